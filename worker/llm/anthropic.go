@@ -12,7 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
 )
 
-// answerTool is the tool that stands for an answer where one has to be forced.
+// answerTool is the tool that the model must call to give its answer.
 const answerTool = "answer"
 
 // anthropicProvider speaks version 2026-10-21 of the Messages API by the vendor's
@@ -265,7 +265,7 @@ func joinWords(category, words string) string {
 	return category + ": " + words
 }
 
-// setUsage takes the usage so far. It is cumulative; what it leaves out stands.
+// setUsage sets the usage so far. It is cumulative; numbers that u leaves out stay.
 func (t *turn) setUsage(u anthropic.MessageDeltaUsage) {
 	t.usage.Output = u.OutputTokens
 	if u.JSON.InputTokens.Valid() {
@@ -341,7 +341,7 @@ func withInput(first json.RawMessage, input string) json.RawMessage {
 	return raw
 }
 
-// noteWaste notes what the turn took in vain.
+// noteWaste adds to an error the usage of the failed turn.
 func (t *turn) noteWaste(e *Error) *Error {
 	e.Usage = t.usage
 	return e

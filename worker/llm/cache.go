@@ -27,17 +27,17 @@ type Origin struct {
 	ToolMode bool
 }
 
-// Cache answers a request that was answered before without asking, and without
-// spending. It stands around Structured, and keeps what that returns: answers that
-// are whole, and fit what was asked for. One that is found is looked at as if it
-// had come from the model.
+// Cache answers a request that was answered before, without a call and without
+// spending. It wraps Structured and keeps the answers that Structured returns: whole
+// answers that fit their schema. An answer from the cache is checked like an answer of
+// the model.
 type Cache struct {
 	Provider
 	Answers Answers
 	Origin  Origin
 	Prices  *Prices // by which what was saved is reckoned
 
-	// Saved is told what an answer saves that was found. It is required.
+	// Saved receives what an answer from the cache saves. It is required.
 	Saved func(mapreduce.Savings)
 }
 
@@ -85,8 +85,8 @@ func recallAnswer(req *Request, key, raw []byte) *Response {
 	return kept.Response
 }
 
-// worthKeeping reports whether an answer is whole and fits what was asked for. It
-// puts what was checked in place of what was said.
+// worthKeeping reports whether an answer is whole and fits its schema. It replaces the
+// answer by its checked form.
 func worthKeeping(req *Request, res *Response) bool {
 	if !slices.Contains([]Stop{StopEnd, StopTool, StopSequence}, res.Stop) {
 		return false

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A Dialect is the part of JSON Schema that a vendor constrains answers by.
-// What a schema says beyond it is told to the model in the description of the
-// field, and checked by us. What cannot even be approached is an error.
+// A Dialect is the part of JSON Schema by which a vendor constrains answers. A keyword
+// outside of it goes into the description of its field, and we check it. A keyword that
+// cannot be approximated is an error.
 type Dialect struct {
 	Name        string
 	All         bool     // everything is taken
@@ -23,7 +23,7 @@ type Dialect struct {
 	NoAllOf     bool
 }
 
-// anthropicDialect follows what the vendor's SDKs make of schemas.
+// anthropicDialect follows the schemas that the vendor's SDKs produce.
 func anthropicDialect() Dialect {
 	return Dialect{
 		Name: "anthropic", Closed: true, AnyOf: true, OneType: true, SmallMin: true,
@@ -32,7 +32,7 @@ func anthropicDialect() Dialect {
 	}
 }
 
-// openaiDialect is that of "strict".
+// openaiDialect returns the dialect of the mode "strict".
 func openaiDialect() Dialect {
 	return Dialect{
 		Name: "openai", Closed: true, AllRequired: true, AnyOf: true, NoAllOf: true,
@@ -44,7 +44,7 @@ func openaiDialect() Dialect {
 	}
 }
 
-// ollamaDialect is that of the grammars that its engine makes of schemas.
+// ollamaDialect returns the dialect of the grammars that Ollama's engine makes of schemas.
 func ollamaDialect() Dialect {
 	return Dialect{Name: "ollama", Keywords: []string{
 		"minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum",
@@ -72,8 +72,8 @@ func isSilent(key string) bool {
 	return strings.HasPrefix(key, "x-")
 }
 
-// In returns the schema as a vendor takes it, always an object at the top. The
-// error names the keyword that cannot be expressed and where it stands.
+// In returns the schema in a vendor's dialect, always an object at the top. The error
+// names the keyword that cannot be expressed, and its place.
 func (s *Schema) In(d Dialect) (json.RawMessage, error) {
 	if s == nil {
 		s = &Schema{doc: object{{"type", "object"}, {"properties", object{}}}}
@@ -107,7 +107,8 @@ func wrapObject(root object) object {
 		member{"additionalProperties", false})
 }
 
-// schemaMap is In as the SDKs want it. What is below the top keeps its order.
+// schemaMap returns In in the form that the SDKs need. Below the top, properties keep
+// their order.
 func schemaMap(s *Schema, d Dialect) (map[string]any, error) {
 	raw, err := s.In(d)
 	if err != nil {
@@ -171,7 +172,7 @@ func (r *reducer) reduceSchema(v any, where string, depth int) (any, error) {
 	return r.closeObject(appendNotes(out, notes), n), nil
 }
 
-// checkExpressible refuses what would make right answers impossible.
+// checkExpressible refuses keywords that would make right answers impossible.
 func (r *reducer) checkExpressible(n object, where string) error {
 	if ref := n.getText("$ref"); ref != "" {
 		if _, ok := r.schema.resolveRef(n); !ok || (r.schema.wrap && ref == "#") {

@@ -52,7 +52,7 @@ func (k Kind) String() string {
 	return names[0]
 }
 
-// Class says what a kind means for unit and job.
+// Class returns what an error of the kind means for the unit and the job.
 func (k Kind) Class() mapreduce.FailureClass {
 	switch k {
 	case Auth, Permission, Billing, NotFound, NotAPI, BadSchema:
@@ -82,7 +82,7 @@ func newError(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Class: kind.Class(), Message: fmt.Sprintf(format, args...)}
 }
 
-// Error says what went wrong, and under which id its vendor knows of it.
+// Error returns the failure, with the vendor's id of the request.
 func (e *Error) Error() string {
 	text := e.Kind.String()
 	if e.Status >= 300 {

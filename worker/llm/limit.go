@@ -14,7 +14,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
-// Rates are what a model may be asked in a minute. Zero is no limit.
+// Rates are the limits of calls of a model in a minute. Zero means no limit.
 type Rates struct {
 	Concurrent int   // calls at once
 	Requests   int64 // a minute
@@ -75,10 +75,9 @@ func (l *Limit) callOnce(ctx context.Context, g *gate, want need, req *Request, 
 	return res, 0, nil
 }
 
-// Gates are the gates of a process, by provider and model. They tell the fleet
-// what the vendors say of their limits, and keep to the shares of them that they
-// are given. A share that has not been renewed in its time lets no call begin:
-// by then it may have been given to others.
+// Gates holds the gates of a process, by provider and model. They report the limits that
+// vendors state to the fleet, and keep to this process's shares of these limits. A share
+// that was not renewed in time lets no call begin, since other processes may have it.
 type Gates struct {
 	rates func(name string) Rates
 	due   chan struct{} // holds one element while there is something to tell at once
@@ -103,15 +102,14 @@ func (gs *Gates) gateOf(name string) *gate {
 	return g
 }
 
-// Share takes what the fleet lets this process do.
+// Share sets the shares of this process.
 func (gs *Gates) Share(shares []mapreduce.LimitShare) {
 	for i := range shares {
 		gs.gateOf(shares[i].Name).takeShare(time.Now(), &shares[i])
 	}
 }
 
-// Notes returns what was seen of models since the last notes, in order of their
-// names.
+// Notes returns the observations of models since the last call of Notes, sorted by name.
 func (gs *Gates) Notes() []mapreduce.LimitNote {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -140,10 +138,10 @@ func (gs *Gates) signalDue(due bool) {
 	}
 }
 
-// A need is what a call takes from the buckets.
+// A need holds the tokens that a call takes from the buckets.
 type need struct{ in, out int64 }
 
-// An outcome is what a call teaches its gate.
+// An outcome is the information about a call from which its gate learns.
 type outcome struct {
 	ok      bool
 	refused bool // for want of room
@@ -153,7 +151,7 @@ type outcome struct {
 	now     func() time.Time
 }
 
-// longestPause bounds what is waited where the vendor does not say how long.
+// longestPause bounds a pause whose length the vendor does not state.
 const longestPause = 30 * time.Second
 
 // noteError notes an error. For the nth refusal of a call it returns how long to
@@ -230,10 +228,10 @@ func (g *gate) enterGate(ctx context.Context, n need) error {
 	}
 }
 
-// longWait stands for waiting until something changes.
+// longWait means: wait until something changes.
 const longWait = time.Hour
 
-// tryEnter takes what a call needs, or returns how long to wait at most.
+// tryEnter takes what a call needs from the buckets, or returns the longest time to wait.
 func (g *gate) tryEnter(now time.Time, n need) (time.Duration, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -263,7 +261,7 @@ func (g *gate) isFull(now time.Time) bool {
 	return late || (g.calls > 0 && g.inFlight >= g.calls) || g.part <= 0
 }
 
-// leaveGate gives back what a call did not use, and learns from it.
+// leaveGate returns what a call did not use, and learns from its outcome.
 func (g *gate) leaveGate(n need, o outcome) {
 	now := o.now()
 	g.mu.Lock()
@@ -291,7 +289,7 @@ func (g *gate) leaveGate(n need, o outcome) {
 	g.wakeWaiters()
 }
 
-// wakeWaiters lets those who wait look again. The caller holds mu.
+// wakeWaiters lets the waiting calls try again. The caller holds mu.
 func (g *gate) wakeWaiters() {
 	close(g.changed)
 	g.changed = make(chan struct{})
@@ -322,7 +320,7 @@ func (g *gate) addOutcome(o outcome) {
 	}
 }
 
-// takeNote returns what was seen since the last note, if anything was.
+// takeNote returns the observations since the last note, if there are any.
 func (g *gate) takeNote() (mapreduce.LimitNote, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -331,7 +329,7 @@ func (g *gate) takeNote() (mapreduce.LimitNote, bool) {
 	return n, noted
 }
 
-// takeShare takes a share of what the fleet may do.
+// takeShare sets the process's share of the fleet's limits.
 func (g *gate) takeShare(now time.Time, s *mapreduce.LimitShare) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -392,15 +390,15 @@ func (b *meterBucket) waitTime(now time.Time, n int64) time.Duration {
 
 func (b *meterBucket) takeTokens(n int64) { b.level -= float64(n) }
 
-// giveBack returns what was not used, or takes what was used besides.
+// giveBack returns unused tokens, or takes the excess if n is negative.
 func (b *meterBucket) giveBack(now time.Time, n int64) {
 	b.refillBucket(now)
 	b.level = min(b.level+float64(n), b.size)
 }
 
-// learnLimit believes the vendor about its limit, and about what is left if that is
-// less than was reckoned: both of them as far as they are ours. It reports
-// whether it was told anything.
+// learnLimit sets the limit to this process's part of the limit that the vendor states.
+// It lowers what is left if the vendor states less. It reports whether the vendor stated
+// anything.
 func (b *meterBucket) learnLimit(now time.Time, said Bucket, part float64) bool {
 	if !said.Known {
 		return false
@@ -417,7 +415,7 @@ func (b *meterBucket) learnLimit(now time.Time, said Bucket, part float64) bool 
 	return true
 }
 
-// takeShare takes a part of a limit of the fleet, of which so much is left.
+// takeShare sets the bucket to a part of the fleet's limit and of what is left of it.
 func (b *meterBucket) takeShare(now time.Time, rate, left int64, part float64) {
 	b.most = float64(rate) * part
 	if rate > 0 {

@@ -34,7 +34,7 @@ type Provider interface {
 	// Name is how users call the vendor: "anthropic".
 	Name() string
 
-	// Can says what the vendor's interface offers.
+	// Can returns the capabilities of the vendor's interface.
 	Can() Capabilities
 
 	Complete(ctx context.Context, req *Request) (*Response, error)
@@ -45,7 +45,7 @@ type Counter interface {
 	Count(ctx context.Context, req *Request) (int64, error)
 }
 
-// Capabilities are what a vendor's interface offers.
+// Capabilities are the capabilities of a vendor's interface.
 type Capabilities struct {
 	Dialect   Dialect // of the schemas it constrains answers by
 	Untold    bool    // an answer is held to its schema, and the model is not told of it
@@ -111,7 +111,7 @@ const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 // TTL is how long a prefix stays in the vendor's cache.
 type TTL string
 
-// What vendors offer.
+// The lifetimes that vendors offer.
 const (
 	FiveMinutes TTL = "5m"
 	OneHour     TTL = "1h"
@@ -125,7 +125,7 @@ type Trace struct {
 	Fence   int64
 }
 
-// Role is who speaks.
+// Role is the speaker of a message.
 type Role string
 
 // The roles of a conversation. Results of tools are the user's.
@@ -183,7 +183,7 @@ type ToolResult struct {
 // in the vendor's spelling.
 type Stop string
 
-// The reasons that are told apart.
+// The reasons to stop.
 const (
 	StopEnd      Stop = "end"           // it had said what it wanted
 	StopSequence Stop = "stop_sequence" // a text that was to end it

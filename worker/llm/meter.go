@@ -17,11 +17,11 @@ type Purse interface {
 	Spent(in, out, costMicros int64)
 }
 
-// Meter reserves the worst case before each call, and settles the truth after
-// it, of failed calls too. A call that broke off after its answer had begun, or
-// once its request was sent, before its usage was told, is charged as it was
-// reserved: its vendor charges it as well, and a budget is never overspent. Where
-// the vendor had told of the prompt by then, only the answer is charged so.
+// Meter reserves the worst case before each call, and charges the true usage after it,
+// for failed calls too. If a call breaks off before the vendor reports its usage, but
+// after the request was sent, Meter charges the reservation: the vendor charges the call
+// too, and a budget is never overspent. If the vendor has reported the usage of the
+// prompt, Meter charges the reservation only for the answer.
 type Meter struct {
 	Provider
 	Purse  Purse
@@ -54,7 +54,7 @@ func (m *Meter) Complete(ctx context.Context, req *Request) (*Response, error) {
 	return res, err
 }
 
-// failedUsage is what a failed call is charged.
+// failedUsage returns the usage to charge for a failed call.
 func failedUsage(err error, worst Usage) Usage {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -71,7 +71,7 @@ func failedUsage(err error, worst Usage) Usage {
 	return worst
 }
 
-// settleCall pays for a call, and returns what it cost.
+// settleCall charges a call, and returns its cost.
 func (m *Meter) settleCall(model Model, u Usage) (cost int64) {
 	cost, _ = m.Prices.Cost(m.Name(), model, u, false)
 	m.Purse.Spent(u.In(), u.Output, cost)
@@ -104,7 +104,7 @@ func (m *Meter) recordCall(req *Request, start time.Time, cost int64, u Usage, r
 	rec.Record(c)
 }
 
-// renderText returns what a request says, for people to read.
+// renderText returns a request as text for people.
 func (r *Request) renderText() string {
 	var b strings.Builder
 	b.WriteString(r.System)
@@ -115,7 +115,7 @@ func (r *Request) renderText() string {
 	return b.String()
 }
 
-// renderText returns what a response says, for people to read.
+// renderText returns a response as text for people.
 func (r *Response) renderText() string {
 	var b strings.Builder
 	writeParts(&b, r.Parts)

@@ -65,7 +65,7 @@ func (p *ollamaProvider) Complete(ctx context.Context, req *Request) (*Response,
 	return chat.toResponse(c, req)
 }
 
-// What is sent.
+// The messages to the server.
 type (
 	ollamaRequest struct {
 		Model    string          `json:"model"`

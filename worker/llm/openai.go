@@ -223,8 +223,8 @@ func (t *choice) takeChunk(chunk openai.ChatCompletionChunk) error {
 	return nil
 }
 
-// openaiUsage takes the tokens of the cache out of those of the prompt, which
-// has them too.
+// openaiUsage subtracts the tokens of the cache from those of the prompt, which
+// include them.
 func openaiUsage(u openai.CompletionUsage) Usage {
 	read, write := max(u.PromptTokensDetails.CachedTokens, 0), max(u.PromptTokensDetails.CacheWriteTokens, 0)
 	return Usage{
@@ -233,7 +233,7 @@ func openaiUsage(u openai.CompletionUsage) Usage {
 	}.nonNegative()
 }
 
-// noteWaste notes what the turn took in vain.
+// noteWaste adds to an error the usage of the failed turn.
 func (t *choice) noteWaste(e *Error) *Error {
 	e.Usage = t.usage
 	return e

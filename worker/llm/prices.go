@@ -50,7 +50,7 @@ func (p *Percent) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// A Tariff is what a model costs.
+// A Tariff holds the prices of a model.
 type Tariff struct {
 	Input        Price   `yaml:"input"`
 	Output       Price   `yaml:"output"`
@@ -78,7 +78,7 @@ func ListPrices() (*Prices, error) {
 // maxTimes bounds Times, so that costs are reckoned in 128 bits.
 const maxTimes = 100
 
-// With returns the prices with those of a file over them.
+// With returns the prices with those of a file in place of or in addition to them.
 func (p *Prices) With(file []byte) (*Prices, error) {
 	var over map[string]map[Model]Tariff
 	d := yaml.NewDecoder(bytes.NewReader(file))
@@ -133,7 +133,7 @@ func (p Percent) MarshalYAML() (any, error) { return fmt.Sprintf("%d%%", p), nil
 // dated is how vendors name a version of a model.
 var dated = regexp.MustCompile(`^(.+?)-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
 
-// Tariff returns what a model costs, if that is known.
+// Tariff returns the prices of a model, if they are known.
 func (p *Prices) Tariff(provider string, model Model) (Tariff, bool) {
 	models := p.tariffs[provider]
 	if t, ok := models[model]; ok {
@@ -163,8 +163,8 @@ func (p *Prices) Cost(provider string, model Model, u Usage, batch bool) (micros
 	return t.usageCost(u.clampTo(math.MaxInt64), share), true
 }
 
-// usageCost multiplies in 128 bits: tokens × price × share is in 10⁻⁸ of what is
-// returned.
+// usageCost multiplies in 128 bits: tokens × price × share has the unit 10⁻⁸ of the
+// result's.
 func (t Tariff) usageCost(u Usage, share uint64) int64 {
 	output, outputShare := t.Output, share
 	if t.Above > 0 && u.In() > t.Above {

@@ -82,7 +82,7 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a schema may not refer to %s", url)
 }
 
-// Name is what the model is told that the answer is.
+// Name returns the name of the answer that the model sees.
 func (s *Schema) Name() string { return s.name }
 
 // Document returns the schema as it was given, in compact form.
@@ -103,7 +103,7 @@ type Fault struct {
 	Message string
 }
 
-// maxFaults bounds what a model is told to mend in one go.
+// maxFaults bounds the faults in one message to a model.
 const maxFaults = 12
 
 // Error gives one fault a line.
@@ -125,9 +125,9 @@ func (e *MismatchError) Error() string {
 	return b.String()
 }
 
-// Check returns an answer in compact form, freed of what a dialect brought in:
-// the object around it, and nulls for what may be absent but not null. An answer
-// that does not fit is a *MismatchError.
+// Check returns an answer in compact form. It removes what a dialect added: the object
+// around the answer, and nulls for properties that may be absent but not null. The error
+// for an answer that does not fit is a *MismatchError.
 func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
 	v, err := parseJSON(stripFence(answer))
 	if err != nil {
@@ -274,7 +274,7 @@ func (s *Schema) takesNull(schema object, depth int) bool {
 	return true
 }
 
-// resolveRef returns what a schema refers to, within the document.
+// resolveRef returns the schema that a reference within the document names.
 func (s *Schema) resolveRef(schema object) (object, bool) {
 	rest, ok := strings.CutPrefix(schema.getText("$ref"), "#")
 	if !ok {

@@ -67,7 +67,7 @@ func (w *work) add(r *Response) {
 	w.usage = w.usage.Add(r.Usage)
 }
 
-// addSpent adds what was paid before to an error.
+// addSpent adds the usage of the earlier calls to an error.
 func (w *work) addSpent(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || w.calls == 0 {
@@ -144,7 +144,7 @@ func (w *work) rejectResponse(r *Response, kind Kind, what, why string) error {
 	return e
 }
 
-// checkAnswer validates, and puts what was checked in place of what was said.
+// checkAnswer validates the answer, and replaces it by its checked form.
 func (w *work) checkAnswer(r *Response) error {
 	if w.req.Schema != nil && !w.toolTurn(r) {
 		checked, err := w.req.Schema.Check(r.Answer)
@@ -179,8 +179,8 @@ func (w *work) toolTurn(r *Response) bool {
 	return slices.ContainsFunc(r.Calls(), func(c *ToolCall) bool { return c.Name != answerTool })
 }
 
-// complaintMessage tells the model what is wrong. Every call of a tool has to be
-// answered by a result.
+// complaintMessage returns the message that tells the model what is wrong. Every call of
+// a tool must get a result.
 func complaintMessage(r *Response, err error) Message {
 	text := "That does not fit the schema:\n" + err.Error() + "\nGive the whole answer again, with these faults mended and nothing else changed."
 	m := Message{Role: User}

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Config is what a provider needs to know.
+// Config configures a provider.
 type Config struct {
 	Key       Key
 	BaseURL   string        // defaults to the vendor's
@@ -43,7 +43,8 @@ const (
 	DefaultWindow   = 16384
 )
 
-// maxErrorBytes bounds what is read of an error, and maxMessage what is kept.
+// maxErrorBytes bounds the part of an error that is read, maxMessage the part that is
+// kept.
 const (
 	maxErrorBytes = 64 << 10
 	maxMessage    = 600
@@ -134,7 +135,7 @@ func (d *dialer) beginCall(ctx context.Context, req *Request) *call {
 	return &call{d: d, ctx: ctx, cancel: cancel, trace: req.Trace}
 }
 
-// endCall lets go of what the call holds.
+// endCall releases the resources of the call.
 func (c *call) endCall() {
 	if c.body != nil {
 		c.body.timer.Stop()
@@ -175,7 +176,7 @@ func (c *call) doRequest(req *http.Request, next func(*http.Request) (*http.Resp
 	return res, nil
 }
 
-// acceptType is the media type that a request is to be answered with.
+// acceptType returns the media type that the answer to a request must have.
 func (d *dialer) acceptType(req *http.Request) string {
 	if strings.HasSuffix(req.URL.Path, "/count_tokens") {
 		return "application/json"
@@ -245,7 +246,7 @@ func (c *call) applyRetryHeader(e *Error) {
 	}
 }
 
-// requestID is under which id the vendor knows of the call.
+// requestID returns the vendor's id of the call.
 func (c *call) requestID() string {
 	id := cmp.Or(c.header.Get("Request-Id"), c.header.Get("X-Request-Id"))
 	return c.d.cleanText(id)
@@ -292,7 +293,7 @@ func (c *call) midstreamError(raw []byte) *Error {
 	return c.responseError(kind, message)
 }
 
-// byStatus is what a status alone says.
+// byStatus returns the kind of an error by its status alone.
 func byStatus(status int) Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
@@ -385,11 +386,11 @@ func (b *body) Close() error {
 // endsWith reports whether the last words were read.
 func (b *body) endsWith(with string) bool { return b != nil && bytes.Contains(b.tail, []byte(with)) }
 
-// parseLimits is what the response says is left.
+// parseLimits returns the limits that the response states.
 func (c *call) parseLimits() Limits { return c.d.limits(c.header, time.Now()) }
 
-// answerOf returns what a response says to a schema: the input of the tool that
-// was forced, or its text. Nil stands for nothing.
+// answerOf returns the answer of a response to a schema: the input of the forced tool,
+// or the text. Nil means that there is none.
 func answerOf(r *Response, tool bool) json.RawMessage {
 	if !tool {
 		if text := strings.TrimSpace(r.Text()); text != "" {

@@ -14,11 +14,11 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// An answer has, for each field of a record, a list of what was found: none, one
-// or several values, each with its quotes. So no value is ever optional or of
-// two types, of which vendors allow few, and nothing stands without its quotes.
+// An answer has, for each field of a record, a list of values, each with its quotes. The
+// list may be empty. So no value is optional or of two types, which vendors restrict, and
+// every value has quotes.
 
-// A form is what a model fills in for a schema.
+// A form is the JSON Schema of a model's answer for a user's schema.
 type form struct {
 	schema *schema.Schema
 	answer *llm.Schema
@@ -36,7 +36,7 @@ type formField struct {
 // plainKey is how a name must look for every vendor to take it.
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// newForm derives what is to be filled in for a schema.
+// newForm derives the form from a schema.
 func newForm(s *schema.Schema) (*form, error) {
 	f := &form{schema: s, byKey: make(map[string]*formField)}
 	raw, err := rawFields(s)
@@ -135,7 +135,7 @@ func describeField(f formField) string {
 	return strings.Join(words, ". ")
 }
 
-// What an answer holds.
+// The parts of an answer.
 type (
 	answeredRecord struct {
 		Fields   map[string][]finding `json:"fields"`
@@ -167,8 +167,8 @@ func (f *form) readAnswer(raw []byte) (records []answeredRecord, none string, er
 	return []answeredRecord{a}, "", err
 }
 
-// placeOf translates where a keyword stands in the form to where it stands in
-// the schema that it was derived from.
+// placeOf translates the place of a keyword in the form to its place in the user's
+// schema.
 func (f *form) placeOf(where string) string {
 	record, top := "#/properties/fields/properties/", "#/properties/"
 	if f.schema.Kind == schema.KindRecords {
@@ -208,7 +208,7 @@ func rawFields(s *schema.Schema) ([]any, error) {
 	return r.out, nil
 }
 
-// A rawReader walks a schema file beside what was read of it.
+// A rawReader walks a schema file together with the parsed schema.
 type rawReader struct {
 	root dict
 	out  []any
@@ -260,8 +260,8 @@ func (r *rawReader) valueSchema(in dict, p *schema.Property) dict {
 	return out
 }
 
-// narrowProperties makes the properties of an object those of one value each; what may be
-// absent may be null.
+// narrowProperties makes each property of an object a single value. A property that may
+// be absent may be null.
 func (r *rawReader) narrowProperties(out dict, p *schema.Property) dict {
 	named := out.getDict("properties")
 	var fields dict
@@ -287,8 +287,8 @@ func (r *rawReader) narrowProperties(out dict, p *schema.Property) dict {
 // none that lead in a circle.
 const maxRefs = 64
 
-// expandSchema returns a schema with what it refers to, its own keywords before those,
-// and of two alternatives of which one is null, the other.
+// expandSchema returns a schema with its references resolved; its own keywords come
+// first. Of two alternatives of which one is null, it keeps the other.
 func (r *rawReader) expandSchema(in dict) dict { return r.followRefs(in, 0) }
 
 func (r *rawReader) followRefs(in dict, depth int) dict {
@@ -351,7 +351,7 @@ func nonNullOption(in dict, key string) (dict, bool) {
 	return found[0], true
 }
 
-// resolveRef returns what stands at a pointer into the file.
+// resolveRef returns the value at a pointer into the file.
 func (r *rawReader) resolveRef(ref string) dict {
 	at := r.root
 	for _, step := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {

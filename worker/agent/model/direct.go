@@ -28,7 +28,7 @@ const severalInstructions = "The message holds several documents, each with its 
 
 const oneEachInstructions = "8. Each document is one record: there is one record for each number, also where nothing is found.\n"
 
-// directSystem is what a direct unit is told, by whoever it is.
+// directSystem returns the instructions of a direct unit, which begin with who.
 func directSystem(s *schema.Schema, who, examples string) string {
 	var b strings.Builder
 	b.WriteString(who)
@@ -165,8 +165,8 @@ func (d *directRun) rangeRequest(from, to int) (*llm.Request, error) {
 	return d.directRequest(told, docs), nil
 }
 
-// directRequest asks for what documents hold. What is told of these in particular
-// may be empty.
+// directRequest returns the request for the records of documents. The text told about
+// these documents may be empty.
 func (p *program) directRequest(told string, docs []output.Bundled) *llm.Request {
 	texts := []string{told}
 	for _, doc := range docs {
@@ -213,8 +213,8 @@ func (d *directRun) takeAnswer(ctx context.Context, from, to int, raw []byte) er
 	return nil
 }
 
-// takeDocument takes what an answer says of one document. Of quotes each has to stand
-// in that one.
+// takeDocument adds the records of an answer for one document. Every quote must stand
+// in that document.
 func (d *directRun) takeDocument(ctx context.Context, i int, answers []answeredRecord, none string) error {
 	task := d.unit.Task(i)
 	r := &answerReading{form: d.form, task: task, aligner: unit.Aligner(task.Text, 0, len(task.Text.Content))}

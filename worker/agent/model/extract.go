@@ -17,7 +17,7 @@ import (
 	"github.com/coditect/mapreduce/worker/merge"
 )
 
-// passageRequest asks for what a passage holds.
+// passageRequest returns the request for the records of a passage.
 func (p *program) passageRequest(system string, text passage) *llm.Request {
 	return &llm.Request{
 		Model: p.Model, System: system, Schema: p.form.answer, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
@@ -106,7 +106,7 @@ func (x *extraction) readStretch(ctx context.Context, at stretch) error {
 	return nil
 }
 
-// nameOf is what a part would be called, were it a unit of its own.
+// nameOf returns the name that a part would have as a unit.
 func (x *extraction) nameOf(at stretch) string {
 	if at.name == "" {
 		return string(x.task.Unit)
@@ -136,7 +136,7 @@ func (x *extraction) splitStretch(at stretch) (parts []stretch, why string) {
 	return parts, ""
 }
 
-// takeStretch has a stretch read by one answer, and takes what it says.
+// takeStretch asks the model to read a stretch in one answer, and adds its records.
 func (x *extraction) takeStretch(ctx context.Context, at stretch) error {
 	content := string(x.task.Text.Content)
 	text := passage{
@@ -187,7 +187,7 @@ func (x *extraction) addRecord(rec readRecord) {
 	x.whole, x.records = &a, 1
 }
 
-// An answerReading is what an answer comes to, once its quotes were looked for.
+// An answerReading holds the records of an answer after its quotes were looked for.
 type answerReading struct {
 	form    *form
 	task    *agent.Task
@@ -231,7 +231,7 @@ func (r readRecord) beginsWithin(start, end int) bool {
 	return first < 0 || first >= start && first < end
 }
 
-// maxReason bounds what is kept of a reason that a model gives.
+// maxReason bounds the length of a reason that a model gives.
 const maxReason = 300
 
 // readAnswer takes an answer.
@@ -250,8 +250,8 @@ func (r *answerReading) readAnswer(ctx context.Context, raw []byte) error {
 	return nil
 }
 
-// takeRecords takes records whose quotes were looked for: places are those of all of
-// them, in order.
+// takeRecords adds records whose quotes were looked for. places holds the places of all
+// their quotes, in order.
 func (r *answerReading) takeRecords(answers []answeredRecord, places []unit.Place) {
 	next := 0
 	for _, a := range answers {
@@ -314,8 +314,8 @@ func (r *answerReading) placeFinding(f formField, found finding, places []unit.P
 	return []unit.Value{v}
 }
 
-// absentMessage says that a quote is not in the document, and what stands where most of
-// its words are.
+// absentMessage says that a quote is not in the document, and shows the text at the
+// place with most of its words.
 func absentMessage(quote string, at unit.Place) string {
 	s := fmt.Sprintf("the quote %.120q is not in the document", quote)
 	if at.Found() {
@@ -324,9 +324,9 @@ func absentMessage(quote string, at unit.Place) string {
 	return s
 }
 
-// isContradicted reports whether a number or a date stands in none of the quotes
-// that are to show it: the quotes are true, but they are not about the value. Of
-// other values too much depends on words to say so.
+// isContradicted reports whether none of the quotes of a number or a date contains it:
+// the quotes are true, but they are not about the value. For other types the wording
+// varies too much for this test.
 func isContradicted(p *schema.Property, value any, places []unit.Place) bool {
 	if !p.Numeric() && p.Format != schema.Date {
 		return false

@@ -100,7 +100,7 @@ func (m *mergeRun) applyAll(open []*question, answers []decided) {
 	}
 }
 
-// anyRef matches what is spelled like a reference.
+// anyRef matches a text with the form of a reference.
 var anyRef = regexp.MustCompile(`REF_[0-9A-Za-z]+`)
 
 // trimScratchpad is a scratchpad as it is carried on: with no references but those

@@ -58,9 +58,9 @@ func writtenOf(res *llm.Response) int64 {
 	return *res.Written
 }
 
-// dropGleanError drops the error of a further look that cannot be had, or that the model, asked
-// again and again, does not give in the form it is asked for: the answer that there is
-// stands, unless the attempt is over.
+// dropGleanError drops the error of a failed review: the model could not be asked, or did
+// not answer in the required form. The first answer remains valid, unless the attempt is
+// over.
 func (s *session) dropGleanError(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
 	if ctx.Err() == nil && (ok && e.Kind == llm.Mismatch || s.inVain(err)) {
@@ -73,7 +73,7 @@ func (s *session) dropGleanError(ctx context.Context, err error) error {
 // again asks for an answer in place of one that was found wanting.
 const again = "\nGive the whole answer again, with this mended and nothing else changed. What the document does not say stays out of it."
 
-// maxAdvice bounds how many faults a model is told at once.
+// maxAdvice bounds the faults in one message to a model.
 const maxAdvice = 20
 
 // codeAdvice is what code finds wrong with an answer.
@@ -113,7 +113,7 @@ func (s *session) judgeAnswer(ctx context.Context, req *llm.Request, answer json
 	return "Improve your answer: " + clipLine(verdict.Improvements), nil
 }
 
-// followUp is the request that goes on after an answer.
+// followUp returns the request that continues the conversation after an answer.
 func followUp(req *llm.Request, answer json.RawMessage, text string) *llm.Request {
 	next := *req
 	next.Messages = append(slices.Clip(req.Messages),

@@ -32,7 +32,7 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// Config is what the process that runs units knows of a provider.
+// Config configures the agent of one provider.
 type Config struct {
 	// Provider is its name: see llm.New. It is required.
 	Provider string
@@ -41,9 +41,9 @@ type Config struct {
 	// jobs' own.
 	LLM llm.Config
 
-	// Trusted lets a job say where the provider is. The key goes there, so this
-	// is for a process whose jobs are its user's own. Else a job may name no
-	// other place than LLM.BaseURL.
+	// Trusted lets a job choose the address of the provider. The key is sent to that
+	// address, so Trusted is only for a process that runs its user's own jobs.
+	// Otherwise a job may use no address but LLM.BaseURL.
 	Trusted bool
 
 	// Prices say what calls cost. Defaults to nothing known.
@@ -123,8 +123,8 @@ type program struct {
 
 	verdict *llm.Schema // of a model on its own answer
 
-	// Of a stage that comes to values, which has none of the above but Settings,
-	// pipeline, vendor and prices.
+	// The fields below are for a stage whose output is a value. Such a stage has no
+	// field above but Settings, pipeline, vendor and prices.
 	stage       *agent.StageSpec // nil in a job without stages
 	writeSystem string
 	value       *llm.Schema
@@ -289,9 +289,9 @@ func (a *Agent) Prompt(spec *mapreduce.JobSpec) (most int64, err error) {
 	return most, err
 }
 
-// Overhead returns what a call of the job's reduces, or of its direct unit, takes
-// beside what it reads: tokens of its prompt, and the most of its answer. Both are
-// 0 if these ask no model.
+// Overhead returns the tokens that a call of the job's reduces, or of its direct unit,
+// needs besides its inputs: those of the prompt, and the most of the answer. Both are 0
+// if these units ask no model.
 func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err error) {
 	all, err := a.programsOf(spec)
 	for _, p := range all {
@@ -315,7 +315,8 @@ func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
 	return false, err
 }
 
-// programOf returns what a job needs, or a stage of it, as it was made before.
+// programOf returns the program of a job, or of one of its stages. It makes each program
+// once.
 func (a *Agent) programOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
 	key := keyOf(spec, stage)
 	a.mu.Lock()
@@ -383,7 +384,7 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 	return p, a.prepareRecords(p, spec)
 }
 
-// findVendor finds the provider of a program, and what it costs.
+// findVendor sets the vendor of a program, and its prices.
 func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 	if spec.Replay != "" {
 		p.vendor, err = a.silentProvider(p.Settings)
@@ -444,7 +445,7 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	return p.hasRoom()
 }
 
-// hasRoom refuses a context window that holds no document beside instructions and
+// hasRoom refuses a context window without room for a document besides instructions and
 // answer.
 func (p *program) hasRoom() error {
 	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
@@ -455,7 +456,7 @@ func (p *program) hasRoom() error {
 	return nil
 }
 
-// writeInstructions words what is told to all units of a stage.
+// writeInstructions sets the instructions that all units of a stage share.
 func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 	if err := p.findStages(); err != nil {
 		return err
@@ -494,8 +495,8 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 	return nil
 }
 
-// directSystemOf is what the direct unit is told. It is shown the examples of map units
-// unless its stage has its own.
+// directSystemOf returns the instructions of the direct unit. They contain the examples
+// of map units, unless the stage of the direct unit has its own.
 func (p *program) directSystemOf(vars map[string]string, examples string) (string, error) {
 	own, err := p.form.showExamples(p.stages.direct)
 	if err != nil {
@@ -534,8 +535,8 @@ const maxQuestions = 100_000
 // minDocument is the least room for a document that makes sense, in tokens.
 const minDocument = 256
 
-// explainError says of a schema that cannot be expressed where the keyword stands in
-// the user's file.
+// explainError adds to the error about a schema that cannot be expressed the place of
+// the keyword in the user's file.
 func (f *form) explainError(err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok || e.Kind != llm.BadSchema {
@@ -668,14 +669,14 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 	return s
 }
 
-// answerOrigin is what decides the answers of a program beside its requests.
+// answerOrigin returns everything besides the requests that decides a program's answers.
 func (a *Agent) answerOrigin(p *program, t mapreduce.TenantID) llm.Origin {
 	return llm.Origin{
 		Scope: string(t), Provider: p.Provider, BaseURL: cmp.Or(p.BaseURL, a.cfg.LLM.BaseURL), Window: p.Window, ToolMode: p.ToolMode,
 	}
 }
 
-// savingsSink is whoever sums up what is saved.
+// savingsSink returns the function that sums up savings.
 func savingsSink(calls agent.Calls) func(mapreduce.Savings) {
 	if s, ok := calls.(agent.Saver); ok {
 		return s.Saved
@@ -683,7 +684,7 @@ func savingsSink(calls agent.Calls) func(mapreduce.Savings) {
 	return func(mapreduce.Savings) {}
 }
 
-// completeRequest asks, unless the window has no room for it.
+// completeRequest asks the model, unless the request does not fit into the window.
 func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	req = s.agent.withForm(s.program, req)
 	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt}

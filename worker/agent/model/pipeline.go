@@ -67,8 +67,8 @@ func (p *program) stageExamples() (string, error) {
 	return "", nil
 }
 
-// fixedOf is what the agent of a stage is told whatever its unit works on: the texts of
-// the pipeline and what follows them, or what is told by default if it has none.
+// fixedOf returns the instructions that all units of a stage share: the texts of the
+// pipeline followed by then, or otherwise if the stage has no texts.
 func (p *program) fixedOf(s *pipeline.Stage, vars map[string]string, then, otherwise string) (string, error) {
 	if s.Agent == nil {
 		return otherwise, nil
@@ -77,7 +77,7 @@ func (p *program) fixedOf(s *pipeline.Stage, vars map[string]string, then, other
 	return fixed + then, err
 }
 
-// ownPrompt is what the pipeline tells the agent of a stage of the unit's documents.
+// ownPrompt returns the pipeline's texts about the unit's documents.
 func (s *session) ownPrompt(stage *pipeline.Stage, docs []pipeline.Document) (string, error) {
 	text, err := s.pipeline.Own(stage.Name, s.task.Spec.Vars, docs)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// What units of a stage have in common stands first and is the same to the byte,
-// so that vendors can keep it: instructions, schema, examples. The document comes
-// last, between marks that do not occur in it.
+// A prompt begins with the parts that all units of a stage share: instructions, schema
+// and examples. These are the same to the byte, so that vendors can cache them. The
+// document comes last, between marks that do not occur in it.
 
 // maxUnitName bounds how much of a document's name a prompt repeats.
 const maxUnitName = 200
@@ -41,7 +41,7 @@ const recordsInstructions = "8. The document may hold many records: list every o
 
 const contextInstructions = "If the message marks text before or after as context, it helps to understand the document and belongs to its neighbours: extract only what begins in the document itself.\n"
 
-// mapSystem is what all map units of a job are told, by whoever they are.
+// mapSystem returns the instructions of all map units of a job, which begin with who.
 func mapSystem(s *schema.Schema, who, examples string) string {
 	var b strings.Builder
 	b.WriteString(who)
@@ -110,7 +110,7 @@ func (p passage) passageMessage() string {
 	return b.String()
 }
 
-// assignmentText puts what is told of certain documents between marks.
+// assignmentText puts the text about a unit's documents between marks.
 func assignmentText(told, mark string) string {
 	if told == "" {
 		return ""
@@ -120,8 +120,8 @@ func assignmentText(told, mark string) string {
 		mark, mark, mark, told, mark)
 }
 
-// markFor returns a mark that none of the texts holds, the same for the same
-// texts: a document cannot close what it stands in.
+// markFor returns a mark that none of the texts contains, so that a document cannot close
+// its own marks. It returns the same mark for the same texts.
 func markFor(texts ...string) string {
 	all := sha256.New()
 	for _, t := range texts {

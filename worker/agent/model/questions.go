@@ -50,7 +50,7 @@ const answersSchema = `{"type":"array","items":{
 	"confidence":{"type":"number","description":"from 0.0 to 1.0"},
 	"reason":{"type":"string"}}}}`
 
-// A question is what is open about one field of one record.
+// A question asks for the value of one field of one record that the schema leaves open.
 type question struct {
 	kind    string
 	ask     string // the question without its options, as the model reads it
@@ -102,12 +102,12 @@ func (p *program) mergeRequest(batch []*question) *llm.Request {
 // mergeForm follows the role and task that a pipeline gives.
 const mergeForm = "Whatever you are to do, it comes down to questions about findings.\n"
 
-// mergeSystem is what all reduces of a job are told, by whoever they are.
+// mergeSystem returns the instructions of all reduces of a job.
 func mergeSystem(s *schema.Schema, who string) string {
 	return who + mergeInstructions + "\nEXTRACTION SCHEMA (for reference):\n" + string(plainSchema(s)) + "\n"
 }
 
-// listQuestions are what the schema leaves open in the merged entries.
+// listQuestions returns the questions that the schema leaves open in the merged entries.
 func (m *mergeRun) listQuestions() []*question {
 	var all []*question
 	for i := range m.out.Entries {
@@ -200,8 +200,8 @@ func isProse(q *question) bool {
 	})
 }
 
-// lead is by how much the first of several values has to lead for a vote to
-// count as decided.
+// lead is the factor by which the first value must lead the second for a vote to be
+// decided.
 const lead = 2
 
 // isUndecided reports whether a vote was taken about a field, and was close.
@@ -279,7 +279,7 @@ func wordStem(w string) string {
 	return w
 }
 
-// Bounds of what is shown of an option.
+// Bounds of the text of an option.
 const (
 	maxEvidence  = 3   // quotes
 	maxQuote     = 300 // characters of each
@@ -321,7 +321,7 @@ func (m *mergeRun) recordOption(e *output.Entry) option {
 	return option{shown: b.String()}
 }
 
-// shortenValue returns what is enough of a value to tell records apart.
+// shortenValue returns enough of a value to distinguish records.
 func shortenValue(text string) string {
 	if r := []rune(text); len(r) > maxQuote {
 		return string(r[:maxQuote]) + "…"
@@ -388,7 +388,7 @@ func (m *mergeRun) applyAnswer(q *question, a decided) {
 	}
 }
 
-// chosenOption is the option that an answer comes to; nil if it does not say.
+// chosenOption returns the option that an answer chooses; nil if it chooses none.
 func (m *mergeRun) chosenOption(q *question, a decided) *option {
 	var o option
 	switch {

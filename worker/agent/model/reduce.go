@@ -16,9 +16,9 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// runReduce merges as the schema decides, and has the model decide what that leaves
-// open. Of records that others may yet join nothing is asked: what is open there
-// may not be so in the end.
+// runReduce merges as the schema decides, and asks the model about what the schema
+// leaves open. It asks nothing about records that others may still join: such a question
+// may be settled later.
 func (s *session) runReduce(ctx context.Context) (*agent.Result, error) {
 	asks := s.Merge == MergeModel || s.Merge == MergeBoth && s.task.Kind == mapreduce.KindFinal
 	var judge output.Judge
@@ -182,9 +182,9 @@ func (m *mergeRun) askBatch(ctx context.Context, batch []*question) error {
 	return nil
 }
 
-// askFolded asks one question with as many options at a time as fit: each call has
-// what the one before it chose, or wrote, and some more. Where one of them chooses none,
-// none was compared with all others, and what the schema decided stands.
+// askFolded asks one question in several calls, each with as many options as fit: the
+// option that the call before chose or wrote, and some more. If a call chooses none, no
+// option was compared with all others, and the schema's decision remains.
 func (m *mergeRun) askFolded(ctx context.Context, q *question, room int64) error {
 	sizes := make([]int64, len(q.options))
 	for i, o := range q.options {

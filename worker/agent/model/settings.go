@@ -40,7 +40,7 @@ const (
 // Merges are the ways to reduce, the default first.
 func Merges() []string { return []string{MergeBoth, MergeTyped, MergeModel} }
 
-// Settings are what a job says about its model.
+// Settings are the settings of a job for its model.
 type Settings struct {
 	Provider  string
 	Model     llm.Model
