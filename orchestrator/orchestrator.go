@@ -70,7 +70,7 @@ type Config struct {
 	// Grace is how long a worker whose stream broke has to come back.
 	// Defaults to 1.5 s.
 	Grace time.Duration
-	// Poll is about how often it looks for work of which nothing told it.
+	// Poll is the approximate interval of the search for work without a notification.
 	// Defaults to 2 s.
 	Poll time.Duration
 	// Seal is how often new checkpoints are chained. Defaults to 250 ms.
@@ -110,10 +110,10 @@ type Config struct {
 	// calls that cost nothing and take no time, and for the rules provider to
 	// none.
 	Rates func(spec *mapreduce.JobSpec) plan.Rates
-	// Overhead returns what a call of a job's reduces, or of its direct unit, takes
-	// beside what it reads: tokens of its prompt, and the most of its answer. They
-	// are taken off the budget of the job's tree, unless the job says what is; see
-	// JobSpec.PromptOverhead. Defaults to nothing.
+	// Overhead returns the tokens that a call of a job's reduces, or of its direct unit,
+	// needs besides its inputs: those of the prompt, and the most of the answer. They are
+	// subtracted from the budget of the job's tree, unless the job has its own numbers;
+	// see JobSpec.PromptOverhead. Defaults to nothing.
 	Overhead func(spec *mapreduce.JobSpec) (prompt, answer int64)
 	// SmallResult is how many units may map the documents of a job whose result is
 	// assembled in memory and stored by the transaction that ends the job. Defaults
@@ -188,7 +188,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// anyProvider is what is known of a provider of which nothing is.
+// anyProvider describes a provider that is not registered.
 func anyProvider(name string) mapreduce.Provider {
 	if name == mapreduce.DefaultProvider {
 		return mapreduce.Provider{Name: name, Steps: []string{"extract", "merge", "parse"}}

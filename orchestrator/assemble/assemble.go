@@ -173,8 +173,8 @@ func (r *result) findDropped(ctx context.Context) error {
 	return nil
 }
 
-// dropBelow notes the map units that a reduce stands for. Those of reduces that
-// picked what they take lie between those of others.
+// dropBelow notes the map units below a reduce. If reduces picked their inputs, the map
+// units of one lie between those of others.
 func (r *result) dropBelow(ctx context.Context, u *storagev1.Unit) error {
 	switch {
 	case u.Inputs == nil:
@@ -379,7 +379,7 @@ func (r *result) visitUnits(ctx context.Context, level int64, visit func(*storag
 }
 
 // visitCitations visits the citations of an entity: those of its values, and those of
-// values that lost.
+// values that were not chosen.
 func (f *found) visitCitations(visit func(merge.Citation)) {
 	seen := make(map[merge.Citation]bool)
 	once := func(ids []merge.Citation) {

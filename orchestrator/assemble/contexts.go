@@ -147,8 +147,7 @@ func (c *contexts) turnDirect(ctx context.Context, document string) error {
 	return nil
 }
 
-// cutContext returns what stands around a quote in a text that begins at a byte of the
-// document.
+// cutContext returns the text around a quote. text begins at byte start of the document.
 func (c *contexts) cutContext(cite *output.Citation, text []byte, start int64) (before, after string, err error) {
 	from, to := cite.ByteStart-start, cite.ByteEnd-start
 	if from < 0 || to > int64(len(text)) || from > to || string(text[from:to]) != cite.Quote {
@@ -157,7 +156,7 @@ func (c *contexts) cutContext(cite *output.Citation, text []byte, start int64) (
 	return lastPoints(text[:from]), firstPoints(text[to:]), nil
 }
 
-// errOtherText is what a citation is refused with whose quote stands elsewhere.
+// errOtherText is the error for a citation whose quote is not the text at its place.
 var errOtherText = errors.New("the text is another")
 
 // loadUnitText gets the text of the unit that found a citation.

@@ -38,8 +38,8 @@ func (r *result) checkOutput(ctx context.Context, u *storagev1.Unit, out *output
 	return nil
 }
 
-// refusedOutputError is what a result fails with of which an output is not what a unit comes
-// to: whatever made it was wrong, or the store is damaged.
+// refusedOutputError returns the error of a result with an output that no unit may have:
+// the code that made it was wrong, or the store is damaged.
 func (r *result) refusedOutputError(unit string, why error) error {
 	return errs.New(errs.DataLoss, "job %s: the output of %s is not what a unit comes to: %v", r.job.ID, unit, why)
 }

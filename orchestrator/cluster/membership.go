@@ -1,6 +1,6 @@
-// Package cluster is who is alive of the orchestrators on a store: each shows signs of
-// life, doubts those that are silent, takes over from those that are dead, and lets
-// others go first where only one can win.
+// Package cluster keeps the membership of the orchestrators on a store. Each
+// orchestrator shows signs of life, doubts those that are silent, takes over the jobs of
+// dead ones, and staggers transactions that only one orchestrator can win.
 package cluster
 
 import (

@@ -12,11 +12,10 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// Orchestrators that all read one queue from its beginning would claim the same
-// units, and all but one of their claims would be in vain. So each reads a long
-// queue from a place of its own: what waits is parted among those that live, by
-// their rank. One that comes to where another has been goes on at a place drawn
-// at random.
+// If all orchestrators read one queue from its beginning, they would claim the same
+// units, and only one of the claims would commit. So each orchestrator reads a long queue
+// from its own place: the queue is divided among the living ones by their rank. An
+// orchestrator that reaches a part where another has been continues at a random place.
 
 // refillTo is how many candidates are read at once.
 const refillTo = 512

@@ -493,7 +493,8 @@ func (p *outputPut) storeBufferHead(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// storeRest stores the rest. What ends before its last byte goes on with another put.
+// storeRest stores the remaining bytes. If the put ends before the last byte, another put
+// continues it.
 func (p *outputPut) storeRest(ctx context.Context) error {
 	if rest := p.put.Length - p.at - int64(len(p.buffer)); rest > 0 {
 		whole := len(p.buffer) / store.ChunkSize * store.ChunkSize

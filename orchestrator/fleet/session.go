@@ -309,7 +309,7 @@ func (f *Fleet) expireLostSession(ctx context.Context, s *schedule.Session, runn
 	f.scheduler.Sessions.Forget(s)
 }
 
-// An outbox holds what a session is to be told, until its sender gets to it.
+// An outbox holds the messages for a session until its sender sends them.
 type outbox struct {
 	mu     sync.Mutex // guards the variables below
 	more   *sync.Cond

@@ -11,8 +11,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 )
 
-// This file judges workers by what they say, and lets them judge this
-// orchestrator by what it says.
+// This file detects silent workers, and sends signs of life so that workers can detect a
+// silent orchestrator.
 
 // An idleTimer is since when a session's stream waits for its worker's word. While it
 // deals with one, the worker is not silent.

@@ -72,8 +72,8 @@ func (m *Manager) Adjust(ctx context.Context, id mapreduce.JobID) error {
 	return m.outOfBudget(ctx, id, g, short)
 }
 
-// lockGrantRequests waits until no other request for grants is under way: what the scheduler is
-// told last must be what is stored. The caller calls done.
+// lockGrantRequests waits until no other request for grants is under way, so that the
+// last reply that the scheduler gets is the stored state. The caller calls done.
 func (m *Manager) lockGrantRequests(ctx context.Context) (done func(), err error) {
 	select {
 	case m.requestSlot <- struct{}{}:

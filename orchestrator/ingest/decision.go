@@ -23,8 +23,8 @@ type decision struct {
 	taken    map[mapreduce.UnitID]bool // parse units whose documents a direct unit has
 }
 
-// decideDirect finds out whether one unit takes all documents. One that was claimed
-// before, by a run that a resume goes on with, keeps what it has.
+// decideDirect decides whether one unit reads all documents. If that unit was claimed
+// before a resume, it keeps its documents.
 func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph) (*decision, error) {
 	all := newBundle(g, spec, s.config.Rules.Counter(spec))
 	if all == nil {

@@ -53,8 +53,8 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 	return s.jobs.Levels.StartMapping(ctx, id, epoch, first, d.dissolve)
 }
 
-// plantParsed plants the units of the documents that workers have parsed, but for
-// those that are taken.
+// plantParsed inserts the units of the documents that workers have parsed, except those
+// in taken.
 func (s *Intake) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) error {
 	return s.jobs.Levels.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *storagev1.Unit) ([]records.Batch, error) {
 		if taken[mapreduce.UnitID(u.UnitId)] {

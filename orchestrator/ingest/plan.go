@@ -79,8 +79,8 @@ func (c *Config) planRates(spec *mapreduce.JobSpec) plan.Rates {
 // behind it are: it has 24 tokens, or 60 characters.
 const field = "company: INDAH GIFT & HOME DECO\n  BY INDAH GIFT & HOME DECO\n"
 
-// What outputs are taken to have before a run, beside that. docs/plan.md says so to
-// users, and what was measured.
+// The other sizes of outputs that plans assume before a run. docs/plan.md states them,
+// with the measured sizes.
 const (
 	listYield    = 0.5  // of a token that is read, where a document has any number of records
 	nothingYield = 0.05 // of a token that is reduced, where no two records are of one entity

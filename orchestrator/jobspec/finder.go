@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// A Finder finds what the specs of jobs come to.
+// A Finder compiles the specs of jobs.
 type Finder struct {
 	jobs *jobs.Jobs
 	kept func(mapreduce.JobID) *Compiled

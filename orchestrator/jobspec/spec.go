@@ -23,8 +23,8 @@ import (
 type Rules struct {
 	// Provider returns what is known of a provider.
 	Provider func(name string) mapreduce.Provider
-	// Overhead returns what a call of a job's reduces takes beside what it reads: tokens of
-	// its prompt, and the most of its answer.
+	// Overhead returns the tokens that a call of a job's reduces needs besides its inputs:
+	// those of the prompt, and the most of the answer.
 	Overhead func(spec *mapreduce.JobSpec) (prompt, answer int64)
 	// Count counts the tokens of a text of a job that names no other estimator.
 	Count func(text string) int
@@ -50,8 +50,8 @@ func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 	return s
 }
 
-// defaultTree fills in what a strategy leaves open. What is filled in asks for
-// the same tree.
+// defaultTree sets the fields that a strategy leaves open, so that the tree stays the
+// same.
 func defaultTree(s *mapreduce.JobSpec, strategy plan.Strategy) {
 	switch strategy {
 	case plan.Batches:

@@ -41,7 +41,8 @@ type Scheduler interface {
 	// SleepersSeen notes it.
 	SleepersAfter(id mapreduce.JobID) mapreduce.UnitID
 	SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID)
-	// AdjustGrants asks for what a job lacks here, and returns what it has no use for.
+	// AdjustGrants asks for the slots and tokens that a job lacks on this node, and gives
+	// back those that it does not need.
 	AdjustGrants(ctx context.Context, id mapreduce.JobID) error
 	// PrimePrefix sees to it that one unit runs first of a job whose prompts begin alike.
 	PrimePrefix(ctx context.Context, id mapreduce.JobID) error

@@ -26,9 +26,9 @@ func (m *Manager) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce
 	return m.jobs.View.Job(ctx, id)
 }
 
-// resumeUnits waits for units that stand in the way of what is to be planned again. If
-// the caller does not, the job is resumed once they have ended, unless somebody
-// wants something else of it by then.
+// resumeUnits waits for running units of the levels to plan again, and then resumes the
+// job. If the caller stops waiting, the job is resumed when these units have ended, unless
+// another request for the job comes first.
 func (m *Manager) resumeUnits(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
 	m.signals.ClearResume(id)
 	waited := false

@@ -66,8 +66,8 @@ func levelPlan(s *levels.Status, step *plan.Step) levels.Plan {
 	return next
 }
 
-// A planHistory is what the levels of a job came to, from level 0 on. They have ended,
-// so that it is the same whoever asks.
+// A planHistory gives the outputs of a job's levels, from level 0 on. The levels have
+// ended, so every orchestrator gets the same outputs.
 type planHistory struct {
 	m      *Manager
 	ctx    context.Context // of the planning, which the history does not outlive
@@ -157,7 +157,7 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 	return all, err
 }
 
-// readUnitValue returns what a unit came to, as a stage reads it.
+// readUnitValue returns the output of a unit, as a stage reads it.
 func (h *planHistory) readUnitValue(u *storagev1.Unit) ([]byte, error) {
 	out, err := outputs.Of(h.ctx, h.m.jobs.Reader(), h.job, u)
 	if err != nil {
@@ -184,10 +184,10 @@ func roleOf(p *pipeline.Pipeline, stage int, u *storagev1.Unit, vars map[string]
 	return role
 }
 
-// maxWarnings bounds what is told one by one of a level.
+// maxWarnings bounds the warnings of a level that are listed one by one.
 const maxWarnings = 8
 
-// warningTexts returns what the owner of a job is told of a level.
+// warningTexts returns the warnings of a level for the owner of a job.
 func warningTexts(all []plan.Warning) []string {
 	var texts []string
 	for _, w := range all[:min(len(all), maxWarnings)] {

@@ -1,6 +1,6 @@
-// Package notify says that something is due of a job, to whoever waits for it:
-// loops of an orchestrator, and clients that watch. Nothing in it is needed after a
-// crash, and what it misses, polls find.
+// Package notify signals changes of jobs to the loops of an orchestrator and to clients
+// that watch. Nothing in it is needed after a crash. Polls find the changes that it
+// misses.
 package notify
 
 import (
@@ -277,7 +277,7 @@ func (n *Jobs) SleepUntil(t time.Time, s Sleeper) {
 	n.TimerSignal.Wake()
 }
 
-// A Due is what the timekeeper has to do.
+// A Due is one task of the timekeeper.
 type Due struct {
 	Calls []func(context.Context)               // to be called
 	Units map[mapreduce.JobID][]records.Sleeper // that have slept long enough

@@ -174,7 +174,7 @@ func (b *builder) planMaps(step *Step, items []Item) {
 	b.endLevel(0, first, !b.dag.Exact)
 }
 
-// Sizes implements History: what a level is expected to come to.
+// Sizes implements History with the expected outputs of a level.
 func (b *builder) Sizes(level int) (Sizes, error) {
 	l := b.dag.Levels[b.base+level]
 	n := int64(l.Count())
@@ -240,8 +240,8 @@ func (b *builder) addLevel(step *Step) {
 	b.endLevel(level, first, expected || source.Expected)
 }
 
-// dependsOnOutputs reports whether a level depends on what units come to, and not on how many
-// they are alone.
+// dependsOnOutputs reports whether a level depends on the outputs of units, and not only
+// on their number.
 func (b *builder) dependsOnOutputs(step *Step) bool {
 	s := &b.g.stages[step.Stage]
 	if s.When != "" || step.Items != nil || s.Select != "" {

@@ -79,9 +79,9 @@ type Config struct {
 	// fit the budget of an adaptive one.
 	Direct bool
 
-	// PromptOverhead is the tokens of a prompt beside what it is about, and
-	// ReservedOutput those that are kept free for the answer. Both are taken
-	// off every budget. They default to 0.
+	// PromptOverhead is the number of tokens of a prompt besides its inputs, and
+	// ReservedOutput the number kept free for the answer. Both are subtracted from
+	// every budget. They default to 0.
 	PromptOverhead int64
 	ReservedOutput int64
 }
@@ -113,7 +113,7 @@ func ConfigOf(s *mapreduce.JobSpec) Config {
 	return c
 }
 
-// A rule is what a field of a Config has to keep.
+// A rule is a condition on a field of a Config.
 type rule struct {
 	broken      bool
 	field, text string

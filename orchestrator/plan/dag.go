@@ -43,7 +43,7 @@ type Node struct {
 	Outcome *Outcome // of a unit that ran, or was to
 }
 
-// A Load is what a unit works on, and what it takes of a model.
+// A Load holds the sizes of a unit's input and output, and its calls of a model.
 type Load struct {
 	Calls   int64
 	In, Out int64 // tokens of the calls

@@ -11,7 +11,7 @@ import (
 // worth one.
 const maxWarnings = 100
 
-// Plan returns a DAG as it is passed on to who asked for it.
+// Plan returns the DAG in the form of the vocabulary, for clients.
 func (d *DAG) Plan() *mapreduce.Plan {
 	e := d.Estimate
 	p := &mapreduce.Plan{

@@ -62,8 +62,8 @@ var phases = map[pipeline.Phase]mapreduce.JobState{
 	pipeline.Decomposition: mapreduce.Decomposition, pipeline.Mapping: mapreduce.Mapping, pipeline.Reducing: mapreduce.Reducing,
 }
 
-// forStage returns what a stage asks for of its tree: what it says itself, and else what
-// the run says.
+// forStage returns the configuration of a stage's tree: the stage's own, or else the
+// run's.
 func (c Config) forStage(s *pipeline.Stage) Config {
 	own := s.Strategy != "" || s.ChunkSize != nil || s.TargetTokenBudget != nil || s.ContextWindow != nil ||
 		s.BudgetRatio != nil || s.MaxReduceLevels != nil || s.ReduceContextLimit != nil || s.ReduceBatchSize != nil
@@ -202,15 +202,15 @@ type Element struct {
 	Value  json.RawMessage // the element
 }
 
-// Sizes are what the units of a level came to.
+// Sizes describes the outputs of a level's units.
 type Sizes struct {
 	Units     int64 // planned
 	Completed int64 // that have an output
 	Tokens    int64 // of all outputs
 }
 
-// A History is what the levels of a job came to, all of which have ended. It is
-// asked only for what decides the next level.
+// A History gives the outputs of a job's levels, all of which have ended. The graph asks
+// it only for the outputs that decide the next level.
 type History interface {
 	// Sizes returns the sizes of a level.
 	Sizes(level int) (Sizes, error)

@@ -103,8 +103,8 @@ func (p *Planner) Budget() int64 { return p.budget }
 // read than one call may.
 func (p *Planner) Carried() int64 { return p.carried }
 
-// Calls divides what one unit has to read into calls within the budget. It is
-// one call but for what is larger than the budget, or was left to be folded.
+// Calls divides the inputs of one unit into calls within the budget. It returns one call,
+// unless the inputs exceed the budget or are to be folded.
 func (p *Planner) Calls(sizes []int64) []pack.Call {
 	if p.budget == 0 {
 		return pack.Fold(sizes, pack.Sum(sizes...), 0)
@@ -112,7 +112,7 @@ func (p *Planner) Calls(sizes []int64) []pack.Call {
 	return pack.Fold(sizes, p.budget, p.carried)
 }
 
-// An Output is what a unit of a level came to. Those of failed units are absent.
+// An Output is the output of a unit of a level. Failed units have none.
 type Output struct {
 	Index  int64 // of its unit in the level; grows, and may have gaps
 	Tokens int64

@@ -44,9 +44,9 @@ type Rates struct {
 	// instead, or each of its chunks: at most twice those that are read.
 	Record int64
 
-	// Prompt is the tokens of a prompt beside what it is about, and Answer the
-	// most that a call may write. They default to what the planner takes off the
-	// budget for them.
+	// Prompt is the number of tokens of a prompt besides its inputs, and Answer the most
+	// that a call may write. They default to the numbers that the planner subtracts from
+	// the budget.
 	Prompt, Answer int64
 	// Rounds is how often at most a map's answer is looked over, which takes a
 	// call to find that it is good, and two to mend it.

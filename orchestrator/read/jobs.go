@@ -151,7 +151,7 @@ func (r *Reader) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*
 	return r.jobs.Audit.List(ctx, q)
 }
 
-// CheckStore checks what the store holds, outputs included, and calls found for what is wrong.
+// CheckStore checks the whole store with all outputs, and calls found for each fault.
 func (r *Reader) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
 	return r.jobs.Check.RunWith(ctx, r.config.Verify, found)
 }

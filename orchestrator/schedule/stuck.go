@@ -55,9 +55,9 @@ func (m *modelState) isRefusing(now time.Time) bool {
 	return !m.refused.IsZero() && (now.Before(m.frozen) || now.Before(m.refused.Add(refusalLasts)))
 }
 
-// refusalLasts is for how long after the rest that it asked for a vendor is taken to
-// refuse all calls. One that does refuses the next until then; if there is none, it has
-// taken one and not answered yet, or was not asked.
+// refusalLasts is how long a vendor counts as refusing all calls, after the pause that it
+// asked for. A vendor that still refuses would refuse the next call in that time. If no
+// call is refused, the vendor has accepted one that is still running, or was not asked.
 const refusalLasts = 2 * time.Minute
 
 // StuckReason says why nothing of a job has been able to run here for d, or "", and as of

@@ -65,8 +65,8 @@ type HeldUnit struct {
 	checking bool // its output is being checked: it has ended, and holds its slot
 	taken    bool // its report is in a turn under way
 
-	// What it was given, for its output to be checked against; nil if that has to
-	// be read again.
+	// The unit's record, against which its output is checked; nil if it must be read
+	// again.
 	unit *storagev1.Unit
 	text []byte
 }

@@ -85,8 +85,8 @@ func (s *Supervisor) ForJob(ctx context.Context, id mapreduce.JobID, what string
 // restartAfter is how long a loop rests that a panic has ended.
 const restartAfter = time.Second
 
-// RunLoop runs a loop of the orchestrator's own until it ends. One that a panic
-// ended begins anew.
+// RunLoop runs a loop that belongs to no job until it ends. If the loop panics, RunLoop
+// starts it again.
 func (s *Supervisor) RunLoop(ctx context.Context, name string, loop func(context.Context)) {
 	for {
 		err := s.ContainPanic(ctx, name, func() error { loop(ctx); return nil })

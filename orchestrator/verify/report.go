@@ -30,9 +30,9 @@ func (g Given) ChecksQuickly(rep *mapreduce.Report) bool {
 	return kind == mapreduce.KindParse || kind == mapreduce.KindMap && g.Text != nil
 }
 
-// CheckReported says why the output of a report is refused, or returns an error if what it
-// has to be checked against cannot be read, which is that of the stream. It believes of
-// the report no more than whose it is.
+// CheckReported returns the reason to refuse the output of a report. It returns an error,
+// which ends the stream, if it cannot read the data to check against. It trusts nothing in
+// the report but its unit and attempt.
 func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID, rep *mapreduce.Report, g Given) (why, err error) {
 	err = c.supervisor.RetryStoreCall(ctx, "reading what an output is checked against", func() error {
 		return c.supervisor.ContainPanic(ctx, "checking an output", func() (err error) {
@@ -101,15 +101,14 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 	return true
 }
 
-// Bounds of what a report counts: what is beyond them nobody spent, and sums of
-// them would not fit their counters.
+// Bounds of the counts in a report. No attempt can spend more, and sums of larger counts
+// would overflow the counters.
 const (
 	maxReportTokens = 1 << 40
 	maxReportMicros = 1 << 50
 )
 
-// CheckReport says why what a report tells of an output, and of what it cost, cannot
-// be so.
+// CheckReport returns an error if the counts and lengths of a report are impossible.
 func CheckReport(r *mapreduce.Report) error {
 	inline := r.Length == 0 && len(r.SHA256) == 0 && len(r.Output) <= mapreduce.MaxInline
 	put := len(r.Output) == 0 && r.Length > 0 && r.Length <= mapreduce.MaxOutput && len(r.SHA256) == sha256.Size

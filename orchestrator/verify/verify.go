@@ -50,9 +50,9 @@ func (c *Checker) WaitTurn(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// VerifyOutput checks an output against what its unit was given and the schema of its
-// job, whoever made it. It says why the output is refused, or returns an error if
-// what it has to be checked against cannot be read. It implements jobs.Verify.
+// VerifyOutput checks an output against the inputs of its unit and the schema of its job.
+// It returns the reason to refuse the output, or an error if it cannot read the data to
+// check against. It implements jobs.Verify.
 func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, data []byte) (why, err error) {
 	return c.verifyText(ctx, id, u, nil, data)
 }

@@ -14,8 +14,7 @@ import (
 // what is stored.
 const Layout = 2
 
-// layoutText is what stands under the key of the format: Layout, and the name
-// of the installation.
+// layoutText is the value of the format key: Layout, and the name of the installation.
 const layoutText = "coditect mapreduce layout %d installation %q\n"
 
 // Inspect looks at whose keys are under this space's prefix, which others may

@@ -293,8 +293,8 @@ func (s *standingOf) isFinished() bool {
 	return mapreduce.JobState(s.ctl.State) == mapreduce.JobComplete && !s.ctl.Resuming
 }
 
-// readStanding reads where the job stands, and with first checks what has to agree
-// with its switch. It returns nil if the job is gone.
+// readStanding reads the state of the job. With first it also checks the records that must
+// agree with the control record. It returns nil if the job is gone.
 func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, error) {
 	var s *standingOf
 	err := k.runCheckTx(ctx, k.id, func(l *checkTx) error {

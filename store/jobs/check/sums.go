@@ -40,7 +40,7 @@ func (k *jobCheck) readStripes(ctx context.Context, l *checkTx) (map[stripe]int6
 	return all, nil
 }
 
-// sums are what the records of a job come to.
+// sums holds the sums over the records of a job.
 type sums struct {
 	units   map[int64]map[mapreduce.UnitState]int64 // by level and state
 	counted map[records.CounterAt]int64             // what the counters have to be
@@ -268,7 +268,7 @@ func counterName(c keys.Counter) string {
 	return names[c]
 }
 
-// compareLevels compares the units that there are with those that were planned.
+// compareLevels compares the stored units with the planned units.
 func (k *jobCheck) compareLevels(l *checkTx) {
 	ctl := k.before.ctl
 	key := k.Keys.Ctl(k.id)
@@ -328,7 +328,7 @@ func (k *jobCheck) compareWaits(l *checkTx) {
 	}
 }
 
-// checkEnds checks that what has to have ended has.
+// checkEnds checks that every unit which must have ended has ended.
 func (k *jobCheck) checkEnds(l *checkTx, key []byte) {
 	ctl, s := k.before.ctl, k.sums
 	open := func(level int64) int64 {

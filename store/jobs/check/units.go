@@ -53,7 +53,7 @@ func (k *jobCheck) checkUnits(ctx context.Context) error {
 	return k.checkData(ctx)
 }
 
-// surroundings are what has to agree with a unit.
+// surroundings holds the records that must agree with a unit.
 type surroundings struct {
 	waits   [2]bool // in its queue, by class
 	delayed bool
@@ -305,7 +305,7 @@ func (k *jobCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 	return k.verifyOutput(ctx, u)
 }
 
-// verifyOutput checks what the output of a unit says, which is what was published.
+// verifyOutput checks the content of a unit's published output.
 func (k *jobCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
 	if k.verify == nil || mapreduce.UnitKind(u.Kind) == mapreduce.KindResult { // the ledger has the hash of a result
 		return nil

@@ -17,7 +17,8 @@ import (
 // the length that a record tells may be wrong.
 const maxAhead = 64 << 20
 
-// newBuffer returns room for what is about to be read, of which a record says the length.
+// newBuffer returns a buffer for data whose record states this length. A damaged record
+// may state any length.
 func newBuffer(length int64) []byte { return make([]byte, 0, min(max(length, 0), maxAhead)) }
 
 // Output returns the published output of a unit.

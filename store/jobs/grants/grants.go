@@ -28,9 +28,9 @@ type Request struct {
 	Doubts      map[mapreduce.NodeID]*nodes.Doubt // nodes from which what they do not use is taken
 }
 
-// A Reply is what a node may spend of a job: the sums of all its grants so
-// far. A grant of tokens covers what the node has spent, what its attempts have
-// reserved, and what it may yet reserve.
+// A Reply holds the slots and tokens of a job that a node may use: the sums of all its
+// grants so far. A grant of tokens covers the tokens that the node has spent, those that
+// its attempts have reserved, and those that it may still reserve.
 type Reply struct {
 	Tokens int64
 	Used   int64 // of Tokens: spent, charged, and reserved

@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 )
 
-// What stands under the key of a job whose units share the beginning of a prompt:
-// that it has been asked, or who is to ask.
+// The value of the warm key of a job whose prompts begin alike: warmOpen once the first unit
+// has ended, or warmNode and the id of the node that may run the first unit.
 const (
 	warmOpen = "open"
 	warmNode = "node "

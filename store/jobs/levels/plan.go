@@ -17,8 +17,7 @@ import (
 	"github.com/coditect/mapreduce/store/tuple"
 )
 
-// A Plan is a level that is to be planned. It has to be the same whoever
-// plans the level.
+// A Plan describes a level to plan. It must be the same on every orchestrator.
 type Plan struct {
 	Epoch         int64 // of the job as it was seen; planning stops if it has moved on
 	Number        int64 // of the level; 1 is the first that can be planned

@@ -186,7 +186,7 @@ func (st *Store) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Res
 	}
 }
 
-// A resuming is what a step of a resume came to.
+// A resuming is the result of one step of a resume.
 type resuming struct {
 	done    bool      // the job goes on
 	carried *carrying // not nil: so far, before levels can be dropped
@@ -271,14 +271,14 @@ func (rec writer) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	return nil
 }
 
-// interruptLevel is what a resume begins with that goes on from a level.
+// interruptLevel begins a resume from a level.
 func (rec writer) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
 	ctl.Level = min(ctl.Level, level)
 	if ctl.Resuming {
 		tx.Set(rec.Keys.Ctl(id), records.Encode(ctl))
 		return nil
 	}
-	// What there was is no result any more, and nobody must take it for one.
+	// The earlier result is invalid from now on, and must not be shown.
 	ctl.Resuming = true
 	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
 	return rec.WriteControl(ctx, tx, id, ctl, "resuming")

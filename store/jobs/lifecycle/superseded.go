@@ -11,9 +11,9 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// What a unit has spent stays spent when a resume drops the unit. It is carried to
-// the job's record first, so that the units that there are and what is superseded
-// come to what the job has spent, at any moment.
+// When a resume drops a unit, the amounts that the unit has spent stay spent. The resume
+// first moves them to the job's record. So the remaining units and the superseded amounts
+// add up to what the job has spent, at any moment.
 
 // A carrying is how far the spending of levels that are to be dropped was carried.
 // It is of one epoch: in another, these levels may have been planned anew. Its zero

@@ -24,7 +24,7 @@ const Whole int64 = 1_000_000
 // how long.
 const LeastPause = time.Second
 
-// A Scope is what the fleet knows of one model, and who has which share of it.
+// A Scope holds the fleet's knowledge of one model, and the share of each orchestrator.
 type Scope struct {
 	Rates mapreduce.Rates // as the vendor told them
 	// Room is how many calls at once were found to be taken, where the vendor

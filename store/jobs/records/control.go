@@ -143,8 +143,8 @@ func WarningSuffix(texts []string) string {
 	return "; warning: " + strings.Join(texts, "; warning: ")
 }
 
-// RecordWarnings notes in the job's record what its owner should know of a level, in the
-// place of what was noted of this level and those above it.
+// RecordWarnings stores the warnings of a level in the job's record. They replace the
+// warnings of this level and of those above it.
 func (rec *Records) RecordWarnings(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
 	job := new(storagev1.Job)
 	if _, err := Read(ctx, tx, rec.Keys.Job(id), job); err != nil {

@@ -5,7 +5,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 )
 
-// A Control is what a job is to do, and how far it is, as it stands at an epoch.
+// A Control is the control record of a job at an epoch: its state and its progress.
 type Control struct {
 	State   mapreduce.JobState
 	Phase   mapreduce.JobState // the last state in which it ran
@@ -76,8 +76,7 @@ func JobOf(j *storagev1.Job) *Job {
 	return &Job{Spec: SpecOf(j.Config), Documents: j.Documents, Skipped: j.SkippedDocuments}
 }
 
-// A Standing is what an orchestrator has to know of a job to run it, all of one
-// version.
+// A Standing holds what an orchestrator needs to run a job, read in one version.
 type Standing struct {
 	Control  *Control
 	Job      *Job

@@ -1,8 +1,8 @@
-// Package records is how the service's records are kept: under which keys, in what
-// form, and what has to be written together. Package jobs and those beside this
-// one say what is done with them.
+// Package records reads and writes the service's records: their keys, their form, and
+// which records must be written together. Package jobs and the packages beside this one
+// have the operations on them.
 //
-// Records works inside a transaction that its caller began; a DB begins them.
+// Records works inside a transaction that its caller began; a DB begins transactions.
 package records
 
 import (

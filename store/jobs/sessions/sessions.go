@@ -195,8 +195,8 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 	return nil
 }
 
-// recordCounts writes what the sweep counted, and wakes whoever can use what went
-// back.
+// recordCounts writes the counts of the sweep, and wakes the orchestrators that can claim
+// the units which were handed back.
 func (s *sweep) recordCounts() {
 	for _, t := range s.jobs {
 		t.Record()
@@ -206,9 +206,8 @@ func (s *sweep) recordCounts() {
 	}
 }
 
-// readoptUnits takes back units that were given up for lost, that nobody has claimed
-// since, and that the worker turns out to have: what it has begun is not paid
-// for again.
+// readoptUnits gives a returning worker the units that it still runs, if they were
+// declared lost and not claimed since. So their work is not paid for again.
 func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, claim string) error {
 	seen := make(map[mapreduce.Held]bool, len(holding)) // what stays, or was named before
 	for _, h := range s.stay {

@@ -44,8 +44,7 @@ func (t *Changes) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s mapred
 	}
 }
 
-// SettleTokens replaces what the attempt had reserved, or was charged for, by what it
-// spent.
+// SettleTokens replaces the reservation or the charge of an attempt by what it spent.
 func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	owner := mapreduce.NodeID(u.Node)
 	if owner == "" {

@@ -20,9 +20,9 @@ func (t *Changes) NoteParent(u *storagev1.Unit) {
 	}
 }
 
-// tellParent adds the end of u to what the reduce above it waits for. Nobody has to
-// read that here, so units of one group that end at once are in nobody's way;
-// Unblock looks at it when this is durable.
+// tellParent adds the end of u to the Waiting of the reduce above it. It does not read
+// the Waiting, so units of one group that end together do not conflict. Unblock reads it
+// when this transaction is durable.
 func (t *Changes) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
 	if u.Parent == 0 {
 		return nil
@@ -109,9 +109,9 @@ func (t *Changes) readReduce(ctx context.Context, r records.WaitRef) (*storagev1
 	return u, err
 }
 
-// reopenReduce has the reduce above u wait for it again, u being tried again or waiting
-// itself. What the reduce came to, if it had ended, counts no more, nor does what
-// was made of that.
+// reopenReduce makes the reduce above u wait for u again, since u is tried again or waits
+// itself. If the reduce had ended, its output is dropped, and so are the outputs of the
+// reduces above it.
 func (t *Changes) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
 	if u.Parent == 0 || t.Ctl.TreeTop == 0 {
 		return nil

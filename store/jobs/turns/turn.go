@@ -27,7 +27,8 @@ type Turn struct {
 	Release []HeldID // claims whose units have all ended before
 }
 
-// A Report is a report, with what was drawn for it outside the transaction.
+// A Report is a report with the random values that were drawn for it outside of the
+// transaction.
 type Report struct {
 	*mapreduce.Report
 	Jitter  float64             // in [0,1): places the pause before the next attempt
@@ -88,8 +89,8 @@ type Claim struct {
 	Slots, Calls Share
 }
 
-// A Share is slots of which a node was told, and how often others had taken some
-// of it at the time.
+// A Share is the number of slots that a node was granted, and how often other nodes had
+// taken slots from it at that time.
 type Share struct{ Slots, Taken int64 }
 
 // stillHeld reports whether a node that was granted g has the share still. That g has
@@ -106,7 +107,7 @@ type WorkerSlots struct {
 	Slots   int
 }
 
-// A Result is what a turn came to.
+// A Result is the result of a turn.
 type Result struct {
 	State    mapreduce.JobState // of the job; unknown if it is gone
 	Level    int64
