@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -105,10 +106,5 @@ func TestCallsAreMeasuredAndTraced(t *testing.T) {
 }
 
 func hasAttribute(s sdktrace.ReadOnlySpan, want attribute.KeyValue) bool {
-	for _, a := range s.Attributes() {
-		if a == want {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.Attributes(), want)
 }
