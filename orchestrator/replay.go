@@ -59,7 +59,7 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 			yield(nil, err)
 			return
 		}
-		held, err := o.directDocumentsByNumber(ctx, id)
+		bundles, err := o.bundlesOf(ctx, id)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -77,12 +77,12 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 						break
 					}
 				}
-				if found == nil && at[i] != nil && keys.Document(at[i].Index) == n {
+				if found == nil && at[i] != nil && keys.Document(at[i].Index) == n && !outputs.IsBundle(at[i]) {
 					found = at[i] // of a document that was parsed, the unit that parsed it
 				}
 			}
-			d := held[n]
-			if d == nil || found != nil && found.Level < 0 { // parsed: as it was before
+			d, err := bundles.document(ctx, n)
+			if err == nil && d == nil || found != nil && found.Level < 0 { // parsed: as it was before
 				d, err = o.documentOf(ctx, id, n, found)
 			}
 			if !yield(d, err) || err != nil {
@@ -92,26 +92,68 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 	}
 }
 
-// directDocumentsByNumber returns the documents that one unit of a job takes, by their numbers.
-func (o *Orchestrator) directDocumentsByNumber(ctx context.Context, id mapreduce.JobID) (map[int64]*mapreduce.Document, error) {
-	compiled, err := o.specs.Job(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	var u *storagev1.Unit
-	if unit := compiled.DirectUnit(); unit != "" {
-		if u, err = o.jobs.View.Unit(ctx, id, unit); err != nil {
+// A bundleReader returns documents that units take together with others. It keeps
+// those of the unit that it read last.
+type bundleReader struct {
+	o    *Orchestrator
+	job  mapreduce.JobID
+	unit map[int64]string // by the number of a document, a unit that has it
+	read string
+	docs map[int64]*mapreduce.Document
+}
+
+// bundlesOf finds the documents that units of a job take together with others.
+func (o *Orchestrator) bundlesOf(ctx context.Context, id mapreduce.JobID) (*bundleReader, error) {
+	r := &bundleReader{o: o, job: id, unit: make(map[int64]string)}
+	for next := o.unitsOf(ctx, id, 0); ; {
+		u, err := next()
+		if err != nil || u == nil {
+			return r, err
+		}
+		if !outputs.IsBundle(u) {
+			continue
+		}
+		if err := r.open(ctx, u); err != nil {
 			return nil, err
 		}
+		for n := range r.docs {
+			r.unit[n] = u.UnitId
+		}
 	}
-	docs, err := outputs.Documents(ctx, o.jobs.Reader(), id, u)
-	held := make(map[int64]*mapreduce.Document, len(docs))
+}
+
+// open reads the documents of a unit.
+func (r *bundleReader) open(ctx context.Context, u *storagev1.Unit) error {
+	docs, err := outputs.Documents(ctx, r.o.jobs.Reader(), r.job, u)
+	if err != nil {
+		return err
+	}
+	r.read, r.docs = u.UnitId, make(map[int64]*mapreduce.Document, len(docs))
 	for _, d := range docs {
-		held[d.Number] = &mapreduce.Document{
+		r.docs[d.Number] = &mapreduce.Document{
 			ID: mapreduce.DocumentID(d.Document), MediaType: "text/plain", Metadata: d.Metadata, Content: d.Text,
 		}
 	}
-	return held, err
+	return nil
+}
+
+// document returns the n-th document of the job; nil if no unit takes it together with
+// others.
+func (r *bundleReader) document(ctx context.Context, n int64) (*mapreduce.Document, error) {
+	unit, ok := r.unit[n]
+	if !ok {
+		return nil, nil
+	}
+	if r.read != unit {
+		u, err := r.o.jobs.View.Unit(ctx, r.job, mapreduce.UnitID(unit))
+		if err == nil {
+			err = r.open(ctx, u)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r.docs[n], nil
 }
 
 // unitsOf returns a function that returns the units of a level, one after the

@@ -19,8 +19,8 @@ type reserveQuestion struct {
 
 // Reserve implements agent.Calls.
 func (u *unit) Reserve(ctx context.Context, tokens int64) error {
-	if u.job.spec.Budget == 0 {
-		return nil
+	if err := u.checkLimit(tokens); err != nil || u.job.spec.Budget == 0 {
+		return err
 	}
 	for {
 		q, mine := u.setAside(tokens)
@@ -41,6 +41,29 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// checkLimit refuses a call that might take the attempt above what its stage gives a
+// unit. Without a budget it also sets the tokens aside, which nobody else does.
+func (u *unit) checkLimit(tokens int64) error {
+	if u.most == 0 {
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	held := u.spent.Total()
+	for _, p := range u.promises {
+		held += p
+	}
+	if held+tokens > u.most {
+		return agent.Permanent(fmt.Errorf("a call of up to %d tokens is not made: limits.tokens of the stage gives a unit %d, and %d are spent or set aside",
+			tokens, u.most, held))
+	}
+	if u.job.spec.Budget == 0 {
+		i, _ := slices.BinarySearch(u.promises, tokens)
+		u.promises = slices.Insert(u.promises, i, tokens)
+	}
+	return nil
 }
 
 // setAside promises tokens to a call if the reservation holds them. Else it

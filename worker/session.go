@@ -184,7 +184,9 @@ func (s *session) runnerOf(u *unit) (step.Runner, error) {
 		if of.unclear != nil {
 			return nil, of.unclear
 		}
-		u.task.StageSpec = of.spec
+		if u.task.StageSpec = of.spec; of.spec != nil {
+			u.most = of.spec.Tokens
+		}
 	}
 	kind, err := s.cfg.Steps.KindOf(u.task.Kind, u.task.StageSpec)
 	if err != nil {

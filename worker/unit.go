@@ -43,6 +43,7 @@ type unit struct {
 	ctx    context.Context // the attempt's own: made and ended with it
 	cancel context.CancelCauseFunc
 	limit  time.Duration // from its start
+	most   int64         // tokens that its stage gives it; 0 is no limit
 	memory int64         // bytes set aside for what was fetched; used by the slot's goroutine
 
 	// Guarded by session.mu.

@@ -270,6 +270,31 @@ func (c *checker) checkKeys() error {
 	case c.Order != "" && !order.MatchString(c.Order):
 		return c.keyError("order", `must be the name of a field of the inputs, "relevance asc" or "relevance desc" for instance, and is %.80q`, c.Order)
 	}
+	return c.checkBatchedOutputs()
+}
+
+// checkBatchedOutputs refuses to sort outputs by a field that they cannot have, and to cut
+// what is no text.
+func (c *checker) checkBatchedOutputs() error {
+	if c.Order == "" && c.Passage == 0 || c.From == Documents {
+		return nil
+	}
+	if c.Passage > 0 && (c.Output.Kind == OutputRecords) {
+		return c.keyError("passage", "is of stages that read texts, and one that merges records of %s reads none", c.From)
+	}
+	by, ok := c.Ordering()
+	if !ok {
+		return nil
+	}
+	for _, name := range c.Sources() {
+		o := &c.Pipeline.Stage(name).Output
+		if o.Kind != OutputItems {
+			return c.keyError("order", "is of documents and of items, which have fields, and %s makes %s", name, o.Kind)
+		}
+		if o.parsed != nil && !slices.ContainsFunc(o.parsed.Properties, func(p schema.Property) bool { return p.Name == by.Field }) {
+			return c.keyError("order", "the schema of %s has no %.80q at its top; it has %s", name, by.Field, listNames(propertyNames(o.parsed.Properties)))
+		}
+	}
 	return nil
 }
 
@@ -302,6 +327,9 @@ func (c *checker) checkSelects() error {
 	}
 	if at := c.Index(stage); at < 0 || at >= c.i {
 		return c.keyError("select", "%.80q is no earlier stage: those are %s", stage, listNames(c.earlierStages()))
+	}
+	if c.From == Documents {
+		return c.keyError("select", "must be all in a stage that reads documents: %s reads them in its place", stage)
 	}
 	list, err := c.Pipeline.Stage(stage).Output.listProperty(path)
 	if err != nil {

@@ -79,6 +79,7 @@ stages:
     limits: {turns: 5, tool_calls: 20, tokens: 30000, time: 5m, context: 65536}
     parallel: 4
     on_error: continue
+    output: items
   - name: themes
     each: batch
     size: 8
@@ -178,7 +179,7 @@ func TestDefaults(t *testing.T) {
 		}},
 		{"themes", parse(t, themes), []stage{
 			{"plan", "documents", "all", "items", ""},
-			{"visit", "plan", "plan.scope.sources", "records", ""},
+			{"visit", "plan", "plan.scope.sources", "items", ""},
 			{"themes", "visit", "batch", "items", ""},
 			{"merged", "themes", "group", "items", ""},
 			{"views", "merged or themes", "agent", "report", "plan.staff"},

@@ -81,12 +81,18 @@ func (p *Pipeline) renderStage(stage string, own bool, vars map[string]string, d
 	if i < 0 {
 		return "", errs.New(errs.Internal, "the pipeline %s has no stage %.80q", p.Name, stage)
 	}
-	var b strings.Builder
-	for _, one := range p.stageParts(i) {
+	parts := slices.DeleteFunc(p.stageParts(i), func(one part) bool {
 		t := p.templates[one.field]
-		if own != (t.namesSpace(Item) || t.namesSpace(Items)) {
-			continue
-		}
+		return own != (t.namesSpace(Item) || t.namesSpace(Items))
+	})
+	return p.renderParts(parts, vars, docs)
+}
+
+// renderParts renders texts, each behind its title.
+func (p *Pipeline) renderParts(parts []part, vars map[string]string, docs []Document) (string, error) {
+	var b strings.Builder
+	for _, one := range parts {
+		t := p.templates[one.field]
 		text, err := t.renderTemplate(func(v Variable) (string, bool) { return p.variableValue(v, vars, docs) })
 		if err != nil {
 			return "", errs.Field(one.field, "%s", err)

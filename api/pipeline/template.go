@@ -189,6 +189,12 @@ func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
 		if s.From != Documents {
 			continue
 		}
+		if order, ok := s.Ordering(); ok {
+			if _, ok := itemValue(order.Field, id, metadata); !ok {
+				return p.fieldError(stageField(i, "order"), "is by %s, and document %q has no %q; it has %s", order.Field, id, order.Field,
+					listNames(append(slices.Sorted(maps.Keys(metadata)), itemID)))
+			}
+		}
 		for _, one := range p.stageParts(i) {
 			for _, v := range p.templates[one.field].Variables() {
 				counted := v.Name == count && (v.Space == Items || s.Each == EachBatch)
@@ -207,6 +213,9 @@ const (
 	itemID = "id"
 	count  = "count" // of all items
 )
+
+// Value returns what a document has under a name: a field of its metadata, or its id.
+func (d Document) Value(name string) (string, bool) { return itemValue(name, d.ID, d.Metadata) }
 
 func itemValue(key, id string, metadata map[string]string) (string, bool) {
 	if v, ok := metadata[key]; ok {

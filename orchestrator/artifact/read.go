@@ -51,7 +51,7 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 // assembledFrom returns a job as its result is assembled, as far as it has come.
 func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *records.Control) assemble.Job {
 	stages := jobspec.NewStages(compiled, ctl)
-	job := assemble.Job{ID: id, Direct: compiled.DirectUnit(), Last: lastUnit(ctl)}
+	job := assemble.Job{ID: id, Last: lastUnit(ctl)}
 	for level := range int64(len(ctl.StageLevels())) {
 		stage := stages.StageAt(level)
 		job.Records = append(job.Records, stage == nil || stage.Output.Kind == pipeline.OutputRecords)

@@ -43,7 +43,6 @@ type Job struct {
 	Schema  *schema.Schema   // of the records that it makes of its documents; an empty one if it makes none
 	Records []bool           // by level from 0 on that is planned: whether its units make records
 	Last    mapreduce.UnitID // whose output the result is; "" if it is not planned yet
-	Direct  mapreduce.UnitID // that takes all documents, if the pipeline may have one; else ""
 }
 
 // levels returns how many levels are planned.

@@ -24,7 +24,8 @@ type contexts struct {
 	ahead map[string]unitText // of some units, by name
 	name  string
 	unitText
-	direct map[string]unitText // of the documents of the direct unit, by name
+	bundle string              // the unit over several documents that was read last
+	of     map[string]unitText // of its documents, by name
 	// The document that was needed last, for what was cited outside of its chunks.
 	document    *ground.Text
 	documentSum []byte
@@ -44,7 +45,7 @@ func (c *contexts) readPageTexts(ctx context.Context, page []*storagev1.Unit) er
 	for some := range slices.Chunk(page, content.MaxTexts) {
 		spans := make([]content.TextRange, len(some))
 		for i, u := range some {
-			if s := u.Source; s != nil && c.r.includesUnit(u) {
+			if s := u.Source; s != nil && !outputs.IsBundle(u) && c.r.includesUnit(u) {
 				spans[i] = content.TextRange{SHA256: s.Sha256, Start: s.Start, End: s.End}
 			}
 		}
@@ -124,26 +125,20 @@ func (c *contexts) wholeText(ctx context.Context, src *storagev1.Source) (*groun
 	return c.document, nil
 }
 
-// turnDirect gets the text of a document of the direct unit, whose text is that of
-// several.
-func (c *contexts) turnDirect(ctx context.Context, document string) error {
-	if c.direct == nil {
-		u, err := c.r.source.Unit(ctx, c.r.job.ID, c.r.job.Direct)
-		if err != nil {
-			return err
-		}
+// openBundle gets the texts of the documents of a unit that works on several.
+func (c *contexts) openBundle(ctx context.Context, u *storagev1.Unit) error {
+	if c.bundle != u.UnitId {
 		docs, err := outputs.Documents(ctx, c.r.source, c.r.job.ID, u)
 		if err != nil {
 			return err
 		}
-		c.direct = make(map[string]unitText, len(docs))
+		c.bundle, c.of = u.UnitId, make(map[string]unitText, len(docs))
 		for _, d := range docs {
 			sum := sha256.Sum256(d.Text)
 			one := &storagev1.Unit{UnitId: u.UnitId, Index: u.Index, DocumentId: d.Document, Source: &storagev1.Source{Sha256: sum[:]}}
-			c.direct[d.Document] = unitText{unit: one, text: d.Text, reader: output.NewReader(outputs.CitedText(one, d.Text))}
+			c.of[d.Document] = unitText{unit: one, text: d.Text, reader: output.NewReader(outputs.CitedText(one, d.Text))}
 		}
 	}
-	c.name, c.unitText = "", c.direct[document]
 	return nil
 }
 
@@ -161,8 +156,9 @@ var errOtherText = errors.New("the text is another")
 
 // loadUnitText gets the text of the unit that found a citation.
 func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) error {
-	if all := c.r.job.Direct; all != "" && cite.Unit == string(all) {
-		return c.turnDirect(ctx, cite.Document)
+	if c.bundle == cite.Unit {
+		c.name, c.unitText = "", c.of[cite.Document]
+		return nil
 	}
 	if c.name == cite.Unit && c.unit != nil {
 		return nil
@@ -170,6 +166,11 @@ func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) erro
 	c.name, c.unitText = cite.Unit, c.ahead[cite.Unit]
 	if c.unit == nil {
 		u, err := c.r.source.Unit(ctx, c.r.job.ID, mapreduce.UnitID(cite.Unit))
+		if err == nil && outputs.IsBundle(u) {
+			err = c.openBundle(ctx, u)
+			c.name, c.unitText = "", c.of[cite.Document]
+			return err
+		}
 		if err != nil || u.GetSource() == nil || mapreduce.UnitKind(u.GetKind()) != mapreduce.KindMap {
 			return err
 		}

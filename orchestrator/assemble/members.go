@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -16,7 +15,7 @@ import (
 // units, which are checked as they are shown; and notes whose records it has.
 func (r *result) checkOutput(ctx context.Context, u *storagev1.Unit, out *output.Output) error {
 	why := output.CheckValues(r.schema, out)
-	if mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
+	if outputs.IsBundle(u) {
 		docs, err := outputs.Documents(ctx, r.source, r.job.ID, u)
 		if err != nil {
 			return err
@@ -59,7 +58,7 @@ func (r *result) trueMembers() error {
 			}
 			documents[document] = true
 		}
-		if s.Held == nil || documents[""] { // the direct unit's own were checked with it
+		if s.Held == nil || documents[""] { // those of a unit over several documents were checked with it
 			continue
 		}
 		if cite := r.foreignCitation(s.Held, documents); cite != nil {

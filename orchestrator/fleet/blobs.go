@@ -203,7 +203,7 @@ func (w *rangeWriter) flushBuffer() error {
 func (f *Fleet) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
 	src := u.Source
 	switch {
-	case src == nil || mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect:
+	case src == nil || outputs.IsBundle(u):
 		return errs.Field("blob.kind", "unit %s works on no text of a document", q.Unit)
 	case len(q.Blob.SHA256) > 0 && !bytes.Equal(q.Blob.SHA256, src.Sha256):
 		return errs.Field("blob.sha256", "the text of unit %s has another SHA-256, %x", q.Unit, src.Sha256)
@@ -251,7 +251,7 @@ func (f *Fleet) inputParts(ctx context.Context, id mapreduce.JobID, u, in *stora
 // is given, behind each output of a tree, all that this only names; one that merges
 // asks for what it needs: see sendReferred.
 func (f *Fleet) eachHeader(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit, *output.InputHeader) error) error {
-	if src := u.Source; src != nil && mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
+	if src := u.Source; outputs.IsBundle(u) {
 		return visit(u, &output.InputHeader{
 			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.Sha256,
 		})

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"time"
 
+	"github.com/coditect/mapreduce/orchestrator/outputs"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
@@ -165,7 +167,7 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *storage
 		sum := sha256.Sum256(remembered)
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
 	}
-	if u.Source != nil && a.Kind != mapreduce.KindDirect {
+	if u.Source != nil && !outputs.IsBundle(u) {
 		if err := f.assignText(ctx, &a, u, text, room); err != nil {
 			return a, nil, err
 		}

@@ -42,15 +42,6 @@ func newBundle(g *plan.Graph, spec *mapreduce.JobSpec, count jobspec.Counter) *d
 	return &directInput{graph: g, spec: own, count: count, ids: make(map[mapreduce.DocumentID]int64)}
 }
 
-// noteDocumentID notes the id of the n-th document, which no other may have.
-func (b *directInput) noteDocumentID(id mapreduce.DocumentID, n int64) error {
-	if first, ok := b.ids[id]; ok {
-		return errs.Field("documents", "documents %d and %d have the same id %q; give each its own", first+1, n+1, id)
-	}
-	b.ids[id] = n
-	return nil
-}
-
 // addDocument takes a document.
 func (b *directInput) addDocument(d output.Bundled, mediaType string) {
 	b.docs, b.types = append(b.docs, d), append(b.types, mediaType)
@@ -145,6 +136,11 @@ func (in *submission) finishIngest(ctx context.Context) error {
 	}
 	if in.bundle == nil {
 		in.flip.Level = jobspec.LevelOf(in.graph.First(in.graph.Cuts()))
+		if in.gather != nil {
+			if err := in.finishGathering(ctx); err != nil {
+				return err
+			}
+		}
 		return in.graph.Takes(in.graph.Cuts(), in.flip.Documents-in.flip.Skipped, in.tokens, in.flip.Parse > 0)
 	}
 	in.flip.Level, in.flip.Tree = jobspec.LevelOf(in.graph.First(in.graph.Bundles())), in.flip.Tree && undecided

@@ -31,12 +31,22 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 	case d.direct != nil:
 		return s.jobs.Levels.PlanDirect(ctx, id, epoch, *d.direct)
 	}
-	if d.dissolve {
+	if d.dissolve && !graph.Gathers() {
 		if err := s.splitDirectUnit(ctx, id, epoch, spec, graph, d.staged.docs); err != nil {
 			return err
 		}
 	}
 	cuts := graph.Cuts()
+	if graph.Gathers() {
+		dissolve, err := s.plantGathered(ctx, id, epoch, compiled, d)
+		switch {
+		case errs.KindOf(err) == errs.Precondition:
+			return s.jobs.Lifecycle.Fail(ctx, id, epoch, err.Error())
+		case err != nil:
+			return err
+		}
+		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(cuts)), dissolve)
+	}
 	if cuts < 0 { // the documents that there are have their unit, or there are none
 		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), false)
 	}

@@ -28,7 +28,7 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	}
 	p := &planning{submission: submission{config: c, spec: &spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
 	p.count = c.Rules.Counter(&spec)
-	p.bundle = newBundle(graph, &spec, p.count)
+	p.bundle, p.gather = newBundle(graph, &spec, p.count), newGatherer(c, &spec, graph)
 	for doc, err := range docs {
 		if err == nil {
 			err = context.Cause(ctx)
@@ -110,6 +110,8 @@ func withSchemaYields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rat
 type planning struct {
 	submission
 	items   []plan.Item                    // of the stage that cuts documents
+	gather  *gatherer                      // of a stage that gathers them; else nil
+	held    []gathered                     // documents that it takes
 	numbers map[mapreduce.DocumentID]int64 // of the documents that have units, by id
 	all     []plan.Item                    // a document each, as a unit takes them that takes all
 }
@@ -124,11 +126,37 @@ func (p *planning) chooseStage() (int, error) {
 		}
 		if stage == p.graph.Bundles() {
 			p.items = p.all
+			return stage, nil
 		}
-		return stage, nil
+		return stage, p.gatherHeld()
 	}
 	cuts := p.graph.Cuts()
+	if err := p.gatherHeld(); err != nil {
+		return 0, err
+	}
 	return cuts, p.graph.Takes(cuts, p.flip.Documents-p.flip.Skipped, p.tokens, p.flip.Parse > 0)
+}
+
+// gatherHeld makes the items those of a stage that gathers documents, if there is one.
+func (p *planning) gatherHeld() (err error) {
+	if p.gather != nil {
+		p.items, err = p.gather.gatherItems(p.held)
+	}
+	return err
+}
+
+// holdGathered takes a document that is to be gathered with others: of its text, the
+// passage that is kept.
+func (p *planning) holdGathered(d *mapreduce.Document, it plan.Item) error {
+	one, err := p.gather.newGathered(d, p.flip.Documents-1)
+	if err != nil {
+		return err
+	}
+	it.Tokens, it.Guessed = int64(p.count.Count(string(one.text))), p.count.IsEstimate()
+	p.tokens = pack.Sum(p.tokens, it.Tokens)
+	one.text, one.item = nil, it
+	p.held = append(p.held, one)
+	return nil
 }
 
 // joinDirect takes a document into what a direct unit would take, as long as all fit.
@@ -172,14 +200,18 @@ func (p *planning) planDocument(d *mapreduce.Document) error {
 	if needsParsing(d.MediaType) {
 		return p.planUnparsed(id, d)
 	}
-	return p.planTextUnits(id, string(d.Content))
+	return p.planTextUnits(&mapreduce.Document{ID: id, Metadata: d.Metadata, Content: d.Content})
 }
 
 // planTextUnits takes the units of a document's text. Of one that cannot be too large only
 // a bound was needed so far: here its size is what is asked for.
-func (p *planning) planTextUnits(id mapreduce.DocumentID, text string) error {
+func (p *planning) planTextUnits(d *mapreduce.Document) error {
+	id, text := d.ID, string(d.Content)
 	if err := p.joinDirect(id, text, plan.Item{}); err != nil || p.graph.Cuts() < 0 {
 		return err
+	}
+	if p.gather != nil {
+		return p.holdGathered(d, plan.Item{})
 	}
 	stage := p.graph.Pipeline().Stages[p.graph.Cuts()]
 	own := jobspec.ForStage(*p.spec, stage)
@@ -214,6 +246,10 @@ func (p *planning) planUnparsed(id mapreduce.DocumentID, d *mapreduce.Document) 
 	p.flip.Parse++
 	if err := p.joinDirect(id, string(d.Content), plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens}); err != nil {
 		return err
+	}
+	if p.gather != nil {
+		one := &mapreduce.Document{ID: id, Metadata: d.Metadata, Content: d.Content}
+		return p.holdGathered(one, plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens})
 	}
 	for _, it := range items {
 		it.Expected, it.Parse, it.Raw = true, mapreduce.ParseUnit(id), tokens

@@ -172,6 +172,9 @@ func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapred
 		}
 	}
 	in.bundle = newBundle(graph, spec, in.count)
+	if g := newGatherer(s.config, spec, graph); g != nil {
+		in.gather = &gathering{gatherer: g, meta: make(map[int64]map[string]string), ids: make(map[mapreduce.DocumentID]int64)}
+	}
 	for doc, err := range docs {
 		if err != nil {
 			return "", err
@@ -189,7 +192,11 @@ func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapred
 	if err := in.checkBudget(); err != nil {
 		return "", err
 	}
-	in.flip.Slots = s.node.InitialSlots(spec)
+	first := *spec
+	if in.flip.Parse == 0 {
+		first = jobspec.ForStage(first, graph.Pipeline().Stages[in.flip.Level.Stage])
+	}
+	in.flip.Slots = s.node.InitialSlots(&first)
 	winner, err := s.jobs.Submit.Publish(ctx, id, &in.flip)
 	if err == nil && winner == id {
 		s.node.MarkOwnJob(id)
@@ -223,6 +230,7 @@ type submission struct {
 	count     jobspec.Counter
 	tokens    int64        // of the documents that are cut, where a condition asks for them
 	bundle    *directInput // documents that one unit may take; nil once they are too many
+	gather    *gathering   // documents that units take some of together; nil if none does
 	group     int64        // map units that one reduce of a tree takes; 0 if there is none
 	why       string       // the first document was skipped
 	least     int64        // tokens that the cheapest unit may need
@@ -260,10 +268,8 @@ func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) 
 	if err := in.checkTemplateNames(d); err != nil {
 		return err
 	}
-	if in.bundle != nil {
-		if err := in.bundle.noteDocumentID(d.ID, n); err != nil {
-			return err
-		}
+	if err := in.noteDocumentID(d.ID, n); err != nil {
+		return err
 	}
 	switch {
 	case needsParsing(d.MediaType):
@@ -274,8 +280,30 @@ func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) 
 	return in.stageDocumentUnits(ctx, d, n)
 }
 
+// noteDocumentID notes the id of the n-th document, which no other may have, where the
+// ids of units do not tell.
+func (in *submission) noteDocumentID(id mapreduce.DocumentID, n int64) error {
+	var ids map[mapreduce.DocumentID]int64
+	switch {
+	case in.gather != nil:
+		ids = in.gather.ids
+	case in.bundle != nil:
+		ids = in.bundle.ids
+	default:
+		return nil
+	}
+	if first, ok := ids[id]; ok {
+		return errs.Field("documents", "documents %d and %d have the same id %q; give each its own", first+1, n+1, id)
+	}
+	ids[id] = n
+	return nil
+}
+
 // stageDocumentUnits stages the units of the n-th document, which is text.
 func (in *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Document, n int64) error {
+	if in.gather != nil {
+		return in.gatherDocument(ctx, d, n)
+	}
 	units, err := in.config.makeDocumentUnits(in.spec, in.graph, d, string(d.Content), n)
 	if err != nil {
 		return err

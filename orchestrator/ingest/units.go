@@ -66,8 +66,8 @@ func (c *Config) cutText(spec *mapreduce.JobSpec, stage *pipeline.Stage, id mapr
 	if err != nil {
 		return nil, errs.Field("max_tokens_per_unit", "%s", err)
 	}
-	if len(pieces) >= keys.MaxChunks {
-		return nil, errs.Field("documents", "document %q would be cut into %d chunks; at most %d are taken", id, len(pieces), keys.MaxChunks)
+	if len(pieces) >= keys.MaxChunks-1 {
+		return nil, errs.Field("documents", "document %q would be cut into %d chunks; at most %d are taken", id, len(pieces), keys.MaxChunks-2)
 	}
 	return pieces, nil
 }

@@ -126,7 +126,8 @@ func GraphOf(s *mapreduce.JobSpec) (*plan.Graph, error) {
 }
 
 // ForStage returns the spec of a job as the units of a stage run with it: by the
-// stage's model, and in the time that it gives them.
+// stage's model, in the time that it gives them, no more of them at a time than it
+// says, and with its answer to failures.
 func ForStage(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
 	if stage.Model != "" {
 		name := stage.Model
@@ -138,22 +139,26 @@ func ForStage(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
 	if d, err := time.ParseDuration(stage.Limits.Time); err == nil && d > 0 {
 		s.UnitTimeout = d
 	}
+	if n := stage.Parallel; n > 0 {
+		s.Parallelism = int(min(int64(s.Parallelism), n))
+	}
+	switch stage.OnError {
+	case "continue":
+		s.OnError = mapreduce.Continue
+	case "fail-fast":
+		s.OnError = mapreduce.FailFast
+	}
 	return s
 }
 
 // withoutEffect returns a key of a stage that is set and would change nothing, or "".
 func withoutEffect(s *pipeline.Stage) string {
-	limits := s.Limits
-	limits.Time = ""
 	for _, k := range []struct {
 		set bool
 		key string
 	}{
-		{limits != pipeline.Limits{}, "limits"}, // of agents that take turns
-		{s.Parallel != 0, "parallel"},
-		{s.OnError != "", "on_error"},
-		{s.Order != "", "order"},
-		{s.Passage != 0, "passage"},
+		{s.Limits.Turns != 0, "limits.turns"}, // of agents that use tools
+		{s.Limits.ToolCalls != 0, "limits.tool_calls"},
 	} {
 		if k.set {
 			return k.key
@@ -176,8 +181,6 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		switch {
 		case len(stage.Tools) > 0 && !provider.Has("agent"):
 			return errs.Field(field("tools"), "needs a provider with agents that use tools, and %s has none", provider.Name)
-		case stage.From == pipeline.Documents && (stage.Each == pipeline.EachBatch || stage.Each == pipeline.EachAgent):
-			return errs.Field(field("each"), "is %s, which takes the outputs of another stage; documents are taken by document, chunk or all", stage.Each)
 		case stage.Merge == "model" && !provider.Models:
 			return errs.Field(field("merge"), "must be typed with the provider %s, which asks no model", provider.Name)
 		case stage.Output.Kind != pipeline.OutputRecords && len(provider.Steps) > 0 && !provider.Has("write"):

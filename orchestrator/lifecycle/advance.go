@@ -5,8 +5,11 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/coditect/mapreduce/api/pipeline"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -191,7 +194,9 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	if !m.isOwnJob(id) {
 		return nil
 	}
-	if s.FailFast && s.Failures > 0 && !s.AtResult {
+	if must, err := m.mustFailFast(ctx, id, s); err != nil {
+		return err
+	} else if must {
 		return m.failFast(ctx, id, s)
 	}
 	if s.Ended() {
@@ -229,8 +234,30 @@ func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *l
 	return m.SealAll(ctx, id)
 }
 
+// mustFailFast reports whether a unit has failed whose stage, or else the run, has its
+// job fail with the first. Of a pipeline none of whose stages says so, units of all
+// levels count: those of a tree run together.
+func (m *Manager) mustFailFast(ctx context.Context, id mapreduce.JobID, s *levels.Status) (bool, error) {
+	if s.Failed == 0 && s.Failures == 0 || s.AtResult {
+		return false, nil
+	}
+	compiled, err := m.specs.Job(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	stages := compiled.Graph.Pipeline().Stages
+	if !slices.ContainsFunc(stages, func(stage *pipeline.Stage) bool { return stage.OnError != "" }) {
+		return s.FailFast && s.Failures > 0, nil
+	}
+	spec := *compiled.Spec
+	if s.Level >= 0 {
+		spec = jobspec.ForStage(spec, stages[s.Planned[s.Level].Stage])
+	}
+	return spec.OnError == mapreduce.FailFast && s.Failed > 0, nil
+}
+
 func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
-	why := fmt.Sprintf("%d units failed, and the job is to fail fast", s.Failures)
+	why := fmt.Sprintf("%d units failed, and the job is to fail fast", max(s.Failures, s.Failed))
 	if u, err := m.jobs.View.FirstFailed(ctx, id); err != nil {
 		return err
 	} else if u != nil {

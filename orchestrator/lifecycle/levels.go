@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -152,6 +153,28 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 		if len(all) > maxItems {
 			return errs.New(errs.Precondition, "%s has more than %d elements", strings.Join(path, "."), maxItems)
 		}
+		return nil
+	})
+	return all, err
+}
+
+// Fields implements plan.History.
+func (h *planHistory) Fields(level int, name string) ([]plan.Element, error) {
+	var all []plan.Element
+	err := h.visitCompletedUnits(level, func(u *storagev1.Unit) error {
+		value, err := h.readUnitValue(u)
+		if err != nil {
+			return err
+		}
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(value, &fields) != nil { // it is no object
+			fields = nil
+		}
+		one := plan.Element{Source: u.Index, Value: fields[name]}
+		if string(one.Value) == "null" {
+			one.Value = nil
+		}
+		all = append(all, one)
 		return nil
 	})
 	return all, err

@@ -86,7 +86,11 @@ func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []ou
 	return nil
 }
 
-// Documents returns the documents of a direct unit; none of a nil one.
+// IsBundle reports whether a unit works on several documents together: a batch of them,
+// or all. They are its one input.
+func IsBundle(u *storagev1.Unit) bool { return u.GetSource().GetDocuments() > 0 }
+
+// Documents returns the documents of a unit that works on several; none of a nil one.
 func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Unit) ([]output.Bundled, error) {
 	if u == nil {
 		return nil, nil
@@ -97,7 +101,7 @@ func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.U
 	}
 	docs, err := output.DecodeBundle(data)
 	if err != nil {
-		return nil, errs.New(errs.DataLoss, "documents of the direct unit: %v", err)
+		return nil, errs.New(errs.DataLoss, "documents of unit %s: %v", u.UnitId, err)
 	}
 	return docs, nil
 }

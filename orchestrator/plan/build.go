@@ -20,6 +20,17 @@ type Item struct {
 	// one. Items of one document follow each other.
 	Parse mapreduce.UnitID
 	Raw   int64 // tokens that the parse unit reads
+	// Of are the documents of a unit that works on several, each with its Tokens,
+	// Parse and Raw. The unit's own Parse is empty then.
+	Of []Item
+}
+
+// documents are those that the unit works on.
+func (it *Item) documents() []Item {
+	if len(it.Of) > 0 {
+		return it.Of
+	}
+	return []Item{*it}
 }
 
 // maxChunks keeps a document that claims any size from taking all memory.
@@ -86,7 +97,8 @@ type builder struct {
 	g       *Graph
 	r       Rates
 	dag     *DAG
-	base    int       // levels of the DAG before level 0
+	base    int // levels of the DAG before level 0
+	parses  map[mapreduce.UnitID]int32
 	planned []Planned // levels from 0 on
 }
 
@@ -129,12 +141,16 @@ func (b *builder) warnUncounted(items []Item) {
 // planParses plans the units that turn documents into text.
 func (b *builder) planParses(items []Item) {
 	b.dag.Nodes = make([]Node, 0, len(items)+len(items)/2+1)
-	for i, it := range items {
-		if it.Parse == "" || i > 0 && items[i-1].Parse == it.Parse {
-			continue
+	b.parses = make(map[mapreduce.UnitID]int32)
+	for i := range items {
+		for _, it := range items[i].documents() {
+			if _, planned := b.parses[it.Parse]; planned || it.Parse == "" {
+				continue
+			}
+			b.parses[it.Parse] = int32(len(b.dag.Nodes))
+			size := []int64{max(0, it.Raw)}
+			b.appendUnit(0, Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, size, size, 1)
 		}
-		size := []int64{max(0, it.Raw)}
-		b.appendUnit(0, Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, size, size, 1)
 	}
 	if len(b.dag.Nodes) > 0 {
 		b.endLevel(-1, 0, false)
@@ -159,17 +175,18 @@ func (b *builder) planDirect(step *Step, items []Item) {
 
 func (b *builder) planMaps(step *Step, items []Item) {
 	first := len(b.dag.Nodes)
-	parse := int32(-1) // the latest unit that a document is parsed by
-	for i, it := range items {
-		size := []int64{max(0, it.Tokens)}
-		node := Node{ID: it.Unit, Kind: step.Kind, Stage: b.g.stages[step.Stage].Name, Items: 1}
-		if it.Parse != "" {
-			if i == 0 || items[i-1].Parse != it.Parse {
-				parse++
+	for i := range items {
+		node := Node{ID: items[i].Unit, Kind: step.Kind, Stage: b.g.stages[step.Stage].Name}
+		var sizes []int64
+		for _, it := range items[i].documents() {
+			sizes = append(sizes, max(0, it.Tokens))
+			if it.Parse == "" {
+				node.Items++
+			} else {
+				node.Inputs = append(node.Inputs, b.parses[it.Parse])
 			}
-			node.Inputs, node.Items = []int32{parse}, 0
 		}
-		b.appendUnit(step.Stage, node, size, size, b.r.MapYield)
+		b.appendUnit(step.Stage, node, sizes, sizes, b.r.MapYield)
 	}
 	b.endLevel(0, first, !b.dag.Exact)
 }
@@ -203,6 +220,15 @@ func (b *builder) Items(level int, _ []string) ([]Element, error) {
 		for range expectedElements {
 			all = append(all, Element{Source: int64(i)})
 		}
+	}
+	return all, nil
+}
+
+// Fields implements History.
+func (b *builder) Fields(level int, _ string) ([]Element, error) {
+	all := make([]Element, b.dag.Levels[b.base+level].Count())
+	for i := range all {
+		all[i].Source = int64(i)
 	}
 	return all, nil
 }
@@ -244,7 +270,7 @@ func (b *builder) addLevel(step *Step) {
 // on their number.
 func (b *builder) dependsOnOutputs(step *Step) bool {
 	s := &b.g.stages[step.Stage]
-	if s.When != "" || step.Items != nil || s.Select != "" {
+	if s.When != "" || step.Items != nil || s.Select != "" && s.Select != pipeline.SelectAll || s.Order != "" {
 		return true
 	}
 	if step.Depth == 0 {

@@ -109,9 +109,16 @@ func (g *Graph) DocumentStage(count, tokens int64) (int, error) {
 // the pipeline has one; else -1.
 func (g *Graph) Bundles() int { return g.documentStage(true) }
 
-// Cuts returns the index of the stage that has units for documents or parts of
-// them, if the pipeline has one; else -1.
+// Cuts returns the index of the stage that has units for documents, parts of them or
+// some of them, if the pipeline has one; else -1.
 func (g *Graph) Cuts() int { return g.documentStage(false) }
+
+// Gathers reports whether units of the stage that Cuts returns work on several documents
+// each.
+func (g *Graph) Gathers() bool {
+	at := g.Cuts()
+	return at >= 0 && g.stages[at].Stage.Gathers()
+}
 
 func (g *Graph) documentStage(bundled bool) int {
 	for i := range g.stages {
@@ -149,17 +156,26 @@ func (g *Graph) Measures(stage int) bool { return g.stages[stage].When != "" }
 // stage that gets the documents, before any of these runs; -1 if there is none. It
 // has to be static, and the next to run whatever these units come to.
 func (g *Graph) TreeAtOnce(documents int) int {
+	if g.stages[documents].Stage.Gathers() {
+		return -1 // how many units there are is known once all documents are text
+	}
 	for i := documents + 1; i < len(g.stages); i++ {
 		s := &g.stages[i]
 		if s.From == pipeline.Documents || !g.readsStage(s, documents) {
 			continue // it is skipped
 		}
-		if s.Each == pipeline.EachGroup && s.tree.strategy == Static && s.When == "" && s.Model == g.stages[documents].Model {
+		if s.Each == pipeline.EachGroup && s.tree.strategy == Static && s.When == "" && runsAlike(s.Stage, g.stages[documents].Stage) {
 			return i
 		}
 		return -1
 	}
 	return -1
+}
+
+// runsAlike reports whether units of two stages may run at the same time: all that a
+// stage says of how its units run holds for all units of a job that run together.
+func runsAlike(a, b *pipeline.Stage) bool {
+	return a.Model == b.Model && a.Parallel == b.Parallel && a.OnError == b.OnError && a.Limits.Time == b.Limits.Time
 }
 
 // readsStage reports whether a stage reads another, if of the stages before it just that
@@ -219,6 +235,9 @@ type History interface {
 	// Items returns the elements of the lists at a path in the outputs of a level,
 	// in order.
 	Items(level int, path []string) ([]Element, error)
+	// Fields returns of each output of a level what it has under a name, in order; no
+	// value of one that has nothing there.
+	Fields(level int, name string) ([]Element, error)
 }
 
 // Next returns the level that follows those that are planned, the last of which has
@@ -294,6 +313,14 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 		}
 	case pipeline.EachBatch:
 		step.Group, step.Units, step.Kind = s.Size, (sizes.Units-1)/s.Size+1, mapreduce.KindReduce
+		if by, ok := s.Ordering(); ok {
+			fields, err := h.Fields(source, by.Field)
+			if err != nil {
+				return nil, err
+			}
+			step.Group, step.Bins = 0, sortedBins(fields, by, s.Size)
+			step.Units = int64(len(step.Bins))
+		}
 	case pipeline.EachAgent:
 		if step.Each, err = g.agentInputs(s, planned, h); err != nil {
 			return nil, err
@@ -306,6 +333,40 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 		return nil, errs.New(errs.Precondition, "stage %s has nothing to work on: %s is empty; a condition, when: count > 0, would skip it", s.Name, s.Each)
 	}
 	return step, nil
+}
+
+// sortedBins returns the batches of outputs that are sorted by a field, those without it
+// last. Of each batch the indexes grow: who reads it sorts it again.
+func sortedBins(fields []Element, by pipeline.Order, size int64) (bins [][]int64) {
+	slices.SortStableFunc(fields, func(a, b Element) int {
+		switch {
+		case len(a.Value) > 0 && len(b.Value) > 0:
+			return by.Compare(plainText(a.Value), plainText(b.Value))
+		case len(a.Value) > 0:
+			return -1
+		case len(b.Value) > 0:
+			return 1
+		}
+		return 0
+	})
+	for some := range slices.Chunk(fields, int(size)) {
+		bin := make([]int64, len(some))
+		for i, f := range some {
+			bin[i] = f.Source
+		}
+		slices.Sort(bin)
+		bins = append(bins, bin)
+	}
+	return bins
+}
+
+// plainText is a text without the marks of JSON, and any other value as JSON.
+func plainText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
 }
 
 // agentInputs returns what the units of a stage work on that has one for each agent.
@@ -422,7 +483,10 @@ func (g *Graph) Phase(stage int) mapreduce.JobState { return g.stages[stage].pha
 func (g *Graph) First(stage int) *Step {
 	s := &g.stages[stage]
 	step := &Step{Stage: stage, Kind: mapreduce.KindMap, Phase: s.phase}
-	if s.Each == pipeline.EachAll {
+	switch s.Each {
+	case pipeline.EachBatch, pipeline.EachAgent:
+		step.Prefix = mapreduce.StagePrefix(s.Name)
+	case pipeline.EachAll:
 		step.Kind, step.Unit, step.Units, step.All = mapreduce.KindDirect, mapreduce.UnitID(s.Name), 1, true
 	}
 	return step

@@ -104,6 +104,9 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	if r.spec == nil || r.spec.Budget != spec.Budget {
 		r.granted = false
 	}
+	if r.spec != nil && spec.Parallelism < r.spec.Parallelism {
+		r.slots, r.grantUnsure = 0, true // of what all nodes have, some is to go
+	}
 	// Its submission may have granted slots, whose commit was unknown.
 	r.grantUnsure = r.grantUnsure || r.spec == nil && r.slots == 0
 	held := r.held

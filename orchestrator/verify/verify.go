@@ -78,12 +78,12 @@ func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *storage
 	case len(out.Value) > 0:
 		return errNoRecords, nil
 	}
-	switch mapreduce.UnitKind(u.Kind) {
-	case mapreduce.KindMap:
-		why, err = c.verifyMap(ctx, id, u, text, out)
-	case mapreduce.KindDirect:
+	switch kind := mapreduce.UnitKind(u.Kind); {
+	case outputs.IsBundle(u):
 		why, err = c.verifyDirect(ctx, id, u, out)
-	case mapreduce.KindReduce, mapreduce.KindFinal:
+	case kind == mapreduce.KindMap:
+		why, err = c.verifyMap(ctx, id, u, text, out)
+	case kind == mapreduce.KindReduce, kind == mapreduce.KindFinal:
 		why, err = c.verifyReduce(ctx, id, u, out)
 	default:
 		err = errNoKind(u)
@@ -138,7 +138,7 @@ func (c *Checker) verifyValues(s *schema.Schema, u *storagev1.Unit, out *output.
 	if len(out.Entries) == 0 {
 		return nil
 	}
-	if why := output.CheckValues(s, out); why != nil || mapreduce.UnitKind(u.Kind) != mapreduce.KindMap {
+	if why := output.CheckValues(s, out); why != nil || mapreduce.UnitKind(u.Kind) != mapreduce.KindMap || outputs.IsBundle(u) {
 		return why
 	}
 	return output.CheckEntities(s, out)
@@ -164,7 +164,7 @@ func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *storagev
 	return output.CheckMap(t, out), nil
 }
 
-// verifyDirect checks the output of the direct unit against its documents.
+// verifyDirect checks the output of a unit over several documents against these.
 func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
 	docs, err := outputs.Documents(ctx, c.jobs.Reader(), id, u)
 	if err != nil {

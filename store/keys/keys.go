@@ -92,6 +92,10 @@ const MaxChunks = 1 << 20
 // No chunk has it, for documents have fewer than MaxChunks.
 func DirectIndex(n int64) int64 { return MapIndex(n, MaxChunks-1) }
 
+// GatheredIndex returns the index of the n-th unit over several documents of a stage. No
+// chunk and no direct unit has it.
+func GatheredIndex(n int64) int64 { return MapIndex(n, MaxChunks-2) }
+
 // Seq returns where new work of a level waits in its queue. Parse units are of
 // level -1, map units of level 0.
 func Seq(level, index int64) int64 { return (level+1)<<48 | index }

@@ -69,6 +69,10 @@ type StageSpec struct {
 	Documents bool       // its units read documents; else outputs of an earlier stage
 	Each      string     // what one unit gets, as the pipeline says it
 	Group     bool       // its units are a tree that makes one output of many of the same form
+	Order     string     // a field by which the outputs that a unit reads are sorted, as pipeline.Stage.Order; empty if they are not
+	Passage   int64      // characters that are kept of each of them; 0 if all are
+	Tokens    int64      // that a unit may spend, in and out; 0 is no limit
+	Context   int64      // bytes that a prompt may have; 0 is no limit
 	Tools     []string   // names of the tools that its units may use
 	Output    OutputKind // what its units come to
 	Schema    []byte     // JSON Schema of that; of Records the schema of the job, if it is empty

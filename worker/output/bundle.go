@@ -10,7 +10,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 )
 
-// A Bundled is one of the documents that a direct unit works on.
+// A Bundled is one of the documents that a unit works on which has several.
 type Bundled struct {
 	Document string
 	Number   int64 // which of the job's documents
@@ -33,29 +33,29 @@ func EncodeBundle(docs []Bundled) ([]byte, error) {
 	return b, nil
 }
 
-// errBundle is what is refused as documents of a direct unit.
-var errBundle = errors.New("output: these are no documents of a direct unit")
+// errBundle is what is refused as documents of a unit.
+var errBundle = errors.New("output: these are no documents of a unit")
 
-// DecodeBundle returns documents from their stored form: with different ids, in
-// order, and with texts that are UTF-8.
+// DecodeBundle returns documents from their stored form: with different ids and
+// numbers, and with texts that are UTF-8.
 func DecodeBundle(data []byte) ([]Bundled, error) {
 	m := new(storagev1.Bundle)
 	if err := proto.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("%w: %w", errBundle, err)
 	}
 	docs := make([]Bundled, len(m.Documents))
-	seen := make(map[string]bool, len(docs))
+	seen, numbers := make(map[string]bool, len(docs)), make(map[int64]bool, len(docs))
 	for i, d := range m.Documents {
 		docs[i] = Bundled{Document: d.DocumentId, Number: d.Number, Metadata: d.Metadata, Text: d.Text}
 		switch {
 		case d.DocumentId == "" || seen[d.DocumentId]:
 			return nil, fmt.Errorf("%w: document %d has no id of its own", errBundle, i)
-		case i > 0 && d.Number <= docs[i-1].Number:
-			return nil, fmt.Errorf("%w: document %d is out of order", errBundle, i)
+		case numbers[d.Number]:
+			return nil, fmt.Errorf("%w: document %d has the number of another", errBundle, i)
 		case !utf8.Valid(d.Text):
 			return nil, fmt.Errorf("%w: document %d is not text", errBundle, i)
 		}
-		seen[d.DocumentId] = true
+		seen[d.DocumentId], numbers[d.Number] = true, true
 	}
 	return docs, nil
 }

@@ -33,7 +33,7 @@ func Specify(spec *mapreduce.JobSpec, stage string) (*agent.StageSpec, error) {
 	}
 	out := &agent.StageSpec{
 		Name: s.Name, Documents: s.From == pipeline.Documents, Group: s.Each == pipeline.EachGroup,
-		Each: s.Each, Tools: s.Tools, Output: agent.OutputKind(s.Output.Kind), Schema: s.Output.Form(), Merge: s.Merge,
+		Each: s.Each, Order: s.Order, Passage: s.Passage, Tokens: s.Limits.Tokens, Context: s.Limits.Context, Tools: s.Tools, Output: agent.OutputKind(s.Output.Kind), Schema: s.Output.Form(), Merge: s.Merge,
 	}
 	for _, name := range s.Sources() {
 		if from := p.Stage(name); from != nil && from.Output.Kind == pipeline.OutputRecords {

@@ -3,6 +3,8 @@ package check
 import (
 	"context"
 
+	"github.com/coditect/mapreduce/store/jobs/transition"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -240,7 +242,7 @@ func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d map
 	for at := int64(0); at < t.Chunks; at += checkPage {
 		var ks [][]byte
 		for i := at; i < min(t.Chunks, at+checkPage); i++ {
-			ks = append(ks, k.Keys.Unit(k.id, mapreduce.ChunkUnit(d, int(i))))
+			ks = append(ks, k.Keys.Unit(k.id, transition.TalliedUnit(t, d, i)))
 		}
 		values, err := l.GetAll(ctx, ks)
 		if err != nil {

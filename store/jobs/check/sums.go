@@ -168,12 +168,13 @@ func (s *sums) addCoverage(u *storagev1.Unit, state mapreduce.UnitState) {
 func (s *sums) addTally(t *storagev1.Tally) {
 	s.tallied[0] += t.Complete
 	s.tallied[1] += t.Failed
+	documents := max(1, t.Documents)
 	switch {
 	case t.Complete+t.Failed < t.Chunks:
 	case t.Failed > 0:
-		s.add(keys.DocumentsFailed, 0, 1)
+		s.add(keys.DocumentsFailed, 0, documents)
 	default:
-		s.add(keys.DocumentsMapped, 0, 1)
+		s.add(keys.DocumentsMapped, 0, documents)
 	}
 }
 

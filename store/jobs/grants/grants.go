@@ -95,6 +95,7 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 		}
 		own.Tokens += grantPortion(rest, ask.Tokens, ask.Alone)
 		own.Slots += max(0, min(slots, ask.Slots-own.Slots)) // no more than its workers have
+		own.Slots = max(0, own.Slots+min(0, slots))          // and no more than there are, if they have become fewer
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(st.Keys.Grant(mapreduce.JobScope(id), st.Node), records.Encode(own))
 		}

@@ -175,6 +175,9 @@ func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int6
 		}
 		for i, u := range b.Units {
 			if old == nil || old[i] == nil { // else planted before: by an earlier run, or before a resume
+				if i == 0 {
+					tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), -b.Known)
+				}
 				st.InsertNew(tx, id, u)
 				tx.Add(st.Keys.Counter(id, keys.Planted, 0, st.Node), 1)
 				if b.Counted {

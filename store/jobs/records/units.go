@@ -125,6 +125,9 @@ type Batch struct {
 	Blobs   []BlobChunk
 	Skipped []SkippedAt
 	Counted bool // the characters of its units were, when they were submitted
+	// Known is how many characters of its units were counted then, if the others come
+	// from documents that were parsed. All of its units are new, or none is.
+	Known int64
 }
 
 // A BlobChunk is chunk Index of the text with the given hash; all but the last

@@ -131,7 +131,7 @@ func firstNames(u *storagev1.Unit) []mapreduce.UnitID {
 	if u.Source.GetChunkIndex() > 0 {
 		return names
 	}
-	if mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
+	if u.Source.GetDocuments() > 0 {
 		return names
 	}
 	d := mapreduce.DocumentID(u.DocumentId)

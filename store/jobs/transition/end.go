@@ -3,6 +3,8 @@ package transition
 import (
 	"context"
 	"crypto/sha256"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -167,14 +169,41 @@ func (t *Changes) accountParse(u *storagev1.Unit, ok bool) {
 // IsTextless reports whether a parse unit that is complete found no text.
 func IsTextless(u *storagev1.Unit) bool { return u.Result.GetLength() == 0 }
 
+// tallyName returns the name under which units are counted that take the same: of chunks
+// that of their document, of units that share several documents that of the first.
+func tallyName(u *storagev1.Unit) mapreduce.DocumentID {
+	if u.Source.GetDocuments() == 0 {
+		return mapreduce.DocumentID(u.DocumentId)
+	}
+	return mapreduce.DocumentID(numberedUnit(u.UnitId, -u.Source.GetChunkIndex()))
+}
+
+// TalliedUnit returns the id of the i-th of the units that are counted under a name.
+func TalliedUnit(t *storagev1.Tally, name mapreduce.DocumentID, i int64) mapreduce.UnitID {
+	if t.Documents == 0 {
+		return mapreduce.ChunkUnit(name, int(i))
+	}
+	return mapreduce.UnitID(numberedUnit(string(name), i))
+}
+
+// numberedUnit returns the id of the unit of a stage whose number is so much more.
+func numberedUnit(id string, more int64) string {
+	at := strings.LastIndexByte(id, '_') + 1
+	number, err := strconv.ParseInt(id[at:], 10, 64)
+	if err != nil {
+		return id // which no such unit has
+	}
+	return id[:at] + strconv.FormatInt(number+more, 10)
+}
+
 // accountChunk counts a chunk. The document itself ends with its last chunk.
 func (t *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
-	key := t.Keys.Tally(t.Job, mapreduce.DocumentID(u.DocumentId))
+	key := t.Keys.Tally(t.Job, tallyName(u))
 	tally := new(storagev1.Tally)
 	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
 		return err
 	}
-	tally.Chunks = u.Source.Chunks
+	tally.Chunks, tally.Documents = u.Source.Chunks, u.Source.Documents
 	if mapped {
 		tally.Complete++
 	} else {
@@ -183,9 +212,9 @@ func (t *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bo
 	switch {
 	case tally.Complete+tally.Failed < tally.Chunks:
 	case tally.Failed > 0:
-		t.Add(keys.DocumentsFailed, 0, 1)
+		t.Add(keys.DocumentsFailed, 0, DocumentsOf(u))
 	default:
-		t.Add(keys.DocumentsMapped, 0, 1)
+		t.Add(keys.DocumentsMapped, 0, DocumentsOf(u))
 	}
 	t.Tx.Set(key, records.Encode(tally))
 	return nil

@@ -61,13 +61,13 @@ func (t *Changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 		t.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
 		return nil
 	}
-	key := t.Keys.Tally(t.Job, mapreduce.DocumentID(u.DocumentId))
+	key := t.Keys.Tally(t.Job, tallyName(u))
 	tally := new(storagev1.Tally)
 	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
 		return err
 	}
 	if tally.Complete+tally.Failed == tally.Chunks {
-		t.Add(keys.DocumentsFailed, 0, -1)
+		t.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
 	}
 	tally.Failed--
 	t.Tx.Set(key, records.Encode(tally))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/store/jobs/transition"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -220,7 +222,7 @@ func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
 	u.Put = nil
 	u.Session, u.Claim, u.Node = string(s), c.ID, string(t.Node)
 	u.Reserved, u.Charged, u.Started = u.Estimate, 0, false
-	u.Share = c.Share / max(1, u.Source.GetChunks())
+	u.Share = c.Share / max(1, u.Source.GetChunks()) * transition.DocumentsOf(u)
 	t.Add(keys.Reserved, 0, u.Reserved)
 	t.Add(keys.Running, u.Level, 1)
 	t.Add(keys.Claimed, 0, 1)

@@ -691,7 +691,25 @@ func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.R
 	if need := req.Prompt + s.MaxAnswer; s.Window > 0 && need > s.Window {
 		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.Window)
 	}
+	if most := s.mostContext(); most > 0 && promptBytes(req) > most {
+		return nil, tooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", promptBytes(req), s.task.StageSpec.Name, most)
+	}
 	return s.ask.Complete(ctx, req)
+}
+
+// mostContext returns how many bytes a prompt of the unit may have; 0 is no limit.
+func (s *session) mostContext() int64 {
+	if s.task.StageSpec == nil {
+		return 0
+	}
+	return s.task.StageSpec.Context
+}
+
+func promptBytes(req *llm.Request) (n int64) {
+	for _, text := range promptTexts(req) {
+		n += int64(len(text))
+	}
+	return n
 }
 
 func tooLarge(format string, args ...any) error {

@@ -77,8 +77,16 @@ func (p *program) fixedOf(s *pipeline.Stage, vars map[string]string, then, other
 	return fixed + then, err
 }
 
-// ownPrompt returns the pipeline's texts about the unit's documents.
+// ownPrompt returns the pipeline's texts about the unit's documents. In a stage with
+// several agents, it returns those of the unit's agent.
 func (s *session) ownPrompt(stage *pipeline.Stage, docs []pipeline.Document) (string, error) {
+	if stage.Each == pipeline.EachAgent {
+		text, err := s.pipeline.AgentTexts(stage.Name, itemOf(s.task.Item)[0].Metadata["agent"], s.task.Spec.Vars)
+		if err != nil {
+			return "", agent.Permanent(err)
+		}
+		return text, nil
+	}
 	text, err := s.pipeline.Own(stage.Name, s.task.Spec.Vars, docs)
 	if err != nil {
 		return "", agent.Permanent(err) // another attempt has the same document

@@ -152,7 +152,11 @@ func (w *writeRun) valueRequest() (*llm.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.writeRequest(told, w.issued.Show(string(w.task.Item)), data), nil
+	item := w.task.Item
+	if w.mapping.Each == pipeline.EachAgent { // which it names, and is told above
+		item = nil
+	}
+	return w.writeRequest(told, w.issued.Show(string(item)), data), nil
 }
 
 // documentSections are the texts of documents: the unit's own, or all that it has.
@@ -179,13 +183,38 @@ func (w *writeRun) outputSections() (data []section, about []pipeline.Document, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if by, ok := w.mapping.Ordering(); ok {
+		sortValues(values, by)
+	}
 	for _, v := range values {
-		data = append(data, section{"input", w.issued.Show(string(v))})
+		text := w.issued.Show(string(v))
+		data = append(data, section{"input", text[:w.mapping.Kept([]byte(text))]})
+		if w.mapping.Each == pipeline.EachBatch {
+			about = append(about, itemOf(v)...)
+		}
 	}
 	if len(w.task.Item) > 0 {
 		about = itemOf([]byte(w.issued.Show(string(w.task.Item))))
 	}
 	return data, about, nil
+}
+
+// sortValues sorts values by a field, those without it last.
+func sortValues(values [][]byte, by pipeline.Order) {
+	fieldOf := func(v []byte) (string, bool) { return itemOf(v)[0].Value(by.Field) }
+	slices.SortStableFunc(values, func(a, b []byte) int {
+		x, xOK := fieldOf(a)
+		y, yOK := fieldOf(b)
+		switch {
+		case xOK && yOK:
+			return by.Compare(x, y)
+		case xOK:
+			return -1
+		case yOK:
+			return 1
+		}
+		return 0
+	})
 }
 
 // A section is data in a message between its own marks.

@@ -345,3 +345,70 @@ func TestRefusesWhatCannotBeWritten(t *testing.T) {
 		t.Error("it was run")
 	}
 }
+
+// council is a pipeline whose stages give a unit to each agent, or sort what they read.
+const council = `
+name: council
+agents: {lawyer: {role: Lawyer of Ipoh, goal: Find what is not allowed}}
+stages:
+  - {name: view, each: agent, agents: [lawyer], task: Say what you think, output: {kind: items, schema: {type: object, properties: {rank: {type: integer}, text: {type: string}}}}, limits: {context: 4000}}
+  - {name: pick, each: batch, size: 3, order: rank desc, passage: 21, agent: {role: Editor}, task: "Ranks {{item.rank}}", output: report}
+  - {name: report, each: all, agent: {role: Editor}, task: Write it up, output: report}
+`
+
+func (w *writing) setPipeline(t *testing.T, file string) {
+	t.Helper()
+	p, err := pipeline.Parse("p.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.spec.Pipeline, w.spec.Definition = p.Name, p.Canonical()
+}
+
+// TestAgentsAreToldWhoTheyAre: in a stage with several agents each unit is told of its own.
+func TestAgentsAreToldWhoTheyAre(t *testing.T) {
+	w := newWriting(t, "anthropic", `{"rank":1,"text":"x"}`)
+	w.setPipeline(t, council)
+	task := w.taskOf(t, "view")
+	bundle, err := output.EncodeBundle([]output.Bundled{{Document: "a.txt", Text: []byte("first text")}, {Document: "b.txt", Number: 1, Text: []byte("second text")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Kind, task.Item, task.Inputs = mapreduce.KindMap, []byte(`{"agent":"lawyer"}`), []mapreduce.Input{{Unit: "in", Data: bundle}}
+	w.write(t, task)
+	prompt := w.calls[0].Prompt()
+	within(t, "the message", prompt, "ROLE: Lawyer of Ipoh\n", "GOAL: Find what is not allowed\n", "TASK: Say what you think\n", `named "a.txt"`, `named "b.txt"`)
+	if strings.Contains(prompt, "<item ") {
+		t.Error("the name of the agent is shown as an item")
+	}
+}
+
+// TestBatchesAreReadInOrder: a batch shows what it reads in the order of the stage, and no
+// more of each than a passage.
+func TestBatchesAreReadInOrder(t *testing.T) {
+	var inputs []*output.Output
+	for _, value := range []string{`{"rank":2,"text":"two"}`, `{"text":"none"}`, `{"rank":10,"text":"ten"}`} {
+		in, _ := valued(t, value, "q")
+		inputs = append(inputs, in)
+	}
+	w := newWriting(t, "anthropic", `{"answer":"x"}`, `{"answer":"x"}`)
+	w.setPipeline(t, strings.Replace(council, "{{item.rank}}", "{{item.count}}", 1))
+	w.write(t, w.taskOf(t, "pick", inputs...))
+	within(t, "the message", w.calls[0].Prompt(), "TASK: Ranks 3\n", "<input 1 ", `{"rank":10,"text":"te`+"\n", "<input 2 ", `{"rank":2,"text":"two`+"\n", "<input 3 ", `{"text":"none"}`)
+}
+
+// TestAContextIsNotExceeded: a prompt with more bytes than its stage allows is not sent.
+func TestAContextIsNotExceeded(t *testing.T) {
+	w := newWriting(t, "anthropic")
+	w.setPipeline(t, council)
+	task := w.taskOf(t, "view")
+	bundle, err := output.EncodeBundle([]output.Bundled{{Document: "a.txt", Text: []byte(strings.Repeat("long text ", 400))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Kind, task.Item, task.Inputs = mapreduce.KindMap, []byte(`{"agent":"lawyer"}`), []mapreduce.Input{{Unit: "in", Data: bundle}}
+	_, err = w.agent.Run(t.Context(), task, w.purse)
+	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit || !strings.Contains(err.Error(), "limits.context") || len(w.calls) > 0 {
+		t.Errorf("error %v after %d calls", err, len(w.calls))
+	}
+}

@@ -2850,6 +2850,7 @@ type Tally struct {
 	Complete      int64                  `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
 	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
 	Cancelled     int64                  `protobuf:"varint,4,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	Documents     int64                  `protobuf:"varint,5,opt,name=documents,proto3" json:"documents,omitempty"` // that each of the units takes, of units that share several; else 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2908,6 +2909,13 @@ func (x *Tally) GetFailed() int64 {
 func (x *Tally) GetCancelled() int64 {
 	if x != nil {
 		return x.Cancelled
+	}
+	return 0
+}
+
+func (x *Tally) GetDocuments() int64 {
+	if x != nil {
+		return x.Documents
 	}
 	return 0
 }
@@ -3835,12 +3843,13 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x14\n" +
 	"\x05slots\x18\x03 \x01(\x03R\x05slots\x12\x14\n" +
-	"\x05parts\x18\x04 \x01(\x03R\x05parts\"q\n" +
+	"\x05parts\x18\x04 \x01(\x03R\x05parts\"\x8f\x01\n" +
 	"\x05Tally\x12\x16\n" +
 	"\x06chunks\x18\x01 \x01(\x03R\x06chunks\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\x03R\bcomplete\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x1c\n" +
-	"\tcancelled\x18\x04 \x01(\x03R\tcancelled\"\xb6\x02\n" +
+	"\tcancelled\x18\x04 \x01(\x03R\tcancelled\x12\x1c\n" +
+	"\tdocuments\x18\x05 \x01(\x03R\tdocuments\"\xb6\x02\n" +
 	"\x04Plan\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x128\n" +
 	"\x04plan\x18\x02 \x01(\v2$.coditect.mapreduce.storage.v1.LevelR\x04plan\x12\x18\n" +
