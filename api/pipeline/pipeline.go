@@ -11,6 +11,7 @@ package pipeline
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -228,6 +229,16 @@ func (p *Pipeline) fieldError(field, format string, args ...any) error {
 	}
 	r.recordFault(field, line, format, args...)
 	return r.err
+}
+
+// Locate returns an error about a key of a stage with the line of the file; ok is false if
+// err is about something else.
+func (p *Pipeline) Locate(err error) (located error, ok bool) {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok || !strings.HasPrefix(e.Field, "stages[") {
+		return nil, false
+	}
+	return p.fieldError(e.Field, "%s", e.Message), true
 }
 
 // fillDefaults sets the keys that the file leaves out to their defaults.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/orchestrator/token"
@@ -24,6 +25,7 @@ type jobFlags struct {
 	inputs, include, exclude []string
 	sample                   int
 	pipeline                 string
+	parsed                   *pipeline.Pipeline // the file that pipeline names; nil if it names none
 	schema                   string
 	vars                     []string
 	aliases                  []string

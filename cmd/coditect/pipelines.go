@@ -34,8 +34,20 @@ func (j *jobFlags) readPipeline(s *mapreduce.JobSpec) (*pipeline.Pipeline, error
 	if err != nil {
 		return nil, pipelineFault(err)
 	}
+	j.parsed = p
 	s.Pipeline, s.Definition = p.Name, p.Canonical()
 	return p, knownVariables(p, s)
+}
+
+// locateFault adds the line of the pipeline file to an error about a key of a stage.
+func (j *jobFlags) locateFault(err error) error {
+	if err == nil || j.parsed == nil {
+		return err
+	}
+	if located, ok := j.parsed.Locate(err); ok {
+		return pipelineFault(located)
+	}
+	return err
 }
 
 // pipelineFault returns the error for a fault in a pipeline file, with its place.

@@ -82,13 +82,13 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 		return err
 	}
 	if err := a.couldRun(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
-		return err
+		return p.flags.locateFault(err)
 	}
 	m := a.progressMeter()
 	planned, err := a.planJob(ctx, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, countDocuments(input.Documents(ctx, in), m.Planning))
 	m.End()
 	if err != nil {
-		return causeOf(ctx, err)
+		return causeOf(ctx, p.flags.locateFault(err))
 	}
 	dag, err := plan.From(planned)
 	if err != nil {

@@ -84,7 +84,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 		return err
 	}
 	if err := a.checkAccepted(spec); err != nil {
-		return err
+		return r.flags.locateFault(err)
 	}
 	if err := r.checkOutput(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 		}
 		job, err := r.submitJob(ctx, spec, in)
 		if err != nil {
-			return err
+			return r.flags.locateFault(err)
 		}
 		if detach {
 			return a.printData(statusOf(job), func() { fmt.Fprintln(a.stdout, job.ID) })
