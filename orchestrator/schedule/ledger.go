@@ -48,7 +48,7 @@ func (l *Grants) TakeMissing(id mapreduce.JobID, ask *grants.Request) bool {
 }
 
 // fillGrantRequest fills in what to ask for of a job, which may be nil, and reports whether to.
-// The caller holds mu.
+// The caller holds the scheduler's mu.
 func (l *Grants) fillGrantRequest(r *Job, ask *grants.Request) bool {
 	if r == nil || !r.running {
 		return false

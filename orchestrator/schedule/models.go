@@ -77,7 +77,7 @@ func (m *modelState) hasLimits(now time.Time) bool {
 	return m.effectiveRates() != (mapreduce.Rates{}) || m.scope.Room > 0 || m.scope.Breaker.Open || now.Before(m.frozen)
 }
 
-// modelStateOf returns what is known of a model. The caller holds b.mu.
+// modelStateOf returns what is known of a model. The caller holds the scheduler's mu.
 func (g *Models) modelStateOf(name string) *modelState {
 	m := g.states[name]
 	if m == nil {
@@ -87,8 +87,8 @@ func (g *Models) modelStateOf(name string) *modelState {
 	return m
 }
 
-// heldOf counts the units that this node holds of the jobs of a model. The
-// caller holds b.mu, as for all that follows here.
+// heldOf counts the units that this node holds of the jobs of a model. The caller holds
+// the scheduler's mu, as for all that follows here.
 func (g *Models) heldOf(name string) (n int64) {
 	for _, r := range g.sched.runs {
 		if r.held > 0 && r.spec != nil && breakerOf(r.spec) == name {

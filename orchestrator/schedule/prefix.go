@@ -41,7 +41,7 @@ func (p *Priming) Start(id mapreduce.JobID) {
 }
 
 // capSlots bounds how many units of a job may begin by its being cold. The caller holds
-// b.mu, as for those that follow.
+// the scheduler's mu, as for those that follow.
 func (w *prefixPriming) capSlots(free, held int) int {
 	switch {
 	case !w.cold:

@@ -54,7 +54,7 @@ func (b *Scheduler) ApplyScan(r *Job, found []records.Candidate, cursors []Curso
 }
 
 // unseenCandidates returns those of found that are neither in the queue in memory nor
-// taken from it. The caller holds b.mu.
+// taken from it. The caller holds the scheduler's mu.
 func (r *Job) unseenCandidates(found []records.Candidate) []records.Candidate {
 	seen := make(map[records.Candidate]bool, len(r.queue))
 	for _, c := range r.queue {
@@ -68,7 +68,8 @@ func (r *Job) unseenCandidates(found []records.Candidate) []records.Candidate {
 	return found
 }
 
-// takeCandidates notes that a turn is to claim candidates. The caller holds b.mu.
+// takeCandidates notes that a turn is to claim candidates. The caller holds the
+// scheduler's mu.
 func (r *Job) takeCandidates(all []records.Candidate) {
 	if r.taken == nil {
 		r.taken = make(map[records.Candidate]bool)
@@ -78,7 +79,7 @@ func (r *Job) takeCandidates(all []records.Candidate) {
 	}
 }
 
-// returnCandidates notes that the turn has ended. The caller holds b.mu.
+// returnCandidates notes that the turn has ended. The caller holds the scheduler's mu.
 func (r *Job) returnCandidates(all []records.Candidate) {
 	for _, c := range all {
 		if r.reading {
@@ -89,15 +90,15 @@ func (r *Job) returnCandidates(all []records.Candidate) {
 	}
 }
 
-// restartScan makes the job's queues be read from the beginning. The caller holds
-// b.mu.
+// restartScan makes the job's queues be read from the beginning. The caller holds the
+// scheduler's mu.
 func (r *Job) restartScan() {
 	r.cursors, r.drained = nil, false
 	r.reread = r.reading
 }
 
 // noteCrowding makes a job be read elsewhere if most of what was to be claimed had gone:
-// another orchestrator is claiming just there. The caller holds b.mu.
+// another orchestrator is claiming just there. The caller holds the scheduler's mu.
 func (r *Job) noteCrowding(candidates, gone int) {
 	if candidates < 2 || 2*gone < candidates {
 		return
@@ -107,8 +108,8 @@ func (r *Job) noteCrowding(candidates, gone int) {
 	r.restartScan()
 }
 
-// PutBackNote returns candidates that are still to be claimed. The caller holds
-// b.mu.
+// putBack returns candidates that are still to be claimed. The caller holds the
+// scheduler's mu.
 func (r *Job) putBack(c []records.Candidate) {
 	if len(c) > 0 {
 		r.queue = append(append(make([]records.Candidate, 0, len(c)+len(r.queue)), c...), r.queue...)

@@ -31,7 +31,8 @@ func (t *Sessions) Supersede(id mapreduce.SessionID, epoch int64) {
 	}
 }
 
-// displace ends the stream of a session that another has taken up. The caller holds b.mu.
+// displace ends the stream of a session that another has taken up. The caller holds
+// the scheduler's mu.
 func (t *Sessions) displace(s *Session) {
 	t.suspend(s)
 	s.Peer.Stop(ErrSuperseded)
@@ -42,7 +43,7 @@ var ErrSuperseded = errs.New(errs.Aborted, "the session was taken up by another 
 
 // suspend takes a session off the scheduler whose stream has ended. Until its worker
 // is known to be gone, or elsewhere, what it holds may be running, and takes up
-// slots of its jobs. The caller holds b.mu.
+// slots of its jobs. The caller holds the scheduler's mu.
 func (t *Sessions) suspend(s *Session) {
 	s.gone = true
 	delete(t.bound, s.ID)
@@ -53,7 +54,7 @@ func (t *Sessions) suspend(s *Session) {
 	t.sched.wake.Broadcast()
 }
 
-// letGo forgets what a session held. The caller holds b.mu.
+// letGo forgets what a session held. The caller holds the scheduler's mu.
 func (t *Sessions) letGo(s *Session) {
 	if t.away[s.ID] == s {
 		delete(t.away, s.ID)
@@ -281,7 +282,7 @@ func (t *Sessions) Introduce(s *Session, r *Job) {
 }
 
 // releaseJobOnWorkers tells the workers that know of a job that they need not. The caller
-// holds b.mu.
+// holds the scheduler's mu.
 func (t *Sessions) releaseJobOnWorkers(id mapreduce.JobID) {
 	for _, s := range t.bound {
 		if _, known := s.knows[id]; known {

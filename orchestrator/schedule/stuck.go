@@ -35,7 +35,7 @@ func (b *Scheduler) IsProgressing(id mapreduce.JobID, job *mapreduce.Job, now ti
 // modelUnanswered reports whether a job's model answers nobody: its breaker is open,
 // which it is until a probe succeeds however many are made, or the vendor refuses
 // every call for want of room. Units that skip open breakers wait for room as others do.
-// The caller holds mu.
+// The caller holds the scheduler's mu.
 func (g *Models) modelUnanswered(r *Job, now time.Time) bool {
 	if r.spec == nil || !r.asks {
 		return false

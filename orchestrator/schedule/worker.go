@@ -107,7 +107,7 @@ func (c *claimOf) endUnit(r *Job) {
 }
 
 // canRun reports whether s may be given units of r. The caller holds the
-// board's mu.
+// scheduler's mu.
 func (s *Session) canRun(r *Job, now time.Time) bool {
 	if s.gone || s.draining || r.assembles || r.needs.MetBy(s.offer) != "" {
 		return false
