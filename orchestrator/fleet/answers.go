@@ -13,11 +13,11 @@ import (
 
 // putAnswer keeps what a model answered a unit of a job that shares answers. They
 // are there to save calls, and are worth no failure: what goes wrong is logged.
-func (f *Fleet) putAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (t *Transfers) putAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	if len(q.Blob.Key) != sha256.Size {
 		return nil, errs.Field("blob.key", "is missing")
 	}
-	t, shares, err := f.answerSharingTenant(ctx, s, q.Held)
+	tenant, shares, err := t.answerSharingTenant(ctx, s, q.Held)
 	if err != nil {
 		return nil, err
 	}
@@ -28,27 +28,27 @@ func (f *Fleet) putAnswer(ctx context.Context, s *schedule.Session, q *mapreduce
 	if err != nil {
 		return nil, err
 	}
-	err = f.jobs.Answers.Keep(ctx, t, q.Blob.Key, data, f.answersSince())
+	err = t.jobs.Answers.Keep(ctx, tenant, q.Blob.Key, data, t.answersSince())
 	if err == nil {
-		err = f.trimAnswers(ctx, t)
+		err = t.trimAnswers(ctx, tenant)
 	}
-	f.supervisor.LogFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
+	t.supervisor.LogFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
 	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
 // sendAnswer writes what a model answered another job. One that is damaged is as
 // good as none.
-func (f *Fleet) sendAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (t *Transfers) sendAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if len(q.Blob.Key) != sha256.Size {
 		return errs.Field("blob.key", "is missing")
 	}
-	t, shares, err := f.answerSharingTenant(ctx, s, q.Held)
+	tenant, shares, err := t.answerSharingTenant(ctx, s, q.Held)
 	if err != nil {
 		return err
 	}
 	var data []byte
 	if shares {
-		data, err = f.jobs.Answers.Get(ctx, t, q.Blob.Key, f.answersSince())
+		data, err = t.jobs.Answers.Get(ctx, tenant, q.Blob.Key, t.answersSince())
 	}
 	if err != nil && !supervise.IsPermanent(err) {
 		return err
@@ -62,12 +62,12 @@ func (f *Fleet) sendAnswer(ctx context.Context, s *schedule.Session, q *mapreduc
 // answerSharingTenant returns whose answers the job of an attempt shares, if it does. The
 // session has to hold the attempt: so no worker can read the answers of tenants
 // that it does not work for.
-func (f *Fleet) answerSharingTenant(ctx context.Context, s *schedule.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
-	held, r := f.scheduler.Sessions.FindUnit(s, h)
+func (t *Transfers) answerSharingTenant(ctx context.Context, s *schedule.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
+	held, r := t.scheduler.Sessions.FindUnit(s, h)
 	if held == nil {
 		return "", false, nil
 	}
-	spec, err := f.grants.SpecOf(ctx, r)
+	spec, err := t.grants.SpecOf(ctx, r)
 	if err != nil {
 		return "", false, err
 	}
@@ -76,24 +76,24 @@ func (f *Fleet) answerSharingTenant(ctx context.Context, s *schedule.Session, h 
 
 // answersSince is when an answer must have been kept to count. It is told by a
 // clock that may be wrong: an answer that is too old is no wrong one.
-func (f *Fleet) answersSince() time.Time { return time.Now().Add(-f.config.AnswerAge) }
+func (t *Transfers) answersSince() time.Time { return time.Now().Add(-t.config.AnswerAge) }
 
-func (f *Fleet) trimAnswers(ctx context.Context, t mapreduce.TenantID) error {
-	return f.jobs.Answers.Trim(ctx, t, f.config.AnswerBytes, f.answersSince())
+func (t *Transfers) trimAnswers(ctx context.Context, tenant mapreduce.TenantID) error {
+	return t.jobs.Answers.Trim(ctx, tenant, t.config.AnswerBytes, t.answersSince())
 }
 
 // trimEvery is how often answers that are too old are removed.
 const trimEvery = 10 * time.Minute
 
 // TrimAnswersLoop removes answers that are too old.
-func (f *Fleet) TrimAnswersLoop(ctx context.Context) {
+func (t *Transfers) TrimAnswersLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(trimEvery), func() {
-		tenants, err := f.jobs.Answers.Tenants(ctx)
-		for _, t := range tenants {
+		tenants, err := t.jobs.Answers.Tenants(ctx)
+		for _, tenant := range tenants {
 			if err == nil {
-				err = f.trimAnswers(ctx, t)
+				err = t.trimAnswers(ctx, tenant)
 			}
 		}
-		f.supervisor.LogFailure(ctx, "removing old answers of models", err)
+		t.supervisor.LogFailure(ctx, "removing old answers of models", err)
 	})
 }

@@ -12,10 +12,14 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator/grant"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -30,18 +34,41 @@ const (
 	maxWanting    = 4                      // units for which it is found out at once which records are named
 )
 
-// GetBlob implements mapreduce.Fleet.
-func (f *Fleet) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	ctx, s, end, err := f.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.gets })
+// Transfers carry what is too large for the messages of a session: texts, inputs and
+// outputs of units, their journals, and answers of models. They read what a unit works
+// on for its assignment too. Their methods are safe for concurrent use.
+type Transfers struct {
+	config            Config
+	jobs              *jobs.Jobs
+	scheduler         *schedule.Scheduler
+	grants            *grant.Manager
+	specs             *jobspec.Finder
+	supervisor        *supervise.Supervisor
+	admission         *admission
+	recordLookupSlots chan struct{} // full while so many reduces' records are looked for
+}
+
+var _ mapreduce.Blobs = (*Transfers)(nil)
+
+func newTransfers(p Parts, c Config, a *admission) *Transfers {
+	return &Transfers{
+		config: c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, specs: p.Specs,
+		supervisor: p.Supervisor, admission: a, recordLookupSlots: make(chan struct{}, maxWanting),
+	}
+}
+
+// GetBlob implements mapreduce.Blobs.
+func (t *Transfers) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+	ctx, s, end, err := t.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.gets })
 	if err != nil {
 		return err
 	}
 	defer end()
-	if !f.scheduler.Sessions.HoldsAttempt(s, q.Held) {
+	if !t.scheduler.Sessions.HoldsAttempt(s, q.Held) {
 		return notHeld(q)
 	}
 	w := &rangeWriter{start: q.Blob.Start, end: q.Blob.End, take: take}
-	if err = f.sendBlob(ctx, s, q, w); err == nil {
+	if err = t.sendBlob(ctx, s, q, w); err == nil {
 		err = w.flushBuffer()
 	}
 	return transferError(ctx, q, err)
@@ -52,11 +79,11 @@ func notHeld(q *mapreduce.BlobRequest) error {
 }
 
 // sendBlob writes a blob of the unit that a request names.
-func (f *Fleet) sendBlob(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (t *Transfers) sendBlob(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if q.Blob.Kind == mapreduce.BlobAnswer {
-		return f.sendAnswer(ctx, s, q, w)
+		return t.sendAnswer(ctx, s, q, w)
 	}
-	u, err := f.jobs.View.Unit(ctx, q.Job, q.Unit)
+	u, err := t.jobs.View.Unit(ctx, q.Job, q.Unit)
 	if err != nil {
 		return err
 	}
@@ -64,20 +91,20 @@ func (f *Fleet) sendBlob(ctx context.Context, s *schedule.Session, q *mapreduce.
 	case u == nil:
 		return notHeld(q)
 	case q.Blob.Kind == mapreduce.BlobText:
-		return f.sendText(ctx, q, u, w)
+		return t.sendText(ctx, q, u, w)
 	case q.Blob.Kind == mapreduce.BlobInputs:
-		return f.sendInputs(ctx, q.Job, u, w)
+		return t.sendInputs(ctx, q.Job, u, w)
 	case q.Blob.Kind == mapreduce.BlobReferred && u.Inputs != nil:
-		return f.sendReferred(ctx, q.Job, u, w)
+		return t.sendReferred(ctx, q.Job, u, w)
 	case q.Blob.Kind == mapreduce.BlobJournal:
-		return f.sendJournal(ctx, s, q, u, w)
+		return t.sendJournal(ctx, s, q, u, w)
 	}
 	return errs.Field("blob.kind", "unit %s has no blob of kind %d that can be got", q.Unit, q.Blob.Kind)
 }
 
-// PutBlob implements mapreduce.Fleet.
-func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	ctx, s, end, err := f.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.puts })
+// PutBlob implements mapreduce.Blobs.
+func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	ctx, s, end, err := t.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.puts })
 	if err != nil {
 		return nil, err
 	}
@@ -85,11 +112,11 @@ func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 	var stored *mapreduce.BlobStored
 	switch q.Blob.Kind {
 	case mapreduce.BlobOutput:
-		stored, err = f.putOutput(ctx, q, next)
+		stored, err = t.putOutput(ctx, q, next)
 	case mapreduce.BlobAnswer:
-		stored, err = f.putAnswer(ctx, s, q, next)
+		stored, err = t.putAnswer(ctx, s, q, next)
 	case mapreduce.BlobJournal:
-		stored, err = f.putJournal(ctx, s, q, next)
+		stored, err = t.putJournal(ctx, s, q, next)
 	default:
 		err = errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
 	}
@@ -98,13 +125,13 @@ func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 
 // beginTransfer admits a transfer of a session whose stream is here: it ends with
 // that stream. Count is what it counts as.
-func (f *Fleet) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
-	if err := f.admitStream(ctx); err != nil {
+func (t *Transfers) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
+	if err := t.admission.admitStream(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	s := f.scheduler.Sessions.Bound(q.Session)
+	s := t.scheduler.Sessions.Bound(q.Session)
 	if s == nil {
-		f.streams.Done()
+		t.admission.streams.Done()
 		return nil, nil, nil, errs.New(errs.Aborted, "session %s has no stream to this orchestrator", q.Session)
 	}
 	stream := streamOf(s)
@@ -112,7 +139,7 @@ func (f *Fleet) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, cou
 	defer stream.mu.Unlock()
 	n := count(stream)
 	if *n >= MaxTransfers {
-		f.streams.Done()
+		t.admission.streams.Done()
 		err := errs.New(errs.Exhausted, "session %s has %d transfers of this direction under way; end one first", q.Session, *n)
 		err.RetryAfter = transferPause
 		return nil, nil, nil, err
@@ -126,7 +153,7 @@ func (f *Fleet) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, cou
 		stream.mu.Lock()
 		*n--
 		stream.mu.Unlock()
-		f.streams.Done()
+		t.admission.streams.Done()
 	}, nil
 }
 
@@ -200,7 +227,7 @@ func (w *rangeWriter) flushBuffer() error {
 }
 
 // sendText writes the text of a unit's document, and of no other.
-func (f *Fleet) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
+func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
 	src := u.Source
 	switch {
 	case src == nil || outputs.IsBundle(u):
@@ -215,13 +242,13 @@ func (f *Fleet) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *stora
 		end = src.Length
 	}
 	w.at = w.start // only what is wanted is read
-	return f.jobs.Content.TextParts(ctx, q.Job, content.TextRange{SHA256: src.Sha256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
+	return t.jobs.Content.TextParts(ctx, q.Job, content.TextRange{SHA256: src.Sha256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
 }
 
 // sendInputs writes what a unit takes: the outputs of others, or the documents of a
 // direct unit. No more than some chunks of it are held at a time.
-func (f *Fleet) sendInputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
-	return f.eachHeader(ctx, id, u, func(in *storagev1.Unit, h *output.InputHeader) error {
+func (t *Transfers) sendInputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
+	return t.eachHeader(ctx, id, u, func(in *storagev1.Unit, h *output.InputHeader) error {
 		if w.skipBytes(h.Size()) {
 			return nil
 		}
@@ -232,17 +259,17 @@ func (f *Fleet) sendInputs(ctx context.Context, id mapreduce.JobID, u *storagev1
 		if err != nil || w.skipBytes(h.Length) {
 			return err
 		}
-		return f.inputParts(ctx, id, u, in, w.write)
+		return t.inputParts(ctx, id, u, in, w.write)
 	})
 }
 
 // inputParts reads the data of an input of u. What a direct unit takes is its own
 // text; what others take of it is its output.
-func (f *Fleet) inputParts(ctx context.Context, id mapreduce.JobID, u, in *storagev1.Unit, visit func([]byte) error) error {
+func (t *Transfers) inputParts(ctx context.Context, id mapreduce.JobID, u, in *storagev1.Unit, visit func([]byte) error) error {
 	if src := in.Source; in == u {
-		return f.jobs.Content.TextParts(ctx, id, content.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End, Length: src.Length}, visit)
+		return t.jobs.Content.TextParts(ctx, id, content.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End, Length: src.Length}, visit)
 	}
-	return f.jobs.Content.OutputParts(ctx, id, in, visit)
+	return t.jobs.Content.OutputParts(ctx, id, in, visit)
 }
 
 // eachHeader visits the inputs of a unit in order, with the header of each. The
@@ -250,7 +277,7 @@ func (f *Fleet) inputParts(ctx context.Context, id mapreduce.JobID, u, in *stora
 // given that output for its citations alone. One that reads records and merges none
 // is given, behind each output of a tree, all that this only names; one that merges
 // asks for what it needs: see sendReferred.
-func (f *Fleet) eachHeader(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit, *output.InputHeader) error) error {
+func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit, *output.InputHeader) error) error {
 	if src := u.Source; outputs.IsBundle(u) {
 		return visit(u, &output.InputHeader{
 			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.Sha256,
@@ -259,11 +286,11 @@ func (f *Fleet) eachHeader(ctx context.Context, id mapreduce.JobID, u *storagev1
 	if u.Inputs == nil {
 		return nil
 	}
-	merges, element, err := f.readsAs(ctx, id, u)
+	merges, element, err := t.readsAs(ctx, id, u)
 	if err != nil {
 		return err
 	}
-	return outputs.EachInput(ctx, f.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
+	return outputs.EachInput(ctx, t.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
 		h, err := headerOf(in)
 		if err != nil {
 			return err
@@ -275,10 +302,10 @@ func (f *Fleet) eachHeader(ctx context.Context, id mapreduce.JobID, u *storagev1
 		if err := visit(in, h); err != nil || h.Failed || merges || in.Level == 0 {
 			return err
 		}
-		if only, err := f.onlyNames(ctx, id, in); err != nil || !only {
+		if only, err := t.onlyNames(ctx, id, in); err != nil || !only {
 			return err
 		}
-		return outputs.EachLeaf(ctx, f.jobs.Reader(), id, in, func(leaf *storagev1.Unit) error {
+		return outputs.EachLeaf(ctx, t.jobs.Reader(), id, in, func(leaf *storagev1.Unit) error {
 			h, err := headerOf(leaf)
 			if err != nil {
 				return err
@@ -305,8 +332,8 @@ func headerOf(u *storagev1.Unit) (*output.InputHeader, error) {
 
 // readsAs says how a unit reads outputs: whether it merges records of them, and
 // whether it works on an element of one.
-func (f *Fleet) readsAs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (merges, element bool, err error) {
-	stage, _, err := f.specs.StageOf(ctx, id, u)
+func (t *Transfers) readsAs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (merges, element bool, err error) {
+	stage, _, err := t.specs.StageOf(ctx, id, u)
 	if err != nil || stage == nil {
 		return true, false, err
 	}
@@ -316,13 +343,13 @@ func (f *Fleet) readsAs(ctx context.Context, id mapreduce.JobID, u *storagev1.Un
 
 // onlyNames reports whether the output of a unit only names some of its records. It
 // is held for that, as those of a few units are at a time.
-func (f *Fleet) onlyNames(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (bool, error) {
-	leave, err := f.lookAtRecords(ctx)
+func (t *Transfers) onlyNames(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (bool, error) {
+	leave, err := t.lookAtRecords(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	data, err := f.jobs.Content.Output(ctx, id, u)
+	data, err := t.jobs.Content.Output(ctx, id, u)
 	if err != nil {
 		return false, err
 	}
@@ -332,10 +359,10 @@ func (f *Fleet) onlyNames(ctx context.Context, id mapreduce.JobID, u *storagev1.
 
 // lookAtRecords waits until there is room to hold outputs and find out which records
 // they name.
-func (f *Fleet) lookAtRecords(ctx context.Context) (leave func(), err error) {
+func (t *Transfers) lookAtRecords(ctx context.Context) (leave func(), err error) {
 	select {
-	case f.recordLookupSlots <- struct{}{}:
-		return func() { <-f.recordLookupSlots }, nil
+	case t.recordLookupSlots <- struct{}{}:
+		return func() { <-t.recordLookupSlots }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -344,12 +371,12 @@ func (f *Fleet) lookAtRecords(ctx context.Context) (leave func(), err error) {
 // sendReferred writes the records that the inputs of a unit which merges name without
 // holding them, where more than one input names their entity. While it waits for the
 // worker it holds the output of one unit.
-func (f *Fleet) sendReferred(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
-	wanted, err := f.neededRecords(ctx, id, u)
+func (t *Transfers) sendReferred(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
+	wanted, err := t.neededRecords(ctx, id, u)
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	return outputs.SomeReferred(ctx, f.jobs.Reader(), id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
+	return outputs.SomeReferred(ctx, t.jobs.Reader(), id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
 		sum := sha256.Sum256(data)
 		h := &output.InputHeader{
 			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true,
@@ -368,21 +395,21 @@ func (f *Fleet) sendReferred(ctx context.Context, id mapreduce.JobID, u *storage
 
 // neededRecords returns which records the inputs of a unit name that it needs; none if it
 // merges none. All of these inputs are held for that, of a few units at a time.
-func (f *Fleet) neededRecords(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Open, error) {
-	if merges, _, err := f.readsAs(ctx, id, u); err != nil || !merges {
+func (t *Transfers) neededRecords(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Open, error) {
+	if merges, _, err := t.readsAs(ctx, id, u); err != nil || !merges {
 		return nil, err
 	}
-	leave, err := f.lookAtRecords(ctx)
+	leave, err := t.lookAtRecords(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	var reduced []*output.Output
-	err = outputs.EachInput(ctx, f.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
+	err = outputs.EachInput(ctx, t.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
 		if in.Level == 0 || mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
 			return nil
 		}
-		data, err := f.jobs.Content.Output(ctx, id, in)
+		data, err := t.jobs.Content.Output(ctx, id, in)
 		if err != nil {
 			return err
 		}
@@ -394,7 +421,7 @@ func (f *Fleet) neededRecords(ctx context.Context, id mapreduce.JobID, u *storag
 	if err != nil || len(reduced) == 0 {
 		return nil, err
 	}
-	_, s, err := f.specs.StageOf(ctx, id, u)
+	_, s, err := t.specs.StageOf(ctx, id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -403,7 +430,7 @@ func (f *Fleet) neededRecords(ctx context.Context, id mapreduce.JobID, u *storag
 
 // putOutput stores an output of the attempt that a session holds: the store's
 // transactions see to it that it does.
-func (f *Fleet) putOutput(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (t *Transfers) putOutput(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	b := &q.Blob
 	switch {
 	case b.Length <= 0 || b.Length > mapreduce.MaxOutput:
@@ -412,11 +439,11 @@ func (f *Fleet) putOutput(ctx context.Context, q *mapreduce.BlobRequest, next fu
 		return nil, errs.Field("blob.sha256", "is missing")
 	}
 	p := &outputPut{
-		fleet: f, sum: sha256.New(),
+		transfers: t, sum: sha256.New(),
 		put: &content.Put{Held: q.Held, Session: q.Session, Length: b.Length, SHA256: b.SHA256},
 	}
-	err := f.supervisor.RetryStoreCall(ctx, "looking how much of an output is stored", func() (err error) {
-		p.at, err = f.jobs.Content.Stored(ctx, p.put)
+	err := t.supervisor.RetryStoreCall(ctx, "looking how much of an output is stored", func() (err error) {
+		p.at, err = t.jobs.Content.Stored(ctx, p.put)
 		return err
 	})
 	if err != nil {
@@ -449,11 +476,11 @@ func (f *Fleet) putOutput(ctx context.Context, q *mapreduce.BlobRequest, next fu
 // An outputPut is an output on its way to the store. The last of it is stored only
 // after its hash was found right.
 type outputPut struct {
-	fleet  *Fleet
-	put    *content.Put
-	at     int64  // bytes that are stored
-	buffer []byte // that follow on those
-	sum    hash.Hash
+	transfers *Transfers
+	put       *content.Put
+	at        int64  // bytes that are stored
+	buffer    []byte // that follow on those
+	sum       hash.Hash
 }
 
 // hashStoredPrefix sums up what is stored already, on which the parts have to follow.
@@ -461,7 +488,7 @@ func (p *outputPut) hashStoredPrefix(ctx context.Context, start int64) error {
 	if start != p.at {
 		return errs.New(errs.Aborted, "the output of unit %s is stored up to byte %d, and comes from byte %d on: ask how much is stored", p.put.Unit, p.at, start)
 	}
-	return p.fleet.jobs.Content.PutParts(ctx, p.put, p.at, func(part []byte) error {
+	return p.transfers.jobs.Content.PutParts(ctx, p.put, p.at, func(part []byte) error {
 		p.sum.Write(part)
 		return nil
 	})
@@ -483,8 +510,8 @@ func (p *outputPut) appendPart(ctx context.Context, part []byte) error {
 
 // storeBufferHead stores the beginning of the buffer.
 func (p *outputPut) storeBufferHead(ctx context.Context, data []byte) error {
-	f := p.fleet
-	err := f.supervisor.RetryStoreCall(ctx, "storing an output", func() error { return f.jobs.Content.StorePut(ctx, p.put, p.at, data) })
+	t := p.transfers
+	err := t.supervisor.RetryStoreCall(ctx, "storing an output", func() error { return t.jobs.Content.StorePut(ctx, p.put, p.at, data) })
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *storage
 		room -= len(a.WakeCall.Answer)
 	}
 	room = max(room, 0)
-	remembered, own, failed, err := f.journalOf(ctx, t.Job.ID, t.Spec, u)
+	remembered, own, failed, err := f.Transfers.journalOf(ctx, t.Job.ID, t.Spec, u)
 	if err != nil || failed != nil {
 		return a, failed, err
 	}
@@ -198,7 +198,7 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *st
 	}
 	var inputs []input // as long as they fit
 	var total int64
-	err := f.eachHeader(ctx, a.Job, u, func(in *storagev1.Unit, h *output.InputHeader) error {
+	err := f.Transfers.eachHeader(ctx, a.Job, u, func(in *storagev1.Unit, h *output.InputHeader) error {
 		if total += h.Size(); total <= int64(room) {
 			inputs = append(inputs, input{in, h})
 		}
@@ -215,7 +215,7 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *st
 		h := in.header
 		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
 		if !h.Failed {
-			err := f.inputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
+			err := f.Transfers.inputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
 				one.Data = append(one.Data, part...)
 				return nil
 			})

@@ -6,7 +6,6 @@ package fleet
 import (
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -40,43 +39,36 @@ type Parts struct {
 	Supervisor *supervise.Supervisor
 }
 
-// A Fleet is the workers of an orchestrator. It implements mapreduce.Fleet. Its methods
-// are safe for concurrent use.
+// A Fleet is the workers of an orchestrator. With its Transfers it does what
+// mapreduce.Fleet asks. Its methods are safe for concurrent use.
 type Fleet struct {
+	Transfers *Transfers // of what is too large for the messages of a session
+
 	config     Config
 	jobs       *jobs.Jobs
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
 	checker    *verify.Checker
-	specs      *jobspec.Finder
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
-
-	started           chan struct{}
-	ready             sync.Once
-	streams           sync.WaitGroup // of workers
-	recordLookupSlots chan struct{}  // full while so many reduces' records are looked for
-
-	mu      sync.Mutex    // guards the variable below
-	leaving chan struct{} // closed once no stream is admitted any more
+	admission  *admission
 }
-
-var _ mapreduce.Fleet = (*Fleet)(nil)
 
 // New returns a fleet without workers. It admits none before Open.
 func New(p Parts, c Config) *Fleet {
+	a := newAdmission()
 	return &Fleet{
-		config: c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, checker: p.Checker, specs: p.Specs,
-		signals: p.Signals, supervisor: p.Supervisor,
-		started: make(chan struct{}), recordLookupSlots: make(chan struct{}, maxWanting), leaving: make(chan struct{}),
+		Transfers: newTransfers(p, c, a),
+		config:    c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, checker: p.Checker,
+		signals: p.Signals, supervisor: p.Supervisor, admission: a,
 	}
 }
 
 // Open has workers admitted.
-func (f *Fleet) Open() { f.ready.Do(func() { close(f.started) }) }
+func (f *Fleet) Open() { f.admission.open() }
 
 // Opened returns a channel that closes once workers are admitted.
-func (f *Fleet) Opened() <-chan struct{} { return f.started }
+func (f *Fleet) Opened() <-chan struct{} { return f.admission.opened }
 
 // ErrStopped ends what an orchestrator does that has stopped.
 var ErrStopped = errors.New("orchestrator stopped")
@@ -84,15 +76,13 @@ var ErrStopped = errors.New("orchestrator stopped")
 // Drain tells the workers to connect elsewhere, and waits until they have
 // gone, or for the grace period.
 func (f *Fleet) Drain() {
-	f.mu.Lock()
-	close(f.leaving)
-	f.mu.Unlock()
+	f.admission.refuseStreams()
 	for _, s := range f.scheduler.Sessions.All() {
 		s.Peer.Send(&mapreduce.ToWorker{Goodbye: true})
 	}
 	gone := make(chan struct{})
 	go func() {
-		f.streams.Wait()
+		f.admission.streams.Wait()
 		close(gone)
 	}()
 	t := time.NewTimer(f.config.Grace)

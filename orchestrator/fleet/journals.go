@@ -13,12 +13,12 @@ import (
 
 // putJournal appends entries to the journal of the unit whose attempt a session holds:
 // the store's transaction sees to it that it does.
-func (f *Fleet) putJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	held, r := f.scheduler.Sessions.FindUnit(s, q.Held)
+func (t *Transfers) putJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	held, r := t.scheduler.Sessions.FindUnit(s, q.Held)
 	if held == nil {
 		return nil, notHeld(q)
 	}
-	spec, err := f.grants.SpecOf(ctx, r)
+	spec, err := t.grants.SpecOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (f *Fleet) putJournal(ctx context.Context, s *schedule.Session, q *mapreduc
 		Held: q.Held, Session: s.ID, First: q.Blob.FirstEntry, Entries: entries,
 		Kept: spec.Capture == mapreduce.CaptureFull,
 	}
-	err = f.supervisor.RetryStoreCall(ctx, "appending to the journal of a unit", func() error { return f.jobs.Content.AppendJournal(ctx, a) })
+	err = t.supervisor.RetryStoreCall(ctx, "appending to the journal of a unit", func() error { return t.jobs.Content.AppendJournal(ctx, a) })
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +65,9 @@ func splitEntries(data []byte, attempt int) ([][]byte, error) {
 // journalOf returns the journal that an attempt at a unit goes on from, as it is sent,
 // and how many of its entries are the unit's own. In a job that repeats another the
 // other unit's entries come first; if that unit failed there, a report says how.
-func (f *Fleet) journalOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *storagev1.Unit) (data []byte, own int, failed *mapreduce.Report, err error) {
+func (t *Transfers) journalOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *storagev1.Unit) (data []byte, own int, failed *mapreduce.Report, err error) {
 	if spec.Replay != "" && u.Level >= 0 {
-		was, err := f.jobs.View.Unit(ctx, spec.Replay, mapreduce.UnitID(u.UnitId))
+		was, err := t.jobs.View.Unit(ctx, spec.Replay, mapreduce.UnitID(u.UnitId))
 		if err != nil {
 			return nil, 0, nil, err
 		}
@@ -77,18 +77,18 @@ func (f *Fleet) journalOf(ctx context.Context, id mapreduce.JobID, spec *mapredu
 				Class: mapreduce.PermanentUnit, Errors: was.Errors,
 			}, nil
 		}
-		if data, _, err = f.appendJournal(ctx, data, spec.Replay, was); err != nil {
+		if data, _, err = t.appendJournal(ctx, data, spec.Replay, was); err != nil {
 			return nil, 0, nil, err
 		}
 	}
-	data, own, err = f.appendJournal(ctx, data, id, u)
+	data, own, err = t.appendJournal(ctx, data, id, u)
 	return data, own, nil, err
 }
 
 // appendJournal appends the journal of a unit, which may be nil, to data, and returns how
 // many entries it has.
-func (f *Fleet) appendJournal(ctx context.Context, data []byte, id mapreduce.JobID, u *storagev1.Unit) ([]byte, int, error) {
-	entries, err := f.jobs.Content.Journal(ctx, id, u)
+func (t *Transfers) appendJournal(ctx context.Context, data []byte, id mapreduce.JobID, u *storagev1.Unit) ([]byte, int, error) {
+	entries, err := t.jobs.Content.Journal(ctx, id, u)
 	for _, raw := range entries {
 		data = journal.AppendEntry(data, raw)
 	}
@@ -96,16 +96,16 @@ func (f *Fleet) appendJournal(ctx context.Context, data []byte, id mapreduce.Job
 }
 
 // sendJournal writes the journal that an attempt at a unit goes on from.
-func (f *Fleet) sendJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
-	held, r := f.scheduler.Sessions.FindUnit(s, q.Held)
+func (t *Transfers) sendJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
+	held, r := t.scheduler.Sessions.FindUnit(s, q.Held)
 	if held == nil {
 		return notHeld(q)
 	}
-	spec, err := f.grants.SpecOf(ctx, r)
+	spec, err := t.grants.SpecOf(ctx, r)
 	if err != nil {
 		return err
 	}
-	data, _, _, err := f.journalOf(ctx, q.Job, spec, u)
+	data, _, _, err := t.journalOf(ctx, q.Job, spec, u)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (f *Fleet) checkLater(ctx context.Context, s *workerStream, reports []mapre
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		f.streams.Go(func() {
+		f.admission.streams.Go(func() {
 			defer func() { <-s.checking }()
 			f.checkOne(ctx, s, &rep)
 		})

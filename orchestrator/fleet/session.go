@@ -36,10 +36,10 @@ func (s *workerStream) Stop(why error) { s.stop(why) }
 
 // Work implements mapreduce.Fleet.
 func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
-	if err := f.admitStream(ctx); err != nil {
+	if err := f.admission.admitStream(ctx); err != nil {
 		return err
 	}
-	defer f.streams.Done()
+	defer f.admission.streams.Done()
 	first, err := f.receiveHello(ctx, stream)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (f *Fleet) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (
 	var m *mapreduce.FromWorker
 	var err error
 	said := make(chan struct{})
-	f.streams.Go(func() { // Recv ends when the stream does, which may be after first
+	f.admission.streams.Go(func() { // Recv ends when the stream does, which may be after first
 		defer close(said)
 		err = f.supervisor.ContainPanic(ctx, "greeting a worker", func() (err error) {
 			m, err = stream.Recv()
@@ -78,14 +78,12 @@ func (f *Fleet) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (
 		return m, err
 	case <-t.C:
 		return nil, errSilent
-	case <-f.leaving:
+	case <-f.admission.leaving:
 		return nil, errLeaving
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
-
-var errLeaving = errs.New(errs.Unavailable, "this orchestrator is leaving; connect to another")
 
 // serveSession carries a bound session until its stream ends, and reports whether the
 // worker ended it in order. Nobody waits for a worker that does not read.
@@ -93,13 +91,13 @@ func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapred
 	sent, received := make(chan error, 1), make(chan error, 1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	f.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
+	f.admission.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
 	go func() {
-		defer f.streams.Done()
+		defer f.admission.streams.Done()
 		received <- f.supervisor.ContainPanic(ctx, "hearing a worker", func() error { return f.receiveMessages(ctx, s, first, stream) }, "session", s.ID)
 	}()
 	go func() {
-		defer f.streams.Done()
+		defer f.admission.streams.Done()
 		sent <- f.supervisor.ContainPanic(ctx, "telling a worker", func() error {
 			return s.out.sendQueued(stream, func(m *mapreduce.ToWorker, err error) { f.blameUnsent(s, m, err) })
 		}, "session", s.ID)
@@ -120,24 +118,6 @@ func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapred
 		err = cmp.Or(err, context.Cause(ctx))
 	}
 	return clean, err
-}
-
-// admitStream admits a stream while the orchestrator runs.
-func (f *Fleet) admitStream(ctx context.Context) error {
-	select {
-	case <-f.started:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	select {
-	case <-f.leaving:
-		return errLeaving
-	default:
-		f.streams.Add(1)
-		return nil
-	}
 }
 
 const (
