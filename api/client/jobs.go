@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -249,7 +250,12 @@ func (s *submission) sendAll(docs iter.Seq2[*mapreduce.Document, error]) error {
 	return s.flushPieces()
 }
 
+// addDocument adds the pieces of a document. A document with too much metadata is sent
+// as a skipped one, as its metadata may not even fit into a message.
 func (s *submission) addDocument(doc *mapreduce.Document) error {
+	if excess := doc.ExcessMetadata(); excess != "" {
+		doc = &mapreduce.Document{ID: doc.ID, Skip: cmp.Or(doc.Skip, excess), Size: doc.Size}
+	}
 	pieces, err := wire.CutDocument(doc)
 	if err != nil {
 		return err

@@ -28,6 +28,10 @@ type DocumentID string
 // it fit the keys of the store.
 const MaxDocumentID = 512
 
+// MaxMetadata is the most bytes of a document's metadata, names and values together.
+// Each unit of the document holds it, and a transaction holds several hundred units.
+const MaxMetadata = 4 << 10
+
 // A TenantID names the owner of a job. Scheduling is fair between tenants first.
 type TenantID string
 

@@ -1,6 +1,9 @@
 package mapreduce
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Defaults of a job, by the names that ADR-028 gives them.
 const (
@@ -139,6 +142,19 @@ type Document struct {
 	Content   []byte
 	Skip      string // why this input is not processed; it is kept in the ledger
 	Size      int64  // bytes of the input as found; for skipped ones
+}
+
+// ExcessMetadata returns the reason to skip a document whose metadata has more than
+// MaxMetadata bytes, or "" if it has no more.
+func (d *Document) ExcessMetadata() string {
+	size := 0
+	for name, value := range d.Metadata {
+		size += len(name) + len(value)
+	}
+	if size <= MaxMetadata {
+		return ""
+	}
+	return fmt.Sprintf("it has %d bytes of metadata, more than the %d that are accepted", size, MaxMetadata)
 }
 
 // Tokens count what models read and wrote.

@@ -332,9 +332,12 @@ func (in *submission) checkTemplateNames(d *mapreduce.Document) error {
 
 // unprocessableReason says why a document cannot be processed, if so.
 func (in *submission) unprocessableReason(d *mapreduce.Document) string {
+	metadata := d.ExcessMetadata()
 	switch {
 	case d.Skip != "":
 		return d.Skip
+	case metadata != "":
+		return metadata
 	case len(d.Content) == 0:
 		return "it is empty"
 	case int64(len(d.Content)) > in.config.MaxDocument:
@@ -474,24 +477,15 @@ func (in *submission) checkBudget() error {
 	return nil
 }
 
-// maxMetadata bounds the metadata of a document, in bytes: each of its units holds it, and
-// transactions hold 500 units.
-const maxMetadata = 4 << 10
-
 func checkDocument(d *mapreduce.Document, n int64) error {
 	if !jobspec.ValidName(string(d.ID), false) {
 		return errs.Field("documents", "the id of document %d, %.60q with %d bytes, must be 1 to %d bytes of UTF-8 without control characters",
 			n+1, d.ID, len(d.ID), mapreduce.MaxDocumentID)
 	}
-	size := 0
 	for k, v := range d.Metadata {
-		size += len(k) + len(v)
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
 			return errs.Field("documents", "metadata %q of document %q is not valid UTF-8", k, d.ID)
 		}
-	}
-	if size > maxMetadata {
-		return errs.Field("documents", "document %q has %d bytes of metadata; at most %d are taken", d.ID, size, maxMetadata)
 	}
 	return nil
 }

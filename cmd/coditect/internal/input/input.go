@@ -352,6 +352,9 @@ func (r *reader) recordDocument(e document.Entry, rec document.Record) *mapreduc
 		}
 		d.Metadata[name] = metadataText(v)
 	}
+	if excess := d.ExcessMetadata(); excess != "" {
+		return &mapreduce.Document{ID: d.ID, Skip: fmt.Sprintf("line %d: %s", rec.Line, excess), Size: d.Size}
+	}
 	return d
 }
 
