@@ -194,6 +194,20 @@ type Job struct {
 	// Superseded is what dropped units had spent, by level; resumes drop units. It is
 	// part of the totals, but no unit has it any more.
 	Superseded []Spent
+	// Stages says how far each stage of the pipeline is, in order. Only GetJob
+	// returns it.
+	Stages []StageProgress
+}
+
+// StageProgress says how far a stage of a job is. Its units are those that are
+// planned so far, so a stage that the job has not reached has none, and neither has
+// one that the job passes over.
+type StageProgress struct {
+	Name      string   // empty for the units that parse documents, which come first if there are any
+	Phase     JobState // of the job while the units of the stage run
+	Units     int64    // planned so far
+	Completed int64
+	Failed    int64 // for good
 }
 
 // Spent is what some units of a level had spent.

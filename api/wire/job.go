@@ -141,6 +141,7 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 		AuditHead:  j.AuditHead,
 		Warnings:   validTexts(j.Warnings),
 		Superseded: convertEach(j.Superseded, encodeSpent),
+		Stages:     convertEach(j.Stages, encodeStage),
 	}
 }
 
@@ -176,6 +177,20 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 		AuditHead:  p.GetAuditHead(),
 		Warnings:   p.GetWarnings(),
 		Superseded: convertEach(p.GetSuperseded(), decodeSpent),
+		Stages:     convertEach(p.GetStages(), decodeStage),
+	}
+}
+
+func encodeStage(s mapreduce.StageProgress) *pb.StageProgress {
+	return &pb.StageProgress{
+		Stage: validText(s.Name), Phase: pb.JobState(s.Phase), TotalUnits: s.Units, CompletedUnits: s.Completed, FailedUnits: s.Failed,
+	}
+}
+
+func decodeStage(p *pb.StageProgress) mapreduce.StageProgress {
+	return mapreduce.StageProgress{
+		Name: p.GetStage(), Phase: knownOrZero(p.GetPhase(), lastJobState),
+		Units: p.GetTotalUnits(), Completed: p.GetCompletedUnits(), Failed: p.GetFailedUnits(),
 	}
 }
 

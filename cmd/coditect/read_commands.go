@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,6 +108,21 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 	for _, r := range rows {
 		fmt.Fprintf(a.stdout, "%-10s  %s\n", r[0], r[1])
 	}
+	a.printStages(s.Stages)
+}
+
+// printStages prints a line for each stage of a job.
+func (a *app) printStages(stages []stageStatus) {
+	if len(stages) == 0 {
+		return
+	}
+	fmt.Fprintln(a.stdout)
+	a.printTable("STAGE PHASE DONE FAILED ALL", func(row func(...any)) {
+		for _, s := range stages {
+			// No stage has a name like that of the units that parse documents.
+			row(cmp.Or(s.Stage, "(parse)"), s.Phase, s.Completed, s.Failed, s.Total)
+		}
+	})
 }
 
 func unitsOf(s jobStatus) string {

@@ -35,6 +35,24 @@ type jobStatus struct {
 	AuditHead string           `json:"audit_head"`
 	Warnings  []string         `json:"warnings,omitempty"`
 	Output    string           `json:"output,omitempty"`
+	Stages    []stageStatus    `json:"stages,omitempty"` // only of status
+}
+
+// A stageStatus is how far a stage of a job is.
+type stageStatus struct {
+	Stage     string `json:"stage,omitempty"` // of the pipeline; none of units that parse
+	Phase     string `json:"phase"`
+	Total     int64  `json:"total_units"` // planned so far
+	Completed int64  `json:"completed_units"`
+	Failed    int64  `json:"failed_units"`
+}
+
+func stageStatuses(stages []mapreduce.StageProgress) []stageStatus {
+	var all []stageStatus
+	for _, p := range stages {
+		all = append(all, stageStatus{Stage: p.Name, Phase: p.Phase.String(), Total: p.Units, Completed: p.Completed, Failed: p.Failed})
+	}
+	return all
 }
 
 func statusOf(j *mapreduce.Job) jobStatus {
@@ -44,6 +62,7 @@ func statusOf(j *mapreduce.Job) jobStatus {
 		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
 		Created: formatTime(j.Created), Updated: formatTime(j.Updated),
 		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
+		Stages: stageStatuses(j.Stages),
 	}
 	if j.Error != "" {
 		s.Error = &j.Error

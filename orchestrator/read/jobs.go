@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/check"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Reader answers what clients ask of jobs. Its methods are those of
@@ -41,9 +42,42 @@ func New(j *jobs.Jobs, specs *jobspec.Finder, signals *notify.Jobs, c Config) *R
 	return &Reader{jobs: j, specs: specs, signals: signals, config: c}
 }
 
-// GetJob returns a job as it stands.
+// GetJob returns a job as it stands, with its stages. A job whose pipeline cannot be read
+// is returned without them: its owner must see why it failed.
 func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return r.jobs.View.Job(ctx, id)
+	job, levels, err := r.jobs.View.JobWithLevels(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if compiled, err := r.specs.Compiled(id, &job.Spec); err == nil {
+		job.Stages = stagesOf(compiled, levels)
+	}
+	return job, nil
+}
+
+// stagesOf sums the levels of each stage.
+func stagesOf(c *jobspec.Compiled, levels []records.LevelProgress) []mapreduce.StageProgress {
+	g := c.Graph
+	var parsing mapreduce.StageProgress
+	stages := make([]mapreduce.StageProgress, len(g.Pipeline().Stages))
+	for i, s := range g.Pipeline().Stages {
+		stages[i] = mapreduce.StageProgress{Name: s.Name, Phase: g.Phase(i)}
+	}
+	for _, l := range levels {
+		of := &parsing
+		if !l.Parses {
+			if l.Stage >= len(stages) { // of a store that doctor finds fault with
+				continue
+			}
+			of = &stages[l.Stage]
+		}
+		of.Units, of.Completed, of.Failed = of.Units+l.Units, of.Completed+l.Completed, of.Failed+l.Failed
+	}
+	if parsing.Units == 0 {
+		return stages
+	}
+	parsing.Phase = mapreduce.Decomposition
+	return append([]mapreduce.StageProgress{parsing}, stages...)
 }
 
 const maxPage = 1000

@@ -88,7 +88,7 @@ func ran(t testing.TB) *plan.DAG {
 	d := build(t, plan.Config{ChunkSize: new(int64(3))}, menu()...)
 	var units []*mapreduce.Unit
 	for i, n := range d.Nodes {
-		u := &mapreduce.Unit{ID: n.ID, Kind: n.Kind, Level: n.Level, State: mapreduce.UnitComplete, CostMicros: int64(12_300 * (i + 1))}
+		u := &mapreduce.Unit{ID: n.ID, Kind: n.Kind, Stage: n.Stage, Level: n.Level, State: mapreduce.UnitComplete, CostMicros: int64(12_300 * (i + 1))}
 		for _, in := range n.Inputs {
 			u.DependsOn = append(u.DependsOn, d.Nodes[in].ID)
 		}
@@ -142,8 +142,8 @@ func TestGolden(t *testing.T) {
 // B19: badges, and large levels as one node with its count.
 func TestSVG(t *testing.T) {
 	for name, want := range map[string]map[string]int{
-		"menu":   {">MAP<": 7, ">REDUCE L1<": 3, ">AGGREGATE<": 1, "<path": 10},
-		"direct": {">DIRECT<": 1, "<path": 0},
+		"menu":   {">MAP<": 7, ">REDUCE L1<": 3, ">AGGREGATE<": 1, "<path": 10, ">map<": 1, ">reduce<": 1, ">stage map<": 1, ">stage reduce<": 1},
+		"direct": {">DIRECT<": 1, "<path": 0, ">stage direct<": 1, ">stage ": 1},
 		"large":  {">MAP<": 1, ">130 units<": 1, ">26 units<": 1, ">REDUCE L2<": 6, ">AGGREGATE<": 1, ">130<": 1},
 		"ran":    {">complete<": 10, ">failed<": 1, ">$0.0246<": 1, `stroke="#c62828"`: 1},
 	} {

@@ -61,8 +61,9 @@ func Of(d *plan.DAG) (*Sketch, error) {
 // A row is a level of a sketch.
 type row struct {
 	level int
-	all   box   // of all its units
-	units []box // of each, while they are no more than MaxShown
+	stage string // of its units; empty if they parse documents
+	all   box    // of all its units
+	units []box  // of each, while they are no more than MaxShown
 	at    map[mapreduce.UnitID]int
 }
 
@@ -116,7 +117,7 @@ func (s *Sketch) rowOf(n Node) (*row, error) {
 		return nil, errs.New(errs.Invalid, "unit %q of level %d comes after one of level %d", n.ID, n.Level, s.rows[last].level)
 	case last < 0 || s.rows[last].level < n.Level:
 		s.rows = append(s.rows, &row{
-			level: n.Level, all: box{kind: n.Kind, level: n.Level, expected: n.Expected}, at: make(map[mapreduce.UnitID]int),
+			level: n.Level, stage: n.Stage, all: box{kind: n.Kind, level: n.Level, expected: n.Expected}, at: make(map[mapreduce.UnitID]int),
 		})
 		last++
 	}

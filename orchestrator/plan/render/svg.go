@@ -14,14 +14,19 @@ const (
 	gapY      = 56
 	margin    = 24
 	svgCells  = 22 // of a name that fit a box
+
+	bandSide  = 14 // of a stage's band, beside its widest level
+	bandHead  = 24 // above its first level, for its name
+	bandFoot  = 8  // below its last level
+	bandCells = 26 // of a stage's name
 )
 
-// SVG returns the sketch as a picture: levels stacked, the map on top. It refers to
-// nothing outside itself, and the whole name of a unit shows when it is pointed
-// at.
+// SVG returns the sketch as a picture: levels stacked, the map on top, and behind the
+// levels of each stage a band with the stage's name. It refers to nothing outside
+// itself, and the whole name of a unit or stage shows when it is pointed at.
 func (s *Sketch) SVG() string {
 	all, first := s.allBoxes()
-	p := picture{all: all, first: first}
+	p := picture{all: all, first: first, bands: s.stageBands()}
 	p.placeBoxes()
 	return p.drawSketch(s)
 }
@@ -30,6 +35,7 @@ func (s *Sketch) SVG() string {
 type picture struct {
 	all           []box
 	first         []int
+	bands         []band
 	x, y          []int // of each box, its upper left corner
 	width, height int
 	out           strings.Builder
@@ -43,6 +49,9 @@ func (p *picture) placeBoxes() {
 	p.width = 2*margin + rowWidth(widest)
 	p.x, p.y = make([]int, len(p.all)), make([]int, len(p.all))
 	p.height = margin
+	if len(p.bands) > 0 {
+		p.height += bandHead - (margin - bandSide)
+	}
 	for l := range len(p.first) - 1 {
 		left := (p.width - rowWidth(p.first[l+1]-p.first[l])) / 2
 		for i := p.first[l]; i < p.first[l+1]; i++ {
@@ -53,6 +62,41 @@ func (p *picture) placeBoxes() {
 	p.height += margin - gapY
 }
 
+// A band is consecutive levels [first, end) of one stage.
+type band struct {
+	stage      string
+	first, end int // indexes of levels
+}
+
+// stageBands returns a band for each stage that has levels. Units that parse documents
+// are in none.
+func (s *Sketch) stageBands() (bands []band) {
+	for i, r := range s.rows {
+		last := len(bands) - 1
+		switch {
+		case r.stage == "":
+		case last >= 0 && bands[last].stage == r.stage && bands[last].end == i:
+			bands[last].end++
+		default:
+			bands = append(bands, band{r.stage, i, i + 1})
+		}
+	}
+	return bands
+}
+
+// drawBand draws a band over the whole width.
+func (p *picture) drawBand(b band) {
+	top := p.y[p.first[b.first]] - bandHead
+	bottom := p.y[p.first[b.end-1]] + boxHeight + bandFoot
+	left := margin - bandSide
+	name := visibleText(b.stage)
+	fmt.Fprintf(&p.out, "<g><title>stage %s</title>\n", xmlText(name))
+	fmt.Fprintf(&p.out, `<rect x="%d" y="%d" width="%d" height="%d" rx="9" fill="#f5f7f8" stroke="#cfd8dc"/>`+"\n",
+		left, top, p.width-2*left, bottom-top)
+	fmt.Fprintf(&p.out, `<text x="%d" y="%d" font-weight="bold" fill="#78909c">%s</text>`+"\n", left+10, top+16, xmlText(clipCells(name, bandCells)))
+	p.out.WriteString("</g>\n")
+}
+
 func rowWidth(n int) int { return n*(boxWidth+gapX) - gapX }
 
 func (p *picture) drawSketch(s *Sketch) string {
@@ -60,6 +104,9 @@ func (p *picture) drawSketch(s *Sketch) string {
 		p.width, max(p.height, 2*margin), p.width, max(p.height, 2*margin))
 	fmt.Fprintf(&p.out, "<title>%s tree of %s</title>\n", s.treeName(), countOf(int64(s.Estimate.Tasks), "unit"))
 	fmt.Fprintf(&p.out, `<rect width="100%%" height="100%%" fill="#ffffff"/>`+"\n")
+	for _, b := range p.bands {
+		p.drawBand(b)
+	}
 	for i := range p.all {
 		for _, e := range p.all[i].from {
 			p.drawEdge(e, i)

@@ -18,6 +18,32 @@ type CounterAt struct {
 	Level int64
 }
 
+// LevelProgress says what became of the units of a level.
+type LevelProgress struct {
+	Parses    bool // they parse documents, and belong to no stage
+	Stage     int  // index in the stages of the pipeline
+	Units     int64
+	Completed int64
+	Failed    int64 // for good
+}
+
+// ByLevel returns what became of the units of each level of the job's stages, in order.
+// The units that parse documents come first, if there are any.
+func (c Counters) ByLevel(ctl *storagev1.Ctl) []LevelProgress {
+	var all []LevelProgress
+	add := func(level int64, p LevelProgress) {
+		p.Completed, p.Failed = c[CounterAt{keys.Completed, level}], c[CounterAt{keys.Failed, level}]
+		all = append(all, p)
+	}
+	if ctl.ParseUnits > 0 {
+		add(-1, LevelProgress{Parses: true, Units: ctl.ParseUnits})
+	}
+	for level, l := range ctl.Levels[:CountStageLevels(ctl)] {
+		add(int64(level), LevelProgress{Stage: int(l.Stage), Units: l.Units})
+	}
+	return all
+}
+
 // SumUnits returns a counter of units, summed over all levels of the job's stages.
 func (c Counters) SumUnits(ctl *storagev1.Ctl, name keys.Counter) int64 {
 	n := c.SumLevels(name)

@@ -22,28 +22,38 @@ import (
 func (st *Store) Job(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	var job *mapreduce.Job
 	err := st.db.View(ctx, func(tx store.Tx) (err error) {
-		job, err = st.readJob(ctx, tx.Snapshot(), id)
+		job, _, err = st.readJob(ctx, tx.Snapshot(), id)
 		return err
 	})
 	return job, err
 }
 
-func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, error) {
+// JobWithLevels is Job with what became of the units of each level of the job's
+// stages, of the same moment.
+func (st *Store) JobWithLevels(ctx context.Context, id mapreduce.JobID) (job *mapreduce.Job, levels []records.LevelProgress, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) (err error) {
+		job, levels, err = st.readJob(ctx, tx.Snapshot(), id)
+		return err
+	})
+	return job, levels, err
+}
+
+func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, []records.LevelProgress, error) {
 	ctl, err := rec.ReadControl(ctx, r, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	record := new(storagev1.Job)
 	if _, err := records.Read(ctx, r, rec.Keys.Job(id), record); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := rec.ReadCounters(ctx, r, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	seal, err := rec.LastSeal(ctx, r, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	job := &mapreduce.Job{
 		ID: id, Spec: records.SpecOf(record.Config), State: mapreduce.JobState(ctl.State), Phase: mapreduce.JobState(ctl.Phase),
@@ -65,7 +75,7 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 	if job.State == mapreduce.JobComplete {
 		job.Phase = mapreduce.JobComplete
 	}
-	return job, nil
+	return job, c.ByLevel(ctl), nil
 }
 
 // JobCoverage returns what became of a job's documents and characters.
@@ -190,7 +200,7 @@ func (st *Store) listSome(ctx context.Context, r store.Range, q mapreduce.ListJo
 				rest.Skip()
 			}
 			rest.Skip() // the time
-			job, err := st.readJob(ctx, s, mapreduce.JobID(rest.Text()))
+			job, _, err := st.readJob(ctx, s, mapreduce.JobID(rest.Text()))
 			if err != nil {
 				return err
 			}

@@ -1118,6 +1118,8 @@ type Job struct {
 	Superseded []*Spent `protobuf:"bytes,19,rep,name=superseded,proto3" json:"superseded,omitempty"`
 	// Pending units that are parked: they wait for something outside.
 	ParkedUnits int64 `protobuf:"varint,20,opt,name=parked_units,json=parkedUnits,proto3" json:"parked_units,omitempty"`
+	// How far each stage of the pipeline is, in order. Only GetJob returns it.
+	Stages []*StageProgress `protobuf:"bytes,21,rep,name=stages,proto3" json:"stages,omitempty"`
 	// What caches saved.
 	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1294,11 +1296,100 @@ func (x *Job) GetParkedUnits() int64 {
 	return 0
 }
 
+func (x *Job) GetStages() []*StageProgress {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
 func (x *Job) GetSavings() *Savings {
 	if x != nil {
 		return x.Savings
 	}
 	return nil
+}
+
+// StageProgress says how far a stage of a job is.
+type StageProgress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty for the units that parse documents, which come first if there are any.
+	Stage string `protobuf:"bytes,1,opt,name=stage,proto3" json:"stage,omitempty"`
+	// Of the job while the units of the stage run.
+	Phase JobState `protobuf:"varint,2,opt,name=phase,proto3,enum=coditect.mapreduce.v1.JobState" json:"phase,omitempty"`
+	// Units planned so far.
+	TotalUnits int64 `protobuf:"varint,3,opt,name=total_units,json=totalUnits,proto3" json:"total_units,omitempty"`
+	// Units with a result.
+	CompletedUnits int64 `protobuf:"varint,4,opt,name=completed_units,json=completedUnits,proto3" json:"completed_units,omitempty"`
+	// Units that failed for good.
+	FailedUnits   int64 `protobuf:"varint,5,opt,name=failed_units,json=failedUnits,proto3" json:"failed_units,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StageProgress) Reset() {
+	*x = StageProgress{}
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StageProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StageProgress) ProtoMessage() {}
+
+func (x *StageProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StageProgress.ProtoReflect.Descriptor instead.
+func (*StageProgress) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *StageProgress) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *StageProgress) GetPhase() JobState {
+	if x != nil {
+		return x.Phase
+	}
+	return JobState_JOB_STATE_UNSPECIFIED
+}
+
+func (x *StageProgress) GetTotalUnits() int64 {
+	if x != nil {
+		return x.TotalUnits
+	}
+	return 0
+}
+
+func (x *StageProgress) GetCompletedUnits() int64 {
+	if x != nil {
+		return x.CompletedUnits
+	}
+	return 0
+}
+
+func (x *StageProgress) GetFailedUnits() int64 {
+	if x != nil {
+		return x.FailedUnits
+	}
+	return 0
 }
 
 var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
@@ -1391,7 +1482,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tdocuments\x18\x01 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\tdocuments\x12=\n" +
 	"\n" +
 	"characters\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\n" +
-	"characters\"\x82\a\n" +
+	"characters\"\xc0\a\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x125\n" +
@@ -1420,8 +1511,16 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"superseded\x18\x13 \x03(\v2\x1c.coditect.mapreduce.v1.SpentR\n" +
 	"superseded\x12!\n" +
-	"\fparked_units\x18\x14 \x01(\x03R\vparkedUnits\x128\n" +
-	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings*\xce\x01\n" +
+	"\fparked_units\x18\x14 \x01(\x03R\vparkedUnits\x12<\n" +
+	"\x06stages\x18\x15 \x03(\v2$.coditect.mapreduce.v1.StageProgressR\x06stages\x128\n" +
+	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\"\xc9\x01\n" +
+	"\rStageProgress\x12\x14\n" +
+	"\x05stage\x18\x01 \x01(\tR\x05stage\x125\n" +
+	"\x05phase\x18\x02 \x01(\x0e2\x1f.coditect.mapreduce.v1.JobStateR\x05phase\x12\x1f\n" +
+	"\vtotal_units\x18\x03 \x01(\x03R\n" +
+	"totalUnits\x12'\n" +
+	"\x0fcompleted_units\x18\x04 \x01(\x03R\x0ecompletedUnits\x12!\n" +
+	"\ffailed_units\x18\x05 \x01(\x03R\vfailedUnits*\xce\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17JOB_STATE_DECOMPOSITION\x10\x01\x12\x15\n" +
@@ -1462,7 +1561,7 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
@@ -1476,40 +1575,43 @@ var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(*Ledger)(nil),                // 9: coditect.mapreduce.v1.Ledger
 	(*Coverage)(nil),              // 10: coditect.mapreduce.v1.Coverage
 	(*Job)(nil),                   // 11: coditect.mapreduce.v1.Job
-	nil,                           // 12: coditect.mapreduce.v1.JobSpec.VarsEntry
-	nil,                           // 13: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*StageProgress)(nil),         // 12: coditect.mapreduce.v1.StageProgress
+	nil,                           // 13: coditect.mapreduce.v1.JobSpec.VarsEntry
+	nil,                           // 14: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
-	12, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	13, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 1: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 2: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	14, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	14, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	15, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	15, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 5: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 6: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
-	13, // 7: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	14, // 7: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
 	7,  // 8: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
 	6,  // 9: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	14, // 10: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	14, // 11: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	15, // 10: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	15, // 11: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
 	9,  // 12: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
 	9,  // 13: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
 	5,  // 14: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	0,  // 15: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
 	0,  // 16: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	15, // 17: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	15, // 18: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	16, // 17: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	16, // 18: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
 	7,  // 19: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
 	10, // 20: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
 	8,  // 21: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	6,  // 22: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	12, // 22: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
+	6,  // 23: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	0,  // 24: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -1524,7 +1626,7 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
