@@ -7,7 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -53,7 +53,7 @@ func (c *Config) checkReplayable(job *mapreduce.Job, t mapreduce.TenantID) error
 // documentsOf yields the documents of a job in their order, as they were submitted.
 func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
-		next := [...]func() (*storagev1.Unit, error){o.unitsOf(ctx, id, -1), o.unitsOf(ctx, id, 0)}
+		next := [...]func() (*records.Unit, error){o.unitsOf(ctx, id, -1), o.unitsOf(ctx, id, 0)}
 		rec, err := o.jobs.View.Record(ctx, id)
 		if err != nil {
 			yield(nil, err)
@@ -64,9 +64,9 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 			yield(nil, err)
 			return
 		}
-		var at [len(next)]*storagev1.Unit
+		var at [len(next)]*records.Unit
 		for n := range rec.Documents {
-			var found *storagev1.Unit
+			var found *records.Unit
 			for i := range next {
 				for at[i] == nil || keys.Document(at[i].Index) < n {
 					if at[i], err = next[i](); err != nil {
@@ -97,14 +97,14 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 type bundleReader struct {
 	o    *Orchestrator
 	job  mapreduce.JobID
-	unit map[int64]string // by the number of a document, a unit that has it
-	read string
+	unit map[int64]mapreduce.UnitID // by the number of a document, a unit that has it
+	read mapreduce.UnitID
 	docs map[int64]*mapreduce.Document
 }
 
 // bundlesOf finds the documents that units of a job take together with others.
 func (o *Orchestrator) bundlesOf(ctx context.Context, id mapreduce.JobID) (*bundleReader, error) {
-	r := &bundleReader{o: o, job: id, unit: make(map[int64]string)}
+	r := &bundleReader{o: o, job: id, unit: make(map[int64]mapreduce.UnitID)}
 	for next := o.unitsOf(ctx, id, 0); ; {
 		u, err := next()
 		if err != nil || u == nil {
@@ -117,18 +117,18 @@ func (o *Orchestrator) bundlesOf(ctx context.Context, id mapreduce.JobID) (*bund
 			return nil, err
 		}
 		for n := range r.docs {
-			r.unit[n] = u.UnitId
+			r.unit[n] = u.ID
 		}
 	}
 }
 
 // open reads the documents of a unit.
-func (r *bundleReader) open(ctx context.Context, u *storagev1.Unit) error {
+func (r *bundleReader) open(ctx context.Context, u *records.Unit) error {
 	docs, err := outputs.Documents(ctx, r.o.jobs.Reader(), r.job, u)
 	if err != nil {
 		return err
 	}
-	r.read, r.docs = u.UnitId, make(map[int64]*mapreduce.Document, len(docs))
+	r.read, r.docs = u.ID, make(map[int64]*mapreduce.Document, len(docs))
 	for _, d := range docs {
 		r.docs[d.Number] = &mapreduce.Document{
 			ID: mapreduce.DocumentID(d.Document), MediaType: "text/plain", Metadata: d.Metadata, Content: d.Text,
@@ -145,7 +145,7 @@ func (r *bundleReader) document(ctx context.Context, n int64) (*mapreduce.Docume
 		return nil, nil
 	}
 	if r.read != unit {
-		u, err := r.o.jobs.View.Unit(ctx, r.job, mapreduce.UnitID(unit))
+		u, err := r.o.jobs.View.Unit(ctx, r.job, unit)
 		if err == nil {
 			err = r.open(ctx, u)
 		}
@@ -158,10 +158,10 @@ func (r *bundleReader) document(ctx context.Context, n int64) (*mapreduce.Docume
 
 // unitsOf returns a function that returns the units of a level, one after the
 // other, and nil after the last.
-func (o *Orchestrator) unitsOf(ctx context.Context, id mapreduce.JobID, level int64) func() (*storagev1.Unit, error) {
-	var page []*storagev1.Unit
+func (o *Orchestrator) unitsOf(ctx context.Context, id mapreduce.JobID, level int64) func() (*records.Unit, error) {
+	var page []*records.Unit
 	from, ended := int64(0), false
-	return func() (*storagev1.Unit, error) {
+	return func() (*records.Unit, error) {
 		if len(page) == 0 && !ended {
 			var err error
 			if page, err = o.jobs.View.UnitsFrom(ctx, id, level, from, 256); err != nil {
@@ -183,7 +183,7 @@ const textBytes = 4 << 20
 
 // documentOf returns the n-th document of a job, by a unit of it; without one it
 // was skipped.
-func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int64, u *storagev1.Unit) (*mapreduce.Document, error) {
+func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int64, u *records.Unit) (*mapreduce.Document, error) {
 	if u == nil {
 		page, err := o.jobs.View.Skipped(ctx, id, n, 1)
 		if err == nil && (len(page) == 0 || page[0].N != n) {
@@ -195,9 +195,9 @@ func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int
 		return &mapreduce.Document{ID: page[0].Document, Skip: page[0].Reason}, nil
 	}
 	src := u.Source
-	d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: src.MediaType, Metadata: src.Metadata}
+	d := &mapreduce.Document{ID: u.Document, MediaType: src.MediaType, Metadata: src.Metadata}
 	for at := int64(0); at < src.Length; at += textBytes {
-		part, err := o.jobs.Content.Text(ctx, id, src.Sha256, at, min(at+textBytes, src.Length))
+		part, err := o.jobs.Content.Text(ctx, id, src.SHA256, at, min(at+textBytes, src.Length))
 		if err != nil {
 			return nil, err
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/levels"
@@ -124,8 +123,8 @@ func (a *Assembler) EndAssembled(ctx context.Context, id mapreduce.JobID, s *lev
 		return err
 	}
 	why := "its result was not assembled"
-	if all := u.GetErrors(); len(all) > 0 {
-		why = all[len(all)-1]
+	if u != nil && len(u.Errors) > 0 {
+		why = u.Errors[len(u.Errors)-1]
 	}
 	return a.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why)
 }
@@ -267,9 +266,9 @@ func (a *Assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 
 // claimResultUnit claims the unit that assembles the result of a job. It returns nil if
 // another has it, or it has ended.
-func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*storagev1.Unit, turns.HeldID, error) {
+func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*records.Unit, turns.HeldID, error) {
 	u, err := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
-	if err != nil || u == nil || !records.IsClaimable(u) {
+	if err != nil || u == nil || u.Waits == nil {
 		return nil, turns.HeldID{}, err
 	}
 	if !a.turns.IsOnlyNode() {
@@ -283,7 +282,7 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*s
 	}
 	claim := turns.HeldID{Session: seat.Session, Claim: rand.Text()}
 	res, err := a.jobs.Turns.FinishAndClaim(ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
-		ID: claim.Claim, Seats: []turns.WorkerSlots{seat}, Candidates: []records.Candidate{*records.CandidateOf(u)},
+		ID: claim.Claim, Seats: []turns.WorkerSlots{seat}, Candidates: []records.Candidate{*u.Waits},
 	}})
 	switch {
 	case err != nil:

@@ -28,7 +28,7 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 	if err != nil {
 		return err
 	}
-	if mapreduce.UnitState(u.GetStatus()) != mapreduce.UnitComplete {
+	if u == nil || u.State != mapreduce.UnitComplete {
 		return errs.New(errs.Aborted, "job %s is being resumed, and its result assembled anew", id)
 	}
 	r := assemble.NewReader(sink)
@@ -42,7 +42,7 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 	if e != nil {
 		return e
 	}
-	if now.GetResult().GetAttempt() != u.Result.Attempt || !bytes.Equal(now.GetResult().GetSha256(), u.Result.Sha256) {
+	if now == nil || now.Published().Attempt != u.Result.Attempt || !bytes.Equal(now.Published().SHA256, u.Result.SHA256) {
 		return errs.New(errs.Aborted, "job %s was resumed while its result was read", id)
 	}
 	return errs.New(errs.DataLoss, "the stored result of job %s is damaged; ask for a partial one, which is assembled of what its units came to: %w", id, err)

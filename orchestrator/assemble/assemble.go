@@ -20,7 +20,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -32,7 +31,7 @@ import (
 // each method returns.
 type Source interface {
 	outputs.Source
-	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*storagev1.Unit, error)
+	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*records.Unit, error)
 	Texts(ctx context.Context, id mapreduce.JobID, spans []content.TextRange) ([][]byte, error)
 	Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]records.SkippedAt, error)
 }
@@ -107,7 +106,7 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 	if err != nil {
 		return nil, err
 	}
-	if final == nil || mapreduce.UnitState(final.Status) != mapreduce.UnitComplete {
+	if final == nil || final.State != mapreduce.UnitComplete {
 		if !job.makesRecords(0) {
 			r.value = true // nothing of which is there yet
 			return r, nil
@@ -127,7 +126,7 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 }
 
 // finalUnit returns the unit that the result is of, nil if there is none yet.
-func (r *result) finalUnit(ctx context.Context) (*storagev1.Unit, error) {
+func (r *result) finalUnit(ctx context.Context) (*records.Unit, error) {
 	if r.job.Last == "" {
 		return nil, nil
 	}
@@ -149,8 +148,8 @@ func (r *result) reduceTo(last *output.Output) {
 // them failed.
 func (r *result) findDropped(ctx context.Context) error {
 	for level := int64(1); level < r.job.levels(); level++ {
-		err := r.visitUnits(ctx, level, func(u *storagev1.Unit) error {
-			if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
+		err := r.visitUnits(ctx, level, func(u *records.Unit) error {
+			if u.State != mapreduce.UnitFailed {
 				return nil
 			}
 			return r.dropBelow(ctx, u)
@@ -174,7 +173,7 @@ func (r *result) findDropped(ctx context.Context) error {
 
 // dropBelow notes the map units below a reduce. If reduces picked their inputs, the map
 // units of one lie between those of others.
-func (r *result) dropBelow(ctx context.Context, u *storagev1.Unit) error {
+func (r *result) dropBelow(ctx context.Context, u *records.Unit) error {
 	switch {
 	case u.Inputs == nil:
 		r.dropped = append(r.dropped, span{u.Index, u.Index + 1})
@@ -183,7 +182,7 @@ func (r *result) dropBelow(ctx context.Context, u *storagev1.Unit) error {
 		r.dropped = append(r.dropped, span{u.Inputs.MapFirst, u.Inputs.MapEnd})
 		return nil
 	}
-	return outputs.EachInput(ctx, r.source, r.job.ID, u, func(in *storagev1.Unit) error { return r.dropBelow(ctx, in) })
+	return outputs.EachInput(ctx, r.source, r.job.ID, u, func(in *records.Unit) error { return r.dropBelow(ctx, in) })
 }
 
 func (r *result) isDropped(index int64) bool {
@@ -281,8 +280,8 @@ type found struct {
 // visitEntities visits the entities of the result, in order of the input, and after
 // those of a map unit the unit itself. Units come some at a time, which are told
 // before.
-func (r *result) visitEntities(ctx context.Context, some func(context.Context, []*storagev1.Unit) error, visit func(found) error, after func(*storagev1.Unit) error) error {
-	return r.visitPages(ctx, 0, func(page []*storagev1.Unit) error {
+func (r *result) visitEntities(ctx context.Context, some func(context.Context, []*records.Unit) error, visit func(found) error, after func(*records.Unit) error) error {
+	return r.visitPages(ctx, 0, func(page []*records.Unit) error {
 		if err := some(ctx, page); err != nil {
 			return err
 		}
@@ -301,11 +300,11 @@ func (r *result) visitEntities(ctx context.Context, some func(context.Context, [
 }
 
 // includesUnit reports whether a map unit is in the result.
-func (r *result) includesUnit(u *storagev1.Unit) bool {
-	return mapreduce.UnitState(u.Status) == mapreduce.UnitComplete && !r.isDropped(u.Index) && r.taken.containsNumber(u.Index)
+func (r *result) includesUnit(u *records.Unit) bool {
+	return u.State == mapreduce.UnitComplete && !r.isDropped(u.Index) && r.taken.containsNumber(u.Index)
 }
 
-func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(found) error) error {
+func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit func(found) error) error {
 	out, err := outputs.Of(ctx, r.source, r.job.ID, u)
 	if err != nil {
 		return err
@@ -340,7 +339,7 @@ func (r *result) readSharedEntity(ctx context.Context, s *output.Shared) (*outpu
 		return s.Held, r.last, nil
 	}
 	var parts []*output.Output
-	err := outputs.EachReferred(ctx, r.source, r.job.ID, s.Open, func(_ *storagev1.Unit, out *output.Output) error {
+	err := outputs.EachReferred(ctx, r.source, r.job.ID, s.Open, func(_ *records.Unit, out *output.Output) error {
 		parts = append(parts, out)
 		return nil
 	})
@@ -352,7 +351,7 @@ func (r *result) readSharedEntity(ctx context.Context, s *output.Shared) (*outpu
 }
 
 // visitPages visits the units of a level, in order, some at a time.
-func (r *result) visitPages(ctx context.Context, level int64, visit func([]*storagev1.Unit) error) error {
+func (r *result) visitPages(ctx context.Context, level int64, visit func([]*records.Unit) error) error {
 	for from := int64(0); ; {
 		page, err := r.source.UnitsFrom(ctx, r.job.ID, level, from, 256)
 		if err != nil || len(page) == 0 {
@@ -366,8 +365,8 @@ func (r *result) visitPages(ctx context.Context, level int64, visit func([]*stor
 }
 
 // visitUnits visits the units of a level, in order.
-func (r *result) visitUnits(ctx context.Context, level int64, visit func(*storagev1.Unit) error) error {
-	return r.visitPages(ctx, level, func(page []*storagev1.Unit) error {
+func (r *result) visitUnits(ctx context.Context, level int64, visit func(*records.Unit) error) error {
+	return r.visitPages(ctx, level, func(page []*records.Unit) error {
 		for _, u := range page {
 			if err := visit(u); err != nil {
 				return err
@@ -406,7 +405,7 @@ func (f *found) visitCitations(visit func(merge.Citation)) {
 func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] {
 	return func(yield func(refs.ID) bool) {
 		stop := errs.New(errs.Cancelled, "enough")
-		none := func(context.Context, []*storagev1.Unit) error { return nil }
+		none := func(context.Context, []*records.Unit) error { return nil }
 		e := r.visitEntities(ctx, none, func(f found) error {
 			more := true
 			f.visitCitations(func(id merge.Citation) {
@@ -416,7 +415,7 @@ func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] 
 				return stop
 			}
 			return nil
-		}, func(*storagev1.Unit) error { return nil })
+		}, func(*records.Unit) error { return nil })
 		if e != nil && !errors.Is(e, error(stop)) {
 			*err = e
 		}
@@ -582,8 +581,8 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 
 // writeUnparsed tells of the documents that could not be parsed, by their units.
 func (r *result) writeUnparsed(ctx context.Context) error {
-	return r.visitUnits(ctx, -1, func(u *storagev1.Unit) error {
-		if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
+	return r.visitUnits(ctx, -1, func(u *records.Unit) error {
+		if u.State != mapreduce.UnitFailed {
 			return nil
 		}
 		return r.writeUnitStatus(u)
@@ -591,9 +590,9 @@ func (r *result) writeUnparsed(ctx context.Context) error {
 }
 
 // writeUnitStatus tells what became of a unit.
-func (r *result) writeUnitStatus(u *storagev1.Unit) error {
-	src := &mapreduce.Source{Unit: mapreduce.UnitID(u.UnitId)}
-	switch state := mapreduce.UnitState(u.Status); {
+func (r *result) writeUnitStatus(u *records.Unit) error {
+	src := &mapreduce.Source{Unit: u.ID}
+	switch state := u.State; {
 	case state == mapreduce.UnitFailed:
 		src.Errors = u.Errors
 	case state != mapreduce.UnitComplete || u.Level == 0 && !r.taken.containsNumber(u.Index):

@@ -10,8 +10,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -24,7 +24,7 @@ type contexts struct {
 	ahead map[string]unitText // of some units, by name
 	name  string
 	unitText
-	bundle string              // the unit over several documents that was read last
+	bundle mapreduce.UnitID    // the unit over several documents that was read last
 	of     map[string]unitText // of its documents, by name
 	// The document that was needed last, for what was cited outside of its chunks.
 	document    *ground.Text
@@ -33,20 +33,20 @@ type contexts struct {
 
 // A unitText is what a map unit read, or a document that the direct unit did.
 type unitText struct {
-	unit   *storagev1.Unit // nil if there is none
-	text   []byte          // from the start of its source on
+	unit   *records.Unit // nil if there is none
+	text   []byte        // from the start of its source on
 	reader *output.Reader
 	whole  *output.Reader // for what is cited outside of it; nil before it is needed
 }
 
 // readPageTexts reads the texts of units that come next, as far as that takes little.
-func (c *contexts) readPageTexts(ctx context.Context, page []*storagev1.Unit) error {
+func (c *contexts) readPageTexts(ctx context.Context, page []*records.Unit) error {
 	c.ahead = make(map[string]unitText, len(page))
 	for some := range slices.Chunk(page, content.MaxTexts) {
 		spans := make([]content.TextRange, len(some))
 		for i, u := range some {
 			if s := u.Source; s != nil && !outputs.IsBundle(u) && c.r.includesUnit(u) {
-				spans[i] = content.TextRange{SHA256: s.Sha256, Start: s.Start, End: s.End}
+				spans[i] = content.TextRange{SHA256: s.SHA256, Start: s.Start, End: s.End}
 			}
 		}
 		texts, err := c.r.source.Texts(ctx, c.r.job.ID, spans)
@@ -55,7 +55,7 @@ func (c *contexts) readPageTexts(ctx context.Context, page []*storagev1.Unit) er
 		}
 		for i, text := range texts {
 			if text != nil {
-				c.ahead[some[i].UnitId] = unitText{unit: some[i], text: text}
+				c.ahead[string(some[i].ID)] = unitText{unit: some[i], text: text}
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (c *contexts) quoteContext(ctx context.Context, cite *output.Citation) (bef
 	if c.unit == nil {
 		return "", "", untrueQuoteError(c.r.job.ID, cite, errNoUnit)
 	}
-	check, text, start := c.reader, c.text, c.unit.Source.GetStart()
+	check, text, start := c.reader, c.text, c.unit.Reads().Start
 	if cite.Outside {
 		if err := c.openDocument(ctx); err != nil {
 			return "", "", err
@@ -111,31 +111,31 @@ func (c *contexts) openDocument(ctx context.Context) error {
 // wholeText returns the text of the document that a unit is a chunk of, and keeps the
 // latest; nil if that is too long to be handed to units, which then can cite no more
 // than their chunks.
-func (c *contexts) wholeText(ctx context.Context, src *storagev1.Source) (*ground.Text, error) {
+func (c *contexts) wholeText(ctx context.Context, src *records.Source) (*ground.Text, error) {
 	if src.Length > mapreduce.MaxWholeText {
 		return nil, nil
 	}
-	if c.document == nil || !bytes.Equal(c.documentSum, src.Sha256) {
-		text, err := c.r.source.Text(ctx, c.r.job.ID, src.Sha256, 0, src.Length)
+	if c.document == nil || !bytes.Equal(c.documentSum, src.SHA256) {
+		text, err := c.r.source.Text(ctx, c.r.job.ID, src.SHA256, 0, src.Length)
 		if err != nil {
 			return nil, err
 		}
-		c.document, c.documentSum = ground.New(string(text)), src.Sha256
+		c.document, c.documentSum = ground.New(string(text)), src.SHA256
 	}
 	return c.document, nil
 }
 
 // openBundle gets the texts of the documents of a unit that works on several.
-func (c *contexts) openBundle(ctx context.Context, u *storagev1.Unit) error {
-	if c.bundle != u.UnitId {
+func (c *contexts) openBundle(ctx context.Context, u *records.Unit) error {
+	if c.bundle != u.ID {
 		docs, err := outputs.Documents(ctx, c.r.source, c.r.job.ID, u)
 		if err != nil {
 			return err
 		}
-		c.bundle, c.of = u.UnitId, make(map[string]unitText, len(docs))
+		c.bundle, c.of = u.ID, make(map[string]unitText, len(docs))
 		for _, d := range docs {
 			sum := sha256.Sum256(d.Text)
-			one := &storagev1.Unit{UnitId: u.UnitId, Index: u.Index, DocumentId: d.Document, Source: &storagev1.Source{Sha256: sum[:]}}
+			one := &records.Unit{ID: u.ID, Index: u.Index, Document: mapreduce.DocumentID(d.Document), Source: &records.Source{SHA256: sum[:]}}
 			c.of[d.Document] = unitText{unit: one, text: d.Text, reader: output.NewReader(outputs.CitedText(one, d.Text))}
 		}
 	}
@@ -156,7 +156,7 @@ var errOtherText = errors.New("the text is another")
 
 // loadUnitText gets the text of the unit that found a citation.
 func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) error {
-	if c.bundle == cite.Unit {
+	if c.bundle == mapreduce.UnitID(cite.Unit) {
 		c.name, c.unitText = "", c.of[cite.Document]
 		return nil
 	}
@@ -171,10 +171,10 @@ func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) erro
 			c.name, c.unitText = "", c.of[cite.Document]
 			return err
 		}
-		if err != nil || u.GetSource() == nil || mapreduce.UnitKind(u.GetKind()) != mapreduce.KindMap {
+		if err != nil || u == nil || u.Source == nil || u.Kind != mapreduce.KindMap {
 			return err
 		}
-		text, err := c.r.source.Text(ctx, c.r.job.ID, u.Source.Sha256, u.Source.Start, u.Source.End)
+		text, err := c.r.source.Text(ctx, c.r.job.ID, u.Source.SHA256, u.Source.Start, u.Source.End)
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (c *contexts) readOutsideText(ctx context.Context, cite *output.Citation) (
 		return nil, 0, untrueQuoteError(c.r.job.ID, cite, errOtherText)
 	}
 	from := max(0, cite.ByteStart-about)
-	text, err := c.r.source.Text(ctx, c.r.job.ID, c.unit.Source.Sha256, from, min(c.unit.Source.Length, cite.ByteEnd+about))
+	text, err := c.r.source.Text(ctx, c.r.job.ID, c.unit.Source.SHA256, from, min(c.unit.Source.Length, cite.ByteEnd+about))
 	if err != nil {
 		return nil, 0, err
 	}

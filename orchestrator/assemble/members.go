@@ -6,31 +6,31 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
 // checkOutput checks an output of the result once more, but for the citations of map
 // units, which are checked as they are shown; and notes whose records it has.
-func (r *result) checkOutput(ctx context.Context, u *storagev1.Unit, out *output.Output) error {
+func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.Output) error {
 	why := output.CheckValues(r.schema, out)
 	if outputs.IsBundle(u) {
 		docs, err := outputs.Documents(ctx, r.source, r.job.ID, u)
 		if err != nil {
 			return err
 		}
-		why = cmp.Or(why, output.CheckDirect(u.UnitId, u.Index, docs, out))
+		why = cmp.Or(why, output.CheckDirect(string(u.ID), u.Index, docs, out))
 	} else if why == nil {
 		why = output.CheckRecords(outputs.CitedText(u, nil), out)
 	}
 	if why != nil {
-		return r.refusedOutputError(u.UnitId, why)
+		return r.refusedOutputError(string(u.ID), why)
 	}
 	for i := range out.Entries {
 		for _, m := range out.Entries[i].Members {
 			if r.merged[m] != nil || r.within[m] != nil {
-				r.seen[m] = u.DocumentId
+				r.seen[m] = string(u.Document)
 			}
 		}
 	}

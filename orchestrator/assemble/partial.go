@@ -6,7 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -21,8 +21,8 @@ const (
 func (r *result) mergePartial(ctx context.Context) error {
 	f := &partialMerge{r: r, sum: &output.Output{}}
 	r.taken = &spans{}
-	err := r.visitUnits(ctx, 0, func(u *storagev1.Unit) error {
-		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
+	err := r.visitUnits(ctx, 0, func(u *records.Unit) error {
+		if u.State != mapreduce.UnitComplete {
 			return nil
 		}
 		out, err := outputs.Of(ctx, r.source, r.job.ID, u)
@@ -60,7 +60,7 @@ func (f *partialMerge) addOutput(ctx context.Context, out *output.Output) error 
 func (f *partialMerge) mergeBatch(ctx context.Context, last bool) error {
 	inputs := append([]*output.Output{f.sum}, f.batch...)
 	var referred []*output.Output
-	err := outputs.EachReferred(ctx, f.r.source, f.r.job.ID, output.Wanted(f.r.schema, inputs, last), func(_ *storagev1.Unit, out *output.Output) error {
+	err := outputs.EachReferred(ctx, f.r.source, f.r.job.ID, output.Wanted(f.r.schema, inputs, last), func(_ *records.Unit, out *output.Output) error {
 		referred = append(referred, out)
 		return nil
 	})

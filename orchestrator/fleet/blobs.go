@@ -17,10 +17,10 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -227,13 +227,13 @@ func (w *rangeWriter) flushBuffer() error {
 }
 
 // sendText writes the text of a unit's document, and of no other.
-func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
+func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	src := u.Source
 	switch {
 	case src == nil || outputs.IsBundle(u):
 		return errs.Field("blob.kind", "unit %s works on no text of a document", q.Unit)
-	case len(q.Blob.SHA256) > 0 && !bytes.Equal(q.Blob.SHA256, src.Sha256):
-		return errs.Field("blob.sha256", "the text of unit %s has another SHA-256, %x", q.Unit, src.Sha256)
+	case len(q.Blob.SHA256) > 0 && !bytes.Equal(q.Blob.SHA256, src.SHA256):
+		return errs.Field("blob.sha256", "the text of unit %s has another SHA-256, %x", q.Unit, src.SHA256)
 	case max(q.Blob.Start, q.Blob.End) > src.Length:
 		return errs.Field("blob.end_byte", "the text of unit %s has %d bytes", q.Unit, src.Length)
 	}
@@ -242,13 +242,13 @@ func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *s
 		end = src.Length
 	}
 	w.at = w.start // only what is wanted is read
-	return t.jobs.Content.TextParts(ctx, q.Job, content.TextRange{SHA256: src.Sha256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
+	return t.jobs.Content.TextParts(ctx, q.Job, content.TextRange{SHA256: src.SHA256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
 }
 
 // sendInputs writes what a unit takes: the outputs of others, or the documents of a
 // direct unit. No more than some chunks of it are held at a time.
-func (t *Transfers) sendInputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
-	return t.eachHeader(ctx, id, u, func(in *storagev1.Unit, h *output.InputHeader) error {
+func (t *Transfers) sendInputs(ctx context.Context, id mapreduce.JobID, u *records.Unit, w *rangeWriter) error {
+	return t.eachHeader(ctx, id, u, func(in *records.Unit, h *output.InputHeader) error {
 		if w.skipBytes(h.Size()) {
 			return nil
 		}
@@ -265,9 +265,9 @@ func (t *Transfers) sendInputs(ctx context.Context, id mapreduce.JobID, u *stora
 
 // inputParts reads the data of an input of u. What a direct unit takes is its own
 // text; what others take of it is its output.
-func (t *Transfers) inputParts(ctx context.Context, id mapreduce.JobID, u, in *storagev1.Unit, visit func([]byte) error) error {
+func (t *Transfers) inputParts(ctx context.Context, id mapreduce.JobID, u, in *records.Unit, visit func([]byte) error) error {
 	if src := in.Source; in == u {
-		return t.jobs.Content.TextParts(ctx, id, content.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End, Length: src.Length}, visit)
+		return t.jobs.Content.TextParts(ctx, id, content.TextRange{SHA256: src.SHA256, Start: src.Start, End: src.End, Length: src.Length}, visit)
 	}
 	return t.jobs.Content.OutputParts(ctx, id, in, visit)
 }
@@ -277,10 +277,10 @@ func (t *Transfers) inputParts(ctx context.Context, id mapreduce.JobID, u, in *s
 // given that output for its citations alone. One that reads records and merges none
 // is given, behind each output of a tree, all that this only names; one that merges
 // asks for what it needs: see sendReferred.
-func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit, *output.InputHeader) error) error {
+func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *records.Unit, visit func(*records.Unit, *output.InputHeader) error) error {
 	if src := u.Source; outputs.IsBundle(u) {
 		return visit(u, &output.InputHeader{
-			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.Sha256,
+			Unit: u.ID, First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.SHA256,
 		})
 	}
 	if u.Inputs == nil {
@@ -290,7 +290,7 @@ func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *stora
 	if err != nil {
 		return err
 	}
-	return outputs.EachInput(ctx, t.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
+	return outputs.EachInput(ctx, t.jobs.Reader(), id, u, func(in *records.Unit) error {
 		h, err := headerOf(in)
 		if err != nil {
 			return err
@@ -305,7 +305,7 @@ func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *stora
 		if only, err := t.onlyNames(ctx, id, in); err != nil || !only {
 			return err
 		}
-		return outputs.EachLeaf(ctx, t.jobs.Reader(), id, in, func(leaf *storagev1.Unit) error {
+		return outputs.EachLeaf(ctx, t.jobs.Reader(), id, in, func(leaf *records.Unit) error {
 			h, err := headerOf(leaf)
 			if err != nil {
 				return err
@@ -318,21 +318,22 @@ func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *stora
 
 // headerOf returns the header of a unit's output, unless its record tells of one that
 // cannot be.
-func headerOf(u *storagev1.Unit) (*output.InputHeader, error) {
-	h := &output.InputHeader{Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1}
-	if h.Failed = mapreduce.UnitState(u.Status) != mapreduce.UnitComplete; h.Failed {
+func headerOf(u *records.Unit) (*output.InputHeader, error) {
+	h := &output.InputHeader{Unit: u.ID, First: u.Index, End: u.Index + 1}
+	if h.Failed = u.State != mapreduce.UnitComplete; h.Failed {
 		return h, nil
 	}
-	h.Calls, h.Length, h.SHA256 = u.Calls > 0, u.Result.GetLength(), u.Result.GetSha256()
-	if h.Length < 0 || h.Length > mapreduce.MaxOutput || u.Result.GetChunks() == 0 && h.Length != int64(len(u.Result.GetInline())) {
-		return nil, errs.New(errs.DataLoss, "output of unit %s: a length of %d, in %d chunks", u.UnitId, h.Length, u.Result.GetChunks())
+	res := u.Published()
+	h.Calls, h.Length, h.SHA256 = u.CallSums.Calls > 0, res.Length, res.SHA256
+	if h.Length < 0 || h.Length > mapreduce.MaxOutput || res.Chunks == 0 && h.Length != int64(len(res.Inline)) {
+		return nil, errs.New(errs.DataLoss, "output of unit %s: a length of %d, in %d chunks", u.ID, h.Length, res.Chunks)
 	}
 	return h, nil
 }
 
 // readsAs says how a unit reads outputs: whether it merges records of them, and
 // whether it works on an element of one.
-func (t *Transfers) readsAs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (merges, element bool, err error) {
+func (t *Transfers) readsAs(ctx context.Context, id mapreduce.JobID, u *records.Unit) (merges, element bool, err error) {
 	stage, _, err := t.specs.StageOf(ctx, id, u)
 	if err != nil || stage == nil {
 		return true, false, err
@@ -343,7 +344,7 @@ func (t *Transfers) readsAs(ctx context.Context, id mapreduce.JobID, u *storagev
 
 // onlyNames reports whether the output of a unit only names some of its records. It
 // is held for that, as those of a few units are at a time.
-func (t *Transfers) onlyNames(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (bool, error) {
+func (t *Transfers) onlyNames(ctx context.Context, id mapreduce.JobID, u *records.Unit) (bool, error) {
 	leave, err := t.lookAtRecords(ctx)
 	if err != nil {
 		return false, err
@@ -371,15 +372,15 @@ func (t *Transfers) lookAtRecords(ctx context.Context) (leave func(), err error)
 // sendReferred writes the records that the inputs of a unit which merges name without
 // holding them, where more than one input names their entity. While it waits for the
 // worker it holds the output of one unit.
-func (t *Transfers) sendReferred(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
+func (t *Transfers) sendReferred(ctx context.Context, id mapreduce.JobID, u *records.Unit, w *rangeWriter) error {
 	wanted, err := t.neededRecords(ctx, id, u)
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	return outputs.SomeReferred(ctx, t.jobs.Reader(), id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
+	return outputs.SomeReferred(ctx, t.jobs.Reader(), id, wanted, func(u *records.Unit, _ *output.Output, data []byte) error {
 		sum := sha256.Sum256(data)
 		h := &output.InputHeader{
-			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true,
+			Unit: u.ID, First: u.Index, End: u.Index + 1, Referred: true,
 			Length: int64(len(data)), SHA256: sum[:],
 		}
 		head, err := h.Append(nil)
@@ -395,7 +396,7 @@ func (t *Transfers) sendReferred(ctx context.Context, id mapreduce.JobID, u *sto
 
 // neededRecords returns which records the inputs of a unit name that it needs; none if it
 // merges none. All of these inputs are held for that, of a few units at a time.
-func (t *Transfers) neededRecords(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Open, error) {
+func (t *Transfers) neededRecords(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([]output.Open, error) {
 	if merges, _, err := t.readsAs(ctx, id, u); err != nil || !merges {
 		return nil, err
 	}
@@ -405,8 +406,8 @@ func (t *Transfers) neededRecords(ctx context.Context, id mapreduce.JobID, u *st
 	}
 	defer leave()
 	var reduced []*output.Output
-	err = outputs.EachInput(ctx, t.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
-		if in.Level == 0 || mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
+	err = outputs.EachInput(ctx, t.jobs.Reader(), id, u, func(in *records.Unit) error {
+		if in.Level == 0 || in.State != mapreduce.UnitComplete {
 			return nil
 		}
 		data, err := t.jobs.Content.Output(ctx, id, in)
@@ -425,7 +426,7 @@ func (t *Transfers) neededRecords(ctx context.Context, id mapreduce.JobID, u *st
 	if err != nil {
 		return nil, err
 	}
-	return output.Wanted(s, reduced, mapreduce.UnitKind(u.Kind) == mapreduce.KindFinal), nil
+	return output.Wanted(s, reduced, u.Kind == mapreduce.KindFinal), nil
 }
 
 // putOutput stores an output of the attempt that a session holds: the store's

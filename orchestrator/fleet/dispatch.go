@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -43,9 +43,9 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 			bySession[c.Session] = p
 		}
 		err := f.supervisor.ContainPanic(ctx, "preparing a unit", func() error { return f.prepareAssignment(ctx, t, c.Unit, texts[i], p) },
-			"job", t.Job.ID, "unit", c.Unit.UnitId)
+			"job", t.Job.ID, "unit", c.Unit.ID)
 		if err != nil {
-			f.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.Job.ID, "unit", c.Unit.UnitId)
+			f.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.Job.ID, "unit", c.Unit.ID)
 			f.reportUnprepared(t.Job, s, c.Unit, err)
 		}
 	}
@@ -55,7 +55,7 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 }
 
 // prepareAssignment puts a unit into what its worker is sent.
-func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *storagev1.Unit, text []byte, p *assignmentBatch) error {
+func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, p *assignmentBatch) error {
 	a, failed, err := f.makeAssignment(ctx, t, u, text)
 	switch {
 	case err != nil:
@@ -74,9 +74,9 @@ const unpreparedAfter = time.Second
 // reportUnprepared reports in the worker's name that a unit was not run, once the store
 // had the time to recover: that is no fault of the unit's. What it works on being
 // damaged is, and costs it an attempt, or it would come back for ever.
-func (f *Fleet) reportUnprepared(r *schedule.Job, s *schedule.Session, u *storagev1.Unit, why error) {
+func (f *Fleet) reportUnprepared(r *schedule.Job, s *schedule.Session, u *records.Unit, why error) {
 	report := mapreduce.Report{
-		Job: r.ID, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
+		Job: r.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
 	if supervise.IsPermanent(why) {
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
@@ -128,7 +128,7 @@ func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed 
 	ranges := make([]content.TextRange, len(claimed))
 	for i, c := range claimed {
 		if src := c.Unit.Source; src != nil && src.End-src.Start <= mapreduce.MaxAssigned {
-			ranges[i] = content.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End}
+			ranges[i] = content.TextRange{SHA256: src.SHA256, Start: src.Start, End: src.End}
 		}
 	}
 	texts, err := f.jobs.Content.Texts(ctx, id, ranges)
@@ -140,9 +140,9 @@ func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed 
 
 // makeAssignment returns the assignment of a unit, or of one that failed in the job that
 // this one repeats, its report.
-func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
+func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
 	a = mapreduce.Assignment{
-		Job: t.Job.ID, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
+		Job: t.Job.ID, Unit: u.ID, Attempt: int(u.Attempt), Kind: u.Kind,
 		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
 	if u.Woken != "" {
@@ -177,28 +177,28 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *storage
 }
 
 // assignText adds the text of a unit to its assignment, or names it.
-func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, text []byte, room int) (err error) {
+func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, text []byte, room int) (err error) {
 	src := u.Source
 	switch size := src.End - src.Start; {
 	case size > int64(room):
-		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: src.Sha256, Length: src.Length, Start: src.Start, End: src.End})
+		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: src.SHA256, Length: src.Length, Start: src.Start, End: src.End})
 		text = nil
 	case text == nil && size > 0:
-		text, err = f.jobs.Content.Text(ctx, a.Job, src.Sha256, src.Start, src.End)
+		text, err = f.jobs.Content.Text(ctx, a.Job, src.SHA256, src.Start, src.End)
 	}
 	a.Text = textOf(u, text)
 	return err
 }
 
 // assignInputs adds what a unit takes to its assignment, or names it.
-func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, room int) error {
+func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, room int) error {
 	type input struct {
-		unit   *storagev1.Unit
+		unit   *records.Unit
 		header *output.InputHeader
 	}
 	var inputs []input // as long as they fit
 	var total int64
-	err := f.Transfers.eachHeader(ctx, a.Job, u, func(in *storagev1.Unit, h *output.InputHeader) error {
+	err := f.Transfers.eachHeader(ctx, a.Job, u, func(in *records.Unit, h *output.InputHeader) error {
 		if total += h.Size(); total <= int64(room) {
 			inputs = append(inputs, input{in, h})
 		}
@@ -233,10 +233,10 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *st
 	return nil
 }
 
-func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
+func textOf(u *records.Unit, content []byte) *mapreduce.Text {
 	s := u.Source
 	return &mapreduce.Text{
-		Document: mapreduce.DocumentID(u.DocumentId), SHA256: s.Sha256, MediaType: s.MediaType, Metadata: s.Metadata,
+		Document: u.Document, SHA256: s.SHA256, MediaType: s.MediaType, Metadata: s.Metadata,
 		Content: content, CoreStart: int(s.CoreStart - s.Start), CoreEnd: int(s.CoreEnd - s.Start),
 		ByteOffset: s.Start, CharOffset: s.CharOffset, ChunkIndex: int(s.ChunkIndex), Chunks: int(s.Chunks), Length: s.Length,
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/journal"
 )
 
@@ -65,15 +65,15 @@ func splitEntries(data []byte, attempt int) ([][]byte, error) {
 // journalOf returns the journal that an attempt at a unit goes on from, as it is sent,
 // and how many of its entries are the unit's own. In a job that repeats another the
 // other unit's entries come first; if that unit failed there, a report says how.
-func (t *Transfers) journalOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *storagev1.Unit) (data []byte, own int, failed *mapreduce.Report, err error) {
+func (t *Transfers) journalOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *records.Unit) (data []byte, own int, failed *mapreduce.Report, err error) {
 	if spec.Replay != "" && u.Level >= 0 {
-		was, err := t.jobs.View.Unit(ctx, spec.Replay, mapreduce.UnitID(u.UnitId))
+		was, err := t.jobs.View.Unit(ctx, spec.Replay, u.ID)
 		if err != nil {
 			return nil, 0, nil, err
 		}
-		if was != nil && mapreduce.UnitState(was.Status) == mapreduce.UnitFailed {
+		if was != nil && was.State == mapreduce.UnitFailed {
 			return nil, 0, &mapreduce.Report{
-				Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
+				Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
 				Class: mapreduce.PermanentUnit, Errors: was.Errors,
 			}, nil
 		}
@@ -87,7 +87,7 @@ func (t *Transfers) journalOf(ctx context.Context, id mapreduce.JobID, spec *map
 
 // appendJournal appends the journal of a unit, which may be nil, to data, and returns how
 // many entries it has.
-func (t *Transfers) appendJournal(ctx context.Context, data []byte, id mapreduce.JobID, u *storagev1.Unit) ([]byte, int, error) {
+func (t *Transfers) appendJournal(ctx context.Context, data []byte, id mapreduce.JobID, u *records.Unit) ([]byte, int, error) {
 	entries, err := t.jobs.Content.Journal(ctx, id, u)
 	for _, raw := range entries {
 		data = journal.AppendEntry(data, raw)
@@ -96,7 +96,7 @@ func (t *Transfers) appendJournal(ctx context.Context, data []byte, id mapreduce
 }
 
 // sendJournal writes the journal that an attempt at a unit goes on from.
-func (t *Transfers) sendJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
+func (t *Transfers) sendJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, u *records.Unit, w *rangeWriter) error {
 	held, r := t.scheduler.Sessions.FindUnit(s, q.Held)
 	if held == nil {
 		return notHeld(q)

@@ -9,8 +9,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/plan"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -80,7 +80,7 @@ func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error
 		return err
 	}
 	d.direct = &levels.Direct{Unit: unit, Level: jobspec.LevelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
-	for _, batch := range splitBatches(data, []*storagev1.Unit{unit}) {
+	for _, batch := range splitBatches(data, []*records.Unit{unit}) {
 		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)
 	}
 	return nil
@@ -96,7 +96,7 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 		}
 		for _, u := range page {
 			from = u.Index + 1
-			if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !all.fitsOneUnit() {
+			if u.State != mapreduce.UnitComplete || !all.fitsOneUnit() {
 				continue
 			}
 			text, err := s.jobs.Content.Output(ctx, id, u)
@@ -106,7 +106,7 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 			if len(text) == 0 {
 				continue // it is skipped
 			}
-			doc := output.Bundled{Document: u.DocumentId, Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: text}
+			doc := output.Bundled{Document: string(u.Document), Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: text}
 			all.addDocument(doc, "text/plain")
 			chars += countCharacters([]output.Bundled{doc})
 		}

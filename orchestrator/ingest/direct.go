@@ -10,7 +10,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -69,18 +69,18 @@ func countCharacters(docs []output.Bundled) (n int64) {
 }
 
 // makeUnit makes the unit that takes all, with its text.
-func (b *directInput) makeUnit(c *Config) (*storagev1.Unit, []byte, error) {
+func (b *directInput) makeUnit(c *Config) (*records.Unit, []byte, error) {
 	data, err := output.EncodeBundle(b.docs)
 	if err != nil {
 		return nil, nil, err
 	}
 	sum, level := sha256.Sum256(data), b.graph.First(b.graph.Bundles())
 	size, last := int64(len(data)), b.docs[len(b.docs)-1].Number
-	return &storagev1.Unit{
-		UnitId: string(level.Unit), Kind: uint32(level.Kind), Stage: int64(level.Stage), Index: keys.DirectIndex(last),
-		Queue: &storagev1.Queue{Shard: last % int64(c.Shards)}, Estimate: c.Estimate(&b.spec, b.tokens),
-		Source: &storagev1.Source{
-			Sha256: sum[:], Length: size, CoreEnd: size, End: size, CharEnd: countCharacters(b.docs), Chunks: 1,
+	return &records.Unit{
+		ID: level.Unit, Kind: level.Kind, Stage: int64(level.Stage), Index: keys.DirectIndex(last),
+		Shard: last % int64(c.Shards), Estimate: c.Estimate(&b.spec, b.tokens),
+		Source: &records.Source{
+			SHA256: sum[:], Length: size, CoreEnd: size, End: size, CharEnd: countCharacters(b.docs), Chunks: 1,
 			Documents: int64(len(b.docs)),
 		},
 	}, data, nil
@@ -154,8 +154,8 @@ func (in *submission) finishIngest(ctx context.Context) error {
 	in.flip.Characters += u.Source.CharEnd
 	in.flip.Map = 1
 	in.noteUnit(u)
-	if err := in.stageText(ctx, data, u.Source.Sha256); err != nil {
+	if err := in.stageText(ctx, data, u.Source.SHA256); err != nil {
 		return err
 	}
-	return in.stageUnits(ctx, []*storagev1.Unit{u})
+	return in.stageUnits(ctx, []*records.Unit{u})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -138,7 +138,7 @@ func (g *gatherer) each() int { return max(1, len(g.stage.Agents)) }
 
 // makeUnits makes the units that take a group of documents, with their text, which all
 // of them share. Each of several agents counts for its share of the characters.
-func (g *gatherer) makeUnits(docs []output.Bundled) ([]*storagev1.Unit, []byte, error) {
+func (g *gatherer) makeUnits(docs []output.Bundled) ([]*records.Unit, []byte, error) {
 	data, err := output.EncodeBundle(docs)
 	if err != nil {
 		return nil, nil, err
@@ -148,18 +148,18 @@ func (g *gatherer) makeUnits(docs []output.Bundled) ([]*storagev1.Unit, []byte, 
 		tokens = pack.Sum(tokens, int64(g.count.Count(string(d.Text))))
 	}
 	sum, size, chars := sha256.Sum256(data), int64(len(data)), countCharacters(docs)
-	units := make([]*storagev1.Unit, g.each())
+	units := make([]*records.Unit, g.each())
 	for i := range units {
 		at, n := int64(i), int64(len(units))
-		units[i] = &storagev1.Unit{
-			Kind: uint32(mapreduce.KindMap), Stage: int64(g.index), Index: keys.GatheredIndex(int64(g.units)),
-			Queue: g.config.initialQueue(int64(g.units)), Estimate: g.config.Estimate(&g.own, tokens),
-			Source: &storagev1.Source{
-				Sha256: sum[:], Length: size, CoreEnd: size, End: size, CharStart: chars * at / n, CharEnd: chars * (at + 1) / n,
+		units[i] = &records.Unit{
+			Kind: mapreduce.KindMap, Stage: int64(g.index), Index: keys.GatheredIndex(int64(g.units)),
+			Shard: g.config.initialShard(int64(g.units)), Estimate: g.config.Estimate(&g.own, tokens),
+			Source: &records.Source{
+				SHA256: sum[:], Length: size, CoreEnd: size, End: size, CharStart: chars * at / n, CharEnd: chars * (at + 1) / n,
 				ChunkIndex: at, Chunks: n, Documents: int64(len(docs)),
 			},
 		}
-		units[i].UnitId = string(g.unitID())
+		units[i].ID = g.unitID()
 		if len(g.stage.Agents) > 0 {
 			if units[i].Item, err = json.Marshal(map[string]string{"agent": g.stage.Agents[i]}); err != nil {
 				return nil, nil, err
@@ -242,13 +242,13 @@ func (g *gathering) bundled(group []gathered) []output.Bundled {
 }
 
 // stageBundle stages units with the text that they share.
-func (in *submission) stageBundle(ctx context.Context, units []*storagev1.Unit, data []byte) error {
+func (in *submission) stageBundle(ctx context.Context, units []*records.Unit, data []byte) error {
 	for _, u := range units {
 		in.flip.Characters += u.Source.CharEnd - u.Source.CharStart
 		in.flip.Map++
 		in.noteUnit(u)
 	}
-	if err := in.stageText(ctx, data, units[0].Source.Sha256); err != nil {
+	if err := in.stageText(ctx, data, units[0].Source.SHA256); err != nil {
 		return err
 	}
 	return in.stageUnits(ctx, units)
@@ -270,9 +270,9 @@ func (in *submission) finishGathering(ctx context.Context) error {
 		return err
 	}
 	one := units[0]
-	one.UnitId, one.Item, one.Index = g.stage.Name, nil, keys.DirectIndex(g.docs[0].number) // apart from those that come
+	one.ID, one.Item, one.Index = mapreduce.UnitID(g.stage.Name), nil, keys.DirectIndex(g.docs[0].number) // apart from those that come
 	one.Source.CharStart, one.Source.CharEnd, one.Source.Chunks = 0, units[len(units)-1].Source.CharEnd, 1
-	in.flip.Level.Unit = mapreduce.UnitID(one.UnitId)
+	in.flip.Level.Unit = one.ID
 	return in.stageBundle(ctx, units[:1], data)
 }
 
@@ -282,8 +282,8 @@ type regathering struct {
 	intake *Intake
 	job    mapreduce.JobID
 	docs   []gathered
-	staged map[int64]output.Bundled // documents that were text already, by number
-	parsed map[int64]string         // the parse units of the others, by number
+	staged map[int64]output.Bundled   // documents that were text already, by number
+	parsed map[int64]mapreduce.UnitID // the parse units of the others, by number
 }
 
 // plantGathered plants the units of documents that are gathered, once all are text. It
@@ -293,7 +293,7 @@ type regathering struct {
 func (s *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (dissolve bool, err error) {
 	r := &regathering{
 		gatherer: newGatherer(s.config, c.Spec, c.Graph), intake: s, job: id,
-		staged: make(map[int64]output.Bundled), parsed: make(map[int64]string),
+		staged: make(map[int64]output.Bundled), parsed: make(map[int64]mapreduce.UnitID),
 	}
 	staged := mapreduce.UnitID(r.stage.Name)
 	var docs []output.Bundled
@@ -344,8 +344,9 @@ func (r *regathering) takenDocuments(ctx context.Context, staged mapreduce.UnitI
 		}
 		for _, u := range page {
 			from = u.Index + 1
-			last := u.Source.GetChunkIndex() == u.Source.GetChunks()-1
-			if d.dissolve && u.UnitId == string(staged) || !outputs.IsBundle(u) || !last {
+			src := u.Reads()
+			last := src.ChunkIndex == src.Chunks-1
+			if d.dissolve && u.ID == staged || !outputs.IsBundle(u) || !last {
 				continue // of several agents all have the same, or were not all planted
 			}
 			docs, err := outputs.Documents(ctx, r.intake.jobs.Reader(), r.job, u)
@@ -371,15 +372,15 @@ func (r *regathering) addParsed(ctx context.Context, taken map[mapreduce.Documen
 		}
 		for _, u := range page {
 			from = u.Index + 1
-			doc, length := mapreduce.DocumentID(u.DocumentId), u.Result.GetLength()
-			if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || length == 0 || taken[doc] {
+			doc, length := u.Document, u.Published().Length
+			if u.State != mapreduce.UnitComplete || length == 0 || taken[doc] {
 				continue
 			}
 			if p := r.stage.Passage; p > 0 && p < length/utf8.UTFMax {
 				length = p * utf8.UTFMax
 			}
 			n := keys.Document(u.Index)
-			r.docs, r.parsed[n] = append(r.docs, r.describe(doc, u.Source.GetMetadata(), n, length)), u.UnitId
+			r.docs, r.parsed[n] = append(r.docs, r.describe(doc, u.Reads().Metadata, n, length)), u.ID
 		}
 	}
 }
@@ -393,7 +394,7 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 			counted += countCharacters(docs[i : i+1])
 			continue
 		}
-		u, err := r.intake.jobs.View.Unit(ctx, r.job, mapreduce.UnitID(r.parsed[d.number]))
+		u, err := r.intake.jobs.View.Unit(ctx, r.job, r.parsed[d.number])
 		if err != nil {
 			return err
 		}
@@ -401,7 +402,7 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 		if err != nil {
 			return err
 		}
-		docs[i] = output.Bundled{Document: string(d.id), Number: d.number, Metadata: u.Source.GetMetadata(), Text: text[:r.stage.Kept(text)]}
+		docs[i] = output.Bundled{Document: string(d.id), Number: d.number, Metadata: u.Reads().Metadata, Text: text[:r.stage.Kept(text)]}
 	}
 	units, data, err := r.makeUnits(docs)
 	if err != nil {

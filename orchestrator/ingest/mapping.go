@@ -7,7 +7,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/plan"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/levels"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -66,8 +65,8 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 // plantParsed inserts the units of the documents that workers have parsed, except those
 // in taken.
 func (s *Intake) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) error {
-	return s.jobs.Levels.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *storagev1.Unit) ([]records.Batch, error) {
-		if taken[mapreduce.UnitID(u.UnitId)] {
+	return s.jobs.Levels.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *records.Unit) ([]records.Batch, error) {
+		if taken[u.ID] {
 			return nil, nil
 		}
 		text, err := s.jobs.Content.Output(ctx, id, u)
@@ -77,7 +76,7 @@ func (s *Intake) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int6
 		if len(text) == 0 {
 			return nil, nil // the document is skipped
 		}
-		d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: "text/plain", Metadata: u.Source.Metadata}
+		d := &mapreduce.Document{ID: u.Document, MediaType: "text/plain", Metadata: u.Source.Metadata}
 		units, err := s.config.makeDocumentUnits(spec, g, d, string(text), keys.Document(u.Index))
 		if err != nil {
 			return nil, err
@@ -88,7 +87,7 @@ func (s *Intake) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int6
 
 // splitBatches spreads a document over transactions of a suitable size, its text
 // first.
-func splitBatches(text []byte, units []*storagev1.Unit) []records.Batch {
+func splitBatches(text []byte, units []*records.Unit) []records.Batch {
 	const blobs = store.TargetTxSize / store.ChunkSize
 	var all []records.Batch
 	for i := 0; i*store.ChunkSize < len(text); i++ {
@@ -97,7 +96,7 @@ func splitBatches(text []byte, units []*storagev1.Unit) []records.Batch {
 		}
 		last := &all[len(all)-1]
 		data := text[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(text))]
-		last.Blobs = append(last.Blobs, records.BlobChunk{SHA256: units[0].Source.Sha256, Index: int64(i), Data: data})
+		last.Blobs = append(last.Blobs, records.BlobChunk{SHA256: units[0].Source.SHA256, Index: int64(i), Data: data})
 	}
 	for len(units) > 0 {
 		n := min(len(units), stageUnits, 1+store.TargetTxSize/stagedBytes(units[0])) // all have their document's metadata

@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // PlanJob goes through the documents as a submission does, cuts them into the very
@@ -228,8 +228,8 @@ func (p *planning) planTextUnits(d *mapreduce.Document) error {
 			tokens = p.count.Count(text[piece.Start:piece.End])
 		}
 		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.IsEstimate()})
-		p.noteUnit(&storagev1.Unit{
-			Estimate: p.config.Estimate(&own, int64(piece.Tokens)), Source: &storagev1.Source{Chunks: int64(len(pieces))},
+		p.noteUnit(&records.Unit{
+			Estimate: p.config.Estimate(&own, int64(piece.Tokens)), Source: &records.Source{Chunks: int64(len(pieces))},
 		})
 	}
 	return nil

@@ -22,7 +22,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -319,7 +318,7 @@ func (in *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Docum
 		}
 		in.flip.Map++
 	}
-	if err := in.stageText(ctx, d.Content, units[0].Source.Sha256); err != nil {
+	if err := in.stageText(ctx, d.Content, units[0].Source.SHA256); err != nil {
 		return err
 	}
 	return in.stageUnits(ctx, units)
@@ -376,18 +375,18 @@ func needsParsing(mediaType string) bool {
 func (in *submission) stageParseUnit(ctx context.Context, d *mapreduce.Document, n int64) error {
 	sum := sha256.Sum256(d.Content)
 	size := int64(len(d.Content))
-	u := &storagev1.Unit{
-		UnitId: string(mapreduce.ParseUnit(d.ID)), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindParse),
-		Level: -1, Index: keys.MapIndex(n, 0), Queue: in.config.initialQueue(n),
-		Source: &storagev1.Source{
-			Sha256: sum[:], Length: size, CoreEnd: size, End: size, Chunks: 1, MediaType: d.MediaType, Metadata: d.Metadata,
+	u := &records.Unit{
+		ID: mapreduce.ParseUnit(d.ID), Document: d.ID, Kind: mapreduce.KindParse,
+		Level: -1, Index: keys.MapIndex(n, 0), Shard: in.config.initialShard(n),
+		Source: &records.Source{
+			SHA256: sum[:], Length: size, CoreEnd: size, End: size, Chunks: 1, MediaType: d.MediaType, Metadata: d.Metadata,
 		},
 	}
 	in.flip.Parse++
 	if err := in.stageText(ctx, d.Content, sum[:]); err != nil {
 		return err
 	}
-	return in.stageUnits(ctx, []*storagev1.Unit{u})
+	return in.stageUnits(ctx, []*records.Unit{u})
 }
 
 // stageText stages the chunks of a text.
@@ -402,11 +401,11 @@ func (in *submission) stageText(ctx context.Context, content, sha []byte) error 
 	return nil
 }
 
-func (in *submission) stageUnits(ctx context.Context, units []*storagev1.Unit) error {
+func (in *submission) stageUnits(ctx context.Context, units []*records.Unit) error {
 	for _, u := range units {
 		if len(in.first) < keptUnits {
 			in.first = append(in.first, records.Candidate{
-				Unit: mapreduce.UnitID(u.UnitId), Class: keys.ClassNew, Shard: u.Queue.Shard, Seq: keys.Seq(u.Level, u.Index),
+				Unit: u.ID, Class: keys.ClassNew, Shard: u.Shard, Seq: keys.Seq(u.Level, u.Index),
 			})
 		}
 		in.batch.Units = append(in.batch.Units, u)
@@ -418,8 +417,8 @@ func (in *submission) stageUnits(ctx context.Context, units []*storagev1.Unit) e
 }
 
 // stagedBytes is about how many bytes a transaction takes that stages u.
-func stagedBytes(u *storagev1.Unit) int {
-	n := 2*len(u.UnitId) + 300
+func stagedBytes(u *records.Unit) int {
+	n := 2*len(string(u.ID)) + 300
 	for k, v := range u.Source.Metadata {
 		n += len(k) + len(v)
 	}
@@ -445,7 +444,7 @@ func (in *submission) flushBatch(ctx context.Context) error {
 }
 
 // noteUnit remembers what the budget is checked against.
-func (in *submission) noteUnit(u *storagev1.Unit) {
+func (in *submission) noteUnit(u *records.Unit) {
 	if in.least == 0 || u.Estimate < in.least {
 		in.least = u.Estimate
 	}

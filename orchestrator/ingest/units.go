@@ -10,18 +10,18 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/chunk"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/plan"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// initialQueue is where the units of the n-th document wait.
-func (c *Config) initialQueue(n int64) *storagev1.Queue {
-	return &storagev1.Queue{Shard: n % int64(c.Shards)}
+// initialShard is where the units of the n-th document wait.
+func (c *Config) initialShard(n int64) int64 {
+	return n % int64(c.Shards)
 }
 
 // makeDocumentUnits makes the units of the n-th document, of the stage that has a unit for
 // each document or cuts them.
-func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
+func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.Document, text string, n int64) ([]*records.Unit, error) {
 	stage := g.Pipeline().Stages[g.Cuts()]
 	own := jobspec.ForStage(*spec, stage)
 	pieces, err := c.cutText(&own, stage, d.ID, text)
@@ -29,7 +29,7 @@ func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *ma
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(text))
-	units := make([]*storagev1.Unit, len(pieces))
+	units := make([]*records.Unit, len(pieces))
 	chars, at := int64(0), 0
 	count := func(to int) int64 { // code points before byte to; called with growing offsets
 		chars += int64(utf8.RuneCountInString(text[at:to]))
@@ -37,17 +37,17 @@ func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *ma
 		return chars
 	}
 	for i, p := range pieces {
-		src := &storagev1.Source{
-			Sha256: sum[:], Length: int64(len(text)), Start: int64(p.Start), End: int64(p.End),
+		src := &records.Source{
+			SHA256: sum[:], Length: int64(len(text)), Start: int64(p.Start), End: int64(p.End),
 			CoreStart: int64(p.CoreStart), CoreEnd: int64(p.CoreEnd),
 			ChunkIndex: int64(i), Chunks: int64(len(pieces)), MediaType: d.MediaType, Metadata: d.Metadata,
 		}
 		src.CharStart = count(p.CoreStart)
 		src.CharOffset = src.CharStart - int64(utf8.RuneCountInString(text[p.Start:p.CoreStart]))
 		src.CharEnd = count(p.CoreEnd)
-		units[i] = &storagev1.Unit{
-			UnitId: string(mapUnit(d.ID, i, len(pieces))), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap), Stage: int64(g.Cuts()),
-			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: c.initialQueue(n),
+		units[i] = &records.Unit{
+			ID: mapUnit(d.ID, i, len(pieces)), Document: d.ID, Kind: mapreduce.KindMap, Stage: int64(g.Cuts()),
+			Index: keys.MapIndex(n, int64(i)), Source: src, Shard: c.initialShard(n),
 			Estimate: c.Estimate(&own, int64(p.Tokens)),
 		}
 	}

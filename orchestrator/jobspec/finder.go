@@ -7,8 +7,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Finder compiles the specs of jobs.
@@ -49,7 +49,7 @@ func (f *Finder) Compiled(id mapreduce.JobID, spec *mapreduce.JobSpec) (*Compile
 
 // StageOf returns the stage of a unit, and the schema of the records that it makes,
 // if it makes any. A unit that parses a document has no stage.
-func (f *Finder) StageOf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (*pipeline.Stage, *schema.Schema, error) {
+func (f *Finder) StageOf(ctx context.Context, id mapreduce.JobID, u *records.Unit) (*pipeline.Stage, *schema.Schema, error) {
 	if u.Level < 0 {
 		return nil, nil, nil
 	}
@@ -58,7 +58,7 @@ func (f *Finder) StageOf(ctx context.Context, id mapreduce.JobID, u *storagev1.U
 		return nil, nil, err
 	}
 	if u.Stage < 0 || u.Stage >= int64(len(c.Schemas)) {
-		return nil, nil, errs.New(errs.DataLoss, "unit %s is of stage %d, and the pipeline has %d", u.UnitId, u.Stage, len(c.Schemas))
+		return nil, nil, errs.New(errs.DataLoss, "unit %s is of stage %d, and the pipeline has %d", u.ID, u.Stage, len(c.Schemas))
 	}
 	return c.Graph.Pipeline().Stages[u.Stage], c.Schemas[u.Stage], nil
 }

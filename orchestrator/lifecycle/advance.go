@@ -261,7 +261,7 @@ func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *levels.St
 	if u, err := m.jobs.View.FirstFailed(ctx, id); err != nil {
 		return err
 	} else if u != nil {
-		why = fmt.Sprintf("unit %s failed, and the job is to fail fast: %s", u.UnitId, lastOf(u.Errors))
+		why = fmt.Sprintf("unit %s failed, and the job is to fail fast: %s", u.ID, lastOf(u.Errors))
 	}
 	if err := m.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why); err != nil {
 		return err
@@ -318,9 +318,9 @@ func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *levels.Sta
 	why := "no document is left to process"
 	switch {
 	case u != nil && s.Failed > 0:
-		why = fmt.Sprintf("all %d units of level %d failed; the first, %s: %s", s.Failed, s.Level, u.UnitId, lastOf(u.Errors))
+		why = fmt.Sprintf("all %d units of level %d failed; the first, %s: %s", s.Failed, s.Level, u.ID, lastOf(u.Errors))
 	case u != nil:
-		why += fmt.Sprintf("; the first to fail, %s: %s", u.UnitId, lastOf(u.Errors))
+		why += fmt.Sprintf("; the first to fail, %s: %s", u.ID, lastOf(u.Errors))
 	case len(skipped) > 0:
 		why += fmt.Sprintf("; the first that was skipped, %s: %s", skipped[0].Document, skipped[0].Reason)
 	}

@@ -135,5 +135,5 @@ func (m *Manager) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapred
 		m.scheduler.EnqueueCandidates(job, []records.Candidate{*candidate})
 	}
 	m.signals.NotifyWatchers(job)
-	return records.UnitOf(job, u), nil
+	return u.Describe(job), nil
 }

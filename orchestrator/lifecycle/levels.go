@@ -12,8 +12,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/plan"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // planLevel plans the level that follows one which has ended, or ends the job with its
@@ -94,14 +94,14 @@ func (h *planHistory) Sizes(level int) (plan.Sizes, error) {
 }
 
 // visitCompletedUnits visits the units of a level that have an output, in order.
-func (h *planHistory) visitCompletedUnits(level int, visit func(*storagev1.Unit) error) error {
+func (h *planHistory) visitCompletedUnits(level int, visit func(*records.Unit) error) error {
 	for from := int64(0); ; {
 		page, err := h.m.jobs.View.UnitsFrom(h.ctx, h.job, int64(level), from, 256)
 		if err != nil || len(page) == 0 {
 			return err
 		}
 		for _, u := range page {
-			if from = u.Index + 1; mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
+			if from = u.Index + 1; u.State != mapreduce.UnitComplete {
 				continue
 			}
 			if err := visit(u); err != nil {
@@ -117,8 +117,8 @@ func (h *planHistory) Outputs(level int) ([]plan.Output, error) {
 	stage := h.status.Planned[level].Stage
 	budget := h.Graph.TreeOf(stage).Budget()
 	all := make([]plan.Output, 0, h.status.Completed)
-	err := h.visitCompletedUnits(level, func(u *storagev1.Unit) error {
-		out := plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)}
+	err := h.visitCompletedUnits(level, func(u *records.Unit) error {
+		out := plan.Output{Index: u.Index, Tokens: u.Published().Size, Unit: u.ID}
 		if out.Tokens > budget {
 			out.Agent = roleOf(h.Graph.Pipeline(), stage, u, h.Spec.Vars)
 		}
@@ -134,19 +134,19 @@ const maxItems = 100_000
 // Items implements plan.History.
 func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 	var all []plan.Element
-	err := h.visitCompletedUnits(level, func(u *storagev1.Unit) error {
+	err := h.visitCompletedUnits(level, func(u *records.Unit) error {
 		value, err := h.readUnitValue(u)
 		if err != nil {
 			return err
 		}
 		list, err := pipeline.List(value, path)
 		if err != nil {
-			return errs.New(errs.Precondition, "output of unit %s: %v", u.UnitId, err)
+			return errs.New(errs.Precondition, "output of unit %s: %v", u.ID, err)
 		}
 		for i, value := range list {
 			if len(value) > levels.MaxItem {
 				return errs.New(errs.Precondition, "output of unit %s: element %d of %s has %d bytes; at most %d are taken",
-					u.UnitId, i, strings.Join(path, "."), len(value), levels.MaxItem)
+					u.ID, i, strings.Join(path, "."), len(value), levels.MaxItem)
 			}
 			all = append(all, plan.Element{Source: u.Index, Value: value})
 		}
@@ -161,7 +161,7 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 // Fields implements plan.History.
 func (h *planHistory) Fields(level int, name string) ([]plan.Element, error) {
 	var all []plan.Element
-	err := h.visitCompletedUnits(level, func(u *storagev1.Unit) error {
+	err := h.visitCompletedUnits(level, func(u *records.Unit) error {
 		value, err := h.readUnitValue(u)
 		if err != nil {
 			return err
@@ -181,7 +181,7 @@ func (h *planHistory) Fields(level int, name string) ([]plan.Element, error) {
 }
 
 // readUnitValue returns the output of a unit, as a stage reads it.
-func (h *planHistory) readUnitValue(u *storagev1.Unit) ([]byte, error) {
+func (h *planHistory) readUnitValue(u *records.Unit) ([]byte, error) {
 	out, err := outputs.Of(h.ctx, h.m.jobs.Reader(), h.job, u)
 	if err != nil {
 		return nil, err
@@ -199,8 +199,8 @@ func (h *planHistory) readUnitValue(u *storagev1.Unit) ([]byte, error) {
 
 // roleOf returns the role of the agent that ran a unit of a stage, or "" if it
 // cannot be told.
-func roleOf(p *pipeline.Pipeline, stage int, u *storagev1.Unit, vars map[string]string) string {
-	role, err := p.Role(p.Stages[stage].Name, vars, pipeline.Document{ID: u.DocumentId, Metadata: u.Source.GetMetadata()})
+func roleOf(p *pipeline.Pipeline, stage int, u *records.Unit, vars map[string]string) string {
+	role, err := p.Role(p.Stages[stage].Name, vars, pipeline.Document{ID: string(u.Document), Metadata: u.Reads().Metadata})
 	if err != nil {
 		return "" // the warning names the unit too
 	}

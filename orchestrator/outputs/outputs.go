@@ -8,34 +8,34 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
 // A Source is where units, their texts and their outputs are read. A *jobs.Jobs is
 // one, and says what each method returns.
 type Source interface {
-	UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error)
-	Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error)
-	Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]byte, error)
+	UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*records.Unit, error)
+	Inputs(ctx context.Context, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*records.Unit, error)
+	Output(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([]byte, error)
 	Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, end int64) ([]byte, error)
 }
 
 // Of returns the decoded output of a unit; errs.DataLoss if it cannot be decoded.
-func Of(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Unit) (*output.Output, error) {
+func Of(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) (*output.Output, error) {
 	data, err := s.Output(ctx, id, u)
 	if err != nil {
 		return nil, err
 	}
 	out, err := output.Decode(data)
 	if err != nil {
-		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", id, u.UnitId, err)
+		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", id, u.ID, err)
 	}
 	return out, nil
 }
 
 // EachInput visits the units that a unit takes, in order.
-func EachInput(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit) error) error {
+func EachInput(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit, visit func(*records.Unit) error) error {
 	for from := u.Inputs.First; from < u.Inputs.End; {
 		page, err := s.Inputs(ctx, id, u, from, 256)
 		if err != nil {
@@ -56,7 +56,7 @@ func EachInput(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.U
 
 // EachReferred visits the map units that have certain records, which come in
 // order, with outputs of just these. It returns errs.DataLoss if one is not there.
-func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output) error) error {
+func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []output.Open, visit func(*records.Unit, *output.Output) error) error {
 	for len(wanted) > 0 {
 		n := 1
 		for n < len(wanted) && wanted[n].Unit == wanted[0].Unit {
@@ -87,29 +87,29 @@ func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []ou
 }
 
 // IsBundle reports whether a unit works on several documents together: a batch of them,
-// or all. They are its one input.
-func IsBundle(u *storagev1.Unit) bool { return u.GetSource().GetDocuments() > 0 }
+// or all. They are its one input. A nil unit works on none.
+func IsBundle(u *records.Unit) bool { return u != nil && u.Reads().Documents > 0 }
 
 // Documents returns the documents of a unit that works on several; none of a nil one.
-func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Unit) ([]output.Bundled, error) {
+func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) ([]output.Bundled, error) {
 	if u == nil {
 		return nil, nil
 	}
-	data, err := s.Text(ctx, id, u.Source.Sha256, u.Source.Start, u.Source.End)
+	data, err := s.Text(ctx, id, u.Source.SHA256, u.Source.Start, u.Source.End)
 	if err != nil {
 		return nil, err
 	}
 	docs, err := output.DecodeBundle(data)
 	if err != nil {
-		return nil, errs.New(errs.DataLoss, "documents of unit %s: %v", u.UnitId, err)
+		return nil, errs.New(errs.DataLoss, "documents of unit %s: %v", u.ID, err)
 	}
 	return docs, nil
 }
 
 // CitedText returns the text of a map unit as its citations are checked against it.
-func CitedText(u *storagev1.Unit, text []byte) output.Text {
+func CitedText(u *records.Unit, text []byte) output.Text {
 	return output.Text{
-		Document: u.DocumentId, Unit: u.UnitId, Index: u.Index, Hash: output.HashDocument(u.DocumentId, u.Source.Sha256),
+		Document: string(u.Document), Unit: string(u.ID), Index: u.Index, Hash: output.HashDocument(string(u.Document), u.Source.SHA256),
 		Content: text, ByteOffset: u.Source.Start, CharOffset: u.Source.CharOffset,
 	}
 }

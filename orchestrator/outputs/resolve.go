@@ -5,20 +5,21 @@ import (
 	"errors"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
 // EachLeaf visits the units of level 0 with an output that a reduce of records stands
 // for. A tree passes on only the names of records that it did not merge.
-func EachLeaf(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Unit, visit func(leaf *storagev1.Unit) error) error {
-	for from := u.Inputs.GetMapFirst(); from < u.Inputs.GetMapEnd(); {
+func EachLeaf(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit, visit func(leaf *records.Unit) error) error {
+	in := u.Takes()
+	for from := in.MapFirst; from < in.MapEnd; {
 		page, err := s.UnitsFrom(ctx, id, 0, from, 256)
 		if err != nil || len(page) == 0 {
 			return err
 		}
 		for _, leaf := range page {
-			if from = leaf.Index + 1; mapreduce.UnitState(leaf.Status) != mapreduce.UnitComplete || leaf.Index >= u.Inputs.GetMapEnd() {
+			if from = leaf.Index + 1; leaf.State != mapreduce.UnitComplete || leaf.Index >= in.MapEnd {
 				continue
 			}
 			if err := visit(leaf); err != nil {
@@ -30,9 +31,9 @@ func EachLeaf(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Un
 }
 
 // Resolve returns the output of a reduce with all records that it stands for.
-func Resolve(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (*output.Output, error) {
+func Resolve(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit, out *output.Output) (*output.Output, error) {
 	var parts []*output.Output
-	err := EachLeaf(ctx, s, id, u, func(leaf *storagev1.Unit) error {
+	err := EachLeaf(ctx, s, id, u, func(leaf *records.Unit) error {
 		part, err := Of(ctx, s, id, leaf)
 		if err != nil {
 			return err
@@ -48,9 +49,9 @@ func NamesRecordsOnly(o *output.Output) bool { return len(o.Open) > 0 || len(o.E
 
 // SomeReferred visits the outputs with records that inputs name, with their
 // encoding, as many of them as a unit is sent.
-func SomeReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output, []byte) error) error {
+func SomeReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []output.Open, visit func(*records.Unit, *output.Output, []byte) error) error {
 	more := 0 // bytes
-	err := EachReferred(ctx, s, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
+	err := EachReferred(ctx, s, id, wanted, func(u *records.Unit, out *output.Output) error {
 		data, err := out.Encode()
 		if err == nil {
 			err = visit(u, out, data)

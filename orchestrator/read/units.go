@@ -10,7 +10,6 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -66,7 +65,7 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 				return nil, err
 			}
 			unit.Stage = stages.StageName(u.Level)
-			unit.Parking = parked[u.UnitId]
+			unit.Parking = parked[u.ID]
 			page.Units = append(page.Units, unit)
 			if unit.Continues {
 				page.NextPageToken = unitToken{at.level, u.Index, next}.String()
@@ -107,8 +106,8 @@ func parseUnitToken(token string) (unitToken, error) {
 	return t, nil
 }
 
-func matchesStates(states []mapreduce.UnitState, u *storagev1.Unit) bool {
-	if slices.Contains(states, mapreduce.UnitState(u.Status)) {
+func matchesStates(states []mapreduce.UnitState, u *records.Unit) bool {
+	if slices.Contains(states, u.State) {
 		return true
 	}
 	return len(states) == 0
@@ -116,8 +115,8 @@ func matchesStates(states []mapreduce.UnitState, u *storagev1.Unit) bool {
 
 // listedUnit returns a unit as a query asks for it. If it depends on more units than
 // a page should hold, next says with which of them to go on.
-func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *storagev1.Unit, input int64) (unit *mapreduce.Unit, next int64, err error) {
-	unit = records.UnitOf(q.Job, u)
+func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *records.Unit, input int64) (unit *mapreduce.Unit, next int64, err error) {
+	unit = u.Describe(q.Job)
 	if q.Inputs && u.Inputs != nil {
 		if next, err = r.inputsOf(ctx, unit, u, input); err != nil {
 			return nil, 0, err
@@ -133,7 +132,7 @@ func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *
 
 // inputsOf enters what a unit depends on, from an index on, as far as a page
 // should hold it.
-func (r *Reader) inputsOf(ctx context.Context, unit *mapreduce.Unit, u *storagev1.Unit, from int64) (next int64, err error) {
+func (r *Reader) inputsOf(ctx context.Context, unit *mapreduce.Unit, u *records.Unit, from int64) (next int64, err error) {
 	from = max(from, u.Inputs.First)
 	for from < u.Inputs.End {
 		if idBytes(unit.DependsOn) > pageBytes {
@@ -145,7 +144,7 @@ func (r *Reader) inputsOf(ctx context.Context, unit *mapreduce.Unit, u *storagev
 			return 0, err
 		}
 		for _, in := range page {
-			unit.DependsOn = append(unit.DependsOn, mapreduce.UnitID(in.UnitId))
+			unit.DependsOn = append(unit.DependsOn, in.ID)
 			from = in.Index + 1
 		}
 	}

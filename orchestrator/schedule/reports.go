@@ -2,7 +2,7 @@ package schedule
 
 import (
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // Apply enters a message on the scheduler. It returns the units that have begun to
@@ -100,7 +100,7 @@ func (t *Sessions) FindUnit(s *Session, h mapreduce.Held) (*HeldUnit, *Job) {
 
 // An assignedInput is what a unit was given, as far as it is kept: nil is not.
 type assignedInput struct {
-	Unit *storagev1.Unit
+	Unit *records.Unit
 	Text []byte
 }
 

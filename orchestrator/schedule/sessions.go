@@ -261,7 +261,7 @@ func (t *Sessions) KeepClaimed(of *Task, c turns.Claimed, text []byte) *Session 
 	if s == nil {
 		return nil
 	}
-	h := s.held[unitKey{of.Job.ID, mapreduce.UnitID(c.Unit.UnitId)}]
+	h := s.held[unitKey{of.Job.ID, c.Unit.ID}]
 	if h == nil || h.attempt != int(c.Unit.Attempt) {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
@@ -67,7 +67,7 @@ type HeldUnit struct {
 
 	// The unit's record, against which its output is checked; nil if it must be read
 	// again.
-	unit *storagev1.Unit
+	unit *records.Unit
 	text []byte
 }
 
@@ -77,7 +77,7 @@ const maxKeptTexts = 32 << 20
 
 // keepInput has a unit keep what it was given, as far as there is room. The caller holds
 // the scheduler's mu.
-func (s *Session) keepInput(h *HeldUnit, u *storagev1.Unit, text []byte) {
+func (s *Session) keepInput(h *HeldUnit, u *records.Unit, text []byte) {
 	h.unit = u
 	if n := int64(len(text)); text != nil && *s.texts+n <= maxKeptTexts {
 		h.text = bytes.Clone(text) // it may be part of something larger
@@ -137,9 +137,9 @@ func (s *Session) countHeld(r *Job) (n int) {
 	return min(n, s.Slots)
 }
 
-func (s *Session) holdUnit(job mapreduce.JobID, u *storagev1.Unit, c *claimOf, granted bool) {
+func (s *Session) holdUnit(job mapreduce.JobID, u *records.Unit, c *claimOf, granted bool) {
 	s.busy++
-	s.held[unitKey{job, mapreduce.UnitID(u.UnitId)}] = &HeldUnit{
+	s.held[unitKey{job, u.ID}] = &HeldUnit{
 		attempt: int(u.Attempt), claim: c, Reserved: u.Reserved, granted: granted,
 		suspect: u.Attempt > 1,
 	}

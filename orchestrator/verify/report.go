@@ -10,14 +10,13 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // An Given is what a unit was given, as far as it is kept.
 type Given struct {
-	Unit *storagev1.Unit // nil if it has to be read again
-	Text []byte          // what a map unit reads; nil if it has to be read again
+	Unit *records.Unit // nil if it has to be read again
+	Text []byte        // what a map unit reads; nil if it has to be read again
 }
 
 // ChecksQuickly reports whether the output of a report can be checked without reading
@@ -26,7 +25,7 @@ func (g Given) ChecksQuickly(rep *mapreduce.Report) bool {
 	if g.Unit == nil || rep.Length > 0 {
 		return false
 	}
-	kind := mapreduce.UnitKind(g.Unit.Kind)
+	kind := g.Unit.Kind
 	return kind == mapreduce.KindParse || kind == mapreduce.KindMap && g.Text != nil
 }
 
@@ -60,10 +59,10 @@ func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID
 		if u, err = c.jobs.View.Unit(ctx, rep.Job, rep.Unit); err != nil {
 			return nil, err
 		}
-		if u == nil || u.Attempt != int64(rep.Attempt) || u.Session != string(session) {
+		if u == nil || u.Attempt != int64(rep.Attempt) || u.Session != session {
 			return errNotIts, nil
 		}
-		if rep.Length > 0 && !records.Whole(u.Put, rep) { // what is whole does not change any more
+		if rep.Length > 0 && !u.Holds(rep) { // what is whole does not change any more
 			return errNotPut, nil
 		}
 	}

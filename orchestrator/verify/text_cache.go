@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/ground"
 )
 
@@ -29,11 +29,11 @@ type cacheEntry struct {
 
 // wholeText returns the text of the document that a unit is a chunk of; nil if that is
 // too long to be handed to units, which then can cite no more than their chunks.
-func (l *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, src *storagev1.Source) (*ground.Text, error) {
+func (l *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, src *records.Source) (*ground.Text, error) {
 	if src.Length > mapreduce.MaxWholeText {
 		return nil, nil
 	}
-	is := func(b cacheEntry) bool { return b.job == id && b.sha == string(src.Sha256) }
+	is := func(b cacheEntry) bool { return b.job == id && b.sha == string(src.SHA256) }
 	l.mu.Lock()
 	if i := slices.IndexFunc(l.books, is); i >= 0 {
 		b := l.books[i]
@@ -42,11 +42,11 @@ func (l *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.Jo
 		return b.text, nil
 	}
 	l.mu.Unlock()
-	data, err := j.Content.Text(ctx, id, src.Sha256, 0, src.Length)
+	data, err := j.Content.Text(ctx, id, src.SHA256, 0, src.Length)
 	if err != nil {
 		return nil, err
 	}
-	b := cacheEntry{id, string(src.Sha256), ground.New(string(data))}
+	b := cacheEntry{id, string(src.SHA256), ground.New(string(data))}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.books = append(l.books, b); len(l.books) > maxBooks {

@@ -13,15 +13,15 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
 // A StageSource returns the stage of a unit, and the schema of the records that it makes,
 // if it makes any. A unit that parses a document has no stage.
 type StageSource interface {
-	StageOf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (*pipeline.Stage, *schema.Schema, error)
+	StageOf(ctx context.Context, id mapreduce.JobID, u *records.Unit) (*pipeline.Stage, *schema.Schema, error)
 }
 
 // A Checker checks outputs against what their units were given and the schema of their
@@ -53,13 +53,13 @@ func (c *Checker) WaitTurn(ctx context.Context) (leave func(), err error) {
 // VerifyOutput checks an output against the inputs of its unit and the schema of its job.
 // It returns the reason to refuse the output, or an error if it cannot read the data to
 // check against. It implements jobs.Verify.
-func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, data []byte) (why, err error) {
+func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error) {
 	return c.verifyText(ctx, id, u, nil, data)
 }
 
 // verifyText is verify for who has the text of a unit at hand, or nil.
-func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, text, data []byte) (why, err error) {
-	if mapreduce.UnitKind(u.Kind) == mapreduce.KindParse {
+func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *records.Unit, text, data []byte) (why, err error) {
+	if u.Kind == mapreduce.KindParse {
 		if !utf8.Valid(data) {
 			return errNoText, nil
 		}
@@ -78,12 +78,12 @@ func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *storage
 	case len(out.Value) > 0:
 		return errNoRecords, nil
 	}
-	switch kind := mapreduce.UnitKind(u.Kind); {
+	switch {
 	case outputs.IsBundle(u):
 		why, err = c.verifyDirect(ctx, id, u, out)
-	case kind == mapreduce.KindMap:
+	case u.Kind == mapreduce.KindMap:
 		why, err = c.verifyMap(ctx, id, u, text, out)
-	case kind == mapreduce.KindReduce, kind == mapreduce.KindFinal:
+	case u.Kind == mapreduce.KindReduce, u.Kind == mapreduce.KindFinal:
 		why, err = c.verifyReduce(ctx, id, u, out)
 	default:
 		err = errNoKind(u)
@@ -99,7 +99,7 @@ var errNoRecords = errs.New(errs.Invalid, "a unit that makes records reports ano
 
 // verifyValue checks the output of a unit whose stage makes no records against the
 // form of the stage and what the unit was given: it may refer to nothing else.
-func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, stage *pipeline.Stage, out *output.Output) (why, err error) {
+func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, out *output.Output) (why, err error) {
 	form, err := output.NewForm(stage.Output.Form())
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "form of stage %s: %v", stage.Name, err)
@@ -108,8 +108,8 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *storag
 	if u.Inputs == nil { // it was given documents, which a value does not cite
 		return output.CheckValue(given, form, out), nil
 	}
-	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
-		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
+	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *records.Unit) error {
+		if in.State != mapreduce.UnitComplete {
 			return nil
 		}
 		one, err := outputs.Of(ctx, c.jobs.Reader(), id, in)
@@ -128,17 +128,17 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *storag
 }
 
 // errNoKind is what a unit is that no unit can be.
-func errNoKind(u *storagev1.Unit) error {
-	return errs.New(errs.DataLoss, "unit %s is of the kind %d, which no unit is", u.UnitId, u.Kind)
+func errNoKind(u *records.Unit) error {
+	return errs.New(errs.DataLoss, "unit %s is of the kind %d, which no unit is", u.ID, u.Kind)
 }
 
 // verifyValues says why the records of an output do not fit the schema, or returns
 // nil.
-func (c *Checker) verifyValues(s *schema.Schema, u *storagev1.Unit, out *output.Output) (why error) {
+func (c *Checker) verifyValues(s *schema.Schema, u *records.Unit, out *output.Output) (why error) {
 	if len(out.Entries) == 0 {
 		return nil
 	}
-	if why := output.CheckValues(s, out); why != nil || mapreduce.UnitKind(u.Kind) != mapreduce.KindMap || outputs.IsBundle(u) {
+	if why := output.CheckValues(s, out); why != nil || u.Kind != mapreduce.KindMap || outputs.IsBundle(u) {
 		return why
 	}
 	return output.CheckEntities(s, out)
@@ -148,10 +148,10 @@ func (c *Checker) verifyValues(s *schema.Schema, u *storagev1.Unit, out *output.
 var errNoText = errs.New(errs.Invalid, "what a document was parsed into is not UTF-8")
 
 // verifyMap checks the output of a map unit against its text.
-func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, text []byte, out *output.Output) (why, err error) {
+func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *records.Unit, text []byte, out *output.Output) (why, err error) {
 	src := u.Source
 	if text == nil && src.End > src.Start && len(out.Citations) > 0 { // else there is nothing to look for in it
-		if text, err = c.jobs.Content.Text(ctx, id, src.Sha256, src.Start, src.End); err != nil {
+		if text, err = c.jobs.Content.Text(ctx, id, src.SHA256, src.Start, src.End); err != nil {
 			return nil, err
 		}
 	}
@@ -165,20 +165,20 @@ func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *storagev
 }
 
 // verifyDirect checks the output of a unit over several documents against these.
-func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
+func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *records.Unit, out *output.Output) (why, err error) {
 	docs, err := outputs.Documents(ctx, c.jobs.Reader(), id, u)
 	if err != nil {
 		return nil, err
 	}
-	return output.CheckDirect(u.UnitId, u.Index, docs, out), nil
+	return output.CheckDirect(string(u.ID), u.Index, docs, out), nil
 }
 
 // verifyReduce checks the output of a reduce against what it was given: the outputs
 // that it takes, and the records that these only name.
-func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
+func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *records.Unit, out *output.Output) (why, err error) {
 	var given, reduced []*output.Output
-	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
-		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
+	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *records.Unit) error {
+		if in.State != mapreduce.UnitComplete {
 			return nil
 		}
 		one, err := outputs.Of(ctx, c.jobs.Reader(), id, in)
@@ -199,8 +199,8 @@ func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *stora
 		if err != nil {
 			return nil, err
 		}
-		wanted := output.Wanted(s, reduced, mapreduce.UnitKind(u.Kind) == mapreduce.KindFinal)
-		err = outputs.SomeReferred(ctx, c.jobs.Reader(), id, wanted, func(_ *storagev1.Unit, one *output.Output, _ []byte) error {
+		wanted := output.Wanted(s, reduced, u.Kind == mapreduce.KindFinal)
+		err = outputs.SomeReferred(ctx, c.jobs.Reader(), id, wanted, func(_ *records.Unit, one *output.Output, _ []byte) error {
 			given = append(given, one)
 			return nil
 		})

@@ -71,7 +71,7 @@ func sifted(n, k int) [][]int64 {
 }
 
 // taken returns the indexes that a reduce takes, read some at a time.
-func (w *world) taken(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, page int) (all []int64) {
+func (w *world) taken(j *jobs.Jobs, id mapreduce.JobID, u *records.Unit, page int) (all []int64) {
 	w.Helper()
 	for _, in := range w.inputs(j, id, u, page) {
 		all = append(all, in.Index)
@@ -115,7 +115,7 @@ func TestBinsArePlannedInSteps(t *testing.T) {
 			}
 			for i, u := range units {
 				if got := w.taken(w.nodes[2], id, u, tt.page); !slices.Equal(got, bins[i]) {
-					t.Fatalf("unit %s takes %d units, want %d, or others", u.UnitId, len(got), len(bins[i]))
+					t.Fatalf("unit %s takes %d units, want %d, or others", u.ID, len(got), len(bins[i]))
 				}
 			}
 			if got := w.job(id).Warnings; !slices.Equal(got, next.Warnings) {
@@ -157,7 +157,7 @@ func TestAnotherPlanBeginsAnew(t *testing.T) {
 		}
 	}
 	if u := w.unit(id, string(mapreduce.ReduceUnit(1, 3))); u != nil {
-		t.Errorf("unit %s of the old plan is left", u.UnitId)
+		t.Errorf("unit %s of the old plan is left", u.ID)
 	}
 }
 

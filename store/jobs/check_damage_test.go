@@ -173,25 +173,25 @@ func TestCheckWithoutAJobsRecord(t *testing.T) {
 // A result that cannot be read is told by its unit.
 func TestCheckNamesTheUnitOfADamagedResult(t *testing.T) {
 	m := newMixture(t)
-	wrong, _ := m.examine(m.space.Result(m.mid, mapreduce.UnitID(m.large.UnitId), m.large.Attempt))
+	wrong, _ := m.examine(m.space.Result(m.mid, m.large.ID, m.large.Attempt))
 	for _, f := range wrong {
-		if f.Job == m.mid && strings.Contains(f.Message, "text, result or journal of unit "+m.large.UnitId+" cannot be read") {
+		if f.Job == m.mid && strings.Contains(f.Message, "text, result or journal of unit "+string(m.large.ID)+" cannot be read") {
 			return
 		}
 	}
-	t.Errorf("unit %s is not named: %+v", m.large.UnitId, wrong)
+	t.Errorf("unit %s is not named: %+v", m.large.ID, wrong)
 }
 
 // An error of damage names the key under which one has to look.
 func TestErrorsOfDamageNameTheKey(t *testing.T) {
 	m := newMixture(t)
-	r := m.space.Result(m.mid, mapreduce.UnitID(m.large.UnitId), m.large.Attempt)
+	r := m.space.Result(m.mid, m.large.ID, m.large.Attempt)
 	m.write(func(tx store.Tx) {
 		chunk := m.first(r)
 		chunk.Value[0]++
 		tx.Set(chunk.Key, chunk.Value)
 	})
-	_, err := m.nodes[0].Content.Output(m.ctx, m.mid, m.unit(m.mid, m.large.UnitId))
+	_, err := m.nodes[0].Content.Output(m.ctx, m.mid, m.unit(m.mid, string(m.large.ID)))
 	if want := fmt.Sprintf("key %x", r.Begin); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want damage at %s", err, want)
 	}

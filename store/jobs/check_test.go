@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -25,12 +26,12 @@ type mixture struct {
 	*world
 	end, mid mapreduce.JobID
 	seat     seat
-	busy     *storagev1.Unit // processed
-	large    *storagev1.Unit // complete, in chunks
-	failed   *storagev1.Unit
-	backing  *storagev1.Unit
-	parked   *storagev1.Unit
-	woken    *storagev1.Unit // waiting to be claimed again
+	busy     *records.Unit // processed
+	large    *records.Unit // complete, in chunks
+	failed   *records.Unit
+	backing  *records.Unit
+	parked   *records.Unit
+	woken    *records.Unit // waiting to be claimed again
 }
 
 func newMixture(t *testing.T) *mixture {
@@ -47,7 +48,7 @@ func newMixture(t *testing.T) *mixture {
 	m.parked, m.woken = units[5], units[6]
 	m.report(j, parked(m.mid, m.parked, "batch", time.Hour))
 	m.report(j, parked(m.mid, m.woken, "person", 0))
-	_, _, err := j.Queue.Wake(m.ctx, m.mid, mapreduce.UnitID(m.woken.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	_, _, err := j.Queue.Wake(m.ctx, m.mid, m.woken.ID, mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
 	m.must(err)
 	m.busy, m.failed, m.backing, m.large = units[0], units[1], units[2], units[3]
 	m.report(j, errored(m.mid, m.failed, mapreduce.PermanentUnit))
@@ -64,7 +65,7 @@ func newMixture(t *testing.T) *mixture {
 }
 
 // publish completes a unit with a result that is stored in chunks.
-func (w *world) publish(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, data []byte) {
+func (w *world) publish(j *jobs.Jobs, id mapreduce.JobID, u *records.Unit, data []byte) {
 	w.Helper()
 	sum := sha256.Sum256(data)
 	w.put(j, id, u, data, sum[:])
@@ -74,15 +75,15 @@ func (w *world) publish(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, dat
 }
 
 // putOf is the put of an output by the session that holds a unit.
-func putOf(id mapreduce.JobID, u *storagev1.Unit, data, sum []byte) *content.Put {
+func putOf(id mapreduce.JobID, u *records.Unit, data, sum []byte) *content.Put {
 	return &content.Put{
-		Held:    mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)},
-		Session: mapreduce.SessionID(u.Session), Length: int64(len(data)), SHA256: sum,
+		Held:    mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)},
+		Session: u.Session, Length: int64(len(data)), SHA256: sum,
 	}
 }
 
 // put stores an output.
-func (w *world) put(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, data, sum []byte) {
+func (w *world) put(j *jobs.Jobs, id mapreduce.JobID, u *records.Unit, data, sum []byte) {
 	w.Helper()
 	for at := 0; at < len(data); at += content.MaxPutBytes {
 		w.must(j.Content.StorePut(w.ctx, putOf(id, u, data, sum), int64(at), data[at:min(at+content.MaxPutBytes, len(data))]))
@@ -128,7 +129,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"queue entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.ReadyAll(m.mid)) }, "has to wait"},
 		{"queue entry of a unit that is processed", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.Ready(m.mid, 0, keys.ClassRequeued, keys.Seq(0, m.busy.Index)), []byte(m.busy.UnitId))
+				tx.Set(m.space.Ready(m.mid, 0, keys.ClassRequeued, keys.Seq(0, m.busy.Index)), []byte(m.busy.ID))
 			}
 		}, "the entry is dead"},
 		{"queue entry in another shard", func(m *mixture) corruption {
@@ -139,11 +140,11 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, `of unit "nobody", which is not there`},
 		{"delay lost", func(m *mixture) corruption { return m.clearFirst(m.space.DelayedAll(m.mid)) }, "has to wait"},
 		{"delay of a unit that failed", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Delayed(m.mid, mapreduce.UnitID(m.failed.UnitId)), nil) }
+			return func(tx store.Tx) { tx.Set(m.space.Delayed(m.mid, m.failed.ID), nil) }
 		}, "the entry is dead"},
 		{"failed entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.FailedAll(m.mid)) }, "is listed as failed: false"},
 		{"failed entry of a unit that is processed", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Failed(m.mid, 0, mapreduce.UnitID(m.busy.UnitId)), nil) }
+			return func(tx store.Tx) { tx.Set(m.space.Failed(m.mid, 0, m.busy.ID), nil) }
 		}, "is listed as failed: true"},
 		{"order lost", func(m *mixture) corruption { return m.clearFirst(m.space.OrderFrom(m.mid, 0, 0)) }, "in the order"},
 		{"order of nothing", func(m *mixture) corruption {
@@ -159,31 +160,31 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return func(tx store.Tx) { tx.Set(m.space.Held(m.seat.id, "second"), []byte{0xff}) }
 		}, "cannot be decoded"},
 		{"attempt raised", func(m *mixture) corruption {
-			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Attempt++ })
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Attempt++ })
 		}, "is not in claim"},
 		{"attempts negative", func(m *mixture) corruption {
-			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Failures = 9 })
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Failures = 9 })
 		}, "failures"},
 		{"more stored than there is", func(m *mixture) corruption {
-			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Put = &storagev1.Put{Length: 1, Stored: 2} })
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Put = &storagev1.Put{Length: 1, Stored: 2} })
 		}, "2 of 1 bytes"},
 		{"output of an ended unit being stored", func(m *mixture) corruption {
 			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Put = &storagev1.Put{Length: 2, Stored: 1} })
 		}, "1 of 2 bytes"},
 		{"unit in no state", func(m *mixture) corruption {
-			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Status = 99 })
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Status = 99 })
 		}, "in no state"},
 		{"unit renamed", func(m *mixture) corruption {
-			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.UnitId = "other" })
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.UnitId = "other" })
 		}, `of unit "other"`},
 		{"unit garbled", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Unit(m.mid, mapreduce.UnitID(m.busy.UnitId)), []byte{0xff}) }
+			return func(tx store.Tx) { tx.Set(m.space.Unit(m.mid, m.busy.ID), []byte{0xff}) }
 		}, "cannot be decoded"},
 		{"unit lost", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Clear(m.space.Unit(m.end, "doc-00000")) }
 		}, "level 0 has 9 units, and 10 were planned"},
 		{"reservation changed", func(m *mixture) corruption {
-			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Reserved++ })
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Reserved++ })
 		}, "counter reserved of node"},
 		{"reservation of a unit that ended", func(m *mixture) corruption {
 			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Reserved = 1 })
@@ -222,7 +223,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return func(tx store.Tx) { tx.Set(m.space.Counter(m.end, 77, 0, "node-0"), little(1)) }
 		}, "no counter"},
 		{"charge lost", func(m *mixture) corruption {
-			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Charged = 5 })
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Charged = 5 })
 		}, "counter charged of node"},
 		{"small result changed", func(m *mixture) corruption {
 			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Result.Inline[0]++ })
@@ -232,15 +233,15 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "has the result of attempt 2"},
 		{"large result changed", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 1), bytes.Repeat([]byte("x"), store.ChunkSize))
+				tx.Set(m.space.ResultChunk(m.mid, m.large.ID, 1, 1), bytes.Repeat([]byte("x"), store.ChunkSize))
 			}
 		}, "the result of unit"},
 		{"chunk lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 1)) }
+			return func(tx store.Tx) { tx.Clear(m.space.ResultChunk(m.mid, m.large.ID, 1, 1)) }
 		}, "the result of unit"},
 		{"chunk of another attempt", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 9, 0), []byte("x"))
+				tx.Set(m.space.ResultChunk(m.mid, m.large.ID, 9, 0), []byte("x"))
 			}
 		}, "nobody will read this chunk"},
 		{"chunk of nothing", func(m *mixture) corruption {
@@ -248,18 +249,18 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "which is not there"},
 		{"parked unit forgotten", func(m *mixture) corruption { return m.clearFirst(m.space.ParkedAll(m.mid)) }, "has to wait"},
 		{"parked by another attempt", func(m *mixture) corruption {
-			return edit(m, m.space.Parked(m.mid, mapreduce.UnitID(m.parked.UnitId)), new(storagev1.Parked), func(p *storagev1.Parked) { p.Attempt++ })
+			return edit(m, m.space.Parked(m.mid, m.parked.ID), new(storagev1.Parked), func(p *storagev1.Parked) { p.Attempt++ })
 		}, "the entry is dead"},
 		{"parked beside its queue", func(m *mixture) corruption {
-			value := m.get(m.space.Parked(m.mid, mapreduce.UnitID(m.parked.UnitId)))
-			return func(tx store.Tx) { tx.Set(m.space.Parked(m.mid, mapreduce.UnitID(m.busy.UnitId)), value) }
+			value := m.get(m.space.Parked(m.mid, m.parked.ID))
+			return func(tx store.Tx) { tx.Set(m.space.Parked(m.mid, m.busy.ID), value) }
 		}, "the entry is dead"},
 		{"parked units counted wrong", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Add(m.space.Counter(m.mid, keys.UnitsParked, 0, "node-0"), 1) }
 		}, "counter parked of level 0 is 2"},
 		{"answer lost", func(m *mixture) corruption { return m.clearFirst(m.space.WokenAll(m.mid)) }, "is not there"},
 		{"answer of another call", func(m *mixture) corruption {
-			return edit(m, m.space.Woken(m.mid, mapreduce.UnitID(m.woken.UnitId)), new(storagev1.WakeCall), func(w *storagev1.WakeCall) { w.Handle = "batch" })
+			return edit(m, m.space.Woken(m.mid, m.woken.ID), new(storagev1.WakeCall), func(w *storagev1.WakeCall) { w.Handle = "batch" })
 		}, "the entry is dead"},
 		{"answer for nobody", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Woken(m.mid, "nobody"), nil) }
@@ -269,30 +270,30 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "which is not there"},
 		{"entry of a unit without a journal", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.JournalChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 0, 0), []byte("x"))
+				tx.Set(m.space.JournalChunk(m.mid, m.large.ID, 0, 0), []byte("x"))
 			}
 		}, "or has none"},
 		{"entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.JournalsAll(m.mid)) }, "one is missing"},
 		{"last entry lost", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.ClearRange(m.space.JournalEntries(m.mid, mapreduce.UnitID(m.busy.UnitId), 1, 2))
+				tx.ClearRange(m.space.JournalEntries(m.mid, m.busy.ID, 1, 2))
 			}
 		}, "one is missing"},
 		{"entry changed", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.JournalChunk(m.mid, mapreduce.UnitID(m.busy.UnitId), 0, 0), journalEntry("another", 1))
+				tx.Set(m.space.JournalChunk(m.mid, m.busy.ID, 0, 0), journalEntry("another", 1))
 			}
 		}, "the hash over them differs"},
 		{"entry too many", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.JournalChunk(m.mid, mapreduce.UnitID(m.busy.UnitId), 2, 0), journalEntry("another", 1))
+				tx.Set(m.space.JournalChunk(m.mid, m.busy.ID, 2, 0), journalEntry("another", 1))
 			}
 		}, "this is another"},
 		{"journal of another size", func(m *mixture) corruption {
-			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Journal.Bytes++ })
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Journal.Bytes++ })
 		}, "counts other bytes"},
 		{"journal of a unit that was cancelled", func(m *mixture) corruption {
-			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Status = uint32(mapreduce.UnitCancelled) })
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Status = uint32(mapreduce.UnitCancelled) })
 		}, "should have none any more"},
 		{"text lost", func(m *mixture) corruption { return m.clearFirst(m.space.Blobs(m.end)) }, "the text of unit"},
 		{"text changed", func(m *mixture) corruption {
@@ -349,8 +350,8 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "the ledger has 0 completions"},
 		{"ledger: completed twice", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				u := m.unit(m.mid, m.large.UnitId)
-				c := &storagev1.Checkpoint{CompletedUnits: []*storagev1.Outcome{{Unit: u.UnitId, Attempt: 1, Sha256: u.Result.Sha256}}}
+				u := m.unit(m.mid, string(m.large.ID))
+				c := &storagev1.Checkpoint{CompletedUnits: []*storagev1.Outcome{{Unit: string(u.ID), Attempt: 1, Sha256: u.Result.SHA256}}}
 				v, err := proto.Marshal(c)
 				m.must(err)
 				tx.Set(m.space.Checkpoint(m.mid, store.Versionstamp{0xff}), v)

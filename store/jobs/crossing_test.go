@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/grants"
@@ -111,7 +110,7 @@ func TestClaimsThatCross(t *testing.T) {
 				claimed = slices.Concat(w.turn(late, second).Claimed, claimed)
 				once := make(map[string]bool)
 				for _, c := range claimed {
-					once[c.Unit.UnitId] = true
+					once[string(c.Unit.ID)] = true
 				}
 				if len(claimed) != 2*slots || len(once) != 2*slots {
 					t.Errorf("%d claims of %d units, want %d of each", len(claimed), len(once), 2*slots)
@@ -132,13 +131,13 @@ func TestDrawsThatCross(t *testing.T) {
 		*world
 		id      mapreduce.JobID
 		seat    seat
-		running []*storagev1.Unit
+		running []*records.Unit
 		free    int64
 	}
 	raise := func(i int) func(*drawing, *jobs.Jobs) {
 		return func(d *drawing, j *jobs.Jobs) {
 			u := d.running[i]
-			held := mapreduce.Held{Job: d.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)}
+			held := mapreduce.Held{Job: d.id, Unit: u.ID, Attempt: int(u.Attempt)}
 			_, err := j.Grants.Reserve(d.ctx, []grants.Reservation{{Held: held, Tokens: u.Reserved + d.free}})
 			d.must(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
@@ -22,12 +23,12 @@ import (
 type believer struct {
 	*jobs.Jobs
 	seat   seat
-	slots  int64                                // that it was granted, as far as it knows
-	taken  int64                                // how often others took some of them
-	begun  []*turns.Claim                       // under way, in no order
-	holds  map[mapreduce.UnitID]bool            // units that it thinks its sessions hold
-	doubts map[mapreduce.NodeID]*nodes.Doubt    // that it has seen
-	units  map[mapreduce.UnitID]*storagev1.Unit // of its session, in truth
+	slots  int64                              // that it was granted, as far as it knows
+	taken  int64                              // how often others took some of them
+	begun  []*turns.Claim                     // under way, in no order
+	holds  map[mapreduce.UnitID]bool          // units that it thinks its sessions hold
+	doubts map[mapreduce.NodeID]*nodes.Doubt  // that it has seen
+	units  map[mapreduce.UnitID]*records.Unit // of its session, in truth
 }
 
 const parallel = 4
@@ -192,7 +193,7 @@ func newParish(w *world) *parish {
 	for _, n := range w.nodes {
 		p.all = append(p.all, &believer{
 			Jobs: n, seat: p.session(n), holds: make(map[mapreduce.UnitID]bool),
-			doubts: make(map[mapreduce.NodeID]*nodes.Doubt), units: make(map[mapreduce.UnitID]*storagev1.Unit),
+			doubts: make(map[mapreduce.NodeID]*nodes.Doubt), units: make(map[mapreduce.UnitID]*records.Unit),
 		})
 	}
 	return p
@@ -270,7 +271,7 @@ func (p *parish) end(b *believer, i int) {
 		b.slots, b.taken = min(b.slots, res.Slots.Slots), res.Slots.Taken
 	}
 	for _, got := range res.Claimed {
-		id := mapreduce.UnitID(got.Unit.UnitId)
+		id := got.Unit.ID
 		b.holds[id], b.units[id] = true, got.Unit
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -33,15 +32,15 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 		return nil
 	}
 	j := jobs.New(store.NewDB(rushed{s, func() haste { return short }}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "hasty", w.clock)
-	level := func(n int64) []*storagev1.Unit {
-		return w.paged(func(from int64) ([]*storagev1.Unit, error) { return j.View.UnitsFrom(w.ctx, id, n, from, 256) })
+	level := func(n int64) []*records.Unit {
+		return w.paged(func(from int64) ([]*records.Unit, error) { return j.View.UnitsFrom(w.ctx, id, n, from, 256) })
 	}
 	if n := len(level(0)); n != units {
 		t.Errorf("level 0 has %d units, want %d", n, units)
 	}
 	reduced := 0
 	for _, u := range level(1) {
-		reduced += len(w.paged(func(from int64) ([]*storagev1.Unit, error) {
+		reduced += len(w.paged(func(from int64) ([]*records.Unit, error) {
 			return j.View.Inputs(w.ctx, id, u, max(from, u.Inputs.First), 1024)
 		}))
 	}
@@ -192,7 +191,7 @@ func TestReadsThatTakeLong(t *testing.T) {
 	var holding []mapreduce.Held
 	for len(holding) < units {
 		for _, u := range w.claim(w.nodes[0], id, lost, 50) {
-			holding = append(holding, mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)})
+			holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 		}
 	}
 	attempts := 1
@@ -327,7 +326,7 @@ func (w *world) spans(id mapreduce.JobID) {
 				first, end = in[0].Inputs.MapFirst, in[len(in)-1].Inputs.MapEnd
 			}
 			if u.Inputs.MapFirst != first || u.Inputs.MapEnd != end {
-				w.Errorf("unit %s stands for map units %d to %d, and its inputs for %d to %d", u.UnitId, u.Inputs.MapFirst, u.Inputs.MapEnd, first, end)
+				w.Errorf("unit %s stands for map units %d to %d, and its inputs for %d to %d", u.ID, u.Inputs.MapFirst, u.Inputs.MapEnd, first, end)
 			}
 		}
 	}

@@ -28,15 +28,15 @@ func journalEntry(key string, attempt int) []byte {
 }
 
 // appendOf is an append by the session that holds a unit.
-func appendOf(id mapreduce.JobID, u *storagev1.Unit, first int, entries ...[]byte) *content.JournalAppend {
+func appendOf(id mapreduce.JobID, u *records.Unit, first int, entries ...[]byte) *content.JournalAppend {
 	return &content.JournalAppend{
-		Held:    mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)},
-		Session: mapreduce.SessionID(u.Session), First: first, Entries: entries,
+		Held:    mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)},
+		Session: u.Session, First: first, Entries: entries,
 	}
 }
 
 // remember adds an entry for each key to the journal of a unit.
-func (w *world) remember(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, first int, keys ...string) {
+func (w *world) remember(j *jobs.Jobs, id mapreduce.JobID, u *records.Unit, first int, keys ...string) {
 	w.Helper()
 	a := appendOf(id, u, first)
 	for _, k := range keys {
@@ -72,13 +72,13 @@ func TestJournal(t *testing.T) {
 	}
 	m.must(j.Content.AppendJournal(m.ctx, appendOf(m.mid, u, 1, large, journalEntry("b", 1)))) // one of them is there
 	want := []string{"a 1", "large 1", "b 1"}
-	if diff := cmp.Diff(want, m.remembered(m.mid, u.UnitId)); diff != "" {
+	if diff := cmp.Diff(want, m.remembered(m.mid, string(u.ID))); diff != "" {
 		t.Errorf("journal (-want +got):\n%s", diff)
 	}
 	other, stale := appendOf(m.mid, u, 3, journalEntry("c", 1)), appendOf(m.mid, u, 3, journalEntry("c", 1))
 	other.Session = "another"
 	stale.Attempt++
-	nobody := appendOf(m.mid, &storagev1.Unit{UnitId: "nobody", Session: u.Session, Attempt: 1}, 0, journalEntry("c", 1))
+	nobody := appendOf(m.mid, &records.Unit{ID: "nobody", Session: u.Session, Attempt: 1}, 0, journalEntry("c", 1))
 	for name, a := range map[string]*content.JournalAppend{
 		"another session": other, "another attempt": stale, "no unit": nobody,
 		"a gap":                    appendOf(m.mid, u, 4, journalEntry("c", 1)),
@@ -94,7 +94,7 @@ func TestJournal(t *testing.T) {
 	if err := j.Content.AppendJournal(m.ctx, appendOf(m.mid, u, 3, journalEntry("c", 1))); !errors.Is(err, errs.Precondition) {
 		t.Errorf("after its report: %v", err)
 	}
-	if diff := cmp.Diff(want, m.remembered(m.mid, u.UnitId)); diff != "" {
+	if diff := cmp.Diff(want, m.remembered(m.mid, string(u.ID))); diff != "" {
 		t.Errorf("journal after appends that were refused (-want +got):\n%s", diff)
 	}
 	m.healthy()
@@ -110,8 +110,8 @@ func TestJournalOfAttempts(t *testing.T) {
 	w.remember(j, id, first, 0, "a")
 	w.report(j, returned(id, first))
 	second := w.claim(j, id, w.session(j), 1)[0]
-	if second.UnitId != first.UnitId {
-		t.Fatalf("unit %s was claimed before %s, which came back", second.UnitId, first.UnitId)
+	if second.ID != first.ID {
+		t.Fatalf("unit %s was claimed before %s, which came back", second.ID, first.ID)
 	}
 	if err := j.Content.AppendJournal(w.ctx, appendOf(id, first, 1, journalEntry("late", 1))); !errors.Is(err, errs.Precondition) {
 		t.Errorf("an append of an attempt that another has followed: %v", err)
@@ -119,18 +119,18 @@ func TestJournalOfAttempts(t *testing.T) {
 	w.remember(j, id, second, 1, "b")
 	w.report(j, errored(id, second, mapreduce.PermanentUnit))
 	want := []string{"a 1", "b 2"}
-	if diff := cmp.Diff(want, w.remembered(id, first.UnitId)); diff != "" {
+	if diff := cmp.Diff(want, w.remembered(id, string(first.ID))); diff != "" {
 		t.Errorf("journal of a unit that has failed (-want +got):\n%s", diff)
 	}
 	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "for a while"))
 	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	third := w.claim(j, id, w.session(j), 1)[0]
-	if diff := cmp.Diff(want, w.remembered(id, third.UnitId)); diff != "" {
+	if diff := cmp.Diff(want, w.remembered(id, string(third.ID))); diff != "" {
 		t.Errorf("journal after a resume (-want +got):\n%s", diff)
 	}
 	w.healthy()
 	w.report(j, done(id, third))
-	if got := w.remembered(id, third.UnitId); got != nil {
+	if got := w.remembered(id, string(third.ID)); got != nil {
 		t.Errorf("a unit that is complete remembers %v", got)
 	}
 	kept := w.claim(j, id, w.session(j), 1)[0]
@@ -138,7 +138,7 @@ func TestJournalOfAttempts(t *testing.T) {
 	a.Kept = true
 	w.must(j.Content.AppendJournal(w.ctx, a))
 	w.report(j, done(id, kept))
-	if diff := cmp.Diff([]string{"a 1"}, w.remembered(id, kept.UnitId)); diff != "" {
+	if diff := cmp.Diff([]string{"a 1"}, w.remembered(id, string(kept.ID))); diff != "" {
 		t.Errorf("journal that is kept (-want +got):\n%s", diff)
 	}
 	w.healthy()
@@ -147,7 +147,7 @@ func TestJournalOfAttempts(t *testing.T) {
 	w.must(j.Lifecycle.Cancel(w.ctx, id))
 	_, _, err := j.Lifecycle.SweepCancelled(w.ctx, id, nil)
 	w.must(err)
-	if got := w.remembered(id, last.UnitId); got != nil {
+	if got := w.remembered(id, string(last.ID)); got != nil {
 		t.Errorf("a unit that was cancelled remembers %v", got)
 	}
 	w.healthy()
@@ -178,7 +178,7 @@ func TestJournalBounds(t *testing.T) {
 	if err := j.Content.AppendJournal(w.ctx, appendOf(id, us[1], mapreduce.MaxJournalEntries, []byte("x"))); !errors.Is(err, errs.Invalid) {
 		t.Errorf("an entry more than fits: %v", err)
 	}
-	entries, err := j.Content.Journal(w.ctx, id, w.unit(id, us[1].UnitId))
+	entries, err := j.Content.Journal(w.ctx, id, w.unit(id, string(us[1].ID)))
 	if err != nil || len(entries) != mapreduce.MaxJournalEntries || string(entries[4095]) != "4095" {
 		t.Errorf("%d entries and %v", len(entries), err)
 	}
@@ -202,8 +202,8 @@ func TestJournalOfUnitsOfACancelledJob(t *testing.T) {
 	_, err := j.Sessions.Expire(w.ctx, s.id, j.Node(), s.epoch, nil)
 	w.must(err)
 	for _, u := range us {
-		if got := w.remembered(id, u.UnitId); got != nil {
-			t.Errorf("unit %s was cancelled, and remembers %v", u.UnitId, got)
+		if got := w.remembered(id, string(u.ID)); got != nil {
+			t.Errorf("unit %s was cancelled, and remembers %v", string(u.ID), got)
 		}
 	}
 	w.healthy()
@@ -223,7 +223,7 @@ func TestJournalsOfALevelThatIsDropped(t *testing.T) {
 	w.report(j, returned(id, reduce))
 	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "for a while"))
 	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
-	if u := w.unit(id, reduce.UnitId); reduce.Level < 1 || u != nil {
+	if u := w.unit(id, string(reduce.ID)); reduce.Level < 1 || u != nil {
 		t.Fatalf("the level of %v was not dropped: %v", reduce, u)
 	}
 	w.healthy()

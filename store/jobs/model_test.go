@@ -13,14 +13,12 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
-	"github.com/coditect/mapreduce/store/keys"
 )
 
 // A munit is a unit as the contract has it.
@@ -66,12 +64,12 @@ func (m *mjob) waiting() (n int) {
 // An issue is an attempt that was handed out at some time.
 type issue struct {
 	job     mapreduce.JobID
-	unit    *storagev1.Unit
+	unit    *records.Unit
 	session mapreduce.SessionID
 }
 
 func (i issue) held() mapreduce.Held {
-	return mapreduce.Held{Job: i.job, Unit: mapreduce.UnitID(i.unit.UnitId), Attempt: int(i.unit.Attempt)}
+	return mapreduce.Held{Job: i.job, Unit: i.unit.ID, Attempt: int(i.unit.Attempt)}
 }
 
 type msession struct {
@@ -139,7 +137,7 @@ func (m *machine) adopt(id mapreduce.JobID) {
 	stored := m.stored(id)
 	for name, u := range stored {
 		if k.units[name] == nil {
-			if mapreduce.UnitState(u.Status) != mapreduce.Pending || u.Attempt != 0 {
+			if u.State != mapreduce.Pending || u.Attempt != 0 {
 				m.Fatalf("new unit %s is %v", name, u)
 			}
 			k.units[name] = &munit{level: u.Level, state: mapreduce.Pending}
@@ -152,13 +150,13 @@ func (m *machine) adopt(id mapreduce.JobID) {
 	}
 }
 
-func (m *machine) stored(id mapreduce.JobID) map[string]*storagev1.Unit {
+func (m *machine) stored(id mapreduce.JobID) map[string]*records.Unit {
 	ctl, err := m.look.View.Control(m.ctx, id)
 	m.must(err)
-	all := make(map[string]*storagev1.Unit)
+	all := make(map[string]*records.Unit)
 	for level := int64(-1); level < int64(len(ctl.Levels)); level++ {
 		for _, u := range m.level(m.look, id, level) {
-			all[u.UnitId] = u
+			all[string(u.ID)] = u
 		}
 	}
 	return all
@@ -186,7 +184,7 @@ func (m *machine) claim(t *rapid.T) {
 		t.Fatalf("claimed %d units of %s, want %d", len(units), k.id, want)
 	}
 	for _, u := range units {
-		mu := k.units[u.UnitId]
+		mu := k.units[string(u.ID)]
 		if mu.state != mapreduce.Pending || mu.sleeps() || u.Attempt != mu.attempt+1 {
 			t.Fatalf("claimed %v, which is %+v", u, mu)
 		}
@@ -259,10 +257,10 @@ func (m *machine) draw(t *rapid.T, i issue) *mapreduce.Report {
 // get.
 func (m *machine) expect(i issue, r *mapreduce.Report) []mapreduce.Verdict {
 	k := m.jobs[i.job]
-	if k == nil || k.units[i.unit.UnitId] == nil {
+	if k == nil || k.units[string(i.unit.ID)] == nil {
 		return []mapreduce.Verdict{mapreduce.Gone}
 	}
-	u := k.units[i.unit.UnitId]
+	u := k.units[string(i.unit.ID)]
 	switch {
 	case u.attempt != i.unit.Attempt || (u.owner != "" && u.owner != i.session):
 		return []mapreduce.Verdict{mapreduce.Stale}
@@ -335,7 +333,7 @@ func (m *machine) rebind(t *rapid.T) {
 		}
 		holding = append(holding, i.held())
 		if k := m.jobs[i.job]; k != nil {
-			u := k.units[i.unit.UnitId]
+			u := k.units[string(i.unit.ID)]
 			if u == nil || u.attempt != i.unit.Attempt || u.owner != id {
 				continue
 			}
@@ -457,7 +455,7 @@ func (m *machine) wake(t *rapid.T) {
 		return
 	}
 	m.must(err)
-	if got.UnitId != name || (candidate != nil) != (u.state == mapreduce.Pending && !u.sleeps()) {
+	if got.ID != mapreduce.UnitID(name) || (candidate != nil) != (u.state == mapreduce.Pending && !u.sleeps()) {
 		t.Fatalf("waking %s by %q, which is %+v: returned %v, to be claimed at %v", name, handle, u, got, candidate)
 	}
 }
@@ -473,10 +471,10 @@ func (m *machine) answered(id mapreduce.JobID, name string) string {
 }
 
 // handle returns what a stored unit is parked under.
-func (m *machine) handle(id mapreduce.JobID, u *storagev1.Unit) string {
-	all, err := m.look.Queue.Parkings(m.ctx, id, []*storagev1.Unit{u})
+func (m *machine) handle(id mapreduce.JobID, u *records.Unit) string {
+	all, err := m.look.Queue.Parkings(m.ctx, id, []*records.Unit{u})
 	m.must(err)
-	if p := all[u.UnitId]; p != nil {
+	if p := all[u.ID]; p != nil {
 		return p.Handle
 	}
 	return ""
@@ -541,7 +539,7 @@ func (m *machine) retried(k *mjob, partly bool) {
 			}
 			k.gone += u.spent
 			delete(k.units, name)
-		case u.state == mapreduce.UnitFailed && mapreduce.UnitState(now.Status) == mapreduce.Pending:
+		case u.state == mapreduce.UnitFailed && now.State == mapreduce.Pending:
 			u.state, u.failures, u.kills, u.blamed = mapreduce.Pending, 0, 0, false
 		case u.state == mapreduce.UnitFailed && !partly:
 			m.Fatalf("resume left %s failed", name)
@@ -625,8 +623,8 @@ func (m *machine) append(t *rapid.T) {
 	}
 	var had []string
 	u, k := new(munit), m.jobs[i.job]
-	if k != nil && k.units[i.unit.UnitId] != nil {
-		u, a.Kept = k.units[i.unit.UnitId], k.keeps
+	if k != nil && k.units[string(i.unit.ID)] != nil {
+		u, a.Kept = k.units[string(i.unit.ID)], k.keeps
 		had = strings.SplitAfter(u.journal, lineEnd)
 		had = had[:len(had)-1]
 	}
@@ -660,7 +658,7 @@ func (m *machine) append(t *rapid.T) {
 const lineEnd = "\xff"
 
 // journalOf returns the journal of a stored unit as the model has it.
-func (m *machine) journalOf(id mapreduce.JobID, u *storagev1.Unit) (all string) {
+func (m *machine) journalOf(id mapreduce.JobID, u *records.Unit) (all string) {
 	entries, err := m.look.Content.Journal(m.ctx, id, u)
 	m.must(err)
 	for _, e := range entries {
@@ -685,9 +683,9 @@ func (m *machine) check(t *rapid.T) {
 				t.Fatalf("unit %s of %s is gone", name, id)
 			}
 			got := munit{
-				level: now.Level, state: mapreduce.UnitState(now.Status), attempt: now.Attempt,
-				owner: mapreduce.SessionID(now.Session), failures: now.Failures, kills: now.Kills, spent: now.TokensIn + now.TokensOut,
-				delayed: mapreduce.UnitState(now.Status) == mapreduce.Pending && now.Queue.GetClass() == keys.ClassDelayed, blamed: u.blamed, started: u.started,
+				level: now.Level, state: now.State, attempt: now.Attempt,
+				owner: now.Session, failures: now.Failures, kills: now.Kills, spent: now.Tokens.In + now.Tokens.Out,
+				delayed: now.Delayed, blamed: u.blamed, started: u.started,
 				handle: m.handle(id, now), woken: now.Woken, answer: m.answered(id, name), journal: m.journalOf(id, now),
 			}
 			if u.state == mapreduce.UnitCancelled {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -38,8 +37,8 @@ func TestParkedUnit(t *testing.T) {
 	if got.Verdict != mapreduce.Accepted || got.State != mapreduce.Pending || got.Requeued != nil || got.Sleeps != nil {
 		t.Errorf("the report came to %+v", got)
 	}
-	now, job := w.unit(id, u.UnitId), w.job(id)
-	if now.Session != "" || now.Reserved != 0 || now.Failures != 0 || now.TokensIn != 1 || len(now.Errors) > 0 {
+	now, job := w.unit(id, string(u.ID)), w.job(id)
+	if now.Session != "" || now.Reserved != 0 || now.Failures != 0 || now.Tokens.In != 1 || len(now.Errors) > 0 {
 		t.Errorf("the parked unit is %v", now)
 	}
 	if job.RunningUnits != 0 || job.ParkedUnits != 1 || job.TotalTokens.Total() != 2 {
@@ -51,26 +50,26 @@ func TestParkedUnit(t *testing.T) {
 	if units := w.claim(j, id, s, 1); len(units) > 0 {
 		t.Fatalf("a parked unit was claimed: %v", units)
 	}
-	all, err := j.Queue.Parkings(w.ctx, id, []*storagev1.Unit{now})
+	all, err := j.Queue.Parkings(w.ctx, id, []*records.Unit{now})
 	w.must(err)
-	want := map[string]*mapreduce.Parking{u.UnitId: {Handle: "batch 7", Note: "it waits for batch 7"}}
+	want := map[mapreduce.UnitID]*mapreduce.Parking{u.ID: {Handle: "batch 7", Note: "it waits for batch 7"}}
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Errorf("what it waits for, want (-), got (+):\n%s", diff)
 	}
 	w.healthy()
 
-	for _, wrong := range []struct{ unit, handle string }{{u.UnitId, "batch 8"}, {"nobody", "batch 7"}} {
+	for _, wrong := range []struct{ unit, handle string }{{string(u.ID), "batch 8"}, {"nobody", "batch 7"}} {
 		if _, err := w.wake(other, id, wrong.unit, wrong.handle, "no"); errs.KindOf(err) != errs.NotFound || err == nil {
 			t.Errorf("waking %q by %q: %v", wrong.unit, wrong.handle, err)
 		}
 	}
-	if c, err := w.wake(other, id, u.UnitId, "batch 7", "done"); err != nil || c == nil {
+	if c, err := w.wake(other, id, string(u.ID), "batch 7", "done"); err != nil || c == nil {
 		t.Fatalf("waking it returned %v and %v", c, err)
 	}
 	for range 2 {
-		w.wantAnswer(id, u.UnitId, "done")
+		w.wantAnswer(id, string(u.ID), "done")
 		w.healthy()
-		if c, err := w.wake(j, id, u.UnitId, "batch 7", "something else"); err != nil || c == nil {
+		if c, err := w.wake(j, id, string(u.ID), "batch 7", "something else"); err != nil || c == nil {
 			t.Fatalf("waking it again returned %v and %v", c, err)
 		}
 		u = w.claim(j, id, s, 1)[0]
@@ -81,8 +80,8 @@ func TestParkedUnit(t *testing.T) {
 		t.Errorf("it is claimed the fourth time as attempt %d", u.Attempt)
 	}
 	w.report(j, done(id, u))
-	w.wantAnswer(id, u.UnitId, "")
-	if _, err := w.wake(j, id, u.UnitId, "batch 7", "late"); err != nil {
+	w.wantAnswer(id, string(u.ID), "")
+	if _, err := w.wake(j, id, string(u.ID), "batch 7", "late"); err != nil {
 		t.Errorf("waking it by the same handle when it is complete: %v", err)
 	}
 	w.healthy()
@@ -109,11 +108,11 @@ func TestTimersOfEarlierWaits(t *testing.T) {
 	s := w.session(j)
 	u := w.claim(j, id, s, 1)[0]
 	got := w.report(j, parked(id, u, "batch", time.Hour))
-	first := records.Sleeper{Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}
+	first := records.Sleeper{Unit: u.ID, Attempt: 1}
 	if diff := cmp.Diff(&records.SleeperRef{Sleeper: first, For: time.Hour}, got.Sleeps); diff != "" {
 		t.Errorf("how it sleeps, want (-), got (+):\n%s", diff)
 	}
-	_, err := w.wake(j, id, u.UnitId, "batch", "")
+	_, err := w.wake(j, id, string(u.ID), "batch", "")
 	w.must(err)
 	u = w.claim(j, id, s, 1)[0]
 	w.report(j, parked(id, u, "batch", time.Hour))
@@ -198,7 +197,7 @@ func TestParkedUnitsOfAJobThatStops(t *testing.T) {
 			units := w.claim(j, id, s, 3)
 			w.report(j, parked(id, units[0], "a", 0))
 			w.report(j, parked(id, units[1], "b", 0))
-			_, err := w.wake(j, id, units[1].UnitId, "b", "yes")
+			_, err := w.wake(j, id, string(units[1].ID), "b", "yes")
 			w.must(err)
 			w.must(stop(w, j, id))
 			w.report(j, parked(id, units[2], "c", 0)) // late
@@ -210,10 +209,10 @@ func TestParkedUnitsOfAJobThatStops(t *testing.T) {
 				if !done {
 					t.Fatal("three units are not swept at once")
 				}
-				w.wantAnswer(id, units[1].UnitId, "")
+				w.wantAnswer(id, string(units[1].ID), "")
 			}
 			w.healthy()
-			_, err = w.wake(j, id, units[0].UnitId, "a", "yes")
+			_, err = w.wake(j, id, string(units[0].ID), "a", "yes")
 			if found := errs.KindOf(err) != errs.NotFound || err == nil; found == cancelled {
 				t.Errorf("waking a unit of a job that is %s: %v", name, err)
 			}
@@ -228,7 +227,7 @@ func TestParkedUnitsOfAJobThatStops(t *testing.T) {
 				return
 			}
 			w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
-			_, err = w.wake(j, id, units[2].UnitId, "c", "yes")
+			_, err = w.wake(j, id, string(units[2].ID), "c", "yes")
 			w.must(err)
 			w.run(j, id)
 			if job := w.job(id); job.State != mapreduce.JobComplete || job.ParkedUnits != 0 {
@@ -273,7 +272,7 @@ func TestResumeDropsParkedReduces(t *testing.T) {
 			for i, u := range reduces {
 				w.report(j, parked(id, u, "batch", 0))
 				if i == 1 {
-					_, err := w.wake(j, id, u.UnitId, "batch", "yes")
+					_, err := w.wake(j, id, string(u.ID), "batch", "yes")
 					w.must(err)
 				}
 			}
@@ -285,8 +284,8 @@ func TestResumeDropsParkedReduces(t *testing.T) {
 				t.Errorf("%d units are parked whose inputs are tried again", n)
 			}
 			for _, u := range reduces {
-				if _, err := w.wake(j, id, u.UnitId, "batch", "late"); errs.KindOf(err) != errs.NotFound || err == nil {
-					t.Errorf("waking %s, whose inputs are tried again: %v", u.UnitId, err)
+				if _, err := w.wake(j, id, string(u.ID), "batch", "late"); errs.KindOf(err) != errs.NotFound || err == nil {
+					t.Errorf("waking %s, whose inputs are tried again: %v", u.ID, err)
 				}
 			}
 		})
@@ -310,7 +309,7 @@ func TestACallWakesOnce(t *testing.T) {
 		w.report(sound, parked(id, again, "batch", 0))
 	}}
 	hasty := jobs.New(store.NewDB(between, store.Config{MaxBackoff: time.Millisecond}), keys.New(), "node-1", w.clock)
-	if _, err := w.wake(hasty, id, u.UnitId, "batch", "yes"); err != nil {
+	if _, err := w.wake(hasty, id, string(u.ID), "batch", "yes"); err != nil {
 		t.Fatal(err)
 	}
 	if !between.done {

@@ -64,7 +64,7 @@ func TestPut(t *testing.T) {
 		t.Errorf("another output in the place of one that is stored whole: %v", err)
 	}
 	m.report(j, r)
-	now, err := j.View.Unit(m.ctx, m.mid, mapreduce.UnitID(u.UnitId))
+	now, err := j.View.Unit(m.ctx, m.mid, u.ID)
 	m.must(err)
 	got, err := j.Content.Output(m.ctx, m.mid, now)
 	if err != nil || !bytes.Equal(got, data) || now.Put != nil {
@@ -87,9 +87,9 @@ func TestAReportWithoutItsOutput(t *testing.T) {
 	r := done(m.mid, u)
 	r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:]
 	m.report(j, r)
-	now, err := j.View.Unit(m.ctx, m.mid, mapreduce.UnitID(u.UnitId))
+	now, err := j.View.Unit(m.ctx, m.mid, u.ID)
 	m.must(err)
-	if mapreduce.UnitState(now.Status) != mapreduce.Pending || now.Failures != 1 || now.Result != nil {
+	if now.State != mapreduce.Pending || now.Failures != 1 || now.Result != nil {
 		t.Errorf("the unit is %v", now)
 	}
 	m.healthy()
@@ -99,22 +99,22 @@ func TestAReportWithoutItsOutput(t *testing.T) {
 func TestDamagedParts(t *testing.T) {
 	for name, damage := range map[string]func(m *mixture) func(tx store.Tx){
 		"a chunk is gone": func(m *mixture) func(tx store.Tx) {
-			return func(tx store.Tx) { tx.Clear(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 1)) }
+			return func(tx store.Tx) { tx.Clear(m.space.ResultChunk(m.mid, m.large.ID, 1, 1)) }
 		},
 		"one is too many": func(m *mixture) func(tx store.Tx) {
 			return func(tx store.Tx) {
-				tx.Set(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 99), make([]byte, store.ChunkSize))
+				tx.Set(m.space.ResultChunk(m.mid, m.large.ID, 1, 99), make([]byte, store.ChunkSize))
 			}
 		},
 		"another chunk": func(m *mixture) func(tx store.Tx) {
 			return func(tx store.Tx) {
-				tx.Set(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 0), make([]byte, store.ChunkSize))
+				tx.Set(m.space.ResultChunk(m.mid, m.large.ID, 1, 0), make([]byte, store.ChunkSize))
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMixture(t)
-			u, err := m.look.View.Unit(m.ctx, m.mid, mapreduce.UnitID(m.large.UnitId))
+			u, err := m.look.View.Unit(m.ctx, m.mid, m.large.ID)
 			m.must(err)
 			m.must(store.NewDB(m.store, store.Config{}).Update(m.ctx, func(tx store.Tx) error { damage(m)(tx); return nil }))
 			n := 0

@@ -25,7 +25,7 @@ func TestManyUnitsAreTakenBack(t *testing.T) {
 	var holding []mapreduce.Held
 	for len(holding) < len(docs) {
 		for _, u := range w.claim(j, id, s, 50) {
-			holding = append(holding, mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)})
+			holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 		}
 	}
 	wentBack(t, w.expire(j, s), len(docs))
@@ -47,7 +47,7 @@ func TestUnitsNamedTwice(t *testing.T) {
 	id := w.submit(j, spec(), texts(2))
 	s := w.session(j)
 	u := w.claim(j, id, s, 1)[0]
-	h := mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)}
+	h := mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}
 	for range 2 { // what the session has, and then what it has lost
 		if _, b := w.bind(j, s.id, h, h); len(b.Kept) != 1 || len(b.Drop) != 0 {
 			t.Errorf("%d units are kept and %d dropped, want the one", len(b.Kept), len(b.Drop))

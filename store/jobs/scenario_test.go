@@ -38,7 +38,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	u := w.claim(j, id, w.session(j), 1)[0]
 	w.remember(j, id, u, 0, "x")
 	w.report(j, parked(id, u, "person", 0))
-	_, _, err := j.Queue.Wake(w.ctx, id, mapreduce.UnitID(u.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	_, _, err := j.Queue.Wake(w.ctx, id, u.ID, mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
 	w.must(err)
 	other := w.claim(j, id, w.session(j), 1)[0]
 	w.report(j, parked(id, other, "batch", time.Hour))
@@ -47,7 +47,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		t.Errorf("%d units are parked, want 1", n)
 	}
 	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
-	_, err = j.Queue.Wakeup(w.ctx, id, []records.Sleeper{{Unit: mapreduce.UnitID(other.UnitId), Attempt: other.Attempt}})
+	_, err = j.Queue.Wakeup(w.ctx, id, []records.Sleeper{{Unit: other.ID, Attempt: other.Attempt}})
 	w.must(err)
 	w.must(j.Grants.Warmed(w.ctx, id))
 	w.run(j, id)
@@ -361,7 +361,7 @@ func TestLateReports(t *testing.T) {
 	}
 	w.healthy()
 	before := w.job(id).TotalTokens
-	held := w.unit(id, units[1].UnitId)
+	held := w.unit(id, string(units[1].ID))
 	w.must(j.Lifecycle.Cancel(w.ctx, id))
 	_, swept, err := j.Lifecycle.SweepCancelled(w.ctx, id, nil)
 	if err != nil || !swept {
@@ -540,7 +540,7 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 				to := time.Since(start).Nanoseconds()
 				for _, c := range res.Claimed {
 					u := c.Unit
-					ops = append(ops, porcupine.Operation{ClientId: client, Input: call{unit: u.UnitId, claim: true}, Call: from, Output: u.Attempt, Return: to})
+					ops = append(ops, porcupine.Operation{ClientId: client, Input: call{unit: string(u.ID), claim: true}, Call: from, Output: u.Attempt, Return: to})
 					give := random.IntN(4) > 0
 					r := done(id, u)
 					if give {
@@ -598,7 +598,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 		for i := range seats {
 			seats[i] = w.session(w.nodes[i])
 		}
-		var running []*storagev1.Unit
+		var running []*records.Unit
 		t.Repeat(map[string]func(*rapid.T){
 			"ask": func(t *rapid.T) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
@@ -635,7 +635,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				i, to := rapid.IntRange(0, 2).Draw(t, "session"), rapid.IntRange(0, 2).Draw(t, "node")
 				var holding []mapreduce.Held
 				for _, u := range running {
-					holding = append(holding, mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)})
+					holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
 				}
 				s, _ := w.bind(w.nodes[to], seats[i].id, holding...)
 				seats[to] = s
@@ -648,7 +648,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 					t.Skip("nothing runs")
 				}
 				u := rapid.SampledFrom(running).Draw(t, "unit")
-				held := mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)}
+				held := mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}
 				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Grants.Reserve(w.ctx, []grants.Reservation{
 					{Held: held, Tokens: rapid.Int64Range(10, 60).Draw(t, "tokens")},
 				})

@@ -22,7 +22,7 @@ func (w *world) spentNow(id mapreduce.JobID) (tokens mapreduce.Tokens, cost int6
 	for level := int64(-1); level < int64(len(ctl.Levels)); level++ {
 		units := w.level(w.look, id, level)
 		for _, u := range units {
-			tokens = tokens.Add(mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut})
+			tokens = tokens.Add(mapreduce.Tokens{In: u.Tokens.In, Out: u.Tokens.Out})
 			cost += u.CostMicros
 		}
 	}

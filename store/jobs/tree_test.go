@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -170,20 +171,20 @@ func (w *world) grouped(id mapreduce.JobID, levels []int64, group int64) {
 		below := w.level(w.look, id, level-1)
 		units := w.level(w.look, id, level)
 		for i, u := range units {
-			if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
-				w.Errorf("unit %s is %s", u.UnitId, mapreduce.UnitState(u.Status))
+			if u.State != mapreduce.Blocked {
+				w.Errorf("unit %s is %s", u.ID, u.State)
 			}
 			var want []int64
 			for _, in := range below[int64(i)*group : min(int64(len(below)), (int64(i)+1)*group)] {
 				want = append(want, in.Index)
 			}
 			if diff := cmp.Diff(want, w.taken(w.look, id, u, 100)); diff != "" {
-				w.Fatalf("inputs of %s (-want +got):\n%s", u.UnitId, diff)
+				w.Fatalf("inputs of %s (-want +got):\n%s", u.ID, diff)
 			}
 		}
 		wantFinal := level == int64(len(levels))-1
-		if isFinal := units[0].UnitId == string(mapreduce.FinalUnit); isFinal != wantFinal || isFinal && units[0].Kind != uint32(mapreduce.KindFinal) {
-			w.Errorf("the first unit of level %d is %s", level, units[0].UnitId)
+		if isFinal := units[0].ID == mapreduce.FinalUnit; isFinal != wantFinal || isFinal && units[0].Kind != mapreduce.KindFinal {
+			w.Errorf("the first unit of level %d is %s", level, units[0].ID)
 		}
 	}
 }
@@ -214,7 +215,7 @@ func (d *runner) step(failures bool) bool {
 			if failures && rapid.IntRange(0, 3).Draw(d.t, "fails") == 0 {
 				report = errored(d.id, u, mapreduce.PermanentUnit)
 			} else {
-				d.ended[u.UnitId]++
+				d.ended[string(u.ID)]++
 			}
 			turn.Reports = append(turn.Reports, turns.Report{Report: report})
 		}
@@ -282,8 +283,8 @@ func TestTreesInAnyOrder(t *testing.T) {
 		}
 		units := w.level(w.look, id, 0)
 		for _, u := range units {
-			if d.ended[u.UnitId] != 1 {
-				rt.Errorf("map unit %s completed %d times", u.UnitId, d.ended[u.UnitId])
+			if d.ended[string(u.ID)] != 1 {
+				rt.Errorf("map unit %s completed %d times", u.ID, d.ended[string(u.ID)])
 			}
 		}
 	})
@@ -298,7 +299,7 @@ func TestNoBarrier(t *testing.T) {
 	w.plantTree(j, id, 2)
 	s := w.session(j)
 	units := w.claim(j, id, s, 8)
-	var late []*storagev1.Unit
+	var late []*records.Unit
 	for _, u := range units {
 		if keys.Document(u.Index) >= 4 {
 			late = append(late, u)
@@ -310,7 +311,7 @@ func TestNoBarrier(t *testing.T) {
 	for _, want := range [][]string{{"reduce_L1_0", "reduce_L1_1"}, {"reduce_L2_0"}, nil} {
 		var got []string
 		for _, u := range w.claim(j, id, s, 8) {
-			got = append(got, u.UnitId)
+			got = append(got, string(u.ID))
 			res := w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: done(id, u)}}})
 			w.letGo(j, id, res.Told)
 		}
@@ -362,8 +363,8 @@ func TestSkippedReduces(t *testing.T) {
 		"reduce_L2_0": "the first, reduce_L1_0, failed: skipped: none of its inputs has a result; the first, doc-00000",
 	} {
 		u := w.unit(id, unit)
-		if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed || u.Attempt != 0 || !strings.Contains(strings.Join(u.Errors, " "), why) {
-			t.Errorf("unit %s: %s, %d attempts, %q; want it skipped, and %q", unit, mapreduce.UnitState(u.Status), u.Attempt, u.Errors, why)
+		if u.State != mapreduce.UnitFailed || u.Attempt != 0 || !strings.Contains(strings.Join(u.Errors, " "), why) {
+			t.Errorf("unit %s: %s, %d attempts, %q; want it skipped, and %q", unit, u.State, u.Attempt, u.Errors, why)
 		}
 	}
 	for units := w.claim(j, id, s, 8); len(units) > 0; units = w.claim(j, id, s, 8) {
@@ -389,9 +390,9 @@ func TestResumeKeepsWhatDoesNotDepend(t *testing.T) {
 	run := func() (ran []string) {
 		for units := w.claim(j, id, s, 8); len(units) > 0; units = w.claim(j, id, s, 8) {
 			for _, u := range units {
-				ran = append(ran, u.UnitId)
+				ran = append(ran, string(u.ID))
 				r := done(id, u)
-				if u.UnitId == bad {
+				if u.ID == mapreduce.UnitID(bad) {
 					r = errored(id, u, mapreduce.PermanentUnit)
 				}
 				w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: r}}}).Told)
@@ -423,6 +424,15 @@ func TestResumeKeepsWhatDoesNotDepend(t *testing.T) {
 	}
 }
 
+// reparent writes of a unit that another reduce waits for it.
+func (w *world) reparent(id mapreduce.JobID, unit mapreduce.UnitID, parent int64) {
+	w.Helper()
+	key, u := w.space.Unit(id, unit), new(storagev1.Unit)
+	w.must(proto.Unmarshal(w.get(key), u))
+	u.Parent = parent
+	w.set(key, u)
+}
+
 // TestCheckFindsLostWaits: whatever is wrong with a tree is found.
 func TestCheckFindsLostWaits(t *testing.T) {
 	for _, tt := range []struct {
@@ -440,14 +450,10 @@ func TestCheckFindsLostWaits(t *testing.T) {
 			w.write(func(tx store.Tx) { tx.Add(w.space.Wait(id, 1, 9), int64(keys.OneLeft)) })
 		}},
 		{"a unit is another's input", func(w *world, id mapreduce.JobID) {
-			u := w.unit(id, "doc-00005")
-			u.Parent = 1
-			w.set(w.space.Unit(id, "doc-00005"), u)
+			w.reparent(id, "doc-00005", 1)
 		}},
 		{"a unit is nobody's input", func(w *world, id mapreduce.JobID) {
-			u := w.unit(id, "doc-00005")
-			u.Parent = 0
-			w.set(w.space.Unit(id, "doc-00005"), u)
+			w.reparent(id, "doc-00005", 0)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func TestSetAsideInputsAreTold(t *testing.T) {
 			w.plantTree(j, id, 2)
 			for _, u := range w.claim(j, id, w.session(j), 4) {
 				r := done(id, u)
-				if u.UnitId == "doc-00001" {
+				if u.ID == "doc-00001" {
 					r = returned(id, u)
 				}
 				if keys.Document(u.Index) < 2 {
@@ -51,7 +51,7 @@ func TestSetAsideInputsAreTold(t *testing.T) {
 				s := w.session(j)
 				running := make(map[mapreduce.Held]bool)
 				for _, u := range w.claim(j, id, s, 1) {
-					running[mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)}] = true
+					running[mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)}] = true
 				}
 				if unknown && death == 1 {
 					fail()
@@ -60,8 +60,8 @@ func TestSetAsideInputsAreTold(t *testing.T) {
 				loss, err = j.Sessions.Expire(w.ctx, s.id, j.Node(), s.epoch, running)
 				w.must(err)
 			}
-			if u := w.unit(id, "doc-00001"); mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
-				t.Fatalf("unit is %s: the test shows nothing", mapreduce.UnitState(u.Status))
+			if u := w.unit(id, "doc-00001"); u.State != mapreduce.UnitFailed {
+				t.Fatalf("unit is %s: the test shows nothing", u.State)
 			}
 			loss.Told[id] = slices.Compact(loss.Told[id]) // runs that failed say it as well
 			if diff := cmp.Diff(map[mapreduce.JobID][]records.WaitRef{id: {{Level: 1, Index: 0}}}, loss.Told); diff != "" {
@@ -71,7 +71,7 @@ func TestSetAsideInputsAreTold(t *testing.T) {
 				t.Errorf("jobs (-want +got):\n%s", diff)
 			}
 			w.letGo(j, id, loss.Told[id])
-			if got := w.claim(j, id, w.session(j), 4); len(got) != 1 || got[0].UnitId != "reduce_L1_0" {
+			if got := w.claim(j, id, w.session(j), 4); len(got) != 1 || got[0].ID != "reduce_L1_0" {
 				t.Errorf("claimed %v, want the reduce over what is left", got)
 			}
 			w.healthy()
@@ -103,8 +103,8 @@ func TestSkipsThatNobodyKnewOf(t *testing.T) {
 		}
 	}
 	w.letGo(j, id, want)
-	if u := w.unit(id, "reduce_L2_0"); mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
-		t.Errorf("unit %s is %s, want it skipped", u.UnitId, mapreduce.UnitState(u.Status))
+	if u := w.unit(id, "reduce_L2_0"); u.State != mapreduce.UnitFailed {
+		t.Errorf("unit %s is %s, want it skipped", u.ID, u.State)
 	}
 	w.healthy()
 }

@@ -115,20 +115,20 @@ func batch(d document, n int64, shards int64) records.Batch {
 	size := int64(len(d.text))
 	for i := range int64(d.chunks) {
 		from, to := size*i/int64(d.chunks), size*(i+1)/int64(d.chunks)
-		u := &storagev1.Unit{
-			UnitId: d.id, DocumentId: d.id, Kind: uint32(mapreduce.KindMap), Index: keys.MapIndex(n, i), Estimate: estimate,
-			Queue: &storagev1.Queue{Shard: n % shards},
-			Source: &storagev1.Source{
-				Sha256: sum[:], Length: size, Start: from, CoreStart: from, CoreEnd: to, End: to,
+		u := &records.Unit{
+			ID: mapreduce.UnitID(d.id), Document: mapreduce.DocumentID(d.id), Kind: mapreduce.KindMap, Index: keys.MapIndex(n, i), Estimate: estimate,
+			Shard: n % shards,
+			Source: &records.Source{
+				SHA256: sum[:], Length: size, Start: from, CoreStart: from, CoreEnd: to, End: to,
 				CharOffset: from, CharStart: from, CharEnd: to, ChunkIndex: i, Chunks: int64(d.chunks),
 			},
 		}
 		switch {
 		case d.parse:
-			u.UnitId, u.Level, u.Kind = string(mapreduce.ParseUnit(mapreduce.DocumentID(d.id))), -1, uint32(mapreduce.KindParse)
+			u.ID, u.Level, u.Kind = mapreduce.ParseUnit(mapreduce.DocumentID(d.id)), -1, mapreduce.KindParse
 			u.Source.CharEnd, u.Source.Chunks = 0, 1
 		case d.chunks > 1:
-			u.UnitId = string(mapreduce.ChunkUnit(mapreduce.DocumentID(d.id), int(i)))
+			u.ID = mapreduce.ChunkUnit(mapreduce.DocumentID(d.id), int(i))
 		}
 		b.Units = append(b.Units, u)
 	}
@@ -240,10 +240,10 @@ func (w *world) turn(j *jobs.Jobs, t *turns.Turn) *turns.Result {
 }
 
 // claim claims up to n units of a job for a session.
-func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) []*storagev1.Unit {
+func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) []*records.Unit {
 	w.Helper()
 	res := w.turn(j, &turns.Turn{Job: id, Claim: w.claimOf(j, id, s, n)})
-	var units []*storagev1.Unit
+	var units []*records.Unit
 	for _, c := range res.Claimed {
 		units = append(units, c.Unit)
 	}
@@ -260,25 +260,25 @@ func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) *turns.
 	}
 }
 
-func done(id mapreduce.JobID, u *storagev1.Unit) *mapreduce.Report {
+func done(id mapreduce.JobID, u *records.Unit) *mapreduce.Report {
 	return &mapreduce.Report{
-		Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Done,
-		Output: []byte("result of " + u.UnitId), Size: 5, Tokens: mapreduce.Tokens{In: 4, Out: 2}, CostMicros: 7,
+		Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Done,
+		Output: []byte("result of " + string(u.ID)), Size: 5, Tokens: mapreduce.Tokens{In: 4, Out: 2}, CostMicros: 7,
 	}
 }
 
-func errored(id mapreduce.JobID, u *storagev1.Unit, class mapreduce.FailureClass) *mapreduce.Report {
+func errored(id mapreduce.JobID, u *records.Unit, class mapreduce.FailureClass) *mapreduce.Report {
 	return &mapreduce.Report{
-		Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
+		Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
 		Class: class, Errors: []string{"it broke"}, Tokens: mapreduce.Tokens{In: 3},
 	}
 }
 
-func returned(id mapreduce.JobID, u *storagev1.Unit) *mapreduce.Report {
-	return &mapreduce.Report{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned}
+func returned(id mapreduce.JobID, u *records.Unit) *mapreduce.Report {
+	return &mapreduce.Report{Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned}
 }
 
-func parked(id mapreduce.JobID, u *storagev1.Unit, handle string, after time.Duration) *mapreduce.Report {
+func parked(id mapreduce.JobID, u *records.Unit, handle string, after time.Duration) *mapreduce.Report {
 	r := returned(id, u)
 	r.Outcome, r.Tokens = mapreduce.Parked, mapreduce.Tokens{In: 1, Out: 1}
 	r.Parking = &mapreduce.Parking{Handle: handle, WakeAfter: after, Note: "it waits for " + handle}
@@ -320,13 +320,13 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 
 // plant returns the map unit of a parsed document: its text is what the parse
 // unit returned.
-func (w *world) plant(j *jobs.Jobs, id mapreduce.JobID) func(context.Context, *storagev1.Unit) ([]records.Batch, error) {
-	return func(ctx context.Context, u *storagev1.Unit) ([]records.Batch, error) {
+func (w *world) plant(j *jobs.Jobs, id mapreduce.JobID) func(context.Context, *records.Unit) ([]records.Batch, error) {
+	return func(ctx context.Context, u *records.Unit) ([]records.Batch, error) {
 		text, err := j.Content.Output(ctx, id, u)
 		if err != nil {
 			return nil, err
 		}
-		return []records.Batch{batch(document{id: u.DocumentId, text: text, chunks: 1}, u.Index>>20, 2)}, nil
+		return []records.Batch{batch(document{id: string(u.Document), text: text, chunks: 1}, u.Index>>20, 2)}, nil
 	}
 }
 
@@ -394,7 +394,7 @@ func (w *world) job(id mapreduce.JobID) *mapreduce.Job {
 	return job
 }
 
-func (w *world) unit(id mapreduce.JobID, u string) *storagev1.Unit {
+func (w *world) unit(id mapreduce.JobID, u string) *records.Unit {
 	w.Helper()
 	unit, err := w.look.View.Unit(w.ctx, id, mapreduce.UnitID(u))
 	w.must(err)
@@ -404,7 +404,7 @@ func (w *world) unit(id mapreduce.JobID, u string) *storagev1.Unit {
 // write changes the store behind everyone's back.
 // paged returns the units of all pages. Those of a store that fails at times are
 // short.
-func (w *world) paged(page func(from int64) ([]*storagev1.Unit, error)) (all []*storagev1.Unit) {
+func (w *world) paged(page func(from int64) ([]*records.Unit, error)) (all []*records.Unit) {
 	w.Helper()
 	for from := int64(0); ; {
 		units, err := page(from)
@@ -423,15 +423,15 @@ func (w *world) paged(page func(from int64) ([]*storagev1.Unit, error)) (all []*
 }
 
 // level returns all units of a level.
-func (w *world) level(j *jobs.Jobs, id mapreduce.JobID, level int64) []*storagev1.Unit {
+func (w *world) level(j *jobs.Jobs, id mapreduce.JobID, level int64) []*records.Unit {
 	w.Helper()
-	return w.paged(func(from int64) ([]*storagev1.Unit, error) { return j.View.UnitsFrom(w.ctx, id, level, from, 1000) })
+	return w.paged(func(from int64) ([]*records.Unit, error) { return j.View.UnitsFrom(w.ctx, id, level, from, 1000) })
 }
 
 // inputs returns all units that a reduce takes, read so many at a time.
-func (w *world) inputs(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, page int) []*storagev1.Unit {
+func (w *world) inputs(j *jobs.Jobs, id mapreduce.JobID, u *records.Unit, page int) []*records.Unit {
 	w.Helper()
-	return w.paged(func(from int64) ([]*storagev1.Unit, error) {
+	return w.paged(func(from int64) ([]*records.Unit, error) {
 		return j.View.Inputs(w.ctx, id, u, max(from, u.Inputs.First), page)
 	})
 }

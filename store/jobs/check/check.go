@@ -64,7 +64,7 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 
 // A Verify says what is wrong with the output of a complete unit, or nil; or it
 // returns an error if that cannot be told.
-type Verify func(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, data []byte) (why, err error)
+type Verify func(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error)
 
 // A checkStep checks a part of a store or of a job.
 type checkStep struct {

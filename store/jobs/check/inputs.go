@@ -131,7 +131,7 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 	for {
 		var page []int64
 		err := c.runCheckTx(ctx, c.id, func(l *checkTx) (err error) {
-			page, err = c.levels.PicksFrom(ctx, l, c.id, u, from, l.pageLimit(levels.PickChunk))
+			page, err = c.levels.PicksFrom(ctx, l, c.id, records.UnitFrom(u), from, l.pageLimit(levels.PickChunk))
 			return err
 		})
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/tuple"
 )
 
@@ -31,7 +32,7 @@ func (k *jobCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 	if u.Journal == nil {
 		return nil
 	}
-	entries, err := k.content.ReadJournal(ctx, k.id, u)
+	entries, err := k.content.ReadJournal(ctx, k.id, records.UnitFrom(u))
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (k *jobCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 
 // faultOfJournal returns what is wrong with the journal of u, or "".
 func faultOfJournal(u *storagev1.Unit, entries [][]byte) string {
-	if !content.WholeJournal(u.Journal, entries) {
+	if !content.WholeJournal(records.UnitFrom(u).Journal, entries) {
 		return "its entries are not those that were stored: one is missing, or the hash over them differs; delete the job and submit it again"
 	}
 	state := mapreduce.UnitState(u.Status)

@@ -310,11 +310,12 @@ func (k *jobCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
 	if k.verify == nil || mapreduce.UnitKind(u.Kind) == mapreduce.KindResult { // the ledger has the hash of a result
 		return nil
 	}
-	data, err := k.content.Output(ctx, k.id, u)
+	unit := records.UnitFrom(u)
+	data, err := k.content.Output(ctx, k.id, unit)
 	if err != nil {
 		return k.unlessMoved(ctx, u, err)
 	}
-	why, err := k.verify(ctx, k.id, u, data)
+	why, err := k.verify(ctx, k.id, unit, data)
 	if err != nil {
 		return k.unlessMoved(ctx, u, err)
 	}

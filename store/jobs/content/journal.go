@@ -108,33 +108,33 @@ func (st *Store) compareEntry(ctx context.Context, tx store.Tx, a *JournalAppend
 
 // Journal returns the entries of a unit's journal, encoded, as far as the unit's
 // record u counts them.
-func (st *Store) Journal(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([][]byte, error) {
-	if u.GetJournal() == nil {
+func (st *Store) Journal(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([][]byte, error) {
+	if u == nil || u.Journal == nil {
 		return nil, nil
 	}
 	entries, err := st.ReadJournal(ctx, id, u)
 	if err == nil && !WholeJournal(u.Journal, entries) {
-		err = records.CorruptError(st.Keys.JournalChunk(id, mapreduce.UnitID(u.UnitId), 0, 0),
-			"the entries of the journal of unit %s are not the %d that were stored", u.UnitId, u.Journal.Entries)
+		err = records.CorruptError(st.Keys.JournalChunk(id, u.ID, 0, 0),
+			"the entries of the journal of unit %s are not the %d that were stored", u.ID, u.Journal.Entries)
 	}
 	return entries, err
 }
 
 // WholeJournal reports whether entries are those that a record counts.
-func WholeJournal(u *storagev1.Journal, entries [][]byte) bool {
+func WholeJournal(u *records.Journal, entries [][]byte) bool {
 	var chain []byte
 	for _, e := range entries {
 		chain = chainEntry(chain, e)
 	}
-	return int64(len(entries)) == u.Entries && bytes.Equal(chain, u.Sha256)
+	return int64(len(entries)) == u.Entries && bytes.Equal(chain, u.SHA256)
 }
 
 // ReadJournal reads what is there of a journal, of which u is the unit's record. An
 // entry that is missing is empty.
-func (st *Store) ReadJournal(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (entries [][]byte, err error) {
-	r := st.Keys.JournalEntries(id, mapreduce.UnitID(u.UnitId), 0, u.Journal.Entries)
+func (st *Store) ReadJournal(ctx context.Context, id mapreduce.JobID, u *records.Unit) (entries [][]byte, err error) {
+	r := st.Keys.JournalEntries(id, u.ID, 0, u.Journal.Entries)
 	if n := u.Journal.Entries; n < 0 || n > mapreduce.MaxJournalEntries {
-		return nil, records.CorruptError(r.Begin, "unit %s has a journal of %d entries", u.UnitId, n)
+		return nil, records.CorruptError(r.Begin, "unit %s has a journal of %d entries", u.ID, n)
 	}
 	for more := true; more; {
 		var pairs []store.KeyValue

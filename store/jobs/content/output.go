@@ -8,7 +8,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -22,10 +21,13 @@ const maxAhead = 64 << 20
 func newBuffer(length int64) []byte { return make([]byte, 0, min(max(length, 0), maxAhead)) }
 
 // Output returns the published output of a unit.
-func (st *Store) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]byte, error) {
-	res := u.GetResult()
-	if res.GetChunks() == 0 {
-		return res.GetInline(), nil
+func (st *Store) Output(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([]byte, error) {
+	res := u.Result
+	if res == nil {
+		return nil, nil
+	}
+	if res.Chunks == 0 {
+		return res.Inline, nil
 	}
 	data := newBuffer(res.Length)
 	err := st.OutputParts(ctx, id, u, func(part []byte) error {
@@ -41,18 +43,21 @@ func (st *Store) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Un
 // OutputParts calls visit with the published output of a unit, part after part,
 // and holds no more than some chunks of it at a time. That the whole is damaged it
 // may find out only after the last part.
-func (st *Store) OutputParts(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(part []byte) error) error {
-	res := u.GetResult()
-	if res.GetChunks() == 0 {
-		return visit(res.GetInline())
+func (st *Store) OutputParts(ctx context.Context, id mapreduce.JobID, u *records.Unit, visit func(part []byte) error) error {
+	res := u.Result
+	if res == nil {
+		return visit(nil)
 	}
-	r := st.Keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt)
-	tooLong := res.Length > mapreduce.MaxOutput && mapreduce.UnitKind(u.Kind) != mapreduce.KindResult // which is never held as a whole
+	if res.Chunks == 0 {
+		return visit(res.Inline)
+	}
+	r := st.Keys.Result(id, u.ID, res.Attempt)
+	tooLong := res.Length > mapreduce.MaxOutput && u.Kind != mapreduce.KindResult // which is never held as a whole
 	if res.Length <= 0 || tooLong || res.Chunks != records.ChunksOf(res.Length) {
-		return records.CorruptError(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.UnitId, id, res.Attempt, res.Length, res.Chunks)
+		return records.CorruptError(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.ID, id, res.Attempt, res.Length, res.Chunks)
 	}
-	return st.hashedParts(ctx, r, res.Length, res.Sha256, visit, func() string {
-		return fmt.Sprintf("the output of unit %s of job %s, attempt %d", u.UnitId, id, res.Attempt)
+	return st.hashedParts(ctx, r, res.Length, res.SHA256, visit, func() string {
+		return fmt.Sprintf("the output of unit %s of job %s, attempt %d", u.ID, id, res.Attempt)
 	})
 }
 
@@ -84,7 +89,7 @@ func (st *Store) hashedParts(ctx context.Context, r store.Range, length int64, s
 // Reported returns the output that a report tells of, as far as it is stored: that
 // of an attempt that nothing was published of yet.
 func (st *Store) Reported(ctx context.Context, r *mapreduce.Report) ([]byte, error) {
-	return st.Output(ctx, r.Job, &storagev1.Unit{UnitId: string(r.Unit), Result: &storagev1.Result{
-		Attempt: int64(r.Attempt), Inline: r.Output, Chunks: records.ChunksOf(r.Length), Length: r.Length, Sha256: r.SHA256,
+	return st.Output(ctx, r.Job, &records.Unit{ID: r.Unit, Result: &records.Result{
+		Attempt: int64(r.Attempt), Inline: r.Output, Chunks: records.ChunksOf(r.Length), Length: r.Length, SHA256: r.SHA256,
 	}})
 }

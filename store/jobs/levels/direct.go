@@ -19,7 +19,7 @@ import (
 
 // A Direct is the unit that takes all documents of a job.
 type Direct struct {
-	Unit       *storagev1.Unit
+	Unit       *records.Unit       // that is new
 	Level      records.Level       // that it is
 	Blobs      []records.BlobChunk // of its text
 	Characters int64               // of documents that were parsed
@@ -54,9 +54,9 @@ func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64
 		if staged == nil {
 			tx.Add(st.Keys.Counter(id, keys.Planted, 0, st.Node), 1)
 		} else {
-			st.removeStaged(tx, id, staged, d.Unit.Source.Sha256)
+			st.removeStaged(tx, id, staged, d.Unit.Source.SHA256)
 		}
-		st.InsertNew(tx, id, d.Unit)
+		st.InsertNew(tx, id, records.StoredUnit(d.Unit))
 		tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), d.Characters)
 		d.Level.Units = 1
 		ctl.Level, ctl.State, ctl.Levels = 0, uint32(d.Level.Phase), []*storagev1.Level{d.Level.ToStored()}

@@ -121,7 +121,7 @@ func (st *Store) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) 
 // PlantParsed plants the units of parsed documents, in the order of their parse
 // units, until all are planted. next returns the units of the document of a
 // parse unit, none if it has no text.
-func (st *Store) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, next func(ctx context.Context, u *storagev1.Unit) ([]records.Batch, error)) error {
+func (st *Store) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, next func(ctx context.Context, u *records.Unit) ([]records.Batch, error)) error {
 	cursor := int64(0)
 	for {
 		parsed, err := st.db.OrderPage(ctx, id, -1, cursor, 64)
@@ -140,11 +140,11 @@ func (st *Store) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int6
 	}
 }
 
-func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, next func(ctx context.Context, u *storagev1.Unit) ([]records.Batch, error)) error {
+func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, next func(ctx context.Context, u *records.Unit) ([]records.Batch, error)) error {
 	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
 		return nil
 	}
-	batches, err := next(ctx, u)
+	batches, err := next(ctx, records.UnitFrom(u))
 	if err != nil {
 		return err
 	}
@@ -157,6 +157,7 @@ func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch i
 }
 
 func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *records.Batch) error {
+	units := records.StoredUnits(b.Units)
 	return st.db.Update(ctx, failpoint.Plant, func(tx store.Tx) error {
 		ctl, err := st.ReadControl(ctx, tx, id)
 		if err != nil || ctl.Epoch != epoch {
@@ -165,15 +166,15 @@ func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int6
 		for _, c := range b.Blobs {
 			tx.Set(st.Keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
 		}
-		ks := make([][]byte, len(b.Units))
-		for i, u := range b.Units {
+		ks := make([][]byte, len(units))
+		for i, u := range units {
 			ks[i] = st.Keys.Unit(id, mapreduce.UnitID(u.UnitId))
 		}
 		old, err := records.ReadPresent(ctx, tx, ks)
 		if err != nil {
 			return err
 		}
-		for i, u := range b.Units {
+		for i, u := range units {
 			if old == nil || old[i] == nil { // else planted before: by an earlier run, or before a resume
 				if i == 0 {
 					tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), -b.Known)

@@ -11,25 +11,25 @@ import (
 
 // ReadPicked reads up to limit of the units that a unit picked, with indexes from
 // from on, in order.
-func (rec Records) ReadPicked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
+func (rec Records) ReadPicked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
 	indexes, err := rec.PicksFrom(ctx, r, id, reduce, from, limit)
 	if err != nil || len(indexes) == 0 {
 		return nil, err
 	}
-	names, err := rec.unitIDsAt(ctx, r, id, reduce.Inputs.GetLevel(), indexes)
+	names, err := rec.unitIDsAt(ctx, r, id, reduce.Inputs.Level, indexes)
 	if err != nil {
 		return nil, err
 	}
 	units, err := rec.UnitsNamed(ctx, r, id, names)
 	if err == nil && len(units) < len(indexes) {
-		return nil, records.CorruptError(rec.Keys.Unit(id, mapreduce.UnitID(reduce.UnitId)), "unit %s of %s takes %d units of which %d are there",
-			reduce.UnitId, id, len(indexes), len(units))
+		return nil, records.CorruptError(rec.Keys.Unit(id, reduce.ID), "unit %s of %s takes %d units of which %d are there",
+			reduce.ID, id, len(indexes), len(units))
 	}
 	return units, err
 }
 
 // PicksFrom reads up to limit of the indexes that a reduce picked, from one on.
-func (rec Records) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]int64, error) {
+func (rec Records) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]int64, error) {
 	span := rec.Keys.PicksOf(id, reduce.Level, reduce.Index)
 	before := store.Range{Begin: span.Begin, End: store.Single(rec.Keys.Picks(id, reduce.Level, reduce.Index, from)).End}
 	pairs, _, err := r.GetRange(ctx, before, store.RangeOptions{Limit: 1, Reverse: true})

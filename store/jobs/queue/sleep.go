@@ -143,7 +143,7 @@ func (rec Records) releaseUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Uni
 // does so no more, because an earlier call has woken it by the same handle. If the
 // unit neither is parked under the handle nor was woken by it last, the error is
 // errs.NotFound.
-func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID, call mapreduce.WakeCall) (*storagev1.Unit, *records.Candidate, error) {
+func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID, call mapreduce.WakeCall) (*records.Unit, *records.Candidate, error) {
 	var u *storagev1.Unit
 	woke := int64(-1) // the attempt that an earlier run found parked: it may have committed
 	err := st.db.Update(ctx, failpoint.Wake, func(tx store.Tx) error {
@@ -177,9 +177,9 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 		return nil, nil, err
 	}
 	if records.IsClaimable(u) {
-		return u, records.CandidateOf(u), nil
+		return records.UnitFrom(u), records.CandidateOf(u), nil
 	}
-	return u, nil, nil
+	return records.UnitFrom(u), nil, nil
 }
 
 // parkedUnder reports whether a unit, which may be nil, is parked under a handle.
@@ -207,18 +207,18 @@ func (st *Store) WakeCall(ctx context.Context, id mapreduce.JobID, name mapreduc
 }
 
 // Parkings returns what those of some units wait for that are parked, by unit.
-func (st *Store) Parkings(ctx context.Context, id mapreduce.JobID, units []*storagev1.Unit) (map[string]*mapreduce.Parking, error) {
+func (st *Store) Parkings(ctx context.Context, id mapreduce.JobID, units []*records.Unit) (map[mapreduce.UnitID]*mapreduce.Parking, error) {
 	var ks [][]byte
-	var names []string
+	var names []mapreduce.UnitID
 	for _, u := range units {
-		if records.IsParked(u) {
-			ks, names = append(ks, st.Keys.Parked(id, mapreduce.UnitID(u.UnitId))), append(names, u.UnitId)
+		if u.Parked {
+			ks, names = append(ks, st.Keys.Parked(id, u.ID)), append(names, u.ID)
 		}
 	}
 	if len(ks) == 0 {
 		return nil, nil
 	}
-	found := make(map[string]*mapreduce.Parking, len(ks))
+	found := make(map[mapreduce.UnitID]*mapreduce.Parking, len(ks))
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		values, err := tx.Snapshot().GetAll(ctx, ks)
 		for i, v := range values {

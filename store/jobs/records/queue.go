@@ -68,6 +68,11 @@ func IsClaimable(u *storagev1.Unit) bool {
 	return mapreduce.UnitState(u.Status) == mapreduce.Pending && u.Queue != nil && u.Queue.Class < keys.ClassDelayed
 }
 
+// isDelayed reports whether a unit backs off.
+func isDelayed(u *storagev1.Unit) bool {
+	return mapreduce.UnitState(u.GetStatus()) == mapreduce.Pending && u.GetQueue().GetClass() == keys.ClassDelayed
+}
+
 // IsParked reports whether a unit, which may be nil, is parked.
 func IsParked(u *storagev1.Unit) bool {
 	return mapreduce.UnitState(u.GetStatus()) == mapreduce.Pending && u.GetQueue().GetClass() == keys.ClassParked

@@ -7,21 +7,6 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 )
 
-// UnitOf returns the domain's form of a stored unit, without its output.
-func UnitOf(job mapreduce.JobID, u *storagev1.Unit) *mapreduce.Unit {
-	src := u.GetSource()
-	return &mapreduce.Unit{
-		ID: mapreduce.UnitID(u.UnitId), Job: job, Document: mapreduce.DocumentID(u.DocumentId),
-		Kind: mapreduce.UnitKind(u.Kind), Level: int(u.Level), Index: u.Index, State: mapreduce.UnitState(u.Status),
-		Attempts: int(u.Attempt), Failures: int(u.Failures), Share: u.Share,
-		Tokens: mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}, CostMicros: u.CostMicros,
-		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, Errors: u.Errors,
-		CallSums: callSumsOf(u), Savings: SavingsOf(u.Savings),
-		ChunkIndex: int(src.GetChunkIndex()), Chunks: int(src.GetChunks()),
-		Start: src.GetCharStart(), End: src.GetCharEnd(), Confidence: u.GetResult().GetConfidence(),
-	}
-}
-
 // SpecOf returns the domain's form of a stored spec.
 func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 	if s == nil {

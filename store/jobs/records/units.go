@@ -106,7 +106,11 @@ func (rec *Records) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.
 // Whole reports whether the output that a report names is stored; stored is the
 // unit's.
 func Whole(stored *storagev1.Put, r *mapreduce.Report) bool {
-	return stored != nil && stored.Length == r.Length && stored.Stored == r.Length && bytes.Equal(stored.Sha256, r.SHA256)
+	return stored != nil && isWhole(stored.Length, stored.Stored, stored.Sha256, r)
+}
+
+func isWhole(length, stored int64, sha []byte, r *mapreduce.Report) bool {
+	return length == r.Length && stored == r.Length && bytes.Equal(sha, r.SHA256)
 }
 
 // HeldUnits reads the units that claims name, nil for those that are not there.
@@ -121,7 +125,7 @@ func (rec *Records) HeldUnits(ctx context.Context, r store.Reader, held []*stora
 // A Batch is a part of a submission: what one transaction stages. It should
 // hold at most 500 units and store.TargetTxSize bytes.
 type Batch struct {
-	Units   []*storagev1.Unit
+	Units   []*Unit // that are new
 	Blobs   []BlobChunk
 	Skipped []SkippedAt
 	Counted bool // the characters of its units were, when they were submitted

@@ -38,14 +38,15 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 // Stage stores a part of a submission. Nobody sees it before Flip. A unit whose
 // id another document's unit has is refused with errs.Exists.
 func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch) error {
+	units := records.StoredUnits(b.Units)
 	return st.db.Update(ctx, failpoint.Stage, func(tx store.Tx) error {
 		if err := st.checkIngesting(ctx, tx, id); err != nil {
 			return err
 		}
-		if err := st.checkUnique(ctx, tx, id, b.Units); err != nil {
+		if err := st.checkUnique(ctx, tx, id, units); err != nil {
 			return err
 		}
-		for _, u := range b.Units {
+		for _, u := range units {
 			st.InsertNew(tx, id, u)
 		}
 		for _, c := range b.Blobs {

@@ -98,7 +98,7 @@ func (t *turn) readClaimed(ctx context.Context, values [][]byte) error {
 	for i, h := range all {
 		taken[mapreduce.UnitID(h.Unit)] = true
 		if u := units[i]; u != nil && u.Attempt == h.Attempt && u.Session == string(by[i]) && u.Claim == t.in.Claim.ID {
-			t.out.Claimed = append(t.out.Claimed, Claimed{by[i], u})
+			t.out.Claimed = append(t.out.Claimed, Claimed{by[i], records.UnitFrom(u)})
 		}
 	}
 	for _, c := range t.in.Claim.Candidates {
@@ -227,7 +227,7 @@ func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
 	t.Add(keys.Running, u.Level, 1)
 	t.Add(keys.Claimed, 0, 1)
 	t.SetUnit(t.Tx, t.Job, u)
-	t.out.Claimed = append(t.out.Claimed, Claimed{s, u})
+	t.out.Claimed = append(t.out.Claimed, Claimed{s, records.UnitFrom(u)})
 }
 
 // slotAssigner deals units to seats in turn, so that no session gets a run of them.

@@ -139,7 +139,7 @@ type Settled struct {
 // Claimed is a unit that was claimed for a session.
 type Claimed struct {
 	Session mapreduce.SessionID
-	Unit    *storagev1.Unit
+	Unit    *records.Unit
 }
 
 // FinishAndClaim carries out t. These things might happen:

@@ -232,9 +232,10 @@ func (st *Store) Runs(ctx context.Context) (refs []records.RunRef, err error) {
 }
 
 // Unit returns the record of a unit, or nil.
-func (st *Store) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (u *storagev1.Unit, err error) {
-	err = st.db.View(ctx, func(tx store.Tx) (err error) {
-		u, err = st.ReadUnit(ctx, tx.Snapshot(), id, name)
+func (st *Store) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (u *records.Unit, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		stored, err := st.ReadUnit(ctx, tx.Snapshot(), id, name)
+		u = records.UnitFrom(stored)
 		return err
 	})
 	return u, err
@@ -243,23 +244,29 @@ func (st *Store) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 // UnitsFrom returns up to limit units of a level with indexes from from on, in
 // order. There may be fewer, but only at the end there are none. Parse units are
 // level -1, map units level 0.
-func (st *Store) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
-	return st.db.OrderPage(ctx, id, level, from, limit)
+func (st *Store) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*records.Unit, error) {
+	units, err := st.db.OrderPage(ctx, id, level, from, limit)
+	return records.UnitsOfStored(units), err
 }
 
 // Inputs returns up to limit of the units whose outputs a unit takes, with indexes from
 // from on, in order. There may be fewer, but only at the end there are none.
-func (st *Store) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
-	return st.db.ReadFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
-		if reduce.Inputs.GetPicked() > 0 {
+func (st *Store) Inputs(ctx context.Context, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*records.Unit, error) {
+	in := reduce.Inputs
+	if in == nil {
+		in = new(records.Inputs)
+	}
+	units, err := st.db.ReadFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
+		if in.Picked > 0 {
 			return st.levels.ReadPicked(ctx, r, id, reduce, from, most)
 		}
-		return st.UnitsIn(ctx, r, id, reduce.Inputs.GetLevel(), from, reduce.Inputs.GetEnd(), most)
+		return st.UnitsIn(ctx, r, id, in.Level, from, in.End, most)
 	})
+	return records.UnitsOfStored(units), err
 }
 
 // FirstFailed returns a unit that failed, of the lowest level, or nil.
-func (st *Store) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev1.Unit, err error) {
+func (st *Store) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *records.Unit, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		u = nil
 		s := tx.Snapshot()
@@ -273,7 +280,8 @@ func (st *Store) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storag
 		}
 		rest.Skip()
 		rest.Skip()
-		u, err = st.ReadUnit(ctx, s, id, mapreduce.UnitID(rest.Text()))
+		stored, err := st.ReadUnit(ctx, s, id, mapreduce.UnitID(rest.Text()))
+		u = records.UnitFrom(stored)
 		return err
 	})
 	return u, err
