@@ -9,7 +9,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
-	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
 
 // What is configured of a model holds for two orchestrators and four workers
@@ -84,7 +84,7 @@ func TestNoCallWaitsBesideAFreeSlot(t *testing.T) {
 		config.MaxCalls = 12
 		a := c.orchestrator(config)
 		for range 4 {
-			gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+			gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 			asks := &asker{Agent: &scripted.Agent{}, vendor: v, gates: gates}
 			c.worker(asks, worker.Config{Slots: 4, Prefetch: 4, Limits: gates}, a)
 		}

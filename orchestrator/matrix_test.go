@@ -23,6 +23,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -48,7 +49,7 @@ type payment struct {
 // A cashier is an agent that asks models, and writes down what it pays.
 type cashier struct {
 	agent.Agent
-	gates *llm.Gates
+	gates *decorator.Gates
 
 	mu   sync.Mutex // guards paid
 	paid map[mapreduce.UnitID][]payment
@@ -101,7 +102,7 @@ func (t *till) Spent(in, out, cost int64) {
 // newCashier returns an agent for a scripted model.
 func newCashier(t *testing.T, provider string, fake *fakellm.Server) *cashier {
 	t.Helper()
-	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	a, err := model.New(model.Config{
 		Provider: provider, Random: func() float64 { return 0.5 },
 		LLM: llm.Config{
@@ -109,7 +110,7 @@ func newCashier(t *testing.T, provider string, fake *fakellm.Server) *cashier {
 			Transport: fake.Transport(), Idle: 5 * time.Second,
 		},
 		Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
-			return &llm.Limit{Provider: p, Gates: gates, Count: count}
+			return &decorator.Limit{Provider: p, Gates: gates, Count: count}
 		},
 	})
 	if err != nil {

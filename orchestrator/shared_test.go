@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -132,13 +133,13 @@ func (v *vendor) look(fn func()) {
 type asker struct {
 	agent.Agent // for what is no call
 	vendor      *vendor
-	gates       *llm.Gates
+	gates       *decorator.Gates
 }
 
 // Run implements agent.Agent.
 func (a *asker) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	limited := &llm.Limit{Provider: a.vendor, Gates: a.gates, Count: func(*llm.Request) int64 { return 1 }}
-	guarded := &llm.Guard{Provider: limited, Caller: calls}
+	limited := &decorator.Limit{Provider: a.vendor, Gates: a.gates, Count: func(*llm.Request) int64 { return 1 }}
+	guarded := &decorator.Guard{Provider: limited, Caller: calls}
 	req := &llm.Request{Model: llm.Model(task.Spec.Model), MaxTokens: 1, Messages: []llm.Message{llm.Say(llm.User, "?")}}
 	if _, err := guarded.Complete(ctx, req); err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func (a *asker) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 
 // ask starts a worker whose units ask v.
 func (c *cluster) ask(v *vendor, slots int, nodes ...*node) (drain func()) {
-	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	return c.worker(&asker{Agent: &scripted.Agent{}, vendor: v, gates: gates}, worker.Config{Slots: slots, Limits: gates}, nodes...)
 }
 
@@ -504,7 +505,7 @@ func (a living) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 // askMortal starts a worker whose units ask v, and returns what kills it as a
 // crash does.
 func (c *cluster) askMortal(v *vendor, slots int, n *node) (kill func()) {
-	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	life, sever := context.WithCancel(context.Background())
 	all := newCounter()
 	all.Agent = living{&asker{Agent: &scripted.Agent{}, vendor: v, gates: gates}, life}

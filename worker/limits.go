@@ -9,7 +9,7 @@ import (
 )
 
 // A Limiter holds back the calls of this process to models, tells the fleet what
-// the models said of their limits, and keeps to its share of them. llm.Gates is
+// the models said of their limits, and keeps to its share of them. decorator.Gates is
 // one.
 type Limiter interface {
 	// Share sets the limits of this worker for some models.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/coditect/mapreduce/worker/agent/model"
-	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -54,7 +54,7 @@ type app struct {
 	limits limitFlags
 	steps  *step.Registry          // set by providers
 	askers map[string]*model.Agent // set by providers; those of agents that ask models
-	gates  *llm.Gates              // set by providers; of their calls
+	gates  *decorator.Gates        // set by providers; of their calls
 }
 
 func terminalWidth(f *os.File) int {

@@ -14,6 +14,8 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -41,7 +43,13 @@ func (m *modelFlags) addFleet(f *pflag.FlagSet) {
 }
 
 // keyVariables has, by provider, the environment variable that holds its key.
-var keyVariables = map[string]string{"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "ollama": "OLLAMA_API_KEY"}
+var keyVariables = func() map[string]string {
+	out := make(map[string]string)
+	for _, v := range vendors.All() {
+		out[v.Name] = v.KeyVariable
+	}
+	return out
+}()
 
 // modelProviders are the providers that ask models, sorted.
 func modelProviders() []string { return slices.Sorted(maps.Keys(keyVariables)) }
@@ -70,7 +78,7 @@ func (a *app) modelAgents() (map[string]*model.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.gates = llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	a.gates = decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	all := make(map[string]*model.Agent)
 	for _, name := range modelProviders() {
 		all[name], err = model.New(model.Config{
@@ -80,7 +88,7 @@ func (a *app) modelAgents() (map[string]*model.Agent, error) {
 				SendTrace: a.getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
 			},
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
-				return &llm.Limit{Provider: p, Gates: a.gates, Count: count}
+				return &decorator.Limit{Provider: p, Gates: a.gates, Count: count}
 			},
 		})
 		if err != nil {

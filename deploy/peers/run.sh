@@ -57,7 +57,7 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-CODITECT_PEERS=$peers go test -v -count 1 -run '^TestPeers' "$@" ./worker/llm > "$log" 2>&1 || status=$?
+CODITECT_PEERS=$peers go test -v -count 1 -run '^TestPeers' "$@" ./worker/llm/vendors > "$log" 2>&1 || status=$?
 [ $status = 0 ] || cat "$log"
 
 # passed TEST: whether a test has run to its end and passed.

@@ -23,35 +23,6 @@ type Dialect struct {
 	NoAllOf     bool
 }
 
-// anthropicDialect follows the schemas that the vendor's SDKs produce.
-func anthropicDialect() Dialect {
-	return Dialect{
-		Name: "anthropic", Closed: true, AnyOf: true, OneType: true, SmallMin: true,
-		Keywords: []string{"minItems", "format"},
-		Formats:  []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"},
-	}
-}
-
-// openaiDialect returns the dialect of the mode "strict".
-func openaiDialect() Dialect {
-	return Dialect{
-		Name: "openai", Closed: true, AllRequired: true, AnyOf: true, NoAllOf: true,
-		Keywords: []string{
-			"minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-			"multipleOf", "pattern", "format",
-		},
-		Formats: []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"},
-	}
-}
-
-// ollamaDialect returns the dialect of the grammars that Ollama's engine makes of schemas.
-func ollamaDialect() Dialect {
-	return Dialect{Name: "ollama", Keywords: []string{
-		"minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum",
-		"exclusiveMinimum", "exclusiveMaximum", "pattern", "format", "prefixItems",
-	}}
-}
-
 // Keywords by what becomes of them.
 func isStructural(key string) bool {
 	switch key {
@@ -107,24 +78,6 @@ func wrapObject(root object) object {
 		member{"additionalProperties", false})
 }
 
-// schemaMap returns In in the form that the SDKs need. Below the top, properties keep
-// their order.
-func schemaMap(s *Schema, d Dialect) (map[string]any, error) {
-	raw, err := s.In(d)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, wrapError(BadSchema, err)
-	}
-	out := make(map[string]any, len(fields))
-	for k, v := range fields {
-		out[k] = v
-	}
-	return out, nil
-}
-
 // A reducer brings one schema into a dialect.
 type reducer struct {
 	Dialect
@@ -132,7 +85,7 @@ type reducer struct {
 }
 
 func (r *reducer) refuseKeyword(where, keyword, why string) error {
-	return newError(BadSchema, "%s cannot express %s at %s: %s; change that in the schema, or ask another provider", r.Name, keyword, where, why)
+	return NewError(BadSchema, "%s cannot express %s at %s: %s; change that in the schema, or ask another provider", r.Name, keyword, where, why)
 }
 
 // reduceSchema reduces one schema.

@@ -78,7 +78,8 @@ type Error struct {
 	Err        error                  // a cause, or nil
 }
 
-func newError(kind Kind, format string, args ...any) *Error {
+// NewError returns an error of a kind, with the class of that kind.
+func NewError(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Class: kind.Class(), Message: fmt.Sprintf(format, args...)}
 }
 
@@ -114,16 +115,8 @@ func ForAgent(err error) error {
 	return &agent.Error{Class: e.Class, RetryAfter: e.RetryAfter, Err: err}
 }
 
-// spentUsage returns the tokens that went into err.
-func spentUsage(err error) Usage {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Usage
-	}
-	return Usage{}
-}
-
-// brokenError returns the error of a call whose connection or stream broke with err.
-func brokenError(ctx context.Context, err error) *Error {
+// BrokenError returns the error of a call whose connection or stream broke with err.
+func BrokenError(ctx context.Context, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
@@ -133,21 +126,22 @@ func brokenError(ctx context.Context, err error) *Error {
 		if e, ok := errors.AsType[*Error](cause); ok {
 			return e
 		}
-		e := newError(Timeout, "the call was called off: %v", cause)
+		e := NewError(Timeout, "the call was called off: %v", cause)
 		if !errors.Is(cause, context.DeadlineExceeded) {
 			e.Kind = Network
 		}
 		e.Err = cause
 		return e
 	case isTimeout(err):
-		return wrapError(Timeout, err)
+		return WrapError(Timeout, err)
 	default:
-		return wrapError(Network, err)
+		return WrapError(Network, err)
 	}
 }
 
-func wrapError(kind Kind, err error) *Error {
-	e := newError(kind, "%v", err)
+// WrapError returns an error of a kind whose cause is err.
+func WrapError(kind Kind, err error) *Error {
+	e := NewError(kind, "%v", err)
 	e.Err = err
 	return e
 }

@@ -1,42 +1,10 @@
 package llm
 
-import (
-	"log/slog"
-	"regexp"
-	"strings"
-)
+import "github.com/coditect/mapreduce/worker/llm/internal/redact"
 
 // A Key is a credential. It prints, encodes and logs as stars, whatever it is
-// part of; only a provider's request holds it in the clear.
-type Key struct{ secret string }
+// part of; only a vendor's request holds it in the clear.
+type Key = redact.Key
 
 // NewKey returns the key that was read from the environment or a file.
-func NewKey(secret string) Key { return Key{strings.TrimSpace(secret)} }
-
-const stars = "***"
-
-// IsZero reports whether there is no key.
-func (k Key) IsZero() bool { return k.secret == "" }
-
-// String returns stars.
-func (Key) String() string { return stars }
-
-// GoString returns stars, for %#v.
-func (Key) GoString() string { return stars }
-
-// MarshalText returns stars, for every encoder.
-func (Key) MarshalText() ([]byte, error) { return []byte(stars), nil }
-
-// LogValue returns stars, for slog.
-func (Key) LogValue() slog.Value { return slog.StringValue(stars) }
-
-// keyLike is how the vendors' keys look. Their errors repeat them, in part.
-var keyLike = regexp.MustCompile(`\b(sk|pk|rk)-[A-Za-z0-9_*.-]{4,}|(?i)\bbearer\s+\S+`)
-
-// scrubText takes the key, and what looks like one, out of a text of a server.
-func (k Key) scrubText(text string) string {
-	if k.secret != "" {
-		text = strings.ReplaceAll(text, k.secret, stars)
-	}
-	return keyLike.ReplaceAllString(text, stars)
-}
+func NewKey(secret string) Key { return redact.NewKey(secret) }

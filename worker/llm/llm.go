@@ -1,13 +1,10 @@
-// Package llm asks models: one small interface, a provider of it for each
-// vendor's wire format, and decorators that retry, guard, limit, cache and
-// meter calls. A decorator is a Provider that holds another, so that each is
-// small and any of them can be left out. From the outside in they are meant to
-// stand as
+// Package llm is the port to models: one small interface, what is asked and answered,
+// the schemas of answers, errors and prices. The packages below it are
 //
-//	Structured → Retry → Meter → Guard → Limit → a vendor
-//
-// with Cache around or within Structured. A vendor's provider is one file and
-// its line in the table of New.
+//	vendors             the table of vendors; New returns the provider of a name
+//	anthropic, openai…  a package for each vendor, by its wire format
+//	decorator           providers that check, retry, meter, guard, limit and cache calls
+//	fakellm             a scripted model, for tests
 //
 // Nothing here knows of jobs, stores or prompts. Of the project it imports the
 // classes of failures (api/mapreduce, worker/agent) alone.
@@ -76,26 +73,26 @@ type Request struct {
 // DefaultMaxTokens bounds an answer if its request does not.
 const DefaultMaxTokens = 8192
 
-// maxTokens is the bound of the answer.
-func (r *Request) maxTokens() int64 { return cmp.Or(r.MaxTokens, DefaultMaxTokens) }
+// AnswerBound returns the most tokens of the answer.
+func (r *Request) AnswerBound() int64 { return cmp.Or(r.MaxTokens, DefaultMaxTokens) }
 
-// checkRequest refuses requests that no vendor would take.
-func (r *Request) checkRequest() error {
+// Check refuses requests that no vendor would take.
+func (r *Request) Check() error {
 	switch {
 	case r.Model == "":
-		return newError(Invalid, "no model is named")
+		return NewError(Invalid, "no model is named")
 	case len(r.Messages) == 0:
-		return newError(Invalid, "there is no message")
+		return NewError(Invalid, "there is no message")
 	case r.MaxTokens < 0:
-		return newError(Invalid, "the bound of the answer is negative: %d", r.MaxTokens)
+		return NewError(Invalid, "the bound of the answer is negative: %d", r.MaxTokens)
 	case r.Force != "" && !slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == r.Force }):
-		return newError(Invalid, "the tool to be called, %q, is not among the tools", r.Force)
+		return NewError(Invalid, "the tool to be called, %q, is not among the tools", r.Force)
 	case r.Force != "" && r.Schema != nil:
-		return newError(Invalid, "an answer by a schema and a call of a tool exclude each other")
+		return NewError(Invalid, "an answer by a schema and a call of a tool exclude each other")
 	}
 	for _, t := range r.Tools {
 		if !validName(t.Name) {
-			return newError(Invalid, "the name of tool %q is not 1 to 64 of a-z, A-Z, 0-9, _ and -", t.Name)
+			return NewError(Invalid, "the name of tool %q is not 1 to 64 of a-z, A-Z, 0-9, _ and -", t.Name)
 		}
 	}
 	return nil
@@ -155,6 +152,9 @@ type Part struct {
 	// Cache marks the end of a prefix that requests have in common.
 	Cache TTL `json:"cache,omitempty"`
 }
+
+// AnswerTool is the tool that the model must call to give its answer.
+const AnswerTool = "answer"
 
 // A Tool is what a model may call.
 type Tool struct {
@@ -273,9 +273,9 @@ func (u Usage) Add(v Usage) Usage {
 // maxUsage is more tokens than any call takes, and so few that sums of them are right.
 const maxUsage = 1 << 40
 
-// nonNegative returns u without numbers that no call has: negative ones would be credited, and
+// NonNegative returns u without numbers that no call has: negative ones would be credited, and
 // sums of very large ones would be.
-func (u Usage) nonNegative() Usage { return u.clampTo(maxUsage) }
+func (u Usage) NonNegative() Usage { return u.clampTo(maxUsage) }
 
 // clampTo returns u with no number below zero, or above most.
 func (u Usage) clampTo(most int64) Usage {

@@ -11,6 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/coditect/mapreduce/worker/llm/internal/redact"
 )
 
 // A Schema says what an answer has to look like. Vendors are given as much of it
@@ -31,19 +33,19 @@ const wrapped = "answer"
 // 64 of a-z, A-Z, 0-9, _ and -.
 func NewSchema(name string, doc []byte) (*Schema, error) {
 	if !validName(name) {
-		return nil, newError(BadSchema, "the name %q is not 1 to 64 of a-z, A-Z, 0-9, _ and -", name)
+		return nil, NewError(BadSchema, "the name %q is not 1 to 64 of a-z, A-Z, 0-9, _ and -", name)
 	}
 	v, err := parseJSON(doc)
 	if err != nil {
-		return nil, newError(BadSchema, "it is no JSON: %v", err)
+		return nil, NewError(BadSchema, "it is no JSON: %v", err)
 	}
 	root, ok := v.(object)
 	if !ok {
-		return nil, newError(BadSchema, "it is no object")
+		return nil, NewError(BadSchema, "it is no object")
 	}
 	validator, err := compileSchema(doc)
 	if err != nil {
-		return nil, newError(BadSchema, "%v", err)
+		return nil, NewError(BadSchema, "%v", err)
 	}
 	return &Schema{name: name, doc: root, wrap: !plainObject(root), validator: validator}, nil
 }
@@ -178,7 +180,7 @@ func newMismatch(e *jsonschema.ValidationError) *MismatchError {
 		for _, step := range e.InstanceLocation {
 			path.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
 		}
-		out.Faults = append(out.Faults, Fault{path.String(), shortenLine(e.ErrorKind.LocalizedString(printer))})
+		out.Faults = append(out.Faults, Fault{path.String(), redact.ShortenLine(e.ErrorKind.LocalizedString(printer))})
 	}
 	walk(e)
 	slices.SortStableFunc(out.Faults, func(a, b Fault) int { return strings.Compare(a.Path+a.Message, b.Path+b.Message) })

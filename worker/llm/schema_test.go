@@ -9,18 +9,40 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
+
+const receipt = `{
+	"type": "object",
+	"required": ["company", "total"],
+	"properties": {
+		"company": {"type": "string", "description": "Name of the shop", "minLength": 1, "x-coditect": {"pick": "first"}},
+		"total": {"type": "number", "minimum": 0},
+		"date": {"type": "string", "format": "date"}
+	}
+}`
+
+const goodReceipt = `{"company":"Gardenia Bakeries — 金","total":60.30,"date":"2018-12-25"}`
+
+func schema(t testing.TB, doc string) *llm.Schema {
+	t.Helper()
+	s, err := llm.NewSchema("receipt", []byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 // dialects are those of all providers.
 func dialects(t testing.TB) map[string]llm.Dialect {
 	t.Helper()
 	out := make(map[string]llm.Dialect)
-	for _, name := range vendors {
-		p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey)})
+	for _, v := range vendors.All() {
+		p, err := v.New(llm.Config{Key: llm.NewKey(testKey)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[name] = p.Can().Dialect
+		out[v.Name] = p.Can().Dialect
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -35,9 +36,9 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 	}
 	defer c.Close()
 	config := worker.Config{Slots: o.Slots, Prefetch: o.Prefetch, DrainTimeout: time.Second}
-	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	limited := func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
-		return &llm.Limit{Provider: p, Gates: gates, Count: count}
+		return &decorator.Limit{Provider: p, Gates: gates, Count: count}
 	}
 	if o.Unlimited {
 		limited = nil

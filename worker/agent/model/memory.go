@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
 
 // A memory has the answers of a unit's finished calls in the journal of the unit, so
@@ -21,7 +22,7 @@ import (
 type memory struct {
 	llm.Provider
 	journal agent.Journal
-	origin  llm.Origin
+	origin  decorator.Origin
 	all     bool // remembers what went wrong as well
 	replay  bool // recalls that
 }
@@ -46,7 +47,7 @@ func (f *failed) err() error {
 }
 
 // newMemory returns a memory of what a unit asks.
-func newMemory(p llm.Provider, origin llm.Origin, task *agent.Task, j agent.Journal) *memory {
+func newMemory(p llm.Provider, origin decorator.Origin, task *agent.Task, j agent.Journal) *memory {
 	return &memory{
 		Provider: p, journal: j, origin: origin,
 		all: task.Spec.Capture == mapreduce.CaptureFull, replay: task.Spec.Replay != "",
@@ -55,7 +56,7 @@ func newMemory(p llm.Provider, origin llm.Origin, task *agent.Task, j agent.Jour
 
 // Complete implements llm.Provider.
 func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	sum, err := llm.AnswerKey(m.origin, req)
+	sum, err := decorator.AnswerKey(m.origin, req)
 	if err != nil {
 		return nil, err
 	}

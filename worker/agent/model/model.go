@@ -29,12 +29,14 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
 // Config configures the agent of one provider.
 type Config struct {
-	// Provider is its name: see llm.New. It is required.
+	// Provider is its name: see vendors.New. It is required.
 	Provider string
 
 	// LLM holds its key and how it is reached. Window and ToolMode are the
@@ -566,7 +568,7 @@ func (a *Agent) vendorOf(s Settings) (llm.Provider, error) {
 	if v := a.vendors[key]; v != nil {
 		return v, nil
 	}
-	v, err := llm.New(s.Provider, cfg)
+	v, err := vendors.New(s.Provider, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -658,20 +660,20 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 		return s.replaySession()
 	}
 	ask := a.cfg.Limited(p.vendor, a.countTokens)
-	ask = &llm.Guard{Provider: ask, Caller: calls}
-	ask = &llm.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.worstTokens}
-	ask = &llm.Retry{Provider: ask, Random: a.cfg.Random}
-	ask = &llm.Structured{Provider: ask}
+	ask = &decorator.Guard{Provider: ask, Caller: calls}
+	ask = &decorator.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.worstTokens}
+	ask = &decorator.Retry{Provider: ask, Random: a.cfg.Random}
+	ask = &decorator.Structured{Provider: ask}
 	if sharer, ok := calls.(agent.Sharer); ok && sharer.Shares() {
-		ask = &llm.Cache{Provider: ask, Answers: sharer, Origin: a.answerOrigin(p, task.Spec.Tenant), Prices: p.prices, Saved: savingsSink(calls)}
+		ask = &decorator.Cache{Provider: ask, Answers: sharer, Origin: a.answerOrigin(p, task.Spec.Tenant), Prices: p.prices, Saved: savingsSink(calls)}
 	}
-	s.ask = newMemory(ask, llm.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
+	s.ask = newMemory(ask, decorator.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
 	return s
 }
 
 // answerOrigin returns everything besides the requests that decides a program's answers.
-func (a *Agent) answerOrigin(p *program, t mapreduce.TenantID) llm.Origin {
-	return llm.Origin{
+func (a *Agent) answerOrigin(p *program, t mapreduce.TenantID) decorator.Origin {
+	return decorator.Origin{
 		Scope: string(t), Provider: p.Provider, BaseURL: cmp.Or(p.BaseURL, a.cfg.LLM.BaseURL), Window: p.Window, ToolMode: p.ToolMode,
 	}
 }

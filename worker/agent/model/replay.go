@@ -7,6 +7,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
 
 // mute is the provider of a unit that repeats one of another job: what it is asked
@@ -30,12 +32,12 @@ func (m mute) Complete(context.Context, *llm.Request) (*llm.Response, error) {
 func (a *Agent) silentProvider(s Settings) (llm.Provider, error) {
 	cfg := a.cfg.LLM
 	cfg.Key, cfg.Window, cfg.ToolMode = llm.NewKey("not-used"), s.Window, s.ToolMode
-	return llm.New(s.Provider, cfg)
+	return vendors.New(s.Provider, cfg)
 }
 
 // replaySession returns a session that is answered as the unit of the other job was.
 func (s *session) replaySession() *session {
-	origin := llm.Origin{Scope: string(s.task.Spec.Replay), Provider: s.Provider}
+	origin := decorator.Origin{Scope: string(s.task.Spec.Replay), Provider: s.Provider}
 	s.ask = newMemory(mute{s.vendor, s.task}, origin, s.task, s.calls)
 	return s
 }

@@ -1,4 +1,4 @@
-package llm_test
+package decorator_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
 
 // A script is a provider that does as it is told.
@@ -70,7 +71,7 @@ func TestRetryPauses(t *testing.T) {
 					return done(1, 1), nil
 				}}
 				start := time.Now()
-				_, err := (&llm.Retry{Provider: s, Random: half}).Complete(t.Context(), ask(nil))
+				_, err := (&decorator.Retry{Provider: s, Random: half}).Complete(t.Context(), ask(nil))
 				if s.calls != c.calls || time.Since(start) != c.took || (err != nil) != c.failed {
 					t.Errorf("%d calls in %v, error %v; want %d in %v, failed %v", s.calls, time.Since(start), err, c.calls, c.took, c.failed)
 				}
@@ -87,7 +88,7 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 			return nil, failure(llm.RateLimited, 30*time.Second)
 		}}
 		start := time.Now()
-		_, err := (&llm.Retry{Provider: s, Random: half}).Complete(ctx, ask(nil))
+		_, err := (&decorator.Retry{Provider: s, Random: half}).Complete(ctx, ask(nil))
 		if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.RateLimited || time.Since(start) != 3*time.Second {
 			t.Errorf("after %v: %v; want the rate limit after 3s", time.Since(start), err)
 		}
@@ -114,8 +115,8 @@ func (p *purse) Spent(in, out, cost int64) {
 
 // The worker's own calls are what these decorators are made for.
 var (
-	_ llm.Purse  = agent.Calls(nil)
-	_ llm.Caller = agent.Calls(nil)
+	_ decorator.Purse  = agent.Calls(nil)
+	_ decorator.Caller = agent.Calls(nil)
 )
 
 func TestMeterSettlesEveryCall(t *testing.T) {
@@ -143,7 +144,7 @@ func TestMeterSettlesEveryCall(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := &purse{}
 			s := &script{do: func(context.Context, int) (*llm.Response, error) { return c.res, c.err }}
-			m := &llm.Meter{
+			m := &decorator.Meter{
 				Provider: s, Purse: p, Prices: prices(t, "script: {m-1: {input: 2, output: 10, batch: 50%}}"),
 				Count: func(*llm.Request) int64 { return 100 },
 			}
@@ -180,7 +181,7 @@ func TestMeterTellsWhatTheVendorsCacheSaved(t *testing.T) {
 			c.usage.Reported = true
 			p := &thrifty{}
 			s := &script{do: func(context.Context, int) (*llm.Response, error) { return &llm.Response{Usage: c.usage}, nil }}
-			m := &llm.Meter{
+			m := &decorator.Meter{
 				Provider: s, Purse: p, Prices: prices(t, "script: {m-1: {input: 2, output: 10, cache_write: 2.5, cache_write_1h: 4, cache_read: 0.2}}"),
 				Count: func(*llm.Request) int64 { return 100 },
 			}
@@ -193,7 +194,7 @@ func TestMeterTellsWhatTheVendorsCacheSaved(t *testing.T) {
 
 func TestMeterMakesNoCallWithoutMoney(t *testing.T) {
 	s := &script{do: func(context.Context, int) (*llm.Response, error) { return done(1, 1), nil }}
-	m := &llm.Meter{Provider: s, Purse: &purse{refuse: true}, Prices: prices(t, ""), Count: func(*llm.Request) int64 { return 1 }}
+	m := &decorator.Meter{Provider: s, Purse: &purse{refuse: true}, Prices: prices(t, ""), Count: func(*llm.Request) int64 { return 1 }}
 	if _, err := m.Complete(t.Context(), ask(nil)); !errors.Is(err, agent.ErrBudget) || s.calls != 0 {
 		t.Errorf("error %v after %d calls", err, s.calls)
 	}
@@ -216,7 +217,7 @@ func TestGuardTellsTheClass(t *testing.T) {
 	} {
 		c := &caller{}
 		s := &script{do: func(context.Context, int) (*llm.Response, error) { return nil, failure(kind, time.Minute) }}
-		_, err := (&llm.Guard{Provider: s, Caller: c}).Complete(t.Context(), ask(nil))
+		_, err := (&decorator.Guard{Provider: s, Caller: c}).Complete(t.Context(), ask(nil))
 		class, after := agent.Classify(c.err)
 		if class != want || after != time.Minute || c.name != "script/m-1" || !errors.Is(err, c.err) {
 			t.Errorf("%v: class %d after %v under %q, error %v", kind, class, after, c.name, err)
@@ -232,10 +233,10 @@ func (a answers) Answer(_ context.Context, key []byte) ([]byte, error) { return 
 func (a answers) Share(key, raw []byte) { a[string(key)] = raw }
 
 // A cached provider is a Cache that notes what it saves.
-func cached(t *testing.T, p llm.Provider, a llm.Answers, scope string) (*llm.Cache, *mapreduce.Savings) {
+func cached(t *testing.T, p llm.Provider, a decorator.Answers, scope string) (*decorator.Cache, *mapreduce.Savings) {
 	saved := new(mapreduce.Savings)
-	return &llm.Cache{
-		Provider: p, Answers: a, Origin: llm.Origin{Scope: scope, Provider: "script"},
+	return &decorator.Cache{
+		Provider: p, Answers: a, Origin: decorator.Origin{Scope: scope, Provider: "script"},
 		Prices: prices(t, "script: {m-1: {input: 2, output: 10}}"),
 		Saved:  func(s mapreduce.Savings) { *saved = saved.Add(s) },
 	}, saved
@@ -259,7 +260,7 @@ func TestWhatIsWrittenIsOfTheWholeAnswer(t *testing.T) {
 		{"paused while it was mended", []*llm.Response{wrong, paused, right}, -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &llm.Structured{Provider: &script{do: func(_ context.Context, n int) (*llm.Response, error) {
+			s := &decorator.Structured{Provider: &script{do: func(_ context.Context, n int) (*llm.Response, error) {
 				turn := *tt.turns[n-1]
 				return &turn, nil
 			}}}
@@ -277,6 +278,21 @@ func TestWhatIsWrittenIsOfTheWholeAnswer(t *testing.T) {
 				t.Errorf("%d tokens, want %d", got, tt.want)
 			}
 		})
+	}
+}
+
+// A turn that calls a tool is returned, and what is said beside the call is no answer.
+func TestToolsBesideASchema(t *testing.T) {
+	free := llm.Tool{Name: "look_up", Schema: schema(t, `{"type":"object","properties":{"filter":{"type":"object","additionalProperties":{"type":"string"}}}}`)}
+	req := ask(schema(t, receipt))
+	req.Tools = []llm.Tool{free}
+	s := &script{do: func(context.Context, int) (*llm.Response, error) {
+		call := &llm.ToolCall{ID: "1", Name: "look_up", Input: json.RawMessage(`{"filter":{"a":"b"}}`)}
+		return &llm.Response{Parts: []llm.Part{{Text: "Let me see."}, {Call: call}}, Answer: json.RawMessage("Let me see."), Stop: llm.StopTool}, nil
+	}}
+	res, err := (&decorator.Structured{Provider: s}).Complete(t.Context(), req)
+	if err != nil || res.Answer != nil || len(res.Calls()) != 1 || s.calls != 1 {
+		t.Errorf("a turn that calls a tool: %+v, %v after %d calls", res, err, s.calls)
 	}
 }
 
@@ -303,18 +319,18 @@ func TestCacheAsksOnce(t *testing.T) {
 	if want := (mapreduce.Savings{Answers: 2, AnswerMicros: 2 * 30}); *saved != want {
 		t.Errorf("saved %+v, want %+v", *saved, want)
 	}
-	for name, change := range map[string]func(*llm.Request, *llm.Origin){
-		"model":    func(r *llm.Request, _ *llm.Origin) { r.Model = "m-2" },
-		"system":   func(r *llm.Request, _ *llm.Origin) { r.System += " " },
-		"document": func(r *llm.Request, _ *llm.Origin) { r.Messages = []llm.Message{llm.Say(llm.User, "other")} },
-		"schema":   func(r *llm.Request, _ *llm.Origin) { r.Schema = schema(t, receipt) },
-		"bound":    func(r *llm.Request, _ *llm.Origin) { r.MaxTokens = 501 },
-		"tool":     func(r *llm.Request, _ *llm.Origin) { r.Tools = []llm.Tool{{Name: "t"}} },
-		"tenant":   func(_ *llm.Request, o *llm.Origin) { o.Scope = "other" },
-		"provider": func(_ *llm.Request, o *llm.Origin) { o.Provider = "other" },
-		"address":  func(_ *llm.Request, o *llm.Origin) { o.BaseURL = "http://other" },
-		"window":   func(_ *llm.Request, o *llm.Origin) { o.Window = 4096 },
-		"way":      func(_ *llm.Request, o *llm.Origin) { o.ToolMode = true },
+	for name, change := range map[string]func(*llm.Request, *decorator.Origin){
+		"model":    func(r *llm.Request, _ *decorator.Origin) { r.Model = "m-2" },
+		"system":   func(r *llm.Request, _ *decorator.Origin) { r.System += " " },
+		"document": func(r *llm.Request, _ *decorator.Origin) { r.Messages = []llm.Message{llm.Say(llm.User, "other")} },
+		"schema":   func(r *llm.Request, _ *decorator.Origin) { r.Schema = schema(t, receipt) },
+		"bound":    func(r *llm.Request, _ *decorator.Origin) { r.MaxTokens = 501 },
+		"tool":     func(r *llm.Request, _ *decorator.Origin) { r.Tools = []llm.Tool{{Name: "t"}} },
+		"tenant":   func(_ *llm.Request, o *decorator.Origin) { o.Scope = "other" },
+		"provider": func(_ *llm.Request, o *decorator.Origin) { o.Provider = "other" },
+		"address":  func(_ *llm.Request, o *decorator.Origin) { o.BaseURL = "http://other" },
+		"window":   func(_ *llm.Request, o *decorator.Origin) { o.Window = 4096 },
+		"way":      func(_ *llm.Request, o *decorator.Origin) { o.ToolMode = true },
 	} {
 		other, req, before := *c, ask(nil), s.calls
 		change(req, &other.Origin)
@@ -373,7 +389,7 @@ func TestCacheDoubtsWhatItFinds(t *testing.T) {
 	for _, raw := range kept {
 		good = raw
 	}
-	key, err := llm.AnswerKey(c.Origin, two)
+	key, err := decorator.AnswerKey(c.Origin, two)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,14 +435,14 @@ func many(t *testing.T, n int, p llm.Provider) {
 func TestLimitKeepsRates(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		rates llm.Rates
+		rates decorator.Rates
 		took  time.Duration
 	}{
-		{"none", llm.Rates{}, time.Second},
-		{"at once", llm.Rates{Concurrent: 5}, 6 * time.Second},
-		{"requests", llm.Rates{Requests: 10}, 121 * time.Second},
-		{"input", llm.Rates{Input: 1500}, 61 * time.Second},
-		{"output, of which less comes than was reckoned", llm.Rates{Output: 2000}, 43 * time.Second},
+		{"none", decorator.Rates{}, time.Second},
+		{"at once", decorator.Rates{Concurrent: 5}, 6 * time.Second},
+		{"requests", decorator.Rates{Requests: 10}, 121 * time.Second},
+		{"input", decorator.Rates{Input: 1500}, 61 * time.Second},
+		{"output, of which less comes than was reckoned", decorator.Rates{Output: 2000}, 43 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -443,8 +459,8 @@ func TestLimitKeepsRates(t *testing.T) {
 					mu.Unlock()
 					return done(100, 100), nil
 				}}
-				l := &llm.Limit{
-					Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return c.rates }),
+				l := &decorator.Limit{
+					Provider: s, Gates: decorator.NewGates(func(string) decorator.Rates { return c.rates }),
 					Count: func(*llm.Request) int64 { return 100 },
 				}
 				start := time.Now()
@@ -471,7 +487,7 @@ func TestLimitFreezesTheModel(t *testing.T) {
 			}
 			return done(1, 1), nil
 		}}
-		l := &llm.Limit{Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{} }), Count: func(*llm.Request) int64 { return 1 }}
+		l := &decorator.Limit{Provider: s, Gates: decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} }), Count: func(*llm.Request) int64 { return 1 }}
 		var all sync.WaitGroup
 		all.Go(func() { many(t, 1, l) }) // it is refused, and made again
 		synctest.Wait()
@@ -490,7 +506,7 @@ func TestLimitDoesNotRepeatWhatWasPaid(t *testing.T) {
 		e.Status, e.Usage = 200, llm.Usage{Input: 80}
 		return nil, e
 	}}
-	l := &llm.Limit{Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{} }), Count: func(*llm.Request) int64 { return 1 }}
+	l := &decorator.Limit{Provider: s, Gates: decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} }), Count: func(*llm.Request) int64 { return 1 }}
 	_, err := l.Complete(t.Context(), ask(nil))
 	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Usage.Input != 80 || s.calls != 1 {
 		t.Errorf("error %v after %d calls, want the first", err, s.calls)
@@ -506,7 +522,7 @@ func TestLimitLearnsFromHeaders(t *testing.T) {
 			}
 			return res, nil
 		}}
-		l := &llm.Limit{Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{} }), Count: func(*llm.Request) int64 { return 1 }}
+		l := &decorator.Limit{Provider: s, Gates: decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} }), Count: func(*llm.Request) int64 { return 1 }}
 		start := time.Now()
 		for range 3 {
 			if _, err := l.Complete(t.Context(), ask(nil)); err != nil {
@@ -537,8 +553,8 @@ func TestLimitHalvesWithoutHeaders(t *testing.T) {
 			mu.Unlock()
 			return done(1, 1), nil
 		}}
-		l := &llm.Limit{
-			Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{Concurrent: 16} }),
+		l := &decorator.Limit{
+			Provider: s, Gates: decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{Concurrent: 16} }),
 			Count: func(*llm.Request) int64 { return 1 },
 		}
 		if _, err := l.Complete(t.Context(), ask(nil)); err == nil {
@@ -562,8 +578,8 @@ func TestLimitLetsGoOfACaller(t *testing.T) {
 			<-hold
 			return done(1, 1), nil
 		}}
-		l := &llm.Limit{
-			Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{Concurrent: 1} }),
+		l := &decorator.Limit{
+			Provider: s, Gates: decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{Concurrent: 1} }),
 			Count: func(*llm.Request) int64 { return 1 },
 		}
 		var all sync.WaitGroup

@@ -1,4 +1,4 @@
-package llm
+package decorator
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/llm"
 )
 
 // Rates are the limits of calls of a model in a minute. Zero means no limit.
@@ -32,21 +33,21 @@ type Rates struct {
 // some, and costs no attempt. If that takes longer than Patience, the call ends
 // with an *agent.BreakerError: its unit can wait in its queue, and loses nothing.
 type Limit struct {
-	Provider
+	llm.Provider
 	Gates    *Gates
-	Count    func(*Request) int64 // tokens of a prompt. It is required
-	Patience time.Duration        // Defaults to a minute
+	Count    func(*llm.Request) int64 // tokens of a prompt. It is required
+	Patience time.Duration            // Defaults to a minute
 }
 
 // Complete implements Provider.
-func (l *Limit) Complete(ctx context.Context, req *Request) (*Response, error) {
+func (l *Limit) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	name := BreakerName(l.Name(), req.Model)
 	g := l.Gates.gateOf(name)
-	want := need{in: l.Count(req), out: req.maxTokens()}
+	want := need{in: l.Count(req), out: req.AnswerBound()}
 	begun := time.Now()
 	for n := 0; ; n++ {
 		if err := g.enterGate(ctx, want); err != nil {
-			return nil, brokenError(ctx, err)
+			return nil, llm.BrokenError(ctx, err)
 		}
 		res, pause, err := l.callOnce(ctx, g, want, req, n)
 		if pause == 0 {
@@ -60,7 +61,7 @@ func (l *Limit) Complete(ctx context.Context, req *Request) (*Response, error) {
 
 // callOnce makes a call. If the vendor refused it for want of room it returns how
 // long to wait at least; that grows with how often it did.
-func (l *Limit) callOnce(ctx context.Context, g *gate, want need, req *Request, n int) (*Response, time.Duration, error) {
+func (l *Limit) callOnce(ctx context.Context, g *gate, want need, req *llm.Request, n int) (*llm.Response, time.Duration, error) {
 	out := outcome{now: time.Now}
 	defer func() {
 		g.leaveGate(want, out)
@@ -146,8 +147,8 @@ type outcome struct {
 	ok      bool
 	refused bool // for want of room
 	pause   time.Duration
-	usage   Usage
-	limits  Limits
+	usage   llm.Usage
+	limits  llm.Limits
 	now     func() time.Time
 }
 
@@ -157,13 +158,13 @@ const longestPause = 30 * time.Second
 // noteError notes an error. For the nth refusal of a call it returns how long to
 // wait before the next.
 func (o *outcome) noteError(err error, n int) time.Duration {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
 		return 0
 	}
-	o.refused = e.Kind == RateLimited || e.Kind == Overloaded
+	o.refused = e.Kind == llm.RateLimited || e.Kind == llm.Overloaded
 	o.pause, o.usage, o.limits = e.RetryAfter, e.Usage, e.Limits
-	if e.Kind != RateLimited || e.Class != mapreduce.Retryable || e.Status == http.StatusOK {
+	if e.Kind != llm.RateLimited || e.Class != mapreduce.Retryable || e.Status == http.StatusOK {
 		return 0 // of an answer that had begun, something was paid: that is the meter's affair
 	}
 	o.pause = cmp.Or(o.pause, min(time.Second<<min(n, 10), longestPause))
@@ -306,7 +307,7 @@ func (g *gate) addOutcome(o outcome) {
 		g.note.Pause = max(g.note.Pause, o.pause)
 	}
 	for _, b := range []struct {
-		said       Bucket
+		said       llm.Bucket
 		told, left *int64
 	}{
 		{o.limits.Requests, &g.note.Told.Requests, &g.note.Left.Requests},
@@ -399,7 +400,7 @@ func (b *meterBucket) giveBack(now time.Time, n int64) {
 // learnLimit sets the limit to this process's part of the limit that the vendor states.
 // It lowers what is left if the vendor states less. It reports whether the vendor stated
 // anything.
-func (b *meterBucket) learnLimit(now time.Time, said Bucket, part float64) bool {
+func (b *meterBucket) learnLimit(now time.Time, said llm.Bucket, part float64) bool {
 	if !said.Known {
 		return false
 	}

@@ -1,4 +1,4 @@
-package llm
+package decorator
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/llm"
 )
 
 // Retry makes another attempt at a call that failed and may succeed. Between
@@ -15,7 +16,7 @@ import (
 // less than the vendor asked for. Is that more than Patience, the failure is
 // returned at once: the unit can wait in its queue better than here.
 type Retry struct {
-	Provider
+	llm.Provider
 	Attempts int           // in all. Defaults to 4
 	Base     time.Duration // the first bound. Defaults to half a second
 	Max      time.Duration // the last bound. Defaults to 20 seconds
@@ -26,9 +27,9 @@ type Retry struct {
 }
 
 // Complete implements Provider.
-func (r *Retry) Complete(ctx context.Context, req *Request) (*Response, error) {
+func (r *Retry) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	attempts := cmp.Or(r.Attempts, 4)
-	var usage []Usage
+	var usage []llm.Usage
 	for n := 1; ; n++ {
 		res, err := r.Provider.Complete(ctx, req)
 		if err == nil {
@@ -44,7 +45,7 @@ func (r *Retry) Complete(ctx context.Context, req *Request) (*Response, error) {
 
 // retryPause returns how long to wait after the nth failure, and whether at all.
 func (r *Retry) retryPause(err error, n int) (time.Duration, bool) {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*llm.Error](err)
 	if !ok || e.Class != mapreduce.Retryable {
 		return 0, false
 	}
@@ -58,7 +59,7 @@ func (r *Retry) retryPause(err error, n int) (time.Duration, bool) {
 }
 
 // withUsage adds what failed attempts took.
-func withUsage(res *Response, before []Usage) *Response {
+func withUsage(res *llm.Response, before []llm.Usage) *llm.Response {
 	for _, u := range before {
 		reported := res.Usage.Reported
 		res.Usage = res.Usage.Add(u)
@@ -67,8 +68,8 @@ func withUsage(res *Response, before []Usage) *Response {
 	return res
 }
 
-func withSpent(err error, all []Usage) error {
-	e, ok := errors.AsType[*Error](err)
+func withSpent(err error, all []llm.Usage) error {
+	e, ok := errors.AsType[*llm.Error](err)
 	if !ok || len(all) < 2 {
 		return err
 	}
@@ -78,4 +79,12 @@ func withSpent(err error, all []Usage) error {
 	}
 	e.Usage = sum
 	return err
+}
+
+// spentUsage returns the tokens that went into err.
+func spentUsage(err error) llm.Usage {
+	if e, ok := errors.AsType[*llm.Error](err); ok {
+		return e.Usage
+	}
+	return llm.Usage{}
 }

@@ -1,4 +1,4 @@
-package llm_test
+package vendors_test
 
 import (
 	"context"
@@ -16,7 +16,9 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
 
 const testKey = "sk-test-0123456789abcdefghij"
@@ -52,7 +54,7 @@ func start(t testing.TB, name string, script fakellm.Config, change ...func(*llm
 	for _, f := range change {
 		f(&cfg)
 	}
-	p, err := llm.New(name, cfg)
+	p, err := vendors.New(name, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,15 +77,21 @@ func ask(s *llm.Schema) *llm.Request {
 	}
 }
 
-var vendors = []string{"anthropic", "openai", "ollama"}
+// vendorNames are the names of all vendors.
+var vendorNames = func() (names []string) {
+	for _, v := range vendors.All() {
+		names = append(names, v.Name)
+	}
+	return names
+}()
 
 func TestAnswersAreWholeAndMetered(t *testing.T) {
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		for _, tool := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/tool=%v", name, tool), func(t *testing.T) {
 				p, fake := start(t, name, fakellm.Config{Key: testKey, Model: says(goodReceipt), Piece: 3},
 					func(c *llm.Config) { c.ToolMode = tool })
-				res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), ask(schema(t, receipt)))
+				res, err := (&decorator.Structured{Provider: p}).Complete(t.Context(), ask(schema(t, receipt)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -140,7 +148,7 @@ var outcomes = []struct {
 
 func TestEveryFaultIsToldApart(t *testing.T) {
 	for _, o := range outcomes {
-		for _, name := range vendors {
+		for _, name := range vendorNames {
 			if o.only != "" && o.only != name {
 				continue
 			}
@@ -151,7 +159,7 @@ func TestEveryFaultIsToldApart(t *testing.T) {
 							c.Idle = 50 * time.Millisecond
 						}
 					})
-				res, err := (&llm.Structured{Provider: p, Repairs: -1}).Complete(t.Context(), ask(schema(t, receipt)))
+				res, err := (&decorator.Structured{Provider: p, Repairs: -1}).Complete(t.Context(), ask(schema(t, receipt)))
 				e, ok := errors.AsType[*llm.Error](err)
 				if !ok {
 					t.Fatalf("response %+v, error %v; want an error of kind %q", res, err, o.kind)
@@ -185,24 +193,11 @@ func leaks(t *testing.T, err error) {
 	}
 }
 
-func TestAKeyNeverPrints(t *testing.T) {
-	cfg := llm.Config{Key: llm.NewKey(" " + testKey + "\n")}
-	raw, err := json.Marshal(cfg.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []string{fmt.Sprint(cfg), fmt.Sprintf("%+v", cfg), fmt.Sprintf("%#v", cfg), fmt.Sprintf("%q", cfg.Key), string(raw)} {
-		if strings.Contains(text, testKey) {
-			t.Errorf("the key shows in %s", text)
-		}
-	}
-}
-
 func TestStopReasonsSurvive(t *testing.T) {
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		t.Run(name, func(t *testing.T) {
 			p, _ := start(t, name, fakellm.Config{Model: says(goodReceipt), Fault: always(fakellm.UnknownStop)})
-			res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), ask(schema(t, receipt)))
+			res, err := (&decorator.Structured{Provider: p}).Complete(t.Context(), ask(schema(t, receipt)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +218,7 @@ func TestPausedTurnGoesOn(t *testing.T) {
 		},
 	})
 	req := ask(nil)
-	res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), req)
+	res, err := (&decorator.Structured{Provider: p}).Complete(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,12 +245,12 @@ func sum(entries []fakellm.Entry) (n int64) {
 }
 
 func TestMismatchIsRepairedOnce(t *testing.T) {
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		for _, tool := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/tool=%v", name, tool), func(t *testing.T) {
 				p, fake := start(t, name, fakellm.Config{Model: says(goodReceipt), Fault: fakellm.First(1, fakellm.WrongShape)},
 					func(c *llm.Config) { c.ToolMode = tool })
-				res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), ask(schema(t, receipt)))
+				res, err := (&decorator.Structured{Provider: p}).Complete(t.Context(), ask(schema(t, receipt)))
 				if err != nil || string(res.Answer) != goodReceipt {
 					t.Fatalf("answer %+v, error %v", res, err)
 				}
@@ -272,7 +267,7 @@ func TestMismatchIsRepairedOnce(t *testing.T) {
 }
 
 func TestRateLimitTellsWhenToComeBack(t *testing.T) {
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		p, _ := start(t, name, fakellm.Config{Fault: always(fakellm.RateLimit)})
 		_, err := p.Complete(t.Context(), ask(nil))
 		if e, ok := errors.AsType[*llm.Error](err); !ok || e.RetryAfter != time.Second {
@@ -311,7 +306,7 @@ func reply(t *testing.T, name string, status int, header http.Header, body strin
 		fmt.Fprint(w, body)
 	}))
 	defer server.Close()
-	p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: server.URL})
+	p, err := vendors.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +407,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		{"password in the address", "openai", llm.Config{BaseURL: "https://me:secret@host/v1"}, "base URL"},
 		{"unknown vendor", "acme", llm.Config{}, "acme"},
 	} {
-		_, err := llm.New(c.vendor, c.cfg)
+		_, err := vendors.New(c.vendor, c.cfg)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s %s: error %v, want one about %q", c.vendor, c.name, err, c.want)
 		}
@@ -421,7 +416,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 
 func TestCancelledCallSaysWhy(t *testing.T) {
 	why := errors.New("the worker drains")
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		p, _ := start(t, name, fakellm.Config{Model: says(goodReceipt), Fault: func(fakellm.Call) fakellm.Fault {
 			cancel(why)
@@ -436,7 +431,7 @@ func TestCancelledCallSaysWhy(t *testing.T) {
 // A server that keeps a connection alive and says nothing is left at the
 // deadline of the unit.
 func TestDripEndsWithTheDeadline(t *testing.T) {
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		p, _ := start(t, name, fakellm.Config{Model: says(goodReceipt), Fault: always(fakellm.Drip)})
 		_, err := p.Complete(ctx, ask(nil))
@@ -501,11 +496,11 @@ func TestAnthropicCounts(t *testing.T) {
 
 func TestForcedTool(t *testing.T) {
 	refine := llm.Tool{Name: "should_refine", Schema: schema(t, `{"type":"object","required":["should_refine"],"properties":{"should_refine":{"type":"boolean"}}}`)}
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		p, _ := start(t, name, fakellm.Config{Model: says(`{"should_refine":true}`)})
 		req := ask(nil)
 		req.Tools, req.Force = []llm.Tool{refine}, "should_refine"
-		res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), req)
+		res, err := (&decorator.Structured{Provider: p}).Complete(t.Context(), req)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -522,19 +517,11 @@ func TestToolsBesideASchema(t *testing.T) {
 		p, fake := start(t, name, fakellm.Config{Model: says(goodReceipt)})
 		req := ask(schema(t, receipt))
 		req.Tools = []llm.Tool{free}
-		if _, err := (&llm.Structured{Provider: p}).Complete(t.Context(), req); err != nil {
+		if _, err := (&decorator.Structured{Provider: p}).Complete(t.Context(), req); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if body := string(fake.Entries()[0].Body); !strings.Contains(body, `"strict":false`) || strings.Contains(body, "tool_choice") {
 			t.Errorf("%s: the tool is not sent loosely and freely: %s", name, body)
-		}
-		s := &script{do: func(context.Context, int) (*llm.Response, error) {
-			call := &llm.ToolCall{ID: "1", Name: "look_up", Input: json.RawMessage(`{"filter":{"a":"b"}}`)}
-			return &llm.Response{Parts: []llm.Part{{Text: "Let me see."}, {Call: call}}, Answer: json.RawMessage("Let me see."), Stop: llm.StopTool}, nil
-		}}
-		res, err := (&llm.Structured{Provider: s}).Complete(t.Context(), req)
-		if err != nil || res.Answer != nil || len(res.Calls()) != 1 || s.calls != 1 {
-			t.Errorf("a turn that calls a tool: %+v, %v after %d calls", res, err, s.calls)
 		}
 	}
 }
@@ -545,7 +532,7 @@ func TestAKeyIsNotCutInHalf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := llm.New("openai", llm.Config{
+		p, err := vendors.New("openai", llm.Config{
 			Key: llm.NewKey("AKey0123456789abcdef"), BaseURL: "http://vendor.test",
 			Transport: canned{media: "application/json", body: strings.NewReader(string(body))},
 		})
@@ -594,7 +581,7 @@ func TestSchemasKeepTheirOrder(t *testing.T) {
 		"zone": {"type": "string"}, "amount": {"type": "number"},
 		"parties": {"type": "array", "items": {"type": "object", "required": ["name", "address"], "additionalProperties": false,
 			"properties": {"name": {"type": "string"}, "address": {"type": "string"}}}}}}`
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		for _, tool := range []bool{false, true} {
 			p, fake := start(t, name, fakellm.Config{Model: says(`{"zone":"","amount":1,"parties":[]}`)}, func(c *llm.Config) { c.ToolMode = tool })
 			if _, err := p.Complete(t.Context(), ask(schema(t, doc))); err != nil {
@@ -614,6 +601,19 @@ func TestSchemasKeepTheirOrder(t *testing.T) {
 					t.Errorf("%s, tool %v: the schema does not require %s: %s", name, tool, required, sent)
 				}
 			}
+		}
+	}
+}
+
+// Prices, breakers and limits know a vendor by its provider's name.
+func TestARowHasTheNameOfItsProvider(t *testing.T) {
+	for _, v := range vendors.All() {
+		p, err := v.New(llm.Config{Key: llm.NewKey(testKey)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Name() != v.Name {
+			t.Errorf("the provider of %q is named %q", v.Name, p.Name())
 		}
 	}
 }

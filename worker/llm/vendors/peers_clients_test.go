@@ -1,4 +1,4 @@
-package llm_test
+package vendors_test
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func TestPeersUnderstandTheScriptedModel(t *testing.T) {
 	server := httptest.NewServer(fake)
 	defer server.Close()
 	dir := peers(t)
-	script, err := filepath.Abs("../../deploy/peers/clients.mjs")
+	script, err := filepath.Abs("../../../deploy/peers/clients.mjs")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package llm_test
+package vendors_test
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
 
 // canned is a server's answer without a network.
@@ -41,7 +42,7 @@ func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func offline(t testing.TB, name string, transport http.RoundTripper) llm.Provider {
 	t.Helper()
-	p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: "http://vendor.test", Transport: transport, Idle: time.Minute})
+	p, err := vendors.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: "http://vendor.test", Transport: transport, Idle: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func recorded(t testing.TB, name string) []byte {
 		_, _ = w.Write(out) // the client is ours
 	}))
 	defer proxy.Close()
-	p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: proxy.URL})
+	p, err := vendors.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: proxy.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func recorded(t testing.TB, name string) []byte {
 
 // Wherever a stream is cut, what comes of it is an error or the whole answer.
 func TestNoPieceOfAnAnswerIsAnAnswer(t *testing.T) {
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		t.Run(name, func(t *testing.T) {
 			whole := recorded(t, name)
 			get := func(n int, cut error) (*llm.Response, error) {
@@ -110,7 +111,7 @@ func TestNoPieceOfAnAnswerIsAnAnswer(t *testing.T) {
 }
 
 func TestBytesMayComeOneByOne(t *testing.T) {
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		body := iotest.OneByteReader(bytes.NewReader(recorded(t, name)))
 		res, err := offline(t, name, canned{media(name), body}).Complete(t.Context(), ask(nil))
 		if err != nil || res.Text() != goodReceipt {
@@ -122,7 +123,7 @@ func TestBytesMayComeOneByOne(t *testing.T) {
 // Nothing a server sends may bring a worker down, and only what says that it is
 // whole is an answer.
 func FuzzStreams(f *testing.F) {
-	for i, name := range vendors {
+	for i, name := range vendorNames {
 		whole := recorded(f, name)
 		f.Add(uint8(i), whole)
 		f.Add(uint8(i), whole[:len(whole)/2])
@@ -132,8 +133,8 @@ func FuzzStreams(f *testing.F) {
 	f.Add(uint8(2), []byte(`{"done":true,"message":{"tool_calls":[{}]}}`))
 	ends := []string{"message_stop", "[DONE]", "done"}
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
-		i := int(which) % len(vendors)
-		p := offline(t, vendors[i], canned{media(vendors[i]), bytes.NewReader(body)})
+		i := int(which) % len(vendorNames)
+		p := offline(t, vendorNames[i], canned{media(vendorNames[i]), bytes.NewReader(body)})
 		res, err := p.Complete(t.Context(), ask(nil))
 		if err != nil {
 			if _, ok := errors.AsType[*llm.Error](err); !ok {
@@ -176,7 +177,7 @@ func (b *blocking) Read(p []byte) (int, error) {
 }
 
 func TestSilenceEndsACallAndSlownessDoesNot(t *testing.T) {
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		whole := recorded(t, name)
 		synctest.Test(t, func(t *testing.T) {
 			slow := &blocking{rest: whole, pause: 59 * time.Second}
@@ -197,13 +198,13 @@ func TestSilenceEndsACallAndSlownessDoesNot(t *testing.T) {
 
 // A redirect must not carry the key elsewhere.
 func TestKeyStaysWithItsServer(t *testing.T) {
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		visited := 0
 		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visited++ }))
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		}))
-		p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: server.URL})
+		p, err := vendors.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: server.URL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +224,7 @@ func TestSDKsTakeNothingFromTheEnvironment(t *testing.T) {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"} {
 		t.Setenv(name, "from-the-environment")
 	}
-	for _, name := range vendors {
+	for _, name := range vendorNames {
 		p, fake := start(t, name, fakellm.Config{Model: says(goodReceipt), Key: testKey})
 		if _, err := p.Complete(t.Context(), ask(nil)); err != nil {
 			t.Errorf("%s: %v", name, err)

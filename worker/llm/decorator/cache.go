@@ -1,4 +1,4 @@
-package llm
+package decorator
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/llm"
 )
 
 // Answers keep answers by key. agent.Sharer is one: see there. An error of theirs
@@ -32,10 +33,10 @@ type Origin struct {
 // answers that fit their schema. An answer from the cache is checked like an answer of
 // the model.
 type Cache struct {
-	Provider
+	llm.Provider
 	Answers Answers
 	Origin  Origin
-	Prices  *Prices // by which what was saved is reckoned
+	Prices  *llm.Prices // by which what was saved is reckoned
 
 	// Saved receives what an answer from the cache saves. It is required.
 	Saved func(mapreduce.Savings)
@@ -43,24 +44,24 @@ type Cache struct {
 
 // keptAnswer is how an answer is kept. With its key, it is none to anything else.
 type keptAnswer struct {
-	Key      []byte    `json:"key"`
-	Response *Response `json:"response"`
+	Key      []byte        `json:"key"`
+	Response *llm.Response `json:"response"`
 }
 
 // Complete implements Provider.
-func (c *Cache) Complete(ctx context.Context, req *Request) (*Response, error) {
+func (c *Cache) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	key, err := AnswerKey(c.Origin, req)
 	if err != nil {
-		return nil, wrapError(Invalid, err)
+		return nil, llm.WrapError(llm.Invalid, err)
 	}
 	raw, err := c.Answers.Answer(ctx, key)
 	if ctx.Err() != nil {
-		return nil, brokenError(ctx, err)
+		return nil, llm.BrokenError(ctx, err)
 	}
 	if res := recallAnswer(req, key, raw); res != nil {
 		cost, _ := c.Prices.Cost(c.Name(), req.Model, res.Usage, false)
 		c.Saved(mapreduce.Savings{Answers: 1, AnswerMicros: cost})
-		res.Cached, res.Usage = true, Usage{Reported: true}
+		res.Cached, res.Usage = true, llm.Usage{Reported: true}
 		return res, nil
 	}
 	res, err := c.Provider.Complete(ctx, req)
@@ -74,7 +75,7 @@ func (c *Cache) Complete(ctx context.Context, req *Request) (*Response, error) {
 }
 
 // recallAnswer returns the answer that was kept under a key, if it is one to req.
-func recallAnswer(req *Request, key, raw []byte) *Response {
+func recallAnswer(req *llm.Request, key, raw []byte) *llm.Response {
 	var kept keptAnswer
 	if len(raw) == 0 || json.Unmarshal(raw, &kept) != nil || kept.Response == nil || !bytes.Equal(kept.Key, key) {
 		return nil
@@ -87,8 +88,8 @@ func recallAnswer(req *Request, key, raw []byte) *Response {
 
 // worthKeeping reports whether an answer is whole and fits its schema. It replaces the
 // answer by its checked form.
-func worthKeeping(req *Request, res *Response) bool {
-	if !slices.Contains([]Stop{StopEnd, StopTool, StopSequence}, res.Stop) {
+func worthKeeping(req *llm.Request, res *llm.Response) bool {
+	if !slices.Contains([]llm.Stop{llm.StopEnd, llm.StopTool, llm.StopSequence}, res.Stop) {
 		return false
 	}
 	w := work{req: req}
@@ -96,22 +97,22 @@ func worthKeeping(req *Request, res *Response) bool {
 }
 
 // AnswerKey is the SHA-256 of everything that decides an answer.
-func AnswerKey(o Origin, req *Request) ([]byte, error) {
+func AnswerKey(o Origin, req *llm.Request) ([]byte, error) {
 	type tool struct{ Name, Description, Schema string }
 	all := struct {
 		Version       int // of what is asked, and how, by this package
 		Origin        Origin
-		Model         Model
+		Model         llm.Model
 		System, Force string
 		Schema        string
 		Tools         []tool
-		Messages      []Message
+		Messages      []llm.Message
 		MaxTokens     int64
 	}{
-		Version: 1, Origin: o, Model: req.Model, System: req.System, Force: req.Force, MaxTokens: req.maxTokens(),
+		Version: 1, Origin: o, Model: req.Model, System: req.System, Force: req.Force, MaxTokens: req.AnswerBound(),
 	}
 	if req.Schema != nil {
-		all.Schema = req.Schema.name + "\n" + string(req.Schema.Document())
+		all.Schema = req.Schema.Name() + "\n" + string(req.Schema.Document())
 	}
 	for _, t := range req.Tools {
 		one := tool{Name: t.Name, Description: t.Description}
@@ -121,7 +122,7 @@ func AnswerKey(o Origin, req *Request) ([]byte, error) {
 		all.Tools = append(all.Tools, one)
 	}
 	for _, m := range req.Messages {
-		said := Message{Role: m.Role}
+		said := llm.Message{Role: m.Role}
 		for _, p := range m.Parts {
 			p.Cache = ""
 			said.Parts = append(said.Parts, p)

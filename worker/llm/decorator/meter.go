@@ -1,4 +1,4 @@
-package llm
+package decorator
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/llm"
 )
 
 // A Purse is what calls are paid from. agent.Calls is one: see there.
@@ -23,25 +24,25 @@ type Purse interface {
 // too, and a budget is never overspent. If the vendor has reported the usage of the
 // prompt, Meter charges the reservation only for the answer.
 type Meter struct {
-	Provider
+	llm.Provider
 	Purse  Purse
-	Prices *Prices
+	Prices *llm.Prices
 
 	// Count returns no fewer tokens than a request's prompt has. It is
 	// required.
-	Count func(*Request) int64
+	Count func(*llm.Request) int64
 }
 
 // Complete implements Provider.
-func (m *Meter) Complete(ctx context.Context, req *Request) (*Response, error) {
+func (m *Meter) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	prompt := m.Count(req)
-	if err := m.Purse.Reserve(ctx, prompt+req.maxTokens()); err != nil {
+	if err := m.Purse.Reserve(ctx, prompt+req.AnswerBound()); err != nil {
 		return nil, err
 	}
-	worst := Usage{Input: prompt, Output: req.maxTokens()}
+	worst := llm.Usage{Input: prompt, Output: req.AnswerBound()}
 	usage := worst // of a call that panics
 	start := time.Now()
-	var res *Response
+	var res *llm.Response
 	var err error
 	defer func() { m.recordCall(req, start, m.settleCall(req.Model, usage), usage, res, err) }()
 	res, err = m.Provider.Complete(ctx, req)
@@ -55,13 +56,13 @@ func (m *Meter) Complete(ctx context.Context, req *Request) (*Response, error) {
 }
 
 // failedUsage returns the usage to charge for a failed call.
-func failedUsage(err error, worst Usage) Usage {
-	e, ok := errors.AsType[*Error](err)
+func failedUsage(err error, worst llm.Usage) llm.Usage {
+	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
-		return Usage{} // it was not made
+		return llm.Usage{} // it was not made
 	}
 	switch {
-	case e.Usage.Reported || e.Kind == NotAPI || e.Status != 200 && (e.Status != 0 || !e.Sent):
+	case e.Usage.Reported || e.Kind == llm.NotAPI || e.Status != 200 && (e.Status != 0 || !e.Sent):
 		return e.Usage
 	case e.Usage.In() > 0:
 		u := e.Usage
@@ -72,18 +73,18 @@ func failedUsage(err error, worst Usage) Usage {
 }
 
 // settleCall charges a call, and returns its cost.
-func (m *Meter) settleCall(model Model, u Usage) (cost int64) {
+func (m *Meter) settleCall(model llm.Model, u llm.Usage) (cost int64) {
 	cost, _ = m.Prices.Cost(m.Name(), model, u, false)
 	m.Purse.Spent(u.In(), u.Output, cost)
 	if saver, ok := m.Purse.(agent.Saver); ok && u.In() > u.Input {
-		plain, _ := m.Prices.Cost(m.Name(), model, Usage{Input: u.In(), Output: u.Output}, false)
+		plain, _ := m.Prices.Cost(m.Name(), model, llm.Usage{Input: u.In(), Output: u.Output}, false)
 		saver.Saved(mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - cost})
 	}
 	return cost
 }
 
 // recordCall captures a call for the trace of its job, if that wants it.
-func (m *Meter) recordCall(req *Request, start time.Time, cost int64, u Usage, res *Response, err error) {
+func (m *Meter) recordCall(req *llm.Request, start time.Time, cost int64, u llm.Usage, res *llm.Response, err error) {
 	rec, ok := m.Purse.(agent.Recorder)
 	if !ok || rec.Captures() == mapreduce.CaptureOff {
 		return
@@ -96,16 +97,16 @@ func (m *Meter) recordCall(req *Request, start time.Time, cost int64, u Usage, r
 		c.Error = err.Error()
 	}
 	if rec.Captures() == mapreduce.CaptureFull {
-		c.Prompt = req.renderText()
+		c.Prompt = renderRequest(req)
 		if res != nil {
-			c.Answer = res.renderText()
+			c.Answer = renderResponse(res)
 		}
 	}
 	rec.Record(c)
 }
 
-// renderText returns a request as text for people.
-func (r *Request) renderText() string {
+// renderRequest returns a request as text for people.
+func renderRequest(r *llm.Request) string {
 	var b strings.Builder
 	b.WriteString(r.System)
 	for _, m := range r.Messages {
@@ -115,20 +116,20 @@ func (r *Request) renderText() string {
 	return b.String()
 }
 
-// renderText returns a response as text for people.
-func (r *Response) renderText() string {
+// renderResponse returns a response as text for people.
+func renderResponse(r *llm.Response) string {
 	var b strings.Builder
 	writeParts(&b, r.Parts)
 	return b.String()
 }
 
-func writeParts(b *strings.Builder, parts []Part) {
+func writeParts(b *strings.Builder, parts []llm.Part) {
 	for _, p := range parts {
 		b.WriteString(p.Text)
 		if p.Call == nil && p.Result == nil {
 			continue
 		}
-		if data, err := json.Marshal(Part{Call: p.Call, Result: p.Result}); err == nil { // of what came as JSON
+		if data, err := json.Marshal(llm.Part{Call: p.Call, Result: p.Result}); err == nil { // of what came as JSON
 			b.Write(data)
 		}
 	}

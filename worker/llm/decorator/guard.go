@@ -1,6 +1,10 @@
-package llm
+package decorator
 
-import "context"
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/worker/llm"
+)
 
 // A Caller runs calls under a circuit breaker. agent.Calls is one: see there.
 type Caller interface {
@@ -10,16 +14,16 @@ type Caller interface {
 // Guard makes every call under the breaker of its provider and model. Errors
 // come back as agents report them, as the breaker judges by their class.
 type Guard struct {
-	Provider
+	llm.Provider
 	Caller Caller
 }
 
 // Complete implements Provider.
-func (g *Guard) Complete(ctx context.Context, req *Request) (*Response, error) {
-	var res *Response
+func (g *Guard) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	var res *llm.Response
 	err := g.Caller.Call(ctx, BreakerName(g.Name(), req.Model), func(ctx context.Context) (err error) {
 		res, err = g.Provider.Complete(ctx, req)
-		return ForAgent(err)
+		return llm.ForAgent(err)
 	})
 	if err != nil {
 		return nil, err
@@ -28,4 +32,4 @@ func (g *Guard) Complete(ctx context.Context, req *Request) (*Response, error) {
 }
 
 // BreakerName is under which name breakers and limits know a model.
-func BreakerName(provider string, model Model) string { return provider + "/" + string(model) }
+func BreakerName(provider string, model llm.Model) string { return provider + "/" + string(model) }

@@ -1,4 +1,4 @@
-package llm_test
+package decorator_test
 
 import (
 	"context"
@@ -14,14 +14,15 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
 
 const scripted = "script/m-1"
 
 // limited returns a gate over s, and the gates that it is of.
-func limited(s *script) (*llm.Limit, *llm.Gates) {
-	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
-	return &llm.Limit{Provider: s, Gates: gates, Count: func(*llm.Request) int64 { return 100 }}, gates
+func limited(s *script) (*decorator.Limit, *decorator.Gates) {
+	gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
+	return &decorator.Limit{Provider: s, Gates: gates, Count: func(*llm.Request) int64 { return 100 }}, gates
 }
 
 // second answers after a second.

@@ -1,4 +1,4 @@
-package llm_test
+package vendors_test
 
 import (
 	"bufio"
@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
 
 // peers returns the folder in which `make test-peers` has installed servers and
@@ -143,7 +144,7 @@ func through(t *testing.T, vendor string, transport http.RoundTripper, base stri
 	for _, f := range change {
 		f(&cfg)
 	}
-	p, err := llm.New(vendor, cfg)
+	p, err := vendors.New(vendor, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

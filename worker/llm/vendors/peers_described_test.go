@@ -1,4 +1,4 @@
-package llm_test
+package vendors_test
 
 import (
 	"encoding/json"
@@ -185,7 +185,7 @@ func (c closer) join(m, properties map[string]any, required *[]any) bool {
 }
 
 func TestPeersEveryRequestIsAsDescribed(t *testing.T) {
-	for _, vendor := range vendors {
+	for _, vendor := range vendorNames {
 		t.Run(vendor, func(t *testing.T) {
 			to := described(t, vendor)
 			all, sent := requests(t), 0

@@ -1,4 +1,4 @@
-package llm_test
+package vendors_test
 
 import (
 	"encoding/json"
@@ -97,7 +97,7 @@ func mock(t *testing.T, cases []mocked) string {
 func TestPeersAnswerAsWeUnderstandThem(t *testing.T) {
 	cases := mocks(t)
 	base := mock(t, cases)
-	for _, vendor := range vendors {
+	for _, vendor := range vendorNames {
 		at := base
 		if vendor == "openai" {
 			at += "/v1"

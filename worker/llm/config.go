@@ -1,0 +1,29 @@
+package llm
+
+import (
+	"net/http"
+	"time"
+)
+
+// Config configures a provider.
+type Config struct {
+	Key       Key
+	BaseURL   string        // defaults to the vendor's
+	Window    int64         // tokens of the context window (Ollama's num_ctx). Defaults to DefaultWindow
+	ToolMode  bool          // for servers that cannot constrain an answer: force a tool instead
+	SendTrace bool          // send Request.Trace as headers, for a server of ours
+	First     time.Duration // a response has to begin in that time; some servers queue calls. Defaults to DefaultFirst
+	Idle      time.Duration // no byte for so long breaks a response off. Defaults to DefaultIdle
+	MaxBytes  int64         // of a response, whatever it is. Defaults to DefaultMaxBytes
+
+	// Transport carries requests. Defaults to one for many calls to one host.
+	Transport http.RoundTripper
+}
+
+// Defaults of Config.
+const (
+	DefaultFirst    = 10 * time.Minute
+	DefaultIdle     = 5 * time.Minute
+	DefaultMaxBytes = 64 << 20
+	DefaultWindow   = 16384
+)

@@ -1,0 +1,358 @@
+// Package wire is what the vendors have in common below their formats: one request and its
+// response by HTTP, with its time, its size and its failures, and the parts of formats that
+// several vendors share.
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/internal/redact"
+)
+
+// maxErrorBytes bounds the part of an error that is read.
+const maxErrorBytes = 64 << 10
+
+// A Format says how a vendor's responses are read.
+type Format struct {
+	Stream string                                           // the media type of an answer
+	Limits func(http.Header, time.Time) llm.Limits          // reads the vendor's headers
+	Judge  func(status int, body []byte) (llm.Kind, string) // reads the vendor's errors; 0 if it cannot
+}
+
+// A Dialer makes the calls of a provider: what all vendors have in common below
+// their formats.
+type Dialer struct {
+	Config llm.Config   // with the defaults for what was left out
+	Base   *url.URL     // ends with a slash
+	Client *http.Client // follows no redirect
+	format Format
+}
+
+// NewDialer returns the dialer of a vendor. It checks the address, which defaults to the vendor's. Redirects are not
+// followed: they would carry the key to wherever they point.
+func NewDialer(cfg llm.Config, vendor string, format Format) (*Dialer, error) {
+	cfg.First = cmp.Or(cfg.First, llm.DefaultFirst)
+	cfg.Idle = cmp.Or(cfg.Idle, llm.DefaultIdle)
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, llm.DefaultMaxBytes)
+	cfg.Window = cmp.Or(cfg.Window, llm.DefaultWindow)
+	base, err := url.Parse(cmp.Or(cfg.BaseURL, vendor))
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, llm.NewError(llm.Invalid, "the base URL is no http or https address")
+	}
+	if base.User != nil {
+		return nil, llm.NewError(llm.Invalid, "the base URL holds a user or password; keys come from the environment")
+	}
+	if !strings.HasSuffix(base.Path, "/") {
+		base.Path += "/"
+	}
+	transport := cfg.Transport
+	if transport == nil {
+		transport = newTransport()
+	}
+	return &Dialer{Config: cfg, Base: base, format: format, Client: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// newTransport is like the default one, for many calls to one host.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          256,
+		MaxIdleConnsPerHost:   256,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   15 * time.Second,
+		ExpectContinueTimeout: time.Second,
+	}
+}
+
+// A Call is one request under way. It is gone when Complete returns, so it may
+// hold a context.
+type Call struct {
+	d      *Dialer
+	ctx    context.Context // the caller's, ended too when the server falls silent
+	cancel context.CancelCauseFunc
+	trace  llm.Trace
+
+	sent   atomic.Bool // the request was, whole; written by the transport
+	header http.Header // of the response; nil before there is one
+	status int
+	body   *body
+}
+
+// BeginCall returns a call. Its EndCall must be called.
+func (d *Dialer) BeginCall(ctx context.Context, req *llm.Request) *Call {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return &Call{d: d, ctx: ctx, cancel: cancel, trace: req.Trace}
+}
+
+// EndCall releases the resources of the call.
+func (c *Call) EndCall() {
+	if c.body != nil {
+		c.body.timer.Stop()
+	}
+	c.cancel(nil)
+}
+
+// DoRequest sends a request through next. It returns a response only if that is an
+// answer in the format that is expected; errors are read and judged here, so
+// that no SDK has to. It is a middleware of the SDKs.
+func (c *Call) DoRequest(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	if c.d.Config.SendTrace && c.trace != (llm.Trace{}) {
+		req.Header.Set("X-Coditect-Unit", url.QueryEscape(c.trace.Unit))
+		req.Header.Set("X-Coditect-Attempt", strconv.Itoa(c.trace.Attempt))
+		req.Header.Set("X-Coditect-Fence", strconv.FormatInt(c.trace.Fence, 10))
+	}
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		WroteRequest: func(w httptrace.WroteRequestInfo) { c.sent.Store(w.Err == nil) },
+	}))
+	timer := time.AfterFunc(c.d.Config.First, func() { c.cancel(llm.NewError(llm.Timeout, "the server sent nothing in time")) })
+	res, err := next(req)
+	if err != nil {
+		timer.Stop()
+		return nil, c.FailError(err)
+	}
+	c.header, c.status = res.Header, res.StatusCode
+	timer.Reset(c.d.Config.Idle)
+	c.body = &body{rc: res.Body, timer: timer, idle: c.d.Config.Idle, left: c.d.Config.MaxBytes}
+	res.Body = c.body
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		return nil, c.refusedError(res)
+	}
+	if got, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); got != c.d.acceptType(req) {
+		defer res.Body.Close()
+		return nil, c.foreignError(res, got)
+	}
+	return res, nil
+}
+
+// acceptType returns the media type that the answer to a request must have.
+func (d *Dialer) acceptType(req *http.Request) string {
+	if strings.HasSuffix(req.URL.Path, "/count_tokens") {
+		return "application/json"
+	}
+	return d.format.Stream
+}
+
+// refusedError returns the error of a response with another status than 200.
+func (c *Call) refusedError(res *http.Response) *llm.Error {
+	raw, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBytes)) // what there is of it
+	kind, message := c.d.format.Judge(res.StatusCode, raw)
+	if kind == 0 {
+		kind, message = ByStatus(res.StatusCode), "the answer was no error of this interface"
+		if isPage(raw) {
+			message = "a web page came back: something else answers at this address"
+			if kind == llm.Invalid || kind == llm.Permission {
+				kind = llm.NotAPI
+			}
+		}
+		if res.StatusCode/100 == 3 {
+			kind, message = llm.NotAPI, "the server redirects elsewhere, which is not followed with a key"
+		}
+	}
+	return c.responseError(kind, message)
+}
+
+// foreignError returns the error of a success that is not in the expected format.
+func (c *Call) foreignError(res *http.Response, got string) *llm.Error {
+	raw, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBytes)) // what there is of it
+	if kind, message := c.d.format.Judge(res.StatusCode, raw); kind != 0 {
+		return c.responseError(kind, message)
+	}
+	message := fmt.Sprintf("the answer is of type %q: something else answers at %s", got, c.d.Base.Host)
+	return c.responseError(llm.NotAPI, message)
+}
+
+// responseError returns an error with all that the response says besides.
+func (c *Call) responseError(kind llm.Kind, message string) *llm.Error {
+	e := llm.NewError(kind, "%s", c.d.cleanText(message))
+	e.Status = c.status
+	now := time.Now()
+	if c.header == nil {
+		return e
+	}
+	e.RequestID = c.RequestID()
+	e.RetryAfter = retryAfter(c.header, now)
+	e.Limits = c.d.format.Limits(c.header, now)
+	if c.status >= 300 {
+		c.applyRetryHeader(e)
+	}
+	return e
+}
+
+// applyRetryHeader obeys a vendor that says whether to try again, but for failures that
+// concern the whole job.
+func (c *Call) applyRetryHeader(e *llm.Error) {
+	job := llm.Auth.Class()
+	switch c.header.Get("X-Should-Retry") {
+	case "true":
+		if e.Class != job {
+			e.Class = llm.Server.Class()
+		}
+	case "false":
+		if e.Class != job {
+			e.Class = llm.Invalid.Class()
+		}
+	}
+}
+
+// RequestID returns the vendor's id of the call.
+func (c *Call) RequestID() string {
+	id := cmp.Or(c.header.Get("Request-Id"), c.header.Get("X-Request-Id"))
+	return c.d.cleanText(id)
+}
+
+// FailError returns the error of a call that broke with err, for whatever reason.
+func (c *Call) FailError(err error) *llm.Error {
+	e := llm.BrokenError(c.ctx, err)
+	e.Message = c.d.cleanText(e.Message)
+	e.Status, e.Sent = cmp.Or(e.Status, c.status), c.sent.Load()
+	if c.header != nil && e.RequestID == "" {
+		e.RequestID = c.RequestID()
+		e.Limits = c.d.format.Limits(c.header, time.Now())
+	}
+	return e
+}
+
+// CutError returns the error of a stream that ended, with err or without, before the
+// answer did.
+func (c *Call) CutError(err error) *llm.Error {
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	if e, ok := errors.AsType[*llm.Error](err); ok {
+		return c.FailError(e)
+	}
+	if context.Cause(c.ctx) != nil {
+		return c.FailError(err)
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return c.FailError(llm.NewError(llm.Garbled, "the stream holds something that is no JSON: %v", err))
+	}
+	e := c.FailError(llm.NewError(llm.CutOff, "the stream ended before the answer: %v", err))
+	e.Err = err
+	return e
+}
+
+// MidstreamError returns the error that a server sent after it had begun to answer.
+func (c *Call) MidstreamError(raw []byte) *llm.Error {
+	kind, message := c.d.format.Judge(http.StatusOK, raw)
+	if kind == 0 {
+		kind, message = llm.Server, "an error in mid-stream, in no known format"
+	}
+	return c.responseError(kind, message)
+}
+
+// ByStatus returns the kind of an error by its status alone.
+func ByStatus(status int) llm.Kind {
+	switch status {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
+		return llm.Auth
+	case http.StatusPaymentRequired:
+		return llm.Billing
+	case http.StatusForbidden:
+		return llm.Permission
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
+		return llm.NotFound
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return llm.Timeout
+	case http.StatusConflict, http.StatusTooEarly:
+		return llm.Server
+	case http.StatusRequestEntityTooLarge:
+		return llm.TooLarge
+	case http.StatusTooManyRequests:
+		return llm.RateLimited
+	case http.StatusServiceUnavailable, 529:
+		return llm.Overloaded
+	}
+	if status >= 500 {
+		return llm.Server
+	}
+	return llm.Invalid
+}
+
+// isPage reports whether raw looks like HTML.
+func isPage(raw []byte) bool {
+	raw = bytes.ToLower(bytes.TrimSpace(raw[:min(len(raw), 512)]))
+	return bytes.HasPrefix(raw, []byte("<!doctype html")) || bytes.HasPrefix(raw, []byte("<html"))
+}
+
+// cleanText returns a text of a server without the key, on one line and not too
+// long. The key goes first, lest half of it be left.
+func (d *Dialer) cleanText(text string) string {
+	return redact.ShortenLine(d.Config.Key.Scrub(redact.OneLine(text)))
+}
+
+// A body is that of a response, bounded in size, and in how long it may be
+// silent. The end of it is kept, where formats say that they are whole.
+type body struct {
+	rc    io.ReadCloser
+	timer *time.Timer
+	idle  time.Duration
+	left  int64
+	tail  []byte
+}
+
+// tailBytes is enough for the last words of every format.
+const tailBytes = 64
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, llm.NewError(llm.Garbled, "the answer is longer than any answer can be")
+	}
+	n, err := b.rc.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	if n > 0 {
+		b.timer.Reset(b.idle)
+		b.tail = append(b.tail, p[max(0, n-tailBytes):n]...)
+		b.tail = b.tail[max(0, len(b.tail)-tailBytes):]
+	}
+	if err != nil {
+		b.timer.Stop()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.timer.Stop()
+	return b.rc.Close()
+}
+
+// endsWith reports whether the last words were read.
+func (b *body) endsWith(with string) bool { return b != nil && bytes.Contains(b.tail, []byte(with)) }
+
+// EndsWith reports whether with is among the last words of the response that were read.
+func (c *Call) EndsWith(with string) bool { return c.body.endsWith(with) }
+
+// Context returns the context of the call: it ends with the caller's, and when the
+// server falls silent.
+func (c *Call) Context() context.Context { return c.ctx }
+
+// CleanText returns a text of the server as it may be shown: without the key, on one
+// line and not too long.
+func (c *Call) CleanText(text string) string { return c.d.cleanText(text) }
+
+// ParseLimits returns the limits that the response states.
+func (c *Call) ParseLimits() llm.Limits { return c.d.format.Limits(c.header, time.Now()) }

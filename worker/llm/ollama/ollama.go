@@ -1,0 +1,306 @@
+// Package ollama asks the models of an Ollama server.
+package ollama
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/internal/redact"
+	"github.com/coditect/mapreduce/worker/llm/internal/wire"
+)
+
+// A provider speaks Ollama's own interface: only there can the context
+// window be set, and by default a prompt that is longer than 4,096 tokens is
+// silently cut.
+type provider struct{ *wire.Dialer }
+
+// New returns the provider. The error is an *llm.Error of the kind Invalid if the address is
+// no address.
+func New(cfg llm.Config) (llm.Provider, error) {
+	// It states no limits; a proxy before it may.
+	d, err := wire.NewDialer(cfg, "http://127.0.0.1:11434/", wire.Format{Stream: "application/x-ndjson", Limits: wire.CompatibleLimits, Judge: judgeError})
+	if err != nil {
+		return nil, err
+	}
+	return &provider{d}, nil
+}
+
+// Name implements Provider.
+func (*provider) Name() string { return "ollama" }
+
+// Can implements Provider.
+func (p *provider) Can() llm.Capabilities {
+	return llm.Capabilities{Dialect: dialect(), Untold: true, ForceTool: true, Window: p.Config.Window}
+}
+
+// dialect returns the dialect of the grammars that Ollama's engine makes of schemas.
+func dialect() llm.Dialect {
+	return llm.Dialect{Name: "ollama", Keywords: []string{
+		"minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum",
+		"exclusiveMinimum", "exclusiveMaximum", "pattern", "format", "prefixItems",
+	}}
+}
+
+// Complete implements Provider.
+func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	payload, err := p.buildPayload(req)
+	if err != nil {
+		return nil, err
+	}
+	c := p.BeginCall(ctx, req)
+	defer c.EndCall()
+	post, err := http.NewRequestWithContext(c.Context(), http.MethodPost, p.Base.JoinPath("api/chat").String(), bytes.NewReader(payload))
+	if err != nil {
+		return nil, llm.WrapError(llm.Invalid, err)
+	}
+	post.Header.Set("Content-Type", "application/json")
+	if !p.Config.Key.IsZero() {
+		post.Header.Set("Authorization", "Bearer "+redact.Secret(p.Config.Key))
+	}
+	res, err := c.DoRequest(post, p.Client.Do)
+	if err != nil {
+		return nil, c.FailError(err)
+	}
+	defer res.Body.Close()
+	var chat chatAnswer
+	if err := chat.readLines(res.Body); err != nil {
+		if sent, ok := errors.AsType[*lineError](err); ok {
+			return nil, c.MidstreamError(sent.line)
+		}
+		return nil, c.CutError(err)
+	}
+	return chat.toResponse(c, req)
+}
+
+// The messages to the server.
+type (
+	chatRequest struct {
+		Model    string          `json:"model"`
+		Messages []chatMessage   `json:"messages"`
+		Tools    []chatTool      `json:"tools,omitempty"`
+		Format   json.RawMessage `json:"format,omitempty"`
+		Stream   bool            `json:"stream"`
+		Options  chatOptions     `json:"options"`
+	}
+	chatOptions struct {
+		NumCtx     int64 `json:"num_ctx"`
+		NumPredict int64 `json:"num_predict"`
+	}
+	chatMessage struct {
+		Role      string     `json:"role"`
+		Content   string     `json:"content"`
+		Thinking  string     `json:"thinking,omitempty"`
+		ToolName  string     `json:"tool_name,omitempty"`
+		ToolCalls []toolCall `json:"tool_calls,omitempty"`
+	}
+	toolCall struct {
+		Function struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"function"`
+	}
+	chatTool struct {
+		Type     string       `json:"type"`
+		Function toolFunction `json:"function"`
+	}
+	toolFunction struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+)
+
+// buildPayload refuses what the window cannot hold, if the caller has counted: the
+// server would cut it without a word.
+func (p *provider) buildPayload(req *llm.Request) ([]byte, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	if need := req.Prompt + req.AnswerBound(); req.Prompt > 0 && need > p.Config.Window {
+		return nil, llm.NewError(llm.TooLarge, "prompt and answer take %d tokens (%d and %d), and the context window has %d",
+			need, req.Prompt, req.AnswerBound(), p.Config.Window)
+	}
+	body := chatRequest{
+		Model: string(req.Model), Stream: true,
+		Options: chatOptions{NumCtx: p.Config.Window, NumPredict: req.AnswerBound()},
+	}
+	if req.System != "" {
+		body.Messages = append(body.Messages, chatMessage{Role: "system", Content: req.System})
+	}
+	for _, m := range req.Messages {
+		body.Messages = append(body.Messages, chatMessages(m)...)
+	}
+	if err := p.addTools(req, &body); err != nil {
+		return nil, err
+	}
+	return json.Marshal(body)
+}
+
+// addTools adds tools and the answer's schema. A tool cannot be forced there; an
+// answer by its schema is the same.
+func (*provider) addTools(req *llm.Request, body *chatRequest) error {
+	schema := req.Schema
+	for _, t := range req.Tools {
+		if t.Name == req.Force {
+			schema = t.Schema
+		}
+	}
+	if schema != nil {
+		format, err := schema.In(dialect())
+		body.Format = format
+		return err
+	}
+	for _, t := range req.Tools {
+		params, err := t.Schema.In(dialect())
+		if err != nil {
+			return fmt.Errorf("tool %s: %w", t.Name, err)
+		}
+		body.Tools = append(body.Tools, chatTool{"function", toolFunction{t.Name, t.Description, params}})
+	}
+	return nil
+}
+
+func chatMessages(m llm.Message) []chatMessage {
+	said := chatMessage{Role: string(m.Role)}
+	var out []chatMessage
+	for _, p := range m.Parts {
+		said.Content += p.Text
+		if p.Call != nil {
+			var c toolCall
+			c.Function.Name, c.Function.Arguments = p.Call.Name, p.Call.Input
+			said.ToolCalls = append(said.ToolCalls, c)
+		}
+		if p.Result != nil {
+			out = append(out, chatMessage{Role: "tool", Content: p.Result.Text, ToolName: p.Result.Name})
+		}
+	}
+	if said.Content != "" || said.ToolCalls != nil {
+		out = append(out, said)
+	}
+	return out
+}
+
+// A chatLine is one line of an answer.
+type chatLine struct {
+	Model           string `json:"model"`
+	Message         chatMessage
+	Done            bool            `json:"done"`
+	DoneReason      string          `json:"done_reason"`
+	PromptEvalCount int64           `json:"prompt_eval_count"`
+	EvalCount       int64           `json:"eval_count"`
+	Error           json.RawMessage `json:"error"`
+}
+
+// A chatAnswer is put together from the lines of an answer.
+type chatAnswer struct {
+	text    bytes.Buffer
+	thought bool // and that is counted with the rest
+	calls   []toolCall
+	last    chatLine
+}
+
+// A lineError is a line with an error.
+type lineError struct{ line []byte }
+
+func (*lineError) Error() string { return "an error in mid-stream" }
+
+// maxLine bounds one line of an answer, in bytes.
+const maxLine = 16 << 20
+
+// readLines takes lines until one says that the answer is done. Without it the
+// answer is not whole, however the stream ended.
+func (t *chatAnswer) readLines(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		raw := bytes.TrimSpace(lines.Bytes())
+		if len(raw) == 0 {
+			continue
+		}
+		var line chatLine
+		if err := json.Unmarshal(raw, &line); err != nil {
+			return err
+		}
+		if len(line.Error) > 0 {
+			return &lineError{bytes.Clone(raw)}
+		}
+		t.text.WriteString(line.Message.Content)
+		t.thought = t.thought || line.Message.Thinking != ""
+		t.calls = append(t.calls, line.Message.ToolCalls...)
+		if line.Done {
+			t.last = line
+			return nil
+		}
+	}
+	if lines.Err() != nil {
+		return lines.Err()
+	}
+	return io.ErrUnexpectedEOF
+}
+
+// toResponse is the finished turn, unless the server gives away that it had cut
+// the prompt: it read far less than there was.
+func (t *chatAnswer) toResponse(c *wire.Call, req *llm.Request) (*llm.Response, error) {
+	usage := llm.Usage{Input: t.last.PromptEvalCount, Output: t.last.EvalCount, Reported: true}.NonNegative()
+	if req.Prompt > 0 && usage.Input > 0 && usage.Input < req.Prompt/2 {
+		e := c.FailError(llm.NewError(llm.TooLarge, "the server read %d of about %d tokens of the prompt: its context window is smaller than that", usage.Input, req.Prompt))
+		e.Usage = usage
+		return nil, e
+	}
+	r := &llm.Response{
+		Model: llm.Model(t.last.Model), RequestID: c.RequestID(), Stop: stopOf(t.last.DoneReason),
+		Usage: usage, Limits: c.ParseLimits(),
+	}
+	if usage.Output > 0 && !t.thought {
+		r.Written = &usage.Output
+	}
+	if t.text.Len() > 0 {
+		r.Parts = append(r.Parts, llm.Part{Text: t.text.String()})
+	}
+	for i, call := range t.calls {
+		r.Parts = append(r.Parts, llm.Part{Call: &llm.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: call.Function.Name, Input: call.Function.Arguments}})
+		r.Stop = llm.StopTool
+	}
+	switch {
+	case req.Schema != nil:
+		r.Answer = wire.AnswerOf(r, false)
+	case req.Force != "" && !r.Stop.Cut():
+		text := json.RawMessage(bytes.Clone(t.text.Bytes()))
+		if !json.Valid(text) {
+			e := c.FailError(llm.NewError(llm.Garbled, "the input for tool %s is no JSON", req.Force))
+			e.Usage = usage
+			return nil, e
+		}
+		r.Parts = []llm.Part{{Call: &llm.ToolCall{ID: "call_0", Name: req.Force, Input: text}}}
+		r.Stop = llm.StopTool
+	}
+	return r, nil
+}
+
+// stopOf translates the server's word.
+func stopOf(s string) llm.Stop {
+	switch s {
+	case "stop":
+		return llm.StopEnd
+	case "length":
+		return llm.StopMax
+	default:
+		return llm.Stop("ollama:" + s)
+	}
+}
+
+// judgeError reads {"error": "text"}.
+func judgeError(status int, raw []byte) (llm.Kind, string) {
+	kind, message := wire.JudgeCompatible(status, raw)
+	if kind == llm.NotFound {
+		message += " (is the model pulled?)"
+	}
+	return kind, message
+}
