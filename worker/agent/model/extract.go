@@ -10,6 +10,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/chunk"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/model/form"
+	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/ground"
@@ -18,10 +20,10 @@ import (
 )
 
 // passageRequest returns the request for the records of a passage.
-func (p *program) passageRequest(system string, text passage) *llm.Request {
+func (p *program) passageRequest(system string, text prompt.Passage) *llm.Request {
 	return &llm.Request{
-		Model: p.Model, System: system, Schema: p.form.answer, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
-		Messages: []llm.Message{llm.Say(llm.User, text.passageMessage())},
+		Model: p.Model, System: system, Schema: p.form.Answer, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
+		Messages: []llm.Message{llm.Say(llm.User, text.Message())},
 	}
 }
 
@@ -139,12 +141,12 @@ func (x *extraction) splitStretch(at stretch) (parts []stretch, why string) {
 // takeStretch asks the model to read a stretch in one answer, and adds its records.
 func (x *extraction) takeStretch(ctx context.Context, at stretch) error {
 	content := string(x.task.Text.Content)
-	text := passage{
-		document: string(x.task.Text.Document), part: at.name, told: x.told,
-		before: content[at.start:at.coreStart], core: content[at.coreStart:at.coreEnd], after: content[at.coreEnd:at.end],
+	text := prompt.Passage{
+		Document: string(x.task.Text.Document), Part: at.name, Told: x.told,
+		Before: content[at.start:at.coreStart], Core: content[at.coreStart:at.coreEnd], After: content[at.coreEnd:at.end],
 	}
 	if n := x.task.Text.Chunks; at.name == "" && n > 1 {
-		text.part = fmt.Sprintf("%d of %d", x.task.Text.ChunkIndex+1, n)
+		text.Part = fmt.Sprintf("%d of %d", x.task.Text.ChunkIndex+1, n)
 	}
 	r := &answerReading{form: x.form, task: x.task, aligner: unit.Aligner(x.task.Text, at.start, at.end)}
 	if err := x.askGleaning(ctx, x.passageRequest(x.system, text), r); err != nil {
@@ -189,7 +191,7 @@ func (x *extraction) addRecord(rec readRecord) {
 
 // An answerReading holds the records of an answer after its quotes were looked for.
 type answerReading struct {
-	form    *form
+	form    *form.Form
 	task    *agent.Task
 	aligner ground.Unit
 	records []readRecord
@@ -236,7 +238,7 @@ const maxReason = 300
 
 // readAnswer takes an answer.
 func (r *answerReading) readAnswer(ctx context.Context, raw []byte) error {
-	answers, none, err := r.form.readAnswer(raw)
+	answers, none, err := r.form.ReadAnswer(raw)
 	if err != nil {
 		return err
 	}
@@ -252,12 +254,12 @@ func (r *answerReading) readAnswer(ctx context.Context, raw []byte) error {
 
 // takeRecords adds records whose quotes were looked for. places holds the places of all
 // their quotes, in order.
-func (r *answerReading) takeRecords(answers []answeredRecord, places []unit.Place) {
+func (r *answerReading) takeRecords(answers []form.Record, places []unit.Place) {
 	next := 0
 	for _, a := range answers {
 		var rec readRecord
-		for _, f := range r.form.fields {
-			for _, found := range a.Fields[f.key] {
+		for _, f := range r.form.Fields {
+			for _, found := range a.Fields[f.Key] {
 				rec.values = append(rec.values, r.placeFinding(f, found, places[next:next+len(found.Quotes)])...)
 				next += len(found.Quotes)
 			}
@@ -268,11 +270,11 @@ func (r *answerReading) takeRecords(answers []answeredRecord, places []unit.Plac
 }
 
 // quotesOf returns all quotes in the order in which read takes them.
-func quotesOf(f *form, answers []answeredRecord) []string {
+func quotesOf(f *form.Form, answers []form.Record) []string {
 	var quotes []string
 	for _, a := range answers {
-		for _, field := range f.fields {
-			for _, found := range a.Fields[field.key] {
+		for _, field := range f.Fields {
+			for _, found := range a.Fields[field.Key] {
 				quotes = append(quotes, found.Quotes...)
 			}
 		}
@@ -282,14 +284,14 @@ func quotesOf(f *form, answers []answeredRecord) []string {
 
 // placeFinding returns a finding with the places of its quotes; nothing, if it has no
 // value that fits the schema.
-func (r *answerReading) placeFinding(f formField, found finding, places []unit.Place) []unit.Value {
+func (r *answerReading) placeFinding(f form.Field, found form.Finding, places []unit.Place) []unit.Value {
 	p := f.Property
 	if p.Type == schema.Array && p.Items != nil {
 		p = p.Items
 	}
 	value, err := p.Normalize(found.Value)
 	if err != nil {
-		r.faults = append(r.faults, fmt.Sprintf("%s: %v", f.key, err))
+		r.faults = append(r.faults, fmt.Sprintf("%s: %v", f.Key, err))
 	}
 	if err != nil || value == nil || value == "" {
 		return nil
@@ -297,7 +299,7 @@ func (r *answerReading) placeFinding(f formField, found finding, places []unit.P
 	v := unit.Value{Field: f.Path, Value: value, Said: max(0, min(found.Confidence, 1))}
 	for i, at := range places {
 		if !at.Verified() {
-			r.faults = append(r.faults, f.key+": "+absentMessage(found.Quotes[i], at))
+			r.faults = append(r.faults, f.Key+": "+absentMessage(found.Quotes[i], at))
 			continue
 		}
 		if !slices.ContainsFunc(v.Places, func(had unit.Place) bool { return had.Span == at.Span }) {
@@ -305,10 +307,10 @@ func (r *answerReading) placeFinding(f formField, found finding, places []unit.P
 		}
 	}
 	if len(places) == 0 {
-		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.key, value))
+		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.Key, value))
 	}
 	if len(v.Places) > 0 && isContradicted(p, value, v.Places) {
-		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow from %.120q", f.key, value, v.Places[0].Quote))
+		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow from %.120q", f.Key, value, v.Places[0].Quote))
 		v.Places = nil
 	}
 	return []unit.Value{v}
@@ -339,20 +341,20 @@ func isContradicted(p *schema.Property, value any, places []unit.Place) bool {
 }
 
 // missingFields says why fields have no value.
-func (r *answerReading) missingFields(a answeredRecord, values []unit.Value) []merge.Missing {
+func (r *answerReading) missingFields(a form.Record, values []unit.Value) []merge.Missing {
 	var out []merge.Missing
-	for _, f := range r.form.fields {
+	for _, f := range r.form.Fields {
 		if slices.ContainsFunc(values, func(v unit.Value) bool { return v.Field == f.Path }) {
 			continue
 		}
 		reason := "the model found none"
 		for _, m := range a.NotFound {
-			if m.Field == f.key && strings.TrimSpace(m.Reason) != "" {
+			if m.Field == f.Key && strings.TrimSpace(m.Reason) != "" {
 				reason = clipLine(m.Reason)
 			}
 		}
 		if f.Property.Required {
-			r.faults = append(r.faults, f.key+": nothing was found, although every document should have it")
+			r.faults = append(r.faults, f.Key+": nothing was found, although every document should have it")
 		}
 		out = append(out, merge.Missing{Field: f.Path, Reason: reason})
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/orchestrator/pack"
+	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -143,7 +144,7 @@ func (m *mergeRun) fitTokens(text string, most int64) string {
 
 // foldRequest asks about some of the findings.
 func (p *program) foldRequest(questions, n, of int, pad string, carried int64, findings string) *llm.Request {
-	mark := markFor(pad, findings)
+	mark := prompt.Mark(pad, findings)
 	var b strings.Builder
 	fmt.Fprintf(&b, "There are %d questions. This is message %d of %d.", questions, n+1, of)
 	if n == of-1 {

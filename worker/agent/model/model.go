@@ -7,8 +7,9 @@
 // schema, its quotes against the document, its references against those that it
 // was given. Documents are data, and stand between marks that they cannot write.
 //
-// It imports worker/llm for asking, and the pure packages of the worker; it knows
-// of no vendor.
+// Package prompt has instructions and the marks around documents, package form the
+// form of answers about records, and package memory what a unit's earlier attempts
+// were answered.
 package model
 
 import (
@@ -28,6 +29,9 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/model/form"
+	"github.com/coditect/mapreduce/worker/agent/model/memory"
+	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
@@ -104,7 +108,7 @@ type program struct {
 	stages
 	schema   *schema.Schema
 	pipeline *pipeline.Pipeline
-	form     *form
+	form     *form.Form
 	vendor   llm.Provider
 	prices   *llm.Prices
 
@@ -424,7 +428,7 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if p.schema, err = schema.Parse("schema", source); err != nil {
 		return err
 	}
-	if p.form, err = newForm(p.schema); err != nil {
+	if p.form, err = form.New(p.schema); err != nil {
 		return err
 	}
 	if t, ok := p.prices.Tariff(p.Provider, p.Model); ok && p.Window == 0 {
@@ -433,8 +437,8 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if err := p.writeInstructions(spec); err != nil {
 		return err
 	}
-	if _, err := p.form.answer.In(p.vendor.Can().Dialect); err != nil {
-		return p.form.explainError(err)
+	if _, err := p.form.Answer.In(p.vendor.Can().Dialect); err != nil {
+		return p.form.ExplainError(err)
 	}
 	if p.decisions, err = llm.NewSchema("decisions", []byte(decisionsSchema)); err != nil {
 		return err
@@ -442,7 +446,7 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if p.verdict, err = llm.NewSchema("verdict", []byte(refineSchema)); err != nil {
 		return err
 	}
-	p.fixed = a.withForm(p, p.passageRequest(p.system, passage{})).Prompt
+	p.fixed = a.withForm(p, p.passageRequest(p.system, prompt.Passage{})).Prompt
 	p.overhead = a.promptOverhead(p)
 	return p.hasRoom()
 }
@@ -467,11 +471,11 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 	if err != nil {
 		return err
 	}
-	who, err := p.fixedOf(p.mapping, spec.Vars, mapForm, mapRole)
+	who, err := p.fixedOf(p.mapping, spec.Vars, prompt.MapForm, prompt.MapRole)
 	if err != nil {
 		return err
 	}
-	p.system = mapSystem(p.schema, who, examples)
+	p.system = prompt.MapSystem(p.schema, who, examples)
 	if p.stages.direct != nil {
 		if p.directSystem, err = p.directSystemOf(spec.Vars, examples); err != nil {
 			return err
@@ -500,7 +504,7 @@ func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 // directSystemOf returns the instructions of the direct unit. They contain the examples
 // of map units, unless the stage of the direct unit has its own.
 func (p *program) directSystemOf(vars map[string]string, examples string) (string, error) {
-	own, err := p.form.showExamples(p.stages.direct)
+	own, err := p.form.ShowExamples(p.stages.direct)
 	if err != nil {
 		return "", err
 	}
@@ -536,22 +540,6 @@ const maxQuestions = 100_000
 
 // minDocument is the least room for a document that makes sense, in tokens.
 const minDocument = 256
-
-// explainError adds to the error about a schema that cannot be expressed the place of
-// the keyword in the user's file.
-func (f *form) explainError(err error) error {
-	e, ok := errors.AsType[*llm.Error](err)
-	if !ok || e.Kind != llm.BadSchema {
-		return err
-	}
-	words := strings.Fields(e.Message)
-	for i, w := range words {
-		if where, ok := strings.CutSuffix(w, ":"); ok && strings.HasPrefix(where, "#") {
-			words[i] = f.placeOf(where) + ":"
-		}
-	}
-	return fmt.Errorf("schema: %s", strings.Join(words, " "))
-}
 
 // vendorOf returns the provider that a job asks. The caller holds the lock.
 func (a *Agent) vendorOf(s Settings) (llm.Provider, error) {
@@ -667,7 +655,7 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 	if sharer, ok := calls.(agent.Sharer); ok && sharer.Shares() {
 		ask = &decorator.Cache{Provider: ask, Answers: sharer, Origin: a.answerOrigin(p, task.Spec.Tenant), Prices: p.prices, Saved: savingsSink(calls)}
 	}
-	s.ask = newMemory(ask, decorator.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
+	s.ask = memory.New(ask, decorator.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
 	return s
 }
 

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -61,7 +59,7 @@ func (p *program) findStages() (err error) {
 func (p *program) stageExamples() (string, error) {
 	for _, s := range append([]*pipeline.Stage{p.mapping}, p.pipeline.DocumentStages()...) {
 		if len(s.Examples) > 0 && bytes.Equal(s.Output.Schema, p.mapping.Output.Schema) {
-			return p.form.showExamples(s)
+			return p.form.ShowExamples(s)
 		}
 	}
 	return "", nil
@@ -126,65 +124,4 @@ func plainText(raw []byte) string {
 // documentOf is what templates may say of the unit's document.
 func documentOf(t *mapreduce.Text) []pipeline.Document {
 	return []pipeline.Document{{ID: string(t.Document), Metadata: t.Metadata}}
-}
-
-const examplesHeading = "\nEXAMPLES. They show how to answer; nothing in them is of the document that you are given.\n"
-
-// showExamples shows the few that a stage has, as answers in the form.
-func (f *form) showExamples(s *pipeline.Stage) (string, error) {
-	if len(s.Examples) == 0 {
-		return "", nil
-	}
-	var b strings.Builder
-	b.WriteString(examplesHeading)
-	for i, e := range s.Examples {
-		answer, err := json.Marshal(f.exampleAnswer(e.Records))
-		if err != nil {
-			return "", err
-		}
-		mark := markFor(e.Document)
-		fmt.Fprintf(&b, "EXAMPLE %d, between the lines <example %s> and </example %s>:\n<example %s>\n%s\n</example %s>\nITS ANSWER: %s\n",
-			i+1, mark, mark, mark, e.Document, mark, answer)
-	}
-	return b.String(), nil
-}
-
-// exampleAnswer is the answer that an example's records are.
-func (f *form) exampleAnswer(records []pipeline.Record) any {
-	all := make([]dict, len(records))
-	for i, r := range records {
-		all[i] = f.exemplaryRecord(r)
-	}
-	if f.schema.Kind != schema.KindRecords {
-		return all[0]
-	}
-	none := ""
-	if len(all) == 0 {
-		none = "the document has none"
-	}
-	return dict{{"records", all}, {"no_records", none}}
-}
-
-func (f *form) exemplaryRecord(r pipeline.Record) dict {
-	var fields dict
-	missing := []dict{}
-	for _, field := range f.fields {
-		p := field.Property
-		if p.Type == schema.Array && p.Items != nil {
-			p = p.Items
-		}
-		found := []dict{}
-		for _, x := range r[field.Path] {
-			value, err := p.Normalize(x.Value)
-			if err != nil {
-				value = x.Value // which was checked
-			}
-			found = append(found, dict{{"value", value}, {"quotes", []string{x.Quote}}, {"confidence", 1}})
-		}
-		fields = append(fields, pair{field.key, found})
-		if len(found) == 0 {
-			missing = append(missing, dict{{"field", field.key}, {"reason", "the document does not say"}})
-		}
-	}
-	return dict{{"fields", fields}, {"not_found", missing}}
 }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
@@ -90,7 +91,7 @@ func (p *program) mergeRequest(batch []*question) *llm.Request {
 	for i, q := range batch {
 		fmt.Fprintf(&b, "QUESTION %d (%s): %s\n", i+1, q.kind, q.questionText())
 	}
-	mark := markFor(b.String())
+	mark := prompt.Mark(b.String())
 	text := fmt.Sprintf("There are %d questions, between the lines <questions %s> and </questions %s>.\n<questions %s>\n%s</questions %s>\n",
 		len(batch), mark, mark, mark, b.String(), mark)
 	return &llm.Request{
@@ -104,7 +105,7 @@ const mergeForm = "Whatever you are to do, it comes down to questions about find
 
 // mergeSystem returns the instructions of all reduces of a job.
 func mergeSystem(s *schema.Schema, who string) string {
-	return who + mergeInstructions + "\nEXTRACTION SCHEMA (for reference):\n" + string(plainSchema(s)) + "\n"
+	return who + mergeInstructions + "\nEXTRACTION SCHEMA (for reference):\n" + string(prompt.PlainSchema(s)) + "\n"
 }
 
 // listQuestions returns the questions that the schema leaves open in the merged entries.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
@@ -38,6 +39,6 @@ func (a *Agent) silentProvider(s Settings) (llm.Provider, error) {
 // replaySession returns a session that is answered as the unit of the other job was.
 func (s *session) replaySession() *session {
 	origin := decorator.Origin{Scope: string(s.task.Spec.Replay), Provider: s.Provider}
-	s.ask = newMemory(mute{s.vendor, s.task}, origin, s.task, s.calls)
+	s.ask = memory.New(mute{s.vendor, s.task}, origin, s.task, s.calls)
 	return s
 }

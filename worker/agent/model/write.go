@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/output"
@@ -37,7 +38,7 @@ func writeSystem(stage *agent.StageSpec, who string) string {
 		b.WriteString("4. Texts that people are to read are Markdown.\n")
 	}
 	b.WriteString("\nOUTPUT FORMAT: JSON by this schema:\n")
-	b.Write(plainJSON(stage.Schema))
+	b.Write(prompt.PlainJSON(stage.Schema))
 	b.WriteString("\n")
 	return b.String()
 }
@@ -56,7 +57,7 @@ func (p *program) tellWriter(stage *agent.StageSpec, vars map[string]string) err
 		return err
 	}
 	p.writeSystem = writeSystem(stage, who)
-	if p.value, err = llm.NewSchema(string(stage.Output), plainJSON(stage.Schema)); err != nil {
+	if p.value, err = llm.NewSchema(string(stage.Output), prompt.PlainJSON(stage.Schema)); err != nil {
 		return err
 	}
 	_, err = p.value.In(p.vendor.Can().Dialect)
@@ -172,7 +173,7 @@ func (w *writeRun) documentSections() (data []section, about []pipeline.Document
 		return nil, nil, err
 	}
 	for _, doc := range all.Documents() {
-		data = append(data, section{"document", "named " + quoteName(doc.Document) + "\n" + string(doc.Text)})
+		data = append(data, section{"document", "named " + prompt.QuoteName(doc.Document) + "\n" + string(doc.Text)})
 	}
 	return data, describeDocuments(all.Documents()), nil
 }
@@ -226,9 +227,9 @@ func (p *program) writeRequest(told, item string, data []section) *llm.Request {
 	for _, s := range data {
 		texts = append(texts, s.text)
 	}
-	mark := markFor(texts...)
+	mark := prompt.Mark(texts...)
 	var b strings.Builder
-	b.WriteString(assignmentText(told, mark))
+	b.WriteString(prompt.AssignmentText(told, mark))
 	between := func(n int, s section) {
 		if s.text != "" {
 			fmt.Fprintf(&b, "<%s %d %s>\n%s\n</%s %d %s>\n", s.name, n, mark, s.text, s.name, n, mark)

@@ -1,4 +1,6 @@
-package model
+// Package memory remembers, in the journal of a unit, what its model was asked and what it
+// answered.
+package memory
 
 import (
 	"context"
@@ -46,8 +48,9 @@ func (f *failed) err() error {
 	return &llm.Error{Kind: f.Kind, Class: f.Class, Status: f.Status, Message: f.Message, RequestID: f.RequestID}
 }
 
-// newMemory returns a memory of what a unit asks.
-func newMemory(p llm.Provider, origin decorator.Origin, task *agent.Task, j agent.Journal) *memory {
+// New returns a provider that asks p what the journal of the task's unit does not hold.
+// The keys of the journal depend on origin and on the requests alone.
+func New(p llm.Provider, origin decorator.Origin, task *agent.Task, j agent.Journal) llm.Provider {
 	return &memory{
 		Provider: p, journal: j, origin: origin,
 		all: task.Spec.Capture == mapreduce.CaptureFull, replay: task.Spec.Replay != "",

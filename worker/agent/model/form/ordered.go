@@ -1,4 +1,4 @@
-package model
+package form
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 )
 
 // dict is a JSON object in the order in which it is written: models fill in
-// fields in that order. What it holds is dicts, []any and scalars.
+// Fields in that order. What it holds is dicts, []any and scalars.
 type dict []pair
 
 type pair struct {

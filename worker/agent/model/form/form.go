@@ -1,8 +1,16 @@
-package model
+// Package form has the form of a model's answers about records: the JSON Schema that is
+// derived from a user's schema, how an answer is read, and how examples of a pipeline
+// look as answers.
+//
+// An answer has, for each field of a record, a list of values, each with its quotes. The
+// list may be empty. So no value is optional or of two types, which vendors restrict, and
+// every value has quotes.
+package form
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -14,31 +22,27 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// An answer has, for each field of a record, a list of values, each with its quotes. The
-// list may be empty. So no value is optional or of two types, which vendors restrict, and
-// every value has quotes.
-
-// A form is the JSON Schema of a model's answer for a user's schema.
-type form struct {
+// A Form is the JSON Schema of a model's answer for a user's schema. It is immutable.
+type Form struct {
 	schema *schema.Schema
-	answer *llm.Schema
-	direct *llm.Schema // of an answer about several documents
-	fields []formField
-	byKey  map[string]*formField
+	Answer *llm.Schema // of an answer about one document
+	Direct *llm.Schema // of an answer about several documents
+	Fields []Field     // in the order of the schema
+	byKey  map[string]*Field
 }
 
-// A formField is a field as the model knows it.
-type formField struct {
+// A Field is a field as the model knows it.
+type Field struct {
 	schema.Field
-	key string // its name in answers
+	Key string // its name in answers
 }
 
 // plainKey is how a name must look for every vendor to take it.
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// newForm derives the form from a schema.
-func newForm(s *schema.Schema) (*form, error) {
-	f := &form{schema: s, byKey: make(map[string]*formField)}
+// New derives the form from a schema.
+func New(s *schema.Schema) (*Form, error) {
+	f := &Form{schema: s, byKey: make(map[string]*Field)}
 	raw, err := rawFields(s)
 	if err != nil {
 		return nil, err
@@ -48,19 +52,19 @@ func newForm(s *schema.Schema) (*form, error) {
 		if !plainKey.MatchString(key) {
 			key = "field_" + strconv.Itoa(i+1)
 		}
-		f.fields = append(f.fields, formField{field, key})
+		f.Fields = append(f.Fields, Field{field, key})
 	}
-	for i := range f.fields {
-		f.byKey[f.fields[i].key] = &f.fields[i]
+	for i := range f.Fields {
+		f.byKey[f.Fields[i].Key] = &f.Fields[i]
 	}
 	doc, err := f.answerSchema(raw)
 	if err != nil {
 		return nil, err
 	}
-	if f.answer, err = llm.NewSchema("extraction", doc); err != nil {
+	if f.Answer, err = llm.NewSchema("extraction", doc); err != nil {
 		return nil, err
 	}
-	f.direct, err = f.directForm(raw)
+	f.Direct, err = f.directForm(raw)
 	return f, err
 }
 
@@ -82,7 +86,7 @@ func textSchema(description string) dict {
 }
 
 // answerSchema is the schema of an answer.
-func (f *form) answerSchema(raw []any) ([]byte, error) {
+func (f *Form) answerSchema(raw []any) ([]byte, error) {
 	record := objectSchema(f.recordSchema(raw))
 	if f.schema.Kind == schema.KindRecords {
 		return json.Marshal(objectSchema(dict{
@@ -94,17 +98,17 @@ func (f *form) answerSchema(raw []any) ([]byte, error) {
 }
 
 // recordSchema is what an answer says of a record.
-func (f *form) recordSchema(raw []any) dict {
+func (f *Form) recordSchema(raw []any) dict {
 	var fields dict
 	var keys []string
-	for i, field := range f.fields {
+	for i, field := range f.Fields {
 		found := objectSchema(dict{
 			{"value", raw[i]},
 			{"quotes", listSchema(textSchema("a passage of the document, letter by letter"), "where it says so: exact passages, each as short as it can be to show the value")},
 			{"confidence", dict{{"type", "number"}, {"description", "how sure you are, from 0.0 to 1.0"}}},
 		})
-		fields = append(fields, pair{field.key, listSchema(found, describeField(field))})
-		keys = append(keys, field.key)
+		fields = append(fields, pair{field.Key, listSchema(found, describeField(field))})
+		keys = append(keys, field.Key)
 	}
 	return dict{
 		{"fields", objectSchema(fields)},
@@ -116,10 +120,10 @@ func (f *form) recordSchema(raw []any) dict {
 }
 
 // describeField says what belongs into a field.
-func describeField(f formField) string {
+func describeField(f Field) string {
 	p := f.Property
 	var words []string
-	if f.key != f.Path {
+	if f.Key != f.Path {
 		words = append(words, f.Path)
 	}
 	for _, w := range []string{p.Title, p.Description} {
@@ -137,39 +141,61 @@ func describeField(f formField) string {
 
 // The parts of an answer.
 type (
-	answeredRecord struct {
-		Fields   map[string][]finding `json:"fields"`
-		NotFound []absence            `json:"not_found"`
+	// A Record is what an answer says of one record: findings by the key of their field.
+	Record struct {
+		Fields   map[string][]Finding `json:"fields"`
+		NotFound []Absence            `json:"not_found"`
 	}
-	finding struct {
+
+	// A Finding is one value of a field, with the passages that show it, and how sure the
+	// model is of it, from 0 to 1.
+	Finding struct {
 		Value      any      `json:"value"`
 		Quotes     []string `json:"quotes"`
 		Confidence float64  `json:"confidence"`
 	}
-	absence struct{ Field, Reason string }
+
+	// An Absence is a field, by its key, of which nothing was found.
+	Absence struct{ Field, Reason string }
 )
 
-// readAnswer returns the records of an answer that fits the form, and why there are
+// ReadAnswer returns the records of an answer that fits the form, and why there are
 // none.
-func (f *form) readAnswer(raw []byte) (records []answeredRecord, none string, err error) {
+func (f *Form) ReadAnswer(raw []byte) (records []Record, none string, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if f.schema.Kind == schema.KindRecords {
 		var a struct {
-			Records []answeredRecord `json:"records"`
-			None    string           `json:"no_records"`
+			Records []Record `json:"records"`
+			None    string   `json:"no_records"`
 		}
 		err = d.Decode(&a)
 		return a.Records, a.None, err
 	}
-	var a answeredRecord
+	var a Record
 	err = d.Decode(&a)
-	return []answeredRecord{a}, "", err
+	return []Record{a}, "", err
+}
+
+// ExplainError adds to the error about a schema that cannot be expressed the place of
+// the keyword in the user's file.
+func (f *Form) ExplainError(err error) error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok || e.Kind != llm.BadSchema {
+		return err
+	}
+	words := strings.Fields(e.Message)
+	for i, w := range words {
+		if where, ok := strings.CutSuffix(w, ":"); ok && strings.HasPrefix(where, "#") {
+			words[i] = f.placeOf(where) + ":"
+		}
+	}
+	return fmt.Errorf("schema: %s", strings.Join(words, " "))
 }
 
 // placeOf translates the place of a keyword in the form to its place in the user's
 // schema.
-func (f *form) placeOf(where string) string {
+func (f *Form) placeOf(where string) string {
 	record, top := "#/properties/fields/properties/", "#/properties/"
 	if f.schema.Kind == schema.KindRecords {
 		record, top = "#/properties/records/items/properties/fields/properties/", "#/items/properties/"
