@@ -169,7 +169,17 @@ type Citation struct {
 	// Coverage is the share of the words looked for that the quote has. Density is the
 	// share of the quote's words that were looked for. Both are 0 unless Grade is fuzzy.
 	Coverage, Density float64
+
+	// Via is the document's metadata MetadataVia, as the client gave it. It is ""
+	// if the document has none.
+	Via string
 }
+
+// MetadataVia names the metadata of a document that is a record of another job. Its
+// value is JSON that names the job, the record and the citations that the record rests
+// on. The service stores it, shows it beside citations of the document, and does not
+// read it.
+const MetadataVia = "via"
 
 // A Source is a map unit's part in the result.
 type Source struct {

@@ -72,6 +72,7 @@ func encodeCitation(c *mapreduce.Citation) *pb.Citation {
 		OtherPlaceCount: clampInt32(c.Others),
 		Coverage:        c.Coverage,
 		Density:         c.Density,
+		Via:             validText(c.Via),
 	}
 }
 
@@ -92,6 +93,7 @@ func decodeCitation(p *pb.Citation) *mapreduce.Citation {
 		Others:    int(p.GetOtherPlaceCount()),
 		Coverage:  p.GetCoverage(),
 		Density:   p.GetDensity(),
+		Via:       p.GetVia(),
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 // jobFlags are the flags that describe a job.
 type jobFlags struct {
 	inputs, include, exclude []string
+	partial                  bool
 	sample                   int
 	pipeline                 string
 	parsed                   *pipeline.Pipeline // the file that pipeline names; nil if it names none
@@ -70,11 +71,12 @@ type jobFlags struct {
 func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, or - for standard input; may be repeated")
+	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, job:`ID` for the records of a finished job, or - for standard input; may be repeated")
 	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "name of a pipeline (see pipelines), or a pipeline `file` with stages and agents")
 	f.StringVar(&j.schema, "schema", "", "`file` that says what to extract")
 	f.StringArrayVar(&j.include, "include", nil, "`glob` of files to take from folders; may be repeated")
 	f.StringArrayVar(&j.exclude, "exclude", nil, "`glob` of files and folders to leave out; may be repeated")
+	f.BoolVar(&j.partial, "partial", false, "read of an unfinished --input job:ID what it has found so far")
 	f.IntVar(&j.sample, "sample", 0, "read only so many documents, the same ones each time")
 	f.StringArrayVar(&j.vars, "var", nil, "variable `KEY=VALUE` of templates and providers; may be repeated")
 
@@ -162,7 +164,7 @@ func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 
 // inputConfig returns what to read.
 func (j *jobFlags) inputConfig(a *app) input.Config {
-	return input.Config{Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Sample: j.sample, Stdin: bufio.NewReader(a.stdin)}
+	return input.Config{Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Partial: j.partial, Sample: j.sample, Stdin: bufio.NewReader(a.stdin)}
 }
 
 // jobSpec returns the job that the flags describe. In a spec, zero means the default.
@@ -190,6 +192,9 @@ func (j *jobFlags) jobSpec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	}
 	if s.ReduceShare == 0 {
 		s.ReduceShare = math.SmallestNonzeroFloat64
+	}
+	if j.partial && len(input.Config{Inputs: j.inputs}.Jobs()) == 0 {
+		return s, usageError("--partial: needs --input job:ID")
 	}
 	if err := j.checkMinimums(flags); err != nil {
 		return s, err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
@@ -84,9 +85,7 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if err := a.couldRun(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return p.flags.locateFault(err)
 	}
-	m := a.progressMeter()
-	planned, err := a.planJob(ctx, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, countDocuments(input.Documents(ctx, in), m.Planning))
-	m.End()
+	planned, err := p.planInputs(ctx, spec, in)
 	if err != nil {
 		return causeOf(ctx, p.flags.locateFault(err))
 	}
@@ -100,6 +99,33 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	}
 	fmt.Fprint(a.stdout, text)
 	return nil
+}
+
+// planInputs returns the plan of a job over inputs. It needs the store only if jobs are
+// among them.
+func (p *planner) planInputs(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (planned *mapreduce.Plan, err error) {
+	makePlan := func() (err error) {
+		m := p.app.progressMeter()
+		defer m.End()
+		planned, err = p.app.planJob(ctx, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, countDocuments(input.Documents(ctx, in), m.Planning))
+		return err
+	}
+	jobs := in.Jobs()
+	if len(jobs) == 0 {
+		err = makePlan()
+		return planned, err
+	}
+	if p.app.hasNoData() {
+		return nil, errs.Field("input", "no job has the id %q: there are none in %s", jobs[0], p.app.global.location)
+	}
+	err = p.app.withReader(ctx, func(s *session) error {
+		in.Service = s
+		if err := input.CheckJobs(ctx, in); err != nil {
+			return err
+		}
+		return makePlan()
+	})
+	return planned, err
 }
 
 // couldRun refuses a job that could not run even with the key of its model.

@@ -35,6 +35,7 @@ units, 4 paused, 5 cancelled, 130 interrupted.`,
 		Example: `  coditect mapreduce run --input receipts --schema receipt.yaml --output results
   coditect mapreduce run --input docs --include '**/*.md' --exclude drafts --schema s.yaml
   cat documents.jsonl | coditect mapreduce run --input - --schema s.yaml -o json
+  coditect mapreduce run --input job:mr_20260101_a1b2c3 --schema totals.yaml
   coditect mapreduce run --input docs --schema s.yaml --provider anthropic --model claude-haiku-4-5 --sample 5`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -90,6 +91,10 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 		return err
 	}
 	return r.withSession(ctx, func() error {
+		in.Service = r.s
+		if err := r.s.retryReconnected(ctx, func() error { return input.CheckJobs(ctx, in) }); err != nil {
+			return err
+		}
 		if err := r.s.runWorkerFor(&spec); err != nil {
 			return err
 		}

@@ -576,6 +576,7 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 		Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Before: before, After: after,
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
+		Via: texts.unit.Source.Metadata[mapreduce.MetadataVia],
 	}})
 }
 

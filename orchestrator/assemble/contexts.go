@@ -135,7 +135,7 @@ func (c *contexts) openBundle(ctx context.Context, u *records.Unit) error {
 		c.bundle, c.of = u.ID, make(map[string]unitText, len(docs))
 		for _, d := range docs {
 			sum := sha256.Sum256(d.Text)
-			one := &records.Unit{ID: u.ID, Index: u.Index, Document: mapreduce.DocumentID(d.Document), Source: &records.Source{SHA256: sum[:]}}
+			one := &records.Unit{ID: u.ID, Index: u.Index, Document: mapreduce.DocumentID(d.Document), Source: &records.Source{SHA256: sum[:], Metadata: d.Metadata}}
 			c.of[d.Document] = unitText{unit: one, text: d.Text, reader: output.NewReader(outputs.CitedText(one, d.Text))}
 		}
 	}

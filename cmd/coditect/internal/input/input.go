@@ -1,5 +1,5 @@
-// Package input turns the inputs of a user (folders, files and standard input) into
-// the documents of a submission. An input that cannot be processed becomes a skipped
+// Package input turns the inputs of a user (folders, files, standard input and the
+// records of finished jobs) into the documents of a submission. An input that cannot be processed becomes a skipped
 // document with the reason, so that the ledger lists it.
 //
 // It holds one document at a time, and only a few bytes of each other document.
@@ -26,8 +26,13 @@ import (
 
 // Config tells what to read.
 type Config struct {
-	// Inputs are folders, files, and document.Stdin. Needed.
+	// Inputs are folders, files, document.Stdin, and jobs as JobPrefix and the id.
+	// Needed.
 	Inputs []string
+	// Service has the results of the jobs that Inputs names. Needed if it names any.
+	Service Service
+	// Partial accepts jobs that are not complete, with what they have found so far.
+	Partial bool
 	// Include and Exclude are globs over the relative paths of files in
 	// folders, see document.WalkOptions.
 	Include, Exclude []string
@@ -47,15 +52,19 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) walkInputs(ctx context.Context) iter.Seq2[document.Entry, error] {
-	return document.Walk(ctx, c.Inputs, document.WalkOptions{Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes})
+	return document.Walk(ctx, c.paths(), document.WalkOptions{Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes})
 }
 
 // Check checks the inputs without reading them. It returns an error if an input is
-// missing, if there is nothing to read, or if two documents have one id.
+// missing, if there is nothing to read, or if two documents have one id. CheckJobs
+// checks the jobs among them.
 func Check(ctx context.Context, c Config) error {
 	c = c.withDefaults()
 	if err := c.checkNames(); err != nil {
 		return err
+	}
+	if len(c.paths()) == 0 {
+		return nil
 	}
 	files, why := 0, ""
 	for e, err := range c.walkInputs(ctx) {
@@ -67,12 +76,12 @@ func Check(ctx context.Context, c Config) error {
 			continue
 		}
 		files++
-		if len(c.Inputs) == 1 {
+		if len(c.paths()) == 1 {
 			break // their ids differ
 		}
 	}
 	switch {
-	case files > 0:
+	case files > 0 || len(c.Jobs()) > 0:
 		return nil
 	case why != "":
 		return errs.Field("input", "there is nothing to read in %s: every file is skipped, the first is %s", c.inputNames(), why)
@@ -86,10 +95,13 @@ func (c Config) inputNames() string { return strings.Join(c.Inputs, ", ") }
 
 func (c Config) checkNames() error {
 	if len(c.Inputs) == 0 {
-		return errs.Field("input", "is missing: name a folder, a file, or - for standard input")
+		return errs.Field("input", "is missing: name a folder, a file, job:ID, or - for standard input")
+	}
+	if err := c.checkJobNames(); err != nil {
+		return err
 	}
 	stdin := false
-	for _, name := range c.Inputs {
+	for _, name := range c.paths() {
 		if name == document.Stdin {
 			if stdin {
 				return errs.Field("input", "names standard input twice")
@@ -116,11 +128,13 @@ func invalidInput(ctx context.Context, err error) error {
 	return errs.Field("input", "%w", err)
 }
 
-// Again reports whether the documents can be read more than once.
-func (c Config) Again() bool { return !slices.Contains(c.Inputs, document.Stdin) }
+// Again reports whether the documents can be read more than once, and are the same then.
+func (c Config) Again() bool {
+	return !slices.Contains(c.Inputs, document.Stdin) && (!c.Partial || len(c.Jobs()) == 0)
+}
 
 // Documents yields the documents of the inputs in the order of their names and
-// lines. An error ends it.
+// lines, and after them those of jobs. An error ends it.
 func Documents(ctx context.Context, c Config) iter.Seq2[*mapreduce.Document, error] {
 	c = c.withDefaults()
 	return func(yield func(*mapreduce.Document, error) bool) {
@@ -160,6 +174,21 @@ type reader struct {
 
 // eachSource calls take for every document.
 func (r *reader) eachSource(ctx context.Context, take func(source) error) error {
+	if len(r.config.paths()) > 0 {
+		if err := r.eachEntry(ctx, take); err != nil {
+			return err
+		}
+	}
+	for _, id := range r.config.Jobs() {
+		if err := r.readJob(ctx, id, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachEntry calls take for every document of folders, files and standard input.
+func (r *reader) eachEntry(ctx context.Context, take func(source) error) error {
 	for e, err := range r.config.walkInputs(ctx) {
 		if err != nil {
 			return invalidInput(ctx, err)
@@ -338,7 +367,7 @@ func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, 
 // recordDocument returns the document of a line.
 func (r *reader) recordDocument(e document.Entry, rec document.Record) *mapreduce.Document {
 	id := rec.ID
-	if len(r.config.Inputs) > 1 && rec.Name != "" {
+	if len(r.config.paths()) > 1 && rec.Name != "" {
 		base, _, _ := strings.Cut(e.Name, "/")
 		id = document.ID(base + "/" + rec.Name)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/lineage"
 )
 
 // A citationJSON is an entry of result.json's citations.
@@ -25,6 +26,7 @@ type citationJSON struct {
 	Others    int                  `json:"other_places,omitempty"` // other places that match as well
 	Coverage  float64              `json:"coverage,omitempty"`     // for fuzzy citations
 	Density   float64              `json:"density,omitempty"`
+	Via       *lineage.Via         `json:"via,omitempty"` // if the document is a record of another job
 }
 
 // A failedUnit is an entry of failed_units.
@@ -124,6 +126,7 @@ func (s *resultSections) addCitation(c *mapreduce.Citation) error {
 		Document: c.Document, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Unit: c.Unit,
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
+		Via: lineage.Of(c),
 	})
 }
 

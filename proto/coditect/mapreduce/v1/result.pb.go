@@ -244,7 +244,10 @@ type Citation struct {
 	// Share of the words looked for that the quote has; of fuzzy ones.
 	Coverage float64 `protobuf:"fixed64,14,opt,name=coverage,proto3" json:"coverage,omitempty"`
 	// Share of the words of the quote that were looked for; of fuzzy ones.
-	Density       float64 `protobuf:"fixed64,15,opt,name=density,proto3" json:"density,omitempty"`
+	Density float64 `protobuf:"fixed64,15,opt,name=density,proto3" json:"density,omitempty"`
+	// The metadata "via" of the document, as the client gave it: of a record of another
+	// job, JSON that names the job, the record and the citations that it rests on.
+	Via           string `protobuf:"bytes,16,opt,name=via,proto3" json:"via,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -382,6 +385,13 @@ func (x *Citation) GetDensity() float64 {
 		return x.Density
 	}
 	return 0
+}
+
+func (x *Citation) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
 }
 
 // A map unit's part in the result.
@@ -582,7 +592,7 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\bconflict\x18\x06 \x01(\fH\x00R\bconflict\x12\x1a\n" +
 	"\adropped\x18\a \x01(\fH\x00R\adropped\x12\x1a\n" +
 	"\aremoved\x18\b \x01(\fH\x00R\aremovedB\x06\n" +
-	"\x04part\"\xa0\x03\n" +
+	"\x04part\"\xb2\x03\n" +
 	"\bCitation\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -602,7 +612,8 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\aoutside\x18\f \x01(\bR\aoutside\x12*\n" +
 	"\x11other_place_count\x18\r \x01(\x05R\x0fotherPlaceCount\x12\x1a\n" +
 	"\bcoverage\x18\x0e \x01(\x01R\bcoverage\x12\x18\n" +
-	"\adensity\x18\x0f \x01(\x01R\adensity\"9\n" +
+	"\adensity\x18\x0f \x01(\x01R\adensity\x12\x10\n" +
+	"\x03via\x18\x10 \x01(\tR\x03via\"9\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xd8\x01\n" +

@@ -1628,6 +1628,7 @@ type ShownCitation struct {
 	Ref           string                 `protobuf:"bytes,2,opt,name=ref,proto3" json:"ref,omitempty"`           // the spelling of its id in this result
 	Before        string                 `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`     // the text around the quote
 	After         string                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	Via           string                 `protobuf:"bytes,5,opt,name=via,proto3" json:"via,omitempty"` // metadata of the document, for records of other jobs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1686,6 +1687,13 @@ func (x *ShownCitation) GetBefore() string {
 func (x *ShownCitation) GetAfter() string {
 	if x != nil {
 		return x.After
+	}
+	return ""
+}
+
+func (x *ShownCitation) GetVia() string {
+	if x != nil {
+		return x.Via
 	}
 	return ""
 }
@@ -2006,12 +2014,13 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\adropped\x18\x05 \x01(\fH\x00R\adropped\x12\x1a\n" +
 	"\aremoved\x18\x06 \x01(\fH\x00R\aremoved\x12B\n" +
 	"\asummary\x18\a \x01(\v2&.coditect.mapreduce.storage.v1.SummaryH\x00R\asummaryB\x06\n" +
-	"\x04part\"\x94\x01\n" +
+	"\x04part\"\xa6\x01\n" +
 	"\rShownCitation\x12C\n" +
 	"\bcitation\x18\x01 \x01(\v2'.coditect.mapreduce.storage.v1.CitationR\bcitation\x12\x10\n" +
 	"\x03ref\x18\x02 \x01(\tR\x03ref\x12\x16\n" +
 	"\x06before\x18\x03 \x01(\tR\x06before\x12\x14\n" +
-	"\x05after\x18\x04 \x01(\tR\x05after\"8\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\x12\x10\n" +
+	"\x03via\x18\x05 \x01(\tR\x03via\"8\n" +
 	"\n" +
 	"SourceUnit\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +
