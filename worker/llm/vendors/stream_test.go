@@ -238,17 +238,6 @@ func TestSDKsTakeNothingFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// Servers that are only alike may give a call no id. It has to have one, to be
-// answered.
-func TestACallWithoutAnIDGetsOne(t *testing.T) {
-	body := `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"look_up","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}` +
-		"\n\ndata: [DONE]\n\n"
-	res, err := offline(t, "openai", canned{media("openai"), strings.NewReader(body)}).Complete(t.Context(), ask(nil))
-	if err != nil || len(res.Calls()) != 1 || res.Calls()[0].ID != "call_0" {
-		t.Errorf("%+v, %v", res, err)
-	}
-}
-
 // No call takes as many tokens as a vendor may say that it did, or less than none: sums of
 // them must not overflow.
 func TestWhatNoVendorCounts(t *testing.T) {

@@ -319,23 +319,6 @@ func limitReached(code string) string {
 	return `{"type":"error","error":{"type":"rate_limit_error","message":"x","details":{"error_code":"` + code + `"}}}`
 }
 
-// TestAnthropicVersion has the interface of the newest version asked, calls and
-// counts alike, and nothing said to its vendor of our traces.
-func TestAnthropicVersion(t *testing.T) {
-	p, fake := start(t, "anthropic", fakellm.Config{Model: says(goodReceipt)})
-	if _, err := p.Complete(t.Context(), ask(schema(t, receipt))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.(llm.Counter).Count(t.Context(), ask(nil)); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range fake.Entries() {
-		if got := e.Header.Get("Anthropic-Version"); got != "2026-10-21" || e.Header.Get("Traceparent") != "" {
-			t.Errorf("version %q, trace %q; want 2026-10-21 and none", got, e.Header.Get("Traceparent"))
-		}
-	}
-}
-
 func TestErrorsOfVendors(t *testing.T) {
 	in := func(seconds int) string {
 		return time.Now().Add(time.Duration(seconds) * time.Second).UTC().Format(http.TimeFormat)
@@ -439,58 +422,6 @@ func TestDripEndsWithTheDeadline(t *testing.T) {
 			t.Errorf("%s: error %v, want the deadline", name, err)
 		}
 		cancel()
-	}
-}
-
-func TestOllamaSetsItsWindow(t *testing.T) {
-	p, fake := start(t, "ollama", fakellm.Config{Model: says(goodReceipt)}, func(c *llm.Config) { c.Window = 1000 })
-	req := ask(nil)
-	if _, err := p.Complete(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
-	if got := fake.Entries()[0].Window; got != 1000 {
-		t.Errorf("num_ctx is %d, want 1000", got)
-	}
-	req.Prompt = 501
-	_, err := p.Complete(t.Context(), req)
-	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.TooLarge || len(fake.Entries()) != 1 {
-		t.Errorf("a prompt that does not fit: error %v after %d calls, want too large before the call", err, len(fake.Entries()))
-	}
-	req.Prompt, req.MaxTokens = 400, 100 // the server reads far less: its window is not what it was asked for
-	_, err = p.Complete(t.Context(), req)
-	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.TooLarge || e.Usage.In() == 0 {
-		t.Errorf("a prompt that was cut: error %v, want too large with its usage", err)
-	}
-}
-
-func TestAnthropicCachesThePrefix(t *testing.T) {
-	p, fake := start(t, "anthropic", fakellm.Config{Model: says(goodReceipt), Cached: 100})
-	req := ask(schema(t, receipt))
-	req.System, req.Cache = strings.Repeat("Extract the receipt. ", 50), llm.FiveMinutes
-	var got []llm.Usage
-	for i := range 2 {
-		req.Messages = []llm.Message{llm.Say(llm.User, fmt.Sprint("document ", i))}
-		res, err := p.Complete(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, res.Usage)
-	}
-	if got[0].CacheWrite < 262 || got[0].CacheRead != 0 || got[1].CacheRead != got[0].CacheWrite || got[1].CacheWrite != 0 {
-		t.Errorf("usage %+v, journal %+v; want the prefix written once and read once", got, fake.Entries())
-	}
-}
-
-func TestAnthropicCounts(t *testing.T) {
-	p, _ := start(t, "anthropic", fakellm.Config{Model: says(goodReceipt)})
-	req := ask(schema(t, receipt))
-	n, err := p.(llm.Counter).Count(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := p.Complete(t.Context(), req)
-	if err != nil || n != res.Usage.In() {
-		t.Errorf("counted %d, took %+v (error %v)", n, res, err)
 	}
 }
 
