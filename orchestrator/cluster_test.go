@@ -23,6 +23,10 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/html"
+	"github.com/coditect/mapreduce/worker/document/markdown"
+	"github.com/coditect/mapreduce/worker/document/text"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/step/parse"
 	"github.com/coditect/mapreduce/worker/step/rules"
@@ -125,7 +129,11 @@ func (c *cluster) worker(a agent.Agent, config worker.Config, nodes ...*node) (d
 // byRules returns what runs the units of jobs by rules, those that parse as well.
 func byRules() step.Runner {
 	t := rules.New()
-	t[step.Parse] = parse.Runner{}
+	formats, err := document.NewRegistry(text.Format(), markdown.Format(), html.Format())
+	if err != nil {
+		panic(err)
+	}
+	t[step.Parse] = parse.Runner{Formats: formats}
 	return t
 }
 

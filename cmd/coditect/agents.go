@@ -13,6 +13,11 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/html"
+	"github.com/coditect/mapreduce/worker/document/jsonl"
+	"github.com/coditect/mapreduce/worker/document/markdown"
+	plaintext "github.com/coditect/mapreduce/worker/document/text"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/step/parse"
@@ -25,7 +30,11 @@ const scriptedProvider = "scripted"
 // stepRegistry returns the steps that workers run units with, made once.
 func (a *app) stepRegistry() (*step.Registry, error) {
 	if a.steps == nil {
-		all, err := modelFreeSteps(a.getenv("CODITECT_LEDGER"), a.getenv("CODITECT_HOLD"))
+		formats, err := documentFormats()
+		if err != nil {
+			return nil, err
+		}
+		all, err := modelFreeSteps(formats, a.getenv("CODITECT_LEDGER"), a.getenv("CODITECT_HOLD"))
 		if err != nil {
 			return nil, err
 		}
@@ -82,12 +91,18 @@ func (a *app) failpointHook() (failpoint.Hook, error) {
 	return h, nil
 }
 
+// documentFormats returns the formats of documents that the program reads. This is the
+// only place that lists them.
+func documentFormats() (*document.Registry, error) {
+	return document.NewRegistry(plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format())
+}
+
 // modelFreeSteps returns all steps that ask no model. If ledger names a file, the
 // scripted provider records its calls there; the file stays open as long as the
 // process. If hold names a file, that file holds its units: see holder.
-func modelFreeSteps(ledger, hold string) (*step.Registry, error) {
+func modelFreeSteps(formats *document.Registry, ledger, hold string) (*step.Registry, error) {
 	all := step.NewRegistry()
-	all.Register(step.Step{Kind: step.Parse}, parse.Runner{})
+	all.Register(step.Step{Kind: step.Parse}, parse.Runner{Formats: formats})
 	// No checked.New: the orchestrator checks the outputs, and rules cost nothing to run again.
 	all.Provide(rules.Provider, rules.New())
 	script := &scripted.Agent{Encode: scriptedOutput(all.Table(rules.Provider.Name))}

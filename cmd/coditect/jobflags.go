@@ -163,8 +163,11 @@ func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 }
 
 // inputConfig returns what to read.
-func (j *jobFlags) inputConfig(a *app) input.Config {
-	return input.Config{Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Partial: j.partial, Sample: j.sample, Stdin: bufio.NewReader(a.stdin)}
+func (j *jobFlags) inputConfig(a *app) (input.Config, error) {
+	formats, err := documentFormats()
+	return input.Config{
+		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Partial: j.partial, Sample: j.sample, Stdin: bufio.NewReader(a.stdin),
+	}, err
 }
 
 // jobSpec returns the job that the flags describe. In a spec, zero means the default.

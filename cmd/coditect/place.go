@@ -119,10 +119,14 @@ func (a *app) nodeConfig(all *step.Registry, log *slog.Logger) (embedded.Config,
 	if err != nil {
 		return embedded.Config{}, err
 	}
+	formats, err := documentFormats()
+	if err != nil {
+		return embedded.Config{}, err
+	}
 	g := &a.global
 	return embedded.Config{
 		MaxCalls: a.limits.maxCalls, ModelLimits: limits,
-		Dir: g.location.dir, Cluster: g.location.cluster, Steps: all, Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
+		Dir: g.location.dir, Cluster: g.location.cluster, Steps: all, Parsers: formats.Parsers(), Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
 		Overhead: promptOverhead(askers), Warms: needsPriming(askers),
 		Lease: g.timing.lease, Heartbeat: g.timing.heartbeat, Grace: g.timing.grace,
 	}, nil

@@ -78,7 +78,10 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	in := p.flags.inputConfig(a)
+	in, err := p.flags.inputConfig(a)
+	if err != nil {
+		return err
+	}
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}

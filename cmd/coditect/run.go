@@ -77,7 +77,10 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 	if err := a.models.setPrices(&spec); err != nil {
 		return err
 	}
-	in := r.flags.inputConfig(a)
+	in, err := r.flags.inputConfig(a)
+	if err != nil {
+		return err
+	}
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/document"
 )
 
 // drainWait is how long units may run on after a server or a worker was asked to
@@ -159,9 +158,13 @@ func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err e
 	if err != nil {
 		return err
 	}
+	formats, err := documentFormats()
+	if err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	c := worker.Config{
-		Version: versionOf(), Steps: all, Parsers: document.Parsers(), Limits: a.gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
+		Version: versionOf(), Steps: all, Parsers: formats.Parsers(), Limits: a.gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
 	}
 	for _, target := range servers {
 		conn, err := client.Dial(target, client.Config{})

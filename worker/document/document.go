@@ -1,37 +1,115 @@
 // Package document turns the inputs of users into text. It finds the files that
-// inputs name, detects the kind of each and decodes it, with a map from the text
-// back to the bytes of the file. It refuses a file that is not text, with a
-// reason, and never guesses.
+// inputs name, tells the format of each, and has the format's parser read it. A file
+// that is not of a format that is known is refused, with a reason, and never guessed
+// at.
 //
-// It imports nothing of the project but worker/offset.
+// To add a format, write a package that returns its Format, and register it where the
+// process is wired. Each format has a package below this one: text, markdown, html,
+// jsonl. Nothing is registered by importing.
+//
+// The package imports nothing of the project but the vocabulary and worker/offset.
 package document
 
 import (
-	"bytes"
+	"context"
 	"fmt"
-	"mime"
-	"net/http"
-	"path/filepath"
+	"io"
+	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/worker/offset"
 )
 
-// A Kind is the format of a document.
+// A Kind is the name of a format, such as "html".
 type Kind string
 
-// Kinds.
+// A Format is a format of documents with its parser.
+type Format struct {
+	// Kind names the format and its parser. Needed.
+	Kind Kind
+	// MediaTypes are those of the format, in lower case and without parameters. The
+	// first is the one under which its documents are submitted. Others may be patterns
+	// as of path.Match, such as "text/*", which count if no format has the media type
+	// itself. At least one is needed.
+	MediaTypes []string
+	// Extensions are those of the names of files, in lower case and with the dot.
+	Extensions []string
+	// Sniff says what the first bytes of a document tell, at most SniffBytes. Nil means
+	// that they tell nothing: Possible.
+	Sniff func(begin []byte) Match
+	// Plain says that the bytes are the text but for their charset. Whoever submits a
+	// document of such a format decodes it; a worker parses those of the other formats,
+	// so that a hostile document harms no more than its unit.
+	Plain bool
+	// Parse reads one document. Nil means that a file of the format holds many
+	// documents, which whoever submits it tells apart.
+	Parse func(ctx context.Context, in Input) (*Document, error)
+}
+
+// Match says how well the first bytes of a document fit a format. See Detect.
+type Match int8
+
+// How well bytes fit.
 const (
-	Text     Kind = "text"
-	Markdown Kind = "markdown" // kept as it is
-	HTML     Kind = "html"
-	JSONL    Kind = "jsonl" // one document a line, see Lines
+	Excluded  Match = iota // no document of the format begins so
+	Possible               // nothing speaks against the format
+	Resembles              // they look like it; counts if the name has no extension
+	Begins                 // documents of the format begin so, and others may mention it
+	Certain                // it is nothing else, whatever its name and media type say
 )
 
-// Parsers returns the names of the parsers that documents may need: one for each
-// kind that Read takes.
-func Parsers() []string { return []string{string(HTML), string(Markdown), string(Text)} }
+// SniffBytes is the length of the beginning of a document by which formats are told.
+const SniffBytes = 4096
+
+// An Input is a document to parse.
+type Input struct {
+	Name      string    // of the file; may be empty
+	MediaType string    // as declared, with its parameters; may be empty
+	Content   io.Reader // the whole document, from its first byte on
+}
+
+// A Document is a text and where it came from.
+type Document struct {
+	Kind    Kind        // of the format; set by Registry.Parse
+	Charset string      // charset of the bytes, such as "utf-8"; empty if the format has none
+	Text    string      // valid UTF-8
+	Source  *offset.Map // from bytes of Text to bytes of the file
+	Layout  Layout
+}
+
+// A Layout says where a reader of the document would look for parts of its text. It
+// is in the order of the text, and its parts do not overlap. It is empty for formats
+// without pages or other such places.
+type Layout []Part
+
+// A Part is a part of a text that a reader finds in one place.
+type Part struct {
+	Start, End int    // bytes of the text: [Start, End)
+	Place      string // in the words of the format, such as "page 3"
+}
+
+// PlaceOf returns the place of the byte of the text at an offset, or "" if it has none.
+func (l Layout) PlaceOf(at int) string {
+	i := sort.Search(len(l), func(i int) bool { return l[i].End > at })
+	if i == len(l) || l[i].Start > at {
+		return ""
+	}
+	return l[i].Place
+}
+
+// check returns an error if the layout is not one of a text.
+func (l Layout) check(text string) error {
+	end := 0
+	for _, p := range l {
+		if p.Start < end || p.End <= p.Start || p.End > len(text) {
+			return fmt.Errorf("%q is at [%d, %d) of %d bytes, behind %d", p.Place, p.Start, p.End, len(text), end)
+		}
+		end = p.End
+	}
+	return nil
+}
 
 // A RefusedError tells why bytes are not a document.
 type RefusedError struct {
@@ -40,163 +118,87 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return "document: refused: " + e.Reason }
 
-// ErrNoText is the error of Read for a document that is empty or has no readable
+// ErrNoText is the error of Parse for a document that is empty or has no readable
 // text.
 var ErrNoText error = &RefusedError{Reason: "no text"}
 
-func newRefusal(format string, args ...any) error {
+// Refuse returns a RefusedError with a reason.
+func Refuse(format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
 }
 
-// A Document is a text and where it came from.
-type Document struct {
-	Kind    Kind
-	Charset string      // charset of the bytes, such as "utf-8"
-	Text    string      // valid UTF-8
-	Source  *offset.Map // from bytes of Text to bytes of the file
+// A Registry holds the formats that a process knows. It does not change, and is safe
+// for concurrent use.
+type Registry struct{ formats []Format }
+
+// NewRegistry returns a registry of formats. The first is the format of documents that
+// nothing tells apart. An error names a format that lacks what it needs, or one that
+// is there twice.
+func NewRegistry(formats ...Format) (*Registry, error) {
+	r := &Registry{formats: slices.Clone(formats)}
+	for i, f := range formats {
+		if f.Kind == "" || len(f.MediaTypes) == 0 {
+			return nil, fmt.Errorf("document: format %q, number %d, lacks its kind or media types", f.Kind, i)
+		}
+		if j := slices.IndexFunc(formats, func(other Format) bool { return other.Kind == f.Kind }); j != i {
+			return nil, fmt.Errorf("document: format %q is registered twice", f.Kind)
+		}
+	}
+	return r, nil
 }
 
-// Read returns the document in data. A declared media type takes precedence over
-// the name; both may be empty. The error is a RefusedError if data is not a
-// document. JSON lines are for Lines.
-func Read(name string, data []byte, mediaType string) (*Document, error) {
-	kind, err := Detect(name, data, mediaType)
+// Format returns the format of a kind.
+func (r *Registry) Format(kind Kind) (Format, bool) {
+	i := slices.IndexFunc(r.formats, func(f Format) bool { return f.Kind == kind })
+	if i < 0 {
+		return Format{}, false
+	}
+	return r.formats[i], true
+}
+
+// Parsers returns the names of the parsers, sorted: of all formats that have one.
+func (r *Registry) Parsers() []string {
+	var names []string
+	for _, f := range r.formats {
+		if f.Parse != nil {
+			names = append(names, string(f.Kind))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Parse returns the document in an input, by the parser of its format. The error is a
+// RefusedError if the input is not a document of a format that is known, and
+// ErrNoText if it has no text. A parser that returns what is not UTF-8, or a layout
+// that does not fit its text, is an error too.
+func (r *Registry) Parse(ctx context.Context, in Input) (*Document, error) {
+	begin, whole, err := peekBegin(in.Content)
+	if err != nil {
+		return nil, fmt.Errorf("document: read %s: %w", in.Name, err)
+	}
+	kind, err := r.Detect(in.Name, begin, in.MediaType)
 	if err != nil {
 		return nil, err
 	}
-	if kind == JSONL {
-		return nil, fmt.Errorf("document: %s holds one document a line", name)
+	f, _ := r.Format(kind)
+	if f.Parse == nil {
+		return nil, fmt.Errorf("document: %s holds many documents", in.Name)
 	}
-	text, back, charset, err := decodeText(data, declaredCharset(kind, data, mediaType))
+	in.Content = whole
+	d, err := f.Parse(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	d := &Document{Kind: kind, Charset: charset, Text: text, Source: back}
-	if kind == HTML {
-		d.Text, d.Source = htmlText(text, back)
+	d.Kind = kind
+	if !utf8.ValidString(d.Text) {
+		return nil, fmt.Errorf("document: the %s parser made text of %s that is not UTF-8", kind, in.Name)
+	}
+	if err := d.Layout.check(d.Text); err != nil {
+		return nil, fmt.Errorf("document: the %s parser made a layout of %s that is none: %w", kind, in.Name, err)
 	}
 	if strings.TrimSpace(d.Text) == "" {
 		return nil, ErrNoText
 	}
 	return d, nil
-}
-
-// Detect returns the kind of a document, judging by its declared media type, its
-// name and its first bytes. It refuses formats that are known not to be text. Read
-// checks the rest of the document.
-func Detect(name string, data []byte, mediaType string) (Kind, error) {
-	for _, f := range foreignFormats {
-		if bytes.HasPrefix(data, []byte(f.magic)) {
-			return "", newRefusal("%s, not text", f.name)
-		}
-	}
-	if kind, ok, err := kindOfMediaType(mediaType); ok || err != nil {
-		return kind, err
-	}
-	if kind := kindOfName(name); kind != "" {
-		return kind, nil
-	}
-	switch begin := sniffPrefix(data); {
-	case hasPrefixFold(begin, "<!doctype html"), hasPrefixFold(begin, "<html"):
-		return HTML, nil
-	case filepath.Ext(name) == "" && holdsRecord(begin):
-		return JSONL, nil
-	}
-	return Text, nil
-}
-
-// foreignFormats may consist of text characters, but are not readable as text.
-var foreignFormats = [...]struct{ magic, name string }{
-	{"%PDF-", "a PDF file"},
-	{"%!PS", "a PostScript file"},
-	{`{\rtf`, "an RTF file"},
-}
-
-// sniffBytes is the length of the beginning that Detect inspects.
-const sniffBytes = 4096
-
-func sniffPrefix(data []byte) []byte {
-	data = data[:min(len(data), sniffBytes)]
-	return bytes.TrimSpace(bytes.TrimPrefix(data, []byte(utf8BOM)))
-}
-
-func hasPrefixFold(b []byte, prefix string) bool {
-	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
-}
-
-// holdsRecord reports whether begin is the beginning of JSON lines.
-func holdsRecord(begin []byte) bool {
-	line, _, _ := bytes.Cut(begin, []byte("\n"))
-	return bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line, []byte(`"text"`))
-}
-
-// kindOfMediaType returns the kind that a media type declares, if it does.
-func kindOfMediaType(mediaType string) (kind Kind, ok bool, err error) {
-	if mediaType == "" {
-		return "", false, nil
-	}
-	m, _, err := mime.ParseMediaType(mediaType)
-	if err != nil {
-		return "", false, newRefusal("declared as %q, which is not a media type", mediaType)
-	}
-	switch m {
-	case "application/octet-stream", "text/plain": // too general to tell anything
-		return "", false, nil
-	case "text/html", "application/xhtml+xml":
-		return HTML, true, nil
-	case "text/markdown", "text/x-markdown":
-		return Markdown, true, nil
-	case "application/jsonl", "application/x-jsonl", "application/jsonlines", "application/x-jsonlines",
-		"application/x-ndjson", "application/ndjson":
-		return JSONL, true, nil
-	case "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml":
-		return Text, true, nil
-	}
-	if strings.HasPrefix(m, "text/") || strings.HasSuffix(m, "+xml") || strings.HasSuffix(m, "+json") || strings.HasSuffix(m, "+yaml") {
-		return Text, true, nil
-	}
-	return "", false, newRefusal("declared as %s, not text", m)
-}
-
-// kindOfName returns the kind that a file's extension stands for, if any.
-func kindOfName(name string) Kind {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".html", ".htm", ".xhtml":
-		return HTML
-	case ".md", ".markdown", ".mdown", ".mkd":
-		return Markdown
-	case ".jsonl", ".ndjson":
-		return JSONL
-	case ".txt", ".text":
-		return Text
-	}
-	return ""
-}
-
-// unreadableText returns the reason why text is not readable, or "" if it is. It
-// is not if more than one character in a hundred is a control character other than
-// those that lay out text.
-func unreadableText(text string) string {
-	controls, nuls := 0, 0
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == 0:
-			controls, nuls = controls+1, nuls+1
-		case c < ' ' && !strings.ContainsRune("\t\n\v\f\r\b\x1b", rune(c)), c == 0x7f:
-			controls++
-		}
-	}
-	if controls*100 <= utf8.RuneCountInString(text) {
-		return ""
-	}
-	return fmt.Sprintf("not text: %d NUL and %d other control characters in %d bytes", nuls, controls-nuls, len(text))
-}
-
-// notUTF8 refuses data that is not UTF-8, and names the format that it resembles.
-func notUTF8(data []byte, at int) error {
-	like, _, _ := strings.Cut(http.DetectContentType(data), ";")
-	if !strings.HasPrefix(like, "text/") && like != "application/octet-stream" {
-		return newRefusal("not text: looks like %s", like)
-	}
-	return newRefusal("not UTF-8: byte 0x%02x at offset %d, and no other charset is declared", data[at], at)
 }

@@ -1,18 +1,37 @@
 package document_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/encoding/htmlindex"
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/html"
+	"github.com/coditect/mapreduce/worker/document/jsonl"
+	"github.com/coditect/mapreduce/worker/document/markdown"
+	"github.com/coditect/mapreduce/worker/document/text"
 )
+
+// formats returns all formats of the program.
+func formats() *document.Registry {
+	r, err := document.NewRegistry(text.Format(), markdown.Format(), html.Format(), jsonl.Format())
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// read returns a document of one of these formats.
+func read(name string, data []byte, mediaType string) (*document.Document, error) {
+	return formats().Parse(context.Background(), document.Input{Name: name, MediaType: mediaType, Content: bytes.NewReader(data)})
+}
 
 func TestDetect(t *testing.T) {
 	for _, test := range []struct {
@@ -23,25 +42,25 @@ func TestDetect(t *testing.T) {
 		want      document.Kind
 		refused   string // a part of the reason
 	}{
-		{"text", "a.txt", "text", "", document.Text, ""},
-		{"unknown extension", "LICENSE-2.0", "text", "", document.Text, ""},
-		{"markdown", "README.MD", "# text", "", document.Markdown, ""},
-		{"web page", "index.htm", "x", "", document.HTML, ""},
-		{"web page by its beginning", "index.php", "\ufeff \n<!DocType HTML><p>", "", document.HTML, ""},
-		{"text of that beginning", "page.txt", "<!doctype html>", "", document.Text, ""},
-		{"JSON lines", "a.ndjson", "{}", "", document.JSONL, ""},
-		{"JSON lines by their beginning", "stdin", "{\"id\": 1, \"text\": \"x\"}\n", "", document.JSONL, ""},
-		{"JSON", "a.json", `{"text": 1}`, "", document.Text, ""},
-		{"declared", "a.txt", "x", "text/html; charset=utf-8", document.HTML, ""},
-		{"declared as anything", "a.html", "x", "application/octet-stream", document.HTML, ""},
-		{"declared as JSON", "a", "{}", "application/vnd.x+json", document.Text, ""},
+		{"text", "a.txt", "text", "", text.Kind, ""},
+		{"unknown extension", "LICENSE-2.0", "text", "", text.Kind, ""},
+		{"markdown", "README.MD", "# text", "", markdown.Kind, ""},
+		{"web page", "index.htm", "x", "", html.Kind, ""},
+		{"web page by its beginning", "index.php", "\ufeff \n<!DocType HTML><p>", "", html.Kind, ""},
+		{"text of that beginning", "page.txt", "<!doctype html>", "", text.Kind, ""},
+		{"JSON lines", "a.ndjson", "{}", "", jsonl.Kind, ""},
+		{"JSON lines by their beginning", "stdin", "{\"id\": 1, \"text\": \"x\"}\n", "", jsonl.Kind, ""},
+		{"JSON", "a.json", `{"text": 1}`, "", text.Kind, ""},
+		{"declared", "a.txt", "x", "text/html; charset=utf-8", html.Kind, ""},
+		{"declared as anything", "a.html", "x", "application/octet-stream", html.Kind, ""},
+		{"declared as JSON", "a", "{}", "application/vnd.x+json", text.Kind, ""},
 		{"declared as an image", "a.txt", "x", "image/png", "", "declared as image/png, not text"},
 		{"declared nonsense", "a.txt", "x", "a b c", "", "not a media type"},
 		{"PDF", "a.txt", "%PDF-1.4\n", "", "", "a PDF file, not text"},
 		{"RTF", "a.doc", `{\rtf1 x}`, "", "", "an RTF file, not text"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := document.Detect(test.file, []byte(test.data), test.mediaType)
+			got, err := formats().Detect(test.file, []byte(test.data), test.mediaType)
 			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -130,7 +149,7 @@ func TestRead(t *testing.T) {
 		{"cut off in the declared charset", "a", "ab\x8a", "text/plain; charset=shift_jis", "", "", "byte 0x8a at offset 2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d, err := document.Read(test.file, []byte(test.data), test.mediaType)
+			d, err := read(test.file, []byte(test.data), test.mediaType)
 			checkRefused(t, err, test.refused)
 			if err != nil {
 				return
@@ -146,7 +165,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadOfLines(t *testing.T) {
-	if d, err := document.Read("a.jsonl", []byte("{}"), ""); err == nil || errors.As(err, new(*document.RefusedError)) {
+	if d, err := read("a.jsonl", []byte("{}"), ""); err == nil || errors.As(err, new(*document.RefusedError)) {
 		t.Errorf("got %+v, %v, want an error that does not refuse the file", d, err)
 	}
 }
@@ -159,7 +178,7 @@ func TestSource(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var source, text string
+		var source, want string
 		var at []int // where each character begins in source
 		e := enc.NewEncoder()
 		for _, r := range rapid.SliceOfN(rapid.RuneFrom([]rune("aZ 9é漢字ж語ﾊ")), 1, 30).Draw(t, "text") {
@@ -168,17 +187,17 @@ func TestSource(t *testing.T) {
 				continue
 			}
 			at = append(at, len(source))
-			source, text = source+coded, text+string(r)
+			source, want = source+coded, want+string(r)
 		}
-		if strings.TrimSpace(text) == "" {
+		if strings.TrimSpace(want) == "" {
 			t.Skip("no text")
 		}
-		d, err := document.Read("a", []byte(source), "text/plain; charset="+charset)
+		d, err := read("a", []byte(source), "text/plain; charset="+charset)
 		if err != nil {
 			t.Fatalf("Read: %v", err)
 		}
-		if d.Text != text {
-			t.Fatalf("got %q, want %q", d.Text, text)
+		if d.Text != want {
+			t.Fatalf("got %q, want %q", d.Text, want)
 		}
 		k := 0
 		for i, r := range d.Text {
@@ -189,117 +208,6 @@ func TestSource(t *testing.T) {
 			k++
 		}
 	})
-}
-
-func TestHTML(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		page string
-		want string
-	}{
-		{"words", "one <b>two</b>three", "one twothree"},
-		{"white space", " \n one \t\r\n <i> two</i> ", "one two"},
-		{"paragraphs", "<p>one<p>two</p><div>three</div>four", "one\n\ntwo\n\nthree\nfour"},
-		{"breaks", "one<br>two<br/><br>three<br><br><br>four", "one\ntwo\n\nthree\n\nfour"},
-		{"heading", "<h1>Title</h1>text", "Title\n\ntext"},
-		{"head", "<html><head><title>T &amp; U</title><style>x</style><meta x></head><body>text", "T & U\n\ntext"},
-		{"list", "<ul><li>one<li>two</ul>three", "one\ntwo\n\nthree"},
-		{"table", "<table><tr><td>a<td> b </td><th>c</th></tr>\n<tr><td>d</td><td></td><td>e</table>", "a\tb\tc\nd\te"},
-		{"script", "one<script>if (a < b) '</p>'</script> two", "one two"},
-		{"dropped in itself", "one<svg><svg>x</svg>y</svg>two<template>z</template>", "onetwo"},
-		{"closed at once", "one<svg/>two", "onetwo"},
-		{"dropped and never closed", "one<svg>two<noscript>three", "onetwothree"},
-		{"script never closed", "one<script>two", "one"},
-		{"comment", "one<!-- <p>two -->three", "onethree"},
-		{"references", "a&amp;b &lt;c&gt; &#65;&#x42; &eacute;&nbsp;x&NotEqualTilde;", "a&b <c> AB é x≂̸"},
-		{"references without semicolons", "&copy2011 &notit; &ampx &", "©2011 ¬it; &x &"},
-		{"no references", "a & b &; &bogus; &# AT&T", "a & b &; &bogus; &# AT&T"},
-		{"reference out of range", "x&#xFFFFFFF;y&#0;", "x\ufffdy\ufffd"},
-		{"kept white space", "a<pre>\n one\r\n  two &amp;\tx\n</pre>b", "a\n\n one\n  two &\tx\n\n\nb"},
-		{"raw text", "<xmp>a &amp; <b></xmp>c &amp;", "a &amp; <b>\n\nc &"},
-		{"NUL", "a\x00b" + strings.Repeat("c", 100), "ab" + strings.Repeat("c", 100)},
-		{"no-break spaces", "1\u00a0000&nbsp; &nbsp;x", "1 000 x"},
-		{"not tags", "a < b > c <3", "a < b > c <3"},
-		{"end of line in a tag", "one<p\nclass='x>y'>two", "one\n\ntwo"},
-		{"cut off", "one<p class='", "one"},
-		{"text area", "<textarea>\na\n b</textarea>", "a\n b"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			d, err := document.Read("a.html", []byte(test.page), "")
-			if err != nil {
-				t.Fatalf("Read: %v", err)
-			}
-			if diff := cmp.Diff(test.want, d.Text); diff != "" {
-				t.Errorf("text (-want +got):\n%s", diff)
-			}
-			checkPage(t, test.page, d)
-		})
-	}
-}
-
-// checkPage fails unless each character of a page's text comes from where the
-// map says: the same character, a reference, white space, or a place between
-// two characters for white space that stands for an element.
-func checkPage(t *testing.T, page string, d *document.Document) {
-	t.Helper()
-	var last [2]int
-	for i, r := range d.Text {
-		from, to := d.Source.Source(i, i+utf8.RuneLen(r))
-		if same := [2]int{from, to} == last; from < last[1] && !same || to < from || to > len(page) {
-			t.Fatalf("%q at %d comes from [%d, %d) of %d, behind %d", r, i, from, to, len(page), last)
-		}
-		last = [2]int{from, to}
-		switch source := page[from:to]; {
-		case source == string(r), strings.HasPrefix(source, "&"):
-		case (r == ' ' || r == '\t' || r == '\n') && (source == "" || strings.IndexAny(source, " \t\r\n\f\u00a0") == 0):
-		default:
-			t.Fatalf("%q at %d comes from %q", r, i, source)
-		}
-	}
-}
-
-func FuzzHTML(f *testing.F) {
-	for _, seed := range []string{
-		"<p>one<p>two</p>", "a&ampb&#x;<pre>\n x\r\n</pre>", "<table><tr><td>a<td>b", "<svg><noscript><template>x", "<title>x</tit",
-		"<script>a</scr", "<!-- x", "<![CDATA[x]]>", "</", "<xmp>&amp;", "&NotEqualTilde;&notit;&#65", "\u00a0 \x00", "<textarea>\r\nx",
-		"<plaintext>a</plaintext>&lt;", "<a b='c", "<?x?>y",
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, page string) {
-		if !utf8.ValidString(page) || strings.HasPrefix(page, "\ufeff") {
-			t.Skip("offsets of the page are not those of the file")
-		}
-		d, err := document.Read("a.html", []byte(page), "text/html; charset=utf-8")
-		if err != nil {
-			if !errors.As(err, new(*document.RefusedError)) {
-				t.Fatalf("Read: %v", err)
-			}
-			return
-		}
-		if !utf8.ValidString(d.Text) {
-			t.Fatalf("text is not UTF-8: %q", d.Text)
-		}
-		checkPage(t, page, d)
-	})
-}
-
-func TestHTMLOfACharset(t *testing.T) {
-	page := "<p>Gr\xf6\xdfe &auml;<b>x</b>"
-	d, err := document.Read("a.html", []byte(page), "text/html; charset=latin1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.Text != "Größe äx" {
-		t.Fatalf("got %q", d.Text)
-	}
-	for _, test := range []struct{ text, source string }{{"Größe", "Gr\xf6\xdfe"}, {"ß", "\xdf"}, {"ä", "&auml;"}, {"x", "x"}} {
-		i := strings.Index(d.Text, test.text)
-		from, to := d.Source.Source(i, i+len(test.text))
-		if got := page[from:to]; got != test.source {
-			t.Errorf("%q comes from %q, want %q", test.text, got, test.source)
-		}
-	}
 }
 
 func BenchmarkRead(b *testing.B) {
@@ -318,7 +226,7 @@ func BenchmarkRead(b *testing.B) {
 				data := []byte(strings.Repeat(bench.unit, size/len(bench.unit)))
 				b.SetBytes(int64(len(data)))
 				for b.Loop() {
-					if _, err := document.Read(bench.file, data, ""); err != nil && !errors.As(err, new(*document.RefusedError)) {
+					if _, err := read(bench.file, data, ""); err != nil && !errors.As(err, new(*document.RefusedError)) {
 						b.Fatal(err)
 					}
 				}

@@ -24,7 +24,7 @@ func TestReceipts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := document.Read(e.Name, raw, "")
+		d, err := read(e.Name, raw, "")
 		if err != nil {
 			t.Errorf("%s: %v", e.Name, err)
 			continue

@@ -25,9 +25,12 @@ type WalkOptions struct {
 	// precedence over Include. Defaults to none.
 	Exclude []string
 
-	// MaxBytes bounds the size of a file. Larger files are skipped, except JSON
-	// lines, which are read line by line. Defaults to DefaultMaxBytes.
+	// MaxBytes bounds the size of a file. Larger files are skipped. Defaults to DefaultMaxBytes.
 	MaxBytes int64
+
+	// Formats tells which files hold many documents. Such files are read document by
+	// document, so MaxBytes does not bound them. Defaults to none.
+	Formats *Registry
 }
 
 // An Entry is a file that Walk found.
@@ -63,7 +66,7 @@ const Stdin = "-"
 // glob, or two documents with one id.
 func Walk(ctx context.Context, inputs []string, o WalkOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		w := walker{several: len(inputs) > 1, max: cmp.Or(o.MaxBytes, DefaultMaxBytes), yield: yield}
+		w := walker{several: len(inputs) > 1, max: cmp.Or(o.MaxBytes, DefaultMaxBytes), formats: o.Formats, yield: yield}
 		if err := w.walkInputs(ctx, inputs, o); err != nil && !errors.Is(err, errStopped) {
 			yield(Entry{}, err)
 		}
@@ -78,6 +81,7 @@ type walker struct {
 	include, exclude []Glob
 	several          bool
 	max              int64
+	formats          *Registry
 	roster           Roster // used if there are several inputs
 	yield            func(Entry, error) bool
 }
@@ -180,7 +184,7 @@ func (w *walker) emitFile(path, name string) error {
 
 // skipReason returns why a regular file cannot be read, or "" if it can.
 func (w *walker) skipReason(path, name string, size int64) string {
-	if size > w.max && kindOfName(name) != JSONL {
+	if size > w.max && !w.holdsMany(name) {
 		return fmt.Sprintf("too large: %d bytes, more than %d", size, w.max)
 	}
 	f, err := os.Open(path)
@@ -192,6 +196,8 @@ func (w *walker) skipReason(path, name string, size int64) string {
 	}
 	return ""
 }
+
+func (w *walker) holdsMany(name string) bool { return w.formats != nil && w.formats.HoldsMany(name) }
 
 // emitEntry yields e under its id.
 func (w *walker) emitEntry(e Entry) error {

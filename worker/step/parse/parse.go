@@ -3,6 +3,7 @@
 package parse
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -11,21 +12,28 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// A Runner parses documents. Its zero value is ready.
-type Runner struct{}
+// A Runner parses documents.
+type Runner struct {
+	Formats *document.Registry // that the worker knows. Needed.
+}
 
 var _ step.Runner = Runner{}
 
 // Run implements step.Runner. A document that has no text gives an empty output,
 // by which it is skipped.
-func (Runner) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+func (r Runner) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if task.Text == nil {
 		return nil, agent.Permanent(errors.New("a parse unit has a document"))
 	}
-	d, err := document.Read(string(task.Text.Document), task.Text.Content, task.Text.MediaType)
+	d, err := r.Formats.Parse(ctx, document.Input{
+		Name: string(task.Text.Document), MediaType: task.Text.MediaType, Content: bytes.NewReader(task.Text.Content),
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if errors.Is(err, document.ErrNoText) {
 		return &agent.Result{Confidence: 1}, nil
 	}

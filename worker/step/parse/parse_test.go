@@ -7,11 +7,18 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/html"
+	"github.com/coditect/mapreduce/worker/document/text"
 	"github.com/coditect/mapreduce/worker/step/parse"
 )
 
 func run(ctx context.Context, name, mediaType, content string) (*agent.Result, error) {
-	return parse.Runner{}.Run(ctx, &agent.Task{Assignment: mapreduce.Assignment{
+	formats, err := document.NewRegistry(text.Format(), html.Format())
+	if err != nil {
+		return nil, err
+	}
+	return parse.Runner{Formats: formats}.Run(ctx, &agent.Task{Assignment: mapreduce.Assignment{
 		Kind: mapreduce.KindParse,
 		Text: &mapreduce.Text{Document: mapreduce.DocumentID(name), MediaType: mediaType, Content: []byte(content)},
 	}}, nil)

@@ -34,7 +34,6 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -47,6 +46,8 @@ type Config struct {
 	Cluster Cluster
 	// Steps are what a worker in this process runs units with.
 	Steps *step.Registry
+	// Parsers are the names of the parsers that this worker has. Defaults to none.
+	Parsers []string
 	// Limits hold back their calls to models. Defaults to none.
 	Limits worker.Limiter
 	// Version of the program; for display.
@@ -193,7 +194,7 @@ func (n *Node) Start(ctx context.Context) error {
 // them.
 func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
-		Version: n.config.Version, Steps: n.config.Steps, Parsers: document.Parsers(), Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
+		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
 		Embedded: true, Logger: n.config.Logger, DrainTimeout: n.config.Drain, Grace: time.Second,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},
 	})

@@ -8,6 +8,7 @@ package input
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -22,10 +23,13 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/jsonl"
 )
 
 // Config tells what to read.
 type Config struct {
+	// Formats are those that inputs may have. Needed.
+	Formats *document.Registry
 	// Inputs are folders, files, document.Stdin, and jobs as JobPrefix and the id.
 	// Needed.
 	Inputs []string
@@ -52,7 +56,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) walkInputs(ctx context.Context) iter.Seq2[document.Entry, error] {
-	return document.Walk(ctx, c.paths(), document.WalkOptions{Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes})
+	return document.Walk(ctx, c.paths(), document.WalkOptions{Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes, Formats: c.Formats})
 }
 
 // Check checks the inputs without reading them. It returns an error if an input is
@@ -214,14 +218,14 @@ func (r *reader) readEntry(ctx context.Context, e document.Entry, take func(sour
 	if err != nil {
 		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, unreadableReason(err)) })
 	}
-	if kind == document.JSONL {
+	if kind == jsonl.Kind {
 		defer f.Close()
 		return r.readLines(ctx, e, f, take)
 	}
 	if err := f.Close(); err != nil {
 		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, unreadableReason(err)) })
 	}
-	return r.addSource(e, take, func() *mapreduce.Document { return r.readFile(e) })
+	return r.addSource(e, take, func() *mapreduce.Document { return r.readFile(ctx, e) })
 }
 
 // openFile opens a file and detects its kind by its beginning.
@@ -230,7 +234,7 @@ func (r *reader) openFile(e document.Entry) (*os.File, document.Kind, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	begin := make([]byte, sniffBytes)
+	begin := make([]byte, document.SniffBytes)
 	n, err := io.ReadFull(f, begin)
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		_, err = f.Seek(0, io.SeekStart)
@@ -238,15 +242,12 @@ func (r *reader) openFile(e document.Entry) (*os.File, document.Kind, error) {
 	if err != nil {
 		return nil, "", errors.Join(err, f.Close())
 	}
-	kind, err := document.Detect(e.Name, begin[:n], "")
+	kind, err := r.config.Formats.Detect(e.Name, begin[:n], "")
 	if err != nil {
-		kind = document.Text // reading it gives the reason for the refusal
+		kind = "" // reading it gives the reason for the refusal
 	}
 	return f, kind, nil
 }
-
-// sniffBytes is the length of the beginning by which the kind is detected.
-const sniffBytes = 4096
 
 // addSource passes on a file that holds one document.
 func (r *reader) addSource(e document.Entry, take func(source) error, read func() *mapreduce.Document) error {
@@ -257,17 +258,17 @@ func (r *reader) addSource(e document.Entry, take func(source) error, read func(
 }
 
 // readFile reads a file that holds one document.
-func (r *reader) readFile(e document.Entry) *mapreduce.Document {
+func (r *reader) readFile(ctx context.Context, e document.Entry) *mapreduce.Document {
 	f, err := os.Open(e.Path)
 	if err != nil {
 		return skippedDocument(e, unreadableReason(err))
 	}
 	defer f.Close()
-	return r.readWhole(e, f)
+	return r.readWhole(ctx, e, f)
 }
 
 // readWhole reads an input that holds one document.
-func (r *reader) readWhole(e document.Entry, in io.Reader) *mapreduce.Document {
+func (r *reader) readWhole(ctx context.Context, e document.Entry, in io.Reader) *mapreduce.Document {
 	data, err := io.ReadAll(io.LimitReader(in, r.config.MaxBytes+1))
 	switch {
 	case err != nil:
@@ -276,29 +277,26 @@ func (r *reader) readWhole(e document.Entry, in io.Reader) *mapreduce.Document {
 		return skippedDocument(e, fmt.Sprintf("too large: more than %d bytes", r.config.MaxBytes))
 	}
 	e.Size = int64(len(data))
-	return decodeDocument(e, data)
+	return r.decodeDocument(ctx, e, data)
 }
 
-// mediaTypes are the media types of the kinds of documents.
-var mediaTypes = map[document.Kind]string{
-	document.Text: "text/plain", document.Markdown: "text/markdown", document.HTML: "text/html",
-}
-
-// decodeDocument returns the document in data. It does not parse a web page: a worker
-// does, so that a hostile page harms no more than its unit.
-func decodeDocument(e document.Entry, data []byte) *mapreduce.Document {
-	kind, err := document.Detect(e.Name, data, "")
-	if err == nil && kind == document.HTML {
-		return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaTypes[kind], Content: data, Size: e.Size}
-	}
-	var d *document.Document
-	if err == nil {
-		d, err = document.Read(e.Name, data, "")
-	}
+// decodeDocument returns the document in data. It decodes only plain formats, and parses
+// no others: a worker does, so that a hostile page harms no more than its unit.
+func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []byte) *mapreduce.Document {
+	kind, err := r.config.Formats.Detect(e.Name, data, "")
 	if err != nil {
 		return skippedDocument(e, refusalReason(err))
 	}
-	return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaTypes[d.Kind], Content: []byte(d.Text), Size: e.Size}
+	format, _ := r.config.Formats.Format(kind)
+	content := data
+	if format.Plain {
+		d, err := r.config.Formats.Parse(ctx, document.Input{Name: e.Name, Content: bytes.NewReader(data)})
+		if err != nil {
+			return skippedDocument(e, refusalReason(err))
+		}
+		content = []byte(d.Text)
+	}
+	return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: format.MediaTypes[0], Content: content, Size: e.Size}
 }
 
 func refusalReason(err error) string {
@@ -322,27 +320,27 @@ func skippedDocument(e document.Entry, reason string) *mapreduce.Document {
 // readStdin reads standard input, which is one document or holds one document a line.
 func (r *reader) readStdin(ctx context.Context, e document.Entry, take func(source) error) error {
 	in := r.config.Stdin
-	begin, err := in.Peek(sniffBytes)
+	begin, err := in.Peek(document.SniffBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("standard input: %w", err)
 	}
-	kind, err := document.Detect(e.Name, begin, "")
-	if err == nil && kind == document.JSONL {
+	kind, err := r.config.Formats.Detect(e.Name, begin, "")
+	if err == nil && kind == jsonl.Kind {
 		return r.readLines(ctx, e, in, take)
 	}
-	return r.addSource(e, take, func() *mapreduce.Document { return r.readWhole(e, in) })
+	return r.addSource(e, take, func() *mapreduce.Document { return r.readWhole(ctx, e, in) })
 }
 
 // readLines passes on the documents of a file that holds one a line. The ledger
 // lists a line without a document by its number.
 func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, take func(source) error) error {
 	file := r.roster.addFile(e.Name)
-	options := document.LinesOptions{Name: e.Name, MaxBytes: int(r.config.MaxBytes)}
-	for rec, err := range document.Lines(in, options) {
+	options := jsonl.Options{Name: e.Name, MaxBytes: int(r.config.MaxBytes)}
+	for rec, err := range jsonl.Lines(in, options) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		var line *document.LineError
+		var line *jsonl.LineError
 		if err != nil && !errors.As(err, &line) {
 			return fmt.Errorf("input: %w", err)
 		}
@@ -365,7 +363,7 @@ func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, 
 }
 
 // recordDocument returns the document of a line.
-func (r *reader) recordDocument(e document.Entry, rec document.Record) *mapreduce.Document {
+func (r *reader) recordDocument(e document.Entry, rec jsonl.Record) *mapreduce.Document {
 	id := rec.ID
 	if len(r.config.paths()) > 1 && rec.Name != "" {
 		base, _, _ := strings.Cut(e.Name, "/")

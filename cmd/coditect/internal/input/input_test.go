@@ -19,7 +19,21 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/html"
+	"github.com/coditect/mapreduce/worker/document/jsonl"
+	"github.com/coditect/mapreduce/worker/document/markdown"
+	"github.com/coditect/mapreduce/worker/document/text"
 )
+
+// formats are those that the command reads.
+func formats() *document.Registry {
+	r, err := document.NewRegistry(text.Format(), markdown.Format(), html.Format(), jsonl.Format())
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
 
 // folder makes files by name and returns where they are.
 func folder(t *testing.T, files map[string]string) string {
@@ -59,7 +73,7 @@ func TestDocuments(t *testing.T) {
 		"lines.jsonl": "{\"id\": \"one\", \"text\": \"1\", \"n\": 1.50, \"s\": \"x\"}\n\nnonsense\n{\"text\": \"2\"}\n",
 		".hidden":     "x",
 	})
-	got, err := read(t.Context(), input.Config{Inputs: []string{dir}, MaxBytes: 100})
+	got, err := read(t.Context(), input.Config{Formats: formats(), Inputs: []string{dir}, MaxBytes: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +104,7 @@ func TestStdin(t *testing.T) {
 		{"a document longer than the buffer", strings.Repeat("x", 1<<20), []mapreduce.DocumentID{"stdin"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := input.Config{Inputs: []string{"-"}, Stdin: bufio.NewReader(strings.NewReader(test.stdin))}
+			c := input.Config{Formats: formats(), Inputs: []string{"-"}, Stdin: bufio.NewReader(strings.NewReader(test.stdin))}
 			if err := input.Check(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +139,7 @@ func TestLongNames(t *testing.T) {
 		deep + "a":  "as long as may be",
 		deep + "bb": "too long", deep + "cc": "too long",
 	})
-	docs, err := read(t.Context(), input.Config{Inputs: []string{dir}})
+	docs, err := read(t.Context(), input.Config{Formats: formats(), Inputs: []string{dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +164,7 @@ func TestLongNames(t *testing.T) {
 // TestLongNamesOfSeveralInputs prefixes ids, which makes one too long.
 func TestLongNamesOfSeveralInputs(t *testing.T) {
 	dir := folder(t, map[string]string{"l.jsonl": fmt.Sprintf("{\"id\": %q, \"text\": \"x\"}\n", strings.Repeat("x", 512)), "a.txt": "a"})
-	docs, err := read(t.Context(), input.Config{Inputs: []string{filepath.Join(dir, "a.txt"), filepath.Join(dir, "l.jsonl")}})
+	docs, err := read(t.Context(), input.Config{Formats: formats(), Inputs: []string{filepath.Join(dir, "a.txt"), filepath.Join(dir, "l.jsonl")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,15 +183,15 @@ func TestErrors(t *testing.T) {
 		config input.Config
 		want   string
 	}{
-		{"none", input.Config{}, "is missing"},
-		{"not there", input.Config{Inputs: []string{at("none")}}, "no such file"},
-		{"twice standard input", input.Config{Inputs: []string{"-", "-"}, Stdin: bufio.NewReader(strings.NewReader("x"))}, "twice"},
-		{"nothing on standard input", input.Config{Inputs: []string{"-"}, Stdin: bufio.NewReader(strings.NewReader(""))}, "standard input is empty"},
-		{"no file", input.Config{Inputs: []string{at("empty")}}, "no file was found"},
-		{"no file that matches", input.Config{Inputs: []string{dir}, Include: []string{"*.md"}}, "no file is left"},
-		{"bad glob", input.Config{Inputs: []string{dir}, Include: []string{"[x"}}, `glob "[x"`},
-		{"same file twice", input.Config{Inputs: []string{at("a.txt"), at("a.txt")}}, "have the same id"},
-		{"line of the name of a file", input.Config{Inputs: []string{dir}}, `the file "a.txt" and z.jsonl:1 have the same id "a.txt"`},
+		{"none", input.Config{Formats: formats()}, "is missing"},
+		{"not there", input.Config{Formats: formats(), Inputs: []string{at("none")}}, "no such file"},
+		{"twice standard input", input.Config{Formats: formats(), Inputs: []string{"-", "-"}, Stdin: bufio.NewReader(strings.NewReader("x"))}, "twice"},
+		{"nothing on standard input", input.Config{Formats: formats(), Inputs: []string{"-"}, Stdin: bufio.NewReader(strings.NewReader(""))}, "standard input is empty"},
+		{"no file", input.Config{Formats: formats(), Inputs: []string{at("empty")}}, "no file was found"},
+		{"no file that matches", input.Config{Formats: formats(), Inputs: []string{dir}, Include: []string{"*.md"}}, "no file is left"},
+		{"bad glob", input.Config{Formats: formats(), Inputs: []string{dir}, Include: []string{"[x"}}, `glob "[x"`},
+		{"same file twice", input.Config{Formats: formats(), Inputs: []string{at("a.txt"), at("a.txt")}}, "have the same id"},
+		{"line of the name of a file", input.Config{Formats: formats(), Inputs: []string{dir}}, `the file "a.txt" and z.jsonl:1 have the same id "a.txt"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := input.Check(t.Context(), test.config)
@@ -197,7 +211,7 @@ func TestCancelled(t *testing.T) {
 	defer cancel(nil)
 	because := errors.New("enough")
 	n := 0
-	for _, err := range input.Documents(ctx, input.Config{Inputs: []string{dir}}) {
+	for _, err := range input.Documents(ctx, input.Config{Formats: formats(), Inputs: []string{dir}}) {
 		if n++; n == 1 {
 			cancel(because)
 			continue
@@ -223,7 +237,7 @@ func TestSample(t *testing.T) {
 		}
 		sample := func(lines string) []string {
 			docs, err := read(context.Background(), input.Config{
-				Inputs: []string{"-"}, Sample: n, Stdin: bufio.NewReader(strings.NewReader(lines)),
+				Formats: formats(), Inputs: []string{"-"}, Sample: n, Stdin: bufio.NewReader(strings.NewReader(lines)),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -57,7 +57,7 @@ func citationPart(ref string, doc mapreduce.DocumentID) *mapreduce.ResultPart {
 }
 
 func chained(inputs ...string) input.Config {
-	return input.Config{Inputs: append(inputs, "job:"+string(chainedJob))}
+	return input.Config{Formats: formats(), Inputs: append(inputs, "job:"+string(chainedJob))}
 }
 
 // TestRecordsOfJobs reads results in the orders in which services stream them: the
@@ -150,7 +150,7 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 		{"damaged", result{mapreduce.JobComplete, []*mapreduce.ResultPart{recordPart(`{"a":`)}}, []string{"job:" + string(chainedJob)}, false, "record 1 of job"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := input.Config{Inputs: tt.inputs, Service: tt.service, Partial: tt.partial}
+			c := input.Config{Formats: formats(), Inputs: tt.inputs, Service: tt.service, Partial: tt.partial}
 			err := input.Check(t.Context(), c)
 			if err == nil {
 				err = input.CheckJobs(t.Context(), c)

@@ -1,14 +1,105 @@
-package document
+// Package html is the format of web pages. Their text is what a screen would show, on the
+// lines on which it would stand.
+package html
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
 	"html"
+	"io"
+	"mime"
 	"strings"
 	"unicode/utf8"
 
 	xhtml "golang.org/x/net/html"
 
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/charset"
+	"github.com/coditect/mapreduce/worker/document/text"
 	"github.com/coditect/mapreduce/worker/offset"
 )
+
+// Kind is the name of the format.
+const Kind document.Kind = "html"
+
+// Format returns the format.
+func Format() document.Format {
+	return document.Format{
+		Kind: Kind, Sniff: sniff, Parse: parse,
+		Extensions: []string{".html", ".htm", ".xhtml"},
+		MediaTypes: []string{"text/html", "application/xhtml+xml"},
+	}
+}
+
+func sniff(begin []byte) document.Match {
+	begin = document.TrimBegin(begin)
+	if hasPrefixFold(begin, "<!doctype html") || hasPrefixFold(begin, "<html") {
+		return document.Begins
+	}
+	return document.Possible
+}
+
+func hasPrefixFold(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
+}
+
+// parse implements the Parse of document.Format. A charset that the media type
+// declares takes precedence over the page's own.
+func parse(_ context.Context, in document.Input) (*document.Document, error) {
+	data, err := io.ReadAll(in.Content)
+	if err != nil {
+		return nil, fmt.Errorf("document: %w", err)
+	}
+	declared := cmp.Or(text.DeclaredCharset(in.MediaType), metaCharset(data[:min(len(data), document.SniffBytes)]))
+	page, back, name, err := charset.Decode(data, declared)
+	if err != nil {
+		return nil, err
+	}
+	d := &document.Document{Charset: name}
+	d.Text, d.Source = htmlText(page, back)
+	return d, nil
+}
+
+// metaCharset returns the charset that a page's meta elements declare. It ignores
+// UTF-16: a declaration that is readable as ASCII cannot be in UTF-16.
+func metaCharset(begin []byte) string {
+	z := xhtml.NewTokenizer(bytes.NewReader(begin))
+	for {
+		switch z.Next() {
+		case xhtml.ErrorToken:
+			return ""
+		case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
+			t := z.Token()
+			if t.Data != "meta" {
+				continue
+			}
+			if c := metaElement(t.Attr); c != "" && !strings.HasPrefix(strings.ToLower(c), "utf-16") {
+				return c
+			}
+		}
+	}
+}
+
+// metaElement returns the charset that one meta element declares.
+func metaElement(attrs []xhtml.Attribute) string {
+	values := map[string]string{}
+	for _, a := range attrs {
+		values[a.Key] = a.Val
+	}
+	if c := strings.TrimSpace(values["charset"]); c != "" {
+		return c
+	}
+	if !strings.EqualFold(values["http-equiv"], "content-type") {
+		return ""
+	}
+	_, params, err := mime.ParseMediaType(values["content"])
+	if err != nil {
+		return ""
+	}
+	return params["charset"]
+}
 
 // A layout is the effect of an element on the text around it.
 type layout int8

@@ -1,4 +1,4 @@
-package document_test
+package jsonl_test
 
 import (
 	"encoding/json"
@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/jsonl"
 )
 
 // lines returns the records of a file and the errors between them.
-func lines(r io.Reader, o document.LinesOptions) (records []document.Record, errs []string) {
-	for rec, err := range document.Lines(r, o) {
+func lines(r io.Reader, o jsonl.Options) (records []jsonl.Record, errs []string) {
+	for rec, err := range jsonl.Lines(r, o) {
 		if err != nil {
 			errs = append(errs, err.Error())
 		} else {
@@ -33,8 +33,8 @@ func TestLines(t *testing.T) {
 		`{"text": "without a name"}` + "\n" +
 		`{"id": 7, "text": "a number"}` + "\n" +
 		`{"id": "final", "text": "reserved\n\u00e9"}`
-	got, errs := lines(strings.NewReader(file), document.LinesOptions{Name: "x.jsonl"})
-	want := []document.Record{
+	got, errs := lines(strings.NewReader(file), jsonl.Options{Name: "x.jsonl"})
+	want := []jsonl.Record{
 		{ID: "one", Name: "one", Text: "first", Line: 1, Metadata: map[string]any{
 			"year": json.Number("2024"), "tags": []any{"a", map[string]any{"b": json.Number("1.50")}},
 		}},
@@ -70,11 +70,11 @@ func TestLineErrors(t *testing.T) {
 		{"too long", `{"text": "` + strings.Repeat("x", 100_000) + `"}`, "f:1: the line is too long: more than 2000 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, errs := lines(strings.NewReader(test.line+"\n{\"text\": \"next\"}\n"), document.LinesOptions{Name: "f", MaxBytes: 2000})
+			got, errs := lines(strings.NewReader(test.line+"\n{\"text\": \"next\"}\n"), jsonl.Options{Name: "f", MaxBytes: 2000})
 			if diff := cmp.Diff([]string{test.want}, errs); diff != "" {
 				t.Errorf("errors (-want +got):\n%s", diff)
 			}
-			if want := []document.Record{{ID: "f#2", Text: "next", Line: 2}}; !cmp.Equal(want, got) {
+			if want := []jsonl.Record{{ID: "f#2", Text: "next", Line: 2}}; !cmp.Equal(want, got) {
 				t.Errorf("the next line reads as %+v", got)
 			}
 		})
@@ -84,17 +84,17 @@ func TestLineErrors(t *testing.T) {
 func TestLineLimit(t *testing.T) {
 	line := `{"text": "x"}`
 	for _, end := range []string{"", "\n", "\r\n"} {
-		if _, errs := lines(strings.NewReader(line+end), document.LinesOptions{MaxBytes: len(line)}); errs != nil {
+		if _, errs := lines(strings.NewReader(line+end), jsonl.Options{MaxBytes: len(line)}); errs != nil {
 			t.Errorf("a line of just the maximum, ended by %q: %q", end, errs)
 		}
-		if _, errs := lines(strings.NewReader(line+end), document.LinesOptions{MaxBytes: len(line) - 1}); len(errs) != 1 {
+		if _, errs := lines(strings.NewReader(line+end), jsonl.Options{MaxBytes: len(line) - 1}); len(errs) != 1 {
 			t.Errorf("a line of one more, ended by %q: %q", end, errs)
 		}
 	}
 }
 
 func TestReplacementCharacterIsText(t *testing.T) {
-	got, errs := lines(strings.NewReader(`{"text": "a\uFFFDb`+"\ufffd"+`"}`), document.LinesOptions{})
+	got, errs := lines(strings.NewReader(`{"text": "a\uFFFDb`+"\ufffd"+`"}`), jsonl.Options{})
 	if errs != nil || len(got) != 1 || got[0].Text != "a\ufffdb\ufffd" {
 		t.Errorf("got %+v, %q", got, errs)
 	}
@@ -104,7 +104,7 @@ func TestLinesReadError(t *testing.T) {
 	broken := errors.New("broken pipe")
 	r := io.MultiReader(strings.NewReader("{\"text\": \"x\"}\n{\"te"), iotest.ErrReader(broken))
 	var got []error
-	for _, err := range document.Lines(r, document.LinesOptions{}) {
+	for _, err := range jsonl.Lines(r, jsonl.Options{}) {
 		got = append(got, err)
 	}
 	if len(got) != 2 || got[0] != nil || !errors.Is(got[1], broken) || !strings.Contains(got[1].Error(), "stdin, line 2") {
@@ -114,7 +114,7 @@ func TestLinesReadError(t *testing.T) {
 
 func TestLinesStop(t *testing.T) {
 	n := 0
-	for _, err := range document.Lines(strings.NewReader(strings.Repeat("{\"text\": \"x\"}\n", 10)), document.LinesOptions{}) {
+	for _, err := range jsonl.Lines(strings.NewReader(strings.Repeat("{\"text\": \"x\"}\n", 10)), jsonl.Options{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,10 +136,10 @@ func FuzzLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file string) {
 		last := 0
-		for rec, err := range document.Lines(strings.NewReader(file), document.LinesOptions{MaxBytes: 100}) {
+		for rec, err := range jsonl.Lines(strings.NewReader(file), jsonl.Options{MaxBytes: 100}) {
 			line := rec.Line
 			if err != nil {
-				var bad *document.LineError
+				var bad *jsonl.LineError
 				if !errors.As(err, &bad) {
 					t.Fatalf("error %v", err)
 				}
@@ -159,7 +159,7 @@ func BenchmarkLines(b *testing.B) {
 	file := strings.Repeat(`{"id": "some-package", "text": "Package: some-package\nVersion: 1.0\n", "section": "main"}`+"\n", 10_000)
 	b.SetBytes(int64(len(file)))
 	for b.Loop() {
-		if got, errs := lines(strings.NewReader(file), document.LinesOptions{}); len(got) != 10_000 || errs != nil {
+		if got, errs := lines(strings.NewReader(file), jsonl.Options{}); len(got) != 10_000 || errs != nil {
 			b.Fatal(len(got), errs)
 		}
 	}

@@ -1,4 +1,6 @@
-package document
+// Package jsonl is the format of files that hold a document on each line, as JSON. Such a
+// file has no parser: whoever submits it reads it by Lines.
+package jsonl
 
 import (
 	"bufio"
@@ -11,21 +13,52 @@ import (
 	"iter"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/charset"
 )
 
-// LinesOptions configure Lines.
-type LinesOptions struct {
+// Kind is the name of the format.
+const Kind document.Kind = "jsonl"
+
+// Format returns the format.
+func Format() document.Format {
+	return document.Format{
+		Kind: Kind, Sniff: sniff,
+		Extensions: []string{".jsonl", ".ndjson"},
+		MediaTypes: []string{
+			"application/jsonl", "application/x-jsonl", "application/jsonlines", "application/x-jsonlines",
+			"application/x-ndjson", "application/ndjson",
+		},
+	}
+}
+
+func sniff(begin []byte) document.Match {
+	if holdsRecord(document.TrimBegin(begin)) {
+		return document.Resembles
+	}
+	return document.Possible
+}
+
+// holdsRecord reports whether begin is the beginning of JSON lines.
+func holdsRecord(begin []byte) bool {
+	line, _, _ := bytes.Cut(begin, []byte("\n"))
+	return bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line, []byte(`"text"`))
+}
+
+// Options configure Lines.
+type Options struct {
 	// Name is that of the file, for errors and for documents without an id.
 	// Defaults to "stdin".
 	Name string
 
-	// MaxBytes bounds a line. Defaults to DefaultMaxBytes.
+	// MaxBytes bounds a line. Defaults to document.DefaultMaxBytes.
 	MaxBytes int
 }
 
 // A Record is a document of a file of JSON lines.
 type Record struct {
-	ID       string         // see ID; made from its name, or from the file's name, # and the line
+	ID       string         // see document.ID; made from its name, or from the file's name, # and the line
 	Name     string         // as the file gives it; empty if it does not
 	Text     string         // never blank
 	Metadata map[string]any // all other members; numbers are json.Number
@@ -46,9 +79,9 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.L
 // line that is not a document yields a *LineError, and the next line follows. Any
 // other error is a read error and ends the sequence. Lines holds one line at a
 // time in memory.
-func Lines(r io.Reader, o LinesOptions) iter.Seq2[Record, error] {
+func Lines(r io.Reader, o Options) iter.Seq2[Record, error] {
 	o.Name = cmp.Or(o.Name, "stdin")
-	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
+	o.MaxBytes = cmp.Or(o.MaxBytes, document.DefaultMaxBytes)
 	return func(yield func(Record, error) bool) {
 		l := lineReader{r: bufio.NewReaderSize(r, 64<<10), max: o.MaxBytes}
 		for n := 1; ; n++ {
@@ -60,7 +93,7 @@ func Lines(r io.Reader, o LinesOptions) iter.Seq2[Record, error] {
 				return
 			}
 			if n == 1 {
-				line = bytes.TrimPrefix(line, []byte(utf8BOM))
+				line = bytes.TrimPrefix(line, []byte(charset.BOM))
 			}
 			line = bytes.TrimSpace(line)
 			if err == nil && len(line) == 0 {
@@ -117,7 +150,7 @@ func (l *lineReader) next() ([]byte, error) {
 // parseRecord returns the document in a line. Its errors are reasons for LineError.
 func parseRecord(line []byte, file string, n int) (Record, error) {
 	if !utf8.Valid(line) {
-		return Record{}, fmt.Errorf("not UTF-8: column %d", firstInvalid(line)+1)
+		return Record{}, fmt.Errorf("not UTF-8: column %d", charset.FirstInvalid(line)+1)
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(line, &members); err != nil {
@@ -131,8 +164,8 @@ func parseRecord(line []byte, file string, n int) (Record, error) {
 	if rec.Name, err = recordName(members["id"]); err != nil {
 		return Record{}, err
 	}
-	rec.ID = ID(cmp.Or(rec.Name, fmt.Sprintf("%s#%d", file, n)))
-	if reason := TooLong(rec.ID); reason != "" {
+	rec.ID = document.ID(cmp.Or(rec.Name, fmt.Sprintf("%s#%d", file, n)))
+	if reason := document.TooLong(rec.ID); reason != "" {
 		return Record{}, errors.New(reason)
 	}
 	if rec.Text, err = recordText(members["text"]); err != nil {
@@ -187,7 +220,7 @@ func recordText(text json.RawMessage) (string, error) {
 	if strings.TrimSpace(s) == "" {
 		return "", errors.New("text is empty")
 	}
-	if reason := unreadableText(s); reason != "" {
+	if reason := charset.Unreadable(s); reason != "" {
 		return "", errors.New(reason)
 	}
 	return s, nil

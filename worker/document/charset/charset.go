@@ -1,95 +1,59 @@
-package document
+// Package charset decodes bytes of any charset to UTF-8, with a map back to the bytes. It
+// is what the formats of texts have in common.
+package charset
 
 import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"mime"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"golang.org/x/net/html"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
 
+	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/offset"
 )
 
-// Byte order marks.
+// BOM is the byte order mark of UTF-8.
+const BOM = "\xef\xbb\xbf"
+
+// Other byte order marks.
 const (
-	utf8BOM    = "\xef\xbb\xbf"
 	utf16BE    = "\xfe\xff"
 	utf16LE    = "\xff\xfe"
 	utf32LEEnd = "\x00\x00" // behind that of UTF-16
 )
 
-// declaredCharset returns the charset that the media type declares, or otherwise
-// the web page itself. It is empty if neither does.
-func declaredCharset(kind Kind, data []byte, mediaType string) string {
-	if _, params, err := mime.ParseMediaType(mediaType); err == nil && params["charset"] != "" {
-		return params["charset"]
-	}
-	if kind == HTML {
-		return metaCharset(data)
-	}
-	return ""
-}
-
-// metaCharset returns the charset that a page's meta elements declare. It ignores
-// UTF-16: a declaration that is readable as ASCII cannot be in UTF-16.
-func metaCharset(data []byte) string {
-	z := html.NewTokenizer(bytes.NewReader(data[:min(len(data), sniffBytes)]))
-	for {
-		switch z.Next() {
-		case html.ErrorToken:
-			return ""
-		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			if t.Data != "meta" {
-				continue
-			}
-			if c := metaElement(t.Attr); c != "" && !strings.HasPrefix(strings.ToLower(c), "utf-16") {
-				return c
-			}
-		}
-	}
-}
-
-// metaElement returns the charset that one meta element declares.
-func metaElement(attrs []html.Attribute) string {
-	values := map[string]string{}
-	for _, a := range attrs {
-		values[a.Key] = a.Val
-	}
-	if c := strings.TrimSpace(values["charset"]); c != "" {
-		return c
-	}
-	if !strings.EqualFold(values["http-equiv"], "content-type") {
-		return ""
-	}
-	_, params, err := mime.ParseMediaType(values["content"])
+// Read decodes all that r holds. See Decode.
+func Read(r io.Reader, declared string) (text string, back *offset.Map, charset string, err error) {
+	data, err := io.ReadAll(r)
 	if err != nil {
-		return ""
+		return "", nil, "", fmt.Errorf("document: %w", err)
 	}
-	return params["charset"]
+	return Decode(data, declared)
 }
 
-// decodeText returns data as UTF-8, the map back to data, and the charset of data.
+// Decode returns data as UTF-8, the map back to data, and the charset of data.
 // A byte order mark takes precedence over the declared charset. Without either,
-// data must be UTF-8.
-func decodeText(data []byte, declared string) (text string, back *offset.Map, charset string, err error) {
+// data must be UTF-8. The error is a document.RefusedError if data is not text.
+func Decode(data []byte, declared string) (text string, back *offset.Map, charset string, err error) {
 	switch {
 	case bytes.HasPrefix(data, []byte(utf16LE+utf32LEEnd)):
-		return "", nil, "", newRefusal("in UTF-32, which is not read")
+		return "", nil, "", document.Refuse("in UTF-32, which is not read")
 	case bytes.HasPrefix(data, []byte(utf16LE)):
 		text, back, err = decodeUTF16(data, len(utf16LE), binary.LittleEndian)
 		charset = "utf-16le"
 	case bytes.HasPrefix(data, []byte(utf16BE)):
 		text, back, err = decodeUTF16(data, len(utf16BE), binary.BigEndian)
 		charset = "utf-16be"
-	case bytes.HasPrefix(data, []byte(utf8BOM)), declared == "":
+	case bytes.HasPrefix(data, []byte(BOM)), declared == "":
 		text, back, err = decodeUTF8(data)
 		charset = "utf-8"
 	default:
@@ -98,8 +62,8 @@ func decodeText(data []byte, declared string) (text string, back *offset.Map, ch
 	if err != nil {
 		return "", nil, "", err
 	}
-	if reason := unreadableText(text); reason != "" {
-		return "", nil, "", newRefusal("%s", reason)
+	if reason := Unreadable(text); reason != "" {
+		return "", nil, "", document.Refuse("%s", reason)
 	}
 	return text, back, charset, nil
 }
@@ -107,9 +71,9 @@ func decodeText(data []byte, declared string) (text string, back *offset.Map, ch
 // decodeUTF8 validates data and removes a byte order mark.
 func decodeUTF8(data []byte) (string, *offset.Map, error) {
 	if !utf8.Valid(data) {
-		return "", nil, notUTF8(data, firstInvalid(data))
+		return "", nil, notUTF8(data, FirstInvalid(data))
 	}
-	text := bytes.TrimPrefix(data, []byte(utf8BOM))
+	text := bytes.TrimPrefix(data, []byte(BOM))
 	if len(text) == len(data) {
 		return string(data), nil, nil
 	}
@@ -118,8 +82,9 @@ func decodeUTF8(data []byte) (string, *offset.Map, error) {
 	return string(text), b.Map(), nil
 }
 
-// firstInvalid returns the offset of the first byte that is not UTF-8.
-func firstInvalid(data []byte) int {
+// FirstInvalid returns the offset of the first byte that is not UTF-8; the length of data if
+// all of it is.
+func FirstInvalid(data []byte) int {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
 		if r == utf8.RuneError && size == 1 {
@@ -137,16 +102,16 @@ func decodeUTF16(data []byte, from int, order binary.ByteOrder) (string, *offset
 	out.Grow(len(data))
 	for pos := from; pos < len(data); {
 		if pos+1 == len(data) {
-			return "", nil, newRefusal("not UTF-16: an odd byte at offset %d", pos)
+			return "", nil, document.Refuse("not UTF-16: an odd byte at offset %d", pos)
 		}
 		r, size := rune(order.Uint16(data[pos:])), 2
 		if utf16.IsSurrogate(r) {
 			if pos+4 > len(data) {
-				return "", nil, newRefusal("not UTF-16: half a character at offset %d", pos)
+				return "", nil, document.Refuse("not UTF-16: half a character at offset %d", pos)
 			}
 			r, size = utf16.DecodeRune(r, rune(order.Uint16(data[pos+2:]))), 4
 			if r == utf8.RuneError {
-				return "", nil, newRefusal("not UTF-16: half a character at offset %d", pos)
+				return "", nil, document.Refuse("not UTF-16: half a character at offset %d", pos)
 			}
 		}
 		back.Step(utf8.RuneLen(r), pos, size)
@@ -160,11 +125,11 @@ func decodeUTF16(data []byte, from int, order binary.ByteOrder) (string, *offset
 func decodeDeclared(data []byte, declared string) (text string, back *offset.Map, charset string, err error) {
 	enc, err := htmlindex.Get(strings.TrimSpace(declared))
 	if err != nil {
-		return "", nil, "", newRefusal("in the charset %q, which is not known", declared)
+		return "", nil, "", document.Refuse("in the charset %q, which is not known", declared)
 	}
 	charset, err = htmlindex.Name(enc)
 	if err != nil {
-		return "", nil, "", newRefusal("in the charset %q, which has no name", declared)
+		return "", nil, "", document.Refuse("in the charset %q, which has no name", declared)
 	}
 	switch charset {
 	case "utf-8":
@@ -194,7 +159,7 @@ func decodeLegacy(data []byte, enc encoding.Encoding, charset string) (string, *
 	for pos := 0; pos < len(data); {
 		n, size := decodeCharacter(d, buf[:], data[pos:])
 		if size == 0 || bytes.ContainsRune(buf[:n], utf8.RuneError) {
-			return "", nil, newRefusal("not %s: byte 0x%02x at offset %d", charset, data[pos], pos)
+			return "", nil, document.Refuse("not %s: byte 0x%02x at offset %d", charset, data[pos], pos)
 		}
 		back.Step(n, pos, size)
 		out.Write(buf[:n])
@@ -213,4 +178,32 @@ func decodeCharacter(d transform.Transformer, dst, src []byte) (written, read in
 		}
 	}
 	return 0, 0
+}
+
+// Unreadable returns the reason why text is not readable, or "" if it is. It
+// is not if more than one character in a hundred is a control character other than
+// those that lay out text.
+func Unreadable(text string) string {
+	controls, nuls := 0, 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == 0:
+			controls, nuls = controls+1, nuls+1
+		case c < ' ' && !strings.ContainsRune("\t\n\v\f\r\b\x1b", rune(c)), c == 0x7f:
+			controls++
+		}
+	}
+	if controls*100 <= utf8.RuneCountInString(text) {
+		return ""
+	}
+	return fmt.Sprintf("not text: %d NUL and %d other control characters in %d bytes", nuls, controls-nuls, len(text))
+}
+
+// notUTF8 refuses data that is not UTF-8, and names the format that it resembles.
+func notUTF8(data []byte, at int) error {
+	like, _, _ := strings.Cut(http.DetectContentType(data), ";")
+	if !strings.HasPrefix(like, "text/") && like != "application/octet-stream" {
+		return document.Refuse("not text: looks like %s", like)
+	}
+	return document.Refuse("not UTF-8: byte 0x%02x at offset %d, and no other charset is declared", data[at], at)
 }

@@ -1,0 +1,134 @@
+package html_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/html"
+)
+
+// read returns the document that a page is.
+func read(page, mediaType string) (*document.Document, error) {
+	r, err := document.NewRegistry(html.Format())
+	if err != nil {
+		return nil, err
+	}
+	return r.Parse(context.Background(), document.Input{Name: "a.html", MediaType: mediaType, Content: strings.NewReader(page)})
+}
+
+func TestHTML(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		page string
+		want string
+	}{
+		{"words", "one <b>two</b>three", "one twothree"},
+		{"white space", " \n one \t\r\n <i> two</i> ", "one two"},
+		{"paragraphs", "<p>one<p>two</p><div>three</div>four", "one\n\ntwo\n\nthree\nfour"},
+		{"breaks", "one<br>two<br/><br>three<br><br><br>four", "one\ntwo\n\nthree\n\nfour"},
+		{"heading", "<h1>Title</h1>text", "Title\n\ntext"},
+		{"head", "<html><head><title>T &amp; U</title><style>x</style><meta x></head><body>text", "T & U\n\ntext"},
+		{"list", "<ul><li>one<li>two</ul>three", "one\ntwo\n\nthree"},
+		{"table", "<table><tr><td>a<td> b </td><th>c</th></tr>\n<tr><td>d</td><td></td><td>e</table>", "a\tb\tc\nd\te"},
+		{"script", "one<script>if (a < b) '</p>'</script> two", "one two"},
+		{"dropped in itself", "one<svg><svg>x</svg>y</svg>two<template>z</template>", "onetwo"},
+		{"closed at once", "one<svg/>two", "onetwo"},
+		{"dropped and never closed", "one<svg>two<noscript>three", "onetwothree"},
+		{"script never closed", "one<script>two", "one"},
+		{"comment", "one<!-- <p>two -->three", "onethree"},
+		{"references", "a&amp;b &lt;c&gt; &#65;&#x42; &eacute;&nbsp;x&NotEqualTilde;", "a&b <c> AB é x≂̸"},
+		{"references without semicolons", "&copy2011 &notit; &ampx &", "©2011 ¬it; &x &"},
+		{"no references", "a & b &; &bogus; &# AT&T", "a & b &; &bogus; &# AT&T"},
+		{"reference out of range", "x&#xFFFFFFF;y&#0;", "x\ufffdy\ufffd"},
+		{"kept white space", "a<pre>\n one\r\n  two &amp;\tx\n</pre>b", "a\n\n one\n  two &\tx\n\n\nb"},
+		{"raw text", "<xmp>a &amp; <b></xmp>c &amp;", "a &amp; <b>\n\nc &"},
+		{"NUL", "a\x00b" + strings.Repeat("c", 100), "ab" + strings.Repeat("c", 100)},
+		{"no-break spaces", "1\u00a0000&nbsp; &nbsp;x", "1 000 x"},
+		{"not tags", "a < b > c <3", "a < b > c <3"},
+		{"end of line in a tag", "one<p\nclass='x>y'>two", "one\n\ntwo"},
+		{"cut off", "one<p class='", "one"},
+		{"text area", "<textarea>\na\n b</textarea>", "a\n b"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := read(test.page, "")
+			if err != nil {
+				t.Fatalf("Read: %v", err)
+			}
+			if diff := cmp.Diff(test.want, d.Text); diff != "" {
+				t.Errorf("text (-want +got):\n%s", diff)
+			}
+			checkPage(t, test.page, d)
+		})
+	}
+}
+
+// checkPage fails unless each character of a page's text comes from where the
+// map says: the same character, a reference, white space, or a place between
+// two characters for white space that stands for an element.
+func checkPage(t *testing.T, page string, d *document.Document) {
+	t.Helper()
+	var last [2]int
+	for i, r := range d.Text {
+		from, to := d.Source.Source(i, i+utf8.RuneLen(r))
+		if same := [2]int{from, to} == last; from < last[1] && !same || to < from || to > len(page) {
+			t.Fatalf("%q at %d comes from [%d, %d) of %d, behind %d", r, i, from, to, len(page), last)
+		}
+		last = [2]int{from, to}
+		switch source := page[from:to]; {
+		case source == string(r), strings.HasPrefix(source, "&"):
+		case (r == ' ' || r == '\t' || r == '\n') && (source == "" || strings.IndexAny(source, " \t\r\n\f\u00a0") == 0):
+		default:
+			t.Fatalf("%q at %d comes from %q", r, i, source)
+		}
+	}
+}
+
+func FuzzHTML(f *testing.F) {
+	for _, seed := range []string{
+		"<p>one<p>two</p>", "a&ampb&#x;<pre>\n x\r\n</pre>", "<table><tr><td>a<td>b", "<svg><noscript><template>x", "<title>x</tit",
+		"<script>a</scr", "<!-- x", "<![CDATA[x]]>", "</", "<xmp>&amp;", "&NotEqualTilde;&notit;&#65", "\u00a0 \x00", "<textarea>\r\nx",
+		"<plaintext>a</plaintext>&lt;", "<a b='c", "<?x?>y",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, page string) {
+		if !utf8.ValidString(page) || strings.HasPrefix(page, "\ufeff") {
+			t.Skip("offsets of the page are not those of the file")
+		}
+		d, err := read(page, "text/html; charset=utf-8")
+		if err != nil {
+			if !errors.As(err, new(*document.RefusedError)) {
+				t.Fatalf("Read: %v", err)
+			}
+			return
+		}
+		if !utf8.ValidString(d.Text) {
+			t.Fatalf("text is not UTF-8: %q", d.Text)
+		}
+		checkPage(t, page, d)
+	})
+}
+
+func TestHTMLOfACharset(t *testing.T) {
+	page := "<p>Gr\xf6\xdfe &auml;<b>x</b>"
+	d, err := read(page, "text/html; charset=latin1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Text != "Größe äx" {
+		t.Fatalf("got %q", d.Text)
+	}
+	for _, test := range []struct{ text, source string }{{"Größe", "Gr\xf6\xdfe"}, {"ß", "\xdf"}, {"ä", "&auml;"}, {"x", "x"}} {
+		i := strings.Index(d.Text, test.text)
+		from, to := d.Source.Source(i, i+len(test.text))
+		if got := page[from:to]; got != test.source {
+			t.Errorf("%q comes from %q, want %q", test.text, got, test.source)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package document_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/text"
+)
+
+// boxes is a format of files that begin with BOX, and of no others.
+func boxes(parse func(context.Context, document.Input) (*document.Document, error)) document.Format {
+	return document.Format{
+		Kind: "box", MediaTypes: []string{"application/x-box"}, Extensions: []string{".box"}, Parse: parse,
+		Sniff: func(begin []byte) document.Match {
+			if bytes.HasPrefix(begin, []byte("BOX")) {
+				return document.Certain
+			}
+			return document.Excluded
+		},
+	}
+}
+
+func TestBytesDecide(t *testing.T) {
+	r, err := document.NewRegistry(text.Format(), boxes(text.Parse))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, file, data, mediaType string
+		want                        document.Kind
+		refused                     string
+	}{
+		{"certain", "", "BOX", "", "box", ""},
+		{"certain of another name", "a.txt", "BOX", "", "box", ""},
+		{"certain of another type", "", "BOX", "image/png", "box", ""},
+		{"excluded by name", "a.box", "x", "", text.Kind, ""},
+		{"excluded and declared", "", "x", "application/x-box", "", "declared as application/x-box, and does not begin like it"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := r.Detect(test.file, []byte(test.data), test.mediaType)
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			checkRefused(t, err, test.refused)
+		})
+	}
+	only, err := document.NewRegistry(boxes(text.Parse))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = only.Detect("a", []byte("x"), "")
+	checkRefused(t, err, "of no format that is known")
+}
+
+func TestRegistryRefuses(t *testing.T) {
+	for name, formats := range map[string][]document.Format{
+		"twice":         {text.Format(), text.Format()},
+		"no kind":       {{MediaTypes: []string{"a/b"}}},
+		"no media type": {{Kind: "a"}},
+	} {
+		if _, err := document.NewRegistry(formats...); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if diff := cmp.Diff([]string{"html", "markdown", "text"}, formats().Parsers()); diff != "" {
+		t.Errorf("parsers (-want +got):\n%s", diff)
+	}
+}
+
+// TestParsersAreChecked runs parsers that return what is no document.
+func TestParsersAreChecked(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		layout     document.Layout
+		want       string // a part of the error
+	}{
+		{"fits", "abc", document.Layout{{0, 1, "a"}, {1, 3, "b"}}, ""},
+		{"not UTF-8", "a\xff", nil, "not UTF-8"},
+		{"overlaps", "abc", document.Layout{{0, 2, "a"}, {1, 3, "b"}}, "behind 2"},
+		{"beyond the text", "abc", document.Layout{{0, 4, "a"}}, "of 3 bytes"},
+		{"empty", "abc", document.Layout{{1, 1, "a"}}, "[1, 1)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, err := document.NewRegistry(boxes(func(context.Context, document.Input) (*document.Document, error) {
+				return &document.Document{Text: test.text, Layout: test.layout}, nil
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := r.Parse(t.Context(), document.Input{Content: strings.NewReader("BOX")})
+			switch {
+			case test.want == "" && (err != nil || d.Kind != "box"):
+				t.Errorf("got %+v, %v", d, err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestParsersGetAllOfTheInput reads an input that is longer than its beginning, byte
+// by byte, and one that breaks off.
+func TestParsersGetAllOfTheInput(t *testing.T) {
+	long := strings.Repeat("0123456789", document.SniffBytes)
+	d, err := formats().Parse(t.Context(), document.Input{Content: iotest.OneByteReader(strings.NewReader(long))})
+	if err != nil || d.Text != long {
+		t.Errorf("got %d bytes and error %v, want %d", len(d.Text), err, len(long))
+	}
+	broken := errors.New("broken")
+	for _, from := range []int{10, len(long)} {
+		in := io.MultiReader(strings.NewReader(long[:from]), iotest.ErrReader(broken))
+		if _, err := formats().Parse(t.Context(), document.Input{Content: in}); !errors.Is(err, broken) {
+			t.Errorf("got %v behind %d bytes, want the error of the reader", err, from)
+		}
+	}
+}
+
+func TestPlaceOf(t *testing.T) {
+	l := document.Layout{{2, 4, "page 1"}, {4, 5, "page 2"}}
+	for at, want := range []string{"", "", "page 1", "page 1", "page 2", "", ""} {
+		if got := l.PlaceOf(at); got != want {
+			t.Errorf("%d is at %q, want %q", at, got, want)
+		}
+	}
+	if got := document.Layout(nil).PlaceOf(0); got != "" {
+		t.Errorf("an empty layout has the place %q", got)
+	}
+}
