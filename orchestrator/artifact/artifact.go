@@ -50,6 +50,7 @@ type Assembler struct {
 	supervisor *supervise.Supervisor
 	config     Config
 	wanted     notify.Signal // there are more to begin
+	binding    chan struct{} // full while the session is being bound
 
 	mu      sync.Mutex // guards the variables below
 	waiting map[mapreduce.JobID]bool
@@ -70,6 +71,7 @@ func New(j *jobs.Jobs, specs *jobspec.Finder, t Turns, signals *notify.Jobs, s *
 	return &Assembler{
 		jobs: j, specs: specs, turns: t, signals: signals, supervisor: s, config: c,
 		waiting: make(map[mapreduce.JobID]bool), running: make(map[mapreduce.JobID]context.CancelCauseFunc),
+		binding: make(chan struct{}, 1),
 	}
 }
 
@@ -313,19 +315,35 @@ func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session 
 }
 
 // ownSession returns the session for which this orchestrator claims units that it runs
-// itself. It is bound with the first of them.
+// itself. It is bound with the first of them. The store may take long to answer, so
+// nothing that Stop or Begin waits for is locked meanwhile.
 func (a *Assembler) ownSession(ctx context.Context) (turns.WorkerSlots, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.session.Epoch > 0 {
-		return a.session, nil
+	select {
+	case a.binding <- struct{}{}:
+	case <-ctx.Done():
+		return turns.WorkerSlots{}, context.Cause(ctx)
+	}
+	defer func() { <-a.binding }()
+	if seat := a.boundSession(); seat.Epoch > 0 {
+		return seat, nil
 	}
 	seat := turns.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
 	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: seat.Session, Slots: maxAssemblies, Embedded: true}, seat.Epoch)
-	if err == nil {
-		a.session = seat
+	if err != nil {
+		return turns.WorkerSlots{}, err
 	}
-	return seat, err
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.session = seat
+	return seat, nil
+}
+
+// boundSession returns the session that was bound last; its epoch is 0 if there is
+// none.
+func (a *Assembler) boundSession() turns.WorkerSlots {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.session
 }
 
 // forgetSession has another session bound with the next unit.
@@ -340,9 +358,7 @@ func (a *Assembler) forgetSession(seat turns.WorkerSlots) {
 // endOwnSession gives the units back that were claimed for the own session, and ends
 // it. If that fails, others do so as they do for an orchestrator that has died.
 func (a *Assembler) endOwnSession(ctx context.Context) {
-	a.mu.Lock()
-	seat := a.session
-	a.mu.Unlock()
+	seat := a.boundSession()
 	if seat.Epoch == 0 {
 		return
 	}
