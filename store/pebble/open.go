@@ -37,6 +37,9 @@ func openFolder(folder string, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if config.FS == vfs.Default {
+		config.FS = privateFS{FS: config.FS, readOnly: config.ReadOnly}
+	}
 	s := &Store{config: config, folder: folder, seed: maphash.MakeSeed(), queue: newQueue()}
 	if err := s.checkOwnership(); err != nil { // before the lock, for that would make a file
 		return nil, err
@@ -54,7 +57,7 @@ func openFolder(folder string, config Config) (*Store, error) {
 // name which folders this process has locked. Opening and closing the lock file
 // under another name would lose the lock.
 func prepareFolder(folder string, files vfs.FS) (string, error) {
-	if err := files.MkdirAll(folder, 0o700); err != nil {
+	if err := files.MkdirAll(folder, privateFolder); err != nil {
 		return "", fmt.Errorf("store/pebble: %w", err)
 	}
 	if files != vfs.Default {
@@ -84,7 +87,7 @@ func (s *Store) checkOwnership() error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !ofPebble(name) && !slices.Contains(ownFiles[:], name) && !slices.Contains(s.config.Beside, name) {
+		if !ofStore(name) && !slices.Contains(s.config.Beside, name) {
 			return fmt.Errorf("%w: %s holds %q and no store; name a folder that is new, empty, or a store's",
 				store.ErrForeign, s.folder, name)
 		}
@@ -141,6 +144,11 @@ func (s *Store) openDatabase() error {
 	}
 	if err := s.checkRoom(); err != nil {
 		return err
+	}
+	if _, onDisk := s.config.FS.(privateFS); onDisk {
+		if err := s.makeFilesPrivate(); err != nil {
+			return fmt.Errorf("store/pebble: %w", err)
+		}
 	}
 	if err := s.markInUse(recorded, version); err != nil {
 		return err
@@ -274,6 +282,9 @@ func (s *Store) removeUnfinished() error {
 	}
 	return nil
 }
+
+// ofStore reports whether a file has a name as this package or Pebble gives.
+func ofStore(name string) bool { return ofPebble(name) || slices.Contains(ownFiles[:], name) }
 
 // ofPebble reports whether a file has a name as Pebble gives.
 func ofPebble(name string) bool {

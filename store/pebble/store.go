@@ -62,7 +62,8 @@ type Config struct {
 	Logger *slog.Logger
 	// ReadOnly opens a store without changing its files, even if some tables
 	// are damaged. Undamaged data can be read, and commits that write are
-	// refused. A store that was never completely created is created all the
+	// refused. The folder may be one that cannot be written to, such as a copy
+	// on a disk for reading only. A store that was never completely created is created all the
 	// same. Defaults to false.
 	ReadOnly bool
 	// Beside are the names of files that are not part of the store and may be
