@@ -124,7 +124,7 @@ confidence it has the mean confidence beside the share of values that are right.
 			if err := requireFlags(cmd, "result", "truth"); err != nil {
 				return err
 			}
-			report, err := compareFiles(schemaFile, result, truth)
+			report, err := compareFiles(cmd.Context(), schemaFile, result, truth)
 			if err != nil {
 				return err
 			}
@@ -142,15 +142,12 @@ confidence it has the mean confidence beside the share of values that are right.
 }
 
 // compareFiles reads the files and compares them.
-func compareFiles(schemaFile, result, truth string) (eval.Report, error) {
+func compareFiles(ctx context.Context, schemaFile, result, truth string) (eval.Report, error) {
 	var s *schema.Schema
 	if schemaFile != "" {
-		data, err := os.ReadFile(schemaFile)
-		if err != nil {
-			return eval.Report{}, usageError("--schema: %w", err)
-		}
-		if s, err = schema.Parse(schemaFile, data); err != nil {
-			return eval.Report{}, usageError("--schema: the file is not valid\n%w", err)
+		var err error
+		if s, err = readSchema(ctx, schemaFile); err != nil {
+			return eval.Report{}, err
 		}
 	}
 	found, err := os.Open(result)

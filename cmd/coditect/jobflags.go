@@ -2,9 +2,9 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"crypto/rand"
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -163,16 +163,17 @@ func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 }
 
 // inputConfig returns what to read.
-func (j *jobFlags) inputConfig(a *app) (input.Config, error) {
+func (j *jobFlags) inputConfig(ctx context.Context, a *app) (input.Config, error) {
 	formats, err := documentFormats()
 	return input.Config{
-		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Partial: j.partial, Sample: j.sample, Stdin: bufio.NewReader(a.stdin),
+		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Partial: j.partial, Sample: j.sample,
+		Stdin: bufio.NewReaderSize(newInterruptibleReader(ctx, a.stdin), 64<<10),
 	}, err
 }
 
 // jobSpec returns the job that the flags describe. In a spec, zero means the default.
 // So jobSpec refuses a flag that is set to zero, or encodes the zero as another value.
-func (j *jobFlags) jobSpec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
+func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	s := mapreduce.JobSpec{
 		RequestID: mapreduce.RequestID(j.requestID), Provider: j.provider, Model: j.model,
 		Parallelism: j.parallelism, MaxTokensPerUnit: j.maxTokensPerUnit, ChunkOverlap: j.chunkOverlap, Priority: j.priority,
@@ -212,7 +213,7 @@ func (j *jobFlags) jobSpec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	if err = j.modelVars(flags, s.Vars); err != nil {
 		return s, err
 	}
-	p, err := j.readPipeline(&s)
+	p, err := j.readPipeline(ctx, &s)
 	if err != nil {
 		return s, err
 	}
@@ -222,7 +223,7 @@ func (j *jobFlags) jobSpec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	if j.schema == "" && !p.NeedsSchema() {
 		return s, nil
 	}
-	parsed, err := readSchema(j.schema)
+	parsed, err := readSchema(ctx, j.schema)
 	if err != nil {
 		return s, err
 	}
@@ -288,13 +289,13 @@ func (j *jobFlags) modelAliases() (map[string]string, error) {
 }
 
 // readSchema reads a schema file.
-func readSchema(name string) (*schema.Schema, error) {
+func readSchema(ctx context.Context, name string) (*schema.Schema, error) {
 	if name == "" {
 		return nil, usageError("--schema is missing: name the file that says what to extract")
 	}
-	data, err := os.ReadFile(name)
+	data, err := readBounded(ctx, name, maxSchemaFile)
 	if err != nil {
-		return nil, usageError("--schema: %w", err)
+		return nil, unreadableFlag(ctx, "--schema", err)
 	}
 	s, err := schema.Parse(name, data)
 	if err != nil {

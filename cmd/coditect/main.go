@@ -43,7 +43,8 @@ func mainCode() int {
 // An app is one run of the command line.
 type app struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer // without control characters once runMain has begun
+	screen         io.Writer // stderr as it is, for the progress meter
 	getenv         func(string) string
 	terminal       bool // stderr is one
 	width          func() int

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -21,13 +21,16 @@ import (
 const extractPipeline = "extract"
 
 // readPipeline enters the pipeline that --pipeline names in a job, and returns it.
-func (j *jobFlags) readPipeline(s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
+func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
 	if p, err := pipeline.Preset(j.pipeline); err == nil {
 		s.Pipeline = p.Name
 		return p, nil
 	}
-	data, err := os.ReadFile(j.pipeline)
+	data, err := readBounded(ctx, j.pipeline, 4*pipeline.MaxBytes) // comments do not count
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
 		return nil, usageError("--pipeline: is neither the name of a pipeline (%s) nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
 	}
 	p, err := pipeline.Parse(j.pipeline, data)

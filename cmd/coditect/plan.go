@@ -74,11 +74,11 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 		return p.showJobTree(cmd)
 	}
 	ctx, a := cmd.Context(), p.app
-	spec, err := p.flags.jobSpec(cmd.Flags())
+	spec, err := p.flags.jobSpec(ctx, cmd.Flags())
 	if err != nil {
 		return err
 	}
-	in, err := p.flags.inputConfig(a)
+	in, err := p.flags.inputConfig(ctx, a)
 	if err != nil {
 		return err
 	}

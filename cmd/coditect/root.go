@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
 )
 
 // globals are the flags that all commands have.
@@ -25,6 +26,8 @@ type globals struct {
 
 // runMain runs a command line and returns the exit code.
 func (a *app) runMain(ctx context.Context, args []string) int {
+	a.screen = a.stderr
+	a.stdout, a.stderr = terminal.NewWriter(a.stdout), terminal.NewWriter(a.stderr)
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
@@ -148,7 +151,7 @@ func requireFlags(cmd *cobra.Command, names ...string) error {
 
 // progressMeter returns a meter that shows progress on standard error.
 func (a *app) progressMeter() *progress.Meter {
-	return progress.New(progress.Config{Out: a.stderr, Terminal: a.terminal, Width: a.width})
+	return progress.New(progress.Config{Out: a.screen, Terminal: a.terminal, Width: a.width})
 }
 
 // newLogger returns a logger of warnings without times, which do not matter on a

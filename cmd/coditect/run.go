@@ -70,14 +70,14 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 	if detach && a.global.server == "" {
 		return usageError("--detach: needs --server; without it this process is the service and must not end")
 	}
-	spec, err := r.flags.jobSpec(cmd.Flags())
+	spec, err := r.flags.jobSpec(ctx, cmd.Flags())
 	if err != nil {
 		return err
 	}
 	if err := a.models.setPrices(&spec); err != nil {
 		return err
 	}
-	in, err := r.flags.inputConfig(a)
+	in, err := r.flags.inputConfig(ctx, a)
 	if err != nil {
 		return err
 	}

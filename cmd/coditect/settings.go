@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,7 +21,7 @@ func (a *app) applySettings(cmd *cobra.Command) error {
 	if err := a.fromEnvironment(flags, flags.Lookup("config")); err != nil {
 		return err
 	}
-	file, err := readConfig(cmd.Root(), a.global.config)
+	file, err := readConfig(cmd.Context(), cmd.Root(), a.global.config)
 	if err != nil {
 		return err
 	}
@@ -112,14 +113,14 @@ type configFile struct {
 
 // readConfig reads a configuration file; without a name the result is empty. A key
 // that is no command's flag is an error.
-func readConfig(root *cobra.Command, name string) (configFile, error) {
+func readConfig(ctx context.Context, root *cobra.Command, name string) (configFile, error) {
 	c := configFile{name: name, values: make(map[string]*yaml.Node)}
-	if name == "" {
+	if name == "" || name == os.DevNull {
 		return c, nil
 	}
-	data, err := os.ReadFile(name)
+	data, err := readBounded(ctx, name, maxConfigFile)
 	if err != nil {
-		return c, usageError("--config: %w", err)
+		return c, unreadableFlag(ctx, "--config", err)
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {

@@ -111,8 +111,11 @@ func (c Config) checkNames() error {
 				return errs.Field("input", "names standard input twice")
 			}
 			stdin = true
-			if _, err := c.Stdin.Peek(1); errors.Is(err, io.EOF) {
+			switch _, err := c.Stdin.Peek(1); {
+			case errors.Is(err, io.EOF):
 				return errs.Field("input", "standard input is empty")
+			case err != nil:
+				return fmt.Errorf("standard input: %w", err)
 			}
 			continue
 		}

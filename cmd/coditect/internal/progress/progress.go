@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
 )
 
 // Config tells where progress is shown. Out is needed.
@@ -55,14 +56,18 @@ func New(c Config) *Meter {
 	return &Meter{config: c}
 }
 
-// Write writes lines of other writers between those of the meter.
+// Write writes lines of other writers between those of the meter, without control
+// characters.
 func (m *Meter) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.eraseBar()
-	n, err := m.config.Out.Write(p)
+	_, err := m.config.Out.Write(terminal.Escape(p))
 	m.drawBar()
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Note writes a line.

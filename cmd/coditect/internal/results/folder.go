@@ -44,7 +44,12 @@ func newFolder(dir string) (*folder, error) {
 	case err == nil && !info.IsDir():
 		return nil, errs.Field("output", "%s is a file, not a folder", dir)
 	case err == nil:
+		if err := checkReplaceable(f.dir); err != nil {
+			return nil, err
+		}
 		f.exists, above = true, f.dir
+	case isLink(f.dir): // a folder cannot take its place
+		return nil, errs.Field("output", "%s is a link that leads nowhere", dir)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, unwritableError(err)
 	}
@@ -57,6 +62,27 @@ func newFolder(dir string) (*folder, error) {
 	}
 	f.tmp = tmp
 	return f, nil
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSymlink
+}
+
+// resultFiles are the names of the files of a result.
+var resultFiles = [...]string{
+	"result.json", "report.md", "report.html", "units.jsonl", "metrics.json", "trace.json", "dag.json", "dag.svg", "audit.jsonl",
+}
+
+// checkReplaceable refuses a folder in which a folder has the name of a result's file:
+// the file could not replace it.
+func checkReplaceable(dir string) error {
+	for _, name := range resultFiles {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.IsDir() {
+			return errs.Field("output", "%s is a folder, and the result has a file of this name; name another folder", filepath.Join(dir, name))
+		}
+	}
+	return nil
 }
 
 func unwritableError(err error) error {

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// The most bytes of files that commands read whole.
+const (
+	maxSchemaFile = 256 << 10 // several times a schema's limit, as comments do not count
+	maxConfigFile = 1 << 20
+)
+
+// readBounded reads a file or a pipe of at most limit bytes. It does not open devices,
+// which may never end. A pipe may have no writer yet: the end of ctx ends the wait.
+func readBounded(ctx context.Context, name string, limit int64) ([]byte, error) {
+	return waitFor(ctx, func() ([]byte, error) {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkReadable(name, info); err != nil {
+			return nil, err
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if info, err = f.Stat(); err == nil { // another file may have the name by now
+			err = checkReadable(name, info)
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(io.LimitReader(f, limit+1))
+		if err == nil && int64(len(data)) > limit {
+			err = fmt.Errorf("%s has more than %d bytes", name, limit)
+		}
+		return data, err
+	})
+}
+
+// unreadableFlag returns the error for a file that a flag names and that cannot be read,
+// or err itself if ctx has ended.
+func unreadableFlag(ctx context.Context, flag string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return usageError("%s: %w", flag, err)
+}
+
+// checkReadable returns an error unless the file is a regular file or a pipe.
+func checkReadable(name string, info fs.FileInfo) error {
+	switch mode := info.Mode(); {
+	case mode.IsRegular(), mode.Type() == fs.ModeNamedPipe:
+		return nil
+	case mode.IsDir():
+		return fmt.Errorf("%s is a folder, not a file", name)
+	}
+	return fmt.Errorf("%s is a device or a socket, not a file", name)
+}
+
+// waitFor returns what read returns, or the cause of the end of ctx if that comes
+// first. A read that waits for a pipe cannot be interrupted: it ends with the process.
+func waitFor(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := read()
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// An interruptibleReader reads until ctx ends, even while its input has nothing to read.
+// After that it must not be read again.
+type interruptibleReader struct {
+	ctx context.Context //nolint:containedctx // io.Reader has no other way to pass one
+	in  io.Reader
+	buf []byte
+}
+
+func newInterruptibleReader(ctx context.Context, in io.Reader) *interruptibleReader {
+	return &interruptibleReader{ctx: ctx, in: in, buf: make([]byte, 64<<10)}
+}
+
+// Read implements io.Reader. It reads into a buffer of its own, as a read that is left
+// alone may still write to its buffer.
+func (r *interruptibleReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	buf := r.buf[:min(len(p), len(r.buf))]
+	data, err := waitFor(r.ctx, func() ([]byte, error) {
+		n, err := r.in.Read(buf)
+		return buf[:n], err
+	})
+	return copy(p, data), err
+}
