@@ -7,23 +7,9 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/worker/step/internal/counting"
 )
-
-// A counter is a kind of step that nobody else knows: it counts the bytes of what
-// its units read. This type and addCounting are all that it takes to add it.
-type counter struct{}
-
-func (counter) Run(_ context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
-	return &agent.Result{Output: []byte{byte(len(task.Text.Content))}, Size: 1}, nil
-}
-
-func addCounting(r *step.Registry) {
-	const counting step.Kind = "count"
-	r.AddKind(counting, func(_ mapreduce.UnitKind, s *agent.StageSpec) bool { return s != nil && s.Name == "count" })
-	r.Register(step.Step{Kind: counting, Provider: "plain"}, counter{})
-}
 
 // A line is a stream that says hello once, and gives one unit.
 type line struct {
@@ -57,11 +43,11 @@ func (l *line) Recv() (*mapreduce.ToWorker, error) {
 func (l *line) CloseSend() error { return nil }
 
 // TestAddedKind runs a unit of a kind of step that the program does not have
-// through a worker.
+// through a worker. The kind is a package and one call that adds it.
 func TestAddedKind(t *testing.T) {
 	steps := step.NewRegistry()
 	steps.Provide(mapreduce.Provider{Name: "plain"}, step.Table{step.Extract: named("another step")})
-	addCounting(steps)
+	counting.Add(steps, "plain")
 	up, down := make(chan *mapreduce.FromWorker), make(chan *mapreduce.ToWorker)
 	w, err := worker.New(worker.Config{
 		Steps: steps, Slots: 1,
@@ -89,7 +75,7 @@ func TestAddedKind(t *testing.T) {
 			report = &m.Reports[0]
 		}
 	}
-	if report.Outcome != mapreduce.Done || string(report.Output) != "\x07" {
+	if report.Outcome != mapreduce.Done || string(report.Output) != "7" {
 		t.Errorf("report %+v, want a count of 7", report)
 	}
 	held := mapreduce.Held{Job: id, Unit: "u", Attempt: 1}

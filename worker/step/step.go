@@ -6,7 +6,7 @@
 //
 // To add a provider of a step, write a package with a Runner and register it where
 // the process is wired; to add a kind of step, register as well which units need
-// it. Nothing is registered by importing.
+// it. Nothing is registered by importing. Tests add a kind in internal/counting.
 //
 // The package imports the vocabulary and worker/agent, and no runner.
 package step

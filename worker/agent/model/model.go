@@ -40,8 +40,11 @@ import (
 
 // Config configures the agent of one provider.
 type Config struct {
-	// Provider is its name: see vendors.New. It is required.
+	// Provider is its name in Vendors. It is required.
 	Provider string
+
+	// Vendors is the table that has the provider. Defaults to vendors.All.
+	Vendors vendors.Table
 
 	// LLM holds its key and how it is reached. Window and ToolMode are the
 	// jobs' own.
@@ -88,6 +91,9 @@ type vendorKey struct {
 func New(cfg Config) (*Agent, error) {
 	if cfg.Provider == "" || cfg.Random == nil {
 		return nil, errors.New("model: Provider and Random are required")
+	}
+	if cfg.Vendors == nil {
+		cfg.Vendors = vendors.All()
 	}
 	if cfg.Prices == nil {
 		cfg.Prices = new(llm.Prices)
@@ -556,7 +562,7 @@ func (a *Agent) vendorOf(s Settings) (llm.Provider, error) {
 	if v := a.vendors[key]; v != nil {
 		return v, nil
 	}
-	v, err := vendors.New(s.Provider, cfg)
+	v, err := a.cfg.Vendors.New(s.Provider, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
-	"github.com/coditect/mapreduce/worker/llm/vendors"
 )
 
 // mute is the provider of a unit that repeats one of another job: what it is asked
@@ -33,7 +32,7 @@ func (m mute) Complete(context.Context, *llm.Request) (*llm.Response, error) {
 func (a *Agent) silentProvider(s Settings) (llm.Provider, error) {
 	cfg := a.cfg.LLM
 	cfg.Key, cfg.Window, cfg.ToolMode = llm.NewKey("not-used"), s.Window, s.ToolMode
-	return vendors.New(s.Provider, cfg)
+	return a.cfg.Vendors.New(s.Provider, cfg)
 }
 
 // replaySession returns a session that is answered as the unit of the other job was.

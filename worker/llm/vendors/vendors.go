@@ -18,24 +18,35 @@ type Vendor struct {
 	New         func(llm.Config) (llm.Provider, error)
 }
 
-// All returns the vendors. A new one is a package beside this one, and a row here.
-func All() []Vendor {
-	return []Vendor{
+// A Table is vendors, each with a name of its own.
+type Table []Vendor
+
+// All returns the vendors of the program. A new one is a package beside this one, and a
+// row here.
+func All() Table {
+	return Table{
 		{Name: "anthropic", KeyVariable: "ANTHROPIC_API_KEY", New: anthropic.New},
 		{Name: "openai", KeyVariable: "OPENAI_API_KEY", New: openai.New},
 		{Name: "ollama", KeyVariable: "OLLAMA_API_KEY", New: ollama.New},
 	}
 }
 
-// New returns the provider of a name, without its decorators.
-func New(name string, cfg llm.Config) (llm.Provider, error) {
-	all := All()
-	names := make([]string, len(all))
-	for i, v := range all {
+// New returns the provider of a name among the vendors of the program, without its
+// decorators.
+func New(name string, cfg llm.Config) (llm.Provider, error) { return All().New(name, cfg) }
+
+// New returns the provider of a name, without its decorators. The error is an *llm.Error
+// of the kind Invalid if the table has no such vendor.
+func (t Table) New(name string, cfg llm.Config) (llm.Provider, error) {
+	names := make([]string, len(t))
+	for i, v := range t {
 		if v.Name == name {
 			return v.New(cfg)
 		}
 		names[i] = v.Name
+	}
+	if len(names) == 0 {
+		return nil, llm.NewError(llm.Invalid, "no provider is called %q; there are none", name)
 	}
 	last := len(names) - 1
 	return nil, llm.NewError(llm.Invalid, "no provider is called %q; there are %s and %s", name, strings.Join(names[:last], ", "), names[last])
