@@ -7,6 +7,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -161,7 +162,10 @@ func (s *Server) serverOptions(codec encoding.CodecV2) []grpc.ServerOption {
 // Serve takes connections from listener until Shutdown, and then returns nil
 // once that has ended; or until the listener fails. It closes the listener.
 func (s *Server) Serve(listener net.Listener) error {
-	return s.grpc.Serve(listener)
+	if err := s.grpc.Serve(listener); !errors.Is(err, grpc.ErrServerStopped) { // which Shutdown may be the first to cause
+		return err
+	}
+	return nil
 }
 
 // Shutdown ends the server. It accepts no more calls, ends the watches, and waits for

@@ -12,10 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 	"unicode"
+
+	main "github.com/coditect/mapreduce/cmd/coditect"
 )
 
 // smallJob returns a folder with a schema, and the arguments that run a job with it.
@@ -283,4 +286,53 @@ func TestStoresArePrivate(t *testing.T) {
 		t.Fatalf("code %d: %s", code, out)
 	}
 	check("after the next run")
+}
+
+// A data directory that others can read gets a warning, and is refused if asked to.
+func TestPublicDataDirectories(t *testing.T) {
+	dir := filled(t)
+	const warning = "others can read or write the data directory"
+	if code, out := coditect(t, dir, "mapreduce", "list", "--strict"); code != 0 || strings.Contains(out, warning) {
+		t.Errorf("a private one: code %d: %s", code, out)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := coditect(t, dir, "mapreduce", "list"); code != 0 || !strings.Contains(out, warning) {
+		t.Errorf("a public one: code %d: %s", code, out)
+	}
+	for _, args := range [][]string{{"mapreduce", "list", "--strict"}, {"serve", "--listen", "127.0.0.1:0", "--strict"}} {
+		if code, out := coditect(t, dir, args...); code != 2 || !strings.Contains(out, "--strict: "+warning) {
+			t.Errorf("%v: code %d: %s", args, code, out)
+		}
+	}
+}
+
+// A server on a loopback address says that it asks for no token.
+func TestServeSaysThatItIsOpen(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	out := &stopWriter{text: "msg=serving", stop: stop}
+	code := main.Run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--workers", "0", "--data-dir", filepath.Join(t.TempDir(), "data")}, out)
+	if text := out.log.String(); code != 0 || !strings.Contains(text, "no token is asked for") {
+		t.Errorf("code %d: %s", code, text)
+	}
+}
+
+// A stopWriter calls stop once a text is written to it.
+type stopWriter struct {
+	mu   sync.Mutex
+	log  strings.Builder
+	text string
+	stop func()
+}
+
+func (w *stopWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log.Write(p)
+	if strings.Contains(string(p), w.text) {
+		w.stop()
+	}
+	return len(p), nil
 }

@@ -23,6 +23,7 @@ import (
 // jobFlags are the flags that describe a job.
 type jobFlags struct {
 	inputs, include, exclude []string
+	followLinks              bool
 	partial                  bool
 	sample                   int
 	pipeline                 string
@@ -77,6 +78,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&j.include, "include", nil, "`glob` of files to take from folders; may be repeated")
 	f.StringArrayVar(&j.exclude, "exclude", nil, "`glob` of files and folders to leave out; may be repeated")
 	f.BoolVar(&j.partial, "partial", false, "read of an unfinished --input job:ID what it has found so far")
+	f.BoolVar(&j.followLinks, "follow-symlinks", false, "read files outside of the input folders that links in them lead to")
 	f.IntVar(&j.sample, "sample", 0, "read only so many documents, the same ones each time")
 	f.StringArrayVar(&j.vars, "var", nil, "variable `KEY=VALUE` of templates and providers; may be repeated")
 
@@ -166,7 +168,7 @@ func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 func (j *jobFlags) inputConfig(ctx context.Context, a *app) (input.Config, error) {
 	formats, err := documentFormats()
 	return input.Config{
-		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Partial: j.partial, Sample: j.sample,
+		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Partial: j.partial, Sample: j.sample,
 		Stdin: bufio.NewReaderSize(newInterruptibleReader(ctx, a.stdin), 64<<10),
 	}, err
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -39,10 +41,12 @@ type storeFlags struct {
 	store   string
 	dataDir string
 	cluster embedded.Cluster
+	strict  bool
 }
 
 func (p *storeFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.dataDir, "data-dir", "", "`folder` in which jobs are kept (default $XDG_DATA_HOME/coditect)")
+	f.BoolVar(&p.strict, "strict", false, "refuse a data directory that others can read, instead of a warning")
 	f.StringVar(&p.store, "store", "", "where jobs are kept, pebble:DIR or fdb:`CLUSTER_FILE` (default pebble in --data-dir)")
 	f.StringVar(&p.cluster.Prefix, "store-prefix", "", "first part of all keys in a FoundationDB cluster, a `name` that separates installations")
 	f.StringVar(&p.cluster.Installation, "installation", "", "`name` that the installation in a FoundationDB cluster must have")
@@ -82,6 +86,26 @@ func (p *storeFlags) inCluster(file string) (storeLocation, error) {
 		return storeLocation{}, usageError("--store-prefix: must have at most %d bytes, as it is part of every key", maxPrefix)
 	}
 	return storeLocation{cluster: c}, nil
+}
+
+// checkPrivacy warns of a data directory that others can read or write, or refuses it with
+// --strict. One that does not exist yet will be private.
+func (a *app) checkPrivacy(warn func(message string)) error {
+	dir := a.global.location.dir
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o066 == 0 {
+		return nil // opening the store reports the error
+	}
+	message := fmt.Sprintf("others can read or write the data directory %s, which has the mode %04o; make it private with chmod 700 %s",
+		dir, info.Mode().Perm(), shellQuote(dir))
+	if a.global.storeFlags.strict {
+		return usageError("--strict: %s", message)
+	}
+	warn(message)
+	return nil
 }
 
 // maxPrefix is the longest prefix, in bytes. The prefix is part of every key.

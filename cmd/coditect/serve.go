@@ -74,6 +74,9 @@ func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := a.checkPrivacy(func(message string) { log.Warn(message) }); err != nil {
+		return err
+	}
 	config.Adopt, config.Drain = true, drainWait
 	node, err := embedded.Open(config)
 	if err != nil {
@@ -102,6 +105,7 @@ func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions
 			return err
 		}
 	}
+	log.Warn("anyone who can reach this address has full control of all jobs, as no token is asked for", "address", l.Addr().String())
 	log.Info("serving", "address", l.Addr().String(), "store", a.global.location, "version", versionOf(), "workers", o.workers)
 	<-ctx.Done()
 	return nil

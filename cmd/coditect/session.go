@@ -63,6 +63,9 @@ func (s *session) openOrConnect(ctx context.Context) error {
 		return err
 	}
 	config.ReadOnly = s.mode == modeRead
+	if err := s.app.checkPrivacy(func(message string) { s.meter.Note("warning: %s", message) }); err != nil {
+		return err
+	}
 	node, conn, err := embedded.Join(ctx, config, embedded.JoinOptions{
 		Waiting: func() { s.meter.Note("%s is in use by another process; waiting for it", s.app.global.location) },
 	})

@@ -31,6 +31,10 @@ type WalkOptions struct {
 	// Formats tells which files hold many documents. Such files are read document by
 	// document, so MaxBytes does not bound them. Defaults to none.
 	Formats *Registry
+
+	// FollowLinks reads files outside of a folder that links in it lead to.
+	// Defaults to false: such links are skipped.
+	FollowLinks bool
 }
 
 // An Entry is a file that Walk found.
@@ -59,14 +63,17 @@ const Stdin = "-"
 // Walk yields the files that inputs name: files, standard input, and the files of
 // folders, recursively and sorted by name. It passes over hidden files and folders
 // within inputs, and over files that the globs leave out, and yields no Entry for
-// them. It follows links to files but not links to folders, so that a walk ends
-// and visits nothing twice.
+// them. It follows links to files within the folder but not links to folders, so that
+// a walk ends and visits nothing twice. A link that leads out of the folder is skipped
+// unless FollowLinks is set.
 //
 // An error ends the walk: an input that does not exist or is not a file, a bad
 // glob, or two documents with one id.
 func Walk(ctx context.Context, inputs []string, o WalkOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		w := walker{several: len(inputs) > 1, max: cmp.Or(o.MaxBytes, DefaultMaxBytes), formats: o.Formats, yield: yield}
+		w := walker{
+			several: len(inputs) > 1, max: cmp.Or(o.MaxBytes, DefaultMaxBytes), formats: o.Formats, followLinks: o.FollowLinks, yield: yield,
+		}
 		if err := w.walkInputs(ctx, inputs, o); err != nil && !errors.Is(err, errStopped) {
 			yield(Entry{}, err)
 		}
@@ -82,6 +89,7 @@ type walker struct {
 	several          bool
 	max              int64
 	formats          *Registry
+	followLinks      bool
 	roster           Roster // used if there are several inputs
 	yield            func(Entry, error) bool
 }
@@ -152,8 +160,24 @@ func (w *walker) walkFolder(ctx context.Context, root string) error {
 		case d.IsDir(), len(w.include) > 0 && !matchAny(w.include, rel):
 			return nil
 		}
+		if d.Type() == fs.ModeSymlink && !w.followLinks {
+			return w.emitLink(top, path, w.entryName(root, rel))
+		}
 		return w.emitFile(path, w.entryName(root, rel))
 	})
+}
+
+// emitLink emits the file that the link at path leads to, if that is in the folder top.
+// The entry has the path of the file, so that a link that changes later is not followed.
+func (w *walker) emitLink(top, path, name string) error {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return w.emitEntry(Entry{Name: name, Path: path, Skip: unreadableReason(err)})
+	}
+	if rel, err := filepath.Rel(top, target); err != nil || !filepath.IsLocal(rel) {
+		return w.emitEntry(Entry{Name: name, Path: path, Skip: "a link that leads out of the folder; --follow-symlinks reads it"})
+	}
+	return w.emitFile(target, name)
 }
 
 // entryName returns the name of the file rel of the folder root.

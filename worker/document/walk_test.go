@@ -187,6 +187,27 @@ func TestWalkInputs(t *testing.T) {
 	}
 }
 
+// A link is read if it stays in the folder, or if links are followed.
+func TestWalkLinks(t *testing.T) {
+	outside := filepath.Join(tree(t, map[string]string{"secret.txt": "s"}), "secret.txt")
+	root := tree(t, map[string]string{"a.txt": "a", "in": "->a.txt", "out": "->" + outside, "over": "->out", "up": "->../outside"})
+	for _, test := range []struct {
+		follow bool
+		want   []string
+	}{
+		{false, []string{
+			"a.txt", "in", "out: a link that leads out of the folder; --follow-symlinks reads it",
+			"over: a link that leads out of the folder; --follow-symlinks reads it", "up: unreadable: no such file or directory",
+		}},
+		{true, []string{"a.txt", "in", "out", "over", "up: unreadable: no such file or directory"}},
+	} {
+		got, err := walk(t, []string{root}, document.WalkOptions{FollowLinks: test.follow})
+		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			t.Errorf("followed: %t: error %v, entries (-want +got):\n%s", test.follow, err, diff)
+		}
+	}
+}
+
 func TestWalkEntry(t *testing.T) {
 	root := tree(t, map[string]string{"sub/a b.txt": "twelve bytes"})
 	var got []document.Entry

@@ -40,6 +40,8 @@ type Config struct {
 	// Include and Exclude are globs over the relative paths of files in
 	// folders, see document.WalkOptions.
 	Include, Exclude []string
+	// FollowLinks reads files outside of folders that links in them lead to.
+	FollowLinks bool
 	// Sample is how many of the documents to choose; 0 means all. The choice
 	// depends only on their ids.
 	Sample int
@@ -56,7 +58,9 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) walkInputs(ctx context.Context) iter.Seq2[document.Entry, error] {
-	return document.Walk(ctx, c.paths(), document.WalkOptions{Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes, Formats: c.Formats})
+	return document.Walk(ctx, c.paths(), document.WalkOptions{
+		Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes, Formats: c.Formats, FollowLinks: c.FollowLinks,
+	})
 }
 
 // Check checks the inputs without reading them. It returns an error if an input is
