@@ -301,9 +301,12 @@ func TestPublicDataDirectories(t *testing.T) {
 	if code, out := coditect(t, dir, "mapreduce", "list"); code != 0 || !strings.Contains(out, warning) {
 		t.Errorf("a public one: code %d: %s", code, out)
 	}
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second) // a server that is not refused would serve
+	defer stop()
 	for _, args := range [][]string{{"mapreduce", "list", "--strict"}, {"serve", "--listen", "127.0.0.1:0", "--strict"}} {
-		if code, out := coditect(t, dir, args...); code != 2 || !strings.Contains(out, "--strict: "+warning) {
-			t.Errorf("%v: code %d: %s", args, code, out)
+		var out bytes.Buffer
+		if code := main.Run(ctx, append(args, "--data-dir", dir), &out); code != 2 || !strings.Contains(out.String(), "--strict: "+warning) {
+			t.Errorf("%v: code %d: %s", args, code, &out)
 		}
 	}
 }
