@@ -88,7 +88,7 @@ memory:
 MEMORY    := $(shell [ -w /dev/shm ] && [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 3000000 ] && \
 	probe=$$(mktemp -p /dev/shm) && { dd if=/dev/zero of="$$probe" bs=4k count=1 oflag=direct status=none 2>/dev/null && echo /dev/shm; rm "$$probe"; })
 IN_MEMORY := tmp=$$(mktemp -d "$(or $(MEMORY),$${TMPDIR:-/tmp})/t.XXXXXX"); trap 'rm -rf "$$tmp"' EXIT; \
-	export GOTMPDIR="$${GOTMPDIR:-$${TMPDIR:-/tmp}}" TMPDIR="$$tmp";
+	chmod 711 "$$tmp"; export GOTMPDIR="$${GOTMPDIR:-$${TMPDIR:-/tmp}}" TMPDIR="$$tmp";
 
 # What vet has to say, `make lint` says.
 TEST := go test -vet=off
