@@ -335,7 +335,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		{"assign.before:2", "forget.after", "grant.before"},
 		{"turn.after:5", "grant.after", "turn.before", "assign.before"},
 		{"chunk.after", "chunk.after", "chunk.after"},
-		{"state.after", "turn.after:3", "reserve.after"},
+		{"journal.after", "turn.after:3", "reserve.after"},
 		{"plan.before", "plan.after", "plan.before", "turn.after"},
 		{"map.before", "plant.after", "map.after"},
 		{"seal.after:2", "seal.before", "answer.before:3"},
