@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/clock"
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -51,16 +50,7 @@ func (a *app) lifecycleCommand(verb, short string, do func(context.Context, *ses
 
 // moveJob returns the RunE of a command that changes one job.
 func (a *app) moveJob(id *string, do func(context.Context, *session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
-		job, err := jobID(cmd, *id)
-		if err != nil {
-			return err
-		}
-		if a.hasNoData() {
-			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.location)
-		}
-		return a.withSession(cmd.Context(), modeMoveJobs, func(s *session) error { return do(cmd.Context(), s, job) })
-	}
+	return a.runOnJob(id, modeMoveJobs, do)
 }
 
 const (

@@ -46,6 +46,11 @@ func (a *app) hasNoData() bool {
 
 // onJob returns the RunE of a command that reads one job.
 func (a *app) onJob(id *string, do func(context.Context, *session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
+	return a.runOnJob(id, modeRead, do)
+}
+
+// runOnJob returns the RunE of a command for one job, in a session of a mode.
+func (a *app) runOnJob(id *string, mode accessMode, do func(context.Context, *session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		job, err := jobID(cmd, *id)
 		if err != nil {
@@ -54,7 +59,7 @@ func (a *app) onJob(id *string, do func(context.Context, *session, mapreduce.Job
 		if a.hasNoData() {
 			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.location)
 		}
-		return a.withReader(cmd.Context(), func(s *session) error { return do(cmd.Context(), s, job) })
+		return a.withSession(cmd.Context(), mode, func(s *session) error { return do(cmd.Context(), s, job) })
 	}
 }
 
