@@ -15,21 +15,17 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"sync"
 	"time"
-
-	"github.com/coditect/mapreduce/orchestrator/commit"
-
-	"github.com/coditect/mapreduce/orchestrator/fleet"
-
-	mathrand "math/rand/v2"
-
-	"github.com/coditect/mapreduce/orchestrator/grant"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/artifact"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/orchestrator/commit"
+	"github.com/coditect/mapreduce/orchestrator/fleet"
+	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/lifecycle"
@@ -261,16 +257,16 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		}
 		return ctl.Tenant, nil
 	}}
+	o.scheduler = schedule.New(schedule.Config{
+		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: mathrand.Float64, Primed: o.signals.MarkDue,
+	})
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig())
 	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{Grace: c.Grace, SmallUnits: c.SmallResult})
-	o.life = lifecycle.New(j, o.specs, lifeScheduler{o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal})
+	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
-	})
-	o.scheduler = schedule.New(schedule.Config{
-		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: mathrand.Float64, Primed: o.signals.MarkDue,
 	})
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
 		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, WarmFor: c.WarmFor, NewID: newID, Logger: c.Logger,

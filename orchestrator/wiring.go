@@ -4,10 +4,10 @@ import (
 	"context"
 	"iter"
 
-	"github.com/coditect/mapreduce/orchestrator/fleet"
-
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/fleet"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -75,42 +75,20 @@ func (n ingestNode) ReplayInput(ctx context.Context, asked mapreduce.JobSpec, do
 	return n.o.replayInput(ctx, asked, docs)
 }
 
-// lifeScheduler is the scheduler of an orchestrator, as the life of jobs needs it.
-type lifeScheduler struct{ o *Orchestrator }
+// lifeScheduler is the scheduler of an orchestrator with what the life of jobs needs
+// beside it.
+type lifeScheduler struct {
+	*schedule.Scheduler
+	o *Orchestrator
+}
 
 // ScheduleJob implements lifecycle.Scheduler.
 func (l lifeScheduler) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate) {
 	l.o.scheduleJob(ctx, id, st, compiled, waiting)
 }
 
-// HasJobEpoch implements lifecycle.Scheduler.
-func (l lifeScheduler) HasJobEpoch(id mapreduce.JobID, epoch int64) bool {
-	return l.o.scheduler.HasEpoch(id, epoch)
-}
-
-// RunningJobs implements lifecycle.Scheduler.
-func (l lifeScheduler) RunningJobs() []mapreduce.JobID { return l.o.scheduler.Running() }
-
-// RetireJob implements lifecycle.Scheduler.
-func (l lifeScheduler) RetireJob(id mapreduce.JobID) { l.o.scheduler.RetireJob(id) }
-
 // DropUnits implements lifecycle.Scheduler.
 func (l lifeScheduler) DropUnits(id mapreduce.JobID) { l.o.scheduler.Sessions.DropUnits(id) }
-
-// EnqueueCandidates implements lifecycle.Scheduler.
-func (l lifeScheduler) EnqueueCandidates(id mapreduce.JobID, found []records.Candidate) {
-	l.o.scheduler.Enqueue(id, found)
-}
-
-// SleepersAfter implements lifecycle.Scheduler.
-func (l lifeScheduler) SleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
-	return l.o.scheduler.SleepersAfter(id)
-}
-
-// SleepersSeen implements lifecycle.Scheduler.
-func (l lifeScheduler) SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
-	l.o.scheduler.SleepersSeen(id, next)
-}
 
 // AdjustGrants implements lifecycle.Scheduler.
 func (l lifeScheduler) AdjustGrants(ctx context.Context, id mapreduce.JobID) error {

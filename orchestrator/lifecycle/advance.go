@@ -9,10 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coditect/mapreduce/api/pipeline"
-
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
@@ -29,17 +28,17 @@ type Config struct {
 
 // A Scheduler has the jobs that units of are given out now.
 type Scheduler interface {
-	// ScheduleJob puts a job on the scheduler, compiled if it is not yet; HasJobEpoch reports whether one stands
-	// there as of an epoch, and RunningJobs returns those that may run.
+	// ScheduleJob puts a job on the scheduler, compiled if it is not yet; HasEpoch reports whether one stands
+	// there as of an epoch, and Running returns those that may run.
 	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate)
-	HasJobEpoch(id mapreduce.JobID, epoch int64) bool
-	RunningJobs() []mapreduce.JobID
+	HasEpoch(id mapreduce.JobID, epoch int64) bool
+	Running() []mapreduce.JobID
 	// RetireJob takes a job off that may not run, and DropUnits stops what workers of
 	// this node run of it.
 	RetireJob(id mapreduce.JobID)
 	DropUnits(id mapreduce.JobID)
-	// EnqueueCandidates puts units into a job's queue that are known to wait there.
-	EnqueueCandidates(id mapreduce.JobID, found []records.Candidate)
+	// Enqueue puts units into a job's queue that are known to wait there.
+	Enqueue(id mapreduce.JobID, found []records.Candidate)
 	// SleepersAfter returns behind which parked unit of a job to go on looking, and
 	// SleepersSeen notes it.
 	SleepersAfter(id mapreduce.JobID) mapreduce.UnitID
@@ -182,7 +181,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	if err == nil && s.State.Running() && s.Ended() && m.isOwnJob(id) {
 		s, err = m.turns.GiveWay(ctx, id, s)
 	}
-	if err == nil && s.State.Running() && m.isOwnJob(id) && !m.scheduler.HasJobEpoch(id, s.Epoch) {
+	if err == nil && s.State.Running() && m.isOwnJob(id) && !m.scheduler.HasEpoch(id, s.Epoch) {
 		err = m.RefreshJob(ctx, id) // another has turned it
 	}
 	if err != nil {

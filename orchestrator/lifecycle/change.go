@@ -132,7 +132,7 @@ func (m *Manager) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapred
 		return nil, err
 	}
 	if candidate != nil {
-		m.scheduler.EnqueueCandidates(job, []records.Candidate{*candidate})
+		m.scheduler.Enqueue(job, []records.Candidate{*candidate})
 	}
 	m.signals.NotifyWatchers(job)
 	return u.Describe(job), nil

@@ -19,14 +19,14 @@ func (m *Manager) RefreshJobs(ctx context.Context, look func(context.Context) ([
 	runs := make(map[mapreduce.JobID]bool, len(refs))
 	for _, ref := range refs {
 		runs[ref.Job] = true
-		if !m.isOwnJob(ref.Job) || m.scheduler.HasJobEpoch(ref.Job, ref.Epoch) {
+		if !m.isOwnJob(ref.Job) || m.scheduler.HasEpoch(ref.Job, ref.Epoch) {
 			continue
 		}
 		if err := m.RefreshJob(ctx, ref.Job); err != nil && errs.KindOf(err) != errs.NotFound { // deleted meanwhile
 			return err
 		}
 	}
-	for _, id := range m.scheduler.RunningJobs() {
+	for _, id := range m.scheduler.Running() {
 		if !runs[id] {
 			m.signals.MarkDue(id)
 		}
@@ -44,7 +44,7 @@ func (m *Manager) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
 	case !m.isOwnJob(id):
 	case !st.Control.State.Running():
 		m.signals.MarkDue(id) // it may be that a cancel has begun and is not done
-	case !m.scheduler.HasJobEpoch(id, st.Control.Epoch):
+	case !m.scheduler.HasEpoch(id, st.Control.Epoch):
 		m.scheduler.ScheduleJob(ctx, id, st, nil, nil)
 	}
 	return nil

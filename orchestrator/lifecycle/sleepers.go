@@ -49,7 +49,7 @@ func (m *Manager) wakeUnits(ctx context.Context, id mapreduce.JobID, units []rec
 				m.ScheduleWakeUp(id, records.SleeperRef{Sleeper: s, For: time.Second})
 			}
 		}
-		m.scheduler.EnqueueCandidates(id, woken)
+		m.scheduler.Enqueue(id, woken)
 	}
 }
 

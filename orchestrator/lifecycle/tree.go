@@ -24,7 +24,7 @@ func (m *Manager) unblockReduces(ctx context.Context, id mapreduce.JobID) error 
 			return err
 		}
 		refs = append(refs[len(batch):], told...) // a reduce that was skipped has ended too
-		m.scheduler.EnqueueCandidates(id, ready)
+		m.scheduler.Enqueue(id, ready)
 		if len(told) > 0 { // which may be all that was left
 			m.signals.NotifyWatchers(id)
 			m.signals.MarkDue(id)
