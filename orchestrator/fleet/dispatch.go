@@ -5,9 +5,8 @@ import (
 	"crypto/sha256"
 	"time"
 
-	"github.com/coditect/mapreduce/orchestrator/outputs"
-
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs/content"
