@@ -117,6 +117,13 @@ func (f filler) special(v reflect.Value, field string) bool {
 		f.textWithCore(p)
 	case *mapreduce.Blob:
 		f.blob(p)
+	case *[]byte: // JSON goes over the wire as text
+		switch field {
+		case "Item", "Definition", "Schema", "Record", "Conflict", "Dropped", "Removed", "Deduplication", "Statistics":
+			*p = []byte(strings.ReplaceAll(f.text(), "\x00", "0"))
+		default:
+			return false
+		}
 	case *int:
 		switch field {
 		case "Priority", "ChunkOverlap", "Level":

@@ -11,10 +11,10 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		TenantId:  string(s.Tenant),
 		RequestId: string(s.RequestID),
 
-		Pipeline: validText(s.Pipeline), PipelineDefinition: s.Definition,
+		Pipeline: validText(s.Pipeline), PipelineDefinition: encodeJSON(s.Definition),
 		Provider: validText(s.Provider),
 		Model:    validText(s.Model),
-		Schema:   s.Schema,
+		Schema:   encodeJSON(s.Schema),
 		Vars:     textMap(s.Vars),
 
 		ModelAliases: textMap(s.Models),
@@ -68,10 +68,10 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		Tenant:    mapreduce.TenantID(d.decodeName("tenant_id", p.GetTenantId(), MaxNames)),
 		RequestID: mapreduce.RequestID(d.decodeName("request_id", p.GetRequestId(), MaxNames)),
 
-		Pipeline: p.GetPipeline(), Definition: p.GetPipelineDefinition(),
+		Pipeline: p.GetPipeline(), Definition: decodeJSON(p.GetPipelineDefinition()),
 		Provider: p.GetProvider(),
 		Model:    p.GetModel(),
-		Schema:   p.GetSchema(),
+		Schema:   decodeJSON(p.GetSchema()),
 		Vars:     p.GetVars(),
 		Models:   p.GetModelAliases(),
 

@@ -17,13 +17,13 @@ func EncodeResultPart(r *mapreduce.ResultPart) *pb.ResultPart {
 	case r.Summary != nil:
 		return &pb.ResultPart{Part: &pb.ResultPart_Summary{Summary: encodeSummary(r.Summary)}}
 	case r.Conflict != nil:
-		return &pb.ResultPart{Part: &pb.ResultPart_Conflict{Conflict: r.Conflict}}
+		return &pb.ResultPart{Part: &pb.ResultPart_Conflict{Conflict: encodeJSON(r.Conflict)}}
 	case r.Dropped != nil:
-		return &pb.ResultPart{Part: &pb.ResultPart_Dropped{Dropped: r.Dropped}}
+		return &pb.ResultPart{Part: &pb.ResultPart_Dropped{Dropped: encodeJSON(r.Dropped)}}
 	case r.Removed != nil:
-		return &pb.ResultPart{Part: &pb.ResultPart_Removed{Removed: r.Removed}}
+		return &pb.ResultPart{Part: &pb.ResultPart_Removed{Removed: encodeJSON(r.Removed)}}
 	default:
-		return &pb.ResultPart{Part: &pb.ResultPart_Record{Record: r.Record}}
+		return &pb.ResultPart{Part: &pb.ResultPart_Record{Record: encodeJSON(r.Record)}}
 	}
 }
 
@@ -34,7 +34,7 @@ func DecodeResultPart(p *pb.ResultPart) *mapreduce.ResultPart {
 	case *pb.ResultPart_Job:
 		return &mapreduce.ResultPart{Job: DecodeJob(v.Job)}
 	case *pb.ResultPart_Record:
-		return &mapreduce.ResultPart{Record: v.Record}
+		return &mapreduce.ResultPart{Record: decodeJSON(v.Record)}
 	case *pb.ResultPart_Citation:
 		return &mapreduce.ResultPart{Citation: decodeCitation(v.Citation)}
 	case *pb.ResultPart_Source:
@@ -45,11 +45,11 @@ func DecodeResultPart(p *pb.ResultPart) *mapreduce.ResultPart {
 	case *pb.ResultPart_Summary:
 		return &mapreduce.ResultPart{Summary: decodeSummary(v.Summary)}
 	case *pb.ResultPart_Conflict:
-		return &mapreduce.ResultPart{Conflict: v.Conflict}
+		return &mapreduce.ResultPart{Conflict: decodeJSON(v.Conflict)}
 	case *pb.ResultPart_Dropped:
-		return &mapreduce.ResultPart{Dropped: v.Dropped}
+		return &mapreduce.ResultPart{Dropped: decodeJSON(v.Dropped)}
 	case *pb.ResultPart_Removed:
-		return &mapreduce.ResultPart{Removed: v.Removed}
+		return &mapreduce.ResultPart{Removed: decodeJSON(v.Removed)}
 	}
 	return nil
 }
@@ -104,8 +104,8 @@ func encodeSource(s *mapreduce.Source) *pb.Source {
 func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 	return &pb.Summary{
 		Single:        s.Single,
-		Deduplication: s.Deduplication,
-		Statistics:    s.Statistics,
+		Deduplication: encodeJSON(s.Deduplication),
+		Statistics:    encodeJSON(s.Statistics),
 		Skipped: encodeEach(s.Skipped, func(p *pb.SkippedDocument, d *mapreduce.SkippedDocument) {
 			p.DocumentId, p.Reason = string(d.Document), validText(d.Reason)
 		}),
@@ -115,8 +115,8 @@ func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 func decodeSummary(p *pb.Summary) *mapreduce.Summary {
 	return &mapreduce.Summary{
 		Single:        p.GetSingle(),
-		Deduplication: p.GetDeduplication(),
-		Statistics:    p.GetStatistics(),
+		Deduplication: decodeJSON(p.GetDeduplication()),
+		Statistics:    decodeJSON(p.GetStatistics()),
 		Skipped: convertEach(p.GetSkipped(), func(d *pb.SkippedDocument) mapreduce.SkippedDocument {
 			return mapreduce.SkippedDocument{
 				Document: mapreduce.DocumentID(d.GetDocumentId()),

@@ -85,7 +85,7 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.Alone = a.Alone
 	p.Text = encodeText(a.Text)
 	p.Inputs = encodeEach(a.Inputs, encodeInput)
-	p.Stage, p.Depth, p.Item = validText(a.Stage), clampInt32(a.Depth), a.Item
+	p.Stage, p.Depth, p.Item = validText(a.Stage), clampInt32(a.Depth), encodeJSON(a.Item)
 	if w := a.WakeCall; w != nil {
 		p.WakeCall = &pb.WakeCall{Handle: validText(w.Handle), Answer: w.Answer}
 	}
@@ -110,7 +110,7 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Inputs:   decodeList(d, "inputs", p.GetInputs(), decodeInput),
 		Stage:    d.decodeName("stage", p.GetStage(), MaxNames),
 		Depth:    d.decodeCount("depth", p.GetDepth()),
-		Item:     p.GetItem(),
+		Item:     decodeJSON(p.GetItem()),
 		WakeCall: decodeOptional(d, "wake_call", p.GetWakeCall(), decodeWakeCall),
 		Blobs:    decodeList(d, "blobs", p.GetBlobs(), decodeBlob),
 

@@ -71,6 +71,17 @@ func validText(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
+// encodeJSON returns JSON as the text that the wire holds, which must be UTF-8.
+func encodeJSON(b []byte) string { return validText(string(b)) }
+
+// decodeJSON returns the JSON that a text of the wire holds; nil if it is empty.
+func decodeJSON(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return []byte(s)
+}
+
 func validTexts(in []string) []string {
 	for _, s := range in {
 		if !utf8.ValidString(s) {

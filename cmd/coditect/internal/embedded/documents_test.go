@@ -37,7 +37,7 @@ func TestDocumentsWithTooMuchMetadata(t *testing.T) {
 				return "", err
 			}
 			err = stream.Send(&pb.SubmitJobRequest{
-				Spec: &pb.JobSpec{Provider: "gate", Schema: []byte(schema)},
+				Spec: &pb.JobSpec{Provider: "gate", Schema: schema},
 				Documents: []*pb.DocumentPiece{
 					{DocumentId: "large", Content: []byte("text"), Metadata: map[string]string{"k": strings.Repeat("v", mapreduce.MaxMetadata)}},
 					{DocumentId: "full", Content: []byte("text"), Metadata: map[string]string{"k": strings.Repeat("v", mapreduce.MaxMetadata-1)}},

@@ -328,8 +328,8 @@ type JobSpec struct {
 	Provider string `protobuf:"bytes,4,opt,name=provider,proto3" json:"provider,omitempty"`
 	// A model, by the provider's name for it.
 	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
-	// Canonical JSON of the schema.
-	Schema []byte `protobuf:"bytes,6,opt,name=schema,proto3" json:"schema,omitempty"`
+	// JSON of the schema, as text so that numbers stay exact and properties in order.
+	Schema string `protobuf:"bytes,6,opt,name=schema,proto3" json:"schema,omitempty"`
 	// Template variables, and settings of the provider.
 	Vars map[string]string `protobuf:"bytes,7,rep,name=vars,proto3" json:"vars,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Units that may run at once. Defaults to 20.
@@ -393,8 +393,8 @@ type JobSpec struct {
 	Estimator string `protobuf:"bytes,31,opt,name=estimator,proto3" json:"estimator,omitempty"`
 	// What the trace keeps of calls. Defaults to off.
 	Capture Capture `protobuf:"varint,35,opt,name=capture,proto3,enum=coditect.mapreduce.v1.Capture" json:"capture,omitempty"`
-	// A pipeline of the client's own as canonical JSON; pipeline is its name.
-	PipelineDefinition []byte `protobuf:"bytes,50,opt,name=pipeline_definition,json=pipelineDefinition,proto3" json:"pipeline_definition,omitempty"`
+	// A pipeline of the client's own as JSON; pipeline is its name.
+	PipelineDefinition string `protobuf:"bytes,50,opt,name=pipeline_definition,json=pipelineDefinition,proto3" json:"pipeline_definition,omitempty"`
 	// Answers of models are shared with other jobs of the tenant that ask the same.
 	Cache bool `protobuf:"varint,60,opt,name=cache,proto3" json:"cache,omitempty"`
 	// The job that this one repeats: its documents are taken, and the answers that
@@ -473,11 +473,11 @@ func (x *JobSpec) GetModel() string {
 	return ""
 }
 
-func (x *JobSpec) GetSchema() []byte {
+func (x *JobSpec) GetSchema() string {
 	if x != nil {
 		return x.Schema
 	}
-	return nil
+	return ""
 }
 
 func (x *JobSpec) GetVars() map[string]string {
@@ -662,11 +662,11 @@ func (x *JobSpec) GetCapture() Capture {
 	return Capture_CAPTURE_UNSPECIFIED
 }
 
-func (x *JobSpec) GetPipelineDefinition() []byte {
+func (x *JobSpec) GetPipelineDefinition() string {
 	if x != nil {
 		return x.PipelineDefinition
 	}
-	return nil
+	return ""
 }
 
 func (x *JobSpec) GetCache() bool {
@@ -1404,7 +1404,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\bpipeline\x18\x03 \x01(\tR\bpipeline\x12\x1a\n" +
 	"\bprovider\x18\x04 \x01(\tR\bprovider\x12\x14\n" +
 	"\x05model\x18\x05 \x01(\tR\x05model\x12\x16\n" +
-	"\x06schema\x18\x06 \x01(\fR\x06schema\x12<\n" +
+	"\x06schema\x18\x06 \x01(\tR\x06schema\x12<\n" +
 	"\x04vars\x18\a \x03(\v2(.coditect.mapreduce.v1.JobSpec.VarsEntryR\x04vars\x12 \n" +
 	"\vparallelism\x18\b \x01(\x05R\vparallelism\x12&\n" +
 	"\x0fmax_unit_tokens\x18\t \x01(\x05R\rmaxUnitTokens\x120\n" +
@@ -1434,7 +1434,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x0freserved_output\x18\x1e \x01(\x03H\x06R\x0ereservedOutput\x88\x01\x01\x12\x1c\n" +
 	"\testimator\x18\x1f \x01(\tR\testimator\x128\n" +
 	"\acapture\x18# \x01(\x0e2\x1e.coditect.mapreduce.v1.CaptureR\acapture\x12/\n" +
-	"\x13pipeline_definition\x182 \x01(\fR\x12pipelineDefinition\x12\x14\n" +
+	"\x13pipeline_definition\x182 \x01(\tR\x12pipelineDefinition\x12\x14\n" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\"\n" +
 	"\rreplay_job_id\x18= \x01(\tR\vreplayJobId\x12U\n" +
 	"\rmodel_aliases\x18> \x03(\v20.coditect.mapreduce.v1.JobSpec.ModelAliasesEntryR\fmodelAliases\x1a7\n" +

@@ -87,13 +87,13 @@ func (x *ResultPart) GetJob() *Job {
 	return nil
 }
 
-func (x *ResultPart) GetRecord() []byte {
+func (x *ResultPart) GetRecord() string {
 	if x != nil {
 		if x, ok := x.Part.(*ResultPart_Record); ok {
 			return x.Record
 		}
 	}
-	return nil
+	return ""
 }
 
 func (x *ResultPart) GetCitation() *Citation {
@@ -123,31 +123,31 @@ func (x *ResultPart) GetSummary() *Summary {
 	return nil
 }
 
-func (x *ResultPart) GetConflict() []byte {
+func (x *ResultPart) GetConflict() string {
 	if x != nil {
 		if x, ok := x.Part.(*ResultPart_Conflict); ok {
 			return x.Conflict
 		}
 	}
-	return nil
+	return ""
 }
 
-func (x *ResultPart) GetDropped() []byte {
+func (x *ResultPart) GetDropped() string {
 	if x != nil {
 		if x, ok := x.Part.(*ResultPart_Dropped); ok {
 			return x.Dropped
 		}
 	}
-	return nil
+	return ""
 }
 
-func (x *ResultPart) GetRemoved() []byte {
+func (x *ResultPart) GetRemoved() string {
 	if x != nil {
 		if x, ok := x.Part.(*ResultPart_Removed); ok {
 			return x.Removed
 		}
 	}
-	return nil
+	return ""
 }
 
 type isResultPart_Part interface {
@@ -161,7 +161,7 @@ type ResultPart_Job struct {
 
 type ResultPart_Record struct {
 	// JSON of one entry of aggregated_data; in input order.
-	Record []byte `protobuf:"bytes,2,opt,name=record,proto3,oneof"`
+	Record string `protobuf:"bytes,2,opt,name=record,proto3,oneof"`
 }
 
 type ResultPart_Citation struct {
@@ -183,17 +183,17 @@ type ResultPart_Summary struct {
 
 type ResultPart_Conflict struct {
 	// JSON of one entry of conflict_resolutions.
-	Conflict []byte `protobuf:"bytes,6,opt,name=conflict,proto3,oneof"`
+	Conflict string `protobuf:"bytes,6,opt,name=conflict,proto3,oneof"`
 }
 
 type ResultPart_Dropped struct {
 	// JSON of one entry of dropped_citations.
-	Dropped []byte `protobuf:"bytes,7,opt,name=dropped,proto3,oneof"`
+	Dropped string `protobuf:"bytes,7,opt,name=dropped,proto3,oneof"`
 }
 
 type ResultPart_Removed struct {
 	// JSON of one entry of removed_references.
-	Removed []byte `protobuf:"bytes,8,opt,name=removed,proto3,oneof"`
+	Removed string `protobuf:"bytes,8,opt,name=removed,proto3,oneof"`
 }
 
 func (*ResultPart_Job) isResultPart_Part() {}
@@ -455,9 +455,9 @@ type Summary struct {
 	// aggregated_data is one object, not a list.
 	Single bool `protobuf:"varint,1,opt,name=single,proto3" json:"single,omitempty"`
 	// JSON of deduplication_stats.
-	Deduplication []byte `protobuf:"bytes,3,opt,name=deduplication,proto3" json:"deduplication,omitempty"`
+	Deduplication string `protobuf:"bytes,3,opt,name=deduplication,proto3" json:"deduplication,omitempty"`
 	// JSON of statistics.
-	Statistics []byte `protobuf:"bytes,4,opt,name=statistics,proto3" json:"statistics,omitempty"`
+	Statistics string `protobuf:"bytes,4,opt,name=statistics,proto3" json:"statistics,omitempty"`
 	// Documents that were not processed.
 	Skipped       []*SkippedDocument `protobuf:"bytes,5,rep,name=skipped,proto3" json:"skipped,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -501,18 +501,18 @@ func (x *Summary) GetSingle() bool {
 	return false
 }
 
-func (x *Summary) GetDeduplication() []byte {
+func (x *Summary) GetDeduplication() string {
 	if x != nil {
 		return x.Deduplication
 	}
-	return nil
+	return ""
 }
 
-func (x *Summary) GetStatistics() []byte {
+func (x *Summary) GetStatistics() string {
 	if x != nil {
 		return x.Statistics
 	}
-	return nil
+	return ""
 }
 
 func (x *Summary) GetSkipped() []*SkippedDocument {
@@ -585,13 +585,13 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"ResultPart\x12.\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobH\x00R\x03job\x12\x18\n" +
-	"\x06record\x18\x02 \x01(\fH\x00R\x06record\x12=\n" +
+	"\x06record\x18\x02 \x01(\tH\x00R\x06record\x12=\n" +
 	"\bcitation\x18\x03 \x01(\v2\x1f.coditect.mapreduce.v1.CitationH\x00R\bcitation\x127\n" +
 	"\x06source\x18\x04 \x01(\v2\x1d.coditect.mapreduce.v1.SourceH\x00R\x06source\x12:\n" +
 	"\asummary\x18\x05 \x01(\v2\x1e.coditect.mapreduce.v1.SummaryH\x00R\asummary\x12\x1c\n" +
-	"\bconflict\x18\x06 \x01(\fH\x00R\bconflict\x12\x1a\n" +
-	"\adropped\x18\a \x01(\fH\x00R\adropped\x12\x1a\n" +
-	"\aremoved\x18\b \x01(\fH\x00R\aremovedB\x06\n" +
+	"\bconflict\x18\x06 \x01(\tH\x00R\bconflict\x12\x1a\n" +
+	"\adropped\x18\a \x01(\tH\x00R\adropped\x12\x1a\n" +
+	"\aremoved\x18\b \x01(\tH\x00R\aremovedB\x06\n" +
 	"\x04part\"\xb2\x03\n" +
 	"\bCitation\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1f\n" +
@@ -619,9 +619,9 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xd8\x01\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
-	"\rdeduplication\x18\x03 \x01(\fR\rdeduplication\x12\x1e\n" +
+	"\rdeduplication\x18\x03 \x01(\tR\rdeduplication\x12\x1e\n" +
 	"\n" +
-	"statistics\x18\x04 \x01(\fR\n" +
+	"statistics\x18\x04 \x01(\tR\n" +
 	"statistics\x12@\n" +
 	"\askipped\x18\x05 \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\askippedJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"J\n" +
 	"\x0fSkippedDocument\x12\x1f\n" +

@@ -1433,7 +1433,7 @@ type Assignment struct {
 	// Level of the unit within its stage: 0, and from 1 on in a tree of groups.
 	Depth int32 `protobuf:"varint,14,opt,name=depth,proto3" json:"depth,omitempty"`
 	// The element of an earlier output that the unit works on, as JSON.
-	Item []byte `protobuf:"bytes,15,opt,name=item,proto3" json:"item,omitempty"`
+	Item string `protobuf:"bytes,15,opt,name=item,proto3" json:"item,omitempty"`
 	// The call that woke the unit the last time that one did.
 	WakeCall      *WakeCall `protobuf:"bytes,20,opt,name=wake_call,json=wakeCall,proto3" json:"wake_call,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1582,11 +1582,11 @@ func (x *Assignment) GetDepth() int32 {
 	return 0
 }
 
-func (x *Assignment) GetItem() []byte {
+func (x *Assignment) GetItem() string {
 	if x != nil {
 		return x.Item
 	}
-	return nil
+	return ""
 }
 
 func (x *Assignment) GetWakeCall() *WakeCall {
@@ -2727,7 +2727,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06inputs\x18\f \x03(\v2\x1c.coditect.mapreduce.v1.InputR\x06inputs\x12\x14\n" +
 	"\x05stage\x18\r \x01(\tR\x05stage\x12\x14\n" +
 	"\x05depth\x18\x0e \x01(\x05R\x05depth\x12\x12\n" +
-	"\x04item\x18\x0f \x01(\fR\x04item\x12<\n" +
+	"\x04item\x18\x0f \x01(\tR\x04item\x12<\n" +
 	"\twake_call\x18\x14 \x01(\v2\x1f.coditect.mapreduce.v1.WakeCallR\bwakeCall\"\xe1\x03\n" +
 	"\x04Text\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
