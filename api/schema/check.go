@@ -13,6 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // resource is the name under which the compiler knows the file; it is never
@@ -157,16 +159,16 @@ func withoutNulls(v any) (any, error) {
 		}
 		return list, nil
 	case json.Number:
-		if _, ok := canonicalNumber(v.String()); !ok {
+		if _, ok := format.CanonicalNumber(v.String()); !ok {
 			return nil, fmt.Errorf("the number %s is out of range", clipText(v.String()))
 		}
 	}
 	return v, nil
 }
 
-func validDateTime(v any) error { return validFormat(v, parseDateTime) }
+func validDateTime(v any) error { return validFormat(v, format.ParseDateTime) }
 
-func validTime(v any) error { return validFormat(v, parseTime) }
+func validTime(v any) error { return validFormat(v, format.ParseTime) }
 
 // validFormat accepts strings that are in the form that parse gives them.
 func validFormat(v any, parse func(string) (string, bool)) error {

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // Bounds on a schema file: it comes from outside, and aliases of YAML can make
@@ -227,7 +229,7 @@ func (r *reader) countNode(n *node, depth int) bool {
 
 // checkNumber refuses numbers that would take unbounded memory to compute with.
 func (r *reader) checkNumber(n *node, path string) {
-	if _, ok := canonicalNumber(n.text); !ok {
+	if _, ok := format.CanonicalNumber(n.text); !ok {
 		r.recordFault(n, path, "the number %s is out of range", clipText(n.text))
 		n.text = "0"
 	}

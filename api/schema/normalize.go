@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
-	"golang.org/x/text/unicode/norm"
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // Normalize converts v, a value as found in a text or said by a model, into the
@@ -105,7 +103,11 @@ func (p *Property) parseScalar(text string) (any, error) {
 	case Number, Integer:
 		return p.parseNumber(text)
 	case Boolean:
-		return parseBoolean(text)
+		yes, ok := format.ParseBoolean(text)
+		if !ok {
+			return nil, fmt.Errorf("%q is neither yes nor no", clipText(text))
+		}
+		return yes, nil
 	}
 	parse, what := textParser(p.Format)
 	value, ok := parse(text)
@@ -122,22 +124,22 @@ func (p *Property) parseScalar(text string) (any, error) {
 func textParser(f Format) (parse func(string) (string, bool), what string) {
 	switch f {
 	case Date:
-		return ParseDate, "date"
+		return format.ParseDate, "date"
 	case DateTime:
-		return parseDateTime, "date and time"
+		return format.ParseDateTime, "date and time"
 	case Time:
-		return parseTime, "time of day"
+		return format.ParseTime, "time of day"
 	case Email:
-		return parseEmail, "email address"
+		return format.ParseEmail, "email address"
 	case URI:
-		return parseURI, "absolute URI"
+		return format.ParseURI, "absolute URI"
 	default:
-		return func(s string) (string, bool) { return Text(s), true }, "text"
+		return func(s string) (string, bool) { return format.Text(s), true }, "text"
 	}
 }
 
 func (p *Property) parseNumber(text string) (any, error) {
-	n, ok := ParseNumber(text)
+	n, ok := format.ParseNumber(text)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%q is no number", clipText(text))
@@ -145,17 +147,6 @@ func (p *Property) parseNumber(text string) (any, error) {
 		return nil, fmt.Errorf("%q is no whole number", clipText(text))
 	}
 	return json.Number(n), nil
-}
-
-func parseBoolean(text string) (any, error) {
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "true", "yes", "y", "1", "on":
-		return true, nil
-	case "false", "no", "n", "0", "off":
-		return false, nil
-	default:
-		return nil, fmt.Errorf("%q is neither yes nor no", clipText(text))
-	}
 }
 
 // matchEnum returns the allowed value that equals value except for case and spaces.
@@ -182,73 +173,7 @@ func foldText(s string) string {
 			return -1
 		}
 		return c
-	}, Fold(s))
-}
-
-// Text normalises a string: NFKC, one space for any white space, none at the
-// ends, no control or soft-hyphen characters.
-func Text(s string) string {
-	if isPlain(s) {
-		return s
-	}
-	s = strings.Map(func(c rune) rune {
-		if c == '\u00ad' || c == '\u200b' || c == '\ufeff' || unicode.IsControl(c) && !unicode.IsSpace(c) {
-			return -1
-		}
-		return c
-	}, s)
-	return strings.Join(strings.Fields(norm.NFKC.String(s)), " ")
-}
-
-// isPlain reports whether s is ASCII text that Text would leave as it is.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' || s[i] == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
-			return false
-		}
-	}
-	return true
-}
-
-// Fold returns s with case folded after Text: strings that fold alike are taken
-// for the same value.
-func Fold(s string) string { return strings.ToLower(Text(s)) }
-
-var (
-	emailForm  = regexp.MustCompile(`[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
-	schemeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
-)
-
-// parseEmail returns the first address in s, its domain in lower case.
-func parseEmail(s string) (string, bool) {
-	found := emailForm.FindString(s)
-	if found == "" {
-		return "", false
-	}
-	at := strings.LastIndexByte(found, '@')
-	return found[:at] + strings.ToLower(found[at:]), true
-}
-
-// parseURI returns s as an absolute URI with scheme and host in lower case.
-// "www.example.org" is understood.
-func parseURI(s string) (string, bool) {
-	s = strings.Trim(strings.TrimSpace(s), "<>\"")
-	if strings.HasPrefix(strings.ToLower(s), "www.") {
-		s = "http://" + s
-	}
-	if !schemeForm.MatchString(s) || strings.ContainsFunc(s, unicode.IsSpace) {
-		return "", false
-	}
-	u, err := url.Parse(s)
-	if err != nil || u.Opaque == "" && u.Host == "" && u.Path == "" {
-		return "", false
-	}
-	scheme := len(u.Scheme)
-	s = u.Scheme + s[scheme:]
-	if host := strings.Index(s, u.Host); u.Host != "" && host >= 0 {
-		s = s[:host] + strings.ToLower(u.Host) + s[host+len(u.Host):]
-	}
-	return s, true
+	}, format.Fold(s))
 }
 
 // Identity returns a string that is equal for values of p that mean the same:
@@ -262,7 +187,7 @@ func (p *Property) Identity(v any) string {
 		if p.Enum != nil || p.Format == URI {
 			return v
 		}
-		return Fold(v)
+		return format.Fold(v)
 	case json.Number:
 		return v.String()
 	case bool:
@@ -311,30 +236,7 @@ func (p *Property) Compare(a, b any) int {
 	x, okX := a.(json.Number)
 	y, okY := b.(json.Number)
 	if okX && okY {
-		return CompareNumbers(x.String(), y.String())
+		return format.CompareNumbers(x.String(), y.String())
 	}
 	return strings.Compare(p.Identity(a), p.Identity(b))
-}
-
-// CompareNumbers orders two numbers in canonical form exactly.
-func CompareNumbers(a, b string) int {
-	x, negX := strings.CutPrefix(a, "-")
-	y, negY := strings.CutPrefix(b, "-")
-	switch {
-	case negX && !negY:
-		return -1
-	case negY && !negX:
-		return 1
-	case negX:
-		x, y = y, x
-	}
-	wholeX, fractionX, _ := strings.Cut(x, ".")
-	wholeY, fractionY, _ := strings.Cut(y, ".")
-	if len(wholeX) != len(wholeY) {
-		return len(wholeX) - len(wholeY)
-	}
-	if c := strings.Compare(wholeX, wholeY); c != 0 {
-		return c
-	}
-	return strings.Compare(fractionX, fractionY)
 }

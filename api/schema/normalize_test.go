@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 func TestParseNumber(t *testing.T) {
@@ -62,7 +63,7 @@ func TestParseNumber(t *testing.T) {
 		"RM":              "",
 		"1-2":             "",
 	} {
-		got, ok := schema.ParseNumber(text)
+		got, ok := format.ParseNumber(text)
 		if ok != (want != "") || got != want {
 			t.Errorf("ParseNumber(%q) = %q, %v, want %q", text, got, ok, want)
 		}
@@ -105,7 +106,7 @@ func TestParseDate(t *testing.T) {
 		"":                         "",
 		"VERSION 2 OF 12 MAY 2001": "2001-05-12",
 	} {
-		got, ok := schema.ParseDate(text)
+		got, ok := format.ParseDate(text)
 		if ok != (want != "") || got != want {
 			t.Errorf("ParseDate(%q) = %q, %v, want %q", text, got, ok, want)
 		}
@@ -190,8 +191,8 @@ func TestNumbersAgreeWithBig(t *testing.T) {
 	p := &schema.Property{Type: schema.Number}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := number.Draw(t, "a"), number.Draw(t, "b")
-		x, okX := schema.ParseNumber(a)
-		y, okY := schema.ParseNumber(b)
+		x, okX := format.ParseNumber(a)
+		y, okY := format.ParseNumber(b)
 		if !okX || !okY {
 			t.Fatalf("no numbers: %q %q", a, b)
 		}
@@ -201,7 +202,7 @@ func TestNumbersAgreeWithBig(t *testing.T) {
 		if ratA.Cmp(ratX) != 0 {
 			t.Fatalf("%q became %q", a, x)
 		}
-		if again, _ := schema.ParseNumber(x); again != x {
+		if again, _ := format.ParseNumber(x); again != x {
 			t.Fatalf("%q is not canonical, becomes %q", x, again)
 		}
 		if got, want := sign(p.Compare(json.Number(x), json.Number(y))), ratX.Cmp(ratY); got != want {
@@ -221,7 +222,7 @@ func TestDatesAgreeWithTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		day := time.Date(1970, 1, 1, 13, 0, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 36_500).Draw(t, "day"))
 		text := day.Format(rapid.SampledFrom(layouts).Draw(t, "layout"))
-		if got, _ := schema.ParseDate(text); got != day.Format("2006-01-02") {
+		if got, _ := format.ParseDate(text); got != day.Format("2006-01-02") {
 			t.Fatalf("ParseDate(%q) = %q, want %s", text, got, day.Format("2006-01-02"))
 		}
 	})

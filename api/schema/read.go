@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // HintKey is the key under which a schema carries our hints.
@@ -374,7 +376,7 @@ func (r *reader) readEnum(v *view, p *Property) []any {
 			continue
 		}
 		if num, ok := value.(json.Number); ok {
-			text, _ := canonicalNumber(num.String())
+			text, _ := format.CanonicalNumber(num.String())
 			value = json.Number(text)
 		}
 		values = append(values, value)

@@ -5,7 +5,7 @@
 // The package also owns what a value of each type looks like once it is
 // normalised (see Property.Normalize), so that extraction, merging and
 // evaluation agree about when two values are equal. Everything in it is pure.
-// It imports nothing of the project.
+// Of the project it imports its parts alone.
 package schema
 
 import (

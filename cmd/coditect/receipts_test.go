@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
@@ -277,12 +278,12 @@ func TestLongDocumentsByAModel(t *testing.T) {
 	s.paid("out")
 	want, got := map[string]bool{}, map[string]bool{}
 	for name := range l.found {
-		want[schema.Fold(l.truth[name]["company"])+" "+l.dollars(l.truth[name]["total"])] = true
+		want[format.Fold(l.truth[name]["company"])+" "+l.dollars(l.truth[name]["total"])] = true
 	}
 	for _, rec := range r.Records {
 		totals, _ := rec["totals"].([]any)
 		for _, total := range totals {
-			key := schema.Fold(fmt.Sprint(rec["company"])) + " " + l.dollars(fmt.Sprint(total))
+			key := format.Fold(fmt.Sprint(rec["company"])) + " " + l.dollars(fmt.Sprint(total))
 			if got[key] {
 				t.Errorf("%s is there twice", key)
 			}

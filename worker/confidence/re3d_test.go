@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/eval"
 	"github.com/coditect/mapreduce/worker/ground"
@@ -154,9 +155,9 @@ func judged(all []*passage, half bool, hard float64) []eval.Judged {
 				}
 				said := doc.text[at.ByteStart:at.ByteEnd]
 				found[eval.Judged{
-					Field:      schema.Fold(value),
+					Field:      format.Fold(value),
 					Confidence: confidence.Of(confidence.Evidence{Property: p, Value: value, Quote: said, Grade: at.Grade}),
-					Right:      schema.Fold(value) == schema.Fold(doc.text[s.ByteStart:s.ByteEnd]),
+					Right:      format.Fold(value) == format.Fold(doc.text[s.ByteStart:s.ByteEnd]),
 				}]++
 			}
 			out = append(out, believed(found)...)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // A Verdict is a validator's judgement of a value.
@@ -85,13 +86,13 @@ func worstVerdict(list []any, verdict func(any) Verdict) Verdict {
 
 // judgeChoice searches the quote for the phrases of a value, or for the value itself.
 func judgeChoice(p *schema.Property, want string, value any, quote string) Verdict {
-	text := schema.Fold(quote)
+	text := format.Fold(quote)
 	for _, v := range p.Hints.Values {
-		if p.Identity(v.Canonical) == want && slices.ContainsFunc(v.Phrases, func(s string) bool { return strings.Contains(text, schema.Fold(s)) }) {
+		if p.Identity(v.Canonical) == want && slices.ContainsFunc(v.Phrases, func(s string) bool { return strings.Contains(text, format.Fold(s)) }) {
 			return Confirms
 		}
 	}
-	if s, ok := value.(string); ok && s != "" && strings.Contains(text, schema.Fold(s)) {
+	if s, ok := value.(string); ok && s != "" && strings.Contains(text, format.Fold(s)) {
 		return Confirms
 	}
 	return Silent
@@ -150,7 +151,7 @@ func judgeDate(want, quote string) Verdict {
 		if !unicode.IsDigit(c) && !unicode.IsLetter(c) {
 			continue
 		}
-		if iso, _, ok := schema.DateAt(quote, i); ok && iso == want {
+		if iso, _, ok := format.DateAt(quote, i); ok && iso == want {
 			return Confirms
 		}
 		if n++; n > maxReadings {
@@ -167,7 +168,7 @@ func judgeText(value any, quote string) Verdict {
 		b, _ := json.Marshal(value) // it was decoded from JSON
 		s = string(b)
 	}
-	s, quote = schema.Fold(s), schema.Fold(quote)
+	s, quote = format.Fold(s), format.Fold(quote)
 	if strings.Contains(quote, s) {
 		return Confirms
 	}
@@ -207,9 +208,9 @@ func judgeLabel(e Evidence) Verdict {
 	if len(e.Property.Hints.Labels) == 0 || e.Before == "" {
 		return Silent
 	}
-	before := schema.Fold(e.Before)
+	before := format.Fold(e.Before)
 	for _, l := range e.Property.Hints.Labels {
-		if strings.Contains(before, schema.Fold(l)) {
+		if strings.Contains(before, format.Fold(l)) {
 			return Confirms
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // A judge compares the values of one field.
@@ -109,10 +110,10 @@ func fitsProperty(p *schema.Property, sample any) bool {
 		_, ok := sample.(bool)
 		return ok
 	case p.Format == schema.Date:
-		_, end, ok := schema.DateAt(text, 0)
+		_, end, ok := format.DateAt(text, 0)
 		return ok && end == len(text)
 	case isText:
-		_, ok := schema.ParseNumber(text)
+		_, ok := format.ParseNumber(text)
 		return ok
 	default:
 		_, err := p.Normalize(sample)
@@ -207,7 +208,7 @@ func hasStrictForm(f schema.Format) bool {
 
 // foldLoosely folds NFKC, case, white space and punctuation.
 func foldLoosely(s string) string {
-	folded := schema.Fold(s)
+	folded := format.Fold(s)
 	bare := strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || unicode.IsPunct(c) {
 			return -1

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // FieldStatistics describe the values of one field over all records. Numbers are
@@ -66,10 +67,10 @@ func (t *fieldTotals) addValue(p *schema.Property, v any) {
 		return
 	}
 	number := n.String()
-	if t.min == "" || schema.CompareNumbers(number, t.min) < 0 {
+	if t.min == "" || format.CompareNumbers(number, t.min) < 0 {
 		t.min = number
 	}
-	if t.max == "" || schema.CompareNumbers(number, t.max) > 0 {
+	if t.max == "" || format.CompareNumbers(number, t.max) > 0 {
 		t.max = number
 	}
 	t.sum.addMultiple(number, 1)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -394,7 +395,7 @@ func withoutIDs(value any) any {
 		return value
 	}
 	text = refs.Respell(text, func(string) (string, bool) { return "", true }).Text
-	return schema.Text(strings.ReplaceAll(text, "[]", ""))
+	return format.Text(strings.ReplaceAll(text, "[]", ""))
 }
 
 // keepCandidates makes kept the candidates of the field and lists what is not cited any

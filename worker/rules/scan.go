@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // A scanner finds all texts of some form in text[start:end], in order and
@@ -67,7 +68,7 @@ func scanDates(text string, start, end int) []span {
 		if !mayBeginDate(text, start, i) {
 			continue
 		}
-		if _, to, ok := schema.DateAt(text, i); ok {
+		if _, to, ok := format.DateAt(text, i); ok {
 			found = append(found, span{i, to})
 			i = to - 1
 		}

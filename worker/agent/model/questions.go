@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -250,7 +251,7 @@ func (m *mergeRun) pairQuestions(q *question, r *merge.Result) []*question {
 
 // wordsOf are the words of a text in lower case, each once, sorted.
 func wordsOf(text string) []string {
-	words := strings.FieldsFunc(schema.Fold(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	words := strings.FieldsFunc(format.Fold(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	slices.Sort(words)
 	return slices.Compact(words)
 }

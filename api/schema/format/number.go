@@ -1,4 +1,4 @@
-package schema
+package format
 
 import (
 	"strconv"
@@ -16,9 +16,9 @@ const (
 	maxExponent = 308
 )
 
-// canonicalNumber rewrites a JSON number in plain notation: 60.30 and 6.03e1
+// CanonicalNumber rewrites a JSON number in plain notation: 60.30 and 6.03e1
 // become 60.3. It refuses what is not a number or is out of bounds.
-func canonicalNumber(s string) (string, bool) {
+func CanonicalNumber(s string) (string, bool) {
 	mantissa, exponent := s, 0
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
 		var err error
@@ -74,7 +74,7 @@ func ParseNumber(s string) (string, bool) {
 		return "", false
 	}
 	s = strings.TrimSpace(norm.NFKC.String(s))
-	if n, ok := canonicalNumber(s); ok {
+	if n, ok := CanonicalNumber(s); ok {
 		return n, true
 	}
 	s, negative := cutSigns(s)
@@ -91,7 +91,7 @@ func ParseNumber(s string) (string, bool) {
 	if negative != inner {
 		plain = "-" + plain
 	}
-	return canonicalNumber(plain)
+	return CanonicalNumber(plain)
 }
 
 // cutSigns removes a leading or trailing sign, or the parentheses of accounts.
@@ -208,4 +208,27 @@ func stripThousands(s string) (string, bool) {
 		}
 	}
 	return strings.Join(groups, ""), true
+}
+
+// CompareNumbers orders two numbers in canonical form exactly.
+func CompareNumbers(a, b string) int {
+	x, negX := strings.CutPrefix(a, "-")
+	y, negY := strings.CutPrefix(b, "-")
+	switch {
+	case negX && !negY:
+		return -1
+	case negY && !negX:
+		return 1
+	case negX:
+		x, y = y, x
+	}
+	wholeX, fractionX, _ := strings.Cut(x, ".")
+	wholeY, fractionY, _ := strings.Cut(y, ".")
+	if len(wholeX) != len(wholeY) {
+		return len(wholeX) - len(wholeY)
+	}
+	if c := strings.Compare(wholeX, wholeY); c != 0 {
+		return c
+	}
+	return strings.Compare(fractionX, fractionY)
 }

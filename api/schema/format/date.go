@@ -1,4 +1,4 @@
-package schema
+package format
 
 import (
 	"fmt"
@@ -319,8 +319,8 @@ func letterAt(s string, i int) bool {
 	return i < len(s) && (s[i]|0x20) >= 'a' && (s[i]|0x20) <= 'z'
 }
 
-// parseTime reads 15:46, 15:46:09, 3:46 PM with an optional zone.
-func parseTime(s string) (string, bool) {
+// ParseTime reads 15:46, 15:46:09, 3:46 PM with an optional zone.
+func ParseTime(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	iso, end, ok := timeAt(s, 0)
 	if !ok || strings.TrimSpace(s[end:]) != "" {
@@ -409,8 +409,8 @@ func (p *cursor) readZone() string {
 	return rest[:1] + digits[:2] + ":" + digits[2:]
 }
 
-// parseDateTime reads a date and the time that follows it.
-func parseDateTime(s string) (string, bool) {
+// ParseDateTime reads a date and the time that follows it.
+func ParseDateTime(s string) (string, bool) {
 	date, end, ok := findDate(s)
 	if !ok {
 		return "", false
