@@ -31,8 +31,8 @@ func TestAddedFormat(t *testing.T) {
 		}
 		for quote, place := range map[string]string{"Gott": "at 00:00:01,000", "coffees": "at 00:00:05,000", "please": "at 00:00:05,000"} {
 			at := strings.Index(d.Text, quote)
-			if got := d.Layout.PlaceOf(at); got != place {
-				t.Errorf("%q is %q, want %q", quote, got, place)
+			if got := d.Layout.Locate(at, at+len(quote)); got == nil || got.Place != place {
+				t.Errorf("%q is at %+v, want %q", quote, got, place)
 			}
 			if from, to := d.Source.Source(at, at+len(quote)); film[from:to] != quote {
 				t.Errorf("%q comes from %q", quote, film[from:to])

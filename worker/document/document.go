@@ -7,7 +7,8 @@
 // process is wired. Each format has a package below this one: text, markdown, html,
 // jsonl. Nothing is registered by importing.
 //
-// The package imports nothing of the project but the vocabulary and worker/offset.
+// The package imports nothing of the project but the vocabulary, worker/layout
+// and worker/offset.
 package document
 
 import (
@@ -15,10 +16,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sort"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/worker/layout"
 	"github.com/coditect/mapreduce/worker/offset"
 )
 
@@ -72,43 +73,11 @@ type Input struct {
 
 // A Document is a text and where it came from.
 type Document struct {
-	Kind    Kind        // of the format; set by Registry.Parse
-	Charset string      // charset of the bytes, such as "utf-8"; empty if the format has none
-	Text    string      // valid UTF-8
-	Source  *offset.Map // from bytes of Text to bytes of the file
-	Layout  Layout
-}
-
-// A Layout says where a reader of the document would look for parts of its text. It
-// is in the order of the text, and its parts do not overlap. It is empty for formats
-// without pages or other such places.
-type Layout []Part
-
-// A Part is a part of a text that a reader finds in one place.
-type Part struct {
-	Start, End int    // bytes of the text: [Start, End)
-	Place      string // in the words of the format, such as "page 3"
-}
-
-// PlaceOf returns the place of the byte of the text at an offset, or "" if it has none.
-func (l Layout) PlaceOf(at int) string {
-	i := sort.Search(len(l), func(i int) bool { return l[i].End > at })
-	if i == len(l) || l[i].Start > at {
-		return ""
-	}
-	return l[i].Place
-}
-
-// check returns an error if the layout is not one of a text.
-func (l Layout) check(text string) error {
-	end := 0
-	for _, p := range l {
-		if p.Start < end || p.End <= p.Start || p.End > len(text) {
-			return fmt.Errorf("%q is at [%d, %d) of %d bytes, behind %d", p.Place, p.Start, p.End, len(text), end)
-		}
-		end = p.End
-	}
-	return nil
+	Kind    Kind          // of the format; set by Registry.Parse
+	Charset string        // charset of the bytes, such as "utf-8"; empty if the format has none
+	Text    string        // valid UTF-8
+	Source  *offset.Map   // from bytes of Text to bytes of the file
+	Layout  layout.Layout // where a reader would look for parts of Text; nil for formats without places
 }
 
 // A RefusedError tells why bytes are not a document.
@@ -194,7 +163,7 @@ func (r *Registry) Parse(ctx context.Context, in Input) (*Document, error) {
 	if !utf8.ValidString(d.Text) {
 		return nil, fmt.Errorf("document: the %s parser made text of %s that is not UTF-8", kind, in.Name)
 	}
-	if err := d.Layout.check(d.Text); err != nil {
+	if err := d.Layout.Check(len(d.Text)); err != nil {
 		return nil, fmt.Errorf("document: the %s parser made a layout of %s that is none: %w", kind, in.Name, err)
 	}
 	if strings.TrimSpace(d.Text) == "" {

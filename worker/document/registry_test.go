@@ -11,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/worker/layout"
 )
 
 // boxes is a format of files that begin with BOX, and of no others.
@@ -79,14 +81,14 @@ func TestRegistryRefuses(t *testing.T) {
 func TestParsersAreChecked(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
-		layout     document.Layout
+		layout     layout.Layout
 		want       string // a part of the error
 	}{
-		{"fits", "abc", document.Layout{{0, 1, "a"}, {1, 3, "b"}}, ""},
+		{"fits", "abc", layout.Layout{{Start: 0, End: 1, Location: &mapreduce.Location{Place: "a"}}, {Start: 1, End: 3, Location: &mapreduce.Location{Place: "b"}}}, ""},
 		{"not UTF-8", "a\xff", nil, "not UTF-8"},
-		{"overlaps", "abc", document.Layout{{0, 2, "a"}, {1, 3, "b"}}, "behind 2"},
-		{"beyond the text", "abc", document.Layout{{0, 4, "a"}}, "of 3 bytes"},
-		{"empty", "abc", document.Layout{{1, 1, "a"}}, "[1, 1)"},
+		{"overlaps", "abc", layout.Layout{{Start: 0, End: 2, Location: &mapreduce.Location{Place: "a"}}, {Start: 1, End: 3, Location: &mapreduce.Location{Place: "b"}}}, "behind 2"},
+		{"beyond the text", "abc", layout.Layout{{Start: 0, End: 4, Location: &mapreduce.Location{Place: "a"}}}, "of 3 bytes"},
+		{"empty", "abc", layout.Layout{{Start: 1, End: 1, Location: &mapreduce.Location{Place: "a"}}}, "[1, 1)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r, err := document.NewRegistry(boxes(func(context.Context, document.Input) (*document.Document, error) {
@@ -120,17 +122,5 @@ func TestParsersGetAllOfTheInput(t *testing.T) {
 		if _, err := formats().Parse(t.Context(), document.Input{Content: in}); !errors.Is(err, broken) {
 			t.Errorf("got %v behind %d bytes, want the error of the reader", err, from)
 		}
-	}
-}
-
-func TestPlaceOf(t *testing.T) {
-	l := document.Layout{{2, 4, "page 1"}, {4, 5, "page 2"}}
-	for at, want := range []string{"", "", "page 1", "page 1", "page 2", "", ""} {
-		if got := l.PlaceOf(at); got != want {
-			t.Errorf("%d is at %q, want %q", at, got, want)
-		}
-	}
-	if got := document.Layout(nil).PlaceOf(0); got != "" {
-		t.Errorf("an empty layout has the place %q", got)
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/layout"
 	"github.com/coditect/mapreduce/worker/offset"
 )
 
@@ -55,7 +57,9 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		case spoken == "":
 			time = ""
 		case time != "":
-			d.Layout = append(d.Layout, document.Part{Start: text.Len(), End: text.Len() + len(spoken), Place: "at " + time})
+			d.Layout = append(d.Layout, layout.Part{
+				Start: text.Len(), End: text.Len() + len(spoken), Location: &mapreduce.Location{Place: "at " + time},
+			})
 			text.WriteString(spoken + "\n")
 			back.Copy(pos, len(spoken))
 			back.Step(1, pos+len(spoken), len(line)-len(spoken))

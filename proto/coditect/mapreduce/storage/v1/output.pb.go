@@ -1628,7 +1628,8 @@ type ShownCitation struct {
 	Ref           string                 `protobuf:"bytes,2,opt,name=ref,proto3" json:"ref,omitempty"`           // the spelling of its id in this result
 	Before        string                 `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`     // the text around the quote
 	After         string                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
-	Via           string                 `protobuf:"bytes,5,opt,name=via,proto3" json:"via,omitempty"` // metadata of the document, for records of other jobs
+	Via           string                 `protobuf:"bytes,5,opt,name=via,proto3" json:"via,omitempty"`           // metadata of the document, for records of other jobs
+	Location      *Location              `protobuf:"bytes,6,opt,name=location,proto3" json:"location,omitempty"` // none if the document has no layout
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1698,6 +1699,388 @@ func (x *ShownCitation) GetVia() string {
 	return ""
 }
 
+func (x *ShownCitation) GetLocation() *Location {
+	if x != nil {
+		return x.Location
+	}
+	return nil
+}
+
+// Location is where a reader of a document would look for a piece of its text.
+type Location struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Place     string                 `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"` // in words; empty if it follows from the other fields
+	Page      int64                  `protobuf:"varint,2,opt,name=page,proto3" json:"page,omitempty"`  // counted from 1, as slides and paragraphs
+	Sheet     string                 `protobuf:"bytes,3,opt,name=sheet,proto3" json:"sheet,omitempty"`
+	Cell      string                 `protobuf:"bytes,4,opt,name=cell,proto3" json:"cell,omitempty"`
+	Slide     int64                  `protobuf:"varint,5,opt,name=slide,proto3" json:"slide,omitempty"`
+	Paragraph int64                  `protobuf:"varint,6,opt,name=paragraph,proto3" json:"paragraph,omitempty"`
+	Part      string                 `protobuf:"bytes,7,opt,name=part,proto3" json:"part,omitempty"` // of a message
+	Header    string                 `protobuf:"bytes,8,opt,name=header,proto3" json:"header,omitempty"`
+	Chapter   string                 `protobuf:"bytes,9,opt,name=chapter,proto3" json:"chapter,omitempty"`
+	// Boxes are five numbers each: the page, and the left, top, right and bottom in
+	// tenths of a point from the top left corner of the page.
+	Boxes         []int64 `protobuf:"zigzag64,10,rep,packed,name=boxes,proto3" json:"boxes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Location) Reset() {
+	*x = Location{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Location) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Location) ProtoMessage() {}
+
+func (x *Location) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Location.ProtoReflect.Descriptor instead.
+func (*Location) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Location) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *Location) GetPage() int64 {
+	if x != nil {
+		return x.Page
+	}
+	return 0
+}
+
+func (x *Location) GetSheet() string {
+	if x != nil {
+		return x.Sheet
+	}
+	return ""
+}
+
+func (x *Location) GetCell() string {
+	if x != nil {
+		return x.Cell
+	}
+	return ""
+}
+
+func (x *Location) GetSlide() int64 {
+	if x != nil {
+		return x.Slide
+	}
+	return 0
+}
+
+func (x *Location) GetParagraph() int64 {
+	if x != nil {
+		return x.Paragraph
+	}
+	return 0
+}
+
+func (x *Location) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *Location) GetHeader() string {
+	if x != nil {
+		return x.Header
+	}
+	return ""
+}
+
+func (x *Location) GetChapter() string {
+	if x != nil {
+		return x.Chapter
+	}
+	return ""
+}
+
+func (x *Location) GetBoxes() []int64 {
+	if x != nil {
+		return x.Boxes
+	}
+	return nil
+}
+
+// LayoutIndex lists the blocks of a layout.
+type LayoutIndex struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ends          []int64                `protobuf:"varint,1,rep,packed,name=ends,proto3" json:"ends,omitempty"`       // bytes of the text up to which blocks go
+	Lengths       []int64                `protobuf:"varint,2,rep,packed,name=lengths,proto3" json:"lengths,omitempty"` // bytes of blocks
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LayoutIndex) Reset() {
+	*x = LayoutIndex{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LayoutIndex) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LayoutIndex) ProtoMessage() {}
+
+func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LayoutIndex.ProtoReflect.Descriptor instead.
+func (*LayoutIndex) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *LayoutIndex) GetEnds() []int64 {
+	if x != nil {
+		return x.Ends
+	}
+	return nil
+}
+
+func (x *LayoutIndex) GetLengths() []int64 {
+	if x != nil {
+		return x.Lengths
+	}
+	return nil
+}
+
+// LayoutBlock is some parts of a layout.
+type LayoutBlock struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Places []*LayoutPlace         `protobuf:"bytes,1,rep,name=places,proto3" json:"places,omitempty"`
+	// Parts are three numbers each: the bytes of text since the part before, the bytes of
+	// the part, and the index of its place.
+	Parts []uint64 `protobuf:"varint,2,rep,packed,name=parts,proto3" json:"parts,omitempty"`
+	// Boxes are four numbers for each part whose place has boxes: the left, top, right and
+	// bottom in tenths of a point, as differences to the box before.
+	Boxes         []int64 `protobuf:"zigzag64,3,rep,packed,name=boxes,proto3" json:"boxes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LayoutBlock) Reset() {
+	*x = LayoutBlock{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LayoutBlock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LayoutBlock) ProtoMessage() {}
+
+func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LayoutBlock.ProtoReflect.Descriptor instead.
+func (*LayoutBlock) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *LayoutBlock) GetPlaces() []*LayoutPlace {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
+func (x *LayoutBlock) GetParts() []uint64 {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *LayoutBlock) GetBoxes() []int64 {
+	if x != nil {
+		return x.Boxes
+	}
+	return nil
+}
+
+// LayoutPlace is the place of some parts.
+type LayoutPlace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Location      *Location              `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"` // without boxes
+	Boxed         bool                   `protobuf:"varint,2,opt,name=boxed,proto3" json:"boxed,omitempty"`      // its parts have boxes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LayoutPlace) Reset() {
+	*x = LayoutPlace{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LayoutPlace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LayoutPlace) ProtoMessage() {}
+
+func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LayoutPlace.ProtoReflect.Descriptor instead.
+func (*LayoutPlace) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *LayoutPlace) GetLocation() *Location {
+	if x != nil {
+		return x.Location
+	}
+	return nil
+}
+
+func (x *LayoutPlace) GetBoxed() bool {
+	if x != nil {
+		return x.Boxed
+	}
+	return false
+}
+
+// Parsed is what a document was parsed into.
+type Parsed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          []byte                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`     // UTF-8
+	Layout        []byte                 `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"` // of the text, as package worker/layout stores it; empty if it has none
+	Format        string                 `protobuf:"bytes,3,opt,name=format,proto3" json:"format,omitempty"`
+	Charset       string                 `protobuf:"bytes,4,opt,name=charset,proto3" json:"charset,omitempty"`         // of the document's bytes, if the format has one
+	Notes         []string               `protobuf:"bytes,5,rep,name=notes,proto3" json:"notes,omitempty"`             // what its readers should know
+	Confidence    float64                `protobuf:"fixed64,6,opt,name=confidence,proto3" json:"confidence,omitempty"` // of the text, in (0, 1]; 0 if it is certain
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Parsed) Reset() {
+	*x = Parsed{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Parsed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Parsed) ProtoMessage() {}
+
+func (x *Parsed) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Parsed.ProtoReflect.Descriptor instead.
+func (*Parsed) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Parsed) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *Parsed) GetLayout() []byte {
+	if x != nil {
+		return x.Layout
+	}
+	return nil
+}
+
+func (x *Parsed) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *Parsed) GetCharset() string {
+	if x != nil {
+		return x.Charset
+	}
+	return ""
+}
+
+func (x *Parsed) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+func (x *Parsed) GetConfidence() float64 {
+	if x != nil {
+		return x.Confidence
+	}
+	return 0
+}
+
 // SourceUnit is a unit's part in the result.
 type SourceUnit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1709,7 +2092,7 @@ type SourceUnit struct {
 
 func (x *SourceUnit) Reset() {
 	*x = SourceUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +2104,7 @@ func (x *SourceUnit) String() string {
 func (*SourceUnit) ProtoMessage() {}
 
 func (x *SourceUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +2117,7 @@ func (x *SourceUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceUnit.ProtoReflect.Descriptor instead.
 func (*SourceUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SourceUnit) GetUnit() string {
@@ -1764,7 +2147,7 @@ type Summary struct {
 
 func (x *Summary) Reset() {
 	*x = Summary{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +2159,7 @@ func (x *Summary) String() string {
 func (*Summary) ProtoMessage() {}
 
 func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +2172,7 @@ func (x *Summary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Summary.ProtoReflect.Descriptor instead.
 func (*Summary) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Summary) GetSingle() bool {
@@ -1831,7 +2214,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +2226,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +2239,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SkippedDocument) GetDocument() string {
@@ -2014,13 +2397,45 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\adropped\x18\x05 \x01(\fH\x00R\adropped\x12\x1a\n" +
 	"\aremoved\x18\x06 \x01(\fH\x00R\aremoved\x12B\n" +
 	"\asummary\x18\a \x01(\v2&.coditect.mapreduce.storage.v1.SummaryH\x00R\asummaryB\x06\n" +
-	"\x04part\"\xa6\x01\n" +
+	"\x04part\"\xeb\x01\n" +
 	"\rShownCitation\x12C\n" +
 	"\bcitation\x18\x01 \x01(\v2'.coditect.mapreduce.storage.v1.CitationR\bcitation\x12\x10\n" +
 	"\x03ref\x18\x02 \x01(\tR\x03ref\x12\x16\n" +
 	"\x06before\x18\x03 \x01(\tR\x06before\x12\x14\n" +
 	"\x05after\x18\x04 \x01(\tR\x05after\x12\x10\n" +
-	"\x03via\x18\x05 \x01(\tR\x03via\"8\n" +
+	"\x03via\x18\x05 \x01(\tR\x03via\x12C\n" +
+	"\blocation\x18\x06 \x01(\v2'.coditect.mapreduce.storage.v1.LocationR\blocation\"\xee\x01\n" +
+	"\bLocation\x12\x14\n" +
+	"\x05place\x18\x01 \x01(\tR\x05place\x12\x12\n" +
+	"\x04page\x18\x02 \x01(\x03R\x04page\x12\x14\n" +
+	"\x05sheet\x18\x03 \x01(\tR\x05sheet\x12\x12\n" +
+	"\x04cell\x18\x04 \x01(\tR\x04cell\x12\x14\n" +
+	"\x05slide\x18\x05 \x01(\x03R\x05slide\x12\x1c\n" +
+	"\tparagraph\x18\x06 \x01(\x03R\tparagraph\x12\x12\n" +
+	"\x04part\x18\a \x01(\tR\x04part\x12\x16\n" +
+	"\x06header\x18\b \x01(\tR\x06header\x12\x18\n" +
+	"\achapter\x18\t \x01(\tR\achapter\x12\x14\n" +
+	"\x05boxes\x18\n" +
+	" \x03(\x12R\x05boxes\";\n" +
+	"\vLayoutIndex\x12\x12\n" +
+	"\x04ends\x18\x01 \x03(\x03R\x04ends\x12\x18\n" +
+	"\alengths\x18\x02 \x03(\x03R\alengths\"}\n" +
+	"\vLayoutBlock\x12B\n" +
+	"\x06places\x18\x01 \x03(\v2*.coditect.mapreduce.storage.v1.LayoutPlaceR\x06places\x12\x14\n" +
+	"\x05parts\x18\x02 \x03(\x04R\x05parts\x12\x14\n" +
+	"\x05boxes\x18\x03 \x03(\x12R\x05boxes\"h\n" +
+	"\vLayoutPlace\x12C\n" +
+	"\blocation\x18\x01 \x01(\v2'.coditect.mapreduce.storage.v1.LocationR\blocation\x12\x14\n" +
+	"\x05boxed\x18\x02 \x01(\bR\x05boxed\"\x9c\x01\n" +
+	"\x06Parsed\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\x12\x16\n" +
+	"\x06layout\x18\x02 \x01(\fR\x06layout\x12\x16\n" +
+	"\x06format\x18\x03 \x01(\tR\x06format\x12\x18\n" +
+	"\acharset\x18\x04 \x01(\tR\acharset\x12\x14\n" +
+	"\x05notes\x18\x05 \x03(\tR\x05notes\x12\x1e\n" +
+	"\n" +
+	"confidence\x18\x06 \x01(\x01R\n" +
+	"confidence\"8\n" +
 	"\n" +
 	"SourceUnit\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +
@@ -2048,7 +2463,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),          // 0: coditect.mapreduce.storage.v1.Output
 	(*Call)(nil),            // 1: coditect.mapreduce.storage.v1.Call
@@ -2070,9 +2485,14 @@ var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*JournalEntry)(nil),    // 17: coditect.mapreduce.storage.v1.JournalEntry
 	(*ResultPart)(nil),      // 18: coditect.mapreduce.storage.v1.ResultPart
 	(*ShownCitation)(nil),   // 19: coditect.mapreduce.storage.v1.ShownCitation
-	(*SourceUnit)(nil),      // 20: coditect.mapreduce.storage.v1.SourceUnit
-	(*Summary)(nil),         // 21: coditect.mapreduce.storage.v1.Summary
-	(*SkippedDocument)(nil), // 22: coditect.mapreduce.storage.v1.SkippedDocument
+	(*Location)(nil),        // 20: coditect.mapreduce.storage.v1.Location
+	(*LayoutIndex)(nil),     // 21: coditect.mapreduce.storage.v1.LayoutIndex
+	(*LayoutBlock)(nil),     // 22: coditect.mapreduce.storage.v1.LayoutBlock
+	(*LayoutPlace)(nil),     // 23: coditect.mapreduce.storage.v1.LayoutPlace
+	(*Parsed)(nil),          // 24: coditect.mapreduce.storage.v1.Parsed
+	(*SourceUnit)(nil),      // 25: coditect.mapreduce.storage.v1.SourceUnit
+	(*Summary)(nil),         // 26: coditect.mapreduce.storage.v1.Summary
+	(*SkippedDocument)(nil), // 27: coditect.mapreduce.storage.v1.SkippedDocument
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	6,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
@@ -2093,15 +2513,18 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	10, // 15: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
 	13, // 16: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
 	19, // 17: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
-	20, // 18: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
-	21, // 19: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
+	25, // 18: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
+	26, // 19: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
 	14, // 20: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
-	22, // 21: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	20, // 21: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
+	23, // 22: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
+	20, // 23: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
+	27, // 24: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -2124,7 +2547,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
