@@ -42,12 +42,14 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 }
 
 // enterReport enters a report on the scheduler. It returns whether the fleet has to know
-// what it says of the provider.
+// what it says of the provider. A report of an attempt that the session does not hold
+// says nothing of that: the store says what becomes of it.
 func (t *Sessions) enterReport(s *Session, rep *mapreduce.Report) (urgent bool) {
-	s.noteReported(rep)
 	r := t.sched.getOrAddJob(rep.Job)
-	urgent = t.sched.Models.noteProbeOutcome(r, rep, s.seen)
-	t.sched.Priming.notePrimingEnd(r, rep)
+	if s.noteReported(rep) {
+		urgent = t.sched.Models.noteProbeOutcome(r, rep, s.seen)
+		t.sched.Priming.notePrimingEnd(r, rep)
+	}
 	r.reports = append(r.reports, pendingReport{Report: rep, Session: s, jitter: t.sched.jitter()})
 	t.sched.fairQueue.add(r)
 	return urgent

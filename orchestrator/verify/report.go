@@ -85,7 +85,7 @@ var errNotIts = errors.New("the attempt is not this worker's")
 func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error) (blamed bool) {
 	refused := &mapreduce.Report{
 		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable,
-		Errors: slices.Concat(rep.Errors, []string{fmt.Sprintf("the output that worker %s reported was refused: %v", session, why)}),
+		Errors: slices.Concat(rep.Errors, []string{fmt.Sprintf("the output that worker %s reported was refused: %v", nameOf(session), why)}),
 		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
 		ToolTime: rep.ToolTime, Elapsed: rep.Elapsed, Savings: rep.Savings,
 	}
@@ -98,6 +98,16 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 		return false
 	}
 	return true
+}
+
+// nameOf returns enough of a session's id to tell workers apart in a log. Who knows all of
+// the id can take the session up, and clients read errors of units.
+func nameOf(s mapreduce.SessionID) mapreduce.SessionID {
+	const shown = 8
+	if len(s) <= shown {
+		return s
+	}
+	return s[:shown] + "…"
 }
 
 // Bounds of the counts in a report. No attempt can spend more, and sums of larger counts

@@ -219,7 +219,7 @@ func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
 	u.Status = uint32(mapreduce.Processing)
 	u.Attempt++
 	u.Put = nil
-	u.Session, u.Claim, u.Node = string(s), c.ID, string(t.Node)
+	u.Session, u.Claim, u.Node, u.Reporter = string(s), c.ID, string(t.Node), ""
 	u.Reserved, u.Charged, u.Started = u.Estimate, 0, false
 	u.Share = c.Share / max(1, u.Source.GetChunks()) * transition.DocumentsOf(u)
 	t.Add(keys.Reserved, 0, u.Reserved)

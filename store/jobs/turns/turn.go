@@ -4,6 +4,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -314,16 +315,26 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 		s.Verdict = mapreduce.Accepted
 		err = t.concludeUnit(ctx, u, put, r, &s)
 	}
-	s.State = mapreduce.UnitState(u.Status)
+	if s.State = mapreduce.UnitState(u.Status); s.State == mapreduce.Pending {
+		u.Reporter = string(r.Session)
+	}
 	t.SetUnit(t.Tx, t.Job, u)
 	return s, err
 }
 
-// sameAttempt reports whether r is about u's attempt. Attempts are counted anew when a
-// level is dropped and planned again; that a unit is another's now tells a
-// report of the time before.
+// sameAttempt reports whether r is about u's attempt, from the session that holds it, or,
+// of a unit that waits, from the one whose report put it back. Attempts are counted anew
+// when a level is dropped and planned again; that a unit is another's now tells a report
+// of the time before.
 func (t *turn) sameAttempt(u *storagev1.Unit, r Report) bool {
-	return u.Attempt == int64(r.Attempt) && (r.Session == "" || u.Session == "" || u.Session == string(r.Session))
+	if u.Attempt != int64(r.Attempt) {
+		return false
+	}
+	owner := u.Session
+	if owner == "" && mapreduce.UnitState(u.Status) != mapreduce.Pending {
+		return true // it has ended, and no report changes it
+	}
+	return r.Session == "" || string(r.Session) == cmp.Or(owner, u.Reporter)
 }
 
 // repeatSettled returns what became of a report that was taken before: its unit was

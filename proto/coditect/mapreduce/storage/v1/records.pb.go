@@ -1720,6 +1720,7 @@ type Unit struct {
 	Result        *Result                `protobuf:"bytes,24,opt,name=result,proto3" json:"result,omitempty"`
 	Queue         *Queue                 `protobuf:"bytes,25,opt,name=queue,proto3" json:"queue,omitempty"`                                       // while pending
 	Started       bool                   `protobuf:"varint,26,opt,name=started,proto3" json:"started,omitempty"`                                  // seen running in this attempt
+	Reporter      string                 `protobuf:"bytes,64,opt,name=reporter,proto3" json:"reporter,omitempty"`                                 // session whose report of the latest attempt put the unit back, while it waits
 	Calls         int64                  `protobuf:"varint,35,opt,name=calls,proto3" json:"calls,omitempty"`                                      // of a model, by all attempts
 	LatencyMicros int64                  `protobuf:"varint,36,opt,name=latency_micros,json=latencyMicros,proto3" json:"latency_micros,omitempty"` // of these
 	Tools         int64                  `protobuf:"varint,37,opt,name=tools,proto3" json:"tools,omitempty"`                                      // calls of tools
@@ -1945,6 +1946,13 @@ func (x *Unit) GetStarted() bool {
 		return x.Started
 	}
 	return false
+}
+
+func (x *Unit) GetReporter() string {
+	if x != nil {
+		return x.Reporter
+	}
+	return ""
 }
 
 func (x *Unit) GetCalls() int64 {
@@ -3737,7 +3745,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xc5\t\n" +
+	"confidence\"\xe1\t\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -3768,7 +3776,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06inputs\x18\x17 \x01(\v2%.coditect.mapreduce.storage.v1.InputsR\x06inputs\x12=\n" +
 	"\x06result\x18\x18 \x01(\v2%.coditect.mapreduce.storage.v1.ResultR\x06result\x12:\n" +
 	"\x05queue\x18\x19 \x01(\v2$.coditect.mapreduce.storage.v1.QueueR\x05queue\x12\x18\n" +
-	"\astarted\x18\x1a \x01(\bR\astarted\x12\x14\n" +
+	"\astarted\x18\x1a \x01(\bR\astarted\x12\x1a\n" +
+	"\breporter\x18@ \x01(\tR\breporter\x12\x14\n" +
 	"\x05calls\x18# \x01(\x03R\x05calls\x12%\n" +
 	"\x0elatency_micros\x18$ \x01(\x03R\rlatencyMicros\x12\x14\n" +
 	"\x05tools\x18% \x01(\x03R\x05tools\x12\x1f\n" +

@@ -1,0 +1,136 @@
+package orchestrator_test
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+)
+
+// steal tries all that a session may say of an attempt, and of the one before, for an
+// attempt that it does not hold, and checks that each is refused.
+func (w bare) steal(session mapreduce.SessionID, h mapreduce.Held) {
+	t := w.t
+	t.Helper()
+	for _, attempt := range []int{h.Attempt, h.Attempt - 1} {
+		h := h
+		h.Attempt = max(attempt, 0)
+		for name, lie := range map[string]func(*mapreduce.Report){
+			"it is done":           asIs,
+			"it failed":            func(r *mapreduce.Report) { r.Outcome, r.Errors = mapreduce.Errored, []string{"a lie"} },
+			"it can never succeed": func(r *mapreduce.Report) { r.Outcome, r.Class = mapreduce.Errored, mapreduce.PermanentUnit },
+			"its job can never succeed": func(r *mapreduce.Report) {
+				r.Outcome, r.Class, r.Errors = mapreduce.Errored, mapreduce.PermanentJob, []string{"a lie"}
+			},
+			"it comes back": func(r *mapreduce.Report) { r.Outcome, r.Tokens.In, r.Calls = mapreduce.Returned, 1<<30, 1 },
+			"it is parked": func(r *mapreduce.Report) {
+				r.Outcome, r.Parking = mapreduce.Parked, &mapreduce.Parking{Handle: "lie", WakeAfter: time.Microsecond}
+			},
+		} {
+			if v := w.report(h, lie); v != mapreduce.Stale {
+				t.Errorf("attempt %d, not its own: the verdict on %q is %v, want stale", h.Attempt, name, v)
+			}
+		}
+		if h.Attempt == 0 {
+			continue // no message but a report may name it
+		}
+		if w.reserve(h, 1) {
+			t.Errorf("attempt %d, not its own: tokens were reserved", h.Attempt)
+		}
+		data := []byte("an output")
+		_, err := w.PutBlob(t.Context(), outputOf(session, h, data, 0), parts(data, io.EOF))
+		wantKind(t, err, errs.Precondition)
+		wantKind(t, w.append(session, h, 0, entry(t, "lie", h.Attempt, nil)), errs.Precondition)
+		for _, kind := range []mapreduce.BlobKind{mapreduce.BlobText, mapreduce.BlobInputs, mapreduce.BlobJournal, mapreduce.BlobReferred} {
+			q := &mapreduce.BlobRequest{Session: session, Held: h, Blob: mapreduce.Blob{Kind: kind}}
+			wantKind(t, w.GetBlob(t.Context(), q, func([]byte) error { return nil }), errs.Precondition)
+		}
+	}
+	w.say(&mapreduce.FromWorker{Started: []mapreduce.Held{h}, Heartbeat: &mapreduce.Heartbeat{Progress: []mapreduce.Progress{{Held: h, Tokens: mapreduce.Tokens{In: 1 << 40}}}}})
+}
+
+// TestOthersAttemptsAreOutOfReach: a worker that knows the ids and the attempts of units
+// can change nothing of those that it does not hold, whatever state they are in: not
+// what is stored of them, nor how they go on, nor their job.
+func TestOthersAttemptsAreOutOfReach(t *testing.T) {
+	n := newCluster(t).orchestrator(quick(orchestrator.Config{Adopt: true}))
+	thief := greetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "thief", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"another"}}}})
+	thief.until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+	spec := script(nil)
+	spec.MaxAttempts = 2
+	id := n.submit(spec, 1)
+	states := make(map[string]*mapreduce.Unit)
+	check := func(state string, h mapreduce.Held) {
+		t.Helper()
+		before := n.units(id)
+		thief.steal("thief", h)
+		if diff := cmp.Diff(before, n.units(id)); diff != "" {
+			t.Errorf("while the unit %s, a thief changed (-before +after):\n%s", state, diff)
+		}
+		if job, err := n.GetJob(t.Context(), id); err != nil || job.State.Ended() || job.State == mapreduce.JobPaused || job.Error != "" {
+			t.Fatalf("while the unit %s, a thief had its job end: %v, %v", state, job, err)
+		}
+		states[state] = before[h.Unit]
+	}
+	check("was never claimed", mapreduce.Held{Job: id, Unit: "doc-0000000"})
+
+	w := greet(t, n, "w", 1)
+	held := w.assigned()
+	check("runs", held)
+	data := reasoned(t, 100_000)
+	w.put("w", held, data)
+	check("has its output stored", held)
+	w.cut() // it may come back for a moment, and is then taken for lost
+	n.until(id, func(j *mapreduce.Job) bool { return j.RunningUnits == 0 })
+	check("waits after its worker was lost", held)
+
+	w = greet(t, n, "w2", 1)
+	held = w.assigned()
+	if v := w.report(held, func(r *mapreduce.Report) {
+		r.Outcome, r.Class = mapreduce.Errored, mapreduce.Retryable
+		r.RetryAfter = time.Hour
+	}); v != mapreduce.Accepted {
+		t.Fatalf("the verdict on a failure is %v", v)
+	}
+	check("backs off", held)
+	if len(states) != 5 {
+		t.Errorf("%d states were tried", len(states))
+	}
+	n.sound()
+}
+
+// TestHandedBackUnitsAreNobodys: once a unit was handed back, no report of its last
+// attempt by another session counts, and the worker that reported it may say so again.
+func TestHandedBackUnitsAreNobodys(t *testing.T) {
+	n := newCluster(t).orchestrator(quick(orchestrator.Config{Adopt: true}))
+	thief := greetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "thief", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"another"}}}})
+	thief.until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+	id := n.submit(script(nil), 1)
+	w := greet(t, n, "w", 1)
+	held := w.assigned()
+	handBack := func(r *mapreduce.Report) { r.Outcome = mapreduce.Returned }
+	w.say(&mapreduce.FromWorker{Drain: true})
+	if v := w.report(held, handBack); v != mapreduce.Accepted {
+		t.Fatalf("the verdict is %v", v)
+	}
+	if v := w.report(held, handBack); v != mapreduce.Accepted {
+		t.Errorf("said again, the verdict is %v", v)
+	}
+	thief.steal("thief", held)
+	if v := w.report(held, handBack); v != mapreduce.Accepted {
+		t.Errorf("said again, after a thief spoke, the verdict is %v", v)
+	}
+	w = greet(t, n, "w2", 1) // w, which drains, gets nothing
+	held = w.assigned()
+	if held.Attempt != 2 {
+		t.Fatalf("attempt %d", held.Attempt)
+	}
+	w.report(held, asIs)
+	w.report(w.assigned(), asIs)
+	n.wantEnd(id, mapreduce.JobComplete)
+}
