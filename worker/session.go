@@ -74,7 +74,6 @@ type session struct {
 	putting   sync.WaitGroup  // what reports wait for
 	wake      chan struct{}   // capacity 1: there may be something to send
 	idle      chan struct{}   // closed when draining and nothing is held
-	exhausted chan struct{}   // closed when too many attempts were abandoned
 
 	mu       sync.Mutex // guards the fields below, and those of units marked so
 	jobs     map[mapreduce.JobID]*job
@@ -101,7 +100,6 @@ func newSession(cfg Config) *session {
 		tokens:    token.New(),
 		wake:      make(chan struct{}, 1),
 		idle:      make(chan struct{}),
-		exhausted: make(chan struct{}),
 		jobs:      make(map[mapreduce.JobID]*job),
 		units:     make(map[unitKey]*unit),
 	}
@@ -388,9 +386,6 @@ func (s *session) leftBehind() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	if s.tooManyAbandoned() {
-		errs = append(errs, fmt.Errorf("worker: stopped: %d agents did not return when their time was over", s.cfg.MaxAbandoned))
-	}
 	n := 0
 	for _, u := range s.units {
 		if u.phase != reported || u.report.Outcome != mapreduce.Returned {

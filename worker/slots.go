@@ -139,7 +139,8 @@ func (s *session) expireUnit(u *unit) {
 }
 
 // abandonUnit settles a unit whose agent does not return, and gives its slots to
-// others. mu is held.
+// others: no unit stops a worker. That the attempt is then over is up to the
+// agents: those of the program end within moments of their context. mu is held.
 func (s *session) abandonUnit(u *unit) {
 	s.cfg.Logger.Error("agent does not return", "job", u.id.job, "unit", u.id.unit, "attempt", u.attempt,
 		"cause", context.Cause(u.ctx), "grace", s.cfg.Grace)
@@ -151,18 +152,4 @@ func (s *session) abandonUnit(u *unit) {
 		go s.runSlot(next)
 	}
 	s.slots.Done()
-	if s.stats.Abandoned >= s.cfg.MaxAbandoned && !s.tooManyAbandoned() {
-		s.cfg.Logger.Error("too many agents do not return: the worker stops", "abandoned", s.stats.Abandoned)
-		close(s.exhausted)
-	}
-}
-
-// tooManyAbandoned reports whether too many attempts were abandoned.
-func (s *session) tooManyAbandoned() bool {
-	select {
-	case <-s.exhausted:
-		return true
-	default:
-		return false
-	}
 }

@@ -99,7 +99,7 @@ func soak(t *testing.T, seed uint64, met *worker.Stats) {
 		gauges = append(gauges, g)
 		w := newWorker(t, worker.Config{
 			Slots: slots, Prefetch: i, Connect: []worker.Connect{o.connect(&streams), o.connect(&streams)},
-			Steps: step.Serving("scripted", g), MaxAbandoned: 100,
+			Steps: step.Serving("scripted", g),
 		})
 		all = append(all, w)
 		running.Go(func() {

@@ -58,9 +58,8 @@ type Config struct {
 	DrainTimeout time.Duration // How long units may run on while draining. Defaults to 25 s.
 	Grace        time.Duration // From the end of an attempt's context until it is abandoned. Defaults to 5 s.
 
-	MaxAbandoned int // Attempts that do not return, at which the worker stops. Defaults to Slots.
-	MaxOutput    int // Bytes of one output. Defaults to 64 MiB.
-	MaxInput     int // Bytes that are fetched for one unit. Defaults to 128 MiB.
+	MaxOutput int // Bytes of one output. Defaults to 64 MiB.
+	MaxInput  int // Bytes that are fetched for one unit. Defaults to 128 MiB.
 }
 
 func (c Config) withDefaults() Config {
@@ -70,7 +69,6 @@ func (c Config) withDefaults() Config {
 	c.Heartbeat = cmp.Or(c.Heartbeat, 3*time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 25*time.Second)
 	c.Grace = cmp.Or(c.Grace, 5*time.Second)
-	c.MaxAbandoned = cmp.Or(c.MaxAbandoned, c.Slots)
 	c.MaxOutput = cmp.Or(c.MaxOutput, 64<<20)
 	c.MaxInput = cmp.Or(c.MaxInput, 128<<20)
 	return c
@@ -95,7 +93,6 @@ func (c Config) validate() error {
 		{"Heartbeat", int64(c.Heartbeat)},
 		{"DrainTimeout", int64(c.DrainTimeout)},
 		{"Grace", int64(c.Grace)},
-		{"MaxAbandoned", int64(c.MaxAbandoned)},
 		{"MaxOutput", int64(c.MaxOutput)},
 		{"MaxInput", int64(c.MaxInput)},
 	} {
@@ -175,7 +172,6 @@ const (
 func (s *session) awaitRetirement(ctx, life context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-s.exhausted:
 	case <-life.Done():
 		return
 	}

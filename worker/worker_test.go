@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -503,7 +504,7 @@ func TestAbandonedAttempt(t *testing.T) {
 			}
 			return &agent.Result{}, nil
 		}
-		r := start(t, run, worker.Config{Slots: 1, Prefetch: 1, Grace: 2 * time.Second, MaxAbandoned: 2})
+		r := start(t, run, worker.Config{Slots: 1, Prefetch: 1, Grace: 2 * time.Second})
 		stuck := unitOf("stuck")
 		stuck.Timeout = time.Minute
 		r.assign(spec, stuck, unitOf("next"))
@@ -535,34 +536,41 @@ func TestAbandonedAttempt(t *testing.T) {
 	})
 }
 
-func TestTooManyAbandoned(t *testing.T) {
+// TestNoUnitStopsAWorker: a worker all of whose agents do not return, over and over,
+// goes on with other units.
+func TestNoUnitStopsAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		run := func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
-			<-release
-			runtime.Goexit() // the worst that can still come
-			return nil, nil
+		run := func(_ context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+			if strings.HasPrefix(string(task.Unit), "stuck") {
+				<-release
+				runtime.Goexit() // the worst that can still come
+			}
+			return &agent.Result{}, nil
 		}
-		r := start(t, run, worker.Config{Slots: 2, Prefetch: 1})
-		as := []mapreduce.Assignment{unitOf("a"), unitOf("b")}
-		for i := range as {
-			as[i].Timeout = time.Minute
+		r := start(t, run, worker.Config{Slots: 2, Prefetch: 8})
+		var as []mapreduce.Assignment
+		for i := range 6 {
+			u := unitOf(mapreduce.UnitID("stuck " + strconv.Itoa(i)))
+			u.Timeout = time.Minute
+			as = append(as, u)
 		}
-		r.assign(spec, as...)
-		after(time.Minute + 6*time.Second)
-		r.assign(spec, unitOf("c"))
+		r.assign(spec, append(as, unitOf("last"))...)
+		after(3 * (time.Minute + 6*time.Second))
 		got := r.take()
-		if !got.Drain {
-			t.Error("the worker does not say that it stops taking units")
+		if got.Drain {
+			t.Error("the worker stops taking units")
 		}
-		if len(got.Reports) != 3 || got.Reports[2].Outcome != mapreduce.Returned {
-			t.Errorf("reports = %+v; want two failures and one handed back", got.Reports)
+		outcomes := map[mapreduce.Outcome]int{}
+		for _, report := range got.Reports {
+			outcomes[report.Outcome]++
 		}
-		r.verdicts(mapreduce.Accepted, got.Reports...)
-		if err := <-r.result; err == nil || !strings.Contains(err.Error(), "2 agents did not return") {
-			t.Errorf("Run = %v", err)
+		if diff := cmp.Diff(map[mapreduce.Outcome]int{mapreduce.Errored: 6, mapreduce.Done: 1}, outcomes); diff != "" {
+			t.Errorf("outcomes of six stuck units and one more (-want +got):\n%s", diff)
 		}
 		close(release)
+		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.finish()
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/pattern"
 )
 
 // resource is the name under which the compiler knows the file; it is never
@@ -36,6 +38,7 @@ func (r *reader) compileSchema(s *Schema, root *node) {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
 	c.AssertFormat()
+	c.UseRegexpEngine(boundedRegexp)
 	c.RegisterFormat(&jsonschema.Format{Name: string(DateTime), Validate: validDateTime})
 	c.RegisterFormat(&jsonschema.Format{Name: string(Time), Validate: validTime})
 	at := resource
@@ -164,6 +167,22 @@ func withoutNulls(v any) (any, error) {
 		}
 	}
 	return v, nil
+}
+
+// maxKeywordPattern bounds the patterns that are keywords of JSON Schema, in
+// instructions. Matching them cannot be stopped, so that it must not take long.
+const maxKeywordPattern = 1000
+
+// boundedRegexp compiles the pattern of a keyword.
+func boundedRegexp(expr string) (jsonschema.Regexp, error) {
+	tree, err := pattern.Parse(expr)
+	if err != nil {
+		return nil, err
+	}
+	if n := pattern.Size(tree); n > maxKeywordPattern {
+		return nil, fmt.Errorf("the pattern is too large: it takes %d instructions, of %d at most", n, maxKeywordPattern)
+	}
+	return regexp.Compile(expr)
 }
 
 func validDateTime(v any) error { return validFormat(v, format.ParseDateTime) }

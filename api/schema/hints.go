@@ -3,11 +3,12 @@ package schema
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/coditect/mapreduce/api/schema/pattern"
 )
 
 // strayHints refuses hints at places where nothing reads them: a hint that is
@@ -188,11 +189,23 @@ func (r *reader) readPattern(n *node, path string) string {
 		r.recordFault(n, path, "must be a regular expression, not %s", n.kind)
 		return ""
 	}
-	if _, err := regexp.Compile(n.text); err != nil {
-		r.recordFault(n, path, "%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	tree, err := pattern.Parse(n.text)
+	if err != nil {
+		r.recordFault(n, path, "%v", err)
 		return ""
 	}
+	r.countInstructions(n, path, pattern.Size(tree))
 	return n.text
+}
+
+// maxInstructions bounds the compiled patterns of a schema together.
+const maxInstructions = 50_000
+
+func (r *reader) countInstructions(n *node, path string, more int) {
+	if r.instructions <= maxInstructions && r.instructions+more > maxInstructions {
+		r.recordFault(n, path, "the patterns of the schema are together too large: more than %d instructions", maxInstructions)
+	}
+	r.instructions += more
 }
 
 // readLines reads [from, to), [from] (to the end) or a single line number.

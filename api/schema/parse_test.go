@@ -275,7 +275,7 @@ func TestErrors(t *testing.T) {
 			"meta-schema", "properties:\n  a: {type: string, minLength: -1}\n  b: {type: string, pattern: '('}",
 			[]string{
 				"s.yaml:2:32: properties.a.minLength: minimum: got -1, want 0",
-				"s.yaml:3:30: properties.b.pattern: '(' is not valid regex: error parsing regexp: missing closing ): `(`",
+				"s.yaml:3:30: properties.b.pattern: '(' is not valid regex: missing closing ): `(`",
 			},
 		},
 		{

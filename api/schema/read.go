@@ -46,6 +46,8 @@ type reader struct {
 	nodes  int
 	errs   Errors
 	hinted map[*node]bool // the hints that were read
+
+	instructions int // of the patterns so far
 }
 
 func (r *reader) recordFault(n *node, path, format string, args ...any) {

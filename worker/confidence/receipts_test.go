@@ -46,7 +46,11 @@ func logTable(t *testing.T, name string, c eval.Calibration) {
 func receipt(t *testing.T, s *schema.Schema, p *rules.Program, name, text string) eval.Result {
 	t.Helper()
 	aligner := ground.New(text)
-	r := p.Extract(rules.Document(text)).Records[0]
+	out, err := p.Extract(rules.Document(text), t.Context().Err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := out.Records[0]
 	sure := map[string]float64{}
 	for _, f := range r.Found {
 		span, ok := aligner.Find(f.Quote, f.Start)

@@ -2,13 +2,12 @@ package rules
 
 import (
 	"fmt"
-	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/pattern"
 )
 
 // A field is a property prepared for extraction.
@@ -18,7 +17,7 @@ type field struct {
 	element     *schema.Property // one value: the items of an array, else the field
 	labels      []string
 	labelsGiven bool // the schema names the labels; otherwise they are the field's name and title
-	pattern     *regexp.Regexp
+	pattern     *pattern.Pattern
 	group       int // the group of the pattern that holds the value
 	values      []schema.Value
 	scan        scanner  // finds values by their form, nil if they have none
@@ -36,10 +35,10 @@ func newField(sf schema.Field) (field, error) {
 	}
 	if p.Hints.Pattern != "" {
 		var err error
-		if f.pattern, err = compilePattern(p.Hints.Pattern); err != nil {
+		if f.pattern, err = pattern.Compile(p.Hints.Pattern); err != nil {
 			return f, fmt.Errorf("pattern of %s: %w", f.path, err)
 		}
-		f.group = max(f.pattern.SubexpIndex("value"), 0)
+		f.group = slices.Index(f.pattern.Groups(), "value") + 1
 	}
 	f.values = p.Hints.Values
 	for _, v := range f.element.Enum {
@@ -58,31 +57,6 @@ func newField(sf schema.Field) (field, error) {
 		}
 	}
 	return f, nil
-}
-
-// compilePattern compiles a pattern in which ^ and $ stand for the ends of lines,
-// whether these end in LF or CR LF.
-func compilePattern(pattern string) (*regexp.Regexp, error) {
-	tree, err := syntax.Parse("(?m)"+pattern, syntax.Perl)
-	if err != nil {
-		return nil, err
-	}
-	allowCR(tree)
-	return regexp.Compile(tree.String())
-}
-
-// allowCR lets a CR stand before each end of a line.
-func allowCR(tree *syntax.Regexp) {
-	for i, sub := range tree.Sub {
-		if sub.Op != syntax.OpEndLine {
-			allowCR(sub)
-			continue
-		}
-		cr := &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'\r'}}
-		tree.Sub[i] = &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{
-			{Op: syntax.OpQuest, Sub: []*syntax.Regexp{cr}}, sub,
-		}}
-	}
 }
 
 // withRows prepares a list of objects. Its elements are found like the records
@@ -138,7 +112,7 @@ func (f *field) extractValues(d *document, index int, w window) ([]Found, string
 func (f *field) extractRows(d *document, index int, w window) ([]Found, string) {
 	inner := d.rowDocuments[index]
 	if inner == nil {
-		inner = f.rowProgram.readDocument(Unit{Text: d.text, CoreStart: d.coreStart, CoreEnd: d.coreEnd})
+		inner = f.rowProgram.readDocument(Unit{Text: d.text, CoreStart: d.coreStart, CoreEnd: d.coreEnd}, d.reading)
 		d.rowDocuments[index] = inner
 	}
 	windows, reason := f.rowProgram.findRecords(inner, w)

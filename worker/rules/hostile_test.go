@@ -68,14 +68,14 @@ func TestHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Repeat(unit, size/len(unit))
 			for _, p := range programs {
-				checkQuotes(t, text, p.Extract(rules.Document(text)))
+				checkQuotes(t, text, extractAll(t, p, rules.Document(text)))
 			}
 		})
 	}
 	t.Run("labels before blank lines", func(t *testing.T) {
 		text := strings.Repeat("total ", size/12) + strings.Repeat("\n", size/2)
 		for _, p := range programs {
-			checkQuotes(t, text, p.Extract(rules.Document(text)))
+			checkQuotes(t, text, extractAll(t, p, rules.Document(text)))
 		}
 	})
 }
@@ -91,14 +91,14 @@ func FuzzExtract(f *testing.F) {
 		start = min(max(start, 0), len(text))
 		end = min(max(end, start), len(text))
 		for _, u := range []rules.Unit{rules.Document(text), {Text: text, CoreStart: start, CoreEnd: end, Last: true}} {
-			out := record.Extract(u)
+			out := extractAll(t, record, u)
 			checkQuotes(t, text, out)
 			for _, found := range out.Records[0].Found {
 				if found.Field != "rows" && (found.Start < u.CoreStart || found.Start >= u.CoreEnd) {
 					t.Errorf("%s at %d is outside of the core [%d, %d)", found.Field, found.Start, u.CoreStart, u.CoreEnd)
 				}
 			}
-			checkQuotes(t, text, records.Extract(u))
+			checkQuotes(t, text, extractAll(t, records, u))
 		}
 	})
 }
@@ -121,7 +121,7 @@ properties:
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Extract(rules.Document(text))
+				extractAll(b, p, rules.Document(text))
 			}
 		})
 	}

@@ -3,9 +3,9 @@
 // the like. It needs no model and no network, spends nothing, and gives equal
 // output for equal input.
 //
-// The work is linear in the length of any text: regular expressions are RE2, one
-// automaton finds labels and phrases, and the text searched after a label is
-// bounded.
+// The work is linear in the length of any text: regular expressions are RE2 of
+// bounded size, one automaton finds labels and phrases, and the text searched after
+// a label is bounded. Whoever runs a program can stop it at any time.
 //
 // It is pure and imports nothing of the project but api/schema.
 package rules
@@ -102,14 +102,23 @@ func (p *Program) compileFields(fields []schema.Field) error {
 	return err
 }
 
-// Extract runs the program on a unit.
-func (p *Program) Extract(u Unit) Output {
-	d := p.readDocument(u)
+// Extract runs the program on a unit. It asks stop every few milliseconds and
+// returns what stop returns, if that is an error. It also fails for a text that is
+// too long for one of the patterns, see pattern.MaxWork.
+func (p *Program) Extract(u Unit, stop func() error) (Output, error) {
+	d := p.readDocument(u, &reading{stop: stop})
+	out := p.extractUnit(d, window{end: len(u.Text), first: u.First, last: u.Last})
+	if err := d.reading.err; err != nil {
+		return Output{}, err
+	}
+	return out, nil
+}
+
+func (p *Program) extractUnit(d *document, w window) Output {
 	if !p.many {
-		w := window{start: 0, end: len(u.Text), first: u.First, last: u.Last}
 		return Output{Records: []Record{p.extractRecord(d, w)}}
 	}
-	windows, reason := p.findRecords(d, window{end: len(u.Text), first: u.First, last: u.Last})
+	windows, reason := p.findRecords(d, w)
 	var out Output
 	free := d.withoutCore()
 	for _, w := range windows {
@@ -127,6 +136,9 @@ func (p *Program) Extract(u Unit) Output {
 func (p *Program) extractRecord(d *document, w window) Record {
 	r := Record{Start: w.start}
 	for i := range p.fields {
+		if d.reading.stopped() {
+			break
+		}
 		f := &p.fields[i]
 		found, reason := f.extractValues(d, i, w)
 		if len(found) == 0 {
@@ -170,16 +182,32 @@ type document struct {
 	entryLabels        []bool   // by field: one of its labels heads a line and has a colon behind it
 
 	rowDocuments []*document // by field, for lists of objects: the text as read by rowProgram
+	reading      *reading
+}
+
+// A reading is one run over a text, which may be stopped.
+type reading struct {
+	stop func() error
+	err  error // why it ended early; what was found by then is of no use
+}
+
+// stopped reports whether the run is over.
+func (r *reading) stopped() bool {
+	if r.err == nil {
+		r.err = r.stop()
+	}
+	return r.err != nil
 }
 
 // A span is the half-open range of bytes [start, end).
 type span struct{ start, end int }
 
-func (p *Program) readDocument(u Unit) *document {
+func (p *Program) readDocument(u Unit, r *reading) *document {
 	d := &document{
 		text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
 		labelMarks: make([][]mark, len(p.fields)), valueMarks: make([][]mark, len(p.fields)),
 		entryLabels: make([]bool, len(p.fields)), rowDocuments: make([]*document, len(p.fields)),
+		reading: r,
 	}
 	d.assignMarks(p.phrases.find(u.Text))
 	return d

@@ -25,10 +25,20 @@ func compile(t testing.TB, text string) *rules.Program {
 	return p
 }
 
+// extractAll runs a program that nothing stops.
+func extractAll(t testing.TB, p *rules.Program, u rules.Unit) rules.Output {
+	t.Helper()
+	out, err := p.Extract(u, func() error { return nil })
+	if err != nil {
+		t.Fatalf("Extract: %v", err)
+	}
+	return out
+}
+
 // one returns what is found in a whole document of one record.
 func one(t testing.TB, p *rules.Program, text string) rules.Record {
 	t.Helper()
-	out := p.Extract(rules.Document(text))
+	out := extractAll(t, p, rules.Document(text))
 	if len(out.Records) != 1 {
 		t.Fatalf("%d records, want 1", len(out.Records))
 	}
@@ -320,7 +330,7 @@ func TestRecords(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := compile(t, people)
-			out := p.Extract(rules.Document(tt.text))
+			out := extractAll(t, p, rules.Document(tt.text))
 			checkQuotes(t, tt.text, out)
 			var got []person
 			for _, r := range out.Records {
@@ -346,15 +356,15 @@ func TestCore(t *testing.T) {
 		b.WriteString("Name: N" + strings.Repeat("x", i%7) + "\nAge: " + string(rune('1'+i%9)) + "\nmail m" + strings.Repeat("y", i) + "@x.org, paid: 1." + string(rune('0'+i%10)) + "0\n\n")
 	}
 	text := b.String()
-	whole := lists.Extract(rules.Document(text)).Records[0].Found
-	wholeRecords := many.Extract(rules.Document(text)).Records
+	whole := extractAll(t, lists, rules.Document(text)).Records[0].Found
+	wholeRecords := extractAll(t, many, rules.Document(text)).Records
 	var found, records int
 	const size, context = 997, 500
 	for start := 0; start < len(text); start += size {
 		end := min(start+size, len(text))
 		from, to := max(start-context, 0), min(end+context, len(text))
 		u := rules.Unit{Text: text[from:to], CoreStart: start - from, CoreEnd: end - from, First: from == 0, Last: to == len(text)}
-		for _, f := range lists.Extract(u).Records[0].Found {
+		for _, f := range extractAll(t, lists, u).Records[0].Found {
 			if f.Start < u.CoreStart || f.Start >= u.CoreEnd {
 				t.Fatalf("%s at %d is outside of the core", f.Field, f.Start)
 			}
@@ -362,7 +372,7 @@ func TestCore(t *testing.T) {
 				found++
 			}
 		}
-		records += len(many.Extract(u).Records)
+		records += len(extractAll(t, many, u).Records)
 	}
 	mails := 0
 	for _, f := range whole {
@@ -392,7 +402,7 @@ func TestLinesCountFromTheEndsOfTheDocument(t *testing.T) {
 		{"middle", false, false, map[string]any{"body": "a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := p.Extract(rules.Unit{Text: text, CoreEnd: len(text), First: tt.first, Last: tt.last}).Records[0]
+			r := extractAll(t, p, rules.Unit{Text: text, CoreEnd: len(text), First: tt.first, Last: tt.last}).Records[0]
 			if diff := cmp.Diff(tt.want, p.Values(&r)); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)
 			}

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/pattern"
 )
 
 // Scores of candidates, out of 100. Among the candidates of the best class (see
@@ -190,25 +191,42 @@ func (s *search) phrasesIn(r span) []candidate {
 // patternMatches returns what the pattern matches in r.
 func (s *search) patternMatches(r span) []candidate {
 	var found []candidate
-	for _, m := range s.pattern.FindAllStringSubmatchIndex(s.text[r.start:r.end], -1) {
+	s.findAll(s.pattern, r, func(m []int) {
 		group := s.group
 		if m[2*group] < 0 {
 			group = 0 // another alternative of the pattern matched
 		}
-		v := trimSpan(s.text, span{r.start + m[2*group], r.start + m[2*group+1]})
+		v := trimSpan(s.text, span{m[2*group], m[2*group+1]})
 		if v.start >= v.end {
-			continue
+			return
 		}
 		if len(s.values) == 0 {
-			found = append(found, candidate{span: v, matchStart: r.start + m[0], value: -1})
-			continue
+			found = append(found, candidate{span: v, matchStart: m[0], value: -1})
+			return
 		}
 		for _, c := range s.phrasesIn(v) {
-			c.matchStart = r.start + m[0]
+			c.matchStart = m[0]
 			found = append(found, c)
 		}
-	}
+	})
 	return found
+}
+
+// findAll calls yield with each match of p in r, as places in the text. After
+// an error there are no more.
+func (d *document) findAll(p *pattern.Pattern, r span, yield func(place []int)) {
+	if d.reading.err != nil {
+		return
+	}
+	d.reading.err = p.FindAll(d.text[r.start:r.end], d.reading.stop, func(place []int) bool {
+		for i := range place {
+			if place[i] >= 0 {
+				place[i] += r.start
+			}
+		}
+		yield(place)
+		return true
+	})
 }
 
 // trimSpan narrows v to what is not white space.

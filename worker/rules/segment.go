@@ -62,6 +62,9 @@ func (p *Program) findAnchors(d *document, w window) []int {
 		}
 	}
 	for _, i := range order {
+		if d.reading.stopped() {
+			break
+		}
 		if at := p.findOccurrences(d, i, span{w.start, w.end}); len(at) > 0 {
 			return at
 		}

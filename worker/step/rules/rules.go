@@ -96,7 +96,7 @@ func (x *extractor) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*
 			return res, err
 		}
 	}
-	return p.extractRecords(task)
+	return p.extractRecords(ctx, task)
 }
 
 // A merger merges what units came to.
@@ -123,9 +123,13 @@ func (m *merger) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*age
 
 // extractRecords finds the records in what the unit was given, which may be a chunk with
 // its context.
-func (p *program) extractRecords(task *agent.Task) (*agent.Result, error) {
+func (p *program) extractRecords(ctx context.Context, task *agent.Task) (*agent.Result, error) {
 	m := unit.NewMapper(task, p.schema)
-	return m.Result(p.findRecords(task, m))
+	reason, err := p.findRecords(ctx, task, m)
+	if err != nil {
+		return nil, err
+	}
+	return m.Result(reason)
 }
 
 // extractDirect finds the records of all documents of a job.
@@ -140,23 +144,46 @@ func (p *program) extractDirect(ctx context.Context, task *agent.Task) (*agent.R
 		}
 		one := d.Task(i)
 		m := d.Mapper(one)
-		d.Take(m, p.findRecords(one, m))
+		reason, err := p.findRecords(ctx, one, m)
+		if err != nil {
+			return nil, err
+		}
+		d.Take(m, reason)
 	}
 	return d.Result()
 }
 
 // findRecords collects the records of a text in m, and says why there are none.
-func (p *program) findRecords(task *agent.Task, m *unit.Mapper) string {
+func (p *program) findRecords(ctx context.Context, task *agent.Task, m *unit.Mapper) (string, error) {
 	t := task.Text
-	found := p.rules.Extract(rules.Unit{
+	found, err := p.extract(ctx, rules.Unit{
 		Text: string(t.Content), CoreStart: t.CoreStart, CoreEnd: t.CoreEnd,
 		First: t.ChunkIndex == 0, Last: t.ChunkIndex == t.Chunks-1,
 	})
+	if err != nil {
+		return "", err
+	}
 	aligner := unit.Aligner(t, 0, len(t.Content))
 	for i, r := range found.Records {
 		m.Add(int64(i), m.Accumulate(int64(i), locateValues(aligner, r.Found), toMissing(r.Missing)))
 	}
-	return found.Reason
+	return found.Reason, nil
+}
+
+// extract runs the rules on a unit's text until ctx ends. A text that is too long
+// for a pattern is so at every attempt.
+func (p *program) extract(ctx context.Context, u rules.Unit) (rules.Output, error) {
+	stop := func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
+	}
+	out, err := p.rules.Extract(u, stop)
+	if err != nil && ctx.Err() == nil {
+		return out, agent.Permanent(err)
+	}
+	return out, err
 }
 
 // locateValues returns values with the places that their quotes were found at.

@@ -3,12 +3,16 @@ package rules_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema/pattern"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
+	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
@@ -53,6 +57,42 @@ func TestCitationsAreOfTheDocument(t *testing.T) {
 		if c.Quote != "12.50" || c.ByteStart != 1000+at || c.Start != 900+at-2 || c.Document != "d" || c.Unit != "d_chunk_1" || c.Grade != "exact" {
 			t.Errorf("citation %+v, want byte %d and character %d", c, 1000+at, 900+at-2)
 		}
+	}
+}
+
+// TestOverWhenItsTimeIs: the largest pattern that a schema may have, on a text on
+// which it would run for hours, ends when the attempt does, be the text a chunk or
+// a whole document.
+func TestOverWhenItsTimeIs(t *testing.T) {
+	slow := `{"properties":{"a":{"type":"string","x-coditect":{"pattern":"` + strings.Repeat("a?", 4999) + `$"}}}}`
+	text := strings.Repeat("a", 8<<20)
+	whole := func(_ context.Context, use func(*ground.Text)) error {
+		use(ground.New(text))
+		return nil
+	}
+	for name, task := range map[string]*agent.Task{
+		"chunk": {Assignment: chunk(text, 0)},
+		"whole": {Assignment: chunk(text[:100], 0), Whole: whole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task.Spec = &mapreduce.JobSpec{Provider: "rules", Schema: []byte(slow)}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			_, err := rules.New().Run(ctx, task, nil)
+			if d := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || d > 3*time.Second {
+				t.Errorf("Run = %v after %v; want the deadline's error at once", err, d)
+			}
+		})
+	}
+}
+
+// TestTextTooLongForItsPattern: that it would take too long is known before.
+func TestTextTooLongForItsPattern(t *testing.T) {
+	large := `{"properties":{"a":{"type":"string","x-coditect":{"pattern":"` + strings.Repeat("a?", 4999) + `$"}}}}`
+	_, err := run(t, large, chunk(strings.Repeat("b", pattern.MaxWork/9998+1), 0))
+	if class, _ := agent.Classify(err); class != mapreduce.PermanentUnit || !strings.Contains(fmt.Sprint(err), "too large for") {
+		t.Errorf("Run = %v of class %v; want a permanent failure of the unit", err, class)
 	}
 }
 

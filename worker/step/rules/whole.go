@@ -28,8 +28,9 @@ const maxReadings = 4
 
 // A reading is what is found in a document.
 type reading struct {
-	once  sync.Once
-	found rules.Output // written under once; holds no part of the text
+	turn  chan struct{} // holds one element while the document is read
+	read  bool          // in its turn: found is there
+	found rules.Output  // in its turn; holds no part of the text
 }
 
 // readingCache are those of the documents read last.
@@ -55,25 +56,37 @@ func (r *readingCache) readingOf(p *program, text []byte) *reading {
 		key = r.list[i]
 		r.list = slices.Delete(r.list, i, i+1)
 	} else {
-		key.reading = &reading{}
+		key.reading = &reading{turn: make(chan struct{}, 1)}
 	}
 	r.list = slices.Insert(r.list, 0, key)
 	r.list = r.list[:min(len(r.list), maxReadings)]
 	return key.reading
 }
 
-// readText returns what is found in a text.
-func (r *reading) readText(p *program, text string) rules.Output {
-	r.once.Do(func() {
-		r.found = p.rules.Extract(rules.Document(text))
-		for i := range r.found.Records {
-			for j := range r.found.Records[i].Found {
-				f := &r.found.Records[i].Found[j]
-				f.Value, f.Quote = cloneValue(f.Value), ""
-			}
+// readText returns what is found in a text. Of several units that ask for it one
+// reads; if its time is over before it has read, the next one does.
+func (r *reading) readText(ctx context.Context, p *program, text string) (rules.Output, error) {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return rules.Output{}, context.Cause(ctx)
+	}
+	defer func() { <-r.turn }()
+	if r.read {
+		return r.found, nil
+	}
+	found, err := p.extract(ctx, rules.Document(text))
+	if err != nil {
+		return found, err
+	}
+	for i := range found.Records {
+		for j := range found.Records[i].Found {
+			f := &found.Records[i].Found[j]
+			f.Value, f.Quote = cloneValue(f.Value), ""
 		}
-	})
-	return r.found
+	}
+	r.found, r.read = found, true
+	return found, nil
 }
 
 // cloneValue returns a value that holds no part of the text it was read from.
@@ -106,8 +119,10 @@ func (x *extractor) extractWhole(ctx context.Context, p *program, task *agent.Ta
 	var res *agent.Result
 	var failed error
 	err := task.Whole(ctx, func(document *ground.Text) {
-		found := x.readings.readingOf(p, task.Text.SHA256).readText(p, document.String())
-		res, failed = p.ownResult(task, found, document)
+		var found rules.Output
+		if found, failed = x.readings.readingOf(p, task.Text.SHA256).readText(ctx, p, document.String()); failed == nil {
+			res, failed = p.ownResult(task, found, document)
+		}
 	})
 	if errors.Is(err, agent.ErrTooLong) {
 		return nil, nil
