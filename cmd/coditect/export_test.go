@@ -5,6 +5,9 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
 
 // MainCode is the program without its end.
@@ -17,6 +20,8 @@ func Run(ctx context.Context, args []string, out io.Writer) int {
 
 // RunAttending does so and looks that often whether the store of a service answers.
 func RunAttending(ctx context.Context, args []string, out io.Writer, every time.Duration) int {
-	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: out, getenv: func(string) string { return "" }, attendEvery: every}
-	return a.runMain(ctx, args)
+	return runMain(ctx, &program.Program{
+		Console: console.Console{Stdin: strings.NewReader(""), Stdout: out, Stderr: out},
+		Getenv:  func(string) string { return "" }, AttendEvery: every,
+	}, args)
 }

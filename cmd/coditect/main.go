@@ -9,18 +9,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	"time"
 
 	"golang.org/x/term"
 
-	"github.com/coditect/mapreduce/worker/agent/model"
-	"github.com/coditect/mapreduce/worker/llm/decorator"
-	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
 
 // version is set by the linker.
@@ -32,30 +30,14 @@ func main() { os.Exit(mainCode()) }
 func mainCode() int {
 	ctx, stop := withInterrupt(context.Background())
 	defer stop()
-	a := &app{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
-		terminal: term.IsTerminal(int(os.Stderr.Fd())),
-		width:    func() int { return terminalWidth(os.Stderr) },
-	}
-	return a.runMain(ctx, os.Args[1:])
-}
-
-// An app is one run of the command line.
-type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer // without control characters once runMain has begun
-	screen         io.Writer // stderr as it is, for the progress meter
-	getenv         func(string) string
-	terminal       bool // stderr is one
-	width          func() int
-	attendEvery    time.Duration // between looks at the store of a service; 0 is the default
-
-	global globals // set by flags
-	models modelFlags
-	limits limitFlags
-	steps  *step.Registry          // set by providers
-	askers map[string]*model.Agent // set by providers; those of agents that ask models
-	gates  *decorator.Gates        // set by providers; of their calls
+	return runMain(ctx, &program.Program{
+		Console: console.Console{
+			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+			Terminal: term.IsTerminal(int(os.Stderr.Fd())),
+			Width:    func() int { return terminalWidth(os.Stderr) },
+		},
+		Getenv: os.Getenv,
+	}, os.Args[1:])
 }
 
 func terminalWidth(f *os.File) int {
@@ -75,7 +57,7 @@ func versionOf() string {
 	return cmp.Or(version, built, "unknown")
 }
 
-// withInterrupt returns a context that ends with errInterrupted at the first
+// withInterrupt returns a context that ends with exit.ErrInterrupted at the first
 // SIGINT or SIGTERM. The second ends the process at once.
 func withInterrupt(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -91,9 +73,9 @@ func withInterrupt(parent context.Context) (context.Context, func()) {
 			case <-signals:
 			}
 			if !first {
-				os.Exit(exitInterrupted)
+				os.Exit(exit.Interrupted)
 			}
-			cancel(errInterrupted)
+			cancel(exit.ErrInterrupted)
 		}
 	}()
 	return ctx, func() {

@@ -3,51 +3,46 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/check"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/run"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/serve"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/steer"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
 )
 
-// globals are the flags that all commands have.
-type globals struct {
-	server     string
-	storeFlags storeFlags
-	timing     fleetTiming
-	config     string
-	format     format
-
-	location storeLocation // set by fillDefaults
-}
-
 // runMain runs a command line and returns the exit code.
-func (a *app) runMain(ctx context.Context, args []string) int {
-	a.screen = a.stderr
-	a.stdout, a.stderr = terminal.NewWriter(a.stdout), terminal.NewWriter(a.stderr)
-	root := a.rootCommand()
+func runMain(ctx context.Context, a *program.Program, args []string) int {
+	a.Version, a.Runners.Getenv = versionOf(), a.Getenv
+	a.Screen = a.Stderr
+	a.Stdout, a.Stderr = terminal.NewWriter(a.Stdout), terminal.NewWriter(a.Stderr)
+	root := rootCommand(a)
 	root.SetArgs(args)
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitComplete
+		return exit.Complete
 	}
-	if text := errorMessage(err); text != "" {
-		fmt.Fprintf(a.stderr, "coditect: %s\n", strings.TrimSpace(text))
+	if text := exit.Message(err); text != "" {
+		fmt.Fprintf(a.Stderr, "coditect: %s\n", strings.TrimSpace(text))
 	}
-	code := codeOf(err)
-	if code == exitUsage && cmd != nil {
-		fmt.Fprintf(a.stderr, "`%s --help` shows its usage\n", cmd.CommandPath())
+	code := exit.CodeOf(err)
+	if code == exit.Usage && cmd != nil {
+		fmt.Fprintf(a.Stderr, "`%s --help` shows its usage\n", cmd.CommandPath())
 	}
 	return code
 }
 
-func (a *app) rootCommand() *cobra.Command {
+func rootCommand(a *program.Program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "coditect",
 		Short: "Extract structured data from many documents, with a citation behind every value",
@@ -57,25 +52,27 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return a.applySettings(cmd)
+			return a.ApplySettings(cmd)
 		},
 		Args: cobra.NoArgs,
 		RunE: showHelp,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.UsageError("%w", err) })
 	f := root.PersistentFlags()
-	f.StringVar(&a.global.server, "server", "", "address of a server, `HOST:PORT` or unix:PATH; without it the service runs in this process")
-	a.global.storeFlags.addFlags(f)
-	a.global.timing.addFlags(f)
-	f.StringVar(&a.global.config, "config", "", "YAML `file` of settings; each is named like its flag, with _ for -")
-	f.VarP(&a.global.format, "format", "o", "format of printed data: text or json")
-	_ = root.RegisterFlagCompletionFunc("format", completeWords("text", "json")) // the flag exists
-	root.AddCommand(a.mapreduceCommand(), a.serveCommand(), a.workerCommand(), a.versionCommand())
+	f.StringVar(&a.Global.Server, "server", "", "address of a server, `HOST:PORT` or unix:PATH; without it the service runs in this process")
+	a.Global.StoreFlags.AddFlags(f)
+	a.Global.Timing.AddFlags(f)
+	f.StringVar(&a.Global.Config, "config", "", "YAML `file` of settings; each is named like its flag, with _ for -")
+	f.VarP(&a.Format, "format", "o", "format of printed data: text or json")
+	_ = root.RegisterFlagCompletionFunc("format", console.CompleteWords("text", "json")) // the flag exists
+	root.AddCommand(mapreduceCommand(a))
+	root.AddCommand(serve.Commands(a)...)
+	root.AddCommand(versionCommand(a))
 	checkArgs(root)
 	return root
 }
 
-func (a *app) mapreduceCommand() *cobra.Command {
+func mapreduceCommand(a *program.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mapreduce",
 		Short: "Run jobs over documents, and manage them",
@@ -94,10 +91,10 @@ func (a *app) mapreduceCommand() *cobra.Command {
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, []*cobra.Command{a.runCommand(), a.planCommand(), a.resumeCommand(), a.replayCommand(), a.pipelinesCommand()}},
-		{groupLook, []*cobra.Command{a.statusCommand(), a.watchCommand(), a.listCommand(), a.unitsCommand(), a.auditCommand(), a.resultCommand()}},
-		{groupSteer, []*cobra.Command{a.pauseCommand(), a.cancelCommand(), a.wakeCommand(), a.removeCommand()}},
-		{groupCheck, []*cobra.Command{a.doctorCommand(), a.cacheCommand(), a.evalCommand()}},
+		{groupWork, run.Commands(a)},
+		{groupLook, append(show.Commands(a), run.ResultCommand(a))},
+		{groupSteer, steer.Commands(a)},
+		{groupCheck, check.Commands(a)},
 	} {
 		for _, c := range g.commands {
 			c.GroupID = g.id
@@ -122,7 +119,7 @@ func checkArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usageError("%w", err)
+				return exit.UsageError("%w", err)
 			}
 			return nil
 		}
@@ -130,40 +127,4 @@ func checkArgs(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		checkArgs(c)
 	}
-}
-
-// completeWords returns a completion that offers the words of list.
-func completeWords(list ...string) cobra.CompletionFunc {
-	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
-}
-
-// requireFlags returns an error if one of the flags is not set: neither on the
-// command line nor in the environment nor in the configuration file.
-func requireFlags(cmd *cobra.Command, names ...string) error {
-	for _, name := range names {
-		if !cmd.Flags().Changed(name) {
-			_, text := pflag.UnquoteUsage(cmd.Flags().Lookup(name))
-			return usageError("--%s is missing: %s", name, text)
-		}
-	}
-	return nil
-}
-
-// progressMeter returns a meter that shows progress on standard error.
-func (a *app) progressMeter() *progress.Meter {
-	return progress.New(progress.Config{Out: a.screen, Terminal: a.terminal, Width: a.width})
-}
-
-// newLogger returns a logger of warnings without times, which do not matter on a
-// terminal.
-func newLogger(m *progress.Meter) *slog.Logger {
-	return slog.New(slog.NewTextHandler(m, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
-		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) == 0 && a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		},
-	}))
 }

@@ -5,9 +5,11 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *program.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Show the version of this program",
@@ -19,8 +21,8 @@ func (a *app) versionCommand() *cobra.Command {
 				Go      string `json:"go"`
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
-			}{versionOf(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			return a.printData(v, func() { fmt.Fprintf(a.stdout, "coditect %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
+			}{a.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			return a.PrintData(v, func() { fmt.Fprintf(a.Stdout, "coditect %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
 		},
 	}
 }

@@ -1,20 +1,17 @@
-package main
+package show
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
-	"unicode"
-
-	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 )
 
-// A jobStatus is the data that status prints, and that list prints of each job.
-type jobStatus struct {
+// A JobStatus is the data that status prints, and that list prints of each job.
+type JobStatus struct {
 	ID        mapreduce.JobID  `json:"job_id"`
 	Status    string           `json:"status"`
 	Phase     string           `json:"phase"`
@@ -35,11 +32,11 @@ type jobStatus struct {
 	AuditHead string           `json:"audit_head"`
 	Warnings  []string         `json:"warnings,omitempty"`
 	Output    string           `json:"output,omitempty"`
-	Stages    []stageStatus    `json:"stages,omitempty"` // only of status
+	Stages    []StageStatus    `json:"stages,omitempty"` // only of status
 }
 
-// A stageStatus is how far a stage of a job is.
-type stageStatus struct {
+// A StageStatus is how far a stage of a job is.
+type StageStatus struct {
 	Stage     string `json:"stage,omitempty"` // of the pipeline; none of units that parse
 	Phase     string `json:"phase"`
 	Total     int64  `json:"total_units"` // planned so far
@@ -47,20 +44,21 @@ type stageStatus struct {
 	Failed    int64  `json:"failed_units"`
 }
 
-func stageStatuses(stages []mapreduce.StageProgress) []stageStatus {
-	var all []stageStatus
+func stageStatuses(stages []mapreduce.StageProgress) []StageStatus {
+	var all []StageStatus
 	for _, p := range stages {
-		all = append(all, stageStatus{Stage: p.Name, Phase: p.Phase.String(), Total: p.Units, Completed: p.Completed, Failed: p.Failed})
+		all = append(all, StageStatus{Stage: p.Name, Phase: p.Phase.String(), Total: p.Units, Completed: p.Completed, Failed: p.Failed})
 	}
 	return all
 }
 
-func statusOf(j *mapreduce.Job) jobStatus {
-	s := jobStatus{
+// StatusOf returns the data of a job that commands print.
+func StatusOf(j *mapreduce.Job) JobStatus {
+	s := JobStatus{
 		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits,
 		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
-		Created: formatTime(j.Created), Updated: formatTime(j.Updated),
+		Created: console.FormatTime(j.Created), Updated: console.FormatTime(j.Updated),
 		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 		Stages: stageStatuses(j.Stages),
 	}
@@ -73,80 +71,26 @@ func statusOf(j *mapreduce.Job) jobStatus {
 	return s
 }
 
-const timeLayout = "2006-01-02T15:04:05Z"
-
-// printData prints v as JSON, or calls inText to print text.
-func (a *app) printData(v any, inText func()) error {
-	if a.global.format != jsonText {
-		inText()
-		return nil
-	}
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-// printLine prints v as JSON on one line, or calls inText to print text.
-func (a *app) printLine(v any, inText func()) error {
-	if a.global.format != jsonText {
-		inText()
-		return nil
-	}
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
-// printTable prints rows below a header.
-func (a *app) printTable(header string, rows func(row func(cells ...any))) {
-	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, strings.ReplaceAll(header, " ", "\t"))
-	rows(func(cells ...any) {
-		for i, c := range cells {
-			if i > 0 {
-				fmt.Fprint(w, "\t")
-			}
-			fmt.Fprint(w, visibleText(fmt.Sprint(c)))
-		}
-		fmt.Fprintln(w)
-	})
-	_ = w.Flush() // a terminal that is gone cannot be told so
-}
-
-// visibleText returns s on one line, without control characters for a terminal.
-func visibleText(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t', r == '\r':
-			return ' '
-		case unicode.IsControl(r), !unicode.IsPrint(r) && !unicode.IsSpace(r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-}
-
-// printEnd prints how a job ended, and where its results are.
-func (a *app) printEnd(j *mapreduce.Job, dir string) error {
-	s := statusOf(j)
+// PrintEnd prints how a job ended, and where its results are.
+func PrintEnd(a *program.Program, j *mapreduce.Job, dir string) error {
+	s := StatusOf(j)
 	s.Output = dir
-	return a.printData(s, func() {
-		fmt.Fprintf(a.stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j))
+	return a.PrintData(s, func() {
+		fmt.Fprintf(a.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j))
 		if j.Error != "" && j.State != mapreduce.JobComplete {
-			fmt.Fprintf(a.stdout, "%s\n", visibleText(j.Error))
+			fmt.Fprintf(a.Stdout, "%s\n", console.VisibleText(j.Error))
 		}
 		for _, w := range j.Warnings {
-			fmt.Fprintf(a.stdout, "warning: %s\n", visibleText(w))
+			fmt.Fprintf(a.Stdout, "warning: %s\n", console.VisibleText(w))
 		}
 		if dir != "" {
-			fmt.Fprintf(a.stdout, "results are in %s\n", dir)
+			fmt.Fprintf(a.Stdout, "results are in %s\n", dir)
 		}
 		if j.AuditHead != "" {
-			fmt.Fprintf(a.stdout, "audit chain ends in %s\n", j.AuditHead)
+			fmt.Fprintf(a.Stdout, "audit chain ends in %s\n", j.AuditHead)
 		}
 		if hint := hintOf(j); hint != "" && !strings.Contains(j.Error, "resume") {
-			fmt.Fprintf(a.stdout, "%s: %s\n", hint, a.commandLine("resume", j.ID))
+			fmt.Fprintf(a.Stdout, "%s: %s\n", hint, a.CommandLine("resume", j.ID))
 		}
 	})
 }
@@ -215,22 +159,4 @@ func hintOf(j *mapreduce.Job) string {
 		return "try the failed units again with"
 	}
 	return ""
-}
-
-// addJobID adds the flag that names a job.
-func (a *app) addJobID(cmd *cobra.Command, id *string) {
-	cmd.Flags().StringVar(id, "job-id", "", "`id` of the job, such as mr_20260101_a1b2c3")
-	_ = cmd.RegisterFlagCompletionFunc("job-id", a.completeJobID) // the flag exists
-}
-
-// jobID returns the id that --job-id gives.
-func jobID(cmd *cobra.Command, name string) (mapreduce.JobID, error) {
-	if err := requireFlags(cmd, "job-id"); err != nil {
-		return "", err
-	}
-	id := mapreduce.JobID(name)
-	if !id.Valid() {
-		return "", usageError("--job-id: %q is not the id of a job, which looks like mr_20260101_a1b2c3", name)
-	}
-	return id, nil
 }

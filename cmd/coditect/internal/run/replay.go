@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"bytes"
@@ -12,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 )
 
@@ -23,7 +26,7 @@ type replayed struct {
 	Output string          `json:"output,omitempty"`
 }
 
-func (a *app) replayCommand() *cobra.Command {
+func (a *commands) replayCommand() *cobra.Command {
 	var id, out string
 	var keep bool
 	cmd := &cobra.Command{
@@ -42,7 +45,7 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
   coditect mapreduce replay --job-id mr_20260101_a1b2c3 --output again --keep`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			job, err := jobID(cmd, id)
+			job, err := program.JobID(cmd, id)
 			if err != nil {
 				return err
 			}
@@ -51,12 +54,12 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 					return err
 				}
 			}
-			r := &runner{app: a, output: out}
+			r := &runner{app: a.Program, output: out}
 			ctx := cmd.Context()
 			return r.withSession(ctx, func() error { return r.replayJob(ctx, job, keep) })
 		},
 	}
-	a.addJobID(cmd, &id)
+	a.AddJobID(cmd, &id)
 	cmd.Flags().StringVar(&out, "output", "", "`folder` for the results of the repetition (default: they are only compared)")
 	_ = cmd.MarkFlagDirname("output") // the flag exists
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the repetition as a job")
@@ -69,7 +72,7 @@ func (r *runner) replayJob(ctx context.Context, id mapreduce.JobID, keep bool) e
 	if err != nil {
 		return err
 	}
-	if err := r.s.runWorkerFor(&first.Spec); err != nil {
+	if err := r.s.RunWorkerFor(&first.Spec); err != nil {
 		return err
 	}
 	none := func(func(*mapreduce.Document, error) bool) {}
@@ -78,17 +81,17 @@ func (r *runner) replayJob(ctx context.Context, id mapreduce.JobID, keep bool) e
 	if err != nil {
 		return err
 	}
-	r.s.meter.Note("job %s repeats job %s", job.ID, id)
-	again, err := r.s.followJob(ctx, job.ID, func(j *mapreduce.Job) error {
-		r.s.meter.Job(j)
+	r.s.Meter.Note("job %s repeats job %s", job.ID, id)
+	again, err := r.s.FollowJob(ctx, job.ID, func(j *mapreduce.Job) error {
+		r.s.Meter.Job(j)
 		return nil
 	})
-	r.s.meter.End()
+	r.s.Meter.End()
 	if err != nil {
 		return err
 	}
 	if again.State != mapreduce.JobComplete {
-		return errors.Join(fmt.Errorf("the repetition of job %s is %s: %s", id, again.State, visibleText(again.Error)), r.deleteReplay(ctx, again.ID, keep))
+		return errors.Join(fmt.Errorf("the repetition of job %s is %s: %s", id, again.State, console.VisibleText(again.Error)), r.deleteReplay(ctx, again.ID, keep))
 	}
 	same, err := r.compareResults(ctx, first, again)
 	if err = errors.Join(err, r.deleteReplay(ctx, again.ID, keep)); err != nil {
@@ -136,18 +139,18 @@ func (r *runner) compareResults(ctx context.Context, first, again *mapreduce.Job
 
 // reportComparison prints whether the results are the same.
 func (r *runner) reportComparison(p replayed) error {
-	err := r.app.printData(p, func() {
+	err := r.app.PrintData(p, func() {
 		verdict := "is the same, byte by byte"
 		if !p.Same {
 			verdict = "is not the same"
 		}
-		fmt.Fprintf(r.app.stdout, "%s ran again without asking a model: result.json %s\n", p.Job, verdict)
+		fmt.Fprintf(r.app.Stdout, "%s ran again without asking a model: result.json %s\n", p.Job, verdict)
 		if p.Output != "" {
-			fmt.Fprintf(r.app.stdout, "results are in %s\n", p.Output)
+			fmt.Fprintf(r.app.Stdout, "results are in %s\n", p.Output)
 		}
 	})
 	if err == nil && !p.Same {
-		return exitWith(exitFailed)
+		return exit.With(exit.Failed)
 	}
 	return err
 }

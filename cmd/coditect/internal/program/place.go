@@ -1,28 +1,28 @@
-package main
+package program
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
-	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 )
 
-// A storeLocation says where jobs are kept: in a data directory or in a cluster.
-type storeLocation struct {
-	dir     string // "" if there is a cluster
+// A Location says where jobs are kept: in a data directory or in a cluster.
+type Location struct {
+	Dir     string // "" if there is a cluster
 	cluster embedded.Cluster
 }
 
 // String returns the data directory, or the cluster as --store names it.
-func (p storeLocation) String() string {
+func (p Location) String() string {
 	if p.cluster.File == "" {
-		return p.dir
+		return p.Dir
 	}
 	if p.cluster.Prefix == "" {
 		return clusterKind + p.cluster.File
@@ -36,15 +36,16 @@ const (
 	clusterKind = "fdb:"
 )
 
-// storeFlags are the flags that say where jobs are kept.
-type storeFlags struct {
+// StoreFlags are the flags that say where jobs are kept.
+type StoreFlags struct {
 	store   string
 	dataDir string
 	cluster embedded.Cluster
 	strict  bool
 }
 
-func (p *storeFlags) addFlags(f *pflag.FlagSet) {
+// AddFlags adds the flags to f.
+func (p *StoreFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.dataDir, "data-dir", "", "`folder` in which jobs are kept (default $XDG_DATA_HOME/coditect)")
 	f.BoolVar(&p.strict, "strict", false, "refuse a data directory that others can read, instead of a warning")
 	f.StringVar(&p.store, "store", "", "where jobs are kept, pebble:DIR or fdb:`CLUSTER_FILE` (default pebble in --data-dir)")
@@ -55,43 +56,43 @@ func (p *storeFlags) addFlags(f *pflag.FlagSet) {
 
 // storeLocation returns the location that the flags name, or the directory
 // otherwise if they name none.
-func (p *storeFlags) storeLocation(otherwise string) (storeLocation, error) {
+func (p *StoreFlags) storeLocation(otherwise string) (Location, error) {
 	dir, isFolder := strings.CutPrefix(p.store, folderKind)
 	file, isCluster := strings.CutPrefix(p.store, clusterKind)
 	switch {
 	case p.store == "" && p.dataDir != "":
 		dir = p.dataDir
 	case p.store == "" && otherwise == "":
-		return storeLocation{}, usageError("no --data-dir is given, and there is no home folder")
+		return Location{}, exit.UsageError("no --data-dir is given, and there is no home folder")
 	case p.store == "":
 		dir = otherwise
 	case isFolder && dir != "":
 	case isCluster && file != "":
 		return p.inCluster(file)
 	default:
-		return storeLocation{}, usageError("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE", p.store)
+		return Location{}, exit.UsageError("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE", p.store)
 	}
-	return storeLocation{dir: dir}, nil
+	return Location{Dir: dir}, nil
 }
 
-func (p *storeFlags) inCluster(file string) (storeLocation, error) {
+func (p *StoreFlags) inCluster(file string) (Location, error) {
 	c := p.cluster
 	c.File = file
 	switch {
 	case c.Timeout <= 0:
-		return storeLocation{}, usageError("--store-timeout: must be positive")
+		return Location{}, exit.UsageError("--store-timeout: must be positive")
 	case c.Prefix == "mapreduce":
-		return storeLocation{}, usageError("--store-prefix: %q is reserved for an installation without a prefix", c.Prefix)
+		return Location{}, exit.UsageError("--store-prefix: %q is reserved for an installation without a prefix", c.Prefix)
 	case len(c.Prefix) > maxPrefix:
-		return storeLocation{}, usageError("--store-prefix: must have at most %d bytes, as it is part of every key", maxPrefix)
+		return Location{}, exit.UsageError("--store-prefix: must have at most %d bytes, as it is part of every key", maxPrefix)
 	}
-	return storeLocation{cluster: c}, nil
+	return Location{cluster: c}, nil
 }
 
-// checkPrivacy warns of a data directory that others can read or write, or refuses it with
+// CheckPrivacy warns of a data directory that others can read or write, or refuses it with
 // --strict. One that does not exist yet will be private.
-func (a *app) checkPrivacy(warn func(message string)) error {
-	dir := a.global.location.dir
+func (a *Program) CheckPrivacy(warn func(message string)) error {
+	dir := a.Global.Location.Dir
 	if dir == "" {
 		return nil
 	}
@@ -100,9 +101,9 @@ func (a *app) checkPrivacy(warn func(message string)) error {
 		return nil // opening the store reports the error
 	}
 	message := fmt.Sprintf("others can read or write the data directory %s, which has the mode %04o; make it private with chmod 700 %s",
-		dir, info.Mode().Perm(), shellQuote(dir))
-	if a.global.storeFlags.strict {
-		return usageError("--strict: %s", message)
+		dir, info.Mode().Perm(), console.ShellQuote(dir))
+	if a.Global.StoreFlags.strict {
+		return exit.UsageError("--strict: %s", message)
 	}
 	warn(message)
 	return nil
@@ -111,12 +112,13 @@ func (a *app) checkPrivacy(warn func(message string)) error {
 // maxPrefix is the longest prefix, in bytes. The prefix is part of every key.
 const maxPrefix = 64
 
-// fleetTiming holds settings of an orchestrator for tests. Help does not show them.
-type fleetTiming struct {
+// Timing holds settings of an orchestrator for tests. Help does not show them.
+type Timing struct {
 	lease, heartbeat, grace time.Duration
 }
 
-func (t *fleetTiming) addFlags(f *pflag.FlagSet) {
+// AddFlags adds the flags to f.
+func (t *Timing) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&t.lease, "lease", 0, "how long a silent worker is believed to live")
 	f.DurationVar(&t.heartbeat, "heartbeat", 0, "how often signs of life are given")
 	f.DurationVar(&t.grace, "grace", 0, "how long a worker whose connection broke has to come back")
@@ -125,52 +127,21 @@ func (t *fleetTiming) addFlags(f *pflag.FlagSet) {
 	}
 }
 
-// nodeConfig returns the configuration of the service in this process.
-func (a *app) nodeConfig(all *step.Registry, log *slog.Logger) (embedded.Config, error) {
-	hook, err := a.failpointHook()
-	if err != nil {
-		return embedded.Config{}, err
-	}
-	rates, err := a.planRates()
-	if err != nil {
-		return embedded.Config{}, err
-	}
-	limits, err := a.limits.modelLimits()
-	if err != nil {
-		return embedded.Config{}, err
-	}
-	askers, err := a.knowingAll()
-	if err != nil {
-		return embedded.Config{}, err
-	}
-	formats, err := documentFormats()
-	if err != nil {
-		return embedded.Config{}, err
-	}
-	g := &a.global
-	return embedded.Config{
-		MaxCalls: a.limits.maxCalls, ModelLimits: limits,
-		Dir: g.location.dir, Cluster: g.location.cluster, Steps: all, Parsers: formats.Parsers(), Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
-		Overhead: promptOverhead(askers), Warms: needsPriming(askers),
-		Lease: g.timing.lease, Heartbeat: g.timing.heartbeat, Grace: g.timing.grace,
-	}, nil
-}
-
 // placeWords returns the flags that name the same store on another command line.
-func (a *app) placeWords() []string {
-	p := a.global.location
+func (a *Program) placeWords() []string {
+	p := a.Global.Location
 	switch {
-	case p.dir != "" && p.dir != a.defaultDataDir():
-		return []string{"--data-dir", shellQuote(p.dir)}
-	case p.dir != "":
+	case p.Dir != "" && p.Dir != a.defaultDataDir():
+		return []string{"--data-dir", console.ShellQuote(p.Dir)}
+	case p.Dir != "":
 		return nil
 	}
-	words := []string{"--store", shellQuote(clusterKind + p.cluster.File)}
+	words := []string{"--store", console.ShellQuote(clusterKind + p.cluster.File)}
 	if p.cluster.Prefix != "" {
-		words = append(words, "--store-prefix", shellQuote(p.cluster.Prefix))
+		words = append(words, "--store-prefix", console.ShellQuote(p.cluster.Prefix))
 	}
 	if p.cluster.Installation != "" {
-		words = append(words, "--installation", shellQuote(p.cluster.Installation))
+		words = append(words, "--installation", console.ShellQuote(p.cluster.Installation))
 	}
 	return words
 }

@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -14,6 +14,10 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/worker/agent/model"
 )
 
@@ -26,12 +30,12 @@ func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pip
 		s.Pipeline = p.Name
 		return p, nil
 	}
-	data, err := readBounded(ctx, j.pipeline, 4*pipeline.MaxBytes) // comments do not count
+	data, err := files.ReadBounded(ctx, j.pipeline, 4*pipeline.MaxBytes) // comments do not count
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, usageError("--pipeline: is neither the name of a pipeline (%s) nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
+		return nil, exit.UsageError("--pipeline: is neither the name of a pipeline (%s) nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
 	}
 	p, err := pipeline.Parse(j.pipeline, data)
 	if err != nil {
@@ -58,28 +62,28 @@ func pipelineFault(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
 	case !ok:
-		return usageError("--pipeline: %w", err)
+		return exit.UsageError("--pipeline: %w", err)
 	case e.Field == "pipeline": // the whole file
-		return usageError("--pipeline: %s: %s", e.Op, e.Message)
+		return exit.UsageError("--pipeline: %s: %s", e.Op, e.Message)
 	}
-	return usageError("--pipeline: %s: %s: %s", e.Op, e.Field, e.Message)
+	return exit.UsageError("--pipeline: %s: %s: %s", e.Op, e.Field, e.Message)
 }
 
 // knownVariables refuses variables that a job with its own pipeline would never
 // read. Otherwise a misspelled variable would silently have no effect.
 func knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
-	if s.Provider == scriptedProvider {
+	if s.Provider == runners.ScriptedProvider {
 		return nil // its script is in variables
 	}
 	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), model.Variables())
 	for _, v := range slices.Sorted(maps.Keys(s.Vars)) {
 		if !slices.Contains(known, v) {
-			return usageError("--var: %q is neither an input of the pipeline %s nor a setting of models; known are %s", v, p.Name, strings.Join(known, ", "))
+			return exit.UsageError("--var: %q is neither an input of the pipeline %s nor a setting of models; known are %s", v, p.Name, strings.Join(known, ", "))
 		}
 	}
 	for _, v := range model.Variables() {
 		if _, both := p.Inputs[v]; both {
-			return usageError("--pipeline: inputs: %q is the name of a setting of models; give the input another name", v)
+			return exit.UsageError("--pipeline: inputs: %q is the name of a setting of models; give the input another name", v)
 		}
 	}
 	return nil
@@ -113,7 +117,7 @@ type pipelineList struct {
 	Pipelines []pipelineView `json:"pipelines"`
 }
 
-func (a *app) pipelinesCommand() *cobra.Command {
+func (a *commands) pipelinesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pipelines",
 		Short: "Show the pipelines that come with the program",
@@ -130,14 +134,14 @@ change; docs/pipelines.md describes such files.`,
 		Short:             "Print a pipeline that comes with the program",
 		Example:           `  coditect mapreduce pipelines show extract`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeWords(presetNames()...),
+		ValidArgsFunction: console.CompleteWords(presetNames()...),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.showPipeline(args[0]) },
 	}
 	cmd.AddCommand(show)
 	return cmd
 }
 
-func (a *app) listPipelines() error {
+func (a *commands) listPipelines() error {
 	var list pipelineList
 	for _, name := range presetNames() {
 		p, err := pipeline.Preset(name)
@@ -150,8 +154,8 @@ func (a *app) listPipelines() error {
 		}
 		list.Pipelines = append(list.Pipelines, view)
 	}
-	return a.printData(list, func() {
-		w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
+	return a.PrintData(list, func() {
+		w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
 		for _, p := range list.Pipelines {
 			var stages []string
 			for _, s := range p.Stages {
@@ -164,16 +168,16 @@ func (a *app) listPipelines() error {
 }
 
 // showPipeline prints the file of a preset, or with -o json what it holds.
-func (a *app) showPipeline(name string) error {
+func (a *commands) showPipeline(name string) error {
 	p, err := pipeline.Preset(name)
 	if err != nil {
-		return usageError("pipelines show: %s", messageOf(err))
+		return exit.UsageError("pipelines show: %s", messageOf(err))
 	}
 	file, err := pipeline.PresetFile(name)
 	if err != nil {
 		return err
 	}
-	return a.printData(p, func() { fmt.Fprintf(a.stdout, "%s", file) })
+	return a.PrintData(p, func() { fmt.Fprintf(a.Stdout, "%s", file) })
 }
 
 // messageOf returns the message of an error without the field of the request.

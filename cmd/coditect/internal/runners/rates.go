@@ -1,4 +1,4 @@
-package main
+package runners
 
 import (
 	"runtime"
@@ -18,29 +18,29 @@ const (
 	writeRate     = 60               // tokens a second that it writes
 )
 
-// planRates returns the function that gives the rates that a job's plan assumes.
-func (a *app) planRates() (func(*mapreduce.JobSpec) plan.Rates, error) {
-	prices, err := a.models.priceList()
+// PlanRates returns the function that gives the rates that a job's plan assumes.
+func (r *Runners) PlanRates() (func(*mapreduce.JobSpec) plan.Rates, error) {
+	prices, err := r.Models.priceList()
 	if err != nil {
 		return nil, err
 	}
 	return func(spec *mapreduce.JobSpec) plan.Rates {
-		if spec.Provider == rulesProvider {
+		if spec.Provider == RulesProvider {
 			return ruleRates(spec)
 		}
 		return modelRates(spec, prices)
 	}, nil
 }
 
-// knowingAll returns, for each provider, an agent for the checks of jobs that need
+// KnowingAll returns, for each provider, an agent for the checks of jobs that need
 // no key.
-func (a *app) knowingAll() (map[string]*model.Agent, error) {
-	prices, err := a.models.priceList()
+func (r *Runners) KnowingAll() (map[string]*model.Agent, error) {
+	prices, err := r.Models.priceList()
 	if err != nil {
 		return nil, err
 	}
 	askers := make(map[string]*model.Agent)
-	for _, name := range modelProviders() {
+	for _, name := range ModelProviders() {
 		if askers[name], err = keylessAgentWithPrices(name, prices); err != nil {
 			return nil, err
 		}
@@ -48,9 +48,9 @@ func (a *app) knowingAll() (map[string]*model.Agent, error) {
 	return askers, nil
 }
 
-// promptOverhead returns the function that gives the tokens of a job's calls for the
+// PromptOverhead returns the function that gives the tokens of a job's calls for the
 // prompt and for the answer, which leave less of the budget for reading.
-func promptOverhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (prompt, answer int64) {
+func PromptOverhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (prompt, answer int64) {
 	return func(spec *mapreduce.JobSpec) (prompt, answer int64) {
 		if asker := askers[spec.Provider]; asker != nil {
 			prompt, answer, _ = asker.Overhead(spec) // a job that is wrong is refused elsewhere
@@ -59,9 +59,9 @@ func promptOverhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (pr
 	}
 }
 
-// needsPriming returns the function that reports whether the first unit of a job must
+// NeedsPriming returns the function that reports whether the first unit of a job must
 // run alone. The function is called often, so the agents are made once.
-func needsPriming(askers map[string]*model.Agent) func(*mapreduce.JobSpec) bool {
+func NeedsPriming(askers map[string]*model.Agent) func(*mapreduce.JobSpec) bool {
 	return func(spec *mapreduce.JobSpec) bool {
 		asker := askers[spec.Provider]
 		if asker == nil {

@@ -1,4 +1,6 @@
-package main
+// Package files reads the small files that flags name, such as schemas and settings. It
+// reads them whole, up to a limit, and stops when the command is interrupted.
+package files
 
 import (
 	"context"
@@ -6,17 +8,20 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 )
 
 // The most bytes of files that commands read whole.
 const (
-	maxSchemaFile = 256 << 10 // several times a schema's limit, as comments do not count
-	maxConfigFile = 1 << 20
+	MaxSchemaFile = 256 << 10 // several times a schema's limit, as comments do not count
+	MaxConfigFile = 1 << 20
 )
 
-// readBounded reads a file or a pipe of at most limit bytes. It does not open devices,
+// ReadBounded reads a file or a pipe of at most limit bytes. It does not open devices,
 // which may never end. A pipe may have no writer yet: the end of ctx ends the wait.
-func readBounded(ctx context.Context, name string, limit int64) ([]byte, error) {
+func ReadBounded(ctx context.Context, name string, limit int64) ([]byte, error) {
 	return waitFor(ctx, func() ([]byte, error) {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -44,13 +49,13 @@ func readBounded(ctx context.Context, name string, limit int64) ([]byte, error) 
 	})
 }
 
-// unreadableFlag returns the error for a file that a flag names and that cannot be read,
+// UnreadableFlag returns the error for a file that a flag names and that cannot be read,
 // or err itself if ctx has ended.
-func unreadableFlag(ctx context.Context, flag string, err error) error {
+func UnreadableFlag(ctx context.Context, flag string, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	return usageError("%s: %w", flag, err)
+	return exit.UsageError("%s: %w", flag, err)
 }
 
 // checkReadable returns an error unless the file is a regular file or a pipe.
@@ -84,21 +89,22 @@ func waitFor(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	}
 }
 
-// An interruptibleReader reads until ctx ends, even while its input has nothing to read.
+// An InterruptibleReader reads until ctx ends, even while its input has nothing to read.
 // After that it must not be read again.
-type interruptibleReader struct {
+type InterruptibleReader struct {
 	ctx context.Context //nolint:containedctx // io.Reader has no other way to pass one
 	in  io.Reader
 	buf []byte
 }
 
-func newInterruptibleReader(ctx context.Context, in io.Reader) *interruptibleReader {
-	return &interruptibleReader{ctx: ctx, in: in, buf: make([]byte, 64<<10)}
+// NewInterruptibleReader returns a reader of in that stops when ctx ends.
+func NewInterruptibleReader(ctx context.Context, in io.Reader) *InterruptibleReader {
+	return &InterruptibleReader{ctx: ctx, in: in, buf: make([]byte, 64<<10)}
 }
 
 // Read implements io.Reader. It reads into a buffer of its own, as a read that is left
 // alone may still write to its buffer.
-func (r *interruptibleReader) Read(p []byte) (int, error) {
+func (r *InterruptibleReader) Read(p []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}
@@ -108,4 +114,20 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 		return buf[:n], err
 	})
 	return copy(p, data), err
+}
+
+// ReadSchema reads a schema file.
+func ReadSchema(ctx context.Context, name string) (*schema.Schema, error) {
+	if name == "" {
+		return nil, exit.UsageError("--schema is missing: name the file that says what to extract")
+	}
+	data, err := ReadBounded(ctx, name, MaxSchemaFile)
+	if err != nil {
+		return nil, UnreadableFlag(ctx, "--schema", err)
+	}
+	s, err := schema.Parse(name, data)
+	if err != nil {
+		return nil, exit.UsageError("--schema: the file is not valid\n%w", err)
+	}
+	return s, nil
 }

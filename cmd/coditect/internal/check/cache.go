@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
 
 // A cacheView is what cache prints.
@@ -19,7 +21,7 @@ type cacheView struct {
 	Cleared  bool    `json:"cleared"`
 }
 
-func (a *app) cacheCommand() *cobra.Command {
+func (a *commands) cacheCommand() *cobra.Command {
 	var forget bool
 	var tenant string
 	cmd := &cobra.Command{
@@ -32,14 +34,14 @@ are deleted by themselves when they are too old or too many.`,
   coditect mapreduce cache --clear`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.hasNoData() {
+			if a.HasNoData() {
 				return a.printCache(&mapreduce.AnswerCache{}, forget)
 			}
-			need := modeRead
+			need := program.ModeRead
 			if forget {
-				need = modeMoveJobs
+				need = program.ModeMoveJobs
 			}
-			return a.withSession(cmd.Context(), need, func(s *session) error {
+			return a.WithSession(cmd.Context(), need, func(s *program.Session) error {
 				return a.answerCache(cmd.Context(), s, mapreduce.TenantID(tenant), forget)
 			})
 		},
@@ -49,7 +51,7 @@ are deleted by themselves when they are too old or too many.`,
 	return cmd
 }
 
-func (a *app) answerCache(ctx context.Context, s *session, t mapreduce.TenantID, forget bool) error {
+func (a *commands) answerCache(ctx context.Context, s *program.Session, t mapreduce.TenantID, forget bool) error {
 	c, err := s.AnswerCache(ctx, t, forget)
 	if err != nil {
 		return err
@@ -57,23 +59,23 @@ func (a *app) answerCache(ctx context.Context, s *session, t mapreduce.TenantID,
 	return a.printCache(c, forget)
 }
 
-func (a *app) printCache(c *mapreduce.AnswerCache, cleared bool) error {
+func (a *commands) printCache(c *mapreduce.AnswerCache, cleared bool) error {
 	v := cacheView{Answers: c.Answers, Bytes: c.Bytes, MaxBytes: c.MaxBytes, MaxDays: c.MaxAge.Hours() / 24, Cleared: cleared}
 	if !c.Oldest.IsZero() {
-		v.Oldest = formatTime(c.Oldest)
+		v.Oldest = console.FormatTime(c.Oldest)
 	}
-	return a.printData(v, func() {
+	return a.PrintData(v, func() {
 		verb := "are kept"
 		if cleared {
 			verb = "were deleted"
 		}
-		fmt.Fprintf(a.stdout, "%d answers with %d bytes %s", v.Answers, v.Bytes, verb)
+		fmt.Fprintf(a.Stdout, "%d answers with %d bytes %s", v.Answers, v.Bytes, verb)
 		if v.Oldest != "" {
-			fmt.Fprintf(a.stdout, ", the oldest from %s", v.Oldest)
+			fmt.Fprintf(a.Stdout, ", the oldest from %s", v.Oldest)
 		}
-		fmt.Fprintln(a.stdout)
+		fmt.Fprintln(a.Stdout)
 		if !cleared && v.MaxBytes > 0 {
-			fmt.Fprintf(a.stdout, "at most %d bytes are kept, each for %.0f days\n", v.MaxBytes, v.MaxDays)
+			fmt.Fprintf(a.Stdout, "at most %d bytes are kept, each for %.0f days\n", v.MaxBytes, v.MaxDays)
 		}
 	})
 }

@@ -1,4 +1,5 @@
-package main
+// Package run has the commands that run jobs, plan them and write their results.
+package run
 
 import (
 	"context"
@@ -6,16 +7,19 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 )
 
-func (a *app) runCommand() *cobra.Command {
+func (a *commands) runCommand() *cobra.Command {
 	var (
 		flags  jobFlags
 		out    string
@@ -39,13 +43,13 @@ units, 4 paused, 5 cancelled, 130 interrupted.`,
   coditect mapreduce run --input docs --schema s.yaml --provider anthropic --model claude-haiku-4-5 --sample 5`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := &runner{app: a, output: out, flags: &flags}
+			r := &runner{app: a.Program, output: out, flags: &flags}
 			return r.runJob(cmd, detach)
 		},
 	}
 	flags.addFlags(cmd)
-	a.models.addFlags(cmd.Flags())
-	a.limits.addFlags(cmd.Flags())
+	a.Runners.Models.AddFlags(cmd.Flags())
+	a.Runners.Limits.AddFlags(cmd.Flags())
 	addOutput(cmd, &out)
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
 	return cmd
@@ -58,23 +62,23 @@ func addOutput(cmd *cobra.Command, out *string) {
 
 // A runner runs one job to its end.
 type runner struct {
-	app    *app
+	app    *program.Program
 	flags  *jobFlags // of run; nil for resume
 	output string
-	s      *session
+	s      *program.Session
 }
 
 // runJob makes all checks that need no store, and then runs the job.
 func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 	ctx, a := cmd.Context(), r.app
-	if detach && a.global.server == "" {
-		return usageError("--detach: needs --server; without it this process is the service and must not end")
+	if detach && a.Global.Server == "" {
+		return exit.UsageError("--detach: needs --server; without it this process is the service and must not end")
 	}
 	spec, err := r.flags.jobSpec(ctx, cmd.Flags())
 	if err != nil {
 		return err
 	}
-	if err := a.models.setPrices(&spec); err != nil {
+	if err := a.Runners.Models.SetPrices(&spec); err != nil {
 		return err
 	}
 	in, err := r.flags.inputConfig(ctx, a)
@@ -84,10 +88,10 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
-	if err := a.checkRunnable(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
+	if err := a.Runners.CheckRunnable(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return err
 	}
-	if err := a.checkAccepted(spec); err != nil {
+	if err := a.Runners.CheckAccepted(spec); err != nil {
 		return r.flags.locateFault(err)
 	}
 	if err := r.checkOutput(); err != nil {
@@ -95,10 +99,10 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 	}
 	return r.withSession(ctx, func() error {
 		in.Service = r.s
-		if err := r.s.retryReconnected(ctx, func() error { return input.CheckJobs(ctx, in) }); err != nil {
+		if err := r.s.RetryReconnected(ctx, func() error { return input.CheckJobs(ctx, in) }); err != nil {
 			return err
 		}
-		if err := r.s.runWorkerFor(&spec); err != nil {
+		if err := r.s.RunWorkerFor(&spec); err != nil {
 			return err
 		}
 		job, err := r.submitJob(ctx, spec, in)
@@ -106,7 +110,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 			return r.flags.locateFault(err)
 		}
 		if detach {
-			return a.printData(statusOf(job), func() { fmt.Fprintln(a.stdout, job.ID) })
+			return a.PrintData(show.StatusOf(job), func() { fmt.Fprintln(a.Stdout, job.ID) })
 		}
 		return r.followAndWrite(ctx, job.ID)
 	})
@@ -114,10 +118,10 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 
 // withSession calls do with a session.
 func (r *runner) withSession(ctx context.Context, do func() error) (err error) {
-	m := r.app.progressMeter()
+	m := r.app.ProgressMeter()
 	defer m.End()
-	if r.s, err = r.app.openSession(ctx, modeRunUnits, m); err != nil {
-		return causeOf(ctx, err)
+	if r.s, err = r.app.OpenSession(ctx, program.ModeRunUnits, m); err != nil {
+		return exit.Cause(ctx, err)
 	}
 	defer func() {
 		m.End()
@@ -125,7 +129,7 @@ func (r *runner) withSession(ctx context.Context, do func() error) (err error) {
 			err = e
 		}
 	}()
-	return causeOf(ctx, r.s.warnIfSlow(ctx, do))
+	return exit.Cause(ctx, r.s.WarnIfSlow(ctx, do))
 }
 
 // checkOutput refuses a folder that cannot be written to. The default folder is
@@ -152,22 +156,22 @@ func (r *runner) outputOf(id mapreduce.JobID) string {
 func (r *runner) submitJob(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (*mapreduce.Job, error) {
 	var job *mapreduce.Job
 	submit := func() (err error) {
-		job, err = r.s.SubmitJob(ctx, spec, countDocuments(input.Documents(ctx, in), r.s.meter.Submitting))
-		r.s.meter.End()
+		job, err = r.s.SubmitJob(ctx, spec, countDocuments(input.Documents(ctx, in), r.s.Meter.Submitting))
+		r.s.Meter.End()
 		return err
 	}
 	var err error
 	if in.Again() {
-		err = r.s.retryReconnected(ctx, submit)
+		err = r.s.RetryReconnected(ctx, submit)
 	} else {
 		err = submit()
 	}
 	switch {
 	case err == nil:
-		r.s.meter.Note("job %s", job.ID)
+		r.s.Meter.Note("job %s", job.ID)
 		return job, nil
-	case errors.Is(context.Cause(ctx), errInterrupted):
-		return nil, &exitError{code: exitInterrupted, err: errors.New("interrupted: nothing was submitted")}
+	case errors.Is(context.Cause(ctx), exit.ErrInterrupted):
+		return nil, &exit.Error{Code: exit.Interrupted, Err: errors.New("interrupted: nothing was submitted")}
 	}
 	return nil, err
 }
@@ -190,12 +194,12 @@ func countDocuments(docs iter.Seq2[*mapreduce.Document, error], show func(docume
 
 // followAndWrite follows a job to its end and writes its results.
 func (r *runner) followAndWrite(ctx context.Context, id mapreduce.JobID) error {
-	job, err := r.s.followJob(ctx, id, func(j *mapreduce.Job) error {
-		r.s.meter.Job(j)
+	job, err := r.s.FollowJob(ctx, id, func(j *mapreduce.Job) error {
+		r.s.Meter.Job(j)
 		return nil
 	})
-	r.s.meter.End()
-	if errors.Is(err, errInterrupted) {
+	r.s.Meter.End()
+	if errors.Is(err, exit.ErrInterrupted) {
 		return r.interruptedError(id, job)
 	}
 	if err != nil {
@@ -208,17 +212,17 @@ func (r *runner) followAndWrite(ctx context.Context, id mapreduce.JobID) error {
 			return r.unwrittenError(ctx, id, err)
 		}
 	}
-	if err := r.app.printEnd(job, dir); err != nil {
+	if err := show.PrintEnd(r.app, job, dir); err != nil {
 		return err
 	}
-	r.s.waitForClients(ctx)
-	return exitWith(exitOf(job))
+	r.s.WaitForClients(ctx)
+	return exit.With(exit.OfJob(job))
 }
 
 // writeResults writes the results, and returns the job as it is afterwards.
 func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID, dir string) (job *mapreduce.Job, err error) {
-	r.s.meter.Note("writing results to %s", dir)
-	err = r.s.retryReconnected(ctx, func() error {
+	r.s.Meter.Note("writing results to %s", dir)
+	err = r.s.RetryReconnected(ctx, func() error {
 		if _, err = results.Write(ctx, r.s, results.Config{Dir: dir, Job: id}); err == nil {
 			job, err = r.s.GetJob(ctx, id) // its audit chain has grown
 		}
@@ -229,53 +233,31 @@ func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID, dir strin
 
 // unwrittenError says that a job is complete although its results were not written.
 func (r *runner) unwrittenError(ctx context.Context, id mapreduce.JobID, err error) error {
-	err = causeOf(ctx, err)
-	return &exitError{code: codeOf(err), err: fmt.Errorf("%s\nthe job is complete; write its results with\n%s", errorMessage(err), r.commandLine("result", id))}
+	err = exit.Cause(ctx, err)
+	return &exit.Error{Code: exit.CodeOf(err), Err: fmt.Errorf("%s\nthe job is complete; write its results with\n%s", exit.Message(err), r.commandLine("result", id))}
 }
 
 // interruptedError says how to continue a job.
 func (r *runner) interruptedError(id mapreduce.JobID, last *mapreduce.Job) error {
-	if last != nil && r.app.global.format == jsonText {
-		if err := r.app.printData(statusOf(last), nil); err != nil {
+	if last != nil && r.app.Format == console.JSON {
+		if err := r.app.PrintData(show.StatusOf(last), nil); err != nil {
 			return err
 		}
 	}
-	return &exitError{code: exitInterrupted, err: fmt.Errorf(
+	return &exit.Error{Code: exit.Interrupted, Err: fmt.Errorf(
 		"interrupted: the finished work of job %s is kept; continue with\n%s", id, r.commandLine("resume", id))}
 }
 
 // commandLine returns the command line of another command that writes results.
 func (r *runner) commandLine(verb string, id mapreduce.JobID) string {
-	line := r.app.commandLine(verb, id)
+	line := r.app.CommandLine(verb, id)
 	if r.output != "" {
-		line += " --output " + shellQuote(r.output)
+		line += " --output " + console.ShellQuote(r.output)
 	}
 	return line
 }
 
-// commandLine returns the command line of another command for a job.
-func (a *app) commandLine(verb string, id mapreduce.JobID) string {
-	words := []string{"coditect", "mapreduce", verb, "--job-id", string(id)}
-	if a.global.server != "" {
-		words = append(words, "--server", shellQuote(a.global.server))
-	} else {
-		words = append(words, a.placeWords()...)
-	}
-	return strings.Join(words, " ")
-}
-
-// shellQuote returns a word as a shell takes it.
-func shellQuote(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:@%+=,", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-func (a *app) resumeCommand() *cobra.Command {
+func (a *commands) resumeCommand() *cobra.Command {
 	var (
 		id     string
 		out    string
@@ -291,45 +273,45 @@ tries the failed units again. It runs no complete unit again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("budget") && budget < 1 {
-				return usageError("--budget: must be at least 1")
+				return exit.UsageError("--budget: must be at least 1")
 			}
-			r := &runner{app: a, output: out}
+			r := &runner{app: a.Program, output: out}
 			return r.resumeJob(cmd, id, mapreduce.Resume{Budget: budget})
 		},
 	}
-	a.addJobID(cmd, &id)
+	a.AddJobID(cmd, &id)
 	addOutput(cmd, &out)
-	a.models.addFlags(cmd.Flags())
-	a.limits.addFlags(cmd.Flags())
+	a.Runners.Models.AddFlags(cmd.Flags())
+	a.Runners.Limits.AddFlags(cmd.Flags())
 	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, in place of its earlier budget")
 	return cmd
 }
 
 func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume) error {
-	id, err := jobID(cmd, name)
+	id, err := program.JobID(cmd, name)
 	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
 	return r.withSession(ctx, func() error {
 		var job *mapreduce.Job
-		err := r.s.retryReconnected(ctx, func() (err error) {
+		err := r.s.RetryReconnected(ctx, func() (err error) {
 			job, err = r.s.GetJob(ctx, id)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if err := r.app.checkRunnable(&job.Spec, nil); err != nil {
+		if err := r.app.Runners.CheckRunnable(&job.Spec, nil); err != nil {
 			return err
 		}
 		if err := r.checkOutput(); err != nil {
 			return err
 		}
-		if err := r.s.runWorkerFor(&job.Spec); err != nil {
+		if err := r.s.RunWorkerFor(&job.Spec); err != nil {
 			return err
 		}
-		err = r.s.retryReconnected(ctx, func() error {
+		err = r.s.RetryReconnected(ctx, func() error {
 			_, err := r.s.ResumeJob(ctx, id, how)
 			return err
 		})

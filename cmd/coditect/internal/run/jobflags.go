@@ -1,9 +1,10 @@
-package main
+package run
 
 import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -13,8 +14,12 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -34,7 +39,7 @@ type jobFlags struct {
 
 	provider, model string
 	baseURL         string
-	merge           choice
+	merge           console.Choice
 	glean           int
 	maxAnswer       int64
 
@@ -44,7 +49,7 @@ type jobFlags struct {
 	estimator        string
 	priority         int
 
-	strategy           choice
+	strategy           console.Choice
 	chunkSize          int64
 	targetTokenBudget  int64
 	contextWindow      int64
@@ -56,14 +61,14 @@ type jobFlags struct {
 	budget      int64
 	reduceShare float64
 
-	onError            choice
-	onBreaker          choice
+	onError            console.Choice
+	onBreaker          console.Choice
 	maxAttempts        int
 	unitTimeout        time.Duration
 	breakerThreshold   int
 	breakerTimeout     time.Duration
 	checkpointInterval int
-	capture            choice
+	capture            console.Choice
 	cache              bool
 
 	requestID string
@@ -95,9 +100,9 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.Int64Var(&j.budget, "budget", 0, "tokens that the job may spend in all (default no limit)")
 	f.Float64Var(&j.reduceShare, "reduce-share", mapreduce.DefaultReduceShare, "part of the budget held back for reducing")
 
-	j.onError = choice{"continue", []string{"continue", "fail-fast"}}
+	j.onError = console.NewChoice("continue", "continue", "fail-fast")
 	f.Var(&j.onError, "on-error", "what a failed unit does to the job")
-	j.onBreaker = choice{"wait", []string{"wait", "skip"}}
+	j.onBreaker = console.NewChoice("wait", "wait", "skip")
 	f.Var(&j.onBreaker, "on-breaker", "what units do while their model's circuit breaker is open")
 	f.IntVar(&j.maxAttempts, "max-attempts", mapreduce.DefaultMaxAttempts, "attempts at a unit")
 	f.DurationVar(&j.unitTimeout, "unit-timeout", mapreduce.DefaultUnitTimeout, "time for an attempt")
@@ -105,7 +110,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&j.breakerTimeout, "circuit-breaker-timeout", mapreduce.DefaultBreakerTimeout, "how long these calls are stopped")
 	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "completed units between two marks of progress in the audit trail; each unit is durable at once")
 
-	j.capture = choice{"off", []string{"off", "standard", "full"}}
+	j.capture = console.NewChoice("off", "off", "standard", "full")
 	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: only sums, each call, or each call with prompt and answer")
 	f.BoolVar(&j.cache, "cache", false, "use answers that models gave to the same questions of other jobs, and share this job's answers")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission: the same name again gives the same job")
@@ -118,7 +123,7 @@ func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	f.StringVar(&j.model, "model", "", "`name` of the provider's model")
 	f.StringArrayVar(&j.aliases, "alias", nil, "model behind a name that stages of the pipeline use, `NAME=PROVIDER/MODEL`; may be repeated")
 	f.StringVar(&j.baseURL, "base-url", "", "`address` of the provider's interface, or of a server that speaks it (default the provider's own)")
-	j.merge = choice{model.MergeBoth, model.Merges()}
+	j.merge = console.NewChoice(model.MergeBoth, model.Merges()...)
 	f.Var(&j.merge, "merge", "who merges: the schema alone, a model, or a model only where the schema leaves a choice")
 	f.IntVar(&j.glean, "glean", 0, "times that a model reviews its answer for a unit")
 	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "most tokens of an answer")
@@ -127,7 +132,7 @@ func (j *jobFlags) addModel(f *pflag.FlagSet) {
 // addReduce adds the flags for reducing outputs. The service chooses what no flag
 // sets, so setReduce distinguishes a flag that was set from a default.
 func (j *jobFlags) addReduce(f *pflag.FlagSet) {
-	j.strategy = choice{"", []string{"static", "adaptive"}}
+	j.strategy = console.NewChoice("", "static", "adaptive")
 	f.Var(&j.strategy, "strategy", "how outputs are grouped: a fixed number, or packed by size (default: one reduce, or batches if it does not fit)")
 	f.Int64Var(&j.chunkSize, "chunk-size", 0, "static tree: outputs that a reduce reads (default 5)")
 	f.Int64Var(&j.targetTokenBudget, "target-token-budget", 0, "adaptive tree: tokens that a call of a reduce may read")
@@ -141,7 +146,7 @@ func (j *jobFlags) addReduce(f *pflag.FlagSet) {
 // setReduce copies the flags for reducing that were set to s.
 func (j *jobFlags) setReduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 	for name, set := range map[string]func(){
-		"strategy":             func() { s.Strategy = mapreduce.Strategy(j.strategy.valueIndex() + 1) },
+		"strategy":             func() { s.Strategy = mapreduce.Strategy(j.strategy.ValueIndex() + 1) },
 		"chunk-size":           func() { s.ChunkSize = &j.chunkSize },
 		"target-token-budget":  func() { s.TargetTokenBudget = &j.targetTokenBudget },
 		"context-window":       func() { s.ContextWindow = &j.contextWindow },
@@ -157,19 +162,19 @@ func (j *jobFlags) setReduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 }
 
 func (j *jobFlags) addCompletions(cmd *cobra.Command) {
-	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": append([]string{rulesProvider}, modelProviders()...), "merge": j.merge.of, "strategy": j.strategy.of, "capture": j.capture.of} {
-		_ = cmd.RegisterFlagCompletionFunc(name, completeWords(list...)) // the flag exists
+	for name, list := range map[string][]string{"on-error": j.onError.Of, "on-breaker": j.onBreaker.Of, "provider": append([]string{runners.RulesProvider}, runners.ModelProviders()...), "merge": j.merge.Of, "strategy": j.strategy.Of, "capture": j.capture.Of} {
+		_ = cmd.RegisterFlagCompletionFunc(name, console.CompleteWords(list...)) // the flag exists
 	}
 	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json")   // the flag exists
 	_ = cmd.MarkFlagFilename("pipeline", "yaml", "yml", "json") // likewise
 }
 
 // inputConfig returns what to read.
-func (j *jobFlags) inputConfig(ctx context.Context, a *app) (input.Config, error) {
-	formats, err := documentFormats()
+func (j *jobFlags) inputConfig(ctx context.Context, a *program.Program) (input.Config, error) {
+	formats, err := runners.DocumentFormats()
 	return input.Config{
 		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Partial: j.partial, Sample: j.sample,
-		Stdin: bufio.NewReaderSize(newInterruptibleReader(ctx, a.stdin), 64<<10),
+		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, a.Stdin), 64<<10),
 	}, err
 }
 
@@ -181,10 +186,10 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 		Parallelism: j.parallelism, MaxTokensPerUnit: j.maxTokensPerUnit, ChunkOverlap: j.chunkOverlap, Priority: j.priority,
 		Estimator: j.estimator,
 		Budget:    j.budget, ReduceShare: j.reduceShare,
-		OnError: mapreduce.OnError(j.onError.valueIndex()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.valueIndex()),
+		OnError: mapreduce.OnError(j.onError.ValueIndex()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.ValueIndex()),
 		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, BreakerThreshold: j.breakerThreshold,
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
-		Capture: mapreduce.Capture(j.capture.valueIndex()), Cache: j.cache,
+		Capture: mapreduce.Capture(j.capture.ValueIndex()), Cache: j.cache,
 	}
 	j.setReduce(flags, &s)
 	if s.RequestID == "" {
@@ -200,7 +205,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 		s.ReduceShare = math.SmallestNonzeroFloat64
 	}
 	if j.partial && len(input.Config{Inputs: j.inputs}.Jobs()) == 0 {
-		return s, usageError("--partial: needs --input job:ID")
+		return s, exit.UsageError("--partial: needs --input job:ID")
 	}
 	if err := j.checkMinimums(flags); err != nil {
 		return s, err
@@ -225,7 +230,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if j.schema == "" && !p.NeedsSchema() {
 		return s, nil
 	}
-	parsed, err := readSchema(ctx, j.schema)
+	parsed, err := files.ReadSchema(ctx, j.schema)
 	if err != nil {
 		return s, err
 	}
@@ -256,11 +261,11 @@ func (j *jobFlags) checkMinimums(flags *pflag.FlagSet) error {
 		{"sample", int64(j.sample), 1},
 	} {
 		if flags.Changed(f.name) && f.value < f.least {
-			return usageError("--%s: must be at least %d", f.name, f.least)
+			return exit.UsageError("--%s: must be at least %d", f.name, f.least)
 		}
 	}
 	if j.reduceShare < 0 || j.reduceShare >= 1 || math.IsNaN(j.reduceShare) {
-		return usageError("--reduce-share: must be at least 0 and less than 1")
+		return exit.UsageError("--reduce-share: must be at least 0 and less than 1")
 	}
 	return nil
 }
@@ -270,7 +275,7 @@ func (j *jobFlags) parseVariables() (map[string]string, error) {
 	for _, v := range j.vars {
 		key, value, ok := strings.Cut(v, "=")
 		if !ok || key == "" {
-			return nil, usageError("--var: %q is not KEY=VALUE", v)
+			return nil, exit.UsageError("--var: %q is not KEY=VALUE", v)
 		}
 		vars[key] = value
 	}
@@ -283,25 +288,55 @@ func (j *jobFlags) modelAliases() (map[string]string, error) {
 	for _, v := range j.aliases {
 		name, model, ok := strings.Cut(v, "=")
 		if provider, _, named := strings.Cut(model, "/"); !ok || name == "" || !named || provider == "" {
-			return nil, usageError("--alias: %q is not NAME=PROVIDER/MODEL", v)
+			return nil, exit.UsageError("--alias: %q is not NAME=PROVIDER/MODEL", v)
 		}
 		aliases[name] = model
 	}
 	return aliases, nil
 }
 
-// readSchema reads a schema file.
-func readSchema(ctx context.Context, name string) (*schema.Schema, error) {
-	if name == "" {
-		return nil, usageError("--schema is missing: name the file that says what to extract")
+// modelVars copies the flags about the model to a job's variables.
+func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error {
+	for _, f := range []struct{ flag, name, value string }{
+		{"base-url", model.VarBaseURL, j.baseURL},
+		{"merge", model.VarMerge, j.merge.String()},
+		{"glean", model.VarGlean, fmt.Sprint(j.glean)},
+		{"max-answer", model.VarAnswer, fmt.Sprint(j.maxAnswer)},
+	} {
+		if !flags.Changed(f.flag) {
+			continue
+		}
+		if _, twice := vars[f.name]; twice {
+			return exit.UsageError("--%s: is also set by --var %s", f.flag, f.name)
+		}
+		vars[f.name] = f.value
 	}
-	data, err := readBounded(ctx, name, maxSchemaFile)
-	if err != nil {
-		return nil, unreadableFlag(ctx, "--schema", err)
+	return nil
+}
+
+// checkModelless refuses flags that only a model could follow, if the provider is
+// rules. Otherwise the owner would believe that a model had read the documents.
+func (j *jobFlags) checkModelless(flags *pflag.FlagSet, vars map[string]string) error {
+	if j.provider != runners.RulesProvider {
+		return nil
 	}
-	s, err := schema.Parse(name, data)
-	if err != nil {
-		return nil, usageError("--schema: the file is not valid\n%w", err)
+	for _, f := range []struct {
+		flag, name string
+		set        bool
+	}{
+		{"model", "", j.model != ""},
+		{"base-url", model.VarBaseURL, vars[model.VarBaseURL] != ""},
+		{"merge", model.VarMerge, vars[model.VarMerge] == model.MergeModel},
+		{"glean", model.VarGlean, vars[model.VarGlean] != "" && vars[model.VarGlean] != "0"},
+	} {
+		if !f.set {
+			continue
+		}
+		by := "--" + f.flag
+		if !flags.Changed(f.flag) {
+			by = "--var " + f.name
+		}
+		return exit.UsageError("%s: the provider rules asks no model: name another provider with --provider, or leave this out", by)
 	}
-	return s, nil
+	return nil
 }

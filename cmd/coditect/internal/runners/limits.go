@@ -1,4 +1,4 @@
-package main
+package runners
 
 import (
 	"cmp"
@@ -8,25 +8,26 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/orchestrator"
 )
 
 // limitFlags are the flags that limit the calls of models of all jobs.
 type limitFlags struct {
-	maxCalls int
+	MaxCalls int
 	rates    []string // PROVIDER[/MODEL]=LIMIT:N
 }
 
-func (l *limitFlags) addFlags(f *pflag.FlagSet) {
-	f.IntVar(&l.maxCalls, "max-calls", mapreduce.MaxFleetCalls, "units of all jobs together that may ask models at a time")
+func (l *limitFlags) AddFlags(f *pflag.FlagSet) {
+	f.IntVar(&l.MaxCalls, "max-calls", mapreduce.MaxFleetCalls, "units of all jobs together that may ask models at a time")
 	f.StringArrayVar(&l.rates, "rate", nil, "`PROVIDER[/MODEL]=LIMIT:N`: limit for a model, where LIMIT is calls (at a time), or "+
 		"requests, input or output (tokens) a minute; may be repeated. The provider's own limit counts if it is lower")
 }
 
-// modelLimits returns the limits of a model by its name.
-func (l *limitFlags) modelLimits() (func(model string) orchestrator.ModelLimits, error) {
-	if l.maxCalls < 1 {
-		return nil, usageError("--max-calls: must be at least 1")
+// ModelLimits returns the limits of a model by its name.
+func (l *limitFlags) ModelLimits() (func(model string) orchestrator.ModelLimits, error) {
+	if l.MaxCalls < 1 {
+		return nil, exit.UsageError("--max-calls: must be at least 1")
 	}
 	all := make(map[string]orchestrator.ModelLimits)
 	for _, text := range l.rates {
@@ -52,20 +53,20 @@ func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
 	kind, number, _ := strings.Cut(limit, ":")
 	provider, model, isModel := strings.Cut(name, "/")
 	if keyVariables[provider] == "" || isModel && model == "" {
-		return usageError("--rate: %q is not PROVIDER[/MODEL]=LIMIT:N, with one of the providers %s, such as openai/gpt-5=requests:500",
-			text, strings.Join(modelProviders(), ", "))
+		return exit.UsageError("--rate: %q is not PROVIDER[/MODEL]=LIMIT:N, with one of the providers %s, such as openai/gpt-5=requests:500",
+			text, strings.Join(ModelProviders(), ", "))
 	}
 	m := all[name]
 	to := map[string]*int64{"calls": &m.Calls, "requests": &m.Rates.Requests, "input": &m.Rates.Input, "output": &m.Rates.Output}[kind]
 	if to == nil {
-		return usageError("--rate: %q: %q is no limit; the limits are calls (at a time), requests, input and output (a minute)", text, kind)
+		return exit.UsageError("--rate: %q: %q is no limit; the limits are calls (at a time), requests, input and output (a minute)", text, kind)
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 {
-		return usageError("--rate: %q: %q is not a number above 0", text, number)
+		return exit.UsageError("--rate: %q: %q is not a number above 0", text, number)
 	}
 	if *to != 0 && *to != n {
-		return usageError("--rate: %q: the same limit of %s was set to %d before", text, name, *to)
+		return exit.UsageError("--rate: %q: the same limit of %s was set to %d before", text, name, *to)
 	}
 	*to = n
 	all[name] = m

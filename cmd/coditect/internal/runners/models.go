@@ -1,7 +1,6 @@
-package main
+package runners
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -27,17 +27,17 @@ type modelFlags struct {
 
 	// Fleet is set for servers and workers. They run the jobs of others, and such
 	// a job must not choose the address that a key is sent to.
-	fleet bool
+	Fleet bool
 }
 
-// addFlags adds the flags of a process that runs its user's own jobs.
-func (m *modelFlags) addFlags(f *pflag.FlagSet) {
+// AddFlags adds the flags of a process that runs its user's own jobs.
+func (m *modelFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&m.prices, "prices", "", "YAML `file` with prices of models, which replace those of the program's list")
 }
 
-// addFleet adds the flags of a process that runs the jobs of others.
-func (m *modelFlags) addFleet(f *pflag.FlagSet) {
-	m.addFlags(f)
+// AddFleet adds the flags of a process that runs the jobs of others.
+func (m *modelFlags) AddFleet(f *pflag.FlagSet) {
+	m.AddFlags(f)
 	f.StringArrayVar(&m.endpoints, "endpoint", nil, "`PROVIDER=URL`: address of a provider's interface; may be repeated")
 	f.StringSliceVar(&m.offered, "providers", nil, "providers to run units with (default all)")
 }
@@ -51,8 +51,8 @@ var keyVariables = func() map[string]string {
 	return out
 }()
 
-// modelProviders are the providers that ask models, sorted.
-func modelProviders() []string { return slices.Sorted(maps.Keys(keyVariables)) }
+// ModelProviders are the providers that ask models, sorted.
+func ModelProviders() []string { return slices.Sorted(maps.Keys(keyVariables)) }
 
 // offeredSteps returns the steps of the providers that --providers names.
 func (m *modelFlags) offeredSteps(all *step.Registry) (*step.Registry, error) {
@@ -61,7 +61,7 @@ func (m *modelFlags) offeredSteps(all *step.Registry) (*step.Registry, error) {
 	}
 	for _, name := range m.offered {
 		if !slices.Contains(all.Names(), name) {
-			return nil, usageError("--providers: no provider is named %q; the providers are %s", name, providerNames(all))
+			return nil, exit.UsageError("--providers: no provider is named %q; the providers are %s", name, providerNames(all))
 		}
 	}
 	return all.Only(m.offered...), nil
@@ -69,26 +69,26 @@ func (m *modelFlags) offeredSteps(all *step.Registry) (*step.Registry, error) {
 
 // modelAgents returns the agents that ask models, by provider. It reads keys from
 // the environment; they go nowhere but into requests.
-func (a *app) modelAgents() (map[string]*model.Agent, error) {
-	prices, err := a.models.priceList()
+func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
+	prices, err := r.Models.priceList()
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := a.models.baseURLs()
+	endpoints, err := r.Models.baseURLs()
 	if err != nil {
 		return nil, err
 	}
-	a.gates = decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
+	r.Gates = decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	all := make(map[string]*model.Agent)
-	for _, name := range modelProviders() {
+	for _, name := range ModelProviders() {
 		all[name], err = model.New(model.Config{
-			Provider: name, Trusted: !a.models.fleet, Prices: prices, Random: rand.Float64,
+			Provider: name, Trusted: !r.Models.Fleet, Prices: prices, Random: rand.Float64,
 			LLM: llm.Config{
-				Key: llm.NewKey(a.getenv(keyVariables[name])), BaseURL: endpoints[name],
-				SendTrace: a.getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
+				Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: endpoints[name],
+				SendTrace: r.Getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
 			},
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
-				return &decorator.Limit{Provider: p, Gates: a.gates, Count: count}
+				return &decorator.Limit{Provider: p, Gates: r.Gates, Count: count}
 			},
 		})
 		if err != nil {
@@ -105,17 +105,17 @@ func (m *modelFlags) priceList() (*llm.Prices, error) {
 	}
 	data, err := os.ReadFile(m.prices)
 	if err != nil {
-		return nil, usageError("--prices: %w", err)
+		return nil, exit.UsageError("--prices: %w", err)
 	}
 	if prices, err = prices.With(data); err != nil {
-		return nil, usageError("--prices: %s: %w", m.prices, err)
+		return nil, exit.UsageError("--prices: %s: %w", m.prices, err)
 	}
 	return prices, nil
 }
 
-// setPrices stores the price of the job's model from --prices in the job, so that
+// SetPrices stores the price of the job's model from --prices in the job, so that
 // every process that runs or shows the job uses that price.
-func (m *modelFlags) setPrices(spec *mapreduce.JobSpec) error {
+func (m *modelFlags) SetPrices(spec *mapreduce.JobSpec) error {
 	if _, said := spec.Vars[model.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (m *modelFlags) baseURLs() (map[string]string, error) {
 	for _, e := range m.endpoints {
 		name, url, ok := strings.Cut(e, "=")
 		if !ok || keyVariables[name] == "" || url == "" {
-			return nil, usageError("--endpoint: %q is not PROVIDER=URL, with one of the providers %s", e, strings.Join(modelProviders(), ", "))
+			return nil, exit.UsageError("--endpoint: %q is not PROVIDER=URL, with one of the providers %s", e, strings.Join(ModelProviders(), ", "))
 		}
 		out[name] = url
 	}
@@ -153,18 +153,18 @@ type checker interface {
 // checkModel refuses a job whose model could not run it, before anything is stored or
 // spent, and makes units fit the context window. With a server it checks neither key
 // nor address, as only the workers know them.
-func (a *app) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
+func (r *Runners) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if keyVariables[spec.Provider] == "" {
 		return nil
 	}
-	if a.global.server != "" {
+	if r.Remote {
 		there, err := keylessAgent(spec.Provider)
 		if err != nil {
 			return err
 		}
 		return fitSpec(there, spec, units)
 	}
-	return fitSpec(a.askers[spec.Provider], spec, units)
+	return fitSpec(r.askers[spec.Provider], spec, units)
 }
 
 // keylessAgent returns an agent for the checks of a job that need no key.
@@ -186,62 +186,16 @@ func keylessAgentWithPrices(provider string, prices *llm.Prices) (*model.Agent, 
 // fitSpec refuses a job that c refuses, and makes its units fit the context window.
 func fitSpec(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if err := c.Check(spec); err != nil {
-		return usageError("--provider %s: %w", spec.Provider, err)
+		return exit.UsageError("--provider %s: %w", spec.Provider, err)
 	}
 	room, err := c.Room(spec)
 	if err != nil || room == 0 || int64(spec.MaxTokensPerUnit) <= room || units == nil {
 		return err
 	}
 	if units.Changed {
-		return usageError("--max-tokens-per-unit: the context window has room for %d tokens of a document beside instructions, schema and answer", room)
+		return exit.UsageError("--max-tokens-per-unit: the context window has room for %d tokens of a document beside instructions, schema and answer", room)
 	}
 	spec.MaxTokensPerUnit = int(room)
-	return nil
-}
-
-// modelVars copies the flags about the model to a job's variables.
-func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error {
-	for _, f := range []struct{ flag, name, value string }{
-		{"base-url", model.VarBaseURL, j.baseURL},
-		{"merge", model.VarMerge, j.merge.String()},
-		{"glean", model.VarGlean, fmt.Sprint(j.glean)},
-		{"max-answer", model.VarAnswer, fmt.Sprint(j.maxAnswer)},
-	} {
-		if !flags.Changed(f.flag) {
-			continue
-		}
-		if _, twice := vars[f.name]; twice {
-			return usageError("--%s: is also set by --var %s", f.flag, f.name)
-		}
-		vars[f.name] = f.value
-	}
-	return nil
-}
-
-// checkModelless refuses flags that only a model could follow, if the provider is
-// rules. Otherwise the owner would believe that a model had read the documents.
-func (j *jobFlags) checkModelless(flags *pflag.FlagSet, vars map[string]string) error {
-	if j.provider != rulesProvider {
-		return nil
-	}
-	for _, f := range []struct {
-		flag, name string
-		set        bool
-	}{
-		{"model", "", j.model != ""},
-		{"base-url", model.VarBaseURL, vars[model.VarBaseURL] != ""},
-		{"merge", model.VarMerge, vars[model.VarMerge] == model.MergeModel},
-		{"glean", model.VarGlean, vars[model.VarGlean] != "" && vars[model.VarGlean] != "0"},
-	} {
-		if !f.set {
-			continue
-		}
-		by := "--" + f.flag
-		if !flags.Changed(f.flag) {
-			by = "--var " + f.name
-		}
-		return usageError("%s: the provider rules asks no model: name another provider with --provider, or leave this out", by)
-	}
 	return nil
 }
 
@@ -250,4 +204,21 @@ func withModels(others *step.Registry, askers map[string]*model.Agent) {
 	for name, asker := range askers {
 		others.Provide(mapreduce.Provider{Name: name, Models: true}, asker.Steps().With(checked.New))
 	}
+}
+
+// CouldRun refuses a job that could not run even with the key of its model.
+func (r *Runners) CouldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
+	if err := r.checkProvider(spec.Provider); err != nil {
+		return err
+	}
+	if keyVariables[spec.Provider] != "" {
+		there, err := keylessAgent(spec.Provider)
+		if err != nil {
+			return err
+		}
+		if err := fitSpec(there, spec, units); err != nil {
+			return err
+		}
+	}
+	return r.CheckAccepted(*spec)
 }

@@ -1,4 +1,7 @@
-package main
+// Package runners has what the units of this process run with: formats of documents,
+// providers with their steps, models with their prices, and limits of calls. It checks
+// whether a job could run with them.
+package runners
 
 import (
 	"context"
@@ -9,91 +12,95 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/orchestrator"
-	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/html"
 	"github.com/coditect/mapreduce/worker/document/jsonl"
 	"github.com/coditect/mapreduce/worker/document/markdown"
 	plaintext "github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/step/parse"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
-// scriptedProvider runs units by script, for tests. Help does not show it.
-const scriptedProvider = "scripted"
+// ScriptedProvider runs units by script, for tests. Help does not show it.
+const ScriptedProvider = "scripted"
 
-// stepRegistry returns the steps that workers run units with, made once.
-func (a *app) stepRegistry() (*step.Registry, error) {
-	if a.steps == nil {
-		formats, err := documentFormats()
-		if err != nil {
-			return nil, err
-		}
-		all, err := modelFreeSteps(formats, a.getenv("CODITECT_LEDGER"), a.getenv("CODITECT_HOLD"))
-		if err != nil {
-			return nil, err
-		}
-		if a.askers, err = a.modelAgents(); err != nil {
-			return nil, err
-		}
-		withModels(all, a.askers)
-		if a.steps, err = a.models.offeredSteps(all); err != nil {
-			return nil, err
-		}
-	}
-	return a.steps, nil
+// Runners are what the units of this process run with.
+type Runners struct {
+	Getenv func(string) string
+	Models modelFlags
+	Limits limitFlags
+	Remote bool // the service is on a server, whose workers run the units
+
+	steps  *step.Registry          // set by StepRegistry
+	askers map[string]*model.Agent // set by StepRegistry; those of agents that ask models
+	Gates  *decorator.Gates        // set by StepRegistry; of their calls
 }
 
-// checkRunnable returns an error if no worker in this process could run a job. The
+// StepRegistry returns the steps that workers run units with, made once.
+func (r *Runners) StepRegistry() (*step.Registry, error) {
+	if r.steps == nil {
+		formats, err := DocumentFormats()
+		if err != nil {
+			return nil, err
+		}
+		all, err := modelFreeSteps(formats, r.Getenv("CODITECT_LEDGER"), r.Getenv("CODITECT_HOLD"))
+		if err != nil {
+			return nil, err
+		}
+		if r.askers, err = r.modelAgents(); err != nil {
+			return nil, err
+		}
+		withModels(all, r.askers)
+		if r.steps, err = r.Models.offeredSteps(all); err != nil {
+			return nil, err
+		}
+	}
+	return r.steps, nil
+}
+
+// CheckRunnable returns an error if no worker in this process could run a job. The
 // workers of a server may have other providers. If units is given, the flag for the
-// size of units, checkRunnable makes the units fit the model.
-func (a *app) checkRunnable(spec *mapreduce.JobSpec, units *pflag.Flag) error {
-	if err := a.checkProvider(spec.Provider); err != nil {
+// size of units, CheckRunnable makes the units fit the model.
+func (r *Runners) CheckRunnable(spec *mapreduce.JobSpec, units *pflag.Flag) error {
+	if err := r.checkProvider(spec.Provider); err != nil {
 		return err
 	}
-	return a.checkModel(spec, units)
+	return r.checkModel(spec, units)
 }
 
 // checkProvider returns an error if this process is the service and has no such
 // provider.
-func (a *app) checkProvider(provider string) error {
-	all, err := a.stepRegistry()
+func (r *Runners) checkProvider(provider string) error {
+	all, err := r.StepRegistry()
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(all.Names(), provider) && a.global.server == "" {
-		return usageError("--provider: none is named %q; the providers are %s", provider, providerNames(all))
+	if !slices.Contains(all.Names(), provider) && !r.Remote {
+		return exit.UsageError("--provider: none is named %q; the providers are %s", provider, providerNames(all))
 	}
 	return nil
 }
 
-// checkAccepted returns an error if the service in this process would refuse the job
+// CheckAccepted returns an error if the service in this process would refuse the job
 // with any documents. A server makes its own check.
-func (a *app) checkAccepted(spec mapreduce.JobSpec) error {
-	if a.global.server != "" {
+func (r *Runners) CheckAccepted(spec mapreduce.JobSpec) error {
+	if r.Remote {
 		return nil
 	}
 	return orchestrator.CheckSpec(spec)
 }
 
-// failpointHook returns the hook that kills this process at the failpoint that the
-// environment names, for tests.
-func (a *app) failpointHook() (failpoint.Hook, error) {
-	h, err := failpoint.Parse(a.getenv(failpoint.Variable))
-	if err != nil {
-		return nil, usageError("%s: %w", failpoint.Variable, err)
-	}
-	return h, nil
-}
-
-// documentFormats returns the formats of documents that the program reads. This is the
+// DocumentFormats returns the formats of documents that the program reads. This is the
 // only place that lists them.
-func documentFormats() (*document.Registry, error) {
+func DocumentFormats() (*document.Registry, error) {
 	return document.NewRegistry(plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format())
 }
 
@@ -117,7 +124,7 @@ func modelFreeSteps(formats *document.Registry, ledger, hold string) (*step.Regi
 	if err != nil {
 		return nil, err
 	}
-	all.Provide(mapreduce.Provider{Name: scriptedProvider, Models: true}, step.Table{
+	all.Provide(mapreduce.Provider{Name: ScriptedProvider, Models: true}, step.Table{
 		step.Parse: held, step.Extract: held, step.Merge: held, step.Write: held,
 	})
 	return all, nil
@@ -142,13 +149,13 @@ func scriptedOutput(rules step.Runner) func(*agent.Task, scripted.Payload) []byt
 	}
 }
 
-// rulesProvider is the provider that finds values by the hints of the schema.
-const rulesProvider = mapreduce.DefaultProvider
+// RulesProvider is the provider that finds values by the hints of the schema.
+const RulesProvider = mapreduce.DefaultProvider
 
-// prefetchUnits returns how many waiting units a worker with so many slots holds. A
+// PrefetchUnits returns how many waiting units a worker with so many slots holds. A
 // unit that asks no model takes less time than the next claim, so many wait. A unit
 // that asks a model takes seconds, and a unit waiting behind it could run elsewhere.
-func prefetchUnits(p mapreduce.Provider, slots int) int {
+func PrefetchUnits(p mapreduce.Provider, slots int) int {
 	if p.Models {
 		return 1
 	}
@@ -157,6 +164,6 @@ func prefetchUnits(p mapreduce.Provider, slots int) int {
 
 // providerNames lists the providers that help shows.
 func providerNames(all *step.Registry) string {
-	names := slices.DeleteFunc(all.Names(), func(n string) bool { return n == scriptedProvider })
+	names := slices.DeleteFunc(all.Names(), func(n string) bool { return n == ScriptedProvider })
 	return strings.Join(names, ", ")
 }

@@ -1,4 +1,6 @@
-package main
+// Package serve has the commands that run until they are stopped: the server and the
+// worker.
+package serve
 
 import (
 	"context"
@@ -14,6 +16,8 @@ import (
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/worker"
 )
 
@@ -31,7 +35,7 @@ type serveOptions struct {
 	insecure bool
 }
 
-func (a *app) serveCommand() *cobra.Command {
+func (a *commands) serveCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -51,36 +55,36 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7600", "`address` to listen on")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves all units to other workers")
-	a.models.addFleet(f)
-	a.limits.addFlags(f)
+	a.Runners.Models.AddFleet(f)
+	a.Runners.Limits.AddFlags(f)
 	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although anyone who can reach it has full control of all jobs")
 	return cmd
 }
 
-func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
+func (a *commands) serveUntil(ctx context.Context, o serveOptions) error {
 	if o.workers < 0 {
-		return usageError("--workers: must not be negative")
+		return exit.UsageError("--workers: must not be negative")
 	}
 	if err := checkPublic(o); err != nil {
 		return err
 	}
-	a.models.fleet = true
-	all, err := a.stepRegistry()
+	a.Runners.Models.Fleet = true
+	all, err := a.Runners.StepRegistry()
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	config, err := a.nodeConfig(all, log)
+	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
+	config, err := a.NodeConfig(all, log)
 	if err != nil {
 		return err
 	}
-	if err := a.checkPrivacy(func(message string) { log.Warn(message) }); err != nil {
+	if err := a.CheckPrivacy(func(message string) { log.Warn(message) }); err != nil {
 		return err
 	}
 	config.Adopt, config.Drain = true, drainWait
 	node, err := embedded.Open(config)
 	if err != nil {
-		return fmt.Errorf("store %s: %w", a.global.location, err)
+		return fmt.Errorf("store %s: %w", a.Global.Location, err)
 	}
 	err = a.serveNode(ctx, node, o, log)
 	log.Info("stopping; what runs may finish", "for", drainWait)
@@ -88,13 +92,13 @@ func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
 }
 
 // serveNode serves until ctx ends.
-func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, log *slog.Logger) error {
+func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, log *slog.Logger) error {
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return usageError("--listen: %w", err)
+		return exit.UsageError("--listen: %w", err)
 	}
 	if err := node.Start(ctx); err != nil {
-		return errors.Join(causeOf(ctx, err), l.Close())
+		return errors.Join(exit.Cause(ctx, err), l.Close())
 	}
 	if err := node.Listen(); err != nil {
 		return errors.Join(err, l.Close())
@@ -106,7 +110,7 @@ func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions
 		}
 	}
 	log.Warn("anyone who can reach this address has full control of all jobs, as no token is asked for", "address", l.Addr().String())
-	log.Info("serving", "address", l.Addr().String(), "store", a.global.location, "version", versionOf(), "workers", o.workers)
+	log.Info("serving", "address", l.Addr().String(), "store", a.Global.Location, "version", a.Version, "workers", o.workers)
 	<-ctx.Done()
 	return nil
 }
@@ -116,16 +120,16 @@ func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions
 func checkPublic(o serveOptions) error {
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
-		return usageError("--listen: %q is not HOST:PORT", o.listen)
+		return exit.UsageError("--listen: %q is not HOST:PORT", o.listen)
 	}
 	if ip := net.ParseIP(host); o.insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return usageError("--listen: other machines can reach %s, and anyone who can reach it has full control of all jobs, "+
+	return exit.UsageError("--listen: other machines can reach %s, and anyone who can reach it has full control of all jobs, "+
 		"as there is neither TLS nor authentication; listen on 127.0.0.1, or set --insecure", o.listen)
 }
 
-func (a *app) workerCommand() *cobra.Command {
+func (a *commands) workerCommand() *cobra.Command {
 	var (
 		servers []string
 		slots   int
@@ -146,29 +150,29 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
 	f := cmd.Flags()
 	f.StringArrayVar(&servers, "server", nil, "address of a server, `HOST:PORT` or unix:PATH; may be repeated")
 	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "units at a time")
-	a.models.addFleet(f)
+	a.Runners.Models.AddFleet(f)
 	return cmd
 }
 
-func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err error) {
+func (a *commands) workUntil(ctx context.Context, servers []string, slots int) (err error) {
 	if len(servers) == 0 {
-		return usageError("--server is missing: name the address of a server, such as 127.0.0.1:7600")
+		return exit.UsageError("--server is missing: name the address of a server, such as 127.0.0.1:7600")
 	}
 	if slots < 1 {
-		return usageError("--slots: must be at least 1")
+		return exit.UsageError("--slots: must be at least 1")
 	}
-	a.models.fleet = true
-	all, err := a.stepRegistry()
+	a.Runners.Models.Fleet = true
+	all, err := a.Runners.StepRegistry()
 	if err != nil {
 		return err
 	}
-	formats, err := documentFormats()
+	formats, err := runners.DocumentFormats()
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	c := worker.Config{
-		Version: versionOf(), Steps: all, Parsers: formats.Parsers(), Limits: a.gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
+		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
 	}
 	for _, target := range servers {
 		conn, err := client.Dial(target, client.Config{})
@@ -182,7 +186,7 @@ func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err e
 	if err != nil {
 		return err
 	}
-	log.Info("working", "session", w.Session(), "servers", strings.Join(servers, " "), "slots", slots, "version", versionOf())
+	log.Info("working", "session", w.Session(), "servers", strings.Join(servers, " "), "slots", slots, "version", a.Version)
 	err = w.Run(ctx)
 	st := w.Stats()
 	log.Info("worked", "session", w.Session(), "done", st.Done, "failed", st.Errored, "returned", st.Returned, "panics", st.Panics,

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"context"
@@ -12,16 +12,19 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 )
 
-// applySettings gives the flags that were not on the command line their values from
+// ApplySettings gives the flags that were not on the command line their values from
 // the environment, or else from the configuration file.
-func (a *app) applySettings(cmd *cobra.Command) error {
+func (a *Program) ApplySettings(cmd *cobra.Command) error {
 	flags := cmd.Flags()
 	if err := a.fromEnvironment(flags, flags.Lookup("config")); err != nil {
 		return err
 	}
-	file, err := readConfig(cmd.Context(), cmd.Root(), a.global.config)
+	file, err := readConfig(cmd.Context(), cmd.Root(), a.Global.Config)
 	if err != nil {
 		return err
 	}
@@ -40,7 +43,7 @@ func (a *app) applySettings(cmd *cobra.Command) error {
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
-		return usageError("%w", err)
+		return exit.UsageError("%w", err)
 	}
 	return a.fillDefaults()
 }
@@ -58,16 +61,17 @@ func isConfigurable(name string) bool {
 }
 
 // fillDefaults sets the location of the store.
-func (a *app) fillDefaults() (err error) {
-	a.global.location, err = a.global.storeFlags.storeLocation(a.defaultDataDir())
+func (a *Program) fillDefaults() (err error) {
+	a.Runners.Remote = a.Global.Server != ""
+	a.Global.Location, err = a.Global.StoreFlags.storeLocation(a.defaultDataDir())
 	return err
 }
 
 // defaultDataDir returns the data directory by the XDG specification, or "".
-func (a *app) defaultDataDir() string {
-	base := a.getenv("XDG_DATA_HOME")
+func (a *Program) defaultDataDir() string {
+	base := a.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(base) { // others are to be ignored
-		home := a.getenv("HOME")
+		home := a.Getenv("HOME")
 		if home == "" {
 			return ""
 		}
@@ -76,20 +80,20 @@ func (a *app) defaultDataDir() string {
 	return filepath.Join(base, "coditect")
 }
 
-// settingName returns the name of a flag in a configuration file.
-func settingName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+// SettingName returns the name of a flag in a configuration file.
+func SettingName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // aliases are the names that ADR-028 has for settings, where they differ.
 var aliases = map[string]string{"max_concurrent_agents": "parallelism"}
 
 // fromEnvironment sets a flag from its environment variable, if that is set. Commas
 // separate the elements of a list.
-func (a *app) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
+func (a *Program) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if f.Changed {
 		return nil
 	}
-	name := "CODITECT_" + strings.ToUpper(settingName(f.Name))
-	value := a.getenv(name)
+	name := "CODITECT_" + strings.ToUpper(SettingName(f.Name))
+	value := a.Getenv(name)
 	if value == "" {
 		return nil
 	}
@@ -99,7 +103,7 @@ func (a *app) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	}
 	for _, v := range values {
 		if err := flags.Set(f.Name, v); err != nil {
-			return usageError("environment variable %s: %w", name, err)
+			return exit.UsageError("environment variable %s: %w", name, err)
 		}
 	}
 	return nil
@@ -118,13 +122,13 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 	if name == "" || name == os.DevNull {
 		return c, nil
 	}
-	data, err := readBounded(ctx, name, maxConfigFile)
+	data, err := files.ReadBounded(ctx, name, files.MaxConfigFile)
 	if err != nil {
-		return c, unreadableFlag(ctx, "--config", err)
+		return c, files.UnreadableFlag(ctx, "--config", err)
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return c, usageError("--config: %s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+		return c, exit.UsageError("--config: %s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(doc.Content) == 0 {
 		return c, nil
@@ -156,7 +160,7 @@ func settingsOf(cmd *cobra.Command) map[string]string {
 		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 			set.VisitAll(func(f *pflag.Flag) {
 				if isConfigurable(f.Name) {
-					known[settingName(f.Name)] = f.Name
+					known[SettingName(f.Name)] = f.Name
 				}
 			})
 		}
@@ -170,7 +174,7 @@ func settingsOf(cmd *cobra.Command) map[string]string {
 }
 
 func (c configFile) faultAt(n *yaml.Node, format string, args ...any) error {
-	return usageError("--config: %s:%d:%d: %s", c.name, n.Line, n.Column, fmt.Sprintf(format, args...))
+	return exit.UsageError("--config: %s:%d:%d: %s", c.name, n.Line, n.Column, fmt.Sprintf(format, args...))
 }
 
 // applyFlag sets a flag to its value in the file, if there is one.
@@ -185,7 +189,7 @@ func (c configFile) applyFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 	}
 	for _, v := range values {
 		if err := flags.Set(f.Name, v); err != nil {
-			return c.faultAt(n, "%s: %s", settingName(f.Name), err)
+			return c.faultAt(n, "%s: %s", SettingName(f.Name), err)
 		}
 	}
 	return nil
@@ -202,7 +206,7 @@ func (c configFile) flagTexts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
 		var values []string
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode {
-				return nil, c.faultAt(item, "%s: must be a list of texts", settingName(f.Name))
+				return nil, c.faultAt(item, "%s: must be a list of texts", SettingName(f.Name))
 			}
 			values = append(values, item.Value)
 		}
@@ -211,11 +215,23 @@ func (c configFile) flagTexts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
 		var values []string
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i+1].Kind != yaml.ScalarNode {
-				return nil, c.faultAt(n.Content[i+1], "%s.%s: must be a text", settingName(f.Name), n.Content[i].Value)
+				return nil, c.faultAt(n.Content[i+1], "%s.%s: must be a text", SettingName(f.Name), n.Content[i].Value)
 			}
 			values = append(values, n.Content[i].Value+"="+n.Content[i+1].Value)
 		}
 		return values, nil
 	}
-	return nil, c.faultAt(n, "%s: must be a single value", settingName(f.Name))
+	return nil, c.faultAt(n, "%s: must be a single value", SettingName(f.Name))
+}
+
+// RequireFlags returns an error if one of the flags is not set: neither on the
+// command line nor in the environment nor in the configuration file.
+func RequireFlags(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if !cmd.Flags().Changed(name) {
+			_, text := pflag.UnquoteUsage(cmd.Flags().Lookup(name))
+			return exit.UsageError("--%s is missing: %s", name, text)
+		}
+	}
+	return nil
 }

@@ -1,69 +1,22 @@
-package main
+// Package show has the commands that show jobs, their units and their events.
+package show
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 )
 
-func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
-
-// withReader calls do with a session that only reads.
-func (a *app) withReader(ctx context.Context, do func(*session) error) error {
-	return a.withSession(ctx, modeRead, do)
-}
-
-func (a *app) withSession(ctx context.Context, n accessMode, do func(*session) error) error {
-	m := a.progressMeter()
-	s, err := a.openSession(ctx, n, m)
-	if err != nil {
-		return causeOf(ctx, err)
-	}
-	err = s.warnIfSlow(ctx, func() error { return do(s) })
-	return errors.Join(causeOf(ctx, err), s.Close())
-}
-
-// hasNoData reports whether there are no jobs to show: no server is named, and the
-// data directory is empty or missing. A command that only reads must not create one.
-func (a *app) hasNoData() bool {
-	if a.global.server != "" || a.global.location.dir == "" {
-		return false
-	}
-	entries, err := os.ReadDir(a.global.location.dir)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
-}
-
-// onJob returns the RunE of a command that reads one job.
-func (a *app) onJob(id *string, do func(context.Context, *session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
-	return a.runOnJob(id, modeRead, do)
-}
-
-// runOnJob returns the RunE of a command for one job, in a session of a mode.
-func (a *app) runOnJob(id *string, mode accessMode, do func(context.Context, *session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
-		job, err := jobID(cmd, *id)
-		if err != nil {
-			return err
-		}
-		if a.hasNoData() {
-			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.location)
-		}
-		return a.withSession(cmd.Context(), mode, func(s *session) error { return do(cmd.Context(), s, job) })
-	}
-}
-
-func (a *app) statusCommand() *cobra.Command {
+func (a *commands) statusCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "status --job-id ID",
@@ -72,20 +25,20 @@ func (a *app) statusCommand() *cobra.Command {
   coditect mapreduce status --job-id mr_20260101_a1b2c3 -o json`,
 		Args: cobra.NoArgs,
 	}
-	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
+	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		j, err := s.GetJob(ctx, job)
 		if err != nil {
 			return err
 		}
-		return a.printData(statusOf(j), func() { a.printStatus(j, s.isOnlyReader()) })
+		return a.PrintData(StatusOf(j), func() { a.printStatus(j, s.IsOnlyReader()) })
 	})
-	a.addJobID(cmd, &id)
+	a.AddJobID(cmd, &id)
 	return cmd
 }
 
 // printStatus prints a job; idle says that no process works on it.
-func (a *app) printStatus(j *mapreduce.Job, idle bool) {
-	s := statusOf(j)
+func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
+	s := StatusOf(j)
 	rows := [][2]string{
 		{"job", string(j.ID)},
 		{"status", s.Status},
@@ -102,27 +55,27 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 		rows = append(rows, [2]string{"saved", line})
 	}
 	if j.Error != "" {
-		rows = append(rows, [2]string{"error", visibleText(j.Error)})
+		rows = append(rows, [2]string{"error", console.VisibleText(j.Error)})
 	}
 	for _, w := range j.Warnings {
-		rows = append(rows, [2]string{"warning", visibleText(w)})
+		rows = append(rows, [2]string{"warning", console.VisibleText(w)})
 	}
 	if idle && j.State.Running() {
 		rows = append(rows, [2]string{"note", "no process works on it; continue with `coditect mapreduce resume`"})
 	}
 	for _, r := range rows {
-		fmt.Fprintf(a.stdout, "%-10s  %s\n", r[0], r[1])
+		fmt.Fprintf(a.Stdout, "%-10s  %s\n", r[0], r[1])
 	}
 	a.printStages(s.Stages)
 }
 
 // printStages prints a line for each stage of a job.
-func (a *app) printStages(stages []stageStatus) {
+func (a *commands) printStages(stages []StageStatus) {
 	if len(stages) == 0 {
 		return
 	}
-	fmt.Fprintln(a.stdout)
-	a.printTable("STAGE PHASE DONE FAILED ALL", func(row func(...any)) {
+	fmt.Fprintln(a.Stdout)
+	a.PrintTable("STAGE PHASE DONE FAILED ALL", func(row func(...any)) {
 		for _, s := range stages {
 			// No stage has a name like that of the units that parse documents.
 			row(cmp.Or(s.Stage, "(parse)"), s.Phase, s.Completed, s.Failed, s.Total)
@@ -130,7 +83,7 @@ func (a *app) printStages(stages []stageStatus) {
 	})
 }
 
-func unitsOf(s jobStatus) string {
+func unitsOf(s JobStatus) string {
 	text := fmt.Sprintf("%d of %d complete, %d failed, %d running", s.Completed, s.Total, s.Failed, s.Running)
 	if s.Parked > 0 {
 		text += fmt.Sprintf(", %d parked: `coditect mapreduce units` shows what each waits for", s.Parked)
@@ -144,11 +97,11 @@ func ledgerText(l results.Ledger) string {
 
 // A jobList is what list prints.
 type jobList struct {
-	Jobs []jobStatus `json:"jobs"`
+	Jobs []JobStatus `json:"jobs"`
 	Next string      `json:"next_page_token"`
 }
 
-func (a *app) listCommand() *cobra.Command {
+func (a *commands) listCommand() *cobra.Command {
 	var (
 		states []string
 		q      mapreduce.ListJobsQuery
@@ -165,12 +118,12 @@ func (a *app) listCommand() *cobra.Command {
 				return err
 			}
 			if q.PageSize < 1 || q.PageSize > 1000 {
-				return usageError("--limit: must be 1 to 1000")
+				return exit.UsageError("--limit: must be 1 to 1000")
 			}
-			if a.hasNoData() {
+			if a.HasNoData() {
 				return a.printJobs(&mapreduce.JobPage{})
 			}
-			return a.withReader(cmd.Context(), func(s *session) error {
+			return a.WithReader(cmd.Context(), func(s *program.Session) error {
 				page, err := s.ListJobs(cmd.Context(), q)
 				if err != nil {
 					return err
@@ -183,7 +136,7 @@ func (a *app) listCommand() *cobra.Command {
 	f.StringSliceVar(&states, "status", nil, "only jobs that are running, completed, failed, cancelled or paused")
 	f.IntVar(&q.PageSize, "limit", 20, "most jobs to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
-	_ = cmd.RegisterFlagCompletionFunc("status", completeWords("running", "completed", "failed", "cancelled", "paused")) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("status", console.CompleteWords("running", "completed", "failed", "cancelled", "paused")) // the flag exists
 	return cmd
 }
 
@@ -202,57 +155,26 @@ func parseStates(names []string) ([]mapreduce.JobState, error) {
 		}
 		s, err := mapreduce.ParseJobState(name)
 		if err != nil {
-			return nil, usageError("--status: %q is no state; the states are running, completed, failed, cancelled and paused", name)
+			return nil, exit.UsageError("--status: %q is no state; the states are running, completed, failed, cancelled and paused", name)
 		}
 		states = append(states, s)
 	}
 	return states, nil
 }
 
-func (a *app) printJobs(page *mapreduce.JobPage) error {
-	l := jobList{Jobs: []jobStatus{}, Next: page.NextPageToken}
+func (a *commands) printJobs(page *mapreduce.JobPage) error {
+	l := jobList{Jobs: []JobStatus{}, Next: page.NextPageToken}
 	for _, j := range page.Jobs {
-		l.Jobs = append(l.Jobs, statusOf(j))
+		l.Jobs = append(l.Jobs, StatusOf(j))
 	}
-	return a.printData(l, func() {
-		a.printTable("JOB STATUS UNITS FAILED TOKENS CREATED", func(row func(...any)) {
+	return a.PrintData(l, func() {
+		a.PrintTable("JOB STATUS UNITS FAILED TOKENS CREATED", func(row func(...any)) {
 			for _, j := range l.Jobs {
 				row(j.ID, j.Status, fmt.Sprintf("%d/%d", j.Completed, j.Total), j.Failed, j.Tokens, j.Created)
 			}
 		})
-		a.printNextPage(l.Next)
+		a.PrintNextPage(l.Next)
 	})
-}
-
-// printNextPage prints the flag that shows the next page.
-func (a *app) printNextPage(token string) {
-	if token != "" {
-		fmt.Fprintf(a.stderr, "there are more: --page-token %s\n", token)
-	}
-}
-
-// completeJobID offers the ids of the newest jobs.
-func (a *app) completeJobID(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if a.applySettings(cmd) != nil || a.hasNoData() {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var ids []string
-	err := a.withReader(cmd.Context(), func(s *session) error {
-		page, err := s.ListJobs(cmd.Context(), mapreduce.ListJobsQuery{})
-		if err != nil {
-			return err
-		}
-		for _, j := range page.Jobs {
-			if strings.HasPrefix(string(j.ID), prefix) {
-				ids = append(ids, fmt.Sprintf("%s\t%s", j.ID, j.State))
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // A unitList is what units prints.
@@ -261,7 +183,7 @@ type unitList struct {
 	Next  string             `json:"next_page_token"`
 }
 
-func (a *app) unitsCommand() *cobra.Command {
+func (a *commands) unitsCommand() *cobra.Command {
 	var (
 		id     string
 		states []string
@@ -274,15 +196,15 @@ func (a *app) unitsCommand() *cobra.Command {
   coditect mapreduce units --job-id mr_20260101_a1b2c3 --limit 1000 -o json`,
 		Args: cobra.NoArgs,
 	}
-	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
+	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {
-			return usageError("--limit: must be 1 to 1000")
+			return exit.UsageError("--limit: must be 1 to 1000")
 		}
-		q.Job, q.Outputs = job, a.global.format == jsonText
+		q.Job, q.Outputs = job, a.Format == console.JSON
 		for _, name := range states {
 			state, err := mapreduce.ParseUnitState(name)
 			if err != nil {
-				return usageError("--status: %w", err)
+				return exit.UsageError("--status: %w", err)
 			}
 			q.States = append(q.States, state)
 		}
@@ -296,7 +218,7 @@ func (a *app) unitsCommand() *cobra.Command {
 		}
 		return a.printUnits(j, page)
 	})
-	a.addJobID(cmd, &id)
+	a.AddJobID(cmd, &id)
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "status", nil, "only units that are blocked, pending, processing, complete, failed or cancelled")
 	f.IntVar(&q.PageSize, "limit", 100, "most units to show")
@@ -304,7 +226,7 @@ func (a *app) unitsCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
+func (a *commands) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
 	unpacker, err := results.NewUnpacker(job)
 	if err != nil {
 		return err
@@ -317,13 +239,13 @@ func (a *app) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
 		}
 		l.Units = append(l.Units, results.UnitLineOf(u, e))
 	}
-	return a.printData(l, func() {
-		a.printTable("UNIT KIND LEVEL STATE ATTEMPTS TOKENS ERRORS", func(row func(...any)) {
+	return a.PrintData(l, func() {
+		a.PrintTable("UNIT KIND LEVEL STATE ATTEMPTS TOKENS ERRORS", func(row func(...any)) {
 			for _, u := range l.Units {
 				row(u.Unit, u.Kind, u.Level, stateOf(u), u.Attempts, u.Tokens, strings.Join(u.Errors, "; "))
 			}
 		})
-		a.printNextPage(l.Next)
+		a.PrintNextPage(l.Next)
 	})
 }
 
@@ -343,7 +265,7 @@ type auditList struct {
 	Verified    bool                 `json:"verified"`
 }
 
-func (a *app) auditCommand() *cobra.Command {
+func (a *commands) auditCommand() *cobra.Command {
 	var (
 		id string
 		q  mapreduce.ListEventsQuery
@@ -359,9 +281,9 @@ completed again counts again.`,
 		Example: `  coditect mapreduce audit --job-id mr_20260101_a1b2c3 --verify`,
 		Args:    cobra.NoArgs,
 	}
-	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
+	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {
-			return usageError("--limit: must be 1 to 1000")
+			return exit.UsageError("--limit: must be 1 to 1000")
 		}
 		q.Job = job
 		page, err := s.ListEvents(ctx, q)
@@ -370,7 +292,7 @@ completed again counts again.`,
 		}
 		return a.printEvents(page, q.Verify)
 	})
-	a.addJobID(cmd, &id)
+	a.AddJobID(cmd, &id)
 	f := cmd.Flags()
 	f.BoolVar(&q.Verify, "verify", false, "check the chain of hashes")
 	f.IntVar(&q.PageSize, "limit", 100, "most events to show")
@@ -378,7 +300,7 @@ completed again counts again.`,
 	return cmd
 }
 
-func (a *app) printEvents(page *mapreduce.EventPage, verified bool) error {
+func (a *commands) printEvents(page *mapreduce.EventPage, verified bool) error {
 	l := auditList{Checkpoints: []results.Checkpoint{}, Seals: []results.Seal{}, Next: page.NextPageToken, Verified: verified}
 	for _, c := range page.Checkpoints {
 		l.Checkpoints = append(l.Checkpoints, results.CheckpointOf(c))
@@ -386,15 +308,15 @@ func (a *app) printEvents(page *mapreduce.EventPage, verified bool) error {
 	for _, s := range page.Seals {
 		l.Seals = append(l.Seals, results.SealOf(s))
 	}
-	return a.printData(l, func() {
-		a.printTable("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS MESSAGE", func(row func(...any)) {
+	return a.PrintData(l, func() {
+		a.PrintTable("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS MESSAGE", func(row func(...any)) {
 			for i, c := range page.Checkpoints {
-				row(formatTime(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), progressOf(c), c.Message)
+				row(console.FormatTime(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), progressOf(c), c.Message)
 			}
 		})
-		a.printNextPage(l.Next)
+		a.PrintNextPage(l.Next)
 		if verified {
-			fmt.Fprintln(a.stdout, "the chain holds")
+			fmt.Fprintln(a.Stdout, "the chain holds")
 		}
 	})
 }
@@ -405,34 +327,4 @@ func progressOf(c *mapreduce.Checkpoint) string {
 		return ""
 	}
 	return fmt.Sprintf("%d units, %d tokens", c.Progress.Completed, c.Progress.Tokens.Total())
-}
-
-func (a *app) resultCommand() *cobra.Command {
-	var (
-		id, out string
-		partial bool
-	)
-	cmd := &cobra.Command{
-		Use:   "result --job-id ID",
-		Short: "Write the results of a job again",
-		Example: `  coditect mapreduce result --job-id mr_20260101_a1b2c3 --output results
-  coditect mapreduce result --job-id mr_20260101_a1b2c3 --partial`,
-		Args: cobra.NoArgs,
-	}
-	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
-		r := &runner{app: a, output: out, s: s}
-		if err := r.checkOutput(); err != nil {
-			return err
-		}
-		dir := r.outputOf(job)
-		j, err := results.Write(ctx, s, results.Config{Dir: dir, Job: job, Partial: partial})
-		if err != nil {
-			return err
-		}
-		return a.printEnd(j, dir)
-	})
-	a.addJobID(cmd, &id)
-	addOutput(cmd, &out)
-	cmd.Flags().BoolVar(&partial, "partial", false, "write the results so far of a job that is not complete")
-	return cmd
 }

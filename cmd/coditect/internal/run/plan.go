@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -8,13 +8,16 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
@@ -22,15 +25,15 @@ import (
 
 // A planner shows the tree of one job, before or after it runs.
 type planner struct {
-	app    *app
+	app    *program.Program
 	flags  jobFlags
-	format choice
+	format console.Choice
 	exact  bool
 	job    string // whose DAG is shown instead
 }
 
-func (a *app) planCommand() *cobra.Command {
-	p := &planner{app: a, format: choice{"text", render.Formats()}}
+func (a *commands) planCommand() *cobra.Command {
+	p := &planner{app: a.Program, format: console.NewChoice("text", render.Formats()...)}
 	cmd := &cobra.Command{
 		Use:   "plan --input PATH... --schema FILE [-o FORMAT]",
 		Short: "Show what a job would do and cost, before anything is spent",
@@ -52,8 +55,8 @@ the tree of a submitted job, with the state and cost of each unit.`,
 	f := cmd.Flags()
 	f.VarP(&p.format, "format", "o", "format of the plan")
 	f.BoolVar(&p.exact, "exact", false, "refuse a plan that is an estimate")
-	a.addJobID(cmd, &p.job)
-	_ = cmd.RegisterFlagCompletionFunc("format", completeWords(p.format.of...)) // the flag exists
+	a.AddJobID(cmd, &p.job)
+	_ = cmd.RegisterFlagCompletionFunc("format", console.CompleteWords(p.format.Of...)) // the flag exists
 	acceptRunFlags(cmd)
 	return cmd
 }
@@ -85,22 +88,22 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
-	if err := a.couldRun(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
+	if err := a.Runners.CouldRun(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return p.flags.locateFault(err)
 	}
 	planned, err := p.planInputs(ctx, spec, in)
 	if err != nil {
-		return causeOf(ctx, p.flags.locateFault(err))
+		return exit.Cause(ctx, p.flags.locateFault(err))
 	}
 	dag, err := plan.From(planned)
 	if err != nil {
 		return err
 	}
-	text, err := render.As(p.format.value, dag)
+	text, err := render.As(p.format.Value, dag)
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(a.stdout, text)
+	fmt.Fprint(a.Stdout, text)
 	return nil
 }
 
@@ -108,9 +111,9 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 // among them.
 func (p *planner) planInputs(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (planned *mapreduce.Plan, err error) {
 	makePlan := func() (err error) {
-		m := p.app.progressMeter()
+		m := p.app.ProgressMeter()
 		defer m.End()
-		planned, err = p.app.planJob(ctx, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, countDocuments(input.Documents(ctx, in), m.Planning))
+		planned, err = planJob(ctx, p.app, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, countDocuments(input.Documents(ctx, in), m.Planning))
 		return err
 	}
 	jobs := in.Jobs()
@@ -118,10 +121,10 @@ func (p *planner) planInputs(ctx context.Context, spec mapreduce.JobSpec, in inp
 		err = makePlan()
 		return planned, err
 	}
-	if p.app.hasNoData() {
-		return nil, errs.Field("input", "no job has the id %q: there are none in %s", jobs[0], p.app.global.location)
+	if p.app.HasNoData() {
+		return nil, errs.Field("input", "no job has the id %q: there are none in %s", jobs[0], p.app.Global.Location)
 	}
-	err = p.app.withReader(ctx, func(s *session) error {
+	err = p.app.WithReader(ctx, func(s *program.Session) error {
 		in.Service = s
 		if err := input.CheckJobs(ctx, in); err != nil {
 			return err
@@ -131,37 +134,20 @@ func (p *planner) planInputs(ctx context.Context, spec mapreduce.JobSpec, in inp
 	return planned, err
 }
 
-// couldRun refuses a job that could not run even with the key of its model.
-func (a *app) couldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
-	if err := a.checkProvider(spec.Provider); err != nil {
-		return err
-	}
-	if keyVariables[spec.Provider] != "" {
-		there, err := keylessAgent(spec.Provider)
-		if err != nil {
-			return err
-		}
-		if err := fitSpec(there, spec, units); err != nil {
-			return err
-		}
-	}
-	return a.checkAccepted(*spec)
-}
-
 // planJob asks the server for the plan, or makes it in this process, without a store.
-func (a *app) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (p *mapreduce.Plan, err error) {
-	if a.global.server == "" {
-		rates, err := a.planRates()
+func planJob(ctx context.Context, a *program.Program, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (p *mapreduce.Plan, err error) {
+	if a.Global.Server == "" {
+		rates, err := a.Runners.PlanRates()
 		if err != nil {
 			return nil, err
 		}
-		askers, err := a.knowingAll()
+		askers, err := a.Runners.KnowingAll()
 		if err != nil {
 			return nil, err
 		}
-		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: promptOverhead(askers)}, q, docs)
+		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: runners.PromptOverhead(askers)}, q, docs)
 	}
-	c, err := client.Dial(a.global.server, client.Config{})
+	c, err := client.Dial(a.Global.Server, client.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -178,14 +164,14 @@ func (p *planner) showJobTree(cmd *cobra.Command) error {
 		}
 	}
 	if len(odd) > 0 {
-		return usageError("--job-id: shows a submitted job, and cannot be set together with %s", strings.Join(odd, ", "))
+		return exit.UsageError("--job-id: shows a submitted job, and cannot be set together with %s", strings.Join(odd, ", "))
 	}
-	show := func(ctx context.Context, s *session, id mapreduce.JobID) error {
+	show := func(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
 		job, err := s.GetJob(ctx, id)
 		if err != nil {
 			return err
 		}
-		return results.WriteDAG(ctx, s, job, p.format.value, p.app.stdout)
+		return results.WriteDAG(ctx, s, job, p.format.Value, p.app.Stdout)
 	}
-	return p.app.onJob(&p.job, show)(cmd, nil)
+	return p.app.OnJob(&p.job, show)(cmd, nil)
 }

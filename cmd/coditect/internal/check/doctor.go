@@ -1,0 +1,108 @@
+// Package check has the commands that check the store and results, and that show what
+// jobs share.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/store"
+)
+
+// A finding is one thing that doctor found.
+type finding struct {
+	Job     mapreduce.JobID `json:"job_id,omitempty"`
+	Key     string          `json:"key,omitempty"`
+	Message string          `json:"message"`
+}
+
+// String returns the finding on one line.
+func (f finding) String() string {
+	where := strings.TrimSpace(string(f.Job) + " " + console.VisibleText(f.Key))
+	if where != "" {
+		where += ": "
+	}
+	return where + console.VisibleText(f.Message)
+}
+
+// A diagnosis is what doctor prints.
+type diagnosis struct {
+	OK       bool      `json:"ok"`
+	Findings []finding `json:"findings"`
+	Checked  []string  `json:"checked"`
+}
+
+func (a *commands) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check every record, index, counter and hash of the store",
+		Long: `Doctor reads the whole store and changes nothing. It names each damaged file, says
+which data it cannot read for that reason, and checks the rest. It exits with 1 if it
+finds something wrong.`,
+		Example: `  coditect mapreduce doctor
+  coditect mapreduce doctor --data-dir /var/lib/coditect -o json
+  coditect mapreduce doctor --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.HasNoData() {
+				return a.printDiagnosis(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.Global.Location.Dir}})
+			}
+			err := a.WithReader(cmd.Context(), func(s *program.Session) error { return a.examineStore(cmd.Context(), s) })
+			if errors.Is(err, store.ErrCorrupt) { // it cannot even be opened
+				return a.printDiagnosis(&diagnosis{Findings: []finding{{Message: err.Error()}}})
+			}
+			return err
+		},
+	}
+}
+
+func (a *commands) examineStore(ctx context.Context, s *program.Session) error {
+	d := diagnosis{OK: true}
+	err := s.CheckStore(ctx, func(f mapreduce.Finding) error {
+		if f.Severity == mapreduce.Info {
+			d.Checked = append(d.Checked, f.Message)
+			return nil
+		}
+		d.OK = false
+		d.Findings = append(d.Findings, finding{Job: f.Job, Key: f.Key, Message: f.Message})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.printDiagnosis(&d)
+}
+
+func (a *commands) printDiagnosis(d *diagnosis) error {
+	if d.Findings == nil {
+		d.Findings = []finding{}
+	}
+	if d.Checked == nil {
+		d.Checked = []string{}
+	}
+	err := a.PrintData(d, func() {
+		for _, line := range d.Checked {
+			fmt.Fprintln(a.Stdout, console.VisibleText(line))
+		}
+		for _, f := range d.Findings {
+			fmt.Fprintln(a.Stdout, "WRONG "+f.String())
+		}
+		if d.OK {
+			fmt.Fprintln(a.Stdout, "nothing is wrong")
+		} else {
+			fmt.Fprintf(a.Stdout, "%d things are wrong\n", len(d.Findings))
+		}
+	})
+	if err == nil && !d.OK {
+		return exit.With(exit.Failed)
+	}
+	return err
+}

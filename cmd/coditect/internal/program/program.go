@@ -1,0 +1,46 @@
+// Package program is what all commands share: the flags of every command with their
+// settings from the environment and from a file, the place of the store, and sessions
+// with a service in this process or elsewhere. It knows none of the commands.
+package program
+
+import (
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
+)
+
+// Globals are the flags that all commands have.
+type Globals struct {
+	Server     string
+	StoreFlags StoreFlags
+	Timing     Timing
+	Config     string
+
+	Location Location // set by fillDefaults
+}
+
+// A Program is one run of the command line.
+type Program struct {
+	console.Console
+
+	Getenv      func(string) string
+	Version     string
+	AttendEvery time.Duration // between looks at the store of a service; 0 is the default
+
+	Global  Globals // set by flags
+	Runners runners.Runners
+}
+
+// CommandLine returns the command line of another command for a job.
+func (a *Program) CommandLine(verb string, id mapreduce.JobID) string {
+	words := []string{"coditect", "mapreduce", verb, "--job-id", string(id)}
+	if a.Global.Server != "" {
+		words = append(words, "--server", console.ShellQuote(a.Global.Server))
+	} else {
+		words = append(words, a.placeWords()...)
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,56 @@
+package show
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+)
+
+func (a *commands) watchCommand() *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use:   "watch --job-id ID",
+		Short: "Show the progress of a job until it ends",
+		Long: `Watch shows the progress of a job until it ends. Its exit code says how the job ended.
+With -o json each change is a line of JSON.`,
+		Example: `  coditect mapreduce watch --job-id mr_20260101_a1b2c3`,
+		Args:    cobra.NoArgs,
+	}
+	cmd.RunE = a.OnJob(&id, a.watchJob)
+	a.AddJobID(cmd, &id)
+	return cmd
+}
+
+func (a *commands) watchJob(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
+	defer s.Meter.End()
+	job, err := s.FollowJob(ctx, id, a.showChange(s))
+	if err != nil {
+		return err
+	}
+	return a.printWatched(s, job)
+}
+
+func (a *commands) showChange(s *program.Session) func(*mapreduce.Job) error {
+	return func(j *mapreduce.Job) error {
+		if a.Format == console.JSON {
+			return a.PrintLine(StatusOf(j), nil)
+		}
+		s.Meter.Job(j)
+		return nil
+	}
+}
+
+func (a *commands) printWatched(s *program.Session, job *mapreduce.Job) error {
+	s.Meter.End()
+	if a.Format != console.JSON {
+		if err := PrintEnd(a.Program, job, ""); err != nil {
+			return err
+		}
+	}
+	return exit.With(exit.OfJob(job))
+}
