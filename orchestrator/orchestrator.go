@@ -118,8 +118,18 @@ type Config struct {
 	// Count counts the tokens of a text of a job that names no other estimator.
 	// Defaults to those of token.O200kBase.
 	Count func(text string) int
+	// Without leaves courtesies out. Benchmarks set it. Defaults to none.
+	Without Courtesies
 	// Logger defaults to none.
 	Logger *slog.Logger
+}
+
+// Courtesies are what orchestrators do for each other and for small jobs. Nothing but
+// speed and fairness depends on them.
+type Courtesies struct {
+	Precedence    bool // an order in which orchestrators begin transactions of which one can commit
+	SplitReads    bool // the division of a long queue among orchestrators
+	ReservedSlots bool // slots that stay free for jobs with few, beside other tenants' jobs
 }
 
 // ModelLimits are what the fleet may ask of one model, as its owner says.
@@ -249,7 +259,10 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		jobs: j, config: c, log: c.Logger,
 	}
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
-	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger})
+	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{
+		Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger,
+		NoPrecedence: c.Without.Precedence, NoSplitReads: c.Without.SplitReads,
+	})
 	o.access = access.Rules{TenantOf: func(ctx context.Context, id mapreduce.JobID) (mapreduce.TenantID, error) {
 		ctl, err := j.View.Control(ctx, id)
 		if err != nil {
@@ -259,6 +272,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}}
 	o.scheduler = schedule.New(schedule.Config{
 		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: mathrand.Float64, Primed: o.signals.MarkDue,
+		NoReservedSlots: c.Without.ReservedSlots,
 	})
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)

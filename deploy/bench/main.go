@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/deploy/bench/figures"
+	"github.com/coditect/mapreduce/orchestrator"
 )
 
 func main() {
@@ -40,8 +41,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	profiles := flags.String("profiles", "", "folder for profiles of processor, allocations and locks, a file a figure")
 	units := flags.Int("units", 0, "units of the job of no-op units (default: 200000)")
 	lanes := flags.Int("lanes", 0, "transactions that an orchestrator moves units with at the same time (default: its own)")
+	without := flags.String("without", "", "courtesies that orchestrators leave out, apart by commas: precedence, split-reads, reserved-slots")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	courtesies, err := parseCourtesies(*without)
+	if err != nil {
+		return fmt.Errorf("-without: %w", err)
 	}
 	matching, err := regexp.Compile(*only)
 	if err != nil {
@@ -51,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *where != "" && (!found || cluster == "") {
 		return fmt.Errorf("-store: %q is not fdb:FILE", *where)
 	}
-	lab := figures.Lab{Dir: *dir, Cluster: cluster, Profiles: *profiles, Units: *units, Lanes: *lanes}
+	lab := figures.Lab{Dir: *dir, Cluster: cluster, Profiles: *profiles, Units: *units, Lanes: *lanes, Without: courtesies}
 	if text := os.Getenv("CODITECT_BENCH_SIZE"); text != "" {
 		if lab.Size, err = strconv.Atoi(text); err != nil || lab.Size < 1 {
 			return fmt.Errorf("CODITECT_BENCH_SIZE: %q is not a number of units", text)
@@ -74,6 +80,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "\nat the end: %s\n", figures.Machine())
 	return nil
+}
+
+// parseCourtesies returns the courtesies that a list names, which may be empty.
+func parseCourtesies(list string) (c orchestrator.Courtesies, err error) {
+	for name := range strings.SplitSeq(list, ",") {
+		switch strings.TrimSpace(name) {
+		case "":
+		case "precedence":
+			c.Precedence = true
+		case "split-reads":
+			c.SplitReads = true
+		case "reserved-slots":
+			c.ReservedSlots = true
+		default:
+			return c, fmt.Errorf("%q is none of precedence, split-reads, reserved-slots", name)
+		}
+	}
+	return c, nil
 }
 
 func line(r figures.Row) string {

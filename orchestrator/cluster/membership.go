@@ -27,6 +27,10 @@ type Config struct {
 	Grace  time.Duration // that workers of a dead node have to connect elsewhere, at a start
 	Seal   time.Duration // between two seals of a job
 	Logger *slog.Logger
+	// NoPrecedence and NoSplitReads leave courtesies out, so that a benchmark can tell
+	// what they are worth: the order in which orchestrators begin transactions of which
+	// only one can commit, and the division of a long queue among them.
+	NoPrecedence, NoSplitReads bool
 }
 
 // A Host is what else a node does when others come and go.
@@ -85,8 +89,12 @@ func (m *Membership) Join(ctx context.Context, exclusive bool) error {
 	return nil
 }
 
-// QueuePlace returns how many nodes that live come before this one, and how many live.
+// QueuePlace returns how many living nodes come before this one in the division of a
+// queue, and among how many it is divided.
 func (m *Membership) QueuePlace() (rank, nodes int) {
+	if m.config.NoSplitReads {
+		return 0, 1
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.rank, m.liveNodes + 1

@@ -10,15 +10,15 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/levels"
 )
 
-// Some transactions look at what all orchestrators hold or have done of a job, so
-// that of those under way at once only one can win: grants of slots, the turn to
-// the next level, seals. What makes one due, all see at the same time. So they let
-// each other go first, in an order that is another for each job. It is a courtesy:
-// nothing depends on it.
+// Some transactions read what all orchestrators hold of a job or have done for it: grants
+// of slots, the plan of the next level, seals. Of several such transactions at the same
+// time only one can commit. All orchestrators learn at the same moment that one is due,
+// so they wait for each other in an order that differs from job to job. The order is a
+// courtesy: it saves conflicts, and nothing depends on it.
 
-// maxPace bounds how long one waits for another that goes first, and maxAside how
-// long for all of them. Who plans a level in many steps is looked at every lookPace,
-// and not waited for any more once it has made none for maxStep.
+// An orchestrator waits at most maxPace for each one that goes first, and at most maxAside
+// for all of them. If another one plans a level in many steps, it looks every lookPace how
+// far the plan is, and goes on itself once there was no step for maxStep.
 const (
 	maxPace  = 50 * time.Millisecond
 	maxAside = 250 * time.Millisecond
@@ -26,15 +26,19 @@ const (
 	maxStep  = time.Second
 )
 
-// keepPace notes how long a transaction took.
+// keepPace notes how long this orchestrator's latest transaction took.
 func (m *Membership) keepPace(took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.transactionPace = min(took, maxPace)
 }
 
-// turnPrecedence returns how many others go first, of how many that live.
+// turnPrecedence returns how many other orchestrators go first with a job, and how many
+// are alive.
 func (m *Membership) turnPrecedence(id mapreduce.JobID) (before, all int) {
+	if m.config.NoPrecedence {
+		return 0, 1
+	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id)) // it never fails
 	m.mu.Lock()
@@ -43,7 +47,7 @@ func (m *Membership) turnPrecedence(id mapreduce.JobID) (before, all int) {
 	return (m.rank + int(h.Sum64()%uint64(all))) % all, all
 }
 
-// YieldTurn waits until those that go first should be done.
+// YieldTurn waits for as long as the orchestrators that go first should need.
 func (m *Membership) YieldTurn(ctx context.Context, id mapreduce.JobID) error {
 	before, _ := m.turnPrecedence(id)
 	if before == 0 {
@@ -55,10 +59,10 @@ func (m *Membership) YieldTurn(ctx context.Context, id mapreduce.JobID) error {
 	return clock.Sleep(ctx, min(time.Duration(before)*pace, maxAside))
 }
 
-// GiveWay returns how far a job is whose level has ended, once nobody else turns it
-// to the next. Who has planned a part of that, and does not go on, is not waited for.
+// GiveWay returns the status of a job whose level has ended, once no other orchestrator
+// plans the next level. A planner that makes no step for maxStep is ignored.
 func (m *Membership) GiveWay(ctx context.Context, id mapreduce.JobID, s *levels.Status) (*levels.Status, error) {
-	if m.IsOnlyNode() {
+	if m.IsOnlyNode() || m.config.NoPrecedence {
 		return s, nil
 	}
 	if err := m.YieldTurn(ctx, id); err != nil {
@@ -81,8 +85,9 @@ func (m *Membership) GiveWay(ctx context.Context, id mapreduce.JobID, s *levels.
 	}
 }
 
-// TurnToSeal is true of a job for one orchestrator after the other, so far as their
-// clocks agree: together they seal it as often as one alone would.
+// TurnToSeal reports whether it is this orchestrator's turn to seal a job. As far as their
+// clocks agree, it is each orchestrator's turn after the other's, so that all of them
+// together seal a job as often as one alone would.
 func (m *Membership) TurnToSeal(id mapreduce.JobID) bool {
 	before, all := m.turnPrecedence(id)
 	return int(time.Now().UnixNano()/int64(m.config.Seal)%int64(all)) == before

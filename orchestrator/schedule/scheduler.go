@@ -25,6 +25,8 @@ type Scheduler struct {
 	newID  func() string  // of claims
 	jitter func() float64 // in [0, 1), of the pauses of units that back off
 
+	noReservedSlots bool
+
 	Sessions *Sessions // the workers
 	Grants   *Grants   // what this node may use of what the fleet shares
 	Models   *Models   // what may be asked of models
@@ -39,7 +41,7 @@ type Scheduler struct {
 	mixedAt    time.Time          // when another tenant's were claimed before
 }
 
-// A Config is what a scheduler is given. All of it must be set.
+// A Config is what a scheduler is given. All of it must be set but NoReservedSlots.
 type Config struct {
 	Node   mapreduce.NodeID
 	Limits func(model string) ModelLimits
@@ -50,11 +52,17 @@ type Config struct {
 	// Primed is called when a job is cold no more, and others have to know. It must not
 	// wait.
 	Primed func(mapreduce.JobID)
+	// NoReservedSlots leaves out that slots are reserved for jobs that have few, so that
+	// a benchmark can tell what it is worth.
+	NoReservedSlots bool
 }
 
 // New returns a scheduler that knows of no jobs and workers yet.
 func New(c Config) *Scheduler {
-	b := &Scheduler{node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, runs: make(map[mapreduce.JobID]*Job)}
+	b := &Scheduler{
+		node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, noReservedSlots: c.NoReservedSlots,
+		runs: make(map[mapreduce.JobID]*Job),
+	}
 	b.wake = sync.NewCond(&b.mu)
 	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
 	b.Grants = &Grants{sched: b, claimEnded: sync.NewCond(&b.mu)}
@@ -210,15 +218,15 @@ func (b *Scheduler) freeSlots(r *Job) int {
 }
 
 const (
-	spareOf  = 32          // of so many slots one is spare
-	spareFor = time.Second // after tenants were served in turn
+	spareOf  = 32          // one slot in so many is reserved
+	spareFor = time.Second // after a unit of another tenant was begun, slots are reserved
 )
 
-// reservedSlots returns how many of the slots no job takes that has more of them already,
-// while tenants come and go. Units that were begun together end together: one
-// that comes in between would have to wait for that.
+// reservedSlots returns how many slots stay free for jobs that have few, while units of
+// several tenants are begun. Units that begin together end together, so a unit of a small
+// job that becomes ready in between would otherwise wait until then.
 func (b *Scheduler) reservedSlots(slots int) int {
-	if b.now().Sub(b.mixedAt) > spareFor {
+	if b.noReservedSlots || b.now().Sub(b.mixedAt) > spareFor {
 		return 0
 	}
 	return slots / spareOf

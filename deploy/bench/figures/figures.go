@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/coditect/mapreduce/orchestrator"
 )
 
 // A Figure is something that is measured, in a process of its own.
@@ -71,6 +73,8 @@ type Lab struct {
 	Think    time.Duration // that a call takes, on average. Defaults to 2 s.
 	Struck   int           // workers killed in the midst of calls. Defaults to 100.
 	Lanes    int           // of an orchestrator, and of the bare loop. Defaults to what orchestrators have there.
+	// Without are the courtesies that orchestrators leave out. Defaults to none.
+	Without orchestrator.Courtesies
 }
 
 func (l Lab) withDefaults() Lab {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fdb"
 	"github.com/coditect/mapreduce/store/keys"
@@ -19,6 +20,7 @@ type storePlace struct {
 	dir     string
 	cluster string // cluster file; empty for none
 	lanes   int    // of each orchestrator
+	without orchestrator.Courtesies
 }
 
 func (p storePlace) openStore() (store.Store, error) {
@@ -44,7 +46,7 @@ func (l *Lab) inPlace(fn func(p storePlace) error) error {
 	if err != nil {
 		return err
 	}
-	p := storePlace{dir, l.Cluster, l.Lanes}
+	p := storePlace{dir, l.Cluster, l.Lanes, l.Without}
 	return errors.Join(fn(p), p.clearCluster(), os.RemoveAll(dir))
 }
 

@@ -74,7 +74,7 @@ func (unclosedStore) Close() error { return nil }
 func (s *system) startParts(p storePlace, c orchestrator.Config) error {
 	node := mapreduce.NodeID(fmt.Sprintf("node-%d-%d", os.Getpid(), nodes.Add(1)))
 	s.jobs = jobs.New(store.NewDB(s.observer, store.Config{}), p.keySpace(), node, time.Now)
-	c.Adopt, c.Lanes = true, p.lanes
+	c.Adopt, c.Lanes, c.Without = true, p.lanes, p.without
 	o, err := orchestrator.New(s.jobs, c)
 	if err != nil {
 		return err
