@@ -11,16 +11,13 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// wakeLoop looks for work whenever another orchestrator says that there is some.
-// The watch is armed before the look, so that nothing falls in between.
+// wakeLoop looks for work whenever another orchestrator notifies this one. It arms the
+// watch before it looks, so that it misses nothing in between.
 func (o *Orchestrator) wakeLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		armed, stop := context.WithCancel(ctx)
 		woken, err := o.jobs.Watch(armed)
 		o.scheduler.Models.LookAtAll()
-		for _, id := range o.scheduler.Priming.Waiting() {
-			o.signals.MarkDue(id)
-		}
 		if err == nil {
 			err = o.life.RefreshJobs(ctx, o.jobs.View.Runs)
 		}
@@ -43,7 +40,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 	}
 }
 
-// pollLoop is the net under everything that is otherwise told.
+// pollLoop is the fallback for missed notifications.
 func (o *Orchestrator) pollLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(o.config.Poll), func() {
 		o.fleet.EndSilentStreams()
@@ -53,17 +50,18 @@ func (o *Orchestrator) pollLoop(ctx context.Context) {
 		for _, id := range o.turnOf(polled) {
 			o.scheduler.Reread(id)
 			o.signals.MarkDue(id)
+			o.scheduler.Priming.EndIfSlow(id, o.config.WarmFor, time.Now())
 			o.supervisor.LogFailure(ctx, "looking for units that sleep", o.life.FindSleepers(ctx, id), "job", id)
 			o.supervisor.LogFailure(ctx, "pausing a job", o.grants.PauseStuck(ctx, id), "job", id)
 		}
 	})
 }
 
-// polled is how many jobs one poll looks at, so that it does not take longer the
-// more there are.
+// polled bounds how many jobs one poll looks at, and so how long a poll takes.
 const polled = 256
 
-// turnOf returns up to n of the jobs on the scheduler that may run, others each time.
+// turnOf returns up to n of the jobs on the scheduler that may run, the next ones in turn
+// with each call.
 func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
 	ids := o.scheduler.Running()
 	slices.Sort(ids)
@@ -79,8 +77,8 @@ func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
 	return ids
 }
 
-// scheduleJob puts a job on the scheduler, compiled if it is not yet. waiting are the
-// units that wait, if these are known and all there are.
+// scheduleJob puts a job on the scheduler. It compiles the job if compiled is nil. waiting
+// holds all units that wait, or nothing if they are not known.
 func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate) {
 	spec := st.Job.Spec
 	if compiled == nil {
@@ -111,7 +109,7 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 	o.scheduler.SleepersSeen(id, st.NextParked)
 }
 
-// usesPriming reports whether a job in its state has a unit that is to run alone.
+// usesPriming reports whether the first unit of a job must run alone.
 func (o *Orchestrator) usesPriming(ctl *records.Control, spec *mapreduce.JobSpec) bool {
 	return o.config.Warms != nil && ctl.State == mapreduce.Mapping && o.config.Provider(spec.Provider).Models &&
 		spec.Replay == "" && o.config.Warms(spec)

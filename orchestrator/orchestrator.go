@@ -99,7 +99,8 @@ type Config struct {
 	// Warms reports whether the units of a job begin their prompts so long alike
 	// that its vendor keeps that: then the first unit runs alone. Defaults to no.
 	Warms func(spec *mapreduce.JobSpec) bool
-	// WarmFor is how long the others wait for it. Defaults to 30 s.
+	// WarmFor is how long, at most, the other units at this orchestrator wait for the
+	// first. Defaults to 30 s.
 	WarmFor time.Duration
 	// Rates returns what the plan of a job assumes of its calls: what they cost
 	// and how long they take. How many run at a time is the job's. Defaults to
@@ -271,7 +272,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		return ctl.Tenant, nil
 	}}
 	o.scheduler = schedule.New(schedule.Config{
-		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: mathrand.Float64, Primed: o.signals.MarkDue,
+		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: mathrand.Float64,
 		NoReservedSlots: c.Without.ReservedSlots,
 	})
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
@@ -283,7 +284,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
-		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, WarmFor: c.WarmFor, NewID: newID, Logger: c.Logger,
+		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, NewID: newID, Logger: c.Logger,
 	})
 	o.fleet = fleet.New(fleet.Parts{
 		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Specs: o.specs, Signals: &o.signals, Supervisor: o.supervisor,

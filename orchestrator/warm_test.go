@@ -29,25 +29,28 @@ func (a *starter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 	return run()
 }
 
-// Of a job whose prompts begin alike one unit of the whole fleet runs alone, and
-// the others when it has ended, however it did, or when it takes too long.
+// TestTheFirstUnitRunsAlone submits jobs whose prompts begin alike. At each orchestrator
+// one unit of the job runs alone. The others run when it has ended, with whatever outcome,
+// or when it takes too long.
 func TestTheFirstUnitRunsAlone(t *testing.T) {
 	type first = func(context.Context, func() (*agent.Result, error)) (*agent.Result, error)
 	for name, tt := range map[string]struct {
+		nodes int // orchestrators, each with a worker of 10 slots
 		first first
 		warms bool
 		alone time.Duration // how long it surely is
 		all   time.Duration // when all surely run
 	}{
-		"it is answered": {nil, true, time.Second, 6 * time.Second},
-		"it fails": {func(context.Context, func() (*agent.Result, error)) (*agent.Result, error) {
+		"it is answered": {1, nil, true, time.Second, 6 * time.Second},
+		"it is answered at each orchestrator": {2, nil, true, time.Second, 6 * time.Second},
+		"it fails": {1, func(context.Context, func() (*agent.Result, error)) (*agent.Result, error) {
 			return nil, errors.New("no")
 		}, true, 0, 5 * time.Second},
-		"it takes very long": {func(ctx context.Context, _ func() (*agent.Result, error)) (*agent.Result, error) {
+		"it takes very long": {1, func(ctx context.Context, _ func() (*agent.Result, error)) (*agent.Result, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}, true, 25 * time.Second, 40 * time.Second},
-		"nothing is to be kept": {nil, false, 0, 4 * time.Second},
+		"nothing is to be kept": {2, nil, false, 0, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T) {
@@ -55,22 +58,25 @@ func TestTheFirstUnitRunsAlone(t *testing.T) {
 				s := &starter{Agent: g, first: tt.first}
 				config := fleetConfig()
 				config.Warms = func(*mapreduce.JobSpec) bool { return tt.warms }
-				a, b := c.orchestrator(config), c.orchestrator(config)
-				c.worker(s, worker.Config{Slots: 10, Prefetch: 5}, a)
-				c.worker(s, worker.Config{Slots: 10, Prefetch: 5}, b)
+				var nodes []*node
+				for range tt.nodes {
+					nodes = append(nodes, c.orchestrator(config))
+					c.worker(s, worker.Config{Slots: 10, Prefetch: 5}, nodes[len(nodes)-1])
+				}
+				a := nodes[0]
 				pass(t, 5*time.Second)
 				spec := slow("scripted")
 				spec.Vars["script.latency"] = "2s"
 				id := a.submit(spec, 400)
 				pass(t, tt.alone)
 				synctest.Wait()
-				if n := s.began.Load(); tt.alone > 0 && n != 1 {
-					t.Errorf("%d units had begun after %v, want the first alone", n, tt.alone)
+				if n := s.began.Load(); tt.alone > 0 && n != int64(tt.nodes) {
+					t.Errorf("%d units had begun after %v, want one at each orchestrator", n, tt.alone)
 				}
 				pass(t, tt.all-tt.alone)
 				synctest.Wait()
-				if n := g.of("scripted"); n < 19 {
-					t.Errorf("%d units run at once after %v, want 20", n, tt.all)
+				if n := g.of("scripted"); int(n) < 10*tt.nodes-1 {
+					t.Errorf("%d units run at once after %v, want %d", n, tt.all, 10*tt.nodes)
 				}
 				a.endWithin(id, 30*time.Minute)
 			})
@@ -78,7 +84,8 @@ func TestTheFirstUnitRunsAlone(t *testing.T) {
 	}
 }
 
-// A worker that dies of the first unit, or with it, keeps nobody waiting.
+// TestTheFirstUnitIsLost stops the only orchestrator that runs the first unit of a job:
+// the other one does not wait for that unit.
 func TestTheFirstUnitIsLost(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -95,11 +95,6 @@ func (l lifeScheduler) AdjustGrants(ctx context.Context, id mapreduce.JobID) err
 	return l.o.grants.Adjust(ctx, id)
 }
 
-// PrimePrefix implements lifecycle.Scheduler.
-func (l lifeScheduler) PrimePrefix(ctx context.Context, id mapreduce.JobID) error {
-	return l.o.grants.PrimePrefix(ctx, id)
-}
-
 // MaxTransfers is how many blobs a session may get at once, and how many it may put.
 const MaxTransfers = fleet.MaxTransfers
 

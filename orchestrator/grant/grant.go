@@ -24,7 +24,6 @@ type Config struct {
 	MaxCalls int           // of models at once, over the whole fleet
 	Poll     time.Duration // about how often it looks for what nobody told it
 	Stuck    time.Duration // that a job may have nothing that can run before it is paused
-	WarmFor  time.Duration // that the units of a job wait for the first
 	NewID    func() string // draws names of requests
 	Logger   *slog.Logger
 }

@@ -46,8 +46,6 @@ type Scheduler interface {
 	// AdjustGrants asks for the slots and tokens that a job lacks on this node, and gives
 	// back those that it does not need.
 	AdjustGrants(ctx context.Context, id mapreduce.JobID) error
-	// PrimePrefix sees to it that one unit runs first of a job whose prompts begin alike.
-	PrimePrefix(ctx context.Context, id mapreduce.JobID) error
 }
 
 // Turns say who goes first of the nodes that see the same thing to do.
@@ -205,10 +203,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 		m.results.Begin(id)
 		return nil
 	}
-	if err := m.scheduler.AdjustGrants(ctx, id); err != nil {
-		return err
-	}
-	return m.scheduler.PrimePrefix(ctx, id)
+	return m.scheduler.AdjustGrants(ctx, id)
 }
 
 // handleStoppedJob takes a job that does not run off the scheduler, and ends what a cancel

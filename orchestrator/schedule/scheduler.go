@@ -30,7 +30,7 @@ type Scheduler struct {
 	Sessions *Sessions // the workers
 	Grants   *Grants   // what this node may use of what the fleet shares
 	Models   *Models   // what may be asked of models
-	Priming  *Priming  // of the prefixes of prompts
+	Priming  *Priming  // of caches of prompts
 
 	mu         sync.Mutex // guards everything below, and in the parts above
 	wake       *sync.Cond // a committer may find something to do
@@ -49,9 +49,6 @@ type Config struct {
 	Now    func() time.Time
 	NewID  func() string  // draws names of claims
 	Jitter func() float64 // in [0, 1), of the pauses of units that back off
-	// Primed is called when a job is cold no more, and others have to know. It must not
-	// wait.
-	Primed func(mapreduce.JobID)
 	// NoReservedSlots leaves out that slots are reserved for jobs that have few, so that
 	// a benchmark can tell what it is worth.
 	NoReservedSlots bool
@@ -67,7 +64,7 @@ func New(c Config) *Scheduler {
 	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
 	b.Grants = &Grants{sched: b, claimEnded: sync.NewCond(&b.mu)}
 	b.Models = &Models{sched: b, states: make(map[string]*modelState), limits: c.Limits, lease: c.Lease}
-	b.Priming = &Priming{sched: b, onPrimed: c.Primed}
+	b.Priming = &Priming{sched: b}
 	return b
 }
 

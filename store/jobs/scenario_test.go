@@ -49,7 +49,6 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	_, err = j.Queue.Wakeup(w.ctx, id, []records.Sleeper{{Unit: other.ID, Attempt: other.Attempt}})
 	w.must(err)
-	w.must(j.Grants.Warmed(w.ctx, id))
 	w.run(j, id)
 	_, err = j.Audit.Seal(w.ctx, id)
 	w.must(err)

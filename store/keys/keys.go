@@ -43,8 +43,6 @@
 //	('mapreduce','result',J,U,attempt,i)         bytes: chunk i of a large result
 //	('mapreduce','journal',J,U,n,i)              bytes: chunk i of entry n of a unit's journal
 //	('mapreduce','blob',J,sha256,i)              bytes: chunk i of a document's text
-//	('mapreduce','warm',J)                       text: "open", or the orchestrator that runs
-//	                                             the first unit alone: see jobs.Warm
 //	('mapreduce','skipped',J,n)                  Skipped: a document left out
 //	('mapreduce','idem',T,request)               id of the job it submitted
 //	('mapreduce','ingest',J)                     Ingest: a submission under way
@@ -166,7 +164,7 @@ type Space struct {
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
 	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "blob",
-	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "warm",
+	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept",
 }
 
 // New returns the key space whose keys begin with the elements of prefix.
@@ -594,10 +592,6 @@ func (s *Space) Blob(j mapreduce.JobID, sha256 []byte, from, to int64) store.Ran
 // Blobs returns the range of all documents' texts of job j.
 func (s *Space) Blobs(j mapreduce.JobID) store.Range { return childRange(s.jobKey("blob", j)) }
 
-// Warm returns the key that names the orchestrator which runs the first unit of job j
-// alone.
-func (s *Space) Warm(j mapreduce.JobID) []byte { return s.jobKey("warm", j) }
-
 // Skipped returns the key of the n-th document left out.
 func (s *Space) Skipped(j mapreduce.JobID, n int64) []byte {
 	return tuple.AppendInt(s.jobKey("skipped", j), n)
@@ -675,7 +669,7 @@ func (s *Space) Wake() []byte { return s.nameKey("wake") }
 // ownedNames lists the kinds of keys that belong to one job.
 var ownedNames = []string{
 	"units", "order", "ready", "delayed", "parked", "woken", "failed", "ctr", "tally",
-	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "blob", "skipped", "warm",
+	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "blob", "skipped",
 }
 
 // Owned returns the ranges of all keys of a job, except its record, its control record,

@@ -57,7 +57,6 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"grant", []any{int64(mapreduce.TenantKind), a, b}, s.Grant(mapreduce.TenantScope(mapreduce.TenantID(a)), mapreduce.NodeID(b))},
 		{"grant", []any{int64(mapreduce.FleetKind), "", b}, s.Grant(mapreduce.FleetScope(), mapreduce.NodeID(b))},
 		{"limit", []any{a}, s.Limit(a)},
-		{"warm", []any{a}, s.Warm(j)},
 		{"answer", []any{a, sha}, s.Answer(mapreduce.TenantID(a), sha)},
 		{"answer", []any{a, sha, m}, s.AnswerChunk(mapreduce.TenantID(a), sha, m)},
 		{"aged", []any{a, m, sha}, s.Aged(mapreduce.TenantID(a), m, sha)},
