@@ -41,7 +41,7 @@ func TestTheFirstUnitRunsAlone(t *testing.T) {
 		alone time.Duration // how long it surely is
 		all   time.Duration // when all surely run
 	}{
-		"it is answered": {1, nil, true, time.Second, 6 * time.Second},
+		"it is answered":                      {1, nil, true, time.Second, 6 * time.Second},
 		"it is answered at each orchestrator": {2, nil, true, time.Second, 6 * time.Second},
 		"it fails": {1, func(context.Context, func() (*agent.Result, error)) (*agent.Result, error) {
 			return nil, errors.New("no")
