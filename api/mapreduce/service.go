@@ -2,6 +2,7 @@ package mapreduce
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -193,6 +194,26 @@ type Summary struct {
 	Deduplication []byte // JSON of deduplication_stats
 	Statistics    []byte // JSON of statistics
 	Skipped       []SkippedDocument
+	Broken        []BrokenConstraint // by field, then constraint
+}
+
+// A BrokenConstraint counts the records of a result in which a value was refused because
+// it breaks a constraint of the schema, or which lack a value that the schema requires.
+type BrokenConstraint struct {
+	Field      string // path
+	Constraint string // the keyword of JSON Schema, or "date_order"
+	Records    int64
+}
+
+// Required is the constraint that a record breaks by what it lacks.
+const Required = "required"
+
+// String returns the count as a warning.
+func (b BrokenConstraint) String() string {
+	if b.Constraint == Required {
+		return fmt.Sprintf("%s is required; records without it: %d", b.Field, b.Records)
+	}
+	return fmt.Sprintf("%s breaks %s; records with such a value, under _unverified: %d", b.Field, b.Constraint, b.Records)
 }
 
 // A SkippedDocument is a document that was not processed, with the reason.

@@ -149,6 +149,8 @@ func (p *Property) parseNumber(text string) (any, error) {
 	return json.Number(n), nil
 }
 
+var errNotAllowed = errors.New("none of the allowed values")
+
 // matchEnum returns the allowed value that equals value except for case and spaces.
 func (p *Property) matchEnum(value any) (any, error) {
 	for _, allowed := range p.Enum {
@@ -163,7 +165,7 @@ func (p *Property) matchEnum(value any) (any, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("%q is none of the allowed values", clipText(fmt.Sprint(value)))
+	return nil, fmt.Errorf("%q is %w", clipText(fmt.Sprint(value)), errNotAllowed)
 }
 
 // foldText folds case and removes spaces, hyphens and underscores.

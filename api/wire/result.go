@@ -109,6 +109,9 @@ func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 		Skipped: encodeEach(s.Skipped, func(p *pb.SkippedDocument, d *mapreduce.SkippedDocument) {
 			p.DocumentId, p.Reason = string(d.Document), validText(d.Reason)
 		}),
+		Broken: encodeEach(s.Broken, func(p *pb.BrokenConstraint, b *mapreduce.BrokenConstraint) {
+			p.Field, p.Constraint, p.RecordCount = validText(b.Field), validText(b.Constraint), b.Records
+		}),
 	}
 }
 
@@ -122,6 +125,9 @@ func decodeSummary(p *pb.Summary) *mapreduce.Summary {
 				Document: mapreduce.DocumentID(d.GetDocumentId()),
 				Reason:   d.GetReason(),
 			}
+		}),
+		Broken: convertEach(p.GetBroken(), func(b *pb.BrokenConstraint) mapreduce.BrokenConstraint {
+			return mapreduce.BrokenConstraint{Field: b.GetField(), Constraint: b.GetConstraint(), Records: b.GetRecordCount()}
 		}),
 	}
 }

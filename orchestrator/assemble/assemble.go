@@ -90,6 +90,7 @@ type result struct {
 	single     bool // of a value
 	statistics *merge.Statistics
 	duplicates map[string]int64
+	broken     map[constraint]int64
 }
 
 // A span is the map units with indexes in [first, end).
@@ -99,7 +100,7 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 	r := &result{
 		source: s, job: job, schema: job.Schema, sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
-		duplicates: make(map[string]int64), seen: make(map[output.Member]string),
+		duplicates: make(map[string]int64), broken: make(map[constraint]int64), seen: make(map[output.Member]string),
 		statistics: merge.NewStatistics(job.Schema),
 	}
 	final, err := r.finalUnit(ctx)
@@ -440,6 +441,7 @@ func (r *result) writeEntity(f *merge.Result) error {
 	for field, n := range f.Duplicates {
 		r.duplicates[field] += n
 	}
+	r.countBroken(f)
 	b, err := r.encodeRecord(f)
 	if err != nil {
 		return err
@@ -487,7 +489,10 @@ func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 		b.addField("_said", f.Said)
 	}
 	b.addField("_missing", f.Missing)
-	b.addField("_unverified", f.Unverified)
+	b.addField("_unverified", r.unverified(f))
+	if len(f.Lacking) > 0 {
+		b.addField("_warnings", warnings(f))
+	}
 	return b.closeObject()
 }
 
@@ -614,7 +619,7 @@ func (r *result) writeSummary(ctx context.Context) error {
 	if err := r.writeDecisions(); err != nil {
 		return err
 	}
-	s := &mapreduce.Summary{Single: r.single || !r.value && r.schema.Entities() == schema.Single}
+	s := &mapreduce.Summary{Single: r.single || !r.value && r.schema.Entities() == schema.Single, Broken: r.brokenConstraints()}
 	for _, part := range []struct {
 		to   *[]byte
 		from any

@@ -159,6 +159,9 @@ func storedSummary(s *mapreduce.Summary) *storagev1.Summary {
 	for _, d := range s.Skipped {
 		out.Skipped = append(out.Skipped, &storagev1.SkippedDocument{Document: string(d.Document), Reason: d.Reason})
 	}
+	for _, b := range s.Broken {
+		out.Broken = append(out.Broken, &storagev1.BrokenConstraint{Field: b.Field, Constraint: b.Constraint, Records: b.Records})
+	}
 	return out
 }
 
@@ -196,6 +199,9 @@ func summaryOf(s *storagev1.Summary) *mapreduce.Summary {
 	out := &mapreduce.Summary{Single: s.Single, Deduplication: s.Deduplication, Statistics: s.Statistics}
 	for _, d := range s.Skipped {
 		out.Skipped = append(out.Skipped, mapreduce.SkippedDocument{Document: mapreduce.DocumentID(d.Document), Reason: d.Reason})
+	}
+	for _, b := range s.Broken {
+		out.Broken = append(out.Broken, mapreduce.BrokenConstraint{Field: b.Field, Constraint: b.Constraint, Records: b.Records})
 	}
 	return out
 }

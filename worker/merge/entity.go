@@ -81,6 +81,7 @@ func keyName(s *schema.Schema, a *Accumulator) (string, bool) {
 			return "", false
 		}
 		verified, _ := splitVerified(f.Candidates)
+		verified = slices.DeleteFunc(verified, func(o option) bool { return p.Fits(o.Value) != nil })
 		if len(verified) == 0 {
 			return "", false
 		}

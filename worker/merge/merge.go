@@ -95,6 +95,10 @@ type Candidate struct {
 	Key      string // equal for values that mean the same
 	Value    any    // in the spelling that was seen first
 	Mentions []Mention
+
+	// Readings are what an ambiguous date may mean. They are known only once all that
+	// could tell its order was looked at, and never stored.
+	Readings []any
 }
 
 // toMillionths turns a confidence of [0,1] into millionths.

@@ -22,6 +22,8 @@ type Result struct {
 	Said       map[string]float64 // confidence that extractors state, where they do
 	Missing    map[string]string  // why a field has no value
 	Unverified map[string]any     // values without a citation, for fields without a verified value
+	Refused    map[string]Refusal // values that break the schema, whatever they cite
+	Lacking    []schema.Breach    // what the schema asks for and the record lacks
 	Conflicts  []Conflict
 	Dropped    []Dropped
 	Duplicates map[string]int64 // by field: equal values that became one
@@ -45,6 +47,20 @@ type Choice struct {
 	Count      int64
 }
 
+// A Refusal is a value that the schema does not allow, and why. A list has one for all
+// of its elements that are refused.
+type Refusal struct {
+	Value      any
+	Constraint string // the keyword of JSON Schema that is broken first, or DateOrder
+	Message    string
+	Readings   []any      // what an ambiguous value may mean
+	Citations  []Citation // sorted
+}
+
+// DateOrder is the constraint that a date breaks of which nothing tells whether day or
+// month comes first.
+const DateOrder = "date_order"
+
 // A Dropped is a citation that the result leaves out of a field, with the reason.
 type Dropped struct {
 	Field    string
@@ -52,14 +68,16 @@ type Dropped struct {
 	Reason   string
 }
 
-// Resolve decides each field of an entity by the strategy of the schema. It breaks
-// ties by the value and then by the order of the input, so that equal accumulators
-// give equal results.
+// Resolve decides each field of an entity by the strategy of the schema, among the
+// values that the schema allows, and then judges the record as a whole: Values breaks
+// no constraint but those that ask for values which are missing. It breaks ties by the
+// value and then by the order of the input, so that equal accumulators give equal
+// results.
 func Resolve(s *schema.Schema, a Accumulator) Result {
 	r := Result{
 		Key: map[string]any{}, Values: map[string]any{}, Citations: map[string][]Citation{},
 		Confidence: map[string]float64{}, Said: map[string]float64{}, Missing: map[string]string{}, Unverified: map[string]any{},
-		Duplicates: map[string]int64{},
+		Refused: map[string]Refusal{}, Duplicates: map[string]int64{},
 	}
 	sources := slices.Clone(a.Sources)
 	slices.SortFunc(sources, func(x, y Source) int {
@@ -69,8 +87,9 @@ func Resolve(s *schema.Schema, a Accumulator) Result {
 		r.Sources = append(r.Sources, source.Document)
 	}
 	for _, f := range s.Fields() {
-		r.resolveField(f, a.findField(f.Path))
+		r.resolveField(s, f, a.findField(f.Path))
 	}
+	r.judgeRecord(s)
 	r.setKey(s, a)
 	for i := range r.Conflicts {
 		r.Conflicts[i].Key = r.Key
@@ -91,7 +110,7 @@ func (r *Result) setKey(s *schema.Schema, a Accumulator) {
 }
 
 // resolveField decides one field.
-func (r *Result) resolveField(sf schema.Field, f *Field) {
+func (r *Result) resolveField(s *schema.Schema, sf schema.Field, f *Field) {
 	if f == nil || len(f.Candidates) == 0 {
 		r.Missing[sf.Path] = "nothing was said about it"
 		if f != nil && f.Missing != nil {
@@ -106,9 +125,12 @@ func (r *Result) resolveField(sf schema.Field, f *Field) {
 	}
 	verified, unverified := splitVerified(f.Candidates)
 	if len(verified) == 0 {
-		chosen := chooser{sf.Property, unverified}.runStrategy()
-		r.Unverified[sf.Path] = chosen.value.display
-		r.Missing[sf.Path] = "no citation supports what was found"
+		r.resolveUncited(s, sf, unverified)
+		return
+	}
+	verified, refused := judgeOptions(s, sf, verified)
+	r.refuseOptions(sf, refused, len(verified) > 0)
+	if len(verified) == 0 {
 		return
 	}
 	d := chooser{sf.Property, verified}.runStrategy()
@@ -118,13 +140,25 @@ func (r *Result) resolveField(sf schema.Field, f *Field) {
 	if d.said > 0 {
 		r.Said[sf.Path] = d.said
 	}
-	if len(f.Candidates) == 1 {
+	if len(verified)+len(unverified) == 1 {
 		return
 	}
 	r.dropCitations(sf.Path, verified, d)
 	if d.conflict {
 		r.Conflicts = append(r.Conflicts, newConflict(sf, verified, unverified, d))
 	}
+}
+
+// resolveUncited decides a field of which no value has a citation. What breaks the
+// schema too is refused for that, as no citation would help it.
+func (r *Result) resolveUncited(s *schema.Schema, sf schema.Field, all []option) {
+	allowed, refused := judgeOptions(s, sf, all)
+	if len(allowed) == 0 {
+		r.refuseOptions(sf, refused, false)
+		return
+	}
+	r.Unverified[sf.Path] = chooser{sf.Property, allowed}.runStrategy().value.display
+	r.Missing[sf.Path] = "no citation supports what was found"
 }
 
 // An option is a candidate with the totals of its mentions.
@@ -137,6 +171,7 @@ type option struct {
 	First     Order
 	Last      Order
 	Citations []Citation // sorted, each once
+	readings  []any      // of a date of which nothing tells the order
 	said      int64      // sum of the confidence that extractors state
 	saidCount int64      // how many places state one
 }
@@ -161,7 +196,7 @@ func splitVerified(all []Candidate) (verified, unverified []option) {
 // tallyMentions adds up the mentions of a candidate, those with citations or those
 // without.
 func (c *Candidate) tallyMentions(cited bool) option {
-	o := option{Key: c.Key, Value: c.Value, First: c.firstOrder()}
+	o := option{Key: c.Key, Value: c.Value, First: c.firstOrder(), readings: c.Readings}
 	for _, m := range c.Mentions {
 		if (len(m.Citations) > 0) != cited {
 			continue

@@ -1,6 +1,8 @@
 package output
 
 import (
+	"encoding/json"
+
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
 )
@@ -31,7 +33,7 @@ func checkField(s *schema.Schema, f *merge.Field) error {
 	}
 	for i := range f.Candidates {
 		c := &f.Candidates[i]
-		if err := p.Fits(c.Value); err != nil && !fitsElement(p, c.Value) {
+		if err := p.Fits(c.Value); err != nil && !fitsElement(p, c.Value) && !isRefusable(c.Value) {
 			return breachError("%s: %.80q is no value of the field: %v", f.Path, showValue(c.Value), err)
 		}
 		for _, m := range c.Mentions {
@@ -41,6 +43,24 @@ func checkField(s *schema.Schema, f *merge.Field) error {
 		}
 	}
 	return nil
+}
+
+// maxRefusable bounds a text that is no value of its field.
+const maxRefusable = 4096
+
+// isRefusable reports whether a value that does not fit its field may stand in an
+// output all the same: a short text or another single value. It is never a value of a
+// record. merge.Resolve refuses it, and so shows what was found, with the reason.
+func isRefusable(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return len(v) <= maxRefusable
+	case json.Number:
+		return len(v) <= 100
+	case bool:
+		return true
+	}
+	return false
 }
 
 // fitsElement reports whether a value is one of a list's.

@@ -150,11 +150,24 @@ func (r *report) recordView(n int, rec record, order map[string]int) recordView 
 	return v
 }
 
+// displayUnverified returns a value that is not in its record, with the constraint that
+// it breaks if the schema does not allow it.
+func displayUnverified(raw json.RawMessage) string {
+	var refused struct {
+		Value      json.RawMessage `json:"value"`
+		Constraint string          `json:"constraint"`
+	}
+	if json.Unmarshal(raw, &refused) != nil || refused.Constraint == "" {
+		return displayJSON(raw)
+	}
+	return displayJSON(refused.Value) + " (breaks " + refused.Constraint + ")"
+}
+
 func (r *report) fieldView(name string, rec record) fieldView {
 	f := fieldView{Name: name, Value: displayJSON(rec.values[name]), Why: entriesAbout(rec.missing, name)}
 	f.Null = string(rec.values[name]) == "null"
 	if raw, ok := rec.unverified[name]; ok {
-		f.Unverified = displayJSON(raw)
+		f.Unverified = displayUnverified(raw)
 	}
 	if c, ok := rec.confidence[name]; ok && !f.Null {
 		f.Confidence = fmt.Sprintf("%.2f", c)

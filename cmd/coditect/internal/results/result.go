@@ -160,6 +160,7 @@ func (s *resultSections) writeAll(out *file) error {
 		func() error { return writeMember(out, "total_tokens", tokens.Total()) },
 		func() error { return writeMember(out, "skipped_documents", skippedOf(s.summary)) },
 		func() error { return writeMember(out, "coverage", CoverageOf(job.Coverage)) },
+		func() error { return writeMember(out, "warnings", warningsOf(s.summary)) },
 	}
 	return writeObject(out, members)
 }
@@ -235,6 +236,22 @@ func skippedOf(s *mapreduce.Summary) []skippedDocument {
 	list := make([]skippedDocument, len(s.Skipped))
 	for i, d := range s.Skipped {
 		list[i] = skippedDocument{d.Document, d.Reason}
+	}
+	return list
+}
+
+// A warning is an entry of warnings.
+type warning struct {
+	Field      string `json:"field"`
+	Constraint string `json:"constraint"`
+	Records    int64  `json:"records"`
+	Message    string `json:"message"`
+}
+
+func warningsOf(s *mapreduce.Summary) []warning {
+	list := make([]warning, len(s.Broken))
+	for i, b := range s.Broken {
+		list[i] = warning{b.Field, b.Constraint, b.Records, b.String()}
 	}
 	return list
 }

@@ -193,7 +193,7 @@ func TestResult(t *testing.T) {
 		t.Errorf("a citation that two records share is there %d times", n)
 	}
 	want := map[string]any{
-		"job_id": "mr_20260101_abcdef", "status": "complete", "total_tokens": 100.0,
+		"job_id": "mr_20260101_abcdef", "status": "complete", "total_tokens": 100.0, "warnings": []any{},
 		"source_units":        []any{"d0"},
 		"failed_units":        []any{map[string]any{"unit_id": "d1", "errors": []any{"it <failed>"}}},
 		"deduplication_stats": map[string]any{"name": 2.0},

@@ -81,7 +81,7 @@ func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.Raw
 			}
 		}
 		rec["_sources"], rec["_citations"], rec["_confidence"] = r.Sources, cited, r.Confidence
-		rec["_missing"], rec["_unverified"] = r.Missing, r.Unverified
+		rec["_missing"], rec["_unverified"] = r.Missing, unverifiedOf(&r, names)
 		if len(r.Said) > 0 {
 			rec["_said"] = r.Said
 		}
@@ -94,6 +94,28 @@ func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.Raw
 		return nil, nil
 	}
 	return encodeJSON(list)
+}
+
+// A refusedValue is a value in _unverified that the schema does not allow.
+type refusedValue struct {
+	Value      any      `json:"value"`
+	Constraint string   `json:"constraint"`
+	Message    string   `json:"message"`
+	Readings   []any    `json:"readings,omitempty"`
+	Citations  []string `json:"citations"`
+}
+
+// unverifiedOf returns the values that were found and are not in the record.
+func unverifiedOf(r *merge.Result, names *refs.Spelling) map[string]any {
+	all := maps.Clone(r.Unverified)
+	for field, v := range r.Refused {
+		one := refusedValue{Value: output.Spelled(v.Value, v.Citations, names.Spell), Constraint: v.Constraint, Message: v.Message, Readings: v.Readings, Citations: []string{}}
+		for _, id := range v.Citations {
+			one.Citations = append(one.Citations, names.Spell(refs.ID([]byte(id))))
+		}
+		all[field] = one
+	}
+	return all
 }
 
 // A unitCitation is a citation in units.jsonl.

@@ -459,7 +459,9 @@ type Summary struct {
 	// JSON of statistics.
 	Statistics string `protobuf:"bytes,4,opt,name=statistics,proto3" json:"statistics,omitempty"`
 	// Documents that were not processed.
-	Skipped       []*SkippedDocument `protobuf:"bytes,5,rep,name=skipped,proto3" json:"skipped,omitempty"`
+	Skipped []*SkippedDocument `protobuf:"bytes,5,rep,name=skipped,proto3" json:"skipped,omitempty"`
+	// What records break of the schema, by field and constraint.
+	Broken        []*BrokenConstraint `protobuf:"bytes,8,rep,name=broken,proto3" json:"broken,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -522,6 +524,78 @@ func (x *Summary) GetSkipped() []*SkippedDocument {
 	return nil
 }
 
+func (x *Summary) GetBroken() []*BrokenConstraint {
+	if x != nil {
+		return x.Broken
+	}
+	return nil
+}
+
+// Counts the records of a result in which a value was refused because it breaks a
+// constraint of the schema, or which lack a value that the schema requires.
+type BrokenConstraint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Path of the field.
+	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	// The keyword of JSON Schema, or "date_order".
+	Constraint string `protobuf:"bytes,2,opt,name=constraint,proto3" json:"constraint,omitempty"`
+	// How many records.
+	RecordCount   int64 `protobuf:"varint,3,opt,name=record_count,json=recordCount,proto3" json:"record_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BrokenConstraint) Reset() {
+	*x = BrokenConstraint{}
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BrokenConstraint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BrokenConstraint) ProtoMessage() {}
+
+func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
+func (*BrokenConstraint) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *BrokenConstraint) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *BrokenConstraint) GetConstraint() string {
+	if x != nil {
+		return x.Constraint
+	}
+	return ""
+}
+
+func (x *BrokenConstraint) GetRecordCount() int64 {
+	if x != nil {
+		return x.RecordCount
+	}
+	return 0
+}
+
 // A document that was not processed.
 type SkippedDocument struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -535,7 +609,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -547,7 +621,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -560,7 +634,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SkippedDocument) GetDocumentId() string {
@@ -616,14 +690,21 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x03via\x18\x10 \x01(\tR\x03via\"9\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
-	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xd8\x01\n" +
+	"\x06errors\x18\x02 \x03(\tR\x06errors\"\x99\x02\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x03 \x01(\tR\rdeduplication\x12\x1e\n" +
 	"\n" +
 	"statistics\x18\x04 \x01(\tR\n" +
 	"statistics\x12@\n" +
-	"\askipped\x18\x05 \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\askippedJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"J\n" +
+	"\askipped\x18\x05 \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\askipped\x12?\n" +
+	"\x06broken\x18\b \x03(\v2'.coditect.mapreduce.v1.BrokenConstraintR\x06brokenJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"k\n" +
+	"\x10BrokenConstraint\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x1e\n" +
+	"\n" +
+	"constraint\x18\x02 \x01(\tR\n" +
+	"constraint\x12!\n" +
+	"\frecord_count\x18\x03 \x01(\x03R\vrecordCount\"J\n" +
 	"\x0fSkippedDocument\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
@@ -641,26 +722,28 @@ func file_coditect_mapreduce_v1_result_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_result_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
-	(*ResultPart)(nil),      // 0: coditect.mapreduce.v1.ResultPart
-	(*Citation)(nil),        // 1: coditect.mapreduce.v1.Citation
-	(*Source)(nil),          // 2: coditect.mapreduce.v1.Source
-	(*Summary)(nil),         // 3: coditect.mapreduce.v1.Summary
-	(*SkippedDocument)(nil), // 4: coditect.mapreduce.v1.SkippedDocument
-	(*Job)(nil),             // 5: coditect.mapreduce.v1.Job
+	(*ResultPart)(nil),       // 0: coditect.mapreduce.v1.ResultPart
+	(*Citation)(nil),         // 1: coditect.mapreduce.v1.Citation
+	(*Source)(nil),           // 2: coditect.mapreduce.v1.Source
+	(*Summary)(nil),          // 3: coditect.mapreduce.v1.Summary
+	(*BrokenConstraint)(nil), // 4: coditect.mapreduce.v1.BrokenConstraint
+	(*SkippedDocument)(nil),  // 5: coditect.mapreduce.v1.SkippedDocument
+	(*Job)(nil),              // 6: coditect.mapreduce.v1.Job
 }
 var file_coditect_mapreduce_v1_result_proto_depIdxs = []int32{
-	5, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
+	6, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
 	1, // 1: coditect.mapreduce.v1.ResultPart.citation:type_name -> coditect.mapreduce.v1.Citation
 	2, // 2: coditect.mapreduce.v1.ResultPart.source:type_name -> coditect.mapreduce.v1.Source
 	3, // 3: coditect.mapreduce.v1.ResultPart.summary:type_name -> coditect.mapreduce.v1.Summary
-	4, // 4: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	5, // 4: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
+	4, // 5: coditect.mapreduce.v1.Summary.broken:type_name -> coditect.mapreduce.v1.BrokenConstraint
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_result_proto_init() }
@@ -685,7 +768,7 @@ func file_coditect_mapreduce_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_result_proto_rawDesc), len(file_coditect_mapreduce_v1_result_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

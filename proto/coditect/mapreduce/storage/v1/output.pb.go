@@ -2141,6 +2141,7 @@ type Summary struct {
 	Deduplication []byte                 `protobuf:"bytes,2,opt,name=deduplication,proto3" json:"deduplication,omitempty"` // JSON of deduplication_stats
 	Statistics    []byte                 `protobuf:"bytes,3,opt,name=statistics,proto3" json:"statistics,omitempty"`       // JSON of statistics
 	Skipped       []*SkippedDocument     `protobuf:"bytes,4,rep,name=skipped,proto3" json:"skipped,omitempty"`
+	Broken        []*BrokenConstraint    `protobuf:"bytes,5,rep,name=broken,proto3" json:"broken,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2203,6 +2204,74 @@ func (x *Summary) GetSkipped() []*SkippedDocument {
 	return nil
 }
 
+func (x *Summary) GetBroken() []*BrokenConstraint {
+	if x != nil {
+		return x.Broken
+	}
+	return nil
+}
+
+// BrokenConstraint counts the records that break a constraint of the schema.
+type BrokenConstraint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"` // path
+	Constraint    string                 `protobuf:"bytes,2,opt,name=constraint,proto3" json:"constraint,omitempty"`
+	Records       int64                  `protobuf:"varint,3,opt,name=records,proto3" json:"records,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BrokenConstraint) Reset() {
+	*x = BrokenConstraint{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BrokenConstraint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BrokenConstraint) ProtoMessage() {}
+
+func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
+func (*BrokenConstraint) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *BrokenConstraint) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *BrokenConstraint) GetConstraint() string {
+	if x != nil {
+		return x.Constraint
+	}
+	return ""
+}
+
+func (x *BrokenConstraint) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
 // SkippedDocument is a document that was left out.
 type SkippedDocument struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2214,7 +2283,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2295,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2308,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SkippedDocument) GetDocument() string {
@@ -2439,14 +2508,21 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\n" +
 	"SourceUnit\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +
-	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xb1\x01\n" +
+	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xfa\x01\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x02 \x01(\fR\rdeduplication\x12\x1e\n" +
 	"\n" +
 	"statistics\x18\x03 \x01(\fR\n" +
 	"statistics\x12H\n" +
-	"\askipped\x18\x04 \x03(\v2..coditect.mapreduce.storage.v1.SkippedDocumentR\askipped\"E\n" +
+	"\askipped\x18\x04 \x03(\v2..coditect.mapreduce.storage.v1.SkippedDocumentR\askipped\x12G\n" +
+	"\x06broken\x18\x05 \x03(\v2/.coditect.mapreduce.storage.v1.BrokenConstraintR\x06broken\"b\n" +
+	"\x10BrokenConstraint\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x1e\n" +
+	"\n" +
+	"constraint\x18\x02 \x01(\tR\n" +
+	"constraint\x12\x18\n" +
+	"\arecords\x18\x03 \x01(\x03R\arecords\"E\n" +
 	"\x0fSkippedDocument\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reasonBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
@@ -2463,36 +2539,37 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
-	(*Output)(nil),          // 0: coditect.mapreduce.storage.v1.Output
-	(*Call)(nil),            // 1: coditect.mapreduce.storage.v1.Call
-	(*Dropped)(nil),         // 2: coditect.mapreduce.storage.v1.Dropped
-	(*Removed)(nil),         // 3: coditect.mapreduce.storage.v1.Removed
-	(*Decided)(nil),         // 4: coditect.mapreduce.storage.v1.Decided
-	(*Compared)(nil),        // 5: coditect.mapreduce.storage.v1.Compared
-	(*Entry)(nil),           // 6: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),          // 7: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),        // 8: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),           // 9: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),        // 10: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil),       // 11: coditect.mapreduce.storage.v1.Candidate
-	(*Mention)(nil),         // 12: coditect.mapreduce.storage.v1.Mention
-	(*Reading)(nil),         // 13: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),        // 14: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),            // 15: coditect.mapreduce.storage.v1.Open
-	(*InputHeader)(nil),     // 16: coditect.mapreduce.storage.v1.InputHeader
-	(*JournalEntry)(nil),    // 17: coditect.mapreduce.storage.v1.JournalEntry
-	(*ResultPart)(nil),      // 18: coditect.mapreduce.storage.v1.ResultPart
-	(*ShownCitation)(nil),   // 19: coditect.mapreduce.storage.v1.ShownCitation
-	(*Location)(nil),        // 20: coditect.mapreduce.storage.v1.Location
-	(*LayoutIndex)(nil),     // 21: coditect.mapreduce.storage.v1.LayoutIndex
-	(*LayoutBlock)(nil),     // 22: coditect.mapreduce.storage.v1.LayoutBlock
-	(*LayoutPlace)(nil),     // 23: coditect.mapreduce.storage.v1.LayoutPlace
-	(*Parsed)(nil),          // 24: coditect.mapreduce.storage.v1.Parsed
-	(*SourceUnit)(nil),      // 25: coditect.mapreduce.storage.v1.SourceUnit
-	(*Summary)(nil),         // 26: coditect.mapreduce.storage.v1.Summary
-	(*SkippedDocument)(nil), // 27: coditect.mapreduce.storage.v1.SkippedDocument
+	(*Output)(nil),           // 0: coditect.mapreduce.storage.v1.Output
+	(*Call)(nil),             // 1: coditect.mapreduce.storage.v1.Call
+	(*Dropped)(nil),          // 2: coditect.mapreduce.storage.v1.Dropped
+	(*Removed)(nil),          // 3: coditect.mapreduce.storage.v1.Removed
+	(*Decided)(nil),          // 4: coditect.mapreduce.storage.v1.Decided
+	(*Compared)(nil),         // 5: coditect.mapreduce.storage.v1.Compared
+	(*Entry)(nil),            // 6: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),           // 7: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),         // 8: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),            // 9: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),         // 10: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil),        // 11: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),          // 12: coditect.mapreduce.storage.v1.Mention
+	(*Reading)(nil),          // 13: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),         // 14: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),             // 15: coditect.mapreduce.storage.v1.Open
+	(*InputHeader)(nil),      // 16: coditect.mapreduce.storage.v1.InputHeader
+	(*JournalEntry)(nil),     // 17: coditect.mapreduce.storage.v1.JournalEntry
+	(*ResultPart)(nil),       // 18: coditect.mapreduce.storage.v1.ResultPart
+	(*ShownCitation)(nil),    // 19: coditect.mapreduce.storage.v1.ShownCitation
+	(*Location)(nil),         // 20: coditect.mapreduce.storage.v1.Location
+	(*LayoutIndex)(nil),      // 21: coditect.mapreduce.storage.v1.LayoutIndex
+	(*LayoutBlock)(nil),      // 22: coditect.mapreduce.storage.v1.LayoutBlock
+	(*LayoutPlace)(nil),      // 23: coditect.mapreduce.storage.v1.LayoutPlace
+	(*Parsed)(nil),           // 24: coditect.mapreduce.storage.v1.Parsed
+	(*SourceUnit)(nil),       // 25: coditect.mapreduce.storage.v1.SourceUnit
+	(*Summary)(nil),          // 26: coditect.mapreduce.storage.v1.Summary
+	(*BrokenConstraint)(nil), // 27: coditect.mapreduce.storage.v1.BrokenConstraint
+	(*SkippedDocument)(nil),  // 28: coditect.mapreduce.storage.v1.SkippedDocument
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	6,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
@@ -2519,12 +2596,13 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	20, // 21: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
 	23, // 22: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
 	20, // 23: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
-	27, // 24: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	28, // 24: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	27, // 25: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -2547,7 +2625,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

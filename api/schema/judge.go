@@ -1,0 +1,335 @@
+package schema
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// A Breach is a constraint of the schema that a value of a record breaks, or that the
+// record breaks because a value is missing.
+type Breach struct {
+	Field      string // path; "" if it is about the record as a whole
+	Constraint string // the keyword of JSON Schema: minimum, enum, required, …
+	Message    string // what the constraint asks for
+}
+
+// Error returns the breach as a sentence.
+func (b *Breach) Error() string {
+	return strings.TrimPrefix(b.Field+" ", " ") + "breaks " + b.Constraint + ": " + b.Message
+}
+
+// A Judgement says which values of a record break the schema.
+type Judgement struct {
+	Kept    map[string]any    // values that may stand, by field path
+	Refused map[string]Breach // the others, with the first constraint that each breaks
+	Missing []Breach          // what the record lacks: of required fields, by path
+}
+
+// Judge checks the values of a record, by field path, against all that the schema
+// says. A value that breaks a constraint is refused. What is left is judged again, as
+// other constraints may depend on that value, until it breaks nothing but constraints
+// that ask for more values. A list is refused whole.
+func (s *Schema) Judge(values map[string]any) Judgement {
+	j := Judgement{Kept: maps.Clone(values), Refused: map[string]Breach{}}
+	for _, f := range s.fields {
+		v, ok := j.Kept[f.Path]
+		if !ok {
+			continue
+		}
+		if b := f.Property.refuse(v); b != nil {
+			b.Field = f.Path
+			j.refuse(*b)
+		}
+	}
+	for {
+		breaches, missing := s.breaches(j.Kept)
+		j.Missing = missing
+		if !slices.ContainsFunc(breaches, j.holds) {
+			return j
+		}
+		for _, b := range breaches {
+			j.refuse(b)
+		}
+	}
+}
+
+func (j *Judgement) holds(b Breach) bool { _, ok := j.Kept[b.Field]; return ok }
+
+func (j *Judgement) refuse(b Breach) {
+	if j.holds(b) {
+		delete(j.Kept, b.Field)
+		j.Refused[b.Field] = b
+	}
+}
+
+// JudgeValue checks a value of a field by itself, or one element of a list, against
+// what the schema says of it wherever it stands. It returns nil if nothing is broken;
+// then the record that holds the value may still break a constraint.
+func (s *Schema) JudgeValue(path string, v any) *Breach {
+	p := s.Field(path)
+	if p == nil {
+		return &Breach{Field: path, Constraint: "properties", Message: "the schema has no such field"}
+	}
+	_, isList := v.([]any)
+	element := p.Type == Array && !isList
+	if element {
+		p = p.Items
+	}
+	b := p.refuse(v)
+	if b == nil {
+		if element {
+			v = []any{v}
+		}
+		b = s.breachOf(path, v, element)
+	}
+	if b != nil {
+		b.Field = path
+	}
+	return b
+}
+
+// breachOf returns the constraint that the value of a field breaks in a record without
+// others. It leaves out constraints that hold only under a condition, and those of a
+// list as such if the value is one of its elements.
+func (s *Schema) breachOf(path string, v any, element bool) *Breach {
+	for _, leaf := range s.faults(map[string]any{path: v}) {
+		field, inside := s.fieldAt(leaf.at)
+		if leaf.conditional || field != path || element && inside == 0 {
+			continue
+		}
+		return &Breach{Constraint: leaf.constraint, Message: leaf.message}
+	}
+	return nil
+}
+
+// refuse checks that v is in the form that Normalize gives values of p.
+func (p *Property) refuse(v any) *Breach {
+	err := p.Fits(v)
+	if err == nil {
+		return nil
+	}
+	b := &Breach{Constraint: "type", Message: err.Error()}
+	text, isText := v.(string)
+	switch {
+	case p.Enum != nil && errors.Is(err, errNotAllowed):
+		b.Constraint = "enum"
+	case isText && p.Type == String && p.Format != "" && text != "":
+		b.Constraint = "format"
+	}
+	return b
+}
+
+// breaches returns the constraints that the values break, and those that ask for
+// more values.
+func (s *Schema) breaches(values map[string]any) (breaches, missing []Breach) {
+	for _, f := range s.faults(values) {
+		b := Breach{Constraint: f.constraint, Message: f.message}
+		if field, _ := s.fieldAt(f.at); field != "" {
+			b.Field = field
+			breaches = append(breaches, b)
+			continue
+		}
+		below := strings.Join(f.at, ".")
+		if f.lacking != nil {
+			for _, name := range f.lacking {
+				b.Field = strings.Trim(below+"."+name, ".")
+				missing = append(missing, b)
+			}
+			continue
+		}
+		for _, path := range slices.Sorted(maps.Keys(values)) { // no one value is to blame
+			if below == "" || strings.HasPrefix(path, below+".") {
+				b.Field = path
+				breaches = append(breaches, b)
+			}
+		}
+		if len(values) == 0 {
+			missing = append(missing, Breach{Field: below, Constraint: f.constraint, Message: f.message})
+		}
+	}
+	slices.SortStableFunc(missing, func(a, b Breach) int {
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Constraint, b.Constraint))
+	})
+	return breaches, slices.Compact(missing)
+}
+
+// A fault is what the validator says of one place of a record.
+type fault struct {
+	at          []string // names of properties and indexes of elements
+	constraint  string
+	message     string
+	lacking     []string // names of properties that should stand at this place
+	conditional bool     // the constraint holds under a condition
+}
+
+// faults validates a record with values by field path.
+func (s *Schema) faults(values map[string]any) []fault {
+	instance, err := withoutNulls(pruneEmpty(s.Nest(values)))
+	if err != nil {
+		return []fault{{constraint: "type", message: err.Error()}}
+	}
+	if s.wrap {
+		instance = []any{instance}
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(s.validator.Validate(instance), &invalid) {
+		return nil
+	}
+	var all []fault
+	for _, f := range faultsOf(invalid, nil) {
+		if s.wrap {
+			if len(f.at) == 0 {
+				continue // about the list of records, of which this is only one
+			}
+			f.at = f.at[1:]
+		}
+		all = append(all, f)
+	}
+	slices.SortStableFunc(all, func(a, b fault) int { // the validator goes through maps
+		return cmp.Or(slices.Compare(a.at, b.at), strings.Compare(a.constraint, b.constraint), strings.Compare(a.message, b.message))
+	})
+	return all
+}
+
+// pruneEmpty removes nested objects without values: they were not found.
+func pruneEmpty(record map[string]any) map[string]any {
+	for name, v := range record {
+		inner, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		pruneEmpty(inner)
+		if !slices.ContainsFunc(slices.Collect(maps.Values(inner)), func(v any) bool { return v != nil }) {
+			record[name] = nil
+		}
+	}
+	return record
+}
+
+var english = message.NewPrinter(language.English)
+
+// faultsOf returns the faults at the bottom of a tree of errors. Of alternatives of
+// which none holds, and of what a list should contain, it returns the fault of the
+// whole, unless one alternative lacks values only.
+func faultsOf(e *jsonschema.ValidationError, all []fault) []fault {
+	f := fault{at: e.InstanceLocation, message: e.ErrorKind.LocalizedString(english), conditional: isConditional(e.SchemaURL)}
+	if words := e.ErrorKind.KeywordPath(); len(words) > 0 {
+		f.constraint = words[0]
+	}
+	f.message = strings.TrimPrefix(f.message, f.constraint+": ")
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		f.lacking = k.Missing
+	case *kind.MinProperties:
+		f.lacking = []string{""} // any
+	case *kind.DependentRequired:
+		f.at = append(slices.Clone(f.at), k.Prop)
+	case *kind.Dependency:
+		f.at, f.constraint = append(slices.Clone(f.at), k.Prop), "dependencies"
+	case *kind.PropertyNames:
+		f.at = append(slices.Clone(f.at), k.Property)
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			one := f
+			one.at = append(slices.Clone(f.at), name)
+			all = append(all, one)
+		}
+		return all
+	case *kind.Not:
+		f.constraint = "not"
+		f.message = "the record is as it must not be"
+	case *kind.FalseSchema:
+		f.message = "no value is allowed here"
+		f.constraint = cmp.Or(lastKeyword(e.SchemaURL), "false")
+	case *kind.AnyOf, *kind.OneOf:
+		return append(all, alternativeFaults(e, f)...)
+	case *kind.Contains, *kind.MinContains, *kind.MaxContains:
+	default:
+		if len(e.Causes) > 0 {
+			for _, cause := range e.Causes {
+				all = faultsOf(cause, all)
+			}
+			return all
+		}
+	}
+	return append(all, f)
+}
+
+// alternativeFaults returns the faults of alternatives of which none, or more than one,
+// holds: of one that lacks values alone, or else of all values that any is about.
+func alternativeFaults(e *jsonschema.ValidationError, whole fault) []fault {
+	var inner []fault
+	for _, cause := range e.Causes {
+		branch := faultsOf(cause, nil)
+		if !slices.ContainsFunc(branch, func(f fault) bool { return f.lacking == nil }) && len(branch) > 0 {
+			return branch
+		}
+		inner = append(inner, branch...)
+	}
+	inner = slices.DeleteFunc(inner, func(f fault) bool { return f.lacking != nil || len(f.at) <= len(whole.at) })
+	if len(inner) == 0 {
+		return []fault{whole}
+	}
+	for i := range inner {
+		inner[i].constraint, inner[i].conditional = whole.constraint, true
+	}
+	return inner
+}
+
+// isConditional reports whether a part of a schema counts only under a condition.
+func isConditional(at string) bool {
+	for _, key := range []string{"/then", "/else", "/dependentSchemas/", "/anyOf/", "/oneOf/", "/dependencies/"} {
+		if strings.Contains(at, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// lastKeyword returns the last name of a JSON pointer that is no index.
+func lastKeyword(pointer string) string {
+	parts := strings.Split(pointer, "/")
+	for _, part := range slices.Backward(parts) {
+		if _, err := strconv.Atoi(part); err != nil {
+			return part
+		}
+	}
+	return ""
+}
+
+// fieldAt returns the field at a place of a record or around it, and how many steps
+// the place is inside its value; "" if the place is an object with several fields.
+func (s *Schema) fieldAt(at []string) (path string, inside int) {
+	properties, prefix := s.Properties, ""
+	for i, name := range at {
+		n := slices.IndexFunc(properties, func(p Property) bool { return p.Name == name })
+		if n < 0 {
+			return "", 0
+		}
+		if properties[n].Type != Object {
+			return prefix + name, len(at) - i - 1
+		}
+		properties, prefix = properties[n].Properties, prefix+name+"."
+	}
+	return "", 0
+}
+
+// Shown returns a value as JSON for a message, shortened.
+func Shown(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return clipText(fmt.Sprint(v))
+	}
+	return clipText(string(b))
+}

@@ -1,0 +1,74 @@
+package assemble
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// A constraint is one that records break in a field.
+type constraint struct{ field, name string }
+
+// countBroken counts what a record breaks of the schema.
+func (r *result) countBroken(f *merge.Result) {
+	for field, refusal := range f.Refused {
+		r.broken[constraint{field, refusal.Constraint}]++
+	}
+	for _, b := range f.Lacking {
+		r.broken[constraint{b.Field, b.Constraint}]++
+	}
+}
+
+func (r *result) brokenConstraints() []mapreduce.BrokenConstraint {
+	var all []mapreduce.BrokenConstraint
+	for c, n := range r.broken {
+		all = append(all, mapreduce.BrokenConstraint{Field: c.field, Constraint: c.name, Records: n})
+	}
+	slices.SortFunc(all, func(a, b mapreduce.BrokenConstraint) int {
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Constraint, b.Constraint))
+	})
+	return all
+}
+
+// A refusal is a value in _unverified that the schema does not allow.
+type refusal struct {
+	Value      any      `json:"value"`
+	Constraint string   `json:"constraint"`
+	Message    string   `json:"message"`
+	Readings   []any    `json:"readings,omitempty"`
+	Citations  []string `json:"citations"`
+}
+
+// unverified returns the values that were found and are not in the record: as they are
+// if no citation supports them, and with the constraint that they break if the schema
+// does not allow them.
+func (r *result) unverified(f *merge.Result) map[string]any {
+	all := maps.Clone(f.Unverified)
+	for field, v := range f.Refused {
+		all[field] = refusal{
+			Value: output.Spelled(v.Value, v.Citations, r.names.Spell), Constraint: v.Constraint, Message: v.Message,
+			Readings: v.Readings, Citations: r.spellCitations(v.Citations),
+		}
+	}
+	return all
+}
+
+// warnings says what a record lacks.
+func warnings(f *merge.Result) []string {
+	all := make([]string, len(f.Lacking))
+	for i, b := range f.Lacking {
+		all[i] = b.Error()
+		if b.Constraint == mapreduce.Required {
+			all[i] = b.Field + " is required and has no value"
+		}
+		if why := f.Missing[b.Field]; why != "" {
+			all[i] += " (" + why + ")"
+		}
+	}
+	return slices.Compact(all)
+}

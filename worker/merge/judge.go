@@ -1,0 +1,115 @@
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// A refusedOption is an option that the schema does not allow.
+type refusedOption struct {
+	option
+	breach schema.Breach
+}
+
+// judgeOptions separates what a field may hold from what the schema refuses wherever it
+// stands. The only value of a field is left to the judgement of the record, unless it
+// is no value of its type, which no strategy could compare.
+func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []option, refused []refusedOption) {
+	for _, o := range all {
+		var breach *schema.Breach
+		switch {
+		case len(o.readings) > 0:
+			breach = &schema.Breach{Field: sf.Path, Constraint: DateOrder, Message: "nothing tells whether the day or the month comes first"}
+		case len(all) > 1 || sf.Property.Type == schema.Array || sf.Property.Fits(o.Value) != nil:
+			breach = s.JudgeValue(sf.Path, o.Value)
+		}
+		if breach != nil {
+			refused = append(refused, refusedOption{o, *breach})
+			continue
+		}
+		allowed = append(allowed, o)
+	}
+	return allowed, refused
+}
+
+// refuseOptions moves options of a field out of the record: of a list all of them, of
+// another field that with the most weight, unless an allowed value stands in their place.
+// The citations of all are listed as dropped.
+func (r *Result) refuseOptions(sf schema.Field, refused []refusedOption, stands bool) {
+	if len(refused) == 0 {
+		return
+	}
+	slices.SortFunc(refused, func(a, b refusedOption) int {
+		if sf.Property.Type == schema.Array {
+			return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))
+		}
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Key, b.Key))
+	})
+	one := refused[0]
+	refusal := Refusal{
+		Value: one.Value, Constraint: one.breach.Constraint, Message: one.breach.Message,
+		Readings: one.readings, Citations: one.Citations,
+	}
+	_, isList := one.Value.([]any)
+	if sf.Property.Type == schema.Array && !isList {
+		list := []any{}
+		for _, o := range refused {
+			list = append(list, o.Value)
+			refusal.Citations = append(slices.Clip(refusal.Citations), o.Citations...)
+		}
+		refusal.Value, refusal.Citations = list, sortedUnique(refusal.Citations)
+	}
+	if !stands || sf.Property.Type == schema.Array {
+		r.addRefusal(sf.Path, refusal)
+	}
+	for _, o := range refused {
+		r.dropRefused(sf.Path, o.Value, o.Citations, &o.breach)
+	}
+}
+
+func (r *Result) addRefusal(path string, refusal Refusal) {
+	r.Refused[path] = refusal
+	if _, ok := r.Values[path]; !ok {
+		r.Missing[path] = fmt.Sprintf("what was found breaks %s: %s", refusal.Constraint, refusal.Message)
+	}
+}
+
+// dropRefused lists the citations of a value that was refused.
+func (r *Result) dropRefused(path string, value any, citations []Citation, why *schema.Breach) {
+	for _, id := range citations {
+		r.Dropped = append(r.Dropped, Dropped{
+			Field: path, Citation: id, Reason: fmt.Sprintf("value %s breaks %s: %s", displayValue(value), why.Constraint, why.Message),
+		})
+	}
+}
+
+// judgeRecord refuses the values with which the record breaks the schema, and notes what
+// the record lacks.
+func (r *Result) judgeRecord(s *schema.Schema) {
+	j := s.Judge(r.Values)
+	r.Lacking = j.Missing
+	for _, path := range slices.Sorted(maps.Keys(j.Refused)) {
+		breach, citations, value := j.Refused[path], r.Citations[path], r.Values[path]
+		for _, of := range []map[string]float64{r.Confidence, r.Said} {
+			delete(of, path)
+		}
+		delete(r.Citations, path)
+		delete(r.Values, path)
+		refusal := Refusal{Value: value, Constraint: breach.Constraint, Message: breach.Message, Citations: sortedUnique(citations)}
+		had, before := r.Refused[path]
+		some, isList := value.([]any)
+		others, areElements := had.Value.([]any)
+		if before && isList && areElements { // elements that were refused by themselves
+			refusal.Value = slices.Concat(some, others)
+			refusal.Citations = sortedUnique(slices.Concat(citations, had.Citations))
+		}
+		r.addRefusal(path, refusal)
+		r.dropRefused(path, value, citations, &breach)
+		r.Conflicts = slices.DeleteFunc(r.Conflicts, func(c Conflict) bool { return c.Field == path })
+	}
+}
