@@ -258,6 +258,9 @@ type Unit struct {
 	DependsOn  []UnitID // of units that take outputs, when asked for
 	Continues  bool     // the next page begins with the same unit, and more of DependsOn
 	Output     []byte   // encoded output, when asked for
+	// Locations are where the citations of Output are in their documents, by their ids, as
+	// far as these have such places. They come with Output.
+	Locations map[string]*Location
 }
 
 // CallSums are what attempts called, and how long that took.

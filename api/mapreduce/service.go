@@ -174,6 +174,10 @@ type Citation struct {
 	// Via is the document's metadata MetadataVia, as the client gave it. It is ""
 	// if the document has none.
 	Via string
+
+	// Location is where a reader of the document would look for the quote, by the stored
+	// layout of the document; nil if that has none.
+	Location *Location
 }
 
 // MetadataVia names the metadata of a document that is a record of another job. Its

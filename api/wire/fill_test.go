@@ -82,7 +82,9 @@ func (f filler) fill(v reflect.Value, field string) {
 		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
-		v.SetMapIndex(reflect.ValueOf(f.text()), reflect.ValueOf(f.text()))
+		value := reflect.New(v.Type().Elem()).Elem()
+		f.fill(value, field)
+		v.SetMapIndex(reflect.ValueOf(f.text()), value)
 	case reflect.String:
 		v.SetString(f.text())
 	case reflect.Bool:

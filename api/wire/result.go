@@ -73,6 +73,7 @@ func encodeCitation(c *mapreduce.Citation) *pb.Citation {
 		Coverage:        c.Coverage,
 		Density:         c.Density,
 		Via:             validText(c.Via),
+		Location:        encodeLocation(c.Location),
 	}
 }
 
@@ -94,6 +95,7 @@ func decodeCitation(p *pb.Citation) *mapreduce.Citation {
 		Coverage:  p.GetCoverage(),
 		Density:   p.GetDensity(),
 		Via:       p.GetVia(),
+		Location:  decodeLocation(p.GetLocation()),
 	}
 }
 

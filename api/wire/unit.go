@@ -40,6 +40,7 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		Continues:  u.Continues,
 		Output:     u.Output,
 		Stage:      u.Stage,
+		Locations:  encodeLocations(u.Locations),
 	}
 }
 
@@ -77,6 +78,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		Continues:  p.GetContinues(),
 		Output:     p.GetOutput(),
 		Stage:      p.GetStage(),
+		Locations:  decodeLocations(p.GetLocations()),
 	}
 }
 

@@ -34,6 +34,7 @@ type Source interface {
 	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*records.Unit, error)
 	Texts(ctx context.Context, id mapreduce.JobID, spans []content.TextRange) ([][]byte, error)
 	Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]records.SkippedAt, error)
+	OutputRange(ctx context.Context, id mapreduce.JobID, u *records.Unit, from, to int64) ([]byte, error)
 }
 
 // A Job is a job as its result is assembled.
@@ -84,8 +85,9 @@ type result struct {
 	taken   *spans // map units of a partial result; nil of a whole one
 	// Documents of the records that entities of several have, as the outputs of map
 	// units tell; nil once these have been looked through.
-	seen  map[output.Member]string
-	names *refs.Spelling
+	seen      map[output.Member]string
+	names     *refs.Spelling
+	locations *outputs.Locator
 
 	single     bool // of a value
 	statistics *merge.Statistics
@@ -101,7 +103,7 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 		source: s, job: job, schema: job.Schema, sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
 		duplicates: make(map[string]int64), broken: make(map[constraint]int64), seen: make(map[output.Member]string),
-		statistics: merge.NewStatistics(job.Schema),
+		statistics: merge.NewStatistics(job.Schema), locations: outputs.NewLocator(s, job.ID),
 	}
 	final, err := r.finalUnit(ctx)
 	if err != nil {
@@ -576,12 +578,16 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 	if err != nil {
 		return err
 	}
+	location, err := r.locations.Locate(ctx, c.Document, c.ByteStart, c.ByteEnd)
+	if err != nil {
+		return err
+	}
 	return r.sink(&mapreduce.ResultPart{Citation: &mapreduce.Citation{
 		Ref: r.names.Spell(c.ID), Document: mapreduce.DocumentID(c.Document), Unit: mapreduce.UnitID(c.Unit),
 		Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Before: before, After: after,
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
-		Via: texts.unit.Source.Metadata[mapreduce.MetadataVia],
+		Via: texts.unit.Source.Metadata[mapreduce.MetadataVia], Location: location,
 	}})
 }
 

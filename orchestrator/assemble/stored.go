@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/worker/layout"
 )
 
 // A Writer encodes the parts of a result as they are stored, in blocks of one size. It
@@ -146,7 +147,7 @@ func storedPart(p *mapreduce.ResultPart) *storagev1.ResultPart {
 
 func storedCitation(c *mapreduce.Citation) *storagev1.ShownCitation {
 	return &storagev1.ShownCitation{
-		Ref: c.Ref, Before: c.Before, After: c.After, Via: c.Via,
+		Ref: c.Ref, Before: c.Before, After: c.After, Via: c.Via, Location: layout.StoredLocation(c.Location),
 		Citation: &storagev1.Citation{
 			Document: string(c.Document), Unit: string(c.Unit), Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 			Quote: c.Quote, Grade: c.Grade, Outside: c.Outside, Others: int64(c.Others), Coverage: c.Coverage, Density: c.Density,
@@ -187,7 +188,7 @@ func partOf(p *storagev1.ResultPart) *mapreduce.ResultPart {
 func shownCitation(s *storagev1.ShownCitation) *mapreduce.Citation {
 	c := s.GetCitation()
 	return &mapreduce.Citation{
-		Ref: s.Ref, Before: s.Before, After: s.After, Via: s.Via,
+		Ref: s.Ref, Before: s.Before, After: s.After, Via: s.Via, Location: layout.LocationOf(s.Location),
 		Document: mapreduce.DocumentID(c.GetDocument()), Unit: mapreduce.UnitID(c.GetUnit()),
 		Start: c.GetStart(), End: c.GetEnd(), ByteStart: c.GetByteStart(), ByteEnd: c.GetByteEnd(),
 		Quote: c.GetQuote(), Grade: c.GetGrade(), Outside: c.GetOutside(), Others: int(c.GetOthers()),

@@ -20,6 +20,7 @@ func someParts() []*mapreduce.ResultPart {
 		{Citation: &mapreduce.Citation{
 			Ref: "REF_a7b3c2d1", Document: "a.txt", Unit: "a.txt_chunk_1", Start: 3, End: 8, ByteStart: 4, ByteEnd: 9, Quote: "Anker", Grade: "fuzzy",
 			Before: "für ", After: "\n", Outside: true, Others: 2, Coverage: 0.9, Density: 0.8, Via: `{"record":1}`,
+			Location: &mapreduce.Location{Place: "page 2", Page: 2, Boxes: []mapreduce.Box{{Page: 2, Left: 1.5, Top: 2, Right: 30.1, Bottom: 40}}},
 		}},
 		{Conflict: []byte(`{"field":"name"}`)},
 		{Dropped: []byte(`{"ref":"REF_a7b3c2d1"}`)},

@@ -99,14 +99,14 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 			if u.State != mapreduce.UnitComplete || !all.fitsOneUnit() {
 				continue
 			}
-			text, err := s.jobs.Content.Output(ctx, id, u)
+			parsed, err := outputs.Parsed(ctx, s.jobs.Reader(), id, u)
 			if err != nil {
 				return chars, err
 			}
-			if len(text) == 0 {
+			if len(parsed.Text) == 0 {
 				continue // it is skipped
 			}
-			doc := output.Bundled{Document: string(u.Document), Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: text}
+			doc := output.Bundled{Document: string(u.Document), Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: parsed.Text}
 			all.addDocument(doc, "text/plain")
 			chars += countCharacters([]output.Bundled{doc})
 		}

@@ -372,8 +372,15 @@ func (r *regathering) addParsed(ctx context.Context, taken map[mapreduce.Documen
 		}
 		for _, u := range page {
 			from = u.Index + 1
-			doc, length := u.Document, u.Published().Length
-			if u.State != mapreduce.UnitComplete || length == 0 || taken[doc] {
+			doc := u.Document
+			if u.State != mapreduce.UnitComplete || taken[doc] {
+				continue
+			}
+			length, err := outputs.ParsedTextLength(ctx, r.intake.jobs.Reader(), r.job, u)
+			if err != nil {
+				return err
+			}
+			if length == 0 {
 				continue
 			}
 			if p := r.stage.Passage; p > 0 && p < length/utf8.UTFMax {
@@ -398,11 +405,12 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 		if err != nil {
 			return err
 		}
-		text, err := r.intake.jobs.Content.Output(ctx, r.job, u)
+		parsed, err := outputs.Parsed(ctx, r.intake.jobs.Reader(), r.job, u)
 		if err != nil {
 			return err
 		}
-		docs[i] = output.Bundled{Document: string(d.id), Number: d.number, Metadata: u.Reads().Metadata, Text: text[:r.stage.Kept(text)]}
+		text := parsed.Text[:r.stage.Kept(parsed.Text)]
+		docs[i] = output.Bundled{Document: string(d.id), Number: d.number, Metadata: u.Reads().Metadata, Text: text}
 	}
 	units, data, err := r.makeUnits(docs)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/levels"
@@ -69,13 +70,11 @@ func (s *Intake) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int6
 		if taken[u.ID] {
 			return nil, nil
 		}
-		text, err := s.jobs.Content.Output(ctx, id, u)
-		if err != nil {
-			return nil, err
+		parsed, err := outputs.Parsed(ctx, s.jobs.Reader(), id, u)
+		if err != nil || len(parsed.Text) == 0 {
+			return nil, err // without text the document is skipped
 		}
-		if len(text) == 0 {
-			return nil, nil // the document is skipped
-		}
+		text := parsed.Text
 		d := &mapreduce.Document{ID: u.Document, MediaType: "text/plain", Metadata: u.Source.Metadata}
 		units, err := s.config.makeDocumentUnits(spec, g, d, string(text), keys.Document(u.Index))
 		if err != nil {

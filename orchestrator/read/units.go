@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -38,6 +39,7 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 	}
 	stages := jobspec.NewStages(compiled, ctl)
 	page, weight := &mapreduce.UnitPage{}, 0
+	locations := outputs.NewLocator(r.jobs.Reader(), q.Job)
 	for at.level < int64(len(ctl.StageLevels())) {
 		some, err := r.jobs.View.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
 		if err != nil {
@@ -60,7 +62,7 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 				at = unitToken{at.level, u.Index + 1, 0}
 				continue
 			}
-			unit, next, err := r.listedUnit(ctx, q, u, at.input)
+			unit, next, err := r.listedUnit(ctx, q, u, at.input, locations)
 			if err != nil {
 				return nil, err
 			}
@@ -72,7 +74,7 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 				return page, nil
 			}
 			at = unitToken{at.level, u.Index + 1, 0}
-			weight += len(unit.Output) + idBytes(unit.DependsOn)
+			weight += len(unit.Output) + idBytes(unit.DependsOn) + locationBytes*len(unit.Locations)
 		}
 	}
 	return page, nil
@@ -80,6 +82,9 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 
 // pageBytes bounds the ids and outputs of a page of units, but for the last unit in it.
 const pageBytes = 1 << 20
+
+// locationBytes is about what a location takes of a message.
+const locationBytes = 128
 
 // A unitToken says where a page of units begins: at the unit of a level with an
 // index, and within what that depends on.
@@ -115,7 +120,7 @@ func matchesStates(states []mapreduce.UnitState, u *records.Unit) bool {
 
 // listedUnit returns a unit as a query asks for it. If it depends on more units than
 // a page should hold, next says with which of them to go on.
-func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *records.Unit, input int64) (unit *mapreduce.Unit, next int64, err error) {
+func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *records.Unit, input int64, locations *outputs.Locator) (unit *mapreduce.Unit, next int64, err error) {
 	unit = u.Describe(q.Job)
 	if q.Inputs && u.Inputs != nil {
 		if next, err = r.inputsOf(ctx, unit, u, input); err != nil {
@@ -124,6 +129,9 @@ func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *
 	}
 	if q.Outputs && unit.State == mapreduce.UnitComplete && input == 0 { // else it was on the page before
 		if unit.Output, err = r.jobs.Content.Output(ctx, q.Job, u); err != nil {
+			return nil, 0, err
+		}
+		if unit.Locations, err = locations.OfOutput(ctx, u, unit.Output); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -5,7 +5,6 @@ package verify
 import (
 	"context"
 	"runtime"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -60,10 +59,7 @@ func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *recor
 // verifyText is verify for who has the text of a unit at hand, or nil.
 func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *records.Unit, text, data []byte) (why, err error) {
 	if u.Kind == mapreduce.KindParse {
-		if !utf8.Valid(data) {
-			return errNoText, nil
-		}
-		return nil, nil
+		return output.CheckParsed(data), nil
 	}
 	out, why := output.Decode(data)
 	if why != nil {
@@ -143,9 +139,6 @@ func (c *Checker) verifyValues(s *schema.Schema, u *records.Unit, out *output.Ou
 	}
 	return output.CheckEntities(s, out)
 }
-
-// errNoText is what the output of a parse unit is refused with.
-var errNoText = errs.New(errs.Invalid, "what a document was parsed into is not UTF-8")
 
 // verifyMap checks the output of a map unit against its text.
 func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *records.Unit, text []byte, out *output.Output) (why, err error) {

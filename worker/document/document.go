@@ -73,11 +73,18 @@ type Input struct {
 
 // A Document is a text and where it came from.
 type Document struct {
-	Kind    Kind          // of the format; set by Registry.Parse
-	Charset string        // charset of the bytes, such as "utf-8"; empty if the format has none
-	Text    string        // valid UTF-8
-	Source  *offset.Map   // from bytes of Text to bytes of the file
-	Layout  layout.Layout // where a reader would look for parts of Text; nil for formats without places
+	Kind    Kind        // of the format; set by Registry.Parse
+	Charset string      // charset of the bytes, such as "utf-8"; empty if the format has none
+	Text    string      // valid UTF-8
+	Source  *offset.Map // from bytes of Text to bytes of the file
+	// Layout says where a reader would look for parts of Text. It is nil for formats without
+	// such places.
+	Layout layout.Layout
+	// Confidence is how sure the text itself is, in (0, 1]: of text that was recognised in
+	// pictures. 0 means certain.
+	Confidence float64
+	// Notes are what readers of the document should know, such as that a page has no text.
+	Notes []string
 }
 
 // A RefusedError tells why bytes are not a document.

@@ -50,14 +50,15 @@ func TestStored(t *testing.T) {
 		if len(want) > 0 && layout.Check(data, text-2) == nil {
 			t.Error("it fits a text that is too short")
 		}
-		r, err := layout.NewReader(int64(len(data)), text, func(from, to int64) ([]byte, error) { return data[from:to], nil })
+		fetch := func(from, to int64) ([]byte, error) { return data[from:to], nil }
+		r, err := layout.NewReader(int64(len(data)), text, fetch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {
 			start := rapid.IntRange(0, text).Draw(t, "start")
 			end := start + rapid.IntRange(0, 40).Draw(t, "length of the range")
-			got, err := r.Locate(start, end)
+			got, err := r.Locate(fetch, start, end)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,11 +81,12 @@ func TestReadsOnlyBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read int64
-	r, err := layout.NewReader(int64(len(data)), 600_000, func(from, to int64) ([]byte, error) { read += to - from; return data[from:to], nil })
+	fetch := func(from, to int64) ([]byte, error) { read += to - from; return data[from:to], nil }
+	r, err := layout.NewReader(int64(len(data)), 600_000, fetch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.Locate(599_994, 599_999)
+	got, err := r.Locate(fetch, 599_994, 599_999)
 	if err != nil || got == nil || len(got.Boxes) != 1 {
 		t.Fatalf("got %+v, %v", got, err)
 	}

@@ -141,10 +141,12 @@ func decodeBlock(data []byte, end, text int) ([]Part, error) {
 
 func points(tenths int64) float64 { return float64(tenths) / 10 }
 
-// A Reader reads a stored layout, block by block as far as it is needed. It is for one
-// goroutine.
+// A Fetch returns bytes [from, to) of a stored layout.
+type Fetch func(from, to int64) ([]byte, error)
+
+// A Reader reads a stored layout, block by block as far as it is needed. It holds one
+// block. It is for one goroutine.
 type Reader struct {
-	read   func(from, to int64) ([]byte, error)
 	text   int
 	ends   []int64 // of blocks: bytes of the text
 	starts []int64 // of blocks: bytes of the stored form; one more is the end
@@ -153,10 +155,9 @@ type Reader struct {
 }
 
 // NewReader returns a reader of a stored layout of size bytes, of a text of so many bytes.
-// read returns bytes [from, to) of the stored form; its errors are returned as they are.
-// Others are ErrInvalid.
-func NewReader(size int64, text int, read func(from, to int64) ([]byte, error)) (*Reader, error) {
-	r := &Reader{read: read, text: text, block: -1}
+// Errors of fetch are returned as they are. Others are ErrInvalid.
+func NewReader(size int64, text int, fetch Fetch) (*Reader, error) {
+	r := &Reader{text: text, block: -1}
 	if size == 0 {
 		r.starts = []int64{0}
 		return r, nil
@@ -164,7 +165,7 @@ func NewReader(size int64, text int, read func(from, to int64) ([]byte, error)) 
 	if size < headerBytes || size > MaxStored {
 		return nil, invalidError("it has %d bytes", size)
 	}
-	head, err := read(0, headerBytes)
+	head, err := fetch(0, headerBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +173,7 @@ func NewReader(size int64, text int, read func(from, to int64) ([]byte, error)) 
 	if at > size {
 		return nil, invalidError("its index has %d of %d bytes", at-headerBytes, size)
 	}
-	if head, err = read(headerBytes, at); err != nil {
+	if head, err = fetch(headerBytes, at); err != nil {
 		return nil, err
 	}
 	var index storagev1.LayoutIndex
@@ -198,11 +199,11 @@ func NewReader(size int64, text int, read func(from, to int64) ([]byte, error)) 
 }
 
 // load makes a block the one that is held.
-func (r *Reader) load(block int) error {
+func (r *Reader) load(fetch Fetch, block int) error {
 	if r.block == block {
 		return nil
 	}
-	data, err := r.read(r.starts[block], r.starts[block+1])
+	data, err := fetch(r.starts[block], r.starts[block+1])
 	if err != nil {
 		return err
 	}
@@ -222,11 +223,11 @@ func (r *Reader) load(block int) error {
 }
 
 // Locate returns where a reader would look for bytes [start, end) of the text: see
-// Layout.Locate.
-func (r *Reader) Locate(start, end int) (*mapreduce.Location, error) {
+// Layout.Locate. It fetches of the layout what it lacks.
+func (r *Reader) Locate(fetch Fetch, start, end int) (*mapreduce.Location, error) {
 	var s span
 	for b := sort.Search(len(r.ends), func(i int) bool { return r.ends[i] > int64(start) }); b < len(r.ends); b++ {
-		if err := r.load(b); err != nil {
+		if err := r.load(fetch, b); err != nil {
 			return nil, err
 		}
 		from := sort.Search(len(r.parts), func(i int) bool { return r.parts[i].End > start })
@@ -258,12 +259,13 @@ func Decode(data []byte, text int) (Layout, error) {
 
 // visit calls take with the parts of each block.
 func visit(data []byte, text int, take func([]Part)) error {
-	r, err := NewReader(int64(len(data)), text, func(from, to int64) ([]byte, error) { return data[from:to], nil })
+	fetch := func(from, to int64) ([]byte, error) { return data[from:to], nil }
+	r, err := NewReader(int64(len(data)), text, fetch)
 	if err != nil {
 		return err
 	}
 	for b := range r.ends {
-		if err := r.load(b); err != nil {
+		if err := r.load(fetch, b); err != nil {
 			return err
 		}
 		take(r.parts)

@@ -40,6 +40,38 @@ func (st *Store) Output(ctx context.Context, id mapreduce.JobID, u *records.Unit
 	return data, nil
 }
 
+// OutputRange returns bytes [from, to) of the published output of a unit, and reads no
+// more than the chunks that have them. It checks no hash.
+func (st *Store) OutputRange(ctx context.Context, id mapreduce.JobID, u *records.Unit, from, to int64) ([]byte, error) {
+	res := u.Published()
+	switch {
+	case from < 0 || from > to || res.Chunks == 0 && to > int64(len(res.Inline)):
+		return nil, errs.New(errs.DataLoss, "bytes %d to %d are asked of the output of unit %s of job %s, which has not as many", from, to, u.ID, id)
+	case from == to:
+		return nil, nil
+	case res.Chunks == 0:
+		return res.Inline[from:to], nil
+	}
+	first := from / store.ChunkSize
+	r := store.Range{
+		Begin: st.Keys.ResultChunk(id, u.ID, res.Attempt, first),
+		End:   st.Keys.ResultChunk(id, u.ID, res.Attempt, records.ChunksOf(to)),
+	}
+	data := newBuffer(to - from)
+	at := first * store.ChunkSize
+	err := st.db.VisitChunks(ctx, r, func(part []byte) error {
+		begin, end := max(from-at, 0), min(to-at, int64(len(part)))
+		if at += int64(len(part)); begin < end {
+			data = append(data, part[begin:end]...)
+		}
+		return nil
+	})
+	if err == nil && int64(len(data)) != to-from {
+		err = errs.New(errs.DataLoss, "the output of unit %s of job %s, stored from key %x on, is cut short: %w", u.ID, id, r.Begin, store.ErrCorrupt)
+	}
+	return data, err
+}
+
 // OutputParts calls visit with the published output of a unit, part after part,
 // and holds no more than some chunks of it at a time. That the whole is damaged it
 // may find out only after the last part.

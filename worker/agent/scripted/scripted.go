@@ -359,10 +359,14 @@ func payloadText(p Payload) string {
 }
 
 // encodeJSON makes the output that Encode defaults to. What a document is parsed
-// into is text alone.
+// into is text alone, without places.
 func encodeJSON(task *agent.Task, p Payload) []byte {
 	if task.Kind == mapreduce.KindParse {
-		return []byte(payloadText(p))
+		out, err := (&output.Parsed{Format: "scripted", Text: []byte(payloadText(p))}).Encode()
+		if err != nil { // of a string
+			panic(err)
+		}
+		return out
 	}
 	out, err := (&output.Output{Reason: payloadText(p)}).Encode()
 	if err != nil { // of a string

@@ -4,11 +4,15 @@ package parse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/layout"
+	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -40,5 +44,23 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agen
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
-	return &agent.Result{Output: []byte(d.Text), Confidence: 1}, nil // it is counted where it is cut
+	out, err := encode(d)
+	if err != nil {
+		return nil, agent.Permanent(err)
+	}
+	return &agent.Result{Output: out, Confidence: cmp.Or(d.Confidence, 1)}, nil // tokens are counted where it is cut
+}
+
+// encode returns a document as the output of a unit.
+func encode(d *document.Document) ([]byte, error) {
+	places, err := layout.Encode(d.Layout)
+	if err != nil {
+		return nil, err
+	}
+	notes := make([]string, 0, min(len(d.Notes), output.MaxNotes))
+	for _, note := range d.Notes[:cap(notes)] {
+		notes = append(notes, strings.ToValidUTF8(note[:min(len(note), output.MaxNote)], ""))
+	}
+	p := &output.Parsed{Format: string(d.Kind), Charset: d.Charset, Notes: notes, Text: []byte(d.Text), Layout: places}
+	return p.Encode()
 }

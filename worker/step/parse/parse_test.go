@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/html"
 	"github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step/parse"
 )
 
@@ -35,8 +36,12 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			res, err := run(t.Context(), tt.document, tt.mediaType, tt.content)
-			if err != nil || string(res.Output) != tt.want {
-				t.Errorf("got %+v and error %v, want %q", res, err, tt.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := output.DecodeParsed(res.Output)
+			if err != nil || string(got.Text) != tt.want || (tt.want == "") != (len(res.Output) == 0) {
+				t.Errorf("got %+v and error %v, want %q", got, err, tt.want)
 			}
 		})
 	}

@@ -67,6 +67,9 @@ func (q quoteView) Found() string {
 	if q.Outside {
 		how += ", not in the chunk that was read"
 	}
+	if q.Location != nil {
+		how += ", " + q.Location.String()
+	}
 	if q.Others > 0 {
 		how += fmt.Sprintf(", or at one of %d other places", q.Others)
 	}

@@ -27,6 +27,45 @@ type citationJSON struct {
 	Coverage  float64              `json:"coverage,omitempty"`     // for fuzzy citations
 	Density   float64              `json:"density,omitempty"`
 	Via       *lineage.Via         `json:"via,omitempty"` // if the document is a record of another job
+	Location  *locationJSON        `json:"location,omitempty"`
+}
+
+// A locationJSON is the location of a citation.
+type locationJSON struct {
+	Place     string    `json:"place"`
+	Page      int       `json:"page,omitempty"`
+	Boxes     []boxJSON `json:"boxes,omitempty"`
+	Sheet     string    `json:"sheet,omitempty"`
+	Cell      string    `json:"cell,omitempty"`
+	Slide     int       `json:"slide,omitempty"`
+	Paragraph int       `json:"paragraph,omitempty"`
+	Part      string    `json:"part,omitempty"`
+	Header    string    `json:"header,omitempty"`
+	Chapter   string    `json:"chapter,omitempty"`
+}
+
+// A boxJSON is a box of a location, in points from the top left corner of its page.
+type boxJSON struct {
+	Page   int     `json:"page"`
+	Left   float64 `json:"left"`
+	Top    float64 `json:"top"`
+	Right  float64 `json:"right"`
+	Bottom float64 `json:"bottom"`
+}
+
+// locationOf returns a location as it is written; nil of none.
+func locationOf(l *mapreduce.Location) *locationJSON {
+	if l == nil {
+		return nil
+	}
+	out := &locationJSON{
+		Place: l.String(), Page: l.Page, Sheet: l.Sheet, Cell: l.Cell, Slide: l.Slide, Paragraph: l.Paragraph,
+		Part: l.Part, Header: l.Header, Chapter: l.Chapter,
+	}
+	for _, b := range l.Boxes {
+		out.Boxes = append(out.Boxes, boxJSON(b))
+	}
+	return out
 }
 
 // A failedUnit is an entry of failed_units.
@@ -126,7 +165,7 @@ func (s *resultSections) addCitation(c *mapreduce.Citation) error {
 		Document: c.Document, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Unit: c.Unit,
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
-		Via: lineage.Of(c),
+		Via: lineage.Of(c), Location: locationOf(c.Location),
 	})
 }
 

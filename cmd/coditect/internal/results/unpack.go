@@ -55,13 +55,13 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 	var e Extract
 	if len(out.Value) > 0 {
 		e.Data = output.Respelled(out.Value, names.Spell)
-		e.Citations, err = citationsOf(out, names)
+		e.Citations, err = citationsOf(out, names, u.Locations)
 		return e, err
 	}
 	if e.Data, err = p.recordsOf(out, names); err != nil {
 		return e, err
 	}
-	e.Citations, err = citationsOf(out, names)
+	e.Citations, err = citationsOf(out, names, u.Locations)
 	return e, err
 }
 
@@ -125,8 +125,8 @@ type unitCitation struct {
 }
 
 // citationsOf returns the citations of an output in the order of their
-// documents' text.
-func citationsOf(out *output.Output, names *refs.Spelling) (json.RawMessage, error) {
+// documents' text, with their places.
+func citationsOf(out *output.Output, names *refs.Spelling, places map[string]*mapreduce.Location) (json.RawMessage, error) {
 	list := make([]unitCitation, 0, len(out.Citations))
 	ordered := slices.SortedFunc(maps.Values(out.Citations), func(a, b output.Citation) int { return refs.Compare(a.ID, b.ID) })
 	slices.SortStableFunc(ordered, func(a, b output.Citation) int { return int(a.Start - b.Start) })
@@ -135,6 +135,7 @@ func citationsOf(out *output.Output, names *refs.Spelling) (json.RawMessage, err
 			Document: mapreduce.DocumentID(c.Document), Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 			Quote: c.Quote, Grade: c.Grade, Unit: mapreduce.UnitID(c.Unit),
 			Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
+			Location: locationOf(places[string(c.ID[:])]),
 		}})
 	}
 	return encodeJSON(list)

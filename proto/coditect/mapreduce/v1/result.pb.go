@@ -247,7 +247,10 @@ type Citation struct {
 	Density float64 `protobuf:"fixed64,15,opt,name=density,proto3" json:"density,omitempty"`
 	// The metadata "via" of the document, as the client gave it: of a record of another
 	// job, JSON that names the job, the record and the citations that it rests on.
-	Via           string `protobuf:"bytes,16,opt,name=via,proto3" json:"via,omitempty"`
+	Via string `protobuf:"bytes,16,opt,name=via,proto3" json:"via,omitempty"`
+	// Where a reader of the document would look for the quote; none if the document
+	// has no such places.
+	Location      *Location `protobuf:"bytes,17,opt,name=location,proto3" json:"location,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -392,6 +395,13 @@ func (x *Citation) GetVia() string {
 		return x.Via
 	}
 	return ""
+}
+
+func (x *Citation) GetLocation() *Location {
+	if x != nil {
+		return x.Location
+	}
+	return nil
 }
 
 // A map unit's part in the result.
@@ -651,6 +661,217 @@ func (x *SkippedDocument) GetReason() string {
 	return ""
 }
 
+// Where a reader of a document would look for a piece of its text. Only the fields that
+// the document's format has are set.
+type Location struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In words, such as "page 3".
+	Place string `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"`
+	// Page, counted from 1.
+	Page int32 `protobuf:"varint,2,opt,name=page,proto3" json:"page,omitempty"`
+	// What the text covers of pages, about one box a line, in order of the text.
+	Boxes []*Box `protobuf:"bytes,3,rep,name=boxes,proto3" json:"boxes,omitempty"`
+	// Sheet of a workbook.
+	Sheet string `protobuf:"bytes,4,opt,name=sheet,proto3" json:"sheet,omitempty"`
+	// Cell of the sheet, such as B7, or B7:C9 for several.
+	Cell string `protobuf:"bytes,5,opt,name=cell,proto3" json:"cell,omitempty"`
+	// Slide, counted from 1.
+	Slide int32 `protobuf:"varint,6,opt,name=slide,proto3" json:"slide,omitempty"`
+	// Paragraph, counted from 1.
+	Paragraph int32 `protobuf:"varint,7,opt,name=paragraph,proto3" json:"paragraph,omitempty"`
+	// Part of a message.
+	Part string `protobuf:"bytes,8,opt,name=part,proto3" json:"part,omitempty"`
+	// Header of a message or its part.
+	Header string `protobuf:"bytes,9,opt,name=header,proto3" json:"header,omitempty"`
+	// Chapter of a book.
+	Chapter       string `protobuf:"bytes,10,opt,name=chapter,proto3" json:"chapter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Location) Reset() {
+	*x = Location{}
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Location) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Location) ProtoMessage() {}
+
+func (x *Location) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Location.ProtoReflect.Descriptor instead.
+func (*Location) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Location) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *Location) GetPage() int32 {
+	if x != nil {
+		return x.Page
+	}
+	return 0
+}
+
+func (x *Location) GetBoxes() []*Box {
+	if x != nil {
+		return x.Boxes
+	}
+	return nil
+}
+
+func (x *Location) GetSheet() string {
+	if x != nil {
+		return x.Sheet
+	}
+	return ""
+}
+
+func (x *Location) GetCell() string {
+	if x != nil {
+		return x.Cell
+	}
+	return ""
+}
+
+func (x *Location) GetSlide() int32 {
+	if x != nil {
+		return x.Slide
+	}
+	return 0
+}
+
+func (x *Location) GetParagraph() int32 {
+	if x != nil {
+		return x.Paragraph
+	}
+	return 0
+}
+
+func (x *Location) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *Location) GetHeader() string {
+	if x != nil {
+		return x.Header
+	}
+	return ""
+}
+
+func (x *Location) GetChapter() string {
+	if x != nil {
+		return x.Chapter
+	}
+	return ""
+}
+
+// A rectangle on a page as a viewer shows it. Lengths are in points, 72 an inch, from
+// the page's top left corner.
+type Box struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Page, counted from 1.
+	Page int32 `protobuf:"varint,1,opt,name=page,proto3" json:"page,omitempty"`
+	// Left edge.
+	Left float64 `protobuf:"fixed64,2,opt,name=left,proto3" json:"left,omitempty"`
+	// Top edge.
+	Top float64 `protobuf:"fixed64,3,opt,name=top,proto3" json:"top,omitempty"`
+	// Right edge.
+	Right float64 `protobuf:"fixed64,4,opt,name=right,proto3" json:"right,omitempty"`
+	// Bottom edge.
+	Bottom        float64 `protobuf:"fixed64,5,opt,name=bottom,proto3" json:"bottom,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Box) Reset() {
+	*x = Box{}
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Box) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Box) ProtoMessage() {}
+
+func (x *Box) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Box.ProtoReflect.Descriptor instead.
+func (*Box) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Box) GetPage() int32 {
+	if x != nil {
+		return x.Page
+	}
+	return 0
+}
+
+func (x *Box) GetLeft() float64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *Box) GetTop() float64 {
+	if x != nil {
+		return x.Top
+	}
+	return 0
+}
+
+func (x *Box) GetRight() float64 {
+	if x != nil {
+		return x.Right
+	}
+	return 0
+}
+
+func (x *Box) GetBottom() float64 {
+	if x != nil {
+		return x.Bottom
+	}
+	return 0
+}
+
 var File_coditect_mapreduce_v1_result_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
@@ -666,7 +887,7 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\bconflict\x18\x06 \x01(\tH\x00R\bconflict\x12\x1a\n" +
 	"\adropped\x18\a \x01(\tH\x00R\adropped\x12\x1a\n" +
 	"\aremoved\x18\b \x01(\tH\x00R\aremovedB\x06\n" +
-	"\x04part\"\xb2\x03\n" +
+	"\x04part\"\xef\x03\n" +
 	"\bCitation\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -687,7 +908,8 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x11other_place_count\x18\r \x01(\x05R\x0fotherPlaceCount\x12\x1a\n" +
 	"\bcoverage\x18\x0e \x01(\x01R\bcoverage\x12\x18\n" +
 	"\adensity\x18\x0f \x01(\x01R\adensity\x12\x10\n" +
-	"\x03via\x18\x10 \x01(\tR\x03via\"9\n" +
+	"\x03via\x18\x10 \x01(\tR\x03via\x12;\n" +
+	"\blocation\x18\x11 \x01(\v2\x1f.coditect.mapreduce.v1.LocationR\blocation\"9\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\"\x99\x02\n" +
@@ -708,7 +930,25 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x0fSkippedDocument\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reasonBGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8a\x02\n" +
+	"\bLocation\x12\x14\n" +
+	"\x05place\x18\x01 \x01(\tR\x05place\x12\x12\n" +
+	"\x04page\x18\x02 \x01(\x05R\x04page\x120\n" +
+	"\x05boxes\x18\x03 \x03(\v2\x1a.coditect.mapreduce.v1.BoxR\x05boxes\x12\x14\n" +
+	"\x05sheet\x18\x04 \x01(\tR\x05sheet\x12\x12\n" +
+	"\x04cell\x18\x05 \x01(\tR\x04cell\x12\x14\n" +
+	"\x05slide\x18\x06 \x01(\x05R\x05slide\x12\x1c\n" +
+	"\tparagraph\x18\a \x01(\x05R\tparagraph\x12\x12\n" +
+	"\x04part\x18\b \x01(\tR\x04part\x12\x16\n" +
+	"\x06header\x18\t \x01(\tR\x06header\x12\x18\n" +
+	"\achapter\x18\n" +
+	" \x01(\tR\achapter\"m\n" +
+	"\x03Box\x12\x12\n" +
+	"\x04page\x18\x01 \x01(\x05R\x04page\x12\x12\n" +
+	"\x04left\x18\x02 \x01(\x01R\x04left\x12\x10\n" +
+	"\x03top\x18\x03 \x01(\x01R\x03top\x12\x14\n" +
+	"\x05right\x18\x04 \x01(\x01R\x05right\x12\x16\n" +
+	"\x06bottom\x18\x05 \x01(\x01R\x06bottomBGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_result_proto_rawDescOnce sync.Once
@@ -722,7 +962,7 @@ func file_coditect_mapreduce_v1_result_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_result_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
 	(*ResultPart)(nil),       // 0: coditect.mapreduce.v1.ResultPart
 	(*Citation)(nil),         // 1: coditect.mapreduce.v1.Citation
@@ -730,20 +970,24 @@ var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
 	(*Summary)(nil),          // 3: coditect.mapreduce.v1.Summary
 	(*BrokenConstraint)(nil), // 4: coditect.mapreduce.v1.BrokenConstraint
 	(*SkippedDocument)(nil),  // 5: coditect.mapreduce.v1.SkippedDocument
-	(*Job)(nil),              // 6: coditect.mapreduce.v1.Job
+	(*Location)(nil),         // 6: coditect.mapreduce.v1.Location
+	(*Box)(nil),              // 7: coditect.mapreduce.v1.Box
+	(*Job)(nil),              // 8: coditect.mapreduce.v1.Job
 }
 var file_coditect_mapreduce_v1_result_proto_depIdxs = []int32{
-	6, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
+	8, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
 	1, // 1: coditect.mapreduce.v1.ResultPart.citation:type_name -> coditect.mapreduce.v1.Citation
 	2, // 2: coditect.mapreduce.v1.ResultPart.source:type_name -> coditect.mapreduce.v1.Source
 	3, // 3: coditect.mapreduce.v1.ResultPart.summary:type_name -> coditect.mapreduce.v1.Summary
-	5, // 4: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
-	4, // 5: coditect.mapreduce.v1.Summary.broken:type_name -> coditect.mapreduce.v1.BrokenConstraint
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	6, // 4: coditect.mapreduce.v1.Citation.location:type_name -> coditect.mapreduce.v1.Location
+	5, // 5: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
+	4, // 6: coditect.mapreduce.v1.Summary.broken:type_name -> coditect.mapreduce.v1.BrokenConstraint
+	7, // 7: coditect.mapreduce.v1.Location.boxes:type_name -> coditect.mapreduce.v1.Box
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_result_proto_init() }
@@ -768,7 +1012,7 @@ func file_coditect_mapreduce_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_result_proto_rawDesc), len(file_coditect_mapreduce_v1_result_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -218,7 +218,10 @@ type Unit struct {
 	// What caches saved all its attempts.
 	Savings *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	// The stage of the pipeline whose unit it is; empty for parse units.
-	Stage         string `protobuf:"bytes,61,opt,name=stage,proto3" json:"stage,omitempty"`
+	Stage string `protobuf:"bytes,61,opt,name=stage,proto3" json:"stage,omitempty"`
+	// Where the citations of its output are in their documents, as far as these have such
+	// places. With its output.
+	Locations     []*CitedLocation `protobuf:"bytes,62,rep,name=locations,proto3" json:"locations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -456,6 +459,68 @@ func (x *Unit) GetStage() string {
 	return ""
 }
 
+func (x *Unit) GetLocations() []*CitedLocation {
+	if x != nil {
+		return x.Locations
+	}
+	return nil
+}
+
+// Where a citation is in its document.
+type CitedLocation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The citation, as the output names it.
+	CitationId []byte `protobuf:"bytes,1,opt,name=citation_id,json=citationId,proto3" json:"citation_id,omitempty"`
+	// Its place.
+	Location      *Location `protobuf:"bytes,2,opt,name=location,proto3" json:"location,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CitedLocation) Reset() {
+	*x = CitedLocation{}
+	mi := &file_coditect_mapreduce_v1_unit_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CitedLocation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CitedLocation) ProtoMessage() {}
+
+func (x *CitedLocation) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_unit_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CitedLocation.ProtoReflect.Descriptor instead.
+func (*CitedLocation) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_unit_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CitedLocation) GetCitationId() []byte {
+	if x != nil {
+		return x.CitationId
+	}
+	return nil
+}
+
+func (x *CitedLocation) GetLocation() *Location {
+	if x != nil {
+		return x.Location
+	}
+	return nil
+}
+
 // What a parked unit waits for, outside of the system: it holds no slot.
 type Parking struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -471,7 +536,7 @@ type Parking struct {
 
 func (x *Parking) Reset() {
 	*x = Parking{}
-	mi := &file_coditect_mapreduce_v1_unit_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_unit_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -483,7 +548,7 @@ func (x *Parking) String() string {
 func (*Parking) ProtoMessage() {}
 
 func (x *Parking) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_unit_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_unit_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -496,7 +561,7 @@ func (x *Parking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parking.ProtoReflect.Descriptor instead.
 func (*Parking) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_unit_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_v1_unit_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Parking) GetHandle() string {
@@ -524,7 +589,7 @@ var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1egoogle/protobuf/duration.proto\"\xa8\b\n" +
+	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\x1egoogle/protobuf/duration.proto\"\xec\b\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x1f\n" +
@@ -564,7 +629,12 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\ttool_time\x18\x1a \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x128\n" +
 	"\aparking\x18\x1b \x01(\v2\x1e.coditect.mapreduce.v1.ParkingR\aparking\x128\n" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\x12\x14\n" +
-	"\x05stage\x18= \x01(\tR\x05stage\"o\n" +
+	"\x05stage\x18= \x01(\tR\x05stage\x12B\n" +
+	"\tlocations\x18> \x03(\v2$.coditect.mapreduce.v1.CitedLocationR\tlocations\"m\n" +
+	"\rCitedLocation\x12\x1f\n" +
+	"\vcitation_id\x18\x01 \x01(\fR\n" +
+	"citationId\x12;\n" +
+	"\blocation\x18\x02 \x01(\v2\x1f.coditect.mapreduce.v1.LocationR\blocation\"o\n" +
 	"\aParking\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x128\n" +
 	"\n" +
@@ -599,31 +669,35 @@ func file_coditect_mapreduce_v1_unit_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_unit_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_coditect_mapreduce_v1_unit_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_coditect_mapreduce_v1_unit_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_coditect_mapreduce_v1_unit_proto_goTypes = []any{
 	(UnitState)(0),              // 0: coditect.mapreduce.v1.UnitState
 	(UnitKind)(0),               // 1: coditect.mapreduce.v1.UnitKind
 	(*Unit)(nil),                // 2: coditect.mapreduce.v1.Unit
-	(*Parking)(nil),             // 3: coditect.mapreduce.v1.Parking
-	(*Tokens)(nil),              // 4: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
-	(*Savings)(nil),             // 6: coditect.mapreduce.v1.Savings
+	(*CitedLocation)(nil),       // 3: coditect.mapreduce.v1.CitedLocation
+	(*Parking)(nil),             // 4: coditect.mapreduce.v1.Parking
+	(*Tokens)(nil),              // 5: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 6: google.protobuf.Duration
+	(*Savings)(nil),             // 7: coditect.mapreduce.v1.Savings
+	(*Location)(nil),            // 8: coditect.mapreduce.v1.Location
 }
 var file_coditect_mapreduce_v1_unit_proto_depIdxs = []int32{
-	1, // 0: coditect.mapreduce.v1.Unit.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	0, // 1: coditect.mapreduce.v1.Unit.state:type_name -> coditect.mapreduce.v1.UnitState
-	4, // 2: coditect.mapreduce.v1.Unit.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	5, // 3: coditect.mapreduce.v1.Unit.elapsed:type_name -> google.protobuf.Duration
-	5, // 4: coditect.mapreduce.v1.Unit.call_latency:type_name -> google.protobuf.Duration
-	5, // 5: coditect.mapreduce.v1.Unit.tool_time:type_name -> google.protobuf.Duration
-	3, // 6: coditect.mapreduce.v1.Unit.parking:type_name -> coditect.mapreduce.v1.Parking
-	6, // 7: coditect.mapreduce.v1.Unit.savings:type_name -> coditect.mapreduce.v1.Savings
-	5, // 8: coditect.mapreduce.v1.Parking.wake_after:type_name -> google.protobuf.Duration
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	1,  // 0: coditect.mapreduce.v1.Unit.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	0,  // 1: coditect.mapreduce.v1.Unit.state:type_name -> coditect.mapreduce.v1.UnitState
+	5,  // 2: coditect.mapreduce.v1.Unit.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	6,  // 3: coditect.mapreduce.v1.Unit.elapsed:type_name -> google.protobuf.Duration
+	6,  // 4: coditect.mapreduce.v1.Unit.call_latency:type_name -> google.protobuf.Duration
+	6,  // 5: coditect.mapreduce.v1.Unit.tool_time:type_name -> google.protobuf.Duration
+	4,  // 6: coditect.mapreduce.v1.Unit.parking:type_name -> coditect.mapreduce.v1.Parking
+	7,  // 7: coditect.mapreduce.v1.Unit.savings:type_name -> coditect.mapreduce.v1.Savings
+	3,  // 8: coditect.mapreduce.v1.Unit.locations:type_name -> coditect.mapreduce.v1.CitedLocation
+	8,  // 9: coditect.mapreduce.v1.CitedLocation.location:type_name -> coditect.mapreduce.v1.Location
+	6,  // 10: coditect.mapreduce.v1.Parking.wake_after:type_name -> google.protobuf.Duration
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_unit_proto_init() }
@@ -632,13 +706,14 @@ func file_coditect_mapreduce_v1_unit_proto_init() {
 		return
 	}
 	file_coditect_mapreduce_v1_job_proto_init()
+	file_coditect_mapreduce_v1_result_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_unit_proto_rawDesc), len(file_coditect_mapreduce_v1_unit_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1996,33 +1996,33 @@ func (x *LayoutPlace) GetBoxed() bool {
 	return false
 }
 
-// Parsed is what a document was parsed into.
-type Parsed struct {
+// ParsedHead begins the output of a unit that parsed a document: behind the head's
+// length, 4 bytes, the highest first. The text and its layout follow.
+type ParsedHead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Text          []byte                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`     // UTF-8
-	Layout        []byte                 `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"` // of the text, as package worker/layout stores it; empty if it has none
-	Format        string                 `protobuf:"bytes,3,opt,name=format,proto3" json:"format,omitempty"`
-	Charset       string                 `protobuf:"bytes,4,opt,name=charset,proto3" json:"charset,omitempty"`         // of the document's bytes, if the format has one
-	Notes         []string               `protobuf:"bytes,5,rep,name=notes,proto3" json:"notes,omitempty"`             // what its readers should know
-	Confidence    float64                `protobuf:"fixed64,6,opt,name=confidence,proto3" json:"confidence,omitempty"` // of the text, in (0, 1]; 0 if it is certain
+	Format        string                 `protobuf:"bytes,1,opt,name=format,proto3" json:"format,omitempty"`
+	Charset       string                 `protobuf:"bytes,2,opt,name=charset,proto3" json:"charset,omitempty"`                                // of the document's bytes, if the format has one
+	Notes         []string               `protobuf:"bytes,3,rep,name=notes,proto3" json:"notes,omitempty"`                                    // what readers of the document should know
+	TextLength    int64                  `protobuf:"varint,4,opt,name=text_length,json=textLength,proto3" json:"text_length,omitempty"`       // bytes
+	LayoutLength  int64                  `protobuf:"varint,5,opt,name=layout_length,json=layoutLength,proto3" json:"layout_length,omitempty"` // bytes; 0 if the text has no layout
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Parsed) Reset() {
-	*x = Parsed{}
+func (x *ParsedHead) Reset() {
+	*x = ParsedHead{}
 	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Parsed) String() string {
+func (x *ParsedHead) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Parsed) ProtoMessage() {}
+func (*ParsedHead) ProtoMessage() {}
 
-func (x *Parsed) ProtoReflect() protoreflect.Message {
+func (x *ParsedHead) ProtoReflect() protoreflect.Message {
 	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2034,49 +2034,42 @@ func (x *Parsed) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Parsed.ProtoReflect.Descriptor instead.
-func (*Parsed) Descriptor() ([]byte, []int) {
+// Deprecated: Use ParsedHead.ProtoReflect.Descriptor instead.
+func (*ParsedHead) Descriptor() ([]byte, []int) {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
 }
 
-func (x *Parsed) GetText() []byte {
-	if x != nil {
-		return x.Text
-	}
-	return nil
-}
-
-func (x *Parsed) GetLayout() []byte {
-	if x != nil {
-		return x.Layout
-	}
-	return nil
-}
-
-func (x *Parsed) GetFormat() string {
+func (x *ParsedHead) GetFormat() string {
 	if x != nil {
 		return x.Format
 	}
 	return ""
 }
 
-func (x *Parsed) GetCharset() string {
+func (x *ParsedHead) GetCharset() string {
 	if x != nil {
 		return x.Charset
 	}
 	return ""
 }
 
-func (x *Parsed) GetNotes() []string {
+func (x *ParsedHead) GetNotes() []string {
 	if x != nil {
 		return x.Notes
 	}
 	return nil
 }
 
-func (x *Parsed) GetConfidence() float64 {
+func (x *ParsedHead) GetTextLength() int64 {
 	if x != nil {
-		return x.Confidence
+		return x.TextLength
+	}
+	return 0
+}
+
+func (x *ParsedHead) GetLayoutLength() int64 {
+	if x != nil {
+		return x.LayoutLength
 	}
 	return 0
 }
@@ -2495,16 +2488,15 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05boxes\x18\x03 \x03(\x12R\x05boxes\"h\n" +
 	"\vLayoutPlace\x12C\n" +
 	"\blocation\x18\x01 \x01(\v2'.coditect.mapreduce.storage.v1.LocationR\blocation\x12\x14\n" +
-	"\x05boxed\x18\x02 \x01(\bR\x05boxed\"\x9c\x01\n" +
-	"\x06Parsed\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\fR\x04text\x12\x16\n" +
-	"\x06layout\x18\x02 \x01(\fR\x06layout\x12\x16\n" +
-	"\x06format\x18\x03 \x01(\tR\x06format\x12\x18\n" +
-	"\acharset\x18\x04 \x01(\tR\acharset\x12\x14\n" +
-	"\x05notes\x18\x05 \x03(\tR\x05notes\x12\x1e\n" +
+	"\x05boxed\x18\x02 \x01(\bR\x05boxed\"\x9a\x01\n" +
 	"\n" +
-	"confidence\x18\x06 \x01(\x01R\n" +
-	"confidence\"8\n" +
+	"ParsedHead\x12\x16\n" +
+	"\x06format\x18\x01 \x01(\tR\x06format\x12\x18\n" +
+	"\acharset\x18\x02 \x01(\tR\acharset\x12\x14\n" +
+	"\x05notes\x18\x03 \x03(\tR\x05notes\x12\x1f\n" +
+	"\vtext_length\x18\x04 \x01(\x03R\n" +
+	"textLength\x12#\n" +
+	"\rlayout_length\x18\x05 \x01(\x03R\flayoutLength\"8\n" +
 	"\n" +
 	"SourceUnit\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +
@@ -2565,7 +2557,7 @@ var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*LayoutIndex)(nil),      // 21: coditect.mapreduce.storage.v1.LayoutIndex
 	(*LayoutBlock)(nil),      // 22: coditect.mapreduce.storage.v1.LayoutBlock
 	(*LayoutPlace)(nil),      // 23: coditect.mapreduce.storage.v1.LayoutPlace
-	(*Parsed)(nil),           // 24: coditect.mapreduce.storage.v1.Parsed
+	(*ParsedHead)(nil),       // 24: coditect.mapreduce.storage.v1.ParsedHead
 	(*SourceUnit)(nil),       // 25: coditect.mapreduce.storage.v1.SourceUnit
 	(*Summary)(nil),          // 26: coditect.mapreduce.storage.v1.Summary
 	(*BrokenConstraint)(nil), // 27: coditect.mapreduce.storage.v1.BrokenConstraint

@@ -1,0 +1,173 @@
+package outputs
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/worker/layout"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// A LayoutSource is where the layouts of documents are read. A *jobs.Jobs is one, and
+// says what each method returns.
+type LayoutSource interface {
+	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*records.Unit, error)
+	UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*records.Unit, error)
+	OutputRange(ctx context.Context, id mapreduce.JobID, u *records.Unit, from, to int64) ([]byte, error)
+}
+
+// Parsed returns the document that a unit parsed. Its text is empty if it has none. The
+// error is errs.DataLoss if the output is not one of such a unit.
+func Parsed(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) (*output.Parsed, error) {
+	data, err := s.Output(ctx, id, u)
+	if err != nil {
+		return nil, err
+	}
+	p, err := output.DecodeParsed(data)
+	if err != nil {
+		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", id, u.ID, err)
+	}
+	return p, nil
+}
+
+// ParsedTextLength returns how many bytes of text the document has that a unit parsed.
+func ParsedTextLength(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *records.Unit) (int64, error) {
+	if u.Published().Length == 0 {
+		return 0, nil
+	}
+	h, err := parsedHead(ctx, s, id, u)
+	if err != nil {
+		return 0, err
+	}
+	return h.TextLength, nil
+}
+
+func parsedHead(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *records.Unit) (*output.ParsedHead, error) {
+	h, err := output.ReadParsedHead(u.Published().Length, func(from, to int64) ([]byte, error) {
+		return s.OutputRange(ctx, id, u, from, to)
+	})
+	if errors.Is(err, output.ErrParsed) {
+		err = errs.New(errs.DataLoss, "job %s: output of unit %s: %v", id, u.ID, err)
+	}
+	return h, err
+}
+
+// A Locator finds where citations of one job are in their documents, by the layouts that
+// are stored: whatever a worker or a model says of places is not looked at. It is for one
+// goroutine.
+type Locator struct {
+	source LayoutSource
+	job    mapreduce.JobID
+	known  bool // whether the job parses documents at all
+	parses bool
+	of     map[string]*openLayout // by document; nil of one without a layout
+}
+
+// An openLayout is the layout of a document, in the output of the unit that parsed it.
+type openLayout struct {
+	*layout.Reader
+	unit *records.Unit
+	at   int64 // byte of the output at which it begins
+}
+
+// maxReaders is how many layouts a Locator holds open. Each holds one block.
+const maxReaders = 64
+
+// NewLocator returns a locator of a job.
+func NewLocator(s LayoutSource, job mapreduce.JobID) *Locator {
+	return &Locator{source: s, job: job, of: make(map[string]*openLayout)}
+}
+
+// Locate returns where a reader of a document would look for bytes [start, end) of its
+// text. It returns nil if they have no place, and errs.DataLoss if what is stored is no
+// layout of the document.
+func (l *Locator) Locate(ctx context.Context, document string, start, end int64) (*mapreduce.Location, error) {
+	if parses, err := l.jobParses(ctx); err != nil || !parses {
+		return nil, err
+	}
+	r, ok := l.of[document]
+	if !ok {
+		var err error
+		if r, err = l.open(ctx, document); err != nil {
+			return nil, err
+		}
+		if len(l.of) >= maxReaders {
+			clear(l.of)
+		}
+		l.of[document] = r
+	}
+	if r == nil {
+		return nil, nil
+	}
+	at, err := r.Locate(l.fetch(ctx, r), int(start), int(end))
+	return at, l.layoutError(document, err)
+}
+
+// OfOutput returns where the citations of the output of a unit are, by their ids; those
+// without a place are left out.
+func (l *Locator) OfOutput(ctx context.Context, u *records.Unit, data []byte) (map[string]*mapreduce.Location, error) {
+	if parses, err := l.jobParses(ctx); err != nil || !parses || u.Level < 0 || u.Kind == mapreduce.KindResult {
+		return nil, err
+	}
+	out, err := output.Decode(data)
+	if err != nil {
+		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", l.job, u.ID, err)
+	}
+	of := make(map[string]*mapreduce.Location)
+	for id, c := range out.Citations {
+		at, err := l.Locate(ctx, c.Document, c.ByteStart, c.ByteEnd)
+		if err != nil {
+			return nil, err
+		}
+		if at != nil {
+			of[string(id)] = at
+		}
+	}
+	return of, nil
+}
+
+// jobParses reports whether the job parses any document: else none has a layout.
+func (l *Locator) jobParses(ctx context.Context) (bool, error) {
+	if l.known {
+		return l.parses, nil
+	}
+	first, err := l.source.UnitsFrom(ctx, l.job, -1, 0, 1)
+	if err != nil {
+		return false, err
+	}
+	l.known, l.parses = true, len(first) > 0
+	return l.parses, nil
+}
+
+// layoutError makes the error of a stored layout that is none one of the store.
+func (l *Locator) layoutError(document string, err error) error {
+	if errors.Is(err, layout.ErrInvalid) {
+		return errs.New(errs.DataLoss, "job %s: layout of document %.80q: %v", l.job, document, err)
+	}
+	return err
+}
+
+// fetch returns what reads a layout.
+func (l *Locator) fetch(ctx context.Context, o *openLayout) layout.Fetch {
+	return func(from, to int64) ([]byte, error) {
+		return l.source.OutputRange(ctx, l.job, o.unit, o.at+from, o.at+to)
+	}
+}
+
+// open returns the layout of a document; nil if it has none.
+func (l *Locator) open(ctx context.Context, document string) (*openLayout, error) {
+	u, err := l.source.Unit(ctx, l.job, mapreduce.ParseUnit(mapreduce.DocumentID(document)))
+	if err != nil || u == nil || u.State != mapreduce.UnitComplete || u.Published().Length == 0 {
+		return nil, err
+	}
+	h, err := parsedHead(ctx, l.source, l.job, u)
+	if err != nil || h.LayoutLength == 0 {
+		return nil, err
+	}
+	o := &openLayout{unit: u, at: h.LayoutAt}
+	o.Reader, err = layout.NewReader(h.LayoutLength, int(h.TextLength), l.fetch(ctx, o))
+	return o, l.layoutError(document, err)
+}

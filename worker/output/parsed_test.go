@@ -1,0 +1,107 @@
+package output_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/layout"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// parsed returns a document with a layout.
+func parsed(t testing.TB) *output.Parsed {
+	t.Helper()
+	places, err := layout.Encode(layout.Layout{{Start: 0, End: 5, Location: &mapreduce.Location{Page: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &output.Parsed{Format: "pdf", Charset: "utf-8", Notes: []string{"page 2 has no text"}, Text: []byte("Größe 12"), Layout: places}
+}
+
+func TestParsedIsReadAsWritten(t *testing.T) {
+	want := parsed(t)
+	data, err := want.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := output.DecodeParsed(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+	if err := output.CheckParsed(data); err != nil {
+		t.Error(err)
+	}
+	if err := output.CheckParsed(nil); err != nil {
+		t.Errorf("a document without text: %v", err)
+	}
+}
+
+// TestParsedIsNotBelieved checks what a worker may send in its place.
+func TestParsedIsNotBelieved(t *testing.T) {
+	good, err := parsed(t).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(change func(*output.Parsed)) []byte {
+		p := parsed(t)
+		change(p)
+		data, err := p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	for _, test := range []struct {
+		name string
+		data []byte
+		want error
+	}{
+		{"text alone", []byte("a text"), output.ErrParsed},
+		{"cut short", good[:len(good)-1], output.ErrParsed},
+		{"more behind it", append([]byte(nil), append(good, 0)...), output.ErrParsed},
+		{"no text", encode(func(p *output.Parsed) { p.Text = nil }), output.ErrParsed},
+		{"not UTF-8", encode(func(p *output.Parsed) { p.Text[0] = 0xff }), output.ErrParsed},
+		{"a layout of a longer text", encode(func(p *output.Parsed) { p.Text = p.Text[:2] }), layout.ErrInvalid},
+		{"no layout", encode(func(p *output.Parsed) { p.Layout = []byte("x") }), layout.ErrInvalid},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if err := output.CheckParsed(test.data); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+	p := parsed(t)
+	p.Notes = []string{strings.Repeat("x", output.MaxNote+1)}
+	if _, err := p.Encode(); !errors.Is(err, output.ErrParsed) {
+		t.Errorf("a long note: got %v", err)
+	}
+}
+
+func FuzzDecodeParsed(f *testing.F) {
+	good, err := parsed(f).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte{0, 0, 0, 0, 'x'})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := output.DecodeParsed(data)
+		if err != nil || len(data) == 0 {
+			return
+		}
+		again, err := p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := output.DecodeParsed(again); err != nil || !cmp.Equal(p, got) {
+			t.Errorf("what was read is not read again: %v", err)
+		}
+	})
+}
