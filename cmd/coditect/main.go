@@ -36,7 +36,7 @@ func mainCode() int {
 			Terminal: term.IsTerminal(int(os.Stderr.Fd())),
 			Width:    func() int { return terminalWidth(os.Stderr) },
 		},
-		Getenv: os.Getenv,
+		Getenv: os.Getenv, Environ: os.Environ(),
 	}, os.Args[1:])
 }
 

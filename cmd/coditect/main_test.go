@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/text/encoding/charmap"
 
 	main "github.com/coditect/mapreduce/cmd/coditect"
 	"github.com/coditect/mapreduce/store/storetest/driver"
@@ -91,12 +92,25 @@ func TestScripts(t *testing.T) {
 			"awaitjob": awaitJob,
 			"many":     many,
 			"letters":  letters,
+			"latin":    latin,
 			"scrub":    scrub,
 			"ranonce":  ranOnce,
 
 			"sametasks": sameTasks,
 		},
 	})
+}
+
+// latin writes a file in ISO 8859-1: latin FILE TEXT, with \n for the end of a line.
+func latin(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: latin file text")
+	}
+	text, err := charmap.ISO8859_1.NewEncoder().String(strings.ReplaceAll(args[1], `\n`, "\n"))
+	ts.Check(err)
+	file := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(filepath.Dir(file), 0o700))
+	ts.Check(os.WriteFile(file, []byte(text), 0o600))
 }
 
 // patience bounds what a script waits for.

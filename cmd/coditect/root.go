@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/check"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
@@ -15,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/serve"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/steer"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/suggest"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
 )
 
@@ -35,11 +38,10 @@ func runMain(ctx context.Context, a *program.Program, args []string) int {
 	if text := exit.Message(err); text != "" {
 		fmt.Fprintf(a.Stderr, "coditect: %s\n", strings.TrimSpace(text))
 	}
-	code := exit.CodeOf(err)
-	if code == exit.Usage && cmd != nil {
+	if exit.OffersHelp(err) && cmd != nil {
 		fmt.Fprintf(a.Stderr, "`%s --help` shows its usage\n", cmd.CommandPath())
 	}
-	return code
+	return exit.CodeOf(err)
 }
 
 func rootCommand(a *program.Program) *cobra.Command {
@@ -49,15 +51,13 @@ func rootCommand(a *program.Program) *cobra.Command {
 		Example: `  coditect mapreduce run --input docs --schema schema.yaml --output results
   coditect mapreduce list
   coditect serve`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return a.ApplySettings(cmd)
-		},
-		Args: cobra.NoArgs,
-		RunE: showHelp,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: a.ApplySettings,
+		Args:              noCommand,
+		RunE:              showHelp,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.UsageError("%w", err) })
+	root.SetFlagErrorFunc(flagError)
 	f := root.PersistentFlags()
 	f.StringVar(&a.Global.Server, "server", "", "address of a server, `HOST:PORT` or unix:PATH; without it the service runs in this process")
 	a.Global.StoreFlags.AddFlags(f)
@@ -78,7 +78,7 @@ func mapreduceCommand(a *program.Program) *cobra.Command {
 		Short: "Run jobs over documents, and manage them",
 		Example: `  coditect mapreduce run --input docs --schema schema.yaml --output results
   coditect mapreduce status --job-id mr_20260101_a1b2c3`,
-		Args: cobra.NoArgs,
+		Args: noCommand,
 		RunE: showHelp,
 	}
 	cmd.AddGroup(
@@ -111,6 +111,52 @@ const (
 	groupSteer = "steer"
 	groupCheck = "check"
 )
+
+// noCommand is the Args of commands that only hold others: what stands there is a
+// command that does not exist.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	typed, path := args[0], cmd.CommandPath()+" "
+	hint := suggest.DidYouMean(typed, path, namesOf(cmd))
+	for _, c := range cmd.Commands() {
+		if hint == "" && c.HasSubCommands() {
+			hint = suggest.DidYouMean(typed, path+c.Name()+" ", namesOf(c))
+		}
+	}
+	return fmt.Errorf("unknown command %q for %q%s", typed, cmd.CommandPath(), hint)
+}
+
+// namesOf returns the names of the commands below a command.
+func namesOf(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// flagError returns the error for a flag that could not be parsed. Of an unknown flag it
+// names the one that was probably meant.
+func flagError(cmd *cobra.Command, err error) error {
+	if names := cmd.Flags().Args(); cmd.HasSubCommands() && len(names) > 0 { // flags of a command that does not exist
+		return exit.UsageError("%w", noCommand(cmd, names))
+	}
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || unknown.GetSpecifiedShortnames() != "" {
+		return exit.UsageError("%w", err)
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return exit.UsageError("%w%s", err, suggest.DidYouMean(unknown.GetSpecifiedName(), "--", names))
+}
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 

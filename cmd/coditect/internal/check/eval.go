@@ -61,21 +61,21 @@ func compareFiles(ctx context.Context, schemaFile, result, truth string) (eval.R
 	}
 	found, err := os.Open(result)
 	if err != nil {
-		return eval.Report{}, exit.UsageError("--result: %w", err)
+		return eval.Report{}, exit.RefusedError("--result: %w", err)
 	}
 	defer found.Close()
 	records, err := eval.ReadResult(result, found)
 	if err != nil {
-		return eval.Report{}, exit.UsageError("--result: %w", err)
+		return eval.Report{}, exit.RefusedError("--result: %w", err)
 	}
 	right, err := os.Open(truth)
 	if err != nil {
-		return eval.Report{}, exit.UsageError("--truth: %w", err)
+		return eval.Report{}, exit.RefusedError("--truth: %w", err)
 	}
 	defer right.Close()
 	truths, err := eval.ReadTruth(truth, right)
 	if err != nil {
-		return eval.Report{}, exit.UsageError("--truth: %w", err)
+		return eval.Report{}, exit.RefusedError("--truth: %w", err)
 	}
 	return eval.Compare(s, records, truths), nil
 }

@@ -32,6 +32,7 @@ var ErrInterrupted = errors.New("interrupted")
 type Error struct {
 	Code int
 	Err  error
+	Help bool // the help of the command tells how to call it
 }
 
 func (e *Error) Error() string {
@@ -43,9 +44,21 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// UsageError returns an error about how the command was called.
+// UsageError returns an error about how the command was called. Its help is offered.
 func UsageError(format string, args ...any) error {
+	return &Error{Code: Usage, Err: fmt.Errorf(format, args...), Help: true}
+}
+
+// RefusedError returns an error about something that the command was given, such as a
+// file. The code is that of a wrong call, but help would not help.
+func RefusedError(format string, args ...any) error {
 	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
+}
+
+// OffersHelp reports whether the help of the command tells what was wrong.
+func OffersHelp(err error) bool {
+	var exit *Error
+	return errors.As(err, &exit) && exit.Help
 }
 
 // OfJob returns the exit code for the state of a job.

@@ -55,7 +55,7 @@ func UnreadableFlag(ctx context.Context, flag string, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	return exit.UsageError("%s: %w", flag, err)
+	return exit.RefusedError("%s: %w", flag, err)
 }
 
 // checkReadable returns an error unless the file is a regular file or a pipe.
@@ -127,7 +127,7 @@ func ReadSchema(ctx context.Context, name string) (*schema.Schema, error) {
 	}
 	s, err := schema.Parse(name, data)
 	if err != nil {
-		return nil, exit.UsageError("--schema: the file is not valid\n%w", err)
+		return nil, exit.RefusedError("--schema: the file is not valid\n%w", err)
 	}
 	return s, nil
 }

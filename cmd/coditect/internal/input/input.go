@@ -16,7 +16,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"mime"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -45,20 +47,28 @@ type Config struct {
 	// Sample is how many of the documents to choose; 0 means all. The choice
 	// depends only on their ids.
 	Sample int
+	// Encoding is the encoding of plain documents, by its name on the web. Defaults to
+	// UTF-8, or what the bytes of a document look like.
+	Encoding string
+	// Note tells the user something about the inputs, if it is set.
+	Note func(message string)
 	// MaxBytes bounds a document. Defaults to document.DefaultMaxBytes.
 	MaxBytes int64
 	// Stdin is standard input. Check peeks at its beginning. Needed if Inputs
 	// names it.
 	Stdin *bufio.Reader
+
+	files []string // paths without those inside of others; set by withDefaults
 }
 
 func (c Config) withDefaults() Config {
 	c.MaxBytes = cmp.Or(c.MaxBytes, document.DefaultMaxBytes)
+	c.files = outermost(c.paths())
 	return c
 }
 
 func (c Config) walkInputs(ctx context.Context) iter.Seq2[document.Entry, error] {
-	return document.Walk(ctx, c.paths(), document.WalkOptions{
+	return document.Walk(ctx, c.files, document.WalkOptions{
 		Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes, Formats: c.Formats, FollowLinks: c.FollowLinks,
 	})
 }
@@ -71,7 +81,7 @@ func Check(ctx context.Context, c Config) error {
 	if err := c.checkNames(); err != nil {
 		return err
 	}
-	if len(c.paths()) == 0 {
+	if len(c.files) == 0 {
 		return nil
 	}
 	files, why := 0, ""
@@ -84,7 +94,7 @@ func Check(ctx context.Context, c Config) error {
 			continue
 		}
 		files++
-		if len(c.paths()) == 1 {
+		if len(c.files) == 1 {
 			break // their ids differ
 		}
 	}
@@ -103,7 +113,10 @@ func (c Config) inputNames() string { return strings.Join(c.Inputs, ", ") }
 
 func (c Config) checkNames() error {
 	if len(c.Inputs) == 0 {
-		return errs.Field("input", "is missing: name a folder, a file, job:ID, or - for standard input")
+		return errs.Field("input", "is missing: name folders, files, job:ID, or - for standard input, as arguments or by --input")
+	}
+	if err := c.checkEncoding(); err != nil {
+		return err
 	}
 	if err := c.checkJobNames(); err != nil {
 		return err
@@ -179,13 +192,14 @@ type source struct {
 
 // A reader is one pass over the inputs.
 type reader struct {
-	config Config
-	roster roster
+	config  Config
+	roster  roster
+	guessed map[string]bool // encodings that the user was told of
 }
 
 // eachSource calls take for every document.
 func (r *reader) eachSource(ctx context.Context, take func(source) error) error {
-	if len(r.config.paths()) > 0 {
+	if len(r.config.files) > 0 {
 		if err := r.eachEntry(ctx, take); err != nil {
 			return err
 		}
@@ -297,9 +311,17 @@ func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []by
 	format, _ := r.config.Formats.Format(kind)
 	content := data
 	if format.Plain {
-		d, err := r.config.Formats.Parse(ctx, document.Input{Name: e.Name, Content: bytes.NewReader(data)})
+		in := document.Input{Name: e.Name, Content: bytes.NewReader(data)}
+		encoding, guessed := r.encodingOf(e.Name, data)
+		if encoding != "" {
+			in.MediaType = mime.FormatMediaType(format.MediaTypes[0], map[string]string{"charset": encoding})
+		}
+		d, err := r.config.Formats.Parse(ctx, in)
 		if err != nil {
 			return skippedDocument(e, refusalReason(err))
+		}
+		if guessed {
+			r.noteGuess(e.Name, encoding)
 		}
 		content = []byte(d.Text)
 	}
@@ -341,6 +363,10 @@ func (r *reader) readStdin(ctx context.Context, e document.Entry, take func(sour
 // readLines passes on the documents of a file that holds one a line. The ledger
 // lists a line without a document by its number.
 func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, take func(source) error) error {
+	in, err := r.config.decodeLines(in)
+	if err != nil {
+		return err
+	}
 	file := r.roster.addFile(e.Name)
 	options := jsonl.Options{Name: e.Name, MaxBytes: int(r.config.MaxBytes)}
 	for rec, err := range jsonl.Lines(in, options) {
@@ -372,7 +398,7 @@ func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, 
 // recordDocument returns the document of a line.
 func (r *reader) recordDocument(e document.Entry, rec jsonl.Record) *mapreduce.Document {
 	id := rec.ID
-	if len(r.config.paths()) > 1 && rec.Name != "" {
+	if len(r.config.files) > 1 && rec.Name != "" {
 		base, _, _ := strings.Cut(e.Name, "/")
 		id = document.ID(base + "/" + rec.Name)
 	}
@@ -403,4 +429,51 @@ func metadataText(v any) string {
 		return fmt.Sprint(v)
 	}
 	return string(b)
+}
+
+// outermost returns the paths without those that are equal to another one or inside
+// of it, so that each document is read once. A hidden file of a folder stays, as the
+// folder does not include it.
+func outermost(paths []string) []string {
+	real := make([]string, len(paths))
+	for i, path := range paths {
+		real[i] = path
+		if path == document.Stdin {
+			continue
+		}
+		if abs, err := filepath.Abs(path); err == nil {
+			real[i] = abs
+		}
+		if resolved, err := filepath.EvalSymlinks(real[i]); err == nil {
+			real[i] = resolved
+		}
+	}
+	first := make(map[string]int, len(paths)) // the first path of each place
+	for i, place := range real {
+		if _, there := first[place]; !there {
+			first[place] = i
+		}
+	}
+	var out []string
+	for i, path := range paths {
+		if path == document.Stdin || first[real[i]] == i && !insideOf(first, real[i]) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// insideOf reports whether a place is inside of one of others, and not hidden there.
+func insideOf(others map[string]int, place string) bool {
+	for at := place; !strings.HasPrefix(filepath.Base(at), "."); {
+		above := filepath.Dir(at)
+		if above == at {
+			return false
+		}
+		if _, there := others[above]; there {
+			return true
+		}
+		at = above
+	}
+	return false
 }

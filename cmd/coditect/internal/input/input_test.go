@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/text/encoding/htmlindex"
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -190,7 +191,6 @@ func TestErrors(t *testing.T) {
 		{"no file", input.Config{Formats: formats(), Inputs: []string{at("empty")}}, "no file was found"},
 		{"no file that matches", input.Config{Formats: formats(), Inputs: []string{dir}, Include: []string{"*.md"}}, "no file is left"},
 		{"bad glob", input.Config{Formats: formats(), Inputs: []string{dir}, Include: []string{"[x"}}, `glob "[x"`},
-		{"same file twice", input.Config{Formats: formats(), Inputs: []string{at("a.txt"), at("a.txt")}}, "have the same id"},
 		{"line of the name of a file", input.Config{Formats: formats(), Inputs: []string{dir}}, `the file "a.txt" and z.jsonl:1 have the same id "a.txt"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -264,4 +264,71 @@ func TestSample(t *testing.T) {
 			t.Errorf("sample of the input (-), of the same backwards (+):\n%s", diff)
 		}
 	})
+}
+
+// TestInputsInsideOthers reads each document once, under the id that it has without the
+// inputs that add nothing.
+func TestInputsInsideOthers(t *testing.T) {
+	dir := folder(t, map[string]string{"in/a.txt": "a", "in/sub/b.txt": "b", "in/.hidden/c.txt": "c", "input2/d.txt": "d"})
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, tt := range []struct {
+		name   string
+		inputs []string
+		want   []string
+	}{
+		{"a file of the folder", []string{at("in/a.txt"), at("in")}, []string{"a.txt", "sub/b.txt"}},
+		{"a folder of the folder", []string{at("in"), at("in/sub"), at("in/sub/b.txt")}, []string{"a.txt", "sub/b.txt"}},
+		{"the same twice", []string{at("in/a.txt"), at("in/./a.txt")}, []string{"a.txt"}},
+		{"a hidden file is not in the folder", []string{at("in"), at("in/.hidden/c.txt")}, []string{"in/a.txt", "in/sub/b.txt", "c.txt"}},
+		{"a name that begins like the folder's", []string{at("in"), at("input2")}, []string{"in/a.txt", "in/sub/b.txt", "input2/d.txt"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			docs, err := read(t.Context(), input.Config{Formats: formats(), Inputs: tt.inputs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			for _, d := range docs {
+				ids = append(ids, string(d.ID))
+			}
+			if diff := cmp.Diff(tt.want, ids); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestEncodings reads documents that are not UTF-8 in the encoding that they look like.
+func TestEncodings(t *testing.T) {
+	for _, tt := range []struct{ name, charset, text string }{
+		{"German", "windows-1252", "Die Größe der Vereinbarung beträgt 12,50 € für Müller & Söhne GmbH"},
+		{"French", "iso-8859-1", "Le contrat est conclu à Genève, élu président"},
+		{"Russian", "windows-1251", "Договор аренды заключен 12 марта 2001 года в городе Москва"},
+		{"Japanese", "euc-jp", "契約書は2001年4月18日に締結された。"},
+		{"Chinese", "gb18030", "本合同于二〇〇一年四月十八日签订"},
+		{"Korean", "euc-kr", "이 계약은 2001년 4월 18일에 체결되었다"},
+		{"UTF-16 without a mark", "utf-16le", "TOTAL: 12.50 in plain text"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			enc, err := htmlindex.Get(tt.charset)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := enc.NewEncoder().String(tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var notes []string
+			docs, err := read(t.Context(), input.Config{
+				Formats: formats(), Inputs: []string{folder(t, map[string]string{"a.txt": data, "b.txt": data})},
+				Note: func(message string) { notes = append(notes, message) },
+			})
+			if err != nil || len(docs) != 2 || string(docs[0].Content) != tt.text {
+				t.Errorf("got %+v, error %v, want %q", docs, err, tt.text)
+			}
+			if len(notes) != 1 || !strings.Contains(notes[0], "a.txt is not UTF-8") {
+				t.Errorf("notes %q, want one", notes)
+			}
+		})
+	}
 }

@@ -48,21 +48,28 @@ func (a *Program) OnJob(id *string, do func(context.Context, *Session, mapreduce
 
 // runOnJob returns the RunE of a command for one job, in a session of a mode.
 func (a *Program) runOnJob(id *string, mode Mode, do func(context.Context, *Session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
-		job, err := JobID(cmd, *id)
+	return func(cmd *cobra.Command, args []string) error {
+		name, err := JobName(cmd, *id, args)
 		if err != nil {
 			return err
 		}
 		if a.HasNoData() {
-			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.Global.Location)
+			return a.noJob(name)
 		}
-		return a.WithSession(cmd.Context(), mode, func(s *Session) error { return do(cmd.Context(), s, job) })
+		ctx := cmd.Context()
+		return a.WithSession(ctx, mode, func(s *Session) error {
+			job, err := s.FindJob(ctx, name)
+			if err != nil {
+				return err
+			}
+			return do(ctx, s, job)
+		})
 	}
 }
 
 // completeJobID offers the ids of the newest jobs.
-func (a *Program) completeJobID(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if a.ApplySettings(cmd) != nil || a.HasNoData() {
+func (a *Program) completeJobID(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if a.ApplySettings(cmd, args) != nil || a.HasNoData() {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var ids []string
@@ -89,20 +96,71 @@ func (a *Program) MoveJob(id *string, do func(context.Context, *Session, mapredu
 	return a.runOnJob(id, ModeMoveJobs, do)
 }
 
-// AddJobID adds the flag that names a job.
+// Last as the name of a job is the newest job.
+const Last = "last"
+
+// AddJobID lets a command name a job: by --job-id or as its only argument.
 func (a *Program) AddJobID(cmd *cobra.Command, id *string) {
-	cmd.Flags().StringVar(id, "job-id", "", "`id` of the job, such as mr_20260101_a1b2c3")
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.ValidArgsFunction = a.completeJobID
+	a.AddJobFlag(cmd, id)
+}
+
+// AddJobFlag adds the flag that names a job.
+func (a *Program) AddJobFlag(cmd *cobra.Command, id *string) {
+	cmd.Flags().StringVar(id, "job-id", "", "`id` of the job, such as mr_20260101_a1b2c3, or last for the newest")
 	_ = cmd.RegisterFlagCompletionFunc("job-id", a.completeJobID) // the flag exists
 }
 
-// JobID returns the id that --job-id gives.
-func JobID(cmd *cobra.Command, name string) (mapreduce.JobID, error) {
-	if err := RequireFlags(cmd, "job-id"); err != nil {
+// JobName returns the job that a command is about, as --job-id or the argument names it:
+// the id of a job, or Last.
+func JobName(cmd *cobra.Command, flag string, args []string) (string, error) {
+	given := cmd.Flags().Changed("job-id")
+	switch {
+	case given && len(args) > 0:
+		return "", exit.UsageError("--job-id: names %s, and the argument names %s; name one job", flag, args[0])
+	case !given && len(args) == 0:
+		return "", exit.UsageError("--job-id is missing: give the id of a job, such as mr_20260101_a1b2c3, or last for the newest")
+	case !given:
+		flag = args[0]
+	}
+	if flag != Last && !mapreduce.JobID(flag).Valid() {
+		return "", exit.UsageError("--job-id: %q is not the id of a job, which looks like mr_20260101_a1b2c3, nor last, the newest", flag)
+	}
+	return flag, nil
+}
+
+// FindJob returns the id of the job that a name from JobName means.
+func (s *Session) FindJob(ctx context.Context, name string) (mapreduce.JobID, error) {
+	if name != Last {
+		return mapreduce.JobID(name), nil
+	}
+	var page *mapreduce.JobPage
+	err := s.RetryReconnected(ctx, func() (err error) {
+		page, err = s.ListJobs(ctx, mapreduce.ListJobsQuery{PageSize: 1})
+		return err
+	})
+	if err != nil {
 		return "", err
 	}
-	id := mapreduce.JobID(name)
-	if !id.Valid() {
-		return "", exit.UsageError("--job-id: %q is not the id of a job, which looks like mr_20260101_a1b2c3", name)
+	if len(page.Jobs) == 0 {
+		return "", s.app.noJob(name)
 	}
-	return id, nil
+	return page.Jobs[0].ID, nil
+}
+
+// noJob returns the error for a job that is named where there are none.
+func (a *Program) noJob(name string) error {
+	if name == Last {
+		return errs.New(errs.NotFound, "there are no jobs in %s", a.placeName())
+	}
+	return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", name, a.placeName())
+}
+
+// placeName names the place of the jobs for people.
+func (a *Program) placeName() string {
+	if a.Global.Server != "" {
+		return "the server " + a.Global.Server
+	}
+	return a.Global.Location.String()
 }

@@ -27,6 +27,7 @@ type Program struct {
 	console.Console
 
 	Getenv      func(string) string
+	Environ     []string // NAME=VALUE, to find mistyped names; may be nil
 	Version     string
 	AttendEvery time.Duration // between looks at the store of a service; 0 is the default
 

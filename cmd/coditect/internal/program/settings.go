@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,12 +16,18 @@ import (
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/suggest"
+	"github.com/coditect/mapreduce/store/failpoint"
 )
 
 // ApplySettings gives the flags that were not on the command line their values from
 // the environment, or else from the configuration file.
-func (a *Program) ApplySettings(cmd *cobra.Command) error {
+//
+// Arguments that are inputs override those of the environment and the file, as --input
+// does.
+func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	flags := cmd.Flags()
+	a.warnOfVariables(cmd.Root())
 	if err := a.fromEnvironment(flags, flags.Lookup("config")); err != nil {
 		return err
 	}
@@ -31,7 +38,7 @@ func (a *Program) ApplySettings(cmd *cobra.Command) error {
 	var errs []error
 	here := flags.Changed("data-dir") // overrides a store from the environment or the file
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || !isConfigurable(f.Name) || here && f.Name == "store" {
+		if f.Changed || !isConfigurable(f.Name) || here && f.Name == "store" || len(args) > 0 && f.Name == "input" {
 			return
 		}
 		if err := a.fromEnvironment(flags, f); err != nil {
@@ -43,7 +50,7 @@ func (a *Program) ApplySettings(cmd *cobra.Command) error {
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
-		return exit.UsageError("%w", err)
+		return exit.RefusedError("%w", err)
 	}
 	return a.fillDefaults()
 }
@@ -80,8 +87,8 @@ func (a *Program) defaultDataDir() string {
 	return filepath.Join(base, "coditect")
 }
 
-// SettingName returns the name of a flag in a configuration file.
-func SettingName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+// settingName returns the name of a flag in a configuration file.
+func settingName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // aliases are the names that ADR-028 has for settings, where they differ.
 var aliases = map[string]string{"max_concurrent_agents": "parallelism"}
@@ -92,7 +99,7 @@ func (a *Program) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if f.Changed {
 		return nil
 	}
-	name := "CODITECT_" + strings.ToUpper(SettingName(f.Name))
+	name := variableOf(f.Name)
 	value := a.Getenv(name)
 	if value == "" {
 		return nil
@@ -128,7 +135,7 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return c, exit.UsageError("--config: %s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+		return c, exit.RefusedError("--config: %s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(doc.Content) == 0 {
 		return c, nil
@@ -143,7 +150,7 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 		flag, ok := known[key.Value]
 		switch {
 		case !ok:
-			return c, c.faultAt(key, "%s: no such setting", key.Value)
+			return c, c.faultAt(key, "%s: no such setting%s", key.Value, suggest.DidYouMean(key.Value, "", slices.Sorted(maps.Keys(known))))
 		case c.values[flag] != nil:
 			return c, c.faultAt(key, "%s: is set twice", key.Value)
 		}
@@ -151,6 +158,44 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 	}
 	return c, nil
 }
+
+// warnOfVariables warns of environment variables that look like a mistyped setting. Other
+// variables of the prefix may belong to others, so they are no error.
+func (a *Program) warnOfVariables(root *cobra.Command) {
+	var known []string
+	for name := range settingsOf(root) {
+		known = append(known, variableOf(name))
+	}
+	slices.Sort(known)
+	known = append(known, variableOf("config"))
+	for _, v := range a.Environ {
+		name, value, _ := strings.Cut(v, "=")
+		if value == "" || !strings.HasPrefix(name, variablePrefix) || slices.Contains(known, name) || slices.Contains(otherVariables, name) {
+			continue
+		}
+		if meant := suggest.Nearest(strings.TrimPrefix(name, variablePrefix), trimmed(known)); meant != "" {
+			fmt.Fprintf(a.Stderr, "warning: the environment variable %s is no setting, and has no effect; did you mean %s%s?\n", name, variablePrefix, meant)
+		}
+	}
+}
+
+// otherVariables are variables of the prefix that no flag stands behind.
+var otherVariables = []string{"CODITECT_HOLD", "CODITECT_LEDGER", "CODITECT_LLM_TRACE", failpoint.Variable}
+
+// trimmed returns names of variables without their prefix.
+func trimmed(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strings.TrimPrefix(name, variablePrefix)
+	}
+	return out
+}
+
+// variablePrefix begins the names of the environment variables of settings.
+const variablePrefix = "CODITECT_"
+
+// variableOf returns the environment variable of a setting or a flag.
+func variableOf(name string) string { return variablePrefix + strings.ToUpper(settingName(name)) }
 
 // settingsOf returns the names of all settings, with the names of their flags.
 func settingsOf(cmd *cobra.Command) map[string]string {
@@ -160,7 +205,7 @@ func settingsOf(cmd *cobra.Command) map[string]string {
 		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 			set.VisitAll(func(f *pflag.Flag) {
 				if isConfigurable(f.Name) {
-					known[SettingName(f.Name)] = f.Name
+					known[settingName(f.Name)] = f.Name
 				}
 			})
 		}
@@ -174,7 +219,7 @@ func settingsOf(cmd *cobra.Command) map[string]string {
 }
 
 func (c configFile) faultAt(n *yaml.Node, format string, args ...any) error {
-	return exit.UsageError("--config: %s:%d:%d: %s", c.name, n.Line, n.Column, fmt.Sprintf(format, args...))
+	return exit.RefusedError("--config: %s:%d:%d: %s", c.name, n.Line, n.Column, fmt.Sprintf(format, args...))
 }
 
 // applyFlag sets a flag to its value in the file, if there is one.
@@ -189,7 +234,7 @@ func (c configFile) applyFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 	}
 	for _, v := range values {
 		if err := flags.Set(f.Name, v); err != nil {
-			return c.faultAt(n, "%s: %s", SettingName(f.Name), err)
+			return c.faultAt(n, "%s: %s", settingName(f.Name), err)
 		}
 	}
 	return nil
@@ -206,7 +251,7 @@ func (c configFile) flagTexts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
 		var values []string
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode {
-				return nil, c.faultAt(item, "%s: must be a list of texts", SettingName(f.Name))
+				return nil, c.faultAt(item, "%s: must be a list of texts", settingName(f.Name))
 			}
 			values = append(values, item.Value)
 		}
@@ -215,13 +260,13 @@ func (c configFile) flagTexts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
 		var values []string
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i+1].Kind != yaml.ScalarNode {
-				return nil, c.faultAt(n.Content[i+1], "%s.%s: must be a text", SettingName(f.Name), n.Content[i].Value)
+				return nil, c.faultAt(n.Content[i+1], "%s.%s: must be a text", settingName(f.Name), n.Content[i].Value)
 			}
 			values = append(values, n.Content[i].Value+"="+n.Content[i+1].Value)
 		}
 		return values, nil
 	}
-	return nil, c.faultAt(n, "%s: must be a single value", SettingName(f.Name))
+	return nil, c.faultAt(n, "%s: must be a single value", settingName(f.Name))
 }
 
 // RequireFlags returns an error if one of the flags is not set: neither on the

@@ -31,6 +31,7 @@ type jobFlags struct {
 	followLinks              bool
 	partial                  bool
 	sample                   int
+	encoding                 string
 	pipeline                 string
 	parsed                   *pipeline.Pipeline // the file that pipeline names; nil if it names none
 	schema                   string
@@ -77,13 +78,14 @@ type jobFlags struct {
 func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, job:`ID` for the records of a finished job, or - for standard input; may be repeated")
+	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, job:`ID` for the records of a finished job, or - for standard input; arguments are inputs too")
 	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "name of a pipeline (see pipelines), or a pipeline `file` with stages and agents")
 	f.StringVar(&j.schema, "schema", "", "`file` that says what to extract")
 	f.StringArrayVar(&j.include, "include", nil, "`glob` of files to take from folders; may be repeated")
 	f.StringArrayVar(&j.exclude, "exclude", nil, "`glob` of files and folders to leave out; may be repeated")
 	f.BoolVar(&j.partial, "partial", false, "read of an unfinished --input job:ID what it has found so far")
 	f.BoolVar(&j.followLinks, "follow-symlinks", false, "read files outside of the input folders that links in them lead to")
+	f.StringVar(&j.encoding, "encoding", "", "`name` of the encoding of plain documents, such as windows-1252 (default UTF-8, or what they look like)")
 	f.IntVar(&j.sample, "sample", 0, "read only so many documents, the same ones each time")
 	f.StringArrayVar(&j.vars, "var", nil, "variable `KEY=VALUE` of templates and providers; may be repeated")
 
@@ -173,7 +175,7 @@ func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 func (j *jobFlags) inputConfig(ctx context.Context, a *program.Program) (input.Config, error) {
 	formats, err := runners.DocumentFormats()
 	return input.Config{
-		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Partial: j.partial, Sample: j.sample,
+		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Partial: j.partial, Sample: j.sample, Encoding: j.encoding,
 		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, a.Stdin), 64<<10),
 	}, err
 }

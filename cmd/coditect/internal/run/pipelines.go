@@ -62,11 +62,11 @@ func pipelineFault(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
 	case !ok:
-		return exit.UsageError("--pipeline: %w", err)
+		return exit.RefusedError("--pipeline: %w", err)
 	case e.Field == "pipeline": // the whole file
-		return exit.UsageError("--pipeline: %s: %s", e.Op, e.Message)
+		return exit.RefusedError("--pipeline: %s: %s", e.Op, e.Message)
 	}
-	return exit.UsageError("--pipeline: %s: %s: %s", e.Op, e.Field, e.Message)
+	return exit.RefusedError("--pipeline: %s: %s: %s", e.Op, e.Field, e.Message)
 }
 
 // knownVariables refuses variables that a job with its own pipeline would never

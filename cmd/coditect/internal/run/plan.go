@@ -35,7 +35,7 @@ type planner struct {
 func (a *commands) planCommand() *cobra.Command {
 	p := &planner{app: a.Program, format: console.NewChoice("text", render.Formats()...)}
 	cmd := &cobra.Command{
-		Use:   "plan --input PATH... --schema FILE [-o FORMAT]",
+		Use:   "plan PATH... --schema FILE [-o FORMAT]",
 		Short: "Show what a job would do and cost, before anything is spent",
 		Long: `Plan accepts the flags of run and shows the tree of units that run would make: the
 map level, the reduces above it, their sizes, and their expected calls, tokens, cost
@@ -48,14 +48,16 @@ the tree of a submitted job, with the state and cost of each unit.`,
   coditect mapreduce plan --input docs --schema s.yaml --context-window 128000 -o json
   coditect mapreduce plan --input docs --schema s.yaml --format svg > plan.svg
   coditect mapreduce plan --job-id mr_20260101_a1b2c3 --format mermaid`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.runPlan(cmd) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p.flags.inputs = append(p.flags.inputs, args...)
+			return p.runPlan(cmd)
+		},
 	}
 	p.flags.addFlags(cmd)
 	f := cmd.Flags()
 	f.VarP(&p.format, "format", "o", "format of the plan")
 	f.BoolVar(&p.exact, "exact", false, "refuse a plan that is an estimate")
-	a.AddJobID(cmd, &p.job)
+	a.AddJobFlag(cmd, &p.job)
 	_ = cmd.RegisterFlagCompletionFunc("format", console.CompleteWords(p.format.Of...)) // the flag exists
 	acceptRunFlags(cmd)
 	return cmd
@@ -159,7 +161,7 @@ func planJob(ctx context.Context, a *program.Program, q mapreduce.PlanQuery, doc
 func (p *planner) showJobTree(cmd *cobra.Command) error {
 	var odd []string
 	for _, name := range []string{"input", "exact"} {
-		if cmd.Flags().Changed(name) {
+		if name == "input" && len(p.flags.inputs) > 0 || cmd.Flags().Changed(name) {
 			odd = append(odd, "--"+name)
 		}
 	}

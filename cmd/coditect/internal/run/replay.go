@@ -30,7 +30,7 @@ func (a *commands) replayCommand() *cobra.Command {
 	var id, out string
 	var keep bool
 	cmd := &cobra.Command{
-		Use:   "replay --job-id ID [--output DIR]",
+		Use:   "replay JOB [--output DIR]",
 		Short: "Run a job again from its kept answers, and compare the results",
 		Long: `Replay runs a complete job again over the same documents, and gives its units the
 answers of the first run. It asks no model, needs no key and spends nothing. Then it
@@ -41,11 +41,10 @@ The repetition is a job of its own. Replay deletes it afterwards, unless --keep 
 given. Its result.json has the id and the tokens of the first job.
 
 Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`,
-		Example: `  coditect mapreduce replay --job-id mr_20260101_a1b2c3
-  coditect mapreduce replay --job-id mr_20260101_a1b2c3 --output again --keep`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			job, err := program.JobID(cmd, id)
+		Example: `  coditect mapreduce replay mr_20260101_a1b2c3
+  coditect mapreduce replay mr_20260101_a1b2c3 --output again --keep`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := program.JobName(cmd, id, args)
 			if err != nil {
 				return err
 			}
@@ -56,7 +55,13 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 			}
 			r := &runner{app: a.Program, output: out}
 			ctx := cmd.Context()
-			return r.withSession(ctx, func() error { return r.replayJob(ctx, job, keep) })
+			return r.withSession(ctx, func() error {
+				job, err := r.s.FindJob(ctx, name)
+				if err != nil {
+					return err
+				}
+				return r.replayJob(ctx, job, keep)
+			})
 		},
 	}
 	a.AddJobID(cmd, &id)

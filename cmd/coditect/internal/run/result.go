@@ -17,11 +17,10 @@ func (a *commands) resultCommand() *cobra.Command {
 		partial bool
 	)
 	cmd := &cobra.Command{
-		Use:   "result --job-id ID",
+		Use:   "result JOB",
 		Short: "Write the results of a job again",
-		Example: `  coditect mapreduce result --job-id mr_20260101_a1b2c3 --output results
-  coditect mapreduce result --job-id mr_20260101_a1b2c3 --partial`,
-		Args: cobra.NoArgs,
+		Example: `  coditect mapreduce result last --output results
+  coditect mapreduce result mr_20260101_a1b2c3 --partial`,
 	}
 	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		r := &runner{app: a.Program, output: out, s: s}

@@ -26,7 +26,7 @@ func (a *commands) runCommand() *cobra.Command {
 		detach bool
 	)
 	cmd := &cobra.Command{
-		Use:   "run --input PATH... --schema FILE [--output DIR]",
+		Use:   "run PATH... --schema FILE [--output DIR]",
 		Short: "Submit a job, run it, and write its results",
 		Long: `Run submits a job over documents, runs it, and writes its results. The job runs in
 this process or, with --server, on a server.
@@ -36,13 +36,14 @@ A second run on the same data directory hands its job to the first.
 
 Exit codes: 0 complete, 1 failed, 2 the command was wrong, 3 complete with failed
 units, 4 paused, 5 cancelled, 130 interrupted.`,
-		Example: `  coditect mapreduce run --input receipts --schema receipt.yaml --output results
+		Example: `  coditect mapreduce run receipts --schema receipt.yaml --output results
+  coditect mapreduce run letters/*.txt notes --schema s.yaml
   coditect mapreduce run --input docs --include '**/*.md' --exclude drafts --schema s.yaml
   cat documents.jsonl | coditect mapreduce run --input - --schema s.yaml -o json
   coditect mapreduce run --input job:mr_20260101_a1b2c3 --schema totals.yaml
   coditect mapreduce run --input docs --schema s.yaml --provider anthropic --model claude-haiku-4-5 --sample 5`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags.inputs = append(flags.inputs, args...)
 			r := &runner{app: a.Program, output: out, flags: &flags}
 			return r.runJob(cmd, detach)
 		},
@@ -99,6 +100,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 	}
 	return r.withSession(ctx, func() error {
 		in.Service = r.s
+		in.Note = func(message string) { r.s.Meter.Note("note: %s", message) }
 		if err := r.s.RetryReconnected(ctx, func() error { return input.CheckJobs(ctx, in) }); err != nil {
 			return err
 		}
@@ -264,19 +266,22 @@ func (a *commands) resumeCommand() *cobra.Command {
 		budget int64
 	)
 	cmd := &cobra.Command{
-		Use:   "resume --job-id ID",
+		Use:   "resume JOB",
 		Short: "Continue a job, and write its results",
 		Long: `Resume continues a job that was interrupted, paused or failed. For a complete job it
 tries the failed units again. It runs no complete unit again.`,
-		Example: `  coditect mapreduce resume --job-id mr_20260101_a1b2c3
-  coditect mapreduce resume --job-id mr_20260101_a1b2c3 --budget 500000`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Example: `  coditect mapreduce resume last
+  coditect mapreduce resume mr_20260101_a1b2c3 --budget 500000`,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("budget") && budget < 1 {
 				return exit.UsageError("--budget: must be at least 1")
 			}
 			r := &runner{app: a.Program, output: out}
-			return r.resumeJob(cmd, id, mapreduce.Resume{Budget: budget})
+			name, err := program.JobName(cmd, id, args)
+			if err != nil {
+				return err
+			}
+			return r.resumeJob(cmd, name, mapreduce.Resume{Budget: budget})
 		},
 	}
 	a.AddJobID(cmd, &id)
@@ -288,14 +293,14 @@ tries the failed units again. It runs no complete unit again.`,
 }
 
 func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume) error {
-	id, err := program.JobID(cmd, name)
-	if err != nil {
-		return err
-	}
 	ctx := cmd.Context()
 	return r.withSession(ctx, func() error {
+		id, err := r.s.FindJob(ctx, name)
+		if err != nil {
+			return err
+		}
 		var job *mapreduce.Job
-		err := r.s.RetryReconnected(ctx, func() (err error) {
+		err = r.s.RetryReconnected(ctx, func() (err error) {
 			job, err = r.s.GetJob(ctx, id)
 			return err
 		})

@@ -19,11 +19,10 @@ import (
 func (a *commands) statusCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
-		Use:   "status --job-id ID",
+		Use:   "status JOB",
 		Short: "Show the state of a job",
-		Example: `  coditect mapreduce status --job-id mr_20260101_a1b2c3
-  coditect mapreduce status --job-id mr_20260101_a1b2c3 -o json`,
-		Args: cobra.NoArgs,
+		Example: `  coditect mapreduce status mr_20260101_a1b2c3
+  coditect mapreduce status last -o json`,
 	}
 	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		j, err := s.GetJob(ctx, job)
@@ -190,11 +189,10 @@ func (a *commands) unitsCommand() *cobra.Command {
 		q      mapreduce.ListUnitsQuery
 	)
 	cmd := &cobra.Command{
-		Use:   "units --job-id ID",
+		Use:   "units JOB",
 		Short: "Show the units of a job and their states",
-		Example: `  coditect mapreduce units --job-id mr_20260101_a1b2c3 --status failed
-  coditect mapreduce units --job-id mr_20260101_a1b2c3 --limit 1000 -o json`,
-		Args: cobra.NoArgs,
+		Example: `  coditect mapreduce units mr_20260101_a1b2c3 --status failed
+  coditect mapreduce units mr_20260101_a1b2c3 --limit 1000 -o json`,
 	}
 	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {
@@ -271,15 +269,14 @@ func (a *commands) auditCommand() *cobra.Command {
 		q  mapreduce.ListEventsQuery
 	)
 	cmd := &cobra.Command{
-		Use:   "audit --job-id ID",
+		Use:   "audit JOB",
 		Short: "Show the chain of events of a job, and check it",
 		Long: `Audit shows every transaction of a job, the oldest first, and the seals that chain
 them by hash. With --verify it first computes the chain again: it fails at the first
 link that differs from its seal, and names the link. PROGRESS shows how far the job
 was each time that another --checkpoint-interval of units was complete; a unit that is
 completed again counts again.`,
-		Example: `  coditect mapreduce audit --job-id mr_20260101_a1b2c3 --verify`,
-		Args:    cobra.NoArgs,
+		Example: `  coditect mapreduce audit mr_20260101_a1b2c3 --verify`,
 	}
 	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {

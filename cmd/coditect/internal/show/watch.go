@@ -14,12 +14,11 @@ import (
 func (a *commands) watchCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
-		Use:   "watch --job-id ID",
+		Use:   "watch JOB",
 		Short: "Show the progress of a job until it ends",
 		Long: `Watch shows the progress of a job until it ends. Its exit code says how the job ended.
 With -o json each change is a line of JSON.`,
-		Example: `  coditect mapreduce watch --job-id mr_20260101_a1b2c3`,
-		Args:    cobra.NoArgs,
+		Example: `  coditect mapreduce watch mr_20260101_a1b2c3`,
 	}
 	cmd.RunE = a.OnJob(&id, a.watchJob)
 	a.AddJobID(cmd, &id)

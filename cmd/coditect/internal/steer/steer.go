@@ -37,10 +37,9 @@ func (a *commands) cancelCommand() *cobra.Command {
 func (a *commands) lifecycleCommand(verb, short string, do func(context.Context, *program.Session, mapreduce.JobID) (*mapreduce.Job, error)) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
-		Use:     verb + " --job-id ID",
+		Use:     verb + " JOB",
 		Short:   short,
-		Example: fmt.Sprintf("  coditect mapreduce %s --job-id mr_20260101_a1b2c3", verb),
-		Args:    cobra.NoArgs,
+		Example: fmt.Sprintf("  coditect mapreduce %s mr_20260101_a1b2c3", verb),
 		RunE: a.MoveJob(&id, func(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
 			j, err := do(ctx, s, id)
 			if err != nil {
@@ -88,14 +87,13 @@ func waitUntilSwept(ctx context.Context, s *program.Session, id mapreduce.JobID)
 func (a *commands) wakeCommand() *cobra.Command {
 	var id, unit, handle, answer string
 	cmd := &cobra.Command{
-		Use:   "wake --job-id ID --unit UNIT --handle HANDLE",
+		Use:   "wake JOB --unit UNIT --handle HANDLE",
 		Short: "Wake a unit that waits for something outside",
 		Long: `Wake lets a parked unit continue. A parked unit waits for something outside, such as a
 batch at a vendor or a person. ` + "`coditect mapreduce units`" + ` shows parked units with their
 handles. The unit gets the answer, which has at most 64 KiB. A second wake with the
 same handle changes nothing.`,
-		Example: `  coditect mapreduce wake --job-id mr_20260101_a1b2c3 --unit 001.txt --handle review-1 --answer approved`,
-		Args:    cobra.NoArgs,
+		Example: `  coditect mapreduce wake mr_20260101_a1b2c3 --unit 001.txt --handle review-1 --answer approved`,
 	}
 	cmd.RunE = a.MoveJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if unit == "" || handle == "" {
@@ -123,10 +121,9 @@ same handle changes nothing.`,
 func (a *commands) removeCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
-		Use:     "delete --job-id ID",
+		Use:     "delete JOB",
 		Short:   "Remove a job that is not running, with all its data",
-		Example: "  coditect mapreduce delete --job-id mr_20260101_a1b2c3",
-		Args:    cobra.NoArgs,
+		Example: "  coditect mapreduce delete mr_20260101_a1b2c3",
 		RunE: a.MoveJob(&id, func(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
 			if err := s.DeleteJob(ctx, id); err != nil {
 				return err
