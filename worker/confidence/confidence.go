@@ -9,6 +9,7 @@ package confidence
 
 import (
 	"math"
+	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/ground"
@@ -21,7 +22,21 @@ type Evidence struct {
 	Quote    string           // as it stands in the text
 	Grade    ground.Grade     // with which the quote was found; "" if it was not
 	Before   string           // the text before the quote, a line or two
+	Basis    Basis            // what led to the value
+	Rivals   int              // other values that might as well have been chosen
 }
+
+// A Basis is what led an extractor to a value.
+type Basis string
+
+// The bases.
+const (
+	ByReading Basis = ""      // an extractor that reads, or a hint of the schema
+	ByEntry   Basis = "entry" // the name of the property, at the head of a line and with a colon behind it
+	ByName    Basis = "name"  // the name of the property elsewhere
+	ByBlock   Basis = "block" // its place in a block of values, of labels of which the name is one
+	ByType    Basis = "type"  // nothing but the form of the value
+)
 
 // The constants of the formula. They are round on purpose: they were chosen on one
 // half of the documents that docs/confidence.md names, and tested on the other.
@@ -36,7 +51,12 @@ const (
 
 // Of returns the confidence in a value that one reading found: the factor of the
 // grade times that of the validators. It is 0 without a grade.
-func Of(e Evidence) float64 { return OfGrade(e.Grade) * validatorFactor(e) }
+func Of(e Evidence) float64 {
+	if e.Basis == ByReading || e.Property == nil {
+		return OfGrade(e.Grade) * validatorFactor(e)
+	}
+	return OfGrade(e.Grade) * guessFactor(e)
+}
 
 // OfGrade returns the factor of a grade.
 func OfGrade(g ground.Grade) float64 {
@@ -83,4 +103,42 @@ func validatorFactor(e Evidence) float64 {
 		}
 	}
 	return factor * (1 - initialDoubt*math.Pow(doubtPerConfirmation, float64(passed)))
+}
+
+// The constants of values that rules guess without a hint of the schema, chosen as those
+// above.
+const (
+	guessedText   = 0.05 // a text beside a word that is also the property's name; a whole number there
+	guessedEntry  = 0.4  // a text or whole number that is an entry with the property's name
+	guessedAmount = 0.65 // a number with decimals beside the property's name
+	guessedBlock  = 0.2  // a number with decimals in a block of values
+	guessedNumber = 0.1  // a number that is anywhere
+	guessedForm   = 0.97 // a date, an address or another value of a form that few texts have
+)
+
+// guessFactor is validatorFactor for a value that nothing but its type led to, or a word
+// that is also the name of its property. Its quote and its form confirm themselves, and
+// so say nothing of whether it is the value that is meant. Of several values that might
+// be, each has its share.
+func guessFactor(e Evidence) float64 {
+	p := elementOf(e.Property)
+	factor := guessedText
+	switch {
+	case p.Enum != nil || p.Format != "":
+		factor = guessedForm
+	case p.Numeric() && e.Basis == ByType:
+		factor = guessedNumber
+	case p.Numeric() && strings.ContainsAny(strings.Trim(e.Quote, ".,"), ".,"):
+		factor = guessedAmount
+		if e.Basis == ByBlock {
+			factor = guessedBlock
+		}
+	case e.Basis == ByEntry:
+		factor = guessedEntry
+	}
+	factor /= float64(1 + e.Rivals)
+	if Support(e.Property, e.Value, e.Quote) == Contradicts {
+		factor *= contradictionFactor
+	}
+	return factor
 }

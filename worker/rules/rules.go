@@ -55,7 +55,21 @@ type Found struct {
 	Quote      string // Text[Start:End]
 	Start, End int    // bytes of Text
 	Confidence float64
+	Basis      Basis
+	Rivals     int // other values that the same rule found and that say something else
 }
+
+// A Basis is what a value was found by.
+type Basis string
+
+// The bases, the best first.
+const (
+	ByHint  Basis = ""      // labels, a pattern, lines or phrases of the schema
+	ByEntry Basis = "entry" // the name of the property, at the head of a line and with a colon behind it
+	ByName  Basis = "name"  // the name of the property elsewhere
+	ByBlock Basis = "block" // its place in a block of values, of labels of which the name is one
+	ByType  Basis = "type"  // nothing but the form of the value
+)
 
 // A Missing is a field that was not found, and why.
 type Missing struct {

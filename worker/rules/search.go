@@ -270,10 +270,37 @@ func (s *search) chooseValues() ([]Found, string) {
 			return s.listElements(typed, values), ""
 		default:
 			i := s.pickValue(typed, values)
+			values[i].Rivals = s.countRivals(values, i)
 			return values[i : i+1], ""
 		}
 	}
 	return nil, "what was found is not of the type " + s.typeName()
+}
+
+// basisOf returns what a candidate was found by.
+func (s *search) basisOf(c candidate) Basis {
+	h := &s.property.Hints
+	switch {
+	case s.labelsGiven || s.pattern != nil || h.Lines != nil || len(h.Values) > 0:
+		return ByHint
+	case c.score >= scoreEntry:
+		return ByEntry
+	case c.matchStart < c.start && c.score <= scoreBlock && c.score >= scoreBlock-penaltyConfused:
+		return ByBlock
+	case c.matchStart < c.start:
+		return ByName
+	default:
+		return ByType
+	}
+}
+
+// countRivals counts the values that differ from values[i], each once.
+func (s *search) countRivals(values []Found, i int) int {
+	seen := map[string]bool{s.element.Identity(values[i].Value): true}
+	for _, v := range values {
+		seen[s.element.Identity(v.Value)] = true
+	}
+	return len(seen) - 1
 }
 
 // parseValue reads a candidate's value.
@@ -281,7 +308,7 @@ func (s *search) parseValue(c candidate) (Found, error) {
 	quote := s.text[c.start:c.end]
 	f := Found{
 		Field: s.path, Quote: quote, Start: c.start, End: c.end,
-		Confidence: float64(min(max(c.score, 5), 95)) / 100,
+		Confidence: float64(min(max(c.score, 5), 95)) / 100, Basis: s.basisOf(c),
 	}
 	if c.value >= 0 {
 		f.Value = s.values[c.value].Canonical

@@ -76,6 +76,8 @@ type Value struct {
 	Said   float64
 	Places []Place // none: it is not verified
 	Whole  bool    // all of the document was read, not the unit's chunk alone
+	Basis  confidence.Basis
+	Rivals int // see confidence.Evidence
 }
 
 // A Place is where a quote stands.
@@ -119,7 +121,7 @@ func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) me
 		for _, at := range found.Places {
 			v.Unread = v.Unread && at.Outside
 			v.Citations = append(v.Citations, m.makeCitation(at))
-			v.Confidence = max(v.Confidence, placeConfidence(m.schema.Field(found.Field), found.Value, at))
+			v.Confidence = max(v.Confidence, placeConfidence(m.schema.Field(found.Field), &found, at))
 		}
 		rec.Values = append(rec.Values, v)
 		m.confidence += v.Confidence
@@ -138,8 +140,10 @@ func (m *Mapper) Add(n int64, a merge.Accumulator) {
 }
 
 // placeConfidence computes the confidence in a value that was read at a place.
-func placeConfidence(p *schema.Property, value any, at Place) float64 {
-	return confidence.Of(confidence.Evidence{Property: p, Value: value, Quote: at.Quote, Grade: at.Grade, Before: at.Before})
+func placeConfidence(p *schema.Property, v *Value, at Place) float64 {
+	return confidence.Of(confidence.Evidence{
+		Property: p, Value: v.Value, Quote: at.Quote, Grade: at.Grade, Before: at.Before, Basis: v.Basis, Rivals: v.Rivals,
+	})
 }
 
 // makeCitation makes the citation of a place in the document.

@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/rules"
@@ -190,7 +191,7 @@ func (p *program) extract(ctx context.Context, u rules.Unit) (rules.Output, erro
 func locateValues(aligner ground.Unit, found []rules.Found) []unit.Value {
 	values := make([]unit.Value, len(found))
 	for i, f := range found {
-		values[i] = unit.Value{Field: f.Field, Value: f.Value, Said: f.Confidence}
+		values[i] = unit.Value{Field: f.Field, Value: f.Value, Said: f.Confidence, Basis: confidence.Basis(f.Basis), Rivals: f.Rivals}
 		if span, _ := aligner.Find(f.Quote, f.Start); span.Verified() {
 			values[i].Places = []unit.Place{unit.At(aligner, span)}
 		}
