@@ -10,13 +10,16 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/tap"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/wire"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
 func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
+	messageCame(ctx)
 	err = s.guardCall(ctx, info.FullMethod, func(ctx context.Context) (err error) {
 		reply, err = handle(ctx, req)
 		return err
@@ -38,16 +41,61 @@ type guardedStream struct {
 
 func (s *guardedStream) Context() context.Context { return s.ctx }
 
+// RecvMsg implements grpc.ServerStream.
+func (s *guardedStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	messageCame(s.ctx)
+	return err
+}
+
+// openingKey is the key, in the context of a call, of the timer that ends the call
+// unless its first message comes.
+type openingKey struct{}
+
+// firstMessage is how long a caller may take for the first message of a call.
+const firstMessage = 20 * time.Second
+
+// tapCall bounds how long a call waits for its first message: until then no handler
+// sees it.
+func (s *Server) tapCall(ctx context.Context, info *tap.Info) (context.Context, error) {
+	most := firstMessage
+	if submits[info.FullMethodName] {
+		most = s.config.SubmitIdle // it comes with the first document
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	return context.WithValue(ctx, openingKey{}, time.AfterFunc(most, cancel)), nil
+}
+
+// messageCame notes that the first message of a call has come.
+func messageCame(ctx context.Context) {
+	if t, ok := ctx.Value(openingKey{}).(*time.Timer); ok {
+		t.Stop()
+	}
+}
+
+// submits lists the calls that bring documents.
+var submits = map[string]bool{
+	pb.MapReduceService_SubmitJob_FullMethodName: true,
+	pb.MapReduceService_PlanJob_FullMethodName:   true,
+}
+
 // guardCall makes a call within the caller's deadline, turns panics into errors, and
 // errors into statuses, and logs them.
 func (s *Server) guardCall(ctx context.Context, method string, call func(context.Context) error) error {
 	ctx, cancel, err := s.shortenDeadline(ctx, method)
 	if err == nil {
 		defer cancel()
+		var account *memory.Connection
+		if c := connectionFrom(ctx); c != nil {
+			account = c.account
+		}
+		var lease *memory.Lease
+		ctx, lease = s.budget.Open(ctx, account)
+		defer lease.Close()
 		err = s.recoverPanic(ctx, method, call)
 	}
-	if away := context.Cause(ctx); err != nil && errs.ReasonOf(away) == errs.StoreAway {
-		err = away
+	if cause := context.Cause(ctx); err != nil && (errs.ReasonOf(cause) == errs.StoreAway || errs.KindOf(cause) == errs.Exhausted) {
+		err = cause
 	}
 	if err == nil {
 		return nil

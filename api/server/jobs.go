@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -22,8 +23,9 @@ var (
 type jobs struct {
 	pb.UnimplementedMapReduceServiceServer
 	service     mapreduce.Service
-	maxDocument int // bytes
-	maxPage     int // bytes
+	maxDocument int           // bytes
+	maxPage     int           // bytes
+	idle        time.Duration // that a submission waits for the next message
 	leaving     <-chan struct{}
 }
 

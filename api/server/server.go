@@ -22,6 +22,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/wire"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
@@ -63,6 +64,18 @@ type Config struct {
 	// read a part. Defaults to 30 s.
 	BlobIdle time.Duration
 
+	// SubmitIdle is how long a submission, or the question what it would do, waits for
+	// the caller's next message. Defaults to 5 min.
+	SubmitIdle time.Duration
+
+	// MaxConnections bounds the connections of peers in other processes: it should be
+	// well below what the process may open of files, so that its store can go on.
+	// Defaults to no limit.
+	MaxConnections int
+
+	// Memory bounds what peers make the process hold.
+	Memory memory.Limits
+
 	// Options are added to the server's: credentials, interceptors, stats
 	// handlers. Interceptors run within the server's own, so they may return
 	// errors of package errs, and panic.
@@ -78,6 +91,7 @@ func (c Config) withDefaults() Config {
 	c.Margin = cmp.Or(c.Margin, 20*time.Millisecond)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	c.BlobIdle = cmp.Or(c.BlobIdle, 30*time.Second)
+	c.SubmitIdle = cmp.Or(c.SubmitIdle, 5*time.Minute)
 	return c
 }
 
@@ -97,6 +111,10 @@ func (c Config) validate() error {
 		return errs.Field("Patience", "is negative")
 	case c.BlobIdle < 0:
 		return errs.Field("BlobIdle", "is negative")
+	case c.SubmitIdle < 0:
+		return errs.Field("SubmitIdle", "is negative")
+	case c.MaxConnections < 0:
+		return errs.Field("MaxConnections", "is negative")
 	}
 	return nil
 }
@@ -107,6 +125,8 @@ type Server struct {
 	grpc    *grpc.Server
 	health  *health.Server
 	workers *workers
+	budget  *memory.Budget
+	peers   *peers
 
 	leave   sync.Once
 	leaving chan struct{} // closed when Shutdown begins
@@ -122,10 +142,12 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	if err != nil {
 		return nil, errs.New(errs.Internal, "codec: %w", err)
 	}
-	s := &Server{config: config, health: health.NewServer(), leaving: make(chan struct{})}
+	s := &Server{config: config, health: health.NewServer(), leaving: make(chan struct{}), budget: memory.New(config.Memory)}
+	s.peers = newPeers(config.MaxConnections, s.budget)
 	s.grpc = grpc.NewServer(append(s.serverOptions(codec), config.Options...)...)
 	pb.RegisterMapReduceServiceServer(s.grpc, &jobs{
 		service: service, maxDocument: config.MaxDocument, maxPage: min(wire.SplitSize, config.MaxSend), leaving: s.leaving,
+		idle: config.SubmitIdle,
 	})
 	pb.RegisterAdminServiceServer(s.grpc, &admin{service: service, leaving: s.leaving})
 	s.workers = &workers{fleet: fleet, split: min(wire.SplitSize, config.MaxSend), idle: config.BlobIdle, recovered: s.recoverPanic}
@@ -154,6 +176,8 @@ func (s *Server) serverOptions(codec encoding.CodecV2) []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
+		grpc.InTapHandle(s.tapCall),
+		grpc.StatsHandler(meter{}),
 		grpc.ChainUnaryInterceptor(s.guardUnary),
 		grpc.ChainStreamInterceptor(s.guardStream),
 	}
@@ -162,7 +186,12 @@ func (s *Server) serverOptions(codec encoding.CodecV2) []grpc.ServerOption {
 // Serve takes connections from listener until Shutdown, and then returns nil
 // once that has ended; or until the listener fails. It closes the listener.
 func (s *Server) Serve(listener net.Listener) error {
-	if err := s.grpc.Serve(listener); !errors.Is(err, grpc.ErrServerStopped) { // which Shutdown may be the first to cause
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ended := make(chan struct{})
+	defer close(ended)
+	watching.Go(func() { s.peers.watch(ended) })
+	if err := s.grpc.Serve(s.peers.listen(listener)); !errors.Is(err, grpc.ErrServerStopped) { // which Shutdown may be the first to cause
 		return err
 	}
 	return nil

@@ -1,14 +1,17 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"iter"
+	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/wire"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
@@ -19,7 +22,7 @@ type submitStream = grpc.ClientStreamingServer[pb.SubmitJobRequest, pb.SubmitJob
 // asks for them, so a slow store slows the client down instead of filling the
 // memory.
 func (j *jobs) SubmitJob(stream submitStream) error {
-	first, in, err := beginSubmission(j, stream.Recv)
+	first, in, err := beginSubmission(stream.Context(), j, stream.Recv)
 	if err != nil {
 		return err
 	}
@@ -27,6 +30,7 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 	if err != nil {
 		return err
 	}
+	in.lease.Bill(string(spec.Tenant))
 	job, err := j.service.SubmitJob(stream.Context(), callerFor(spec.Tenant), spec, in.readDocuments())
 	if err != nil {
 		return err
@@ -37,7 +41,7 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 // PlanJob says what a job would do. Documents are read as they come, and none
 // is kept.
 func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.PlanJobResponse]) error {
-	first, in, err := beginSubmission(j, stream.Recv)
+	first, in, err := beginSubmission(stream.Context(), j, stream.Recv)
 	if err != nil {
 		return err
 	}
@@ -45,6 +49,7 @@ func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.Pla
 	if err != nil {
 		return err
 	}
+	in.lease.Bill(string(q.Spec.Tenant))
 	p, err := j.service.PlanJob(stream.Context(), callerFor(q.Spec.Tenant), q, in.readDocuments())
 	if err != nil {
 		return err
@@ -66,29 +71,72 @@ type message interface {
 	GetDocuments() []*pb.DocumentPiece
 }
 
+// beginBytes is what a submission holds at least, in bytes: a message, and a part of
+// the job that is yet to be stored.
+const beginBytes = 1 << 20
+
 // beginSubmission reads the first message of a stream, which has to have the spec, and
-// returns it with the documents of the whole stream.
-func beginSubmission[M message](j *jobs, receive func() (M, error)) (first M, in *submission, err error) {
-	first, err = receive()
+// returns it with the documents of the whole stream. It waits until there is room for a
+// submission, and reads nothing before.
+func beginSubmission[M message](ctx context.Context, j *jobs, receive func() (M, error)) (first M, in *submission, err error) {
+	in = &submission{
+		ctx: ctx, lease: memory.Of(ctx), idle: j.idle, joiner: wire.Joiner{MaxBytes: j.maxDocument},
+		receive: func() (message, error) { return receive() },
+	}
+	if err := in.lease.Hold(ctx, beginBytes); err != nil {
+		return first, nil, err
+	}
+	m, err := in.awaitMessage()
 	switch {
 	case errors.Is(err, io.EOF):
 		return first, nil, errs.Field("spec", "is missing: nothing was sent")
 	case err != nil:
 		return first, nil, wire.Error(err)
-	case first.GetSpec() == nil:
+	}
+	first = m.(M)
+	if first.GetSpec() == nil {
 		return first, nil, errs.Field("spec", "is missing in the first message")
 	}
-	return first, &submission{
-		joiner: wire.Joiner{MaxBytes: j.maxDocument}, pieces: first.GetDocuments(),
-		receive: func() (message, error) { return receive() },
-	}, nil
+	in.pieces = first.GetDocuments()
+	return first, in, nil
 }
 
 // A submission is a stream of documents that is read once.
 type submission struct {
+	ctx     context.Context // of the call, which this is a part of
+	lease   *memory.Lease
+	idle    time.Duration           // that it waits for a message
 	receive func() (message, error) // the next message
 	joiner  wire.Joiner
 	pieces  []*pb.DocumentPiece // received, not yet taken
+	held    int64               // bytes that the document which is coming holds
+}
+
+// awaitMessage returns the next message, unless the caller sends none for too long, or
+// has to make way for others.
+func (s *submission) awaitMessage() (m message, err error) {
+	received := make(chan struct{})
+	go func() { // ends with the stream
+		defer close(received)
+		m, err = s.receive()
+	}()
+	idle := time.NewTimer(s.idle)
+	defer idle.Stop()
+	var gone error
+	_ = s.lease.Await(func() error {
+		select {
+		case <-received:
+		case <-idle.C:
+			gone = errs.New(errs.Deadline, "nothing came of the submission for %v", s.idle)
+		case <-s.ctx.Done():
+			gone = context.Cause(s.ctx)
+		}
+		return nil
+	})
+	if gone != nil {
+		return nil, gone
+	}
+	return m, err
 }
 
 // readDocuments yields the documents, and at most one error, last.
@@ -109,10 +157,35 @@ func (s *submission) readDocuments() iter.Seq2[*mapreduce.Document, error] {
 	}
 }
 
+// documentCopies is how many times the content of a document is held while it is dealt
+// with: as it comes, as a text, and in parts.
+const documentCopies = 3
+
+// holdPiece waits for room for the next piece of a large document. What the document
+// before held is free then: who took that has dealt with it.
+func (s *submission) holdPiece(p *pb.DocumentPiece) error {
+	if !s.joiner.Midway() {
+		s.lease.Release(s.held)
+		s.held = 0
+		if !p.GetMore() && len(p.GetContent()) < beginBytes/documentCopies {
+			return nil // what its submission holds anyway
+		}
+	}
+	n := documentCopies * int64(len(p.GetContent()))
+	if err := s.lease.Hold(s.ctx, n); err != nil {
+		return err
+	}
+	s.held += n
+	return nil
+}
+
 // nextDocument returns the next document, or io.EOF when all have come whole.
 func (s *submission) nextDocument() (*mapreduce.Document, error) {
 	for {
 		for len(s.pieces) > 0 {
+			if err := s.holdPiece(s.pieces[0]); err != nil {
+				return nil, err
+			}
 			doc, err := s.joiner.Add(s.pieces[0])
 			s.pieces = s.pieces[1:]
 			if doc != nil || err != nil {
@@ -127,7 +200,7 @@ func (s *submission) nextDocument() (*mapreduce.Document, error) {
 
 // receivePieces receives the next pieces.
 func (s *submission) receivePieces() error {
-	req, err := s.receive()
+	req, err := s.awaitMessage()
 	switch {
 	case errors.Is(err, io.EOF):
 		if err := s.joiner.Close(); err != nil {

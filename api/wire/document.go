@@ -40,6 +40,9 @@ type Joiner struct {
 	open *mapreduce.Document // has more pieces to come
 }
 
+// Midway reports whether a document has begun to come, and not ended.
+func (j *Joiner) Midway() bool { return j.open != nil }
+
 // Add takes the next piece. It returns the document that the piece ends, or nil
 // if more is to come.
 func (j *Joiner) Add(p *pb.DocumentPiece) (*mapreduce.Document, error) {

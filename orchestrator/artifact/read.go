@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/assemble"
@@ -17,8 +18,33 @@ import (
 // Partial assembles the result of a job of the units that are complete, while it is
 // read.
 func (a *Assembler) Partial(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
+	ctl, err := a.jobs.View.Control(ctx, id)
+	if err != nil {
+		return err
+	}
+	if last := lastUnit(ctl); last != "" { // whose output is held whole
+		u, err := a.jobs.View.Unit(ctx, id, last)
+		if err != nil {
+			return err
+		}
+		if u != nil {
+			release, err := memory.HoldFor(ctx, assembledBytes+decodedOutput*u.Published().Length)
+			if err != nil {
+				return err
+			}
+			defer release()
+		}
+	}
 	return a.assembleResult(ctx, id, sink)
 }
+
+const (
+	// assembledBytes is about what it takes to assemble a result, beside the output of
+	// the last unit.
+	assembledBytes = 4 << 20
+	// decodedOutput is about how many times its length an output takes that is decoded.
+	decodedOutput = 3
+)
 
 // Stream streams the result that is stored of a complete job: some chunks at a
 // time, as fast as sink takes them. Its last part, the summary, comes only once the

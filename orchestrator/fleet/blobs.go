@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -29,6 +30,7 @@ import (
 const MaxTransfers = 16
 
 const (
+	transferBytes = 1 << 20                // that a transfer holds at most, beside outputs held whole
 	bufferedBytes = 64 << 10               // of a blob that is written in small pieces
 	transferPause = 200 * time.Millisecond // before one that was refused is tried again
 	maxWanting    = 4                      // units for which it is found out at once which records are named
@@ -126,6 +128,9 @@ func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next 
 // beginTransfer admits a transfer of a session whose stream is here: it ends with
 // that stream. Count is what it counts as.
 func (t *Transfers) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
+	if err := memory.Hold(ctx, transferBytes); err != nil {
+		return nil, nil, nil, err
+	}
 	if err := t.admission.admitStream(ctx); err != nil {
 		return nil, nil, nil, err
 	}
@@ -350,12 +355,25 @@ func (t *Transfers) onlyNames(ctx context.Context, id mapreduce.JobID, u *record
 		return false, err
 	}
 	defer leave()
+	release, err := holdOutput(ctx, u)
+	if err != nil {
+		return false, err
+	}
+	defer release()
 	data, err := t.jobs.Content.Output(ctx, id, u)
 	if err != nil {
 		return false, err
 	}
 	out, err := output.Decode(data)
 	return err == nil && outputs.NamesRecordsOnly(out), nil // what is wrong the unit says
+}
+
+// decodedOutput is about how many times its length an output takes that is decoded.
+const decodedOutput = 3
+
+// holdOutput waits for room for the output of a unit, decoded.
+func holdOutput(ctx context.Context, u *records.Unit) (release func(), err error) {
+	return memory.HoldFor(ctx, decodedOutput*u.Published().Length)
 }
 
 // lookAtRecords waits until there is room to hold outputs and find out which records
@@ -378,6 +396,11 @@ func (t *Transfers) sendReferred(ctx context.Context, id mapreduce.JobID, u *rec
 		return err
 	}
 	return outputs.SomeReferred(ctx, t.jobs.Reader(), id, wanted, func(u *records.Unit, _ *output.Output, data []byte) error {
+		release, err := memory.HoldFor(ctx, int64(len(data)))
+		if err != nil {
+			return err
+		}
+		defer release()
 		sum := sha256.Sum256(data)
 		h := &output.InputHeader{
 			Unit: u.ID, First: u.Index, End: u.Index + 1, Referred: true,
@@ -405,11 +428,22 @@ func (t *Transfers) neededRecords(ctx context.Context, id mapreduce.JobID, u *re
 		return nil, err
 	}
 	defer leave()
+	var releases []func()
+	defer func() {
+		for _, release := range releases {
+			release()
+		}
+	}()
 	var reduced []*output.Output
 	err = outputs.EachInput(ctx, t.jobs.Reader(), id, u, func(in *records.Unit) error {
 		if in.Level == 0 || in.State != mapreduce.UnitComplete {
 			return nil
 		}
+		release, err := holdOutput(ctx, in)
+		if err != nil {
+			return err
+		}
+		releases = append(releases, release)
 		data, err := t.jobs.Content.Output(ctx, id, in)
 		if err != nil {
 			return err

@@ -99,19 +99,25 @@ func (p *assignmentBatch) addAssignment(a mapreduce.Assignment) {
 		p.sendBatch()
 	}
 	p.message.Assignments = append(p.message.Assignments, a)
-	p.size += len(a.Journal) + len(a.Item) + 256
-	if a.WakeCall != nil {
-		p.size += len(a.WakeCall.Answer)
-	}
-	if a.Text != nil {
-		p.size += len(a.Text.Content)
-	}
-	for _, in := range a.Inputs {
-		p.size += len(in.Data) + 64
-	}
+	p.size += assignmentSize(&a)
 	if a.Alone || p.size >= messageBytes {
 		p.sendBatch()
 	}
+}
+
+// assignmentSize is about how many bytes an assignment takes.
+func assignmentSize(a *mapreduce.Assignment) int {
+	n := len(a.Journal) + len(a.Item) + 256
+	if a.WakeCall != nil {
+		n += len(a.WakeCall.Answer)
+	}
+	if a.Text != nil {
+		n += len(a.Text.Content)
+	}
+	for _, in := range a.Inputs {
+		n += len(in.Data) + 64
+	}
+	return n
 }
 
 func (p *assignmentBatch) sendBatch() {

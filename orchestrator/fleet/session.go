@@ -31,6 +31,9 @@ type workerStream struct {
 // Send implements schedule.Peer.
 func (s *workerStream) Send(m *mapreduce.ToWorker) { s.out.put(m) }
 
+// Lags implements schedule.Peer.
+func (s *workerStream) Lags() bool { return s.out.isFull() }
+
 // Stop implements schedule.Peer.
 func (s *workerStream) Stop(why error) { s.stop(why) }
 
@@ -160,7 +163,7 @@ func (f *Fleet) bindSession(ctx context.Context, first *mapreduce.FromWorker, st
 		return nil, err
 	}
 	s := &workerStream{
-		out: newOutbox(), stop: stop, life: ctx, checking: make(chan struct{}, maxChecking),
+		out: newOutbox(f.scheduler.Sessions.OfferAgain), stop: stop, life: ctx, checking: make(chan struct{}, maxChecking),
 	}
 	s.Session = schedule.NewSession(hello, b.Epoch, first.Drain, s)
 	silence := f.maxWorkerSilence()
@@ -202,6 +205,9 @@ func (f *Fleet) receiveMessages(ctx context.Context, s *workerStream, first *map
 		return err
 	}
 	for {
+		if err := s.out.awaitRoom(ctx, f.config.Lease); err != nil {
+			return err
+		}
 		s.idleTimer.startWaiting(f.supervisor.StoreUptime())
 		m, err := stream.Recv()
 		s.idleTimer.stopWaiting()
@@ -238,6 +244,7 @@ func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *mapreduce
 // were checked at once; the others follow once they were. It returns what board.Apply
 // does.
 func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
+	s.out.noteReports(len(m.Reports))
 	later, err := f.checkQuick(ctx, s, m)
 	if err != nil {
 		return nil, err
@@ -289,27 +296,121 @@ func (f *Fleet) expireLostSession(ctx context.Context, s *schedule.Session, runn
 	f.scheduler.Sessions.Forget(s)
 }
 
-// An outbox holds the messages for a session until its sender sends them.
+// An outbox holds the messages for a session until its sender sends them. A worker that
+// does not read has its outbox fill up: then it is given no units, and what it says is
+// not heard, until it has read; if it reads nothing for long, its stream ends.
 type outbox struct {
-	mu     sync.Mutex // guards the variables below
-	more   *sync.Cond
-	queue  []*mapreduce.ToWorker
-	closed bool
+	emptied func() // called when it was full, and is not any more
+
+	mu         sync.Mutex // guards the variables below
+	more       *sync.Cond
+	queue      []*mapreduce.ToWorker
+	bytes      int64         // of what is queued or being sent, about
+	unanswered int           // reports that came, and whose verdicts were not put
+	room       chan struct{} // closed unless the worker is not heard for now
+	stuck      time.Time     // since when a message is being sent; zero while none is
+	closed     bool
 }
 
-func newOutbox() *outbox {
-	q := &outbox{}
+// maxUnanswered is how many reports of a worker may wait for their verdicts before what
+// else it says is heard. It holds at most maxHolding units, and may report each again.
+const maxUnanswered = 2 * maxHolding
+
+// outboxBytes is how much may wait for a worker before it has to read.
+const outboxBytes = 4 << 20
+
+// newOutbox returns an empty outbox, which calls emptied when it was full and is not any
+// more.
+func newOutbox(emptied func()) *outbox {
+	q := &outbox{room: make(chan struct{}), emptied: emptied}
 	q.more = sync.NewCond(&q.mu)
+	close(q.room)
 	return q
 }
 
 func (q *outbox) put(m *mapreduce.ToWorker) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.closed {
-		q.queue = append(q.queue, m)
-		q.more.Signal()
+	if q.closed {
+		return
 	}
+	q.queue = append(q.queue, m)
+	q.change(func() {
+		q.bytes += messageSize(m)
+		q.unanswered = max(0, q.unanswered-len(m.Verdicts))
+	})
+	q.more.Signal()
+}
+
+// noteReports notes that reports came.
+func (q *outbox) noteReports(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.change(func() { q.unanswered += n })
+}
+
+// change changes how much waits for the worker, or it for. The caller holds mu.
+func (q *outbox) change(how func()) {
+	full := q.isCrowded()
+	how()
+	switch now := q.isCrowded(); {
+	case now && !full:
+		q.room = make(chan struct{})
+	case full && !now:
+		close(q.room)
+	}
+}
+
+// isCrowded reports whether no more is to be heard of the worker for now. The caller
+// holds mu.
+func (q *outbox) isCrowded() bool { return q.bytes >= outboxBytes || q.unanswered >= maxUnanswered }
+
+// isFull reports whether the worker has to read before it is told more.
+func (q *outbox) isFull() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes >= outboxBytes
+}
+
+// awaitRoom waits until the worker has read enough, and its reports were dealt with.
+func (q *outbox) awaitRoom(ctx context.Context, most time.Duration) error {
+	q.mu.Lock()
+	room := q.room
+	q.mu.Unlock()
+	select {
+	case <-room:
+		return nil
+	default:
+	}
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-room:
+		return nil
+	case <-t.C:
+		return errUnread
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// stuckFor returns for how long the worker has not taken the message that is being sent.
+func (q *outbox) stuckFor(now time.Time) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.stuck.IsZero() {
+		return 0
+	}
+	return now.Sub(q.stuck)
+}
+
+// messageSize is about how many bytes a message takes.
+func messageSize(m *mapreduce.ToWorker) int64 {
+	n := 128 + 128*(len(m.Verdicts)+len(m.Reserved)+len(m.Cancel)+len(m.Forget)+len(m.Limits)+len(m.Jobs))
+	for i := range m.Assignments {
+		n += assignmentSize(&m.Assignments[i])
+	}
+	return int64(n)
 }
 
 // close lets what is in the outbox be sent, and nothing more.
@@ -325,21 +426,44 @@ func (q *outbox) close() {
 // If one cannot be sent, failed is called with it.
 func (q *outbox) sendQueued(stream mapreduce.WorkStream, failed func(*mapreduce.ToWorker, error)) error {
 	for {
-		batch, ok := q.takeBatch()
+		batch, size, ok := q.takeBatch()
 		if !ok {
 			return nil
 		}
 		for _, m := range coalesceVerdicts(batch) {
+			q.noteSending(time.Now())
 			if err := stream.Send(m); err != nil {
 				q.close()
 				failed(m, err)
 				return err
 			}
 		}
+		q.noteSent(size)
 	}
 }
 
-func (q *outbox) takeBatch() ([]*mapreduce.ToWorker, bool) {
+// noteSending notes since when a message is being sent.
+func (q *outbox) noteSending(since time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stuck = since
+}
+
+// noteSent notes that what was taken was sent.
+func (q *outbox) noteSent(size int64) {
+	q.mu.Lock()
+	full := q.bytes >= outboxBytes
+	q.stuck = time.Time{}
+	q.change(func() { q.bytes -= size })
+	emptied := full && q.bytes < outboxBytes
+	q.mu.Unlock()
+	if emptied {
+		q.emptied()
+	}
+}
+
+// takeBatch takes what is queued, and returns how many bytes that is, about.
+func (q *outbox) takeBatch() ([]*mapreduce.ToWorker, int64, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.queue) == 0 && !q.closed {
@@ -347,7 +471,7 @@ func (q *outbox) takeBatch() ([]*mapreduce.ToWorker, bool) {
 	}
 	batch := q.queue
 	q.queue = nil
-	return batch, len(batch) > 0
+	return batch, q.bytes, len(batch) > 0
 }
 
 // coalesceVerdicts joins runs of messages that carry only verdicts.

@@ -48,7 +48,8 @@ func (h *idleTimer) silentFor(now time.Duration) time.Duration {
 // this orchestrator's.
 func streamOf(s *schedule.Session) *workerStream { return s.Peer.(*workerStream) }
 
-// EndSilentStreams ends the streams of workers that have said nothing for the lease.
+// EndSilentStreams ends the streams of workers that have said nothing for the lease, or
+// have read nothing of what they are told.
 func (f *Fleet) EndSilentStreams() {
 	now := f.supervisor.StoreUptime()
 	for _, s := range f.scheduler.Sessions.All() {
@@ -56,8 +57,14 @@ func (f *Fleet) EndSilentStreams() {
 			f.config.Logger.Warn("worker is silent", "session", s.ID, "for", quiet)
 			s.Peer.Stop(errSilent)
 		}
+		if stuck := streamOf(s).out.stuckFor(time.Now()); stuck > f.config.Lease {
+			f.config.Logger.Warn("worker does not read", "session", s.ID, "for", stuck)
+			s.Peer.Stop(errUnread)
+		}
 	}
 }
+
+var errUnread = errs.New(errs.Deadline, "the worker took nothing of what it is told within the lease, or its reports could not be dealt with")
 
 var errSilent = errs.New(errs.Deadline, "no heartbeat within the lease")
 
@@ -83,7 +90,7 @@ func (q *outbox) sendKeepalive() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed && len(q.queue) == 0 {
-		q.queue = append(q.queue, &mapreduce.ToWorker{})
+		q.queue = append(q.queue, &mapreduce.ToWorker{}) // of no bytes worth counting
 		q.more.Signal()
 	}
 }

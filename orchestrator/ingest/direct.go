@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
@@ -89,12 +90,22 @@ func (b *directInput) makeUnit(c *Config) (*records.Unit, []byte, error) {
 // holdDocument keeps a document for the unit that takes all. With the first that does not
 // fit any more all of them are staged as units of their own.
 func (in *submission) holdDocument(ctx context.Context, d *mapreduce.Document, n int64) error {
+	if err := memory.Hold(ctx, heldBytes(d)); err != nil {
+		return err
+	}
 	in.bundle.addDocument(output.Bundled{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
 	if in.bundle.fitsOneUnit() {
 		return nil
 	}
 	return in.stageHeldDocuments(ctx)
 }
+
+// heldBytes is about what a document takes that is held until others have come: its text
+// twice, as it is encoded beside them.
+func heldBytes(d *mapreduce.Document) int64 { return 2*int64(len(d.Content)) + noteBytes(d.ID) }
+
+// noteBytes is about what it takes to remember a document.
+func noteBytes(id mapreduce.DocumentID) int64 { return 256 + int64(len(id)) }
 
 // stageHeldDocuments stages the documents that are held as units of their own.
 func (in *submission) stageHeldDocuments(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
@@ -186,6 +187,9 @@ func (in *submission) gatherDocument(ctx context.Context, d *mapreduce.Document,
 	if err != nil {
 		return err
 	}
+	if err := memory.Hold(ctx, gatheredBytes(&one)+noteBytes(one.id)); err != nil { // the id is kept to the end
+		return err
+	}
 	g.cut += int64(utf8.RuneCount(d.Content[len(one.text):]))
 	if in.graph.Measures(g.index) {
 		in.tokens = pack.Sum(in.tokens, int64(in.count.Count(string(one.text))))
@@ -203,6 +207,10 @@ func (in *submission) gatherDocument(ctx context.Context, d *mapreduce.Document,
 	}
 	return in.stageGathered(ctx, true)
 }
+
+// gatheredBytes is about what a document takes that is gathered with others: its text
+// twice, as it is encoded beside them.
+func gatheredBytes(d *gathered) int64 { return 2*d.bytes + 256 }
 
 // stageGathered stages units of the documents that are held. With open set more may
 // come, and those are held further that may be gathered with them.
@@ -226,6 +234,7 @@ func (in *submission) stageGathered(ctx context.Context, open bool) error {
 	}
 	for _, d := range g.docs[:staged] {
 		g.bytes -= d.bytes
+		memory.Of(ctx).Release(gatheredBytes(&d))
 		delete(g.meta, d.number)
 	}
 	g.docs = slices.Clone(g.docs[staged:])

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/pack"
@@ -33,8 +34,12 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 		if err == nil {
 			err = context.Cause(ctx)
 		}
+		before := p.countItems()
 		if err == nil {
 			err = p.planDocument(doc)
+		}
+		if err == nil {
+			err = memory.Hold(ctx, noteBytes(doc.ID)+itemBytes*max(0, p.countItems()-before))
 		}
 		if err != nil {
 			return nil, err
@@ -115,6 +120,12 @@ type planning struct {
 	numbers map[mapreduce.DocumentID]int64 // of the documents that have units, by id
 	all     []plan.Item                    // a document each, as a unit takes them that takes all
 }
+
+// itemBytes is about what a unit takes in a plan.
+const itemBytes = 256
+
+// countItems counts what is kept of documents so far.
+func (p *planning) countItems() int64 { return int64(len(p.items) + len(p.held) + len(p.all)) }
 
 // chooseStage returns the stage that gets the documents, and makes the items those that
 // it has: documents as they are, if one unit takes all of them.

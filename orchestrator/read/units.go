@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -128,6 +129,9 @@ func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *
 		}
 	}
 	if q.Outputs && unit.State == mapreduce.UnitComplete && input == 0 { // else it was on the page before
+		if _, err := memory.HoldFor(ctx, 3*u.Published().Length); err != nil { // until it was sent: it is encoded, too
+			return nil, 0, err
+		}
 		if unit.Output, err = r.jobs.Content.Output(ctx, q.Job, u); err != nil {
 			return nil, 0, err
 		}

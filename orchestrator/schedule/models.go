@@ -87,6 +87,41 @@ func (g *Models) modelStateOf(name string) *modelState {
 	return m
 }
 
+// knownModel returns what is known of a model that a job here asks, or asked; nil of
+// any other. Workers name models, and nobody is to be told of one, or remember it,
+// because a worker made its name up.
+func (g *Models) knownModel(name string) *modelState {
+	if m := g.states[name]; m != nil {
+		return m
+	}
+	for _, r := range g.sched.runs {
+		if r.spec != nil && r.asks && breakerOf(r.spec) == name {
+			return g.modelStateOf(name)
+		}
+	}
+	return nil
+}
+
+// forgetUnused forgets the models that no job here asks any more, and of which there is
+// nothing to tell.
+func (g *Models) forgetUnused(now time.Time) {
+	asked := make(map[string]bool)
+	for _, r := range g.sched.runs {
+		if r.spec != nil {
+			asked[breakerOf(r.spec)] = true
+		}
+	}
+	for name, m := range g.states {
+		unused := m.share == (limit.Share{}) && m.note == (limit.Note{}) && !m.urgent && !m.told && !m.scope.Breaker.Open && !now.Before(m.frozen)
+		if !asked[name] && unused {
+			delete(g.states, name)
+			for _, s := range g.sched.Sessions.bound {
+				delete(s.breakers, name)
+			}
+		}
+	}
+}
+
 // heldOf counts the units that this node holds of the jobs of a model. The caller holds
 // the scheduler's mu, as for all that follows here.
 func (g *Models) heldOf(name string) (n int64) {
@@ -179,7 +214,10 @@ func (g *Models) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 func (g *Models) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
 	for i := range notes {
 		n := &notes[i]
-		m := g.modelStateOf(n.Name)
+		m := g.knownModel(n.Name)
+		if m == nil {
+			continue
+		}
 		m.note.Successes += n.Successes
 		if n.Told != (mapreduce.Rates{}) {
 			m.note.Told, m.left, m.leftAt = n.Told, n.Left, now
@@ -218,7 +256,10 @@ func (m *modelState) noteRefusal(n *mapreduce.LimitNote, now time.Time) {
 // fleet's has to be opened.
 func (g *Models) hearBreakers(breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
 	for _, br := range breakers {
-		m := g.modelStateOf(br.Name)
+		m := g.knownModel(br.Name)
+		if m == nil {
+			continue
+		}
 		if !m.scope.Breaker.Open || m.isProbeNode(g.sched.node) {
 			g.reopenBreaker(m, br.OpenFor, now)
 			urgent = true
@@ -272,6 +313,9 @@ func (g *Models) Due(all bool) []string {
 		if r.running && r.spec != nil && r.asks {
 			g.modelStateOf(breakerOf(r.spec))
 		}
+	}
+	if all {
+		g.forgetUnused(g.sched.now())
 	}
 	var due []string
 	for name, m := range g.states {

@@ -26,7 +26,9 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 	urgent = t.sched.Models.hearLimits(m.Limits, s.seen) || urgent
 	if hb := m.Heartbeat; hb != nil {
 		for _, br := range hb.Breakers {
-			s.breakers[br.Name] = s.seen.Add(br.OpenFor)
+			if t.sched.Models.knownModel(br.Name) != nil {
+				s.breakers[br.Name] = s.seen.Add(br.OpenFor)
+			}
 		}
 		urgent = t.sched.Models.hearBreakers(hb.Breakers, s.seen) || urgent
 	}

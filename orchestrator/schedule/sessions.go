@@ -114,6 +114,16 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 	return true
 }
 
+// OfferAgain has units offered to sessions that could be given none for a while.
+func (t *Sessions) OfferAgain() {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	for _, r := range t.sched.runs {
+		t.sched.fairQueue.add(r)
+	}
+	t.sched.wake.Broadcast()
+}
+
 // Leave takes a session off the scheduler whose stream has ended. It returns the
 // attempts that the worker was running, and whether it has nothing left to do; or false
 // if another stream has taken the session up already.

@@ -35,6 +35,8 @@ type Session struct {
 type Peer interface {
 	// Send has the worker told something, after what it is to be told already.
 	Send(m *mapreduce.ToWorker)
+	// Lags reports whether the worker has to read what it was told before it is told more.
+	Lags() bool
 	// Stop ends the stream.
 	Stop(why error)
 }
@@ -109,7 +111,7 @@ func (c *claimOf) endUnit(r *Job) {
 // canRun reports whether s may be given units of r. The caller holds the
 // scheduler's mu.
 func (s *Session) canRun(r *Job, now time.Time) bool {
-	if s.gone || s.draining || r.assembles || r.needs.MetBy(s.offer) != "" {
+	if s.gone || s.draining || s.Peer.Lags() || r.assembles || r.needs.MetBy(s.offer) != "" {
 		return false
 	}
 	if r.spec.OnBreaker == mapreduce.BreakerSkip {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"syscall"
 	"time"
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
@@ -25,7 +26,7 @@ func (s *Store) pebbleOptions() *pebbledb.Options {
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       32,
 		LBaseMaxBytes:               64 << 20,
-		MaxOpenFiles:                500,
+		MaxOpenFiles:                MaxTableFiles(),
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		FlushDelayDeleteRange:       10 * time.Second,
 		Logger:                      logger{s.config.Logger, s.config.Fatal},
@@ -36,6 +37,16 @@ func (s *Store) pebbleOptions() *pebbledb.Options {
 		o.Levels[i].FilterType = pebbledb.TableFilter
 	}
 	return o
+}
+
+// MaxTableFiles returns how many files a store keeps open of its tables: 500, or fewer
+// if the process may open few. Logs and a few others come on top.
+func MaxTableFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 500
+	}
+	return max(64, int(min(500, limit.Cur/3)))
 }
 
 // eventListener returns a listener that logs important events. Without a listener,

@@ -26,6 +26,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/telemetry"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -33,6 +34,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/pebble"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -74,6 +76,9 @@ type Config struct {
 	ModelLimits func(model string) orchestrator.ModelLimits
 	// Warms is that of orchestrator.Config, and has its default.
 	Warms func(*mapreduce.JobSpec) bool
+	// Memory bounds what other processes can make this one hold. Defaults to that of
+	// memory.Limits.
+	Memory memory.Limits
 	// Hook is told of the points that are passed, for tests.
 	Hook failpoint.Hook
 	// Logger defaults to none.
@@ -158,7 +163,7 @@ func (n *Node) wireService() (err error) {
 		return err
 	}
 	n.server, err = server.New(service, n.orch, server.Config{
-		Logger:  n.config.Logger,
+		Logger: n.config.Logger, MaxConnections: maxConnections(pebble.MaxTableFiles()), Memory: n.config.Memory,
 		Options: []grpc.ServerOption{grpc.StatsHandler(n.guests)},
 	})
 	if err != nil {
