@@ -12,12 +12,21 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 	defer t.sched.mu.Unlock()
 	urgent := false
 	s.seen = t.sched.now()
+	capped, heard := s.trusted() < s.Slots+s.prefetch, s.heard
 	for _, h := range m.Started {
 		if held := s.held[unitKey{h.Job, h.Unit}]; held != nil && held.attempt == h.Attempt {
+			if !held.running {
+				s.heard++
+			}
 			held.running = true
 			if held.suspect {
 				suspects = append(suspects, h)
 			}
+		}
+	}
+	if capped && s.heard > heard { // it may be given more
+		for _, r := range t.sched.runs {
+			t.sched.fairQueue.add(r)
 		}
 	}
 	for i := range m.Reports {

@@ -97,6 +97,7 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 		}
 		c.left++
 		s.busy++
+		s.heard++
 		s.held[unitKey{h.Job, h.Unit}] = &HeldUnit{
 			attempt: h.Attempt, claim: c, Reserved: h.Reserved, granted: h.Node == t.sched.node, running: h.Running,
 			suspect: h.Attempt > 1,

@@ -28,6 +28,7 @@ type Session struct {
 	seen     time.Time                 // of its latest message
 	knows    map[mapreduce.JobID]int64 // the epoch whose spec it was told
 	refused  int                       // of its outputs
+	heard    int                       // units that have begun or ended there, as it said
 	texts    *int64                    // of the scheduler: bytes of the texts that held units keep
 }
 
@@ -125,9 +126,17 @@ func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + sp
 
 // freeUnits is how many more units s may be given, and idle how many of them it would
 // run at once.
-func (s *Session) freeUnits() int { return s.Slots + s.prefetch - s.busy - s.promised }
+func (s *Session) freeUnits() int { return min(s.Slots+s.prefetch, s.trusted()) - s.busy - s.promised }
 
-func (s *Session) idleSlots() int { return s.Slots - s.busy - s.promised }
+func (s *Session) idleSlots() int { return min(s.Slots, s.trusted()) - s.busy - s.promised }
+
+// firstUnits is how many units a worker may be given of which nothing was heard.
+const firstUnits = 64
+
+// trusted returns how many units s may be given by what was heard of it: twice as many as
+// have begun or ended there. So one that does not read what it is given gets few, however
+// many it asks for.
+func (s *Session) trusted() int { return firstUnits + 2*s.heard }
 
 // countHeld counts what s has of a job, as far as it can run at once.
 func (s *Session) countHeld(r *Job) (n int) {
@@ -156,6 +165,7 @@ func (s *Session) noteReported(r *mapreduce.Report) bool {
 	}
 	if !h.reported {
 		h.reported = true
+		s.heard++
 		s.busy--
 	}
 	return true

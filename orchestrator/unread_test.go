@@ -1,0 +1,96 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// A worker that asks for very many units and reads none of them is given few: what it
+// does not read would be held for it. A worker that reads gets the others.
+func TestAWorkerThatDoesNotReadIsGivenLittle(t *testing.T) {
+	c := newCluster(t)
+	config := quick(orchestrator.Config{Adopt: true})
+	config.Lease, config.MaxCalls = 2*time.Second, 1000
+	n := c.orchestrator(config)
+	greet(t, n, "deaf", 2000)
+	const units = 400
+	text := []byte(strings.Repeat("x y ", 15_000)) // as much as an assignment carries itself
+	spec := script(nil)
+	spec.MaxTokensPerUnit, spec.Parallelism = 1<<30, 1000
+	job, err := n.SubmitJob(t.Context(), spec, func(yield func(*mapreduce.Document, error) bool) {
+		for i := range units {
+			if !yield(&mapreduce.Document{ID: mapreduce.DocumentID(fmt.Sprint(i)), Content: text}, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := int64(0)
+	n.until(job.ID, func(j *mapreduce.Job) bool {
+		most = max(most, j.RunningUnits)
+		return most > 0 && j.RunningUnits == 0 // the lease of its stream has ended
+	})
+	if most > units/2 {
+		t.Errorf("it was given %d of %d units of 60 kB, and has read none", most, units)
+	}
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 16}, n)
+	n.wantEnd(job.ID, mapreduce.JobComplete)
+}
+
+// Nothing is remembered of models that no job asks: workers could make up any number.
+func TestNamesOfModelsThatAreMadeUp(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	w := greet(t, n, "inventor", 1)
+	w.until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+	before := heap()
+	const rounds, names = 30, 1000
+	for i := range rounds {
+		m := &mapreduce.FromWorker{Heartbeat: &mapreduce.Heartbeat{}}
+		for k := range names {
+			name := fmt.Sprintf("%d.%d/%s", i, k, strings.Repeat("x", 500))
+			m.Heartbeat.Breakers = append(m.Heartbeat.Breakers, mapreduce.BreakerState{Name: name, OpenFor: time.Hour})
+			m.Limits = append(m.Limits, mapreduce.LimitNote{Name: name + "2", Refused: true, Pause: time.Hour})
+		}
+		if err := w.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = w.Send(&mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: "mr_20260704_000000", Unit: "u", Attempt: 1, Outcome: mapreduce.Returned}}})
+	w.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }) // so all was heard
+	if grown := heap() - before; grown > 8<<20 {
+		t.Errorf("the heap has grown by %d kB for %d names that a worker has made up", grown>>10, 2*rounds*names)
+	}
+}
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A worker that reads is soon given as much as it asks for.
+func TestAWorkerThatReadsIsGivenAllItAsksFor(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		n := c.orchestrator(quick(orchestrator.Config{Adopt: true, MaxCalls: 1000}))
+		spec := script(map[string]string{"script.latency": "1m"})
+		spec.Parallelism, spec.UnitTimeout = 500, time.Hour
+		c.worker(&scripted.Agent{}, worker.Config{Slots: 500}, n)
+		id := n.submit(spec, 600)
+		n.until(id, func(j *mapreduce.Job) bool { return j.RunningUnits == 500 })
+		n.wantEnd(id, mapreduce.JobComplete)
+	})
+}
