@@ -113,7 +113,15 @@ func TestASessionThatWasExpiredInPartIsTakenOver(t *testing.T) {
 		spec.Parallelism = units
 		id := a.submit(spec, units)
 		for got := 0; got < units; {
-			got += len(w.until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments)
+			given := w.until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments
+			got += len(given)
+			var began mapreduce.FromWorker // or it is not given all
+			for _, g := range given {
+				began.Started = append(began.Started, mapreduce.Held{Job: g.Job, Unit: g.Unit, Attempt: g.Attempt, Running: true})
+			}
+			if err := w.Send(&began); err != nil {
+				t.Fatal(err)
+			}
 		}
 		epoch, node, err := a.jobs.Nodes.Epoch(t.Context(), "worker")
 		if err != nil {

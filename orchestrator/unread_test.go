@@ -87,10 +87,10 @@ func TestAWorkerThatReadsIsGivenAllItAsksFor(t *testing.T) {
 		c := newCluster(t)
 		n := c.orchestrator(quick(orchestrator.Config{Adopt: true, MaxCalls: 1000}))
 		spec := script(map[string]string{"script.latency": "1m"})
-		spec.Parallelism, spec.UnitTimeout = 500, time.Hour
-		c.worker(&scripted.Agent{}, worker.Config{Slots: 500}, n)
-		id := n.submit(spec, 600)
-		n.until(id, func(j *mapreduce.Job) bool { return j.RunningUnits == 500 })
+		spec.Parallelism, spec.UnitTimeout = 200, time.Hour
+		c.worker(&scripted.Agent{}, worker.Config{Slots: 200}, n)
+		id := n.submit(spec, 250)
+		n.until(id, func(j *mapreduce.Job) bool { return j.RunningUnits == 200 })
 		n.wantEnd(id, mapreduce.JobComplete)
 	})
 }
