@@ -76,8 +76,8 @@ func scanDates(text string, start, end int) []span {
 	return found
 }
 
-// mayBeginDate reports whether i is the first digit of a run, or the first
-// letter of a word that begins as a month does.
+// mayBeginDate reports whether i is the first digit of a run, or begins a word with
+// which a date may begin.
 func mayBeginDate(text string, start, i int) bool {
 	c := text[i]
 	switch {
@@ -88,10 +88,12 @@ func mayBeginDate(text string, start, i int) bool {
 		before := text[i-1]
 		inNumber := strings.IndexByte("-/.", before) >= 0 && i-1 > start && isDigit(text[i-2])
 		return !isDigit(before) && !inNumber
-	case strings.IndexByte("jfmasondJFMASOND", c) >= 0:
-		return i == start || !isWordByte(text[i-1])
-	default:
+	case c >= utf8.RuneSelf:
+		return utf8.RuneStart(c) && format.BeginsDate(text, i)
+	case i > start && isLetter(text[i-1]) || !isLetter(c):
 		return false
+	default:
+		return format.BeginsDate(text, i)
 	}
 }
 

@@ -4,24 +4,34 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
 // DateAt reads the date that begins at s[start]. It returns the date in ISO 8601 and
 // the index where it ends. It knows 2018-12-25, 20181225, 25/12/2018, 25-12-18, 25.12.18,
-// 25 Dec 2018, 25th of December, 2018, and DEC 25, 2018. If a number can be
-// both day and month, the day comes first. Years of two digits are 1970 to 2069. DateAt
-// ignores the text before start.
+// and dates written out in the languages of Europe and East Asia: 25 Dec 2018,
+// 25th day of December, 2018, DEC 25, 2018, 25. Dezember 2018, 25 de diciembre de 2018,
+// 2018年12月25日, 平成30年12月25日, 2018년 12월 25일. If a number can be both day and
+// month, the day comes first. Years of two digits are 1970 to 2069. DateAt ignores
+// the text before start.
 func DateAt(s string, start int) (iso string, end int, ok bool) {
 	p := &cursor{s: s, i: start}
 	if p.i >= len(s) {
 		return "", 0, false
 	}
-	if c := s[p.i]; c >= '0' && c <= '9' {
-		iso, ok = p.numericDate()
-	} else {
-		iso, ok = p.monthFirst()
+	switch c := s[p.i]; {
+	case c >= '0' && c <= '9':
+		if iso, ok = p.eastAsianDate(); !ok {
+			iso, ok = p.numericDate()
+		}
+	case c >= utf8.RuneSelf:
+		if iso, ok = p.eastAsianDate(); !ok {
+			iso, ok = p.monthFirst()
+		}
+	default:
+		if iso, ok = p.monthFirst(); !ok {
+			iso, ok = p.dayInWords()
+		}
 	}
 	return iso, p.i, ok
 }
@@ -93,15 +103,15 @@ func (p *cursor) numericDate() (string, bool) {
 
 // yearFirst reads the rest of 2018-12-25 and 2018 Dec 25.
 func (p *cursor) yearFirst(year int) (string, bool) {
+	start := *p
 	sep, ok := p.readSeparator()
 	if !ok {
-		return "", false
+		return p.yearMonthName(year)
 	}
 	month, _, ok := p.readNumber(2)
 	if !ok {
-		if month, ok = p.readMonth(); !ok {
-			return "", false
-		}
+		*p = start
+		return p.yearMonthName(year)
 	}
 	again, ok := p.readSeparator()
 	if !ok || again != sep {
@@ -173,96 +183,6 @@ func completeCentury(year int) int {
 	return 1900 + year
 }
 
-// isMonthNext reports whether the name of a month follows the day, perhaps after
-// an ordinal ending and separators.
-func (p *cursor) isMonthNext() bool {
-	look := *p
-	look.afterDay()
-	_, ok := look.readMonth()
-	return ok
-}
-
-// afterDay skips the text that may stand between a day and the name of its month.
-func (p *cursor) afterDay() {
-	if p.i+2 <= len(p.s) {
-		switch strings.ToLower(p.s[p.i : p.i+2]) {
-		case "st", "nd", "rd", "th":
-			p.i += 2
-		}
-	}
-	p.skipChars(" -/.,")
-	if rest := p.s[p.i:]; len(rest) > 3 && strings.EqualFold(rest[:3], "of ") {
-		p.i += 3
-	}
-}
-
-// dayMonthName reads the rest of 25 Dec 2018.
-func (p *cursor) dayMonthName(day int) (string, bool) {
-	p.afterDay()
-	month, ok := p.readMonth()
-	if !ok {
-		return "", false
-	}
-	p.skipChars(" -/.,'")
-	year, ok := p.readYear()
-	if !ok {
-		return "", false
-	}
-	return isoDate(year, month, day)
-}
-
-// monthFirst reads Dec 25, 2018.
-func (p *cursor) monthFirst() (string, bool) {
-	month, ok := p.readMonth()
-	if !ok {
-		return "", false
-	}
-	p.skipChars(" -/.")
-	day, _, ok := p.readNumber(2)
-	if !ok {
-		return "", false
-	}
-	before := p.i
-	p.afterDay()
-	if p.i == before {
-		return "", false
-	}
-	p.skipChars("'")
-	year, ok := p.readYear()
-	if !ok {
-		return "", false
-	}
-	return isoDate(year, month, day)
-}
-
-const monthNames = "january february march april may june july august september october november december"
-
-// readMonth reads the name of a month, whole or its first three letters.
-func (p *cursor) readMonth() (int, bool) {
-	end := p.i
-	for end < len(p.s) && (p.s[end]|0x20) >= 'a' && (p.s[end]|0x20) <= 'z' {
-		if end++; end-p.i > len("september") {
-			return 0, false
-		}
-	}
-	word := strings.ToLower(p.s[p.i:end])
-	if len(word) < 3 {
-		return 0, false
-	}
-	if r, _ := utf8.DecodeRuneInString(p.s[end:]); r >= utf8.RuneSelf && unicode.IsLetter(r) {
-		return 0, false
-	}
-	month := 0
-	for name := range strings.SplitSeq(monthNames, " ") {
-		month++
-		if word == name || word == name[:3] || word == "sept" && month == 9 {
-			p.i = end
-			return month, true
-		}
-	}
-	return 0, false
-}
-
 // isoDate formats a date that exists.
 func isoDate(year, month, day int) (string, bool) {
 	if year < 1000 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
@@ -307,10 +227,14 @@ func findDate(s string) (iso string, end int, ok bool) {
 
 // dateStart reports whether a date may begin at i: not within a number or word.
 func dateStart(s string, i int) bool {
-	if digitAt(s, i) {
+	switch {
+	case digitAt(s, i):
 		return i == 0 || !digitAt(s, i-1)
+	case s[i] >= utf8.RuneSelf:
+		return utf8.RuneStart(s[i]) && BeginsDate(s, i)
+	default:
+		return letterAt(s, i) && (i == 0 || !letterAt(s, i-1))
 	}
-	return letterAt(s, i) && (i == 0 || !letterAt(s, i-1))
 }
 
 func digitAt(s string, i int) bool { return i < len(s) && s[i] >= '0' && s[i] <= '9' }
