@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/coditect/mapreduce/api/schema/pattern"
 )
 
 // strayHints refuses hints at places where nothing reads them: a hint that is
@@ -115,38 +112,79 @@ func (r *reader) readKey(n *node, path string, s *Schema) []string {
 	return key
 }
 
-// readHints reads the hints of a property.
+// hintNames are the hints of a property.
+var hintNames = []string{
+	"labels", "pattern", "lines", "within", "after", "before", "between", "values", "exclude", "replace",
+	"number_words", "units", "pick", "merge",
+}
+
+// HintNames returns the names of the hints that a property may have.
+func HintNames() []string { return slices.Clone(hintNames) }
+
+// readHints reads the hints of a property. Those of a list of single values may
+// stand with the list or with its items.
 func (r *reader) readHints(v *view, p *Property) Hints {
 	var h Hints
 	n, path := r.hintNode(v)
-	if n == nil {
-		return h
-	}
-	if p.Type == Object {
+	if n != nil && p.Type == Object {
 		r.recordFault(n, path, "%s is an object; its hints belong to the properties inside it", p.Name)
 		return h
 	}
+	if n != nil {
+		r.readHintsOf(n, path, p, &h, false, nil)
+	}
+	if items, at := v.get("items"); p.Type == Array && items != nil && !p.listsObjects() {
+		if inner, path := r.hintNode(r.newView(items, at)); inner != nil {
+			r.readHintsOf(inner, path, p, &h, true, n)
+		}
+		p.Items.Hints.NumberWords, p.Items.Hints.Units = h.NumberWords, h.Units
+	}
+	return h
+}
+
+// readHintsOf reads the mapping n of hints into h. If n stands with the items of a
+// list, list is the mapping of the list itself, if it has one.
+func (r *reader) readHintsOf(n *node, path string, p *Property, h *Hints, inItems bool, list *node) {
 	readers := map[string]func(*node, string){
-		"labels":  func(n *node, at string) { h.Labels = r.readPhrases(n, at) },
-		"pattern": func(n *node, at string) { h.Pattern = r.readPattern(n, at) },
-		"lines":   func(n *node, at string) { h.Lines = r.readLines(n, at) },
-		"values":  func(n *node, at string) { h.Values = r.readValues(n, at, p) },
-		"pick":    func(n *node, at string) { h.Pick = r.readPick(n, at, p) },
-		"merge":   func(n *node, at string) { h.Merge = r.readMerge(n, at, p) },
+		"labels":       func(n *node, at string) { h.Labels = r.readPhrases(n, at) },
+		"pattern":      func(n *node, at string) { h.Patterns = r.readPatterns(n, at, p) },
+		"lines":        func(n *node, at string) { h.Lines = r.readLines(n, at) },
+		"within":       func(n *node, at string) { h.Within = r.readWithin(n, at) },
+		"after":        func(n *node, at string) { h.After = r.readTexts(n, at) },
+		"before":       func(n *node, at string) { h.Before = r.readTexts(n, at) },
+		"between":      func(n *node, at string) { r.readBetween(n, at, h) },
+		"values":       func(n *node, at string) { h.Values = r.readValues(n, at, p) },
+		"exclude":      func(n *node, at string) { h.Exclude = r.readTexts(n, at) },
+		"replace":      func(n *node, at string) { h.Replace = r.readReplace(n, at) },
+		"number_words": func(n *node, at string) { h.NumberWords = r.readNumberWords(n, at, p) },
+		"units":        func(n *node, at string) { h.Units = r.readUnits(n, at, p) },
+		"pick":         func(n *node, at string) { h.Pick = r.readPick(n, at, p) },
+		"merge":        func(n *node, at string) { h.Merge = r.readMerge(n, at, p) },
 	}
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
 		read, ok := readers[key.text]
 		switch {
 		case !ok:
-			r.recordFault(key, at, "unknown hint %q; known are labels, pattern, lines, values, pick, merge", clipText(key.text))
+			r.recordFault(key, at, "unknown hint %q; known are %s", clipText(key.text), strings.Join(hintNames, ", "))
 		case key.text != "merge" && p.listsObjects():
 			r.recordFault(key, at, "%s is a list of objects; this hint belongs to the properties inside it", p.Name)
+		case inItems && (key.text == "pick" || key.text == "merge"):
+			r.recordFault(key, at, "this hint is about the list as a whole; it belongs to %s, not to its items", p.Name)
+		case list.get(key.text) != nil:
+			r.recordFault(key, at, "this hint is given for the list %s as well; give it once", p.Name)
 		default:
 			read(n.items[i], at)
 		}
 	}
-	return h
+	r.checkPlaces(n, path)
+}
+
+func (r *reader) readNumberWords(n *node, path string, p *Property) bool {
+	if !p.element().Numeric() {
+		r.recordFault(n, path, "number_words is for numbers, and %s is of type %s", p.Name, p.Type)
+	}
+	return r.readYes(n, path)
 }
 
 func (p *Property) listsObjects() bool {
@@ -180,65 +218,6 @@ func (r *reader) appendPhrase(list []string, n *node, path string) []string {
 		return list
 	}
 	return append(list, text)
-}
-
-// readPattern reads a regular expression. Lines are matched as in a text editor: ^
-// and $ stand for their ends.
-func (r *reader) readPattern(n *node, path string) string {
-	if n.kind != nodeString || n.text == "" {
-		r.recordFault(n, path, "must be a regular expression, not %s", n.kind)
-		return ""
-	}
-	tree, err := pattern.Parse(n.text)
-	if err != nil {
-		r.recordFault(n, path, "%v", err)
-		return ""
-	}
-	r.countInstructions(n, path, pattern.Size(tree))
-	return n.text
-}
-
-// maxInstructions bounds the compiled patterns of a schema together.
-const maxInstructions = 50_000
-
-func (r *reader) countInstructions(n *node, path string, more int) {
-	if r.instructions <= maxInstructions && r.instructions+more > maxInstructions {
-		r.recordFault(n, path, "the patterns of the schema are together too large: more than %d instructions", maxInstructions)
-	}
-	r.instructions += more
-}
-
-// readLines reads [from, to), [from] (to the end) or a single line number.
-func (r *reader) readLines(n *node, path string) *Lines {
-	items := n.items
-	if n.kind != nodeList {
-		items = []*node{n}
-	}
-	if len(items) < 1 || len(items) > 2 {
-		r.recordFault(n, path, "must be [from, to], or [from] for all lines from there")
-		return nil
-	}
-	var bounds []int
-	for _, item := range items {
-		i, err := strconv.Atoi(item.text)
-		if item.kind != nodeNumber || err != nil {
-			r.recordFault(item, path, "line numbers must be whole numbers")
-			return nil
-		}
-		bounds = append(bounds, i)
-	}
-	l := &Lines{From: bounds[0], To: End}
-	switch {
-	case len(bounds) == 2 && !(l.From < 0 && bounds[1] == 0):
-		l.To = bounds[1]
-	case n.kind != nodeList && l.From != -1:
-		l.To = l.From + 1
-	}
-	if (l.From < 0) == (l.To < 0) && l.From >= l.To {
-		r.recordFault(n, path, "the lines [%d, %d) are none: the second number is the first line that is left out", l.From, l.To)
-		return nil
-	}
-	return l
 }
 
 // readValues reads the canonical values and their phrases, in the order of the file.

@@ -133,20 +133,13 @@ func textParser(f Format) (parse func(string) (string, bool), what string) {
 		return format.ParseEmail, "email address"
 	case URI:
 		return format.ParseURI, "absolute URI"
+	case Duration:
+		return format.ParseDuration, "duration"
+	case Currency:
+		return format.ParseCurrency, "currency"
 	default:
 		return func(s string) (string, bool) { return format.Text(s), true }, "text"
 	}
-}
-
-func (p *Property) parseNumber(text string) (any, error) {
-	n, ok := format.ParseNumber(text)
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("%q is no number", clipText(text))
-	case p.Type == Integer && strings.Contains(n, "."):
-		return nil, fmt.Errorf("%q is no whole number", clipText(text))
-	}
-	return json.Number(n), nil
 }
 
 var errNotAllowed = errors.New("none of the allowed values")
@@ -188,6 +181,9 @@ func (p *Property) Identity(v any) string {
 	case string:
 		if p.Enum != nil || p.Format == URI {
 			return v
+		}
+		if p.Format == Duration {
+			return format.DurationIdentity(v)
 		}
 		return format.Fold(v)
 	case json.Number:

@@ -44,7 +44,7 @@ func TestParseReceipt(t *testing.T) {
 			{Name: "invoice_number", Type: schema.String, Hints: schema.Hints{Labels: []string{"INVOICE NO", "DOC NO"}}},
 			{
 				Name: "company", Type: schema.String, Description: "Name of the shop", Required: true,
-				Hints: schema.Hints{Lines: &schema.Lines{From: 0, To: 3}, Pattern: "(?i)^.*(sdn|bhd|enterprise).*$"},
+				Hints: schema.Hints{Lines: &schema.Lines{From: 0, To: 3}, Patterns: []string{"(?i)^.*(sdn|bhd|enterprise).*$"}},
 			},
 			{
 				Name: "date", Type: schema.String, Format: schema.Date, Description: "Date of purchase",
@@ -197,7 +197,7 @@ func TestErrors(t *testing.T) {
 		{
 			"unknown hints, at once", "properties:\n  a:\n    x-coditect: {lable: [A], pick: best}\n  b: {x-coditect: {pattern: '(', merge: sum}}\nx-coditect: {keys: [a]}",
 			[]string{
-				"s.yaml:3:18: properties.a.x-coditect.lable: unknown hint \"lable\"; known are labels, pattern, lines, values, pick, merge",
+				"s.yaml:3:18: properties.a.x-coditect.lable: unknown hint \"lable\"; known are labels, pattern, lines, within, after, before, between, values, exclude, replace, number_words, units, pick, merge",
 				"s.yaml:3:36: properties.a.x-coditect.pick: unknown pick \"best\"; known are first, last, max, min, longest, all",
 				"s.yaml:4:29: properties.b.x-coditect.pattern: missing closing ): `(`",
 				"s.yaml:4:41: properties.b.x-coditect.merge: merge sum does not fit b, which is of type string",

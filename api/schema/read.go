@@ -268,6 +268,15 @@ func (r *reader) requiredNames(v *view) map[string]*node {
 
 // readProperty reads one property.
 func (r *reader) readProperty(name string, n *node, path string, depth int) Property {
+	p := r.readShape(name, n, path, depth)
+	if depth <= maxNesting {
+		p.Hints = r.readHints(r.newView(n, path), &p)
+	}
+	return p
+}
+
+// readShape reads what a property says of its values, without its hints.
+func (r *reader) readShape(name string, n *node, path string, depth int) Property {
 	p := Property{Name: name, Type: String}
 	if depth > maxNesting {
 		r.recordFault(n, path, "nested too deeply, or refers to itself")
@@ -284,12 +293,21 @@ func (r *reader) readProperty(name string, n *node, path string, depth int) Prop
 	case Array:
 		item := Property{Name: name, Type: String}
 		if items, at := v.get("items"); items != nil {
-			item = r.readProperty(name, items, at, depth+1)
+			item = r.readItems(name, items, at, depth+1)
 		}
 		p.Items = &item
 	}
 	p.Enum = r.readEnum(v, &p)
-	p.Hints = r.readHints(v, &p)
+	return p
+}
+
+// readItems reads the items of a list. Hints of single values are read with the
+// list, see readHints; for a list in a list there are none.
+func (r *reader) readItems(name string, n *node, path string, depth int) Property {
+	p := r.readShape(name, n, path, depth)
+	if p.Type == Object {
+		p.Hints = r.readHints(r.newView(n, path), &p)
+	}
 	return p
 }
 

@@ -94,6 +94,8 @@ const (
 	Time     Format = "time"      // 20:13:39
 	Email    Format = "email"
 	URI      Format = "uri"
+	Duration Format = "duration" // P1Y6M; weeks alone, as P2W
+	Currency Format = "currency" // the ISO 4217 code, USD
 )
 
 // A Property is one named value of a record.
@@ -113,12 +115,43 @@ type Property struct {
 
 // Hints steer the rules provider and the typed merge.
 type Hints struct {
-	Labels  []string // words that stand before the value or on the line above, the best first
-	Pattern string   // regular expression (RE2); the group "value" if it took part, else the match
-	Lines   *Lines   // where to look
-	Values  []Value  // canonical values and the phrases that mean them
-	Pick    Pick     // which of several matches
-	Merge   Merge    // which of several values of one entity
+	Labels   []string // words that stand before the value or on the line above, the best first
+	Patterns []string // regular expressions (RE2), the preferred first; see ValueGroups
+	Lines    *Lines   // where to look
+	Within   *Within  // where to look
+	After    []string // the value stands behind one of these
+	Before   []string // the value stands in front of one of these
+	Between  bool     // After and Before belong together: the value is all that stands between
+	Values   []Value  // canonical values and the phrases that mean them
+	Exclude  []string // what is not the value
+	Replace  []Replacement
+	Pick     Pick  // which of several matches
+	Merge    Merge // which of several values of one entity
+
+	NumberWords bool   // numbers may be written in words
+	Units       []Unit // the number stands with one of these; nil if any will do
+}
+
+// A Within is a part of a document. What it says must all hold.
+type Within struct {
+	Sections []string // below a heading with one of these phrases
+	Chars    *Lines   // the characters [From, To), counted as lines are
+	Columns  []string // in a column of a table with one of these headings
+	Rows     []string // in a row of a table that begins with one of these
+}
+
+// A Replacement is done to what was found before it is read as a value; the quote
+// stays as it is.
+type Replacement struct {
+	Pattern string // regular expression
+	With    string // may hold $1 for a group
+}
+
+// A Unit is what stands behind or in front of a number, and what the number is
+// multiplied by for it.
+type Unit struct {
+	Name   string
+	Factor string // a number in canonical form
 }
 
 // Lines is the half-open range [From, To) of a document's lines. Negative

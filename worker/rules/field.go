@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/schema/pattern"
 )
 
@@ -16,9 +17,12 @@ type field struct {
 	property    *schema.Property // the field
 	element     *schema.Property // one value: the items of an array, else the field
 	labels      []string
-	labelsGiven bool // the schema names the labels; otherwise they are the field's name and title
-	pattern     *pattern.Pattern
-	group       int // the group of the pattern that holds the value
+	labelsGiven bool           // the schema names the labels; otherwise they are the field's name and title
+	patterns    []fieldPattern // the preferred first
+	after       *pattern.Pattern
+	before      *pattern.Pattern
+	replace     []replacement
+	excluded    map[string]bool // folded quotes, and identities of values
 	values      []schema.Value
 	scan        scanner  // finds values by their form, nil if they have none
 	rowProgram  *Program // extracts the elements of a list of objects; nil for other fields
@@ -33,12 +37,8 @@ func newField(sf schema.Field) (field, error) {
 	if f.element.Type == schema.Object || f.element.Type == schema.Array {
 		return f.withRows()
 	}
-	if p.Hints.Pattern != "" {
-		var err error
-		if f.pattern, err = pattern.Compile(p.Hints.Pattern); err != nil {
-			return f, fmt.Errorf("pattern of %s: %w", f.path, err)
-		}
-		f.group = slices.Index(f.pattern.Groups(), "value") + 1
+	if err := f.compileHints(&p.Hints); err != nil {
+		return f, fmt.Errorf("%s: %w", f.path, err)
 	}
 	f.values = p.Hints.Values
 	for _, v := range f.element.Enum {
@@ -49,7 +49,7 @@ func newField(sf schema.Field) (field, error) {
 	if len(f.values) == 0 {
 		f.scan = scannerOf(f.element)
 	}
-	if !f.labelsGiven && f.pattern == nil && p.Hints.Lines == nil {
+	if !f.labelsGiven && f.takesNameAsLabel() {
 		name := sf.Path[strings.LastIndexByte(sf.Path, '.')+1:]
 		f.labels = append(f.labels, identifierWords(name))
 		if p.Title != "" && p.Title != name {
@@ -58,6 +58,73 @@ func newField(sf schema.Field) (field, error) {
 	}
 	return f, nil
 }
+
+// A fieldPattern is a pattern and the groups that hold values.
+type fieldPattern struct {
+	*pattern.Pattern
+	groups []int
+}
+
+// A replacement is done to what was found.
+type replacement struct {
+	*pattern.Pattern
+	with string
+}
+
+// compileHints compiles the hints that are texts to be found.
+func (f *field) compileHints(h *schema.Hints) (err error) {
+	for _, expr := range h.Patterns {
+		p, err := pattern.Compile(expr)
+		if err != nil {
+			return fmt.Errorf("pattern: %w", err)
+		}
+		groups, err := pattern.ValueGroups(p.Groups(), f.property.Type == schema.Array)
+		if err != nil {
+			return fmt.Errorf("pattern: %w", err)
+		}
+		f.patterns = append(f.patterns, fieldPattern{p, groups})
+	}
+	for _, r := range h.Replace {
+		p, err := pattern.Compile(r.Pattern)
+		if err != nil {
+			return fmt.Errorf("replace: %w", err)
+		}
+		f.replace = append(f.replace, replacement{p, r.With})
+	}
+	if f.after, err = compileAnchor(h.After); err != nil {
+		return fmt.Errorf("after: %w", err)
+	}
+	if f.before, err = compileAnchor(h.Before); err != nil {
+		return fmt.Errorf("before: %w", err)
+	}
+	f.exclude(h.Exclude)
+	return nil
+}
+
+// exclude notes what is no value of the field, as it may stand in a text and as the
+// value that it would be.
+func (f *field) exclude(texts []string) {
+	f.excluded = make(map[string]bool, 2*len(texts))
+	for _, text := range texts {
+		f.excluded["quote "+format.Fold(text)] = true
+		if v, err := f.element.Normalize(text); err == nil {
+			f.excluded["value "+f.element.Identity(v)] = true
+		}
+	}
+}
+
+// takesNameAsLabel reports whether the field's name is a label: unless a hint says
+// where the value stands or how it looks.
+func (f *field) takesNameAsLabel() bool {
+	h := &f.property.Hints
+	if len(f.patterns) > 0 || h.Lines != nil || f.after != nil || f.before != nil {
+		return false
+	}
+	return h.Within == nil || len(h.Within.Columns)+len(h.Within.Rows) == 0 && !f.isText()
+}
+
+// isText reports whether a value is whatever stands in its place.
+func (f *field) isText() bool { return len(f.patterns) == 0 && len(f.values) == 0 && f.scan == nil }
 
 // withRows prepares a list of objects. Its elements are found like the records
 // of a schema that has many records in a document.
@@ -88,7 +155,7 @@ func identifierWords(name string) string {
 // recognisedAnywhere reports whether the field's values are recognised without a
 // label. Labels then only say where to look first.
 func (f *field) recognisedAnywhere() bool {
-	return f.pattern != nil || len(f.values) > 0 || recognisedAnywhere(f.element)
+	return len(f.patterns) > 0 || len(f.values) > 0 || recognisedAnywhere(f.element)
 }
 
 // extractValues returns the values of the field in w, or why there are none.
@@ -99,11 +166,11 @@ func (f *field) extractValues(d *document, index int, w window) ([]Found, string
 	if f.element.Type == schema.Array {
 		return nil, "lists of lists are not extracted by rules"
 	}
-	area, reason := f.hintedArea(d, w)
+	areas, reason := f.areas(d, w)
 	if reason != "" {
 		return nil, reason
 	}
-	s := search{document: d, field: f, index: index, area: area}
+	s := search{document: d, field: f, index: index, areas: areas}
 	s.collectCandidates()
 	return s.chooseValues()
 }
@@ -112,7 +179,7 @@ func (f *field) extractValues(d *document, index int, w window) ([]Found, string
 func (f *field) extractRows(d *document, index int, w window) ([]Found, string) {
 	inner := d.rowDocuments[index]
 	if inner == nil {
-		inner = f.rowProgram.readDocument(Unit{Text: d.text, CoreStart: d.coreStart, CoreEnd: d.coreEnd}, d.reading)
+		inner = f.rowProgram.readDocument(Unit{Text: d.text, CoreStart: d.coreStart, CoreEnd: d.coreEnd, First: true}, d.reading)
 		d.rowDocuments[index] = inner
 	}
 	windows, reason := f.rowProgram.findRecords(inner, w)

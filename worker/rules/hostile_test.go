@@ -22,6 +22,17 @@ properties:
   licence: {type: string, x-coditect: {values: {x: [total total total total], y: [a a a a a a a a]}}}
   shop: {type: string, x-coditect: {lines: [0, 3], pattern: '(?i)^.*(sdn|bhd|enterprise).*$'}}
   words: {type: array, items: {type: string}, x-coditect: {pattern: '\w+'}}
+  pair: {type: array, items: {type: string}, x-coditect: {pattern: ['(a) (a)', '(\d) (\d)']}}
+  behind: {type: number, x-coditect: {after: total, number_words: true}}
+  front: {type: string, x-coditect: {before: total, exclude: [a], replace: {a: aa}}}
+  middle: {type: string, x-coditect: {between: [total, a]}}
+  law: {type: string, x-coditect: {within: {section: total}}}
+  price: {type: array, items: {type: number}, x-coditect: {within: {column: total}}}
+  row: {type: array, items: {type: string}, x-coditect: {within: {row: [total, a]}}}
+  start: {type: string, format: date, x-coditect: {within: {chars: [-900]}}}
+  term: {type: array, items: {type: string, format: duration}}
+  money: {type: array, items: {type: string, format: currency}}
+  weight: {type: array, items: {type: number}, x-coditect: {units: [a, total, '%'], number_words: true}}
   rows: {type: array, items: {required: [total], properties: {total: {type: number}, no: {}}}}
 `
 
@@ -64,6 +75,20 @@ func TestHostile(t *testing.T) {
 		"wide":               "合計",
 		"months":             "may ",
 		"quotes":             "'1'",
+		"bars":               "| total | a |\n",
+		"rows":               "total,a\n",
+		"tabs":               "total\ta\t",
+		"number words":       "one hundred and ",
+		"numbers in words":   "1 one ",
+		"durations":          "1 year and ",
+		"amounts":            "$1 mio ",
+		"headings":           "# total\n",
+		"numbered headings":  "1. Total. a\n\n",
+		"articles":           "ARTICLE I\n",
+		"han digits":         "二〇年",
+		"days":               "first of ",
+		"header":             "Date: a\n b\n",
+		"quoted cells":       "\"a,\"",
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Repeat(unit, size/len(unit))

@@ -122,6 +122,7 @@ func (s *search) addTextAfter(m mark) {
 	rest := s.restOfLine(m)
 	v := trimSpan(s.text, skipSeparators(s.text, rest))
 	if v.start < v.end {
+		v.end = max(v.end, s.endOfFolded(m))
 		s.candidates = append(s.candidates, candidate{span: v, score: score, value: -1})
 		return
 	}
@@ -224,7 +225,7 @@ func (s *search) addOnLine(m mark) bool {
 // wholeAddress reads everything that follows a label as one address, including
 // punctuation at its end. Within a sentence such punctuation would be left out.
 func (s *search) wholeAddress(rest span) (candidate, bool) {
-	if s.pattern != nil || len(s.values) > 0 || s.element.Format != schema.URI {
+	if len(s.patterns) > 0 || len(s.values) > 0 || s.element.Format != schema.URI {
 		return candidate{}, false
 	}
 	v := trimSpan(s.text, skipSeparators(s.text, rest))
@@ -271,7 +272,7 @@ func (s *search) coarsePenalty(v span) int {
 func (s *search) addBelow(m mark) {
 	line := s.lineAt(m.start)
 	rest := s.restOfLine(m)
-	if s.element.Numeric() && s.pattern == nil {
+	if s.element.Numeric() && len(s.patterns) == 0 && len(s.values) == 0 && !s.element.Hints.NumberWords && s.element.Hints.Units == nil {
 		s.addFromBlock(line, rest.end-rest.start <= nearBytes && isGap(s.text[rest.start:rest.end]))
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // scanNumbers finds numbers that stand for themselves, with sign or the
@@ -17,7 +19,7 @@ func scanNumbers(text string, start, end int) []span {
 			continue
 		}
 		n := numberToken{text: text[start:end], span: span{i - start, endOfDigits(text, i, end) - start}}
-		if n.mayEnd() && n.mayBegin() {
+		if (n.addMagnitude() || n.mayEnd()) && n.mayBegin() {
 			found = append(found, span{start + n.start, start + n.end})
 		}
 		i = max(start+n.end, endOfDigits(text, i, end))
@@ -100,6 +102,21 @@ func gapInDecimals(s string) bool {
 type numberToken struct {
 	text string
 	span
+}
+
+// addMagnitude extends the number over a word that multiplies it, as in 5 Mio and
+// $1.2M, and reports whether there is one.
+func (n *numberToken) addMagnitude() bool {
+	money := false
+	for _, sign := range []string{"$", "€", "£", "¥"} {
+		money = money || strings.HasSuffix(strings.TrimRight(n.text[:n.start], " "), sign)
+	}
+	end := format.MagnitudeEnd(n.text, n.end, money)
+	if end == n.end {
+		return false
+	}
+	n.end = end
+	return true
 }
 
 // byteAt returns the byte at i, a space beyond the ends.

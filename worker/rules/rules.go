@@ -195,7 +195,10 @@ type document struct {
 	allLabels          []mark   // all labels, in order of position
 	entryLabels        []bool   // by field: one of its labels heads a line and has a colon behind it
 
-	rowDocuments []*document // by field, for lists of objects: the text as read by rowProgram
+	rowDocuments []*document  // by field, for lists of objects: the text as read by rowProgram
+	grid         *grid        // nil if the text is no table as a whole
+	headerEnd    int          // where the header of a mail ends; 0 if there is none
+	headings     *headingList // nil until they are read
 	reading      *reading
 }
 
@@ -224,6 +227,9 @@ func (p *Program) readDocument(u Unit, r *reading) *document {
 		reading: r,
 	}
 	d.assignMarks(p.phrases.find(u.Text))
+	if u.First {
+		d.grid, d.headerEnd = p.readGrid(d), d.readMailHeader()
+	}
 	return d
 }
 

@@ -3,6 +3,7 @@ package rules_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,7 +139,9 @@ func TestFields(t *testing.T) {
 
 		{"pattern", `{type: string, x-coditect: {pattern: '[A-Z]{2}\d+'}}`, "no ab12, but CD34", "CD34", "CD34"},
 		{"group of a pattern", `{type: string, x-coditect: {pattern: 'no (?P<value>\w+)$'}}`, "no a\nno b c", "a", "a"},
-		{"other alternative", `{type: string, x-coditect: {pattern: 'no (?P<value>\w+)|\d+'}}`, "12 no a", "12", "12"},
+		{"a group that took no part", `{type: string, x-coditect: {pattern: 'no (?P<value>\w+)|\d+'}}`, "12 no a", "a", "a"},
+		{"patterns in order of preference", `{type: string, x-coditect: {pattern: ['no (?P<value>\w+)', '\d+']}}`, "12 no a", "a", "a"},
+		{"the second pattern", `{type: string, x-coditect: {pattern: ['no (?P<value>\w+)', '\d+']}}`, "12", "12", "12"},
 		{"pattern on lines that end in CR LF", `{type: string, x-coditect: {pattern: '^(?P<value>[a-z]+)$'}}`, "1\r\nab\r\n", "ab", "ab"},
 		{"type before class", "{type: integer, x-coditect: {labels: [TOTAL]}}", "TOTAL: 1.5\nALL TOTAL 7", json.Number("7"), "7"},
 		{"pattern at label", `{type: string, x-coditect: {labels: [NO], pattern: '\d+'}}`, "1\nNO: X2", "2", "2"},
@@ -230,6 +233,37 @@ func TestSeveralPairsOnALine(t *testing.T) {
 	want := map[string]any{"doc_no": "CS12", "date": "2018-01-13", "cashier": "Ann", "note": "paid", "kind": "a word and its doc no: 7"}
 	if diff := cmp.Diff(want, p.Values(&r)); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+// TestTablesOfRecords: each row of a table is a record, whatever is in its cells.
+func TestTablesOfRecords(t *testing.T) {
+	many := compile(t, `{type: array, items: {type: object, properties: {name: {type: string}, city: {type: string}, amount: {type: number}}}}`)
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"commas":      {"Name,City,Amount\nAnn,Ulm,1.50\n\"Smith, Bob\",,2\n", []string{"amount=1.5 city=Ulm name=Ann", "amount=2 name=Smith, Bob"}},
+		"semicolons":  {"Amount;Name\r\n1,50;Ann\r\n2;Bob\r\n", []string{"amount=1.5 name=Ann", "amount=2 name=Bob"}},
+		"empty first": {"city\tname\tamount\n\tAnn\t1\nUlm\tBob\t2\n", []string{"amount=1 name=Ann", "amount=2 city=Ulm name=Bob"}},
+		"no table":    {"Name: Ann, City: Ulm\n", []string{"city=Ulm name=Ann,"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := extractAll(t, many, rules.Document(tt.text))
+			checkQuotes(t, tt.text, out)
+			var got []string
+			for _, r := range out.Records {
+				var values []string
+				for field, v := range many.Values(&r) {
+					values = append(values, fmt.Sprintf("%s=%v", field, v))
+				}
+				slices.Sort(values)
+				got = append(got, strings.Join(values, " "))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("records (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -20,10 +20,8 @@ func scannerOf(p *schema.Property) scanner {
 	switch {
 	case p.Enum != nil:
 		return nil
-	case p.Numeric() && mentionsPercent(p):
-		return scanNumbers
 	case p.Numeric():
-		return scanAmounts
+		return numberScanner(p)
 	case p.Type == schema.Boolean:
 		return scanBooleans
 	case p.Type != schema.String:
@@ -40,9 +38,29 @@ func scannerOf(p *schema.Property) scanner {
 		return scanEmails
 	case schema.URI:
 		return scanURIs
+	case schema.Duration:
+		return scanDurations
+	case schema.Currency:
+		return scanCurrencies
 	default:
 		return nil
 	}
+}
+
+// numberScanner returns the scanner for numbers of p: in words too, or only those
+// beside one of some units, if the hints say so.
+func numberScanner(p *schema.Property) scanner {
+	scan := scanAmounts
+	if mentionsPercent(p) || slices.ContainsFunc(p.Hints.Units, func(u schema.Unit) bool { return strings.Contains(u.Name, "%") }) {
+		scan = scanNumbers
+	}
+	if p.Hints.NumberWords {
+		scan = withWords(scan)
+	}
+	if p.Hints.Units != nil {
+		scan = withUnits(p, scan)
+	}
+	return scan
 }
 
 // mentionsPercent reports whether p may hold a percentage. Elsewhere one only

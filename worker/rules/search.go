@@ -3,13 +3,16 @@ package rules
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/schema/pattern"
 )
 
@@ -65,20 +68,37 @@ type candidate struct {
 	score      int
 	rank       int // of its label, from the best
 	value      int // index of the canonical value, -1 if there is none
+	order      int // of its pattern, from the preferred
 }
 
-// A search looks for one field in one area.
+// A search looks for one field in some areas.
 type search struct {
 	*document
 	*field
 	index      int
-	area       span
+	areas      []area
+	area       area // the one that is searched now
 	candidates []candidate
 	labelSeen  bool // a label was there
 }
 
 // collectCandidates gathers the candidates.
 func (s *search) collectCandidates() {
+	for _, s.area = range s.areas {
+		if !s.addFromGrid() {
+			s.addLabelled()
+		}
+	}
+	if s.bestClass() >= 1 {
+		return
+	}
+	for _, s.area = range s.areas {
+		s.addUnlabelled()
+	}
+}
+
+// addLabelled adds the candidates of the current area that stand at a label.
+func (s *search) addLabelled() {
 	past := 0 // the end of the last text value: labels inside it are part of it
 	for _, m := range marksBetween(s.labelMarks[s.index], s.area.start, s.area.end) {
 		if m.start < past {
@@ -91,11 +111,16 @@ func (s *search) collectCandidates() {
 			past = s.candidates[len(s.candidates)-1].end
 		}
 	}
+}
+
+// addUnlabelled adds the candidates of the current area that need no label.
+func (s *search) addUnlabelled() {
 	inLines := s.property.Hints.Lines != nil && !s.labelsGiven
 	switch {
-	case s.bestClass() >= 1:
+	case s.area.kind != anyArea && !s.labelsGiven:
+		s.addArea()
 	case s.recognisedAnywhere() || inLines && s.scan != nil:
-		for _, c := range s.candidatesIn(s.area) {
+		for _, c := range s.candidatesIn(s.area.span) {
 			c.score = s.scoreAlone() + s.dateBonus(c.span)
 			s.candidates = append(s.candidates, c)
 		}
@@ -109,7 +134,7 @@ func (s *search) scoreAlone() int {
 	switch {
 	case s.labelsGiven:
 		return scoreNoLabel
-	case s.pattern != nil:
+	case len(s.patterns) > 0:
 		return scorePattern
 	case len(s.values) > 0:
 		return scorePhrase
@@ -123,7 +148,7 @@ func (s *search) scoreAlone() int {
 // dateBonus returns what a date without a label gains over three small numbers:
 // for a year of four digits or a month by its name, and for a time behind it.
 func (s *search) dateBonus(v span) int {
-	if s.element.Format != schema.Date || s.pattern != nil {
+	if s.element.Format != schema.Date || len(s.patterns) > 0 {
 		return 0
 	}
 	more := 0
@@ -144,10 +169,6 @@ func hasYear(date string) bool {
 	return len(numbers) > 1 && slices.ContainsFunc(numbers, func(n string) bool { return len(n) == len("2018") })
 }
 
-// isText reports whether a value is whatever stands there, to the end of the
-// line.
-func (s *search) isText() bool { return s.pattern == nil && len(s.values) == 0 && s.scan == nil }
-
 // bestClass returns the class of the best candidate in the core, -1 if there is none.
 func (s *search) bestClass() int {
 	best := -1
@@ -162,7 +183,7 @@ func (s *search) bestClass() int {
 // candidatesIn returns the places in r that have the form of a value.
 func (s *search) candidatesIn(r span) []candidate {
 	switch {
-	case s.pattern != nil:
+	case len(s.patterns) > 0:
 		return s.patternMatches(r)
 	case len(s.values) > 0:
 		return s.phrasesIn(r)
@@ -188,27 +209,31 @@ func (s *search) phrasesIn(r span) []candidate {
 	return found
 }
 
-// patternMatches returns what the pattern matches in r.
+// patternMatches returns what the patterns match in r. A group that took no part in
+// a match holds no value.
 func (s *search) patternMatches(r span) []candidate {
 	var found []candidate
-	s.findAll(s.pattern, r, func(m []int) {
-		group := s.group
-		if m[2*group] < 0 {
-			group = 0 // another alternative of the pattern matched
-		}
-		v := trimSpan(s.text, span{m[2*group], m[2*group+1]})
-		if v.start >= v.end {
-			return
-		}
-		if len(s.values) == 0 {
-			found = append(found, candidate{span: v, matchStart: m[0], value: -1})
-			return
-		}
-		for _, c := range s.phrasesIn(v) {
-			c.matchStart = m[0]
-			found = append(found, c)
-		}
-	})
+	for order, p := range s.patterns {
+		s.findAll(p.Pattern, r, func(m []int) {
+			for _, group := range p.groups {
+				if m[2*group] < 0 {
+					continue
+				}
+				v := trimSpan(s.text, span{m[2*group], m[2*group+1]})
+				if v.start >= v.end {
+					continue
+				}
+				if len(s.values) == 0 {
+					found = append(found, candidate{span: v, matchStart: m[0], value: -1, order: order})
+					continue
+				}
+				for _, c := range s.phrasesIn(v) {
+					c.matchStart, c.order = m[0], order
+					found = append(found, c)
+				}
+			}
+		})
+	}
 	return found
 }
 
@@ -247,21 +272,26 @@ func (s *search) addWholeLines() {
 }
 
 // chooseValues picks among the candidates of the best class that are values of the
-// field's type.
+// field's type; of those that patterns matched, among what the most preferred did.
 func (s *search) chooseValues() ([]Found, string) {
 	s.candidates = slices.DeleteFunc(s.candidates, func(c candidate) bool { return !s.inCore(c.start) })
 	if len(s.candidates) == 0 {
 		return nil, s.missingReason()
 	}
+	slices.SortStableFunc(s.candidates, func(a, b candidate) int { return cmp.Compare(a.order, b.order) })
+	var refused error // the first candidate that is no value
 	for class := s.bestClass(); class >= 0; class-- {
 		var typed []candidate
 		var values []Found
 		for _, c := range s.candidates {
-			if classOf(c.score) != class {
+			if classOf(c.score) != class || len(typed) > 0 && c.order > typed[0].order {
 				continue
 			}
-			if v, err := s.parseValue(c); err == nil {
+			v, err := s.parseValue(c)
+			if err == nil {
 				typed, values = append(typed, c), append(values, v)
+			} else if refused == nil {
+				refused = err
 			}
 		}
 		switch {
@@ -274,14 +304,15 @@ func (s *search) chooseValues() ([]Found, string) {
 			return values[i : i+1], ""
 		}
 	}
-	return nil, "what was found is not of the type " + s.typeName()
+	return nil, "what was found is no value: " + refused.Error()
 }
 
 // basisOf returns what a candidate was found by.
 func (s *search) basisOf(c candidate) Basis {
 	h := &s.property.Hints
 	switch {
-	case s.labelsGiven || s.pattern != nil || h.Lines != nil || len(h.Values) > 0:
+	case s.labelsGiven || len(s.patterns) > 0 || h.Lines != nil || h.Within != nil || s.after != nil || s.before != nil ||
+		len(h.Values) > 0:
 		return ByHint
 	case c.score >= scoreEntry:
 		return ByEntry
@@ -303,6 +334,9 @@ func (s *search) countRivals(values []Found, i int) int {
 	return len(seen) - 1
 }
 
+// errExcluded says that a candidate is one of those that the schema excludes.
+var errExcluded = errors.New("is excluded by the schema")
+
 // parseValue reads a candidate's value.
 func (s *search) parseValue(c candidate) (Found, error) {
 	quote := s.text[c.start:c.end]
@@ -310,13 +344,42 @@ func (s *search) parseValue(c candidate) (Found, error) {
 		Field: s.path, Quote: quote, Start: c.start, End: c.end,
 		Confidence: float64(min(max(c.score, 5), 95)) / 100, Basis: s.basisOf(c),
 	}
+	var err error
 	if c.value >= 0 {
 		f.Value = s.values[c.value].Canonical
-		return f, nil
+	} else if f.Value, err = s.readValue(quote); err != nil {
+		return f, err
 	}
-	var err error
-	f.Value, err = s.element.Normalize(quote)
-	return f, err
+	if len(s.excluded) > 0 && (s.excluded["quote "+format.Fold(quote)] || s.excluded["value "+s.element.Identity(f.Value)]) {
+		return f, fmt.Errorf("%q %w", clip(quote), errExcluded)
+	}
+	return f, nil
+}
+
+// readValue normalises a quote, after what the schema wants to be replaced.
+func (s *search) readValue(quote string) (any, error) {
+	text := quote
+	for _, r := range s.replace {
+		var err error
+		if text, err = r.Replace(text, r.with, 2*valueBytes, s.reading.stop); err != nil {
+			return nil, fmt.Errorf("%q: replace: %w", clip(quote), err)
+		}
+	}
+	v, err := s.element.Normalize(text)
+	if err == nil && v == nil {
+		err = fmt.Errorf("%q is empty", clip(text))
+	}
+	return v, err
+}
+
+// clip shortens a text for a message.
+func clip(s string) string {
+	const most = 60
+	s = format.Text(s)
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
 }
 
 // listElements returns the values of a list, each once.
@@ -407,7 +470,9 @@ func (s *search) missingReason() string {
 	switch {
 	case s.labelSeen:
 		return "no value of the type " + s.typeName() + " after the label"
-	case s.pattern != nil:
+	case len(s.patterns) > 1:
+		return "none of the patterns matched"
+	case len(s.patterns) > 0:
 		return "the pattern did not match"
 	case len(s.values) > 0:
 		return "none of the phrases was found"

@@ -19,6 +19,9 @@ import (
 
 // findRecords returns the records in w, or why there are none.
 func (p *Program) findRecords(d *document, w window) ([]window, string) {
+	if d.grid != nil {
+		return d.gridRecords(w), "no record was found: the table has no rows"
+	}
 	anchors := p.findAnchors(d.withoutCore(), w)
 	if len(anchors) == 0 {
 		return nil, "no record was found: none of the fields occurs"
@@ -72,15 +75,19 @@ func (p *Program) findAnchors(d *document, w window) []int {
 	return nil
 }
 
-// findOccurrences returns where field i is found with some certainty. Lines count
-// from the ends of a record, so a field with that hint tells nothing before
-// records are known.
-func (p *Program) findOccurrences(d *document, i int, area span) []int {
+// findOccurrences returns where field i is found with some certainty. Lines and
+// parts of a document count from the ends of a record, so a field with such a hint
+// tells nothing before records are known.
+func (p *Program) findOccurrences(d *document, i int, r span) []int {
 	f := &p.fields[i]
-	if f.rowProgram != nil || f.element.Type == schema.Array || f.property.Hints.Lines != nil {
+	if f.rowProgram != nil || f.element.Type == schema.Array || f.property.Hints.Lines != nil || f.property.Hints.Within != nil {
 		return nil
 	}
-	s := search{document: d, field: f, index: i, area: area}
+	areas, reason := f.areas(d, window{start: r.start, end: r.end})
+	if reason != "" {
+		return nil
+	}
+	s := search{document: d, field: f, index: i, areas: areas}
 	s.collectCandidates()
 	best := s.bestClass()
 	if best < 1 {

@@ -65,7 +65,7 @@ func allDigits(s string) bool {
 }
 
 // ParseNumber reads a number as people write it and returns it in canonical
-// form: "RM 1,234.50", "1.234,50", "(12.00)" and "12.00-" for negative ones. A
+// form: "RM 1,234.50", "1.234,50", "€ 5 Mio", "$1.2M", "(12.00)" and "12.00-" for negative ones. A
 // single separator before exactly three digits is taken for grouping when it is
 // a comma and for a decimal point when it is a point. What holds a raised number
 // or a fraction, such as 10² or 1½, is none of these.
@@ -78,7 +78,8 @@ func ParseNumber(s string) (string, bool) {
 		return n, true
 	}
 	s, negative := cutSigns(s)
-	s = trimUnits(s)
+	s, power := cutMagnitude(s)
+	s = trimUnits(trimCurrency(s))
 	s, inner := cutSigns(s)
 	if s == "" {
 		return "", false
@@ -90,6 +91,9 @@ func ParseNumber(s string) (string, bool) {
 	}
 	if negative != inner {
 		plain = "-" + plain
+	}
+	if power > 0 {
+		plain += "e" + decimal(int64(power))
 	}
 	return CanonicalNumber(plain)
 }

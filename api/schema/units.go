@@ -1,0 +1,122 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format"
+)
+
+// percentWords are other ways to write the unit %.
+var percentWords = []string{"percent", "per cent", "prozent", "pour cent", "por ciento", "per cento", "процентов", "％"}
+
+// forms returns the ways to write a unit.
+func (u *Unit) forms() []string {
+	if u.Name == "%" {
+		return append([]string{"%"}, percentWords...)
+	}
+	return []string{u.Name}
+}
+
+// CutUnit returns the number in text without the unit that stands behind or in front
+// of it, and that unit; nil if there is none of p.
+func (p *Property) CutUnit(text string) (number string, u *Unit) {
+	text = strings.TrimSpace(text)
+	longest := 0
+	for i := range p.Hints.Units {
+		for _, form := range p.Hints.Units[i].forms() {
+			if len(form) <= longest || len(form) >= len(text) {
+				continue
+			}
+			head, tail := text[:len(text)-len(form)], text[len(form):]
+			switch {
+			case strings.EqualFold(text[len(head):], form) && endsApart(head, form):
+				number, u, longest = strings.TrimRight(head, " -\u00a0\u202f"), &p.Hints.Units[i], len(form)
+			case strings.EqualFold(text[:len(form)], form) && beginsApart(tail, form):
+				number, u, longest = strings.TrimLeft(tail, " .\u00a0\u202f"), &p.Hints.Units[i], len(form)
+			}
+		}
+	}
+	return number, u
+}
+
+// endsApart reports whether the unit behind head is no part of a longer word.
+func endsApart(head, unit string) bool {
+	last, _ := utf8.DecodeLastRuneInString(head)
+	first, _ := utf8.DecodeRuneInString(unit)
+	return !unicode.IsLetter(last) || !unicode.IsLetter(first)
+}
+
+func beginsApart(tail, unit string) bool {
+	first, _ := utf8.DecodeRuneInString(tail)
+	last, _ := utf8.DecodeLastRuneInString(unit)
+	return !unicode.IsLetter(first) || !unicode.IsLetter(last)
+}
+
+// parseNumber reads a number, in words and with units if the hints allow them.
+func (p *Property) parseNumber(text string) (any, error) {
+	number, unit := p.CutUnit(text)
+	if unit == nil {
+		number = text
+	}
+	parse := format.ParseNumber
+	if p.Hints.NumberWords {
+		parse = format.ParseNumberWords
+	}
+	n, ok := parse(number)
+	if ok && unit != nil {
+		n, ok = multiply(n, unit.Factor)
+	}
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%q is no number", clipText(text))
+	case p.Type == Integer && strings.Contains(n, "."):
+		return nil, fmt.Errorf("%q is no whole number", clipText(text))
+	}
+	return json.Number(n), nil
+}
+
+// multiply returns the exact product of two numbers in canonical form.
+func multiply(a, b string) (string, bool) {
+	if b == "1" {
+		return a, true
+	}
+	x, okX := new(big.Rat).SetString(a)
+	y, okY := new(big.Rat).SetString(b)
+	if !okX || !okY {
+		return "", false
+	}
+	decimals := func(s string) int { _, fraction, _ := strings.Cut(s, "."); return len(fraction) }
+	return format.CanonicalNumber(x.Mul(x, y).FloatString(decimals(a) + decimals(b)))
+}
+
+// readUnits reads a list of units, or a mapping of units to factors.
+func (r *reader) readUnits(n *node, path string, p *Property) []Unit {
+	if !p.element().Numeric() {
+		r.recordFault(n, path, "units stand beside numbers, and %s is of type %s", p.Name, p.Type)
+		return nil
+	}
+	if n.kind != nodeMap {
+		var units []Unit
+		for _, name := range r.readTexts(n, path) {
+			units = append(units, Unit{Name: name, Factor: "1"})
+		}
+		return units
+	}
+	var units []Unit
+	for i, key := range n.keys {
+		factor, ok := format.CanonicalNumber(n.items[i].text)
+		if n.items[i].kind != nodeNumber || !ok || factor == "0" || strings.TrimSpace(key.text) == "" {
+			r.recordFault(n.items[i], joinPath(path, key.text), "must be the number that a number with this unit is multiplied by, not %s", clipText(n.items[i].text))
+			continue
+		}
+		units = append(units, Unit{Name: key.text, Factor: factor})
+	}
+	slices.SortFunc(units, func(a, b Unit) int { return strings.Compare(a.Name, b.Name) })
+	return units
+}

@@ -1,0 +1,197 @@
+package rules
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
+)
+
+// A heading is a line, or the beginning of one, that names what follows.
+type heading struct {
+	start int // of its line
+	body  int // where what it heads begins
+	level int // 1 is the highest
+	title string
+}
+
+// Levels of headings that do not tell theirs.
+const (
+	capitalsLevel = 1
+	articleLevel  = 1
+	numberLevel   = 2 // 7. and Section 7; one more for each further number
+	titleLevel    = 9 // a short line of capitalised words
+	maxHeading    = 90
+)
+
+// sections returns what stands below the headings that hold one of the phrases of
+// within, up to the next heading of the same level or a higher one.
+func (d *document) sections(within *schema.Within) []span {
+	d.readHeadings()
+	if parts, ok := d.headings.sections[within]; ok {
+		return parts
+	}
+	parts := d.headings.below(within.Sections, len(d.text))
+	d.headings.sections[within] = parts
+	return parts
+}
+
+// A headingList holds the headings of a text, and the sections that were looked for.
+type headingList struct {
+	list     []heading
+	sections map[*schema.Within][]span
+}
+
+func (l *headingList) below(phrases []string, length int) []span {
+	var parts []span
+	for i, h := range l.list {
+		if !holdsPhrase(h.title, phrases) || len(parts) > 0 && h.start < parts[len(parts)-1].end {
+			continue
+		}
+		end := length
+		for _, next := range l.list[i+1:] {
+			if next.level <= h.level {
+				end = next.start
+				break
+			}
+		}
+		parts = append(parts, span{h.body, max(end, h.body)})
+	}
+	return parts
+}
+
+// holdsPhrase reports whether one of the phrases stands in title as whole words.
+func holdsPhrase(title string, phrases []string) bool {
+	title = " " + spacedWords(title) + " "
+	for _, phrase := range phrases {
+		if strings.Contains(title, " "+spacedWords(phrase)+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// spacedWords returns the words of s in lower case, with single spaces between.
+func spacedWords(s string) string {
+	return strings.Join(strings.FieldsFunc(format.Fold(s), notWord), " ")
+}
+
+// readHeadings finds the headings of the text, once.
+func (d *document) readHeadings() {
+	if d.headings != nil {
+		return
+	}
+	d.headings = &headingList{sections: map[*schema.Within][]span{}}
+	for i := range d.lines {
+		if h, ok := d.headingAt(i); ok {
+			d.headings.list = append(d.headings.list, h)
+		}
+	}
+}
+
+// headingAt reads the heading that line i is or begins with.
+func (d *document) headingAt(i int) (heading, bool) {
+	line := trimSpan(d.text, d.lines[i])
+	text := d.text[line.start:line.end]
+	h := heading{start: d.lines[i].start, body: d.lines[i].end, title: text}
+	if text == "" || !strings.ContainsFunc(text, unicode.IsLetter) {
+		return h, false
+	}
+	if marks := len(text) - len(strings.TrimLeft(text, "#")); marks > 0 && marks <= 6 && strings.HasPrefix(text[marks:], " ") {
+		h.level, h.title = marks, strings.Trim(text, "# ")
+		return h, true
+	}
+	if rest, level, ok := cutHeadingNumber(text); ok {
+		return d.numberedHeading(h, line, rest, level)
+	}
+	if len(text) > maxHeading || strings.ContainsAny(text[len(text)-1:], ".,;") || !d.setApart(i) {
+		return h, false
+	}
+	switch {
+	case !strings.ContainsFunc(text, unicode.IsLower) && strings.ContainsFunc(text, unicode.IsUpper):
+		h.level = capitalsLevel
+	case isTitle(text):
+		h.level = titleLevel
+	default:
+		return h, false
+	}
+	return h, true
+}
+
+// setApart reports whether line i has a blank line above it, or is the first one.
+func (d *document) setApart(i int) bool {
+	return i == 0 || strings.TrimSpace(d.text[d.lines[i-1].start:d.lines[i-1].end]) == ""
+}
+
+// isTitle reports whether the words of s are capitalised, but for short ones.
+func isTitle(s string) bool {
+	words := strings.FieldsFunc(s, notWord)
+	for i, w := range words {
+		c, _ := utf8.DecodeRuneInString(w)
+		if !unicode.IsUpper(c) && !unicode.IsDigit(c) && (i == 0 || len(w) > 3) {
+			return false
+		}
+	}
+	return len(words) > 0 && len(words) <= 10 && !strings.Contains(s, ":")
+}
+
+// cutHeadingNumber removes the number of a heading: "7.", "7.1", "ARTICLE IV",
+// "Section 12:", "§ 3", "第7条".
+func cutHeadingNumber(text string) (rest string, level int, ok bool) {
+	if inner, found := strings.CutPrefix(text, "第"); found {
+		digits := strings.IndexAny(inner, "条章節节")
+		if digits > 0 && digits <= 9 {
+			_, width := utf8.DecodeRuneInString(inner[digits:])
+			return strings.TrimLeft(inner[digits+width:], " 　"), numberLevel, true
+		}
+		return "", 0, false
+	}
+	word, after, _ := strings.Cut(text, " ")
+	level = 0
+	switch strings.ToLower(strings.TrimSuffix(word, ".")) {
+	case "article", "artikel", "artículo", "articolo", "artigo", "part", "chapter", "kapitel", "chapitre", "schedule", "exhibit", "annex", "appendix":
+		level = articleLevel
+	case "section", "sec", "clause", "§", "item", "abschnitt":
+		level = numberLevel
+	}
+	if level > 0 {
+		text = after
+	}
+	end := strings.IndexFunc(text, func(c rune) bool { return !unicode.IsDigit(c) && c != '.' && !strings.ContainsRune("IVXLC", c) })
+	if end < 0 {
+		end = len(text)
+	}
+	number := strings.TrimRight(text[:end], ".")
+	switch {
+	case number == "" || len(number) > 12 || end < len(text) && strings.IndexByte(" .:)\t-", text[end]) < 0 && !strings.HasPrefix(text[end:], "—") && !strings.HasPrefix(text[end:], "–"):
+		return "", 0, false
+	case level == 0 && (!isDigit(number[0]) || end == len(number) && end < len(text) && text[end] == ' ' && !strings.Contains(number, ".")):
+		// A plain number before a word may be anything: 12 months.
+		return "", 0, false
+	case level == 0:
+		level = numberLevel + strings.Count(number, ".")
+	}
+	return strings.TrimLeft(text[end:], " .:)\t-—–"), level, true
+}
+
+// numberedHeading reads the title behind the number of a heading. If more than a title
+// stands on the line, the title ends with its sentence: "7. Governing Law. This
+// Agreement …".
+func (d *document) numberedHeading(h heading, line span, rest string, level int) (heading, bool) {
+	h.level, h.title = level, rest
+	first, _ := utf8.DecodeRuneInString(rest)
+	if rest == "" {
+		return h, true
+	}
+	if !unicode.IsUpper(first) && !unicode.Is(unicode.Lo, first) {
+		return h, false
+	}
+	if end := strings.IndexAny(rest, ".:"); end > 0 && end <= maxHeading && end+1 < len(rest) {
+		h.title = rest[:end]
+		h.body = line.end - len(rest) + end + 1
+		return h, isTitle(h.title) || strings.ToUpper(h.title) == h.title
+	}
+	return h, len(rest) <= maxHeading && !strings.ContainsAny(rest[len(rest)-1:], ",;")
+}
