@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/pattern"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
 // An areaKind says how a part of a text was chosen, and so what counts in it.
@@ -25,7 +26,7 @@ const (
 
 // An area is a part of a text in which a field is looked for.
 type area struct {
-	span
+	span.Span
 	kind areaKind
 }
 
@@ -94,7 +95,7 @@ func (f *field) areas(d *document, w window) ([]area, string) {
 	if reason != "" {
 		return nil, reason
 	}
-	areas := []area{{span: base}}
+	areas := []area{{Span: base}}
 	if within := f.property.Hints.Within; within != nil {
 		if areas, reason = f.withinAreas(d, within, areas, w); reason != "" {
 			return nil, reason
@@ -110,7 +111,7 @@ func (f *field) areas(d *document, w window) ([]area, string) {
 func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w window) ([]area, string) {
 	if within.Chars != nil {
 		part, reason := d.charRange(within.Chars, w)
-		if areas = intersect(areas, []span{part}, charsArea); reason != "" || len(areas) == 0 {
+		if areas = intersect(areas, []span.Span{part}, charsArea); reason != "" || len(areas) == 0 {
 			return nil, orElse(reason, "there are no such characters")
 		}
 	}
@@ -120,9 +121,9 @@ func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w 
 		}
 	}
 	if len(within.Columns)+len(within.Rows) > 0 {
-		var cells []span
+		var cells []span.Span
 		for _, a := range areas {
-			cells = append(cells, d.cellsIn(a.span, within.Columns, within.Rows)...)
+			cells = append(cells, d.cellsIn(a.Span, within.Columns, within.Rows)...)
 		}
 		if areas = intersect(areas, cells, cellArea); len(areas) == 0 {
 			return nil, "there is no table with that column or row"
@@ -140,15 +141,15 @@ func orElse(reason, other string) string {
 
 // intersect returns the parts of areas that are in one of spans, which are in order
 // and do not overlap.
-func intersect(areas []area, spans []span, kind areaKind) []area {
+func intersect(areas []area, spans []span.Span, kind areaKind) []area {
 	var parts []area
 	for _, a := range areas {
-		first, _ := slices.BinarySearchFunc(spans, a.start, func(s span, at int) int { return s.end - at })
+		first, _ := slices.BinarySearchFunc(spans, a.Start, func(s span.Span, at int) int { return s.End - at })
 		for _, s := range spans[first:] {
-			if s.start >= a.end {
+			if s.Start >= a.End {
 				break
 			}
-			if part := (span{max(a.start, s.start), min(a.end, s.end)}); part.start < part.end {
+			if part := span.New(max(a.Start, s.Start), min(a.End, s.End)); part.Start < part.End {
 				parts = append(parts, area{part, kind})
 			}
 		}
@@ -157,31 +158,31 @@ func intersect(areas []area, spans []span, kind areaKind) []area {
 }
 
 // charRange returns the characters of w that a range allows.
-func (d *document) charRange(r *schema.Lines, w window) (span, string) {
+func (d *document) charRange(r *schema.Lines, w window) (span.Span, string) {
 	if r.From < 0 && !w.last || r.From >= 0 && !w.first || r.To < 0 && !w.last {
-		return span{}, "the characters to look at are not in this piece of the document"
+		return span.Span{}, "the characters to look at are not in this piece of the document"
 	}
-	text := d.text[w.start:w.end]
+	text := d.text[w.Start:w.End]
 	at := func(n int) int {
 		switch {
 		case n == schema.End:
-			return w.end
+			return w.End
 		case n < 0:
 			i := len(text)
 			for ; n < 0 && i > 0; n++ {
 				_, width := utf8.DecodeLastRuneInString(text[:i])
 				i -= width
 			}
-			return w.start + i
+			return w.Start + i
 		}
 		i := 0
 		for ; n > 0 && i < len(text); n-- {
 			_, width := utf8.DecodeRuneInString(text[i:])
 			i += width
 		}
-		return w.start + i
+		return w.Start + i
 	}
-	return span{at(r.From), at(r.To)}, ""
+	return span.New(at(r.From), at(r.To)), ""
 }
 
 // anchoredAreas returns the parts of areas behind one anchor, in front of another, or
@@ -193,11 +194,11 @@ func (f *field) anchoredAreas(d *document, areas []area) ([]area, string) {
 		var found []area
 		switch {
 		case f.before == nil:
-			found = d.behind(f.after, a.span)
+			found = d.behind(f.after, a.Span)
 		case f.after == nil:
-			found = d.inFront(f.before, a.span)
+			found = d.inFront(f.before, a.Span)
 		default:
-			found = d.between(f.after, f.before, a.span)
+			found = d.between(f.after, f.before, a.Span)
 		}
 		parts = append(parts, found...)
 	}
@@ -208,55 +209,55 @@ func (f *field) anchoredAreas(d *document, areas []area) ([]area, string) {
 }
 
 // occurrences returns where p matches in r.
-func (d *document) occurrences(p *pattern.Pattern, r span) []span {
-	var all []span
-	d.findAll(p, r, func(place []int) { all = append(all, span{place[0], place[1]}) })
+func (d *document) occurrences(p *pattern.Pattern, r span.Span) []span.Span {
+	var all []span.Span
+	d.findAll(p, r, func(place []int) { all = append(all, span.New(place[0], place[1])) })
 	return all
 }
 
 // behind returns what follows each occurrence of p in r, up to the next.
-func (d *document) behind(p *pattern.Pattern, r span) []area {
+func (d *document) behind(p *pattern.Pattern, r span.Span) []area {
 	all := d.occurrences(p, r)
 	var parts []area
 	for i, o := range all {
-		end := r.end
+		end := r.End
 		if i+1 < len(all) {
-			end = all[i+1].start
+			end = all[i+1].Start
 		}
-		parts = append(parts, area{span{o.end, end}, afterArea})
+		parts = append(parts, area{span.New(o.End, end), afterArea})
 	}
 	return parts
 }
 
 // inFront returns what stands in front of each occurrence of p in r, from the one
 // before.
-func (d *document) inFront(p *pattern.Pattern, r span) []area {
+func (d *document) inFront(p *pattern.Pattern, r span.Span) []area {
 	var parts []area
-	start := r.start
+	start := r.Start
 	for _, o := range d.occurrences(p, r) {
-		parts = append(parts, area{span{start, o.start}, beforeArea})
-		start = o.end
+		parts = append(parts, area{span.New(start, o.Start), beforeArea})
+		start = o.End
 	}
 	return parts
 }
 
 // between returns what stands between an occurrence of first and the next of second,
 // at most valueBytes.
-func (d *document) between(first, second *pattern.Pattern, r span) []area {
+func (d *document) between(first, second *pattern.Pattern, r span.Span) []area {
 	ends := d.occurrences(second, r)
 	var parts []area
-	past := r.start
+	past := r.Start
 	for _, o := range d.occurrences(first, r) {
-		if o.start < past {
+		if o.Start < past {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(ends, o.end, func(s span, at int) int { return s.start - at })
+		i, _ := slices.BinarySearchFunc(ends, o.End, func(s span.Span, at int) int { return s.Start - at })
 		if i == len(ends) {
 			break
 		}
-		if end := ends[i].start; end-o.end <= valueBytes {
-			parts = append(parts, area{span{o.end, end}, betweenArea})
-			past = ends[i].start
+		if end := ends[i].Start; end-o.End <= valueBytes {
+			parts = append(parts, area{span.New(o.End, end), betweenArea})
+			past = ends[i].Start
 		}
 	}
 	return parts
@@ -271,7 +272,7 @@ func (s *search) addArea() {
 		s.addTextOf(s.area)
 		return
 	}
-	found := s.candidatesIn(s.area.span)
+	found := s.candidatesIn(s.area.Span)
 	if s.area.kind == beforeArea {
 		slices.Reverse(found)
 	}
@@ -280,7 +281,7 @@ func (s *search) addArea() {
 		switch {
 		case s.area.kind == charsArea || s.area.kind == sectionArea:
 			c.score = min(s.scoreAlone(), scorePattern)
-		case c.start >= near.start && c.end <= near.end:
+		case c.Start >= near.Start && c.End <= near.End:
 			c.score = scorePattern - min(i, 3)*bonusCertain
 		default:
 			c.score = scoreLine
@@ -291,17 +292,17 @@ func (s *search) addArea() {
 
 // nearPart returns the part of an area beside its anchor: the line and the next that
 // is not blank; all of it between two anchors and in a cell.
-func (s *search) nearPart(a area) span {
-	near := a.span
+func (s *search) nearPart(a area) span.Span {
+	near := a.Span
 	switch a.kind {
 	case afterArea:
-		near.end = min(near.end, s.endOfNextLine(near.start))
+		near.End = min(near.End, s.endOfNextLine(near.Start))
 	case beforeArea:
-		line := s.lineAt(near.end)
-		for line > 0 && s.lines[line].start > near.start && strings.TrimSpace(s.text[s.lines[line].start:min(near.end, s.lines[line].end)]) == "" {
+		line := s.lineAt(near.End)
+		for line > 0 && s.lines[line].Start > near.Start && strings.TrimSpace(s.text[s.lines[line].Start:min(near.End, s.lines[line].End)]) == "" {
 			line--
 		}
-		near.start = max(near.start, s.lines[line].start)
+		near.Start = max(near.Start, s.lines[line].Start)
 	}
 	return near
 }
@@ -315,24 +316,24 @@ func (d *document) endOfNextLine(i int) int {
 	line := d.lineAt(i)
 	for line+1 < len(d.lines) {
 		line++
-		if strings.TrimSpace(d.text[d.lines[line].start:d.lines[line].end]) != "" {
+		if strings.TrimSpace(d.text[d.lines[line].Start:d.lines[line].End]) != "" {
 			break
 		}
 	}
-	return d.lines[line].end
+	return d.lines[line].End
 }
 
 // addTextOf adds the text of an area as a candidate: all of it between two anchors,
 // in a cell or a section; the rest of the line beside one anchor, or the line below
 // it or above.
 func (s *search) addTextOf(a area) {
-	v, score := a.span, scorePattern
+	v, score := a.Span, scorePattern
 	switch a.kind {
 	case afterArea:
-		if rest := trimSpan(s.text, span{v.start, min(v.end, s.lines[s.lineAt(v.start)].end)}); rest.start < rest.end && !s.onlySeparators(rest) {
+		if rest := span.Trim(s.text, span.New(v.Start, min(v.End, s.lines[s.lineAt(v.Start)].End))); rest.Start < rest.End && !s.onlySeparators(rest) {
 			v = rest
 		} else {
-			v.end = min(v.end, s.endOfNextLine(v.start))
+			v.End = min(v.End, s.endOfNextLine(v.Start))
 		}
 	case beforeArea:
 		v = s.nearPart(a)
@@ -344,20 +345,20 @@ func (s *search) addTextOf(a area) {
 	if a.kind != sectionArea && a.kind != charsArea {
 		v = s.trimSeparators(v)
 	}
-	v = trimSpan(s.text, span{v.start, clampRune(s.text, v, valueBytes)})
-	if v.start < v.end {
-		s.candidates = append(s.candidates, candidate{span: v, matchStart: v.start, score: score, value: -1})
+	v = span.Trim(s.text, span.New(v.Start, clampRune(s.text, v, valueBytes)))
+	if v.Start < v.End {
+		s.candidates = append(s.candidates, candidate{Span: v, matchStart: v.Start, score: score, value: -1})
 	}
 }
 
-func (s *search) onlySeparators(v span) bool {
-	return strings.Trim(s.text[v.start:v.end], separators+" \t") == ""
+func (s *search) onlySeparators(v span.Span) bool {
+	return strings.Trim(s.text[v.Start:v.End], separators+" \t") == ""
 }
 
 // trimSeparators narrows v to what stands between separators and white space.
-func (s *search) trimSeparators(v span) span {
+func (s *search) trimSeparators(v span.Span) span.Span {
 	set := separators + " \t\r\n"
-	v.end = v.start + len(strings.TrimRight(s.text[v.start:v.end], set))
-	v.start = v.end - len(strings.TrimLeft(s.text[v.start:v.end], set))
+	v.End = v.Start + len(strings.TrimRight(s.text[v.Start:v.End], set))
+	v.Start = v.End - len(strings.TrimLeft(s.text[v.Start:v.End], set))
 	return v
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/schema/pattern"
+	"github.com/coditect/mapreduce/worker/rules/form"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
 // A field is a property prepared for extraction.
@@ -24,8 +26,8 @@ type field struct {
 	replace     []replacement
 	excluded    map[string]bool // folded quotes, and identities of values
 	values      []schema.Value
-	scan        scanner  // finds values by their form, nil if they have none
-	rowProgram  *Program // extracts the elements of a list of objects; nil for other fields
+	scan        form.Scanner // finds values by their form, nil if they have none
+	rowProgram  *Program     // extracts the elements of a list of objects; nil for other fields
 }
 
 func newField(sf schema.Field) (field, error) {
@@ -47,7 +49,7 @@ func newField(sf schema.Field) (field, error) {
 		}
 	}
 	if len(f.values) == 0 {
-		f.scan = scannerOf(f.element)
+		f.scan = form.Of(f.element)
 	}
 	if !f.labelsGiven && f.takesNameAsLabel() {
 		name := sf.Path[strings.LastIndexByte(sf.Path, '.')+1:]
@@ -155,7 +157,7 @@ func identifierWords(name string) string {
 // recognisedAnywhere reports whether the field's values are recognised without a
 // label. Labels then only say where to look first.
 func (f *field) recognisedAnywhere() bool {
-	return len(f.patterns) > 0 || len(f.values) > 0 || recognisedAnywhere(f.element)
+	return len(f.patterns) > 0 || len(f.values) > 0 || form.RecognisedAnywhere(f.element)
 }
 
 // extractValues returns the values of the field in w, or why there are none.
@@ -185,7 +187,7 @@ func (f *field) extractRows(d *document, index int, w window) ([]Found, string) 
 	windows, reason := f.rowProgram.findRecords(inner, w)
 	var found []Found
 	for _, w := range windows {
-		if !d.inCore(w.start) {
+		if !d.inCore(w.Start) {
 			continue
 		}
 		if row, ok := f.rowFromRecord(f.rowProgram.extractRecord(inner.withoutCore(), w), d.text); ok {
@@ -213,19 +215,19 @@ func (f *field) rowFromRecord(r Record, text string) (Found, bool) {
 }
 
 // hintedArea returns the part of w that the lines hint allows, or why there is none.
-func (f *field) hintedArea(d *document, w window) (area span, reason string) {
-	area = span{w.start, w.end}
+func (f *field) hintedArea(d *document, w window) (area span.Span, reason string) {
+	area = span.New(w.Start, w.End)
 	l := f.property.Hints.Lines
 	if l == nil {
 		return area, ""
 	}
 	if l.From < 0 && !w.last || l.From >= 0 && l.To >= 0 && l.To != schema.End && !w.first {
-		return span{}, "the lines to look at are not in this piece of the document"
+		return span.Span{}, "the lines to look at are not in this piece of the document"
 	}
-	if w.start >= w.end {
-		return span{}, noSuchLines
+	if w.Start >= w.End {
+		return span.Span{}, noSuchLines
 	}
-	first, end := d.lineAt(w.start), d.lineAt(w.end-1)+1
+	first, end := d.lineAt(w.Start), d.lineAt(w.End-1)+1
 	from, to := first, end
 	if l.From < 0 {
 		from = end + l.From
@@ -239,9 +241,9 @@ func (f *field) hintedArea(d *document, w window) (area span, reason string) {
 	}
 	from = max(from, first)
 	if from >= to {
-		return span{}, noSuchLines
+		return span.Span{}, noSuchLines
 	}
-	return span{max(d.lines[from].start, w.start), min(d.lines[to-1].end, w.end)}, ""
+	return span.New(max(d.lines[from].Start, w.Start), min(d.lines[to-1].End, w.End)), ""
 }
 
 const noSuchLines = "there are no such lines"

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/rules/form"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
 // addAfterLabel adds the candidates that stand after a label, on its line or below.
@@ -24,7 +26,7 @@ func (s *search) addAfterLabel(m mark) {
 		s.addBelow(m)
 	}
 	for i := before; i < len(s.candidates); i++ {
-		s.candidates[i].matchStart = m.start
+		s.candidates[i].matchStart = m.Start
 		s.candidates[i].rank = m.rank
 		s.candidates[i].score -= less
 	}
@@ -35,17 +37,17 @@ func (s *search) addAfterLabel(m mark) {
 func (d *document) isEntry(m mark) bool { return d.beginsLine(m) && d.labelDelimiter(m) == ':' }
 
 func (d *document) beginsLine(m mark) bool {
-	before := d.text[d.lines[d.lineAt(m.start)].start:m.start]
+	before := d.text[d.lines[d.lineAt(m.Start)].Start:m.Start]
 	return len(before) <= nearBytes && strings.TrimSpace(before) == ""
 }
 
 // labelDelimiter returns the sign that sets a label off from its value: a colon
 // or the like, a tab or several spaces, the end of the line; 0 if there is none.
 func (d *document) labelDelimiter(m mark) byte {
-	line := d.lines[d.lineAt(m.start)]
-	r := span{m.end, min(max(m.end, line.end), m.end+nearBytes)}
-	rest := d.text[r.start:r.end]
-	after := d.text[r.start:skipSeparators(d.text, r).start]
+	line := d.lines[d.lineAt(m.Start)]
+	r := span.New(m.End, min(max(m.End, line.End), m.End+nearBytes))
+	rest := d.text[r.Start:r.End]
+	after := d.text[r.Start:skipSeparators(d.text, r).Start]
 	switch {
 	case strings.TrimSpace(rest) == "":
 		return '\n'
@@ -61,8 +63,8 @@ func (d *document) labelDelimiter(m mark) byte {
 // followsWord reports whether a plain word stands right before a label, so that
 // the two may mean something else together: TAX INCLUDED IN TOTAL.
 func (s *search) followsWord(m mark) bool {
-	line := s.lines[s.lineAt(m.start)]
-	before := s.text[line.start:m.start]
+	line := s.lines[s.lineAt(m.Start)]
+	before := s.text[line.Start:m.Start]
 	word := strings.TrimRight(before, " ")
 	if len(before)-len(word) != 1 || word == "" {
 		return false
@@ -72,14 +74,14 @@ func (s *search) followsWord(m mark) bool {
 }
 
 // restOfLine returns what follows a label on its line, up to the next label.
-func (s *search) restOfLine(m mark) span {
-	line := s.lines[s.lineAt(m.start)]
-	rest := span{m.end, max(min(line.end, s.area.end), m.end)}
-	rest.end = clampRune(s.text, rest, valueBytes)
+func (s *search) restOfLine(m mark) span.Span {
+	line := s.lines[s.lineAt(m.Start)]
+	rest := span.New(m.End, max(min(line.End, s.area.End), m.End))
+	rest.End = clampRune(s.text, rest, valueBytes)
 	head := s.isEntry(m)
-	for _, next := range marksBetween(s.allLabels, m.end, rest.end) {
-		if s.endsValue(m, next, rest.end, head) {
-			rest.end = next.start
+	for _, next := range marksBetween(s.allLabels, m.End, rest.End) {
+		if s.endsValue(m, next, rest.End, head) {
+			rest.End = next.Start
 			break
 		}
 	}
@@ -92,9 +94,9 @@ func (s *search) restOfLine(m mark) span {
 // as a rule, the next label needs a colon, and either a gap or never to head a
 // line itself.
 func (s *search) endsValue(m, next mark, end int, head bool) bool {
-	between := s.text[m.end:next.start]
+	between := s.text[m.End:next.Start]
 	gap := strings.HasSuffix(between, "  ") || strings.HasSuffix(between, "\t")
-	colon := strings.HasPrefix(strings.TrimLeft(s.text[next.end:max(end, next.end)], " ."), ":")
+	colon := strings.HasPrefix(strings.TrimLeft(s.text[next.End:max(end, next.End)], " ."), ":")
 	switch {
 	case head:
 		return colon && (gap || !s.entryLabels[next.field])
@@ -120,21 +122,21 @@ func (s *search) addTextAfter(m mark) {
 		score = scoreProse
 	}
 	rest := s.restOfLine(m)
-	v := trimSpan(s.text, skipSeparators(s.text, rest))
-	if v.start < v.end {
-		v.end = max(v.end, s.endOfFolded(m))
-		s.candidates = append(s.candidates, candidate{span: v, score: score, value: -1})
+	v := span.Trim(s.text, skipSeparators(s.text, rest))
+	if v.Start < v.End {
+		v.End = max(v.End, s.endOfFolded(m))
+		s.candidates = append(s.candidates, candidate{Span: v, score: score, value: -1})
 		return
 	}
-	first := s.lineAt(m.start) + 1
-	for i := first; i < min(len(s.lines), first+blankLines) && s.lines[i].start < s.area.end; i++ {
-		line := span{s.lines[i].start, min(s.lines[i].end, s.area.end)}
-		v := trimSpan(s.text, span{line.start, clampRune(s.text, line, valueBytes)})
-		if v.start == v.end {
+	first := s.lineAt(m.Start) + 1
+	for i := first; i < min(len(s.lines), first+blankLines) && s.lines[i].Start < s.area.End; i++ {
+		line := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
+		v := span.Trim(s.text, span.New(line.Start, clampRune(s.text, line, valueBytes)))
+		if v.Start == v.End {
 			continue
 		}
-		if len(marksBetween(s.allLabels, v.start, v.start+1)) == 0 {
-			s.candidates = append(s.candidates, candidate{span: v, score: scoreNextLine, value: -1})
+		if len(marksBetween(s.allLabels, v.Start, v.Start+1)) == 0 {
+			s.candidates = append(s.candidates, candidate{Span: v, score: scoreNextLine, value: -1})
 		}
 		return
 	}
@@ -142,12 +144,12 @@ func (s *search) addTextAfter(m mark) {
 
 // clampRune returns the end of r, at most limit bytes after its start and not
 // inside a character.
-func clampRune(text string, r span, limit int) int {
-	if r.end-r.start <= limit {
-		return r.end
+func clampRune(text string, r span.Span, limit int) int {
+	if r.End-r.Start <= limit {
+		return r.End
 	}
-	end := r.start + limit
-	for end > r.start && !utf8.RuneStart(text[end]) {
+	end := r.Start + limit
+	for end > r.Start && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	return end
@@ -155,9 +157,9 @@ func clampRune(text string, r span, limit int) int {
 
 // clampWord returns the end of r, at most limit bytes after its start but for the
 // rest of a word that would be cut.
-func clampWord(text string, r span, limit int) int {
+func clampWord(text string, r span.Span, limit int) int {
 	end := clampRune(text, r, limit)
-	for far := min(r.end, end+maxAddress); end < far && !isSpace(text[end]); {
+	for far := min(r.End, end+form.MaxAddress); end < far && !isSpace(text[end]); {
 		end++
 	}
 	return end
@@ -171,8 +173,8 @@ const wideColon = "\uff1a"
 // skipSeparators moves over what stands between a label and its value: a point
 // or number sign of the label, a unit in parentheses before a colon, one colon
 // or the like.
-func skipSeparators(text string, r span) span {
-	rest := strings.TrimLeft(text[r.start:r.end], " \t.#")
+func skipSeparators(text string, r span.Span) span.Span {
+	rest := strings.TrimLeft(text[r.Start:r.End], " \t.#")
 	if strings.HasPrefix(rest, "(") {
 		if i := strings.IndexByte(rest, ')'); i > 0 && strings.HasPrefix(strings.TrimLeft(rest[i+1:], " "), ":") {
 			rest = strings.TrimLeft(rest[i+1:], " ")
@@ -187,7 +189,7 @@ func skipSeparators(text string, r span) span {
 	case strings.HasPrefix(rest, "- ") || strings.HasPrefix(rest, "-\t"):
 		rest = rest[2:]
 	}
-	r.start = r.end - len(rest)
+	r.Start = r.End - len(rest)
 	return r
 }
 
@@ -203,11 +205,11 @@ func (s *search) addOnLine(m mark) bool {
 		s.candidates = append(s.candidates, c)
 		return true
 	}
-	rest.end = clampWord(s.text, rest, nearBytes)
+	rest.End = clampWord(s.text, rest, nearBytes)
 	before := len(s.candidates)
 	for i, c := range s.candidatesIn(rest) {
 		switch {
-		case i == 0 && !isGap(s.text[m.end:c.start]) || i > 0 && s.candidates[before].score <= scoreApart:
+		case i == 0 && !isGap(s.text[m.End:c.Start]) || i > 0 && s.candidates[before].score <= scoreApart:
 			c.score = scoreApart
 		case i == 0 && s.isEntry(m):
 			c.score = scoreEntry
@@ -216,7 +218,7 @@ func (s *search) addOnLine(m mark) bool {
 		default:
 			c.score = scoreLabel - min(i, 3)*penaltyLater
 		}
-		c.score -= s.coarsePenalty(c.span)
+		c.score -= s.coarsePenalty(c.Span)
 		s.candidates = append(s.candidates, c)
 	}
 	return len(s.candidates) > before
@@ -224,16 +226,16 @@ func (s *search) addOnLine(m mark) bool {
 
 // wholeAddress reads everything that follows a label as one address, including
 // punctuation at its end. Within a sentence such punctuation would be left out.
-func (s *search) wholeAddress(rest span) (candidate, bool) {
+func (s *search) wholeAddress(rest span.Span) (candidate, bool) {
 	if len(s.patterns) > 0 || len(s.values) > 0 || s.element.Format != schema.URI {
 		return candidate{}, false
 	}
-	v := trimSpan(s.text, skipSeparators(s.text, rest))
-	if v.end-v.start > maxAddress {
+	v := span.Trim(s.text, skipSeparators(s.text, rest))
+	if v.End-v.Start > form.MaxAddress {
 		return candidate{}, false
 	}
-	_, err := s.element.Normalize(s.text[v.start:v.end])
-	return candidate{span: v, value: -1}, err == nil
+	_, err := s.element.Normalize(s.text[v.Start:v.End])
+	return candidate{Span: v, value: -1}, err == nil
 }
 
 // isGap reports whether s holds nothing but separators, currencies and remarks
@@ -250,9 +252,8 @@ func isGap(s string) bool {
 		}
 		s = s[:open] + " " + s[open+shut+1:]
 	}
-	for _, w := range findWords(s, 0, len(s)) {
-		n := numberToken{text: s}
-		if !n.isCurrency(w.end) {
+	for _, w := range form.Words(s, 0, len(s)) {
+		if !form.EndsWithCurrency(s, w.End) {
 			return false
 		}
 	}
@@ -261,8 +262,8 @@ func isGap(s string) bool {
 
 // coarsePenalty returns what a number without decimals loses in a field of
 // amounts, where decimals are usual.
-func (s *search) coarsePenalty(v span) int {
-	if s.element.Type == schema.Number && !strings.ContainsAny(s.text[v.start:v.end], ".,") {
+func (s *search) coarsePenalty(v span.Span) int {
+	if s.element.Type == schema.Number && !strings.ContainsAny(s.text[v.Start:v.End], ".,") {
 		return penaltyCoarse
 	}
 	return 0
@@ -270,19 +271,19 @@ func (s *search) coarsePenalty(v span) int {
 
 // addBelow adds the value that stands on the lines below the label.
 func (s *search) addBelow(m mark) {
-	line := s.lineAt(m.start)
+	line := s.lineAt(m.Start)
 	rest := s.restOfLine(m)
 	if s.element.Numeric() && len(s.patterns) == 0 && len(s.values) == 0 && !s.element.Hints.NumberWords && s.element.Hints.Units == nil {
-		s.addFromBlock(line, rest.end-rest.start <= nearBytes && isGap(s.text[rest.start:rest.end]))
+		s.addFromBlock(line, rest.End-rest.Start <= nearBytes && isGap(s.text[rest.Start:rest.End]))
 		return
 	}
 	seen := 0
-	for i := line + 1; i < min(len(s.lines), line+blankLines) && seen < nearLines && s.lines[i].start < s.area.end; i++ {
-		r := span{s.lines[i].start, min(s.lines[i].end, s.area.end)}
-		if strings.TrimSpace(s.text[r.start:r.end]) == "" {
+	for i := line + 1; i < min(len(s.lines), line+blankLines) && seen < nearLines && s.lines[i].Start < s.area.End; i++ {
+		r := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
+		if strings.TrimSpace(s.text[r.Start:r.End]) == "" {
 			continue
 		}
-		r.end = clampWord(s.text, r, nearBytes)
+		r.End = clampWord(s.text, r, nearBytes)
 		if found := s.candidatesIn(r); len(found) > 0 {
 			found[0].score = scoreNextLine - 5*seen
 			s.candidates = append(s.candidates, found[0])
@@ -303,9 +304,9 @@ func (s *search) addFromBlock(line int, clean bool) {
 		labels++
 		i = s.skipEmpty(i + 1)
 	}
-	var numbers []span
+	var numbers []span.Span
 	for len(numbers) < 2*blockLines && s.lineKindAt(i) == numberLine {
-		numbers = append(numbers, s.scan(s.text, s.lines[i].start, s.lines[i].end)[0])
+		numbers = append(numbers, s.scan(s.text, s.lines[i].Start, s.lines[i].End)[0])
 		i = s.skipEmpty(i + 1)
 	}
 	above := len(numbers) - labels
@@ -314,19 +315,19 @@ func (s *search) addFromBlock(line int, clean bool) {
 	case len(numbers) == 0:
 		return
 	case labels == 1:
-		c.span = numbers[0]
+		c.Span = numbers[0]
 		if len(numbers) == 1 {
 			c.score = scoreNextLine
 		}
 	case above >= 0 && s.textLinesAbove(line, above):
-		c.span = numbers[above]
+		c.Span = numbers[above]
 	default:
 		return
 	}
 	if !clean {
 		c.score = min(c.score, scoreApart)
 	}
-	c.score -= s.coarsePenalty(c.span)
+	c.score -= s.coarsePenalty(c.Span)
 	s.candidates = append(s.candidates, c)
 }
 
@@ -360,20 +361,20 @@ const (
 )
 
 func (s *search) lineKindAt(i int) lineKind {
-	if i < 0 || i >= len(s.lines) || s.lines[i].start < s.area.start || s.lines[i].start >= s.area.end {
+	if i < 0 || i >= len(s.lines) || s.lines[i].Start < s.area.Start || s.lines[i].Start >= s.area.End {
 		return noLine
 	}
-	line := span{s.lines[i].start, min(s.lines[i].end, s.area.end)}
-	if line.end-line.start > nearBytes {
+	line := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
+	if line.End-line.Start > nearBytes {
 		return noLine
 	}
-	numbers := scanAmounts(s.text, line.start, line.end)
+	numbers := form.Amounts(s.text, line.Start, line.End)
 	switch {
-	case len(numbers) == 0 && isGap(s.text[line.start:line.end]):
+	case len(numbers) == 0 && isGap(s.text[line.Start:line.End]):
 		return emptyLine
 	case len(numbers) == 0:
 		return textLine
-	case len(numbers) == 1 && isGap(s.text[line.start:numbers[0].start]) && len(strings.TrimFunc(s.text[numbers[0].end:line.end], notWord)) <= maxTaxCode:
+	case len(numbers) == 1 && isGap(s.text[line.Start:numbers[0].Start]) && len(strings.TrimFunc(s.text[numbers[0].End:line.End], notWord)) <= form.MaxTaxCode:
 		return numberLine
 	default:
 		return noLine

@@ -1,6 +1,10 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/coditect/mapreduce/worker/rules/span"
+)
 
 // mailNames are the names of which the header of a mail has one at least.
 var mailNames = []string{"from", "to", "subject", "date", "received", "message-id"}
@@ -11,7 +15,7 @@ var mailNames = []string{"from", "to", "subject", "date", "received", "message-i
 func (d *document) readMailHeader() int {
 	names, known := 0, false
 	for i, line := range d.lines {
-		text := d.text[line.start:line.end]
+		text := d.text[line.Start:line.End]
 		if strings.TrimSpace(text) == "" || i > maxHeaderLines {
 			break
 		}
@@ -31,8 +35,8 @@ func (d *document) readMailHeader() int {
 		return 0
 	}
 	for _, line := range d.lines {
-		if strings.TrimSpace(d.text[line.start:line.end]) == "" {
-			return line.start
+		if strings.TrimSpace(d.text[line.Start:line.End]) == "" {
+			return line.Start
 		}
 	}
 	return len(d.text)
@@ -44,16 +48,16 @@ const maxHeaderLines = 500
 // endOfFolded returns where the value of a label in the header of a mail ends, which
 // may go on in lines that begin with white space; 0 for other labels.
 func (d *document) endOfFolded(m mark) int {
-	if m.end > d.headerEnd || !d.isEntry(m) {
+	if m.End > d.headerEnd || !d.isEntry(m) {
 		return 0
 	}
 	end := 0
-	for i := d.lineAt(m.start) + 1; i < len(d.lines) && d.lines[i].start < d.headerEnd; i++ {
+	for i := d.lineAt(m.Start) + 1; i < len(d.lines) && d.lines[i].Start < d.headerEnd; i++ {
 		line := d.lines[i]
-		if c := d.text[line.start]; c != ' ' && c != '\t' {
+		if c := d.text[line.Start]; c != ' ' && c != '\t' {
 			break
 		}
-		end = trimSpan(d.text, line).end
+		end = span.Trim(d.text, line).End
 	}
 	return end
 }

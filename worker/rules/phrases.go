@@ -6,6 +6,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/worker/rules/form"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
 // labelPhrase marks a phrase as a label; a number from 0 is the value it stands for.
@@ -29,7 +32,7 @@ type phrase struct {
 
 // A mark is one occurrence of a phrase.
 type mark struct {
-	span
+	span.Span
 	phrase int
 	field  int
 	value  int  // label0 or the index of the value
@@ -200,7 +203,7 @@ func (p *phrases) find(text string) []mark {
 // the phrase.
 func (p *phrases) verifyMatch(text string, index, start, end int) (mark, bool) {
 	ph := p.list[index]
-	m := mark{span: span{start, end}, phrase: index, field: ph.field, value: ph.value, rank: ph.rank}
+	m := mark{Span: span.New(start, end), phrase: index, field: ph.field, value: ph.value, rank: ph.rank}
 	if !wholeWords(text, start, end) {
 		return m, false
 	}
@@ -219,14 +222,14 @@ func isLabel(text string, start, end, folded int) bool {
 		return false
 	}
 	before, after := text[:start], text[end:]
-	if n := len(before); n > 1 && (before[n-1] == '-' || before[n-1] == '_') && isLetter(before[n-2]) {
+	if n := len(before); n > 1 && (before[n-1] == '-' || before[n-1] == '_') && form.IsLetter(before[n-2]) {
 		return false
 	}
-	if len(after) > 1 && (after[0] == '-' || after[0] == '_') && isLetter(after[1]) {
+	if len(after) > 1 && (after[0] == '-' || after[0] == '_') && form.IsLetter(after[1]) {
 		return false
 	}
 	word := strings.TrimRight(before, " -.")
-	if len(word) >= 3 && strings.EqualFold(word[len(word)-3:], "sub") && (len(word) == 3 || !isLetter(word[len(word)-4])) {
+	if len(word) >= 3 && strings.EqualFold(word[len(word)-3:], "sub") && (len(word) == 3 || !form.IsLetter(word[len(word)-4])) {
 		return len(word) == len(before) // else a word of its own right before it
 	}
 	return true
@@ -236,31 +239,31 @@ func isLabel(text string, start, end, folded int) bool {
 // label of any field, and a phrase inside a longer phrase of the same field.
 func (d *document) assignMarks(marks []mark) {
 	slices.SortFunc(marks, func(a, b mark) int {
-		if a.start != b.start {
-			return a.start - b.start
+		if a.Start != b.Start {
+			return a.Start - b.Start
 		}
-		if a.end != b.end {
-			return b.end - a.end
+		if a.End != b.End {
+			return b.End - a.End
 		}
 		return a.phrase - b.phrase
 	})
 	labelEnd := 0
 	valueEnd := make([]int, len(d.valueMarks))
-	var widest span
+	var widest span.Span
 	for _, m := range marks {
 		f := m.field
 		if m.value != labelPhrase {
-			if m.end > valueEnd[f] {
-				valueEnd[f] = m.end
+			if m.End > valueEnd[f] {
+				valueEnd[f] = m.End
 				d.valueMarks[f] = append(d.valueMarks[f], m)
 			}
 			continue
 		}
-		if m.end <= labelEnd && m.span != widest {
+		if m.End <= labelEnd && m.Span != widest {
 			continue
 		}
-		if m.end > labelEnd {
-			labelEnd, widest = m.end, m.span
+		if m.End > labelEnd {
+			labelEnd, widest = m.End, m.Span
 		}
 		d.labelMarks[f] = append(d.labelMarks[f], m)
 		d.allLabels = append(d.allLabels, m)
@@ -270,7 +273,7 @@ func (d *document) assignMarks(marks []mark) {
 
 // marksBetween returns the marks that begin in [start, end).
 func marksBetween(marks []mark, start, end int) []mark {
-	by := func(m mark, i int) int { return m.start - i }
+	by := func(m mark, i int) int { return m.Start - i }
 	lo, _ := slices.BinarySearchFunc(marks, start, by)
 	hi, _ := slices.BinarySearchFunc(marks[lo:], end, by)
 	return marks[lo : lo+hi]

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
 // A Unit is the text of one unit of work: a document, or a piece of one with
@@ -121,7 +122,7 @@ func (p *Program) compileFields(fields []schema.Field) error {
 // too long for one of the patterns, see pattern.MaxWork.
 func (p *Program) Extract(u Unit, stop func() error) (Output, error) {
 	d := p.readDocument(u, &reading{stop: stop})
-	out := p.extractUnit(d, window{end: len(u.Text), first: u.First, last: u.Last})
+	out := p.extractUnit(d, window{Span: span.New(0, len(u.Text)), first: u.First, last: u.Last})
 	if err := d.reading.err; err != nil {
 		return Output{}, err
 	}
@@ -136,7 +137,7 @@ func (p *Program) extractUnit(d *document, w window) Output {
 	var out Output
 	free := d.withoutCore()
 	for _, w := range windows {
-		if d.inCore(w.start) {
+		if d.inCore(w.Start) {
 			out.Records = append(out.Records, p.extractRecord(free, w))
 		}
 	}
@@ -148,7 +149,7 @@ func (p *Program) extractUnit(d *document, w window) Output {
 
 // extractRecord extracts the fields of the record in w.
 func (p *Program) extractRecord(d *document, w window) Record {
-	r := Record{Start: w.start}
+	r := Record{Start: w.Start}
 	for i := range p.fields {
 		if d.reading.stopped() {
 			break
@@ -180,7 +181,7 @@ func (p *Program) Values(r *Record) map[string]any {
 
 // A window is the part of a text that one record is looked for in.
 type window struct {
-	start, end  int
+	span.Span
 	first, last bool // whether the window begins and ends where the document does
 }
 
@@ -189,7 +190,7 @@ type window struct {
 type document struct {
 	text               string
 	coreStart, coreEnd int
-	lines              []span
+	lines              []span.Span
 	labelMarks         [][]mark // by field, in order of position
 	valueMarks         [][]mark // by field, in order of position
 	allLabels          []mark   // all labels, in order of position
@@ -216,9 +217,6 @@ func (r *reading) stopped() bool {
 	return r.err != nil
 }
 
-// A span is the half-open range of bytes [start, end).
-type span struct{ start, end int }
-
 func (p *Program) readDocument(u Unit, r *reading) *document {
 	d := &document{
 		text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
@@ -243,25 +241,25 @@ func (d *document) withoutCore() *document {
 
 // splitLines returns the lines of text without their ends. A newline at the end
 // of the text begins no further line.
-func splitLines(text string) []span {
-	var lines []span
+func splitLines(text string) []span.Span {
+	var lines []span.Span
 	start := 0
 	for i := range len(text) {
 		if text[i] == '\n' {
-			lines = append(lines, span{start, i})
+			lines = append(lines, span.New(start, i))
 			start = i + 1
 		}
 	}
 	if start < len(text) {
-		lines = append(lines, span{start, len(text)})
+		lines = append(lines, span.New(start, len(text)))
 	}
 	return lines
 }
 
 // lineAt returns the index of the line that holds byte i.
 func (d *document) lineAt(i int) int {
-	n, _ := slices.BinarySearchFunc(d.lines, i, func(l span, i int) int {
-		if l.start <= i {
+	n, _ := slices.BinarySearchFunc(d.lines, i, func(l span.Span, i int) int {
+		if l.Start <= i {
 			return -1
 		}
 		return 1

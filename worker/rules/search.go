@@ -14,6 +14,8 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/schema/pattern"
+	"github.com/coditect/mapreduce/worker/rules/form"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
 // Scores of candidates, out of 100. Among the candidates of the best class (see
@@ -63,7 +65,7 @@ const (
 
 // A candidate is a place that may hold the field's value.
 type candidate struct {
-	span
+	span.Span
 	matchStart int // where the match begins: at its label, if it has one
 	score      int
 	rank       int // of its label, from the best
@@ -100,15 +102,15 @@ func (s *search) collectCandidates() {
 // addLabelled adds the candidates of the current area that stand at a label.
 func (s *search) addLabelled() {
 	past := 0 // the end of the last text value: labels inside it are part of it
-	for _, m := range marksBetween(s.labelMarks[s.index], s.area.start, s.area.end) {
-		if m.start < past {
+	for _, m := range marksBetween(s.labelMarks[s.index], s.area.Start, s.area.End) {
+		if m.Start < past {
 			continue
 		}
 		s.labelSeen = true
 		before := len(s.candidates)
 		s.addAfterLabel(m)
 		if len(s.candidates) > before && s.isText() {
-			past = s.candidates[len(s.candidates)-1].end
+			past = s.candidates[len(s.candidates)-1].End
 		}
 	}
 }
@@ -120,8 +122,8 @@ func (s *search) addUnlabelled() {
 	case s.area.kind != anyArea && !s.labelsGiven:
 		s.addArea()
 	case s.recognisedAnywhere() || inLines && s.scan != nil:
-		for _, c := range s.candidatesIn(s.area.span) {
-			c.score = s.scoreAlone() + s.dateBonus(c.span)
+		for _, c := range s.candidatesIn(s.area.Span) {
+			c.score = s.scoreAlone() + s.dateBonus(c.Span)
 			s.candidates = append(s.candidates, c)
 		}
 	case inLines:
@@ -147,17 +149,17 @@ func (s *search) scoreAlone() int {
 
 // dateBonus returns what a date without a label gains over three small numbers:
 // for a year of four digits or a month by its name, and for a time behind it.
-func (s *search) dateBonus(v span) int {
+func (s *search) dateBonus(v span.Span) int {
 	if s.element.Format != schema.Date || len(s.patterns) > 0 {
 		return 0
 	}
 	more := 0
-	quote := s.text[v.start:v.end]
+	quote := s.text[v.Start:v.End]
 	if hasYear(quote) || strings.ContainsFunc(quote, unicode.IsLetter) {
 		more = bonusCertain
 	}
-	end := min(v.end+len(", 08:13"), len(s.text))
-	if len(scanTimes(s.text, v.end, end)) > 0 {
+	end := min(v.End+len(", 08:13"), len(s.text))
+	if len(form.Times(s.text, v.End, end)) > 0 {
 		more += bonusCertain
 	}
 	return more
@@ -173,7 +175,7 @@ func hasYear(date string) bool {
 func (s *search) bestClass() int {
 	best := -1
 	for _, c := range s.candidates {
-		if s.inCore(c.start) {
+		if s.inCore(c.Start) {
 			best = max(best, classOf(c.score))
 		}
 	}
@@ -181,7 +183,7 @@ func (s *search) bestClass() int {
 }
 
 // candidatesIn returns the places in r that have the form of a value.
-func (s *search) candidatesIn(r span) []candidate {
+func (s *search) candidatesIn(r span.Span) []candidate {
 	switch {
 	case len(s.patterns) > 0:
 		return s.patternMatches(r)
@@ -189,8 +191,8 @@ func (s *search) candidatesIn(r span) []candidate {
 		return s.phrasesIn(r)
 	case s.scan != nil:
 		var found []candidate
-		for _, v := range s.scan(s.text, r.start, r.end) {
-			found = append(found, candidate{span: v, matchStart: v.start, value: -1})
+		for _, v := range s.scan(s.text, r.Start, r.End) {
+			found = append(found, candidate{Span: v, matchStart: v.Start, value: -1})
 		}
 		return found
 	default:
@@ -199,11 +201,11 @@ func (s *search) candidatesIn(r span) []candidate {
 }
 
 // phrasesIn returns the canonical values that phrases in r stand for.
-func (s *search) phrasesIn(r span) []candidate {
+func (s *search) phrasesIn(r span.Span) []candidate {
 	var found []candidate
-	for _, m := range marksBetween(s.valueMarks[s.index], r.start, r.end) {
-		if m.end <= r.end {
-			found = append(found, candidate{span: m.span, matchStart: m.start, value: m.value})
+	for _, m := range marksBetween(s.valueMarks[s.index], r.Start, r.End) {
+		if m.End <= r.End {
+			found = append(found, candidate{Span: m.Span, matchStart: m.Start, value: m.value})
 		}
 	}
 	return found
@@ -211,7 +213,7 @@ func (s *search) phrasesIn(r span) []candidate {
 
 // patternMatches returns what the patterns match in r. A group that took no part in
 // a match holds no value.
-func (s *search) patternMatches(r span) []candidate {
+func (s *search) patternMatches(r span.Span) []candidate {
 	var found []candidate
 	for order, p := range s.patterns {
 		s.findAll(p.Pattern, r, func(m []int) {
@@ -219,12 +221,12 @@ func (s *search) patternMatches(r span) []candidate {
 				if m[2*group] < 0 {
 					continue
 				}
-				v := trimSpan(s.text, span{m[2*group], m[2*group+1]})
-				if v.start >= v.end {
+				v := span.Trim(s.text, span.New(m[2*group], m[2*group+1]))
+				if v.Start >= v.End {
 					continue
 				}
 				if len(s.values) == 0 {
-					found = append(found, candidate{span: v, matchStart: m[0], value: -1, order: order})
+					found = append(found, candidate{Span: v, matchStart: m[0], value: -1, order: order})
 					continue
 				}
 				for _, c := range s.phrasesIn(v) {
@@ -239,14 +241,14 @@ func (s *search) patternMatches(r span) []candidate {
 
 // findAll calls yield with each match of p in r, as places in the text. After
 // an error there are no more.
-func (d *document) findAll(p *pattern.Pattern, r span, yield func(place []int)) {
+func (d *document) findAll(p *pattern.Pattern, r span.Span, yield func(place []int)) {
 	if d.reading.err != nil {
 		return
 	}
-	d.reading.err = p.FindAll(d.text[r.start:r.end], d.reading.stop, func(place []int) bool {
+	d.reading.err = p.FindAll(d.text[r.Start:r.End], d.reading.stop, func(place []int) bool {
 		for i := range place {
 			if place[i] >= 0 {
-				place[i] += r.start
+				place[i] += r.Start
 			}
 		}
 		yield(place)
@@ -254,19 +256,12 @@ func (d *document) findAll(p *pattern.Pattern, r span, yield func(place []int)) 
 	})
 }
 
-// trimSpan narrows v to what is not white space.
-func trimSpan(text string, v span) span {
-	v.end = v.start + len(strings.TrimRightFunc(text[v.start:v.end], unicode.IsSpace))
-	v.start = v.end - len(strings.TrimLeftFunc(text[v.start:v.end], unicode.IsSpace))
-	return v
-}
-
 // addWholeLines takes the lines of the area that are not blank.
 func (s *search) addWholeLines() {
-	for i := s.lineAt(s.area.start); i < len(s.lines) && s.lines[i].start < s.area.end; i++ {
-		v := trimSpan(s.text, span{max(s.lines[i].start, s.area.start), min(s.lines[i].end, s.area.end)})
-		if v.start < v.end {
-			s.candidates = append(s.candidates, candidate{span: v, matchStart: v.start, score: scoreLine, value: -1})
+	for i := s.lineAt(s.area.Start); i < len(s.lines) && s.lines[i].Start < s.area.End; i++ {
+		v := span.Trim(s.text, span.New(max(s.lines[i].Start, s.area.Start), min(s.lines[i].End, s.area.End)))
+		if v.Start < v.End {
+			s.candidates = append(s.candidates, candidate{Span: v, matchStart: v.Start, score: scoreLine, value: -1})
 		}
 	}
 }
@@ -274,7 +269,7 @@ func (s *search) addWholeLines() {
 // chooseValues picks among the candidates of the best class that are values of the
 // field's type; of those that patterns matched, among what the most preferred did.
 func (s *search) chooseValues() ([]Found, string) {
-	s.candidates = slices.DeleteFunc(s.candidates, func(c candidate) bool { return !s.inCore(c.start) })
+	s.candidates = slices.DeleteFunc(s.candidates, func(c candidate) bool { return !s.inCore(c.Start) })
 	if len(s.candidates) == 0 {
 		return nil, s.missingReason()
 	}
@@ -316,9 +311,9 @@ func (s *search) basisOf(c candidate) Basis {
 		return ByHint
 	case c.score >= scoreEntry:
 		return ByEntry
-	case c.matchStart < c.start && c.score <= scoreBlock && c.score >= scoreBlock-penaltyConfused:
+	case c.matchStart < c.Start && c.score <= scoreBlock && c.score >= scoreBlock-penaltyConfused:
 		return ByBlock
-	case c.matchStart < c.start:
+	case c.matchStart < c.Start:
 		return ByName
 	default:
 		return ByType
@@ -339,9 +334,9 @@ var errExcluded = errors.New("is excluded by the schema")
 
 // parseValue reads a candidate's value.
 func (s *search) parseValue(c candidate) (Found, error) {
-	quote := s.text[c.start:c.end]
+	quote := s.text[c.Start:c.End]
 	f := Found{
-		Field: s.path, Quote: quote, Start: c.start, End: c.end,
+		Field: s.path, Quote: quote, Start: c.Start, End: c.End,
 		Confidence: float64(min(max(c.score, 5), 95)) / 100, Basis: s.basisOf(c),
 	}
 	var err error
@@ -416,11 +411,11 @@ func (s *search) pickValue(found []candidate, values []Found) int {
 		c := 0
 		switch pick {
 		case schema.PickFirst:
-			c = cmp.Compare(a.start, b.start)
+			c = cmp.Compare(a.Start, b.Start)
 		case schema.PickLast:
-			c = cmp.Compare(b.start, a.start)
+			c = cmp.Compare(b.Start, a.Start)
 		case schema.PickLongest:
-			c = cmp.Compare(b.end-b.start, a.end-a.start)
+			c = cmp.Compare(b.End-b.Start, a.End-a.Start)
 		case schema.PickMax:
 			c = s.element.Compare(values[j].Value, values[i].Value)
 		case schema.PickMin:
@@ -428,7 +423,7 @@ func (s *search) pickValue(found []candidate, values []Found) int {
 		default:
 			c = cmp.Compare(a.rank, b.rank)
 		}
-		return cmp.Or(c, cmp.Compare(b.score, a.score), cmp.Compare(a.start, b.start))
+		return cmp.Or(c, cmp.Compare(b.score, a.score), cmp.Compare(a.Start, b.Start))
 	}
 	best := 0
 	for i := range found {

@@ -7,11 +7,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/worker/rules/form"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
 // A heading is a line, or the beginning of one, that names what follows.
 type heading struct {
-	start int // of its line
+	at    int // where its line begins
 	body  int // where what it heads begins
 	level int // 1 is the highest
 	title string
@@ -28,7 +30,7 @@ const (
 
 // sections returns what stands below the headings that hold one of the phrases of
 // within, up to the next heading of the same level or a higher one.
-func (d *document) sections(within *schema.Within) []span {
+func (d *document) sections(within *schema.Within) []span.Span {
 	d.readHeadings()
 	if parts, ok := d.headings.sections[within]; ok {
 		return parts
@@ -41,23 +43,23 @@ func (d *document) sections(within *schema.Within) []span {
 // A headingList holds the headings of a text, and the sections that were looked for.
 type headingList struct {
 	list     []heading
-	sections map[*schema.Within][]span
+	sections map[*schema.Within][]span.Span
 }
 
-func (l *headingList) below(phrases []string, length int) []span {
-	var parts []span
+func (l *headingList) below(phrases []string, length int) []span.Span {
+	var parts []span.Span
 	for i, h := range l.list {
-		if !holdsPhrase(h.title, phrases) || len(parts) > 0 && h.start < parts[len(parts)-1].end {
+		if !holdsPhrase(h.title, phrases) || len(parts) > 0 && h.at < parts[len(parts)-1].End {
 			continue
 		}
 		end := length
 		for _, next := range l.list[i+1:] {
 			if next.level <= h.level {
-				end = next.start
+				end = next.at
 				break
 			}
 		}
-		parts = append(parts, span{h.body, max(end, h.body)})
+		parts = append(parts, span.New(h.body, max(end, h.body)))
 	}
 	return parts
 }
@@ -83,7 +85,7 @@ func (d *document) readHeadings() {
 	if d.headings != nil {
 		return
 	}
-	d.headings = &headingList{sections: map[*schema.Within][]span{}}
+	d.headings = &headingList{sections: map[*schema.Within][]span.Span{}}
 	for i := range d.lines {
 		if h, ok := d.headingAt(i); ok {
 			d.headings.list = append(d.headings.list, h)
@@ -93,9 +95,9 @@ func (d *document) readHeadings() {
 
 // headingAt reads the heading that line i is or begins with.
 func (d *document) headingAt(i int) (heading, bool) {
-	line := trimSpan(d.text, d.lines[i])
-	text := d.text[line.start:line.end]
-	h := heading{start: d.lines[i].start, body: d.lines[i].end, title: text}
+	line := span.Trim(d.text, d.lines[i])
+	text := d.text[line.Start:line.End]
+	h := heading{at: d.lines[i].Start, body: d.lines[i].End, title: text}
 	if text == "" || !strings.ContainsFunc(text, unicode.IsLetter) {
 		return h, false
 	}
@@ -122,7 +124,7 @@ func (d *document) headingAt(i int) (heading, bool) {
 
 // setApart reports whether line i has a blank line above it, or is the first one.
 func (d *document) setApart(i int) bool {
-	return i == 0 || strings.TrimSpace(d.text[d.lines[i-1].start:d.lines[i-1].end]) == ""
+	return i == 0 || strings.TrimSpace(d.text[d.lines[i-1].Start:d.lines[i-1].End]) == ""
 }
 
 // isTitle reports whether the words of s are capitalised, but for short ones.
@@ -167,7 +169,7 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 	switch {
 	case number == "" || len(number) > 12 || end < len(text) && strings.IndexByte(" .:)\t-", text[end]) < 0 && !strings.HasPrefix(text[end:], "—") && !strings.HasPrefix(text[end:], "–"):
 		return "", 0, false
-	case level == 0 && (!isDigit(number[0]) || end == len(number) && end < len(text) && text[end] == ' ' && !strings.Contains(number, ".")):
+	case level == 0 && (!form.IsDigit(number[0]) || end == len(number) && end < len(text) && text[end] == ' ' && !strings.Contains(number, ".")):
 		// A plain number before a word may be anything: 12 months.
 		return "", 0, false
 	case level == 0:
@@ -179,7 +181,7 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 // numberedHeading reads the title behind the number of a heading. If more than a title
 // stands on the line, the title ends with its sentence: "7. Governing Law. This
 // Agreement …".
-func (d *document) numberedHeading(h heading, line span, rest string, level int) (heading, bool) {
+func (d *document) numberedHeading(h heading, line span.Span, rest string, level int) (heading, bool) {
 	h.level, h.title = level, rest
 	first, _ := utf8.DecodeRuneInString(rest)
 	if rest == "" {
@@ -190,7 +192,7 @@ func (d *document) numberedHeading(h heading, line span, rest string, level int)
 	}
 	if end := strings.IndexAny(rest, ".:"); end > 0 && end <= maxHeading && end+1 < len(rest) {
 		h.title = rest[:end]
-		h.body = line.end - len(rest) + end + 1
+		h.body = line.End - len(rest) + end + 1
 		return h, isTitle(h.title) || strings.ToUpper(h.title) == h.title
 	}
 	return h, len(rest) <= maxHeading && !strings.ContainsAny(rest[len(rest)-1:], ",;")

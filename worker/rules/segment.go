@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
 // Records of a schema of many are told apart by their anchor: the first required
@@ -41,12 +42,12 @@ func (p *Program) findRecords(d *document, w window) ([]window, string) {
 func (d *document) cutWindows(starts []int, w window) []window {
 	windows := make([]window, len(starts))
 	for i, start := range starts {
-		end := w.end
+		end := w.End
 		if i+1 < len(starts) {
 			end = starts[i+1]
 		}
-		end = trimSpan(d.text, span{start, end}).end
-		windows[i] = window{start: start, end: end, first: true, last: true}
+		end = span.Trim(d.text, span.New(start, end)).End
+		windows[i] = window{Span: span.New(start, end), first: true, last: true}
 	}
 	return windows
 }
@@ -68,7 +69,7 @@ func (p *Program) findAnchors(d *document, w window) []int {
 		if d.reading.stopped() {
 			break
 		}
-		if at := p.findOccurrences(d, i, span{w.start, w.end}); len(at) > 0 {
+		if at := p.findOccurrences(d, i, span.New(w.Start, w.End)); len(at) > 0 {
 			return at
 		}
 	}
@@ -78,12 +79,12 @@ func (p *Program) findAnchors(d *document, w window) []int {
 // findOccurrences returns where field i is found with some certainty. Lines and
 // parts of a document count from the ends of a record, so a field with such a hint
 // tells nothing before records are known.
-func (p *Program) findOccurrences(d *document, i int, r span) []int {
+func (p *Program) findOccurrences(d *document, i int, r span.Span) []int {
 	f := &p.fields[i]
 	if f.rowProgram != nil || f.element.Type == schema.Array || f.property.Hints.Lines != nil || f.property.Hints.Within != nil {
 		return nil
 	}
-	areas, reason := f.areas(d, window{start: r.start, end: r.end})
+	areas, reason := f.areas(d, window{Span: span.New(r.Start, r.End)})
 	if reason != "" {
 		return nil
 	}
@@ -108,9 +109,9 @@ func (p *Program) findOccurrences(d *document, i int, r span) []int {
 func (d *document) paragraphStarts(w window) []int {
 	var starts []int
 	blank := true
-	for i := d.lineAt(w.start); i < len(d.lines) && d.lines[i].start < w.end; i++ {
-		start := max(d.lines[i].start, w.start)
-		if strings.TrimSpace(d.text[start:d.lines[i].end]) == "" {
+	for i := d.lineAt(w.Start); i < len(d.lines) && d.lines[i].Start < w.End; i++ {
+		start := max(d.lines[i].Start, w.Start)
+		if strings.TrimSpace(d.text[start:d.lines[i].End]) == "" {
 			blank = true
 			continue
 		}
@@ -138,12 +139,12 @@ func oneAnchorEach(anchors, starts []int) bool {
 func (p *Program) occupiedParagraphs(d *document, starts []int, w window) []int {
 	var marked []int
 	for i := range p.fields {
-		marked = append(marked, p.findOccurrences(d, i, span{w.start, w.end})...)
+		marked = append(marked, p.findOccurrences(d, i, span.New(w.Start, w.End))...)
 	}
 	slices.Sort(marked)
 	var kept []int
 	for i, start := range starts {
-		end := w.end
+		end := w.End
 		if i+1 < len(starts) {
 			end = starts[i+1]
 		}
@@ -163,7 +164,7 @@ func (d *document) lineStarts(anchors []int, w window) []int {
 	for _, at := range anchors {
 		line := d.lineAt(at)
 		if line != last {
-			at = max(d.lines[line].start, w.start)
+			at = max(d.lines[line].Start, w.Start)
 		}
 		last = line
 		starts = append(starts, at)

@@ -3,112 +3,26 @@ package rules
 import (
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/worker/rules/span"
+	"github.com/coditect/mapreduce/worker/rules/table"
 )
-
-// A cellStyle is how the cells of a line are set apart.
-type cellStyle byte
-
-const (
-	noCells    cellStyle = 0
-	barCells   cellStyle = '|'
-	tabCells   cellStyle = '\t'
-	commaCells cellStyle = ','
-	semiCells  cellStyle = ';'
-	gapCells   cellStyle = ' ' // by two spaces or more
-)
-
-// styleOf returns how the cells of a line are set apart, noCells if it has no two of
-// them.
-func styleOf(line string) cellStyle {
-	trimmed := strings.TrimSpace(line)
-	switch {
-	case strings.Contains(strings.Trim(trimmed, "|"), "|"):
-		return barCells
-	case strings.Contains(trimmed, "\t"):
-		return tabCells
-	case strings.Contains(trimmed, "  "):
-		return gapCells
-	case strings.Contains(trimmed, ";"):
-		return semiCells
-	case strings.Contains(trimmed, ","):
-		return commaCells
-	default:
-		return noCells
-	}
-}
-
-// maxCells bounds the cells of a line.
-const maxCells = 1000
-
-// splitCells returns the cells of a line, without white space and quotation marks
-// around them. Empty cells count, but not where gaps set cells apart.
-func splitCells(text string, line span, style cellStyle) []span {
-	if style == tabCells {
-		line.end = line.start + len(strings.TrimRight(text[line.start:line.end], "\r"))
-	} else {
-		line = trimSpan(text, line)
-	}
-	if style == barCells {
-		inner := strings.TrimPrefix(text[line.start:line.end], "|")
-		line.start = line.end - len(inner)
-		line.end = line.start + len(strings.TrimSuffix(inner, "|"))
-	}
-	var cells []span
-	for at := line.start; len(cells) < maxCells; {
-		end, next := cellEnd(text[:line.end], at, style)
-		cells = append(cells, trimCell(text, span{at, end}))
-		if next < 0 {
-			break
-		}
-		at = next
-	}
-	return cells
-}
-
-// cellEnd returns where the cell that begins at at ends, and where the next begins; -1
-// if there is none.
-func cellEnd(text string, at int, style cellStyle) (end, next int) {
-	quoted := false
-	for i := at; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"' && (style == commaCells || style == semiCells || style == tabCells) && (quoted || strings.TrimSpace(text[at:i]) == ""):
-			quoted = !quoted
-		case quoted:
-		case style == gapCells && c == ' ' && strings.HasPrefix(text[i:], "  "):
-			return i, i + len(text[i:]) - len(strings.TrimLeft(text[i:], " "))
-		case c == byte(style) && style != gapCells:
-			return i, i + 1
-		}
-	}
-	return len(text), -1
-}
-
-func trimCell(text string, cell span) span {
-	cell = trimSpan(text, cell)
-	if s := text[cell.start:cell.end]; len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
-		cell = trimSpan(text, span{cell.start + 1, cell.end - 1})
-	}
-	return cell
-}
-
-// isRule reports whether a line only separates the head of a table from the rest.
-func isRule(line string) bool { return line != "" && strings.Trim(line, "|-:=+ \t\r") == "" }
 
 // cellsIn returns the cells of tables in r that stand in a column with one of the
 // headings and in a row that begins with one of the names, if these are given.
-func (d *document) cellsIn(r span, columns, rows []string) []span {
+func (d *document) cellsIn(r span.Span, columns, rows []string) []span.Span {
 	if len(columns) == 0 {
 		return d.rowCells(r, rows)
 	}
-	var found []span
-	for i := d.lineAt(r.start); i < len(d.lines) && d.lines[i].start < r.end; i++ {
+	var found []span.Span
+	for i := d.lineAt(r.Start); i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		line := d.clipLine(i, r)
-		style := styleOf(d.text[line.start:line.end])
-		if style == noCells {
+		style := table.StyleOf(d.text[line.Start:line.End])
+		if style == table.None {
 			continue
 		}
-		cells := splitCells(d.text, line, style)
-		n := slices.IndexFunc(cells, func(c span) bool { return isPhrase(d.text[c.start:c.end], columns) })
+		cells := table.Split(d.text, line, style)
+		n := slices.IndexFunc(cells, func(c span.Span) bool { return isPhrase(d.text[c.Start:c.End], columns) })
 		if n >= 0 {
 			found = append(found, d.columnCells(i, n, cells[n], style, r, columns, rows)...)
 		}
@@ -117,13 +31,13 @@ func (d *document) cellsIn(r span, columns, rows []string) []span {
 }
 
 // clipLine returns the part of line i that is in r.
-func (d *document) clipLine(i int, r span) span {
+func (d *document) clipLine(i int, r span.Span) span.Span {
 	line := d.lines[i]
-	start := min(max(line.start, r.start), line.end)
-	return span{start, max(min(line.end, r.end), start)}
+	start := min(max(line.Start, r.Start), line.End)
+	return span.New(start, max(min(line.End, r.End), start))
 }
 
-func (d *document) lineText(i int) string { return d.text[d.lines[i].start:d.lines[i].end] }
+func (d *document) lineText(i int) string { return d.text[d.lines[i].Start:d.lines[i].End] }
 
 // isPhrase reports whether s is one of the phrases.
 func isPhrase(s string, phrases []string) bool {
@@ -132,16 +46,16 @@ func isPhrase(s string, phrases []string) bool {
 }
 
 // rowCells returns the cells of rows that begin with one of the names.
-func (d *document) rowCells(r span, rows []string) []span {
-	var found []span
-	for i := d.lineAt(r.start); i < len(d.lines) && d.lines[i].start < r.end; i++ {
+func (d *document) rowCells(r span.Span, rows []string) []span.Span {
+	var found []span.Span
+	for i := d.lineAt(r.Start); i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		line := d.clipLine(i, r)
-		style := styleOf(d.text[line.start:line.end])
-		if style == noCells {
+		style := table.StyleOf(d.text[line.Start:line.End])
+		if style == table.None {
 			continue
 		}
-		cells := splitCells(d.text, line, style)
-		if isPhrase(d.text[cells[0].start:cells[0].end], rows) {
+		cells := table.Split(d.text, line, style)
+		if isPhrase(d.text[cells[0].Start:cells[0].End], rows) {
 			found = append(found, cells[1:]...)
 		}
 	}
@@ -150,32 +64,32 @@ func (d *document) rowCells(r span, rows []string) []span {
 
 // columnCells returns the cells below a heading, up to the next such heading: those
 // with the same number, or with gaps between cells those that stand under it.
-func (d *document) columnCells(head, n int, title span, style cellStyle, r span, columns, rows []string) []span {
-	var found []span
-	from := title.start - d.lines[head].start
-	under := span{from, from + title.end - title.start}
-	for i := head + 1; i < len(d.lines) && d.lines[i].start < r.end; i++ {
+func (d *document) columnCells(head, n int, title span.Span, style table.Style, r span.Span, columns, rows []string) []span.Span {
+	var found []span.Span
+	from := title.Start - d.lines[head].Start
+	under := span.New(from, from+title.End-title.Start)
+	for i := head + 1; i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		text := d.lineText(i)
 		switch {
-		case isRule(strings.TrimSpace(text)):
+		case table.IsRule(strings.TrimSpace(text)):
 			continue
 		case strings.TrimSpace(text) == "":
 			return found
 		}
-		cells := splitCells(d.text, d.lines[i], style)
+		cells := table.Split(d.text, d.lines[i], style)
 		at := n
-		if style == gapCells {
-			at = slices.IndexFunc(cells, func(c span) bool {
-				return c.start-d.lines[i].start < under.end && c.end-d.lines[i].start > under.start
+		if style == table.Gaps {
+			at = slices.IndexFunc(cells, func(c span.Span) bool {
+				return c.Start-d.lines[i].Start < under.End && c.End-d.lines[i].Start > under.Start
 			})
 		}
-		if at < 0 || at >= len(cells) || cells[at].start >= cells[at].end {
+		if at < 0 || at >= len(cells) || cells[at].Start >= cells[at].End {
 			continue
 		}
-		if isPhrase(d.text[cells[at].start:cells[at].end], columns) {
+		if isPhrase(d.text[cells[at].Start:cells[at].End], columns) {
 			return found
 		}
-		if len(rows) == 0 || isPhrase(d.text[cells[0].start:cells[0].end], rows) {
+		if len(rows) == 0 || isPhrase(d.text[cells[0].Start:cells[0].End], rows) {
 			found = append(found, cells[at])
 		}
 	}
@@ -185,7 +99,7 @@ func (d *document) columnCells(head, n int, title span, style cellStyle, r span,
 // A grid is a text that is one table, with a head of names: a CSV file.
 type grid struct {
 	head    int // its line
-	style   cellStyle
+	style   table.Style
 	columns map[int]int // by field: the number of the column
 }
 
@@ -196,18 +110,18 @@ const sampleRows = 50
 // first line are labels of at least two fields, or all of them. It is nil if the
 // text is none.
 func (p *Program) readGrid(d *document) *grid {
-	head := slices.IndexFunc(d.lines, func(l span) bool { return strings.TrimSpace(d.text[l.start:l.end]) != "" })
+	head := slices.IndexFunc(d.lines, func(l span.Span) bool { return strings.TrimSpace(d.text[l.Start:l.End]) != "" })
 	if head < 0 {
 		return nil
 	}
-	g := &grid{head: head, style: styleOf(d.lineText(head)), columns: map[int]int{}}
-	if g.style == noCells || g.style == gapCells || g.style == barCells {
+	g := &grid{head: head, style: table.StyleOf(d.lineText(head)), columns: map[int]int{}}
+	if g.style == table.None || g.style == table.Gaps || g.style == table.Bars {
 		return nil
 	}
-	names := splitCells(d.text, d.lines[head], g.style)
+	names := table.Split(d.text, d.lines[head], g.style)
 	byName := make(map[string]int, len(names))
 	for n, c := range slices.Backward(names) {
-		byName[foldStrictly(d.text[c.start:c.end])] = n
+		byName[foldStrictly(d.text[c.Start:c.End])] = n
 	}
 	for i := range p.fields {
 		for _, label := range p.fields[i].columnNames() {
@@ -234,14 +148,14 @@ func (f *field) columnNames() []string {
 
 // hasRows reports whether nearly all of the first lines below the head have as many
 // cells.
-func (d *document) hasRows(head, cells int, style cellStyle) bool {
+func (d *document) hasRows(head, cells int, style table.Style) bool {
 	rows, even := 0, 0
 	for i := head + 1; i < len(d.lines) && rows < sampleRows; i++ {
 		if strings.TrimSpace(d.lineText(i)) == "" {
 			continue
 		}
 		rows++
-		if len(splitCells(d.text, d.lines[i], style)) == cells {
+		if len(table.Split(d.text, d.lines[i], style)) == cells {
 			even++
 		}
 	}
@@ -251,10 +165,10 @@ func (d *document) hasRows(head, cells int, style cellStyle) bool {
 // gridRecords returns a window for each row of the table.
 func (d *document) gridRecords(w window) []window {
 	var windows []window
-	for i := d.grid.head + 1; i < len(d.lines) && d.lines[i].start < w.end; i++ {
+	for i := d.grid.head + 1; i < len(d.lines) && d.lines[i].Start < w.End; i++ {
 		line := d.lines[i]
-		if strings.TrimSpace(d.lineText(i)) != "" && line.start >= w.start {
-			windows = append(windows, window{start: line.start, end: line.end, first: true, last: true})
+		if strings.TrimSpace(d.lineText(i)) != "" && line.Start >= w.Start {
+			windows = append(windows, window{Span: span.New(line.Start, line.End), first: true, last: true})
 		}
 	}
 	return windows
@@ -270,14 +184,14 @@ func (s *search) addFromGrid() bool {
 		return false
 	}
 	s.labelSeen = true
-	for i := max(s.lineAt(s.area.start), s.grid.head+1); i < len(s.lines) && s.lines[i].start < s.area.end; i++ {
-		cells := splitCells(s.text, s.clipLine(i, s.area.span), s.grid.style)
-		if n >= len(cells) || cells[n].start >= cells[n].end {
+	for i := max(s.lineAt(s.area.Start), s.grid.head+1); i < len(s.lines) && s.lines[i].Start < s.area.End; i++ {
+		cells := table.Split(s.text, s.clipLine(i, s.area.Span), s.grid.style)
+		if n >= len(cells) || cells[n].Start >= cells[n].End {
 			continue
 		}
 		cell := cells[n]
 		if s.isText() {
-			s.candidates = append(s.candidates, candidate{span: cell, matchStart: cell.start, score: scoreEntry, value: -1})
+			s.candidates = append(s.candidates, candidate{Span: cell, matchStart: cell.Start, score: scoreEntry, value: -1})
 			continue
 		}
 		for _, c := range s.candidatesIn(cell) {

@@ -1,4 +1,4 @@
-package rules
+package form
 
 import (
 	"slices"
@@ -6,49 +6,53 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
 // scanNumbers finds numbers that stand for themselves, with sign or the
 // parentheses of accounts: not parts of dates, times, telephone numbers or
 // codes.
-func scanNumbers(text string, start, end int) []span {
-	var found []span
+func scanNumbers(text string, start, end int) []span.Span {
+	var found []span.Span
 	for i := start; i < end; {
-		if !isDigit(text[i]) {
+		if !IsDigit(text[i]) {
 			i++
 			continue
 		}
-		n := numberToken{text: text[start:end], span: span{i - start, endOfDigits(text, i, end) - start}}
+		n := numberToken{text: text[start:end], Span: span.New(i-start, endOfDigits(text, i, end)-start)}
 		if (n.addMagnitude() || n.mayEnd()) && n.mayBegin() {
-			found = append(found, span{start + n.start, start + n.end})
+			found = append(found, span.New(start+n.Start, start+n.End))
 		}
-		i = max(start+n.end, endOfDigits(text, i, end))
+		i = max(start+n.End, endOfDigits(text, i, end))
 	}
 	return found
 }
 
-// scanAmounts finds numbers that are not percentages.
-func scanAmounts(text string, start, end int) []span {
-	return slices.DeleteFunc(scanNumbers(text, start, end), func(n span) bool {
-		return strings.HasPrefix(strings.TrimLeft(text[n.end:end], " "), "%")
+// Amounts finds numbers that are not percentages.
+func Amounts(text string, start, end int) []span.Span {
+	return slices.DeleteFunc(scanNumbers(text, start, end), func(n span.Span) bool {
+		return strings.HasPrefix(strings.TrimLeft(text[n.End:end], " "), "%")
 	})
 }
 
-func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
-func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
+// IsDigit reports whether c is an ASCII digit.
+func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isWordByte reports whether c is a letter or a digit. Every byte beyond ASCII
+// IsLetter reports whether c is an ASCII letter.
+func IsLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
+
+// IsWordByte reports whether c is a letter or a digit. Every byte beyond ASCII
 // counts as a letter.
-func isWordByte(c byte) bool { return isDigit(c) || isLetter(c) || c >= utf8.RuneSelf }
+func IsWordByte(c byte) bool { return IsDigit(c) || IsLetter(c) || c >= utf8.RuneSelf }
 
 // endOfDigits returns the end of a run of digits with separators inside. It
-// bridges a space that a scanner put before the decimals, as in "12. 50".
+// bridges a space that a Scanner put before the decimals, as in "12. 50".
 func endOfDigits(text string, i, end int) int {
 	for i < end {
 		switch {
-		case isDigit(text[i]):
+		case IsDigit(text[i]):
 			i++
-		case strings.IndexByte(".,'", text[i]) >= 0 && i+1 < end && isDigit(text[i+1]):
+		case strings.IndexByte(".,'", text[i]) >= 0 && i+1 < end && IsDigit(text[i+1]):
 			i++
 		case gapInDecimals(text[i:end]):
 			i += 2
@@ -77,7 +81,7 @@ func groupGap(s string) int {
 		if len(s) == 0 || s[0] != ' ' || !threeDigits(s[1:]) {
 			return 0
 		}
-		if s = s[4:]; len(s) > 1 && s[0] == ',' && isDigit(s[1]) {
+		if s = s[4:]; len(s) > 1 && s[0] == ',' && IsDigit(s[1]) {
 			return 1
 		}
 	}
@@ -86,7 +90,7 @@ func groupGap(s string) int {
 
 // threeDigits reports whether s begins with three digits and no more.
 func threeDigits(s string) bool {
-	return len(s) >= 3 && isDigit(s[0]) && isDigit(s[1]) && isDigit(s[2]) && (len(s) == 3 || !isDigit(s[3]))
+	return len(s) >= 3 && IsDigit(s[0]) && IsDigit(s[1]) && IsDigit(s[2]) && (len(s) == 3 || !IsDigit(s[3]))
 }
 
 // gapInDecimals reports whether s begins with ". 50" or " .50".
@@ -94,14 +98,14 @@ func gapInDecimals(s string) bool {
 	if len(s) < 4 || s[:2] != ". " && s[:2] != " ." {
 		return false
 	}
-	return isDigit(s[2]) && isDigit(s[3]) && (len(s) == 4 || !isWordByte(s[4]) && s[4] != '.')
+	return IsDigit(s[2]) && IsDigit(s[3]) && (len(s) == 4 || !IsWordByte(s[4]) && s[4] != '.')
 }
 
 // A numberToken is a run of digits that may be a number; its span grows over
 // what belongs to it.
 type numberToken struct {
 	text string
-	span
+	span.Span
 }
 
 // addMagnitude extends the number over a word that multiplies it, as in 5 Mio and
@@ -109,13 +113,13 @@ type numberToken struct {
 func (n *numberToken) addMagnitude() bool {
 	money := false
 	for _, sign := range []string{"$", "€", "£", "¥"} {
-		money = money || strings.HasSuffix(strings.TrimRight(n.text[:n.start], " "), sign)
+		money = money || strings.HasSuffix(strings.TrimRight(n.text[:n.Start], " "), sign)
 	}
-	end := format.MagnitudeEnd(n.text, n.end, money)
-	if end == n.end {
+	end := format.MagnitudeEnd(n.text, n.End, money)
+	if end == n.End {
 		return false
 	}
-	n.end = end
+	n.End = end
 	return true
 }
 
@@ -128,32 +132,32 @@ func (n *numberToken) byteAt(i int) byte {
 }
 
 func (n *numberToken) hasDecimals() bool {
-	return strings.ContainsAny(n.text[n.start:n.end], ".,")
+	return strings.ContainsAny(n.text[n.Start:n.End], ".,")
 }
 
-// maxTaxCode is the longest code that may follow an amount at once, as in 9.50SR.
-const maxTaxCode = 3
+// MaxTaxCode is the longest code that may follow an amount at once, as in 9.50SR.
+const MaxTaxCode = 3
 
 // mayEnd reports whether the number may end where it does, judging by the text
 // behind it. A minus at the end becomes part of the number.
 func (n *numberToken) mayEnd() bool {
-	next, after := n.byteAt(n.end), n.byteAt(n.end+1)
+	next, after := n.byteAt(n.End), n.byteAt(n.End+1)
 	switch {
 	case next == '-' && n.hasDecimals() && (after == ' ' || after == '\n' || after == '\r'):
-		n.end++
+		n.End++
 		return true
 	case next == '-':
-		return !isWordByte(after)
+		return !IsWordByte(after)
 	case next == '/' || next == ':':
-		return !isDigit(after)
-	case !isWordByte(next):
+		return !IsDigit(after)
+	case !IsWordByte(next):
 		return true
 	case !n.hasDecimals():
 		return false
 	}
 	letters := 0
-	for isWordByte(n.byteAt(n.end + letters)) {
-		if letters++; letters > maxTaxCode {
+	for IsWordByte(n.byteAt(n.End + letters)) {
+		if letters++; letters > MaxTaxCode {
 			return false
 		}
 	}
@@ -166,24 +170,24 @@ func (n *numberToken) mayEnd() bool {
 func (n *numberToken) mayBegin() bool {
 	before, i := n.beforeCurrency()
 	switch c := n.byteAt(i); {
-	case c == '-' || c == '(' && n.byteAt(n.end) == ')' && n.hasDecimals():
-		if c == '-' && (isWordByte(n.byteAt(i-1)) && !n.isCurrency(i) || n.byteAt(i-1) == '-') {
+	case c == '-' || c == '(' && n.byteAt(n.End) == ')' && n.hasDecimals():
+		if c == '-' && (IsWordByte(n.byteAt(i-1)) && !n.isCurrency(i) || n.byteAt(i-1) == '-') {
 			return false
 		}
-		n.start = i
+		n.Start = i
 		if c == '(' {
-			n.end++
+			n.End++
 		}
 		return true
 	case before:
 		return true
-	case c == '.' && !isWordByte(n.byteAt(i-1)):
-		n.start = i
+	case c == '.' && !IsWordByte(n.byteAt(i-1)):
+		n.Start = i
 		return true
 	case c == '/' || c == ':':
-		return !isDigit(n.byteAt(i - 1))
+		return !IsDigit(n.byteAt(i - 1))
 	default:
-		return !isWordByte(c)
+		return !IsWordByte(c)
 	}
 }
 
@@ -197,20 +201,26 @@ var currencies = []string{
 // letter is one only before a $.
 func (n *numberToken) isCurrency(end int) bool {
 	start := end
-	for start > 0 && end-start <= maxTaxCode && isLetter(n.text[start-1]) { // one more than any currency has
+	for start > 0 && end-start <= MaxTaxCode && IsLetter(n.text[start-1]) { // one more than any currency has
 		start--
 	}
-	if start > 0 && isWordByte(n.text[start-1]) {
+	if start > 0 && IsWordByte(n.text[start-1]) {
 		return false
 	}
 	word := strings.ToUpper(n.text[start:end])
 	return slices.Contains(currencies, word) && (len(word) > 1 || n.byteAt(end) == '$')
 }
 
+// EndsWithCurrency reports whether a currency stands right in front of text[end:].
+func EndsWithCurrency(text string, end int) bool {
+	n := numberToken{text: text}
+	return n.isCurrency(end)
+}
+
 // beforeCurrency returns the position before a currency that is attached to the
 // number, or before the number if there is none.
 func (n *numberToken) beforeCurrency() (found bool, i int) {
-	i = n.start
+	i = n.Start
 	for _, symbol := range []string{"$", "€", "£", "¥"} {
 		if strings.HasSuffix(n.text[:i], symbol) {
 			i -= len(symbol)
@@ -219,7 +229,7 @@ func (n *numberToken) beforeCurrency() (found bool, i int) {
 		}
 	}
 	if n.isCurrency(i) {
-		for i > 0 && isLetter(n.text[i-1]) {
+		for i > 0 && IsLetter(n.text[i-1]) {
 			i--
 		}
 		found = true

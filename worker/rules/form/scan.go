@@ -1,4 +1,6 @@
-package rules
+// Package form finds values by their form alone: dates, times, numbers in digits and
+// words, amounts, durations, addresses. It is pure.
+package form
 
 import (
 	"slices"
@@ -8,15 +10,16 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
-// A scanner finds all texts of some form in text[start:end], in order and
+// A Scanner finds all texts of some form in text[start:end], in order and
 // without overlap.
-type scanner func(text string, start, end int) []span
+type Scanner func(text string, start, end int) []span.Span
 
-// scannerOf returns the scanner for values of p, nil when they have no form of
+// Of returns the Scanner for values of p, nil when they have no form of
 // their own.
-func scannerOf(p *schema.Property) scanner {
+func Of(p *schema.Property) Scanner {
 	switch {
 	case p.Enum != nil:
 		return nil
@@ -33,7 +36,7 @@ func scannerOf(p *schema.Property) scanner {
 	case schema.DateTime:
 		return scanDateTimes
 	case schema.Time:
-		return scanTimes
+		return Times
 	case schema.Email:
 		return scanEmails
 	case schema.URI:
@@ -47,10 +50,10 @@ func scannerOf(p *schema.Property) scanner {
 	}
 }
 
-// numberScanner returns the scanner for numbers of p: in words too, or only those
+// numberScanner returns the Scanner for numbers of p: in words too, or only those
 // beside one of some units, if the hints say so.
-func numberScanner(p *schema.Property) scanner {
-	scan := scanAmounts
+func numberScanner(p *schema.Property) Scanner {
+	scan := Amounts
 	if mentionsPercent(p) || slices.ContainsFunc(p.Hints.Units, func(u schema.Unit) bool { return strings.Contains(u.Name, "%") }) {
 		scan = scanNumbers
 	}
@@ -72,22 +75,22 @@ func mentionsPercent(p *schema.Property) bool {
 	})
 }
 
-// recognisedAnywhere reports whether values of p are recognised without a label:
+// RecognisedAnywhere reports whether values of p are recognised without a label:
 // a date is a date, while a number may be anything.
-func recognisedAnywhere(p *schema.Property) bool {
-	return scannerOf(p) != nil && !p.Numeric() && p.Type != schema.Boolean
+func RecognisedAnywhere(p *schema.Property) bool {
+	return Of(p) != nil && !p.Numeric() && p.Type != schema.Boolean
 }
 
 // scanDates finds dates.
-func scanDates(text string, start, end int) []span {
-	var found []span
+func scanDates(text string, start, end int) []span.Span {
+	var found []span.Span
 	text = text[:end]
 	for i := start; i < end; i++ {
 		if !mayBeginDate(text, start, i) {
 			continue
 		}
 		if _, to, ok := format.DateAt(text, i); ok {
-			found = append(found, span{i, to})
+			found = append(found, span.New(i, to))
 			i = to - 1
 		}
 	}
@@ -99,16 +102,16 @@ func scanDates(text string, start, end int) []span {
 func mayBeginDate(text string, start, i int) bool {
 	c := text[i]
 	switch {
-	case isDigit(c):
+	case IsDigit(c):
 		if i == start {
 			return true
 		}
 		before := text[i-1]
-		inNumber := strings.IndexByte("-/.", before) >= 0 && i-1 > start && isDigit(text[i-2])
-		return !isDigit(before) && !inNumber
+		inNumber := strings.IndexByte("-/.", before) >= 0 && i-1 > start && IsDigit(text[i-2])
+		return !IsDigit(before) && !inNumber
 	case c >= utf8.RuneSelf:
 		return utf8.RuneStart(c) && format.BeginsDate(text, i)
-	case i > start && isLetter(text[i-1]) || !isLetter(c):
+	case i > start && IsLetter(text[i-1]) || !IsLetter(c):
 		return false
 	default:
 		return format.BeginsDate(text, i)
@@ -116,46 +119,46 @@ func mayBeginDate(text string, start, i int) bool {
 }
 
 // scanDateTimes finds dates with the time that follows them.
-func scanDateTimes(text string, start, end int) []span {
+func scanDateTimes(text string, start, end int) []span.Span {
 	const reach = 40 // bytes after the date in which its time is looked for
 	p := &schema.Property{Type: schema.String, Format: schema.DateTime}
-	var found []span
+	var found []span.Span
 	for _, date := range scanDates(text, start, end) {
-		times := scanTimes(text, date.end, min(date.end+reach, end))
+		times := Times(text, date.End, min(date.End+reach, end))
 		if len(times) == 0 {
 			continue
 		}
-		whole := span{date.start, times[0].end}
-		if _, err := p.Normalize(text[whole.start:whole.end]); err == nil {
+		whole := span.New(date.Start, times[0].End)
+		if _, err := p.Normalize(text[whole.Start:whole.End]); err == nil {
 			found = append(found, whole)
 		}
 	}
 	return found
 }
 
-// scanTimes finds times of day, with seconds, AM or PM and zone if they are
+// Times finds times of day, with seconds, AM or PM and zone if they are
 // there.
-func scanTimes(text string, start, end int) []span {
+func Times(text string, start, end int) []span.Span {
 	const reach = 24 // bytes of the longest time
 	p := &schema.Property{Type: schema.String, Format: schema.Time}
-	var found []span
+	var found []span.Span
 	for i := start; i < end; i++ {
-		if !isDigit(text[i]) || i > start && (isDigit(text[i-1]) || text[i-1] == ':') {
+		if !IsDigit(text[i]) || i > start && (IsDigit(text[i-1]) || text[i-1] == ':') {
 			continue
 		}
 		colon := i + 1
-		if colon < end && isDigit(text[colon]) {
+		if colon < end && IsDigit(text[colon]) {
 			colon++
 		}
 		if colon >= end || text[colon] != ':' {
 			continue
 		}
 		for to := min(i+reach, end); to > colon+2; to-- {
-			if to < end && isWordByte(text[to]) && isWordByte(text[to-1]) || unicode.IsSpace(rune(text[to-1])) {
+			if to < end && IsWordByte(text[to]) && IsWordByte(text[to-1]) || unicode.IsSpace(rune(text[to-1])) {
 				continue
 			}
 			if _, err := p.Normalize(text[i:to]); err == nil {
-				found = append(found, span{i, to})
+				found = append(found, span.New(i, to))
 				i = to - 1
 				break
 			}
@@ -165,10 +168,10 @@ func scanTimes(text string, start, end int) []span {
 }
 
 // scanBooleans finds yes and no as words.
-func scanBooleans(text string, start, end int) []span {
-	var found []span
-	for _, w := range findWords(text, start, end) {
-		switch strings.ToLower(text[w.start:w.end]) {
+func scanBooleans(text string, start, end int) []span.Span {
+	var found []span.Span
+	for _, w := range Words(text, start, end) {
+		switch strings.ToLower(text[w.Start:w.End]) {
 		case "true", "false", "yes", "no", "y", "n":
 			found = append(found, w)
 		}
@@ -176,40 +179,40 @@ func scanBooleans(text string, start, end int) []span {
 	return found
 }
 
-// findWords returns the runs of letters and digits.
-func findWords(text string, start, end int) []span {
-	var found []span
+// Words returns the runs of letters and digits.
+func Words(text string, start, end int) []span.Span {
+	var found []span.Span
 	for i := start; i < end; i++ {
-		if !isWordByte(text[i]) {
+		if !IsWordByte(text[i]) {
 			continue
 		}
-		w := span{i, i}
-		for i < end && isWordByte(text[i]) {
+		w := span.New(i, i)
+		for i < end && IsWordByte(text[i]) {
 			i++
 		}
-		w.end = i
+		w.End = i
 		found = append(found, w)
 	}
 	return found
 }
 
-// maxAddress bounds the length of an email address or URI, in bytes.
-const maxAddress = 2048
+// MaxAddress bounds the length of an email address or URI, in bytes.
+const MaxAddress = 2048
 
 // scanEmails finds email addresses.
-func scanEmails(text string, start, end int) []span {
+func scanEmails(text string, start, end int) []span.Span {
 	p := &schema.Property{Type: schema.String, Format: schema.Email}
-	var found []span
+	var found []span.Span
 	for at := start; at < end; at++ {
 		if text[at] != '@' {
 			continue
 		}
-		s := span{at, at + 1}
-		for s.start > start && at-s.start < maxAddress && inAddress(text[s.start-1], "._%+'-") {
-			s.start--
+		s := span.New(at, at+1)
+		for s.Start > start && at-s.Start < MaxAddress && inAddress(text[s.Start-1], "._%+'-") {
+			s.Start--
 		}
-		for s.end < end && s.end-at < maxAddress && inAddress(text[s.end], ".-") {
-			s.end++
+		for s.End < end && s.End-at < MaxAddress && inAddress(text[s.End], ".-") {
+			s.End++
 		}
 		found = appendAddress(found, text, s, p, ".-'")
 	}
@@ -217,27 +220,27 @@ func scanEmails(text string, start, end int) []span {
 }
 
 func inAddress(c byte, symbols string) bool {
-	return isDigit(c) || isLetter(c) || strings.IndexByte(symbols, c) >= 0
+	return IsDigit(c) || IsLetter(c) || strings.IndexByte(symbols, c) >= 0
 }
 
 // scanURIs finds absolute URIs, and hosts that begin with www.
-func scanURIs(text string, start, end int) []span {
+func scanURIs(text string, start, end int) []span.Span {
 	p := &schema.Property{Type: schema.String, Format: schema.URI}
-	var found []span
+	var found []span.Span
 	for i := start; i < end; i++ {
-		s := span{i, i}
+		s := span.New(i, i)
 		switch {
 		case text[i] == ':' && strings.HasPrefix(text[i:end], "://"):
-			for s.start > start && i-s.start < 20 && inAddress(text[s.start-1], "+.-") {
-				s.start--
+			for s.Start > start && i-s.Start < 20 && inAddress(text[s.Start-1], "+.-") {
+				s.Start--
 			}
-		case (text[i]|0x20) == 'w' && i+4 < end && strings.EqualFold(text[i:i+4], "www.") && (i == start || !isWordByte(text[i-1]) && text[i-1] != '/'):
+		case (text[i]|0x20) == 'w' && i+4 < end && strings.EqualFold(text[i:i+4], "www.") && (i == start || !IsWordByte(text[i-1]) && text[i-1] != '/'):
 		default:
 			continue
 		}
-		s.end = endOfURI(text, i, end)
+		s.End = endOfURI(text, i, end)
 		found = appendAddress(found, text, s, p, ".,;:!?'*")
-		i = max(i, s.end-1)
+		i = max(i, s.End-1)
 	}
 	return found
 }
@@ -246,7 +249,7 @@ func scanURIs(text string, start, end int) []span {
 // parenthesis belongs to it when the opening one does.
 func endOfURI(text string, i, end int) int {
 	open := 0
-	for from := i; i < end && i-from < maxAddress; {
+	for from := i; i < end && i-from < MaxAddress; {
 		c, size := utf8.DecodeRuneInString(text[i:end])
 		switch {
 		case unicode.IsSpace(c) || strings.ContainsRune("<>\"`{}|\\^", c):
@@ -264,13 +267,15 @@ func endOfURI(text string, i, end int) int {
 }
 
 // appendAddress appends s without the punctuation at its end, if it is one.
-func appendAddress(found []span, text string, s span, p *schema.Property, punctuation string) []span {
-	s.end = s.start + len(strings.TrimRight(text[s.start:s.end], punctuation))
-	if len(found) > 0 && s.start < found[len(found)-1].end {
+func appendAddress(found []span.Span, text string, s span.Span, p *schema.Property, punctuation string) []span.Span {
+	s.End = s.Start + len(strings.TrimRight(text[s.Start:s.End], punctuation))
+	if len(found) > 0 && s.Start < found[len(found)-1].End {
 		return found
 	}
-	if _, err := p.Normalize(text[s.start:s.end]); err != nil {
+	if _, err := p.Normalize(text[s.Start:s.End]); err != nil {
 		return found
 	}
 	return append(found, s)
 }
+
+func notWord(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }

@@ -1,0 +1,155 @@
+package form
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/worker/rules/span"
+)
+
+// withWords finds what scan does, and numbers in words. Where the same number stands
+// in digits behind the words, in parentheses, both are one.
+func withWords(scan Scanner) Scanner {
+	return func(text string, start, end int) []span.Span {
+		digits := scan(text, start, end)
+		var found []span.Span
+		for _, w := range Words(text, start, end) {
+			if len(found) > 0 && w.Start < found[len(found)-1].End {
+				continue
+			}
+			if _, to, ok := format.WordsAt(text[:end], w.Start); ok && isWholeWord(text, w.Start, to) {
+				found = append(found, withDigits(text[:end], span.New(w.Start, to)))
+			}
+		}
+		words := found
+		for _, d := range digits {
+			for len(words) > 0 && words[0].End <= d.Start {
+				words = words[1:]
+			}
+			if len(words) == 0 || d.End <= words[0].Start {
+				found = append(found, d)
+			}
+		}
+		slices.SortFunc(found, func(a, b span.Span) int { return cmp.Compare(a.Start, b.Start) })
+		return found
+	}
+}
+
+func isWholeWord(text string, start, end int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:start])
+	after, _ := utf8.DecodeRuneInString(text[end:])
+	return (start == 0 || !unicode.IsLetter(before) && !unicode.IsDigit(before)) && (end == len(text) || !unicode.IsLetter(after) && !unicode.IsDigit(after))
+}
+
+// withDigits extends a number in words over the same in parentheses.
+func withDigits(text string, words span.Span) span.Span {
+	rest := strings.TrimLeft(text[words.End:], " \n\r\t")
+	if !strings.HasPrefix(rest, "(") {
+		return words
+	}
+	shut := strings.IndexByte(rest[:min(len(rest), 40)], ')')
+	if shut < 0 {
+		return words
+	}
+	whole := span.New(words.Start, len(text)-len(rest)+shut+1)
+	if _, ok := format.ParseNumberWords(text[whole.Start:whole.End]); !ok {
+		return words
+	}
+	return whole
+}
+
+// maxUnitBytes bounds a unit with the white space between it and its number.
+const maxUnitBytes = 40
+
+// withUnits finds those numbers beside which one of the units of p stands, and the
+// unit with them.
+func withUnits(p *schema.Property, scan Scanner) Scanner {
+	return func(text string, start, end int) []span.Span {
+		var found []span.Span
+		for _, n := range scan(text, start, end) {
+			if whole, ok := beside(p, text, n, start, end); ok {
+				found = append(found, whole)
+			}
+		}
+		return found
+	}
+}
+
+// beside returns a number with the unit behind or in front of it.
+func beside(p *schema.Property, text string, n span.Span, start, end int) (span.Span, bool) {
+	reach := min(end, n.End+maxUnitBytes)
+	for to := reach; to > n.End; to-- {
+		whole := text[n.Start:to]
+		if to < len(text) && (!utf8.RuneStart(text[to]) || IsWordByte(text[to]) && IsWordByte(text[to-1])) {
+			continue
+		}
+		if number, unit := p.CutUnit(whole); unit != nil && len(number) <= n.End-n.Start {
+			return span.New(n.Start, to), true
+		}
+	}
+	for from := max(start, n.Start-maxUnitBytes); from < n.Start; from++ {
+		if !utf8.RuneStart(text[from]) || from > 0 && IsWordByte(text[from]) && IsWordByte(text[from-1]) {
+			continue
+		}
+		if number, unit := p.CutUnit(text[from:n.End]); unit != nil && len(number) <= n.End-n.Start {
+			return span.New(from, n.End), true
+		}
+	}
+	return span.Span{}, false
+}
+
+// scanDurations finds durations.
+func scanDurations(text string, start, end int) []span.Span {
+	var found []span.Span
+	text = text[:end]
+	for i := start; i < end; i++ {
+		if !utf8.RuneStart(text[i]) || !format.BeginsDuration(text, i) {
+			continue
+		}
+		if _, to, ok := format.DurationAt(text, i); ok {
+			found = append(found, span.New(i, to))
+			i = to - 1
+		}
+	}
+	return found
+}
+
+// scanCurrencies finds the currencies that stand beside numbers.
+func scanCurrencies(text string, start, end int) []span.Span {
+	var found []span.Span
+	for _, n := range scanNumbers(text, start, end) {
+		if c, ok := currencyBeside(text, n, start, end); ok {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// currencyBeside returns the sign, code or name right in front of a number or behind
+// it.
+func currencyBeside(text string, n span.Span, start, end int) (span.Span, bool) {
+	n = span.Trim(text, n)
+	for n.Start < n.End && !IsDigit(text[n.Start]) {
+		_, width := utf8.DecodeRuneInString(text[n.Start:])
+		n.Start += width
+	}
+	head := span.Trim(text, span.New(max(start, n.Start-12), n.Start))
+	from := head.Start + strings.LastIndexFunc(text[head.Start:head.End], func(c rune) bool { return unicode.IsSpace(c) || c == '(' }) + 1
+	if _, ok := format.ParseCurrency(text[from:head.End]); ok && from < head.End {
+		return span.New(from, head.End), true
+	}
+	tail := span.Trim(text, span.New(n.End, min(end, n.End+24)))
+	for _, w := range strings.Fields(text[tail.Start:tail.End])[:min(2, len(strings.Fields(text[tail.Start:tail.End])))] {
+		at := strings.Index(text[tail.Start:tail.End], w) + tail.Start
+		w = strings.TrimRight(w, ".,;:)")
+		if _, ok := format.ParseCurrency(w); ok {
+			return span.New(at, at+len(w)), true
+		}
+	}
+	return span.Span{}, false
+}
