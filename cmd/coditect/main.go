@@ -33,8 +33,9 @@ func mainCode() int {
 	return runMain(ctx, &program.Program{
 		Console: console.Console{
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-			Terminal: term.IsTerminal(int(os.Stderr.Fd())),
-			Width:    func() int { return terminalWidth(os.Stderr) },
+			StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+			Terminal:       term.IsTerminal(int(os.Stderr.Fd())),
+			Width:          func() int { return terminalWidth(os.Stderr) },
 		},
 		Getenv: os.Getenv, Environ: os.Environ(),
 	}, os.Args[1:])

@@ -25,6 +25,7 @@ import (
 func runMain(ctx context.Context, a *program.Program, args []string) int {
 	a.Version, a.Runners.Getenv = versionOf(), a.Getenv
 	a.Screen = a.Stderr
+	a.Raw = a.Stdout
 	a.Stdout, a.Stderr = terminal.NewWriter(a.Stdout), terminal.NewWriter(a.Stderr)
 	root := rootCommand(a)
 	root.SetArgs(args)
@@ -63,8 +64,8 @@ func rootCommand(a *program.Program) *cobra.Command {
 	a.Global.StoreFlags.AddFlags(f)
 	a.Global.Timing.AddFlags(f)
 	f.StringVar(&a.Global.Config, "config", "", "YAML `file` of settings; each is named like its flag, with _ for -")
-	f.VarP(&a.Format, "format", "o", "format of printed data: text or json")
-	_ = root.RegisterFlagCompletionFunc("format", console.CompleteWords("text", "json")) // the flag exists
+	f.VarP(&a.Format, "print", "o", "format of printed data: text or json")
+	_ = root.RegisterFlagCompletionFunc("print", console.CompleteWords("text", "json")) // the flag exists
 	root.AddCommand(mapreduceCommand(a))
 	root.AddCommand(serve.Commands(a)...)
 	root.AddCommand(versionCommand(a))

@@ -21,10 +21,21 @@ import (
 type Console struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer // without control characters once the command line runs
+	Raw            io.Writer // Stdout as it is; see Data
+	StdoutTerminal bool      // Stdout is a terminal
 	Screen         io.Writer // Stderr as it is, for the progress meter
 	Terminal       bool      // Stderr is one
 	Width          func() int
 	Format         Format // of printed data; set by a flag
+}
+
+// Data returns where to print data for other programs, byte by byte. A terminal gets no
+// control characters.
+func (c *Console) Data() io.Writer {
+	if c.StdoutTerminal {
+		return c.Stdout
+	}
+	return c.Raw
 }
 
 const timeLayout = "2006-01-02T15:04:05Z"

@@ -82,7 +82,17 @@ func (m *Meter) Submitting(documents, bytes int64) { m.showReading("submitting",
 // Planning shows how many documents, and bytes of them, were planned so far.
 func (m *Meter) Planning(documents, bytes int64) { m.showReading("planning", documents, bytes) }
 
+// Writing shows how many records and units of a result were written so far.
+func (m *Meter) Writing(records, units int64) {
+	m.showCount(func() string { return fmt.Sprintf("writing: %d records, %d units", records, units) })
+}
+
 func (m *Meter) showReading(what string, documents, bytes int64) {
+	m.showCount(func() string { return fmt.Sprintf("%s: %d documents, %s", what, documents, sizeOf(bytes)) })
+}
+
+// showCount shows a count that grows, not too often.
+func (m *Meter) showCount(text func() string) {
 	if m.config.Quiet {
 		return
 	}
@@ -100,12 +110,11 @@ func (m *Meter) showReading(what string, documents, bytes int64) {
 		return
 	}
 	m.shownAt = now
-	text := fmt.Sprintf("%s: %d documents, %s", what, documents, sizeOf(bytes))
 	if m.config.Terminal {
-		m.replaceBar(clipText(text, m.config.Width()-1))
+		m.replaceBar(clipText(text(), m.config.Width()-1))
 		return
 	}
-	fmt.Fprintln(m.config.Out, text)
+	fmt.Fprintln(m.config.Out, text())
 }
 
 // sizeOf formats a number of bytes for people.

@@ -14,15 +14,18 @@ import (
 // depend on how often the job was interrupted, so the cost of units is only in the
 // picture.
 type dagWriter struct {
-	tasks  listWriter
-	cost   bool // write the cost into the tasks as well
+	out    *file      // dag.json, or what is printed
+	tasks  listWriter // in a scratch file; its out is nil if no JSON is wanted
+	cost   bool       // write the cost into the tasks as well
 	sketch render.Sketch
 	parsed map[mapreduce.DocumentID]bool // documents that have a parse unit
 }
 
-func newDAG(job *mapreduce.Job, out *file) *dagWriter {
+// newDAG returns a writer to out that collects the tasks in a scratch file.
+func newDAG(job *mapreduce.Job, out, tasks *file) *dagWriter {
 	return &dagWriter{
-		tasks:  listWriter{out: out, prefix: "    "},
+		out:    out,
+		tasks:  listWriter{out: tasks, prefix: "    "},
 		sketch: render.Sketch{Mode: modeOf(job), Exact: true},
 		parsed: make(map[mapreduce.DocumentID]bool),
 	}
@@ -30,7 +33,7 @@ func newDAG(job *mapreduce.Job, out *file) *dagWriter {
 
 // writeHead writes the part before the tasks.
 func (d *dagWriter) writeHead() error {
-	out := d.tasks.out
+	out := d.out
 	for _, m := range []struct {
 		name string
 		v    any
@@ -50,7 +53,7 @@ func (d *dagWriter) writeHead() error {
 			return err
 		}
 	}
-	_, err := out.WriteString(",\n  \"tasks\": [")
+	_, err := out.WriteString(",\n")
 	return err
 }
 
@@ -89,8 +92,11 @@ func (d *dagWriter) inputsOf(u *mapreduce.Unit) []mapreduce.UnitID {
 
 // writeEnd writes the part behind the tasks.
 func (d *dagWriter) writeEnd() error {
-	out := d.tasks.out
-	if _, err := out.WriteString("\n  ],\n"); err != nil {
+	out := d.out
+	if err := writeSection(out, "tasks", "[", &d.tasks, "]"); err != nil {
+		return err
+	}
+	if _, err := out.WriteString(",\n"); err != nil {
 		return err
 	}
 	if err := writeMember(out, "estimate", render.EstimateOf(d.sketch.Estimate)); err != nil {
@@ -110,12 +116,20 @@ func (d *dagWriter) writeSVG(out *file) error {
 // in a format of package render.
 func WriteDAG(ctx context.Context, s Service, job *mapreduce.Job, format string, to io.Writer) error {
 	out := &file{Writer: bufio.NewWriter(to)}
-	d := newDAG(job, out)
+	d := newDAG(job, out, nil)
 	d.cost = true
-	if format != "json" {
-		d.tasks.out = nil
-	} else if err := d.writeHead(); err != nil {
-		return err
+	if format == "json" {
+		scratch, err := newScratchFolder()
+		if err != nil {
+			return err
+		}
+		defer scratch.discard() //nolint:errcheck // it is of use to nobody
+		if d.tasks.out, err = scratch.createScratch(".dag"); err != nil {
+			return err
+		}
+		if err := d.writeHead(); err != nil {
+			return err
+		}
 	}
 	if err := eachUnit(ctx, s, mapreduce.ListUnitsQuery{Job: job.ID, Inputs: true}, d.addUnit); err != nil {
 		return err

@@ -69,9 +69,16 @@ func isLink(path string) bool {
 	return err == nil && info.Mode().Type() == fs.ModeSymlink
 }
 
+// newScratchFolder returns a folder for scratch files alone, among the temporary files
+// of the system.
+func newScratchFolder() (*folder, error) {
+	tmp, err := os.MkdirTemp("", "coditect")
+	return &folder{dir: tmp, tmp: tmp, exists: true}, err
+}
+
 // resultFiles are the names of the files of a result.
 var resultFiles = [...]string{
-	"result.json", "report.md", "report.html", "units.jsonl", "metrics.json", "trace.json", "dag.json", "dag.svg", "audit.jsonl",
+	"records.csv", "records.jsonl", "records.json", "records.parquet", "result.json", "report.md", "report.html", "units.jsonl", "metrics.json", "trace.json", "dag.json", "dag.svg", "audit.jsonl",
 }
 
 // checkReplaceable refuses a folder in which a folder has the name of a result's file:
@@ -159,6 +166,19 @@ func (f *file) moveInto(out *file) error {
 		_, err = out.ReadFrom(f.f)
 	}
 	return errors.Join(err, f.f.Close(), os.Remove(f.f.Name()))
+}
+
+// readAll returns the content of f, and removes f.
+func (f *file) readAll() ([]byte, error) {
+	err := f.Flush()
+	if err == nil {
+		_, err = f.f.Seek(0, io.SeekStart)
+	}
+	var data []byte
+	if err == nil {
+		data, err = io.ReadAll(f.f)
+	}
+	return data, errors.Join(err, f.f.Close(), os.Remove(f.f.Name()))
 }
 
 // writeFile creates a file of the result and writes it with do.

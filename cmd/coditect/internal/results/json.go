@@ -30,20 +30,17 @@ func indentJSON(data []byte, prefix string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// A listWriter writes the elements of a JSON list or object, each on lines of its
-// own.
+// A listWriter writes the elements of a JSON list or object, each on a line of its own.
+
 type listWriter struct {
 	out    *file
 	prefix string // of lines
 	n      int    // elements so far
+	size   int64  // bytes so far
 }
 
 // add writes an element; name is empty in lists.
 func (l *listWriter) add(name string, data []byte) error {
-	data, err := indentJSON(data, l.prefix)
-	if err != nil {
-		return err
-	}
 	if l.n++; l.n > 1 {
 		if _, err := l.out.WriteString(","); err != nil {
 			return err
@@ -54,10 +51,32 @@ func (l *listWriter) add(name string, data []byte) error {
 		if err != nil {
 			return err
 		}
-		data = append(append(key, ": "...), data...)
+		data = append(append(key, ':'), data...)
 	}
-	_, err = fmt.Fprintf(l.out, "\n%s%s", l.prefix, data)
+	n, err := fmt.Fprintf(l.out, "\n%s%s", l.prefix, spaceColons(data))
+	l.size += int64(n)
 	return err
+}
+
+// spaceColons returns JSON on one line with a space behind the names of members, so that
+// it can be searched like JSON over several lines.
+func spaceColons(data []byte) []byte {
+	out := make([]byte, 0, len(data)+len(data)/16)
+	inText, escaped := false, false
+	for _, c := range data {
+		out = append(out, c)
+		switch {
+		case escaped:
+			escaped = false
+		case inText && c == '\\':
+			escaped = true
+		case c == '"':
+			inText = !inText
+		case c == ':' && !inText:
+			out = append(out, ' ')
+		}
+	}
+	return out
 }
 
 // addValue writes v as an element.

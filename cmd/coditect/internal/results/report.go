@@ -24,7 +24,7 @@ type view struct {
 	Total      int // records
 	Failures   []failedUnit
 	MoreFails  int
-	Skipped    []skippedDocument
+	Skipped    []SkippedDocument
 	MoreSkips  int
 	Conflicts  []conflictView
 	MoreDiffer int

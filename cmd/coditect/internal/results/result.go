@@ -82,15 +82,26 @@ func (w *writer) writeResult(ctx context.Context) error {
 		return err
 	}
 	w.report.startReport(w.job, w.config.ReportRecords)
-	if err := w.service.GetResult(ctx, w.config.Job, w.config.Partial, s.addPart); err != nil {
+	also, err := w.newRecordFiles()
+	if err != nil {
+		return err
+	}
+	add := func(p *mapreduce.ResultPart) error { return errors.Join(s.addPart(p), also.addPart(p)) }
+	if err := w.service.GetResult(ctx, w.config.Job, w.config.Partial, add); err != nil {
 		return err
 	}
 	if s.summary == nil {
-		return errors.New("the result is incomplete: the service ended it early")
+		return errEndedEarly
 	}
 	w.report.summary = s.summary
+	if err := also.close(); err != nil {
+		return err
+	}
 	return w.dir.writeFile("result.json", s.writeAll)
 }
+
+// errEndedEarly is the error for a result without its last part.
+var errEndedEarly = errors.New("the result is incomplete: the service ended it early")
 
 // resultSections are the sections of result.json that may be large.
 type resultSections struct {
@@ -149,6 +160,7 @@ func (s *resultSections) addPart(p *mapreduce.ResultPart) error {
 	case p.Removed != nil:
 		return errors.Join(s.removed.add("", p.Removed), s.w.report.removed.addEntry(p.Removed))
 	}
+	s.w.countRecord()
 	if err := s.records.add("", p.Record); err != nil {
 		return fmt.Errorf("record %d: %w", s.records.n, err)
 	}
@@ -237,10 +249,17 @@ func (s *resultSections) writeRecords(out *file) error {
 	return writeSection(out, "aggregated_data", "", &s.records, "")
 }
 
+// maxIndented is the size, in bytes, up to which a section is indented for people. The
+// elements of a larger one stand on a line each: indented, they would be twice as large.
+const maxIndented = 1 << 20
+
 // writeSection writes a member whose elements are in a scratch file.
 func writeSection(out *file, name, open string, l *listWriter, end string) error {
 	if _, err := fmt.Fprintf(out, "  %q: %s", name, open); err != nil {
 		return err
+	}
+	if l.size <= maxIndented && l.n > 0 {
+		return writeIndented(out, open, l, end)
 	}
 	if err := l.out.moveInto(out); err != nil {
 		return err
@@ -249,6 +268,19 @@ func writeSection(out *file, name, open string, l *listWriter, end string) error
 		end = "\n  " + end
 	}
 	_, err := out.WriteString(end)
+	return err
+}
+
+// writeIndented writes the rest of a small section.
+func writeIndented(out *file, open string, l *listWriter, end string) error {
+	data, err := l.out.readAll()
+	if err != nil {
+		return err
+	}
+	text, err := indentJSON(slices.Concat([]byte(open), data, []byte(end)), "  ")
+	if err == nil {
+		_, err = out.Write(bytes.TrimPrefix(text, []byte(open)))
+	}
 	return err
 }
 
@@ -265,16 +297,16 @@ func writeMember(out *file, name string, v any) error {
 	return err
 }
 
-// A skippedDocument is an entry of skipped_documents.
-type skippedDocument struct {
+// A SkippedDocument is an entry of skipped_documents of result.json.
+type SkippedDocument struct {
 	Document mapreduce.DocumentID `json:"document_id"`
 	Reason   string               `json:"reason"`
 }
 
-func skippedOf(s *mapreduce.Summary) []skippedDocument {
-	list := make([]skippedDocument, len(s.Skipped))
+func skippedOf(s *mapreduce.Summary) []SkippedDocument {
+	list := make([]SkippedDocument, len(s.Skipped))
 	for i, d := range s.Skipped {
-		list[i] = skippedDocument{d.Document, d.Reason}
+		list[i] = SkippedDocument{d.Document, d.Reason}
 	}
 	return list
 }

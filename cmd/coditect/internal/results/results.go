@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -36,6 +37,15 @@ type Config struct {
 	As *mapreduce.Job
 	// Partial writes the result so far of a job that is not complete.
 	Partial bool
+	// Formats are those of package records in which the records are written as well, to
+	// records.csv and so on.
+	Formats []string
+	// Citations adds to those records where each value stands.
+	Citations bool
+	// NoReport leaves report.md and report.html out.
+	NoReport bool
+	// Progress is told how many records were read so far and how many units, if it is set.
+	Progress func(records, units int64)
 	// ReportRecords bounds the records that the reports show. result.json has
 	// all. Defaults to 1000.
 	ReportRecords int
@@ -48,11 +58,17 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Write writes the files of a job's result and returns the job as it was when it
-// began.
-func Write(ctx context.Context, s Service, c Config) (job *mapreduce.Job, err error) {
+// Written is what Write has written.
+type Written struct {
+	Job     *mapreduce.Job // as it was before
+	Skipped []SkippedDocument
+}
+
+// Write writes the files of a job's result.
+func Write(ctx context.Context, s Service, c Config) (written *Written, err error) {
 	c = c.withDefaults()
-	if job, err = s.GetJob(ctx, c.Job); err != nil {
+	job, err := s.GetJob(ctx, c.Job)
+	if err != nil {
 		return nil, err
 	}
 	dir, err := newFolder(c.Dir)
@@ -64,7 +80,7 @@ func Write(ctx context.Context, s Service, c Config) (job *mapreduce.Job, err er
 	if err := w.writeAll(ctx); err != nil {
 		return nil, err
 	}
-	return job, dir.commit()
+	return &Written{Job: job, Skipped: skippedOf(w.report.summary)}, dir.commit()
 }
 
 // A step writes a file, and possibly others with it.
@@ -80,7 +96,7 @@ func (w *writer) writeAll(ctx context.Context) error {
 	defer stop(nil)
 	var steps sync.WaitGroup
 	for _, chain := range [][]step{
-		{{"result.json", w.writeResult}, {"report.md", w.writeMarkdown}, {"report.html", w.writeHTML}},
+		w.resultSteps(),
 		{{"audit.jsonl", w.writeAudit}, {"units.jsonl", w.writeUnits}, {"metrics.json", w.writeMetrics}},
 	} {
 		steps.Go(func() {
@@ -98,13 +114,37 @@ func (w *writer) writeAll(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// resultSteps are the steps that need the result.
+func (w *writer) resultSteps() []step {
+	steps := []step{{"result.json", w.writeResult}}
+	if !w.config.NoReport {
+		steps = append(steps, step{"report.md", w.writeMarkdown}, step{"report.html", w.writeHTML})
+	}
+	return steps
+}
+
 // A writer is the state of one Write. Its steps pass data on to later steps.
 type writer struct {
 	service Service
 	config  Config
 	dir     *folder
 	job     *mapreduce.Job
+	records atomic.Int64 // read so far
+	units   atomic.Int64
 	report  report    // set by result
 	ended   endTimes  // set by audit
 	tally   unitTally // set by units
+}
+
+// progressEvery is how many records or units are read between two reports of progress.
+const progressEvery = 1000
+
+func (w *writer) countRecord() { w.reportProgress(w.records.Add(1), w.units.Load()) }
+
+func (w *writer) countUnit() { w.reportProgress(w.records.Load(), w.units.Add(1)) }
+
+func (w *writer) reportProgress(records, units int64) {
+	if w.config.Progress != nil && (records+units)%progressEvery == 0 {
+		w.config.Progress(records, units)
+	}
 }

@@ -27,7 +27,13 @@ type UnitLine struct {
 	Errors     []string             `json:"errors"`
 	Data       json.RawMessage      `json:"extracted_data"`
 	Parked     *Parked              `json:"parked,omitempty"`
+	LeftOut    int64                `json:"left_out_bytes,omitempty"` // of the output; then there are neither citations nor data
 }
+
+// maxLineOutput is the size, in bytes, of the largest output that a line of units.jsonl
+// shows. The records of larger ones are in result.json; twice, they would take most of
+// the room of a large result.
+const maxLineOutput = 64 << 10
 
 // Parked is what a unit waits for.
 type Parked struct {
@@ -70,7 +76,11 @@ func (w *writer) writeUnits(ctx context.Context) error {
 	}
 	return w.dir.writeFile("units.jsonl", func(lines *file) error {
 		return w.dir.writeFile("dag.json", func(dag *file) error {
-			p := &unitPass{w: w, unpack: unpack, lines: lines, dag: newDAG(w.job, dag)}
+			tasks, err := w.dir.createScratch(".dag")
+			if err != nil {
+				return err
+			}
+			p := &unitPass{w: w, unpack: unpack, lines: lines, dag: newDAG(w.job, dag, tasks)}
 			return p.readUnits(ctx)
 		})
 	})
@@ -106,11 +116,19 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 }
 
 func (p *unitPass) addUnit(u *mapreduce.Unit) error {
-	e, err := p.unpack.Unpack(u)
-	if err != nil {
-		return err
+	p.w.countUnit()
+	var e Extract
+	if len(u.Output) <= maxLineOutput {
+		var err error
+		if e, err = p.unpack.Unpack(u); err != nil {
+			return err
+		}
 	}
-	if err := writeLine(p.lines, UnitLineOf(u, e)); err != nil {
+	line := UnitLineOf(u, e)
+	if len(u.Output) > maxLineOutput && u.Kind != mapreduce.KindParse {
+		line.LeftOut = int64(len(u.Output))
+	}
+	if err := writeLine(p.lines, line); err != nil {
 		return err
 	}
 	if err := p.dag.addUnit(u); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -55,10 +57,11 @@ the tree of a submitted job, with the state and cost of each unit.`,
 	}
 	p.flags.addFlags(cmd)
 	f := cmd.Flags()
-	f.VarP(&p.format, "format", "o", "format of the plan")
+	f.VarP(&p.format, "print", "o", "format of the plan")
+	f.Var(planFormat{&p.format}, "format", "format of the plan")
 	f.BoolVar(&p.exact, "exact", false, "refuse a plan that is an estimate")
 	a.AddJobFlag(cmd, &p.job)
-	_ = cmd.RegisterFlagCompletionFunc("format", console.CompleteWords(p.format.Of...)) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("print", console.CompleteWords(p.format.Of...)) // the flag exists
 	acceptRunFlags(cmd)
 	return cmd
 }
@@ -69,9 +72,24 @@ func acceptRunFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.String("output", "", "as run has it; nothing is written")
 	f.Bool("detach", false, "as run has it; nothing is waited for")
-	for _, name := range []string{"output", "detach"} {
+	f.Bool("citations", false, "as run has it; nothing is written")
+	f.Bool("no-report", false, "as run has it; nothing is written")
+	f.Bool("fail-on-skipped", false, "as run has it; nothing is run")
+	for _, name := range []string{"output", "detach", "citations", "no-report", "fail-on-skipped"} {
 		_ = f.MarkHidden(name) // the flag exists
 	}
+}
+
+// A planFormat is the format of a plan as --format names it. It ignores the formats of
+// records, which run has by the same flag.
+type planFormat struct{ *console.Choice }
+
+// Set implements pflag.Value.
+func (f planFormat) Set(s string) error {
+	if slices.Contains(records.Formats(), s) && !slices.Contains(f.Of, s) {
+		return nil
+	}
+	return f.Choice.Set(s)
 }
 
 func (p *planner) runPlan(cmd *cobra.Command) error {

@@ -53,7 +53,7 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 					return err
 				}
 			}
-			r := &runner{app: a.Program, output: out}
+			r := &replayer{runner{app: a.Program}, out}
 			ctx := cmd.Context()
 			return r.withSession(ctx, func() error {
 				job, err := r.s.FindJob(ctx, name)
@@ -71,8 +71,14 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 	return cmd
 }
 
+// A replayer runs a job again.
+type replayer struct {
+	runner
+	dir string // for the results of the repetition; "" if they are only compared
+}
+
 // replayJob repeats a job.
-func (r *runner) replayJob(ctx context.Context, id mapreduce.JobID, keep bool) error {
+func (r *replayer) replayJob(ctx context.Context, id mapreduce.JobID, keep bool) error {
 	first, err := r.s.GetJob(ctx, id)
 	if err != nil {
 		return err
@@ -102,11 +108,11 @@ func (r *runner) replayJob(ctx context.Context, id mapreduce.JobID, keep bool) e
 	if err = errors.Join(err, r.deleteReplay(ctx, again.ID, keep)); err != nil {
 		return err
 	}
-	return r.reportComparison(replayed{Job: id, Replay: again.ID, Same: same, Output: r.output})
+	return r.reportComparison(replayed{Job: id, Replay: again.ID, Same: same, Output: r.dir})
 }
 
 // deleteReplay deletes a repetition, unless the user keeps it.
-func (r *runner) deleteReplay(ctx context.Context, id mapreduce.JobID, keep bool) error {
+func (r *replayer) deleteReplay(ctx context.Context, id mapreduce.JobID, keep bool) error {
 	if keep {
 		return nil
 	}
@@ -117,13 +123,13 @@ func (r *runner) deleteReplay(ctx context.Context, id mapreduce.JobID, keep bool
 }
 
 // compareResults writes the results of both jobs, and reports whether they are the same.
-func (r *runner) compareResults(ctx context.Context, first, again *mapreduce.Job) (bool, error) {
+func (r *replayer) compareResults(ctx context.Context, first, again *mapreduce.Job) (bool, error) {
 	dir, err := os.MkdirTemp("", "replay")
 	if err != nil {
 		return false, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is of use to nobody
-	out := r.output
+	out := r.dir
 	if out == "" {
 		out = filepath.Join(dir, "again")
 	}
@@ -143,7 +149,7 @@ func (r *runner) compareResults(ctx context.Context, first, again *mapreduce.Job
 }
 
 // reportComparison prints whether the results are the same.
-func (r *runner) reportComparison(p replayed) error {
+func (r *replayer) reportComparison(p replayed) error {
 	err := r.app.PrintData(p, func() {
 		verdict := "is the same, byte by byte"
 		if !p.Same {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
@@ -13,29 +14,52 @@ import (
 
 func (a *commands) resultCommand() *cobra.Command {
 	var (
-		id, out string
+		id      string
+		out     outputFlags
 		partial bool
 	)
 	cmd := &cobra.Command{
 		Use:   "result JOB",
-		Short: "Write the results of a job again",
-		Example: `  coditect mapreduce result last --output results
+		Short: "Write or print the results of a job again",
+		Long: `Result writes the results of a job again. With -o jsonl, csv or parquet it prints the
+records instead, and with -o json all of result.json; it then writes files only if
+--output names a folder.`,
+		Example: `  coditect mapreduce result last --output results --format csv
+  coditect mapreduce result last -o jsonl | jq .total
+  coditect mapreduce result mr_20260101_a1b2c3 -o csv --citations > records.csv
   coditect mapreduce result mr_20260101_a1b2c3 --partial`,
 	}
-	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
-		r := &runner{app: a.Program, output: out, s: s}
-		if err := r.checkOutput(); err != nil {
+	run := a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
+		return a.writeResult(ctx, s, job, &out, partial)
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.apply(a.Program); err != nil {
 			return err
 		}
-		dir := r.outputOf(job)
-		j, err := results.Write(ctx, s, results.Config{Dir: dir, Job: job, Partial: partial})
+		return run(cmd, args)
+	}
+	a.AddJobID(cmd, &id)
+	out.addFlags(cmd)
+	cmd.Flags().BoolVar(&partial, "partial", false, "write the results so far of a job that is not complete")
+	return cmd
+}
+
+// writeResult writes the results of a job, or prints them.
+func (a *commands) writeResult(ctx context.Context, s *program.Session, id mapreduce.JobID, out *outputFlags, partial bool) error {
+	c := out.configFor(id)
+	c.Partial = partial
+	prints := out.print.Value != string(console.Text)
+	if !prints || out.dir != "" {
+		if err := out.checkFolder(); err != nil {
+			return err
+		}
+		written, err := results.Write(ctx, s, c)
 		if err != nil {
 			return err
 		}
-		return show.PrintEnd(a.Program, j, dir)
-	})
-	a.AddJobID(cmd, &id)
-	addOutput(cmd, &out)
-	cmd.Flags().BoolVar(&partial, "partial", false, "write the results so far of a job that is not complete")
-	return cmd
+		if !prints {
+			return show.PrintEnd(a.Program, written.Job, show.End{Dir: c.Dir, Skipped: written.Skipped})
+		}
+	}
+	return out.printResult(ctx, a.Program, s, c)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +21,7 @@ import (
 func (a *commands) runCommand() *cobra.Command {
 	var (
 		flags  jobFlags
-		out    string
+		out    outputFlags
 		detach bool
 	)
 	cmd := &cobra.Command{
@@ -35,37 +34,38 @@ Finished work is always kept: ` + "`coditect mapreduce resume`" + ` continues an
 A second run on the same data directory hands its job to the first.
 
 Exit codes: 0 complete, 1 failed, 2 the command was wrong, 3 complete with failed
-units, 4 paused, 5 cancelled, 130 interrupted.`,
+units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelled,
+130 interrupted.`,
 		Example: `  coditect mapreduce run receipts --schema receipt.yaml --output results
   coditect mapreduce run letters/*.txt notes --schema s.yaml
   coditect mapreduce run --input docs --include '**/*.md' --exclude drafts --schema s.yaml
-  cat documents.jsonl | coditect mapreduce run --input - --schema s.yaml -o json
+  cat documents.jsonl | coditect mapreduce run - --schema s.yaml -o jsonl | jq .total
+  coditect mapreduce run letters --schema s.yaml --format csv --format parquet
   coditect mapreduce run --input job:mr_20260101_a1b2c3 --schema totals.yaml
   coditect mapreduce run --input docs --schema s.yaml --provider anthropic --model claude-haiku-4-5 --sample 5`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.inputs = append(flags.inputs, args...)
-			r := &runner{app: a.Program, output: out, flags: &flags}
+			if err := out.apply(a.Program); err != nil {
+				return err
+			}
+			r := &runner{app: a.Program, output: &out, flags: &flags}
 			return r.runJob(cmd, detach)
 		},
 	}
 	flags.addFlags(cmd)
 	a.Runners.Models.AddFlags(cmd.Flags())
 	a.Runners.Limits.AddFlags(cmd.Flags())
-	addOutput(cmd, &out)
+	out.addFlags(cmd)
+	out.addSkipped(cmd)
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
 	return cmd
-}
-
-func addOutput(cmd *cobra.Command, out *string) {
-	cmd.Flags().StringVar(out, "output", "", "`folder` for the results (default results/JOB_ID)")
-	_ = cmd.MarkFlagDirname("output") // the flag exists
 }
 
 // A runner runs one job to its end.
 type runner struct {
 	app    *program.Program
-	flags  *jobFlags // of run; nil for resume
-	output string
+	flags  *jobFlags    // of run; nil for resume
+	output *outputFlags // nil for replay
 	s      *program.Session
 }
 
@@ -95,7 +95,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 	if err := a.Runners.CheckAccepted(spec); err != nil {
 		return r.flags.locateFault(err)
 	}
-	if err := r.checkOutput(); err != nil {
+	if err := r.output.checkFolder(); err != nil {
 		return err
 	}
 	return r.withSession(ctx, func() error {
@@ -132,25 +132,6 @@ func (r *runner) withSession(ctx context.Context, do func() error) (err error) {
 		}
 	}()
 	return exit.Cause(ctx, r.s.WarnIfSlow(ctx, do))
-}
-
-// checkOutput refuses a folder that cannot be written to. The default folder is
-// below the one checked.
-func (r *runner) checkOutput() error {
-	if r.output == "" {
-		return results.Check(filepath.Join(defaultOutput, "job"))
-	}
-	return results.Check(r.output)
-}
-
-// defaultOutput holds the folders of results, by the id of their jobs.
-const defaultOutput = "results"
-
-func (r *runner) outputOf(id mapreduce.JobID) string {
-	if r.output == "" {
-		return filepath.Join(defaultOutput, string(id))
-	}
-	return r.output
 }
 
 // submitJob submits a job. If the service goes away, submitJob sends the submission
@@ -207,30 +188,39 @@ func (r *runner) followAndWrite(ctx context.Context, id mapreduce.JobID) error {
 	if err != nil {
 		return err
 	}
-	dir := ""
+	var end show.End
 	if job.State == mapreduce.JobComplete {
-		dir = r.outputOf(id)
-		if job, err = r.writeResults(ctx, id, dir); err != nil {
+		if job, end, err = r.writeResults(ctx, id); err != nil {
 			return r.unwrittenError(ctx, id, err)
 		}
 	}
-	if err := show.PrintEnd(r.app, job, dir); err != nil {
+	if err := r.output.printEnd(r.app, job, end); err != nil {
 		return err
 	}
 	r.s.WaitForClients(ctx)
-	return exit.With(exit.OfJob(job))
+	return exit.With(r.output.exitCode(job))
 }
 
-// writeResults writes the results, and returns the job as it is afterwards.
-func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID, dir string) (job *mapreduce.Job, err error) {
-	r.s.Meter.Note("writing results to %s", dir)
+// writeResults writes the results, and prints the records if the user wants them. It
+// returns the job as it is afterwards.
+func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID) (job *mapreduce.Job, end show.End, err error) {
+	c := r.output.configFor(id)
+	r.s.Meter.Note("writing results to %s", c.Dir)
+	c.Progress = r.s.Meter.Writing
 	err = r.s.RetryReconnected(ctx, func() error {
-		if _, err = results.Write(ctx, r.s, results.Config{Dir: dir, Job: id}); err == nil {
-			job, err = r.s.GetJob(ctx, id) // its audit chain has grown
+		written, err := results.Write(ctx, r.s, c)
+		if err != nil {
+			return err
 		}
+		end = show.End{Dir: c.Dir, Skipped: written.Skipped}
+		job, err = r.s.GetJob(ctx, id) // its audit chain has grown
 		return err
 	})
-	return job, err
+	r.s.Meter.End()
+	if err == nil && r.output.printed() != "" {
+		err = r.output.printResult(ctx, r.app, r.s, c)
+	}
+	return job, end, err
 }
 
 // unwrittenError says that a job is complete although its results were not written.
@@ -252,17 +242,13 @@ func (r *runner) interruptedError(id mapreduce.JobID, last *mapreduce.Job) error
 
 // commandLine returns the command line of another command that writes results.
 func (r *runner) commandLine(verb string, id mapreduce.JobID) string {
-	line := r.app.CommandLine(verb, id)
-	if r.output != "" {
-		line += " --output " + console.ShellQuote(r.output)
-	}
-	return line
+	return r.app.CommandLine(verb, id) + r.output.words()
 }
 
 func (a *commands) resumeCommand() *cobra.Command {
 	var (
 		id     string
-		out    string
+		out    outputFlags
 		budget int64
 	)
 	cmd := &cobra.Command{
@@ -276,7 +262,10 @@ tries the failed units again. It runs no complete unit again.`,
 			if cmd.Flags().Changed("budget") && budget < 1 {
 				return exit.UsageError("--budget: must be at least 1")
 			}
-			r := &runner{app: a.Program, output: out}
+			if err := out.apply(a.Program); err != nil {
+				return err
+			}
+			r := &runner{app: a.Program, output: &out}
 			name, err := program.JobName(cmd, id, args)
 			if err != nil {
 				return err
@@ -285,7 +274,8 @@ tries the failed units again. It runs no complete unit again.`,
 		},
 	}
 	a.AddJobID(cmd, &id)
-	addOutput(cmd, &out)
+	out.addFlags(cmd)
+	out.addSkipped(cmd)
 	a.Runners.Models.AddFlags(cmd.Flags())
 	a.Runners.Limits.AddFlags(cmd.Flags())
 	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, in place of its earlier budget")
@@ -310,7 +300,7 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		if err := r.app.Runners.CheckRunnable(&job.Spec, nil); err != nil {
 			return err
 		}
-		if err := r.checkOutput(); err != nil {
+		if err := r.output.checkFolder(); err != nil {
 			return err
 		}
 		if err := r.s.RunWorkerFor(&job.Spec); err != nil {

@@ -12,27 +12,28 @@ import (
 
 // A JobStatus is the data that status prints, and that list prints of each job.
 type JobStatus struct {
-	ID        mapreduce.JobID  `json:"job_id"`
-	Status    string           `json:"status"`
-	Phase     string           `json:"phase"`
-	Total     int64            `json:"total_units"`
-	Completed int64            `json:"completed_units"`
-	Failed    int64            `json:"failed_units"`
-	Running   int64            `json:"running_units"`
-	Parked    int64            `json:"parked_units"`
-	Tokens    int64            `json:"total_tokens"`
-	Cost      *float64         `json:"cost"` // null if it is not known
-	Savings   *results.Savings `json:"savings,omitempty"`
-	Error     *string          `json:"error"`
-	Level     int              `json:"level"`
-	Budget    int64            `json:"budget"`
-	Created   string           `json:"created_at"`
-	Updated   string           `json:"updated_at"`
-	Coverage  results.Coverage `json:"coverage"`
-	AuditHead string           `json:"audit_head"`
-	Warnings  []string         `json:"warnings,omitempty"`
-	Output    string           `json:"output,omitempty"`
-	Stages    []StageStatus    `json:"stages,omitempty"` // only of status
+	ID        mapreduce.JobID           `json:"job_id"`
+	Status    string                    `json:"status"`
+	Phase     string                    `json:"phase"`
+	Total     int64                     `json:"total_units"`
+	Completed int64                     `json:"completed_units"`
+	Failed    int64                     `json:"failed_units"`
+	Running   int64                     `json:"running_units"`
+	Parked    int64                     `json:"parked_units"`
+	Tokens    int64                     `json:"total_tokens"`
+	Cost      *float64                  `json:"cost"` // null if it is not known
+	Savings   *results.Savings          `json:"savings,omitempty"`
+	Error     *string                   `json:"error"`
+	Level     int                       `json:"level"`
+	Budget    int64                     `json:"budget"`
+	Created   string                    `json:"created_at"`
+	Updated   string                    `json:"updated_at"`
+	Coverage  results.Coverage          `json:"coverage"`
+	AuditHead string                    `json:"audit_head"`
+	Warnings  []string                  `json:"warnings,omitempty"`
+	Output    string                    `json:"output,omitempty"`
+	Skipped   []results.SkippedDocument `json:"skipped_documents,omitempty"` // the first of them
+	Stages    []StageStatus             `json:"stages,omitempty"`            // only of status
 }
 
 // A StageStatus is how far a stage of a job is.
@@ -72,9 +73,10 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 }
 
 // PrintEnd prints how a job ended, and where its results are.
-func PrintEnd(a *program.Program, j *mapreduce.Job, dir string) error {
+func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 	s := StatusOf(j)
-	s.Output = dir
+	s.Output = end.Dir
+	s.Skipped, _ = cutList(end.Skipped, maxSkippedJSON)
 	return a.PrintData(s, func() {
 		fmt.Fprintf(a.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j))
 		if j.Error != "" && j.State != mapreduce.JobComplete {
@@ -83,8 +85,9 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, dir string) error {
 		for _, w := range j.Warnings {
 			fmt.Fprintf(a.Stdout, "warning: %s\n", console.VisibleText(w))
 		}
-		if dir != "" {
-			fmt.Fprintf(a.Stdout, "results are in %s\n", dir)
+		printSkipped(a, end.Skipped)
+		if end.Dir != "" {
+			fmt.Fprintf(a.Stdout, "results are in %s\n", end.Dir)
 		}
 		if j.AuditHead != "" {
 			fmt.Fprintf(a.Stdout, "audit chain ends in %s\n", j.AuditHead)
@@ -93,6 +96,59 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, dir string) error {
 			fmt.Fprintf(a.Stdout, "%s: %s\n", hint, a.CommandLine("resume", j.ID))
 		}
 	})
+}
+
+// How many skipped documents are shown. All of them are in result.json.
+const (
+	maxSkippedText = 5
+	maxSkippedJSON = 100
+)
+
+// An End says what became of the result of a job that has ended. It is empty if none was
+// written.
+type End struct {
+	Dir     string // of the files
+	Skipped []results.SkippedDocument
+}
+
+// cutList returns the first entries of a list, and how many are left out.
+func cutList(list []results.SkippedDocument, most int) ([]results.SkippedDocument, int) {
+	n := min(len(list), most)
+	return list[:n], len(list) - n
+}
+
+// printSkipped prints which documents were skipped, why, and what to do.
+func printSkipped(a *program.Program, skipped []results.SkippedDocument) {
+	shown, more := cutList(skipped, maxSkippedText)
+	for _, d := range shown {
+		line := fmt.Sprintf("skipped %s: %s", console.VisibleText(string(d.Document)), console.VisibleText(d.Reason))
+		if advice := adviceFor(d.Reason); advice != "" {
+			line += "; " + advice
+		}
+		fmt.Fprintln(a.Stdout, line)
+	}
+	if more > 0 {
+		fmt.Fprintf(a.Stdout, "skipped %d more: see skipped_documents in result.json\n", more)
+	}
+}
+
+// adviceFor returns what a user can do about the reason for which a document was skipped;
+// "" if the reason says it itself, or nothing can be done.
+func adviceFor(reason string) string {
+	for _, a := range []struct{ part, advice string }{
+		{"not UTF-8", "--encoding NAME names its encoding"},
+		{"UTF-32", "convert it to UTF-8"},
+		{"--", ""}, // the reason names a flag
+		{"not text", "convert it to text, or to another format that is read, and name that file"},
+		{"too large", "cut it into several files, or into lines of a .jsonl file"},
+		{"unreadable", "check that you may read it"},
+		{"no text", "leave it out, or recognise its text first"},
+	} {
+		if strings.Contains(reason, a.part) {
+			return a.advice
+		}
+	}
+	return ""
 }
 
 // formatDollars returns a cost as text. A nil cost is unknown.

@@ -47,7 +47,7 @@ func (a *commands) showChange(s *program.Session) func(*mapreduce.Job) error {
 func (a *commands) printWatched(s *program.Session, job *mapreduce.Job) error {
 	s.Meter.End()
 	if a.Format != console.JSON {
-		if err := PrintEnd(a.Program, job, ""); err != nil {
+		if err := PrintEnd(a.Program, job, End{}); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,157 @@
+package records
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// sourcesColumn is the column of the documents that a record comes from.
+const sourcesColumn = "_sources"
+
+// valueColumn is the only column of records without a schema.
+const valueColumn = "value"
+
+// The columns of citations, behind the name of the field.
+var citationColumns = []string{"_quote", "_document", "_start", "_end", "_grade", "_confidence"}
+
+// separator stands between the elements of a list in a cell.
+const separator = "; "
+
+// A csvWriter writes a row for each record, below a row with the names of columns.
+type csvWriter struct {
+	out     *csv.Writer
+	config  Config
+	columns []column
+}
+
+func newCSV(out io.Writer, c Config) (*csvWriter, error) {
+	w := &csvWriter{out: csv.NewWriter(out), config: c, columns: columnsOf(c.Schema)}
+	header := []string{sourcesColumn}
+	if len(w.columns) == 0 {
+		header = append(header, valueColumn)
+	}
+	for _, col := range w.columns {
+		header = append(header, col.name)
+		if c.Citations {
+			for _, name := range citationColumns {
+				header = append(header, col.name+"."+name)
+			}
+		}
+	}
+	return w, w.out.Write(header)
+}
+
+// WriteRecord implements Writer.
+func (w *csvWriter) WriteRecord(r *Record) error {
+	f, err := flatten(r)
+	if err != nil {
+		return err
+	}
+	row := []string{safeCell(strings.Join(f.sources, separator))}
+	if len(w.columns) == 0 {
+		cell, err := cellOf(textOf(r.JSON))
+		if err != nil {
+			return err
+		}
+		row = append(row, cell)
+	}
+	for _, col := range w.columns {
+		cell, err := cellOf(f.valueOf(col))
+		if err != nil {
+			return fmt.Errorf("%s: %w", col.name, err)
+		}
+		row = append(row, cell)
+		if w.config.Citations {
+			row = append(row, citationCells(f, col)...)
+		}
+	}
+	return w.out.Write(row)
+}
+
+// textOf returns the text that JSON holds, or the JSON of anything else.
+func textOf(data json.RawMessage) any {
+	var s string
+	if json.Unmarshal(data, &s) == nil {
+		return s
+	}
+	return data
+}
+
+// citationCells returns the cells of the citation of a column.
+func citationCells(f *flat, col column) []string {
+	c := f.citationOf(col)
+	if c == nil {
+		return make([]string, len(citationColumns))
+	}
+	return []string{
+		safeCell(c.Quote), safeCell(string(c.Document)), strconv.FormatInt(c.Start, 10), strconv.FormatInt(c.End, 10), c.Grade,
+		strconv.FormatFloat(f.confidence[col.name], 'g', -1, 64),
+	}
+}
+
+// cellOf returns a value as the text of a cell: a list of single values with separators,
+// other lists and objects as JSON.
+func cellOf(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return safeCell(v), nil
+	case json.Number:
+		return v.String(), nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case []any:
+		if texts, ok := textsOf(v); ok {
+			return safeCell(strings.Join(texts, separator)), nil
+		}
+	}
+	data, err := encode(v)
+	return safeCell(string(data)), err
+}
+
+// textsOf returns the elements of a list as texts, if none is a list or an object.
+func textsOf(list []any) ([]string, bool) {
+	texts := make([]string, 0, len(list))
+	for _, v := range list {
+		switch v := v.(type) {
+		case string:
+			texts = append(texts, v)
+		case json.Number:
+			texts = append(texts, v.String())
+		case bool:
+			texts = append(texts, strconv.FormatBool(v))
+		default:
+			return nil, false
+		}
+	}
+	return texts, true
+}
+
+// safeCell returns a text that no spreadsheet takes for a formula: one that begins like
+// a formula gets an apostrophe before it. Documents are not to be trusted, and a formula
+// can send the content of other cells away. Numbers and phone numbers stay as they are.
+func safeCell(s string) string {
+	if s == "" {
+		return s
+	}
+	switch s[0] {
+	case '=', '@', '\t', '\r':
+		return "'" + s
+	case '+', '-':
+		if strings.Trim(s[1:], "0123456789 ()./-") != "" {
+			return "'" + s
+		}
+	}
+	return s
+}
+
+// Close implements Writer.
+func (w *csvWriter) Close() error {
+	w.out.Flush()
+	return w.out.Error()
+}

@@ -1,0 +1,392 @@
+// Package records writes the records of a result for other programs: as CSV for
+// spreadsheets, as JSON or lines of JSON, and as Parquet. docs/results.md has the rules
+// by which nested fields become columns.
+//
+// It holds one record at a time, and knows neither files nor services.
+package records
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// The formats of records.
+const (
+	CSV     = "csv"
+	JSON    = "json"
+	JSONL   = "jsonl"
+	Parquet = "parquet"
+)
+
+// Formats returns the names of all formats.
+func Formats() []string { return []string{CSV, JSONL, JSON, Parquet} }
+
+// A Config says what to write of each record.
+type Config struct {
+	// Schema is that of the job. A nil schema stands for records of any shape, which
+	// become one column "value" of JSON.
+	Schema *schema.Schema
+	// Citations adds where each value stands: see docs/results.md.
+	Citations bool
+}
+
+// A Writer writes records in one format. Its Close must be called once, and writes the
+// end; it does not close what the writer writes to.
+type Writer interface {
+	// WriteRecord writes a record. Several records may share citations.
+	WriteRecord(*Record) error
+	Close() error
+}
+
+// NewWriter returns a writer of a format. It writes to out through no buffer of its own.
+func NewWriter(format string, out io.Writer, c Config) (Writer, error) {
+	switch format {
+	case CSV:
+		return newCSV(out, c)
+	case JSONL:
+		return &lineWriter{out: out, config: c}, nil
+	case JSON:
+		return &listWriter{lineWriter: lineWriter{out: out, config: c}}, nil
+	case Parquet:
+		return newParquet(out, c)
+	}
+	return nil, fmt.Errorf("records: no format is named %q; the formats are %s", format, strings.Join(Formats(), ", "))
+}
+
+// A Record is an entry of aggregated_data with its citations.
+type Record struct {
+	JSON      json.RawMessage
+	Citations map[string]*mapreduce.Citation // by reference
+}
+
+// A Collector makes records of the parts of a result, in which the citations of a record
+// come behind it, and passes them on to all its writers.
+type Collector struct {
+	writers []Writer
+	pending *Record
+}
+
+// NewCollector returns a collector for writers.
+func NewCollector(writers ...Writer) *Collector { return &Collector{writers: writers} }
+
+// AddPart adds a part of a result.
+func (c *Collector) AddPart(p *mapreduce.ResultPart) error {
+	if p.Citation != nil {
+		if c.pending != nil {
+			c.pending.Citations[p.Citation.Ref] = p.Citation
+		}
+		return nil
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if p.Record != nil {
+		c.pending = &Record{JSON: p.Record, Citations: make(map[string]*mapreduce.Citation)}
+	}
+	return nil
+}
+
+// flush passes on the record that has all its citations.
+func (c *Collector) flush() error {
+	rec := c.pending
+	if c.pending = nil; rec == nil {
+		return nil
+	}
+	for _, w := range c.writers {
+		if err := w.WriteRecord(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close passes on the last record, and closes all writers.
+func (c *Collector) Close() error {
+	err := c.flush()
+	for _, w := range c.writers {
+		err = errors.Join(err, w.Close())
+	}
+	return err
+}
+
+// A lineWriter writes each record on a line, as it stands in aggregated_data.
+type lineWriter struct {
+	out    io.Writer
+	config Config
+}
+
+// WriteRecord implements Writer.
+func (w *lineWriter) WriteRecord(r *Record) error {
+	line, err := w.lineOf(r)
+	if err == nil {
+		_, err = w.out.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// lineOf returns a record on one line, without the end of the line.
+func (w *lineWriter) lineOf(r *Record) ([]byte, error) {
+	var b bytes.Buffer
+	if !w.config.Citations {
+		err := json.Compact(&b, r.JSON)
+		return b.Bytes(), err
+	}
+	data, err := withCitations(r)
+	if err != nil {
+		return nil, err
+	}
+	err = json.Compact(&b, data)
+	return b.Bytes(), err
+}
+
+// Close implements Writer.
+func (w *lineWriter) Close() error { return nil }
+
+// A listWriter writes one list of records, each on its line.
+type listWriter struct {
+	lineWriter
+	n int
+}
+
+// WriteRecord implements Writer.
+func (w *listWriter) WriteRecord(r *Record) error {
+	line, err := w.lineOf(r)
+	if err != nil {
+		return err
+	}
+	before := ",\n"
+	if w.n++; w.n == 1 {
+		before = "[\n"
+	}
+	_, err = w.out.Write(append([]byte(before), line...))
+	return err
+}
+
+// Close implements Writer.
+func (w *listWriter) Close() error {
+	end := "\n]\n"
+	if w.n == 0 {
+		end = "[]\n"
+	}
+	_, err := io.WriteString(w.out, end)
+	return err
+}
+
+// A quote is a citation as records in JSON show it.
+type quote struct {
+	Ref       string               `json:"ref"`
+	Document  mapreduce.DocumentID `json:"document_id"`
+	Start     int64                `json:"start"`
+	End       int64                `json:"end"`
+	ByteStart int64                `json:"byte_start"`
+	ByteEnd   int64                `json:"byte_end"`
+	Quote     string               `json:"quote"`
+	Grade     string               `json:"grade"`
+	Unit      mapreduce.UnitID     `json:"unit_id"`
+}
+
+// withCitations returns the JSON of a record with its citations in place of their
+// references, and otherwise as it is, in its order.
+func withCitations(r *Record) ([]byte, error) {
+	var head struct {
+		Citations map[string][]string `json:"_citations"`
+	}
+	if !isObject(r.JSON) {
+		return r.JSON, nil
+	}
+	if err := json.Unmarshal(r.JSON, &head); err != nil {
+		return nil, err
+	}
+	full := make(map[string][]quote, len(head.Citations))
+	for field, refs := range head.Citations {
+		full[field] = []quote{}
+		for _, ref := range refs {
+			if c := r.Citations[ref]; c != nil {
+				full[field] = append(full[field], quote{c.Ref, c.Document, c.Start, c.End, c.ByteStart, c.ByteEnd, c.Quote, c.Grade, c.Unit})
+			}
+		}
+	}
+	return replaceMember(r.JSON, "_citations", full)
+}
+
+// replaceMember returns an object with another value for one of its members.
+func replaceMember(object []byte, name string, v any) ([]byte, error) {
+	members, err := membersOf(object)
+	if err != nil {
+		return nil, err
+	}
+	value, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range members {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		key, err := encode(m.name)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		if m.name == name {
+			m.value = value
+		}
+		b.Write(m.value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// A member is a member of an object.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// membersOf returns the members of an object, in its order.
+func membersOf(object []byte) ([]member, error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	var members []member
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		var m member
+		m.name, _ = name.(string)
+		if err := d.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		members = append(members, m)
+	}
+	return members, nil
+}
+
+// encode returns v as JSON, without escapes for < > &.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+func isObject(data []byte) bool {
+	data = bytes.TrimSpace(data)
+	return len(data) > 0 && data[0] == '{'
+}
+
+// A column is a field that is not nested any more.
+type column struct {
+	name     string   // names of the fields that lead to it, joined by dots
+	path     []string // these names
+	property *schema.Property
+}
+
+// columnsOf returns the fields of a schema, in the order of the file.
+func columnsOf(s *schema.Schema) []column {
+	if s == nil {
+		return nil
+	}
+	var all []column
+	var visit func(path []string, properties []schema.Property)
+	visit = func(path []string, properties []schema.Property) {
+		for i := range properties {
+			p := &properties[i]
+			own := append(slices.Clone(path), p.Name)
+			if p.Type == schema.Object && len(p.Properties) > 0 {
+				visit(own, p.Properties)
+				continue
+			}
+			all = append(all, column{name: strings.Join(own, "."), path: own, property: p})
+		}
+	}
+	visit(nil, s.Properties)
+	return all
+}
+
+// isList reports whether a column holds a list of values that are not lists or objects.
+func (c column) isList() bool {
+	return c.property.Type == schema.Array && c.property.Items != nil && c.property.Items.Type != schema.Object && c.property.Items.Type != schema.Array
+}
+
+// A flat is a record as columns see it.
+type flat struct {
+	values     map[string]any // by names of fields; numbers are json.Number
+	sources    []string
+	citations  map[string][]string
+	confidence map[string]float64
+	record     *Record
+}
+
+// flatten decodes a record. Its values are nil if it is no object.
+func flatten(r *Record) (*flat, error) {
+	f := &flat{record: r}
+	if !isObject(r.JSON) {
+		return f, nil
+	}
+	var about struct {
+		Sources    []string            `json:"_sources"`
+		Citations  map[string][]string `json:"_citations"`
+		Confidence map[string]float64  `json:"_confidence"`
+	}
+	if err := json.Unmarshal(r.JSON, &about); err != nil {
+		return nil, err
+	}
+	f.sources, f.citations, f.confidence = about.Sources, about.Citations, about.Confidence
+	d := json.NewDecoder(bytes.NewReader(r.JSON))
+	d.UseNumber()
+	return f, d.Decode(&f.values)
+}
+
+// valueOf returns the value of a column: nil, a string, a bool, a json.Number, a list or
+// an object.
+func (f *flat) valueOf(c column) any {
+	var v any = f.values
+	for _, name := range c.path {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = object[name]
+	}
+	return v
+}
+
+// citationOf returns the first citation of a column; nil if it has none. Citations of
+// elements of a list count as those of the list.
+func (f *flat) citationOf(c column) *mapreduce.Citation {
+	if first := f.first(f.citations[c.name]); first != nil {
+		return first
+	}
+	for path, refs := range f.citations {
+		if strings.HasPrefix(path, c.name+"[0]") {
+			return f.first(refs)
+		}
+	}
+	return nil
+}
+
+// first returns the first citation that is known.
+func (f *flat) first(refs []string) *mapreduce.Citation {
+	for _, ref := range refs {
+		if c := f.record.Citations[ref]; c != nil {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package results
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
+)
+
+// recordFiles are the files in which records are written for other programs.
+type recordFiles struct {
+	files []*file
+	all   *records.Collector
+}
+
+// newRecordFiles creates the files of the formats that are wanted.
+func (w *writer) newRecordFiles() (*recordFiles, error) {
+	c, err := recordConfig(w.job, w.config.Citations)
+	if err != nil {
+		return nil, err
+	}
+	f := &recordFiles{}
+	var writers []records.Writer
+	for _, format := range w.config.Formats {
+		out, err := w.dir.createFile("records." + format)
+		if err != nil {
+			return nil, err
+		}
+		f.files = append(f.files, out)
+		to, err := records.NewWriter(format, out, c)
+		if err != nil {
+			return nil, err
+		}
+		writers = append(writers, to)
+	}
+	f.all = records.NewCollector(writers...)
+	return f, nil
+}
+
+// recordConfig returns what to write of the records of a job.
+func recordConfig(job *mapreduce.Job, citations bool) (records.Config, error) {
+	c := records.Config{Citations: citations}
+	if len(job.Spec.Schema) == 0 {
+		return c, nil
+	}
+	var err error
+	c.Schema, err = schema.Parse("schema", job.Spec.Schema)
+	return c, err
+}
+
+func (f *recordFiles) addPart(p *mapreduce.ResultPart) error {
+	if len(f.files) == 0 {
+		return nil
+	}
+	return f.all.AddPart(p)
+}
+
+// close writes the ends of the files, and closes them.
+func (f *recordFiles) close() error {
+	err := f.all.Close()
+	for _, out := range f.files {
+		err = errors.Join(err, out.closeDurably())
+	}
+	return err
+}
+
+// PrintRecords writes the records of a job's result in a format of package records, as
+// they come. Of c, Job, Partial and Citations count. It returns the job and the summary
+// of its result.
+func PrintRecords(ctx context.Context, s Service, c Config, format string, out io.Writer) (*mapreduce.Job, *mapreduce.Summary, error) {
+	job, err := s.GetJob(ctx, c.Job)
+	if err != nil {
+		return nil, nil, err
+	}
+	how, err := recordConfig(job, c.Citations)
+	if err != nil {
+		return nil, nil, err
+	}
+	buffer := bufio.NewWriterSize(out, 64<<10)
+	w, err := records.NewWriter(format, buffer, how)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := records.NewCollector(w)
+	var summary *mapreduce.Summary
+	err = s.GetResult(ctx, c.Job, c.Partial, func(p *mapreduce.ResultPart) error {
+		if p.Summary != nil {
+			summary = p.Summary
+		}
+		return all.AddPart(p)
+	})
+	if err == nil && summary == nil {
+		err = errEndedEarly
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return job, summary, errors.Join(all.Close(), buffer.Flush())
+}
+
+// PrintResult writes result.json. Only its end tells what is in it, so it is collected
+// in a folder for temporary files first.
+func PrintResult(ctx context.Context, s Service, c Config, out io.Writer) (*mapreduce.Job, error) {
+	c = c.withDefaults()
+	job, err := s.GetJob(ctx, c.Job)
+	if err != nil {
+		return nil, err
+	}
+	scratch, err := newScratchFolder()
+	if err != nil {
+		return nil, err
+	}
+	defer scratch.discard() //nolint:errcheck // it is of use to nobody
+	w := &writer{service: s, config: c, job: job, dir: scratch}
+	sections, err := newSections(w)
+	if err != nil {
+		return nil, err
+	}
+	w.report.startReport(job, c.ReportRecords)
+	if err := s.GetResult(ctx, c.Job, c.Partial, sections.addPart); err != nil {
+		return nil, err
+	}
+	if sections.summary == nil {
+		return nil, errEndedEarly
+	}
+	to := &file{Writer: bufio.NewWriterSize(out, 64<<10)}
+	return job, errors.Join(sections.writeAll(to), to.Flush())
+}

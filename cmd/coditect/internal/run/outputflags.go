@@ -1,0 +1,154 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
+)
+
+// outputFlags are the flags that say what becomes of a result.
+type outputFlags struct {
+	dir           string // "" for the default
+	formats       []string
+	citations     bool
+	noReport      bool
+	failOnSkipped bool
+	print         console.Choice
+}
+
+// addFlags adds the flags of commands that write results.
+func (o *outputFlags) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.dir, "output", "", "`folder` for the results (default results/JOB_ID)")
+	f.StringSliceVar(&o.formats, "format", nil, "write the records as csv, jsonl, json or parquet too, to records.csv and so on; may be repeated")
+	f.BoolVar(&o.citations, "citations", false, "add to such records where each value stands in its document")
+	f.BoolVar(&o.noReport, "no-report", false, "do not write report.md and report.html")
+	o.print = console.NewChoice(string(console.Text), string(console.Text), string(console.JSON), records.JSONL, records.CSV, records.Parquet)
+	f.VarP(&o.print, "print", "o", "what to print: text, json, or the records as jsonl, csv or parquet")
+	_ = cmd.MarkFlagDirname("output")                                                         // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("format", console.CompleteWords(records.Formats()...)) // likewise
+	_ = cmd.RegisterFlagCompletionFunc("print", console.CompleteWords(o.print.Of...))         // likewise
+}
+
+// addSkipped adds the flag that makes skipped documents count as failures.
+func (o *outputFlags) addSkipped(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.failOnSkipped, "fail-on-skipped", false, "end with exit code 3 if documents were skipped, as if units had failed")
+}
+
+// printed returns the format of the records to print, or "" if none are printed.
+func (o *outputFlags) printed() string {
+	if slices.Contains(records.Formats(), o.print.Value) && o.print.Value != records.JSON {
+		return o.print.Value
+	}
+	return ""
+}
+
+// apply checks the flags, and sets the format of what else is printed.
+func (o *outputFlags) apply(a *program.Program) error {
+	for _, format := range o.formats {
+		if !slices.Contains(records.Formats(), format) {
+			return exit.UsageError("--format: %q is no format of records; the formats are %s", format, strings.Join(records.Formats(), ", "))
+		}
+	}
+	slices.Sort(o.formats)
+	o.formats = slices.Compact(o.formats)
+	a.Format = console.Text
+	if o.print.Value == string(console.JSON) {
+		a.Format = console.JSON
+	}
+	if o.printed() == records.Parquet && a.StdoutTerminal {
+		return exit.UsageError("-o parquet: this is no text for a terminal; redirect it to a file")
+	}
+	if o.citations && len(o.formats) == 0 && o.printed() == "" {
+		return exit.UsageError("--citations: needs --format, or -o with a format of records")
+	}
+	return nil
+}
+
+// checkFolder refuses a folder that cannot be written to. The default folder is below the
+// one checked.
+func (o *outputFlags) checkFolder() error {
+	if o.dir == "" {
+		return results.Check(filepath.Join(defaultOutput, "job"))
+	}
+	return results.Check(o.dir)
+}
+
+// defaultOutput holds the folders of results, by the id of their jobs.
+const defaultOutput = "results"
+
+// folderOf returns the folder of a job's result.
+func (o *outputFlags) folderOf(id mapreduce.JobID) string {
+	if o.dir == "" {
+		return filepath.Join(defaultOutput, string(id))
+	}
+	return o.dir
+}
+
+// configFor returns what to write of a job.
+func (o *outputFlags) configFor(id mapreduce.JobID) results.Config {
+	return results.Config{
+		Dir: o.folderOf(id), Job: id, Formats: o.formats, Citations: o.citations, NoReport: o.noReport,
+	}
+}
+
+// printResult prints the result of a job as -o asks: its records, or for json all of
+// result.json.
+func (o *outputFlags) printResult(ctx context.Context, a *program.Program, s *program.Session, c results.Config) error {
+	if format := o.printed(); format != "" {
+		_, _, err := results.PrintRecords(ctx, s, c, format, a.Data())
+		return err
+	}
+	_, err := results.PrintResult(ctx, s, c, a.Stdout)
+	return err
+}
+
+// printEnd prints how a job ended: on standard error if its records are on standard
+// output.
+func (o *outputFlags) printEnd(a *program.Program, j *mapreduce.Job, end show.End) error {
+	if o.printed() == "" {
+		return show.PrintEnd(a, j, end)
+	}
+	aside := *a
+	aside.Stdout = a.Stderr
+	return show.PrintEnd(&aside, j, end)
+}
+
+// exitCode returns the exit code for a job.
+func (o *outputFlags) exitCode(j *mapreduce.Job) int {
+	code := exit.OfJob(j)
+	if code == exit.Complete && o.failOnSkipped && j.Coverage.Documents.Skipped > 0 {
+		return exit.Partly
+	}
+	return code
+}
+
+// words returns the flags that write the same results on another command line.
+func (o *outputFlags) words() string {
+	line := ""
+	if o.dir != "" {
+		line += " --output " + console.ShellQuote(o.dir)
+	}
+	for _, format := range o.formats {
+		line += fmt.Sprintf(" --format %s", format)
+	}
+	if o.citations {
+		line += " --citations"
+	}
+	if o.noReport {
+		line += " --no-report"
+	}
+	return line
+}
