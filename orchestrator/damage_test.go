@@ -2,6 +2,8 @@ package orchestrator_test
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,4 +70,178 @@ func TestADamagedRunStopsNobody(t *testing.T) {
 	lost.cut() // for good: its unit is another's after the grace period
 	c.worker(&scripted.Agent{}, worker.Config{Slots: 1}, n)
 	n.wantEnd(id, mapreduce.JobComplete)
+}
+
+// damage writes nonsense over the record of a unit.
+func (c *cluster) damage(id mapreduce.JobID, unit mapreduce.UnitID) {
+	c.t.Helper()
+	err := store.NewDB(c.store, store.Config{}).Update(c.t.Context(), func(tx store.Tx) error {
+		tx.Set(keys.New().Unit(id, unit), []byte("\xffdamaged"))
+		return nil
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// held returns n attempts that w is assigned.
+func (w bare) held(n int) (all []mapreduce.Held) {
+	w.t.Helper()
+	for len(all) < n {
+		for _, a := range w.until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments {
+			all = append(all, heldOf(a))
+		}
+	}
+	return all
+}
+
+// verdicts reports attempts, all in one message, and returns what became of each.
+func (w bare) verdicts(all []mapreduce.Held) map[mapreduce.UnitID]mapreduce.Verdict {
+	w.t.Helper()
+	m := new(mapreduce.FromWorker)
+	for _, h := range all {
+		m.Reports = append(m.Reports, mapreduce.Report{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt, Outcome: mapreduce.Done, Size: 1})
+	}
+	w.say(m)
+	got := make(map[mapreduce.UnitID]mapreduce.Verdict)
+	for len(got) < len(all) {
+		for _, v := range w.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts {
+			got[v.Unit] = v.Verdict
+		}
+	}
+	return got
+}
+
+// A report that can never be stored keeps no report beside it from being stored: it is
+// tried alone in the end, and its job fails with the reason, which names the record.
+func TestAReportThatCannotBeStoredIsAlone(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	const units = 12
+	w := greet(t, n, "w", units)
+	id := n.submit(script(nil), units)
+	held := w.held(units)
+	c.damage(id, held[7].Unit)
+	for unit, v := range w.verdicts(held) {
+		if want := mapreduce.Accepted; v != want && unit != held[7].Unit {
+			t.Errorf("the report of %s, beside the one that cannot be stored, was given %v", unit, v)
+		}
+		if unit == held[7].Unit && v != mapreduce.Stale {
+			t.Errorf("the report that cannot be stored was given %v", v)
+		}
+	}
+	job := n.wantEnd(id, mapreduce.JobFailed)
+	if want := fmt.Sprintf("value of %x", keys.New().Unit(id, held[7].Unit)); !strings.Contains(job.Error, want) || job.CompletedUnits != units-1 {
+		t.Errorf("the job failed with %d units complete and %q, want %d and what is damaged: %s", job.CompletedUnits, job.Error, units-1, want)
+	}
+	other := n.submit(script(nil), 1) // the worker goes on with other jobs
+	w.report(w.assigned(), asIs)
+	w.report(w.assigned(), asIs)
+	n.wantEnd(other, mapreduce.JobComplete)
+}
+
+// A unit that waits and cannot be claimed, because its record is damaged, ends its job:
+// the others of the job run before, and other jobs go on.
+func TestAUnitThatCannotBeClaimedFailsItsJob(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	id, other := n.submit(script(nil), 9), n.submit(script(nil), 3)
+	c.damage(id, "doc-0000004")
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 3}, n)
+	if job := n.wantEnd(id, mapreduce.JobFailed); !strings.Contains(job.Error, "corrupt") {
+		t.Errorf("the job failed with %q", job.Error)
+	}
+	n.wantEnd(other, mapreduce.JobComplete)
+}
+
+// What a lost worker held goes back, but for a unit whose record is damaged: that ends its
+// job, and keeps neither other jobs' units nor the next orchestrator.
+func TestADamagedUnitOfALostWorkerFailsItsJob(t *testing.T) {
+	for name, restart := range map[string]bool{"the worker is lost": false, "the orchestrator too": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			config := quick(orchestrator.Config{Adopt: true, Exclusive: true})
+			n := c.orchestrator(config)
+			lost := greet(t, n, "lost", 4)
+			id := n.submit(script(nil), 2)
+			lost.held(2)
+			other := n.submit(script(nil), 2)
+			lost.held(2)
+			c.damage(id, "doc-0000001")
+			if restart {
+				n.stop()
+				n = c.orchestrator(config)
+			}
+			lost.cut()
+			c.worker(&scripted.Agent{}, worker.Config{Slots: 3}, n)
+			if job := n.wantEnd(id, mapreduce.JobFailed); !strings.Contains(job.Error, "corrupt") {
+				t.Errorf("the job failed with %q", job.Error)
+			}
+			n.wantEnd(other, mapreduce.JobComplete)
+		})
+	}
+}
+
+// A level that can never be planned ends its job within a minute, with what is wrong: the
+// text of a document is gone that a worker has parsed.
+func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	w := greetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{
+		Session: "w", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}, Parsers: []string{"text/html"}},
+	}})
+	job, err := n.SubmitJob(t.Context(), script(nil), func(yield func(*mapreduce.Document, error) bool) {
+		for _, id := range []mapreduce.DocumentID{"a.html", "b.html"} {
+			yield(&mapreduce.Document{ID: id, MediaType: "text/html", Content: []byte("<p>a text</p>")}, nil)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := w.assigned()
+	w.report(held, w.putOutput("w", held, []byte(strings.Repeat("a text. ", 1000))))
+	next := w.assigned()
+	err = store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
+		tx.ClearRange(keys.New().Results(job.ID, held.Unit))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.report(next, func(r *mapreduce.Report) { r.Output = []byte("another text") })
+	if end := n.endWithin(job.ID, time.Minute); end.State != mapreduce.JobFailed || !strings.Contains(end.Error, "0 of its 8000 bytes are there") {
+		t.Errorf("the job ended %v: %s", end.State, end.Error)
+	}
+}
+
+// What is damaged of one job, whatever record it is, keeps no other from being found and
+// run, by an orchestrator that runs already as by one that starts.
+func TestADamagedJobStopsNoOther(t *testing.T) {
+	for name, key := range map[string]func(*keys.Space, mapreduce.JobID) []byte{
+		"switch": func(s *keys.Space, id mapreduce.JobID) []byte { return s.Ctl(id) },
+		"record": func(s *keys.Space, id mapreduce.JobID) []byte { return s.Job(id) },
+		"grant":  func(s *keys.Space, id mapreduce.JobID) []byte { return s.Grant(mapreduce.JobScope(id), "node-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			config := quick(orchestrator.Config{Adopt: true})
+			n := c.orchestrator(config)
+			ids := []mapreduce.JobID{n.submit(script(nil), 2), n.submit(script(nil), 2), n.submit(script(nil), 2)}
+			n.stop()
+			err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
+				tx.Set(key(keys.New(), slices.Min(ids)), []byte("\xffdamaged")) // which is looked at first
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n = c.orchestrator(config)
+			c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
+			slices.Sort(ids)
+			for _, id := range ids[1:] {
+				n.wantEnd(id, mapreduce.JobComplete)
+			}
+			n.wantEnd(n.submit(script(nil), 2), mapreduce.JobComplete)
+		})
+	}
 }

@@ -44,6 +44,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 func (o *Orchestrator) pollLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(o.config.Poll), func() {
 		o.fleet.EndSilentStreams()
+		o.fleet.EndOverdueAttempts()
 		o.supervisor.LogFailure(ctx, "looking for work", o.life.RefreshJobs(ctx, o.members.SeenRuns))
 		o.scheduler.Grants.PollCalls(o.members.IsOnlyNode())
 		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", o.grants.AskForCalls(ctx))

@@ -18,7 +18,7 @@ const (
 	maxError  = 1 << 10 // bytes of one error's text
 	maxErrors = 100     // of one report
 	maxNote   = 256     // bytes of a progress note
-	maxSize   = 1 << 40 // tokens of an output, whatever its provider says: a level's sum is a number still
+	maxSize   = 1 << 34 // tokens of an output, whatever its provider says: a level's sum is a number still
 )
 
 // skipped is the error of a unit that an open breaker ends, in ADR-028's words.

@@ -51,6 +51,7 @@ type Committer struct {
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 	log        *slog.Logger
+	troubles   supervise.Troubles // of jobs whose turns fail
 }
 
 // New returns a committer.
@@ -94,9 +95,10 @@ func (c *Committer) carryOut(ctx context.Context, t *schedule.Task) {
 // was set aside; or if it comes later, has those who may not have been told connect
 // again, which tells them.
 func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
-	applied, told := false, false
+	undone, applied, told := false, false, false
 	defer func() {
 		switch {
+		case undone:
 		case !applied:
 			c.scheduler.UndoTask(t)
 			c.delayRetry(t.Job)
@@ -107,14 +109,33 @@ func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
 	res, err := c.finishAndClaim(ctx, t)
 	if err != nil {
 		c.supervisor.LogFailure(ctx, "a turn failed; trying again", err, "job", t.Job.ID, "reports", len(t.Sent))
+		undone = ctx.Err() == nil && c.splitTurn(ctx, t, err)
 		return
 	}
+	c.troubles.End(t.Job.ID)
 	gave := c.scheduler.ApplyResult(t, res)
 	applied = true
 	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(t, res) })
 	c.jobs.Around(failpoint.Assign, func() { c.fleet.DispatchUnits(ctx, t, res) })
 	told = true
 	c.handleResult(t.Job, res, gave)
+}
+
+// splitTurn deals with a turn that failed for one of its members, so that this one alone
+// bears it, and reports whether it did: a member is tried again alone, then a report as
+// that of a failure, and in the end the job fails that has what cannot be stored. An error
+// of the moment is no member's.
+func (c *Committer) splitTurn(ctx context.Context, t *schedule.Task, err error) bool {
+	if !c.supervisor.MustFail(&c.troubles, t.Job.ID, err) {
+		return false
+	}
+	if c.scheduler.SplitTask(t, err) == schedule.Alone {
+		if c.supervisor.FailJob(ctx, t.Job.ID, err) {
+			c.scheduler.DropReports(t)
+		}
+		c.delayRetry(t.Job) // of the others
+	}
+	return true
 }
 
 // errUntold ends streams whose worker may have missed something.

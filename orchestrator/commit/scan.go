@@ -39,6 +39,10 @@ func (c *Committer) scanQueues(ctx context.Context, r *schedule.Job) {
 	for i := range cursors {
 		if err := s.readQueue(ctx, int64(i), &cursors[i]); err != nil {
 			c.supervisor.LogFailure(ctx, "reading a queue", err, "job", r.ID)
+			if ctx.Err() == nil && c.supervisor.MustFail(&c.troubles, r.ID, err) {
+				c.supervisor.FailJob(ctx, r.ID, err)
+			}
+			c.delayRetry(r)
 			b.ApplyScan(r, nil, nil)
 			return
 		}

@@ -77,7 +77,7 @@ func (f *Fleet) reportUnprepared(r *schedule.Job, s *schedule.Session, u *record
 	report := mapreduce.Report{
 		Job: r.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
-	if supervise.IsPermanent(why) {
+	if supervise.ClassOf(why) != supervise.Passing {
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
 	}
 	f.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {

@@ -11,10 +11,11 @@ import (
 // stream waits for that.
 const maxChecking = 64
 
-// checkQuick checks the reports of a message as far as all that takes is at hand,
+// checkQuick brings a message within bounds, and checks its reports as far as all that takes is at hand,
 // and takes those off the message that take more. No output goes to the store
 // unchecked: what a report says of one that is refused becomes a failure.
 func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
+	verify.BoundMessage(m)
 	given := f.scheduler.Sessions.AssignedInputs(s.Session, m.Reports)
 	var now, later []mapreduce.Report
 	for i, rep := range m.Reports {

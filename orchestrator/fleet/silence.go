@@ -66,6 +66,33 @@ func (f *Fleet) EndSilentStreams() {
 
 var errUnread = errs.New(errs.Deadline, "the worker took nothing of what it is told within the lease, or its reports could not be dealt with")
 
+// stopping is what a worker may take to stop an attempt whose time is over, and to report
+// it, and storing what it may take to store its output.
+const (
+	stopping = time.Minute
+	storing  = 15 * time.Minute
+)
+
+// EndOverdueAttempts fails attempts that are not over though they should long have been:
+// their workers keep to no timeout.
+func (f *Fleet) EndOverdueAttempts() {
+	slack := func(s *schedule.Session) time.Duration {
+		w := streamOf(s)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.puts > 0 {
+			return f.config.Lease + storing
+		}
+		return f.config.Lease + stopping
+	}
+	for _, o := range f.scheduler.Sessions.Overdue(f.supervisor.StoreUptime(), slack) {
+		if f.scheduler.Sessions.EnterOverdue(&o) {
+			f.config.Logger.Warn("attempt timed out, and its worker says only that it lives",
+				"session", o.Session.ID, "job", o.Held.Job, "unit", o.Held.Unit, "attempt", o.Held.Attempt)
+		}
+	}
+}
+
 var errSilent = errs.New(errs.Deadline, "no heartbeat within the lease")
 
 // maxSilence bounds how long workers wait for a sign of life of an orchestrator.

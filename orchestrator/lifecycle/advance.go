@@ -83,6 +83,8 @@ type Manager struct {
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 
+	troubles supervise.Troubles // of jobs that cannot be advanced
+
 	mu      sync.Mutex // guards the variable below
 	ownJobs map[mapreduce.JobID]bool
 }
@@ -149,15 +151,30 @@ func (m *Manager) advanceDueJob(ctx context.Context, id mapreduce.JobID, whole b
 		err = m.advanceJob(ctx, id)
 	}
 	switch {
-	case err == nil || ctx.Err() != nil:
-	case errs.KindOf(err) == errs.NotFound:
+	case ctx.Err() != nil:
+	case err == nil:
+		if whole {
+			m.troubles.End(id)
+		}
+	case errs.KindOf(err) == errs.NotFound && m.isGone(ctx, id):
+		m.troubles.End(id)
 		m.results.Stop(id)
 		m.scheduler.RetireJob(id)
 		m.scheduler.DropUnits(id)
+	case m.isOwnJob(id) && m.supervisor.MustFail(&m.troubles, id, err):
+		m.supervisor.LogFailure(ctx, "a job cannot be advanced", err, "job", id)
+		m.supervisor.FailJob(ctx, id, err)
 	default:
 		m.supervisor.LogFailure(ctx, "advancing a job; trying again", err, "job", id)
 		m.signals.CallAt(time.Now().Add(time.Second), func(context.Context) { m.signals.MarkDue(id) })
 	}
+}
+
+// isGone reports whether a job is not there any more. That something else is not found
+// that belongs to a job does not say so.
+func (m *Manager) isGone(ctx context.Context, id mapreduce.JobID) bool {
+	_, err := m.jobs.View.Control(ctx, id)
+	return errs.KindOf(err) == errs.NotFound
 }
 
 func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {

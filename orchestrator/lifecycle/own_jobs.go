@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -22,8 +23,14 @@ func (m *Manager) RefreshJobs(ctx context.Context, look func(context.Context) ([
 		if !m.isOwnJob(ref.Job) || m.scheduler.HasEpoch(ref.Job, ref.Epoch) {
 			continue
 		}
-		if err := m.RefreshJob(ctx, ref.Job); err != nil && errs.KindOf(err) != errs.NotFound { // deleted meanwhile
+		err := m.RefreshJob(ctx, ref.Job)
+		switch {
+		case err == nil || errs.KindOf(err) == errs.NotFound: // deleted meanwhile
+		case supervise.ClassOf(err) == supervise.Passing:
 			return err
+		default: // it concerns this job alone
+			m.supervisor.LogFailure(ctx, "looking at a job", err, "job", ref.Job)
+			m.signals.MarkDue(ref.Job) // it fails if it has to
 		}
 	}
 	for _, id := range m.scheduler.Running() {

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -45,6 +46,9 @@ func (m *Manager) wakeUnits(ctx context.Context, id mapreduce.JobID, units []rec
 		woken, err := m.jobs.Queue.Wakeup(ctx, id, batch)
 		if err != nil && errs.KindOf(err) != errs.NotFound {
 			m.supervisor.LogFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
+			if supervise.IsPermanent(err) && m.supervisor.FailJob(ctx, id, err) {
+				continue // a resume sees to them
+			}
 			for _, s := range batch {
 				m.ScheduleWakeUp(id, records.SleeperRef{Sleeper: s, For: time.Second})
 			}

@@ -32,6 +32,7 @@ type Job struct {
 	held    int             // units that sessions of this node hold, or are being given: see hold
 	retryAt time.Time       // no turn before: the last one failed
 	retries int             // turns that failed in a row
+	batch   int             // most members of a turn, since one failed for one of its members; 0: as many as go
 
 	queue   []records.Candidate // seen waiting
 	cursors []Cursor            // by shard; nil: from the beginning
@@ -70,6 +71,16 @@ type pendingReport struct {
 	Session *Session
 	jitter  float64
 	broke   bool // the unit broke the session's stream when it was handed out
+	overdue bool // the worker did not report in time
+	spoilt  bool // the worker's report could not be stored: this one says so instead
+}
+
+// turnSize bounds the reports of a turn of r, and the units that it claims.
+func (r *Job) turnSize() int {
+	if r.batch > 0 {
+		return r.batch
+	}
+	return records.MaxBatch
 }
 
 // getOrAddJob returns the job's run, a new one if there is none. The caller holds b.mu.

@@ -176,7 +176,7 @@ func (b *Scheduler) taskFor(r *Job) *Task {
 	}
 	t := &Task{Job: r, Spec: r.spec, Stages: r.stages, Turn: &turns.Turn{Job: r.ID}}
 	b.takeReports(r, t)
-	if room > 0 && len(r.queue) > 0 {
+	if room > 0 && len(r.queue) > 0 && (r.batch == 0 || len(t.Sent) == 0) { // what fails alone is all of its turn
 		b.takeSeats(r, t, room)
 	}
 	idle := r.turns == 0 && r.held == 0 && len(r.release) > 0
@@ -239,10 +239,10 @@ func (b *Scheduler) addHeldUnits(r *Job, n int) {
 }
 
 func (b *Scheduler) takeReports(r *Job, t *Task) {
-	n := min(len(r.reports), records.MaxBatch)
+	n := min(len(r.reports), r.turnSize())
 	last := make(map[*claimOf]int)
 	for _, p := range r.reports[:n] {
-		t.Turn.Reports = append(t.Turn.Reports, turns.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke})
+		t.Turn.Reports = append(t.Turn.Reports, turns.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke, Overdue: p.overdue})
 		h := p.Session.held[unitKey{p.Report.Job, p.Report.Unit}]
 		if h == nil || h.attempt != p.Report.Attempt || h.taken {
 			continue
@@ -264,7 +264,7 @@ func (b *Scheduler) takeReports(r *Job, t *Task) {
 // offered units in turn; those first that would run them at once, for what another
 // held waiting would take a place in a limit and use it for nothing.
 func (b *Scheduler) takeSeats(r *Job, t *Task, room int) {
-	want := min(room, records.MaxBatch, len(r.queue), b.fairQueue.visitAllowance(r))
+	want := min(room, r.turnSize(), len(r.queue), b.fairQueue.visitAllowance(r))
 	claim := &turns.Claim{ID: b.newID(), Share: r.share}
 	for want > 0 {
 		given := b.seatAll(r, t, claim, want, (*Session).idleSlots)

@@ -85,7 +85,11 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 	if other != nil {
 		t.displace(other)
 	}
+	clocks := make(map[unitKey]HeldUnit) // a stream that begins anew gives no attempt more time
 	if old := t.away[s.ID]; old != nil {
+		for key, h := range old.held {
+			clocks[key] = HeldUnit{attempt: h.attempt, clock: h.clock}
+		}
 		t.letGo(old)
 	}
 	claims := make(map[string]*claimOf)
@@ -101,6 +105,9 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 		s.held[unitKey{h.Job, h.Unit}] = &HeldUnit{
 			attempt: h.Attempt, claim: c, Reserved: h.Reserved, granted: h.Node == t.sched.node, running: h.Running,
 			suspect: h.Attempt > 1,
+		}
+		if before := clocks[unitKey{h.Job, h.Unit}]; before.attempt == h.Attempt {
+			s.held[unitKey{h.Job, h.Unit}].clock = before.clock
 		}
 		r := t.sched.getOrAddJob(h.Job)
 		t.sched.addHeldUnits(r, 1)

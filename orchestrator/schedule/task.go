@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -33,6 +34,74 @@ func (b *Scheduler) UndoTask(t *Task) {
 			b.Grants.endClaim(r, t.tokens)
 		}
 	}
+}
+
+// A Split says what becomes of a turn that can never commit as it is.
+type Split uint8
+
+// What may become of it.
+const (
+	// Halved: its members are tried again in smaller turns, until the one is alone for
+	// which it failed.
+	Halved Split = iota
+	// Replaced: the only report is tried again as one of a failure of its unit, for what
+	// the worker said cannot be stored.
+	Replaced
+	// Alone: nothing of it can be stored. Its job cannot go on.
+	Alone
+)
+
+// SplitTask takes back what a turn had set aside that failed for one of its members, and
+// says how its members are tried again. Why is what the turn failed with.
+func (b *Scheduler) SplitTask(t *Task, why error) Split {
+	b.UndoTask(t)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, members := t.Job, len(t.Sent)
+	if c := t.Turn.Claim; c != nil {
+		members += len(c.Candidates)
+	}
+	switch {
+	case members > 1:
+		r.batch = min(r.turnSize(), max(1, members/2))
+		b.activateJob(r)
+		return Halved
+	case len(t.Sent) == 0 || t.Sent[0].spoilt:
+		return Alone
+	}
+	for i := range r.reports {
+		if p := &r.reports[i]; p.Report == t.Sent[0].Report {
+			p.Report, p.spoilt = unstorable(p.Report, why), true
+			break
+		}
+	}
+	b.activateJob(r)
+	return Replaced
+}
+
+// unstorable returns what is said instead of a report that cannot be stored.
+func unstorable(rep *mapreduce.Report, why error) *mapreduce.Report {
+	return &mapreduce.Report{
+		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit,
+		Errors: []string{"what its worker reported cannot be stored: " + why.Error()},
+	}
+}
+
+// DropReports forgets the reports of a turn that can never be stored, now that their job
+// does not run. Their workers are told that the units have moved on.
+func (b *Scheduler) DropReports(t *Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := t.Job
+	for _, p := range t.Sent {
+		r.reports = slices.DeleteFunc(r.reports, func(q pendingReport) bool { return q.Report.Unit == p.Report.Unit && q.spoilt })
+		b.applyVerdict(r, p, turns.Settled{Verdict: mapreduce.Stale})
+		p.Session.Peer.Send(&mapreduce.ToWorker{Verdicts: []mapreduce.VerdictOn{{
+			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
+			Verdict: mapreduce.Stale,
+		}}})
+	}
+	b.dropJob(r)
 }
 
 // DelayRetry lets a run rest whose turn failed, twice as long each time, and returns
@@ -68,6 +137,9 @@ func (b *Scheduler) ApplyResult(t *Task, res *turns.Result) (idle bool) {
 	r := t.Job
 	r.turns--
 	r.retries = 0
+	if r.batch *= 2; r.batch >= records.MaxBatch {
+		r.batch = 0
+	}
 	for i, p := range t.Sent {
 		b.applyVerdict(r, p, res.Verdicts[i])
 	}

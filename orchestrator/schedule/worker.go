@@ -67,6 +67,7 @@ type HeldUnit struct {
 	reported bool
 	checking bool // its output is being checked: it has ended, and holds its slot
 	taken    bool // its report is in a turn under way
+	clock    attemptClock
 
 	// The unit's record, against which its output is checked; nil if it must be read
 	// again.

@@ -68,18 +68,21 @@ func (s *Supervisor) ContainPanic(ctx context.Context, what string, fn func() er
 
 // ForJob does something for a job. The job fails if that panics.
 func (s *Supervisor) ForJob(ctx context.Context, id mapreduce.JobID, what string, fn func()) {
-	err := s.ContainPanic(ctx, what, func() error { fn(); return nil }, "job", id)
-	if err == nil {
-		return
+	if err := s.ContainPanic(ctx, what, func() error { fn(); return nil }, "job", id); err != nil {
+		s.FailJob(ctx, id, err)
 	}
-	err = s.ContainPanic(ctx, "failing a job", func() error {
-		return s.jobs.Lifecycle.Fail(ctx, id, records.AnyEpoch, err.Error())
+}
+
+// FailJob fails a job for an error that is not of the moment, and reports whether it could.
+// A job that does not run stays as it is.
+func (s *Supervisor) FailJob(ctx context.Context, id mapreduce.JobID, why error) bool {
+	err := s.ContainPanic(ctx, "failing a job", func() error {
+		return s.jobs.Lifecycle.Fail(ctx, id, records.AnyEpoch, why.Error())
 	}, "job", id)
-	if err != nil {
-		s.LogFailure(ctx, "failing a job after a panic", err, "job", id)
-	}
+	s.LogFailure(ctx, "failing a job", err, "job", id, "because", why)
 	s.signals.NotifyWatchers(id)
 	s.signals.CallAt(time.Now().Add(restartAfter), func(context.Context) { s.signals.MarkDue(id) })
+	return err == nil
 }
 
 // restartAfter is how long a loop rests that a panic has ended.
@@ -137,11 +140,4 @@ func (s *Supervisor) RetryStoreCall(ctx context.Context, what string, do func() 
 			return cause
 		}
 	}
-}
-
-// IsPermanent reports whether what is stored is at fault, or the program, so that
-// reading it again cannot help.
-func IsPermanent(err error) bool {
-	kind := errs.KindOf(err)
-	return kind == errs.DataLoss || kind == errs.Invalid || errors.Is(err, store.ErrCorrupt) || errors.Is(err, ErrPanic)
 }

@@ -44,7 +44,7 @@ func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID
 		return why, nil
 	case errs.KindOf(err) == errs.NotFound: // the job was deleted
 		return errNotIts, nil
-	case supervise.IsPermanent(err):
+	case supervise.ClassOf(err) != supervise.Passing: // the stream would come back with the same report
 		return err, nil
 	}
 	return nil, err
@@ -109,13 +109,6 @@ func nameOf(s mapreduce.SessionID) mapreduce.SessionID {
 	}
 	return s[:shown] + "…"
 }
-
-// Bounds of the counts in a report. No attempt can spend more, and sums of larger counts
-// would overflow the counters.
-const (
-	maxReportTokens = 1 << 40
-	maxReportMicros = 1 << 50
-)
 
 // CheckReport returns an error if the counts and lengths of a report are impossible.
 func CheckReport(r *mapreduce.Report) error {

@@ -92,7 +92,7 @@ func (st *Store) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt
 			}
 			all = append(all, held.Units...)
 		}
-		units, err := st.HeldUnits(ctx, tx, all)
+		units, _, err := st.SoundUnits(ctx, tx, all)
 		if err != nil {
 			return err
 		}

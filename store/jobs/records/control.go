@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,10 +47,15 @@ func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapred
 }
 
 // UpdateRecord brings the job's record up to date. The counters are read by
-// snapshot: they are for people here.
+// snapshot: they are for people here. A record that is damaged stays so, and does not
+// keep the job from ending.
 func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
 	job := new(storagev1.Job)
-	if _, err := Read(ctx, tx.Snapshot(), rec.Keys.Job(id), job); err != nil {
+	_, err := Read(ctx, tx.Snapshot(), rec.Keys.Job(id), job)
+	if errors.Is(err, store.ErrCorrupt) && !mapreduce.JobState(ctl.State).Running() {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	c, err := rec.ReadCounters(ctx, tx.Snapshot(), id)

@@ -113,6 +113,36 @@ func isWhole(length, stored int64, sha []byte, r *mapreduce.Report) bool {
 	return length == r.Length && stored == r.Length && bytes.Equal(sha, r.SHA256)
 }
 
+// SoundUnits is HeldUnits for units of several jobs, none of which may suffer from what is
+// wrong with another's: a record that is damaged is nil, with its error at the same place
+// of damaged, which is nil if none is.
+func (rec *Records) SoundUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) (units []*storagev1.Unit, damaged []error, err error) {
+	ks := make([][]byte, len(held))
+	for i, h := range held {
+		ks[i] = rec.Keys.Unit(mapreduce.JobID(h.Job), mapreduce.UnitID(h.Unit))
+	}
+	values, err := r.GetAll(ctx, ks)
+	if err != nil {
+		return nil, nil, err
+	}
+	units = make([]*storagev1.Unit, len(held))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		u := new(storagev1.Unit)
+		if err := Decode(ks[i], v, u); err != nil {
+			if damaged == nil {
+				damaged = make([]error, len(held))
+			}
+			damaged[i] = err
+			continue
+		}
+		units[i] = u
+	}
+	return units, damaged, nil
+}
+
 // HeldUnits reads the units that claims name, nil for those that are not there.
 func (rec *Records) HeldUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) ([]*storagev1.Unit, error) {
 	ks := make([][]byte, len(held))

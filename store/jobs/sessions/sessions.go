@@ -4,6 +4,7 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,10 +44,11 @@ type Held struct {
 // of all of them come to this node.
 func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
-	named := make(map[mapreduce.Held]bool, len(holding))
+	named, running := make(map[mapreduce.Held]bool, len(holding)), make(map[mapreduce.Held]bool)
 	for _, h := range holding {
+		runs := h.Running
 		h.Running = false
-		named[h] = true
+		named[h], running[h] = true, runs
 	}
 	var b *Binding
 	err := st.db.Update(ctx, failpoint.Bind, func(tx store.Tx) error {
@@ -78,6 +80,9 @@ func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) 
 		}
 		b.Kept, b.Jobs = s.stay, s.touchedJobs()
 		b.Drop = s.droppedUnits(holding)
+		for i := range b.Kept {
+			b.Kept[i].Running = running[b.Kept[i].Held]
+		}
 		return nil
 	})
 	return b, err
@@ -182,9 +187,17 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 		all, claims = append(all, c.Units...), append(claims, c)
 	}
 	// Ahead: what becomes of one changes no other, and no two of a claim are the same.
-	units, err := s.HeldUnits(ctx, s.tx, all)
+	units, damaged, err := s.SoundUnits(ctx, s.tx, all)
 	if err != nil {
 		return err
+	}
+	for i, why := range damaged {
+		if why == nil {
+			continue
+		}
+		if err := s.failDamaged(ctx, all[i], why); err != nil {
+			return err
+		}
 	}
 	for i, c := range claims {
 		if err := s.visitClaim(ctx, pairs[i].Key, c.Units, units); err != nil {
@@ -193,6 +206,18 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 		units = units[len(c.Units):]
 	}
 	return nil
+}
+
+// failDamaged ends a job one of whose units cannot be given back, for its record is
+// damaged: nothing else would ever say so. The other jobs that the session works for do
+// not suffer from it.
+func (s *sweep) failDamaged(ctx context.Context, h *storagev1.HeldUnit, why error) error {
+	t, err := s.turnOf(ctx, mapreduce.JobID(h.Job))
+	if err != nil || t == nil || !mapreduce.JobState(t.Ctl.State).Running() {
+		return err
+	}
+	t.Ctl.State, t.Ctl.Error = uint32(mapreduce.JobFailed), records.ClipText(why.Error())
+	return s.WriteControl(ctx, s.tx, t.Job, t.Ctl, t.Ctl.Error)
 }
 
 // recordCounts writes the counts of the sweep, and wakes the orchestrators that can claim
@@ -338,14 +363,17 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 	return err
 }
 
-// turnOf returns what keeps the counters of a job within this transaction, or
-// nil if the job is gone.
+// turnOf returns what keeps the counters of a job within this transaction, or nil if the
+// job is gone. One whose switch is damaged is as good as gone: other jobs go on.
 func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*transition.Changes, error) {
 	if t, ok := s.jobs[id]; ok {
 		return t, nil
 	}
 	var ctl storagev1.Ctl
 	found, err := records.Read(ctx, s.tx, s.Keys.Ctl(id), &ctl)
+	if errors.Is(err, store.ErrCorrupt) {
+		return nil, nil
+	}
 	if err != nil || !found {
 		return nil, err
 	}

@@ -37,6 +37,9 @@ type Report struct {
 	// Broke says of a unit that was handed back that the stream of its worker broke
 	// when it was handed out. That counts as a worker that the unit brought down.
 	Broke bool
+	// Overdue says that it was made in the worker's name, for the worker did not report in
+	// time. What the worker may still report of the attempt comes too late.
+	Overdue bool
 }
 
 // The pause before another attempt is drawn between nothing and a bound that
@@ -315,7 +318,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 		s.Verdict = mapreduce.Accepted
 		err = t.concludeUnit(ctx, u, put, r, &s)
 	}
-	if s.State = mapreduce.UnitState(u.Status); s.State == mapreduce.Pending {
+	if s.State = mapreduce.UnitState(u.Status); s.State == mapreduce.Pending && !r.Overdue {
 		u.Reporter = string(r.Session)
 	}
 	t.SetUnit(t.Tx, t.Job, u)

@@ -1,0 +1,113 @@
+package schedule
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// An Overdue is an attempt that is not over though its worker has had all the time that
+// the attempt may take: a worker that keeps to the timeout of its units has reported by
+// then, and one that only says that it lives is not believed for ever.
+type Overdue struct {
+	Session *Session
+	Held    mapreduce.Held
+	// Report says so in the worker's name.
+	Report mapreduce.Report
+}
+
+// An attemptClock is since when an attempt is held, and since when it runs, on the clock
+// that runs while the store answers; each as of the first look at the attempt. A look is
+// no earlier than what it sees, so a worker has a little more time than it may take.
+type attemptClock struct {
+	looked  bool
+	given   time.Duration
+	running bool
+	began   time.Duration
+}
+
+// Overdue returns the attempts that are overdue at a time of the store's uptime, and has
+// each of them reported. An attempt gets its inputs within the timeout of its unit, and
+// then runs for that; slack is what a worker may take beyond, to stop an attempt and to
+// report. One that has not begun waits for those that were given before it.
+func (t *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration) []Overdue {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	var all []Overdue
+	for _, s := range t.bound {
+		most := slack(s)
+		rounds := time.Duration(1 + (s.prefetch+s.Slots-1)/s.Slots)
+		longest := t.longestTimeout(s)
+		for key, h := range s.held {
+			r := t.sched.runs[key.job]
+			if h.reported || h.checking || r == nil || r.spec == nil {
+				continue
+			}
+			h.clock.look(now, h.running)
+			limit, since := 2*r.spec.UnitTimeout+most, h.clock.began
+			if !h.running {
+				limit, since = limit+rounds*(2*longest+most), h.clock.given
+			}
+			if now-since < limit {
+				continue
+			}
+			held := mapreduce.Held{Job: key.job, Unit: key.unit, Attempt: h.attempt}
+			all = append(all, Overdue{Session: s, Held: held, Report: overdueReport(held, h, r, now-since)})
+		}
+	}
+	return all
+}
+
+// longestTimeout returns the longest timeout of the units that a session holds.
+func (t *Sessions) longestTimeout(s *Session) (most time.Duration) {
+	for key := range s.held {
+		if r := t.sched.runs[key.job]; r != nil && r.spec != nil {
+			most = max(most, r.spec.UnitTimeout)
+		}
+	}
+	return most
+}
+
+// look notes an attempt as it is seen at a time.
+func (c *attemptClock) look(now time.Duration, running bool) {
+	if !c.looked {
+		c.looked, c.given = true, now
+	}
+	if running && !c.running {
+		c.running, c.began = true, now
+	}
+}
+
+// overdueReport is the report of an attempt that is overdue. What it has spent nobody
+// knows, so of a job with a budget it counts as all that it was allowed to.
+func overdueReport(held mapreduce.Held, h *HeldUnit, r *Job, after time.Duration) mapreduce.Report {
+	why := fmt.Sprintf("timed out: its worker has held it for %v and not begun it, and says only that it lives", after.Round(time.Second))
+	if h.running {
+		why = fmt.Sprintf("timed out: it has run for %v and may take %v, and its worker says only that it lives", after.Round(time.Second), r.spec.UnitTimeout)
+	}
+	rep := mapreduce.Report{
+		Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Errors: []string{why},
+	}
+	if r.spec.Budget > 0 {
+		rep.Tokens.In = h.Reserved
+	}
+	return rep
+}
+
+// EnterOverdue enters the report of an attempt that is overdue, and has its worker stop.
+// It returns false if the attempt has ended meanwhile.
+func (t *Sessions) EnterOverdue(o *Overdue) bool {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	h := o.Session.held[unitKey{o.Held.Job, o.Held.Unit}]
+	if t.bound[o.Session.ID] != o.Session || h == nil || h.attempt != o.Held.Attempt || h.reported || h.checking {
+		return false
+	}
+	t.enterReport(o.Session, &o.Report)
+	r := t.sched.getOrAddJob(o.Held.Job)
+	r.reports[len(r.reports)-1].overdue = true
+	o.Session.Peer.Send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{o.Held}})
+	t.sched.wake.Signal()
+	return true
+}

@@ -1,0 +1,67 @@
+package verify
+
+import (
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// Bounds of what a worker may say, so that no sum of it overflows, and no time that it
+// names lasts for ever. What is counted in money or tokens is refused above them; the rest
+// is taken as the bound.
+const (
+	// maxReportTokens and maxReportMicros bound what one attempt may spend: no attempt can
+	// spend more, and hundreds of millions of such reports are no overflow of a counter.
+	maxReportTokens = 1 << 34
+	maxReportMicros = 1 << 36 // about 69,000 US dollars
+	// maxPause bounds the pause before another attempt, and how long a model rests or its
+	// breaker stays open without anyone trying: a vendor that needs longer says so again.
+	maxPause = time.Hour
+	// maxParked bounds the time after which a parked unit goes on by itself.
+	maxParked = 366 * 24 * time.Hour
+	// maxSpan bounds the times that an attempt took.
+	maxSpan = 31 * 24 * time.Hour
+	// maxSuccesses bounds the calls between two notes, and maxRate what a vendor may allow
+	// in a minute.
+	maxSuccesses = 1 << 20
+	maxRate      = 1 << 50
+)
+
+// BoundMessage brings the times and the counts of a worker's message within bounds,
+// in place.
+func BoundMessage(m *mapreduce.FromWorker) {
+	for i := range m.Reports {
+		boundReport(&m.Reports[i])
+	}
+	for i := range m.Reserve {
+		m.Reserve[i].Tokens = min(m.Reserve[i].Tokens, maxReportTokens)
+	}
+	for i := range m.Limits {
+		n := &m.Limits[i]
+		n.Successes, n.Pause = min(n.Successes, maxSuccesses), min(n.Pause, maxPause)
+		boundRates(&n.Told)
+		boundRates(&n.Left)
+	}
+	if m.Heartbeat == nil {
+		return
+	}
+	for i := range m.Heartbeat.Breakers {
+		b := &m.Heartbeat.Breakers[i]
+		b.OpenFor = min(b.OpenFor, maxPause)
+	}
+}
+
+func boundReport(r *mapreduce.Report) {
+	r.RetryAfter = min(r.RetryAfter, maxPause)
+	r.Latency, r.ToolTime, r.Elapsed = min(r.Latency, maxSpan), min(r.ToolTime, maxSpan), min(r.Elapsed, maxSpan)
+	if r.Parking != nil {
+		r.Parking.WakeAfter = min(r.Parking.WakeAfter, maxParked)
+	}
+	s := &r.Savings
+	s.Answers, s.CacheWrite, s.CacheRead = min(s.Answers, maxReportTokens), min(s.CacheWrite, maxReportTokens), min(s.CacheRead, maxReportTokens)
+	s.AnswerMicros, s.PromptMicros = min(s.AnswerMicros, maxReportMicros), max(-maxReportMicros, min(s.PromptMicros, maxReportMicros))
+}
+
+func boundRates(r *mapreduce.Rates) {
+	r.Requests, r.Input, r.Output = min(r.Requests, maxRate), min(r.Input, maxRate), min(r.Output, maxRate)
+}
