@@ -1,11 +1,16 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/language"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // strayHints refuses hints at places where nothing reads them: a hint that is
@@ -67,14 +72,88 @@ func (r *reader) topHints(v *view, s *Schema) []string {
 		case "match":
 			match = name
 			s.Near = r.readMatch(n.items[i], joinPath(path, "match"))
+		case "date_order":
+			inheritOrder(s.Properties, r.readDateOrder(n.items[i], joinPath(path, "date_order")))
+		case "locale":
+			s.Locale = r.readLocale(n.items[i], joinPath(path, "locale"))
 		default:
-			r.recordFault(name, joinPath(path, name.text), "unknown hint %q at the top of a schema; known are key and match", clipText(name.text))
+			r.recordFault(name, joinPath(path, name.text), "unknown hint %q at the top of a schema; known are key, match, date_order and locale", clipText(name.text))
 		}
 	}
 	if match != nil && len(key) == 0 {
 		r.recordFault(match, joinPath(path, "match"), "says how keys are compared, and there is no key")
 	}
 	return key
+}
+
+// inheritOrder gives an order to the dates of properties that have none of their own.
+func inheritOrder(properties []Property, order format.DateOrder) {
+	for i := range properties {
+		p := &properties[i]
+		if p.Items != nil {
+			inheritOrder(p.Items.Properties, order)
+			p.Items.inheritOrder(order)
+		}
+		inheritOrder(p.Properties, order)
+		p.inheritOrder(order)
+	}
+}
+
+func (p *Property) inheritOrder(order format.DateOrder) {
+	if p.HasDates() {
+		p.Hints.DateOrder = cmp.Or(p.Hints.DateOrder, order)
+	}
+}
+
+// HasDates reports whether values of p are dates, or begin with one.
+func (p *Property) HasDates() bool {
+	return p.Type == String && (p.Format == Date || p.Format == DateTime)
+}
+
+// HasDates reports whether a field of the schema holds dates.
+func (s *Schema) HasDates() bool {
+	return slices.ContainsFunc(s.fields, func(f Field) bool {
+		return f.Property.HasDates() || f.Property.Items != nil && f.Property.Items.HasDates()
+	})
+}
+
+// readOrderOf reads the order of a property's dates. The elements of a list have it too.
+func (r *reader) readOrderOf(n *node, path string, p *Property) format.DateOrder {
+	element := p
+	if p.Type == Array {
+		element = p.Items
+	}
+	if !element.HasDates() {
+		r.recordFault(n, path, "needs a property with dates; %s has none", p.Name)
+		return ""
+	}
+	return r.readDateOrder(n, path)
+}
+
+func (r *reader) readDateOrder(n *node, path string) format.DateOrder {
+	if order := format.DateOrder(n.text); n.kind == nodeString && slices.Contains(format.DateOrders(), order) {
+		return order
+	}
+	r.recordFault(n, path, "must be dmy, mdy or ymd, not %q", clipText(n.text))
+	return ""
+}
+
+// readLocale reads a language with its region, and returns the order of its dates.
+func (r *reader) readLocale(n *node, path string) format.DateOrder {
+	tag, err := language.Parse(n.text)
+	if n.kind != nodeString || err != nil {
+		r.recordFault(n, path, "must be a language with its region, such as en-US, not %q", clipText(n.text))
+		return ""
+	}
+	region, _ := tag.Region()
+	base, _ := tag.Base()
+	switch {
+	case slices.Contains([]string{"US", "PH", "FM", "MH", "PW", "GU", "PR", "AS", "VI", "MP"}, region.String()):
+		return format.MDY
+	case slices.Contains([]string{"zh", "ja", "ko", "hu", "lt", "mn", "sv", "eu"}, base.String()) || region.String() == "CA":
+		return format.YMD
+	}
+	return format.DMY
 }
 
 // readMatch reads how keys are compared, and reports whether near ones are equal.
@@ -115,7 +194,7 @@ func (r *reader) readKey(n *node, path string, s *Schema) []string {
 // hintNames are the hints of a property.
 var hintNames = []string{
 	"labels", "pattern", "lines", "within", "after", "before", "between", "values", "exclude", "replace",
-	"number_words", "units", "pick", "merge",
+	"number_words", "units", "date_order", "pick", "merge",
 }
 
 // HintNames returns the names of the hints that a property may have.
@@ -137,7 +216,7 @@ func (r *reader) readHints(v *view, p *Property) Hints {
 		if inner, path := r.hintNode(r.newView(items, at)); inner != nil {
 			r.readHintsOf(inner, path, p, &h, true, n)
 		}
-		p.Items.Hints.NumberWords, p.Items.Hints.Units = h.NumberWords, h.Units
+		p.Items.Hints.NumberWords, p.Items.Hints.Units, p.Items.Hints.DateOrder = h.NumberWords, h.Units, h.DateOrder
 	}
 	return h
 }
@@ -158,6 +237,7 @@ func (r *reader) readHintsOf(n *node, path string, p *Property, h *Hints, inItem
 		"replace":      func(n *node, at string) { h.Replace = r.readReplace(n, at) },
 		"number_words": func(n *node, at string) { h.NumberWords = r.readNumberWords(n, at, p) },
 		"units":        func(n *node, at string) { h.Units = r.readUnits(n, at, p) },
+		"date_order":   func(n *node, at string) { h.DateOrder = r.readOrderOf(n, at, p) },
 		"pick":         func(n *node, at string) { h.Pick = r.readPick(n, at, p) },
 		"merge":        func(n *node, at string) { h.Merge = r.readMerge(n, at, p) },
 	}

@@ -109,7 +109,7 @@ func (p *Property) parseScalar(text string) (any, error) {
 		}
 		return yes, nil
 	}
-	parse, what := textParser(p.Format)
+	parse, what := p.textParser()
 	value, ok := parse(text)
 	if !ok {
 		return nil, fmt.Errorf("%q is no %s", clipText(text), what)
@@ -120,13 +120,14 @@ func (p *Property) parseScalar(text string) (any, error) {
 	return value, nil
 }
 
-// textParser returns the parser of a format and the format's name for messages.
-func textParser(f Format) (parse func(string) (string, bool), what string) {
-	switch f {
+// textParser returns the parser of p's format and the format's name for messages.
+func (p *Property) textParser() (parse func(string) (string, bool), what string) {
+	order := p.Hints.DateOrder
+	switch p.Format {
 	case Date:
-		return format.ParseDate, "date"
+		return func(s string) (string, bool) { return format.ParseDateIn(order, s) }, "date"
 	case DateTime:
-		return format.ParseDateTime, "date and time"
+		return func(s string) (string, bool) { return format.ParseDateTimeIn(order, s) }, "date and time"
 	case Time:
 		return format.ParseTime, "time of day"
 	case Email:

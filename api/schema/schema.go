@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // Kind says how many records a document yields.
@@ -38,6 +40,10 @@ type Schema struct {
 	// Near says that keys which differ by a slip or in their spelling are equal
 	// too.
 	Near bool
+
+	// Locale is the order of dates in the schema's locale, for dates of which nothing else
+	// tells the order; "" if it names none.
+	Locale format.DateOrder
 
 	canonical []byte
 	plain     []byte // canonical without hints
@@ -130,6 +136,10 @@ type Hints struct {
 
 	NumberWords bool   // numbers may be written in words
 	Units       []Unit // the number stands with one of these; nil if any will do
+
+	// DateOrder is the order of dates of three numbers, the property's own or the schema's;
+	// "" leaves it to the documents.
+	DateOrder format.DateOrder
 }
 
 // A Within is a part of a document. What it says must all hold.

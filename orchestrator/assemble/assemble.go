@@ -87,6 +87,7 @@ type result struct {
 	// units tell; nil once these have been looked through.
 	seen      map[output.Member]string
 	names     *refs.Spelling
+	dates     output.DateOrders // complete once all outputs were read for the first time
 	locations *outputs.Locator
 
 	single     bool // of a value
@@ -312,10 +313,11 @@ func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit func(fou
 	if err != nil {
 		return err
 	}
-	if r.seen != nil {
+	if r.seen != nil { // for the first time
 		if err := r.checkOutput(ctx, u, out); err != nil {
 			return err
 		}
+		r.dates.Add(string(u.Document), out.Dates)
 	}
 	for i := range out.Entries {
 		e, in := &out.Entries[i], out
@@ -328,7 +330,8 @@ func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit func(fou
 				return err
 			}
 		}
-		if err := visit(found{merge.Resolve(r.schema, e.Accumulator), in}); err != nil {
+		settled := r.dates.Settle(r.schema, e.Accumulator, in.Citations)
+		if err := visit(found{merge.Resolve(r.schema, settled), in}); err != nil {
 			return err
 		}
 	}

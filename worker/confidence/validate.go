@@ -158,6 +158,11 @@ func judgeDate(want, quote string) Verdict {
 			break
 		}
 	}
+	for d := range format.NumericDates(quote) { // it may be in either order
+		if want == d.DayFirst || want == d.MonthFirst || want == d.YearFirst {
+			return Confirms
+		}
+	}
 	return Contradicts
 }
 

@@ -42,6 +42,9 @@ func CheckMap(t Text, o *Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Open) > 0 {
 		return breachError("a map unit reports what only a reduce can")
 	}
+	if n := int64(len(t.Content)); o.Dates.DayFirst < 0 || o.Dates.MonthFirst < 0 || len(t.Content) > 0 && o.Dates.DayFirst+o.Dates.MonthFirst > n/6 {
+		return breachError("%s counts %d and %d dates in a text of %d bytes", t.Unit, o.Dates.DayFirst, o.Dates.MonthFirst, n)
+	}
 	cited, err := o.listCitations()
 	if err != nil {
 		return err

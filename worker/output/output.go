@@ -27,6 +27,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/coditect/mapreduce/api/schema/format"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -41,6 +42,10 @@ type Output struct {
 	Removed   []Removed // the same
 	Decided   []Decided // the same
 	Reason    string    // why there are no records
+
+	// Dates counts the dates that tell their order in the text that the unit read. It is 0
+	// for units that read outputs.
+	Dates format.OrderCount
 
 	// Value is what the unit came to if it does not make records: canonical JSON,
 	// with references in full. Citations has all of them. There are no Entries
@@ -131,7 +136,9 @@ func HashDocument(name string, text []byte) refs.DocumentHash {
 
 // Encode returns the output's stored form, the same for equal outputs.
 func (o *Output) Encode() ([]byte, error) {
-	e := &encoder{output: o, at: make(map[merge.Citation]uint32), m: &storagev1.Output{Reason: o.Reason, Value: o.Value}}
+	e := &encoder{output: o, at: make(map[merge.Citation]uint32), m: &storagev1.Output{
+		Reason: o.Reason, Value: o.Value, DayFirst: o.Dates.DayFirst, MonthFirst: o.Dates.MonthFirst,
+	}}
 	if err := e.encodeCitations(); err != nil {
 		return nil, err
 	}
@@ -299,7 +306,8 @@ func Decode(data []byte) (*Output, error) {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
-	o := &Output{Reason: m.Reason, Value: m.Value, Citations: make(map[merge.Citation]Citation, len(m.Citations))}
+	dates := format.OrderCount{DayFirst: m.DayFirst, MonthFirst: m.MonthFirst}
+	o := &Output{Reason: m.Reason, Value: m.Value, Dates: dates, Citations: make(map[merge.Citation]Citation, len(m.Citations))}
 	keys := make([]merge.Citation, len(m.Citations))
 	for i, c := range m.Citations {
 		if len(c.Id) != len(refs.ID{}) {

@@ -72,6 +72,9 @@ func (d *Direct) Take(m *Mapper, reason string) {
 // Result is what was found, merged as far as the schema decides.
 func (d *Direct) Result() (*agent.Result, error) {
 	m := &Mapper{out: output.Whole(d.schema, d.outs), confidence: d.confidence, values: d.values}
+	for _, out := range d.outs {
+		m.out.Dates.Add(out.Dates)
+	}
 	if len(m.out.Entries) > 0 {
 		d.reason = ""
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/confidence"
@@ -105,7 +106,11 @@ type Mapper struct {
 
 // NewMapper returns a Mapper that has found nothing.
 func NewMapper(task *agent.Task, s *schema.Schema) *Mapper {
-	return &Mapper{task: task, schema: s, out: &output.Output{}}
+	m := &Mapper{task: task, schema: s, out: &output.Output{}}
+	if t := task.Text; t != nil && s.HasDates() {
+		m.out.Dates = format.CountOrders(string(t.Content[t.CoreStart:t.CoreEnd]))
+	}
+	return m
 }
 
 // Accumulate makes an accumulator of what was found of the unit's nth record.

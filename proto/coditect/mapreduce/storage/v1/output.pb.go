@@ -47,7 +47,11 @@ type Output struct {
 	// Value is what a unit came to whose stage does not make records: canonical
 	// JSON. References stand in it in full, each as "REF_" and the citation's id in
 	// hexadecimal, and citations has each of them.
-	Value         []byte `protobuf:"bytes,12,opt,name=value,proto3" json:"value,omitempty"`
+	Value []byte `protobuf:"bytes,12,opt,name=value,proto3" json:"value,omitempty"`
+	// Day first and month first are how many dates of three numbers, in the text that a
+	// unit read, can be read in that order alone. Only of units that read documents.
+	DayFirst      int64 `protobuf:"varint,18,opt,name=day_first,json=dayFirst,proto3" json:"day_first,omitempty"`
+	MonthFirst    int64 `protobuf:"varint,19,opt,name=month_first,json=monthFirst,proto3" json:"month_first,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -143,6 +147,20 @@ func (x *Output) GetValue() []byte {
 		return x.Value
 	}
 	return nil
+}
+
+func (x *Output) GetDayFirst() int64 {
+	if x != nil {
+		return x.DayFirst
+	}
+	return 0
+}
+
+func (x *Output) GetMonthFirst() int64 {
+	if x != nil {
+		return x.MonthFirst
+	}
+	return 0
 }
 
 // Call is one call of a model.
@@ -2322,7 +2340,7 @@ var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xf7\x03\n" +
+	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xb5\x04\n" +
 	"\x06Output\x12>\n" +
 	"\aentries\x18\x01 \x03(\v2$.coditect.mapreduce.storage.v1.EntryR\aentries\x12E\n" +
 	"\tcitations\x18\x02 \x03(\v2'.coditect.mapreduce.storage.v1.CitationR\tcitations\x127\n" +
@@ -2333,7 +2351,10 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05calls\x18\n" +
 	" \x03(\v2#.coditect.mapreduce.storage.v1.CallR\x05calls\x12@\n" +
 	"\adecided\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.DecidedR\adecided\x12\x14\n" +
-	"\x05value\x18\f \x01(\fR\x05value\"\x93\x02\n" +
+	"\x05value\x18\f \x01(\fR\x05value\x12\x1b\n" +
+	"\tday_first\x18\x12 \x01(\x03R\bdayFirst\x12\x1f\n" +
+	"\vmonth_first\x18\x13 \x01(\x03R\n" +
+	"monthFirst\"\x93\x02\n" +
 	"\x04Call\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tat_micros\x18\x02 \x01(\x03R\batMicros\x12%\n" +
