@@ -18,7 +18,7 @@ const rowsAtOnce = 1024
 
 // A parquetWriter writes a row for each record. All columns are optional.
 type parquetWriter struct {
-	out     *parquet.Writer
+	out     *parquet.GenericWriter[any]
 	config  Config
 	columns []column
 	rows    []parquet.Row
@@ -65,7 +65,7 @@ func newParquet(out io.Writer, c Config) (*parquetWriter, error) {
 			root.add(col.name+"."+name, citationNode(name))
 		}
 	}
-	w.out = parquet.NewWriter(out, parquet.NewSchema("records", root), parquet.Compression(&parquet.Snappy),
+	w.out = parquet.NewGenericWriter[any](out, parquet.NewSchema("records", root), parquet.Compression(&parquet.Snappy),
 		parquet.CreatedBy("coditect", "", ""))
 	return w, nil
 }

@@ -25,7 +25,7 @@ type dagWriter struct {
 func newDAG(job *mapreduce.Job, out, tasks *file) *dagWriter {
 	return &dagWriter{
 		out:    out,
-		tasks:  listWriter{out: tasks, prefix: "    "},
+		tasks:  listWriter{out: tasks},
 		sketch: render.Sketch{Mode: modeOf(job), Exact: true},
 		parsed: make(map[mapreduce.DocumentID]bool),
 	}

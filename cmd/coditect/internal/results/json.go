@@ -33,10 +33,9 @@ func indentJSON(data []byte, prefix string) ([]byte, error) {
 // A listWriter writes the elements of a JSON list or object, each on a line of its own.
 
 type listWriter struct {
-	out    *file
-	prefix string // of lines
-	n      int    // elements so far
-	size   int64  // bytes so far
+	out  *file
+	n    int   // elements so far
+	size int64 // bytes so far
 }
 
 // add writes an element; name is empty in lists.
@@ -53,7 +52,7 @@ func (l *listWriter) add(name string, data []byte) error {
 		}
 		data = append(append(key, ':'), data...)
 	}
-	n, err := fmt.Fprintf(l.out, "\n%s%s", l.prefix, spaceColons(data))
+	n, err := fmt.Fprintf(l.out, "\n%s", spaceColons(data))
 	l.size += int64(n)
 	return err
 }

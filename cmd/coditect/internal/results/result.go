@@ -120,23 +120,22 @@ type resultSections struct {
 func newSections(w *writer) (*resultSections, error) {
 	s := &resultSections{w: w, cited: make(map[string]bool)}
 	for _, l := range []struct {
-		name   string
-		prefix string
-		list   *listWriter
+		name string
+		list *listWriter
 	}{
-		{".records", "    ", &s.records},
-		{".citations", "    ", &s.citations},
-		{".sources", "    ", &s.sources},
-		{".failed", "    ", &s.failed},
-		{".conflicts", "    ", &s.conflicts},
-		{".dropped", "    ", &s.dropped},
-		{".removed", "    ", &s.removed},
+		{".records", &s.records},
+		{".citations", &s.citations},
+		{".sources", &s.sources},
+		{".failed", &s.failed},
+		{".conflicts", &s.conflicts},
+		{".dropped", &s.dropped},
+		{".removed", &s.removed},
 	} {
 		f, err := w.dir.createScratch(l.name)
 		if err != nil {
 			return nil, err
 		}
-		*l.list = listWriter{out: f, prefix: l.prefix}
+		*l.list = listWriter{out: f}
 	}
 	return s, nil
 }

@@ -20,7 +20,7 @@ type traceWriter struct {
 
 func newTrace(w *writer) (*traceWriter, error) {
 	out, err := w.dir.createScratch(".tasks")
-	return &traceWriter{w: w, tasks: listWriter{out: out, prefix: "    "}}, err
+	return &traceWriter{w: w, tasks: listWriter{out: out}}, err
 }
 
 // addUnit adds a unit to the trace. Its start is computed from the commit of its

@@ -69,7 +69,7 @@ func (w *writer) writeUnits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.tally.calls = listWriter{out: calls, prefix: "    "}
+	w.tally.calls = listWriter{out: calls}
 	unpack, err := NewUnpacker(w.job)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -137,18 +136,18 @@ func (o *outputFlags) exitCode(j *mapreduce.Job) int {
 
 // words returns the flags that write the same results on another command line.
 func (o *outputFlags) words() string {
-	line := ""
+	var line strings.Builder
 	if o.dir != "" {
-		line += " --output " + console.ShellQuote(o.dir)
+		line.WriteString(" --output " + console.ShellQuote(o.dir))
 	}
-	for _, format := range o.formats {
-		line += fmt.Sprintf(" --format %s", format)
+	if len(o.formats) > 0 {
+		line.WriteString(" --format " + strings.Join(o.formats, ","))
 	}
 	if o.citations {
-		line += " --citations"
+		line.WriteString(" --citations")
 	}
 	if o.noReport {
-		line += " --no-report"
+		line.WriteString(" --no-report")
 	}
-	return line
+	return line.String()
 }
