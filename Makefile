@@ -127,6 +127,11 @@ test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
 test-peers: ## check providers of models against servers and clients of others; needs npm
 	deploy/peers/run.sh
 
+.PHONY: test-page
+test-page: ## check report.html in Chromium for what keeps people out, with axe-core; needs npm
+	npm install --silent --no-audit --no-fund --prefix bin/axe axe-core@4.14.1
+	CODITECT_AXE=$(CURDIR)/bin/axe/node_modules/axe-core/axe.min.js go test -count 1 -v -run Accessible ./cmd/coditect/internal/page
+
 .PHONY: lint
 lint: $(LINT) $(BUF) ## run the linters, on Go and on .proto files
 	$(LINT) run --allow-serial-runners $(PKG)

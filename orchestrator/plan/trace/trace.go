@@ -245,6 +245,16 @@ func (t *Tally) Span() (first, last time.Time) {
 	return s.first, s.last
 }
 
+// LevelSpan returns when the first unit of a level began and its last ended; zero times if
+// none has ended.
+func (t *Tally) LevelSpan(level int) (first, last time.Time) {
+	s := t.levels[level]
+	if s == nil {
+		return time.Time{}, time.Time{}
+	}
+	return s.first, s.last
+}
+
 // Head returns the trace of a job in mode m without its tasks.
 func (t *Tally) Head(id mapreduce.JobID, m plan.Mode, pipeline string) *Trace {
 	out := &Trace{ID: id, Pipeline: pipeline, Levels: t.Levels(), Superseded: t.Superseded(), Metrics: t.Metrics()}

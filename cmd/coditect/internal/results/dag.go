@@ -106,9 +106,13 @@ func (d *dagWriter) writeEnd() error {
 	return err
 }
 
-// writeSVG writes dag.svg.
-func (d *dagWriter) writeSVG(out *file) error {
-	_, err := out.WriteString(d.sketch.SVG())
+// writeSVG writes dag.svg, and keeps the picture for report.html.
+func (w *writer) writeSVG(d *dagWriter, out *file) error {
+	svg := d.sketch.SVG()
+	if len(svg) <= maxTree {
+		w.tree = svg
+	}
+	_, err := out.WriteString(svg)
 	return err
 }
 

@@ -17,6 +17,7 @@ type unitTally struct {
 }
 
 type levelTally struct {
+	stage                   string // of the pipeline; empty for units that parse
 	units, complete, failed int64
 	attempts                int64
 	tokens                  mapreduce.Tokens
@@ -49,7 +50,7 @@ func callsOf(j mapreduce.CallSums) modelCalls { return modelCalls{j.Calls, j.Lat
 func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	l := t.levels[u.Level]
 	if l == nil {
-		l = new(levelTally)
+		l = &levelTally{stage: u.Stage}
 		t.levels[u.Level] = l
 	}
 	l.units++

@@ -120,7 +120,7 @@ func PrintResult(ctx context.Context, s Service, c Config, out io.Writer) (*mapr
 	if err != nil {
 		return nil, err
 	}
-	w.report.startReport(job, c.ReportRecords)
+	w.report.startReport(job, c.ReportRecords, 0)
 	if err := s.GetResult(ctx, c.Job, c.Partial, sections.addPart); err != nil {
 		return nil, err
 	}

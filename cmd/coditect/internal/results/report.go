@@ -234,10 +234,14 @@ func (d droppedView) By() string { return cmp.Or(d.Unit, displayJSON(d.Key)) }
 type conflictLine struct {
 	Field      string
 	Key        json.RawMessage
-	Candidates []struct{ Value json.RawMessage }
-	Chosen     json.RawMessage
-	Strategy   string
-	Rationale  string
+	Candidates []struct {
+		Value      json.RawMessage
+		Confidence float64
+		Citations  []string // references
+	}
+	Chosen    json.RawMessage
+	Strategy  string
+	Rationale string
 }
 
 func (c *conflictLine) buildView() conflictView {

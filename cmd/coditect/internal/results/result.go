@@ -81,7 +81,7 @@ func (w *writer) writeResult(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.report.startReport(w.job, w.config.ReportRecords)
+	w.report.startReport(w.job, w.config.ReportRecords, w.config.PageRecords)
 	also, err := w.newRecordFiles()
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (s *resultSections) addPart(p *mapreduce.ResultPart) error {
 		s.summary = p.Summary
 		return nil
 	case p.Conflict != nil:
-		return errors.Join(s.conflicts.add("", p.Conflict), s.w.report.conflicts.addEntry(p.Conflict))
+		return errors.Join(s.conflicts.add("", p.Conflict), s.w.report.conflicts.addEntry(p.Conflict), s.w.report.page.addConflict(p.Conflict))
 	case p.Dropped != nil:
 		return errors.Join(s.dropped.add("", p.Dropped), s.w.report.dropped.addEntry(p.Dropped))
 	case p.Removed != nil:
@@ -330,7 +330,9 @@ func warningsOf(s *mapreduce.Summary) []warning {
 // entries of each list.
 type report struct {
 	job       *mapreduce.Job
+	page      *pageBuilder
 	limit     int
+	total     int // records
 	records   []record
 	more      int // records that are not shown
 	wanted    map[string]bool
@@ -350,6 +352,9 @@ type shownList[T any] struct {
 	more    int // number of the entries left out
 }
 
+// total returns how many entries the list of the result has.
+func (l *shownList[T]) total() int { return len(l.entries) + l.more }
+
 // addEntry adds an entry, or counts it if the limit is reached.
 func (l *shownList[T]) addEntry(data []byte) error {
 	if len(l.entries) == l.limit {
@@ -364,20 +369,27 @@ func (l *shownList[T]) addEntry(data []byte) error {
 	return nil
 }
 
-func (r *report) startReport(job *mapreduce.Job, limit int) {
-	r.job, r.limit = job, limit
+func (r *report) startReport(job *mapreduce.Job, limit, pageLimit int) {
+	r.job, r.limit, r.page = job, limit, newPageBuilder(pageLimit)
 	r.conflicts.limit, r.dropped.limit, r.removed.limit = limit, limit, limit
 	r.wanted, r.citations = make(map[string]bool), make(map[string]*mapreduce.Citation)
 }
 
 func (r *report) addRecord(data []byte) error {
-	if len(r.records) == r.limit {
+	r.total++
+	if len(r.records) == r.limit && r.page.isFull() {
 		r.more++
+		r.page.data.More++
 		return nil
 	}
 	rec, err := parseRecord(data)
 	if err != nil {
 		return err
+	}
+	r.page.addRecord(rec, len(data))
+	if len(r.records) == r.limit {
+		r.more++
+		return nil
 	}
 	r.records = append(r.records, rec)
 	for _, refs := range rec.citations {
@@ -389,6 +401,7 @@ func (r *report) addRecord(data []byte) error {
 }
 
 func (r *report) addCitation(c *mapreduce.Citation) {
+	r.page.addCitation(c)
 	if r.wanted[c.Ref] {
 		r.citations[c.Ref] = c
 	}

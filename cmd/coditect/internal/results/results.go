@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/plan/trace"
 )
 
 // A Service is the part of mapreduce.Client that results are read from.
@@ -46,14 +47,19 @@ type Config struct {
 	NoReport bool
 	// Progress is told how many records were read so far and how many units, if it is set.
 	Progress func(records, units int64)
-	// ReportRecords bounds the records that the reports show. result.json has
-	// all. Defaults to 1000.
+	// ReportRecords bounds the records that report.md shows, and each of its other
+	// lists. result.json has all. Defaults to 1000.
 	ReportRecords int
+	// PageRecords bounds the records that report.html shows. Defaults to 10,000.
+	PageRecords int
 }
 
 func (c Config) withDefaults() Config {
 	if c.ReportRecords == 0 {
 		c.ReportRecords = 1000
+	}
+	if c.PageRecords == 0 {
+		c.PageRecords = 10_000
 	}
 	return c
 }
@@ -111,14 +117,23 @@ func (w *writer) writeAll(ctx context.Context) error {
 		})
 	}
 	steps.Wait()
-	return context.Cause(ctx)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if w.config.NoReport {
+		return nil
+	}
+	if err := w.writePage(); err != nil { // it shows what both have read
+		return fmt.Errorf("report.html: %w", err)
+	}
+	return nil
 }
 
 // resultSteps are the steps that need the result.
 func (w *writer) resultSteps() []step {
 	steps := []step{{"result.json", w.writeResult}}
 	if !w.config.NoReport {
-		steps = append(steps, step{"report.md", w.writeMarkdown}, step{"report.html", w.writeHTML})
+		steps = append(steps, step{"report.md", w.writeMarkdown})
 	}
 	return steps
 }
@@ -131,9 +146,11 @@ type writer struct {
 	job     *mapreduce.Job
 	records atomic.Int64 // read so far
 	units   atomic.Int64
-	report  report    // set by result
-	ended   endTimes  // set by audit
-	tally   unitTally // set by units
+	report  report      // set by result
+	tree    string      // the picture of the units as SVG, set by units; empty if it is large
+	traced  trace.Tally // set by units
+	ended   endTimes    // set by audit
+	tally   unitTally   // set by units
 }
 
 // progressEvery is how many records or units are read between two reports of progress.

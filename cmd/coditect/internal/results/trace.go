@@ -15,7 +15,6 @@ func modeOf(job *mapreduce.Job) plan.Mode { return plan.ModeOf(job.Spec.Strategy
 type traceWriter struct {
 	w     *writer
 	tasks listWriter
-	tally trace.Tally
 }
 
 func newTrace(w *writer) (*traceWriter, error) {
@@ -33,15 +32,15 @@ func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
 			return err
 		}
 	}
-	t.tally.Add(r)
+	t.w.traced.Add(r)
 	return t.tasks.addValue("", trace.Of(r))
 }
 
 // writeTrace assembles trace.json.
 func (t *traceWriter) writeTrace(out *file) error {
 	job := t.w.job
-	t.tally.Supersede(job.Superseded)
-	head := t.tally.Head(job.ID, modeOf(job), job.Spec.Pipeline)
+	t.w.traced.Supersede(job.Superseded)
+	head := t.w.traced.Head(job.ID, modeOf(job), job.Spec.Pipeline)
 	return writeObject(out, []func() error{
 		func() error { return writeMember(out, "id", head.ID) },
 		func() error { return writeMember(out, "workflow", head.Workflow) },

@@ -109,7 +109,7 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 	if err := p.dag.writeEnd(); err != nil {
 		return err
 	}
-	if err := p.w.dir.writeFile("dag.svg", p.dag.writeSVG); err != nil {
+	if err := p.w.dir.writeFile("dag.svg", func(out *file) error { return p.w.writeSVG(p.dag, out) }); err != nil {
 		return err
 	}
 	return p.w.dir.writeFile("trace.json", p.trace.writeTrace)

@@ -1,0 +1,341 @@
+package page_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	cdp "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
+)
+
+// A browser is a tab that shows pages, and what it noticed of them.
+type browser struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu       sync.Mutex // guards the variables below
+	problems []string   // errors on the console, dialogs, requests
+}
+
+// newBrowser starts Chromium, or skips the test where there is none.
+func newBrowser(t testing.TB) *browser {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("no Chromium is installed")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1200, 900), chromedp.UserDataDir(t.TempDir()))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
+	}
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	b := &browser{t: t, ctx: ctx}
+	if err := chromedp.Listen(ctx, b.notice); err != nil { // starts the browser
+		t.Fatal(err)
+	}
+	return b
+}
+
+// notice notes what a page must not do: write to the console, open dialogs, ask the
+// network.
+func (b *browser) notice(event any) {
+	problem := ""
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		problem = fmt.Sprintf("console: %s %v", e.Type, e.Args)
+	case *runtime.EventExceptionThrown:
+		problem = "exception: " + fmt.Sprint(e.ExceptionDetails.Text, e.ExceptionDetails.Exception)
+	case *cdp.EventJavascriptDialogOpening:
+		problem = "dialog: " + e.Message
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, "file:") && !strings.HasPrefix(e.Request.URL, "data:") {
+			problem = "request: " + e.Request.URL
+		}
+	}
+	if problem != "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.problems = append(b.problems, problem)
+	}
+}
+
+func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// open shows a page.
+func (b *browser) open(p *page.Page) {
+	b.t.Helper()
+	path := filepath.Join(b.t.TempDir(), "report.html")
+	f, err := os.Create(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := p.Write(f); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.run(chromedp.Navigate((&url.URL{Scheme: "file", Path: path}).String()), chromedp.WaitReady(chromedp.CSS("#count:not(:empty)")))
+}
+
+// eval returns what an expression is, as text.
+func (b *browser) eval(expression string) string {
+	b.t.Helper()
+	return evaluate[string](b, "String("+expression+")")
+}
+
+func evaluate[T any](b *browser, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+func (b *browser) want(expression, want string) {
+	b.t.Helper()
+	if got := b.eval(expression); got != want {
+		b.t.Errorf("%s is %q, want %q", expression, got, want)
+	}
+}
+
+// checkQuiet fails if the page did anything that it must not.
+func (b *browser) checkQuiet() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.problems {
+		b.t.Error(p)
+	}
+}
+
+// shops returns a page of n records, each with a quote in its document.
+func shops(n int) *page.Page {
+	p := &page.Page{
+		Title: "Shops", Job: "mr_20250101_abcdef", Status: "complete",
+		Facts:    []page.Fact{{Name: "cost", Value: "$0.10"}},
+		Coverage: []page.Ledger{{Name: "documents", Total: int64(n), Mapped: int64(n)}},
+		Levels:   []page.Level{{Name: "map", Units: int64(n), Begin: 0, End: 2, JobSeconds: 3, Busy: 5}},
+		Tree:     `<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><rect width="10" height="10"/></svg>`,
+		Data: page.Data{
+			Fields: []string{"company", "total", "note"}, Texts: map[int]string{},
+			Conflicts: []page.Conflict{{Field: "total", Key: "shop 1", Chosen: "9", Strategy: "vote", Rationale: "two of three say so",
+				Candidates: []page.Candidate{{Value: "9", Citations: []int{0}}, {Value: "8"}}}},
+			Lists: []page.List{{ID: "skipped", Title: "Skipped documents", Columns: []string{"document", "reason"}, Rows: [][]string{{"b.bin", "not text"}}}},
+		},
+	}
+	for i := range n {
+		p.Data.Documents = append(p.Data.Documents, fmt.Sprintf("%05d.txt", i))
+		text := fmt.Sprintf("Welcome 👋 to\nShop %d of the town\nTOTAL %d\n", i, i%7)
+		quote := fmt.Sprintf("Shop %d", i)
+		start := int64(len([]rune("Welcome 👋 to\n")))
+		if i < 10 {
+			p.Data.Texts[i] = text
+		}
+		p.Data.Citations = append(p.Data.Citations, page.Citation{
+			Ref: fmt.Sprintf("REF_%08x", i), Document: i, Start: start, End: start + int64(len(quote)), Quote: quote, Grade: "exact",
+			Before: "Welcome 👋 to\n", After: " of the town",
+		})
+		r := page.Record{
+			Sources: []int{i}, Values: map[string]string{"company": quote, "total": fmt.Sprint(i % 7)},
+			Citations: map[string][]int{"company": {i}}, Confidence: map[string]float64{"company": 0.9, "total": 0.3},
+			Missing: map[string]string{"note": "no label matched"},
+		}
+		if i%10 == 3 {
+			r.Unverified = map[string]string{"note": fmt.Sprintf("invented %d", i)}
+		}
+		p.Data.Records = append(p.Data.Records, r)
+	}
+	return p
+}
+
+func TestFindSortAndOpen(t *testing.T) {
+	b := newBrowser(t)
+	b.open(shops(250))
+	b.want(`document.querySelectorAll("#table tbody tr").length`, "100")
+	b.want(`document.querySelector("#count").textContent`, "250 records.")
+
+	// Search, by keyboard alone.
+	b.run(chromedp.KeyEvent("/"), chromedp.KeyEvent("shop 24"))
+	b.want(`document.querySelector("#query").value`, "shop 24")
+	b.want(`document.querySelector("#count").textContent`, "11 of 250 records.")
+	b.run(chromedp.KeyEvent(strings.Repeat(kb.Backspace, 2) + "7"))
+	b.want(`[...document.querySelectorAll("#table tbody th")].map((e) => e.textContent).join()`, "8,71,72,73,74,75,76,77,78,79,80")
+
+	// Open the quote of the first value: Tab leads to it, Enter opens it, Escape goes back.
+	b.run(chromedp.Focus(chromedp.CSS(`#r8 th button`)), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	b.want(`document.querySelector("#detail").open`, "true")
+	b.want(`document.querySelector("#detail mark").textContent`, "Shop 7")
+	b.want(`document.querySelector("#detail blockquote").textContent`, "Welcome 👋 to\nShop 7 of the town\nTOTAL 0\n")
+	b.run(chromedp.KeyEvent(kb.Escape))
+	b.want(`document.querySelector("#detail").open`, "false")
+	b.want(`document.activeElement.textContent`, "Shop 7")
+
+	// Numbers are sorted as numbers, and what has none comes last.
+	b.run(chromedp.SendKeys(chromedp.CSS("#query"), strings.Repeat(kb.Backspace, 6)))
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#table thead button")[3].click()`))
+	b.want(`document.querySelectorAll("#table thead th")[3].getAttribute("aria-sort")`, "ascending")
+	b.want(`document.querySelector("#table tbody td:nth-of-type(3)").textContent`, "0")
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#table thead button")[3].click()`))
+	b.want(`document.querySelector("#table tbody td:nth-of-type(3)").textContent`, "6")
+
+	// Unverified values stand in a panel of their own, and not beside others.
+	b.want(`document.querySelector("#unverified-title").textContent`, "Values that are not verified (25)")
+	b.want(`document.querySelector("#table").textContent.includes("invented")`, "false")
+	b.want(`document.querySelector("#skipped tbody").textContent`, "b.binnot text")
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#conflicts button.link").click()`))
+	b.want(`document.querySelector("#detail mark").textContent`, "Shop 0")
+	b.checkQuiet()
+}
+
+// hostileTexts are what documents and models may say.
+var hostileTexts = []string{
+	`<script>alert(1)</script>`, `</script><script>alert(2)</script>`, `<img src=x onerror=alert(3)>`, `"><svg onload=alert(4)>`,
+	`<a href="javascript:alert(5)">x</a>`, `javascript:alert(6)`, `<style>body{display:none}</style>`, `</style><script>alert(7)</script>`,
+	`<iframe src="http://127.0.0.1:9/">`, `<link rel=stylesheet href=http://127.0.0.1:9/x.css>`, `<meta http-equiv=refresh content="0;url=http://127.0.0.1:9/">`,
+	`<base href="http://127.0.0.1:9/">`, `<form action=http://127.0.0.1:9/><button>x`, `<!--`, `<!--<script>`, `]]>`, `{{.}}`, `${alert(8)}`,
+	"a\u202eb\u202d", "a\u2067b", "\u2069\u202e", "a\x00b", "page\fbreak\vtab", "\x1b[31mred\x1b[0m", "\u0085\u009b31m", "\ufeff\ufffe\uffff",
+	"\u2028\u2029", "__proto__", "constructor", "toString", strings.Repeat("x", 20000), strings.Repeat("\u0301", 500), `\u003cscript\u003e`,
+	`%3Cscript%3E`, "&lt;script&gt;alert(9)&lt;/script&gt;", `' onmouseover='alert(10)`, "`${1}`", `<math><mi xlink:href="javascript:alert(11)">`,
+	`<object data="data:text/html,<script>alert(12)</script>">`, `<template><script>alert(13)</script></template>`,
+}
+
+func TestHostileTexts(t *testing.T) {
+	b := newBrowser(t)
+	for _, text := range hostileTexts {
+		p := shops(3)
+		p.Title, p.Status = text, text
+		p.Facts = append(p.Facts, page.Fact{Name: text, Value: text})
+		p.Levels[0].Name = text
+		p.Tree = `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(14)</script><image href="http://127.0.0.1:9/x"/></svg>`
+		d := &p.Data
+		d.Fields = append(d.Fields, text)
+		d.Documents[0], d.Texts[1] = text, text
+		d.Citations[0] = page.Citation{Ref: text, Quote: text, Before: text, After: text, Grade: text, Place: text}
+		d.Records[0].Values = map[string]string{"company": text, text: text}
+		d.Records[0].Missing = map[string]string{"note": text}
+		d.Records[0].Unverified = map[string]string{text: text, "total": text}
+		d.Conflicts[0] = page.Conflict{Field: text, Key: text, Chosen: text, Strategy: text, Rationale: text, Candidates: []page.Candidate{{Value: text, Citations: []int{0}}}}
+		d.Lists[0].Rows[0] = []string{text, text}
+		t.Logf("%.60q", text)
+		b.open(p)
+		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#r1 td button").click()`), chromedp.WaitVisible(chromedp.CSS("#detail mark")))
+		want, _ := json.Marshal(text)
+		b.want(`JSON.parse(document.getElementById("data").textContent).citations[0].q === `+string(want), "true")
+		b.want(`document.querySelectorAll("script, style, iframe, object, link, base").length`, "3")
+		b.want(`document.querySelectorAll("#detail img, #rest img, #rest a:not([href^='#'])").length`, "0")
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	b.checkQuiet()
+}
+
+func TestOnAPhoneInTheDarkAndOnPaper(t *testing.T) {
+	b := newBrowser(t)
+	p := shops(30)
+	b.open(p)
+	b.run(chromedp.EmulateViewport(360, 640))
+	b.want(`document.documentElement.scrollWidth <= 360`, "true")
+	b.run(chromedp.EmulateViewport(1200, 900))
+	paper, err := chromedp.Run(b.ctx, chromedp.PrintToPDF())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paper) < 1000 {
+		t.Errorf("%d bytes of PDF", len(paper))
+	}
+	b.checkQuiet()
+}
+
+// TestAccessible has axe-core look for what keeps people with assistive technology out, in
+// the page and in an open quote, by day and by night.
+func TestAccessible(t *testing.T) {
+	path := os.Getenv("CODITECT_AXE")
+	if path == "" {
+		t.Skip("CODITECT_AXE names no axe.min.js; make test-page does")
+	}
+	axe, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBrowser(t)
+	for _, scheme := range []string{"light", "dark"} {
+		b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			})
+			return err
+		}))
+		b.open(shops(150))
+		b.run(chromedp.Evaluate[chromedp.Void](string(axe)))
+		const violations = `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`
+		if found := evaluate[string](b, violations); found != "" {
+			t.Errorf("%s: %s", scheme, found)
+		}
+		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#r1 td button").click()`), chromedp.WaitVisible(chromedp.CSS("#detail mark")))
+		if found := evaluate[string](b, violations); found != "" {
+			t.Errorf("%s, with a quote open: %s", scheme, found)
+		}
+	}
+}
+
+// firstPaint is when the page was painted first, in milliseconds after it was asked for.
+const firstPaint = `new Promise((resolve) => new PerformanceObserver((list) => {
+	for (const e of list.getEntriesByName("first-contentful-paint")) resolve(e.startTime);
+}).observe({type: "paint", buffered: true}))`
+
+// BenchmarkFirstPaint reports when a page is painted first and when its table stands, of
+// 10,000 records and of none.
+func BenchmarkFirstPaint(bench *testing.B) {
+	for _, n := range []int{0, 10_000} {
+		bench.Run(fmt.Sprint(n, " records"), func(bench *testing.B) {
+			b := newBrowser(bench)
+			p := shops(max(n, 1))
+			p.Data.Records = p.Data.Records[:n]
+			var painted, ready float64
+			for bench.Loop() {
+				b.open(p)
+				painted += evaluate[float64](b, firstPaint)
+				ready += evaluate[float64](b, `performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd`)
+			}
+			bench.ReportMetric(painted/float64(bench.N), "ms-to-paint")
+			bench.ReportMetric(ready/float64(bench.N), "ms-to-table")
+			b.checkQuiet()
+		})
+	}
+}

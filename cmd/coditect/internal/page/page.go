@@ -1,0 +1,195 @@
+// Package page writes report.html: the result of a job as one file that a browser shows
+// without a network. The reader filters, sorts and searches the records, and opens the
+// quotes of each value, highlighted in their documents.
+//
+// What documents and models say is data here. It stands in a JSON block that no browser
+// runs, and the page's script puts it into text nodes alone. A content security policy
+// allows the page's own script and style by their hashes, pictures that stand in the page,
+// and nothing else.
+package page
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+)
+
+// A Page is what report.html shows.
+type Page struct {
+	Title  string
+	Job    string
+	Status string
+	// Facts are shown above everything else, in their order: tokens, cost, time.
+	Facts []Fact
+	// Coverage accounts for the documents and characters of the job.
+	Coverage []Ledger
+	// Levels tell what ran when.
+	Levels []Level
+	// Tree is a picture of the job's units, as SVG; empty for none.
+	Tree string
+	// Data is shown by the page's script.
+	Data Data
+}
+
+// A Fact is a name with a value, such as "cost" with "$1.20".
+type Fact struct{ Name, Value string }
+
+// A Ledger counts documents or characters by their outcome.
+type Ledger struct {
+	Name                           string
+	Total, Mapped, Failed, Skipped int64
+}
+
+// A Level sums up the units of a level.
+type Level struct {
+	Name                   string // such as "map", or the name of a stage
+	Units, Failed          int64
+	Tokens                 int64
+	Cost                   string  // such as "$0.10"; empty if it is not known
+	Busy                   float64 // seconds in which its units ran, all together
+	Begin, End, JobSeconds float64 // seconds after the beginning of the job; zero if they are not known
+}
+
+// Data is what the script of the page shows. Names of members are short where there are
+// many of them.
+type Data struct {
+	// Fields are the names of the columns of the table, in their order.
+	Fields  []string `json:"fields"`
+	Records []Record `json:"records"`
+	// More counts the records that are left out of the page.
+	More int `json:"more"`
+	// Documents are the ids of documents. Records and citations refer to their positions.
+	Documents []string `json:"documents"`
+	// Texts are the texts of some documents, whole, by the position of the document.
+	Texts     map[int]string `json:"texts,omitempty"`
+	Citations []Citation     `json:"citations"`
+	Conflicts []Conflict     `json:"conflicts"`
+	// MoreConflicts counts those that are left out of the page.
+	MoreConflicts int `json:"more_conflicts,omitempty"`
+	// Lists are shown below the records, each in a table of its own.
+	Lists []List `json:"lists"`
+}
+
+// A Record is a row of the table.
+type Record struct {
+	// Sources are positions of documents.
+	Sources []int `json:"s,omitempty"`
+	// Values are the values by field, as people read them. A field without one is missing
+	// or not verified.
+	Values map[string]string `json:"v,omitempty"`
+	// Citations are positions of citations, by field.
+	Citations map[string][]int `json:"c,omitempty"`
+	// Confidence is in [0, 1], by field.
+	Confidence map[string]float64 `json:"k,omitempty"`
+	// Said is the confidence that the extractor itself states, by field.
+	Said map[string]float64 `json:"w,omitempty"`
+	// Missing says why there is no value, by field.
+	Missing map[string]string `json:"m,omitempty"`
+	// Unverified are the values that no quote supports, or that break their schema, by
+	// field.
+	Unverified map[string]string `json:"u,omitempty"`
+}
+
+// A Citation is a quote and where it stands in its document.
+type Citation struct {
+	Ref      string  `json:"r"`
+	Document int     `json:"d"` // position of the document
+	Start    int64   `json:"s"` // code points of the document's text, half-open
+	End      int64   `json:"e"`
+	Quote    string  `json:"q"`
+	Grade    string  `json:"g"` // exact, normalised or fuzzy
+	Before   string  `json:"b,omitempty"`
+	After    string  `json:"a,omitempty"`
+	Place    string  `json:"p,omitempty"` // where a reader would look, such as "page 3"
+	Outside  bool    `json:"x,omitempty"` // it is not in the chunk that was read
+	Others   int     `json:"o,omitempty"` // other places that the unit may have meant
+	Coverage float64 `json:"y,omitempty"` // of fuzzy ones: share of the words looked for
+}
+
+// A Conflict is a field for which documents give several values.
+type Conflict struct {
+	Field      string      `json:"field"`
+	Key        string      `json:"key"` // of the record
+	Candidates []Candidate `json:"candidates"`
+	Chosen     string      `json:"chosen"`
+	Strategy   string      `json:"strategy"`
+	Rationale  string      `json:"rationale"`
+}
+
+// A Candidate is a value that was found for a field.
+type Candidate struct {
+	Value      string  `json:"v"`
+	Confidence float64 `json:"k,omitempty"`
+	Citations  []int   `json:"c,omitempty"` // positions of citations
+}
+
+// A List is a table such as that of the skipped documents.
+type List struct {
+	ID      string     `json:"id"` // a name for links
+	Title   string     `json:"title"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+	// More counts the rows that are left out of the page.
+	More int `json:"more,omitempty"`
+}
+
+//go:embed page.css
+var style string
+
+//go:embed page.js
+var script string
+
+//go:embed page.html.tmpl
+var markup string
+
+var pages = template.Must(template.New("page").Funcs(template.FuncMap{
+	"policy":  func() string { return policy },
+	"style":   func() template.HTML { return template.HTML("<style>" + style + "</style>") },    //nolint:gosec // our own file
+	"script":  func() template.HTML { return template.HTML("<script>" + script + "</script>") }, //nolint:gosec // our own file
+	"picture": pictureURL,
+	"percent": func(part, whole int64) string {
+		return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(max(whole, 1)))
+	},
+	"seconds": func(s float64) string { return fmt.Sprintf("%.2f s", s) },
+}).Parse(markup))
+
+// policy is the content security policy of the page.
+var policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
+	sourceHash(style), sourceHash(script))
+
+// sourceHash names a script or a style in a content security policy.
+func sourceHash(source string) string {
+	sum := sha256.Sum256([]byte(source))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// pictureURL returns an SVG picture as a URL. A browser runs no script of a picture and
+// loads nothing for it.
+func pictureURL(svg string) template.URL {
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(svg))) //nolint:gosec // base64
+}
+
+// Write writes the page.
+func (p *Page) Write(w io.Writer) error {
+	if err := pages.ExecuteTemplate(w, "begin", p); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, `<script type="application/json" id="data">`); err != nil {
+		return err
+	}
+	// The encoder escapes < > and &, so that no text can end the block.
+	if err := json.NewEncoder(w).Encode(&p.Data); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, "</script>\n"); err != nil {
+		return err
+	}
+	return pages.ExecuteTemplate(w, "end", p)
+}
+
+// Width is how much of the job's time the level took, in seconds.
+func (l *Level) Width() float64 { return max(l.End-l.Begin, l.JobSeconds/500) }

@@ -1,0 +1,307 @@
+"use strict";
+(() => {
+	// Texts of documents become text nodes only: nothing here reads markup from data.
+	const data = JSON.parse(document.getElementById("data").textContent);
+	const rowsOfPage = 100;
+	const rowsOnPaper = 2000;
+	const byId = (id) => document.getElementById(id);
+
+	// element builds an element. Children that are texts become text nodes.
+	function element(name, attributes, ...children) {
+		const e = document.createElement(name);
+		for (const [key, value] of Object.entries(attributes || {})) {
+			if (typeof value === "function") e.addEventListener(key, value);
+			else if (value !== undefined && value !== false) e.setAttribute(key, value === true ? "" : value);
+		}
+		e.append(...children.flat().filter((child) => child !== null && child !== undefined));
+		return e;
+	}
+
+	// visible shows control characters, which a page would swallow.
+	function visible(text) {
+		return String(text).replace(/\r\n?/g, "\n").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, (c) =>
+			c < " " ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\u2421");
+	}
+	// quoted isolates a text, so that it does not change the direction of its surroundings.
+	const quoted = (text) => element("bdi", {}, visible(text));
+
+	// entry returns the entry of a part of a record for a field. A field may have the name of
+	// something that all objects have.
+	const entry = (part, field) => part && Object.hasOwn(part, field) ? part[field] : undefined;
+
+	const documentName = (i) => data.documents[i] === undefined ? "" : data.documents[i];
+	function sourcesOf(record) {
+		const names = (record.s || []).map(documentName);
+		return names.length > 3 ? names.slice(0, 3).join(", ") + " and " + (names.length - 3) + " more" : names.join(", ");
+	}
+	const plural = (n, one, many) => n.toLocaleString("en") + " " + (n === 1 ? one : many);
+
+	// ---- records: what is shown of them, in which order
+
+	const records = data.records;
+	records.forEach((record, i) => { record.n = i + 1; });
+	const view = { query: "", column: "", show: "", sort: "", descending: false, page: 0, matching: [] };
+	const conditions = {
+		unverified: (record) => record.u !== undefined,
+		missing: (record) => record.m !== undefined,
+		unsure: (record) => Object.values(record.k || {}).some((k) => k < 0.5),
+	};
+	const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+	function searchText(record, column) {
+		if (column) return (entry(record.v, column) || "").toLowerCase();
+		if (record.text === undefined) {
+			record.text = [sourcesOf(record), ...Object.values(record.v || {})].join("\n").toLowerCase();
+		}
+		return record.text;
+	}
+
+	function sortKey(record, column) {
+		if (column === "#") return record.n;
+		const text = column === "source" ? sourcesOf(record) : entry(record.v, column);
+		if (text === undefined) return undefined;
+		return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+	}
+
+	// compare orders numbers before texts, and what is missing last.
+	function compare(a, b, descending) {
+		if (a === undefined || b === undefined) return (a === undefined) - (b === undefined);
+		let order;
+		if (typeof a === "number" && typeof b === "number") order = a - b;
+		else if (typeof a === "string" && typeof b === "string") order = collator.compare(a, b);
+		else order = typeof a === "number" ? -1 : 1;
+		return descending ? -order : order;
+	}
+
+	function select() {
+		const query = view.query.trim().toLowerCase();
+		const condition = entry(conditions, view.show) || (() => true);
+		view.matching = records.filter((record) => condition(record) && (!query || searchText(record, view.column).includes(query)));
+		if (view.sort) {
+			const keys = new Map(view.matching.map((record) => [record, sortKey(record, view.sort)]));
+			view.matching.sort((a, b) => compare(keys.get(a), keys.get(b), view.descending) || a.n - b.n);
+		}
+		view.page = Math.min(view.page, Math.max(0, Math.ceil(view.matching.length / rowsOfPage) - 1));
+	}
+
+	// ---- the table
+
+	function header(label, column) {
+		const sorted = view.sort === column;
+		return element("th", { scope: "col", "aria-sort": sorted ? (view.descending ? "descending" : "ascending") : undefined },
+			element("button", {
+				type: "button",
+				click: () => {
+					view.descending = sorted && !view.descending;
+					view.sort = column;
+					view.page = 0;
+					update();
+					byId("table").querySelectorAll("thead button")[["#", "source", ...data.fields].indexOf(column)].focus();
+				},
+			}, visible(label)));
+	}
+
+	function confidenceBar(k) {
+		const bar = element("i");
+		bar.style.width = 100 * k + "%"; // the policy allows no style attributes
+		return element("span", { class: k < 0.5 ? "confidence low" : "confidence", title: "confidence " + k.toFixed(2) }, bar);
+	}
+
+	function valueCell(record, field) {
+		const value = entry(record.v, field);
+		if (value !== undefined) {
+			const k = entry(record.k, field);
+			const quotes = (entry(record.c, field) || []).length;
+			const label = visible(value) + ", " + visible(field) + " of record " + record.n + ", " + plural(quotes, "quote", "quotes");
+			return [
+				element("button", { type: "button", class: "link", "aria-label": label, click: () => openValue(record, field) }, quoted(value)),
+				k === undefined ? null : confidenceBar(k),
+			];
+		}
+		if (entry(record.u, field) !== undefined) return [element("a", { class: "bad", href: "#unverified" }, "not verified")];
+		const why = entry(record.m, field);
+		return [element("span", { class: "dim" }, "–", why ? element("span", {}, " ", quoted(why)) : null)];
+	}
+
+	function row(record) {
+		return element("tr", { id: "r" + record.n },
+			element("th", { scope: "row" }, element("button", {
+				type: "button", class: "link", "aria-label": "Record " + record.n, click: () => openRecord(record),
+			}, String(record.n))),
+			element("td", { "data-label": "source" }, quoted(sourcesOf(record))),
+			data.fields.map((field) => element("td", { "data-label": visible(field) }, valueCell(record, field))));
+	}
+
+	function table(shown) {
+		return element("table", {},
+			element("thead", {}, element("tr", {}, header("#", "#"), header("source", "source"), data.fields.map((field) => header(field, field)))),
+			element("tbody", {}, shown.map(row)));
+	}
+
+	function pageButton(label, page, enabled) {
+		return element("button", {
+			type: "button", disabled: !enabled,
+			click: () => { view.page = page; update(); byId("records-title").focus(); },
+		}, label);
+	}
+
+	function update() {
+		select();
+		const first = view.page * rowsOfPage;
+		const shown = view.matching.slice(first, first + rowsOfPage);
+		byId("table").replaceChildren(records.length ? table(shown) : element("p", {}, "There are no records."));
+		const left = data.more ? " " + plural(data.more, "more record is", "more records are") + " in result.json alone, as this page has a limit." : "";
+		byId("count").textContent = (view.matching.length === records.length
+			? plural(records.length, "record.", "records.")
+			: view.matching.length.toLocaleString("en") + " of " + plural(records.length, "record.", "records.")) + left;
+		const last = Math.max(0, Math.ceil(view.matching.length / rowsOfPage) - 1);
+		const pages = byId("pages");
+		pages.hidden = last === 0;
+		pages.replaceChildren(
+			pageButton("First", 0, view.page > 0), pageButton("Previous", view.page - 1, view.page > 0),
+			element("span", {}, "Page " + (view.page + 1) + " of " + (last + 1)),
+			pageButton("Next", view.page + 1, view.page < last), pageButton("Last", last, view.page < last));
+	}
+
+	// ---- quotes
+
+	// position returns the index in a string of its code point n.
+	function position(text, n) {
+		let i = 0;
+		for (; n > 0 && i < text.length; n--) i += text.codePointAt(i) > 0xffff ? 2 : 1;
+		return i;
+	}
+
+	// passage shows a quote in its document: in all of it if the page has it, or between
+	// the texts before and after it.
+	function passage(c) {
+		const whole = (data.texts || {})[c.d];
+		let before = c.b || "", after = c.a || "";
+		if (whole !== undefined) {
+			before = whole.slice(0, position(whole, c.s));
+			after = whole.slice(position(whole, c.e));
+		}
+		const hasMore = whole === undefined;
+		return element("blockquote", { class: "text", tabindex: "0", "aria-label": "Text of " + visible(documentName(c.d)) },
+			element("bdi", {}, hasMore && before ? "…" : "", visible(before), element("mark", {}, visible(c.q)), visible(after), hasMore && after ? "…" : ""));
+	}
+
+	function citation(i) {
+		const c = data.citations[i];
+		if (!c || !c.q) return element("p", { class: "note" }, "The quote is in result.json alone, as this page has a limit.");
+		const notes = [c.p, "characters " + c.s + "–" + c.e, c.g + (c.y ? " (" + Math.round(100 * c.y) + " % of the words)" : ""),
+			c.x ? "not in the chunk that was read" : null, c.o ? "or at one of " + c.o + " other places" : null, c.r];
+		return element("figure", {}, passage(c),
+			element("figcaption", {}, quoted(documentName(c.d)), ": ", quoted(notes.filter(Boolean).join(", "))));
+	}
+
+	const detail = byId("detail");
+	let opener = null;
+	function open(title, ...content) {
+		opener = detail.open ? opener : document.activeElement;
+		byId("detail-body").replaceChildren(
+			element("header", {}, element("h2", { id: "detail-title", tabindex: "-1" }, title),
+				element("button", { type: "button", click: () => detail.close() }, "Close")),
+			...content.flat());
+		if (!detail.open) detail.showModal();
+		byId("detail-title").focus();
+		for (const mark of detail.querySelectorAll("mark")) {
+			const box = mark.closest(".text");
+			box.scrollTop = mark.offsetTop - box.offsetTop - box.clientHeight / 3;
+		}
+	}
+	detail.addEventListener("close", () => { if (opener) opener.focus(); opener = null; });
+	detail.addEventListener("click", (event) => { if (event.target === detail) detail.close(); });
+
+	function confidenceText(record, field) {
+		const k = entry(record.k, field), said = entry(record.w, field);
+		return (k === undefined ? "" : "confidence " + k.toFixed(2)) + (said === undefined ? "" : " (the extractor says " + said.toFixed(2) + ")");
+	}
+
+	function openValue(record, field) {
+		const refs = entry(record.c, field) || [];
+		open([quoted(field), " of record " + record.n],
+			element("p", {}, element("strong", {}, quoted(entry(record.v, field))), " ", element("span", { class: "dim" }, confidenceText(record, field))),
+			refs.length ? refs.map(citation) : element("p", { class: "note" }, "No quote stands behind this value: it was computed from others."));
+	}
+
+	function openRecord(record) {
+		const fields = data.fields.filter((field) => [record.v, record.m, record.u].some((part) => entry(part, field) !== undefined));
+		open("Record " + record.n,
+			element("p", {}, "From ", quoted((record.s || []).map(documentName).join(", ")), "."),
+			element("table", {}, element("tbody", {}, fields.map((field) =>
+				element("tr", {}, element("th", { scope: "row" }, quoted(field)), element("td", {}, valueCell(record, field)))))));
+	}
+
+	// ---- what stands below the records
+
+	// listSection builds a section with a table that grows on request.
+	function listSection(id, title, columns, total, more, cells) {
+		const body = element("tbody");
+		let shown = 0;
+		const button = element("button", { type: "button", click: () => grow(rowsOfPage) });
+		function grow(n) {
+			const until = Math.min(total, shown + n);
+			for (; shown < until; shown++) body.append(element("tr", {}, cells(shown).map((cell) => element("td", {}, cell))));
+			button.hidden = shown === total;
+			button.textContent = "Show more (" + (total - shown).toLocaleString("en") + ")";
+		}
+		grow(rowsOfPage);
+		addEventListener("beforeprint", () => grow(rowsOnPaper));
+		byId("rest").append(element("section", { id, "aria-labelledby": id + "-title" },
+			element("h2", { id: id + "-title" }, title + " (" + (total + more).toLocaleString("en") + ")"),
+			element("div", { class: "scroll", role: "group", "aria-labelledby": id + "-title", tabindex: "0" },
+				element("table", {}, element("thead", {}, element("tr", {}, columns.map((c) => element("th", { scope: "col" }, visible(c))))), body)),
+			button,
+			more ? element("p", { class: "note" }, plural(more, "more is", "more are") + " in result.json alone, as this page has a limit.") : null));
+	}
+
+	function quotesButton(refs, what) {
+		if (!refs || !refs.length) return "";
+		return element("button", { type: "button", class: "link", click: () => open(what, refs.map(citation)) }, plural(refs.length, "quote", "quotes"));
+	}
+
+	function unverifiedSection() {
+		const list = records.flatMap((record) => Object.entries(record.u || {}).map(([field, value]) => ({ record, field, value })));
+		if (!list.length) return;
+		listSection("unverified", "Values that are not verified", ["record", "field", "value that was given", "why"], list.length, 0, (i) => {
+			const { record, field, value } = list[i];
+			return [element("button", { type: "button", class: "link", click: () => openRecord(record) }, "record " + record.n),
+				quoted(field), quoted(value), quoted(entry(record.m, field) || "no quote supports it")];
+		});
+	}
+
+	function conflictsSection() {
+		if (!data.conflicts.length) return;
+		const candidate = (c) => element("div", {}, quoted(c.v), c.k ? " (" + c.k.toFixed(2) + ") " : " ", quotesButton(c.c, "Quotes of a candidate"));
+		listSection("conflicts", "Conflicts", ["field", "record", "candidates", "chosen", "by", "why"], data.conflicts.length, data.more_conflicts || 0, (i) => {
+			const c = data.conflicts[i];
+			return [quoted(c.field), quoted(c.key), c.candidates.map(candidate), quoted(c.chosen), quoted(c.strategy), quoted(c.rationale)];
+		});
+	}
+
+	unverifiedSection();
+	conflictsSection();
+	for (const list of data.lists) {
+		listSection(list.id, list.title, list.columns, list.rows.length, list.more || 0, (i) => list.rows[i].map(quoted));
+	}
+	byId("sections").append(...[...document.querySelectorAll("main section")].map((section) =>
+		element("li", {}, element("a", { href: "#" + section.id }, section.querySelector("h2").textContent))));
+
+	// ---- controls
+
+	byId("column").append(...data.fields.map((field) => element("option", { value: field }, visible(field))));
+	byId("controls").hidden = records.length === 0;
+	byId("controls").addEventListener("submit", (event) => event.preventDefault());
+	for (const [id, name] of [["query", "query"], ["column", "column"], ["show", "show"]]) {
+		byId(id).addEventListener("input", (event) => { view[name] = event.target.value; view.page = 0; update(); });
+	}
+	document.addEventListener("keyup", (event) => {
+		if (event.key === "/" && !detail.open && !/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) {
+			byId("query").focus();
+		}
+	});
+	addEventListener("beforeprint", () => byId("table").replaceChildren(table(view.matching.slice(0, rowsOnPaper))));
+	addEventListener("afterprint", update);
+	update();
+})();

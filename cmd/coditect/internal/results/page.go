@@ -1,0 +1,274 @@
+package results
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
+)
+
+// pageBytes bounds the records and citations of report.html, as JSON of the service: a
+// browser opens a page of that size within a second or so.
+const pageBytes = 32 << 20
+
+// maxTree bounds the picture of the tree in report.html, in bytes.
+const maxTree = 1 << 20
+
+// A pageBuilder collects what report.html shows, in the order of the result's parts.
+type pageBuilder struct {
+	data      page.Data
+	limit     int // records
+	budget    int // bytes that are left
+	fields    map[string]bool
+	documents map[mapreduce.DocumentID]int // positions in data
+	citations map[string]int               // positions in data, by reference
+}
+
+func newPageBuilder(limit int) *pageBuilder {
+	return &pageBuilder{
+		limit: limit, budget: pageBytes,
+		data:      page.Data{Records: []page.Record{}, Citations: []page.Citation{}, Conflicts: []page.Conflict{}, Lists: []page.List{}},
+		fields:    make(map[string]bool),
+		documents: make(map[mapreduce.DocumentID]int), citations: make(map[string]int),
+	}
+}
+
+// spend takes bytes of the page's budget, and reports whether it had them.
+func (b *pageBuilder) spend(n int) bool {
+	if n > b.budget {
+		b.budget = 0
+		return false
+	}
+	b.budget -= n
+	return true
+}
+
+// isFull reports whether the page takes no more records.
+func (b *pageBuilder) isFull() bool { return len(b.data.Records) == b.limit || b.budget == 0 }
+
+// addRecord adds a record, or counts it if the page is full.
+func (b *pageBuilder) addRecord(rec record, size int) {
+	if b.isFull() || !b.spend(size) {
+		b.data.More++
+		return
+	}
+	p := page.Record{Values: map[string]string{}}
+	for _, source := range rec.sources {
+		p.Sources = append(p.Sources, b.documentPosition(mapreduce.DocumentID(source)))
+	}
+	for _, name := range rec.names {
+		b.fields[name] = true
+		if raw := rec.values[name]; string(raw) != "null" {
+			p.Values[name] = displayJSON(raw)
+		}
+		if why := entriesAbout(rec.missing, name); why != "" {
+			p.Missing = setEntry(p.Missing, name, why)
+		}
+		if k, ok := rec.confidence[name]; ok {
+			p.Confidence = setEntry(p.Confidence, name, k)
+		}
+		if k, ok := rec.said[name]; ok {
+			p.Said = setEntry(p.Said, name, k)
+		}
+	}
+	for name, raw := range rec.unverified {
+		p.Unverified = setEntry(p.Unverified, name, displayJSON(raw))
+	}
+	for _, path := range slices.Sorted(maps.Keys(rec.citations)) {
+		for _, name := range rec.names {
+			if isInField(path, name) {
+				p.Citations = setEntry(p.Citations, name, append(p.Citations[name], b.citationPositions(rec.citations[path])...))
+			}
+		}
+	}
+	b.data.Records = append(b.data.Records, p)
+}
+
+// setEntry sets an entry of a map, which may be nil.
+func setEntry[V any](m map[string]V, key string, value V) map[string]V {
+	if m == nil {
+		m = make(map[string]V)
+	}
+	m[key] = value
+	return m
+}
+
+func (b *pageBuilder) documentPosition(id mapreduce.DocumentID) int {
+	i, ok := b.documents[id]
+	if !ok {
+		i = len(b.data.Documents)
+		b.documents[id] = i
+		b.data.Documents = append(b.data.Documents, string(id))
+	}
+	return i
+}
+
+// citationPositions returns the positions of citations. Those that did not come yet take
+// theirs now.
+func (b *pageBuilder) citationPositions(refs []string) []int {
+	positions := make([]int, len(refs))
+	for n, ref := range refs {
+		i, ok := b.citations[ref]
+		if !ok {
+			i = len(b.data.Citations)
+			b.citations[ref] = i
+			b.data.Citations = append(b.data.Citations, page.Citation{Ref: ref})
+		}
+		positions[n] = i
+	}
+	return positions
+}
+
+// addCitation adds a citation that a record of the page has.
+func (b *pageBuilder) addCitation(c *mapreduce.Citation) {
+	i, ok := b.citations[c.Ref]
+	if !ok || !b.spend(len(c.Quote)+len(c.Before)+len(c.After)+100) {
+		return
+	}
+	place := ""
+	if c.Location != nil {
+		place = c.Location.String()
+	}
+	b.data.Citations[i] = page.Citation{
+		Place: place,
+		Ref:   c.Ref, Document: b.documentPosition(c.Document), Start: c.Start, End: c.End, Quote: c.Quote, Grade: c.Grade,
+		Before: c.Before, After: c.After, Outside: c.Outside, Others: c.Others, Coverage: c.Coverage,
+	}
+}
+
+// addConflict adds an entry of conflict_resolutions, or counts it if the page is full.
+func (b *pageBuilder) addConflict(data []byte) error {
+	if len(b.data.Conflicts) == b.limit || !b.spend(len(data)) {
+		b.data.MoreConflicts++
+		return nil
+	}
+	var line conflictLine
+	if err := json.Unmarshal(data, &line); err != nil {
+		return err
+	}
+	c := page.Conflict{
+		Field: line.Field, Key: displayJSON(line.Key), Chosen: displayJSON(line.Chosen), Strategy: line.Strategy, Rationale: line.Rationale,
+	}
+	for _, x := range line.Candidates {
+		c.Candidates = append(c.Candidates, page.Candidate{Value: displayJSON(x.Value), Confidence: x.Confidence, Citations: b.citationPositions(x.Citations)})
+	}
+	b.data.Conflicts = append(b.data.Conflicts, c)
+	return nil
+}
+
+// writePage writes report.html, once the result and the units are written.
+func (w *writer) writePage() error {
+	v, err := w.report.buildView()
+	if err != nil {
+		return err
+	}
+	p := &page.Page{
+		Title: v.Title, Job: string(v.Job), Status: v.Status, Facts: w.facts(), Levels: w.pageLevels(), Tree: w.tree,
+		Data: w.report.page.data,
+	}
+	for _, l := range v.Coverage {
+		p.Coverage = append(p.Coverage, page.Ledger{Name: l.Name, Total: l.Total, Mapped: l.Mapped, Failed: l.Failed, Skipped: l.Skipped})
+	}
+	p.Data.Fields = w.orderedFields()
+	p.Data.Lists = v.lists()
+	return w.dir.writeFile("report.html", func(out *file) error { return p.Write(out) })
+}
+
+// orderedFields returns the fields of the page's records: those of the schema in its
+// order, then the others by name.
+func (w *writer) orderedFields() []string {
+	order := map[string]int{}
+	if s, err := schema.Parse("schema", w.job.Spec.Schema); err == nil {
+		for i, p := range s.Properties {
+			order[p.Name] = i + 1
+		}
+	}
+	names := slices.Sorted(maps.Keys(w.report.page.fields))
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(cmp.Or(order[a], len(order)+1), cmp.Or(order[b], len(order)+1))
+	})
+	return names
+}
+
+// facts returns what the head of the page tells of the job.
+func (w *writer) facts() []page.Fact {
+	job := w.job
+	facts := []page.Fact{{Name: "records", Value: fmt.Sprint(w.report.total)}}
+	add := func(name, value string) { facts = append(facts, page.Fact{Name: name, Value: value}) }
+	if n := w.report.conflicts.total(); n > 0 {
+		add("conflicts", fmt.Sprint(n))
+	}
+	add("units", fmt.Sprint(job.TotalUnits))
+	if job.FailedUnits > 0 {
+		add("failed units", fmt.Sprint(job.FailedUnits))
+	}
+	add("provider", job.Spec.Provider)
+	if job.Spec.Model != "" {
+		add("model", job.Spec.Model)
+	}
+	add("tokens", fmt.Sprint(job.TotalTokens.Total()))
+	add("cost", costText(Cost(&job.Spec, job.TotalTokens, job.CostMicros)))
+	add("time", job.Updated.Sub(job.Created).Round(10*time.Millisecond).String())
+	add("begun", job.Created.UTC().Format("2006-01-02 15:04:05 UTC"))
+	return facts
+}
+
+func costText(cost *float64) string {
+	if cost == nil {
+		return "not known"
+	}
+	return fmt.Sprintf("$%.4f", *cost)
+}
+
+// pageLevels returns the sums of the levels, with parse units first.
+func (w *writer) pageLevels() []page.Level {
+	first, last := w.traced.Span()
+	var levels []page.Level
+	for _, n := range w.tally.sortedLevels() {
+		sums := w.tally.levels[n]
+		l := page.Level{
+			Name: cmp.Or(sums.stage, "reading documents"), Units: sums.units, Failed: sums.failed, Tokens: sums.tokens.Total(),
+			Busy: sums.busy.Seconds(), Cost: costText(Cost(&w.job.Spec, sums.tokens, sums.cost)),
+		}
+		if begin, end := w.traced.LevelSpan(n); !end.IsZero() {
+			l.Begin, l.End, l.JobSeconds = begin.Sub(first).Seconds(), end.Sub(first).Seconds(), last.Sub(first).Seconds()
+		}
+		levels = append(levels, l)
+	}
+	return levels
+}
+
+// lists returns the tables that stand below the records.
+func (v *view) lists() []page.List {
+	lists := []page.List{
+		{ID: "statistics", Title: "Statistics", Columns: append([]string{"field"}, statisticsColumns...)},
+		{ID: "dropped", Title: "Dropped citations", Columns: []string{"citation", "field", "by", "why"}, More: v.MoreDrops},
+		{ID: "removed", Title: "Removed from answers", Columns: []string{"what", "field", "unit", "why"}, More: v.MoreGone},
+		{ID: "failed", Title: "Failed units", Columns: []string{"unit", "errors"}, More: v.MoreFails},
+		{ID: "skipped", Title: "Skipped documents", Columns: []string{"document", "reason"}, More: v.MoreSkips},
+	}
+	add := func(i int, cells ...string) { lists[i].Rows = append(lists[i].Rows, cells) }
+	for _, s := range v.Statistics {
+		add(0, append([]string{s.Field}, s.Values...)...)
+	}
+	for _, d := range v.Dropped {
+		add(1, d.Ref, d.Field, d.By(), d.Reason)
+	}
+	for _, r := range v.Removed {
+		add(2, r.Name, r.Field, r.Unit, r.Reason)
+	}
+	for _, f := range v.Failures {
+		add(3, string(f.Unit), strings.Join(f.Errors, "\n"))
+	}
+	for _, d := range v.Skipped {
+		add(4, string(d.Document), d.Reason)
+	}
+	return slices.DeleteFunc(lists, func(l page.List) bool { return len(l.Rows)+l.More == 0 })
+}
