@@ -153,8 +153,10 @@ func shops(n int) *page.Page {
 		Tree:     `<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><rect width="10" height="10"/></svg>`,
 		Data: page.Data{
 			Fields: []string{"company", "total", "note"}, Texts: map[int]string{},
-			Conflicts: []page.Conflict{{Field: "total", Key: "shop 1", Chosen: "9", Strategy: "vote", Rationale: "two of three say so",
-				Candidates: []page.Candidate{{Value: "9", Citations: []int{0}}, {Value: "8"}}}},
+			Conflicts: []page.Conflict{{
+				Field: "total", Key: "shop 1", Chosen: "9", Strategy: "vote", Rationale: "two of three say so",
+				Candidates: []page.Candidate{{Value: "9", Citations: []int{0}}, {Value: "8"}},
+			}},
 			Lists: []page.List{{ID: "skipped", Title: "Skipped documents", Columns: []string{"document", "reason"}, Rows: [][]string{{"b.bin", "not text"}}}},
 		},
 	}
