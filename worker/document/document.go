@@ -47,6 +47,13 @@ type Format struct {
 	// Parse reads one document. Nil means that a file of the format holds many
 	// documents, which whoever submits it tells apart.
 	Parse func(ctx context.Context, in Input) (*Document, error)
+	// Members returns the documents in a file of the format, for whoever submits it. Nil
+	// means that it holds none but the one that Parse reads. The Content of the input is
+	// an io.ReaderAt and io.Seeker, too, if it is a file.
+	Members func(ctx context.Context, in Input) Members
+	// Archive says that files of the format are archives, which are opened only if the
+	// user wants it.
+	Archive bool
 }
 
 // Match says how well the first bytes of a document fit a format. See Detect.

@@ -18,10 +18,19 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/csv"
+	"github.com/coditect/mapreduce/worker/document/docx"
+	"github.com/coditect/mapreduce/worker/document/epub"
 	"github.com/coditect/mapreduce/worker/document/html"
 	"github.com/coditect/mapreduce/worker/document/jsonl"
+	"github.com/coditect/mapreduce/worker/document/mail"
 	"github.com/coditect/mapreduce/worker/document/markdown"
+	"github.com/coditect/mapreduce/worker/document/msg"
+	"github.com/coditect/mapreduce/worker/document/opendocument"
+	"github.com/coditect/mapreduce/worker/document/pptx"
+	"github.com/coditect/mapreduce/worker/document/rtf"
 	plaintext "github.com/coditect/mapreduce/worker/document/text"
+	"github.com/coditect/mapreduce/worker/document/xlsx"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
@@ -101,7 +110,8 @@ func (r *Runners) CheckAccepted(spec mapreduce.JobSpec) error {
 // DocumentFormats returns the formats of documents that the program reads. This is the
 // only place that lists them.
 func DocumentFormats() (*document.Registry, error) {
-	return document.NewRegistry(plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format())
+	return document.NewRegistry(plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format(), csv.Format(),
+		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), msg.Format())
 }
 
 // modelFreeSteps returns all steps that ask no model. If ledger names a file, the

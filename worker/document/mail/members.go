@@ -1,0 +1,289 @@
+package mail
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/encoding/htmlindex"
+
+	"github.com/coditect/mapreduce/worker/document"
+)
+
+// MailboxKind is the name of the format of mailboxes.
+const MailboxKind document.Kind = "mbox"
+
+// MailboxFormat returns the format of mailboxes, each a file of many messages.
+func MailboxFormat() document.Format {
+	return document.Format{
+		Kind: MailboxKind, Members: mailboxMembers,
+		Sniff: func(begin []byte) document.Match {
+			first, rest, _ := bytes.Cut(begin, []byte("\n"))
+			second, _, _ := bytes.Cut(rest, []byte("\n"))
+			switch {
+			case !bytes.HasPrefix(first, []byte(separator)):
+				return document.Excluded
+			case isHeader(second) && envelopePattern.Match(first):
+				return document.Begins
+			}
+			return document.Possible
+		},
+		Extensions: []string{".mbox", ".mbx"},
+		MediaTypes: []string{"application/mbox"},
+	}
+}
+
+// envelopePattern finds the address or the year in the line above a message.
+var envelopePattern = regexp.MustCompile(`@| (19|20)[0-9][0-9]`)
+
+// separator begins the line above each message of a mailbox.
+const separator = "From "
+
+// charsetReader decodes charsets of headers.
+func charsetReader(charset string, in io.Reader) (io.Reader, error) {
+	enc, err := htmlindex.Get(charset)
+	if err != nil {
+		return nil, err
+	}
+	return enc.NewDecoder().Reader(in), nil
+}
+
+// members implements the Members of document.Format: the message, and its attachments.
+func members(ctx context.Context, in document.Input) document.Members {
+	return func(yield func(document.Member, error) bool) {
+		data, err := io.ReadAll(io.LimitReader(in.Content, document.DefaultMaxBytes+1))
+		if err != nil {
+			yield(document.Member{}, fmt.Errorf("mail: %w", err))
+			return
+		}
+		s := &splitter{ctx: ctx, yield: yield, threads: threads{}}
+		s.message("", data, 0)
+	}
+}
+
+// A splitter yields messages and their attachments.
+type splitter struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as one call
+	yield   func(document.Member, error) bool
+	threads threads
+}
+
+// message yields a message, and under its name its attachments. It returns false when
+// that is to end.
+func (s *splitter) message(name string, data []byte, depth int) bool {
+	if s.ctx.Err() != nil {
+		s.yield(document.Member{}, context.Cause(s.ctx))
+		return false
+	}
+	self := document.Member{Name: name, MediaType: mediaType, Content: data}
+	root, err := readParts(bytes.NewReader(data))
+	if err != nil { // the worker that parses it says so, too
+		if refused, ok := errors.AsType[*document.RefusedError](err); ok {
+			self.Content, self.Skip = nil, refused.Reason
+		}
+		return s.yield(self, nil)
+	}
+	m := newMessage(root)
+	self.Metadata = s.metadata(m)
+	if !s.yield(self, nil) {
+		return false
+	}
+	seen := map[string]int{}
+	for i, p := range m.attachments {
+		if i == maxAttachments {
+			return s.yield(document.Member{
+				Name: memberName(name, "more"), Skip: fmt.Sprintf("a message of more than %d attachments", maxAttachments),
+			}, nil)
+		}
+		attached := memberName(name, unique(seen, attachmentName(p, i)))
+		if p.ContentType == mediaType && depth < maxNested {
+			if !s.message(attached, p.Content, depth+1) {
+				return false
+			}
+			continue
+		}
+		if !s.yield(document.Member{Name: attached, MediaType: declaredType(p.ContentType), Content: p.Content, Metadata: self.Metadata}, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// memberName returns the name of an attachment within the file.
+func memberName(message, attachment string) string {
+	if message == "" {
+		return attachment
+	}
+	return document.MemberName(message, attachment)
+}
+
+// unique returns a name that no attachment before had.
+func unique(seen map[string]int, name string) string {
+	for {
+		seen[name]++
+		if seen[name] == 1 {
+			return name
+		}
+		name += "#" + strconv.Itoa(seen[name])
+	}
+}
+
+// declaredType returns a media type if it is worth anything: many programs declare all
+// attachments alike, and the bytes tell.
+func declaredType(mediaType string) string {
+	if strings.HasPrefix(mediaType, "text/") && mediaType != "text/plain" {
+		return mediaType
+	}
+	return ""
+}
+
+// metadata returns what is known of a message beside its text.
+func (s *splitter) metadata(m *message) map[string]string {
+	metadata := map[string]string{}
+	for key, header := range map[string]string{"from": "From", "to": "To", "date": "Date", "subject": "Subject"} {
+		if value := m.value(header); value != "" {
+			metadata[key] = clip(value)
+		}
+	}
+	id := messageID(m.header.Get("Message-Id"))
+	if id != "" {
+		metadata["message_id"] = clip(id)
+	}
+	if thread := s.threads.of(id, m.header.Get("References"), m.header.Get("In-Reply-To")); thread != "" {
+		metadata["thread"] = clip(thread)
+	}
+	return metadata
+}
+
+// maxMetadata bounds a value of metadata, in bytes.
+const maxMetadata = 300
+
+func clip(s string) string {
+	if len(s) <= maxMetadata {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMetadata], "")
+}
+
+// threads has the first message of the conversation that messages belong to, by their id.
+type threads map[string]string
+
+// maxThreads bounds how many messages are remembered.
+const maxThreads = 1_000_000
+
+// of returns the id of the message with which a conversation began: the first of the
+// references, or that of the message which is answered, or the message itself.
+func (t threads) of(id, references, reply string) string {
+	root := id
+	if first := messageID(references); first != "" {
+		root = first
+	} else if first := messageID(reply); first != "" {
+		root = first
+	}
+	if earlier, ok := t[root]; ok {
+		root = earlier
+	}
+	if id != "" && len(t) < maxThreads {
+		t[id] = root
+	}
+	return root
+}
+
+// messageID returns the first id of a header, without its brackets.
+func messageID(header string) string {
+	_, rest, ok := strings.Cut(header, "<")
+	if !ok {
+		return ""
+	}
+	id, _, ok := strings.Cut(rest, ">")
+	if !ok {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(id), "")
+}
+
+// mailboxMembers implements the Members of document.Format.
+func mailboxMembers(ctx context.Context, in document.Input) document.Members {
+	return func(yield func(document.Member, error) bool) {
+		s := &splitter{ctx: ctx, yield: yield, threads: threads{}}
+		if err := eachMessage(in.Content, s); err != nil {
+			yield(document.Member{}, err)
+		}
+	}
+}
+
+// eachMessage passes on the messages of a mailbox, each held in memory alone. A line that
+// begins a message follows an empty one, and a header follows it.
+func eachMessage(content io.Reader, s *splitter) error {
+	r := bufio.NewReaderSize(content, 64<<10)
+	var b messageBuffer
+	b.whole = true
+	number, blank := 0, true
+	for {
+		line, err := r.ReadSlice('\n')
+		partial := errors.Is(err, bufio.ErrBufferFull)
+		if err != nil && !partial && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("mail: %w", err)
+		}
+		begins := blank && bytes.HasPrefix(line, []byte(separator)) && b.whole
+		switch {
+		case begins:
+			next, _ := r.Peek(200) // shorter at the end
+			if begins = isHeader(next); !begins {
+				b.write(line)
+			}
+		case b.whole && isQuoted(line):
+			b.write(line[1:])
+		default:
+			b.write(line)
+		}
+		if begins || errors.Is(err, io.EOF) {
+			if number > 0 && !b.pass(s, number) {
+				return nil
+			}
+			b.reset()
+			number++
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		b.whole = !partial
+		blank = !partial && len(bytes.TrimRight(line, "\r\n")) == 0
+	}
+}
+
+// isQuoted reports whether a line of a message would be a separator but for its marks.
+func isQuoted(line []byte) bool {
+	rest := bytes.TrimLeft(line, ">")
+	return len(rest) < len(line) && bytes.HasPrefix(rest, []byte(separator))
+}
+
+// A messageBuffer holds a message of a mailbox.
+type messageBuffer struct {
+	data  []byte
+	long  bool // it exceeds the bounds of a document
+	whole bool // the next bytes begin a line
+}
+
+func (b *messageBuffer) write(line []byte) {
+	if b.long = b.long || len(b.data)+len(line) > document.DefaultMaxBytes; !b.long {
+		b.data = append(b.data, line...)
+	}
+}
+
+func (b *messageBuffer) reset() { *b = messageBuffer{} }
+
+// pass yields the message.
+func (b *messageBuffer) pass(s *splitter, number int) bool {
+	name := strconv.Itoa(number)
+	if b.long {
+		return s.yield(document.Member{Name: name, Skip: fmt.Sprintf("too large: more than %d bytes", document.DefaultMaxBytes)}, nil)
+	}
+	return s.message(name, b.data, 0)
+}

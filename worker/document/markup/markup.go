@@ -1,0 +1,405 @@
+// Package markup writes HTML as rich text: headings, lists and tables stand as in other
+// documents. Books and mail rest on it. It reads tags as they come, in time linear in
+// their number, and takes none for an order: nothing that it refers to is fetched.
+package markup
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/document/richtext"
+)
+
+// Options configure Write.
+type Options struct {
+	// Place returns where what comes next is found. Defaults to nowhere.
+	Place func() *mapreduce.Location
+	// Heading is called with each heading before it is written. Defaults to nothing.
+	Heading func(level int, text string)
+	// Title is that of the page, if it is known. A paragraph at its beginning that says the
+	// same is a heading, as some programs write none.
+	Title string
+}
+
+// maxToken bounds a tag or a run of text, in bytes.
+const maxToken = 8 << 20
+
+// Write writes the text of a page, in UTF-8.
+func Write(ctx context.Context, w *richtext.Writer, page io.Reader, o Options) error {
+	if o.Place == nil {
+		o.Place = func() *mapreduce.Location { return nil }
+	}
+	if o.Heading == nil {
+		o.Heading = func(int, string) {}
+	}
+	r := &reader{writer: w, options: o, z: html.NewTokenizer(page)}
+	r.z.SetMaxBuf(maxToken)
+	for n := 0; ; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch r.z.Next() {
+		case html.ErrorToken:
+			if err := r.z.Err(); err != io.EOF { //nolint:errorlint // the tokenizer returns it bare
+				return err
+			}
+			r.endParagraph()
+			r.endTable()
+			return w.Err()
+		case html.TextToken:
+			if r.dropping == "" {
+				r.addText(string(r.z.Text()))
+			}
+		case html.StartTagToken:
+			r.start(false)
+		case html.SelfClosingTagToken:
+			r.start(true)
+		case html.EndTagToken:
+			name, _ := r.z.TagName()
+			r.end(string(name))
+		}
+		if err := w.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// A reader reads one page.
+type reader struct {
+	writer  *richtext.Writer
+	options Options
+	z       *html.Tokenizer
+
+	text     strings.Builder // of the paragraph that is open
+	begun    bool            // a paragraph has been written
+	raised   int             // raised characters within each other
+	note     bool            // a link to a note is open
+	heading  int             // level of the heading that is open; 0 if none is
+	pre      int             // elements that keep white space
+	dropping string          // the element whose text is left out
+	dropped  int             // elements of that name within each other
+
+	lists []list
+	mark  string // of the item that begins
+
+	tables int // within each other; only the outermost is one
+	rows   [][]richtext.Cell
+	cell   *strings.Builder // of the table; nil outside of cells
+	spans  map[int]int      // rows that cells of columns still cover
+	cover  int              // columns that the open cell covers
+	down   int              // rows that it does
+}
+
+// A list is one that is open.
+type list struct {
+	ordered bool
+	next    int
+}
+
+// maxLists bounds lists within each other.
+const maxLists = 50
+
+// start begins an element.
+func (r *reader) start(closed bool) {
+	tag, more := r.z.TagName()
+	name := string(tag)
+	if r.dropping != "" {
+		if name == r.dropping && !closed {
+			r.dropped++
+		}
+		return
+	}
+	attributes := map[string]string{}
+	for more {
+		var key, value []byte
+		key, value, more = r.z.TagAttr()
+		switch string(key) {
+		case "start", "value", "colspan", "rowspan", "epub:type":
+			attributes[string(key)] = string(value)
+		}
+	}
+	switch name {
+	case "script", "style", "template", "head", "svg", "noscript", "iframe", "rt", "rp":
+		if !closed {
+			r.dropping, r.dropped = name, 1
+		}
+	case "br":
+		r.text.WriteByte('\n')
+	case "hr":
+		r.endParagraph()
+	case "sup":
+		r.raised++
+	case "a":
+		r.startLink(attributes["epub:type"] == "noteref" || r.raised > 0)
+	case "pre":
+		r.endParagraph()
+		r.pre++
+	case "h1", "h2", "h3", "h4", "h5", "h6":
+		r.endParagraph()
+		r.heading = int(name[1] - '0')
+	default:
+		if !r.startList(name, attributes) && !r.startTable(name, attributes) && isBlock(name) {
+			r.endParagraph()
+		}
+	}
+}
+
+// startLink begins a link, which may be the number of a note.
+func (r *reader) startLink(toNote bool) {
+	if r.note = toNote; toNote {
+		r.text.WriteString("[^")
+	}
+}
+
+// endLink ends a link. In front of the text of a note stands its number, too.
+func (r *reader) endLink() {
+	if !r.note {
+		return
+	}
+	r.note = false
+	text := strings.TrimRight(r.text.String(), " \n")
+	r.text.Reset()
+	begins := strings.LastIndex(text, "[^") == len(text)-len(strings.TrimLeft(text, " \n"))
+	if text = strings.TrimSuffix(text, "[^"); strings.HasSuffix(text, "]") || !strings.Contains(text, "[^") {
+		r.text.WriteString(text)
+		return
+	}
+	r.text.WriteString(text + "]")
+	if begins {
+		r.text.WriteByte(' ')
+	}
+}
+
+// startList begins a list or an item.
+func (r *reader) startList(name string, attributes map[string]string) bool {
+	switch name {
+	case "ul", "ol", "menu":
+		r.endParagraph()
+		if len(r.lists) < maxLists {
+			r.lists = append(r.lists, list{ordered: name == "ol", next: number(attributes["start"], 1)})
+		}
+	case "li":
+		r.endParagraph()
+		r.mark = richtext.BulletMark
+		if n := len(r.lists); n > 0 && r.lists[n-1].ordered {
+			l := &r.lists[n-1]
+			l.next = number(attributes["value"], l.next)
+			r.mark = strconv.Itoa(l.next) + "."
+			l.next++
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func number(s string, otherwise int) int {
+	if n, err := strconv.Atoi(s); err == nil && n >= 0 && n < 1e9 {
+		return n
+	}
+	return otherwise
+}
+
+// Bounds of tables.
+const (
+	maxColumns = 1000
+	maxRows    = 200_000
+)
+
+// startTable begins a table or a part of one. A table within another is text of its cell.
+func (r *reader) startTable(name string, attributes map[string]string) bool {
+	switch name {
+	case "table":
+		r.endParagraph()
+		r.tables++
+	case "tr":
+		if r.tables > 1 {
+			r.endParagraph()
+			return true
+		}
+		r.endCell()
+		if r.tables == 1 && len(r.rows) < maxRows {
+			r.rows = append(r.rows, nil)
+			r.fill()
+		}
+	case "td", "th":
+		if r.tables != 1 {
+			r.endParagraph()
+			return true
+		}
+		r.endCell()
+		if len(r.rows) == 0 {
+			r.rows = append(r.rows, nil)
+		}
+		r.cell = new(strings.Builder)
+		r.cover = min(max(1, number(attributes["colspan"], 1)), maxColumns)
+		r.down = min(max(1, number(attributes["rowspan"], 1)), maxRows)
+	case "caption":
+		r.endParagraph()
+	default:
+		return false
+	}
+	return true
+}
+
+// fill adds the empty cells at the end of the last row that cells above it cover.
+func (r *reader) fill() {
+	last := &r.rows[len(r.rows)-1]
+	for r.spans[len(*last)] > 0 && len(*last) < maxColumns {
+		r.spans[len(*last)]--
+		*last = append(*last, richtext.Cell{})
+	}
+}
+
+// endCell ends the cell that is open.
+func (r *reader) endCell() {
+	if r.cell == nil {
+		return
+	}
+	r.endParagraph()
+	text := r.cell.String()
+	r.cell = nil
+	last := &r.rows[len(r.rows)-1]
+	for i := range r.cover {
+		if len(*last) >= maxColumns {
+			break
+		}
+		if r.down > 1 {
+			if r.spans == nil {
+				r.spans = map[int]int{}
+			}
+			r.spans[len(*last)] = r.down - 1
+		}
+		c := richtext.Cell{}
+		if i == 0 {
+			c = richtext.Cell{Text: text, Place: r.options.Place()}
+		}
+		*last = append(*last, c)
+	}
+	r.fill()
+}
+
+// end ends an element.
+func (r *reader) end(name string) {
+	if r.dropping != "" {
+		if name == r.dropping {
+			if r.dropped--; r.dropped == 0 {
+				r.dropping = ""
+			}
+		}
+		return
+	}
+	switch name {
+	case "ul", "ol", "menu":
+		r.endParagraph()
+		r.lists = r.lists[:max(0, len(r.lists)-1)]
+	case "td", "th":
+		if r.tables == 1 {
+			r.endCell()
+		}
+	case "table":
+		if r.tables == 1 {
+			r.endTable()
+		}
+		r.endParagraph()
+		r.tables = max(0, r.tables-1)
+	case "sup":
+		r.raised = max(0, r.raised-1)
+	case "a":
+		r.endLink()
+	case "pre":
+		r.endParagraph()
+		r.pre = max(0, r.pre-1)
+	default:
+		if isBlock(name) || name == "li" || name == "tr" || name == "caption" {
+			r.endParagraph()
+		}
+	}
+}
+
+// endTable writes the table that is open. One of a single cell is a frame around its text.
+func (r *reader) endTable() {
+	r.endCell()
+	rows := r.rows
+	r.rows, r.spans = nil, nil
+	kept := rows[:0]
+	for _, row := range rows {
+		if len(row) > 0 {
+			kept = append(kept, row)
+		}
+	}
+	if len(kept) == 1 && len(kept[0]) == 1 {
+		r.writer.Paragraph(kept[0][0].Text, kept[0][0].Place)
+		return
+	}
+	r.writer.Table(kept)
+}
+
+// addText adds text to the paragraph that is open.
+func (r *reader) addText(s string) {
+	if r.pre > 0 {
+		r.text.WriteString(s)
+		return
+	}
+	for _, c := range s {
+		if c == '\n' || c == '\t' || c == '\r' || c == '\f' || c == '\u00a0' {
+			c = ' '
+		}
+		r.text.WriteRune(c)
+	}
+}
+
+// endParagraph writes the paragraph that is open.
+func (r *reader) endParagraph() {
+	text := r.text.String()
+	r.text.Reset()
+	heading := r.heading
+	r.heading = 0
+	if r.pre == 0 {
+		text = squeeze(text)
+	}
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	if !r.begun && heading == 0 && r.cell == nil && strings.TrimSpace(text) == r.options.Title {
+		heading = 1
+	}
+	r.begun = true
+	switch {
+	case r.cell != nil:
+		r.cell.WriteString(strings.TrimSpace(r.mark+" "+text) + "\n")
+	case heading > 0:
+		r.options.Heading(heading, text)
+		r.writer.Heading(heading, text, r.options.Place())
+	case len(r.lists) > 0 || r.mark != "":
+		r.writer.Item(max(0, len(r.lists)-1), r.mark, text, r.options.Place())
+	default:
+		r.writer.Paragraph(text, r.options.Place())
+	}
+	r.mark = ""
+}
+
+// squeeze makes one space of several, and leaves none at the ends of lines.
+func squeeze(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = strings.Join(strings.Fields(l), " ")
+	}
+	return strings.Trim(strings.Join(lines, "\n"), "\n")
+}
+
+// isBlock reports whether an element stands on lines of its own.
+func isBlock(name string) bool {
+	switch name {
+	case "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "div", "dl", "dt", "fieldset",
+		"figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "html", "legend", "main",
+		"nav", "option", "p", "section", "select", "summary", "tbody", "textarea", "tfoot", "thead", "title":
+		return true
+	}
+	return false
+}

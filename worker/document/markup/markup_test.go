@@ -1,0 +1,51 @@
+package markup_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/worker/document/markup"
+	"github.com/coditect/mapreduce/worker/document/richtext"
+)
+
+func TestWrite(t *testing.T) {
+	for _, test := range []struct{ name, page, want string }{
+		{"blocks", "<div> a\n <b>b</b>c<p>d<br>e&nbsp;f<hr>g", "a bc\nd\ne f\ng\n"},
+		{"headings", "<h2>A <i>b</i></h2>x<h1>C</h1>", "## A b\n\nx\n\n# C\n"},
+		{"left out", "<head><title>x</title></head><style>y</style><script>if (a<b) c</script>z<svg><text>q</text></svg><ruby>漢<rt>kan</rt></ruby>", "z漢\n"},
+		{"lists", "<ul><li>a<ul><li>b</ul><li><p>c</p><p>d</p></ul><ol><li>e<li value=5>f</ol>g", "- a\n  - b\n- c\n  d\n1. e\n5. f\n\ng\n"},
+		{"as it is", "<pre>a\n  b</pre>c", "a\n  b\nc\n"},
+		{"tables", "x<table><thead><tr><th>A<th colspan=2>B|C</thead><tr><td rowspan=2>1<td>2<br>3<td><ul><li>4</ul><tr><td>5<td>6</table>y", "x\n\n| A | B\\|C |  |\n| --- | --- | --- |\n| 1 | 2 3 | - 4 |\n|  | 5 | 6 |\n\ny\n"},
+		{"tables in tables", "<table><tr><td>a<table><tr><td>b<td>c</table><td>d</table>", "| a b c | d |\n| --- | --- |\n"},
+		{"a frame", "<table><tr><td><p>a<p>b</table>", "a\nb\n"},
+		{"raised", "m<sup>2</sup> x<sup><a href=#1>3</a></sup>. <a href=x>link</a>", "m2 x[^3]. link\n"},
+		{"unclosed", "a<td>b</li></table></ul></h1>c", "a\nb\nc\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var w richtext.Writer
+			if err := markup.Write(t.Context(), &w, strings.NewReader(test.page), markup.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			d, err := w.Document()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, d.Text); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEnds(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := errors.New("ended")
+	cancel(ended)
+	if err := markup.Write(ctx, new(richtext.Writer), strings.NewReader("<p>x"), markup.Options{}); !errors.Is(err, ended) {
+		t.Errorf("got %v, want the cause of the context", err)
+	}
+}

@@ -1,0 +1,369 @@
+// Package msg is the format of messages of Outlook. Their text is their headers and their
+// body, like that of other mail. Other files of the same container (Office before 2007,
+// encrypted documents) are refused by their name.
+package msg
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"github.com/richardlehane/mscfb"
+	"golang.org/x/text/encoding/charmap"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/charset"
+	"github.com/coditect/mapreduce/worker/document/markup"
+	"github.com/coditect/mapreduce/worker/document/richtext"
+)
+
+// Kind is the name of the format.
+const Kind document.Kind = "msg"
+
+// signature begins the files of the container.
+const signature = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+// Format returns the format.
+func Format() document.Format {
+	return document.Format{
+		Kind: Kind, Parse: parse, Members: members,
+		Sniff: func(begin []byte) document.Match {
+			if bytes.HasPrefix(begin, []byte(signature)) {
+				return document.Certain
+			}
+			return document.Excluded
+		},
+		Extensions: []string{".msg"},
+		MediaTypes: []string{"application/vnd.ms-outlook"},
+	}
+}
+
+// Bounds of messages.
+const (
+	maxStream  = document.DefaultMaxBytes
+	maxStreams = 20_000
+	readFactor = 20 // bytes that may be read for each of the file: its sectors may form circles
+)
+
+// Tags of properties.
+const (
+	subjectTag  = "0037"
+	fromTag     = "0C1A"
+	addressTag  = "0C1F"
+	smtpTag     = "5D01"
+	toTag       = "0E04"
+	ccTag       = "0E03"
+	bodyTag     = "1000"
+	htmlTag     = "1013"
+	longNameTag = "3707"
+	nameTag     = "3704"
+	dataTag     = "3701"
+)
+
+// A message is what is read of one.
+type message struct {
+	values      map[string][]byte // by tag and type
+	date        time.Time
+	attachments []map[string][]byte
+}
+
+// A meter bounds what is read of a file.
+type meter struct {
+	ctx  context.Context //nolint:containedctx // it lives as long as one call
+	data *bytes.Reader
+	left int64
+}
+
+// ReadAt implements io.ReaderAt.
+func (m *meter) ReadAt(p []byte, at int64) (int, error) {
+	if m.ctx.Err() != nil {
+		return 0, context.Cause(m.ctx)
+	}
+	if m.left -= int64(len(p)) + 64; m.left < 0 {
+		return 0, document.Refuse("damaged: its sectors form a circle")
+	}
+	return m.data.ReadAt(p, at)
+}
+
+// read reads the streams of a file.
+func read(ctx context.Context, content io.Reader) (m *message, err error) {
+	data, err := io.ReadAll(io.LimitReader(content, document.DefaultMaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("msg: %w", err)
+	case len(data) > document.DefaultMaxBytes:
+		return nil, document.Refuse("too large: more than %d bytes", document.DefaultMaxBytes)
+	}
+	defer func() {
+		if cause := recover(); cause != nil { // the library indexes damaged files out of range
+			m, err = nil, document.Refuse("damaged: %v", cause)
+		}
+	}()
+	doc, err := mscfb.New(&meter{ctx: ctx, data: bytes.NewReader(data), left: readFactor*int64(len(data)) + 1<<20})
+	if err != nil {
+		return nil, damaged(ctx, err)
+	}
+	m = &message{values: map[string][]byte{}}
+	attachments := map[string]map[string][]byte{}
+	isMessage := false
+	for n := 0; ; n++ {
+		f, err := doc.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, damaged(ctx, err)
+		}
+		if n == maxStreams {
+			return nil, document.Refuse("damaged: more than %d streams", maxStreams)
+		}
+		if reason := foreign(f.Name, len(f.Path)); reason != "" {
+			return nil, document.Refuse("%s", reason)
+		}
+		isMessage = isMessage || f.Name == propertiesStream
+		if err := m.add(f, attachments); err != nil {
+			return nil, damaged(ctx, err)
+		}
+	}
+	if !isMessage {
+		return nil, document.Refuse("a file of a format of before 2007, which is not read")
+	}
+	return m, nil
+}
+
+// damaged tells the errors of the library from those of limits.
+func damaged(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if refused, ok := errors.AsType[*document.RefusedError](err); ok {
+		return refused
+	}
+	return document.Refuse("damaged: %v", err)
+}
+
+// foreign returns the reason why a file with a stream is no message.
+func foreign(stream string, depth int) string {
+	if depth > 0 {
+		return ""
+	}
+	switch stream {
+	case "EncryptedPackage", "EncryptionInfo":
+		return "encrypted: it needs a password"
+	case "WordDocument":
+		return "a Word document of before 2007, which is not read; save it as .docx"
+	case "Workbook", "Book":
+		return "an Excel workbook of before 2007, which is not read; save it as .xlsx"
+	case "PowerPoint Document":
+		return "a PowerPoint presentation of before 2007, which is not read; save it as .pptx"
+	}
+	return ""
+}
+
+const (
+	propertiesStream = "__properties_version1.0"
+	valuePrefix      = "__substg1.0_"
+	attachmentPrefix = "__attach_version1.0_"
+)
+
+// add keeps the value in a stream, if it is one of the message or of an attachment.
+func (m *message) add(f *mscfb.File, attachments map[string]map[string][]byte) error {
+	values := m.values
+	switch {
+	case len(f.Path) == 1 && strings.HasPrefix(f.Path[0], attachmentPrefix):
+		values = attachments[f.Path[0]]
+		if values == nil {
+			values = map[string][]byte{}
+			attachments[f.Path[0]] = values
+			m.attachments = append(m.attachments, values)
+		}
+	case len(f.Path) > 0:
+		return nil
+	}
+	if f.Name == propertiesStream && len(f.Path) == 0 {
+		data, err := readStream(f)
+		m.date = sentAt(data)
+		return err
+	}
+	tag, ok := strings.CutPrefix(f.Name, valuePrefix)
+	if !ok || len(tag) != 8 || f.Size > maxStream {
+		return nil
+	}
+	data, err := readStream(f)
+	values[tag] = data
+	return err
+}
+
+func readStream(f *mscfb.File) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(f, maxStream))
+}
+
+// sentAt returns when a message was sent, by the stream of its properties of fixed size.
+func sentAt(properties []byte) time.Time {
+	const header, size, submitTime, deliveryTime = 32, 16, 0x00390040, 0x0E060040
+	var at time.Time
+	for i := header; i+size <= len(properties); i += size {
+		tag := binary.LittleEndian.Uint32(properties[i:])
+		if tag == submitTime || tag == deliveryTime && at.IsZero() {
+			at = fileTime(binary.LittleEndian.Uint64(properties[i+8:]))
+		}
+	}
+	return at
+}
+
+// fileTime returns a time that is counted in tenths of microseconds from 1601.
+func fileTime(ticks uint64) time.Time {
+	const toUnix = 11_644_473_600
+	seconds := int64(ticks/10_000_000) - toUnix
+	if ticks == 0 || seconds > 253_402_300_799 { // behind the year 9999
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
+// text returns a value that is a string.
+func text(values map[string][]byte, tag string) string {
+	if b, ok := values[tag+"001F"]; ok {
+		units := make([]uint16, len(b)/2)
+		for i := range units {
+			units[i] = binary.LittleEndian.Uint16(b[2*i:])
+		}
+		return strings.TrimRight(string(utf16.Decode(units)), "\x00")
+	}
+	if b, ok := values[tag+"001E"]; ok {
+		if s, _, _, err := charset.Decode(b, ""); err == nil {
+			return strings.TrimRight(s, "\x00")
+		}
+		s, err := charmap.Windows1252.NewDecoder().Bytes(b)
+		if err == nil {
+			return strings.TrimRight(string(s), "\x00")
+		}
+	}
+	return ""
+}
+
+// parse implements the Parse of document.Format.
+func parse(ctx context.Context, in document.Input) (*document.Document, error) {
+	m, err := read(ctx, in.Content)
+	if err != nil {
+		return nil, err
+	}
+	w := new(richtext.Writer)
+	for _, h := range m.headers() {
+		if h.value != "" {
+			w.Paragraph(h.name+": "+strings.Join(strings.Fields(h.value), " "), &mapreduce.Location{Header: h.name})
+		}
+	}
+	w.Paragraph("", nil)
+	where := &mapreduce.Location{Part: "text"}
+	if body := text(m.values, bodyTag); strings.TrimSpace(body) != "" {
+		for line := range strings.SplitSeq(strings.ReplaceAll(body, "\r\n", "\n"), "\n") {
+			w.Paragraph(line, where)
+		}
+	} else if err := m.writeHTML(ctx, w, where); err != nil {
+		return nil, err
+	}
+	w.Paragraph("", nil)
+	var names []string
+	for i, a := range m.attachments {
+		names = append(names, attachmentName(a, i))
+	}
+	if len(names) > 0 {
+		w.Paragraph("Attachments: "+strings.Join(names, ", "), &mapreduce.Location{Header: "Attachments"})
+	}
+	return w.Document()
+}
+
+// writeHTML writes the body of a message that has no text.
+func (m *message) writeHTML(ctx context.Context, w *richtext.Writer, where *mapreduce.Location) error {
+	data := m.values[htmlTag+"0102"]
+	page := text(m.values, htmlTag)
+	if data != nil {
+		decoded, _, _, err := charset.Decode(data, "")
+		if err != nil {
+			return err
+		}
+		page = decoded
+	}
+	return markup.Write(ctx, w, strings.NewReader(page), markup.Options{Place: func() *mapreduce.Location { return where }})
+}
+
+// A header is one with its name.
+type header struct{ name, value string }
+
+// headers returns those that are shown.
+func (m *message) headers() []header {
+	address := text(m.values, smtpTag)
+	if address == "" {
+		address = text(m.values, addressTag)
+	}
+	from := text(m.values, fromTag)
+	if strings.Contains(address, "@") && address != from {
+		from = strings.TrimSpace(from + " <" + address + ">")
+	}
+	date := ""
+	if !m.date.IsZero() {
+		date = m.date.Format(time.RFC1123Z)
+	}
+	return []header{
+		{"From", from}, {"To", text(m.values, toTag)}, {"Cc", text(m.values, ccTag)}, {"Date", date},
+		{"Subject", text(m.values, subjectTag)},
+	}
+}
+
+// attachmentName returns the name of an attachment, without folders.
+func attachmentName(values map[string][]byte, i int) string {
+	name := text(values, longNameTag)
+	if name == "" {
+		name = text(values, nameTag)
+	}
+	name = strings.ToValidUTF8(name[strings.LastIndexAny(name, `/\`)+1:], "_")
+	if name = strings.Join(strings.Fields(name), " "); name == "" || name == "." || name == ".." {
+		name = fmt.Sprintf("attachment %d", i+1)
+	}
+	return name
+}
+
+// members implements the Members of document.Format: the message, and its attachments.
+func members(ctx context.Context, in document.Input) document.Members {
+	return func(yield func(document.Member, error) bool) {
+		data, err := io.ReadAll(io.LimitReader(in.Content, document.DefaultMaxBytes+1))
+		if err != nil {
+			yield(document.Member{}, fmt.Errorf("msg: %w", err))
+			return
+		}
+		m, err := read(ctx, bytes.NewReader(data))
+		if err != nil {
+			if refused, ok := errors.AsType[*document.RefusedError](err); ok {
+				yield(document.Member{Skip: refused.Reason}, nil)
+				return
+			}
+			yield(document.Member{}, err)
+			return
+		}
+		if !yield(document.Member{MediaType: "application/vnd.ms-outlook", Content: data}, nil) {
+			return
+		}
+		seen := map[string]int{}
+		for i, a := range m.attachments {
+			name := attachmentName(a, i)
+			if seen[name]++; seen[name] > 1 {
+				name = fmt.Sprintf("%s#%d", name, seen[name])
+			}
+			member := document.Member{Name: name, Content: a[dataTag+"0102"]}
+			if member.Content == nil {
+				member.Skip = "a message or object within a message of Outlook, which is not read"
+			}
+			if !yield(member, nil) {
+				return
+			}
+		}
+	}
+}

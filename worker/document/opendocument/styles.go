@@ -1,0 +1,124 @@
+package opendocument
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/xmlread"
+)
+
+// A listStyle says how the items of lists are marked, and counts them.
+type listStyle struct {
+	levels  [10]richtext.ListLevel
+	counter richtext.ListCounter
+}
+
+// readStyles reads the lists of an entry, and the margins of pages.
+func (r *reader) readStyles(name string) error {
+	if !r.zip.Has(name) {
+		return nil
+	}
+	return r.open(name, func(d *xmlread.Decoder) error {
+		var child func(xml.StartElement) error
+		child = func(e xml.StartElement) error {
+			switch e.Name.Local {
+			case "body", "font-face-decls", "meta", "settings", "scripts":
+				return d.Skip()
+			case "list-style":
+				s := new(listStyle)
+				r.lists[xmlread.Attr(e, "name")] = s
+				return s.read(d)
+			case "outline-style":
+				r.outline = new(listStyle)
+				return r.outline.read(d)
+			case "header", "header-left", "header-first", "footer", "footer-left", "footer-first":
+				return r.readMargin(d, e.Name.Local)
+			}
+			return d.Each(child, nil)
+		}
+		return d.Each(child, nil)
+	})
+}
+
+// readMargin reads a header or footer of pages.
+func (r *reader) readMargin(d *xmlread.Decoder, name string) error {
+	var lines []line
+	before := r.paragraphs
+	err := (&parser{reader: r, xml: d}).readBlocks(0, func(l line) error { lines = append(lines, l.flatten()...); return nil })
+	r.paragraphs = before // only those of the text count
+	if strings.HasPrefix(name, "header") {
+		r.headers = append(r.headers, lines)
+	} else {
+		r.footers = append(r.footers, lines)
+	}
+	return err
+}
+
+// flatten returns the line, or those of the cells of a table.
+func (l line) flatten() []line {
+	if l.table == nil {
+		return []line{l}
+	}
+	var lines []line
+	for _, row := range l.table {
+		for _, c := range row {
+			lines = append(lines, line{text: c.Text})
+		}
+	}
+	return lines
+}
+
+// read reads the levels of a style.
+func (s *listStyle) read(d *xmlread.Decoder) error {
+	return d.Each(func(e xml.StartElement) error {
+		at, err := strconv.Atoi(xmlread.Attr(e, "level"))
+		if at--; err == nil && 0 <= at && at < len(s.levels) {
+			s.levels[at] = readLevel(e, at)
+		}
+		return d.Skip()
+	}, nil)
+}
+
+func readLevel(e xml.StartElement, at int) richtext.ListLevel {
+	l := richtext.ListLevel{Start: 1}
+	if e.Name.Local == "list-level-style-bullet" || e.Name.Local == "list-level-style-image" {
+		return l
+	}
+	switch xmlread.Attr(e, "num-format") {
+	case "":
+		l.Format = richtext.NoNumber
+	case "a":
+		l.Format = richtext.LowerLetter
+	case "A":
+		l.Format = richtext.UpperLetter
+	case "i":
+		l.Format = richtext.LowerRoman
+	case "I":
+		l.Format = richtext.UpperRoman
+	default:
+		l.Format = richtext.Decimal
+	}
+	if n, err := strconv.Atoi(xmlread.Attr(e, "start-value")); err == nil {
+		l.Start = n
+	}
+	if f := xmlread.Attr(e, "num-list-format"); f != "" { // %1%.%2%.
+		for level := range 10 {
+			f = strings.ReplaceAll(f, fmt.Sprintf("%%%d%%", level+1), fmt.Sprintf("%%%d", level+1))
+		}
+		l.Text = f
+		return l
+	}
+	shown, err := strconv.Atoi(xmlread.Attr(e, "display-levels"))
+	if err != nil {
+		shown = 1
+	}
+	var numbers []string
+	for level := max(0, at+1-shown); level <= at; level++ {
+		numbers = append(numbers, fmt.Sprintf("%%%d", level+1))
+	}
+	l.Text = xmlread.Attr(e, "num-prefix") + strings.Join(numbers, ".") + xmlread.Attr(e, "num-suffix")
+	return l
+}

@@ -1,0 +1,331 @@
+package opendocument
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/xmlread"
+)
+
+// A parser reads one entry.
+type parser struct {
+	*reader
+	xml   *xmlread.Decoder
+	list  *listStyle // of the list that is open
+	text  *strings.Builder
+	space bool   // the text ends with white space, which counts once
+	boxed []line // of text boxes in the paragraph that is read
+}
+
+// readBlocks calls take for the paragraphs and tables within the element that began. They
+// are in so many lists.
+func (p *parser) readBlocks(depth int, take func(line) error) error {
+	var child func(xml.StartElement) error
+	child = func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "p", "h":
+			return p.readParagraph(e, line{}, take)
+		case "list":
+			return p.readList(e, depth, take)
+		case "table":
+			t, err := p.readTable()
+			if err != nil || len(t) == 0 {
+				return err
+			}
+			if len(t) == 1 && len(t[0]) == 1 { // a frame around its text
+				return take(line{text: t[0][0].Text, number: p.paragraphs})
+			}
+			return take(line{table: t})
+		case "tracked-changes", "forms", "variable-decls", "sequence-decls", "user-field-decls", "table-columns", "desc", "title",
+			"table-of-content-source", "alphabetical-index-source", "illustration-index-source", "annotation", "object-ole", "binary-data":
+			return p.xml.Skip()
+		}
+		return p.xml.Each(child, nil)
+	}
+	return p.xml.Each(child, nil)
+}
+
+// readList reads a list. One that goes on has the style and the counters of the one it
+// continues.
+func (p *parser) readList(e xml.StartElement, depth int, take func(line) error) error {
+	outer := p.list
+	defer func() { p.list = outer }()
+	name := xmlread.Attr(e, "style-name")
+	switch {
+	case p.continued[xmlread.Attr(e, "continue-list")] != nil:
+		p.list = p.continued[xmlread.Attr(e, "continue-list")]
+	case name != "" && p.lists[name] != nil:
+		if p.list = p.lists[name]; depth == 0 && xmlread.Attr(e, "continue-numbering") != "true" {
+			p.list.counter = richtext.ListCounter{}
+		}
+	}
+	if id := xmlread.Attr(e, "id"); id != "" {
+		p.continued[id] = p.list
+	}
+	return p.xml.Each(func(item xml.StartElement) error {
+		if item.Name.Local != "list-item" && item.Name.Local != "list-header" {
+			return p.xml.Skip()
+		}
+		return p.readItem(item, depth, take)
+	}, nil)
+}
+
+// readItem reads an item of a list. Its first paragraph has the mark.
+func (p *parser) readItem(item xml.StartElement, depth int, take func(line) error) error {
+	if start, err := strconv.Atoi(xmlread.Attr(item, "start-value")); err == nil && p.list != nil {
+		p.list.counter.Restart(depth, start)
+	}
+	marked := item.Name.Local == "list-header"
+	return p.xml.Each(func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "p", "h":
+			l := line{listed: true, depth: depth}
+			if !marked {
+				marked = true
+				l.mark = p.nextMark(depth)
+			}
+			return p.readParagraph(e, l, take)
+		case "list":
+			return p.readList(e, depth+1, take)
+		case "number":
+			return p.xml.Skip()
+		}
+		return p.readBlocks(depth, take)
+	}, nil)
+}
+
+func (p *parser) nextMark(depth int) string {
+	if p.list == nil {
+		return richtext.BulletMark
+	}
+	return strings.TrimSpace(p.list.counter.Next(p.list.levels[:], depth))
+}
+
+// readParagraph calls take with a paragraph or heading, and behind it with the lines of
+// its text boxes.
+func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error) error {
+	text, space, boxed := p.text, p.space, p.boxed
+	p.text, p.space, p.boxed = new(strings.Builder), true, nil
+	if e.Name.Local == "h" {
+		l.heading = max(1, atoi(xmlread.Attr(e, "outline-level")))
+		if !l.listed && p.outline != nil && xmlread.Attr(e, "is-list-header") != "true" {
+			l.mark = strings.TrimSpace(p.outline.counter.Next(p.outline.levels[:], l.heading-1))
+		}
+	}
+	if l.heading > 0 && l.mark == richtext.BulletMark {
+		l.mark = ""
+	}
+	err := p.readInline()
+	l.text = strings.TrimRight(p.text.String(), " ")
+	boxes := p.boxed
+	p.text, p.space, p.boxed = text, space, boxed
+	if err != nil {
+		return err
+	}
+	p.paragraphs++
+	l.number = p.paragraphs
+	if err := take(l); err != nil {
+		return err
+	}
+	for _, b := range boxes {
+		if err := take(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// maxSpaces bounds white space that is written as a number.
+const maxSpaces = 200
+
+// readInline reads what is within a paragraph.
+func (p *parser) readInline() error {
+	return p.xml.Each(func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "s":
+			p.text.WriteString(strings.Repeat(" ", min(max(1, atoi(xmlread.Attr(e, "c"))), maxSpaces)))
+		case "tab":
+			p.text.WriteByte('\t')
+			p.space = true
+		case "line-break":
+			p.text.WriteByte('\n')
+			p.space = true
+		case "note":
+			return p.readNote(e)
+		case "annotation":
+			return p.readComment()
+		case "text-box", "table":
+			take := func(l line) error { p.boxed = append(p.boxed, l); return nil }
+			if e.Name.Local == "text-box" {
+				return p.readBlocks(0, take)
+			}
+			t, err := p.readTable()
+			if len(t) > 0 {
+				p.boxed = append(p.boxed, line{table: t})
+			}
+			return err
+		case "p", "h": // of a shape
+			return p.readParagraph(e, line{}, func(l line) error { p.boxed = append(p.boxed, l); return nil })
+		case "ruby-text", "hidden-text", "tracked-changes", "desc", "title", "forms", "binary-data", "object", "event-listeners", "bookmark-start":
+		default:
+			return p.readInline()
+		}
+		return p.xml.Skip()
+	}, p.writeText)
+}
+
+// writeText writes characters. White space of the XML counts as one space.
+func (p *parser) writeText(s string) {
+	for _, r := range s {
+		if r == ' ' || r == '\n' || r == '\t' || r == '\r' {
+			if !p.space {
+				p.text.WriteByte(' ')
+			}
+			p.space = true
+			continue
+		}
+		p.space = false
+		p.text.WriteRune(r)
+	}
+}
+
+// readNote reads a footnote or endnote, and writes its number.
+func (p *parser) readNote(e xml.StartElement) error {
+	kind := xmlread.Attr(e, "note-class")
+	if kind != "endnote" {
+		kind = "footnote"
+	}
+	i := len(p.notes)
+	p.notes = append(p.notes, note{})
+	fmt.Fprintf(p.text, "[^%d]", i+1)
+	p.space = false
+	var lines []string
+	err := p.xml.Each(func(e xml.StartElement) error {
+		if e.Name.Local != "note-body" {
+			return p.xml.Skip()
+		}
+		return p.readAside(&lines)
+	}, nil)
+	p.notes[i] = note{
+		mark: fmt.Sprintf("[^%d]:", i+1), text: strings.Join(lines, " "),
+		place: &mapreduce.Location{Place: fmt.Sprintf("%s %d", kind, i+1)},
+	}
+	return err
+}
+
+// readAside reads paragraphs that do not count among those of the text.
+func (p *parser) readAside(lines *[]string) error {
+	before := p.paragraphs
+	defer func() { p.paragraphs = before }()
+	return p.readBlocks(0, func(l line) error {
+		for _, l := range l.flatten() {
+			*lines = append(*lines, l.text)
+		}
+		return nil
+	})
+}
+
+// readComment reads what somebody wrote in the margin.
+func (p *parser) readComment() error {
+	var author, date string
+	var lines []string
+	err := p.xml.Each(func(e xml.StartElement) (err error) {
+		switch e.Name.Local {
+		case "creator":
+			author, err = p.xml.Text()
+		case "date":
+			date, err = p.xml.Text()
+		case "p", "h":
+			before := p.paragraphs
+			err = p.readParagraph(e, line{}, func(l line) error { lines = append(lines, l.text); return nil })
+			p.paragraphs = before
+		case "list":
+			err = p.readAside(&lines)
+		default:
+			err = p.xml.Skip()
+		}
+		return err
+	}, nil)
+	date, _, _ = strings.Cut(date, "T")
+	p.comments = append(p.comments, note{
+		mark: "Comment" + strings.TrimRight(" by "+author+", "+date, ", ") + ":", text: strings.Join(lines, " "),
+		place: &mapreduce.Location{Place: fmt.Sprintf("comment %d", len(p.comments)+1)},
+	})
+	return err
+}
+
+// Bounds of tables.
+const (
+	maxNested  = 20
+	maxColumns = 1000
+	maxRepeats = 1000 // of a row of a text's table
+)
+
+// readTable reads a table of a text.
+func (p *parser) readTable() ([][]richtext.Cell, error) {
+	if p.tables++; p.tables > maxNested {
+		return nil, document.Refuse("damaged: more than %d tables within each other", maxNested)
+	}
+	defer func() { p.tables-- }()
+	var rows [][]richtext.Cell
+	var child func(xml.StartElement) error
+	child = func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "table-row":
+			row, err := p.readRow()
+			for range min(max(1, atoi(xmlread.Attr(e, "number-rows-repeated"))), maxRepeats) {
+				rows = append(rows, row)
+			}
+			return err
+		case "table-column", "table-columns", "forms", "shapes", "named-expressions", "desc", "title", "soft-page-break", "table-source":
+			return p.xml.Skip()
+		}
+		return p.xml.Each(child, nil)
+	}
+	return rows, p.xml.Each(child, nil)
+}
+
+func (p *parser) readRow() ([]richtext.Cell, error) {
+	var row []richtext.Cell
+	err := p.xml.Each(func(e xml.StartElement) error {
+		repeats := min(max(1, atoi(xmlread.Attr(e, "number-columns-repeated"))), maxColumns-len(row))
+		switch e.Name.Local {
+		case "table-cell":
+			var texts []string
+			var c richtext.Cell
+			err := p.readBlocks(0, func(l line) error {
+				if c.Place == nil {
+					c.Place = &mapreduce.Location{Paragraph: min(max(1, l.number), mapreduce.MaxPage)}
+				}
+				for _, l := range l.flatten() {
+					texts = append(texts, strings.TrimSpace(l.mark+" "+l.text))
+				}
+				return nil
+			})
+			c.Text = strings.Join(texts, "\n")
+			for range repeats {
+				row = append(row, c)
+			}
+			return err
+		case "covered-table-cell":
+			for range repeats {
+				row = append(row, richtext.Cell{})
+			}
+		}
+		return p.xml.Skip()
+	}, nil)
+	return row, err
+}
