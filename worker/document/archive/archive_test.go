@@ -32,8 +32,16 @@ func list(f document.Format, content io.Reader) ([]string, error) {
 
 // files are what is put into archives, and wanted what comes out.
 var files = []zipmake.File{
-	{Name: "a.txt", Content: "one"}, {Name: "b/"}, {Name: "b/c.txt", Content: "two"}, {Name: "../../etc/passwd", Content: "x"}, {Name: "/abs", Content: "x"},
-	{Name: `..\win`, Content: "x"}, {Name: `C:\win`, Content: "x"}, {Name: ".hidden", Content: "x"}, {Name: "__MACOSX/a", Content: "x"}, {Name: "a.txt", Content: "three"},
+	{Name: "a.txt", Content: "one"},
+	{Name: "b/"},
+	{Name: "b/c.txt", Content: "two"},
+	{Name: "../../etc/passwd", Content: "x"},
+	{Name: "/abs", Content: "x"},
+	{Name: `..\win`, Content: "x"},
+	{Name: `C:\win`, Content: "x"},
+	{Name: ".hidden", Content: "x"},
+	{Name: "__MACOSX/a", Content: "x"},
+	{Name: "a.txt", Content: "three"},
 }
 
 var wanted = []string{

@@ -89,8 +89,11 @@ func TestText(t *testing.T) {
 		{
 			"margins", p("text"),
 			[]zipmake.File{
-				{Name: "header1.xml", Content: `<w:hdr ` + w + `>` + p("ACME Ltd") + `</w:hdr>`}, {Name: "header2.xml", Content: `<w:hdr ` + w + `>` + p("ACME Ltd") + `</w:hdr>`},
-				{Name: "footer1.xml", Content: `<w:ftr ` + w + `>` + p("12") + `</w:ftr>`}, {Name: "footer2.xml", Content: `<w:ftr ` + w + `>` + p("VAT 7") + `</w:ftr>`}, {Name: "footer3.xml", Content: `<broken`},
+				{Name: "header1.xml", Content: `<w:hdr ` + w + `>` + p("ACME Ltd") + `</w:hdr>`},
+				{Name: "header2.xml", Content: `<w:hdr ` + w + `>` + p("ACME Ltd") + `</w:hdr>`},
+				{Name: "footer1.xml", Content: `<w:ftr ` + w + `>` + p("12") + `</w:ftr>`},
+				{Name: "footer2.xml", Content: `<w:ftr ` + w + `>` + p("VAT 7") + `</w:ftr>`},
+				{Name: "footer3.xml", Content: `<broken`},
 			},
 			"ACME Ltd\ntext\nVAT 7\n",
 		},

@@ -141,8 +141,14 @@ func TestSniff(t *testing.T) {
 		name, data string
 		want       document.Kind
 	}{
-		{"", head + "\r\nx", mail.Kind}, {"1", "Received: x\nDate: y\nSubject: z\n\nfrom", mail.Kind}, {"a.txt", head, "text"}, {"a.eml", "Subject: x\n\ny", mail.Kind},
-		{"", "From here: to there\nTo: x\n", "text"}, {"inbox", "From a@b Mon\nSubject: x\n", mail.MailboxKind}, {"a.mbox", "From a\n", mail.MailboxKind}, {"", "From here on\nit is text", "text"},
+		{"", head + "\r\nx", mail.Kind},
+		{"1", "Received: x\nDate: y\nSubject: z\n\nfrom", mail.Kind},
+		{"a.txt", head, "text"},
+		{"a.eml", "Subject: x\n\ny", mail.Kind},
+		{"", "From here: to there\nTo: x\n", "text"},
+		{"inbox", "From a@b Mon\nSubject: x\n", mail.MailboxKind},
+		{"a.mbox", "From a\n", mail.MailboxKind},
+		{"", "From here on\nit is text", "text"},
 	} {
 		if got, err := r.Detect(test.name, []byte(test.data), ""); got != test.want || err != nil {
 			t.Errorf("%q, %.20q: got %s, %v, want %s", test.name, test.data, got, err, test.want)

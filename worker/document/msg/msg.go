@@ -313,7 +313,10 @@ func (m *message) headers() []header {
 		date = m.date.Format(time.RFC1123Z)
 	}
 	return []header{
-		{"From", from}, {"To", text(m.values, toTag)}, {"Cc", text(m.values, ccTag)}, {"Date", date},
+		{"From", from},
+		{"To", text(m.values, toTag)},
+		{"Cc", text(m.values, ccTag)},
+		{"Date", date},
 		{"Subject", text(m.values, subjectTag)},
 	}
 }

@@ -94,10 +94,19 @@ func TestNumbers(t *testing.T) {
 		n      int
 		want   string
 	}{
-		{richtext.Decimal, 12, "12"}, {richtext.DecimalZero, 3, "03"}, {richtext.DecimalZero, 12, "12"},
-		{richtext.LowerLetter, 1, "a"}, {richtext.UpperLetter, 28, "BB"}, {richtext.LowerLetter, 0, "0"}, {richtext.LowerLetter, 1 << 40, "1099511627776"},
-		{richtext.LowerRoman, 1994, "mcmxciv"}, {richtext.UpperRoman, 4, "IV"}, {richtext.UpperRoman, -4, "-4"}, {richtext.UpperRoman, 5000, "5000"},
-		{richtext.Bullet, 1, ""}, {richtext.NoNumber, 1, ""},
+		{richtext.Decimal, 12, "12"},
+		{richtext.DecimalZero, 3, "03"},
+		{richtext.DecimalZero, 12, "12"},
+		{richtext.LowerLetter, 1, "a"},
+		{richtext.UpperLetter, 28, "BB"},
+		{richtext.LowerLetter, 0, "0"},
+		{richtext.LowerLetter, 1 << 40, "1099511627776"},
+		{richtext.LowerRoman, 1994, "mcmxciv"},
+		{richtext.UpperRoman, 4, "IV"},
+		{richtext.UpperRoman, -4, "-4"},
+		{richtext.UpperRoman, 5000, "5000"},
+		{richtext.Bullet, 1, ""},
+		{richtext.NoNumber, 1, ""},
 	} {
 		if got := richtext.FormatNumber(test.format, test.n); got != test.want {
 			t.Errorf("%d in %d is %q, want %q", test.n, test.format, got, test.want)
@@ -107,7 +116,10 @@ func TestNumbers(t *testing.T) {
 
 func TestListCounter(t *testing.T) {
 	levels := []richtext.ListLevel{
-		{Format: richtext.Decimal, Start: 1, Text: "%1."}, {Format: richtext.LowerLetter, Start: 2, Text: "%1.%2)"}, {Format: richtext.Bullet}, {Format: richtext.NoNumber, Text: "x"},
+		{Format: richtext.Decimal, Start: 1, Text: "%1."},
+		{Format: richtext.LowerLetter, Start: 2, Text: "%1.%2)"},
+		{Format: richtext.Bullet},
+		{Format: richtext.NoNumber, Text: "x"},
 		{Format: richtext.Decimal, Start: 1, Text: "%9%5%"},
 	}
 	var c richtext.ListCounter

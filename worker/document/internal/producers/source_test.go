@@ -41,8 +41,10 @@ func source() []part {
 				part{text: sentence(20)})
 		}
 		parts = append(parts,
-			part{list: "Numbers", items: []string{"first " + sentence(5), "second " + sentence(5), "\tinner " + sentence(3), "\tdeeper " + sentence(3), "third " + sentence(4)},
-				marks: []string{"1.", "2.", "a)", "b)", "3."}},
+			part{
+				list: "Numbers", items: []string{"first " + sentence(5), "second " + sentence(5), "\tinner " + sentence(3), "\tdeeper " + sentence(3), "third " + sentence(4)},
+				marks: []string{"1.", "2.", "a)", "b)", "3."},
+			},
 			part{text: sentence(12)},
 			part{list: "Bullets", items: []string{"dot " + sentence(5), "dash " + sentence(4), "\tnested " + sentence(3)}, marks: []string{"-", "-", "-"}},
 			part{text: sentence(9)},
