@@ -150,6 +150,7 @@ type ResultPart struct {
 	Conflict []byte    // JSON of one entry of conflict_resolutions
 	Dropped  []byte    // JSON of one entry of dropped_citations
 	Removed  []byte    // JSON of one entry of removed_references
+	Report   []byte    // JSON of report: of a job that wrote one, with its references and claims
 }
 
 // A Citation is the quote in a document on which a value rests, and its place.
@@ -178,6 +179,10 @@ type Citation struct {
 	// Location is where a reader of the document would look for the quote, by the stored
 	// layout of the document; nil if that has none.
 	Location *Location
+
+	// Label describes the document in one line, of a citation that is a passage: by whom,
+	// title and year, as far as they are known.
+	Label string
 }
 
 // MetadataVia names the metadata of a document that is a record of another job. Its
@@ -185,6 +190,14 @@ type Citation struct {
 // on. The service stores it, shows it beside citations of the document, and does not
 // read it.
 const MetadataVia = "via"
+
+// MetadataCitation names the metadata of a document that is a citation: a passage, whole,
+// that somebody has chosen. Its value says from where. MetadataRelevance names the number
+// that says how much the citation bears on the question; more is better.
+const (
+	MetadataCitation  = "citation"
+	MetadataRelevance = "relevance"
+)
 
 // A Source is a map unit's part in the result.
 type Source struct {

@@ -52,7 +52,7 @@ func (p *Pipeline) checkStages() error {
 	for i := range p.Stages {
 		c := checker{Pipeline: p, Stage: p.Stages[i], i: i}
 		for _, check := range []func() error{
-			c.checkSources, c.checkEach, c.eachPath, c.checkKeys, c.checkSelects, c.checkCondition, c.checkWords, c.checkWork, c.checkOutput, c.checkGroup, c.checkTree, c.checkTexts,
+			c.checkSources, c.checkEach, c.checkPassages, c.eachPath, c.checkKeys, c.checkSelects, c.checkCondition, c.checkWords, c.checkWork, c.checkOutput, c.checkGroup, c.checkTree, c.checkTexts,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -202,8 +202,14 @@ func (o *Output) listProperty(path []string) (*schema.Property, error) {
 		}
 		return nil, nil
 	}
-	if o.Kind == OutputReport {
+	if o.Kind == OutputReport && o.parsed == nil {
 		return nil, fmt.Errorf("its output is a report, which is text")
+	}
+	if o.Kind == OutputPassages {
+		if len(path) != 1 || path[0] != OutputPassages {
+			return nil, fmt.Errorf("its output is passages, which have one list, passages")
+		}
+		return nil, nil
 	}
 	if o.parsed == nil {
 		return nil, fmt.Errorf("its output has no schema that names one")
@@ -244,9 +250,10 @@ func (c *checker) checkKeys() error {
 		set  bool
 		each string
 	}{
-		{"size", c.Size != 0, EachBatch},
+		{"size", c.Size != 0 && c.Output.Kind != OutputPassages, EachBatch},
 		{"order", c.Order != "", EachBatch},
-		{"passage", c.Passage != 0, EachBatch},
+		{"passage", c.Passage != 0 && c.Output.Kind != OutputPassages, EachBatch},
+		{"tokens", c.Tokens != 0, EachBatch},
 		{"agents", len(c.Stage.Agents) > 0, EachAgent},
 		{"select", c.Select != "", EachAgent},
 		{"merge", c.Merge != "", EachGroup},
@@ -277,6 +284,12 @@ func (c *checker) checkKeys() error {
 // what is no text.
 func (c *checker) checkBatchedOutputs() error {
 	if c.Order == "" && c.Passage == 0 || c.From == Documents {
+		return nil
+	}
+	if c.ReadsPassages(c.Stage) {
+		if by, ok := c.Ordering(); ok && by.Field != "relevance" && by.Field != "size" {
+			return c.keyError("order", "passages have relevance and size, and no %.80q", by.Field)
+		}
 		return nil
 	}
 	if c.Passage > 0 && (c.Output.Kind == OutputRecords) {
@@ -342,9 +355,52 @@ func (c *checker) checkSelects() error {
 }
 
 func (c *checker) checkCondition() error {
-	if _, err := ParseCondition(c.When); err != nil {
+	when, err := ParseCondition(c.When)
+	if err != nil {
 		return c.keyError("when", "%s", err)
 	}
+	for _, name := range when.Stages() {
+		switch at := c.Index(name); {
+		case c.From == Documents:
+			return c.keyError("when", "names the stage %s, and this one reads documents before any stage ran", name)
+		case at < 0 || at >= c.i:
+			return c.keyError("when", "%.80q is no earlier stage: those are %s", name, listNames(c.earlierStages()))
+		}
+	}
+	return nil
+}
+
+// checkPassages refuses keys that do not fit what passages are chosen out of, or for.
+func (c *checker) checkPassages() error {
+	chooses := c.Output.Kind == OutputPassages
+	switch {
+	case !chooses && c.Query != "":
+		return c.keyError("query", "is of stages with output: passages alone, and this one makes %s", c.Output.Kind)
+	case c.Check && (c.Output.Kind != OutputReport || c.Agent == nil):
+		return c.keyError("check", "is of stages with output: report and an agent")
+	case !chooses && c.ReadsPassages(c.Stage) && c.Each == EachGroup:
+		return c.keyError("each", "group makes one output of several, and passages are inputs one by one; use batch or all")
+	case !chooses && c.ReadsPassages(c.Stage) && (c.Output.Kind == OutputRecords || len(c.Sources()) > 1):
+		return c.keyError("from", "passages are read alone, by stages of items, table or report")
+	case !chooses:
+		return nil
+	case c.From != Documents || c.Each != EachDocument && c.Each != EachChunk:
+		return c.keyError("output", "passages are chosen out of documents, with each: document or each: chunk")
+	case c.Agent != nil || c.Output.Schema != nil:
+		return c.keyError("output", "passages are chosen without an agent, and have a schema of their own")
+	case c.Query == "":
+		return c.keyError("query", "is required: it says what passages are chosen for")
+	}
+	t, err := parseTemplate(c.Query)
+	if err != nil {
+		return c.keyError("query", "%s", err)
+	}
+	for _, v := range t.Variables() {
+		if _, ok := c.Inputs[v.Name]; v.Space != Input || !ok {
+			return c.keyError("query", "names %s, which is not among inputs: %s", v, listNames(slices.Sorted(maps.Keys(c.Inputs))))
+		}
+	}
+	c.templates[stageField(c.i, "query")] = t
 	return nil
 }
 
@@ -394,7 +450,7 @@ func (c *checker) checkWork() error {
 		return c.keyError("task", "is required beside the agent: it says what to do")
 	case !agent && c.Task != nil:
 		return c.keyError("agent", "is required beside task: it says who does the work")
-	case !agent && c.Output.Kind != OutputRecords && c.Merge != "typed":
+	case !agent && c.Output.Kind != OutputRecords && c.Output.Kind != OutputPassages && c.Merge != "typed":
 		return c.keyError("agent", "is required, and task; only a stage of records, or one with merge: typed, needs neither")
 	case c.Agent != nil && c.Agent.Name != "" && c.Pipeline.Agents[c.Agent.Name] == nil:
 		return c.keyError("agent", "%.80q is none of the pipeline's agents: %s", c.Agent.Name, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
@@ -414,10 +470,10 @@ func (c *checker) checkWork() error {
 func (c *checker) checkOutput() error {
 	o := &c.Output
 	switch {
-	case !slices.Contains([]string{OutputRecords, OutputItems, OutputTable, OutputReport}, o.Kind):
-		return c.keyError("output", "must be records, items, table or report, and is %.40q", o.Kind)
-	case o.Kind == OutputReport && o.Schema != nil:
-		return c.keyError("output.schema", "a report is text, which has no schema")
+	case !slices.Contains([]string{OutputRecords, OutputItems, OutputTable, OutputReport, OutputPassages}, o.Kind):
+		return c.keyError("output", "must be records, items, table, report or passages, and is %.40q", o.Kind)
+	case o.Kind == OutputReport && o.parsed != nil && o.parsed.Kind != schema.KindRecord:
+		return c.keyError("output.schema", "must be of an object, whose properties are the sections of the report")
 	case o.Kind == OutputItems && o.parsed != nil && o.parsed.Kind != schema.KindRecord:
 		return c.keyError("output.schema", "must be of an object, in which items are lists")
 	}

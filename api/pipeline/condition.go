@@ -3,20 +3,22 @@ package pipeline
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// A Condition is a test of the number and size of a stage's inputs. The zero Condition
-// always holds.
+// A Condition is a test of the number and size of a stage's inputs, or of those of a
+// stage before it. The zero Condition always holds.
 type Condition struct {
-	all []comparison
+	all [][]comparison // of each list one has to hold; all of them
 }
 
 // A comparison holds one number of the inputs against another.
 type comparison struct {
-	tokens bool // compares the tokens of the inputs, else their count
+	stage  string // whose outputs are compared in place of the inputs; "" for none
+	tokens bool   // compares the tokens of the inputs, else their count
 	op     string
 	number int64
 	budget bool // compares with the budget, else with number
@@ -28,7 +30,8 @@ const maxComparisons = 8
 var operators = []string{"<=", ">=", "==", "!=", "<", ">"}
 
 // ParseCondition reads a condition: "count OP N" or "tokens OP N", several joined by
-// " and ". OP is <, <=, >, >=, == or !=. N is a whole number, or for tokens "budget":
+// " and ", or several by " or ". "STAGE.count" and "STAGE.tokens" are those of what an
+// earlier stage made, as a stage that reads it counts its inputs; 0 if it was skipped. OP is <, <=, >, >=, == or !=. N is a whole number, or for tokens "budget":
 // as many as one call of a reduce may read. Empty text is the condition that always
 // holds. A condition that never holds is an error.
 func ParseCondition(text string) (Condition, error) {
@@ -36,16 +39,26 @@ func ParseCondition(text string) (Condition, error) {
 	if text == "" {
 		return c, nil
 	}
-	parts := strings.Split(text, " and ")
-	if len(parts) > maxComparisons {
-		return c, fmt.Errorf("has %d comparisons; at most %d are accepted", len(parts), maxComparisons)
+	parts, either := strings.Split(text, " and "), strings.Split(text, " or ")
+	if len(parts) > 1 && len(either) > 1 {
+		return c, fmt.Errorf("%.80q joins comparisons by and as well as by or; use one of them", text)
+	}
+	if len(parts)+len(either)-1 > maxComparisons {
+		return c, fmt.Errorf("has %d comparisons; at most %d are accepted", len(parts)+len(either)-1, maxComparisons)
+	}
+	if len(either) > 1 {
+		parts = either
 	}
 	for _, part := range parts {
 		one, err := parseComparison(part)
 		if err != nil {
 			return Condition{}, err
 		}
-		c.all = append(c.all, one)
+		if len(either) > 1 && len(c.all) > 0 {
+			c.all[0] = append(c.all[0], one)
+			continue
+		}
+		c.all = append(c.all, []comparison{one})
 	}
 	if !c.isPossible() {
 		return Condition{}, fmt.Errorf("%q is never true", text)
@@ -53,10 +66,14 @@ func ParseCondition(text string) (Condition, error) {
 	return c, nil
 }
 
-const conditionForm = `a condition is "count OP N" or "tokens OP N", several joined by " and ", where OP is <, <=, >, >=, == or !=, and N a whole number, or budget for tokens`
+const conditionForm = `a condition is "count OP N" or "tokens OP N", several joined by " and " or by " or ", where OP is <, <=, >, >=, == or !=, and N a whole number, or budget for tokens`
 
 func parseComparison(text string) (c comparison, err error) {
 	text = strings.TrimSpace(text)
+	if m := ofStage.FindString(text); m != "" {
+		c.stage = strings.TrimSuffix(m, ".")
+		text = text[len(m):]
+	}
 	rest, tokens := strings.CutPrefix(text, "tokens")
 	if !tokens {
 		var count bool
@@ -69,7 +86,7 @@ func parseComparison(text string) (c comparison, err error) {
 	if at < 0 {
 		return c, fmt.Errorf("%.60q has no comparison that is known: %s", text, conditionForm)
 	}
-	c = comparison{tokens: tokens, op: operators[at]}
+	c.tokens, c.op = tokens, operators[at]
 	number := strings.TrimSpace(rest[len(c.op):])
 	if number == "budget" && tokens {
 		c.budget = true
@@ -82,14 +99,45 @@ func parseComparison(text string) (c comparison, err error) {
 	return c, nil
 }
 
+// ofStage matches the name of a stage before what is compared of it.
+var ofStage = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}\.`)
+
+// Stages returns the names of the earlier stages that the condition compares, each once.
+func (c Condition) Stages() []string {
+	var names []string
+	for _, either := range c.all {
+		for _, one := range either {
+			if one.stage != "" && !slices.Contains(names, one.stage) {
+				names = append(names, one.stage)
+			}
+		}
+	}
+	return names
+}
+
+// Size is the number and the tokens of inputs.
+type Size struct{ Count, Tokens int64 }
+
 // Holds reports whether the condition holds of so many inputs with so many tokens in
 // all, where one call of a reduce may read budget tokens. A budget of 0 is no limit.
+// Nothing is known of other stages: see HoldsAfter.
 func (c Condition) Holds(count, tokens, budget int64) bool {
+	return c.HoldsAfter(Size{count, tokens}, nil, budget)
+}
+
+// HoldsAfter is Holds where stages ran before, by their names.
+func (c Condition) HoldsAfter(inputs Size, stages map[string]Size, budget int64) bool {
 	if budget == 0 {
 		budget = math.MaxInt64
 	}
-	for _, one := range c.all {
-		if !one.holdsFor(count, tokens, budget) {
+	for _, either := range c.all {
+		if !slices.ContainsFunc(either, func(one comparison) bool {
+			size := inputs
+			if one.stage != "" {
+				size = stages[one.stage]
+			}
+			return one.holdsFor(size.Count, size.Tokens, budget)
+		}) {
 			return false
 		}
 	}
@@ -121,7 +169,9 @@ func (c comparison) holdsFor(count, tokens, budget int64) bool {
 
 // Budget reports whether the condition depends on the budget.
 func (c Condition) Budget() bool {
-	return slices.ContainsFunc(c.all, func(one comparison) bool { return one.budget })
+	return slices.ContainsFunc(c.all, func(either []comparison) bool {
+		return slices.ContainsFunc(either, func(one comparison) bool { return one.budget })
+	})
 }
 
 // isPossible reports whether the condition holds of any inputs under any budget. Count
@@ -129,24 +179,30 @@ func (c Condition) Budget() bool {
 // by numbers that are about as near to 0, or to a number that is named, as there are
 // comparisons.
 func (c Condition) isPossible() bool {
-	var counts, tokens []comparison
+	if len(c.all) == 1 && len(c.all[0]) > 1 {
+		return slices.ContainsFunc(c.all[0], func(one comparison) bool { return Condition{[][]comparison{{one}}}.isPossible() })
+	}
+	compared := make(map[string][]comparison) // by what is compared, each by itself
 	near := []int64{0}
-	for _, one := range c.all {
-		if one.tokens {
-			tokens = append(tokens, one)
-		} else {
-			counts = append(counts, one)
-		}
+	for _, either := range c.all {
+		one := either[0]
+		key := fmt.Sprint(one.stage, one.tokens)
+		compared[key] = append(compared[key], one)
 		if !one.budget {
 			near = append(near, one.number)
 		}
 	}
 	candidates := neighbouringValues(near, int64(len(c.all))+2)
-	return slices.ContainsFunc(candidates, func(n int64) bool {
-		return Condition{counts}.Holds(n, 0, 1)
-	}) && slices.ContainsFunc(candidates, func(budget int64) bool {
-		return budget > 0 && slices.ContainsFunc(candidates, func(n int64) bool { return Condition{tokens}.Holds(0, n, budget) })
-	})
+	for _, all := range compared {
+		if !slices.ContainsFunc(candidates, func(budget int64) bool {
+			return budget > 0 && slices.ContainsFunc(candidates, func(n int64) bool {
+				return !slices.ContainsFunc(all, func(one comparison) bool { return !one.holdsFor(n, n, budget) })
+			})
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // neighbouringValues returns the numbers that are not negative and at most so far from one of near.

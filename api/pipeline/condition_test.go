@@ -60,7 +60,7 @@ func TestConditionsThatAreNoneAreRefused(t *testing.T) {
 		"count > budget":                                     "whole number",
 		"tokens > 1.5":                                       "whole number",
 		"tokens > 99999999999999999999":                      "whole number",
-		"tokens > 5 or count > 3":                            "whole number",
+		"tokens > 5 or count > 3 and count > 1":              "use one of them",
 		"tokens > 5 and ":                                    "neither count nor tokens",
 		"counts > 5":                                         "no comparison",
 		"count > 1" + strings.Repeat(" and count > 1", 8):    "at most 8",

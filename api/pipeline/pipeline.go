@@ -53,12 +53,27 @@ type Stage struct {
 	// element of the list.
 	Each string `json:"each"`
 
-	// Size, Order and Passage are of EachBatch: the inputs of one unit; how inputs
-	// are sorted, empty if not; and the characters that are kept of an input's text,
-	// 0 if all are.
+	// Size, Order, Passage and Tokens are of EachBatch: the inputs of one unit; how
+	// inputs are sorted, empty if not; the characters that are kept of an input's text,
+	// 0 if all are; and the tokens of the inputs of one unit, 0 for any number. Size and
+	// Passage are of OutputPassages as well: the passages that one unit chooses at most,
+	// and the characters that one of them has about.
 	Size    int64  `json:"size,omitempty"`
 	Order   string `json:"order,omitempty"`
 	Passage int64  `json:"passage,omitempty"`
+	Tokens  int64  `json:"tokens,omitempty"`
+
+	// Query is of OutputPassages: what passages are chosen for, a template over the
+	// inputs of the run.
+	Query string `json:"query,omitempty"`
+
+	// Progress is what progress calls the units of the stage; empty if it has no name of
+	// its own for them.
+	Progress string `json:"progress,omitempty"`
+
+	// Check says that the claims of a report are checked by the model that wrote it, and
+	// not only by what can be computed.
+	Check bool `json:"check,omitempty"`
 
 	// Agents and Select are of EachAgent: the names of the agents that may work, and
 	// which of them do: all, or those that a list in an earlier output names.
@@ -94,6 +109,10 @@ type Stage struct {
 	MaxReduceLevels    *int64   `json:"max_reduce_levels,omitempty"`
 	ReduceContextLimit *int64   `json:"reduce_context_limit,omitempty"`
 	ReduceBatchSize    *int64   `json:"reduce_batch_size,omitempty"`
+
+	// Settings are the keys that inputs of the run set, each as the template that the
+	// file has: see Bind.
+	Settings map[string]string `json:"-"`
 }
 
 // Documents is the name under which stages read the documents of the job.
@@ -114,7 +133,10 @@ const (
 	OutputRecords = "records" // records of a schema, the run's unless the stage has one
 	OutputItems   = "items"   // an object of the stage's schema
 	OutputTable   = "table"   // rows of the stage's schema
-	OutputReport  = "report"  // a text
+	OutputReport  = "report"  // a text, or its sections by the stage's schema
+	// OutputPassages are places of documents, chosen for a query. A stage that reads
+	// them has each passage as an input.
+	OutputPassages = "passages"
 )
 
 // An Output is the form of the output of each unit of a stage.
@@ -211,6 +233,9 @@ func parseFile(file string, data []byte) (*Pipeline, error) {
 		return nil, r.err
 	}
 	p.fillDefaults()
+	if err := p.bindDefaults(); err != nil {
+		return nil, err
+	}
 	if err := p.checkStages(); err != nil {
 		return nil, err
 	}
@@ -290,14 +315,44 @@ func (p *Pipeline) Canonical() []byte {
 	return b.Bytes()
 }
 
+// setting returns a number as the file has it: the template that an input of the run
+// fills, or the number; nil for none.
+func (s *Stage) setting(key string, number int64) any {
+	switch text := s.Settings[key]; {
+	case text != "":
+		return text
+	case number == 0:
+		return nil
+	}
+	return number
+}
+
 // MarshalJSON writes a stage as pipeline files have it: an agent that has a name is
 // referred to by its name.
 func (s *Stage) MarshalJSON() ([]byte, error) {
 	type fields Stage // without this method
 	named := struct {
 		*fields
-		Agent any `json:"agent,omitempty"` // in place of the field of the same name
-	}{fields: (*fields)(s)}
+		// These stand in place of the fields of the same names.
+		Agent     any `json:"agent,omitempty"`
+		Size      any `json:"size,omitempty"`
+		Passage   any `json:"passage,omitempty"`
+		Tokens    any `json:"tokens,omitempty"`
+		ChunkSize any `json:"chunk_size,omitempty"`
+		When      any `json:"when,omitempty"`
+	}{
+		fields: (*fields)(s), Size: s.setting("size", s.Size), Passage: s.setting("passage", s.Passage), Tokens: s.setting("tokens", s.Tokens),
+		When: s.Settings["when"],
+	}
+	if s.ChunkSize != nil {
+		named.ChunkSize = s.setting("chunk_size", *s.ChunkSize)
+	}
+	if named.When == "" {
+		named.When = s.When
+	}
+	if named.When == "" {
+		named.When = nil
+	}
 	switch {
 	case s.Agent == nil:
 	case s.Agent.Name != "":

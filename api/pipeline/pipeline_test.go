@@ -408,7 +408,7 @@ func TestPresets(t *testing.T) {
 	if fixed, err := p.Fixed("map", nil); fixed != "" || err != nil {
 		t.Errorf("a stage without an agent says %q, %v", fixed, err)
 	}
-	for _, name := range []string{"synthesize", "", "../presets/extract"} {
+	for _, name := range []string{"compare", "", "../presets/extract"} {
 		if _, err := pipeline.Preset(name); err == nil || !strings.Contains(err.Error(), "there is extract") {
 			t.Errorf("%q: %v", name, err)
 		}

@@ -191,8 +191,10 @@ func (r *reader) readStage(n *node, at string) *Stage {
 	s := &Stage{Output: Output{}}
 	r.readMapping(n, at, map[string]entry{
 		"name": r.readText(&s.Name), "from": r.readText(&s.From), "each": r.readText(&s.Each),
-		"size": r.readNumber(&s.Size, 1), "order": r.readText(&s.Order), "passage": r.readNumber(&s.Passage, 1),
-		"agents": r.readTexts(&s.Agents), "select": r.readText(&s.Select), "when": r.readText(&s.When),
+		"size": r.readSetting(s, "size", r.readNumber(&s.Size, 1)), "order": r.readText(&s.Order),
+		"passage": r.readSetting(s, "passage", r.readNumber(&s.Passage, 1)), "tokens": r.readSetting(s, "tokens", r.readNumber(&s.Tokens, 1)),
+		"query": r.readText(&s.Query), "progress": r.readText(&s.Progress), "check": r.readFlag(&s.Check),
+		"agents": r.readTexts(&s.Agents), "select": r.readText(&s.Select), "when": r.readSetting(s, "when", r.readText(&s.When)),
 		"agent": func(n *node, at string) { r.stageAgent(n, at, s) },
 		"task":  func(n *node, at string) { r.readTask(n, at, s) },
 		"examples": func(n *node, at string) {
@@ -202,7 +204,7 @@ func (r *reader) readStage(n *node, at string) *Stage {
 		"tools": r.readTexts(&s.Tools), "limits": func(n *node, at string) { r.readLimits(n, at, &s.Limits) },
 		"parallel": r.readNumber(&s.Parallel, 1), "on_error": r.readText(&s.OnError),
 		"merge": r.readText(&s.Merge), "fold": r.readFlag(&s.Fold), "strategy": r.readText(&s.Strategy),
-		"chunk_size": r.readOption(&s.ChunkSize, 2), "target_token_budget": r.readOption(&s.TargetTokenBudget, 1),
+		"chunk_size": r.readSetting(s, "chunk_size", r.readOption(&s.ChunkSize, 2)), "target_token_budget": r.readOption(&s.TargetTokenBudget, 1),
 		"context_window": r.readOption(&s.ContextWindow, 1), "budget_ratio": r.readRatio(&s.BudgetRatio),
 		"max_reduce_levels":    r.readOption(&s.MaxReduceLevels, 1),
 		"reduce_context_limit": r.readOption(&s.ReduceContextLimit, 1), "reduce_batch_size": r.readOption(&s.ReduceBatchSize, 2),

@@ -195,9 +195,9 @@ func TestWrongFilesAreRefused(t *testing.T) {
 		{"an end that is none", whole("- {name: map, each: document, on_error: cry}", grouped), 3, "stages[0].on_error", "continue or fail-fast"},
 
 		// Output.
-		{"an output that is none", whole("- {name: map, each: document, output: poem"+work, grouped), 3, "stages[0].output", "records, items, table or report"},
+		{"an output that is none", whole("- {name: map, each: document, output: poem"+work, grouped), 3, "stages[0].output", "records, items, table, report or passages"},
 		{"a key of an output", whole("- {name: map, each: document, output: {form: items}"+work, grouped), 3, "stages[0].output.form", "kind, schema"},
-		{"a report with a schema", whole("- {name: x, each: all, output: {kind: report, schema: {type: object, properties: {a: {type: string}}}}" + work), 3, "stages[0].output.schema", "a report is text"},
+		{"a report whose sections have no names", whole("- {name: x, each: all, output: {kind: report, schema: {type: array, items: {type: object, properties: {a: {type: string}}}}}" + work), 3, "stages[0].output.schema", "whose properties are the sections"},
 		{"items in no object", whole("- {name: x, each: all, output: {kind: items, schema: {type: array, items: {type: object, properties: {a: {type: string}}}}}" + work), 3, "stages[0].output.schema", "must be of an object"},
 		{
 			"a schema that is none", whole("- name: x", "  each: all", "  output:", "    kind: items", "    schema:", "      type: object", "      properties:", "        a: {type: strin}"),

@@ -194,7 +194,7 @@ func (r *reader) readKey(n *node, path string, s *Schema) []string {
 // hintNames are the hints of a property.
 var hintNames = []string{
 	"labels", "pattern", "lines", "within", "after", "before", "between", "values", "exclude", "replace",
-	"number_words", "units", "date_order", "pick", "merge",
+	"number_words", "units", "date_order", "pick", "merge", "given", "join", "write",
 }
 
 // HintNames returns the names of the hints that a property may have.
@@ -240,6 +240,9 @@ func (r *reader) readHintsOf(n *node, path string, p *Property, h *Hints, inItem
 		"date_order":   func(n *node, at string) { h.DateOrder = r.readOrderOf(n, at, p) },
 		"pick":         func(n *node, at string) { h.Pick = r.readPick(n, at, p) },
 		"merge":        func(n *node, at string) { h.Merge = r.readMerge(n, at, p) },
+		"given":        func(n *node, at string) { h.Given = r.readGiven(n, at, p) },
+		"join":         func(n *node, at string) { h.Join = r.readJoin(n, at, p) },
+		"write":        func(n *node, at string) { h.Write = r.readWord(n, at) },
 	}
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
@@ -247,7 +250,7 @@ func (r *reader) readHintsOf(n *node, path string, p *Property, h *Hints, inItem
 		switch {
 		case !ok:
 			r.recordFault(key, at, "unknown hint %q; known are %s", clipText(key.text), strings.Join(hintNames, ", "))
-		case key.text != "merge" && p.listsObjects():
+		case key.text != "merge" && key.text != "join" && key.text != "write" && p.listsObjects():
 			r.recordFault(key, at, "%s is a list of objects; this hint belongs to the properties inside it", p.Name)
 		case inItems && (key.text == "pick" || key.text == "merge"):
 			r.recordFault(key, at, "this hint is about the list as a whole; it belongs to %s, not to its items", p.Name)
@@ -265,6 +268,44 @@ func (r *reader) readNumberWords(n *node, path string, p *Property) bool {
 		r.recordFault(n, path, "number_words is for numbers, and %s is of type %s", p.Name, p.Type)
 	}
 	return r.readYes(n, path)
+}
+
+// readGiven reads what the program fills in, which has to fit the type of the property.
+func (r *reader) readGiven(n *node, path string, p *Property) Given {
+	g := Given(n.text)
+	switch {
+	case n.kind != nodeString || !slices.Contains([]Given{GivenNumber, GivenCount, GivenReferences}, g):
+		r.recordFault(n, path, "unknown given %q; known are number, count, references", clipText(n.text))
+	case g == GivenReferences && (p.Type != Array || p.Items.Type != String):
+		r.recordFault(n, path, "given references are a list of texts, and %s is of type %s", p.Name, p.Type)
+	case g != GivenReferences && !p.Numeric():
+		r.recordFault(n, path, "a given %s is a number, and %s is of type %s", g, p.Name, p.Type)
+	default:
+		return g
+	}
+	return ""
+}
+
+// readJoin reads the name of the text by which objects of a list are joined.
+func (r *reader) readJoin(n *node, path string, p *Property) string {
+	if p.Type != Array || p.Items.Type != Object {
+		r.recordFault(n, path, "join is of lists of objects, and %s is none", p.Name)
+		return ""
+	}
+	if !slices.ContainsFunc(p.Items.Properties, func(one Property) bool { return one.Name == n.text && one.Type == String }) {
+		r.recordFault(n, path, "the objects have no text %q to be joined by", clipText(n.text))
+		return ""
+	}
+	return n.text
+}
+
+// readWord reads a word that is not empty.
+func (r *reader) readWord(n *node, path string) string {
+	if n.kind != nodeString || strings.TrimSpace(n.text) == "" {
+		r.recordFault(n, path, "must be a word, not %s", n.kind)
+		return ""
+	}
+	return n.text
 }
 
 func (p *Property) listsObjects() bool {

@@ -140,6 +140,10 @@ type Hints struct {
 	// DateOrder is the order of dates of three numbers, the property's own or the schema's;
 	// "" leaves it to the documents.
 	DateOrder format.DateOrder
+
+	Given Given  // what the program fills in, whoever writes the rest
+	Join  string // of a list of objects: those with equal texts under this name are one
+	Write string // what stands here of a text that is written without a model
 }
 
 // A Within is a part of a document. What it says must all hold.
@@ -163,6 +167,16 @@ type Unit struct {
 	Name   string
 	Factor string // a number in canonical form
 }
+
+// Given is a value that nobody has to write: the program knows it.
+type Given string
+
+// What can be given.
+const (
+	GivenNumber     Given = "number"     // the number of the unit in its level, from 1 on
+	GivenCount      Given = "count"      // how many references the unit was given
+	GivenReferences Given = "references" // these references
+)
 
 // Lines is the half-open range [From, To) of a document's lines. Negative
 // numbers count from the end; To = End reaches to the last line.

@@ -121,7 +121,7 @@ func (f filler) special(v reflect.Value, field string) bool {
 		f.blob(p)
 	case *[]byte: // JSON goes over the wire as text
 		switch field {
-		case "Item", "Definition", "Schema", "Record", "Conflict", "Dropped", "Removed", "Deduplication", "Statistics":
+		case "Item", "Definition", "Schema", "Record", "Conflict", "Dropped", "Removed", "Report", "Deduplication", "Statistics":
 			*p = []byte(strings.ReplaceAll(f.text(), "\x00", "0"))
 		default:
 			return false

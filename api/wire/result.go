@@ -22,6 +22,8 @@ func EncodeResultPart(r *mapreduce.ResultPart) *pb.ResultPart {
 		return &pb.ResultPart{Part: &pb.ResultPart_Dropped{Dropped: encodeJSON(r.Dropped)}}
 	case r.Removed != nil:
 		return &pb.ResultPart{Part: &pb.ResultPart_Removed{Removed: encodeJSON(r.Removed)}}
+	case r.Report != nil:
+		return &pb.ResultPart{Part: &pb.ResultPart_Report{Report: encodeJSON(r.Report)}}
 	default:
 		return &pb.ResultPart{Part: &pb.ResultPart_Record{Record: encodeJSON(r.Record)}}
 	}
@@ -50,6 +52,8 @@ func DecodeResultPart(p *pb.ResultPart) *mapreduce.ResultPart {
 		return &mapreduce.ResultPart{Dropped: decodeJSON(v.Dropped)}
 	case *pb.ResultPart_Removed:
 		return &mapreduce.ResultPart{Removed: decodeJSON(v.Removed)}
+	case *pb.ResultPart_Report:
+		return &mapreduce.ResultPart{Report: decodeJSON(v.Report)}
 	}
 	return nil
 }
@@ -74,6 +78,7 @@ func encodeCitation(c *mapreduce.Citation) *pb.Citation {
 		Density:         c.Density,
 		Via:             validText(c.Via),
 		Location:        encodeLocation(c.Location),
+		Label:           validText(c.Label),
 	}
 }
 
@@ -96,6 +101,7 @@ func decodeCitation(p *pb.Citation) *mapreduce.Citation {
 		Density:   p.GetDensity(),
 		Via:       p.GetVia(),
 		Location:  decodeLocation(p.GetLocation()),
+		Label:     p.GetLabel(),
 	}
 }
 

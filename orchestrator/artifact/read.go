@@ -82,6 +82,19 @@ func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *records.
 		stage := stages.StageAt(level)
 		job.Records = append(job.Records, stage == nil || stage.Output.Kind == pipeline.OutputRecords)
 	}
+	for level := range int64(len(ctl.StageLevels())) {
+		one := assemble.ValueLevel{}
+		if stage := stages.StageAt(level); stage != nil {
+			one = assemble.ValueLevel{Name: stage.Name, Schema: stage.Output.Form()}
+		}
+		job.Values = append(job.Values, one)
+	}
+	if first := stages.StageAt(0); first != nil {
+		job.Passages = first.Output.Kind == pipeline.OutputPassages
+	}
+	if last := stages.StageAt(int64(len(ctl.StageLevels())) - 1); last != nil && last.Output.Kind == pipeline.OutputReport {
+		job.Report = &assemble.Report{Question: compiled.Spec.Vars["question"], Schema: last.Output.Form()}
+	}
 	job.Schema = recordsSchema(compiled.Spec, stages)
 	return job
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/worker/bibliography"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -43,6 +44,10 @@ type Job struct {
 	Schema  *schema.Schema   // of the records that it makes of its documents; an empty one if it makes none
 	Records []bool           // by level from 0 on that is planned: whether its units make records
 	Last    mapreduce.UnitID // whose output the result is; "" if it is not planned yet
+
+	Passages bool         // level 0 chooses passages, whose references are followed
+	Values   []ValueLevel // like Records; of levels of records without meaning
+	Report   *Report      // of a job that ends with a report; else nil
 }
 
 // levels returns how many levels are planned.
@@ -230,9 +235,24 @@ func (r *result) streamResult(ctx context.Context) error {
 // as a record, or any other value as a single one. Behind it come its citations.
 func (r *result) streamValue(ctx context.Context) error {
 	ids := slices.Sorted(maps.Keys(r.last.Citations))
+	var lost *flow
+	if r.job.Passages {
+		var err error
+		if lost, err = r.followReferences(ctx); err != nil {
+			return err
+		}
+	}
 	r.names = refs.NewSpelling(func(yield func(refs.ID) bool) {
 		for _, id := range ids {
 			if !yield(refs.ID([]byte(id))) {
+				return
+			}
+		}
+		if lost == nil {
+			return
+		}
+		for _, id := range lost.ids() {
+			if !yield(id) {
 				return
 			}
 		}
@@ -250,13 +270,26 @@ func (r *result) streamValue(ctx context.Context) error {
 		}
 	}
 	texts := &contexts{r: r}
+	sources := make(map[string]bibliography.Source, len(ids))
 	for _, id := range ids {
-		if err := r.writeCitation(ctx, texts, r.last.Citations[id]); err != nil {
+		c := r.last.Citations[id]
+		if err := r.writeCitation(ctx, texts, c); err != nil {
 			return err
 		}
+		sources[r.names.Spell(c.ID)] = texts.sourceOf(c.Document)
 	}
 	if err := r.visitUnits(ctx, 0, r.writeUnitStatus); err != nil {
 		return err
+	}
+	if lost != nil {
+		if err := lost.writeLosses(ctx, texts); err != nil {
+			return err
+		}
+	}
+	if r.job.Report != nil && len(r.last.Value) > 0 {
+		if err := r.writeReport(ctx, sources); err != nil {
+			return err
+		}
 	}
 	r.single = single
 	return r.writeSummary(ctx)
@@ -590,7 +623,7 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 		Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Before: before, After: after,
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
-		Via: texts.unit.Source.Metadata[mapreduce.MetadataVia], Location: location,
+		Via: texts.unit.Source.Metadata[mapreduce.MetadataVia], Location: location, Label: c.Label,
 	}})
 }
 

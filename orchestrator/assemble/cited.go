@@ -126,6 +126,9 @@ func (r *result) sharedBy(m *output.Member) *output.Shared {
 }
 
 func (r *result) removedReferences() error {
+	if r.job.Passages {
+		return nil // those of all units are told of
+	}
 	for _, m := range r.last.Removed {
 		b, err := marshalJSON(removedReference{Name: m.Name, Field: m.Field, Unit: m.Unit, Reason: m.Reason})
 		if err == nil {

@@ -141,13 +141,15 @@ func storedPart(p *mapreduce.ResultPart) *storagev1.ResultPart {
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Dropped{Dropped: p.Dropped}}
 	case p.Removed != nil:
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Removed{Removed: p.Removed}}
+	case p.Report != nil:
+		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Report{Report: p.Report}}
 	}
 	return &storagev1.ResultPart{Part: &storagev1.ResultPart_Record{Record: p.Record}}
 }
 
 func storedCitation(c *mapreduce.Citation) *storagev1.ShownCitation {
 	return &storagev1.ShownCitation{
-		Ref: c.Ref, Before: c.Before, After: c.After, Via: c.Via, Location: layout.StoredLocation(c.Location),
+		Ref: c.Ref, Before: c.Before, After: c.After, Via: c.Via, Location: layout.StoredLocation(c.Location), Label: c.Label,
 		Citation: &storagev1.Citation{
 			Document: string(c.Document), Unit: string(c.Unit), Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 			Quote: c.Quote, Grade: c.Grade, Outside: c.Outside, Others: int64(c.Others), Coverage: c.Coverage, Density: c.Density,
@@ -181,6 +183,8 @@ func partOf(p *storagev1.ResultPart) *mapreduce.ResultPart {
 		return &mapreduce.ResultPart{Dropped: v.Dropped}
 	case *storagev1.ResultPart_Removed:
 		return &mapreduce.ResultPart{Removed: v.Removed}
+	case *storagev1.ResultPart_Report:
+		return &mapreduce.ResultPart{Report: v.Report}
 	}
 	return &mapreduce.ResultPart{Record: p.GetRecord()}
 }
@@ -188,7 +192,7 @@ func partOf(p *storagev1.ResultPart) *mapreduce.ResultPart {
 func shownCitation(s *storagev1.ShownCitation) *mapreduce.Citation {
 	c := s.GetCitation()
 	return &mapreduce.Citation{
-		Ref: s.Ref, Before: s.Before, After: s.After, Via: s.Via, Location: layout.LocationOf(s.Location),
+		Ref: s.Ref, Before: s.Before, After: s.After, Via: s.Via, Location: layout.LocationOf(s.Location), Label: s.Label,
 		Document: mapreduce.DocumentID(c.GetDocument()), Unit: mapreduce.UnitID(c.GetUnit()),
 		Start: c.GetStart(), End: c.GetEnd(), ByteStart: c.GetByteStart(), ByteEnd: c.GetByteEnd(),
 		Quote: c.GetQuote(), Grade: c.GetGrade(), Outside: c.GetOutside(), Others: int(c.GetOthers()),

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -161,8 +162,9 @@ func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapred
 		flip: submit.Publication{Spec: spec, Shards: int64(s.config.Shards)},
 	}
 	in.count = s.config.Rules.Counter(spec)
+	in.flip.Warnings = jobspec.Warnings(spec)
 	if in.count.IsEstimate() {
-		in.flip.Warnings = []string{plan.Warning{Kind: plan.GuessedSize}.String()}
+		in.flip.Warnings = append(in.flip.Warnings, plan.Warning{Kind: plan.GuessedSize}.String())
 		s.config.Logger.Info("tokens are guessed", "job", id, "estimator", spec.Estimator)
 	}
 	if cuts := graph.Cuts(); cuts >= 0 {
@@ -234,6 +236,7 @@ type submission struct {
 	why       string       // the first document was skipped
 	least     int64        // tokens that the cheapest unit may need
 	maxChunks int64
+	unranked  int // citations whose relevance is no number
 }
 
 // documentID returns the id that a document has in a job: the given one, or if units
@@ -267,6 +270,7 @@ func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) 
 	if err := in.checkTemplateNames(d); err != nil {
 		return err
 	}
+	in.noteRelevance(d)
 	if err := in.noteDocumentID(d.ID, n); err != nil {
 		return err
 	}
@@ -277,6 +281,24 @@ func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) 
 		return in.holdDocument(ctx, d, n)
 	}
 	return in.stageDocumentUnits(ctx, d, n)
+}
+
+// maxUnranked is how many citations are named that say nothing of their relevance which
+// could be read.
+const maxUnranked = 5
+
+// noteRelevance warns of a citation whose relevance is no number. It is ranked by its text.
+func (in *submission) noteRelevance(d *mapreduce.Document) {
+	text, ok := d.Metadata[mapreduce.MetadataRelevance]
+	if !ok || text == "null" || d.Metadata[mapreduce.MetadataCitation] == "" {
+		return
+	}
+	if _, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil {
+		return
+	}
+	if in.unranked++; in.unranked <= maxUnranked {
+		in.flip.Warnings = append(in.flip.Warnings, fmt.Sprintf("citation %.80q has the relevance %.40q, which is no number: it is ranked by its text", d.ID, text))
+	}
 }
 
 // noteDocumentID notes the id of the n-th document, which no other may have, where the

@@ -47,6 +47,15 @@ func (f *Finder) Compiled(id mapreduce.JobID, spec *mapreduce.JobSpec) (*Compile
 	return c, nil
 }
 
+// PipelineOf returns the pipeline of a job.
+func (f *Finder) PipelineOf(ctx context.Context, id mapreduce.JobID) (*pipeline.Pipeline, error) {
+	c, err := f.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.Graph.Pipeline(), nil
+}
+
 // StageOf returns the stage of a unit, and the schema of the records that it makes,
 // if it makes any. A unit that parses a document has no stage.
 func (f *Finder) StageOf(ctx context.Context, id mapreduce.JobID, u *records.Unit) (*pipeline.Stage, *schema.Schema, error) {

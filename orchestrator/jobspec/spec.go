@@ -107,12 +107,34 @@ func (r *Rules) takeOff(s *mapreduce.JobSpec) {
 }
 
 // pipelineOf returns the pipeline of a job: the one that it brings with it, or one
-// that comes with the program.
+// that comes with the program. Its stages have what the run sets of them.
 func pipelineOf(s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
+	p, _, err := boundPipeline(s)
+	return p, err
+}
+
+// boundPipeline is pipelineOf with what the run sets wrongly.
+func boundPipeline(s *mapreduce.JobSpec) (p *pipeline.Pipeline, warnings []string, err error) {
 	if len(s.Definition) == 0 {
-		return pipeline.Preset(cmp.Or(s.Pipeline, "extract"))
+		p, err = pipeline.Preset(cmp.Or(s.Pipeline, "extract"))
+	} else {
+		p, err = pipeline.Parse("definition", s.Definition)
 	}
-	return pipeline.Parse("definition", s.Definition)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, warnings = p.Bind(s.Vars)
+	return p, warnings, nil
+}
+
+// Warnings returns what the owner of a job should know of what the job asks for: values
+// that cannot be used, in place of which defaults are.
+func Warnings(s *mapreduce.JobSpec) []string {
+	_, warnings, err := boundPipeline(s)
+	if err != nil {
+		return nil // the job is refused
+	}
+	return warnings
 }
 
 // GraphOf returns the graph of a job's pipeline. A job that asks for no tree gets
@@ -167,6 +189,35 @@ func withoutEffect(s *pipeline.Stage) string {
 	return ""
 }
 
+// unwritten returns what a provider that asks no model does not know of a value that it is
+// to write, or "". Values are merged without that, and a report may be one text.
+func unwritten(stage *pipeline.Stage) string {
+	switch {
+	case stage.Output.Kind == pipeline.OutputRecords || stage.Output.Kind == pipeline.OutputPassages || stage.Each == pipeline.EachGroup:
+		return ""
+	case stage.Output.Schema == nil && stage.Output.Kind == pipeline.OutputReport:
+		return ""
+	case stage.Output.Schema == nil:
+		return "the output needs a schema, with the hint write at its properties"
+	}
+	s, err := schema.Parse("schema", stage.Output.Schema)
+	if err != nil || s.Kind != schema.KindRecord {
+		return "the schema has to be of an object"
+	}
+	known := false
+	for _, p := range s.Properties {
+		has := p.Hints.Write != "" || p.Hints.Given != ""
+		if p.Required && !has {
+			return fmt.Sprintf("the hint write of the schema has to say what stands in %s", p.Name)
+		}
+		known = known || has
+	}
+	if !known {
+		return "no property of the schema has the hint write"
+	}
+	return ""
+}
+
 // checkStages refuses stages that no worker could run, whatever it offers.
 func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 	for i, stage := range p.Stages {
@@ -183,8 +234,10 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 			return errs.Field(field("tools"), "needs a provider with agents that use tools, and %s has none", provider.Name)
 		case stage.Merge == "model" && !provider.Models:
 			return errs.Field(field("merge"), "must be typed with the provider %s, which asks no model", provider.Name)
-		case stage.Output.Kind != pipeline.OutputRecords && len(provider.Steps) > 0 && !provider.Has("write"):
+		case stage.Output.Kind != pipeline.OutputRecords && stage.Output.Kind != pipeline.OutputPassages && len(provider.Steps) > 0 && !provider.Has("write"):
 			return errs.Field(field("output"), "is %s, and the provider %s makes records alone; give the stage a model", stage.Output.Kind, provider.Name)
+		case !provider.Models && unwritten(stage) != "":
+			return errs.Field(field("output"), "is %s, and the provider %s writes extracts alone: %s; or give the stage a model", stage.Output.Kind, provider.Name, unwritten(stage))
 		case stage.Output.Kind == pipeline.OutputRecords && stage.Output.Schema == nil && len(s.Schema) == 0:
 			return errs.Field("schema", "is needed: it says what stage %s is to find", stage.Name)
 		}
@@ -238,7 +291,7 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 		ok          bool
 		field, rule string
 	}{
-		{s.Pipeline == "extract" || len(s.Definition) > 0, "pipeline", `must be "extract", or come with its definition`},
+		{isPreset(s.Pipeline) || len(s.Definition) > 0, "pipeline", "must be one that comes with the program, or come with its definition"},
 		{len(s.Schema)+len(s.Definition)+varBytes <= maxSchemaBytes, "schema", "with the pipeline and the variables must be at most 64 KiB"},
 		{ValidName(string(s.Tenant), true), "tenant", "must be at most 512 bytes of UTF-8 without control characters"},
 		{ValidName(string(s.RequestID), true), "request_id", "must be at most 512 bytes of UTF-8 without control characters"},
@@ -270,6 +323,11 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 	}
 	_, err := GraphOf(s)
 	return err
+}
+
+func isPreset(name string) bool {
+	_, err := pipeline.Preset(name)
+	return err == nil
 }
 
 // ValidName reports whether s may be the name of anything that a client names: UTF-8

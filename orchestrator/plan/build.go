@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -216,7 +218,15 @@ const expectedElements = 10
 // Items implements History: nobody knows the lists before they are made.
 func (b *builder) Items(level int, _ []string) ([]Element, error) {
 	var all []Element
-	for i := range b.dag.Levels[b.base+level].Count() {
+	l := b.dag.Levels[b.base+level]
+	if b.g.makesPassages(b.planned[level].Stage) { // one of each unit, about
+		for i := range l.Count() {
+			value := fmt.Sprintf(`{"size":%d}`, charactersOfToken*b.dag.Nodes[l.First+i].Load.Read)
+			all = append(all, Element{Source: int64(i), Value: json.RawMessage(value)})
+		}
+		return all, nil
+	}
+	for i := range l.Count() {
 		for range expectedElements {
 			all = append(all, Element{Source: int64(i)})
 		}
@@ -270,7 +280,7 @@ func (b *builder) addLevel(step *Step) {
 // on their number.
 func (b *builder) dependsOnOutputs(step *Step) bool {
 	s := &b.g.stages[step.Stage]
-	if s.When != "" || step.Items != nil || s.Select != "" && s.Select != pipeline.SelectAll || s.Order != "" {
+	if s.When != "" || step.Each != nil || step.Items != nil || s.Select != "" && s.Select != pipeline.SelectAll || s.Order != "" {
 		return true
 	}
 	if step.Depth == 0 {

@@ -289,16 +289,24 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 	if err != nil {
 		return nil, err
 	}
-	count := sizes.Completed
+	inputs := pipeline.Size{Count: sizes.Completed, Tokens: sizes.Tokens}
 	var items []Element
+	passages := g.makesPassages(planned[source].Stage) && s.Stage.Output.Kind != pipeline.OutputPassages
 	if _, path, ok := s.ListPath(); ok {
 		if items, err = h.Items(source, path); err != nil {
 			return nil, err
 		}
-		count = int64(len(items))
+		inputs.Count = int64(len(items))
+	} else if passages {
+		if items, inputs, err = passagesOf(source, h); err != nil {
+			return nil, err
+		}
+		if inputs.Count == 0 {
+			return nil, errs.New(errs.Precondition, "stage %s has nothing to work on: no passage of the documents bears on the question", s.Name)
+		}
 	}
-	if !s.when.Holds(count, sizes.Tokens, s.tree.budget) {
-		return nil, nil
+	if holds, err := g.holds(s, inputs, planned, h); !holds || err != nil {
+		return nil, err
 	}
 	if s.Each == pipeline.EachGroup {
 		return g.planReduce(stage, source, 0, sizes, Sizes{}, h)
@@ -312,6 +320,9 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 			step.Kind = mapreduce.KindFinal
 		}
 	case pipeline.EachBatch:
+		if passages {
+			return step, step.batchPassages(s.Stage, items)
+		}
 		step.Group, step.Units, step.Kind = s.Size, (sizes.Units-1)/s.Size+1, mapreduce.KindReduce
 		if by, ok := s.Ordering(); ok {
 			fields, err := h.Fields(source, by.Field)
@@ -333,6 +344,38 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 		return nil, errs.New(errs.Precondition, "stage %s has nothing to work on: %s is empty; a condition, when: count > 0, would skip it", s.Name, s.Each)
 	}
 	return step, nil
+}
+
+// makesPassages reports whether the units of a stage choose passages.
+func (g *Graph) makesPassages(stage int) bool {
+	return g.stages[stage].Output.Kind == pipeline.OutputPassages
+}
+
+// holds reports whether the condition of a stage holds of its inputs, and of what earlier
+// stages made.
+func (g *Graph) holds(s *stageOf, inputs pipeline.Size, planned []Planned, h History) (bool, error) {
+	stages := make(map[string]pipeline.Size)
+	for _, name := range s.when.Stages() {
+		at := g.pipeline.Index(name)
+		level := lastOf(planned, at)
+		if level < 0 {
+			continue // it was skipped
+		}
+		if g.makesPassages(at) {
+			_, size, err := passagesOf(level, h)
+			if err != nil {
+				return false, err
+			}
+			stages[name] = size
+			continue
+		}
+		sizes, err := h.Sizes(level)
+		if err != nil {
+			return false, err
+		}
+		stages[name] = pipeline.Size{Count: sizes.Completed, Tokens: sizes.Tokens}
+	}
+	return s.when.HoldsAfter(inputs, stages, s.tree.budget), nil
 }
 
 // sortedBins returns the batches of outputs that are sorted by a field, those without it

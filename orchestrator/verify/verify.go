@@ -14,12 +14,14 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/worker/bibliography"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
 // A StageSource returns the stage of a unit, and the schema of the records that it makes,
 // if it makes any. A unit that parses a document has no stage.
 type StageSource interface {
+	PipelineOf(ctx context.Context, id mapreduce.JobID) (*pipeline.Pipeline, error)
 	StageOf(ctx context.Context, id mapreduce.JobID, u *records.Unit) (*pipeline.Stage, *schema.Schema, error)
 }
 
@@ -70,7 +72,7 @@ func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *records
 	case err != nil:
 		return nil, err
 	case stage != nil && stage.Output.Kind != pipeline.OutputRecords:
-		return c.verifyValue(ctx, id, u, stage, out)
+		return c.verifyValue(ctx, id, u, stage, text, out)
 	case len(out.Value) > 0:
 		return errNoRecords, nil
 	}
@@ -95,10 +97,13 @@ var errNoRecords = errs.New(errs.Invalid, "a unit that makes records reports ano
 
 // verifyValue checks the output of a unit whose stage makes no records against the
 // form of the stage and what the unit was given: it may refer to nothing else.
-func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, out *output.Output) (why, err error) {
+func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, text []byte, out *output.Output) (why, err error) {
 	form, err := output.NewForm(stage.Output.Form())
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "form of stage %s: %v", stage.Name, err)
+	}
+	if stage.Output.Kind == pipeline.OutputPassages {
+		return c.verifyPassages(ctx, id, u, text, form, out)
 	}
 	var given []*output.Output
 	if u.Inputs == nil { // it was given documents, which a value does not cite
@@ -120,7 +125,50 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 		given = append(given, one)
 		return nil
 	})
-	return output.CheckValue(given, form, out), err
+	if err != nil {
+		return nil, err
+	}
+	if passages, err := c.readsPassages(ctx, id, stage); err != nil {
+		return nil, err
+	} else if passages {
+		var batch []byte
+		if stage.Each == pipeline.EachBatch {
+			batch = u.Item
+		}
+		read, why := output.Passages(batch, given)
+		if why != nil {
+			return why, nil
+		}
+		given = []*output.Output{output.OfPassages(read)}
+	}
+	if form.NeedsGiven() {
+		form = form.With(output.GivenOf(u.Index, given))
+	}
+	return output.CheckValue(given, form, out), nil
+}
+
+// readsPassages reports whether the units of a stage read passages.
+func (c *Checker) readsPassages(ctx context.Context, id mapreduce.JobID, stage *pipeline.Stage) (bool, error) {
+	p, err := c.stages.PipelineOf(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	return p.ReadsPassages(stage), nil
+}
+
+// verifyPassages checks the passages that a unit chose against its text.
+func (c *Checker) verifyPassages(ctx context.Context, id mapreduce.JobID, u *records.Unit, text []byte, form *output.Form, out *output.Output) (why, err error) {
+	src := u.Source
+	if src == nil || outputs.IsBundle(u) {
+		return errNoKind(u), nil
+	}
+	if text == nil && src.End > src.Start {
+		if text, err = c.jobs.Content.Text(ctx, id, src.SHA256, src.Start, src.End); err != nil {
+			return nil, err
+		}
+	}
+	source := bibliography.FromMetadata(string(u.Document), src.Metadata)
+	return output.CheckPassages(outputs.CitedText(u, text), source.Label(), form, out), nil
 }
 
 // errNoKind is what a unit is that no unit can be.

@@ -57,9 +57,11 @@ type OutputKind string
 // The kinds of outputs.
 const (
 	Records OutputKind = "records" // records, each value with its citations
-	Items   OutputKind = "items"   // a value that holds a list
-	Table   OutputKind = "table"   // a value that holds rows
-	Report  OutputKind = "report"  // a text for people
+	// PassagesChosen are places of documents that are chosen for a query.
+	PassagesChosen OutputKind = "passages"
+	Items          OutputKind = "items"  // a value that holds a list
+	Table          OutputKind = "table"  // a value that holds rows
+	Report         OutputKind = "report" // a text for people
 )
 
 // A StageSpec is what the pipeline of a job says of a stage, as far as its units
@@ -77,6 +79,10 @@ type StageSpec struct {
 	Output    OutputKind // what its units come to
 	Schema    []byte     // JSON Schema of that; of Records the schema of the job, if it is empty
 	Reads     [][]byte   // JSON Schemas of the records that its units may read; none if they read values
+	Passages  bool       // its units read passages: each is an input, see output.Passages
+	Query     string     // what the run asks: what passages are chosen for, or the run's question; may be empty
+	Size      int64      // of a stage that chooses passages: how many a unit chooses at most
+	Check     bool       // the model that writes a report checks its claims
 	Merge     string     // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
 }
 

@@ -61,6 +61,31 @@ func CheckRecords(t Text, o *Output) error {
 	return ownRecords(t.Unit, t.Index, func(document string) bool { return document == t.Document }, o)
 }
 
+// CheckPassages checks the passages that a unit chose out of a text: that each stands
+// there and is described as its document is, and that each element names one of them.
+func CheckPassages(t Text, label string, form *Form, o *Output) error {
+	if len(o.Entries)+len(o.Open)+len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Judged) > 0 {
+		return breachError("a unit that chooses passages reports more than these")
+	}
+	if err := form.checkCanonical(o.Value); err != nil {
+		return err
+	}
+	chosen, err := Passages(nil, []*Output{o})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	if len(chosen) != len(o.Citations) {
+		return breachError("%s has %d passages and %d citations", t.Unit, len(chosen), len(o.Citations))
+	}
+	cited := make([]Citation, len(chosen))
+	for i, p := range chosen {
+		if cited[i] = p.Citation; p.Label != label {
+			return breachError("%s describes its document as %.80q, which is %.80q", t.Unit, p.Label, label)
+		}
+	}
+	return t.checkCitations(cited)
+}
+
 // A Reader checks citations of a text one by one. It is for one goroutine.
 type Reader struct {
 	text      Text

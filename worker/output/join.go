@@ -16,12 +16,15 @@ var errNoValues = errors.New("output: there is no value to merge")
 // the form of JSON decides it:
 //   - lists are united; of elements with equal canonical JSON the first stays;
 //   - objects are merged by property;
+//   - objects of a list that the form joins by a text are one if their texts are the
+//     same but for case, spaces and punctuation, see Form;
+//   - what is given, see Given, is that of the unit;
 //   - of other values that differ the first stays, and the conflict is listed in
 //     Decided with all of them. Null differs from nothing.
 //
 // What the inputs report as removed or decided is reported still.
-func MergeValues(unit string, inputs []*Output) (*Output, error) {
-	m := &valueMerger{unit: unit, out: &Output{}}
+func MergeValues(unit string, form *Form, inputs []*Output) (*Output, error) {
+	m := &valueMerger{unit: unit, form: form, out: &Output{}}
 	var all []any
 	for _, in := range inputs {
 		v, err := decodeValue(in.Value)
@@ -39,6 +42,7 @@ func MergeValues(unit string, inputs []*Output) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
+	form.fillGiven(merged)
 	if m.out.Value, err = encodeValue(merged); err != nil {
 		return nil, err
 	}
@@ -57,6 +61,7 @@ func appendNew(to, more []Removed) []Removed {
 
 type valueMerger struct {
 	unit string
+	form *Form
 	out  *Output
 }
 
@@ -121,6 +126,20 @@ func (m *valueMerger) mergeObjects(path string, all []map[string]any) (any, erro
 	}
 	out := make(map[string]any, len(by))
 	for _, key := range sortedKeys(by) {
+		if path == "" && m.form.isGiven(key) {
+			out[key] = by[key][0] // it is filled in
+			continue
+		}
+		if join, ok := m.form.joinOf(path, key); ok {
+			if lists, ok := allOf[[]any](by[key]); ok {
+				joined, err := m.joinLists(join, lists)
+				if err != nil {
+					return nil, err
+				}
+				out[key] = joined
+				continue
+			}
+		}
 		v, err := m.mergeAt(strings.TrimPrefix(path+"."+key, "."), by[key])
 		if err != nil {
 			return nil, err

@@ -46,11 +46,22 @@ type Output struct {
 	// Dates counts the dates that tell their order in the text that the unit read. It is 0
 	// for units that read outputs.
 	Dates format.OrderCount
+	// Judged is what a model found of the claims of a report, beside what can be
+	// computed.
+	Judged []Judgement
 
 	// Value is what the unit came to if it does not make records: canonical JSON,
 	// with references in full. Citations has all of them. There are no Entries
 	// beside it.
 	Value []byte
+}
+
+// A Judgement is what a model found of a claim and one of its references.
+type Judgement struct {
+	Claim    string // the sentence, with references in full
+	Citation refs.ID
+	Grade    string // one of claims.Grades
+	Reason   string
 }
 
 // A Dropped is a citation that a reducer did not pass on.
@@ -108,6 +119,10 @@ type Citation struct {
 	Outside           bool    // of the chunk that the unit read, elsewhere in its document
 	Others            int     // other places where the unit may have meant it, that are as good
 	Coverage, Density float64 // of a fuzzy one, see ground.Span; else 0
+
+	// Label describes the document of a passage in one line, see
+	// bibliography.Source.Label. It is empty of other citations.
+	Label string
 }
 
 // Key returns the name by which values refer to the citation.
@@ -139,6 +154,9 @@ func (o *Output) Encode() ([]byte, error) {
 	e := &encoder{output: o, at: make(map[merge.Citation]uint32), m: &storagev1.Output{
 		Reason: o.Reason, Value: o.Value, DayFirst: o.Dates.DayFirst, MonthFirst: o.Dates.MonthFirst,
 	}}
+	for _, j := range o.Judged {
+		e.m.Judged = append(e.m.Judged, &storagev1.Judgement{Claim: j.Claim, Citation: j.Citation[:], Grade: j.Grade, Reason: j.Reason})
+	}
 	if err := e.encodeCitations(); err != nil {
 		return nil, err
 	}
@@ -189,7 +207,7 @@ func (e *encoder) encodeCitations() error {
 		e.m.Citations = append(e.m.Citations, &storagev1.Citation{
 			Id: c.ID[:], Document: c.Document, Unit: c.Unit, Start: c.Start, End: c.End,
 			ByteStart: c.ByteStart, ByteEnd: c.ByteEnd, Quote: c.Quote, Grade: c.Grade,
-			Outside: c.Outside, Others: int64(c.Others), Coverage: c.Coverage, Density: c.Density,
+			Outside: c.Outside, Others: int64(c.Others), Coverage: c.Coverage, Density: c.Density, Label: c.Label,
 		})
 	}
 	return nil
@@ -308,6 +326,12 @@ func Decode(data []byte) (*Output, error) {
 	}
 	dates := format.OrderCount{DayFirst: m.DayFirst, MonthFirst: m.MonthFirst}
 	o := &Output{Reason: m.Reason, Value: m.Value, Dates: dates, Citations: make(map[merge.Citation]Citation, len(m.Citations))}
+	for _, j := range m.Judged {
+		if len(j.Citation) != len(refs.ID{}) {
+			return nil, fmt.Errorf("output: the citation of a judgement has an id of %d bytes", len(j.Citation))
+		}
+		o.Judged = append(o.Judged, Judgement{Claim: j.Claim, Citation: refs.ID(j.Citation), Grade: j.Grade, Reason: j.Reason})
+	}
 	keys := make([]merge.Citation, len(m.Citations))
 	for i, c := range m.Citations {
 		if len(c.Id) != len(refs.ID{}) {
@@ -316,7 +340,7 @@ func Decode(data []byte) (*Output, error) {
 		keys[i] = o.Cite(Citation{
 			ID: refs.ID(c.Id), Document: c.Document, Unit: c.Unit, Start: c.Start, End: c.End,
 			ByteStart: c.ByteStart, ByteEnd: c.ByteEnd, Quote: c.Quote, Grade: c.Grade,
-			Outside: c.Outside, Others: int(c.Others), Coverage: c.Coverage, Density: c.Density,
+			Outside: c.Outside, Others: int(c.Others), Coverage: c.Coverage, Density: c.Density, Label: c.Label,
 		})
 	}
 	for _, e := range m.Entries {

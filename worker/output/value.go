@@ -14,19 +14,24 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/coditect/mapreduce/worker/claims"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // MaxValue bounds a value, in bytes of its canonical JSON.
-const MaxValue = 1 << 20
+const MaxValue = 15 << 18
 
 // ErrForm is what a value is refused with that is not what its stage is to make.
 var ErrForm = errors.New("output: the value does not fit the schema of its stage")
 
 // A Form is what the values of a stage have to look like: a JSON Schema made
-// ready. It is immutable and safe for concurrent use.
-type Form struct{ validator *jsonschema.Schema }
+// ready, with its hints. It is immutable and safe for concurrent use.
+type Form struct {
+	validator *jsonschema.Schema
+	hints     formHints
+	given     *Given // nil if nothing is known that could be filled in
+}
 
 // NewForm reads a JSON Schema (2020-12).
 func NewForm(schema []byte) (*Form, error) {
@@ -46,7 +51,7 @@ func NewForm(schema []byte) (*Form, error) {
 	if err != nil {
 		return nil, fmt.Errorf("output: schema: %w", err)
 	}
-	return &Form{v}, nil
+	return &Form{validator: v, hints: hintsOf(schema)}, nil
 }
 
 // A noLoader keeps the compiler from reading files and the network.
@@ -156,6 +161,7 @@ func NewValue(unit string, raw []byte, form *Form, issued *Issued, inputs []*Out
 	for _, drop := range []bool{true, false} {
 		c := &citer{unit: unit, issued: issued, drop: drop}
 		cited, _ := c.citeValue("", v)
+		form.fillGiven(cited)
 		if broken = form.checkFit(cited); broken != nil {
 			if len(c.removed) > 0 {
 				continue // the list may be too short now
@@ -293,6 +299,43 @@ func Respelled(value []byte, spell func(refs.ID) string) []byte {
 	})
 }
 
+// checkCanonical checks a value: that it is canonical, fits the form, and has what is given.
+func (f *Form) checkCanonical(value []byte) error {
+	if len(value) == 0 || len(value) > MaxValue {
+		return fmt.Errorf("%w: it has %d bytes; 1 to %d are kept", ErrForm, len(value), MaxValue)
+	}
+	v, err := decodeValue(value)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	if canonical, err := encodeValue(v); err != nil || !bytes.Equal(canonical, value) {
+		return fmt.Errorf("%w: it is not in canonical form", ErrForm)
+	}
+	if err := f.checkFit(v); err != nil {
+		return err
+	}
+	return f.checkGiven(v)
+}
+
+// Bounds of what is kept of judgements.
+const (
+	maxJudged      = 10_000
+	maxJudgedBytes = 4 << 10 // of the texts of one
+)
+
+// checkJudged refuses judgements of references that the value does not have, or too many.
+func checkJudged(o *Output) error {
+	if len(o.Judged) > maxJudged {
+		return breachError("there are %d judgements; at most %d are kept", len(o.Judged), maxJudged)
+	}
+	for _, j := range o.Judged {
+		if _, ok := o.Citations[merge.Citation(j.Citation[:])]; !ok || len(j.Claim)+len(j.Reason) > maxJudgedBytes || !slices.Contains(claims.Grades(), claims.Grade(j.Grade)) {
+			return breachError("a judgement %.20q of %.80q is none of a reference of the value", j.Grade, j.Claim)
+		}
+	}
+	return nil
+}
+
 // CheckValue checks the output of a unit that read others' outputs and came to a
 // value: that it is canonical and fits the form, and that it cites only what these
 // cite, all that it refers to and no more.
@@ -300,17 +343,10 @@ func CheckValue(inputs []*Output, form *Form, o *Output) error {
 	if len(o.Entries)+len(o.Open)+len(o.Dropped) > 0 {
 		return breachError("a unit that comes to a value reports records")
 	}
-	if len(o.Value) == 0 || len(o.Value) > MaxValue {
-		return fmt.Errorf("%w: it has %d bytes; 1 to %d are kept", ErrForm, len(o.Value), MaxValue)
+	if err := form.checkCanonical(o.Value); err != nil {
+		return err
 	}
-	v, err := decodeValue(o.Value)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrForm, err)
-	}
-	if canonical, err := encodeValue(v); err != nil || !bytes.Equal(canonical, o.Value) {
-		return fmt.Errorf("%w: it is not in canonical form", ErrForm)
-	}
-	if err := form.checkFit(v); err != nil {
+	if err := checkJudged(o); err != nil {
 		return err
 	}
 	used := o.usedCitations()

@@ -250,7 +250,7 @@ func TestMergeValues(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inputs := values(t, in, tt.given...)
-			o, err := output.MergeValues("m", inputs)
+			o, err := output.MergeValues("m", nil, inputs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +269,7 @@ func TestMergeValues(t *testing.T) {
 			}
 		})
 	}
-	if _, err := output.MergeValues("m", nil); err == nil {
+	if _, err := output.MergeValues("m", nil, nil); err == nil {
 		t.Error("nothing was merged")
 	}
 }
@@ -279,15 +279,15 @@ func TestMergeValues(t *testing.T) {
 func TestMergeValuesByLevels(t *testing.T) {
 	in, ids := quoting(1)
 	all := values(t, in, `{"l":[1,2],"s":"a"}`, `{"l":[2,3],"s":"b"}`, `{"l":["`+ids[0].Full()+`","REF_0123456789"],"s":"a"}`)
-	flat, err := output.MergeValues("m", all)
+	flat, err := output.MergeValues("m", nil, all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	below, err := output.MergeValues("m1", all[:2])
+	below, err := output.MergeValues("m1", nil, all[:2])
 	if err != nil {
 		t.Fatal(err)
 	}
-	above, err := output.MergeValues("m2", []*output.Output{below, all[2]})
+	above, err := output.MergeValues("m2", nil, []*output.Output{below, all[2]})
 	if err != nil {
 		t.Fatal(err)
 	}

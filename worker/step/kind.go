@@ -18,6 +18,7 @@ func Of(task *agent.Task) (Kind, error) { return KindOf(task.Kind, task.StageSpe
 //     other stages. Of values it makes none.
 //   - A group of items or tables, which have one form, is merged as well: what is
 //     left open by their form is a model's affair.
+//   - A stage of passages selects them.
 //   - Any other stage writes.
 func KindOf(unit mapreduce.UnitKind, stage *agent.StageSpec) (Kind, error) {
 	switch {
@@ -25,6 +26,8 @@ func KindOf(unit mapreduce.UnitKind, stage *agent.StageSpec) (Kind, error) {
 		return Parse, nil
 	case stage == nil:
 		return kindWithoutStage(unit)
+	case stage.Output == agent.PassagesChosen:
+		return Select, nil
 	case stage.Output == agent.Records && stage.Documents:
 		return Extract, nil
 	case stage.Output == agent.Records && len(stage.Reads) == 0:

@@ -11,11 +11,17 @@ import (
 
 // PipelineOf returns the pipeline of a job: the one that it brings with it, or one
 // that comes with the program.
-func PipelineOf(spec *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
+func PipelineOf(spec *mapreduce.JobSpec) (p *pipeline.Pipeline, err error) {
 	if len(spec.Definition) == 0 {
-		return pipeline.Preset(cmp.Or(spec.Pipeline, "extract"))
+		p, err = pipeline.Preset(cmp.Or(spec.Pipeline, "extract"))
+	} else {
+		p, err = pipeline.Parse("pipeline", spec.Definition)
 	}
-	return pipeline.Parse("pipeline", spec.Definition)
+	if err != nil {
+		return nil, err
+	}
+	p, _ = p.Bind(spec.Vars) // whoever took the job has warned of what is wrong
+	return p, nil
 }
 
 // Specify returns what the pipeline of a job says of a stage; nil of no stage.
@@ -34,6 +40,10 @@ func Specify(spec *mapreduce.JobSpec, stage string) (*agent.StageSpec, error) {
 	out := &agent.StageSpec{
 		Name: s.Name, Documents: s.From == pipeline.Documents, Group: s.Each == pipeline.EachGroup,
 		Each: s.Each, Order: s.Order, Passage: s.Passage, Tokens: s.Limits.Tokens, Context: s.Limits.Context, Tools: s.Tools, Output: agent.OutputKind(s.Output.Kind), Schema: s.Output.Form(), Merge: s.Merge,
+		Passages: p.ReadsPassages(s), Query: p.QueryOf(s, spec.Vars), Size: s.Size, Check: s.Check,
+	}
+	if question, ok := spec.Vars["question"]; ok && out.Query == "" {
+		out.Query = question
 	}
 	for _, name := range s.Sources() {
 		if from := p.Stage(name); from != nil && from.Output.Kind == pipeline.OutputRecords {

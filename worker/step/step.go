@@ -29,6 +29,7 @@ const (
 	Parse   Kind = "parse"   // the bytes of a document → its text
 	Extract Kind = "extract" // a text, or the texts of all documents → records
 	Merge   Kind = "merge"   // outputs of one form → one output of the same form
+	Select  Kind = "select"  // a text → its passages that bear on a query
 	Write   Kind = "write"   // what the unit reads, and the task of its stage → JSON in the stage's schema
 )
 

@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/bibliography"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
@@ -51,6 +52,9 @@ func checkOutput(ctx context.Context, task *agent.Task, data []byte) error {
 	if task.Kind == mapreduce.KindParse {
 		return nil // parsing cites nothing
 	}
+	if task.StageSpec != nil && task.StageSpec.Output == agent.PassagesChosen {
+		return checkPassages(task, data)
+	}
 	if !task.MakesRecords() {
 		return checkValue(task, data)
 	}
@@ -79,13 +83,39 @@ func checkValue(task *agent.Task, data []byte) error {
 	}
 	var given []*output.Output
 	if !task.StageSpec.Documents {
-		inputs, referred, err := unit.Inputs(task)
-		if err != nil {
+		if given, _, err = unit.Given(task); err != nil {
 			return err
 		}
-		given = append(inputs, referred...)
 	}
 	return output.CheckValue(given, form, out)
+}
+
+// checkPassages checks passages against the text that they were chosen out of.
+func checkPassages(task *agent.Task, data []byte) error {
+	out, err := output.Decode(data)
+	if err != nil {
+		return err
+	}
+	form, err := output.NewForm(task.StageSpec.Schema)
+	if err != nil {
+		return err
+	}
+	return output.CheckPassages(textOf(task), labelOf(task.Text), form, out)
+}
+
+// textOf returns what a unit read, as citations of it are checked.
+func textOf(task *agent.Task) output.Text {
+	t := task.Text
+	return output.Text{
+		Document: string(t.Document), Unit: string(task.Unit), Index: task.Index, Hash: output.HashDocument(string(t.Document), t.SHA256),
+		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset,
+	}
+}
+
+// labelOf returns how the document of a text is described.
+func labelOf(t *mapreduce.Text) string {
+	source := bibliography.FromMetadata(string(t.Document), t.Metadata)
+	return source.Label()
 }
 
 func checkMap(ctx context.Context, task *agent.Task, data []byte) error {
@@ -93,11 +123,7 @@ func checkMap(ctx context.Context, task *agent.Task, data []byte) error {
 	if err != nil {
 		return err
 	}
-	t := task.Text
-	text := output.Text{
-		Document: string(t.Document), Unit: string(task.Unit), Index: task.Index, Hash: output.HashDocument(string(t.Document), t.SHA256),
-		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset,
-	}
+	text := textOf(task)
 	if task.Whole == nil || !out.CitesOutside() {
 		return output.CheckMap(text, out)
 	}

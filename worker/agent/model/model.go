@@ -255,7 +255,8 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := stagesOf(own); err == nil {
+	records := !slices.ContainsFunc(own.Stages, func(s *pipeline.Stage) bool { return s.Output.Kind != pipeline.OutputRecords })
+	if _, err := stagesOf(own); err == nil && records {
 		p, err := a.programOf(spec, nil)
 		return []*program{p}, err
 	}
@@ -265,7 +266,7 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Model != "" {
+		if s.Model != "" || s.Output.Kind == pipeline.OutputPassages { // which no model chooses
 			continue
 		}
 		p, err := a.programOf(spec, stage)
@@ -351,13 +352,13 @@ func (a *Agent) programOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pro
 func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 	h := sha256.New()
 	if stage != nil {
-		fmt.Fprintf(h, "%q%q%q%q", stage.Name, stage.Output, stage.Schema, stage.Merge)
+		fmt.Fprintf(h, "%q%q%q%q%q%t", stage.Name, stage.Output, stage.Schema, stage.Merge, stage.Query, stage.Check)
 	}
 	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema), spec.Pipeline, string(spec.Definition)} {
 		fmt.Fprintf(h, "%d:%s", len(text), text)
 	}
 	names := Variables()
-	if len(spec.Definition) > 0 { // whose templates name others
+	if len(spec.Definition) > 0 || stage != nil { // whose templates name others
 		names = slices.Sorted(maps.Keys(spec.Vars))
 	}
 	for _, name := range names {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -69,6 +70,7 @@ type writeRun struct {
 	*session
 	form             *output.Form
 	inputs, referred []*output.Output
+	passages         []output.Passage // of a stage that reads them, in place of inputs
 	issued           *output.Issued
 }
 
@@ -78,10 +80,14 @@ func (s *session) newWriting() (*writeRun, error) {
 	if w.form, err = unit.Form(s.task); err != nil {
 		return nil, err
 	}
-	if !s.task.StageSpec.Documents {
-		if w.inputs, w.referred, err = unit.Inputs(s.task); err != nil {
-			return nil, err
-		}
+	switch {
+	case s.task.StageSpec.Passages:
+		w.referred, w.passages, err = unit.Given(s.task)
+	case !s.task.StageSpec.Documents:
+		w.inputs, w.referred, err = unit.Inputs(s.task)
+	}
+	if err != nil {
+		return nil, err
 	}
 	w.issued = output.IssueAll(w.allInputs())
 	return w, nil
@@ -141,20 +147,26 @@ func (w *writeRun) valueRequest() (*llm.Request, error) {
 	var data []section
 	var about []pipeline.Document // what the stage's texts may name
 	var err error
-	if w.task.StageSpec.Documents {
+	switch {
+	case w.task.StageSpec.Documents:
 		data, about, err = w.documentSections()
-	} else {
+	case w.task.StageSpec.Passages:
+		data, about = w.passageSections()
+	default:
 		data, about, err = w.outputSections()
 	}
 	if err != nil {
 		return nil, err
+	}
+	if list := w.referenceList(); list != "" {
+		data = append([]section{{"references", list}}, data...)
 	}
 	told, err := w.ownPrompt(w.mapping, about)
 	if err != nil {
 		return nil, err
 	}
 	item := w.task.Item
-	if w.mapping.Each == pipeline.EachAgent { // which it names, and is told above
+	if w.mapping.Each == pipeline.EachAgent || w.passages != nil { // which it names, and is told above
 		item = nil
 	}
 	return w.writeRequest(told, w.issued.Show(string(item)), data), nil
@@ -176,6 +188,40 @@ func (w *writeRun) documentSections() (data []section, about []pipeline.Document
 		data = append(data, section{"document", "named " + prompt.QuoteName(doc.Document) + "\n" + string(doc.Text)})
 	}
 	return data, describeDocuments(all.Documents()), nil
+}
+
+// passageSections are passages, each behind its reference, cut as the stage wants them.
+func (w *writeRun) passageSections() (data []section, about []pipeline.Document) {
+	for _, p := range w.passages {
+		text := p.Quote[:w.mapping.Kept([]byte(p.Quote))]
+		if len(text) < len(p.Quote) {
+			text += "…"
+		}
+		if p.Summary != "" {
+			text = "Summary: " + p.Summary + "\n" + text
+		}
+		data = append(data, section{"passage", "[" + w.issued.Name(p.Key()) + "] " + p.Label + "\n" + text})
+		about = append(about, pipeline.Document{ID: p.Document})
+	}
+	return data, about
+}
+
+// referenceList lists the references that the unit may use, each with who wrote it, its
+// title and its year, as far as they are known; "" if nothing is known of any.
+func (w *writeRun) referenceList() string {
+	labels := make(map[string]string)
+	for _, in := range w.allInputs() {
+		for id, c := range in.Citations {
+			if c.Label != "" && w.issued.Name(id) != "" {
+				labels[w.issued.Name(id)] = c.Label
+			}
+		}
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		fmt.Fprintf(&b, "[%s] %s\n", name, labels[name])
+	}
+	return b.String()
 }
 
 // outputSections returns the outputs that the unit reads, as sections of the prompt.

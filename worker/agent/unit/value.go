@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -64,7 +65,35 @@ func Form(task *agent.Task) (*output.Form, error) {
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
-	return form, nil
+	if !form.NeedsGiven() || task.StageSpec.Documents {
+		return form, nil
+	}
+	given, _, err := Given(task)
+	if err != nil {
+		return nil, err
+	}
+	return form.With(output.GivenOf(task.Index, given)), nil
+}
+
+// Given returns the outputs whose citations a unit that writes may pass on, and of a
+// stage that reads passages these passages, in the order in which they are read.
+func Given(task *agent.Task) (given []*output.Output, passages []output.Passage, err error) {
+	inputs, referred, err := Inputs(task)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !task.StageSpec.Passages {
+		return append(inputs, referred...), nil, nil
+	}
+	var batch []byte
+	if task.StageSpec.Each == pipeline.EachBatch {
+		batch = task.Item
+	}
+	passages, err = output.Passages(batch, inputs)
+	if err != nil {
+		return nil, nil, agent.Permanent(err)
+	}
+	return []*output.Output{output.OfPassages(passages)}, passages, nil
 }
 
 // MergeValues merges the values that a unit reads as far as their form decides.
@@ -86,7 +115,7 @@ func MergedValue(task *agent.Task, inputs []*output.Output) (*output.Output, err
 	if err != nil {
 		return nil, err
 	}
-	out, err := output.MergeValues(string(task.Unit), inputs)
+	out, err := output.MergeValues(string(task.Unit), form, inputs)
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}

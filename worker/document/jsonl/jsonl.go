@@ -43,7 +43,7 @@ func sniff(begin []byte) document.Match {
 // holdsRecord reports whether begin is the beginning of JSON lines.
 func holdsRecord(begin []byte) bool {
 	line, _, _ := bytes.Cut(begin, []byte("\n"))
-	return bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line, []byte(`"text"`))
+	return bytes.HasPrefix(line, []byte("{")) && (bytes.Contains(line, []byte(`"text"`)) || bytes.Contains(line, []byte(`"passage"`)))
 }
 
 // Options configure Lines.
@@ -61,6 +61,7 @@ type Record struct {
 	ID       string         // see document.ID; made from its name, or from the file's name, # and the line
 	Name     string         // as the file gives it; empty if it does not
 	Text     string         // never blank
+	Citation bool           // it is a passage that somebody has chosen: its line has "passage"
 	Metadata map[string]any // all other members; numbers are json.Number
 	Line     int            // from 1
 }
@@ -75,7 +76,8 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
 
 // Lines yields the documents of r, one a line, each an object of the form
-// {"id": …, "text": …} with metadata as further members. It skips empty lines. A
+// {"id": …, "text": …} with metadata as further members. A citation has "passage" in place
+// of "text", and may have "document_id" in place of "id"; that stays in its metadata. It skips empty lines. A
 // line that is not a document yields a *LineError, and the next line follows. Any
 // other error is a read error and ends the sequence. Lines holds one line at a
 // time in memory.
@@ -161,18 +163,26 @@ func parseRecord(line []byte, file string, n int) (Record, error) {
 	}
 	rec := Record{Line: n}
 	var err error
-	if rec.Name, err = recordName(members["id"]); err != nil {
+	name := members["id"]
+	if members["passage"] != nil && members["text"] == nil && name == nil {
+		name = members["document_id"]
+	}
+	if rec.Name, err = recordName(name); err != nil {
 		return Record{}, err
 	}
 	rec.ID = document.ID(cmp.Or(rec.Name, fmt.Sprintf("%s#%d", file, n)))
 	if reason := document.TooLong(rec.ID); reason != "" {
 		return Record{}, errors.New(reason)
 	}
-	if rec.Text, err = recordText(members["text"]); err != nil {
+	text := "text"
+	if _, has := members[text]; !has && members["passage"] != nil {
+		rec.Citation, text = true, "passage"
+	}
+	if rec.Text, err = recordText(text, members[text]); err != nil {
 		return Record{}, err
 	}
 	delete(members, "id")
-	delete(members, "text")
+	delete(members, text)
 	rec.Metadata, err = decodeMetadata(members)
 	return rec, err
 }
@@ -205,20 +215,20 @@ func recordName(id json.RawMessage) (string, error) {
 	return n.String(), nil
 }
 
-// recordText returns the text in the member text.
-func recordText(text json.RawMessage) (string, error) {
+// recordText returns the text in a member, which is called by its name.
+func recordText(name string, text json.RawMessage) (string, error) {
 	switch {
 	case len(text) == 0:
-		return "", errors.New("text is missing")
+		return "", fmt.Errorf("%s is missing", name)
 	case text[0] != '"':
-		return "", errors.New("text is not a string")
+		return "", fmt.Errorf("%s is not a string", name)
 	}
-	s, err := stringMember("text", text)
+	s, err := stringMember(name, text)
 	if err != nil {
 		return "", err
 	}
 	if strings.TrimSpace(s) == "" {
-		return "", errors.New("text is empty")
+		return "", fmt.Errorf("%s is empty", name)
 	}
 	if reason := charset.Unreadable(s); reason != "" {
 		return "", errors.New(reason)

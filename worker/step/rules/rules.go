@@ -26,11 +26,11 @@ import (
 // Provider is the provider of these steps.
 var Provider = mapreduce.Provider{Name: mapreduce.DefaultProvider}
 
-// New returns the steps of the provider: extract and merge. Each is safe for
+// New returns the steps of the provider: extract, merge and write. Each is safe for
 // concurrent use.
 func New() step.Table {
 	p := &programs{ready: make(map[[sha256.Size]byte]*program)}
-	return step.Table{step.Extract: &extractor{programs: p}, step.Merge: &merger{p}}
+	return step.Table{step.Extract: &extractor{programs: p}, step.Merge: &merger{p}, step.Write: writer{}}
 }
 
 // Programs are the schemas that were made ready.

@@ -384,6 +384,9 @@ func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, 
 			d = &mapreduce.Document{ID: ledgerID(id), Skip: fmt.Sprintf("line %d: %s", line.Line, line.Reason)}
 		} else {
 			d = r.recordDocument(e, rec)
+			if rec.Citation && d.Skip == "" {
+				r.nameCitation(e, d, rec.Line)
+			}
 		}
 		if err := r.roster.add(string(d.ID), origin{file: file, line: int32(rec.Line)}); err != nil {
 			return err
@@ -416,6 +419,28 @@ func (r *reader) recordDocument(e document.Entry, rec jsonl.Record) *mapreduce.D
 		return &mapreduce.Document{ID: d.ID, Skip: fmt.Sprintf("line %d: %s", rec.Line, excess), Size: d.Size}
 	}
 	return d
+}
+
+// nameCitation marks a document as a citation. Several citations may be of one document,
+// which all but the first are called by with the number of their line. One that stands
+// there twice is skipped the second time.
+func (r *reader) nameCitation(e document.Entry, d *mapreduce.Document, line int) {
+	if d.Metadata == nil {
+		d.Metadata = make(map[string]string, 1)
+	}
+	d.Metadata[mapreduce.MetadataCitation] = fmt.Sprintf("%s:%d", e.Name, line)
+	whole := digestOf(string(d.ID) + "\x00" + string(d.Content))
+	if first, again := r.roster.citations[whole]; again {
+		*d = mapreduce.Document{
+			ID: ledgerID(document.ID(fmt.Sprintf("%s#%d", d.ID, line))), Size: d.Size,
+			Skip: fmt.Sprintf("line %d: the same passage of the same document stands in %s:%d", line, r.roster.files[first.file-1], first.line),
+		}
+		return
+	}
+	r.roster.addCitation(whole, origin{file: int32(len(r.roster.files)), line: int32(line)})
+	if _, taken := r.roster.seen[digestOf(string(d.ID))]; taken {
+		d.ID = ledgerID(document.ID(fmt.Sprintf("%s#%d", d.ID, line)))
+	}
 }
 
 // metadataText returns a value of metadata as text: strings unchanged, other values

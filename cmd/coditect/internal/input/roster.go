@@ -15,8 +15,9 @@ import (
 // without chance collisions, so that a million ids need little memory. The zero
 // roster is ready.
 type roster struct {
-	seen  map[digest]origin
-	files []string // files that hold a document a line
+	seen      map[digest]origin
+	citations map[digest]origin // by document and passage
+	files     []string          // files that hold a document a line
 }
 
 // A digest is the first half of a SHA-256.
@@ -38,6 +39,14 @@ type origin struct {
 func (r *roster) addFile(name string) int32 {
 	r.files = append(r.files, name)
 	return int32(len(r.files))
+}
+
+// addCitation notes a citation by the digest of its document and passage.
+func (r *roster) addCitation(whole digest, o origin) {
+	if r.citations == nil {
+		r.citations = make(map[digest]origin)
+	}
+	r.citations[whole] = o
 }
 
 func (r *roster) add(id string, o origin) error {

@@ -78,7 +78,7 @@ func newScratchFolder() (*folder, error) {
 
 // resultFiles are the names of the files of a result.
 var resultFiles = [...]string{
-	"records.csv", "records.jsonl", "records.json", "records.parquet", "result.json", "report.md", "report.html", "units.jsonl", "metrics.json", "trace.json", "dag.json", "dag.svg", "audit.jsonl",
+	"records.csv", "records.jsonl", "records.json", "records.parquet", "result.json", "report.md", "report.html", "units.jsonl", "metrics.json", "trace.json", "dag.json", "dag.svg", "audit.jsonl", "bibliography.json", "bibliography.bib",
 }
 
 // checkReplaceable refuses a folder in which a folder has the name of a result's file:

@@ -14,8 +14,12 @@ func (w *writer) writeMarkdown(context.Context) error {
 	}
 	return w.dir.writeFile("report.md", func(out *file) error {
 		m := &markdownPage{out: out}
-		m.writeHead(v)
-		m.writeRecords(v)
+		if written := w.report.written; written != nil {
+			m.writeWritten(written, v)
+		} else {
+			m.writeHead(v)
+			m.writeRecords(v)
+		}
 		m.writeSections(v)
 		return m.err
 	})

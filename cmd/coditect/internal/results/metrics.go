@@ -149,6 +149,11 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	select { // of the other goroutine, which reads the result
+	case <-w.read:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	seconds := job.Updated.Sub(job.Created).Seconds()
 	documents := job.Coverage.Documents.Mapped + job.Coverage.Documents.Failed
 	var busy float64
@@ -160,7 +165,7 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 		mapTokens = float64(l.tokens.Total())
 	}
 	return w.dir.writeFile("metrics.json", func(out *file) error {
-		return writeObject(out, []func() error{
+		members := []func() error{
 			func() error {
 				return writeMember(out, "documents_per_minute", roundedRatio(float64(documents)*60, seconds))
 			},
@@ -178,7 +183,11 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 			func() error { return writeMember(out, "levels", w.tally.levelMetrics()) },
 			func() error { return writeMember(out, "superseded", supersededOf(job)) },
 			func() error { return writeSection(out, "calls", "[", &w.tally.calls, "]") },
-		})
+		}
+		if written := w.report.written; written != nil {
+			members = append(members, func() error { return writeMember(out, "citations", written.Measures) })
+		}
+		return writeObject(out, members)
 	})
 }
 

@@ -28,6 +28,7 @@ type citationJSON struct {
 	Density   float64              `json:"density,omitempty"`
 	Via       *lineage.Via         `json:"via,omitempty"` // if the document is a record of another job
 	Location  *locationJSON        `json:"location,omitempty"`
+	Label     string               `json:"label,omitempty"`
 }
 
 // A locationJSON is the location of a citation.
@@ -97,6 +98,7 @@ func (w *writer) writeResult(ctx context.Context) error {
 	if err := also.close(); err != nil {
 		return err
 	}
+	close(w.read)
 	return w.dir.writeFile("result.json", s.writeAll)
 }
 
@@ -156,6 +158,8 @@ func (s *resultSections) addPart(p *mapreduce.ResultPart) error {
 		return errors.Join(s.conflicts.add("", p.Conflict), s.w.report.conflicts.addEntry(p.Conflict), s.w.report.page.addConflict(p.Conflict))
 	case p.Dropped != nil:
 		return errors.Join(s.dropped.add("", p.Dropped), s.w.report.dropped.addEntry(p.Dropped))
+	case p.Report != nil:
+		return s.w.report.setWritten(p.Report)
 	case p.Removed != nil:
 		return errors.Join(s.removed.add("", p.Removed), s.w.report.removed.addEntry(p.Removed))
 	}
@@ -176,7 +180,7 @@ func (s *resultSections) addCitation(c *mapreduce.Citation) error {
 		Document: c.Document, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Unit: c.Unit,
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
-		Via: lineage.Of(c), Location: locationOf(c.Location),
+		Via: lineage.Of(c), Location: locationOf(c.Location), Label: c.Label,
 	})
 }
 
@@ -211,6 +215,9 @@ func (s *resultSections) writeAll(out *file) error {
 		func() error { return writeMember(out, "skipped_documents", skippedOf(s.summary)) },
 		func() error { return writeMember(out, "coverage", CoverageOf(job.Coverage)) },
 		func() error { return writeMember(out, "warnings", warningsOf(s.summary)) },
+	}
+	if written := s.w.report.written; written != nil {
+		members = slices.Insert(members, 3, func() error { return writeMember(out, "report", json.RawMessage(written.raw)) })
 	}
 	return writeObject(out, members)
 }
@@ -343,6 +350,7 @@ type report struct {
 	dropped   shownList[droppedView]
 	removed   shownList[removedView]
 	summary   *mapreduce.Summary
+	written   *writtenReport // nil if the job did not write one
 }
 
 // A shownList holds the first entries of one of the result's lists.

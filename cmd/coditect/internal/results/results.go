@@ -1,5 +1,5 @@
 // Package results writes the files of a job's result: result.json, report.md,
-// report.html, units.jsonl, metrics.json, trace.json, dag.json,
+// report.html, bibliography.json and bibliography.bib of a report, units.jsonl, metrics.json, trace.json, dag.json,
 // dag.svg and audit.jsonl. docs/results.md describes them.
 //
 // Everything streams from the service to files, so that results may be larger than
@@ -82,7 +82,7 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dir.discard()) }()
-	w := &writer{service: s, config: c, dir: dir, job: job}
+	w := &writer{service: s, config: c, dir: dir, job: job, read: make(chan struct{})}
 	if err := w.writeAll(ctx); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (w *writer) resultSteps() []step {
 	if !w.config.NoReport {
 		steps = append(steps, step{"report.md", w.writeMarkdown})
 	}
-	return steps
+	return append(steps, step{"bibliography.json", w.writeBibliography})
 }
 
 // A writer is the state of one Write. Its steps pass data on to later steps.
@@ -146,11 +146,12 @@ type writer struct {
 	job     *mapreduce.Job
 	records atomic.Int64 // read so far
 	units   atomic.Int64
-	report  report      // set by result
-	tree    string      // the picture of the units as SVG, set by units; empty if it is large
-	traced  trace.Tally // set by units
-	ended   endTimes    // set by audit
-	tally   unitTally   // set by units
+	report  report        // set by result
+	read    chan struct{} // closed when report is set
+	tree    string        // the picture of the units as SVG, set by units; empty if it is large
+	traced  trace.Tally   // set by units
+	ended   endTimes      // set by audit
+	tally   unitTally     // set by units
 }
 
 // progressEvery is how many records or units are read between two reports of progress.

@@ -36,6 +36,7 @@ type jobFlags struct {
 	parsed                   *pipeline.Pipeline // the file that pipeline names; nil if it names none
 	schema                   string
 	vars                     []string
+	question, topic          string
 	aliases                  []string
 
 	provider, model string
@@ -87,6 +88,8 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&j.followLinks, "follow-symlinks", false, "read files outside of the input folders that links in them lead to")
 	f.StringVar(&j.encoding, "encoding", "", "`name` of the encoding of plain documents, such as windows-1252 (default UTF-8, or what they look like)")
 	f.IntVar(&j.sample, "sample", 0, "read only so many documents, the same ones each time")
+	f.StringVar(&j.question, "question", "", "`text` of the question that the pipeline answers, short for --var question=…")
+	f.StringVar(&j.topic, "topic", "", "`text` of the topic that the pipeline is about, short for --var topic=…")
 	f.StringArrayVar(&j.vars, "var", nil, "variable `KEY=VALUE` of templates and providers; may be repeated")
 
 	j.addModel(f)
@@ -281,8 +284,23 @@ func (j *jobFlags) parseVariables() (map[string]string, error) {
 		}
 		vars[key] = value
 	}
+	for key, value := range map[string]string{"question": j.question, "topic": j.topic} {
+		if value == "" {
+			continue
+		}
+		if _, twice := vars[key]; twice {
+			return nil, exit.UsageError("--%s: --var %s= says it as well; give one of them", key, key)
+		}
+		if len(value) > maxVariable {
+			return nil, exit.UsageError("--%s: has %d bytes; at most %d are accepted", key, len(value), maxVariable)
+		}
+		vars[key] = value
+	}
 	return vars, nil
 }
+
+// maxVariable bounds a question or a topic, in bytes: prompts hold it.
+const maxVariable = 16 << 10
 
 // modelAliases returns the models behind the aliases that stages use.
 func (j *jobFlags) modelAliases() (map[string]string, error) {

@@ -28,7 +28,10 @@ const extractPipeline = "extract"
 func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
 	if p, err := pipeline.Preset(j.pipeline); err == nil {
 		s.Pipeline = p.Name
-		return p, nil
+		if len(p.Inputs) == 0 {
+			return p, nil // its variables are those of its provider
+		}
+		return p, knownVariables(p, s)
 	}
 	data, err := files.ReadBounded(ctx, j.pipeline, 4*pipeline.MaxBytes) // comments do not count
 	if err != nil {

@@ -35,6 +35,7 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/step/parse"
+	"github.com/coditect/mapreduce/worker/step/passages"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
@@ -120,6 +121,7 @@ func DocumentFormats() (*document.Registry, error) {
 func modelFreeSteps(formats *document.Registry, ledger, hold string) (*step.Registry, error) {
 	all := step.NewRegistry()
 	all.Register(step.Step{Kind: step.Parse}, parse.Runner{Formats: formats})
+	all.Register(step.Step{Kind: step.Select}, passages.Runner{})
 	// No checked.New: the orchestrator checks the outputs, and rules cost nothing to run again.
 	all.Provide(rules.Provider, rules.New())
 	script := &scripted.Agent{Encode: scriptedOutput(all.Table(rules.Provider.Name))}

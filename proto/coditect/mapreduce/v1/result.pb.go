@@ -36,6 +36,7 @@ type ResultPart struct {
 	//	*ResultPart_Conflict
 	//	*ResultPart_Dropped
 	//	*ResultPart_Removed
+	//	*ResultPart_Report
 	Part          isResultPart_Part `protobuf_oneof:"part"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -150,6 +151,15 @@ func (x *ResultPart) GetRemoved() string {
 	return ""
 }
 
+func (x *ResultPart) GetReport() string {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Report); ok {
+			return x.Report
+		}
+	}
+	return ""
+}
+
 type isResultPart_Part interface {
 	isResultPart_Part()
 }
@@ -196,6 +206,11 @@ type ResultPart_Removed struct {
 	Removed string `protobuf:"bytes,8,opt,name=removed,proto3,oneof"`
 }
 
+type ResultPart_Report struct {
+	// JSON of the report that the job wrote, with its references and claims.
+	Report string `protobuf:"bytes,9,opt,name=report,proto3,oneof"`
+}
+
 func (*ResultPart_Job) isResultPart_Part() {}
 
 func (*ResultPart_Record) isResultPart_Part() {}
@@ -211,6 +226,8 @@ func (*ResultPart_Conflict) isResultPart_Part() {}
 func (*ResultPart_Dropped) isResultPart_Part() {}
 
 func (*ResultPart_Removed) isResultPart_Part() {}
+
+func (*ResultPart_Report) isResultPart_Part() {}
 
 // Where a value rests: a quote that stands in its document.
 type Citation struct {
@@ -250,7 +267,10 @@ type Citation struct {
 	Via string `protobuf:"bytes,16,opt,name=via,proto3" json:"via,omitempty"`
 	// Where a reader of the document would look for the quote; none if the document
 	// has no such places.
-	Location      *Location `protobuf:"bytes,17,opt,name=location,proto3" json:"location,omitempty"`
+	Location *Location `protobuf:"bytes,17,opt,name=location,proto3" json:"location,omitempty"`
+	// The document in one line, of a citation that is a passage: by whom, title and year,
+	// as far as they are known.
+	Label         string `protobuf:"bytes,18,opt,name=label,proto3" json:"label,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -402,6 +422,13 @@ func (x *Citation) GetLocation() *Location {
 		return x.Location
 	}
 	return nil
+}
+
+func (x *Citation) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
 }
 
 // A map unit's part in the result.
@@ -876,7 +903,7 @@ var File_coditect_mapreduce_v1_result_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\n" +
-	"\"coditect/mapreduce/v1/result.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\"\xe8\x02\n" +
+	"\"coditect/mapreduce/v1/result.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\"\x82\x03\n" +
 	"\n" +
 	"ResultPart\x12.\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobH\x00R\x03job\x12\x18\n" +
@@ -886,8 +913,9 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\asummary\x18\x05 \x01(\v2\x1e.coditect.mapreduce.v1.SummaryH\x00R\asummary\x12\x1c\n" +
 	"\bconflict\x18\x06 \x01(\tH\x00R\bconflict\x12\x1a\n" +
 	"\adropped\x18\a \x01(\tH\x00R\adropped\x12\x1a\n" +
-	"\aremoved\x18\b \x01(\tH\x00R\aremovedB\x06\n" +
-	"\x04part\"\xef\x03\n" +
+	"\aremoved\x18\b \x01(\tH\x00R\aremoved\x12\x18\n" +
+	"\x06report\x18\t \x01(\tH\x00R\x06reportB\x06\n" +
+	"\x04part\"\x85\x04\n" +
 	"\bCitation\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -909,7 +937,8 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\bcoverage\x18\x0e \x01(\x01R\bcoverage\x12\x18\n" +
 	"\adensity\x18\x0f \x01(\x01R\adensity\x12\x10\n" +
 	"\x03via\x18\x10 \x01(\tR\x03via\x12;\n" +
-	"\blocation\x18\x11 \x01(\v2\x1f.coditect.mapreduce.v1.LocationR\blocation\"9\n" +
+	"\blocation\x18\x11 \x01(\v2\x1f.coditect.mapreduce.v1.LocationR\blocation\x12\x14\n" +
+	"\x05label\x18\x12 \x01(\tR\x05label\"9\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\"\x99\x02\n" +
@@ -1005,6 +1034,7 @@ func file_coditect_mapreduce_v1_result_proto_init() {
 		(*ResultPart_Conflict)(nil),
 		(*ResultPart_Dropped)(nil),
 		(*ResultPart_Removed)(nil),
+		(*ResultPart_Report)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -50,8 +50,10 @@ type Output struct {
 	Value []byte `protobuf:"bytes,12,opt,name=value,proto3" json:"value,omitempty"`
 	// Day first and month first are how many dates of three numbers, in the text that a
 	// unit read, can be read in that order alone. Only of units that read documents.
-	DayFirst      int64 `protobuf:"varint,18,opt,name=day_first,json=dayFirst,proto3" json:"day_first,omitempty"`
-	MonthFirst    int64 `protobuf:"varint,19,opt,name=month_first,json=monthFirst,proto3" json:"month_first,omitempty"`
+	DayFirst   int64 `protobuf:"varint,18,opt,name=day_first,json=dayFirst,proto3" json:"day_first,omitempty"`
+	MonthFirst int64 `protobuf:"varint,19,opt,name=month_first,json=monthFirst,proto3" json:"month_first,omitempty"`
+	// Judged is what a model found of the claims of a report.
+	Judged        []*Judgement `protobuf:"bytes,13,rep,name=judged,proto3" json:"judged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -163,6 +165,82 @@ func (x *Output) GetMonthFirst() int64 {
 	return 0
 }
 
+func (x *Output) GetJudged() []*Judgement {
+	if x != nil {
+		return x.Judged
+	}
+	return nil
+}
+
+// Judgement is what a model found of a claim and one of its references.
+type Judgement struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Claim         string                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`       // the sentence, with references in full
+	Citation      []byte                 `protobuf:"bytes,2,opt,name=citation,proto3" json:"citation,omitempty"` // 32 bytes
+	Grade         string                 `protobuf:"bytes,3,opt,name=grade,proto3" json:"grade,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Judgement) Reset() {
+	*x = Judgement{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Judgement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Judgement) ProtoMessage() {}
+
+func (x *Judgement) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Judgement.ProtoReflect.Descriptor instead.
+func (*Judgement) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Judgement) GetClaim() string {
+	if x != nil {
+		return x.Claim
+	}
+	return ""
+}
+
+func (x *Judgement) GetCitation() []byte {
+	if x != nil {
+		return x.Citation
+	}
+	return nil
+}
+
+func (x *Judgement) GetGrade() string {
+	if x != nil {
+		return x.Grade
+	}
+	return ""
+}
+
+func (x *Judgement) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Call is one call of a model.
 type Call struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -182,7 +260,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -194,7 +272,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -207,7 +285,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Call) GetName() string {
@@ -294,7 +372,7 @@ type Dropped struct {
 
 func (x *Dropped) Reset() {
 	*x = Dropped{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -306,7 +384,7 @@ func (x *Dropped) String() string {
 func (*Dropped) ProtoMessage() {}
 
 func (x *Dropped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -319,7 +397,7 @@ func (x *Dropped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dropped.ProtoReflect.Descriptor instead.
 func (*Dropped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Dropped) GetCitation() uint32 {
@@ -370,7 +448,7 @@ type Removed struct {
 
 func (x *Removed) Reset() {
 	*x = Removed{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +460,7 @@ func (x *Removed) String() string {
 func (*Removed) ProtoMessage() {}
 
 func (x *Removed) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +473,7 @@ func (x *Removed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Removed.ProtoReflect.Descriptor instead.
 func (*Removed) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Removed) GetName() string {
@@ -441,7 +519,7 @@ type Decided struct {
 
 func (x *Decided) Reset() {
 	*x = Decided{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -453,7 +531,7 @@ func (x *Decided) String() string {
 func (*Decided) ProtoMessage() {}
 
 func (x *Decided) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -466,7 +544,7 @@ func (x *Decided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decided.ProtoReflect.Descriptor instead.
 func (*Decided) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Decided) GetField() string {
@@ -524,7 +602,7 @@ type Compared struct {
 
 func (x *Compared) Reset() {
 	*x = Compared{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -536,7 +614,7 @@ func (x *Compared) String() string {
 func (*Compared) ProtoMessage() {}
 
 func (x *Compared) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -549,7 +627,7 @@ func (x *Compared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compared.ProtoReflect.Descriptor instead.
 func (*Compared) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Compared) GetValue() []byte {
@@ -594,7 +672,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +684,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +697,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Entry) GetMembers() []*Member {
@@ -668,7 +746,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +758,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +771,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Member) GetUnit() int64 {
@@ -722,7 +800,7 @@ type SourceOf struct {
 
 func (x *SourceOf) Reset() {
 	*x = SourceOf{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +812,7 @@ func (x *SourceOf) String() string {
 func (*SourceOf) ProtoMessage() {}
 
 func (x *SourceOf) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +825,7 @@ func (x *SourceOf) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceOf.ProtoReflect.Descriptor instead.
 func (*SourceOf) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SourceOf) GetDocument() string {
@@ -784,7 +862,7 @@ type Field struct {
 
 func (x *Field) Reset() {
 	*x = Field{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +874,7 @@ func (x *Field) String() string {
 func (*Field) ProtoMessage() {}
 
 func (x *Field) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +887,7 @@ func (x *Field) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Field.ProtoReflect.Descriptor instead.
 func (*Field) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Field) GetPath() string {
@@ -852,7 +930,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +942,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +955,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Position) GetUnit() int64 {
@@ -913,7 +991,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1003,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1016,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Candidate) GetKey() string {
@@ -978,7 +1056,7 @@ type Mention struct {
 
 func (x *Mention) Reset() {
 	*x = Mention{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1068,7 @@ func (x *Mention) String() string {
 func (*Mention) ProtoMessage() {}
 
 func (x *Mention) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1081,7 @@ func (x *Mention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mention.ProtoReflect.Descriptor instead.
 func (*Mention) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Mention) GetCitations() []uint32 {
@@ -1053,7 +1131,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1143,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1156,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Reading) GetUnit() int64 {
@@ -1118,13 +1196,14 @@ type Citation struct {
 	Others        int64                  `protobuf:"varint,11,opt,name=others,proto3" json:"others,omitempty"`      // other places where the unit may have meant it
 	Coverage      float64                `protobuf:"fixed64,12,opt,name=coverage,proto3" json:"coverage,omitempty"` // of a fuzzy one; else 0
 	Density       float64                `protobuf:"fixed64,13,opt,name=density,proto3" json:"density,omitempty"`   // of a fuzzy one; else 0
+	Label         string                 `protobuf:"bytes,14,opt,name=label,proto3" json:"label,omitempty"`         // of a passage: its document in one line
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Citation) Reset() {
 	*x = Citation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1215,7 @@ func (x *Citation) String() string {
 func (*Citation) ProtoMessage() {}
 
 func (x *Citation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1228,7 @@ func (x *Citation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Citation.ProtoReflect.Descriptor instead.
 func (*Citation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Citation) GetId() []byte {
@@ -1243,6 +1322,13 @@ func (x *Citation) GetDensity() float64 {
 	return 0
 }
 
+func (x *Citation) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
 // Open is a record that may yet be merged with others of its entity.
 type Open struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1255,7 +1341,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1353,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1366,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Open) GetEntity() string {
@@ -1321,7 +1407,7 @@ type InputHeader struct {
 
 func (x *InputHeader) Reset() {
 	*x = InputHeader{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1419,7 @@ func (x *InputHeader) String() string {
 func (*InputHeader) ProtoMessage() {}
 
 func (x *InputHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1432,7 @@ func (x *InputHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputHeader.ProtoReflect.Descriptor instead.
 func (*InputHeader) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *InputHeader) GetUnit() string {
@@ -1418,7 +1504,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1516,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1529,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *JournalEntry) GetKey() string {
@@ -1488,6 +1574,7 @@ type ResultPart struct {
 	//	*ResultPart_Dropped
 	//	*ResultPart_Removed
 	//	*ResultPart_Summary
+	//	*ResultPart_Report
 	Part          isResultPart_Part `protobuf_oneof:"part"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1495,7 +1582,7 @@ type ResultPart struct {
 
 func (x *ResultPart) Reset() {
 	*x = ResultPart{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1507,7 +1594,7 @@ func (x *ResultPart) String() string {
 func (*ResultPart) ProtoMessage() {}
 
 func (x *ResultPart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1520,7 +1607,7 @@ func (x *ResultPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultPart.ProtoReflect.Descriptor instead.
 func (*ResultPart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ResultPart) GetPart() isResultPart_Part {
@@ -1593,6 +1680,15 @@ func (x *ResultPart) GetSummary() *Summary {
 	return nil
 }
 
+func (x *ResultPart) GetReport() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Report); ok {
+			return x.Report
+		}
+	}
+	return nil
+}
+
 type isResultPart_Part interface {
 	isResultPart_Part()
 }
@@ -1625,6 +1721,10 @@ type ResultPart_Summary struct {
 	Summary *Summary `protobuf:"bytes,7,opt,name=summary,proto3,oneof"`
 }
 
+type ResultPart_Report struct {
+	Report []byte `protobuf:"bytes,8,opt,name=report,proto3,oneof"` // JSON of report
+}
+
 func (*ResultPart_Record) isResultPart_Part() {}
 
 func (*ResultPart_Citation) isResultPart_Part() {}
@@ -1639,6 +1739,8 @@ func (*ResultPart_Removed) isResultPart_Part() {}
 
 func (*ResultPart_Summary) isResultPart_Part() {}
 
+func (*ResultPart_Report) isResultPart_Part() {}
+
 // ShownCitation is a citation as a result shows it.
 type ShownCitation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1648,13 +1750,14 @@ type ShownCitation struct {
 	After         string                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
 	Via           string                 `protobuf:"bytes,5,opt,name=via,proto3" json:"via,omitempty"`           // metadata of the document, for records of other jobs
 	Location      *Location              `protobuf:"bytes,6,opt,name=location,proto3" json:"location,omitempty"` // none if the document has no layout
+	Label         string                 `protobuf:"bytes,7,opt,name=label,proto3" json:"label,omitempty"`       // of the document
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ShownCitation) Reset() {
 	*x = ShownCitation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +1769,7 @@ func (x *ShownCitation) String() string {
 func (*ShownCitation) ProtoMessage() {}
 
 func (x *ShownCitation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +1782,7 @@ func (x *ShownCitation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShownCitation.ProtoReflect.Descriptor instead.
 func (*ShownCitation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ShownCitation) GetCitation() *Citation {
@@ -1724,6 +1827,13 @@ func (x *ShownCitation) GetLocation() *Location {
 	return nil
 }
 
+func (x *ShownCitation) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
 // Location is where a reader of a document would look for a piece of its text.
 type Location struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1745,7 +1855,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1867,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1880,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Location) GetPlace() string {
@@ -1854,7 +1964,7 @@ type LayoutIndex struct {
 
 func (x *LayoutIndex) Reset() {
 	*x = LayoutIndex{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +1976,7 @@ func (x *LayoutIndex) String() string {
 func (*LayoutIndex) ProtoMessage() {}
 
 func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +1989,7 @@ func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutIndex.ProtoReflect.Descriptor instead.
 func (*LayoutIndex) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LayoutIndex) GetEnds() []int64 {
@@ -1912,7 +2022,7 @@ type LayoutBlock struct {
 
 func (x *LayoutBlock) Reset() {
 	*x = LayoutBlock{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2034,7 @@ func (x *LayoutBlock) String() string {
 func (*LayoutBlock) ProtoMessage() {}
 
 func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2047,7 @@ func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutBlock.ProtoReflect.Descriptor instead.
 func (*LayoutBlock) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LayoutBlock) GetPlaces() []*LayoutPlace {
@@ -1972,7 +2082,7 @@ type LayoutPlace struct {
 
 func (x *LayoutPlace) Reset() {
 	*x = LayoutPlace{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2094,7 @@ func (x *LayoutPlace) String() string {
 func (*LayoutPlace) ProtoMessage() {}
 
 func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2107,7 @@ func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutPlace.ProtoReflect.Descriptor instead.
 func (*LayoutPlace) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LayoutPlace) GetLocation() *Location {
@@ -2029,7 +2139,7 @@ type ParsedHead struct {
 
 func (x *ParsedHead) Reset() {
 	*x = ParsedHead{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2151,7 @@ func (x *ParsedHead) String() string {
 func (*ParsedHead) ProtoMessage() {}
 
 func (x *ParsedHead) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2164,7 @@ func (x *ParsedHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParsedHead.ProtoReflect.Descriptor instead.
 func (*ParsedHead) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ParsedHead) GetFormat() string {
@@ -2103,7 +2213,7 @@ type SourceUnit struct {
 
 func (x *SourceUnit) Reset() {
 	*x = SourceUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2225,7 @@ func (x *SourceUnit) String() string {
 func (*SourceUnit) ProtoMessage() {}
 
 func (x *SourceUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2238,7 @@ func (x *SourceUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceUnit.ProtoReflect.Descriptor instead.
 func (*SourceUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SourceUnit) GetUnit() string {
@@ -2159,7 +2269,7 @@ type Summary struct {
 
 func (x *Summary) Reset() {
 	*x = Summary{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2281,7 @@ func (x *Summary) String() string {
 func (*Summary) ProtoMessage() {}
 
 func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2294,7 @@ func (x *Summary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Summary.ProtoReflect.Descriptor instead.
 func (*Summary) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Summary) GetSingle() bool {
@@ -2234,7 +2344,7 @@ type BrokenConstraint struct {
 
 func (x *BrokenConstraint) Reset() {
 	*x = BrokenConstraint{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2356,7 @@ func (x *BrokenConstraint) String() string {
 func (*BrokenConstraint) ProtoMessage() {}
 
 func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2369,7 @@ func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
 func (*BrokenConstraint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BrokenConstraint) GetField() string {
@@ -2294,7 +2404,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2306,7 +2416,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2319,7 +2429,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SkippedDocument) GetDocument() string {
@@ -2340,7 +2450,7 @@ var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xb5\x04\n" +
+	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xf7\x04\n" +
 	"\x06Output\x12>\n" +
 	"\aentries\x18\x01 \x03(\v2$.coditect.mapreduce.storage.v1.EntryR\aentries\x12E\n" +
 	"\tcitations\x18\x02 \x03(\v2'.coditect.mapreduce.storage.v1.CitationR\tcitations\x127\n" +
@@ -2354,7 +2464,13 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05value\x18\f \x01(\fR\x05value\x12\x1b\n" +
 	"\tday_first\x18\x12 \x01(\x03R\bdayFirst\x12\x1f\n" +
 	"\vmonth_first\x18\x13 \x01(\x03R\n" +
-	"monthFirst\"\x93\x02\n" +
+	"monthFirst\x12@\n" +
+	"\x06judged\x18\r \x03(\v2(.coditect.mapreduce.storage.v1.JudgementR\x06judged\"k\n" +
+	"\tJudgement\x12\x14\n" +
+	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x1a\n" +
+	"\bcitation\x18\x02 \x01(\fR\bcitation\x12\x14\n" +
+	"\x05grade\x18\x03 \x01(\tR\x05grade\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x93\x02\n" +
 	"\x04Call\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tat_micros\x18\x02 \x01(\x03R\batMicros\x12%\n" +
@@ -2436,7 +2552,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\aReading\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\x03R\x04unit\x12\x14\n" +
 	"\x05found\x18\x02 \x01(\x03R\x05found\x12\x0e\n" +
-	"\x02of\x18\x03 \x01(\x03R\x02of\"\xc0\x02\n" +
+	"\x02of\x18\x03 \x01(\x03R\x02of\"\xd6\x02\n" +
 	"\bCitation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
 	"\bdocument\x18\x02 \x01(\tR\bdocument\x12\x12\n" +
@@ -2452,7 +2568,8 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	" \x01(\bR\aoutside\x12\x16\n" +
 	"\x06others\x18\v \x01(\x03R\x06others\x12\x1a\n" +
 	"\bcoverage\x18\f \x01(\x01R\bcoverage\x12\x18\n" +
-	"\adensity\x18\r \x01(\x01R\adensity\"J\n" +
+	"\adensity\x18\r \x01(\x01R\adensity\x12\x14\n" +
+	"\x05label\x18\x0e \x01(\tR\x05label\"J\n" +
 	"\x04Open\x12\x16\n" +
 	"\x06entity\x18\x01 \x01(\tR\x06entity\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\x03R\x04unit\x12\x16\n" +
@@ -2470,7 +2587,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x03R\aattempt\x12\x14\n" +
 	"\x05begun\x18\x03 \x01(\bR\x05begun\x12\x16\n" +
-	"\x06result\x18\x04 \x01(\fR\x06result\"\xd9\x02\n" +
+	"\x06result\x18\x04 \x01(\fR\x06result\"\xf3\x02\n" +
 	"\n" +
 	"ResultPart\x12\x18\n" +
 	"\x06record\x18\x01 \x01(\fH\x00R\x06record\x12J\n" +
@@ -2479,15 +2596,17 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\bconflict\x18\x04 \x01(\fH\x00R\bconflict\x12\x1a\n" +
 	"\adropped\x18\x05 \x01(\fH\x00R\adropped\x12\x1a\n" +
 	"\aremoved\x18\x06 \x01(\fH\x00R\aremoved\x12B\n" +
-	"\asummary\x18\a \x01(\v2&.coditect.mapreduce.storage.v1.SummaryH\x00R\asummaryB\x06\n" +
-	"\x04part\"\xeb\x01\n" +
+	"\asummary\x18\a \x01(\v2&.coditect.mapreduce.storage.v1.SummaryH\x00R\asummary\x12\x18\n" +
+	"\x06report\x18\b \x01(\fH\x00R\x06reportB\x06\n" +
+	"\x04part\"\x81\x02\n" +
 	"\rShownCitation\x12C\n" +
 	"\bcitation\x18\x01 \x01(\v2'.coditect.mapreduce.storage.v1.CitationR\bcitation\x12\x10\n" +
 	"\x03ref\x18\x02 \x01(\tR\x03ref\x12\x16\n" +
 	"\x06before\x18\x03 \x01(\tR\x06before\x12\x14\n" +
 	"\x05after\x18\x04 \x01(\tR\x05after\x12\x10\n" +
 	"\x03via\x18\x05 \x01(\tR\x03via\x12C\n" +
-	"\blocation\x18\x06 \x01(\v2'.coditect.mapreduce.storage.v1.LocationR\blocation\"\xee\x01\n" +
+	"\blocation\x18\x06 \x01(\v2'.coditect.mapreduce.storage.v1.LocationR\blocation\x12\x14\n" +
+	"\x05label\x18\a \x01(\tR\x05label\"\xee\x01\n" +
 	"\bLocation\x12\x14\n" +
 	"\x05place\x18\x01 \x01(\tR\x05place\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\x03R\x04page\x12\x14\n" +
@@ -2552,70 +2671,72 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),           // 0: coditect.mapreduce.storage.v1.Output
-	(*Call)(nil),             // 1: coditect.mapreduce.storage.v1.Call
-	(*Dropped)(nil),          // 2: coditect.mapreduce.storage.v1.Dropped
-	(*Removed)(nil),          // 3: coditect.mapreduce.storage.v1.Removed
-	(*Decided)(nil),          // 4: coditect.mapreduce.storage.v1.Decided
-	(*Compared)(nil),         // 5: coditect.mapreduce.storage.v1.Compared
-	(*Entry)(nil),            // 6: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),           // 7: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),         // 8: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),            // 9: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),         // 10: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil),        // 11: coditect.mapreduce.storage.v1.Candidate
-	(*Mention)(nil),          // 12: coditect.mapreduce.storage.v1.Mention
-	(*Reading)(nil),          // 13: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),         // 14: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),             // 15: coditect.mapreduce.storage.v1.Open
-	(*InputHeader)(nil),      // 16: coditect.mapreduce.storage.v1.InputHeader
-	(*JournalEntry)(nil),     // 17: coditect.mapreduce.storage.v1.JournalEntry
-	(*ResultPart)(nil),       // 18: coditect.mapreduce.storage.v1.ResultPart
-	(*ShownCitation)(nil),    // 19: coditect.mapreduce.storage.v1.ShownCitation
-	(*Location)(nil),         // 20: coditect.mapreduce.storage.v1.Location
-	(*LayoutIndex)(nil),      // 21: coditect.mapreduce.storage.v1.LayoutIndex
-	(*LayoutBlock)(nil),      // 22: coditect.mapreduce.storage.v1.LayoutBlock
-	(*LayoutPlace)(nil),      // 23: coditect.mapreduce.storage.v1.LayoutPlace
-	(*ParsedHead)(nil),       // 24: coditect.mapreduce.storage.v1.ParsedHead
-	(*SourceUnit)(nil),       // 25: coditect.mapreduce.storage.v1.SourceUnit
-	(*Summary)(nil),          // 26: coditect.mapreduce.storage.v1.Summary
-	(*BrokenConstraint)(nil), // 27: coditect.mapreduce.storage.v1.BrokenConstraint
-	(*SkippedDocument)(nil),  // 28: coditect.mapreduce.storage.v1.SkippedDocument
+	(*Judgement)(nil),        // 1: coditect.mapreduce.storage.v1.Judgement
+	(*Call)(nil),             // 2: coditect.mapreduce.storage.v1.Call
+	(*Dropped)(nil),          // 3: coditect.mapreduce.storage.v1.Dropped
+	(*Removed)(nil),          // 4: coditect.mapreduce.storage.v1.Removed
+	(*Decided)(nil),          // 5: coditect.mapreduce.storage.v1.Decided
+	(*Compared)(nil),         // 6: coditect.mapreduce.storage.v1.Compared
+	(*Entry)(nil),            // 7: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),           // 8: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),         // 9: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),            // 10: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),         // 11: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil),        // 12: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),          // 13: coditect.mapreduce.storage.v1.Mention
+	(*Reading)(nil),          // 14: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),         // 15: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),             // 16: coditect.mapreduce.storage.v1.Open
+	(*InputHeader)(nil),      // 17: coditect.mapreduce.storage.v1.InputHeader
+	(*JournalEntry)(nil),     // 18: coditect.mapreduce.storage.v1.JournalEntry
+	(*ResultPart)(nil),       // 19: coditect.mapreduce.storage.v1.ResultPart
+	(*ShownCitation)(nil),    // 20: coditect.mapreduce.storage.v1.ShownCitation
+	(*Location)(nil),         // 21: coditect.mapreduce.storage.v1.Location
+	(*LayoutIndex)(nil),      // 22: coditect.mapreduce.storage.v1.LayoutIndex
+	(*LayoutBlock)(nil),      // 23: coditect.mapreduce.storage.v1.LayoutBlock
+	(*LayoutPlace)(nil),      // 24: coditect.mapreduce.storage.v1.LayoutPlace
+	(*ParsedHead)(nil),       // 25: coditect.mapreduce.storage.v1.ParsedHead
+	(*SourceUnit)(nil),       // 26: coditect.mapreduce.storage.v1.SourceUnit
+	(*Summary)(nil),          // 27: coditect.mapreduce.storage.v1.Summary
+	(*BrokenConstraint)(nil), // 28: coditect.mapreduce.storage.v1.BrokenConstraint
+	(*SkippedDocument)(nil),  // 29: coditect.mapreduce.storage.v1.SkippedDocument
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
-	6,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
-	14, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
-	15, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
-	2,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
-	3,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
-	1,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
-	4,  // 6: coditect.mapreduce.storage.v1.Output.decided:type_name -> coditect.mapreduce.storage.v1.Decided
-	7,  // 7: coditect.mapreduce.storage.v1.Dropped.record:type_name -> coditect.mapreduce.storage.v1.Member
-	5,  // 8: coditect.mapreduce.storage.v1.Decided.candidates:type_name -> coditect.mapreduce.storage.v1.Compared
-	7,  // 9: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
-	8,  // 10: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
-	9,  // 11: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
-	11, // 12: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
-	10, // 13: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
-	12, // 14: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
-	10, // 15: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
-	13, // 16: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
-	19, // 17: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
-	25, // 18: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
-	26, // 19: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
-	14, // 20: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
-	20, // 21: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
-	23, // 22: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
-	20, // 23: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
-	28, // 24: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
-	27, // 25: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	7,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
+	15, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
+	16, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
+	3,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
+	4,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
+	2,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
+	5,  // 6: coditect.mapreduce.storage.v1.Output.decided:type_name -> coditect.mapreduce.storage.v1.Decided
+	1,  // 7: coditect.mapreduce.storage.v1.Output.judged:type_name -> coditect.mapreduce.storage.v1.Judgement
+	8,  // 8: coditect.mapreduce.storage.v1.Dropped.record:type_name -> coditect.mapreduce.storage.v1.Member
+	6,  // 9: coditect.mapreduce.storage.v1.Decided.candidates:type_name -> coditect.mapreduce.storage.v1.Compared
+	8,  // 10: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
+	9,  // 11: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
+	10, // 12: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
+	12, // 13: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
+	11, // 14: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
+	13, // 15: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
+	11, // 16: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
+	14, // 17: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
+	20, // 18: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	26, // 19: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
+	27, // 20: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
+	15, // 21: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
+	21, // 22: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
+	24, // 23: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
+	21, // 24: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
+	29, // 25: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	28, // 26: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -2623,7 +2744,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 	if File_coditect_mapreduce_storage_v1_output_proto != nil {
 		return
 	}
-	file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18].OneofWrappers = []any{
+	file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19].OneofWrappers = []any{
 		(*ResultPart_Record)(nil),
 		(*ResultPart_Citation)(nil),
 		(*ResultPart_Source)(nil),
@@ -2631,6 +2752,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 		(*ResultPart_Dropped)(nil),
 		(*ResultPart_Removed)(nil),
 		(*ResultPart_Summary)(nil),
+		(*ResultPart_Report)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2638,7 +2760,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,135 @@
+package results
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coditect/mapreduce/worker/bibliography"
+)
+
+// A writtenReport is the report that a job wrote, as result.json has it under report.
+type writtenReport struct {
+	raw        json.RawMessage
+	Question   string
+	Sections   []writtenSection
+	References []bibliography.Entry
+	Claims     []writtenClaim
+	Measures   json.RawMessage
+	measures   writtenMeasures
+}
+
+type writtenSection struct {
+	Name, Title, Text string
+	Items             []string
+}
+
+type writtenClaim struct {
+	Section, Text, Grade string
+	Reasons              []string
+}
+
+type writtenMeasures struct {
+	Claims, Supported, Partial, Unsupported, Contradicted int
+	Recall                                                float64 `json:"citation_recall"`
+	Precision                                             float64 `json:"citation_precision"`
+	Judge                                                 string
+}
+
+// setWritten keeps the report of the result.
+func (r *report) setWritten(raw []byte) error {
+	w := &writtenReport{raw: raw}
+	if err := json.Unmarshal(raw, w); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := json.Unmarshal(w.Measures, &w.measures); err != nil {
+		return fmt.Errorf("measures of the report: %w", err)
+	}
+	r.written = w
+	return nil
+}
+
+// writeBibliography writes the bibliography of a report as CSL-JSON and BibTeX. A job that
+// wrote no report has none.
+func (w *writer) writeBibliography(context.Context) error {
+	if w.report.written == nil {
+		return nil
+	}
+	entries := w.report.written.References
+	csl, err := bibliography.CSL(entries)
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name, text string
+	}{{"bibliography.json", string(csl)}, {"bibliography.bib", bibliography.BibTeX(entries)}} {
+		err := w.dir.writeFile(f.name, func(out *file) error {
+			_, err := out.WriteString(f.text)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeWritten writes a report with its bibliography, and what its check found.
+func (m *markdownPage) writeWritten(r *writtenReport, v view) {
+	m.printf("# %s\n", escapeInline(cmp.Or(r.Question, v.Title)))
+	for i, s := range r.Sections {
+		if i > 0 || len(s.Items) > 0 {
+			m.printf("\n## %s\n", escapeInline(s.Title))
+		}
+		if s.Text != "" {
+			m.printf("\n%s\n", plainMarkdown(s.Text))
+		}
+		if len(s.Items) > 0 {
+			m.printf("\n")
+		}
+		for _, item := range s.Items {
+			m.printf("- %s\n", escapeInline(item))
+		}
+	}
+	if len(r.References) > 0 {
+		m.printf("\n## References\n\n%s", bibliography.Markdown(r.References))
+	}
+	m.writeClaims(r)
+	m.printf("\n## Coverage\n\nJob %s is %s.\n\n", v.Job, v.Status)
+	m.writeHeader("", "total", "mapped", "failed", "skipped")
+	for _, l := range v.Coverage {
+		m.writeRow(l.Name, fmt.Sprint(l.Total), fmt.Sprint(l.Mapped), fmt.Sprint(l.Failed), fmt.Sprint(l.Skipped))
+	}
+}
+
+// writeClaims writes how many claims are supported, and lists those that are not.
+func (m *markdownPage) writeClaims(r *writtenReport) {
+	s := r.measures
+	m.printf("\n## Check of the claims\n\n%d of %d claims are supported by their references, %d in part, %d not, and %d are contradicted "+
+		"(citation recall %.2f, precision %.2f, by %s).\n", s.Supported, s.Claims, s.Partial, s.Unsupported, s.Contradicted, s.Recall, s.Precision, cmp.Or(s.Judge, "rules"))
+	if s.Supported == s.Claims {
+		return
+	}
+	m.printf("\n")
+	m.writeHeader("claim", "grade", "why")
+	for _, c := range r.Claims {
+		if c.Grade != "supported" {
+			m.writeRow(c.Text, c.Grade, strings.Join(c.Reasons, "; "))
+		}
+	}
+}
+
+// plainMarkdown returns the Markdown of a report without what leads away or is HTML: tags,
+// links and images. Lists and emphasis stay.
+func plainMarkdown(text string) string {
+	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", "](", "]\\(", "]:", "]\\:", "![", "!\\[").Replace(isolateDirection(text))
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			lines[i] = strings.Replace(line, "#", "\\#", 1)
+		}
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}

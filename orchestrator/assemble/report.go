@@ -1,0 +1,321 @@
+package assemble
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/bibliography"
+	"github.com/coditect/mapreduce/worker/claims"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/prose"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// A Report says what is known of a job that ends with a report.
+type Report struct {
+	Question string // that it answers; may be empty
+	Schema   []byte // of its sections; of a report that is one text it describes a text
+}
+
+// A reportView is the report of a result: its text with numbers in place of ids, what the
+// numbers stand for, and how far the passages support what it claims. Texts are Markdown.
+type reportView struct {
+	Question   string               `json:"question,omitempty"`
+	Sections   []sectionView        `json:"sections"`
+	References []bibliography.Entry `json:"references"` // by number: those that are used, and no others
+	Claims     []claimView          `json:"claims"`     // in order of the text
+	Measures   measures             `json:"measures"`
+}
+
+// A sectionView is a section. Source is its text as it was written, with ids: with the
+// numbers of References in place of ids it is Text.
+type sectionView struct {
+	Name   string   `json:"name"`
+	Title  string   `json:"title"`
+	Text   string   `json:"text,omitempty"`
+	Source string   `json:"source,omitempty"`
+	Items  []string `json:"items,omitempty"` // of a section that is a list
+}
+
+// A claimView is a sentence that claims something, with its references.
+type claimView struct {
+	Section    string         `json:"section"`
+	Text       string         `json:"text"`
+	Grade      claims.Grade   `json:"grade"` // of all its references together
+	Score      float64        `json:"score"`
+	Reasons    []string       `json:"reasons,omitempty"`
+	References []claimRefView `json:"references"`
+}
+
+// A claimRefView is a reference of a claim, with what it says of the claim by itself.
+type claimRefView struct {
+	Number  int          `json:"number"`
+	Ref     string       `json:"ref"`
+	Grade   claims.Grade `json:"grade"`
+	Model   claims.Grade `json:"model,omitempty"` // what a model found; empty if none was asked
+	Score   float64      `json:"score"`
+	Reasons []string     `json:"reasons,omitempty"`
+}
+
+// measures sum up the claims. Recall and precision are those of ALCE (Gao and others,
+// 2023): the share of claims that their references support together; and of the references
+// the share that a supported claim needs.
+type measures struct {
+	Claims       int     `json:"claims"`
+	Cited        int     `json:"cited"`
+	Supported    int     `json:"supported"`
+	Partial      int     `json:"partial"`
+	Unsupported  int     `json:"unsupported"`
+	Contradicted int     `json:"contradicted"`
+	Recall       float64 `json:"citation_recall"`
+	Precision    float64 `json:"citation_precision"`
+	Judge        string  `json:"judge"` // rules, or rules and model
+}
+
+// A reporter makes the report of a result.
+type reporter struct {
+	r         *result
+	cited     map[string]output.Citation // by name
+	numbering *refs.Numbering
+	judged    map[judgedClaim]output.Judgement
+	view      reportView
+	needed    int // references that a supported claim needs
+	total     int // references of claims
+}
+
+// A judgedClaim is what a model was asked about.
+type judgedClaim struct {
+	claim string // with references in full
+	ref   string // in full
+}
+
+// writeReport makes the report of the value that the job came to, of which sources are the
+// descriptions of the cited documents, by the names of the citations.
+func (r *result) writeReport(ctx context.Context, sources map[string]bibliography.Source) error {
+	p := &reporter{r: r, cited: make(map[string]output.Citation), judged: make(map[judgedClaim]output.Judgement)}
+	for _, c := range r.last.Citations {
+		p.cited[r.names.Spell(c.ID)] = c
+	}
+	for _, j := range r.last.Judged {
+		p.judged[judgedClaim{j.Claim, j.Citation.Full()}] = j
+	}
+	p.numbering = refs.NewNumbering(p.isCited)
+	p.view = reportView{Question: r.job.Report.Question, References: []bibliography.Entry{}, Claims: []claimView{}}
+	p.view.Measures.Judge = "rules"
+	if len(r.last.Judged) > 0 {
+		p.view.Measures.Judge = "rules and model"
+	}
+	if err := p.addSections(); err != nil {
+		return err
+	}
+	for i, name := range p.numbering.Used() {
+		p.view.References = append(p.view.References, bibliography.Entry{Number: i + 1, Ref: name, Source: sources[name]})
+	}
+	p.sumUp()
+	b, err := marshalJSON(p.view)
+	if err != nil {
+		return err
+	}
+	return r.sink(&mapreduce.ResultPart{Report: b})
+}
+
+func (p *reporter) isCited(name string) bool {
+	_, ok := p.cited[name]
+	return ok
+}
+
+// addSections adds the sections of the value: the properties of an object in the order in
+// which a reader wants them, or the text that it is.
+func (p *reporter) addSections() error {
+	value := output.Respelled(p.r.last.Value, p.r.names.Spell)
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return p.addSection("report", "Report", text)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(value, &object); err != nil {
+		return err
+	}
+	for _, s := range sectionsOf(p.r.job.Report.Schema, object) {
+		var items []string
+		switch raw := object[s.name]; {
+		case json.Unmarshal(raw, &text) == nil:
+			if err := p.addSection(s.name, s.title, text); err != nil {
+				return err
+			}
+		case json.Unmarshal(raw, &items) == nil:
+			one := sectionView{Name: s.name, Title: s.title, Items: []string{}}
+			for _, item := range items {
+				c := p.numbering.Convert(item)
+				one.Items = append(one.Items, c.Text)
+				if err := p.reportRemoved(s.name, c.Removed); err != nil {
+					return err
+				}
+			}
+			p.view.Sections = append(p.view.Sections, one)
+		}
+	}
+	return nil
+}
+
+// A namedSection is a property of a report with its title.
+type namedSection struct {
+	name, title string
+	rank        int
+}
+
+// sectionsOf returns the sections of a report in the order in which they are read: by what
+// the schema says that they are, and otherwise by name.
+func sectionsOf(source []byte, object map[string]json.RawMessage) []namedSection {
+	hints := make(map[string]*schema.Property)
+	if s, err := schema.Parse("schema", source); err == nil {
+		for i := range s.Properties {
+			hints[s.Properties[i].Name] = &s.Properties[i]
+		}
+	}
+	order := []string{"opening", "evidence", "", "closing", "topics"}
+	var all []namedSection
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		one := namedSection{name: name, title: titleOf(name), rank: 2}
+		if p := hints[name]; p != nil {
+			if p.Title != "" {
+				one.title = p.Title
+			}
+			if at := slices.Index(order, p.Hints.Write); at >= 0 {
+				one.rank = at
+			}
+		}
+		all = append(all, one)
+	}
+	slices.SortStableFunc(all, func(a, b namedSection) int { return a.rank - b.rank })
+	return all
+}
+
+// titleOf makes a title of the name of a property.
+func titleOf(name string) string {
+	words := strings.ReplaceAll(name, "_", " ")
+	return strings.ToUpper(words[:min(1, len(words))]) + words[min(1, len(words)):]
+}
+
+// addSection adds a section of text, and checks its sentences.
+func (p *reporter) addSection(name, title, source string) error {
+	c := p.numbering.Convert(source)
+	p.view.Sections = append(p.view.Sections, sectionView{Name: name, Title: title, Text: c.Text, Source: source})
+	for _, span := range prose.Sentences(source) {
+		if sentence := span.In(source); claims.Claims(sentence) {
+			p.checkClaim(name, sentence)
+		}
+	}
+	return p.reportRemoved(name, c.Removed)
+}
+
+// reportRemoved tells of what was removed from a text because it is no reference.
+func (p *reporter) reportRemoved(section string, all []refs.Removed) error {
+	for _, m := range all {
+		b, err := marshalJSON(removedReference{Name: m.Name, Field: section, Unit: string(p.r.job.Last), Reason: "the report has no such reference"})
+		if err == nil {
+			err = p.r.sink(&mapreduce.ResultPart{Removed: b})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkClaim checks a sentence against the passages that it names.
+func (p *reporter) checkClaim(section, sentence string) {
+	view := claimView{Section: section, Text: p.numbering.Convert(sentence).Text, References: []claimRefView{}}
+	full := refs.Respell(sentence, func(name string) (string, bool) {
+		c, ok := p.cited[name]
+		return c.ID.Full(), ok
+	}).Text
+	var quotes []string
+	for _, name := range refs.Mentioned(sentence, p.isCited) {
+		c, ok := p.cited[name]
+		if !ok {
+			continue
+		}
+		quotes = append(quotes, c.Quote)
+		v := claims.Check(sentence, c.Quote)
+		one := claimRefView{Number: p.numbering.Number(name), Ref: name, Grade: v.Grade, Score: rounded(v.Score), Reasons: v.Reasons}
+		if j, asked := p.judged[judgedClaim{full, c.ID.Full()}]; asked {
+			one.Model = claims.Grade(j.Grade)
+			if one.Grade = claims.Join(v, one.Model); j.Reason != "" {
+				one.Reasons = append(one.Reasons, "the model: "+j.Reason)
+			}
+		}
+		view.References = append(view.References, one)
+	}
+	p.gradeClaim(&view, sentence, quotes)
+	p.view.Claims = append(p.view.Claims, view)
+}
+
+// gradeClaim grades a claim by all its references together.
+func (p *reporter) gradeClaim(view *claimView, sentence string, quotes []string) {
+	if len(quotes) == 0 {
+		view.Grade, view.Reasons = claims.Unsupported, []string{"the sentence has no reference"}
+		return
+	}
+	v := claims.Check(sentence, quotes...)
+	view.Grade, view.Score, view.Reasons = v.Grade, rounded(v.Score), v.Reasons
+	if best := bestModelGrade(view.References); best != "" {
+		view.Grade = claims.Join(v, best)
+	}
+	p.total += len(quotes)
+	if view.Grade != claims.Supported {
+		return
+	}
+	for i, ref := range view.References {
+		others := slices.Delete(slices.Clone(quotes), i, i+1)
+		if ref.Grade == claims.Supported || len(others) == 0 || claims.Check(sentence, others...).Grade != claims.Supported {
+			p.needed++
+		}
+	}
+}
+
+// bestModelGrade returns the best grade that a model gave to a reference, "" for none.
+func bestModelGrade(all []claimRefView) claims.Grade {
+	best := claims.Grade("")
+	for _, one := range all {
+		if at := slices.Index(claims.Grades(), one.Model); at >= 0 && (best == "" || at < slices.Index(claims.Grades(), best)) {
+			best = one.Model
+		}
+	}
+	return best
+}
+
+// sumUp computes the measures of the claims.
+func (p *reporter) sumUp() {
+	m := &p.view.Measures
+	for _, c := range p.view.Claims {
+		m.Claims++
+		if len(c.References) > 0 {
+			m.Cited++
+		}
+		switch c.Grade {
+		case claims.Supported:
+			m.Supported++
+		case claims.Partial:
+			m.Partial++
+		case claims.Contradicted:
+			m.Contradicted++
+		default:
+			m.Unsupported++
+		}
+	}
+	if m.Claims > 0 {
+		m.Recall = rounded(float64(m.Supported) / float64(m.Claims))
+	}
+	if p.total > 0 {
+		m.Precision = rounded(float64(p.needed) / float64(p.total))
+	}
+}
+
+// rounded keeps four decimals.
+func rounded(x float64) float64 { return float64(int64(x*1e4+0.5)) / 1e4 }

@@ -1,0 +1,175 @@
+package bibliography
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Markdown returns the entries as a list in Markdown, one a line, each behind its number.
+// Nothing of a source is read as Markdown.
+func Markdown(entries []Entry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		fmt.Fprintf(&b, "%d. %s\n", e.Number, e.markdown())
+	}
+	return b.String()
+}
+
+func (s *Source) markdown() string {
+	var parts []string
+	if len(s.Authors) > 0 {
+		parts = append(parts, escapeMarkdown(s.authorList())+".")
+	}
+	title := s.Title
+	if title == "" {
+		title = s.ID
+	}
+	parts = append(parts, "*"+escapeMarkdown(strings.TrimRight(title, "."))+"*.")
+	if s.Year != "" {
+		parts = append(parts, escapeMarkdown(s.Year)+".")
+	}
+	if s.URL != "" {
+		parts = append(parts, "<"+s.URL+">.")
+	}
+	if s.Title != "" {
+		parts = append(parts, "Document "+escapeMarkdown(s.ID)+".")
+	}
+	return strings.Join(parts, " ")
+}
+
+// shownAuthors is how many authors a reader is shown; of more the first are.
+const shownAuthors = 6
+
+func (s *Source) authorList() string {
+	if len(s.Authors) > shownAuthors {
+		return strings.Join(s.Authors[:shownAuthors], "; ") + "; et al"
+	}
+	return strings.Join(s.Authors, "; ")
+}
+
+// markdownMarks are characters that mean something in Markdown or HTML.
+const markdownMarks = "\\`*_{}[]()<>#+-!|~&$^="
+
+func escapeMarkdown(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if strings.ContainsRune(markdownMarks, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// A cslItem is an entry as CSL-JSON has it (citationstyles.org, schema csl-data 1.0).
+type cslItem struct {
+	ID     string    `json:"id"`
+	Type   string    `json:"type"`
+	Number string    `json:"citation-number"`
+	Title  string    `json:"title,omitempty"`
+	Author []cslName `json:"author,omitempty"`
+	Issued *cslDate  `json:"issued,omitempty"`
+	URL    string    `json:"URL,omitempty"`
+	Source string    `json:"source,omitempty"` // the document in the job
+}
+
+type cslName struct {
+	Family  string `json:"family,omitempty"`
+	Given   string `json:"given,omitempty"`
+	Literal string `json:"literal,omitempty"` // of a name that has no parts
+}
+
+type cslDate struct {
+	Parts [][]int `json:"date-parts,omitempty"`
+	Raw   string  `json:"raw,omitempty"` // of a date that is no year
+}
+
+// CSL returns the entries as CSL-JSON.
+func CSL(entries []Entry) ([]byte, error) {
+	items := make([]cslItem, len(entries))
+	for i, e := range entries {
+		items[i] = cslItem{ID: e.Ref, Type: "document", Number: strconv.Itoa(e.Number), Title: e.Title, URL: e.URL, Source: e.ID}
+		if e.Title == "" {
+			items[i].Title = e.ID
+		}
+		for _, author := range e.Authors {
+			name := cslName{Literal: author}
+			if family, given := splitName(author); given != "" {
+				name = cslName{Family: family, Given: given}
+			}
+			items[i].Author = append(items[i].Author, name)
+		}
+		if e.Year != "" {
+			items[i].Issued = &cslDate{Raw: e.Year}
+			if year, err := strconv.Atoi(e.Year); err == nil {
+				items[i].Issued = &cslDate{Parts: [][]int{{year}}}
+			}
+		}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(items)
+	return b.Bytes(), err
+}
+
+// BibTeX returns the entries as BibTeX, each under its REF id. Nothing of a source is
+// read as TeX.
+func BibTeX(entries []Entry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		fmt.Fprintf(&b, "@misc{%s,\n", e.Ref)
+		title := e.Title
+		if title == "" {
+			title = e.ID
+		}
+		fmt.Fprintf(&b, "  title = {{%s}},\n", escapeTeX(title))
+		if len(e.Authors) > 0 {
+			names := make([]string, len(e.Authors))
+			for i, author := range e.Authors {
+				names[i] = texName(author)
+			}
+			fmt.Fprintf(&b, "  author = {%s},\n", strings.Join(names, " and "))
+		}
+		if e.Year != "" {
+			fmt.Fprintf(&b, "  year = {%s},\n", escapeTeX(e.Year))
+		}
+		if e.URL != "" {
+			fmt.Fprintf(&b, "  url = {%s},\n", e.URL)
+		}
+		fmt.Fprintf(&b, "  note = {[%d] document %s}\n}\n", e.Number, escapeTeX(e.ID))
+	}
+	return b.String()
+}
+
+// texName is an author as BibTeX reads names: in braces if it has no parts.
+func texName(author string) string {
+	family, given := splitName(author)
+	if given == "" {
+		return "{" + escapeTeX(author) + "}"
+	}
+	return escapeTeX(family) + ", " + escapeTeX(given)
+}
+
+var texMarks = map[rune]string{
+	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '%': `\%`, '#': `\#`, '_': `\_`,
+	'~': `\textasciitilde{}`, '^': `\textasciicircum{}`,
+}
+
+func escapeTeX(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch to, ok := texMarks[r]; {
+		case ok:
+			b.WriteString(to)
+		case unicode.IsGraphic(r):
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

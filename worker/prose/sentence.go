@@ -1,0 +1,148 @@
+// Package prose takes texts of people apart: into sentences, and these into words with
+// their stems, numbers and names. It knows English, and of other languages no more than
+// where sentences end.
+//
+// It is pure and imports nothing of the project.
+package prose
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Span is the bytes [Start, End) of a text.
+type Span struct{ Start, End int }
+
+// In returns the text of the span.
+func (s Span) In(text string) string { return text[s.Start:s.End] }
+
+// Sentences returns the sentences of a text, in order, without the space around them. An
+// empty line, and the beginning of a heading or of an element of a list, ends a sentence.
+// References in brackets behind the end of a sentence belong to it.
+func Sentences(text string) []Span {
+	var all []Span
+	start := 0
+	add := func(end int) {
+		from, to := start, end
+		for from < to {
+			r, n := utf8.DecodeRuneInString(text[from:to])
+			if !unicode.IsSpace(r) {
+				break
+			}
+			from += n
+		}
+		for to > from {
+			r, n := utf8.DecodeLastRuneInString(text[from:to])
+			if !unicode.IsSpace(r) {
+				break
+			}
+			to -= n
+		}
+		if from < to {
+			all = append(all, Span{from, to})
+		}
+		start = end
+	}
+	for at := 0; at < len(text); {
+		r, n := utf8.DecodeRuneInString(text[at:])
+		at += n
+		switch {
+		case r == '\n' && breaksBlock(text[at:]):
+			add(at)
+		case isFullStop(r):
+			add(afterReferences(text, at))
+			at = start
+		case (r == '.' || r == '!' || r == '?') && endsHere(text, at-n, at):
+			end := at
+			for end < len(text) && strings.ContainsRune(".!?\"'”’)»", rune(text[end])) || strings.HasPrefix(text[end:], "”") || strings.HasPrefix(text[end:], "’") {
+				_, m := utf8.DecodeRuneInString(text[end:])
+				end += m
+			}
+			add(afterReferences(text, end))
+			at = start
+		}
+	}
+	add(len(text))
+	return all
+}
+
+// isFullStop reports whether a character ends a sentence whatever follows.
+func isFullStop(r rune) bool { return r == '。' || r == '！' || r == '？' || r == '।' }
+
+// breaksBlock reports whether a new block begins with the line behind a line's end.
+func breaksBlock(rest string) bool {
+	line := strings.TrimLeft(rest, " \t\r")
+	if line == "" || line[0] == '\n' || line[0] == '#' || line[0] == '>' || line[0] == '|' {
+		return true
+	}
+	return listMark.MatchString(line)
+}
+
+var listMark = regexp.MustCompile(`^(?:[-*+•]|[0-9]{1,3}[.)])\s`)
+
+// references are marks in brackets behind a sentence, such as [1, 2] or [REF_0badcafe].
+var references = regexp.MustCompile(`^(?:\s?\[(?:[0-9?]{1,4}|REF_[0-9A-Za-z]+)(?:\s*[,;–-]\s*(?:[0-9?]{1,4}|REF_[0-9A-Za-z]+))*\])+[.]?`)
+
+func afterReferences(text string, at int) int {
+	return at + len(references.FindString(text[at:min(len(text), at+4096)]))
+}
+
+// endsHere reports whether the mark at [at, end) ends a sentence: a space follows and what
+// comes then may begin one, and what stands before is no abbreviation.
+func endsHere(text string, at, end int) bool {
+	rest := text[end:]
+	after := strings.TrimLeft(rest, ".!?\"'”’)»")
+	if m := references.FindString(after); m != "" {
+		after = after[len(m):]
+	}
+	if after == "" {
+		return true
+	}
+	r, n := utf8.DecodeRuneInString(after)
+	if !unicode.IsSpace(r) {
+		return lacksSpace(text[:at], after)
+	}
+	next := strings.TrimLeftFunc(after[n:], unicode.IsSpace)
+	if next == "" {
+		return true
+	}
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(next, "\"'“‘([«*_"))
+	if text[at] != '.' {
+		return true
+	}
+	return !unicode.IsLower(first) && !isAbbreviation(text[:at], first)
+}
+
+// lacksSpace reports whether a space was forgotten between two sentences: a word of small
+// letters stands before the full stop, and one with a capital behind it.
+func lacksSpace(before, after string) bool {
+	small := len(before) - len(strings.TrimRightFunc(before, unicode.IsLower))
+	first, n := utf8.DecodeRuneInString(after)
+	second, _ := utf8.DecodeRuneInString(after[n:])
+	return small >= 3 && unicode.IsUpper(first) && (unicode.IsLower(second) || unicode.IsSpace(second))
+}
+
+// isAbbreviation reports whether the word that a text ends with is written with a full
+// stop: an initial, a title, or a Latin shorthand.
+func isAbbreviation(before string, next rune) bool {
+	at := strings.LastIndexFunc(before, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("([\"'“‘", r) })
+	word := before[at+1:]
+	if word == "" {
+		return false
+	}
+	if n := utf8.RuneCountInString(word); n == 1 && unicode.IsUpper([]rune(word)[0]) {
+		return true
+	}
+	if strings.Contains(word, ".") && len(word) <= 6 { // e.g, U.S
+		return strings.ToLower(word) == word || !unicode.IsUpper(next) || len(word) <= 3 && strings.ToUpper(word) == word
+	}
+	switch strings.ToLower(word) {
+	case "mr", "mrs", "ms", "dr", "prof", "st", "sgt", "gen", "col", "lt", "cpt", "capt", "maj", "gov", "sen", "rep", "hon", "rev",
+		"fig", "figs", "eq", "eqs", "no", "nos", "vs", "al", "cf", "ca", "approx", "ref", "refs", "vol", "pp", "ed", "eds", "inc", "ltd", "co", "corp",
+		"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec":
+		return word != "no" && word != "co" || unicode.IsDigit(next)
+	}
+	return false
+}

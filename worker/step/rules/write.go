@@ -1,0 +1,334 @@
+package rules
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/digest"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// A writer writes values by extracts: the schema of the stage says with the hint write
+// what stands where.
+type writer struct{}
+
+// maxThemes bounds the themes of so many passages that one unit reads.
+func maxThemes(passages int) int { return min(6, 1+passages/3) }
+
+// Run implements step.Runner.
+func (writer) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	form, err := unit.Form(task)
+	if err != nil {
+		return nil, err
+	}
+	w := &writing{task: task, query: digest.NewQuery(task.StageSpec.Query)}
+	if err := w.read(); err != nil {
+		return nil, err
+	}
+	value, err := w.value()
+	if err != nil {
+		return nil, agent.PermanentJob(err)
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, agent.PermanentJob(err)
+	}
+	out, err := output.NewValue(string(task.Unit), raw, form, output.IssueAll(w.given), w.given)
+	if err != nil {
+		return nil, agent.Permanent(err)
+	}
+	return unit.Valued(out)
+}
+
+// A writing is the value of one unit, as it is made.
+type writing struct {
+	task     *agent.Task
+	query    *digest.Query
+	given    []*output.Output // what may be cited
+	passages []digest.Passage // that the unit reads; none if it reads values
+	findings []digest.Finding // of values; of passages they are made when they are needed
+	report   *digest.Report   // made once
+}
+
+// read reads what the unit was given.
+func (w *writing) read() error {
+	if w.task.StageSpec.Documents {
+		return w.readDocuments()
+	}
+	given, passages, err := unit.Given(w.task)
+	if err != nil {
+		return err
+	}
+	w.given = given
+	if w.task.StageSpec.Passages {
+		for _, p := range passages {
+			w.passages = append(w.passages, digest.Passage{Ref: p.ID.Full(), Text: p.Quote, Relevance: p.Relevance})
+		}
+		return nil
+	}
+	inputs, referred, err := unit.Inputs(w.task)
+	if err != nil {
+		return err
+	}
+	values, err := unit.Read(w.task, inputs, referred)
+	if err != nil {
+		return err
+	}
+	if len(w.task.Item) > 0 {
+		values = [][]byte{w.task.Item}
+	}
+	for _, raw := range values {
+		var v any
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		if err := d.Decode(&v); err != nil {
+			return agent.Permanent(err)
+		}
+		w.collect(v)
+	}
+	return nil
+}
+
+// readDocuments reads the texts of documents, which cannot be cited.
+func (w *writing) readDocuments() error {
+	if t := w.task.Text; t != nil {
+		w.passages = []digest.Passage{{Text: string(t.Content[t.CoreStart:t.CoreEnd])}}
+		return nil
+	}
+	all, err := unit.NewDirect(w.task, nil)
+	if err != nil {
+		return err
+	}
+	for _, d := range all.Documents() {
+		w.passages = append(w.passages, digest.Passage{Text: string(d.Text)})
+	}
+	return nil
+}
+
+// fullRef matches a reference as values have it.
+var fullRef = regexp.MustCompile(`REF_[0-9a-f]{64}`)
+
+// collect makes a finding of every object of a value that has texts and references: of the
+// shortest text its topic, and of the longest what was found. Texts that have references of
+// their own keep these alone; to any other all references of the object are put.
+func (w *writing) collect(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			w.collect(item)
+		}
+	case map[string]any:
+		if f, ok := findingOf(v); ok {
+			w.findings = append(w.findings, f)
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			w.collect(v[key])
+		}
+	}
+}
+
+func findingOf(object map[string]any) (f digest.Finding, ok bool) {
+	var texts []string
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		switch one := object[key].(type) {
+		case string:
+			if strings.TrimSpace(one) != "" {
+				texts = append(texts, one)
+			}
+		case []any:
+			for _, item := range one {
+				text, isText := item.(string)
+				if !isText {
+					return f, false // it holds objects, which may be findings
+				}
+				f.Refs = appendRefs(f.Refs, text)
+			}
+		case map[string]any:
+			return f, false
+		}
+	}
+	for _, text := range texts {
+		f.Refs = appendRefs(f.Refs, text)
+		if len(text) > len(f.Text) {
+			f.Text = text
+		}
+		if f.Topic == "" || len(text) < len(f.Topic) {
+			f.Topic = text
+		}
+	}
+	if len(f.Refs) == 0 || f.Text == "" {
+		return f, false
+	}
+	if !fullRef.MatchString(f.Text) {
+		f.Text = strings.TrimRight(f.Text, ". ") + " [" + strings.Join(f.Refs, ", ") + "]."
+	}
+	if enumLike(f.Topic, object) {
+		f.Topic = firstText(object, texts)
+	}
+	return f, true
+}
+
+// enumLike reports whether a topic is one word of small letters, as words of enums are,
+// where other texts are there.
+func enumLike(topic string, object map[string]any) bool {
+	return len(object) > 2 && !strings.Contains(topic, " ") && strings.ToLower(topic) == topic
+}
+
+// firstText returns the text of an object that is named like a topic, or else the shortest
+// of several words.
+func firstText(object map[string]any, texts []string) string {
+	for _, key := range []string{"theme", "topic", "title", "name"} {
+		if text, ok := object[key].(string); ok && text != "" {
+			return text
+		}
+	}
+	best := texts[0]
+	for _, text := range texts {
+		if strings.Contains(text, " ") && (len(text) < len(best) || !strings.Contains(best, " ")) {
+			best = text
+		}
+	}
+	return best
+}
+
+func appendRefs(refs []string, text string) []string {
+	for _, ref := range fullRef.FindAllString(text, -1) {
+		if !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// value is what the unit comes to.
+func (w *writing) value() (any, error) {
+	s, err := schema.Parse("schema", w.task.StageSpec.Schema)
+	if err != nil || w.task.StageSpec.Output == agent.Report && s.Kind != schema.KindRecord {
+		r := w.composed()
+		return strings.TrimSpace(r.Opening + "\n\n" + r.Body + "\n\n" + r.Closing), nil
+	}
+	value := make(map[string]any)
+	for i := range s.Properties {
+		p := &s.Properties[i]
+		if p.Hints.Given != "" {
+			continue // it is filled in
+		}
+		v, ok := w.part(p)
+		if !ok && p.Required {
+			return nil, fmt.Errorf("the provider rules does not know what to write as %s: the schema has to say it with the hint write", p.Name)
+		}
+		if ok {
+			value[p.Name] = v
+		}
+	}
+	return value, nil
+}
+
+// composed returns the report of all findings.
+func (w *writing) composed() *digest.Report {
+	if w.report == nil {
+		findings := w.findings
+		if w.passages != nil {
+			findings = digest.EachPassage(w.query, w.passages, maxThemes(len(w.passages)))
+		}
+		r := digest.Compose(w.query, findings)
+		w.report = &r
+	}
+	return w.report
+}
+
+// part returns what stands in a property.
+func (w *writing) part(p *schema.Property) (any, bool) {
+	switch p.Hints.Write {
+	case "opening":
+		return w.composed().Opening, true
+	case "evidence":
+		return w.composed().Body, true
+	case "closing":
+		return w.composed().Closing, true
+	case "topics":
+		return emptyNotNull(w.composed().Topics), true
+	case "themes":
+		return w.themes(p), true
+	case "contradictions":
+		return emptyNotNull(digest.Contradictions(w.query, w.passages)), true
+	case "relevance":
+		return ofEnum(p, w.meanRelevance(), 0.5, 0.25), true
+	}
+	return nil, false
+}
+
+func emptyNotNull(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// themes returns the themes of what the unit reads as the objects of a list.
+func (w *writing) themes(p *schema.Property) []map[string]any {
+	findings := w.findings
+	if w.passages != nil {
+		findings = digest.Themes(w.query, w.passages, maxThemes(len(w.passages)))
+	}
+	list := make([]map[string]any, 0, len(findings))
+	for _, f := range findings {
+		object := make(map[string]any)
+		if p.Items == nil {
+			continue
+		}
+		for i := range p.Items.Properties {
+			one := &p.Items.Properties[i]
+			switch one.Hints.Write {
+			case "topic":
+				object[one.Name] = f.Topic
+			case "finding":
+				object[one.Name] = f.Text
+			case "references":
+				object[one.Name] = emptyNotNull(f.Refs)
+			case "strength":
+				object[one.Name] = ofEnum(one, float64(len(f.Refs)), 4, 2)
+			}
+		}
+		list = append(list, object)
+	}
+	return list
+}
+
+// meanRelevance is that of the passages.
+func (w *writing) meanRelevance() float64 {
+	sum := 0.0
+	for _, p := range w.passages {
+		sum += p.Relevance
+	}
+	return sum / float64(max(1, len(w.passages)))
+}
+
+// ofEnum returns the first value of an enum for much, the last for little, and the one in
+// the middle between; or the words for these.
+func ofEnum(p *schema.Property, x, much, some float64) any {
+	values := p.Enum
+	if len(values) == 0 {
+		values = []any{"much", "some", "little"}
+	}
+	switch {
+	case x >= much:
+		return values[0]
+	case x >= some:
+		return values[len(values)/2]
+	}
+	return values[len(values)-1]
+}
