@@ -19,22 +19,29 @@ func TestFromMetadata(t *testing.T) {
 		label    string
 	}{
 		{
-			"a citation", map[string]string{"document_id": "d7", "title": "On  tides\n", "authors": `["Ada Byron", "Jan van der Berg"]`, "year": "2019", "url": "https://example.org/x"},
+			"a citation",
+			map[string]string{"document_id": "d7", "title": "On  tides\n", "authors": `["Ada Byron", "Jan van der Berg"]`, "year": "2019", "url": "https://example.org/x"},
 			bibliography.Source{ID: "d7", Title: "On tides", Authors: []string{"Ada Byron", "Jan van der Berg"}, Year: "2019", URL: "https://example.org/x"},
 			"Byron and van der Berg. On tides (2019)",
 		},
 		{
-			"authors in one text", map[string]string{"authors": "Smith, J.; Doe, A. and Roe, B.", "title": "T"},
-			bibliography.Source{ID: "in-job", Title: "T", Authors: []string{"Smith, J.", "Doe, A.", "Roe, B."}}, "Smith et al. T",
+			"authors in one text",
+			map[string]string{"authors": "Smith, J.; Doe, A. and Roe, B.", "title": "T"},
+			bibliography.Source{ID: "in-job", Title: "T", Authors: []string{"Smith, J.", "Doe, A.", "Roe, B."}},
+			"Smith et al. T",
 		},
 		{"nothing", nil, bibliography.Source{ID: "in-job"}, "in-job"},
 		{
-			"an organisation, and an address that runs", map[string]string{"authors": `["NASA"]`, "year": "1969", "url": "javascript:alert(1)"},
-			bibliography.Source{ID: "in-job", Authors: []string{"NASA"}, Year: "1969"}, "NASA. in-job (1969)",
+			"an organisation, and an address that runs",
+			map[string]string{"authors": `["NASA"]`, "year": "1969", "url": "javascript:alert(1)"},
+			bibliography.Source{ID: "in-job", Authors: []string{"NASA"}, Year: "1969"},
+			"NASA. in-job (1969)",
 		},
 		{
-			"null members", map[string]string{"authors": "null", "year": "null", "title": ""},
-			bibliography.Source{ID: "in-job", Year: "null"}, "in-job (null)",
+			"null members",
+			map[string]string{"authors": "null", "year": "null", "title": ""},
+			bibliography.Source{ID: "in-job", Year: "null"},
+			"in-job (null)",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
