@@ -14,6 +14,11 @@ func (o *Orchestrator) GetResult(ctx context.Context, by mapreduce.Principal, id
 		return err
 	}
 	job, err := o.jobs.View.Job(ctx, id)
+	if err == nil && job.State == mapreduce.JobComplete {
+		// What is shown of the job has the final head of its audit chain.
+		o.supervisor.LogFailure(ctx, "sealing checkpoints", o.life.SealAll(ctx, id), "job", id)
+		job, err = o.jobs.View.Job(ctx, id)
+	}
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,9 +45,29 @@ func (st *Store) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err
 		next := linkSeal(head, pairs, len(st.Keys.Checkpoints(id).Begin)-1, ctl.CheckpointInterval)
 		tx.Set(st.Keys.Seal(id, next.Number), records.Encode(next))
 		covered = len(pairs)
-		return nil
+		if mapreduce.JobState(ctl.State).Running() {
+			return nil
+		}
+		return st.recordHead(ctx, tx, id, next)
 	})
 	return covered, err
+}
+
+// recordHead notes the head of the chain in the record of a job that has come to rest:
+// else nothing would show that the end of the chain was cut off. A record that is damaged,
+// or gone, is found by itself.
+func (rec reader) recordHead(ctx context.Context, tx store.Tx, id mapreduce.JobID, head *storagev1.Seal) error {
+	job := new(storagev1.Job)
+	found, err := records.Read(ctx, tx, rec.Keys.Job(id), job)
+	if errors.Is(err, store.ErrCorrupt) || err == nil && !found {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	job.AuditNumber, job.AuditHead = head.Number, head.Hash
+	tx.Set(rec.Keys.Job(id), records.Encode(job))
+	return nil
 }
 
 // linkSeal makes the seal over pairs that follows head: SHA-256 over the previous
@@ -204,16 +225,41 @@ func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobI
 }
 
 // Verify computes the chain of a job anew, and fails with errs.DataLoss at the
-// first link that is not as it was sealed.
+// first link that is not as it was sealed, or if the chain does not lead to the head that
+// the job's record has of it.
 func (st *Store) Verify(ctx context.Context, id mapreduce.JobID) error {
+	job := new(storagev1.Job)
+	err := st.db.View(ctx, func(tx store.Tx) error {
+		job.Reset()
+		_, err := records.Read(ctx, tx.Snapshot(), st.Keys.Job(id), job)
+		return err
+	})
+	if err != nil && !errors.Is(err, store.ErrCorrupt) { // which is found by itself
+		return err
+	}
 	head := new(storagev1.Seal)
 	for {
+		if head.Number > 0 && head.Number == job.AuditNumber && !bytes.Equal(head.Hash, job.AuditHead) {
+			return brokenChain("the record of job %s has %x as seal %d of its audit chain, and the chain has %x there", id, job.AuditHead, job.AuditNumber, head.Hash)
+		}
 		next, err := st.verifyNext(ctx, id, head)
-		if err != nil || next == nil {
+		if err != nil {
 			return err
+		}
+		if next == nil {
+			break
 		}
 		head = next
 	}
+	if head.Number < job.AuditNumber {
+		return brokenChain("the audit chain of job %s ends with seal %d, and had %d: its end, %x, is gone", id, head.Number, job.AuditNumber, job.AuditHead)
+	}
+	return nil
+}
+
+// brokenChain returns the error of a chain that is not as it was.
+func brokenChain(format string, args ...any) error {
+	return &errs.Error{Kind: errs.DataLoss, Reason: "AUDIT_CHAIN_BROKEN", Message: fmt.Sprintf(format, args...)}
 }
 
 // verifyNext checks the seal after head, and returns it, or nil at the end.
@@ -245,11 +291,7 @@ func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *stora
 		return nil, err
 	}
 	if !proto.Equal(want, stored) || head.Number > 0 && head.Interval != stored.Interval {
-		return nil, &errs.Error{
-			Kind: errs.DataLoss, Reason: "AUDIT_CHAIN_BROKEN",
-			Message: fmt.Sprintf("seal %d of job %s: the checkpoints up to %x are not those that were sealed",
-				stored.Number, id, stored.Last),
-		}
+		return nil, brokenChain("seal %d of job %s: the checkpoints up to %x are not those that were sealed", stored.Number, id, stored.Last)
 	}
 	return stored, nil
 }

@@ -239,6 +239,7 @@ func (k *jobCheck) listSteps() []checkStep {
 		{"inputs that reduces picked", k.checkPicks},
 		{"ledger of completions", k.checkLedger},
 		{"audit chain", k.checkSeals},
+		{"record of the submission", k.checkSubmitted},
 		{"sums", k.compareWhole},
 	}
 }

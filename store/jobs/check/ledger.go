@@ -131,6 +131,26 @@ func (k *jobCheck) checkSeals(ctx context.Context) error {
 	})
 }
 
+// checkSubmitted compares what the job's record says of its submission with what the first
+// checkpoint has of it, which the audit chain holds.
+func (k *jobCheck) checkSubmitted(ctx context.Context) error {
+	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+		pairs, _, err := l.GetRange(ctx, k.Keys.Checkpoints(k.id), store.RangeOptions{Limit: 1})
+		if err != nil || len(pairs) == 0 {
+			return err
+		}
+		first := new(storagev1.Checkpoint)
+		if records.Decode(pairs[0].Key, pairs[0].Value, first) != nil || len(first.Submitted) == 0 {
+			return nil // found before, or of a job of before it was kept
+		}
+		if sum := records.SubmittedSum(k.before.rec); !bytes.Equal(sum, first.Submitted) {
+			l.addFinding(k.Keys.Job(k.id), "the record is not that of the job which was submitted: the SHA-256 of its specification and its documents is %x, and was %x; restore it from a backup, or delete the job",
+				sum, first.Submitted)
+		}
+		return nil
+	})
+}
+
 // findUnrecorded finds units that are complete and not once in the ledger, when the
 // sums say that there are some.
 func (k *jobCheck) findUnrecorded(ctx context.Context) error {

@@ -245,7 +245,7 @@ func (rec writer) publishJob(tx store.Tx, id mapreduce.JobID, f *Publication) {
 	}
 	tx.Clear(rec.Keys.Ingest(id))
 	rec.AddCheckpoint(tx, id, &storagev1.Checkpoint{
-		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level,
+		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level, Submitted: records.SubmittedSum(job),
 		Message: records.ClipText(fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse) + records.WarningSuffix(f.Warnings)),
 	})
 	rec.WakeOthers(tx)

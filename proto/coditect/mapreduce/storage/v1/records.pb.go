@@ -505,8 +505,12 @@ type Job struct {
 	SkippedDocuments int64                  `protobuf:"varint,13,opt,name=skipped_documents,json=skippedDocuments,proto3" json:"skipped_documents,omitempty"`
 	Warnings         []*Warning             `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"` // of planning, by level
 	// Superseded is what units had spent that resumes dropped, by level.
-	Superseded    []*Spent `protobuf:"bytes,15,rep,name=superseded,proto3" json:"superseded,omitempty"`
-	Carried       bool     `protobuf:"varint,16,opt,name=carried,proto3" json:"carried,omitempty"` // superseded has all of that; jobs of before it was kept lack some
+	Superseded []*Spent `protobuf:"bytes,15,rep,name=superseded,proto3" json:"superseded,omitempty"`
+	Carried    bool     `protobuf:"varint,16,opt,name=carried,proto3" json:"carried,omitempty"` // superseded has all of that; jobs of before it was kept lack some
+	// The head of the audit chain when the job last came to rest: the number of its last seal,
+	// 0 if it has not come to rest yet, and that seal's hash.
+	AuditNumber   int64  `protobuf:"varint,17,opt,name=audit_number,json=auditNumber,proto3" json:"audit_number,omitempty"`
+	AuditHead     []byte `protobuf:"bytes,18,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -651,6 +655,20 @@ func (x *Job) GetCarried() bool {
 		return x.Carried
 	}
 	return false
+}
+
+func (x *Job) GetAuditNumber() int64 {
+	if x != nil {
+		return x.AuditNumber
+	}
+	return 0
+}
+
+func (x *Job) GetAuditHead() []byte {
+	if x != nil {
+		return x.AuditHead
+	}
+	return nil
 }
 
 // Spent is what units of a level had spent.
@@ -3198,6 +3216,7 @@ type Checkpoint struct {
 	Level           int64                  `protobuf:"varint,9,opt,name=level,proto3" json:"level,omitempty"`
 	Epoch           int64                  `protobuf:"varint,10,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	ReopenedUnits   []*Outcome             `protobuf:"bytes,11,rep,name=reopened_units,json=reopenedUnits,proto3" json:"reopened_units,omitempty"` // whose completion counts no more
+	Submitted       []byte                 `protobuf:"bytes,12,opt,name=submitted,proto3" json:"submitted,omitempty"`                              // of the first: SHA-256 of what the job's record says of its submission
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3305,6 +3324,13 @@ func (x *Checkpoint) GetEpoch() int64 {
 func (x *Checkpoint) GetReopenedUnits() []*Outcome {
 	if x != nil {
 		return x.ReopenedUnits
+	}
+	return nil
+}
+
+func (x *Checkpoint) GetSubmitted() []byte {
+	if x != nil {
+		return x.Submitted
 	}
 	return nil
 }
@@ -3611,7 +3637,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\vkept_micros\x18\x01 \x01(\x03R\n" +
 	"keptMicros\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\x03R\x06length\x12\x16\n" +
-	"\x06sha256\x18\x03 \x01(\fR\x06sha256\"\xf3\x04\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\"\xb5\x05\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\rR\x06status\x12*\n" +
@@ -3634,7 +3660,10 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
 	"superseded\x18\x0f \x03(\v2$.coditect.mapreduce.storage.v1.SpentR\n" +
 	"superseded\x12\x18\n" +
-	"\acarried\x18\x10 \x01(\bR\acarried\"\xc6\x02\n" +
+	"\acarried\x18\x10 \x01(\bR\acarried\x12!\n" +
+	"\faudit_number\x18\x11 \x01(\x03R\vauditNumber\x12\x1d\n" +
+	"\n" +
+	"audit_head\x18\x12 \x01(\fR\tauditHead\"\xc6\x02\n" +
 	"\x05Spent\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x14\n" +
 	"\x05units\x18\x02 \x01(\x03R\x05units\x12\x1b\n" +
@@ -3882,7 +3911,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\ttokens_in\x18\x04 \x01(\x03R\btokensIn\x12\x1d\n" +
 	"\n" +
 	"tokens_out\x18\x05 \x01(\x03R\ttokensOut\x12\x14\n" +
-	"\x05level\x18\x06 \x01(\x03R\x05level\"\xcb\x03\n" +
+	"\x05level\x18\x06 \x01(\x03R\x05level\"\xe9\x03\n" +
 	"\n" +
 	"Checkpoint\x12#\n" +
 	"\rcheckpoint_id\x18\x01 \x01(\tR\fcheckpointId\x12)\n" +
@@ -3896,7 +3925,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05level\x18\t \x01(\x03R\x05level\x12\x14\n" +
 	"\x05epoch\x18\n" +
 	" \x01(\x03R\x05epoch\x12M\n" +
-	"\x0ereopened_units\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.OutcomeR\rreopenedUnits\"\xf4\x01\n" +
+	"\x0ereopened_units\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.OutcomeR\rreopenedUnits\x12\x1c\n" +
+	"\tsubmitted\x18\f \x01(\fR\tsubmitted\"\xf4\x01\n" +
 	"\x04Seal\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x12\n" +
