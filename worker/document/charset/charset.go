@@ -41,8 +41,9 @@ func Read(r io.Reader, declared string) (text string, back *offset.Map, charset 
 }
 
 // Decode returns data as UTF-8, the map back to data, and the charset of data.
-// A byte order mark takes precedence over the declared charset. Without either,
-// data must be UTF-8. The error is a document.RefusedError if data is not text.
+// A byte order mark takes precedence over the declared charset. Without either, data is
+// UTF-8, or in the charset that it looks like; see Guess. The error is a
+// document.RefusedError if data is not text.
 func Decode(data []byte, declared string) (text string, back *offset.Map, charset string, err error) {
 	switch {
 	case bytes.HasPrefix(data, []byte(utf16LE+utf32LEEnd)):
@@ -56,6 +57,11 @@ func Decode(data []byte, declared string) (text string, back *offset.Map, charse
 	case bytes.HasPrefix(data, []byte(BOM)), declared == "":
 		text, back, err = decodeUTF8(data)
 		charset = "utf-8"
+		if err != nil && foreignType(data) == "" {
+			if guess := Guess(data); guess != "" {
+				text, back, charset, err = decodeDeclared(data, guess)
+			}
+		}
 	default:
 		text, back, charset, err = decodeDeclared(data, declared)
 	}
@@ -201,9 +207,17 @@ func Unreadable(text string) string {
 
 // notUTF8 refuses data that is not UTF-8, and names the format that it resembles.
 func notUTF8(data []byte, at int) error {
-	like, _, _ := strings.Cut(http.DetectContentType(data), ";")
-	if !strings.HasPrefix(like, "text/") && like != "application/octet-stream" {
+	if like := foreignType(data); like != "" {
 		return document.Refuse("not text: looks like %s", like)
 	}
 	return document.Refuse("not UTF-8: byte 0x%02x at offset %d, and no other charset is declared", data[at], at)
+}
+
+// foreignType returns the media type that data looks like, if that is not one of texts.
+func foreignType(data []byte) string {
+	like, _, _ := strings.Cut(http.DetectContentType(data), ";")
+	if strings.HasPrefix(like, "text/") || like == "application/octet-stream" {
+		return ""
+	}
+	return like
 }

@@ -32,7 +32,8 @@ func Format() document.Format {
 
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
-	content, _, name, err := charset.Read(in.Content, text.DeclaredCharset(in.MediaType))
+	declared := text.DeclaredCharset(in.MediaType)
+	content, _, name, err := charset.Read(in.Content, declared)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,9 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Charset = name
+	if d.Charset = name; declared == "" && !strings.HasPrefix(name, "utf-") {
+		d.Notes = append(d.Notes, "it says no charset, and was read as "+name)
+	}
 	return d, nil
 }
 

@@ -6,61 +6,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/wlynxg/chardet"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/worker/document/charset"
 )
-
-// guessedBytes is how much of a document its encoding is guessed from.
-const guessedBytes = 256 << 10
-
-// How sure the guess of an encoding has to be, in [0,1]. The letters of Western Europe
-// are few among ASCII, so a guess at them is never sure.
-const (
-	sureGuess    = 0.8
-	westernGuess = 0.7
-	turkishGuess = 0.6
-)
-
-// western is the encoding of Western European texts. It has all characters of
-// ISO 8859-1, and more where that has controls.
-const western = "windows-1252"
-
-// guessEncoding returns the encoding that data, which is not UTF-8, is probably in, by
-// its name on the web; "" if none is likely enough.
-func guessEncoding(data []byte) string {
-	data = data[:min(len(data), guessedBytes)]
-	guess := chardet.Detect(data)
-	name := strings.ToLower(guess.Encoding)
-	switch {
-	case (name == western || name == "iso-8859-1") && guess.Confidence >= westernGuess:
-		return western
-	case name == "windows-1254" && guess.Confidence >= turkishGuess && !hasTurkishLetters(data):
-		return western // without them the two are the same
-	case guess.Confidence < sureGuess:
-		return ""
-	case name == "gb2312":
-		return "gb18030" // which includes it
-	}
-	if known, err := canonicalEncoding(name); err == nil && known != "utf-8" {
-		return known
-	}
-	return ""
-}
-
-// hasTurkishLetters reports whether a byte stands for another letter in windows-1254
-// than in windows-1252.
-func hasTurkishLetters(data []byte) bool {
-	for _, b := range data {
-		switch b {
-		case 0xd0, 0xdd, 0xde, 0xf0, 0xfd, 0xfe:
-			return true
-		}
-	}
-	return false
-}
 
 // canonicalEncoding returns the name of an encoding that one of its names on the web
 // means.
@@ -105,7 +56,7 @@ func (r *reader) encodingOf(name string, data []byte) (encoding string, guessed 
 	if utf8.Valid(data) && !hasNULs(data) || hasMark(data) {
 		return "", false
 	}
-	encoding = guessEncoding(data)
+	encoding = charset.Guess(data)
 	return encoding, encoding != ""
 }
 

@@ -44,6 +44,8 @@ type Config struct {
 	Include, Exclude []string
 	// FollowLinks reads files outside of folders that links in them lead to.
 	FollowLinks bool
+	// Archives opens archives: each file in one is a document.
+	Archives bool
 	// Sample is how many of the documents to choose; 0 means all. The choice
 	// depends only on their ids.
 	Sample int
@@ -239,9 +241,9 @@ func (r *reader) readEntry(ctx context.Context, e document.Entry, take func(sour
 	if err != nil {
 		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, unreadableReason(err)) })
 	}
-	if kind == jsonl.Kind {
+	if format, _ := r.config.Formats.Format(kind); kind == jsonl.Kind || format.Members != nil {
 		defer f.Close()
-		return r.readLines(ctx, e, f, take)
+		return r.readMany(ctx, e, format, f, take)
 	}
 	if err := f.Close(); err != nil {
 		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, unreadableReason(err)) })
@@ -298,18 +300,21 @@ func (r *reader) readWhole(ctx context.Context, e document.Entry, in io.Reader) 
 		return skippedDocument(e, fmt.Sprintf("too large: more than %d bytes", r.config.MaxBytes))
 	}
 	e.Size = int64(len(data))
-	return r.decodeDocument(ctx, e, data)
+	return r.decodeDocument(ctx, e, data, "")
 }
 
-// decodeDocument returns the document in data. It decodes only plain formats, and parses
+// decodeDocument returns the document in data, of a media type if one is declared. It decodes only plain formats, and parses
 // no others: a worker does, so that a hostile page harms no more than its unit.
-func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []byte) *mapreduce.Document {
-	kind, err := r.config.Formats.Detect(e.Name, data, "")
+func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []byte, declared string) *mapreduce.Document {
+	kind, err := r.config.Formats.Detect(e.Name, data, declared)
 	if err != nil {
 		return skippedDocument(e, refusalReason(err))
 	}
 	format, _ := r.config.Formats.Format(kind)
-	content := data
+	content, mediaType := data, format.MediaTypes[0]
+	if r.config.Encoding != "" && !format.Plain && strings.HasPrefix(mediaType, "text/") {
+		mediaType = mime.FormatMediaType(mediaType, map[string]string{"charset": r.config.Encoding})
+	}
 	if format.Plain {
 		in := document.Input{Name: e.Name, Content: bytes.NewReader(data)}
 		encoding, guessed := r.encodingOf(e.Name, data)
@@ -325,7 +330,7 @@ func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []by
 		}
 		content = []byte(d.Text)
 	}
-	return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: format.MediaTypes[0], Content: content, Size: e.Size}
+	return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaType, Content: content, Size: e.Size}
 }
 
 func refusalReason(err error) string {
@@ -354,8 +359,8 @@ func (r *reader) readStdin(ctx context.Context, e document.Entry, take func(sour
 		return fmt.Errorf("standard input: %w", err)
 	}
 	kind, err := r.config.Formats.Detect(e.Name, begin, "")
-	if err == nil && kind == jsonl.Kind {
-		return r.readLines(ctx, e, in, take)
+	if format, _ := r.config.Formats.Format(kind); err == nil && (kind == jsonl.Kind || format.Members != nil) {
+		return r.readMany(ctx, e, format, in, take)
 	}
 	return r.addSource(e, take, func() *mapreduce.Document { return r.readWhole(ctx, e, in) })
 }

@@ -28,7 +28,7 @@ import (
 // jobFlags are the flags that describe a job.
 type jobFlags struct {
 	inputs, include, exclude []string
-	followLinks              bool
+	followLinks, archives    bool
 	partial                  bool
 	sample                   int
 	encoding                 string
@@ -85,6 +85,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&j.include, "include", nil, "`glob` of files to take from folders; may be repeated")
 	f.StringArrayVar(&j.exclude, "exclude", nil, "`glob` of files and folders to leave out; may be repeated")
 	f.BoolVar(&j.partial, "partial", false, "read of an unfinished --input job:ID what it has found so far")
+	f.BoolVar(&j.archives, "archives", false, "open archives (zip, tar, tar.gz): each file in one is a document, named archive.zip!/name")
 	f.BoolVar(&j.followLinks, "follow-symlinks", false, "read files outside of the input folders that links in them lead to")
 	f.StringVar(&j.encoding, "encoding", "", "`name` of the encoding of plain documents, such as windows-1252 (default UTF-8, or what they look like)")
 	f.IntVar(&j.sample, "sample", 0, "read only so many documents, the same ones each time")
@@ -178,7 +179,7 @@ func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 func (j *jobFlags) inputConfig(ctx context.Context, a *program.Program) (input.Config, error) {
 	formats, err := runners.DocumentFormats()
 	return input.Config{
-		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Partial: j.partial, Sample: j.sample, Encoding: j.encoding,
+		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Archives: j.archives, Partial: j.partial, Sample: j.sample, Encoding: j.encoding,
 		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, a.Stdin), 64<<10),
 	}, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/archive"
 	"github.com/coditect/mapreduce/worker/document/csv"
 	"github.com/coditect/mapreduce/worker/document/docx"
 	"github.com/coditect/mapreduce/worker/document/epub"
@@ -112,7 +113,8 @@ func (r *Runners) CheckAccepted(spec mapreduce.JobSpec) error {
 // only place that lists them.
 func DocumentFormats() (*document.Registry, error) {
 	return document.NewRegistry(plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format(), csv.Format(),
-		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), msg.Format())
+		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), mail.MailboxFormat(), msg.Format(),
+		archive.ZipFormat(), archive.TarFormat())
 }
 
 // modelFreeSteps returns all steps that ask no model. If ledger names a file, the
