@@ -89,6 +89,14 @@ func (o *Orchestrator) ListUnits(ctx context.Context, by mapreduce.Principal, q 
 	return o.reader.ListUnits(ctx, q)
 }
 
+// ReadText implements mapreduce.Service.
+func (o *Orchestrator) ReadText(ctx context.Context, by mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
+	if err := o.access.UseJob(ctx, by, job); err != nil {
+		return err
+	}
+	return o.reader.ReadText(ctx, job, unit, document, sink)
+}
+
 // ListEvents implements mapreduce.Service.
 func (o *Orchestrator) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	if err := o.access.UseJob(ctx, by, q.Job); err != nil {

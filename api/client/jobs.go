@@ -129,6 +129,14 @@ func (c *Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool
 	})
 }
 
+// ReadText implements mapreduce.Client.
+func (c *Client) ReadText(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.jobs.ReadText(ctx, &pb.ReadTextRequest{JobId: string(job), UnitId: string(unit), DocumentId: string(document)})
+	return drainStream(stream, err, func(p *pb.ReadTextResponse) error { return sink(p.GetText()) })
+}
+
 // AnswerCache implements mapreduce.Client.
 func (c *Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
 	if !forget {

@@ -19,6 +19,7 @@ type Client interface {
 	DeleteJob(ctx context.Context, id JobID) error
 	ListUnits(ctx context.Context, q ListUnitsQuery) (*UnitPage, error)
 	WakeUnit(ctx context.Context, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
+	ReadText(ctx context.Context, job JobID, unit UnitID, document DocumentID, sink func([]byte) error) error
 	GetResult(ctx context.Context, id JobID, partial bool, sink func(*ResultPart) error) error
 	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
 	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)

@@ -54,6 +54,11 @@ type Service interface {
 	// call with the same handle changes nothing: the first answer counts.
 	WakeUnit(ctx context.Context, by Principal, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
 
+	// ReadText calls sink with the text of a document, part after part: the whole text
+	// that the citations of a unit count in. A part may end within a character. It
+	// returns errs.NotFound if the unit read no such document.
+	ReadText(ctx context.Context, by Principal, job JobID, unit UnitID, document DocumentID, sink func([]byte) error) error
+
 	// GetResult calls sink with the parts of a job's result, in order. While
 	// the job is not complete, partial must be true.
 	GetResult(ctx context.Context, by Principal, id JobID, partial bool, sink func(*ResultPart) error) error

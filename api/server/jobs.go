@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -199,6 +200,23 @@ func (j *jobs) GetResult(req *pb.GetResultRequest, stream grpc.ServerStreamingSe
 		return err
 	}
 	return out.flushParts()
+}
+
+// ReadText sends the text of a document.
+func (j *jobs) ReadText(req *pb.ReadTextRequest, stream grpc.ServerStreamingServer[pb.ReadTextResponse]) error {
+	id, err := wire.DecodeJobID(req.GetJobId())
+	if err != nil {
+		return err
+	}
+	unit, document := mapreduce.UnitID(req.GetUnitId()), mapreduce.DocumentID(req.GetDocumentId())
+	return j.service.ReadText(stream.Context(), callerFor(""), id, unit, document, func(part []byte) error {
+		for some := range slices.Chunk(part, resultBatch) {
+			if err := stream.Send(&pb.ReadTextResponse{Text: some}); err != nil {
+				return wire.Error(err)
+			}
+		}
+		return nil
+	})
 }
 
 // resultBatch is the size of parts, in bytes, that are worth a message.

@@ -172,6 +172,15 @@ func (s *Service) GetResult(ctx context.Context, by mapreduce.Principal, id mapr
 	return err
 }
 
+// ReadText implements mapreduce.Service.
+func (s *Service) ReadText(ctx context.Context, by mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) (err error) {
+	s.observe(ctx, "ReadText", by, job, func(ctx context.Context) error {
+		err = s.next.ReadText(ctx, by, job, unit, document, sink)
+		return err
+	})
+	return err
+}
+
 // ListEvents implements mapreduce.Service.
 func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (page *mapreduce.EventPage, err error) {
 	s.observe(ctx, "ListEvents", by, q.Job, func(ctx context.Context) error {

@@ -70,6 +70,11 @@ func (c Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapreduc
 	return c.Service.WakeUnit(ctx, c.By, job, unit, handle, answer)
 }
 
+// ReadText implements mapreduce.Client.
+func (c Client) ReadText(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
+	return c.Service.ReadText(ctx, c.By, job, unit, document, sink)
+}
+
 // GetResult implements mapreduce.Client.
 func (c Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
 	return c.Service.GetResult(ctx, c.By, id, partial, sink)

@@ -371,6 +371,16 @@ func cutPage[T any](all []T, token string, size, usual int) (page []T, next stri
 	return all[first:end], next, nil
 }
 
+// ReadText implements mapreduce.Service.
+func (s *Service) ReadText(_ context.Context, _ mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
+	for _, doc := range s.Documents(job) {
+		if doc.ID == document && mapreduce.MapUnit(doc.ID) == unit {
+			return sink(doc.Content)
+		}
+	}
+	return errs.New(errs.NotFound, "unit %q of job %q read no document %q", unit, job, document)
+}
+
 // GetResult implements mapreduce.Service. There is one record a document, with a
 // citation of all of it.
 func (s *Service) GetResult(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {

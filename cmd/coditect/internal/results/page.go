@@ -2,7 +2,9 @@ package results
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +20,14 @@ import (
 // browser opens a page of that size within a second or so.
 const pageBytes = 32 << 20
 
+// Bounds of the texts of documents in report.html: of one, of all, and how many are read.
+// Quotes of other documents stand between the texts just before and after them.
+const (
+	maxPageText  = 64 << 10
+	maxPageTexts = 16 << 20
+	maxTexts     = 2000
+)
+
 // maxTree bounds the picture of the tree in report.html, in bytes.
 const maxTree = 1 << 20
 
@@ -27,6 +37,7 @@ type pageBuilder struct {
 	limit     int // records
 	budget    int // bytes that are left
 	fields    map[string]bool
+	units     map[int]mapreduce.UnitID     // one that cites each document, by the document's position
 	documents map[mapreduce.DocumentID]int // positions in data
 	citations map[string]int               // positions in data, by reference
 }
@@ -34,8 +45,8 @@ type pageBuilder struct {
 func newPageBuilder(limit int) *pageBuilder {
 	return &pageBuilder{
 		limit: limit, budget: pageBytes,
-		data:      page.Data{Records: []page.Record{}, Citations: []page.Citation{}, Conflicts: []page.Conflict{}, Lists: []page.List{}},
-		fields:    make(map[string]bool),
+		data:   page.Data{Records: []page.Record{}, Citations: []page.Citation{}, Conflicts: []page.Conflict{}, Lists: []page.List{}},
+		fields: make(map[string]bool), units: make(map[int]mapreduce.UnitID),
 		documents: make(map[mapreduce.DocumentID]int), citations: make(map[string]int),
 	}
 }
@@ -136,9 +147,10 @@ func (b *pageBuilder) addCitation(c *mapreduce.Citation) {
 	if c.Location != nil {
 		place = c.Location.String()
 	}
+	document := b.documentPosition(c.Document)
+	b.units[document] = c.Unit
 	b.data.Citations[i] = page.Citation{
-		Place: place,
-		Ref:   c.Ref, Document: b.documentPosition(c.Document), Start: c.Start, End: c.End, Quote: c.Quote, Grade: c.Grade,
+		Ref: c.Ref, Document: document, Place: place, Start: c.Start, End: c.End, Quote: c.Quote, Grade: c.Grade,
 		Before: c.Before, After: c.After, Outside: c.Outside, Others: c.Others, Coverage: c.Coverage,
 	}
 }
@@ -164,9 +176,12 @@ func (b *pageBuilder) addConflict(data []byte) error {
 }
 
 // writePage writes report.html, once the result and the units are written.
-func (w *writer) writePage() error {
+func (w *writer) writePage(ctx context.Context) error {
 	v, err := w.report.buildView()
 	if err != nil {
+		return err
+	}
+	if err := w.addTexts(ctx, w.report.page); err != nil {
 		return err
 	}
 	p := &page.Page{
@@ -179,6 +194,34 @@ func (w *writer) writePage() error {
 	p.Data.Fields = w.orderedFields()
 	p.Data.Lists = v.lists()
 	return w.dir.writeFile("report.html", func(out *file) error { return p.Write(out) })
+}
+
+// errTextTooLong ends the reading of a text that the page does not show.
+var errTextTooLong = errors.New("the text is too long for the page")
+
+// addTexts adds the texts of documents that the page's records cite, in their order.
+func (w *writer) addTexts(ctx context.Context, b *pageBuilder) error {
+	b.data.Texts = make(map[int]string)
+	left := maxPageTexts
+	positions := slices.Sorted(maps.Keys(b.units))
+	for _, i := range positions[:min(len(positions), maxTexts)] {
+		var text []byte
+		err := w.service.ReadText(ctx, w.config.Job, b.units[i], mapreduce.DocumentID(b.data.Documents[i]), func(part []byte) error {
+			if text = append(text, part...); len(text) > min(maxPageText, left) {
+				return errTextTooLong
+			}
+			return nil
+		})
+		if errors.Is(err, errTextTooLong) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("the text of %s: %w", b.data.Documents[i], err)
+		}
+		b.data.Texts[i] = string(text)
+		left -= len(text)
+	}
+	return nil
 }
 
 // orderedFields returns the fields of the page's records: those of the schema in its

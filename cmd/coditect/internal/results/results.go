@@ -20,6 +20,7 @@ import (
 // A Service is the part of mapreduce.Client that results are read from.
 type Service interface {
 	GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error)
+	ReadText(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error
 	GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error
 	ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error)
 	ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error)
@@ -123,7 +124,7 @@ func (w *writer) writeAll(ctx context.Context) error {
 	if w.config.NoReport {
 		return nil
 	}
-	if err := w.writePage(); err != nil { // it shows what both have read
+	if err := w.writePage(ctx); err != nil { // it shows what both have read
 		return fmt.Errorf("report.html: %w", err)
 	}
 	return nil

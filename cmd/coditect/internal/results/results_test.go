@@ -51,6 +51,10 @@ func (s *store) GetResult(_ context.Context, _ mapreduce.JobID, _ bool, sink fun
 	return s.fail
 }
 
+func (s *store) ReadText(_ context.Context, _ mapreduce.JobID, _ mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
+	return sink([]byte("the text of " + document))
+}
+
 func (s *store) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
 	some, next := paged(s.units, q.PageToken, s.page)
 	return &mapreduce.UnitPage{Units: some, NextPageToken: next}, nil

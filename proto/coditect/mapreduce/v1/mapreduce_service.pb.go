@@ -1311,6 +1311,116 @@ func (x *GetResultResponse) GetParts() []*ResultPart {
 	return nil
 }
 
+// Asks for the text of a document.
+type ReadTextRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// A unit that read the document, as a citation names it.
+	UnitId string `protobuf:"bytes,2,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
+	// The document.
+	DocumentId    string `protobuf:"bytes,3,opt,name=document_id,json=documentId,proto3" json:"document_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadTextRequest) Reset() {
+	*x = ReadTextRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadTextRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadTextRequest) ProtoMessage() {}
+
+func (x *ReadTextRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadTextRequest.ProtoReflect.Descriptor instead.
+func (*ReadTextRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ReadTextRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *ReadTextRequest) GetUnitId() string {
+	if x != nil {
+		return x.UnitId
+	}
+	return ""
+}
+
+func (x *ReadTextRequest) GetDocumentId() string {
+	if x != nil {
+		return x.DocumentId
+	}
+	return ""
+}
+
+// A part of a text.
+type ReadTextResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The next bytes of the text, which is UTF-8. A part may end within a character.
+	Text          []byte `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadTextResponse) Reset() {
+	*x = ReadTextResponse{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadTextResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadTextResponse) ProtoMessage() {}
+
+func (x *ReadTextResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadTextResponse.ProtoReflect.Descriptor instead.
+func (*ReadTextResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ReadTextResponse) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
 // Asks for a page of checkpoints.
 type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1329,7 +1439,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1451,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1464,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListEventsRequest) GetJobId() string {
@@ -1400,7 +1510,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1522,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1535,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListEventsResponse) GetCheckpoints() []*Checkpoint {
@@ -1532,7 +1642,14 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
 	"\apartial\x18\x02 \x01(\bR\apartial\"L\n" +
 	"\x11GetResultResponse\x127\n" +
-	"\x05parts\x18\x01 \x03(\v2!.coditect.mapreduce.v1.ResultPartR\x05parts\"~\n" +
+	"\x05parts\x18\x01 \x03(\v2!.coditect.mapreduce.v1.ResultPartR\x05parts\"b\n" +
+	"\x0fReadTextRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
+	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x1f\n" +
+	"\vdocument_id\x18\x03 \x01(\tR\n" +
+	"documentId\"&\n" +
+	"\x10ReadTextResponse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\"~\n" +
 	"\x11ListEventsRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06verify\x18\x02 \x01(\bR\x06verify\x12\x1b\n" +
@@ -1542,7 +1659,8 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x12ListEventsResponse\x12C\n" +
 	"\vcheckpoints\x18\x01 \x03(\v2!.coditect.mapreduce.v1.CheckpointR\vcheckpoints\x121\n" +
 	"\x05seals\x18\x02 \x03(\v2\x1b.coditect.mapreduce.v1.SealR\x05seals\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken2\xe1\t\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken2\xc2\n" +
+	"\n" +
 	"\x10MapReduceService\x12b\n" +
 	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
 	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
@@ -1555,7 +1673,8 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\tDeleteJob\x12'.coditect.mapreduce.v1.DeleteJobRequest\x1a\x16.google.protobuf.Empty\"\x00\x12`\n" +
 	"\tListUnits\x12'.coditect.mapreduce.v1.ListUnitsRequest\x1a(.coditect.mapreduce.v1.ListUnitsResponse\"\x00\x12]\n" +
 	"\bWakeUnit\x12&.coditect.mapreduce.v1.WakeUnitRequest\x1a'.coditect.mapreduce.v1.WakeUnitResponse\"\x00\x12b\n" +
-	"\tGetResult\x12'.coditect.mapreduce.v1.GetResultRequest\x1a(.coditect.mapreduce.v1.GetResultResponse\"\x000\x01\x12c\n" +
+	"\tGetResult\x12'.coditect.mapreduce.v1.GetResultRequest\x1a(.coditect.mapreduce.v1.GetResultResponse\"\x000\x01\x12_\n" +
+	"\bReadText\x12&.coditect.mapreduce.v1.ReadTextRequest\x1a'.coditect.mapreduce.v1.ReadTextResponse\"\x000\x01\x12c\n" +
 	"\n" +
 	"ListEvents\x12(.coditect.mapreduce.v1.ListEventsRequest\x1a).coditect.mapreduce.v1.ListEventsResponse\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
@@ -1571,7 +1690,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*SubmitJobRequest)(nil),   // 0: coditect.mapreduce.v1.SubmitJobRequest
 	(*DocumentPiece)(nil),      // 1: coditect.mapreduce.v1.DocumentPiece
@@ -1596,40 +1715,42 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	(*WakeUnitResponse)(nil),   // 20: coditect.mapreduce.v1.WakeUnitResponse
 	(*GetResultRequest)(nil),   // 21: coditect.mapreduce.v1.GetResultRequest
 	(*GetResultResponse)(nil),  // 22: coditect.mapreduce.v1.GetResultResponse
-	(*ListEventsRequest)(nil),  // 23: coditect.mapreduce.v1.ListEventsRequest
-	(*ListEventsResponse)(nil), // 24: coditect.mapreduce.v1.ListEventsResponse
-	nil,                        // 25: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),            // 26: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                // 27: coditect.mapreduce.v1.Job
-	(*Plan)(nil),               // 28: coditect.mapreduce.v1.Plan
-	(JobState)(0),              // 29: coditect.mapreduce.v1.JobState
-	(UnitState)(0),             // 30: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),               // 31: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),         // 32: coditect.mapreduce.v1.ResultPart
-	(*Checkpoint)(nil),         // 33: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),               // 34: coditect.mapreduce.v1.Seal
-	(*emptypb.Empty)(nil),      // 35: google.protobuf.Empty
+	(*ReadTextRequest)(nil),    // 23: coditect.mapreduce.v1.ReadTextRequest
+	(*ReadTextResponse)(nil),   // 24: coditect.mapreduce.v1.ReadTextResponse
+	(*ListEventsRequest)(nil),  // 25: coditect.mapreduce.v1.ListEventsRequest
+	(*ListEventsResponse)(nil), // 26: coditect.mapreduce.v1.ListEventsResponse
+	nil,                        // 27: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),            // 28: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                // 29: coditect.mapreduce.v1.Job
+	(*Plan)(nil),               // 30: coditect.mapreduce.v1.Plan
+	(JobState)(0),              // 31: coditect.mapreduce.v1.JobState
+	(UnitState)(0),             // 32: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),               // 33: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),         // 34: coditect.mapreduce.v1.ResultPart
+	(*Checkpoint)(nil),         // 35: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),               // 36: coditect.mapreduce.v1.Seal
+	(*emptypb.Empty)(nil),      // 37: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	26, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	28, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	25, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	27, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	26, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	27, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	29, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	28, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	28, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	29, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	27, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	27, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	27, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	27, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	27, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	30, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	31, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	31, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	32, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	33, // 17: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	34, // 18: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	30, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	31, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	29, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	29, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	29, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	29, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	29, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	32, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	33, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	33, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	34, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	35, // 17: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	36, // 18: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
 	0,  // 19: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
 	3,  // 20: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
 	5,  // 21: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
@@ -1642,22 +1763,24 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
 	17, // 28: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
 	19, // 29: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
 	21, // 30: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
-	23, // 31: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
-	2,  // 32: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 33: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	27, // 34: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 35: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 36: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 37: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 38: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	15, // 39: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	35, // 40: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	18, // 41: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	20, // 42: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	22, // 43: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	24, // 44: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	32, // [32:45] is the sub-list for method output_type
-	19, // [19:32] is the sub-list for method input_type
+	23, // 31: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
+	25, // 32: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
+	2,  // 33: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 34: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	29, // 35: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 36: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 37: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 38: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 39: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	15, // 40: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	37, // 41: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	18, // 42: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	20, // 43: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	22, // 44: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	24, // 45: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	26, // 46: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	33, // [33:47] is the sub-list for method output_type
+	19, // [19:33] is the sub-list for method input_type
 	19, // [19:19] is the sub-list for extension type_name
 	19, // [19:19] is the sub-list for extension extendee
 	0,  // [0:19] is the sub-list for field type_name
@@ -1679,7 +1802,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -42,6 +42,7 @@ const (
 	MapReduceService_ListUnits_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/ListUnits"
 	MapReduceService_WakeUnit_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/WakeUnit"
 	MapReduceService_GetResult_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/GetResult"
+	MapReduceService_ReadText_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/ReadText"
 	MapReduceService_ListEvents_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
 )
 
@@ -85,6 +86,8 @@ type MapReduceServiceClient interface {
 	WakeUnit(ctx context.Context, in *WakeUnitRequest, opts ...grpc.CallOption) (*WakeUnitResponse, error)
 	// Sends the parts of a job's result, in order.
 	GetResult(ctx context.Context, in *GetResultRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultResponse], error)
+	// Sends the text of a document that a unit read: that which its citations count in.
+	ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error)
 	// Returns a page of a job's checkpoints, oldest first.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 }
@@ -241,6 +244,25 @@ func (c *mapReduceServiceClient) GetResult(ctx context.Context, in *GetResultReq
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MapReduceService_GetResultClient = grpc.ServerStreamingClient[GetResultResponse]
 
+func (c *mapReduceServiceClient) ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[4], MapReduceService_ReadText_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReadTextRequest, ReadTextResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MapReduceService_ReadTextClient = grpc.ServerStreamingClient[ReadTextResponse]
+
 func (c *mapReduceServiceClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListEventsResponse)
@@ -291,6 +313,8 @@ type MapReduceServiceServer interface {
 	WakeUnit(context.Context, *WakeUnitRequest) (*WakeUnitResponse, error)
 	// Sends the parts of a job's result, in order.
 	GetResult(*GetResultRequest, grpc.ServerStreamingServer[GetResultResponse]) error
+	// Sends the text of a document that a unit read: that which its citations count in.
+	ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error
 	// Returns a page of a job's checkpoints, oldest first.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	mustEmbedUnimplementedMapReduceServiceServer()
@@ -338,6 +362,9 @@ func (UnimplementedMapReduceServiceServer) WakeUnit(context.Context, *WakeUnitRe
 }
 func (UnimplementedMapReduceServiceServer) GetResult(*GetResultRequest, grpc.ServerStreamingServer[GetResultResponse]) error {
 	return status.Error(codes.Unimplemented, "method GetResult not implemented")
+}
+func (UnimplementedMapReduceServiceServer) ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error {
+	return status.Error(codes.Unimplemented, "method ReadText not implemented")
 }
 func (UnimplementedMapReduceServiceServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
@@ -543,6 +570,17 @@ func _MapReduceService_GetResult_Handler(srv interface{}, stream grpc.ServerStre
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MapReduceService_GetResultServer = grpc.ServerStreamingServer[GetResultResponse]
 
+func _MapReduceService_ReadText_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ReadTextRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MapReduceServiceServer).ReadText(m, &grpc.GenericServerStream[ReadTextRequest, ReadTextResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MapReduceService_ReadTextServer = grpc.ServerStreamingServer[ReadTextResponse]
+
 func _MapReduceService_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListEventsRequest)
 	if err := dec(in); err != nil {
@@ -625,6 +663,11 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "GetResult",
 			Handler:       _MapReduceService_GetResult_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ReadText",
+			Handler:       _MapReduceService_ReadText_Handler,
 			ServerStreams: true,
 		},
 	},
