@@ -111,6 +111,9 @@ func (p *Property) parseScalar(text string) (any, error) {
 	}
 	parse, what := p.textParser()
 	value, ok := parse(text)
+	if why := format.WhyNoDate(text); !ok && p.Format == Date && why != "" {
+		return nil, fmt.Errorf("%q is no %s: %s", clipText(text), what, why)
+	}
 	if !ok {
 		return nil, fmt.Errorf("%q is no %s", clipText(text), what)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/run"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/schemafile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/serve"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/steer"
@@ -95,13 +96,20 @@ func mapreduceCommand(a *program.Program) *cobra.Command {
 		{groupWork, run.Commands(a)},
 		{groupLook, append(show.Commands(a), run.ResultCommand(a))},
 		{groupSteer, steer.Commands(a)},
-		{groupCheck, check.Commands(a)},
+		{groupCheck, append(check.Commands(a), schemaCommand(a))},
 	} {
 		for _, c := range g.commands {
 			c.GroupID = g.id
 			cmd.AddCommand(c)
 		}
 	}
+	return cmd
+}
+
+// schemaCommand returns the command about schema files.
+func schemaCommand(a *program.Program) *cobra.Command {
+	cmd := schemafile.Command(a)
+	cmd.Args, cmd.RunE = noCommand, showHelp
 	return cmd
 }
 

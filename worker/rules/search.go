@@ -81,7 +81,8 @@ type search struct {
 	areas      []area
 	area       area // the one that is searched now
 	candidates []candidate
-	labelSeen  bool // a label was there
+	labelSeen  bool   // a label was there
+	refused    string // what stands at the first label without a value
 }
 
 // collectCandidates gathers the candidates.
@@ -109,10 +110,25 @@ func (s *search) addLabelled() {
 		s.labelSeen = true
 		before := len(s.candidates)
 		s.addAfterLabel(m)
+		if len(s.candidates) == before && s.refused == "" {
+			s.refused = s.textAt(m)
+		}
 		if len(s.candidates) > before && s.isText() {
 			past = s.candidates[len(s.candidates)-1].End
 		}
 	}
+}
+
+// textAt returns what stands behind a label on its line, or else on the next.
+func (s *search) textAt(m mark) string {
+	line := s.lineAt(m.Start)
+	for ; line < min(len(s.lines), s.lineAt(m.Start)+2); line++ {
+		v := span.New(max(s.lines[line].Start, m.End), s.lines[line].End)
+		if v = span.Trim(s.text, skipSeparators(s.text, v)); v.Start < v.End {
+			return clip(v.Of(s.text))
+		}
+	}
+	return ""
 }
 
 // addUnlabelled adds the candidates of the current area that need no label.
@@ -464,7 +480,13 @@ func lastRestatement(values []Found, i int) int {
 func (s *search) missingReason() string {
 	switch {
 	case s.labelSeen:
-		return "no value of the type " + s.typeName() + " after the label"
+		if s.refused == "" {
+			return "no value of the type " + s.typeName() + " after the label"
+		}
+		if _, err := s.element.Normalize(s.refused); err != nil && len(s.patterns) == 0 && len(s.values) == 0 {
+			return "after the label: " + err.Error()
+		}
+		return fmt.Sprintf("no value of the type %s after the label, but %q", s.typeName(), clip(s.refused))
 	case len(s.patterns) > 1:
 		return "none of the patterns matched"
 	case len(s.patterns) > 0:

@@ -60,11 +60,9 @@ func MagnitudeEnd(s string, end int, money bool) int {
 	if _, ok := magnitudes[strings.ToLower(word)]; ok {
 		return at + len(word)
 	}
-	for _, c := range word { // in East Asia the name of the currency follows at once
-		if _, ok := magnitudes[string(c)]; ok {
-			return at + utf8.RuneLen(c)
-		}
-		break
+	c, width := utf8.DecodeRuneInString(word) // in East Asia the name of the currency follows at once
+	if _, ok := magnitudes[string(c)]; ok {
+		return at + width
 	}
 	if _, ok := letterMagnitudes[strings.ToLower(word)]; ok && money && at == end {
 		return at + len(word)

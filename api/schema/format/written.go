@@ -1,6 +1,7 @@
 package format
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,13 +46,11 @@ func (p *cursor) skipSpace() {
 // readWord reads one of the words, in any case, and reports whether there was one.
 func (p *cursor) readWord(words ...string) bool {
 	word := strings.ToLower(wordAt(p.s, p.i, maxMonth))
-	for _, w := range words {
-		if word == w {
-			p.i += len(word)
-			return true
-		}
+	if !slices.Contains(words, word) {
+		return false
 	}
-	return false
+	p.i += len(word)
+	return true
 }
 
 // dayMonthName reads the rest of 25 Dec 2018.

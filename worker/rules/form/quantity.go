@@ -143,13 +143,13 @@ func currencyBeside(text string, n span.Span, start, end int) (span.Span, bool) 
 	if _, ok := format.ParseCurrency(text[from:head.End]); ok && from < head.End {
 		return span.New(from, head.End), true
 	}
-	tail := span.Trim(text, span.New(n.End, min(end, n.End+24)))
-	for _, w := range strings.Fields(text[tail.Start:tail.End])[:min(2, len(strings.Fields(text[tail.Start:tail.End])))] {
-		at := strings.Index(text[tail.Start:tail.End], w) + tail.Start
-		w = strings.TrimRight(w, ".,;:)")
-		if _, ok := format.ParseCurrency(w); ok {
-			return span.New(at, at+len(w)), true
-		}
+	rest := text[n.End:min(end, n.End+24)]
+	rest, _, _ = strings.Cut(rest, "\n")
+	word, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+	word = strings.TrimRight(word, ".,;:)")
+	if _, ok := format.ParseCurrency(word); ok {
+		at := n.End + strings.Index(rest, word)
+		return span.New(at, at+len(word)), true
 	}
 	return span.Span{}, false
 }

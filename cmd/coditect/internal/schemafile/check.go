@@ -1,0 +1,249 @@
+package schemafile
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
+	"github.com/coditect/mapreduce/worker/rules"
+)
+
+func (c *commands) checkCommand() *cobra.Command {
+	var on []string
+	var flags inputFlags
+	cmd := &cobra.Command{
+		Use:   "check FILE [DOCUMENTS...]",
+		Short: "Check a schema, and show what its hints find in documents",
+		Long: `Check reads a schema file and names each of its faults. With documents it also shows,
+for each document and field, what the provider rules finds, from which words, or why it
+finds nothing; and at the end in how many of the records each field was found. Nothing is
+stored.`,
+		Example: `  coditect mapreduce schema check schema.yaml
+  coditect mapreduce schema check schema.yaml --on docs --sample 20
+  coditect mapreduce schema check schema.yaml docs/*.txt -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exit.UsageError("the schema file is missing: name it as an argument")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.check(cmd.Context(), args[0], append(on, args[1:]...), &flags)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&on, "on", nil, "folder or file of `documents` to try the schema on; may be repeated")
+	flags.addFlags(f)
+	return cmd
+}
+
+// A checked is what check prints.
+type checked struct {
+	Schema    string       `json:"schema"`
+	Documents []tried      `json:"documents,omitempty"`
+	Fields    []fieldCount `json:"fields"`
+}
+
+// A tried is what was found in a document.
+type tried struct {
+	Document string  `json:"document"`
+	Skipped  string  `json:"skipped,omitempty"`
+	Records  []found `json:"records,omitempty"`
+	Reason   string  `json:"reason,omitempty"` // why there are no records
+}
+
+// A found is the fields of a record.
+type found []foundField
+
+// A foundField is one field of a record: its values, or why there are none.
+type foundField struct {
+	Field  string       `json:"field"`
+	Values []foundValue `json:"values,omitempty"`
+	Reason string       `json:"reason,omitempty"`
+}
+
+// A foundValue is a value and the words that it was read from, at bytes of the text.
+type foundValue struct {
+	Value any    `json:"value"`
+	Quote string `json:"quote"`
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+}
+
+// A fieldCount says in how many records a field was found.
+type fieldCount struct {
+	Field   string         `json:"field"`
+	Found   int            `json:"found"`
+	Records int            `json:"records"`
+	Reasons map[string]int `json:"reasons,omitempty"` // why it was not
+}
+
+func (c *commands) check(ctx context.Context, file string, paths []string, flags *inputFlags) error {
+	s, err := files.ReadSchema(ctx, file)
+	if err != nil {
+		return err
+	}
+	program, err := rules.Compile(s)
+	if err != nil {
+		return exit.RefusedError("%s: %w", file, err)
+	}
+	result := checked{Schema: cmp.Or(s.Title, file)}
+	for _, f := range s.Fields() {
+		result.Fields = append(result.Fields, fieldCount{Field: f.Path, Reasons: map[string]int{}})
+	}
+	if len(paths) > 0 {
+		if err := c.tryAll(ctx, program, paths, flags, &result); err != nil {
+			return err
+		}
+	}
+	return c.PrintData(result, func() { c.printChecked(&result, len(paths) > 0) })
+}
+
+// tryAll runs the rules on all documents.
+func (c *commands) tryAll(ctx context.Context, p *rules.Program, paths []string, flags *inputFlags, result *checked) error {
+	texts, err := c.texts(ctx, paths, flags)
+	if err != nil {
+		return err
+	}
+	for t, err := range texts {
+		if err != nil {
+			return err
+		}
+		one := tried{Document: t.name, Skipped: t.skip}
+		if t.skip == "" {
+			out, err := p.Extract(rules.Document(t.content), ctx.Err)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				one.Skipped = err.Error()
+			}
+			one.Reason = out.Reason
+			for i := range out.Records {
+				one.Records = append(one.Records, result.count(&out.Records[i]))
+			}
+		}
+		result.Documents = append(result.Documents, one)
+	}
+	return nil
+}
+
+// count returns what was found in a record, and counts it.
+func (r *checked) count(record *rules.Record) found {
+	var all found
+	for i := range r.Fields {
+		count := &r.Fields[i]
+		one := foundField{Field: count.Field}
+		for _, f := range record.Found {
+			if f.Field == count.Field {
+				one.Values = append(one.Values, foundValue{f.Value, f.Quote, f.Start, f.End})
+			}
+		}
+		for _, m := range record.Missing {
+			if m.Field == count.Field {
+				one.Reason = m.Reason
+				count.Reasons[m.Reason]++
+			}
+		}
+		count.Records++
+		if len(one.Values) > 0 {
+			count.Found++
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// printChecked prints what was found as text.
+func (c *commands) printChecked(r *checked, tried bool) {
+	if !tried {
+		fmt.Fprintf(c.Stdout, "%s: nothing is wrong with it; it has %d fields. Name documents to see what it finds in them.\n", r.Schema, len(r.Fields))
+		return
+	}
+	for _, d := range r.Documents {
+		switch {
+		case d.Skipped != "":
+			fmt.Fprintf(c.Stdout, "%s: skipped: %s\n\n", d.Document, d.Skipped)
+			continue
+		case len(d.Records) == 0:
+			fmt.Fprintf(c.Stdout, "%s: %s\n\n", d.Document, d.Reason)
+			continue
+		}
+		for i, record := range d.Records {
+			name := d.Document
+			if len(d.Records) > 1 {
+				name = fmt.Sprintf("%s, record %d", d.Document, i+1)
+			}
+			fmt.Fprintln(c.Stdout, name)
+			c.printRecord(record)
+		}
+	}
+	c.PrintTable("FIELD FOUND RECORDS NOT_FOUND_BECAUSE", func(row func(...any)) {
+		for _, f := range r.Fields {
+			row(f.Field, f.Found, f.Records, mostFrequent(f.Reasons))
+		}
+	})
+}
+
+func (c *commands) printRecord(record found) {
+	c.PrintTable(" FIELD VALUE QUOTE", func(row func(...any)) {
+		for _, f := range record {
+			if len(f.Values) == 0 {
+				row("", f.Field, "-", "("+f.Reason+")")
+			}
+			for i, v := range f.Values {
+				name := f.Field
+				if i > 0 {
+					name = ""
+				}
+				row("", name, clip(valueText(v.Value)), `"`+clip(v.Quote)+`"`)
+			}
+		}
+	})
+	fmt.Fprintln(c.Stdout)
+}
+
+// valueText returns a value as JSON, without the quotation marks of a text.
+func valueText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
+}
+
+// mostFrequent returns the reasons, the most frequent first.
+func mostFrequent(reasons map[string]int) string {
+	list := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(reasons[b], reasons[a]), cmp.Compare(a, b))
+	})
+	const most = 2
+	var parts []string
+	for _, reason := range list[:min(len(list), most)] {
+		parts = append(parts, fmt.Sprintf("%d: %s", reasons[reason], reason))
+	}
+	if len(list) > most {
+		parts = append(parts, fmt.Sprintf("and %d other reasons", len(list)-most))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// clip shortens a text for a cell.
+func clip(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}

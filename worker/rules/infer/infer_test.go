@@ -1,0 +1,127 @@
+package infer_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/rules/infer"
+)
+
+// fields describes the fields of a schema, one a line.
+func fields(t *testing.T, source string) []string {
+	t.Helper()
+	s, err := schema.Parse("s.yaml", []byte(source))
+	if err != nil {
+		t.Fatalf("Parse: %v in\n%s", err, source)
+	}
+	lines := []string{string(s.Kind)}
+	for _, f := range s.Fields() {
+		p := f.Property
+		line := fmt.Sprintf("%s %s", f.Path, p.Type)
+		if p.Type == schema.Array {
+			p = p.Items
+			line += " of " + string(p.Type)
+		}
+		if p.Format != "" {
+			line += " " + string(p.Format)
+		}
+		if p.Enum != nil {
+			line += fmt.Sprint(" ", p.Enum)
+		}
+		if f.Property.Required {
+			line += " required"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestProposals(t *testing.T) {
+	invoice := func(n int, status string) string {
+		return fmt.Sprintf("Invoice No: R-%d\nDate: %d. März 2001\nTotal: EUR %d.50\nItems: %d\nStatus: %s\nPaid: yes\nnote: see http://example.org/%d\n", n, n+1, n, n, status, n)
+	}
+	for name, tt := range map[string]struct {
+		texts []string
+		want  []string
+	}{
+		"labels": {
+			[]string{
+				invoice(1, "open"), invoice(2, "closed"), invoice(3, "open"), invoice(4, "open"),
+				invoice(5, "closed"), invoice(6, "open"), invoice(7, "open"), invoice(8, "closed"),
+			},
+			[]string{
+				"object", "invoice_no string required", "date string date required", "total number required", "items integer required",
+				"status string [open closed] required", "paid boolean required", "note string required", "uri string uri", "currency string currency",
+			},
+		},
+		"a table": {
+			[]string{"Name;Born;Share of 1\nAnn;2001-04-18;0.5\nBob;2001-04-19;0.25\n"},
+			[]string{"array", "name string required", "born string date required", "share_of_1 number required"},
+		},
+		"records": {
+			[]string{"Name: Ann\nAge: 31\n\nName: Bob\nAge: 32\n", "Name: Cid\nAge: 33\n\nName: Dan\nAge: 34\n"},
+			[]string{"array", "name string required", "age integer required"},
+		},
+		"a table in a text": {
+			[]string{"The fruits:\n\n| Fruit | Price |\n|---|---|\n| Apples | 4.50 |\n| Pears | 3.20 |\n"},
+			[]string{"object", "fruit array of string", "price array of number"},
+		},
+		"prose": {
+			[]string{"Made on the 18th day of April, 2001 for two years.", "Made on May 1, 2002 for three (3) years."},
+			[]string{"object", "date string date", "duration string duration"},
+		},
+		"names that YAML reads otherwise": {
+			[]string{"No: 007\n", "No: 008\n"},
+			[]string{"object", "no_ string required"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p infer.Proposal
+			for _, text := range tt.texts {
+				p.Add(text)
+			}
+			source, err := p.Schema()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, fields(t, source)); diff != "" {
+				t.Errorf("fields (-want +got):\n%s\n%s", diff, source)
+			}
+		})
+	}
+}
+
+func TestNothingToPropose(t *testing.T) {
+	var p infer.Proposal
+	p.Add("no more than words")
+	if _, err := p.Schema(); !errors.Is(err, infer.ErrNothing) {
+		t.Errorf("Schema = %v; want ErrNothing", err)
+	}
+}
+
+// TestProposalsAreSchemas: whatever the documents hold, what is proposed is a schema.
+func TestProposalsAreSchemas(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var p infer.Proposal
+		for _, text := range rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{
+			"No: 1", "null: x", "a b: 2001-04-18", "A-B: 'quoted'", "\"x\": {y}", "# a: b", "@: c", "1 a: b", "|a|b|", "|--|--|", "|1|2|",
+			"a,b", "1,2", "Größe: 5 kg", "日付：2001年4月18日", "x: \x00", "*bold*: ]", "two years", "",
+		}), 0, 8), 1, 4).Draw(rt, "texts") {
+			p.Add(strings.Join(text, "\n"))
+		}
+		source, err := p.Schema()
+		if errors.Is(err, infer.ErrNothing) {
+			return
+		}
+		if _, err := schema.Parse("s.yaml", []byte(source)); err != nil {
+			rt.Fatalf("%v in\n%s", err, source)
+		}
+	})
+}
