@@ -246,6 +246,7 @@ func TestTablesOfRecords(t *testing.T) {
 		"commas":      {"Name,City,Amount\nAnn,Ulm,1.50\n\"Smith, Bob\",,2\n", []string{"amount=1.5 city=Ulm name=Ann", "amount=2 name=Smith, Bob"}},
 		"semicolons":  {"Amount;Name\r\n1,50;Ann\r\n2;Bob\r\n", []string{"amount=1.5 name=Ann", "amount=2 name=Bob"}},
 		"empty first": {"city\tname\tamount\n\tAnn\t1\nUlm\tBob\t2\n", []string{"amount=1 name=Ann", "amount=2 city=Ulm name=Bob"}},
+		"bars":        {"## Sheet 1\n\n| Name | City | Amount |\n|---|---|---|\n| Ann | Ulm | 1.50 |\n| Bob | | 2 |\n", []string{"amount=1.5 city=Ulm name=Ann", "amount=2 name=Bob"}},
 		"no table":    {"Name: Ann, City: Ulm\n", []string{"city=Ulm name=Ann,"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -110,12 +110,12 @@ const sampleRows = 50
 // first line are labels of at least two fields, or all of them. It is nil if the
 // text is none.
 func (p *Program) readGrid(d *document) *grid {
-	head := slices.IndexFunc(d.lines, func(l span.Span) bool { return strings.TrimSpace(d.text[l.Start:l.End]) != "" })
+	head := slices.IndexFunc(d.lines, func(l span.Span) bool { return !isBlankOrHeading(l.Of(d.text)) })
 	if head < 0 {
 		return nil
 	}
 	g := &grid{head: head, style: table.StyleOf(d.lineText(head)), columns: map[int]int{}}
-	if g.style == table.None || g.style == table.Gaps || g.style == table.Bars {
+	if g.style == table.None || g.style == table.Gaps {
 		return nil
 	}
 	names := table.Split(d.text, d.lines[head], g.style)
@@ -137,6 +137,12 @@ func (p *Program) readGrid(d *document) *grid {
 	return g
 }
 
+// isBlankOrHeading reports whether a line may stand above a table that is otherwise all
+// of a text, such as the name of a sheet.
+func isBlankOrHeading(line string) bool {
+	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#")
+}
+
 // columnNames are the headings that a column with the field's values may have.
 func (f *field) columnNames() []string {
 	names := slices.Clone(f.labels)
@@ -151,7 +157,7 @@ func (f *field) columnNames() []string {
 func (d *document) hasRows(head, cells int, style table.Style) bool {
 	rows, even := 0, 0
 	for i := head + 1; i < len(d.lines) && rows < sampleRows; i++ {
-		if strings.TrimSpace(d.lineText(i)) == "" {
+		if !d.isRow(i) {
 			continue
 		}
 		rows++
@@ -162,12 +168,18 @@ func (d *document) hasRows(head, cells int, style table.Style) bool {
 	return rows > 0 && even*10 >= rows*9
 }
 
+// isRow reports whether line i is neither blank nor the line below the head of a table.
+func (d *document) isRow(i int) bool {
+	line := strings.TrimSpace(d.lineText(i))
+	return line != "" && !table.IsRule(line)
+}
+
 // gridRecords returns a window for each row of the table.
 func (d *document) gridRecords(w window) []window {
 	var windows []window
 	for i := d.grid.head + 1; i < len(d.lines) && d.lines[i].Start < w.End; i++ {
 		line := d.lines[i]
-		if strings.TrimSpace(d.lineText(i)) != "" && line.Start >= w.Start {
+		if d.isRow(i) && line.Start >= w.Start {
 			windows = append(windows, window{Span: span.New(line.Start, line.End), first: true, last: true})
 		}
 	}
@@ -185,6 +197,9 @@ func (s *search) addFromGrid() bool {
 	}
 	s.labelSeen = true
 	for i := max(s.lineAt(s.area.Start), s.grid.head+1); i < len(s.lines) && s.lines[i].Start < s.area.End; i++ {
+		if !s.isRow(i) {
+			continue
+		}
 		cells := table.Split(s.text, s.clipLine(i, s.area.Span), s.grid.style)
 		if n >= len(cells) || cells[n].Start >= cells[n].End {
 			continue

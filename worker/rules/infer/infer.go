@@ -135,13 +135,17 @@ func (p *Proposal) addLabels(lines []string) map[string]bool {
 // whether it is.
 func (p *Proposal) addTable(lines []string) bool {
 	lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.TrimSpace(l) == "" })
+	for len(lines) > 0 && strings.HasPrefix(lines[0], "#") { // the name of a sheet
+		lines = lines[1:]
+	}
 	if len(lines) < 2 {
 		return false
 	}
 	style := table.StyleOf(lines[0])
-	if style != table.Commas && style != table.Semicolons && style != table.Tabs {
+	if style == table.None || style == table.Gaps {
 		return false
 	}
+	lines = slices.DeleteFunc(lines, func(l string) bool { return table.IsRule(strings.TrimSpace(l)) })
 	head := cellsOf(lines[0], style)
 	even := 0
 	for _, line := range lines[1:] {
