@@ -112,6 +112,9 @@ type Config struct {
 	// subtracted from the budget of the job's tree, unless the job has its own numbers;
 	// see JobSpec.PromptOverhead. Defaults to nothing.
 	Overhead func(spec *mapreduce.JobSpec) (prompt, answer int64)
+	// Check returns an error that names the field if no worker could carry out a job. It
+	// is called before a job is planned or stored. Defaults to refusing nothing.
+	Check func(spec *mapreduce.JobSpec) error
 	// SmallResult is how many units may map the documents of a job whose result is
 	// assembled in memory and stored by the transaction that ends the job. Defaults
 	// to 256.
@@ -205,7 +208,7 @@ func anyProvider(name string) mapreduce.Provider {
 
 // specRules returns what the specs of jobs are completed and checked with.
 func (c *Config) specRules() *jobspec.Rules {
-	return &jobspec.Rules{Provider: c.Provider, Overhead: c.Overhead, Count: c.Count}
+	return &jobspec.Rules{Provider: c.Provider, Overhead: c.Overhead, Count: c.Count, Check: c.Check}
 }
 
 // CheckSpec returns what SubmitJob would refuse of s, whatever the documents

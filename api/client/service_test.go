@@ -297,7 +297,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		_, err := c.GetJob(t.Context(), "job 1")
 		wantField(t, err, "job_id")
 		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{MaxAttempts: -1}, documents(document("a", "")))
-		wantField(t, err, "spec.max_attempts")
+		wantField(t, err, "max_attempts")
 		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents(document("", "")))
 		wantField(t, err, "documents.document_id")
 		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents(document("a\xff", "")))

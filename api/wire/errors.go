@@ -119,7 +119,7 @@ func publicMessage(e *errs.Error) string {
 		return "internal error"
 	}
 	if e.Field != "" {
-		return e.Field + ": " + e.Message
+		return encodeField(e.Field) + ": " + e.Message
 	}
 	return e.Message
 }
@@ -135,7 +135,7 @@ func errorDetails(e *errs.Error) []protoadapt.MessageV1 {
 	all := []protoadapt.MessageV1{info}
 	if e.Field != "" {
 		all = append(all, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
-			{Field: validText(e.Field), Description: validText(e.Message), Reason: info.Reason},
+			{Field: validText(encodeField(e.Field)), Description: validText(e.Message), Reason: info.Reason},
 		}})
 	}
 	if e.RetryAfter > 0 {
@@ -187,7 +187,7 @@ func fromStatus(s *status.Status) *errs.Error {
 
 func takeViolation(e *errs.Error, b *errdetails.BadRequest) {
 	if v := b.GetFieldViolations(); len(v) > 0 {
-		e.Field, e.Message = v[0].GetField(), v[0].GetDescription()
+		e.Field, e.Message = decodeField(v[0].GetField()), v[0].GetDescription()
 	}
 }
 

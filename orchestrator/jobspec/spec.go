@@ -28,6 +28,10 @@ type Rules struct {
 	Overhead func(spec *mapreduce.JobSpec) (prompt, answer int64)
 	// Count counts the tokens of a text of a job that names no other estimator.
 	Count func(text string) int
+	// Check returns an error that names the field if no worker could carry out a job,
+	// such as a schema that is none, a provider that there is not, or a setting that its
+	// model cannot have. nil refuses nothing.
+	Check func(spec *mapreduce.JobSpec) error
 }
 
 // withDefaults fills in what a client left open.
@@ -262,7 +266,7 @@ func (r *Rules) checkPipeline(s *mapreduce.JobSpec) error {
 		return err
 	}
 	if len(s.Definition) == 0 || len(s.Schema) == 0 {
-		return nil // which has no examples, so that the schema is left to those who read it
+		return nil // which has no examples, so that the schema is left to Check
 	}
 	parsed, err := schema.Parse("schema", s.Schema)
 	if err != nil {
@@ -321,8 +325,13 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 	if _, err := token.Named(s.Estimator, nil); err != nil {
 		return errs.Field("estimator", "%s", err)
 	}
-	_, err := GraphOf(s)
-	return err
+	if _, err := GraphOf(s); err != nil {
+		return err
+	}
+	if r.Check == nil || s.Replay != "" {
+		return nil
+	}
+	return r.Check(s)
 }
 
 func isPreset(name string) bool {

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
@@ -408,7 +409,7 @@ func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 		return err
 	}
 	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[VarPrices])); err != nil {
-		return fmt.Errorf("--var %s: %w", VarPrices, err)
+		return errs.Field("vars."+VarPrices, "%w", err)
 	}
 	p.pipeline, err = step.PipelineOf(spec)
 	return err
@@ -462,9 +463,8 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 // answer.
 func (p *program) hasRoom() error {
 	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
-		return fmt.Errorf("a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
-			"which leaves no room for a document; give more with --var %s=N, or less with --max-answer",
-			p.Window, p.fixed, p.MaxAnswer, VarWindow)
+		return errs.Field("vars."+VarWindow, "a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
+			"which leaves no room for a document; give more, or less for %s", p.Window, p.fixed, p.MaxAnswer, VarAnswer)
 	}
 	return nil
 }

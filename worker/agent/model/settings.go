@@ -2,12 +2,11 @@ package model
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -76,10 +75,10 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 	}
 	s.Merge = cmp.Or(s.Merge, MergeBoth)
 	if s.Model == "" {
-		return s, errors.New("a model is needed: name it with --model")
+		return s, errs.Field("model", "is needed: the provider %s asks one", s.Provider)
 	}
 	if !slices.Contains(Merges(), s.Merge) {
-		return s, fmt.Errorf("%s: %q is none of %s", VarMerge, s.Merge, strings.Join(Merges(), ", "))
+		return s, errs.Field("vars."+VarMerge, "%q is none of %s", s.Merge, strings.Join(Merges(), ", "))
 	}
 	number := func(name string, otherwise, least, most int64) int64 {
 		text := spec.Vars[name]
@@ -88,7 +87,7 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 		}
 		n, bad := strconv.ParseInt(text, 10, 64)
 		if bad != nil || n < least || n > most {
-			err = fmt.Errorf("%s: %q is no number from %d to %d", name, text, least, most)
+			err = errs.Field("vars."+name, "%q is no number from %d to %d", text, least, most)
 		}
 		return n
 	}

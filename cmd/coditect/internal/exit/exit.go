@@ -128,6 +128,9 @@ func flagOf(field string) string {
 	case "direct":
 		return "the stage of --pipeline that reads all documents"
 	}
+	if name, ok := strings.CutPrefix(field, "vars."); ok {
+		return "--var " + name
+	}
 	if strings.ContainsAny(field, ".[") {
 		return field
 	}

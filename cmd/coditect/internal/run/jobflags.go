@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
@@ -336,28 +338,15 @@ func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error
 }
 
 // checkModelless refuses flags that only a model could follow, if the provider is
-// rules. Otherwise the owner would believe that a model had read the documents.
+// rules, under the name that the user gave them.
 func (j *jobFlags) checkModelless(flags *pflag.FlagSet, vars map[string]string) error {
-	if j.provider != runners.RulesProvider {
-		return nil
+	err := runners.CheckModelless(&mapreduce.JobSpec{Provider: j.provider, Model: j.model, Vars: vars})
+	var e *errs.Error
+	if !errors.As(err, &e) {
+		return err
 	}
-	for _, f := range []struct {
-		flag, name string
-		set        bool
-	}{
-		{"model", "", j.model != ""},
-		{"base-url", model.VarBaseURL, vars[model.VarBaseURL] != ""},
-		{"merge", model.VarMerge, vars[model.VarMerge] == model.MergeModel},
-		{"glean", model.VarGlean, vars[model.VarGlean] != "" && vars[model.VarGlean] != "0"},
-	} {
-		if !f.set {
-			continue
-		}
-		by := "--" + f.flag
-		if !flags.Changed(f.flag) {
-			by = "--var " + f.name
-		}
-		return exit.UsageError("%s: the provider rules asks no model: name another provider with --provider, or leave this out", by)
+	if flag := strings.ReplaceAll(strings.TrimPrefix(e.Field, "vars."), "_", "-"); flags.Changed(flag) {
+		return exit.UsageError("--%s: %s", flag, e.Message)
 	}
-	return nil
+	return err
 }

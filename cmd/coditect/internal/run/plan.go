@@ -165,7 +165,11 @@ func planJob(ctx context.Context, a *program.Program, q mapreduce.PlanQuery, doc
 		if err != nil {
 			return nil, err
 		}
-		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: runners.PromptOverhead(askers)}, q, docs)
+		check, err := a.Runners.SpecCheck()
+		if err != nil {
+			return nil, err
+		}
+		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: runners.PromptOverhead(askers), Check: check}, q, docs)
 	}
 	c, err := client.Dial(a.Global.Server, client.Config{})
 	if err != nil {

@@ -1,0 +1,4 @@
+package wire
+
+// SpecFields is specFields.
+var SpecFields = specFields

@@ -1,0 +1,135 @@
+package runners
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/rules"
+	"github.com/coditect/mapreduce/worker/step"
+)
+
+// SpecCheck returns the function that refuses jobs which no worker could run, whoever
+// submits them. The commands make the same checks before they read any document. An
+// error names the field. Keys are not looked at: only workers have them.
+func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
+	all, err := r.StepRegistry()
+	if err != nil {
+		return nil, err
+	}
+	prices, err := r.Models.priceList()
+	if err != nil {
+		return nil, err
+	}
+	askers := make(map[string]*model.Agent)
+	for _, name := range ModelProviders() {
+		askers[name], err = model.New(model.Config{
+			Provider: name, Trusted: !r.Models.Fleet, Prices: prices, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	known := slices.Concat(all.Names(), slices.Collect(maps.Keys(askers)))
+	return func(spec *mapreduce.JobSpec) error {
+		providers, err := providersOf(spec)
+		if err != nil {
+			return err
+		}
+		for field, name := range providers {
+			if !slices.Contains(known, name) {
+				return errs.Field(field, "none is named %q; the providers are %s", name, providerNames(all))
+			}
+		}
+		if err := CheckModelless(spec); err != nil {
+			return err
+		}
+		if err := checkSchema(spec); err != nil {
+			return err
+		}
+		if asker := askers[spec.Provider]; asker != nil {
+			return named("model", asker.Check(spec))
+		}
+		return nil
+	}, nil
+}
+
+// checkSchema refuses a schema that cannot be read, or that rules could not search for.
+func checkSchema(spec *mapreduce.JobSpec) error {
+	if len(spec.Schema) == 0 {
+		return nil // the pipeline needs none, or the service has said so
+	}
+	s, err := schema.Parse("schema", spec.Schema)
+	if err != nil {
+		return errs.Field("schema", "%s", err)
+	}
+	if spec.Provider != RulesProvider {
+		return nil
+	}
+	if _, err := rules.Compile(s); err != nil {
+		return errs.Field("schema", "%s", err)
+	}
+	return nil
+}
+
+// named gives an error that names no field the field that it is about.
+func named(field string, err error) error {
+	if e, ok := err.(*errs.Error); err == nil || ok && e.Field != "" { //nolint:errorlint // what wraps a field says more about it
+		return err
+	}
+	if about, ok := strings.CutPrefix(err.Error(), "schema: "); ok {
+		return errs.Field("schema", "%s", about)
+	}
+	return errs.Field(field, "%w", err)
+}
+
+// providersOf returns the providers that a job names, by the fields that name them.
+func providersOf(spec *mapreduce.JobSpec) (map[string]string, error) {
+	all := map[string]string{"provider": spec.Provider}
+	for alias, m := range spec.Models {
+		name, _, ok := strings.Cut(m, "/")
+		if !ok || name == "" || alias == "" {
+			return nil, errs.Field("model_aliases", "%q stands for %q, which is not provider/model", alias, m)
+		}
+		all["model_aliases."+alias] = name
+	}
+	p, err := step.PipelineOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range p.Stages {
+		if name, _, ok := strings.Cut(s.Model, "/"); ok && spec.Models[s.Model] == "" {
+			all["stages."+s.Name+".model"] = name
+		}
+	}
+	return all, nil
+}
+
+// CheckModelless refuses settings that only a model could follow, if the provider is
+// rules. Otherwise the owner would believe that a model had read the documents. The
+// error names the field.
+func CheckModelless(spec *mapreduce.JobSpec) error {
+	if spec.Provider != RulesProvider {
+		return nil
+	}
+	for _, f := range []struct {
+		field string
+		set   bool
+	}{
+		{"model", spec.Model != ""},
+		{"vars." + model.VarBaseURL, spec.Vars[model.VarBaseURL] != ""},
+		{"vars." + model.VarMerge, spec.Vars[model.VarMerge] == model.MergeModel},
+		{"vars." + model.VarGlean, spec.Vars[model.VarGlean] != "" && spec.Vars[model.VarGlean] != "0"},
+	} {
+		if f.set {
+			return errs.Field(f.field, "the provider rules asks no model: name another provider, or leave this out")
+		}
+	}
+	return nil
+}

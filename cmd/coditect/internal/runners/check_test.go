@@ -1,0 +1,62 @@
+package runners_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
+	"github.com/coditect/mapreduce/orchestrator"
+)
+
+// TestSpecCheck: the service refuses what the command line refuses, with the field.
+func TestSpecCheck(t *testing.T) {
+	const good = `{"type":"object","properties":{"a":{"type":"string"}}}`
+	r := runners.Runners{Getenv: func(string) string { return "" }}
+	r.Models.Fleet = true
+	check, err := r.SpecCheck()
+	if err != nil {
+		t.Fatal(err)
+	}
+	anthropic := func(vars map[string]string) mapreduce.JobSpec {
+		return mapreduce.JobSpec{Schema: []byte(good), Provider: "anthropic", Model: "claude-sonnet-4-5", Vars: vars}
+	}
+	tests := []struct {
+		name  string
+		spec  mapreduce.JobSpec
+		field string // "" if the job is accepted
+	}{
+		{"a good job", mapreduce.JobSpec{Schema: []byte(good)}, ""},
+		{"a good job of a model", anthropic(nil), ""},
+		{"no schema", mapreduce.JobSpec{}, "schema"},
+		{"a schema that is no JSON", mapreduce.JobSpec{Schema: []byte(`{"type":`)}, "schema"},
+		{"a schema without properties", mapreduce.JobSpec{Schema: []byte(`{"type":"object"}`)}, "schema"},
+		{"an unknown hint", mapreduce.JobSpec{Schema: []byte(`{"type":"object","properties":{"a":{"type":"string","x-coditect":{"lable":"A"}}}}`)}, "schema"},
+		{"a pattern that is none", mapreduce.JobSpec{Schema: []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"("}}}`)}, "schema"},
+		{"an unknown provider", mapreduce.JobSpec{Schema: []byte(good), Provider: "clippy"}, "provider"},
+		{"no model", mapreduce.JobSpec{Schema: []byte(good), Provider: "openai"}, "model"},
+		{"a model for rules", mapreduce.JobSpec{Schema: []byte(good), Model: "gpt"}, "model"},
+		{"reviews by rules", mapreduce.JobSpec{Schema: []byte(good), Vars: map[string]string{"glean": "1"}}, "vars.glean"},
+		{"a setting that is no number", anthropic(map[string]string{"glean": "many"}), "vars.glean"},
+		{"an answer of no tokens", anthropic(map[string]string{"max_answer": "1"}), "vars.max_answer"},
+		{"an unknown way to merge", anthropic(map[string]string{"merge": "magic"}), "vars.merge"},
+		{"a window without room", anthropic(map[string]string{"window": "64"}), "vars.window"},
+		{"an alias for nothing", mapreduce.JobSpec{Schema: []byte(good), Models: map[string]string{"cheap": "haiku"}}, "model_aliases"},
+		{"an unknown pipeline", mapreduce.JobSpec{Schema: []byte(good), Pipeline: "magic"}, "pipeline"},
+		{"a tree with two budgets", mapreduce.JobSpec{Schema: []byte(good), TargetTokenBudget: new(int64(9)), ContextWindow: new(int64(9))}, "context_window"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			none := func(func(*mapreduce.Document, error) bool) {}
+			_, err := orchestrator.Plan(t.Context(), orchestrator.Config{Check: check}, mapreduce.PlanQuery{Spec: tt.spec}, none)
+			var e *errs.Error
+			if tt.field == "" {
+				tt.field = "documents" // of which there are none
+			}
+			if !errors.As(err, &e) || e.Kind != errs.Invalid || e.Field != tt.field {
+				t.Errorf("got %v, want an invalid field %s", err, tt.field)
+			}
+		})
+	}
+}
