@@ -35,7 +35,7 @@ func (s *session) stayConnected(life context.Context) error {
 	lost := time.Now() // when the last orchestrator was
 	for i := 0; life.Err() == nil && !s.isIdle(); i++ {
 		start := time.Now()
-		met, err := s.serveStream(life, s.cfg.Connect[i%len(s.cfg.Connect)])
+		met, err := s.serveStream(life, i%len(s.cfg.Connect))
 		welcomed = welcomed || met
 		if met {
 			lost = time.Now()
@@ -46,7 +46,7 @@ func (s *session) stayConnected(life context.Context) error {
 		if s.isIdle() || life.Err() != nil || s.hasResigned(lost) {
 			break
 		}
-		s.cfg.Logger.Warn("connection to orchestrator ended", "address", i%len(s.cfg.Connect), "error", err)
+		s.cfg.Logger.Warn("connection to orchestrator ended", "address", s.cfg.addressOf(i%len(s.cfg.Connect)), "error", err)
 		if met && time.Since(start) >= healthy {
 			pauses.Reset()
 			first = true
@@ -78,14 +78,14 @@ func (s *session) waitReconnect(life context.Context, d time.Duration) {
 // errNoWelcome is the reason to abandon a stream on which no Welcome arrives.
 var errNoWelcome = errors.New("orchestrator did not answer")
 
-// serveStream carries the session over one stream until it ends, and reports whether
-// an orchestrator took it up.
-func (s *session) serveStream(life context.Context, connect Connect) (met bool, err error) {
+// serveStream carries the session over one stream to the orchestrator at a place of
+// Config.Connect until it ends, and reports whether the orchestrator took it up.
+func (s *session) serveStream(life context.Context, at int) (met bool, err error) {
 	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
 	impatience := time.AfterFunc(helloTimeout, func() { cancel(errNoWelcome) })
 	defer impatience.Stop()
-	stream, err := connect(ctx)
+	stream, err := s.cfg.Connect[at](ctx)
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
 	}
@@ -96,7 +96,7 @@ func (s *session) serveStream(life context.Context, connect Connect) (met bool, 
 	if !impatience.Stop() {
 		return false, errNoWelcome
 	}
-	l := &streamLink{session: s, stream: stream, leaving: make(chan struct{})}
+	l := &streamLink{session: s, stream: stream, address: s.cfg.addressOf(at), leaving: make(chan struct{})}
 	return true, l.run(ctx, cancel, first)
 }
 
@@ -121,6 +121,7 @@ func (s *session) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
 type streamLink struct {
 	session *session
 	stream  Stream
+	address string        // for the log
 	leaving chan struct{} // closed by the receiver when the orchestrator leaves
 }
 
@@ -130,7 +131,7 @@ func (l *streamLink) run(ctx context.Context, cancel context.CancelCauseFunc, fi
 	s.resetOutbox()
 	s.transfers.goOver(l.stream)
 	defer s.transfers.goOver(nil)
-	s.cfg.Logger.Info("connected to orchestrator", "node", first.Welcome.Node, "epoch", first.Welcome.Epoch)
+	s.cfg.Logger.Info("connected to orchestrator", "address", l.address, "node", first.Welcome.Node, "epoch", first.Welcome.Epoch)
 	every := first.Welcome.Heartbeat
 	if every <= 0 {
 		every = s.cfg.Heartbeat

@@ -42,17 +42,19 @@ type Connect func(ctx context.Context) (Stream, error)
 
 // Config configures a worker.
 type Config struct {
-	Session  mapreduce.SessionID // Defaults to one drawn at random.
-	Version  string              // Of the program; for display.
-	Connect  []Connect           // One for each address of an orchestrator. Needed.
-	Steps    *step.Registry      // Who runs units. Needed.
-	Tools    []string            // Names of the tools that units may use here. Defaults to none.
-	Parsers  []string            // Names of the parsers that it has. Defaults to none.
-	Slots    int                 // Units that run at once. Defaults to mapreduce.DefaultParallelism.
-	Embedded bool                // It shares the orchestrator's process, and dies with it.
-	Prefetch int                 // Units held beside those that run. Defaults to 0, none.
-	Limits   Limiter             // Of calls to models. Defaults to none.
-	Logger   *slog.Logger        // Defaults to none.
+	Session mapreduce.SessionID // Defaults to one drawn at random.
+	Version string              // Of the program; for display.
+	Connect []Connect           // One for each address of an orchestrator. Needed.
+	// Addresses are those behind Connect, in its order, for the log. Defaults to numbers.
+	Addresses []string
+	Steps     *step.Registry // Who runs units. Needed.
+	Tools     []string       // Names of the tools that units may use here. Defaults to none.
+	Parsers   []string       // Names of the parsers that it has. Defaults to none.
+	Slots     int            // Units that run at once. Defaults to mapreduce.DefaultParallelism.
+	Embedded  bool           // It shares the orchestrator's process, and dies with it.
+	Prefetch  int            // Units held beside those that run. Defaults to 0, none.
+	Limits    Limiter        // Of calls to models. Defaults to none.
+	Logger    *slog.Logger   // Defaults to none.
 
 	Heartbeat    time.Duration // Unless the orchestrator wishes another. Defaults to 3 s.
 	DrainTimeout time.Duration // How long units may run on while draining. Defaults to 25 s.
@@ -197,4 +199,12 @@ func (s *session) waitIdle(life context.Context, limit time.Duration) bool {
 	case <-t.C:
 	}
 	return false
+}
+
+// addressOf names the orchestrator at a place of Connect.
+func (c Config) addressOf(at int) string {
+	if at < len(c.Addresses) {
+		return c.Addresses[at]
+	}
+	return fmt.Sprintf("number %d", at+1)
 }

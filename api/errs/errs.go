@@ -94,6 +94,10 @@ func (e *Error) Is(target error) bool {
 // does not.
 const StoreAway = "STORE_AWAY"
 
+// StoreFull is the reason of an Exhausted error if the disk of the store is full. The
+// store logs that itself, and goes on when there is room again.
+const StoreFull = "STORE_FULL"
+
 // ReasonOf returns the reason of the first Error in err's chain, or "".
 func ReasonOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {

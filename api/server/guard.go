@@ -169,7 +169,11 @@ func (s *Server) logFailure(ctx context.Context, method string, e *errs.Error) {
 	if e.Err != nil {
 		attrs = append(attrs, slog.String("cause", e.Err.Error()))
 	}
-	s.config.Logger.LogAttrs(ctx, logLevel(e.Kind), "call failed", attrs...)
+	level := logLevel(e.Kind)
+	if e.Reason == errs.StoreFull {
+		level = slog.LevelDebug // the store has said so, once
+	}
+	s.config.Logger.LogAttrs(ctx, level, "call failed", attrs...)
 }
 
 // logLevel ranks a failure by the person who must look at it: the operator, perhaps the

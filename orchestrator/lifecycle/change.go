@@ -90,7 +90,7 @@ func (m *Manager) noteResumed(ctx context.Context, id mapreduce.JobID) error {
 // PauseJob pauses a job; what its workers run ends.
 func (m *Manager) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	m.signals.ClearResume(id)
-	return m.jobAfterChange(ctx, id, m.jobs.Lifecycle.Pause(ctx, id, records.AnyEpoch, "asked for"))
+	return m.jobAfterChange(ctx, id, m.jobs.Lifecycle.Pause(ctx, id, records.AnyEpoch, "pause was asked for"))
 }
 
 // CancelJob cancels a job, and stops what its workers run.

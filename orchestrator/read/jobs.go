@@ -52,8 +52,14 @@ func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 	if compiled, err := r.specs.Compiled(id, &job.Spec); err == nil {
 		job.Stages = stagesOf(compiled, levels)
 	}
+	if job.State.Running() && r.jobs.IsFull() {
+		job.Warnings = append(job.Warnings, diskFull)
+	}
 	return job, nil
 }
+
+// diskFull is the warning of a running job while its store has no room.
+const diskFull = "the disk of the store is nearly full: nothing new is stored until there is room, and nothing is lost; free some space"
 
 // stagesOf sums the levels of each stage.
 func stagesOf(c *jobspec.Compiled, levels []records.LevelProgress) []mapreduce.StageProgress {

@@ -86,6 +86,9 @@ func (j *Jobs) Reader() Reader { return Reader{j.View, j.Content} }
 // Node returns the orchestrator in whose name these records are written.
 func (j *Jobs) Node() mapreduce.NodeID { return j.db.Node() }
 
+// IsFull reports whether the store had no room for the last write of this process.
+func (j *Jobs) IsFull() bool { return j.db.IsFull() }
+
 // DB returns the database underneath, for its counters.
 func (j *Jobs) DB() *store.DB { return j.db.Store() }
 

@@ -59,7 +59,11 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 			return err
 		}
 	}
-	return c.emitFinding(mapreduce.Finding{Message: fmt.Sprintf("%d jobs checked, %d findings", c.jobs, c.wrongs)})
+	message := fmt.Sprintf("%d jobs checked, %d findings", c.jobs, c.wrongs)
+	if c.jobs == 0 {
+		message = fmt.Sprintf("there were no jobs to check, %d findings", c.wrongs)
+	}
+	return c.emitFinding(mapreduce.Finding{Message: message})
 }
 
 // A Verify says what is wrong with the output of a complete unit, or nil; or it

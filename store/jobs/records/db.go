@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -40,6 +41,7 @@ type DB struct {
 	db      *store.DB
 	records *Records
 	hook    failpoint.Hook // nil in production
+	full    atomic.Bool    // the last write found no room
 }
 
 // NewDB returns what runs transactions on records in db.
@@ -81,6 +83,7 @@ func (d *DB) Update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) 
 		}
 		return err
 	})
+	d.noteSpace(err)
 	if err == nil {
 		d.hook(s.After())
 	}
@@ -89,8 +92,20 @@ func (d *DB) Update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) 
 
 // UpdateQuietly does the same, without points: for what nothing follows from.
 func (d *DB) UpdateQuietly(ctx context.Context, fn func(tx store.Tx) error) error {
-	return explainError(d.db.Update(ctx, fn))
+	err := d.db.Update(ctx, fn)
+	d.noteSpace(err)
+	return explainError(err)
 }
+
+// noteSpace notes whether the last write found the disk full.
+func (d *DB) noteSpace(err error) {
+	if full := errors.Is(err, store.ErrNoSpace); full || err == nil {
+		d.full.Store(full)
+	}
+}
+
+// IsFull reports whether the store had no room for the last write of this process.
+func (d *DB) IsFull() bool { return d.full.Load() }
 
 // View runs fn in a transaction that only reads.
 func (d *DB) View(ctx context.Context, fn func(tx store.Tx) error) error {
@@ -104,7 +119,7 @@ func explainError(err error) error {
 	var what, reason string
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
-		kind, what = errs.Exhausted, "the disk of the store is nearly full, and nothing new is stored; nothing is lost: free some space, and it goes on by itself"
+		kind, reason, what = errs.Exhausted, errs.StoreFull, "the disk of the store is nearly full, and nothing new is stored; nothing is lost: free some space, and it goes on by itself"
 	case errors.Is(err, store.ErrCorrupt):
 		kind, what = errs.DataLoss, "the store is damaged; restore it from a copy"
 	case errors.Is(err, store.ErrClosed):

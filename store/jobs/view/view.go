@@ -65,6 +65,11 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 		Savings:     c.TotalSavings(),
 		AuditHead:   hex.EncodeToString(seal.Hash),
 	}
+	if job.State.Running() {
+		if job.Updated, err = rec.lastChange(ctx, r, id, job.Updated); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, w := range record.Warnings {
 		job.Warnings = append(job.Warnings, w.Text)
 	}
@@ -76,6 +81,22 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 		job.Phase = mapreduce.JobComplete
 	}
 	return job, c.ByLevel(ctl), nil
+}
+
+// lastChange returns the time of the last checkpoint of a job, or since if that is later.
+func (rec reader) lastChange(ctx context.Context, r store.Reader, id mapreduce.JobID, since time.Time) (time.Time, error) {
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Checkpoints(id), store.RangeOptions{Limit: 1, Reverse: true})
+	if err != nil || len(pairs) == 0 {
+		return since, err
+	}
+	last := new(storagev1.Checkpoint)
+	if err := records.Decode(pairs[0].Key, pairs[0].Value, last); err != nil {
+		return since, err
+	}
+	if at := time.UnixMicro(last.TimestampMicros).UTC(); at.After(since) {
+		return at, nil
+	}
+	return since, nil
 }
 
 // JobCoverage returns what became of a job's documents and characters.

@@ -53,7 +53,7 @@ finds something wrong.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.HasNoData() {
-				return a.printDiagnosis(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.Global.Location.Dir}})
+				return a.printDiagnosis(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.Global.Location.Dir + ": there was nothing to check"}})
 			}
 			err := a.WithReader(cmd.Context(), func(s *program.Session) error { return a.examineStore(cmd.Context(), s) })
 			if errors.Is(err, store.ErrCorrupt) { // it cannot even be opened
@@ -68,7 +68,7 @@ func (a *commands) examineStore(ctx context.Context, s *program.Session) error {
 	d := diagnosis{OK: true}
 	err := s.CheckStore(ctx, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Info {
-			d.Checked = append(d.Checked, f.Message)
+			d.Checked = append(d.Checked, finding{Job: f.Job, Message: f.Message}.String())
 			return nil
 		}
 		d.OK = false
@@ -95,10 +95,13 @@ func (a *commands) printDiagnosis(d *diagnosis) error {
 		for _, f := range d.Findings {
 			fmt.Fprintln(a.Stdout, "WRONG "+f.String())
 		}
-		if d.OK {
+		switch n := len(d.Findings); {
+		case d.OK:
 			fmt.Fprintln(a.Stdout, "nothing is wrong")
-		} else {
-			fmt.Fprintf(a.Stdout, "%d things are wrong\n", len(d.Findings))
+		case n == 1:
+			fmt.Fprintln(a.Stdout, "1 thing is wrong")
+		default:
+			fmt.Fprintf(a.Stdout, "%d things are wrong\n", n)
 		}
 	})
 	if err == nil && !d.OK {

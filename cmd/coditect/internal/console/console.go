@@ -85,7 +85,7 @@ func VisibleText(s string) string {
 		switch {
 		case r == '\n', r == '\t', r == '\r':
 			return ' '
-		case unicode.IsControl(r), !unicode.IsPrint(r) && !unicode.IsSpace(r):
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), !unicode.IsPrint(r) && !unicode.IsSpace(r):
 			return unicode.ReplacementChar
 		}
 		return r

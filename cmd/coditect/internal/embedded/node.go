@@ -203,7 +203,8 @@ func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
 		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
 		Embedded: true, Logger: n.config.Logger, DrainTimeout: n.config.Drain, Grace: time.Second,
-		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},
+		Addresses: []string{"this process"},
+		Connect:   []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},
 	})
 	if err != nil {
 		return err

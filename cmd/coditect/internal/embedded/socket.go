@@ -102,6 +102,16 @@ func socketPath(dir string) string {
 	return filepath.Join(dir, socketFile)
 }
 
+// SocketAddress returns the address of the process that holds a data directory, as
+// client.Dial takes it.
+func SocketAddress(dir string) string {
+	path := socketPath(dir)
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return "unix:" + path
+}
+
 // dialSocket returns a client of the process that holds a data directory. The path
 // goes past the syntax of targets, which has no room for every name of a file.
 func dialSocket(dir string) (*client.Client, error) {

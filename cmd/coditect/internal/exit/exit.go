@@ -105,11 +105,14 @@ func CodeOf(err error) int {
 	return Failed
 }
 
-// Message returns the message for the user; "" if everything was printed already.
+// Message returns the message for the user; "" if there is nothing to say.
 func Message(err error) string {
 	var exit *Error
-	if errors.As(err, &exit) && exit.Err == nil {
+	switch found := errors.As(err, &exit); {
+	case found && exit.Err == nil:
 		return ""
+	case !found && errors.Is(err, ErrInterrupted):
+		return "" // who pressed Ctrl-C knows
 	}
 	var e *errs.Error
 	if errors.As(err, &e) && e.Field != "" {

@@ -157,6 +157,9 @@ func (s *Session) FollowJob(ctx context.Context, id mapreduce.JobID, show func(*
 	var lost time.Time // when the service was found to be gone; zero while it is there
 	for {
 		err := s.serveWatch(ctx, id, func(j *mapreduce.Job) error {
+			if !lost.IsZero() && s.isRemote() {
+				s.Meter.Note("the server answers again")
+			}
 			last, lost = j, time.Time{}
 			return show(j)
 		})
@@ -170,6 +173,7 @@ func (s *Session) FollowJob(ctx context.Context, id mapreduce.JobID, show func(*
 		}
 		if lost.IsZero() {
 			lost = time.Now()
+			s.noteServerAway(err)
 		}
 		if time.Since(lost) > s.reconnectTimeout() {
 			return last, err
@@ -184,6 +188,13 @@ func (s *Session) FollowJob(ctx context.Context, id mapreduce.JobID, show func(*
 func isStoreAway(err error) bool { return errs.ReasonOf(err) == errs.StoreAway }
 
 func isServiceGone(err error) bool { return err != nil && errs.KindOf(err) == errs.Unavailable }
+
+// noteServerAway tells the user that a server does not answer, and what happens then.
+func (s *Session) noteServerAway(err error) {
+	if s.isRemote() && !isStoreAway(err) {
+		s.Meter.Note("waiting up to %s for the server %s, which does not answer; the job goes on without this command", serverWait, s.app.Global.Server)
+	}
+}
 
 func (s *Session) reconnectTimeout() time.Duration {
 	if s.mode == ModeRead && !s.isRemote() {

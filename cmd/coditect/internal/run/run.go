@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +49,7 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
 			if err := out.apply(a.Program); err != nil {
 				return err
 			}
-			r := &runner{app: a.Program, output: &out, flags: &flags}
+			r := &runner{app: a.Program, output: &out, flags: &flags, begun: time.Now()}
 			return r.runJob(cmd, detach)
 		},
 	}
@@ -67,6 +68,7 @@ type runner struct {
 	flags  *jobFlags    // of run; nil for resume
 	output *outputFlags // nil for replay
 	s      *program.Session
+	begun  time.Time // of the command
 }
 
 // runJob makes all checks that need no store, and then runs the job.
@@ -193,6 +195,9 @@ func (r *runner) followAndWrite(ctx context.Context, id mapreduce.JobID) error {
 		if job, end, err = r.writeResults(ctx, id); err != nil {
 			return r.unwrittenError(ctx, id, err)
 		}
+	}
+	if !r.begun.IsZero() {
+		end.Took = time.Since(r.begun)
 	}
 	if err := r.output.printEnd(r.app, job, end); err != nil {
 		return err

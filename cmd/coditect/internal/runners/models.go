@@ -1,9 +1,9 @@
 package runners
 
 import (
+	"context"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 
@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -103,12 +104,12 @@ func (m *modelFlags) priceList() (*llm.Prices, error) {
 	if err != nil || m.prices == "" {
 		return prices, err
 	}
-	data, err := os.ReadFile(m.prices)
+	data, err := files.ReadBounded(context.Background(), m.prices, files.MaxConfigFile)
 	if err != nil {
-		return nil, exit.UsageError("--prices: %w", err)
+		return nil, exit.RefusedError("--prices: %w", err)
 	}
 	if prices, err = prices.With(data); err != nil {
-		return nil, exit.UsageError("--prices: %s: %w", m.prices, err)
+		return nil, exit.RefusedError("--prices: %s: %w", m.prices, err)
 	}
 	return prices, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -44,16 +45,21 @@ func (a *commands) serveCommand() *cobra.Command {
 and workers that connect to it. On SIGTERM it lets units finish or hands them back.
 Jobs continue when serve starts again.
 
+Without --listen, serve listens on a Unix socket in its data directory, which only its
+owner can open. Commands and workers with the same --data-dir find it there, and need
+no --server. A server on a FoundationDB cluster listens on 127.0.0.1:7600.
+
 Several servers can share the jobs of a FoundationDB cluster. When a server dies, the
 others continue its jobs. This needs a program built with FoundationDB: make build-fdb.`,
 		Example: `  coditect serve
+  coditect serve --listen 127.0.0.1:7600
   coditect serve --listen 127.0.0.1:7600 --store pebble:/var/lib/coditect --workers 0
   coditect serve --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7600", "`address` to listen on")
+	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT (default a Unix socket in the data directory; on a cluster 127.0.0.1:7600)")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves all units to other workers")
 	a.Runners.Models.AddFleet(f)
 	a.Runners.Limits.AddFlags(f)
@@ -64,6 +70,9 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 func (a *commands) serveUntil(ctx context.Context, o serveOptions) error {
 	if o.workers < 0 {
 		return exit.UsageError("--workers: must not be negative")
+	}
+	if o.listen == "" && a.Global.Location.Dir == "" {
+		o.listen = clusterListen
 	}
 	if err := checkPublic(o); err != nil {
 		return err
@@ -93,31 +102,49 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) error {
 
 // serveNode serves until ctx ends.
 func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, log *slog.Logger) error {
-	l, err := net.Listen("tcp", o.listen)
+	var l net.Listener
+	if o.listen != "" {
+		var err error
+		if l, err = net.Listen("tcp", o.listen); err != nil {
+			return exit.RefusedError("--listen: %w", err)
+		}
+	}
+	err := node.Start(ctx)
+	if err == nil {
+		err = node.Listen()
+	}
 	if err != nil {
-		return exit.UsageError("--listen: %w", err)
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+		return exit.Cause(ctx, err)
 	}
-	if err := node.Start(ctx); err != nil {
-		return errors.Join(exit.Cause(ctx, err), l.Close())
+	address := embedded.SocketAddress(a.Global.Location.Dir)
+	if l != nil {
+		node.Serve(l)
+		address = l.Addr().String()
+		log.Warn("anyone who can reach this address has full control of all jobs, as no token is asked for", "address", address)
 	}
-	if err := node.Listen(); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	node.Serve(l)
 	if o.workers > 0 {
 		if err := node.Work(o.workers, aheadOf(o.workers)); err != nil {
 			return err
 		}
 	}
-	log.Warn("anyone who can reach this address has full control of all jobs, as no token is asked for", "address", l.Addr().String())
-	log.Info("serving", "address", l.Addr().String(), "store", a.Global.Location, "version", a.Version, "workers", o.workers)
+	log.Info("serving", "address", address, "store", a.Global.Location, "version", a.Version, "workers", o.workers)
 	<-ctx.Done()
 	return nil
 }
 
+// clusterListen is where a server on a cluster listens unless told otherwise. It has no
+// data directory for a socket.
+const clusterListen = "127.0.0.1:7600"
+
 // checkPublic refuses an address that other machines can reach, as there is
 // neither TLS nor authentication.
 func checkPublic(o serveOptions) error {
+	if o.listen == "" {
+		return nil
+	}
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
 		return exit.UsageError("--listen: %q is not HOST:PORT", o.listen)
@@ -135,14 +162,16 @@ func (a *commands) workerCommand() *cobra.Command {
 		slots   int
 	)
 	cmd := &cobra.Command{
-		Use:   "worker --server ADDR...",
+		Use:   "worker [--server ADDR]...",
 		Short: "Run units for servers",
 		Long: `Worker runs units for the given servers, and connects again when they come back. On
-SIGTERM it finishes its units or hands them back.
+SIGTERM it finishes its units or hands them back. Without --server it works for the
+server that has the data directory.
 
 It reads the keys of models from its environment, ANTHROPIC_API_KEY and
 OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
-		Example: `  coditect worker --server 127.0.0.1:7600 --slots 20
+		Example: `  coditect worker
+  coditect worker --server 127.0.0.1:7600 --slots 20
   coditect worker --server 127.0.0.1:7600 --providers openai --endpoint openai=http://10.0.0.5:8000/v1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots) },
@@ -156,7 +185,11 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
 
 func (a *commands) workUntil(ctx context.Context, servers []string, slots int) (err error) {
 	if len(servers) == 0 {
-		return exit.UsageError("--server is missing: name the address of a server, such as 127.0.0.1:7600")
+		address := embedded.SocketAddress(a.Global.Location.Dir)
+		if _, err := os.Stat(strings.TrimPrefix(address, "unix:")); err != nil {
+			return exit.UsageError("--server is missing: name the address of a server, such as 127.0.0.1:7600; none listens in %s", a.Global.Location)
+		}
+		servers = []string{address}
 	}
 	if slots < 1 {
 		return exit.UsageError("--slots: must be at least 1")
@@ -181,6 +214,7 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int) (
 		}
 		defer conn.Close()
 		c.Connect = append(c.Connect, func(ctx context.Context) (worker.Stream, error) { return conn.Connect(ctx) })
+		c.Addresses = append(c.Addresses, target)
 	}
 	w, err := worker.New(c)
 	if err != nil {

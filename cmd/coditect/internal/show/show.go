@@ -53,8 +53,11 @@ func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
 	for _, line := range savingsLines(s.Savings) {
 		rows = append(rows, [2]string{"saved", line})
 	}
-	if j.Error != "" {
-		rows = append(rows, [2]string{"error", console.VisibleText(j.Error)})
+	if s.Error != nil {
+		rows = append(rows, [2]string{"error", console.VisibleText(*s.Error)})
+	}
+	if s.Reason != nil {
+		rows = append(rows, [2]string{"reason", console.VisibleText(*s.Reason)})
 	}
 	for _, w := range j.Warnings {
 		rows = append(rows, [2]string{"warning", console.VisibleText(w)})

@@ -1,8 +1,10 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
@@ -23,6 +25,7 @@ type JobStatus struct {
 	Tokens    int64                     `json:"total_tokens"`
 	Cost      *float64                  `json:"cost"` // null if it is not known
 	Savings   *results.Savings          `json:"savings,omitempty"`
+	Reason    *string                   `json:"reason,omitempty"` // why it is paused
 	Error     *string                   `json:"error"`
 	Level     int                       `json:"level"`
 	Budget    int64                     `json:"budget"`
@@ -63,7 +66,11 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 		Stages: stageStatuses(j.Stages),
 	}
-	if j.Error != "" {
+	switch {
+	case j.Error == "":
+	case j.State == mapreduce.JobPaused:
+		s.Reason = &j.Error
+	default:
 		s.Error = &j.Error
 	}
 	if j.Savings != (mapreduce.Savings{}) {
@@ -78,7 +85,7 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 	s.Output = end.Dir
 	s.Skipped, _ = cutList(end.Skipped, maxSkippedJSON)
 	return a.PrintData(s, func() {
-		fmt.Fprintf(a.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j))
+		fmt.Fprintf(a.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j, end.Took))
 		if j.Error != "" && j.State != mapreduce.JobComplete {
 			fmt.Fprintf(a.Stdout, "%s\n", console.VisibleText(j.Error))
 		}
@@ -107,7 +114,8 @@ const (
 // An End says what became of the result of a job that has ended. It is empty if none was
 // written.
 type End struct {
-	Dir     string // of the files
+	Dir     string        // of the files
+	Took    time.Duration // of the whole command; 0 shows how long the job took
 	Skipped []results.SkippedDocument
 }
 
@@ -182,7 +190,7 @@ func endingText(j *mapreduce.Job) string {
 }
 
 // outcomeText returns the numbers of a job's documents and units, with tokens and time.
-func outcomeText(j *mapreduce.Job) string {
+func outcomeText(j *mapreduce.Job, took time.Duration) string {
 	d := j.Coverage.Documents
 	parts := []string{
 		fmt.Sprintf("%d of %d documents mapped", d.Mapped, d.Total),
@@ -203,7 +211,8 @@ func outcomeText(j *mapreduce.Job) string {
 	if cost := results.Cost(&j.Spec, j.TotalTokens, j.CostMicros); cost == nil || *cost > 0 {
 		parts = append(parts, formatDollars(cost))
 	}
-	return strings.Join(append(parts, j.Updated.Sub(j.Created).Round(1e6).String()), ", ")
+	took = cmp.Or(took, j.Updated.Sub(j.Created))
+	return strings.Join(append(parts, took.Round(time.Millisecond).String()), ", ")
 }
 
 // hintOf says what a resume of the job would do; "" if nothing.

@@ -1,4 +1,4 @@
-// Package terminal keeps control characters away from terminals. Names of files, texts
+// Package terminal keeps control characters and marks of direction away from terminals. Names of files, texts
 // of documents and messages of servers may hold such characters, and a terminal would
 // obey them.
 package terminal
@@ -12,7 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Writer passes text on and escapes its control characters, U+0080 to U+009F too.
+// A Writer passes text on and escapes its control characters, U+0080 to U+009F too, and
+// the marks that change the direction of text, by which one text could look like another.
 // The escapes are those of JSON, such as \u001b, so that JSON keeps its meaning. Line
 // feeds and tabs stay. Bytes that are not UTF-8 become U+FFFD. A Writer is safe for
 // concurrent use.
@@ -73,7 +74,15 @@ func Escape(text []byte) []byte {
 	return out
 }
 
-func isHarmless(r rune) bool { return r == '\n' || r == '\t' || !unicode.IsControl(r) }
+func isHarmless(r rune) bool {
+	return r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) && r != lineSeparator && r != paragraphSeparator
+}
+
+// Characters that some terminals take for the end of a line.
+const (
+	lineSeparator      = '\u2028'
+	paragraphSeparator = '\u2029'
+)
 
 // isPlain reports whether text has nothing to escape.
 func isPlain(text []byte) bool {

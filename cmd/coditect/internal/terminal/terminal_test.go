@@ -18,6 +18,7 @@ func TestWriter(t *testing.T) {
 		{"\x1b[31m red \x7f\r", `\u001b[31m red \u007f\u000d`},
 		{"\u0080 \u009b31m \u009f \u00a0", `\u0080 \u009b31m \u009f ` + "\u00a0"},
 		{"\x9b31m \xff", "\ufffd31m \ufffd"},
+		{"gpj.\u202eexe \u2066x\u2069 \u200f\u061c\u2028", `gpj.\u202eexe \u2066x\u2069 \u200f\u061c\u2028`},
 	} {
 		for name, read := range map[string]io.Reader{
 			"whole":        bytes.NewReader([]byte(test.text)),
