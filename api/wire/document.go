@@ -11,8 +11,10 @@ import (
 // CutDocument encodes a document as one piece, or several if it is large. The
 // pieces share its bytes.
 func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
-	if !utf8.ValidString(string(doc.ID)) {
-		return nil, errs.Field("documents.document_id", "%q is not UTF-8", doc.ID)
+	if !utf8.ValidString(string(doc.ID)) { // it is skipped, as a server would
+		return []*pb.DocumentPiece{{
+			DocumentId: validText(string(doc.ID)), SizeBytes: max(doc.Size, int64(len(doc.Content))), SkipReason: "its id is not UTF-8",
+		}}, nil
 	}
 	pieces := make([]*pb.DocumentPiece, 0, 1+len(doc.Content)/PartSize)
 	piece := &pb.DocumentPiece{
@@ -76,7 +78,7 @@ func (j *Joiner) beginDocument(p *pb.DocumentPiece) (*mapreduce.Document, error)
 
 func decodeFirstPiece(d *decoder, p *pb.DocumentPiece) *mapreduce.Document {
 	doc := &mapreduce.Document{
-		ID:        d.documentID("document_id", p.GetDocumentId()),
+		ID:        mapreduce.DocumentID(d.decodeID("document_id", p.GetDocumentId(), MaxRequest)), // one that is too long skips this document alone
 		MediaType: p.GetMediaType(),
 		Metadata:  p.GetMetadata(),
 		Skip:      p.GetSkipReason(),

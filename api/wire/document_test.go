@@ -67,7 +67,7 @@ func TestJoinerRefuses(t *testing.T) {
 		pieces []*pb.DocumentPiece
 	}{
 		{"id missing", "documents.document_id", []*pb.DocumentPiece{{}}},
-		{"id giant", "documents.document_id", []*pb.DocumentPiece{{DocumentId: strings.Repeat("a", wire.MaxDocumentID+1)}}},
+		{"id giant", "documents.document_id", []*pb.DocumentPiece{{DocumentId: strings.Repeat("a", wire.MaxRequest+1)}}},
 		{"size negative", "documents.size_bytes", []*pb.DocumentPiece{{DocumentId: "a", SizeBytes: -1}}},
 		{"skipped with content", "documents.skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", Content: []byte("x")}}},
 		{"skipped with more", "documents.skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", More: true}}},
@@ -95,7 +95,9 @@ func TestJoinerRefuses(t *testing.T) {
 	}
 }
 
-func TestCutDocumentRefusesIDsThatAreNotUTF8(t *testing.T) {
-	_, err := wire.CutDocument(&mapreduce.Document{ID: "a\xff"})
-	refused(t, err, "documents.document_id")
+func TestADocumentWhoseIDIsNotUTF8IsSkipped(t *testing.T) {
+	pieces, err := wire.CutDocument(&mapreduce.Document{ID: "a\xff", Content: []byte("text")})
+	if err != nil || len(pieces) != 1 || pieces[0].GetDocumentId() != "a\uFFFD" || pieces[0].GetSkipReason() == "" || len(pieces[0].GetContent()) > 0 {
+		t.Errorf("cut into %v, %v; want one piece, which skips it", pieces, err)
+	}
 }

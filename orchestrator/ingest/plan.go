@@ -192,11 +192,9 @@ func (p *planning) joinDirect(id mapreduce.DocumentID, text string, it plan.Item
 func (p *planning) planDocument(d *mapreduce.Document) error {
 	n := p.flip.Documents
 	p.flip.Documents++
-	if err := checkDocument(d, n); err != nil {
-		return err
-	}
+	unfit := unfitReason(d, n)
 	id := documentID(p.graph.Pipeline(), d.ID)
-	if skip := p.unprocessableReason(d); skip != "" {
+	if skip := cmp.Or(unfit, p.unprocessableReason(d)); skip != "" {
 		p.flip.Skipped++
 		p.why = cmp.Or(p.why, fmt.Sprintf("%q: %s", id, skip))
 		return nil

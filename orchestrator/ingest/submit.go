@@ -255,12 +255,9 @@ const stageUnits = 500 // in one transaction
 func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) error {
 	n := in.flip.Documents
 	in.flip.Documents++
-	if err := checkDocument(d, n); err != nil {
-		return err
-	}
+	skip := unfitReason(d, n)
 	d.ID = documentID(in.graph.Pipeline(), d.ID)
-	skip := in.unprocessableReason(d)
-	if skip != "" {
+	if skip = cmp.Or(skip, in.unprocessableReason(d)); skip != "" {
 		in.flip.Skipped++
 		in.why = cmp.Or(in.why, fmt.Sprintf("%q: %s", d.ID, skip))
 		doc := mapreduce.SkippedDocument{Document: d.ID, Reason: skip}
@@ -356,7 +353,7 @@ func (in *submission) unprocessableReason(d *mapreduce.Document) string {
 	metadata := d.ExcessMetadata()
 	switch {
 	case d.Skip != "":
-		return d.Skip
+		return records.ClipText(d.Skip) // whatever a client says, a record has to hold it
 	case metadata != "":
 		return metadata
 	case len(d.Content) == 0:
@@ -498,15 +495,37 @@ func (in *submission) checkBudget() error {
 	return nil
 }
 
-func checkDocument(d *mapreduce.Document, n int64) error {
+// unfitReason says why the n-th document cannot be kept as it is, if so, and gives it an id
+// to be listed by: one document that is not fit refuses no other.
+func unfitReason(d *mapreduce.Document, n int64) string {
 	if !jobspec.ValidName(string(d.ID), false) {
-		return errs.Field("documents", "the id of document %d, %.60q with %d bytes, must be 1 to %d bytes of UTF-8 without control characters",
-			n+1, d.ID, len(d.ID), mapreduce.MaxDocumentID)
+		reason := "its id is not UTF-8, or has control characters"
+		switch {
+		case d.ID == "":
+			reason = "it has no id"
+		case len(d.ID) > mapreduce.MaxDocumentID:
+			reason = fmt.Sprintf("its id has %d bytes, more than the %d that are accepted", len(d.ID), mapreduce.MaxDocumentID)
+		}
+		d.ID = listedID(d.ID, n)
+		return reason
 	}
 	for k, v := range d.Metadata {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return errs.Field("documents", "metadata %q of document %q is not valid UTF-8", k, d.ID)
+			return fmt.Sprintf("its metadata %.60q is not valid UTF-8", k)
 		}
 	}
-	return nil
+	return ""
+}
+
+// listedID returns an id by which the n-th document is listed, whose own id no document can
+// have: what can be shown of that, and its number.
+func listedID(id mapreduce.DocumentID, n int64) mapreduce.DocumentID {
+	const shown = 100
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(string(id[:min(len(id), shown)]), "\uFFFD"))
+	return mapreduce.DocumentID(fmt.Sprintf("%s… (document %d)", clean, n+1))
 }
