@@ -106,7 +106,7 @@ func (b *browser) open(p *page.Page) {
 	if err := f.Close(); err != nil {
 		b.t.Fatal(err)
 	}
-	b.run(chromedp.Navigate((&url.URL{Scheme: "file", Path: path}).String()), chromedp.WaitReady(chromedp.CSS("#count:not(:empty)")))
+	b.run(chromedp.Navigate((&url.URL{Scheme: "file", Path: path}).String()), chromedp.WaitReady(chromedp.CSS("#sections li")))
 }
 
 // eval returns what an expression is, as text.
@@ -224,6 +224,38 @@ func TestFindSortAndOpen(t *testing.T) {
 	b.checkQuiet()
 }
 
+// written returns a page of a job that wrote a report.
+func written() *page.Page {
+	p := shops(3)
+	p.Data.Records, p.Data.Fields = []page.Record{}, []string{}
+	p.Data.Report = &page.Report{
+		Sections: []page.Section{
+			{Name: "introduction", Title: "Introduction", Text: "Shops are in the town [1]. All of them are shut [1, 2]. `a[3]` [9]"},
+			{Name: "themes", Title: "Themes", Items: []string{"shops", "towns"}},
+		},
+		References: []page.Reference{{Source: "A. Author. Shops. 2020", Citation: 1}, {Source: "B", Citation: 0}, {Source: "C", Citation: 2}},
+		Claims: []page.Claim{
+			{Section: "introduction", Text: "Shops are in the town [1].", Grade: "supported"},
+			{Section: "introduction", Text: "All of them are shut [1, 2].", Grade: "unsupported", Reasons: []string{"no passage says shut"}},
+		},
+		Summary: "1 of 2 claims are supported.",
+	}
+	return p
+}
+
+func TestReport(t *testing.T) {
+	b := newBrowser(t)
+	b.open(written())
+	b.want(`document.querySelector("#report-body p").textContent`, "Shops are in the town [1]. All of them are shut [1, 2]. (unsupported) `a[3]` [9]")
+	b.want(`[...document.querySelectorAll("#report-body p:first-of-type button")].map((e) => e.textContent).join()`, "1,1,2")
+	b.want(`document.querySelector("#report-body .unsupported").textContent`, "All of them are shut [1, 2].")
+	b.want(`document.querySelector("#claims tbody").textContent`, "All of them are shut [1, 2].unsupportedno passage says shut")
+	b.run(chromedp.Focus(chromedp.CSS("#report-body p button")), chromedp.KeyEvent(kb.Enter))
+	b.want(`document.querySelector("#detail mark").textContent`, "Shop 1")
+	b.want(`document.querySelector("#detail p").textContent`, "A. Author. Shops. 2020")
+	b.checkQuiet()
+}
+
 // hostileTexts are what documents and models may say.
 var hostileTexts = []string{
 	`<script>alert(1)</script>`, `</script><script>alert(2)</script>`, `<img src=x onerror=alert(3)>`, `"><svg onload=alert(4)>`,
@@ -236,34 +268,49 @@ var hostileTexts = []string{
 	`<object data="data:text/html,<script>alert(12)</script>">`, `<template><script>alert(13)</script></template>`,
 }
 
+// TestHostileTexts shows a page, and a report, in which hostile texts stand wherever a
+// document or a model can put one.
 func TestHostileTexts(t *testing.T) {
 	b := newBrowser(t)
-	for _, text := range hostileTexts {
-		p := shops(3)
-		p.Title, p.Status = text, text
+	p := shops(len(hostileTexts))
+	p.Tree = `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(14)</script><image href="http://127.0.0.1:9/x"/></svg>`
+	d := &p.Data
+	d.Conflicts, d.Lists[0].Rows = nil, nil
+	for i, text := range hostileTexts {
+		p.Title, p.Status = p.Title+text, p.Status+text
 		p.Facts = append(p.Facts, page.Fact{Name: text, Value: text})
-		p.Levels[0].Name = text
-		p.Tree = `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(14)</script><image href="http://127.0.0.1:9/x"/></svg>`
-		d := &p.Data
+		p.Levels = append(p.Levels, page.Level{Name: text})
 		d.Fields = append(d.Fields, text)
-		d.Documents[0], d.Texts[1] = text, text
-		d.Citations[0] = page.Citation{Ref: text, Quote: text, Before: text, After: text, Grade: text, Place: text}
-		d.Records[0].Values = map[string]string{"company": text, text: text}
-		d.Records[0].Missing = map[string]string{"note": text}
-		d.Records[0].Unverified = map[string]string{text: text, "total": text}
-		d.Conflicts[0] = page.Conflict{Field: text, Key: text, Chosen: text, Strategy: text, Rationale: text, Candidates: []page.Candidate{{Value: text, Citations: []int{0}}}}
-		d.Lists[0].Rows[0] = []string{text, text}
-		t.Logf("%.60q", text)
-		b.open(p)
-		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#r1 td button").click()`), chromedp.WaitVisible(chromedp.CSS("#detail mark")))
-		want, _ := json.Marshal(text)
-		b.want(`JSON.parse(document.getElementById("data").textContent).citations[0].q === `+string(want), "true")
-		b.want(`document.querySelectorAll("script, style, iframe, object, link, base").length`, "3")
-		b.want(`document.querySelectorAll("#detail img, #rest img, #rest a:not([href^='#'])").length`, "0")
-		if t.Failed() {
-			t.FailNow()
-		}
+		d.Documents[i], d.Texts[i] = text, text
+		d.Citations[i] = page.Citation{Ref: text, Document: i, End: 3, Quote: text, Before: text, After: text, Grade: text, Place: text}
+		d.Records[i].Values = map[string]string{"company": text, text: text}
+		d.Records[i].Missing = map[string]string{"note": text}
+		d.Records[i].Unverified = map[string]string{text: text, "total": text}
+		d.Conflicts = append(d.Conflicts, page.Conflict{Field: text, Key: text, Chosen: text, Strategy: text, Rationale: text, Candidates: []page.Candidate{{Value: text, Citations: []int{i}}}})
+		d.Lists[0].Rows = append(d.Lists[0].Rows, []string{text, text})
 	}
+	b.open(p)
+	b.want(`document.querySelectorAll("script, style, iframe, object, link, base").length`, "3")
+	b.want(`document.querySelectorAll("#rest :is(img, a, svg), #table :is(img, svg)").length`, "0")
+	for i, text := range hostileTexts {
+		b.run(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector("#r%d td button").click()`, i+1)))
+		want, err := json.Marshal(strings.ToValidUTF8(text, "\ufffd"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.want(fmt.Sprintf(`JSON.parse(document.getElementById("data").textContent).citations[%d].q === %s`, i, want), "true")
+		b.want(`document.querySelectorAll("#detail mark").length + document.querySelectorAll("#detail :is(img, a, svg, script)").length`, "1")
+	}
+
+	p = written()
+	r := p.Data.Report
+	for _, text := range hostileTexts {
+		r.Sections = append(r.Sections, page.Section{Name: text, Title: text, Text: text + " [1]", Items: []string{text}})
+		r.References = append(r.References, page.Reference{Source: text})
+		r.Claims = append(r.Claims, page.Claim{Section: text, Text: text, Grade: "partial", Reasons: []string{text}})
+	}
+	b.open(p)
+	b.want(`document.querySelectorAll("#report-body :is(script, img, style, iframe, a)").length`, "0")
 	b.checkQuiet()
 }
 

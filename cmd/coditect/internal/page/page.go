@@ -70,6 +70,8 @@ type Data struct {
 	Conflicts []Conflict     `json:"conflicts"`
 	// MoreConflicts counts those that are left out of the page.
 	MoreConflicts int `json:"more_conflicts,omitempty"`
+	// Report is the report that the job wrote; nil if it wrote none.
+	Report *Report `json:"report,omitempty"`
 	// Lists are shown below the records, each in a table of its own.
 	Lists []List `json:"lists"`
 }
@@ -108,6 +110,37 @@ type Citation struct {
 	Outside  bool    `json:"x,omitempty"` // it is not in the chunk that was read
 	Others   int     `json:"o,omitempty"` // other places that the unit may have meant
 	Coverage float64 `json:"y,omitempty"` // of fuzzy ones: share of the words looked for
+}
+
+// A Report is a text whose references are numbers in brackets, such as [1] or [1, 3].
+type Report struct {
+	Sections []Section `json:"sections"`
+	// References are the sources, in the order of their numbers, from 1 on.
+	References []Reference `json:"references"`
+	Claims     []Claim     `json:"claims"`
+	Summary    string      `json:"summary"` // what the check of the claims came to
+}
+
+// A Section is a part of a report: a text, items, or both.
+type Section struct {
+	Name  string   `json:"name"`
+	Title string   `json:"title"`
+	Text  string   `json:"text,omitempty"` // paragraphs, with an empty line between them
+	Items []string `json:"items,omitempty"`
+}
+
+// A Reference is an entry of a bibliography.
+type Reference struct {
+	Source   string `json:"source"`   // who wrote what, and when
+	Citation int    `json:"citation"` // position of the citation
+}
+
+// A Claim is a sentence of a report with what its references say of it.
+type Claim struct {
+	Section string   `json:"section"` // its name
+	Text    string   `json:"text"`
+	Grade   string   `json:"grade"` // supported, partial, unsupported or contradicted
+	Reasons []string `json:"reasons,omitempty"`
 }
 
 // A Conflict is a field for which documents give several values.

@@ -233,6 +233,60 @@
 				element("tr", {}, element("th", { scope: "row" }, quoted(field)), element("td", {}, valueCell(record, field)))))));
 	}
 
+	// ---- the report
+
+	// withReferences turns the numbers in brackets of a text into buttons that open quotes.
+	// Brackets in code and addresses are left alone, as are numbers of no reference.
+	function withReferences(text) {
+		const references = data.report.references;
+		return text.split(/(`[^`]*`|https?:\/\/\S+|\[\d+(?:, ?\d+)*\])/).map((part) => {
+			const numbers = /^\[\d/.test(part) ? part.slice(1, -1).split(",").map(Number) : [];
+			if (!numbers.length || numbers.some((n) => n < 1 || n > references.length)) return visible(part);
+			return ["[", numbers.map((n, i) => [i ? ", " : "", element("button", {
+				type: "button", class: "link", "aria-label": "Reference " + n, click: () => openReference(n),
+			}, String(n))]), "]"].flat(2);
+		}).flat();
+	}
+
+	function openReference(n) {
+		const reference = data.report.references[n - 1];
+		open("Reference " + n, element("p", {}, quoted(reference.source)), citation(reference.citation));
+	}
+
+	// sentences marks the claims in a paragraph that their references do not support.
+	function sentences(section, text) {
+		const parts = [];
+		let rest = text;
+		for (const claim of data.report.claims.filter((c) => c.section === section && c.grade !== "supported")) {
+			const at = rest.indexOf(claim.text);
+			if (at < 0) continue;
+			const why = claim.grade + (claim.reasons ? ": " + claim.reasons.join("; ") : "");
+			parts.push(withReferences(rest.slice(0, at)), element("span", { class: claim.grade, title: visible(why) }, withReferences(claim.text)),
+				element("span", { class: "grade bad" }, " (" + claim.grade + ")"));
+			rest = rest.slice(at + claim.text.length);
+		}
+		return element("bdi", {}, [parts, withReferences(rest)].flat(2));
+	}
+
+	function writeReport() {
+		const report = data.report;
+		byId("report-body").replaceChildren(
+			...report.sections.flatMap((s, i) => [
+				i || (s.items || []).length ? element("h3", {}, quoted(s.title)) : null,
+				...(s.text || "").split(/\n\s*\n/).filter(Boolean).map((p) => element("p", {}, sentences(s.name, p))),
+				(s.items || []).length ? element("ul", {}, s.items.map((item) => element("li", {}, quoted(item)))) : null,
+			]).filter(Boolean),
+			element("h3", {}, "References"),
+			element("ol", {}, report.references.map((r, i) => element("li", {}, quoted(r.source), " ",
+				element("button", { type: "button", class: "link", click: () => openReference(i + 1) }, "Passage")))),
+			element("h3", {}, "Check of the claims"), element("p", {}, quoted(report.summary)));
+		const doubtful = report.claims.filter((c) => c.grade !== "supported");
+		if (doubtful.length) {
+			listSection("claims", "Claims that are not supported", ["claim", "grade", "why"], doubtful.length, 0, (i) =>
+				[withReferences(doubtful[i].text), quoted(doubtful[i].grade), quoted((doubtful[i].reasons || []).join("; "))]);
+		}
+	}
+
 	// ---- what stands below the records
 
 	// listSection builds a section with a table that grows on request.
@@ -280,6 +334,7 @@
 		});
 	}
 
+	if (data.report) writeReport();
 	unverifiedSection();
 	conflictsSection();
 	for (const list of data.lists) {
@@ -290,18 +345,21 @@
 
 	// ---- controls
 
-	byId("column").append(...data.fields.map((field) => element("option", { value: field }, visible(field))));
-	byId("controls").hidden = records.length === 0;
-	byId("controls").addEventListener("submit", (event) => event.preventDefault());
-	for (const [id, name] of [["query", "query"], ["column", "column"], ["show", "show"]]) {
-		byId(id).addEventListener("input", (event) => { view[name] = event.target.value; view.page = 0; update(); });
-	}
-	document.addEventListener("keyup", (event) => {
-		if (event.key === "/" && !detail.open && !/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) {
-			byId("query").focus();
+	function setUpRecords() {
+		byId("column").append(...data.fields.map((field) => element("option", { value: field }, visible(field))));
+		byId("controls").hidden = records.length === 0;
+		byId("controls").addEventListener("submit", (event) => event.preventDefault());
+		for (const [id, name] of [["query", "query"], ["column", "column"], ["show", "show"]]) {
+			byId(id).addEventListener("input", (event) => { view[name] = event.target.value; view.page = 0; update(); });
 		}
-	});
-	addEventListener("beforeprint", () => byId("table").replaceChildren(table(view.matching.slice(0, rowsOnPaper))));
-	addEventListener("afterprint", update);
-	update();
+		document.addEventListener("keyup", (event) => {
+			if (event.key === "/" && !detail.open && !/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) {
+				byId("query").focus();
+			}
+		});
+		addEventListener("beforeprint", () => byId("table").replaceChildren(table(view.matching.slice(0, rowsOnPaper))));
+		addEventListener("afterprint", update);
+		update();
+	}
+	if (!data.report) setUpRecords();
 })();

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
+	"github.com/coditect/mapreduce/worker/bibliography"
 )
 
 // pageBytes bounds the records and citations of report.html, as JSON of the service: a
@@ -137,10 +138,13 @@ func (b *pageBuilder) citationPositions(refs []string) []int {
 	return positions
 }
 
-// addCitation adds a citation that a record of the page has.
+// addCitation adds a citation of a record of the page, or of the report, which comes later.
 func (b *pageBuilder) addCitation(c *mapreduce.Citation) {
-	i, ok := b.citations[c.Ref]
-	if !ok || !b.spend(len(c.Quote)+len(c.Before)+len(c.After)+100) {
+	if _, ok := b.citations[c.Ref]; !ok && b.data.More > 0 {
+		return // it is of a record that is left out
+	}
+	i := b.citationPositions([]string{c.Ref})[0]
+	if !b.spend(len(c.Quote) + len(c.Before) + len(c.After) + 100) {
 		return
 	}
 	place := ""
@@ -193,6 +197,11 @@ func (w *writer) writePage(ctx context.Context) error {
 	}
 	p.Data.Fields = w.orderedFields()
 	p.Data.Lists = v.lists()
+	if written := w.report.written; written != nil {
+		p.Title = cmp.Or(written.Question, p.Title)
+		p.Data.Records, p.Data.Fields = []page.Record{}, []string{}
+		p.Data.Report = w.report.page.reportOf(written)
+	}
 	return w.dir.writeFile("report.html", func(out *file) error { return p.Write(out) })
 }
 
@@ -222,6 +231,27 @@ func (w *writer) addTexts(ctx context.Context, b *pageBuilder) error {
 		left -= len(text)
 	}
 	return nil
+}
+
+// reportOf returns a report as the page shows it.
+func (b *pageBuilder) reportOf(written *writtenReport) *page.Report {
+	r := &page.Report{Sections: []page.Section{}, References: []page.Reference{}, Claims: []page.Claim{}, Summary: written.measures.String()}
+	for _, s := range written.Sections {
+		r.Sections = append(r.Sections, page.Section{Name: s.Name, Title: s.Title, Text: s.Text, Items: s.Items})
+	}
+	for _, e := range written.References {
+		r.References = append(r.References, page.Reference{Source: sourceText(&e.Source), Citation: b.citationPositions([]string{e.Ref})[0]})
+	}
+	for _, c := range written.Claims {
+		r.Claims = append(r.Claims, page.Claim{Section: c.Section, Text: c.Text, Grade: c.Grade, Reasons: c.Reasons})
+	}
+	return r
+}
+
+// sourceText returns all that is known of a source, on one line.
+func sourceText(s *bibliography.Source) string {
+	parts := []string{strings.Join(s.Authors, "; "), s.Title, s.Year, s.URL, "document " + s.ID}
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ". ")
 }
 
 // orderedFields returns the fields of the page's records: those of the schema in its

@@ -38,6 +38,12 @@ type writtenMeasures struct {
 	Judge                                                 string
 }
 
+// String returns the measures in a sentence.
+func (s *writtenMeasures) String() string {
+	return fmt.Sprintf("%d of %d claims are supported by their references, %d in part, %d not, and %d are contradicted "+
+		"(citation recall %.2f, precision %.2f, by %s).", s.Supported, s.Claims, s.Partial, s.Unsupported, s.Contradicted, s.Recall, s.Precision, cmp.Or(s.Judge, "rules"))
+}
+
 // setWritten keeps the report of the result.
 func (r *report) setWritten(raw []byte) error {
 	w := &writtenReport{raw: raw}
@@ -106,9 +112,8 @@ func (m *markdownPage) writeWritten(r *writtenReport, v view) {
 
 // writeClaims writes how many claims are supported, and lists those that are not.
 func (m *markdownPage) writeClaims(r *writtenReport) {
-	s := r.measures
-	m.printf("\n## Check of the claims\n\n%d of %d claims are supported by their references, %d in part, %d not, and %d are contradicted "+
-		"(citation recall %.2f, precision %.2f, by %s).\n", s.Supported, s.Claims, s.Partial, s.Unsupported, s.Contradicted, s.Recall, s.Precision, cmp.Or(s.Judge, "rules"))
+	s := &r.measures
+	m.printf("\n## Check of the claims\n\n%s\n", s)
 	if s.Supported == s.Claims {
 		return
 	}
