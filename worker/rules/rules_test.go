@@ -236,6 +236,29 @@ func TestSeveralPairsOnALine(t *testing.T) {
 	}
 }
 
+// TestSections: headings of many forms begin and end sections.
+func TestSections(t *testing.T) {
+	p := compile(t, `{properties: {law: {type: string, x-coditect: {within: {section: [Governing Law, 準拠法]}}}}}`)
+	for name, tt := range map[string]struct{ text, want string }{
+		"Markdown":              {"# Contract\n\n## Term\n\nTwo years.\n\n## Governing Law\n\nOhio.\n\n### Courts\n\nToledo.\n\n## Notices\n\nNone.\n", "Ohio. ### Courts Toledo."},
+		"numbers":               {"1. Term. Two years.\n2. Governing Law. Ohio rules\n12 months later.\n3. Notices. None.\n", "Ohio rules 12 months later."},
+		"numbers with a nought": {"1.0 Term\n\n1.1 Two years is the term of this\nagreement.\n\n2.0 Governing Law\n\n2.1 The laws of Ohio shall govern the\nagreement.\n\n3.0 Notices\n", "2.1 The laws of Ohio shall govern the agreement."},
+		"articles":              {"ARTICLE I\n\nTERM\n\nTwo years.\n\nARTICLE II\n\nGOVERNING LAW\n\nOhio.\n\nARTICLE III\n\nNOTICES\n\nNone.\n", "Ohio."},
+		"articles with titles":  {"ARTICLE I - TERM\nTwo years.\nARTICLE II - GOVERNING LAW; VENUE\nOhio.\nARTICLE III - NOTICES\nNone.\n", "Ohio."},
+		"lines alone":           {"Term\n\nTwo years.\n\nGoverning Law\n\nOhio is where it is.\n\nNotices\n\nNone.\n", "Ohio is where it is."},
+		"Japanese":              {"第1条 期間\n二年\n第2条 準拠法\n日本法\n第3条 通知\nなし\n", "日本法"},
+		"none":                  {"The governing law is that of Ohio.\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := one(t, p, tt.text)
+			got, _ := p.Values(&r)["law"].(string)
+			if got != tt.want {
+				t.Errorf("law = %q; want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 // TestTablesOfRecords: each row of a table is a record, whatever is in its cells.
 func TestTablesOfRecords(t *testing.T) {
 	many := compile(t, `{type: array, items: {type: object, properties: {name: {type: string}, city: {type: string}, amount: {type: number}}}}`)

@@ -312,6 +312,9 @@ func (s *search) chooseValues() ([]Found, string) {
 		default:
 			i := s.pickValue(typed, values)
 			values[i].Rivals = s.countRivals(values, i)
+			if s.property.Hints.Units != nil && values[i].Basis == ByType {
+				values[i].Basis = s.unitBasis(values[i].Rivals)
+			}
 			return values[i : i+1], ""
 		}
 	}
@@ -334,6 +337,15 @@ func (s *search) basisOf(c candidate) Basis {
 	default:
 		return ByType
 	}
+}
+
+// unitBasis is the basis of a number that its unit alone led to: as good as any other
+// hint if it is the only one, else no better than a name.
+func (s *search) unitBasis(rivals int) Basis {
+	if rivals == 0 || s.property.Hints.Pick != "" {
+		return ByHint
+	}
+	return ByName
 }
 
 // countRivals counts the values that differ from values[i], each once.

@@ -106,7 +106,7 @@ func (d *document) headingAt(i int) (heading, bool) {
 		return h, true
 	}
 	if rest, level, ok := cutHeadingNumber(text); ok {
-		return d.numberedHeading(h, line, rest, level)
+		return d.numberedHeading(h, i, rest, level)
 	}
 	if len(text) > maxHeading || strings.ContainsAny(text[len(text)-1:], ".,;") || !d.setApart(i) {
 		return h, false
@@ -173,7 +173,7 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 		// A plain number before a word may be anything: 12 months.
 		return "", 0, false
 	case level == 0:
-		level = numberLevel + strings.Count(number, ".")
+		level = numberLevel + strings.Count(strings.TrimSuffix(number, ".0"), ".")
 	}
 	return strings.TrimLeft(text[end:], " .:)\t-—–"), level, true
 }
@@ -181,8 +181,9 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 // numberedHeading reads the title behind the number of a heading. If more than a title
 // stands on the line, the title ends with its sentence: "7. Governing Law. This
 // Agreement …".
-func (d *document) numberedHeading(h heading, line span.Span, rest string, level int) (heading, bool) {
+func (d *document) numberedHeading(h heading, i int, rest string, level int) (heading, bool) {
 	h.level, h.title = level, rest
+	line := span.Trim(d.text, d.lines[i])
 	first, _ := utf8.DecodeRuneInString(rest)
 	if rest == "" {
 		return h, true
@@ -195,5 +196,7 @@ func (d *document) numberedHeading(h heading, line span.Span, rest string, level
 		h.body = line.End - len(rest) + end + 1
 		return h, isTitle(h.title) || strings.ToUpper(h.title) == h.title
 	}
-	return h, len(rest) <= maxHeading && !strings.ContainsAny(rest[len(rest)-1:], ",;")
+	// A line of text that goes on below is no heading.
+	alone := i+1 >= len(d.lines) || strings.TrimSpace(d.lineText(i+1)) == ""
+	return h, len(rest) <= maxHeading && !strings.ContainsAny(rest[len(rest)-1:], ",;") && (alone || isTitle(rest) || strings.ToUpper(rest) == rest)
 }

@@ -47,7 +47,10 @@ func TestDatesWrittenOut(t *testing.T) {
 		"two thousand and one":                 "",
 		"2001年13月1日":                           "",
 		"second day of the month":              "",
-		"5\nMay 2001 sales":                    "",
+		"dated as of 7\nDecember 2010":         "2010-12-07",
+		"as of 19 June\n1998 (the":             "1998-06-19",
+		"5 June\n1200 boxes":                   "",
+		"5\nDec 2001 sales":                    "",
 		"the party of the first part, 2001, x": "",
 	} {
 		if got, _ := format.ParseDate(text); got != want {

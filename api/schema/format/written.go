@@ -91,7 +91,7 @@ func (p *cursor) afterDay() {
 		}
 	}
 	p.skipChars(" -/.,")
-	if ordinal {
+	if ordinal || p.wrapsBeforeMonth() {
 		p.skipSpace()
 	}
 	before := p.i
@@ -106,12 +106,40 @@ func (p *cursor) afterDay() {
 	}
 }
 
+// wrapsBeforeMonth reports whether the line ends here, and the next begins with the
+// whole name of a month and a year of four digits.
+func (p *cursor) wrapsBeforeMonth() bool {
+	look := *p
+	if look.skipSpace(); look.i == p.i || !strings.Contains(p.s[p.i:look.i], "\n") {
+		return false
+	}
+	start := look.i
+	if _, ok := look.readMonth(); !ok || look.i-start <= len("sept") && !strings.EqualFold(look.s[start:look.i], "may") &&
+		!strings.EqualFold(look.s[start:look.i], "june") && !strings.EqualFold(look.s[start:look.i], "july") {
+		return false
+	}
+	look.skipChars(", ")
+	_, digits, ok := look.readNumber(4)
+	return ok && digits == 4
+}
+
+// wrapsBeforeYear reports whether the line ends here, and the next begins with a year
+// from 1900 to 2099.
+func (p *cursor) wrapsBeforeYear() bool {
+	look := *p
+	if look.skipSpace(); look.i == p.i || !strings.Contains(p.s[p.i:look.i], "\n") {
+		return false
+	}
+	year, digits, ok := look.readNumber(4)
+	return ok && digits == 4 && year >= 1900 && year < 2100
+}
+
 // yearAfterMonth reads what follows the name of a month in a date: ", 2001",
 // " de 2001", " del 2001", "'01".
 func (p *cursor) yearAfterMonth() (int, bool) {
 	comma := p.i
 	p.skipChars(" -/.,'’")
-	if strings.ContainsRune(p.s[comma:p.i], ',') {
+	if strings.ContainsRune(p.s[comma:p.i], ',') || p.wrapsBeforeYear() {
 		p.skipSpace()
 	}
 	if p.readWord("de", "del", "do", "of") {

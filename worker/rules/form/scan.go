@@ -76,9 +76,12 @@ func mentionsPercent(p *schema.Property) bool {
 }
 
 // RecognisedAnywhere reports whether values of p are recognised without a label:
-// a date is a date, while a number may be anything.
+// a date is a date, while a number may be anything, unless it has a unit.
 func RecognisedAnywhere(p *schema.Property) bool {
-	return Of(p) != nil && !p.Numeric() && p.Type != schema.Boolean
+	if p.Numeric() {
+		return p.Hints.Units != nil
+	}
+	return Of(p) != nil && p.Type != schema.Boolean
 }
 
 // scanDates finds dates.
