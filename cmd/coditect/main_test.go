@@ -69,6 +69,9 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("HOME", e.WorkDir)
+			if cache, err := os.UserCacheDir(); err == nil {
+				e.Setenv("XDG_CACHE_HOME", cache) // where PDFium is compiled already
+			}
 			// A program that looks for races dawdles a second before it ends.
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			store, clear := onCluster(t)

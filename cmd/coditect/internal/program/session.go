@@ -340,7 +340,7 @@ func (a *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 	if err != nil {
 		return embedded.Config{}, err
 	}
-	formats, err := runners.DocumentFormats()
+	formats, err := a.Runners.DocumentFormats()
 	if err != nil {
 		return embedded.Config{}, err
 	}

@@ -179,7 +179,7 @@ func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 
 // inputConfig returns what to read.
 func (j *jobFlags) inputConfig(ctx context.Context, a *program.Program) (input.Config, error) {
-	formats, err := runners.DocumentFormats()
+	formats, err := a.Runners.DocumentFormats()
 	return input.Config{
 		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Archives: j.archives, Partial: j.partial, Sample: j.sample, Encoding: j.encoding,
 		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, a.Stdin), 64<<10),

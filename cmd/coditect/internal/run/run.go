@@ -58,6 +58,7 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
 	a.Runners.Limits.AddFlags(cmd.Flags())
 	out.addFlags(cmd)
 	out.addSkipped(cmd)
+	a.Runners.Documents.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
 	return cmd
 }
@@ -283,6 +284,7 @@ tries the failed units again. It runs no complete unit again.`,
 	out.addSkipped(cmd)
 	a.Runners.Models.AddFlags(cmd.Flags())
 	a.Runners.Limits.AddFlags(cmd.Flags())
+	a.Runners.Documents.AddFlags(cmd.Flags())
 	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, in place of its earlier budget")
 	return cmd
 }

@@ -18,20 +18,6 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/document"
-	"github.com/coditect/mapreduce/worker/document/archive"
-	"github.com/coditect/mapreduce/worker/document/csv"
-	"github.com/coditect/mapreduce/worker/document/docx"
-	"github.com/coditect/mapreduce/worker/document/epub"
-	"github.com/coditect/mapreduce/worker/document/html"
-	"github.com/coditect/mapreduce/worker/document/jsonl"
-	"github.com/coditect/mapreduce/worker/document/mail"
-	"github.com/coditect/mapreduce/worker/document/markdown"
-	"github.com/coditect/mapreduce/worker/document/msg"
-	"github.com/coditect/mapreduce/worker/document/opendocument"
-	"github.com/coditect/mapreduce/worker/document/pptx"
-	"github.com/coditect/mapreduce/worker/document/rtf"
-	plaintext "github.com/coditect/mapreduce/worker/document/text"
-	"github.com/coditect/mapreduce/worker/document/xlsx"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
@@ -48,6 +34,8 @@ type Runners struct {
 	Getenv func(string) string
 	Models modelFlags
 	Limits limitFlags
+	// Documents says how this process reads documents.
+	Documents documentFlags
 	Remote bool // the service is on a server, whose workers run the units
 
 	steps  *step.Registry          // set by StepRegistry
@@ -58,7 +46,7 @@ type Runners struct {
 // StepRegistry returns the steps that workers run units with, made once.
 func (r *Runners) StepRegistry() (*step.Registry, error) {
 	if r.steps == nil {
-		formats, err := DocumentFormats()
+		formats, err := r.DocumentFormats()
 		if err != nil {
 			return nil, err
 		}
@@ -107,14 +95,6 @@ func (r *Runners) CheckAccepted(spec mapreduce.JobSpec) error {
 		return nil
 	}
 	return orchestrator.CheckSpec(spec)
-}
-
-// DocumentFormats returns the formats of documents that the program reads. This is the
-// only place that lists them.
-func DocumentFormats() (*document.Registry, error) {
-	return document.NewRegistry(plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format(), csv.Format(),
-		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), mail.MailboxFormat(), msg.Format(),
-		archive.ZipFormat(), archive.TarFormat())
 }
 
 // modelFreeSteps returns all steps that ask no model. If ledger names a file, the

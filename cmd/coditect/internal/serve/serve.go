@@ -18,7 +18,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/worker"
 )
 
@@ -62,6 +61,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT (default a Unix socket in the data directory; on a cluster 127.0.0.1:7600)")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves all units to other workers")
 	a.Runners.Models.AddFleet(f)
+	a.Runners.Documents.AddFlags(f)
 	a.Runners.Limits.AddFlags(f)
 	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although anyone who can reach it has full control of all jobs")
 	return cmd
@@ -180,6 +180,7 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
 	f.StringArrayVar(&servers, "server", nil, "address of a server, `HOST:PORT` or unix:PATH; may be repeated")
 	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "units at a time")
 	a.Runners.Models.AddFleet(f)
+	a.Runners.Documents.AddFlags(f)
 	return cmd
 }
 
@@ -199,7 +200,7 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int) (
 	if err != nil {
 		return err
 	}
-	formats, err := runners.DocumentFormats()
+	formats, err := a.Runners.DocumentFormats()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,73 @@
+package pdf_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// A maker writes PDF files, for tests.
+type maker struct {
+	objects []string // bodies, from object 1 on
+}
+
+func (m *maker) add(body string) int {
+	m.objects = append(m.objects, body)
+	return len(m.objects)
+}
+
+// file returns the file whose catalogue is the object with a number.
+func (m *maker) file(root int) []byte {
+	var b bytes.Buffer
+	b.WriteString("%PDF-1.7\n")
+	at := make([]int, len(m.objects))
+	for i, body := range m.objects {
+		at[i] = b.Len()
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, body)
+	}
+	xref := b.Len()
+	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(at)+1)
+	for _, n := range at {
+		fmt.Fprintf(&b, "%010d 00000 n \n", n)
+	}
+	fmt.Fprintf(&b, "trailer\n<< /Size %d /Root %d 0 R >>\nstartxref\n%d\n%%%%EOF\n", len(at)+1, root, xref)
+	return b.Bytes()
+}
+
+// A line is a text at a place of a page, in points from its bottom left corner.
+type line struct {
+	x, y float64
+	text string
+}
+
+func content(lines []line) string {
+	var b strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&b, "BT /F1 10 Tf %v %v Td (%s) Tj ET\n", l.x, l.y, l.text)
+	}
+	return b.String()
+}
+
+// A sheet is a page, with more entries of its dictionary.
+type sheet struct {
+	lines []line
+	more  string
+}
+
+// makeFile returns a file with some pages, and with more entries of its catalogue.
+func makeFile(catalogue string, sheets ...sheet) []byte {
+	m := new(maker)
+	root := m.add("") // set below
+	tree := m.add("")
+	font := m.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+	var kids []string
+	for _, s := range sheets {
+		c := content(s.lines)
+		stream := m.add(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(c), c))
+		page := m.add(fmt.Sprintf("<< /Type /Page /Parent %d 0 R /MediaBox [0 0 600 800] /Contents %d 0 R /Resources << /Font << /F1 %d 0 R >> >> %s >>", tree, stream, font, s.more))
+		kids = append(kids, fmt.Sprintf("%d 0 R", page))
+	}
+	m.objects[root-1] = fmt.Sprintf("<< /Type /Catalog /Pages %d 0 R %s >>", tree, catalogue)
+	m.objects[tree-1] = fmt.Sprintf("<< /Type /Pages /Count %d /Kids [%s] >>", len(kids), strings.Join(kids, " "))
+	return m.file(root)
+}

@@ -1,0 +1,146 @@
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image/png"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klippa-app/go-pdfium/requests"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/document"
+)
+
+// Bounds of OCR.
+const (
+	ocrDPI    = 300         // pixels an inch of the picture
+	ocrPixels = 5000        // wide and high, at most
+	ocrTime   = time.Minute // for a page
+	ocrBytes  = 16 << 20    // of what the program writes
+)
+
+// recognise has the program for OCR read the picture of a page. The program gets a PNG on
+// its standard input. On its standard output it writes a table of tab separated values
+// as tesseract does (with the columns level, left, top, width, height, conf and text), or
+// plain text, of which no boxes are known but that of the page.
+func (d *reading) recognise(p *page) ([]word, error) {
+	picture, scale, err := d.picture(p)
+	if err != nil {
+		return nil, err
+	}
+	d.clock.pause()
+	defer d.clock.resume()
+	ctx, cancel := context.WithTimeout(d.clock.ctx, ocrTime)
+	defer cancel()
+	program := d.reader.config.OCR
+	run := exec.CommandContext(ctx, program[0], program[1:]...)
+	run.WaitDelay = time.Second
+	var out, said limited
+	out.room, said.room = ocrBytes, 1<<10
+	run.Stdin, run.Stdout, run.Stderr = bytes.NewReader(picture), &out, &said
+	if err := run.Run(); err != nil {
+		if d.clock.ctx.Err() != nil {
+			return nil, context.Cause(d.clock.ctx)
+		}
+		return nil, document.Refuse("a PDF file whose page %d is a picture, and the program for OCR (%s) did not read it: %v %.200s",
+			p.number, program[0], errors.Join(err, ctx.Err()), strings.TrimSpace(said.String()))
+	}
+	return d.recognised(p, out.String(), scale), nil
+}
+
+// picture returns a page as a PNG, and how many pixels a point has.
+func (d *reading) picture(p *page) ([]byte, float64, error) {
+	dpi := ocrDPI
+	if most := max(p.width, p.height) / 72 * ocrDPI; most > ocrPixels {
+		dpi = max(1, int(ocrDPI*ocrPixels/most))
+	}
+	drawn, err := d.pdfium.RenderPageInDPI(&requests.RenderPageInDPI{Page: p.ref(), DPI: dpi})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer drawn.Cleanup()
+	var b bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, drawn.Result.RenderedImage); err != nil {
+		return nil, 0, fmt.Errorf("pdf: picture of page %d: %w", p.number, err)
+	}
+	return b.Bytes(), float64(dpi) / 72, nil
+}
+
+// recognised returns the words that the program wrote.
+func (d *reading) recognised(p *page, out string, scale float64) []word {
+	lines := strings.Split(strings.ToValidUTF8(out, ""), "\n")
+	column := make(map[string]int)
+	for i, name := range strings.Split(strings.TrimRight(lines[0], "\r"), "\t") {
+		column[name] = i
+	}
+	for _, name := range []string{"level", "left", "top", "width", "height", "conf", "text", "line_num", "par_num", "block_num"} {
+		if _, ok := column[name]; !ok {
+			return d.plainLines(p, lines)
+		}
+	}
+	var words []word
+	line, before := 0, ""
+	for _, l := range lines[1:] {
+		cells := strings.Split(strings.TrimRight(l, "\r"), "\t")
+		if len(cells) < len(column) {
+			continue
+		}
+		number := func(name string) float64 {
+			n, err := strconv.ParseFloat(cells[column[name]], 64)
+			if err != nil {
+				return -1
+			}
+			return n
+		}
+		text, conf := clean([]rune(strings.TrimSpace(cells[column["text"]]))), number("conf")
+		if text == "" || conf < 0 {
+			continue
+		}
+		at := cells[column["block_num"]] + "." + cells[column["par_num"]] + "." + cells[column["line_num"]]
+		if at != before {
+			line, before = line+1, at
+		}
+		left, top := number("left")/scale, number("top")/scale
+		words = append(words, word{text: text, line: line, box: mapreduce.Box{
+			Page: p.number, Left: within(left), Top: within(top), Right: within(left + number("width")/scale), Bottom: within(top + number("height")/scale),
+		}})
+		d.sure.add(min(conf/100, 1))
+	}
+	return words
+}
+
+// plainLines returns the words of lines, each of which is as high as its part of the page.
+func (d *reading) plainLines(p *page, lines []string) []word {
+	var words []word
+	height := p.height / float64(len(lines))
+	for i, l := range lines {
+		for text := range strings.FieldsSeq(l) {
+			if text = clean([]rune(text)); text != "" {
+				words = append(words, word{text: text, line: i, box: mapreduce.Box{
+					Page: p.number, Top: within(float64(i) * height), Right: within(p.width), Bottom: within(float64(i+1) * height),
+				}})
+			}
+		}
+	}
+	return words
+}
+
+// A limited keeps the first bytes that are written to it.
+type limited struct {
+	bytes.Buffer
+	room int
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(b []byte) (int, error) {
+	if n := min(len(b), l.room-l.Len()); n > 0 {
+		l.Buffer.Write(b[:n])
+	}
+	return len(b), nil
+}

@@ -1,0 +1,307 @@
+package pdf
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/layout"
+)
+
+// A row is words that stand beside each other, from left to right.
+type row struct {
+	words []word
+	box   mapreduce.Box
+}
+
+func (r *row) height() float64 { return r.box.Bottom - r.box.Top }
+
+func (r *row) add(w word) {
+	if len(r.words) == 0 {
+		r.box = w.box
+	}
+	r.words, r.box = append(r.words, w), union(r.box, w.box)
+}
+
+// arrange returns the words of a page as rows in the order in which people read them.
+//
+// Producers mostly write a page in that order, and know better than its geometry what
+// belongs together. Their order is kept unless it goes back and forth: then columns are
+// read one after the other, and what stands across them between (see byGeometry).
+func arrange(words []word) []row {
+	rows := rowsOf(words)
+	if jumps(rows) || interleaves(rows) {
+		rows = byGeometry(rows, 0)
+	}
+	return joinBeside(rows)
+}
+
+// rowsOf splits words, in the order of the file, where a line ends or a gap is as wide
+// as one between columns.
+func rowsOf(words []word) []row {
+	var rows []row
+	for i, w := range words {
+		if i == 0 || w.line != words[i-1].line || apart(words[i-1].box, w.box) {
+			rows = append(rows, row{})
+		}
+		rows[len(rows)-1].add(w)
+	}
+	return rows
+}
+
+// apart reports whether b does not follow on a in the same line.
+func apart(a, b mapreduce.Box) bool {
+	height := max(min(a.Bottom-a.Top, b.Bottom-b.Top), 1)
+	return b.Left-a.Right > 2*height || b.Left < a.Left-height || !beside(a, b)
+}
+
+// beside reports whether two boxes are at the same height.
+func beside(a, b mapreduce.Box) bool {
+	return min(a.Bottom, b.Bottom)-max(a.Top, b.Top) > min(a.Bottom-a.Top, b.Bottom-b.Top)/2
+}
+
+// jumps reports whether rows go up again, other than to a column at the right, more
+// often than a page that is written in reading order does.
+func jumps(rows []row) bool {
+	count := 0
+	for i := 1; i < len(rows); i++ {
+		a, b := rows[i-1].box, rows[i].box
+		switch {
+		case beside(a, b) && b.Left < a.Left: // to the left in one line
+			count++
+		case b.Bottom < a.Top && b.Left < a.Right: // up, and not to the right
+			count++
+		}
+	}
+	return count > 2 && count*10 > len(rows)
+}
+
+// interleaves reports whether many rows stand beside the one before: the cells of a
+// table, or columns that are written line by line.
+func interleaves(rows []row) bool {
+	count := 0
+	for i := 1; i < len(rows); i++ {
+		if beside(rows[i-1].box, rows[i].box) {
+			count++
+		}
+	}
+	return count > 2 && count*4 > len(rows)
+}
+
+// maxCuts bounds how often a page is cut.
+const maxCuts = 24
+
+// byGeometry orders rows by cutting the page where nothing stands: into columns where a
+// gutter parts much text, else into an upper and a lower part, and at last from top to
+// bottom. (The recursive X-Y cut of Nagy and Seth.)
+func byGeometry(rows []row, depth int) []row {
+	if len(rows) < 2 || depth > maxCuts {
+		return rows
+	}
+	if at, ok := gutter(rows); ok {
+		left, right := part(rows, func(b mapreduce.Box) bool { return b.Right <= at })
+		return append(byGeometry(left, depth+1), byGeometry(right, depth+1)...)
+	}
+	if at, ok := band(rows); ok {
+		upper, lower := part(rows, func(b mapreduce.Box) bool { return b.Bottom <= at })
+		return append(byGeometry(upper, depth+1), byGeometry(lower, depth+1)...)
+	}
+	return downwards(rows)
+}
+
+func part(rows []row, first func(mapreduce.Box) bool) (a, b []row) {
+	for _, r := range rows {
+		if first(r.box) {
+			a = append(a, r)
+		} else {
+			b = append(b, r)
+		}
+	}
+	return a, b
+}
+
+// downwards sorts rows from top to bottom, and those of one line from left to right.
+func downwards(rows []row) []row {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.box.Top+a.box.Bottom, b.box.Top+b.box.Bottom) })
+	for from := 0; from < len(rows); {
+		to := from + 1
+		for to < len(rows) && beside(rows[from].box, rows[to].box) {
+			to++
+		}
+		slices.SortStableFunc(rows[from:to], func(a, b row) int { return cmp.Compare(a.box.Left, b.box.Left) })
+		from = to
+	}
+	return rows
+}
+
+// An interval is what a row covers in one direction.
+type interval struct{ from, to float64 }
+
+// widestGap returns the middle of the widest gap that no interval covers, and its width.
+func widestGap(all []interval) (at, width float64) {
+	slices.SortFunc(all, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
+	end := all[0].to
+	for _, i := range all[1:] {
+		if gap := i.from - end; gap > width {
+			at, width = end+gap/2, gap
+		}
+		end = max(end, i.to)
+	}
+	return at, width
+}
+
+// gutter returns where a gap from the top of the rows to their bottom parts them into
+// columns of running text. A table has such gaps too, but short cells.
+func gutter(rows []row) (float64, bool) {
+	all := make([]interval, len(rows))
+	for i, r := range rows {
+		all[i] = interval{r.box.Left, r.box.Right}
+	}
+	at, width := widestGap(all)
+	if width < medianHeight(rows)/2 {
+		return 0, false
+	}
+	left, right := part(rows, func(b mapreduce.Box) bool { return b.Right <= at })
+	return at, runs(left) && runs(right)
+}
+
+// runs reports whether rows are running text: at least three, most of several words.
+func runs(rows []row) bool {
+	long := 0
+	for _, r := range rows {
+		if len(r.words) >= 3 {
+			long++
+		}
+	}
+	return len(rows) >= 3 && 2*long >= len(rows)
+}
+
+// band returns where a gap from the left of the rows to their right parts them, if it is
+// wider than one between lines.
+func band(rows []row) (float64, bool) {
+	all := make([]interval, len(rows))
+	for i, r := range rows {
+		all[i] = interval{r.box.Top, r.box.Bottom}
+	}
+	at, width := widestGap(all)
+	return at, width > medianHeight(rows)/2
+}
+
+func medianHeight(rows []row) float64 {
+	heights := make([]float64, len(rows))
+	for i := range rows {
+		heights[i] = rows[i].height()
+	}
+	slices.Sort(heights)
+	return max(heights[len(heights)/2], 1)
+}
+
+// joinBeside makes one row of rows that follow each other in one line, if they are short
+// as the cells of a table are: running text in columns stays apart.
+func joinBeside(rows []row) []row {
+	var out []row
+	for _, r := range rows {
+		if n := len(out); n > 0 && beside(out[n-1].box, r.box) && r.box.Left >= out[n-1].box.Right {
+			for _, w := range r.words {
+				out[n-1].add(w)
+			}
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// A textBuilder puts the text of pages together, with its layout.
+type textBuilder struct {
+	strings.Builder
+	layout layout.Layout
+}
+
+// addPage adds the rows of a page, and behind them its notes. Between pages and
+// paragraphs stands an empty line, between the cells of a row a tab.
+func (b *textBuilder) addPage(number int, rows []row, notes []note) {
+	place := &mapreduce.Location{Page: number}
+	if len(rows)+len(notes) > 0 && b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	for i := range rows {
+		joined := i > 0 && hyphenated(&rows[i-1], &rows[i])
+		if i > 0 && !joined {
+			b.WriteByte('\n')
+			if newParagraph(&rows[i-1], &rows[i]) {
+				b.WriteByte('\n')
+			}
+		}
+		b.addRow(place, &rows[i], i+1 < len(rows) && hyphenated(&rows[i], &rows[i+1]))
+	}
+	if len(rows) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, n := range notes {
+		if n.name != "" {
+			b.WriteString(n.name + ": ")
+		}
+		b.addText(place, n.text, n.box)
+		b.WriteByte('\n')
+	}
+}
+
+// addRow adds the words of a row; without the hyphen at its end if it is joined with the
+// next.
+func (b *textBuilder) addRow(place *mapreduce.Location, r *row, joined bool) {
+	for i, w := range r.words {
+		if i > 0 {
+			if apart(r.words[i-1].box, w.box) {
+				b.WriteByte('\t')
+			} else {
+				b.WriteByte(' ')
+			}
+		}
+		text := w.text
+		if last := i == len(r.words)-1; strings.HasSuffix(text, "\u00ad") {
+			text = strings.TrimSuffix(text, "\u00ad")
+			if !last || !joined {
+				text += "-"
+			}
+		} else if last && joined {
+			text = strings.TrimRight(text, "-\u2010")
+		}
+		w.box.Top, w.box.Bottom = r.box.Top, r.box.Bottom // as a marker of the line would cover it
+		b.addText(place, text, w.box)
+	}
+}
+
+// addText adds a text that stands in a box.
+func (b *textBuilder) addText(place *mapreduce.Location, text string, box mapreduce.Box) {
+	if text == "" {
+		return
+	}
+	from := b.Len()
+	b.WriteString(text)
+	b.layout = append(b.layout, layout.Part{Start: from, End: b.Len(), Location: place, Box: box})
+}
+
+// hyphenated reports whether the last word of a is continued by the first of b, and the
+// hyphen stands only for that.
+func hyphenated(a, b *row) bool {
+	before, after := a.words[len(a.words)-1].text, b.words[0].text
+	stem := strings.TrimRight(before, "-\u00ad\u2010")
+	if stem == before || stem == "" || strings.ContainsAny(stem, "-\u2010") {
+		return false
+	}
+	last, _ := utf8.DecodeLastRuneInString(stem)
+	first, _ := utf8.DecodeRuneInString(after)
+	return unicode.IsLower(last) && unicode.IsLower(first)
+}
+
+// newParagraph reports whether b begins a paragraph: it stands farther below a than a
+// line would, or elsewhere.
+func newParagraph(a, b *row) bool {
+	gap := b.box.Top - a.box.Bottom
+	return gap > 0.9*min(a.height(), b.height()) || gap < -2*max(a.height(), b.height())
+}

@@ -1,0 +1,302 @@
+// Package pdf is the format of PDF files. PDFium reads them, in WebAssembly: without file
+// system, within bounds of memory and time, an instance a document. The text is in
+// reading order. Its layout has a box for each word, as a viewer shows the page. Fields
+// of forms and annotations follow on the text of their page. Pages that are pictures are
+// read by a program that recognises text, if there is one.
+package pdf
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/klippa-app/go-pdfium"
+	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
+	"github.com/klippa-app/go-pdfium/references"
+	"github.com/klippa-app/go-pdfium/requests"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/document"
+)
+
+// Kind is the name of the format.
+const Kind document.Kind = "pdf"
+
+// A Config bounds what a document may take. Zero fields take the defaults.
+type Config struct {
+	Password  string        // of encrypted documents
+	OCR       []string      // program with arguments that reads pictures; see recognise
+	MaxBytes  int64         // of a document. Defaults to 256 MiB
+	MaxPages  int           // of a document. Defaults to 10,000
+	MaxText   int           // bytes of text of a document. Defaults to 64 MiB
+	MaxMemory int64         // bytes that PDFium may use for a document. Defaults to 256 MiB
+	MaxTime   time.Duration // for a document, beside OCR. Defaults to 1 minute
+	CacheDir  string        // of compiled code. Defaults to a folder in the user's cache
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<20)
+	c.MaxPages = cmp.Or(c.MaxPages, 10_000)
+	c.MaxText = cmp.Or(c.MaxText, 64<<20)
+	c.MaxMemory = cmp.Or(c.MaxMemory, 256<<20)
+	c.MaxTime = cmp.Or(c.MaxTime, time.Minute)
+	return c
+}
+
+// A Reader reads PDF files. It is safe for concurrent use.
+type Reader struct {
+	config Config
+	engine *engine
+}
+
+// New returns a reader of PDF files. PDFium starts with the first.
+func New(c Config) *Reader {
+	c = c.withDefaults()
+	return &Reader{config: c, engine: &engine{config: c}}
+}
+
+// Close frees what the reader holds. No document may be being read.
+func (r *Reader) Close() error { return r.engine.close() }
+
+// Format returns the format, whose documents r reads.
+func (r *Reader) Format() document.Format {
+	return document.Format{
+		Kind: Kind, MediaTypes: []string{"application/pdf", "application/x-pdf"}, Extensions: []string{".pdf"},
+		Sniff: sniff, Parse: r.Parse,
+	}
+}
+
+// sniff finds the beginning of a PDF file, before which some producers write other bytes.
+func sniff(begin []byte) document.Match {
+	switch at := bytes.Index(begin[:min(len(begin), 1024)], []byte("%PDF-")); {
+	case at < 0:
+		return document.Excluded
+	case at == 0 || len(document.TrimBegin(begin[:at])) == 0:
+		return document.Certain
+	}
+	return document.Possible // a text may mention it
+}
+
+// Parse reads one document. The error is a document.RefusedError, which says why, of one
+// that cannot be read or is beyond the bounds.
+func (r *Reader) Parse(ctx context.Context, in document.Input) (*document.Document, error) {
+	data, err := io.ReadAll(io.LimitReader(in.Content, r.config.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("pdf: %w", err)
+	}
+	if int64(len(data)) > r.config.MaxBytes {
+		return nil, document.Refuse("a PDF file of more than %d bytes", r.config.MaxBytes)
+	}
+	if _, err := r.engine.open(); err != nil { // which takes its time, once
+		return nil, err
+	}
+	d := &reading{reader: r, name: in.Name, clock: newStopwatch(ctx, r.config.MaxTime)}
+	defer d.clock.end()
+	err = d.read(data)
+	if why := d.refusal(ctx, err); why != nil {
+		return nil, why
+	}
+	return d.result()
+}
+
+// refusal returns the error of a document from that of reading it.
+func (d *reading) refusal(ctx context.Context, err error) error {
+	refused := new(document.RefusedError)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(context.Cause(d.clock.ctx), errTime):
+		return document.Refuse("a PDF file that takes longer than %v to read, up to page %d of %d", d.reader.config.MaxTime, d.page, d.pages)
+	case errors.As(err, &refused):
+		return err
+	case errors.Is(err, pdfiumerrors.ErrPassword) && d.reader.config.Password != "":
+		return document.Refuse("an encrypted PDF file, which the password does not open")
+	case errors.Is(err, pdfiumerrors.ErrPassword):
+		return document.Refuse("an encrypted PDF file: give its password (--password)")
+	case errors.Is(err, pdfiumerrors.ErrSecurity):
+		return document.Refuse("a PDF file encrypted in a way that is not known")
+	case errors.Is(err, pdfiumerrors.ErrFormat), errors.Is(err, pdfiumerrors.ErrFile), errors.Is(err, pdfiumerrors.ErrPage):
+		return document.Refuse("a damaged PDF file: %v", err)
+	}
+	// Whatever else PDFium says is of its sandbox: memory that is used up, or a trap.
+	return document.Refuse("a PDF file that cannot be read, from page %d of %d on: %.200v", d.page, d.pages, err)
+}
+
+// A reading is one document that is being read.
+type reading struct {
+	reader *Reader
+	name   string
+	clock  *stopwatch
+	pdfium pdfium.Pdfium
+	handle references.FPDF_DOCUMENT
+	page   int // that is being read, counted from 1; 0 before
+	pages  int
+
+	text     textBuilder
+	empty    []int // pages without text
+	pictures []int // pages that OCR has read
+	sure     confidence
+}
+
+// read reads all pages.
+func (d *reading) read(data []byte) error {
+	if len(data) == 0 {
+		return document.ErrNoText
+	}
+	p, end, err := d.reader.engine.instance(d.clock.ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	d.pdfium = p
+	open := &requests.OpenDocument{FileReader: bytes.NewReader(data), FileReaderSize: int64(len(data))}
+	if d.reader.config.Password != "" {
+		open.Password = &d.reader.config.Password
+	}
+	opened, err := p.OpenDocument(open)
+	if err != nil {
+		return err
+	}
+	d.handle = opened.Document
+	count, err := p.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: d.handle})
+	if err != nil {
+		return err
+	}
+	if d.pages = count.PageCount; d.pages > d.reader.config.MaxPages {
+		return document.Refuse("a PDF file of %d pages, more than the %d that are read (--document-pages)", d.pages, d.reader.config.MaxPages)
+	}
+	for d.page = 1; d.page <= d.pages; d.page++ {
+		if err := d.readPage(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readPage adds the text of a page.
+func (d *reading) readPage() error {
+	if err := d.clock.ctx.Err(); err != nil {
+		return err
+	}
+	loaded, err := d.pdfium.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: d.handle, Index: d.page - 1})
+	if err != nil {
+		if d.clock.ctx.Err() != nil {
+			return err
+		}
+		d.empty = append(d.empty, d.page) // the others may be readable
+		return nil
+	}
+	p := &page{pdfium: d.pdfium, handle: loaded.Page, number: d.page}
+	defer func() { p.close() }()
+	if err := p.measure(); err != nil {
+		return err
+	}
+	words, err := p.words()
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 && len(d.reader.config.OCR) > 0 {
+		if words, err = d.recognise(p); err != nil {
+			return err
+		}
+		if len(words) > 0 {
+			d.pictures = append(d.pictures, d.page)
+		}
+	}
+	notes, err := p.notes(d.handle)
+	if err != nil {
+		return err
+	}
+	if len(words)+len(notes) == 0 {
+		d.empty = append(d.empty, d.page)
+	}
+	d.text.addPage(d.page, arrange(words), notes)
+	if d.text.Len() > d.reader.config.MaxText {
+		return document.Refuse("a PDF file with more than %d bytes of text, on page %d of %d", d.reader.config.MaxText, d.page, d.pages)
+	}
+	return nil
+}
+
+// result returns the document.
+func (d *reading) result() (*document.Document, error) {
+	switch {
+	case len(d.empty) == d.pages && len(d.reader.config.OCR) > 0:
+		return nil, document.Refuse("a PDF file of %s without text, in which OCR found none", countPages(d.pages))
+	case len(d.empty) == d.pages:
+		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, which a program can read (--ocr COMMAND)", countPages(d.pages))
+	}
+	doc := &document.Document{Text: d.text.String(), Layout: d.text.layout, Confidence: d.sure.mean()}
+	if n := len(d.empty); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have no text, page %d first", n, countPages(d.pages), d.empty[0]))
+	}
+	if n := len(d.pictures); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s were read by OCR, page %d first, with a confidence of %.2f", n, countPages(d.pages), d.pictures[0], doc.Confidence))
+	}
+	return doc, nil
+}
+
+func countPages(n int) string {
+	if n == 1 {
+		return "1 page"
+	}
+	return fmt.Sprintf("%d pages", n)
+}
+
+// A stopwatch bounds the time of a document. It stands still while another program works.
+type stopwatch struct {
+	ctx   context.Context // ends with the time, by errTime
+	end   func()
+	timer *time.Timer
+	left  time.Duration
+	since time.Time
+}
+
+func newStopwatch(parent context.Context, most time.Duration) *stopwatch {
+	ctx, cancel := context.WithCancelCause(parent)
+	w := &stopwatch{ctx: ctx, left: most, since: time.Now()}
+	w.timer = time.AfterFunc(most, func() { cancel(errTime) })
+	w.end = func() { w.timer.Stop(); cancel(nil) }
+	return w
+}
+
+// pause stops the watch, unless the time is over.
+func (w *stopwatch) pause() {
+	if w.timer.Stop() {
+		w.left -= time.Since(w.since)
+	}
+}
+
+// resume lets it run on.
+func (w *stopwatch) resume() {
+	w.since = time.Now()
+	w.timer.Reset(max(w.left, 0))
+}
+
+// A confidence sums up how sure words of OCR are.
+type confidence struct {
+	sum   float64
+	words int
+}
+
+func (c *confidence) add(sure float64) { c.sum, c.words = c.sum+sure, c.words+1 }
+
+// mean returns the mean; 0, which is certain, of none.
+func (c *confidence) mean() float64 {
+	if c.words == 0 {
+		return 0
+	}
+	return max(c.sum/float64(c.words), 0.01)
+}
+
+// A word is a word with its box on the page.
+type word struct {
+	text string
+	box  mapreduce.Box
+	line int // words of one line of the file have the same, and lines follow each other
+}
