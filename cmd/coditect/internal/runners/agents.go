@@ -36,7 +36,7 @@ type Runners struct {
 	Limits limitFlags
 	// Documents says how this process reads documents.
 	Documents documentFlags
-	Remote bool // the service is on a server, whose workers run the units
+	Remote    bool // the service is on a server, whose workers run the units
 
 	steps  *step.Registry          // set by StepRegistry
 	askers map[string]*model.Agent // set by StepRegistry; those of agents that ask models
