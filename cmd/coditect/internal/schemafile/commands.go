@@ -15,7 +15,6 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/worker/document"
 )
 
@@ -59,7 +58,7 @@ type text struct {
 // texts yields the documents of paths as text. Documents that workers parse are
 // parsed here.
 func (c *commands) texts(ctx context.Context, paths []string, flags *inputFlags) (iter.Seq2[text, error], error) {
-	formats, err := runners.DocumentFormats()
+	formats, err := c.Runners.DocumentFormats()
 	if err != nil {
 		return nil, err
 	}
