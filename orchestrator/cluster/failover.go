@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"maps"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/submit"
 )
 
 // FailoverLoop sees to what silent orchestrators have left. It is not done between two
@@ -143,32 +145,41 @@ func (m *Membership) takeOverLater(node mapreduce.NodeID, count int64, d *nodes.
 
 // abandonOf removes submissions that a dead node had under way.
 func (m *Membership) abandonOf(ctx context.Context, node mapreduce.NodeID) error {
-	refs, err := m.jobs.Submit.Ingests(ctx)
-	if err != nil {
-		return err
-	}
-	for _, ref := range refs {
-		if ref.Node != node {
-			continue
+	return m.eachIngest(ctx, func(page []submit.Ref) error {
+		var of []mapreduce.JobID
+		for _, ref := range page {
+			if ref.Node == node {
+				of = append(of, ref.Job)
+			}
 		}
-		if err := m.jobs.Submit.Abandon(ctx, ref.Job); err != nil {
+		return m.jobs.Submit.Abandon(ctx, of...)
+	})
+}
+
+// eachIngest visits the submissions under way, some at a time.
+func (m *Membership) eachIngest(ctx context.Context, visit func([]submit.Ref) error) error {
+	for after := mapreduce.JobID(""); ; {
+		page, err := m.jobs.Submit.Ingests(ctx, after)
+		if err != nil || len(page) == 0 {
 			return err
 		}
+		if err := visit(page); err != nil {
+			return err
+		}
+		after = page[len(page)-1].Job
 	}
-	return nil
 }
 
 // leavesWork reports whether the store holds anything for others to take over. What
 // workers of this process held goes back.
 func (m *Membership) leavesWork(ctx context.Context) (bool, error) {
-	ingests, err := m.jobs.Submit.Ingests(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, in := range ingests {
-		if in.Node == m.jobs.Node() {
-			return true, nil
-		}
+	left := false
+	err := m.eachIngest(ctx, func(page []submit.Ref) error {
+		left = left || slices.ContainsFunc(page, func(in submit.Ref) bool { return in.Node == m.jobs.Node() })
+		return nil
+	})
+	if left || err != nil {
+		return left, err
 	}
 	last := nodes.SessionRef{}
 	for {

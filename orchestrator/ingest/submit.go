@@ -111,12 +111,8 @@ func (s *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 			return s.jobs.View.Job(ctx, id)
 		}
 	}
-	id, err := s.reserveJobID(ctx, &spec)
-	if err != nil {
-		return nil, err
-	}
-	winner, err := s.ingestJob(ctx, id, &spec, docs)
-	if err != nil || winner != id {
+	id, winner, err := s.ingestJob(ctx, &spec, docs)
+	if id != "" && (err != nil || winner != id) {
 		s.abandonJob(ctx, id)
 	}
 	if err != nil {
@@ -151,21 +147,32 @@ func (s *Intake) abandonJob(ctx context.Context, id mapreduce.JobID) {
 	s.supervisor.LogFailure(ctx, "removing a submission that was given up", s.jobs.Submit.Abandon(ctx, id), "job", id)
 }
 
-func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
+// ingestJob stages a job and makes it visible. It returns the id under which it is
+// staged, which is "" as long as nothing is stored, and the id of the job that came of
+// it, or of an earlier one of the same request.
+func (s *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (id, winner mapreduce.JobID, err error) {
 	compiled, err := jobspec.Compile(spec)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	graph := compiled.Graph
 	in := &submission{
-		intake: s, config: s.config, id: id, spec: spec, graph: graph,
+		intake: s, config: s.config, spec: spec, graph: compiled.Graph,
 		flip: submit.Publication{Spec: spec, Shards: int64(s.config.Shards)},
 	}
+	if err = in.stageAll(ctx, docs); err == nil {
+		winner, err = in.publish(ctx, compiled)
+	}
+	return in.id, winner, err
+}
+
+// stageAll stages all documents.
+func (in *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Document, error]) error {
+	s, spec, graph := in.intake, in.spec, in.graph
 	in.count = s.config.Rules.Counter(spec)
 	in.flip.Warnings = jobspec.Warnings(spec)
 	if in.count.IsEstimate() {
 		in.flip.Warnings = append(in.flip.Warnings, plan.Warning{Kind: plan.GuessedSize}.String())
-		s.config.Logger.Info("tokens are guessed", "job", id, "estimator", spec.Estimator)
+		s.config.Logger.Info("tokens are guessed", "tenant", spec.Tenant, "estimator", spec.Estimator)
 	}
 	if cuts := graph.Cuts(); cuts >= 0 {
 		if tree := graph.TreeAtOnce(cuts); tree >= 0 {
@@ -178,24 +185,26 @@ func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapred
 	}
 	for doc, err := range docs {
 		if err != nil {
-			return "", err
+			return err
 		}
 		if err := in.stageDocument(ctx, doc); err != nil {
-			return "", err
+			return err
 		}
 	}
 	if err := in.finishIngest(ctx); err != nil {
-		return "", err
-	}
-	if err := in.flushBatch(ctx); err != nil {
-		return "", err
+		return err
 	}
 	if err := in.checkBudget(); err != nil {
-		return "", err
+		return err
 	}
-	first := *spec
+	return in.flushBatch(ctx)
+}
+
+// publish makes the staged job visible, and puts it on the scheduler.
+func (in *submission) publish(ctx context.Context, compiled *jobspec.Compiled) (mapreduce.JobID, error) {
+	s, id, first := in.intake, in.id, *in.spec
 	if in.flip.Parse == 0 {
-		first = jobspec.ForStage(first, graph.Pipeline().Stages[in.flip.Level.Stage])
+		first = jobspec.ForStage(first, in.graph.Pipeline().Stages[in.flip.Level.Stage])
 	}
 	in.flip.Slots = s.node.InitialSlots(&first)
 	winner, err := s.jobs.Submit.Publish(ctx, id, &in.flip)
@@ -220,7 +229,7 @@ func (in *submission) waitingUnits() []records.Candidate {
 type submission struct {
 	intake *Intake
 	config *Config
-	id     mapreduce.JobID
+	id     mapreduce.JobID // "" as long as nothing is stored
 	spec   *mapreduce.JobSpec
 	flip   submit.Publication
 	batch  records.Batch
@@ -457,8 +466,21 @@ func (in *submission) flushBatch(ctx context.Context) error {
 	if len(in.batch.Units)+len(in.batch.Blobs)+len(in.batch.Skipped) == 0 {
 		return nil
 	}
-	err := in.intake.jobs.Submit.Stage(ctx, in.id, &in.batch)
+	err := in.begin(ctx)
+	if err == nil {
+		err = in.intake.jobs.Submit.Stage(ctx, in.id, &in.batch)
+	}
 	in.batch, in.bytes = records.Batch{}, 0
+	return err
+}
+
+// begin opens the submission in the store, unless it is open. That is done with the
+// first of its documents that are stored: so what never comes to that leaves nothing
+// there that would have to be collected.
+func (in *submission) begin(ctx context.Context) (err error) {
+	if in.id == "" {
+		in.id, err = in.intake.reserveJobID(ctx, in.spec)
+	}
 	return err
 }
 

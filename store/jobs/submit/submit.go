@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -261,18 +262,39 @@ func (st *Store) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduc
 	return mapreduce.JobID(id), err
 }
 
-// Abandon removes what a submission staged. If it became a job after all,
-// nothing happens.
-func (st *Store) Abandon(ctx context.Context, id mapreduce.JobID) error {
-	return st.db.Update(ctx, failpoint.Abandon, func(tx store.Tx) error {
-		v, err := tx.Get(ctx, st.Keys.Ingest(id))
-		if err != nil || v == nil {
+// abandonedAtOnce is how many submissions one transaction removes.
+const abandonedAtOnce = 100
+
+// Abandon removes what submissions staged. Of those that became jobs after all nothing
+// is removed.
+func (st *Store) Abandon(ctx context.Context, ids ...mapreduce.JobID) error {
+	for some := range slices.Chunk(ids, abandonedAtOnce) {
+		if err := st.abandonSome(ctx, some); err != nil {
 			return err
 		}
-		for _, r := range st.Keys.Owned(id) {
-			tx.ClearRange(r)
+	}
+	return nil
+}
+
+func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
+	marks := make([][]byte, len(ids))
+	for i, id := range ids {
+		marks[i] = st.Keys.Ingest(id)
+	}
+	return st.db.Update(ctx, failpoint.Abandon, func(tx store.Tx) error {
+		values, err := tx.GetAll(ctx, marks)
+		if err != nil {
+			return err
 		}
-		tx.Clear(st.Keys.Ingest(id))
+		for i, id := range ids {
+			if values[i] == nil {
+				continue
+			}
+			for _, r := range st.Keys.Owned(id) {
+				tx.ClearRange(r)
+			}
+			tx.Clear(marks[i])
+		}
 		return nil
 	})
 }
@@ -283,12 +305,17 @@ type Ref struct {
 	Node mapreduce.NodeID
 }
 
-// Ingests returns the submissions under way.
-func (st *Store) Ingests(ctx context.Context) ([]Ref, error) {
+// Ingests returns the submissions under way behind one, in the order of their ids, the
+// first thousand of them; "" is before all.
+func (st *Store) Ingests(ctx context.Context, after mapreduce.JobID) ([]Ref, error) {
 	var refs []Ref
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		refs = nil
-		pairs, _, err := tx.Snapshot().GetRange(ctx, st.Keys.Ingests(), store.RangeOptions{Limit: 1000})
+		all := st.Keys.Ingests()
+		if after != "" {
+			all.Begin = append(st.Keys.Ingest(after), 0)
+		}
+		pairs, _, err := tx.Snapshot().GetRange(ctx, all, store.RangeOptions{Limit: 1000})
 		if err != nil {
 			return err
 		}

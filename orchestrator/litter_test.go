@@ -1,0 +1,78 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// Submissions that begin and never end leave nothing in the store: neither while they are
+// open, nor if none of their documents can be processed.
+func TestSubmissionsThatOnlyBeginLeaveNothing(t *testing.T) {
+	c, n := one(t, &scripted.Agent{})
+	before := pairs(t, c.store)
+	const flood = 50
+	begun, end, ended := make(chan bool), make(chan bool), make(chan error)
+	for i := range flood {
+		go func() {
+			_, err := n.SubmitJob(t.Context(), script(nil), func(yield func(*mapreduce.Document, error) bool) {
+				if i%2 == 0 && !yield(&mapreduce.Document{ID: "d", Content: []byte("text")}, nil) {
+					return
+				}
+				begun <- true
+				<-end
+				yield(nil, errs.New(errs.Cancelled, "the client has gone"))
+			})
+			ended <- err
+		}()
+	}
+	for range flood {
+		<-begun
+	}
+	if diff := cmp.Diff(before, pairs(t, c.store)); diff != "" {
+		t.Errorf("submissions that have only begun are stored (-before +while):\n%s", diff)
+	}
+	close(end)
+	for range flood {
+		if err := <-ended; err == nil {
+			t.Error("a submission that broke off was taken")
+		}
+	}
+	_, err := n.SubmitJob(t.Context(), script(nil), func(func(*mapreduce.Document, error) bool) {})
+	if errs.KindOf(err) != errs.Invalid {
+		t.Errorf("a job without documents: %v", err)
+	}
+	if diff := cmp.Diff(before, pairs(t, c.store)); diff != "" {
+		t.Errorf("something is left (-before +after):\n%s", diff)
+	}
+}
+
+// However many submissions a server had under way when it was killed, the next removes
+// all of them.
+func TestManySubmissionsOfADeadServerAreRemoved(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		dead := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+		empty := pairs(t, c.store)
+		for i := range 2500 {
+			if err := dead.jobs.Submit.Begin(t.Context(), mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), &mapreduce.JobSpec{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dead.stop()
+		begun := time.Now()
+		c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+		for len(pairs(t, c.store)) > len(empty) {
+			if pass(t, time.Second); time.Since(begun) > 2*time.Minute {
+				t.Fatalf("%d submissions of a dead server are left after %v", len(pairs(t, c.store))-len(empty), time.Since(begun))
+			}
+		}
+	})
+}
