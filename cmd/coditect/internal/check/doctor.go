@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 	"github.com/coditect/mapreduce/store"
 )
 
@@ -41,31 +44,60 @@ type diagnosis struct {
 }
 
 func (a *commands) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var repair []string
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check every record, index, counter and hash of the store",
 		Long: `Doctor reads the whole store and changes nothing. It names each damaged file, says
 which data it cannot read for that reason, and checks the rest. It exits with 1 if it
-finds something wrong.`,
+finds something wrong.
+
+With --repair it removes the temporary folders that writers of results have left in a
+folder when they were killed. A run does the same with the folder of its results.`,
 		Example: `  coditect mapreduce doctor
+  coditect mapreduce doctor --repair results
   coditect mapreduce doctor --data-dir /var/lib/coditect -o json
   coditect mapreduce doctor --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.HasNoData() {
-				return a.printDiagnosis(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.Global.Location.Dir + ": there was nothing to check"}})
+			swept, err := sweepFolders(repair)
+			if err != nil {
+				return err
 			}
-			err := a.WithReader(cmd.Context(), func(s *program.Session) error { return a.examineStore(cmd.Context(), s) })
+			if a.HasNoData() {
+				return a.printDiagnosis(&diagnosis{OK: true, Checked: append(swept, "there is no store in "+a.Global.Location.Dir+": there was nothing to check")})
+			}
+			err = a.WithReader(cmd.Context(), func(s *program.Session) error { return a.examineStore(cmd.Context(), s, swept) })
 			if errors.Is(err, store.ErrCorrupt) { // it cannot even be opened
-				return a.printDiagnosis(&diagnosis{Findings: []finding{{Message: err.Error()}}})
+				return a.printDiagnosis(&diagnosis{Checked: swept, Findings: []finding{{Message: err.Error()}}})
 			}
 			return err
 		},
 	}
+	cmd.Flags().StringArrayVar(&repair, "repair", nil, "remove what killed writers of results have left in a `folder`, or beside it; may be repeated")
+	_ = cmd.MarkFlagDirname("repair") // the flag exists
+	return cmd
 }
 
-func (a *commands) examineStore(ctx context.Context, s *program.Session) error {
-	d := diagnosis{OK: true}
+// sweepFolders removes what killed writers have left in folders and beside them, and
+// returns what it did, a line each.
+func sweepFolders(dirs []string) (lines []string, err error) {
+	for _, dir := range dirs {
+		for _, d := range []string{dir, filepath.Dir(filepath.Clean(dir))} {
+			removed, err := results.Sweep(d)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("--repair: %w", err)
+			}
+			for _, path := range removed {
+				lines = append(lines, "removed "+path+", which a killed writer had left")
+			}
+		}
+	}
+	return lines, nil
+}
+
+func (a *commands) examineStore(ctx context.Context, s *program.Session, swept []string) error {
+	d := diagnosis{OK: true, Checked: swept}
 	err := s.CheckStore(ctx, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Info {
 			d.Checked = append(d.Checked, finding{Job: f.Job, Message: f.Message}.String())

@@ -28,9 +28,10 @@ func Check(dir string) error {
 // A folder collects files in a temporary folder on the same file system until they
 // are complete.
 type folder struct {
-	dir    string // the final folder
-	tmp    string // the temporary folder; empty once it is gone
-	exists bool   // dir existed before
+	dir    string   // the final folder
+	tmp    string   // the temporary folder; empty once it is gone
+	exists bool     // dir existed before
+	lock   *os.File // says that its writer lives
 
 	mu    sync.Mutex // guards names
 	names []string   // of the files
@@ -56,11 +57,14 @@ func newFolder(dir string) (*folder, error) {
 	if err := os.MkdirAll(above, 0o777); err != nil {
 		return nil, unwritableError(err)
 	}
-	tmp := filepath.Join(above, ".coditect-"+strings.ToLower(rand.Text()[:12]))
-	if err := os.Mkdir(tmp, 0o777); err != nil {
+	_, _ = Sweep(above) // what is left there is in nobody's way
+	f.tmp = filepath.Join(above, temporaryPrefix+strings.ToLower(rand.Text()[:12]))
+	if err := os.Mkdir(f.tmp, 0o777); err != nil {
 		return nil, unwritableError(err)
 	}
-	f.tmp = tmp
+	if f.lock, err = lockFolder(f.tmp); err != nil {
+		return nil, errors.Join(unwritableError(err), os.RemoveAll(f.tmp))
+	}
 	return f, nil
 }
 
@@ -102,7 +106,7 @@ func (f *folder) commit() error {
 	if !f.exists {
 		if err := os.Rename(f.tmp, f.dir); err == nil {
 			f.tmp = ""
-			return nil
+			return f.lock.Close()
 		}
 	}
 	for _, name := range f.names {
@@ -122,7 +126,7 @@ func (f *folder) discard() error {
 		return fmt.Errorf("results: %w", err)
 	}
 	f.tmp = ""
-	return nil
+	return f.lock.Close()
 }
 
 // A file is a file that is being written.
