@@ -16,6 +16,7 @@ PKG      ?= ./...
 BENCH    ?= .
 FIGURES  ?= .
 FUZZTIME ?= 10s
+TIME ?= 30s
 TRIALS   ?= 200
 TIMES    ?= 50
 FLAKY    ?= .
@@ -184,6 +185,11 @@ compose-smoke: ## kill what docker-compose.yml starts while a job runs, and comp
 .PHONY: soak-fdb
 soak-fdb: ## kill servers and workers on FoundationDB, and its cluster: TRIALS=200
 	CODITECT_TIMED=1 CODITECT_SOAK_TRIALS=$(TRIALS) $(TEST_FDB) -run 'Soak' -v ./cmd/coditect
+
+.PHONY: hostile
+hostile: build ## attack a server as hostile clients and workers would: TIME=30s
+	CGO_ENABLED=0 go build -o bin/hostile ./deploy/hostile
+	bin/hostile -program bin/coditect -time $(TIME)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target a while: FUZZTIME=10s

@@ -94,3 +94,44 @@ func TestAWorkerThatReadsIsGivenAllItAsksFor(t *testing.T) {
 		n.wantEnd(id, mapreduce.JobComplete)
 	})
 }
+
+// Reports of jobs that are not there are answered, and nothing else comes of them.
+func TestReportsOfJobsThatAreMadeUp(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	w := greet(t, n, "inventor", 1)
+	w.until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+	m := new(mapreduce.FromWorker)
+	const jobs = 500
+	for i := range jobs {
+		m.Reports = append(m.Reports, mapreduce.Report{Job: mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), Unit: "u", Attempt: 1, Outcome: mapreduce.Returned})
+	}
+	if err := w.Send(m); err != nil {
+		t.Fatal(err)
+	}
+	verdicts := w.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts
+	if len(verdicts) != jobs {
+		t.Errorf("%d of %d reports were answered at once", len(verdicts), jobs)
+	}
+	for _, v := range verdicts {
+		if v.Verdict != mapreduce.Gone {
+			t.Fatalf("the verdict on a report of job %s, which is not there, is %v", v.Job, v.Verdict)
+		}
+	}
+}
+
+// A media type goes into the record of each unit, so it has to be short: a document with
+// a long one is skipped.
+func TestLongMediaTypesAreSkipped(t *testing.T) {
+	_, n := one(t, &scripted.Agent{})
+	job, err := n.SubmitJob(t.Context(), script(nil), func(yield func(*mapreduce.Document, error) bool) {
+		_ = yield(&mapreduce.Document{ID: "a", Content: []byte("text"), MediaType: "text/plain; x=" + strings.Repeat("x", 300<<10)}, nil) &&
+			yield(&mapreduce.Document{ID: "b", Content: []byte("text")}, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job.TotalUnits != 1 {
+		t.Errorf("%d units, want that of the one document without a media type of 300 kB", job.TotalUnits)
+	}
+}

@@ -16,9 +16,9 @@ import (
 
 // Limits are those of a Budget, in bytes. The zero Limits work.
 type Limits struct {
-	// Total bounds what all peers together make the process hold. Defaults to 512 MiB.
+	// Total bounds what all peers together make the process hold. Defaults to 384 MiB.
 	Total int64
-	// Connection bounds what one connection does. Defaults to half of Total.
+	// Connection bounds what one connection does. Defaults to five eighths of Total.
 	Connection int64
 	// Principal bounds what one principal does, over all its connections. Defaults to
 	// five eighths of Total.
@@ -28,8 +28,8 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	l.Total = cmp.Or(l.Total, 512<<20)
-	l.Connection = cmp.Or(l.Connection, l.Total/2)
+	l.Total = cmp.Or(l.Total, 384<<20)
+	l.Connection = cmp.Or(l.Connection, l.Total/8*5)
 	l.Principal = cmp.Or(l.Principal, l.Total/8*5)
 	l.Patience = cmp.Or(l.Patience, 10*time.Second)
 	return l
@@ -52,6 +52,7 @@ type Budget struct {
 
 	mu          sync.Mutex // guards the variables below, and all of connections and leases
 	used        int64
+	peak        int64 // of used, since it last settled
 	sequence    int64 // of the latest lease
 	connections map[*Connection]struct{}
 	principals  map[string]*account
@@ -78,6 +79,24 @@ func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
+}
+
+// Settle reports, once each time, whether at least so many bytes were held and no more
+// than a quarter of that is left.
+func (b *Budget) Settle(least int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.peak < least || b.used > b.peak/4 {
+		return false
+	}
+	b.peak = b.used
+	return true
+}
+
+// add changes what is held. The caller holds mu.
+func (b *Budget) add(n int64) {
+	b.used += n
+	b.peak = max(b.peak, b.used)
 }
 
 // room is how much of the total leases may use: the rest is for what comes and goes
@@ -116,7 +135,7 @@ func (c *Connection) Charge(n int64) {
 	d := n - c.charged
 	c.charged = n
 	c.account.used += d
-	b.used += d
+	b.add(d)
 	switch {
 	case d < 0:
 		b.grantWaiting()
@@ -137,7 +156,7 @@ func (c *Connection) Close() {
 	}
 	c.ended = true
 	delete(b.connections, c)
-	b.used -= c.charged
+	b.add(-c.charged)
 	c.account.used -= c.charged
 	c.charged = 0
 	b.grantWaiting()
@@ -318,26 +337,58 @@ func (b *Budget) withdraw(r *request, why error) error {
 	return why
 }
 
-// grantWaiting gives room to those who wait for it, in the order in which they came. Who
-// waits for room in the total keeps back those behind it, or small requests would have
-// large ones wait for ever; who waits for room of its own does not. The caller holds mu.
+// grantWaiting gives room to those who wait for it, one after the other. If the next has
+// no room in the total, the others wait as well, or small requests would have large ones
+// wait for ever. The caller holds mu.
 func (b *Budget) grantWaiting() {
-	left := b.waiting[:0]
-	for i, r := range b.waiting {
-		if b.used+r.bytes > b.room() && !r.lease.overdrawn(r.bytes) {
-			left = append(left, b.waiting[i:]...)
-			break
+	for {
+		i := b.next()
+		if i < 0 || b.used+b.waiting[i].bytes > b.room() {
+			return
 		}
-		if r.lease.overdrawn(r.bytes) {
-			left = append(left, r)
-			continue
-		}
+		r := b.waiting[i]
+		b.waiting = slices.Delete(b.waiting, i, i+1)
 		r.lease.add(r.bytes)
 		r.lease.got += r.bytes
 		close(r.granted)
 	}
-	clear(b.waiting[len(left):])
-	b.waiting = left
+}
+
+// next returns which request is the next that is granted, or -1: those of connections that
+// hold little come before those that hold much, so that however much some peers have
+// begun, others can begin; and among these the call that began first, so that what has
+// begun ends. A connection that holds as much as it may waits for itself. The caller
+// holds mu.
+func (b *Budget) next() int {
+	next := -1
+	for i, r := range b.waiting {
+		if r.lease.overdrawn(r.bytes) {
+			continue
+		}
+		if next < 0 || r.lease.before(b.waiting[next].lease) {
+			next = i
+		}
+	}
+	return next
+}
+
+// before reports whether what l waits for is granted before what other waits for. The
+// caller holds the budget's mu.
+func (l *Lease) before(other *Lease) bool {
+	if much := l.holdsMuch(); much != other.holdsMuch() {
+		return !much
+	}
+	return l.number < other.number
+}
+
+// holdsMuch reports whether a 32nd of all is held for the connection of the lease. The
+// caller holds the budget's mu.
+func (l *Lease) holdsMuch() bool {
+	used := l.held
+	if len(l.accounts) > 0 {
+		used = l.accounts[0].used
+	}
+	return used > l.budget.limits.Total/32
 }
 
 // overdrawn reports whether n more bytes are more than the lease's connection or
@@ -349,7 +400,7 @@ func (l *Lease) overdrawn(n int64) bool {
 // add changes what a lease holds. The caller holds the budget's mu.
 func (l *Lease) add(n int64) {
 	l.held += n
-	l.budget.used += n
+	l.budget.add(n)
 	for _, a := range l.accounts {
 		a.used += n
 	}
@@ -360,7 +411,7 @@ func (l *Lease) add(n int64) {
 func (b *Budget) makeRoom(r *request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !slices.Contains(b.waiting, r) {
+	if i := b.next(); i < 0 || b.waiting[i] != r { // the others look when it is their turn
 		return
 	}
 	victim := b.slowestPeer(r.lease)

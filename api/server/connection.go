@@ -36,6 +36,7 @@ type connection struct {
 	calls     atomic.Int64 // under way
 	charged   atomic.Int64 // what the account was last told
 	account   *memory.Connection
+	working   chan struct{} // full while as many calls are carried out as may be at once
 
 	used       atomic.Int64 // when a byte last came or went, in Unix nanoseconds
 	wrote      atomic.Int64 // when a byte last went
@@ -139,6 +140,22 @@ const (
 	// muchUnread is how many bytes that is.
 	muchUnread = 1 << 20
 )
+
+// maxWorking is how many calls of one connection are carried out at once, of those that
+// need long or read much; the others wait for these. So one peer's calls, however many
+// they are, leave processors to others.
+const maxWorking = 16
+
+// await waits until one more call of the connection may be carried out. The caller
+// calls done when it was.
+func (c *connection) await(ctx context.Context) (done func(), err error) {
+	select {
+	case c.working <- struct{}{}:
+		return func() { <-c.working }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
 
 // stalled reports whether the peer has kept the connection waiting for too long.
 func (c *connection) stalled(now time.Time) bool {

@@ -92,7 +92,7 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 		var lease *memory.Lease
 		ctx, lease = s.budget.Open(ctx, account)
 		defer lease.Close()
-		err = s.recoverPanic(ctx, method, call)
+		err = s.carryOut(ctx, method, call)
 	}
 	if cause := context.Cause(ctx); err != nil && (errs.ReasonOf(cause) == errs.StoreAway || errs.KindOf(cause) == errs.Exhausted) {
 		err = cause
@@ -103,6 +103,35 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 	e := classifyError(ctx, err)
 	s.logFailure(ctx, method, e)
 	return wire.Status(e).Err()
+}
+
+// carryOut makes a call, when it is its turn among those of its connection.
+func (s *Server) carryOut(ctx context.Context, method string, call func(context.Context) error) error {
+	if c := connectionFrom(ctx); c != nil && heavy[method] {
+		done, err := c.await(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	return s.recoverPanic(ctx, method, call)
+}
+
+// heavy lists the calls that read or change much, and end: those of one connection are
+// carried out some at a time.
+var heavy = map[string]bool{
+	pb.MapReduceService_ListJobs_FullMethodName:     true,
+	pb.MapReduceService_ListUnits_FullMethodName:    true,
+	pb.MapReduceService_ListEvents_FullMethodName:   true,
+	pb.MapReduceService_GetResult_FullMethodName:    true,
+	pb.MapReduceService_ResumeJob_FullMethodName:    true,
+	pb.MapReduceService_PauseJob_FullMethodName:     true,
+	pb.MapReduceService_CancelJob_FullMethodName:    true,
+	pb.MapReduceService_DeleteJob_FullMethodName:    true,
+	pb.MapReduceService_WakeUnit_FullMethodName:     true,
+	pb.AdminService_CheckStore_FullMethodName:       true,
+	pb.AdminService_GetAnswerCache_FullMethodName:   true,
+	pb.AdminService_ClearAnswerCache_FullMethodName: true,
 }
 
 // prompt lists the calls that need one small transaction and change nothing. A call that

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // admit makes room for a connection, or returns nil.
 func (p *peers) admit(conn net.Conn) *connection {
 	now := time.Now()
-	c := &connection{Conn: conn, peers: p}
+	c := &connection{Conn: conn, peers: p, working: make(chan struct{}, maxWorking)}
 	c.in.prefix = prefaceBytes
 	c.used.Store(now.UnixNano())
 	c.wrote.Store(now.UnixNano())
@@ -107,13 +108,35 @@ func (p *peers) remove(c *connection) {
 func (p *peers) watch(done <-chan struct{}) {
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
+	again := 0 // looks until memory is given back once more
 	for {
 		select {
 		case <-done:
 			return
 		case now := <-t.C:
 			p.cutStalled(now)
+			p.returnMemory(&again)
 		}
+	}
+}
+
+// worthReturning is how many bytes peers must have held for their memory to be given
+// back to the system at once, rather than by and by.
+const worthReturning = 64 << 20
+
+// returnAgain is how many looks later that is done once more: what sessions and jobs of
+// those peers held is free only then.
+const returnAgain = 6
+
+// returnMemory gives memory back to the system once peers hold little of what they did.
+func (p *peers) returnMemory(looks *int) {
+	*looks--
+	if p.budget.Settle(worthReturning) {
+		*looks = returnAgain
+		debug.FreeOSMemory()
+	}
+	if *looks == 0 {
+		debug.FreeOSMemory()
 	}
 }
 

@@ -77,14 +77,11 @@ const beginBytes = 1 << 20
 
 // beginSubmission reads the first message of a stream, which has to have the spec, and
 // returns it with the documents of the whole stream. It waits until there is room for a
-// submission, and reads nothing before.
+// submission, and reads no more before.
 func beginSubmission[M message](ctx context.Context, j *jobs, receive func() (M, error)) (first M, in *submission, err error) {
 	in = &submission{
 		ctx: ctx, lease: memory.Of(ctx), idle: j.idle, joiner: wire.Joiner{MaxBytes: j.maxDocument},
 		receive: func() (message, error) { return receive() },
-	}
-	if err := in.lease.Hold(ctx, beginBytes); err != nil {
-		return first, nil, err
 	}
 	m, err := in.awaitMessage()
 	switch {
@@ -98,7 +95,7 @@ func beginSubmission[M message](ctx context.Context, j *jobs, receive func() (M,
 		return first, nil, errs.Field("spec", "is missing in the first message")
 	}
 	in.pieces = first.GetDocuments()
-	return first, in, nil
+	return first, in, in.lease.Hold(ctx, beginBytes)
 }
 
 // A submission is a stream of documents that is read once.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,6 +79,9 @@ func (f *Fleet) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (
 	defer t.Stop()
 	select {
 	case <-said:
+		if errors.Is(err, io.EOF) {
+			return nil, errs.Field("hello", "must come first, and nothing was said")
+		}
 		return m, err
 	case <-t.C:
 		return nil, errSilent
@@ -244,13 +248,50 @@ func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *mapreduce
 // were checked at once; the others follow once they were. It returns what board.Apply
 // does.
 func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
-	s.out.noteReports(len(m.Reports))
+	if err := f.answerStrays(ctx, s, m); err != nil {
+		return nil, err
+	}
 	later, err := f.checkQuick(ctx, s, m)
 	if err != nil {
 		return nil, err
 	}
 	suspects := f.scheduler.Sessions.Apply(s.Session, m)
 	return suspects, f.checkLater(ctx, s, later)
+}
+
+// answerStrays answers the reports of jobs that are not there, and takes them off the
+// message: workers could make up any number of jobs, and the scheduler would have to go
+// through all of them. It notes how many other reports wait for their verdicts.
+func (f *Fleet) answerStrays(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
+	strays, unknown := f.scheduler.Sessions.Strays(s.Session, m.Reports)
+	for id := range unknown {
+		err := f.supervisor.RetryStoreCall(ctx, "looking for a job that a worker names", func() error {
+			_, err := f.jobs.View.Control(ctx, id)
+			return err
+		})
+		switch {
+		case errs.KindOf(err) == errs.NotFound:
+		case err != nil:
+			return err
+		default:
+			delete(unknown, id)
+		}
+	}
+	if len(unknown) > 0 {
+		gone := &mapreduce.ToWorker{}
+		m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(r mapreduce.Report) bool {
+			if !unknown[r.Job] {
+				return false
+			}
+			gone.Verdicts = append(gone.Verdicts, mapreduce.VerdictOn{
+				Held: mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}, Verdict: mapreduce.Gone,
+			})
+			return true
+		})
+		s.Send(gone)
+	}
+	s.out.noteReports(len(m.Reports), min(strays, len(m.Reports)))
+	return nil
 }
 
 // blameUnsent blames the units of a message that could not be sent for what it was, not
@@ -307,6 +348,7 @@ type outbox struct {
 	queue      []*mapreduce.ToWorker
 	bytes      int64         // of what is queued or being sent, about
 	unanswered int           // reports that came, and whose verdicts were not put
+	strays     int           // of these, at most: reports of attempts that the worker does not hold
 	room       chan struct{} // closed unless the worker is not heard for now
 	stuck      time.Time     // since when a message is being sent; zero while none is
 	closed     bool
@@ -315,6 +357,10 @@ type outbox struct {
 // maxUnanswered is how many reports of a worker may wait for their verdicts before what
 // else it says is heard. It holds at most maxHolding units, and may report each again.
 const maxUnanswered = 2 * maxHolding
+
+// maxStrays is how many of these may be of attempts that the worker does not hold. Each
+// costs a transaction, as what was spent counts.
+const maxStrays = 64
 
 // outboxBytes is how much may wait for a worker before it has to read.
 const outboxBytes = 4 << 20
@@ -338,15 +384,19 @@ func (q *outbox) put(m *mapreduce.ToWorker) {
 	q.change(func() {
 		q.bytes += messageSize(m)
 		q.unanswered = max(0, q.unanswered-len(m.Verdicts))
+		q.strays = min(q.strays, q.unanswered)
 	})
 	q.more.Signal()
 }
 
-// noteReports notes that reports came.
-func (q *outbox) noteReports(n int) {
+// noteReports notes that reports came, some of attempts that the worker does not hold.
+func (q *outbox) noteReports(n, strays int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.change(func() { q.unanswered += n })
+	q.change(func() {
+		q.unanswered += n
+		q.strays += strays
+	})
 }
 
 // change changes how much waits for the worker, or it for. The caller holds mu.
@@ -363,7 +413,9 @@ func (q *outbox) change(how func()) {
 
 // isCrowded reports whether no more is to be heard of the worker for now. The caller
 // holds mu.
-func (q *outbox) isCrowded() bool { return q.bytes >= outboxBytes || q.unanswered >= maxUnanswered }
+func (q *outbox) isCrowded() bool {
+	return q.bytes >= outboxBytes || q.unanswered >= maxUnanswered || q.strays >= maxStrays
+}
 
 // isFull reports whether the worker has to read before it is told more.
 func (q *outbox) isFull() bool {

@@ -357,6 +357,10 @@ func (in *submission) checkTemplateNames(d *mapreduce.Document) error {
 	return in.graph.Pipeline().CheckItem(string(d.ID), d.Metadata)
 }
 
+// maxMediaType is the longest media type of a document, in bytes: each of its units has
+// it in its record.
+const maxMediaType = 255
+
 // unprocessableReason says why a document cannot be processed, if so.
 func (in *submission) unprocessableReason(d *mapreduce.Document) string {
 	metadata := d.ExcessMetadata()
@@ -365,6 +369,8 @@ func (in *submission) unprocessableReason(d *mapreduce.Document) string {
 		return records.ClipText(d.Skip) // whatever a client says, a record has to hold it
 	case metadata != "":
 		return metadata
+	case len(d.MediaType) > maxMediaType:
+		return fmt.Sprintf("its media type has %d bytes, more than the %d that are accepted", len(d.MediaType), maxMediaType)
 	case len(d.Content) == 0:
 		return "it is empty"
 	case int64(len(d.Content)) > in.config.MaxDocument:

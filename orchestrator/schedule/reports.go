@@ -146,6 +146,30 @@ func (t *Sessions) NoteArrived(s *Session, reports []mapreduce.Report) {
 	}
 }
 
+// Strays returns which reports are of attempts that s does not hold, and which of those
+// are of jobs that the scheduler does not know.
+func (t *Sessions) Strays(s *Session, reports []mapreduce.Report) (strays int, unknown map[mapreduce.JobID]bool) {
+	if len(reports) == 0 {
+		return 0, nil
+	}
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	for i := range reports {
+		rep := &reports[i]
+		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
+			continue
+		}
+		strays++
+		if t.sched.runs[rep.Job] == nil {
+			if unknown == nil {
+				unknown = make(map[mapreduce.JobID]bool)
+			}
+			unknown[rep.Job] = true
+		}
+	}
+	return strays, unknown
+}
+
 // CountRefused counts an output that was refused, and returns how many were of s.
 func (t *Sessions) CountRefused(s *Session) int {
 	t.sched.mu.Lock()

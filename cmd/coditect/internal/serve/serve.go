@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/worker"
@@ -33,6 +35,7 @@ type serveOptions struct {
 	listen   string
 	workers  int
 	insecure bool
+	memory   int64 // MiB
 }
 
 func (a *commands) serveCommand() *cobra.Command {
@@ -63,11 +66,15 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	a.Runners.Models.AddFleet(f)
 	a.Runners.Documents.AddFlags(f)
 	a.Runners.Limits.AddFlags(f)
+	f.Int64Var(&o.memory, "memory", 384, "`MiB` that clients and workers together can make this process hold; who needs more waits, and is then refused for a while")
 	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although anyone who can reach it has full control of all jobs")
 	return cmd
 }
 
 func (a *commands) serveUntil(ctx context.Context, o serveOptions) error {
+	if o.memory < leastMemory {
+		return exit.UsageError("--memory: must be at least %d MiB, for a document and what is made of it", leastMemory)
+	}
 	if o.workers < 0 {
 		return exit.UsageError("--workers: must not be negative")
 	}
@@ -87,6 +94,8 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	config.Memory = memory.Limits{Total: o.memory << 20}
+	limitHeap(config.Memory.Total)
 	if err := a.CheckPrivacy(func(message string) { log.Warn(message) }); err != nil {
 		return err
 	}
@@ -98,6 +107,18 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) error {
 	err = a.serveNode(ctx, node, o, log)
 	log.Info("stopping; what runs may finish", "for", drainWait)
 	return errors.Join(err, node.Close())
+}
+
+// leastMemory is the least --memory, in MiB: documents have up to 64 MiB, and what a
+// document takes while it is dealt with is a multiple of that.
+const leastMemory = 320
+
+// limitHeap has the heap collected in time when peers make this process hold as much as
+// they may, unless the environment says how much it may take.
+func limitHeap(held int64) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(held + 320<<20)
+	}
 }
 
 // serveNode serves until ctx ends.
