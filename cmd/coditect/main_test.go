@@ -96,6 +96,7 @@ func TestScripts(t *testing.T) {
 			"many":     many,
 			"letters":  letters,
 			"latin":    latin,
+			"overlap":  overlap,
 			"scrub":    scrub,
 			"ranonce":  ranOnce,
 
@@ -322,5 +323,32 @@ func TestHelp(t *testing.T) {
 				t.Errorf("help speaks of what is for tests:\n%s", &out)
 			}
 		})
+	}
+}
+
+// overlap fails if more tasks of a trace.json ran at once than a number: overlap FILE N
+func overlap(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: overlap file n")
+	}
+	limit, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	var of struct {
+		Tasks []struct{ Started, Ended time.Time }
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &of))
+	for _, t := range of.Tasks {
+		n := 0
+		for _, other := range of.Tasks { // those that ran when t began
+			if !other.Started.After(t.Started) && other.Ended.After(t.Started) {
+				n++
+			}
+		}
+		if n > limit {
+			ts.Fatalf("%d tasks ran at once, want at most %d", n, limit)
+		}
+	}
+	if len(of.Tasks) < limit {
+		ts.Fatalf("%d tasks are too few to tell", len(of.Tasks))
 	}
 }

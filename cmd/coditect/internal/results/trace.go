@@ -1,6 +1,8 @@
 package results
 
 import (
+	"context"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/trace"
@@ -34,6 +36,27 @@ func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
 	}
 	t.w.traced.Add(r)
 	return t.tasks.addValue("", trace.Of(r))
+}
+
+// fitTimes corrects the times when units ended, so that no more of them seem to have
+// run at once than the job allows.
+func (w *writer) fitTimes(ctx context.Context) error {
+	var keys [][16]byte
+	var spans []trace.Span
+	err := eachUnit(ctx, w.service, mapreduce.ListUnitsQuery{Job: w.config.Job}, func(u *mapreduce.Unit) error {
+		if ended := w.ended.timeOf(u.ID); !ended.IsZero() {
+			keys, spans = append(keys, endingKey(u.ID)), append(spans, trace.Span{Ended: ended, Took: u.Elapsed})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	trace.FitLanes(spans, w.job.Spec.Parallelism)
+	for i, s := range spans {
+		w.ended[keys[i]] = s.Ended.UnixMicro()
+	}
+	return nil
 }
 
 // writeTrace assembles trace.json.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -70,6 +71,9 @@ func (w *writer) writeUnits(ctx context.Context) error {
 		return err
 	}
 	w.tally.calls = listWriter{out: calls}
+	if err := w.fitTimes(ctx); err != nil {
+		return err
+	}
 	unpack, err := NewUnpacker(w.job)
 	if err != nil {
 		return err
@@ -176,7 +180,8 @@ func joinPages(begun, u *mapreduce.Unit) (*mapreduce.Unit, error) {
 	if begun.ID != u.ID {
 		return nil, fmt.Errorf("units changed while they were read: expected more of %s, got %s", begun.ID, u.ID)
 	}
-	begun.DependsOn = append(begun.DependsOn, u.DependsOn...)
-	begun.Continues = u.Continues
-	return begun, nil
+	whole := *begun // the service may keep its page
+	whole.DependsOn = slices.Concat(begun.DependsOn, u.DependsOn)
+	whole.Continues = u.Continues
+	return &whole, nil
 }
