@@ -31,6 +31,8 @@ type Config struct {
 	SealJob func(ctx context.Context, id mapreduce.JobID) error
 	// Verify checks an output; see jobs.Verify.
 	Verify check.Verify
+	// Waiting counts the units of a job that wait at a worker.
+	Waiting func(id mapreduce.JobID) int64
 	// AnswerBytes bounds the answers of models that are kept for a tenant, and AnswerAge
 	// is how long one is kept.
 	AnswerBytes int64
@@ -55,7 +57,16 @@ func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 	if job.State.Running() && r.jobs.IsFull() {
 		job.Warnings = append(job.Warnings, diskFull)
 	}
+	r.excludeWaiting(job)
 	return job, nil
+}
+
+// excludeWaiting leaves units that wait at a worker out of those that run. In the store
+// both are with their worker.
+func (r *Reader) excludeWaiting(job *mapreduce.Job) {
+	if job.RunningUnits > 0 {
+		job.RunningUnits = max(0, job.RunningUnits-r.config.Waiting(job.ID))
+	}
 }
 
 // diskFull is the warning of a running job while its store has no room.
@@ -94,7 +105,14 @@ func (r *Reader) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapr
 	if q.PageSize, err = pageSize(q.PageSize, 20); err != nil {
 		return nil, err
 	}
-	return r.jobs.View.List(ctx, q)
+	page, err := r.jobs.View.List(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, job := range page.Jobs {
+		r.excludeWaiting(job)
+	}
+	return page, nil
 }
 
 func pageSize(n, otherwise int) (int, error) {
@@ -141,6 +159,7 @@ func (r *Reader) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*map
 	if !job.State.Running() {
 		return r.watchEnd(ctx, id, fn)
 	}
+	r.excludeWaiting(job)
 	if err := fn(job); err != nil {
 		return false, err
 	}

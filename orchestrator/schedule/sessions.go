@@ -122,6 +122,23 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 	return true
 }
 
+// CountWaiting returns how many units of a job wait at workers of this node for a slot
+// there: those that a worker holds beyond its slots.
+func (t *Sessions) CountWaiting(id mapreduce.JobID) (waiting int64) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	for _, s := range t.bound {
+		held := 0
+		for key, h := range s.held {
+			if key.job == id && !h.reported && !h.checking {
+				held++
+			}
+		}
+		waiting += int64(max(0, held-s.Slots))
+	}
+	return waiting
+}
+
 // OfferAgain has units offered to sessions that could be given none for a while.
 func (t *Sessions) OfferAgain() {
 	t.sched.mu.Lock()
