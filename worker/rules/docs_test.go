@@ -30,7 +30,7 @@ func TestReference(t *testing.T) {
 	for section := range strings.SplitSeq(string(page), "\n### ") {
 		title, _, _ := strings.Cut(section, "\n")
 		if strings.HasPrefix(title, "`given`") { // they are for stages that write
-			for _, hint := range strings.Split(title, ", ") {
+			for hint := range strings.SplitSeq(title, ", ") {
 				shown[strings.Trim(hint, "`")] = true
 			}
 		}

@@ -2,6 +2,7 @@ package runners_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -34,6 +35,8 @@ func TestSpecCheck(t *testing.T) {
 		{"a schema without properties", mapreduce.JobSpec{Schema: []byte(`{"type":"object"}`)}, "schema"},
 		{"an unknown hint", mapreduce.JobSpec{Schema: []byte(`{"type":"object","properties":{"a":{"type":"string","x-coditect":{"lable":"A"}}}}`)}, "schema"},
 		{"a pattern that is none", mapreduce.JobSpec{Schema: []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"("}}}`)}, "schema"},
+		{"a hostile hint", mapreduce.JobSpec{Schema: []byte(`{"type":"object","properties":{"a":{"type":"string","x-coditect":{"pattern":"` + strings.Repeat("(a?)", 3000) + `"}}}}`)}, "schema"},
+		{"a hostile pattern", mapreduce.JobSpec{Schema: []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"` + strings.Repeat("(a?)", 3000) + `"}}}`)}, "schema"},
 		{"an unknown provider", mapreduce.JobSpec{Schema: []byte(good), Provider: "clippy"}, "provider"},
 		{"no model", mapreduce.JobSpec{Schema: []byte(good), Provider: "openai"}, "model"},
 		{"a model for rules", mapreduce.JobSpec{Schema: []byte(good), Model: "gpt"}, "model"},
