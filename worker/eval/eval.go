@@ -19,6 +19,8 @@ type Result struct {
 	Values    map[string]any // as in result.json, without the keys that begin with _
 	// Confidence is that of the values, by field path; nil if it is not known.
 	Confidence map[string]float64
+	// Quotes are those of the values' citations, by field path.
+	Quotes map[string][]string
 }
 
 // A Truth is the correct record of a document, or one of several.
@@ -44,6 +46,17 @@ type Report struct {
 	// Calibration compares confidences with how many values are right; nil if
 	// the result has none.
 	Calibration *Calibration `json:"calibration,omitempty"`
+	// Errors are all values that differ from the truth, in its order.
+	Errors []Difference `json:"errors,omitempty"`
+	// Confusions are how often which wrong value stands for which true one, by field, the
+	// most frequent first.
+	Confusions map[string][]Confusion `json:"confusions,omitempty"`
+	// Intervals hold the true precision and recall of a field with a probability of 0.95,
+	// if the documents are a random sample.
+	Intervals map[string]Interval `json:"intervals,omitempty"`
+
+	// Outcomes are whether each true field was found as it is.
+	Outcomes map[Outcome]bool `json:"-"`
 }
 
 // Coverage tells how the documents of the truth and of the result correspond.
@@ -87,14 +100,25 @@ func (c count) computeScore() Score {
 // it equals the truth after normalising. The elements of a list count one by one.
 // If a document has several records, they are paired so that most fields agree.
 func Compare(s *schema.Schema, results []Result, truth []Truth) Report {
+	return CompareBy(s, results, truth, nil)
+}
+
+// CompareBy is Compare with texts that count as equal if they are so after a
+// normalisation; nil is that of Compare.
+func CompareBy(s *schema.Schema, results []Result, truth []Truth, normalise Normalisation) Report {
 	judged := fieldsOf(s, truth)
+	for i := range judged {
+		judged[i].normalise = normalise
+	}
 	docs, coverage := matchDocuments(results, truth)
 	counts := make([]count, len(judged))
 	var sure []Judged
+	details := newDetails()
 	for _, d := range docs {
-		sure = append(sure, d.compareRecords(judged, counts)...)
+		sure = append(sure, d.compareRecords(judged, counts, details)...)
 	}
 	r := newReport(judged, counts, coverage)
+	details.addTo(&r, judged, counts)
 	if len(sure) > 0 {
 		c := Calibrate(sure)
 		r.Calibration = &c
@@ -130,6 +154,7 @@ func newReport(judged []judge, counts []count, coverage Coverage) Report {
 
 // A document holds the truth and the results of one document.
 type document struct {
+	name    string
 	truth   []Truth
 	results []Result
 }
@@ -141,7 +166,7 @@ func matchDocuments(results []Result, truth []Truth) ([]*document, Coverage) {
 	for _, t := range truth {
 		d := byName[t.Document]
 		if d == nil {
-			d = &document{}
+			d = &document{name: t.Document}
 			byName[t.Document] = d
 			docs = append(docs, d)
 		}
@@ -210,12 +235,13 @@ func (n names) find(source string) (string, bool) {
 
 // compareRecords adds the comparison of the document's records to counts, and
 // returns the values that have a confidence.
-func (d *document) compareRecords(judged []judge, counts []count) []Judged {
+func (d *document) compareRecords(judged []judge, counts []count, to *details) []Judged {
 	var sure []Judged
-	for _, p := range d.pairRecords(judged) {
+	for n, p := range d.pairRecords(judged) {
 		for i, j := range judged {
 			c := j.compareField(p.truth, p.result)
 			counts[i].add(c)
+			to.addField(d.name, n, j, &p)
 			confidence, known := p.confidence[j.path]
 			for n := 0; known && n < c.found; n++ {
 				sure = append(sure, Judged{Field: j.path, Confidence: confidence, Right: n < c.right})
@@ -230,6 +256,7 @@ func (d *document) compareRecords(judged []judge, counts []count) []Judged {
 type pairing struct {
 	truth, result map[string]any
 	confidence    map[string]float64 // of the result
+	quotes        map[string][]string
 	right         int
 	t, r          int
 }
@@ -256,7 +283,7 @@ func (d *document) pairRecords(judged []judge) []pairing {
 	}
 	for r, used := range usedR {
 		if !used {
-			chosen = append(chosen, pairing{result: d.results[r].Values, confidence: d.results[r].Confidence})
+			chosen = append(chosen, pairing{result: d.results[r].Values, confidence: d.results[r].Confidence, quotes: d.results[r].Quotes})
 		}
 	}
 	return chosen
@@ -267,13 +294,13 @@ func (d *document) rankPairings(judged []judge) []pairing {
 	simple := len(d.truth) == 1 && len(d.results) == 1
 	if len(d.truth)*len(d.results) > maxPairs {
 		for i := range min(len(d.truth), len(d.results)) {
-			all = append(all, pairing{truth: d.truth[i].Values, result: d.results[i].Values, confidence: d.results[i].Confidence, t: i, r: i})
+			all = append(all, pairing{truth: d.truth[i].Values, result: d.results[i].Values, confidence: d.results[i].Confidence, quotes: d.results[i].Quotes, t: i, r: i})
 		}
 		return all
 	}
 	for t, truth := range d.truth {
 		for r, result := range d.results {
-			p := pairing{truth: truth.Values, result: result.Values, confidence: result.Confidence, t: t, r: r}
+			p := pairing{truth: truth.Values, result: result.Values, confidence: result.Confidence, quotes: result.Quotes, t: t, r: r}
 			for i := 0; i < len(judged) && !simple; i++ {
 				p.right += judged[i].compareField(truth.Values, result.Values).right
 			}

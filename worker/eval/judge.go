@@ -13,8 +13,9 @@ import (
 
 // A judge compares the values of one field.
 type judge struct {
-	path     string
-	property *schema.Property
+	path      string
+	property  *schema.Property
+	normalise Normalisation // of texts
 }
 
 // fieldsOf returns the fields to judge. With a schema these are its fields that
@@ -35,13 +36,13 @@ func fieldsOf(s *schema.Schema, truth []Truth) []judge {
 	if s != nil {
 		for _, f := range s.Fields() {
 			if _, ok := samples[f.Path]; ok {
-				judged = append(judged, judge{f.Path, f.Property})
+				judged = append(judged, judge{path: f.Path, property: f.Property})
 			}
 		}
 		return judged
 	}
 	for _, path := range slices.Sorted(maps.Keys(samples)) {
-		judged = append(judged, judge{path, guessProperty(samples[path])})
+		judged = append(judged, judge{path: path, property: guessProperty(samples[path])})
 	}
 	return judged
 }
@@ -142,7 +143,7 @@ func (j judge) comparableValues(record map[string]any) []string {
 		return nil
 	}
 	if j.property.Type != schema.Array {
-		if s := comparisonKey(j.property, v); s != "" {
+		if s := j.comparisonKey(j.property, v); s != "" {
 			return []string{s}
 		}
 		return nil
@@ -153,7 +154,7 @@ func (j judge) comparableValues(record map[string]any) []string {
 	}
 	out := make([]string, 0, len(list))
 	for _, item := range list {
-		if s := comparisonKey(j.property.Items, item); s != "" {
+		if s := j.comparisonKey(j.property.Items, item); s != "" {
 			out = append(out, s)
 		}
 	}
@@ -181,7 +182,7 @@ func valueAt(record map[string]any, path string) any {
 // comparisonKey returns a text that is equal for values that count as equal. A
 // value that is not of the field's type is compared as text, so it is wrong unless
 // the truth has the same text.
-func comparisonKey(p *schema.Property, v any) string {
+func (j judge) comparisonKey(p *schema.Property, v any) string {
 	if v == nil {
 		return ""
 	}
@@ -192,12 +193,19 @@ func comparisonKey(p *schema.Property, v any) string {
 			b, _ := json.Marshal(v) // it was decoded from JSON
 			text = string(b)
 		}
-		return foldLoosely(text)
+		return j.foldText(text)
 	}
 	if text, ok := normal.(string); ok && p.Enum == nil && !hasStrictForm(p.Format) {
-		return foldLoosely(text)
+		return j.foldText(text)
 	}
 	return p.Identity(normal)
+}
+
+func (j judge) foldText(text string) string {
+	if j.normalise != nil {
+		return j.normalise(text)
+	}
+	return foldLoosely(text)
 }
 
 // hasStrictForm reports whether a format has a normal form of its own, in which every

@@ -7,7 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
 )
 
 // maxLine bounds a line of a truth file, in bytes.
@@ -62,36 +67,179 @@ func readLine(line []byte) (Truth, error) {
 	return Truth{Document: document, Values: values}, nil
 }
 
-// ReadResult reads the records of a result.json and skips the rest of it. The name
-// is used in errors.
+// ReadResult reads the records of a result.json with the quotes of their values. The
+// name is used in errors.
 func ReadResult(name string, r io.Reader) ([]Result, error) {
-	dec := json.NewDecoder(r)
-	dec.UseNumber()
-	results, err := readResult(dec)
-	if err != nil {
-		return nil, fmt.Errorf("%s: at byte %d: %w", name, dec.InputOffset(), err)
-	}
-	return results, nil
+	results, _, err := ReadResultFile(name, r)
+	return results, err
 }
 
-func readResult(dec *json.Decoder) ([]Result, error) {
+// ReadResultFile is ReadResult that also returns the names of the documents without a
+// record, and of those that failed or were skipped, as far as the file has them.
+func ReadResultFile(name string, r io.Reader) (results []Result, others []string, err error) {
+	dec := json.NewDecoder(r)
+	dec.UseNumber()
+	f := resultFile{quotes: make(map[string]string)}
+	if err := f.readMembers(dec); err != nil {
+		return nil, nil, fmt.Errorf("%s: at byte %d: %w", name, dec.InputOffset(), err)
+	}
+	f.resolveQuotes()
+	return f.results, f.others, nil
+}
+
+// A resultFile is what is read of a result.json.
+type resultFile struct {
+	results []Result
+	found   bool
+	quotes  map[string]string // by reference
+	others  []string
+}
+
+func (f *resultFile) readMembers(dec *json.Decoder) error {
 	if err := expectDelim(dec, '{'); err != nil {
-		return nil, err
+		return err
 	}
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if key != "aggregated_data" {
-			if err := dec.Decode(new(json.RawMessage)); err != nil {
-				return nil, err
+		switch key {
+		case "aggregated_data":
+			f.found = true
+			f.results, err = readRecords(dec)
+		case "citations":
+			err = f.readQuotes(dec)
+		case "source_units":
+			var units []string
+			err = dec.Decode(&units)
+			for _, unit := range units {
+				f.others = append(f.others, documentOf(unit))
 			}
-			continue
+		case "failed_units", "skipped_documents":
+			var list []struct {
+				Unit     string `json:"unit_id"`
+				Document string `json:"document_id"`
+			}
+			err = dec.Decode(&list)
+			for _, one := range list {
+				f.others = append(f.others, documentOf(one.Unit+one.Document))
+			}
+		default:
+			err = dec.Decode(new(json.RawMessage))
 		}
-		return readRecords(dec)
+		if err != nil {
+			return err
+		}
 	}
-	return nil, errors.New(`there is no "aggregated_data": this is no result of a job`)
+	if !f.found {
+		return errors.New(`there is no "aggregated_data": this is no result of a job`)
+	}
+	return nil
+}
+
+// chunkName is the end of the name of a unit that read a piece of a document.
+var chunkName = regexp.MustCompile(`_chunk_[0-9]+$`)
+
+// documentOf returns the document of a unit that read one.
+func documentOf(unit string) string {
+	return strings.TrimPrefix(chunkName.ReplaceAllString(unit, ""), "parse_")
+}
+
+// readQuotes reads the citations one by one: there may be many.
+func (f *resultFile) readQuotes(dec *json.Decoder) error {
+	if err := expectDelim(dec, '{'); err != nil {
+		return err
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		var c struct {
+			Quote string `json:"quote"`
+		}
+		if err := dec.Decode(&c); err != nil {
+			return err
+		}
+		ref, _ := key.(string)
+		f.quotes[ref] = c.Quote
+	}
+	return expectDelim(dec, '}')
+}
+
+// resolveQuotes replaces references by what they quote.
+func (f *resultFile) resolveQuotes() {
+	for _, r := range f.results {
+		for _, refs := range r.Quotes {
+			for i, ref := range refs {
+				if quote, ok := f.quotes[ref]; ok {
+					refs[i] = quote
+				}
+			}
+		}
+	}
+}
+
+// CheckNames returns an error if the truth speaks of a document that the result does not
+// know, others included, or of a field that the schema lacks: such a truth would look
+// like a bad result. s may be nil.
+func CheckNames(s *schema.Schema, results []Result, others []string, truth []Truth) error {
+	known := make(map[string]*document)
+	for _, r := range results {
+		if len(r.Documents) == 0 {
+			return checkFields(s, truth) // a summary is of no document
+		}
+		for _, name := range r.Documents {
+			known[name] = nil
+		}
+	}
+	for _, name := range others {
+		known[name] = nil
+	}
+	find := newNames(known)
+	var strange []string
+	for _, t := range truth {
+		if _, ok := find.find(t.Document); !ok && !slices.Contains(strange, t.Document) {
+			strange = append(strange, t.Document)
+		}
+	}
+	if len(strange) > 0 {
+		return fmt.Errorf("the result knows no document %s: give the ids that result.json has under _sources", listNames(strange))
+	}
+	return checkFields(s, truth)
+}
+
+func checkFields(s *schema.Schema, truth []Truth) error {
+	if s == nil {
+		return nil
+	}
+	var strange []string
+	for _, t := range truth {
+		for path := range flattenRecord("", t.Values) {
+			if s.Field(path) == nil && !slices.Contains(strange, path) {
+				strange = append(strange, path)
+			}
+		}
+	}
+	if len(strange) == 0 {
+		return nil
+	}
+	slices.Sort(strange)
+	return fmt.Errorf("the schema has no field %s", listNames(strange))
+}
+
+// listNames names at most five.
+func listNames(names []string) string {
+	more := ""
+	if n := len(names) - 5; n > 0 {
+		names, more = names[:5], fmt.Sprintf(", and %d more", n)
+	}
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strconv.Quote(name)
+	}
+	return strings.Join(quoted, ", ") + more
 }
 
 // readRecords reads a list of records, or a single one.
@@ -160,6 +308,17 @@ func newResult(values map[string]any) Result {
 			n, _ := v.(json.Number)
 			if c, err := n.Float64(); err == nil {
 				r.Confidence[field] = c
+			}
+		}
+	}
+	if cited, ok := values["_citations"].(map[string]any); ok {
+		r.Quotes = make(map[string][]string, len(cited))
+		for field, v := range cited {
+			refs, _ := v.([]any)
+			for _, ref := range refs {
+				if s, ok := ref.(string); ok {
+					r.Quotes[field] = append(r.Quotes[field], s)
+				}
 			}
 		}
 	}

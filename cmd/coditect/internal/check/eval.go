@@ -1,8 +1,13 @@
 package check
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
+	"encoding/json"
 	"fmt"
+	"html/template"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -10,74 +15,212 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/worker/eval"
 )
 
+// evalFlags are the flags of eval.
+type evalFlags struct {
+	result, truth, schema, baseline string
+	normalise, html                 string
+	list                            bool
+}
+
 func (a *commands) evalCommand() *cobra.Command {
-	var result, truth, schemaFile string
+	var f evalFlags
 	cmd := &cobra.Command{
 		Use:   "eval --result FILE --truth FILE",
 		Short: "Compare a result with the truth: precision, recall and F1 of each field",
 		Long: `Eval compares the records of a result.json with a truth file of JSON lines,
 {"document": …, field: value, …}. Eval normalises values by the types of the schema
-before it compares them; without --schema it guesses the types.
+before it compares them; without --schema it guesses the types. A document of the truth
+that the result does not know is an error, and so is a field that the schema lacks.
+
+Beside the scores stand the bounds of precision and recall in which they lie with a
+probability of 0.95. --errors lists each value that is wrong, missing or spurious, with
+the quotes that led to it; --html writes them side by side. --baseline names the result
+of an earlier run, and shows what got better or worse: p is how likely chance alone makes
+so large a difference (McNemar's exact test).
 
 The reliability table shows how far confidences can be trusted. For each range of
 confidence it has the mean confidence beside the share of values that are right.`,
-		Example: `  coditect mapreduce eval --result results/result.json --truth truth.jsonl --schema schema.yaml`,
-		Args:    cobra.NoArgs,
+		Example: `  coditect mapreduce eval --result results/result.json --truth truth.jsonl --schema schema.yaml
+  coditect mapreduce eval --result new/result.json --baseline old/result.json --truth truth.jsonl --errors`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := program.RequireFlags(cmd, "result", "truth"); err != nil {
 				return err
 			}
-			report, err := compareFiles(cmd.Context(), schemaFile, result, truth)
-			if err != nil {
-				return err
-			}
-			return a.PrintData(report, func() { a.printScores(report) })
+			return a.evaluate(cmd.Context(), &f)
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&result, "result", "", "`file` result.json of a job")
-	f.StringVar(&truth, "truth", "", "`file` of JSON lines with the true values")
-	f.StringVar(&schemaFile, "schema", "", "`file` with the schema of the job")
-	for _, name := range []string{"result", "truth", "schema"} {
+	flags := cmd.Flags()
+	flags.StringVar(&f.result, "result", "", "`file` result.json of a job")
+	flags.StringVar(&f.truth, "truth", "", "`file` of JSON lines with the true values")
+	flags.StringVar(&f.schema, "schema", "", "`file` with the schema of the job")
+	flags.StringVar(&f.baseline, "baseline", "", "`file` result.json to compare the result with")
+	flags.StringVar(&f.normalise, "normalise", "default", "which texts are equal: default, squad or kleister")
+	flags.BoolVar(&f.list, "errors", false, "list the values that are wrong, missing or spurious")
+	flags.StringVar(&f.html, "html", "", "`file` for these values as a page, side by side with the truth")
+	for _, name := range []string{"result", "truth", "schema", "baseline", "html"} {
 		_ = cmd.MarkFlagFilename(name) // the flag exists
 	}
 	return cmd
 }
 
-// compareFiles reads the files and compares them.
-func compareFiles(ctx context.Context, schemaFile, result, truth string) (eval.Report, error) {
+// An evaluation is what eval prints.
+type evaluation struct {
+	eval.Report
+	Changes map[string]eval.Change `json:"changes,omitempty"`
+}
+
+func (a *commands) evaluate(ctx context.Context, f *evalFlags) error {
+	normalise, ok := eval.Normalisations()[f.normalise]
+	if !ok {
+		return exit.UsageError("--normalise: must be default, squad or kleister, not %q", f.normalise)
+	}
 	var s *schema.Schema
-	if schemaFile != "" {
+	if f.schema != "" {
 		var err error
-		if s, err = files.ReadSchema(ctx, schemaFile); err != nil {
-			return eval.Report{}, err
+		if s, err = files.ReadSchema(ctx, f.schema); err != nil {
+			return err
 		}
 	}
-	found, err := os.Open(result)
+	var truth []eval.Truth
+	err := openBounded("--truth", f.truth, func(r io.Reader) (err error) {
+		truth, err = eval.ReadTruth(f.truth, r)
+		return err
+	})
 	if err != nil {
-		return eval.Report{}, exit.RefusedError("--result: %w", err)
+		return err
 	}
-	defer found.Close()
-	records, err := eval.ReadResult(result, found)
+	report, err := compareResult("--result", f.result, s, truth, normalise)
 	if err != nil {
-		return eval.Report{}, exit.RefusedError("--result: %w", err)
+		return err
 	}
-	right, err := os.Open(truth)
+	e := evaluation{Report: report}
+	if f.baseline != "" {
+		first, err := compareResult("--baseline", f.baseline, s, truth, normalise)
+		if err != nil {
+			return err
+		}
+		e.Changes = eval.Changes(first, report)
+	}
+	if f.html != "" {
+		if err := writePage(f.html, e); err != nil {
+			return err
+		}
+	}
+	return a.PrintData(e, func() {
+		a.printScores(e.Report)
+		a.printChanges(e.Changes)
+		if f.list {
+			a.printErrors(e.Errors)
+		}
+	})
+}
+
+// maxEvalFile bounds the files of eval, which it holds in memory.
+const maxEvalFile = 2 << 30
+
+// openBounded calls read with a file that is no device and not too large.
+func openBounded(flag, name string, read func(io.Reader) error) error {
+	in, err := os.Open(name)
 	if err != nil {
-		return eval.Report{}, exit.RefusedError("--truth: %w", err)
+		return exit.RefusedError("%s: %w", flag, err)
 	}
-	defer right.Close()
-	truths, err := eval.ReadTruth(truth, right)
+	defer in.Close()
+	info, err := in.Stat()
+	switch {
+	case err != nil:
+		return exit.RefusedError("%s: %w", flag, err)
+	case !info.Mode().IsRegular():
+		return exit.RefusedError("%s: %s is no file", flag, name)
+	case info.Size() > maxEvalFile:
+		return exit.RefusedError("%s: %s has %d bytes; at most %d are read", flag, name, info.Size(), maxEvalFile)
+	}
+	if err := read(io.LimitReader(in, maxEvalFile)); err != nil {
+		return exit.RefusedError("%s: %w", flag, err)
+	}
+	return nil
+}
+
+// compareResult reads a result and compares it with the truth.
+func compareResult(flag, name string, s *schema.Schema, truth []eval.Truth, normalise eval.Normalisation) (report eval.Report, err error) {
+	var results []eval.Result
+	var others []string
+	err = openBounded(flag, name, func(r io.Reader) (err error) {
+		results, others, err = eval.ReadResultFile(name, r)
+		return err
+	})
 	if err != nil {
-		return eval.Report{}, exit.RefusedError("--truth: %w", err)
+		return report, err
 	}
-	return eval.Compare(s, records, truths), nil
+	if err := eval.CheckNames(s, results, others, truth); err != nil {
+		return report, exit.RefusedError("--truth: %w", err)
+	}
+	return eval.CompareBy(s, results, truth, normalise), nil
+}
+
+// printChanges prints what got better and worse.
+func (a *commands) printChanges(changes map[string]eval.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	fmt.Fprintln(a.Stdout)
+	a.PrintTable("FIELD F1_BEFORE F1 BETTER WORSE P", func(row func(...any)) {
+		for _, name := range slices.Sorted(maps.Keys(changes)) {
+			c := changes[name]
+			row(name, fmt.Sprintf("%.4f", c.F1First), fmt.Sprintf("%.4f", c.F1), c.Better, c.Worse, fmt.Sprintf("%.4f", c.P))
+		}
+	})
+}
+
+// printErrors lists the values that differ from the truth.
+func (a *commands) printErrors(all []eval.Difference) {
+	for _, d := range all {
+		fmt.Fprintf(a.Stdout, "\n%s %s: %s\n", d.Kind, console.VisibleText(d.Document), console.VisibleText(d.Field))
+		if d.Truth != nil {
+			fmt.Fprintf(a.Stdout, "  truth %s\n", console.VisibleText(shown(d.Truth)))
+		}
+		if d.Found != nil {
+			fmt.Fprintf(a.Stdout, "  found %s, confidence %.2f\n", console.VisibleText(shown(d.Found)), d.Confidence)
+		}
+		for _, quote := range d.Quotes {
+			fmt.Fprintf(a.Stdout, "  quote %s\n", console.VisibleText(quote))
+		}
+	}
+}
+
+// shown returns a value as JSON; null as nothing.
+func shown(v any) string {
+	if v == nil {
+		return ""
+	}
+	b, _ := json.Marshal(v) // it was decoded from JSON
+	return string(b)
+}
+
+//go:embed eval.html.tmpl
+var pageSource string
+
+// writePage writes the differences as a page.
+func writePage(name string, e evaluation) error {
+	page, err := template.New("eval").Funcs(template.FuncMap{"shown": shown}).Parse(pageSource)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := page.Execute(&b, e); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
+		return exit.RefusedError("--html: %w", err)
+	}
+	return nil
 }
 
 func (a *commands) printScores(r eval.Report) {
@@ -93,9 +236,28 @@ func (a *commands) printScores(r eval.Report) {
 	})
 	d := r.Documents
 	fmt.Fprintf(a.Stdout, "%d documents in the truth, %d of them in the result; %d of the result are not in the truth\n", d.Truth, d.Found, d.Unknown)
+	a.printCounts(r)
 	if r.Calibration != nil {
 		a.printCalibration(r.Calibration)
 	}
+}
+
+// printCounts prints how many values of each field differ, and the bounds of its scores.
+func (a *commands) printCounts(r eval.Report) {
+	counts := make(map[string]map[eval.Kind]int)
+	for _, d := range r.Errors {
+		if counts[d.Field] == nil {
+			counts[d.Field] = make(map[eval.Kind]int)
+		}
+		counts[d.Field][d.Kind]++
+	}
+	fmt.Fprintln(a.Stdout)
+	a.PrintTable("FIELD WRONG MISSING SPURIOUS PRECISION_95% RECALL_95%", func(row func(...any)) {
+		for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
+			c, in := counts[name], r.Intervals[name]
+			row(name, c[eval.Wrong], c[eval.Missing], c[eval.Spurious], fmt.Sprintf("%.2f-%.2f", in.Precision[0], in.Precision[1]), fmt.Sprintf("%.2f-%.2f", in.Recall[0], in.Recall[1]))
+		}
+	})
 }
 
 // printCalibration prints the reliability table.
