@@ -176,7 +176,7 @@ func complaints(err error) (all []string) {
 		}
 		return every
 	}
-	if invalid, ok := err.(*jsonschema.ValidationError); ok { //nolint:errorlint // the validator returns this very type
+	if invalid, ok := err.(*jsonschema.ValidationError); ok {
 		walk(invalid)
 	}
 	return all
