@@ -16,7 +16,8 @@ PKG      ?= ./...
 BENCH    ?= .
 FIGURES  ?= .
 FUZZTIME ?= 10s
-TIME ?= 30s
+TIME     ?= 30s
+GOVULNCHECK := v1.9.0
 TRIALS   ?= 200
 TIMES    ?= 50
 FLAKY    ?= .
@@ -190,6 +191,11 @@ soak-fdb: ## kill servers and workers on FoundationDB, and its cluster: TRIALS=2
 hostile: build ## attack a server as hostile clients and workers would: TIME=30s
 	CGO_ENABLED=0 go build -o bin/hostile ./deploy/hostile
 	bin/hostile -program bin/coditect -time $(TIME)
+
+.PHONY: vulncheck
+vulncheck: ## look for known vulnerabilities in what the program calls
+	@go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./...; rc=$$?; \
+	case $$rc in 0|3) ;; *) echo 'govulncheck did not run: its database or the tool cannot be had here' >&2;; esac; exit $$rc
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target a while: FUZZTIME=10s
