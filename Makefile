@@ -175,6 +175,10 @@ microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 figures-of-code: ## count how long, how documented and how named the code is, beside others
 	go run ./deploy/figures-of-code
 
+.PHONY: documents
+documents: ## compare documents that LibreOffice writes with their source, and read large hostile files
+	CODITECT_LIBREOFFICE=1 CODITECT_HOSTILE=1 go test -count 1 -timeout 60m -v ./worker/document/internal/producers
+
 .PHONY: soak
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)

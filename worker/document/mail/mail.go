@@ -66,6 +66,7 @@ func isHeader(line []byte) bool {
 const (
 	maxHeader      = 1 << 20 // bytes
 	maxBoundaries  = 200     // parts that have parts
+	maxParts       = 20_000  // the library passes all parts before each
 	maxAttachments = 1000
 	maxNested      = 5 // messages attached to each other
 )
@@ -86,8 +87,11 @@ func readParts(content io.Reader) (root *enmime.Part, err error) {
 	if end := headerEnd(data); end > maxHeader {
 		return nil, document.Refuse("damaged: headers of %d bytes", end)
 	}
-	if n := len(boundaryPattern.FindAllIndex(data, maxBoundaries+1)); n > maxBoundaries {
+	switch n := len(boundaryPattern.FindAllIndex(data, maxBoundaries+1)); {
+	case n > maxBoundaries:
 		return nil, document.Refuse("damaged: more than %d parts that have parts", maxBoundaries)
+	case n > 0 && bytes.Count(data, []byte("\n--")) > maxParts:
+		return nil, document.Refuse("damaged: more than %d parts", maxParts)
 	}
 	defer func() {
 		if cause := recover(); cause != nil { // the library is fuzzed, and this is for what was not found

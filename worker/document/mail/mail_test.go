@@ -68,6 +68,7 @@ func TestRefused(t *testing.T) {
 	for _, test := range []struct{ name, message, want string }{
 		{"nested", nested, "more than 200 parts that have parts"},
 		{"headers", head + "X: " + strings.Repeat("x", 2<<20) + "\r\n\r\n", "headers of"},
+		{"parts", head + "Content-Type: multipart/mixed; boundary=b\r\n\r\n" + strings.Repeat("--b\r\n\r\nx\r\n", 30_000), "more than 20000 parts"},
 		{"empty", "\r\n\r\n", "no headers"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

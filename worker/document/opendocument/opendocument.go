@@ -102,7 +102,6 @@ type reader struct {
 	headers, footers [][]line // of pages
 	paragraphs       int      // of the text so far
 	tables           int      // within each other
-	elements         int      // within each other, where they are read by recursion
 }
 
 // A note stands behind the text.

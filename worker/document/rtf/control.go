@@ -200,14 +200,29 @@ func (r *reader) structure(word string) bool {
 
 // special writes characters that have a name.
 func (r *reader) special(word string) bool {
-	c, ok := map[string]rune{
-		"emdash": '—', "endash": '–', "bullet": '•', "lquote": '‘', "rquote": '’', "ldblquote": '“', "rdblquote": '”',
-		"emspace": ' ', "enspace": ' ', "qmspace": ' ',
-	}[word]
-	if ok {
-		r.write(c)
+	var c rune
+	switch word {
+	case "emdash":
+		c = '—'
+	case "endash":
+		c = '–'
+	case "bullet":
+		c = '•'
+	case "lquote":
+		c = '‘'
+	case "rquote":
+		c = '’'
+	case "ldblquote":
+		c = '“'
+	case "rdblquote":
+		c = '”'
+	case "emspace", "enspace", "qmspace":
+		c = ' '
+	default:
+		return false
 	}
-	return ok
+	r.write(c)
+	return true
 }
 
 // group obeys words that say what the text of a group is.
