@@ -42,6 +42,11 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if line, rest, _ := strings.Cut(content, "\n"); strings.HasPrefix(line, "sep=") { // what Excel writes above
 		content, above = rest, 1
 	}
+	for line := range strings.Lines(content) { // the library reads a line whole, and a cell takes far more memory than its comma
+		if strings.Count(line, string(separator)) > 2*sheet.MaxColumns {
+			return nil, document.Refuse("a line of more than %d cells", 2*sheet.MaxColumns)
+		}
+	}
 	rows := stdcsv.NewReader(strings.NewReader(content))
 	rows.Comma, rows.LazyQuotes, rows.FieldsPerRecord, rows.ReuseRecord = separator, true, -1, true
 	writer := new(richtext.Writer)

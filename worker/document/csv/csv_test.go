@@ -36,6 +36,18 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestRefused(t *testing.T) {
+	for want, data := range map[string]string{
+		"a line of more than 32768 cells": strings.Repeat("x,", 40_000),
+		"more than 16384 cells in line 2": "a,b\n" + strings.Repeat("x,", 20_000),
+	} {
+		_, err := zipmake.Parse(t, csv.Format(), "a.csv", []byte(data))
+		if refused, ok := errors.AsType[*document.RefusedError](err); !ok || !strings.Contains(refused.Reason, want) {
+			t.Errorf("got %v, want one that refuses for %q", err, want)
+		}
+	}
+}
+
 func TestPlaces(t *testing.T) {
 	d, err := zipmake.Parse(t, csv.Format(), "", []byte("sep=;\na;b\n\"1\n2\";3\n4;5\n"))
 	if err != nil {
