@@ -67,8 +67,8 @@ type Stage struct {
 	// inputs of the run.
 	Query string `json:"query,omitempty"`
 
-	// Progress is what progress calls the units of the stage; empty if it has no name of
-	// its own for them.
+	// Progress is noted in the trail of the job when the stage begins; empty for nothing
+	// but the number of its units.
 	Progress string `json:"progress,omitempty"`
 
 	// Check says that the claims of a report are checked by the model that wrote it, and

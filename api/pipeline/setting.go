@@ -129,8 +129,7 @@ func (p *Pipeline) Bind(vars map[string]string) (bound *Pipeline, warnings []str
 					return number
 				}
 				if given {
-					warnings = append(warnings, fmt.Sprintf("the input %s is %.40q, and %s of stage %s has to be a whole number of at least %d: the default %s is used",
-						name, text, key, s.Name, leastOf(key), *p.Inputs[name]))
+					warnings = append(warnings, fmt.Sprintf("the input %s is %.40q, which is no number that can be used: the default %s is used", name, text, *p.Inputs[name]))
 				}
 				return *p.Inputs[name]
 			})

@@ -37,7 +37,11 @@ func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *levels.S
 	case step == nil:
 		return m.results.Finish(ctx, id, s)
 	}
-	return m.planSteps(ctx, id, levelPlan(s, step), s.Next)
+	next := levelPlan(s, step)
+	if step.Depth <= 1 {
+		next.Progress = graph.Pipeline().Stages[step.Stage].Progress
+	}
+	return m.planSteps(ctx, id, next, s.Next)
 }
 
 // planSteps plans a level that was seen to be planned as far as seen. Of several nodes

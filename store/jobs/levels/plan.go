@@ -24,6 +24,7 @@ type Plan struct {
 	records.Level       // what it is to be
 	Kind          mapreduce.UnitKind
 	Warnings      []string // for the job's owner
+	Progress      string   // what begins with the level, for the trail of the job; may be empty
 
 	// What each unit takes of the source level is said by one of these; if none
 	// is set, its only unit takes all.
@@ -145,7 +146,11 @@ func (p *planner) beginLevel(ctx context.Context) error {
 	p.tx.Clear(p.Keys.Plan(p.id, n.Number))
 	p.ctl.Level, p.ctl.State = n.Number, uint32(n.Phase)
 	p.ctl.Levels = append(p.ctl.Levels[:n.Number], n.ToStored())
-	message := fmt.Sprintf("level %d: %d units", n.Number, n.Units) + records.WarningSuffix(n.Warnings)
+	message := fmt.Sprintf("level %d: %d units", n.Number, n.Units)
+	if n.Progress != "" {
+		message = n.Progress + ", " + message
+	}
+	message += records.WarningSuffix(n.Warnings)
 	if err := p.WriteControl(ctx, p.tx, p.id, p.ctl, records.ClipText(message)); err != nil {
 		return err
 	}

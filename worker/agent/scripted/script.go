@@ -24,6 +24,12 @@ const (
 	garbage    = "nul"     // soft errors with NUL and invalid UTF-8
 	garbled    = "garbled" // an error with a long text of the same
 	wrongQuote = "wrong_quote"
+
+	// What happens to a reference that a value should have.
+	dropRefs    = "drop_refs"    // it is left out
+	inventRefs  = "invent_refs"  // one that nobody issued stands in its place
+	mixRefs     = "mix_refs"     // another one that was issued does
+	rewriteRefs = "rewrite_refs" // it is spelled otherwise: still to be understood, or with another digit
 )
 
 const (
@@ -38,7 +44,7 @@ func behaviourNames() []string {
 
 // ratedNames are what units do with a probability.
 func ratedNames() []string {
-	return []string{fail, permanent, panics, hang, exit, goexit, wrongQuote}
+	return []string{fail, permanent, panics, hang, exit, goexit, wrongQuote, dropRefs, inventRefs, mixRefs, rewriteRefs}
 }
 
 // A script is the variables of a job that begin with "script.".
@@ -60,7 +66,8 @@ func ratedNames() []string {
 //	script.breaker       how many calls fail at first, of this agent's
 //	script.X_rate        probability in [0,1] that an attempt does X: fail, panic,
 //	                     hang, exit, goexit; or that a unit does: permanent,
-//	                     wrong_quote
+//	                     wrong_quote; or what happens to each reference of a value:
+//	                     drop_refs, invent_refs, mix_refs, rewrite_refs
 //	script.poison.UNIT   what every attempt at a unit does: fail, permanent,
 //	                     panic, hang, exit, goexit, huge, nul, garbled
 type script struct {

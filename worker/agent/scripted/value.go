@@ -23,7 +23,12 @@ func (r *run) makeValue() (*agent.Result, error) {
 		return nil, err
 	}
 	inputs := r.decodedInputs()
-	m := &maker{hash: r.payload.Hash, items: r.script.itemsOf(r.task.StageSpec.Name), filler: r.payload.Filler}
+	if r.task.StageSpec.Passages {
+		if inputs, _, err = unit.Given(r.task); err != nil {
+			return nil, err
+		}
+	}
+	m := &maker{rates: r.script.rates, hash: r.payload.Hash, items: r.script.itemsOf(r.task.StageSpec.Name), filler: r.payload.Filler}
 	d := json.NewDecoder(bytes.NewReader(r.task.StageSpec.Schema))
 	d.UseNumber()
 	if err := d.Decode(&m.root); err != nil {
@@ -60,6 +65,7 @@ type maker struct {
 	hash   string
 	items  int      // elements of a list, unless the schema has other bounds
 	refs   []string // that texts may cite
+	rates  map[string]float64
 	filler string
 }
 
@@ -80,6 +86,13 @@ func (m *maker) makeAt(schema any, path string, depth int) any {
 	}
 	if all, _ := s["enum"].([]any); len(all) > 0 {
 		return all[m.hashAt(path)%uint64(len(all))]
+	}
+	hint, _ := s["x-coditect"].(map[string]any)
+	switch hint["write"] {
+	case "references":
+		return m.makeReferences(path)
+	case "evidence":
+		return m.makeEvidence(path)
 	}
 	switch kindOf(s) {
 	case "object":
@@ -180,6 +193,64 @@ func boundOf(s map[string]any, key string, otherwise int64) int64 {
 	return otherwise
 }
 
+// makeReferences makes a list of references: a share of all, so that the objects of a list
+// have them all together.
+func (m *maker) makeReferences(path string) any {
+	list := []any{}
+	for i, ref := range m.refs {
+		if m.items > 1 && !strings.Contains(path, fmt.Sprintf("[%d]", i%m.items)) {
+			continue
+		}
+		if ref = m.misuse(ref, fmt.Sprintf("%s/%d", path, i)); ref != "" {
+			list = append(list, ref)
+		}
+	}
+	return list
+}
+
+// makeEvidence makes a text with a sentence for each reference.
+func (m *maker) makeEvidence(path string) any {
+	var b strings.Builder
+	for i, ref := range m.refs {
+		fmt.Fprintf(&b, "The %d. passage of %016x was read", i+1, m.hashAt(path))
+		if ref = m.misuse(ref, fmt.Sprintf("%s/%d", path, i)); ref != "" {
+			b.WriteString(" [" + ref + "]")
+		}
+		b.WriteString(". ")
+	}
+	if b.Len() == 0 {
+		return "There is no passage."
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// misuse does to a reference what the script has happen to it; "" leaves it out.
+func (m *maker) misuse(ref, path string) string {
+	n := m.hashAt("misuse " + path)
+	x := float64(n%10_000) / 10_000
+	for _, how := range []string{dropRefs, inventRefs, mixRefs, rewriteRefs} {
+		if x -= m.rates[how]; x >= 0 {
+			continue
+		}
+		switch how {
+		case dropRefs:
+			return ""
+		case inventRefs:
+			return fmt.Sprintf("REF_%08x", uint32(n>>20))
+		case mixRefs:
+			return m.refs[n/10_000%uint64(len(m.refs))]
+		}
+		switch n / 10_000 % 3 {
+		case 0:
+			return strings.ToUpper(ref)
+		case 1:
+			return strings.ToLower(ref)
+		}
+		return ref[:len(ref)-1] + "z"
+	}
+	return ref
+}
+
 func (m *maker) makeNumber(s map[string]any, path string) any {
 	least := boundOf(s, "minimum", boundOf(s, "exclusiveMinimum", -1)+1)
 	most := max(least, boundOf(s, "maximum", boundOf(s, "exclusiveMaximum", least+1001)-1))
@@ -212,7 +283,9 @@ func (m *maker) makeText(s map[string]any, path string) any {
 		return text[:min(int64(len(text)), most)]
 	}
 	if s["pattern"] == nil && len(m.refs) > 0 {
-		text += " [" + m.refs[n%uint64(len(m.refs))] + "]"
+		if ref := m.misuse(m.refs[n%uint64(len(m.refs))], path); ref != "" {
+			text += " [" + ref + "]"
+		}
 	}
 	if path == "" && m.filler != "" { // of a report, as long as the script wants it
 		text += " " + m.filler
