@@ -166,7 +166,8 @@ func (s *synthesised) checkReferences(t *testing.T, text func(document string) s
 					Number   int
 					Ref      string
 					Document string `json:"document_id"`
-				}) bool {
+				},
+				) bool {
 					return fmt.Sprint(r.Number) == n
 				}) {
 					t.Errorf("[%s] stands in %s, and is no reference", n, section.Name)

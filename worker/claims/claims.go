@@ -8,6 +8,7 @@ package claims
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,12 +39,14 @@ type Verdict struct {
 // Bounds of grades. They were fitted on the sets that the tests of this package make, and
 // the tests print what they come to.
 const (
-	supportedFrom  = 0.66 // of the score
-	partialFrom    = 0.40
+	supportedFrom  = 0.47 // of the score
+	partialFrom    = 0.25
 	contradictFrom = 0.55 // of what a sentence has in common with a claim that it contradicts
 	windowLength   = 3    // sentences of a passage that are read together
 	maxSentences   = 400  // of passages; more are read without their order
 	maxReasons     = 4
+	partTerms      = 5    // terms of a part of a claim that has to be said by itself
+	partFrom       = 0.34 // of such a part
 )
 
 // Check grades a claim, a sentence, by passages: by all of them together, each of which
@@ -73,7 +76,11 @@ func (c *claim) grade(e *evidence, best match) Verdict {
 	case len(names) > 0:
 		v.Reasons = append(v.Reasons, "not in the passage: the name "+strings.Join(names, ", "))
 	}
-	hard := len(missing) > 0 || len(names) > 0 && len(names)*2 >= len(c.names)
+	part := c.unsaidPart(e)
+	if part != "" {
+		v.Reasons = append(v.Reasons, "no passage says this part: "+part)
+	}
+	hard := part != "" || len(missing) > 0 || len(names) > 0 && len(names)*2 >= len(c.names)
 	switch {
 	case v.Score >= supportedFrom && !hard:
 		v.Grade, v.Reasons = Supported, nil
@@ -117,6 +124,7 @@ type claim struct {
 	total   float64 // of all weights
 	pairs   [][2]string
 	words   []prose.Word
+	text    string // without references
 }
 
 // A number is one of a claim or of evidence, with the word behind it.
@@ -124,7 +132,8 @@ type number struct{ value, unit, shown string }
 
 // newClaim reads a sentence.
 func newClaim(sentence string) *claim {
-	c := &claim{words: prose.Words(bare(sentence))}
+	c := &claim{text: bare(sentence)}
+	c.words = prose.Words(c.text)
 	seen := make(map[string]bool)
 	previous := ""
 	for i, w := range c.words {
@@ -200,6 +209,33 @@ func (c *claim) score(e *evidence, best match) float64 {
 		score = 0.88*score + 0.12*min(1, 1.6*float64(pairs)/float64(len(c.pairs)))
 	}
 	return min(1, score)
+}
+
+// breaks stand between parts of a sentence that claim something each.
+var breaks = regexp.MustCompile(`;|, (?:and|but|while|whereas|which|although) |\. `)
+
+// unsaidPart returns the beginning of a part of the claim of which the evidence has next to
+// nothing, or "".
+func (c *claim) unsaidPart(e *evidence) string {
+	parts := breaks.Split(c.text, -1)
+	if len(parts) < 2 {
+		return ""
+	}
+	for _, part := range parts {
+		one := newClaim(part)
+		if len(one.terms) < partTerms {
+			continue
+		}
+		share := 0.0
+		for _, t := range one.terms {
+			share += t.weight * e.nearness(t.stem)
+		}
+		if share/one.total < partFrom {
+			words := strings.Fields(part)
+			return strings.Join(words[:min(len(words), 8)], " ")
+		}
+	}
+	return ""
 }
 
 // missingNumbers returns the numbers of the claim that the evidence does not have.

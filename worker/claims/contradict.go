@@ -56,17 +56,21 @@ func (c *claim) differs(e *evidence, s *sentence, common float64) string {
 	if why := c.otherPolarity(s, common); why != "" {
 		return why
 	}
-	if why := c.otherNumber(e, s); why != "" && common >= 0.6 {
+	if why := c.otherNumber(e, s, common >= sameSentence); why != "" && common >= 0.6 {
 		return why
 	}
 	if why := c.opposite(s); why != "" {
 		return why
 	}
 	if common >= 0.6 {
-		return c.otherName(e, s)
+		return c.otherName(e, s, common >= sameSentence)
 	}
 	return ""
 }
+
+// sameSentence is what a sentence has in common with a claim that is the same but for a
+// number or a name: whatever stands in its place is another one.
+const sameSentence = 0.85
 
 // otherPolarity compares negations: one that stands in the sentence or the claim alone,
 // beside words that both have.
@@ -117,6 +121,9 @@ func negated(words []prose.Word, at int, other map[string]bool) string {
 	const reach = 4
 	seen := 0
 	for i := at + 1; i < len(words) && seen < reach; i++ {
+		if seen > 0 && words[i].Start-words[i-1].End > 1 {
+			break // a comma, or the like, stands between
+		}
 		if words[i].Common && !isNegation(words[i].Lower) {
 			continue
 		}
@@ -135,7 +142,7 @@ func negated(words []prose.Word, at int, other map[string]bool) string {
 
 // otherNumber returns a number of the claim in whose place the sentence has another one:
 // it counts the same, and the number of the claim is nowhere in the evidence.
-func (c *claim) otherNumber(e *evidence, s *sentence) string {
+func (c *claim) otherNumber(e *evidence, s *sentence, same bool) string {
 	for i, n := range c.numbers {
 		if e.hasNumber(n) {
 			continue
@@ -145,9 +152,9 @@ func (c *claim) otherNumber(e *evidence, s *sentence) string {
 				continue
 			}
 			unit := unitBehind(s.words, k)
-			same := n.unit != "" && unit == n.unit || strings.HasSuffix(n.value, "%") && strings.HasSuffix(w.Stem, "%") ||
+			inPlace := same || n.unit != "" && unit == n.unit || strings.HasSuffix(n.value, "%") && strings.HasSuffix(w.Stem, "%") ||
 				isYear(n.value) && isYear(w.Stem) || c.sameBefore(i, s, k)
-			if same {
+			if inPlace {
 				return fmt.Sprintf("the claim has %s, and the passage %s", n.shown, w.Lower)
 			}
 		}
@@ -237,9 +244,9 @@ func besideSame(words []prose.Word, i int, s *sentence) bool {
 
 // otherName returns a name of the claim in whose place the sentence has another one: the
 // words around both are the same, and the name of the claim is nowhere in the evidence.
-func (c *claim) otherName(e *evidence, s *sentence) string {
+func (c *claim) otherName(e *evidence, s *sentence, same bool) string {
 	for i, w := range c.words {
-		if !w.Name && !(w.First && isCapital(w)) || e.nearness(w.Stem) > 0 || e.initials[w.Lower] || w.Common {
+		if !w.Name && !(w.First && isCapital(w)) || e.stems[w.Stem] || c.isShort(w) && e.initials[w.Lower] || w.Common {
 			continue
 		}
 		left, right := neighbour(c.words, i, -1), neighbour(c.words, i, 1)
@@ -248,12 +255,19 @@ func (c *claim) otherName(e *evidence, s *sentence) string {
 				continue
 			}
 			before, after := neighbour(s.words, k, -1), neighbour(s.words, k, 1)
-			if left != "" && left == before || right != "" && right == after {
+			if same || left != "" && left == before || right != "" && right == after {
 				return fmt.Sprintf("the claim names %s, and the passage %s", w.Lower, o.Lower)
 			}
 		}
 	}
 	return ""
+}
+
+// isShort reports whether a word of the claim is an abbreviation: of capitals, but for a
+// last s.
+func (c *claim) isShort(w prose.Word) bool {
+	text := strings.TrimSuffix(w.In(c.text), "s")
+	return strings.ToUpper(text) == text
 }
 
 // isCapital reports whether the first word of a sentence may be a name: it is no word that

@@ -15,7 +15,7 @@ var weak = wordSet(`can use used using uses based various several important sign
 
 func wordSet(list string) map[string]bool {
 	m := make(map[string]bool)
-	for _, w := range strings.Fields(list) {
+	for w := range strings.FieldsSeq(list) {
 		m[w] = true
 	}
 	return m
@@ -24,7 +24,7 @@ func wordSet(list string) map[string]bool {
 // synonyms are, by the stem of a word, the stems of words that mean about the same.
 var synonyms = func() map[string][]string {
 	m := make(map[string][]string)
-	for _, line := range strings.Split(`increase rise grow raise boost enhance elevate improve
+	for line := range strings.SplitSeq(`increase rise grow raise boost enhance elevate improve
 decrease fall drop decline reduce lower lessen diminish
 begin start commence launch initiate
 end finish conclude stop cease terminate
@@ -109,7 +109,7 @@ fighter militant combatant
 leader chief commander head
 meet gather convene`, "\n") {
 		var stems []string
-		for _, w := range strings.Fields(line) {
+		for w := range strings.FieldsSeq(line) {
 			stems = append(stems, prose.Stem(w))
 		}
 		for _, a := range stems {
@@ -126,7 +126,7 @@ meet gather convene`, "\n") {
 // opposites are, by the stem of a word, the stems of words that mean the opposite.
 var opposites = func() map[string][]string {
 	m := make(map[string][]string)
-	for _, line := range strings.Split(`increase rise grow raise boost enhance elevate / decrease fall drop decline reduce lower lessen diminish
+	for line := range strings.SplitSeq(`increase rise grow raise boost enhance elevate / decrease fall drop decline reduce lower lessen diminish
 higher high / lower low
 more / less fewer
 most / least
@@ -184,8 +184,8 @@ build construct / destroy demolish
 release free / detain arrest
 confirm / deny`, "\n") {
 		left, right, _ := strings.Cut(line, " / ")
-		for _, a := range strings.Fields(left) {
-			for _, b := range strings.Fields(right) {
+		for a := range strings.FieldsSeq(left) {
+			for b := range strings.FieldsSeq(right) {
 				a, b := oppositeForm(a), oppositeForm(b)
 				m[a], m[b] = append(m[a], b), append(m[b], a)
 			}
@@ -218,7 +218,7 @@ var turning = stemSet(`fail failed fails failing lack lacks lacked lacking deny 
 
 func stemSet(list string) map[string]bool {
 	m := make(map[string]bool)
-	for _, w := range strings.Fields(list) {
+	for w := range strings.FieldsSeq(list) {
 		m[prose.Stem(w)] = true
 	}
 	return m

@@ -43,7 +43,7 @@ func NewQuery(question string) *Query {
 // asking are words of questions that say nothing of what is asked for.
 var asking = func() map[string]bool {
 	m := make(map[string]bool)
-	for _, w := range strings.Fields("describe explain discuss summarize summarise tell give please list key main question answer happened happen difference differences kind kinds") {
+	for w := range strings.FieldsSeq("describe explain discuss summarize summarise tell give please list key main question answer happened happen difference differences kind kinds") {
 		m[w] = true
 	}
 	return m

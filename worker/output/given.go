@@ -3,6 +3,7 @@ package output
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -199,9 +200,7 @@ func equalText(text string) string {
 // others that of the first object, with the conflict listed.
 func (m *valueMerger) joinObjects(j joining, a, b map[string]any) (map[string]any, error) {
 	out := make(map[string]any, len(a))
-	for key, v := range a {
-		out[key] = v
-	}
+	maps.Copy(out, a)
 	for _, key := range sortedKeys(b) {
 		first, both := out[key]
 		if !both || first == nil {

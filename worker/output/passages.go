@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/coditect/mapreduce/worker/merge"
@@ -62,9 +63,7 @@ func Passages(batch []byte, inputs []*Output) ([]Passage, error) {
 	var all []Passage
 	cited := make(map[merge.Citation]Citation)
 	for _, in := range inputs {
-		for id, c := range in.Citations {
-			cited[id] = c
-		}
+		maps.Copy(cited, in.Citations)
 		if batch != nil {
 			continue
 		}

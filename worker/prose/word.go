@@ -163,7 +163,7 @@ func IsCommon(word string) bool { return common[word] }
 // common are the words that say nothing by themselves.
 var common = func() map[string]bool {
 	m := make(map[string]bool)
-	for _, w := range strings.Fields(`a an the this that these those some any each every either such same other another own
+	for w := range strings.FieldsSeq(`a an the this that these those some any each every either such same other another own
 		i me my we us our you your he him his she her it its they them their who whom whose which what where when why how there here
 		and or but nor so yet if then than as because while although though since until unless whereas whether
 		of in on at by for with about against between into through during before after above below to from up down out off over under

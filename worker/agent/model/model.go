@@ -141,6 +141,7 @@ type program struct {
 	stage       *agent.StageSpec // nil in a job without stages
 	writeSystem string
 	value       *llm.Schema
+	verdicts    *llm.Schema // on the claims of a report; nil if the model does not check them
 }
 
 // maxKept bounds the programs, and the providers, that are kept ready.

@@ -61,7 +61,13 @@ func (p *program) tellWriter(stage *agent.StageSpec, vars map[string]string) err
 	if p.value, err = llm.NewSchema(string(stage.Output), prompt.PlainJSON(stage.Schema)); err != nil {
 		return err
 	}
-	_, err = p.value.In(p.vendor.Can().Dialect)
+	if _, err = p.value.In(p.vendor.Can().Dialect); err != nil || !stage.Check {
+		return err
+	}
+	if p.verdicts, err = llm.NewSchema("verdicts", []byte(verdictsForm)); err != nil {
+		return err
+	}
+	_, err = p.verdicts.In(p.vendor.Can().Dialect)
 	return err
 }
 
@@ -109,6 +115,11 @@ func (s *session) writeValue(ctx context.Context) (*agent.Result, error) {
 	out, size, err := w.askValue(ctx, req)
 	if err != nil {
 		return nil, err
+	}
+	if s.task.StageSpec.Check {
+		if err := w.judgeClaims(ctx, out); err != nil {
+			return nil, err
+		}
 	}
 	return w.resultOf(out, size)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -411,4 +413,26 @@ func TestAContextIsNotExceeded(t *testing.T) {
 	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit || !strings.Contains(err.Error(), "limits.context") || len(w.calls) > 0 {
 		t.Errorf("error %v after %d calls", err, len(w.calls))
 	}
+}
+
+// TestClaimsAreJudged: the model that wrote a report is asked of each reference whether its
+// passage says what the sentence claims. What it answers of pairs that were not asked about
+// is left out.
+func TestClaimsAreJudged(t *testing.T) {
+	in, id := valued(t, `{"note":"%s"}`, "Rain fell over the old town on Monday.")
+	short := id.Full()[:len("REF_")+8]
+	report := `"Rain fell over the old town on Monday [` + short + `]. Nobody has a reference for snow in summer."`
+	w := newWriting(t, "anthropic", report, `{"verdicts":[{"number":1,"grade":"partial","reason":"not  the\n town"},{"number":7,"grade":"supported","reason":"x"}]}`)
+	w.setPipeline(t, `
+name: reporting
+stages:
+  - {name: notes, each: document, agent: {role: Reader}, task: Read, output: items}
+  - {name: report, from: notes, each: all, agent: {role: Writer}, task: Write, output: report, check: true}
+`)
+	out, _ := w.write(t, w.taskOf(t, "report", in))
+	want := []output.Judgement{{Claim: "Rain fell over the old town on Monday [" + id.Full() + "].", Citation: id, Grade: "partial", Reason: "not the town"}}
+	if diff := cmp.Diff(want, out.Judged); diff != "" || len(w.calls) != 2 {
+		t.Errorf("after %d calls:\n%s", len(w.calls), diff)
+	}
+	within(t, "what the model is asked", w.calls[1].Prompt(), "["+short+"]", "Rain fell over the old town on Monday.")
 }

@@ -96,7 +96,7 @@ func (m *markdownPage) writeWritten(r *writtenReport, v view) {
 			m.printf("\n")
 		}
 		for _, item := range s.Items {
-			m.printf("- %s\n", escapeInline(item))
+			m.printf("- %s\n", strings.Join(strings.Fields(plainMarkdown(item)), " "))
 		}
 	}
 	if len(r.References) > 0 {

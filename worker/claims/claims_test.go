@@ -1,0 +1,93 @@
+package claims_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/worker/claims"
+)
+
+const river = "The Elbe carried 450 tonnes of sand to the sea in 2019. Its flow increased after heavy rain in Bohemia. " +
+	"Fish were not found below the weir, and Dr. Novak of the Water Board warned of low oxygen."
+
+func TestCheck(t *testing.T) {
+	for _, tt := range []struct {
+		name, claim string
+		want        claims.Grade
+		why         string
+	}{
+		{"as it stands", "The Elbe carried 450 tonnes of sand to the sea in 2019.", claims.Supported, ""},
+		{"other words", "In 2019 the river Elbe transported 450 tonnes of sand into the sea.", claims.Supported, ""},
+		{"references count for nothing", "The Elbe carried 450 tonnes of sand to the sea in 2019 [REF_0badcafe, 3].", claims.Supported, ""},
+		{"another number", "The Elbe carried 540 tonnes of sand to the sea in 2019.", claims.Contradicted, "540"},
+		{"another year", "The Elbe carried 450 tonnes of sand to the sea in 2018.", claims.Contradicted, "2018"},
+		{"another name", "The Danube carried 450 tonnes of sand to the sea in 2019.", claims.Contradicted, "danube"},
+		{"denied", "The Elbe did not carry 450 tonnes of sand to the sea in 2019.", claims.Contradicted, "denied"},
+		{"not denied any more", "Fish were found below the weir.", claims.Contradicted, "denied"},
+		{"the opposite", "The flow of the Elbe decreased after heavy rain in Bohemia.", claims.Contradicted, "decreased"},
+		{"only half", "The flow increased after heavy rain in Bohemia, and farmers sold their cattle at markets abroad.", claims.Partial, "this part"},
+		{"a number that is nowhere", "Dr. Novak of the Water Board warned of low oxygen in 12 villages.", claims.Partial, "12"},
+		{"something else", "Solar panels convert light into electric current.", claims.Unsupported, "not said"},
+		{"nothing", "It was.", claims.Unsupported, "claims nothing"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := claims.Check(tt.claim, river)
+			if v.Grade != tt.want || !strings.Contains(strings.Join(v.Reasons, "; "), tt.why) {
+				t.Errorf("%s; want %s with %q", v, tt.want, tt.why)
+			}
+		})
+	}
+}
+
+// TestTogether: what one passage says in part, two may say together.
+func TestTogether(t *testing.T) {
+	const claim = "The reactor was shut down in March, and its operator paid a fine of 20,000 euros."
+	a, b := "In March the reactor was shut down for repairs.", "The operator of the plant had to pay a fine of 20,000 euros."
+	if v := claims.Check(claim, a, b); v.Grade != claims.Supported {
+		t.Errorf("both: %s", v)
+	}
+	for _, one := range []string{a, b} {
+		if v := claims.Check(claim, one); v.Grade == claims.Supported {
+			t.Errorf("%q alone: %s", one, v)
+		}
+	}
+}
+
+func TestJoin(t *testing.T) {
+	for _, tt := range []struct{ computed, model, want claims.Grade }{
+		{claims.Partial, claims.Supported, claims.Supported},
+		{claims.Supported, claims.Unsupported, claims.Unsupported},
+		{claims.Contradicted, claims.Supported, claims.Contradicted},
+		{claims.Partial, "certainly", claims.Partial},
+	} {
+		if got := claims.Join(claims.Verdict{Grade: tt.computed}, tt.model); got != tt.want {
+			t.Errorf("%s and %s of a model: %s, want %s", tt.computed, tt.model, got, tt.want)
+		}
+	}
+}
+
+func TestClaims(t *testing.T) {
+	for sentence, want := range map[string]bool{
+		"# Rivers of Europe today": false, "What do rivers carry to the sea?": false, "As follows:": false, "[1]": false,
+		"Rivers carry sand to the sea [1].": true, "In 2019 it rained.": false, "": false,
+	} {
+		if got := claims.Claims(sentence); got != want {
+			t.Errorf("%q: %t", sentence, got)
+		}
+	}
+}
+
+// TestAnyTexts: whatever the texts are, there is a grade, the score is a share, and a
+// sentence that claims something is supported by itself.
+func TestAnyTexts(t *testing.T) {
+	words := rapid.SampledFrom(strings.Fields("not no 12 1,5 REF_0badcafe [1] River rivers Carry carries sand and of . ; é 雨 never increases 50% U.S. fail"))
+	rapid.Check(t, func(t *rapid.T) {
+		claim := strings.Join(rapid.SliceOfN(words, 0, 12).Draw(t, "claim"), " ")
+		v := claims.Check(claim, strings.Join(rapid.SliceOfN(words, 0, 30).Draw(t, "passage"), " "))
+		if v.Score < 0 || v.Score > 1 || v.Grade == "" || v.Grade != claims.Supported && len(v.Reasons) == 0 && v.Score >= 1 {
+			t.Fatalf("%q: %s", claim, v)
+		}
+	})
+}
