@@ -2,6 +2,8 @@ package orchestrator_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,7 +66,7 @@ func stormSpec(seed uint64) mapreduce.JobSpec {
 
 // weather runs a job through a storm.
 func weather(t *testing.T, seed uint64, s storm) {
-	config := steady()
+	config, log := logged(steady())
 	config.SmallResult = max(1, int64(seed%2*stormDocuments)) // of every other job the result is a unit that is claimed
 	f := newFleet(t, seed, 2, s.rates, config)
 	var members [3]*member
@@ -102,10 +104,30 @@ func weather(t *testing.T, seed uint64, s storm) {
 	f.faults.Heal()
 	f.faults.Settle()
 	f.verify(id, resumes)
+	if most, _ := f.counter.peak(id); most > stormParallelism || most < 2 {
+		t.Errorf("%d attempts ran at once, want at most %d: %v; workers that were given up and lived: %v",
+			most, stormParallelism, f.counter.attemptsAtPeak(id), f.givenUp(log))
+	}
 }
 
+// givenUp returns the sessions of workers that were taken for lost, and were alive: what
+// they run runs beside what others were given instead, until they hear of that.
+func (f *fleet) givenUp(log *logBook) map[string]bool {
+	all := make(map[string]bool)
+	for _, line := range log.lines("worker lost") {
+		_, session, _ := strings.Cut(line, " session=")
+		session, _, _ = strings.Cut(session, " ")
+		if !slices.Contains(f.killed, mapreduce.SessionID(session)) {
+			all[session] = true
+		}
+	}
+	return all
+}
+
+const stormSlots = 4 // of a worker
+
 func stormWorker(i int) worker.Config {
-	return worker.Config{Slots: 4, Prefetch: 2 * i, DrainTimeout: time.Minute}
+	return worker.Config{Slots: stormSlots, Prefetch: 2 * i, DrainTimeout: time.Minute}
 }
 
 // strike lets one thing happen, and waits a moment.
@@ -188,9 +210,6 @@ func (f *fleet) verify(id mapreduce.JobID, resumes int) {
 		return nil
 	}); err != nil {
 		t.Error(err)
-	}
-	if most, _ := f.counter.peak(id); most > stormParallelism || most < 2 {
-		t.Errorf("%d attempts ran at once, want at most %d", most, stormParallelism)
 	}
 }
 

@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -103,18 +104,21 @@ func (t gatedTx) Commit(ctx context.Context) error {
 // A counter is an agent that remembers what was run.
 type counter struct {
 	agent.Agent
-	mu        sync.Mutex               // guards the fields below
-	now, most map[mapreduce.JobID]int  // attempts under way
-	busy      time.Duration            // sum over attempts
-	begun     map[mapreduce.Held]int   // how often each attempt was begun
-	done      map[mapreduce.UnitID]int // results made
-	calls     int64                    // of models, that have ended
+	mu        sync.Mutex              // guards the fields below
+	now, most map[mapreduce.JobID]int // attempts under way
+	running   map[mapreduce.Held]bool
+	atPeak    map[mapreduce.JobID][]mapreduce.Held // attempts that ran when most did
+	busy      time.Duration                        // sum over attempts
+	begun     map[mapreduce.Held]int               // how often each attempt was begun
+	done      map[mapreduce.UnitID]int             // results made
+	calls     int64                                // of models, that have ended
 }
 
 func newCounter() *counter {
 	c := &counter{
 		now: make(map[mapreduce.JobID]int), most: make(map[mapreduce.JobID]int),
 		begun: make(map[mapreduce.Held]int), done: make(map[mapreduce.UnitID]int),
+		running: make(map[mapreduce.Held]bool), atPeak: make(map[mapreduce.JobID][]mapreduce.Held),
 	}
 	c.Agent = &scripted.Agent{Ledger: c}
 	return c
@@ -138,6 +142,13 @@ func (c *counter) peak(id mapreduce.JobID) (most int, busy time.Duration) {
 	return c.most[id], c.busy
 }
 
+// attemptsAtPeak returns the attempts at units of a job that ran when most did.
+func (c *counter) attemptsAtPeak(id mapreduce.JobID) []mapreduce.Held {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.atPeak[id]
+}
+
 // attempts returns how many were begun.
 func (c *counter) attempts() (n int) {
 	c.mu.Lock()
@@ -159,13 +170,23 @@ func (c *counter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 	c.mu.Lock()
 	c.begun[mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}]++
 	c.now[task.Job]++
-	c.most[task.Job] = max(c.most[task.Job], c.now[task.Job])
+	held := mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}
+	c.running[held] = true
+	if c.now[task.Job] > c.most[task.Job] {
+		c.most[task.Job], c.atPeak[task.Job] = c.now[task.Job], nil
+		for h := range c.running {
+			if h.Job == task.Job {
+				c.atPeak[task.Job] = append(c.atPeak[task.Job], h)
+			}
+		}
+	}
 	c.mu.Unlock()
 	start := time.Now()
 	res, err := c.Agent.Run(ctx, task, calls)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now[task.Job]--
+	delete(c.running, held)
 	c.busy += time.Since(start)
 	if err == nil {
 		c.done[task.Unit]++
@@ -182,7 +203,10 @@ type fleet struct {
 	works   string // what its workers are for
 	random  *rand.Rand
 	joined  int // workers
-	lost    int // units that workers held when they died
+	killed  []mapreduce.SessionID
+	// sessions counts the workers, so that the log tells which is which.
+	sessions int
+	lost     int // units that workers held when they died
 
 	mu     sync.Mutex  // guards the variables below
 	nodes  []*standing // by address; nil while none is there
@@ -324,10 +348,11 @@ func (f *fleet) stop(i int, crash bool) {
 // A member is a worker of the fleet.
 type member struct {
 	*worker.Worker
-	stop  func()
-	dead  atomic.Bool
-	ctx   context.Context // of its streams
-	sever context.CancelFunc
+	session mapreduce.SessionID
+	stop    func()
+	dead    atomic.Bool
+	ctx     context.Context // of its streams
+	sever   context.CancelFunc
 }
 
 // join runs a worker for whatever orchestrators there are at the time.
@@ -344,7 +369,9 @@ func (f *fleet) join(config worker.Config) *member {
 // joinTo runs a worker that knows some addresses.
 func (f *fleet) joinTo(config worker.Config, known ...int) *member {
 	f.t.Helper()
-	m := &member{}
+	f.sessions++
+	config.Session = mapreduce.SessionID(fmt.Sprintf("w_%d", f.sessions))
+	m := &member{session: config.Session}
 	m.ctx, m.sever = context.WithCancel(context.Background())
 	for _, i := range known {
 		config.Connect = append(config.Connect, func(ctx context.Context) (worker.Stream, error) {
@@ -395,6 +422,7 @@ func (a mortal) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 // kill ends a worker as a crash does: nothing it has is reported.
 func (f *fleet) kill(m *member) {
 	f.lost += m.Stats().Held
+	f.killed = append(f.killed, m.session)
 	m.dead.Store(true)
 	m.sever()
 	m.stop()
