@@ -52,7 +52,9 @@ func (m maker) property(depth int) map[string]any {
 		maybe("maxItems", m.IntN(3))
 		maybe("uniqueItems", true)
 		maybe("contains", map[string]any{"type": "string", "minLength": 3})
-		maybe("x-coditect", map[string]any{"merge": pick(m, "vote", "concat", "union")})
+		if depth == 0 { // hints of what is inside of a list belong to the list
+			maybe("x-coditect", map[string]any{"merge": pick(m, "vote", "concat", "union")})
+		}
 	case "object":
 		p["type"], p["properties"] = "object", map[string]any{"p": m.property(2), "q": m.property(2)}
 		maybe("required", []any{"p"})
