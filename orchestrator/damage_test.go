@@ -199,7 +199,15 @@ func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := w.assigned()
-	w.report(held, w.putOutput("w", held, []byte(strings.Repeat("a text. ", 1000))))
+	parsed := func(text string) []byte {
+		data, err := (&output.Parsed{Format: "html", Text: []byte(text)}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	long := parsed(strings.Repeat("a text. ", 1000))
+	w.report(held, w.putOutput("w", held, long))
 	next := w.assigned()
 	err = store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
 		tx.ClearRange(keys.New().Results(job.ID, held.Unit))
@@ -208,8 +216,9 @@ func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.report(next, func(r *mapreduce.Report) { r.Output = []byte("another text") })
-	if end := n.endWithin(job.ID, time.Minute); end.State != mapreduce.JobFailed || !strings.Contains(end.Error, "0 of its 8000 bytes are there") {
+	w.report(next, func(r *mapreduce.Report) { r.Output = parsed("another text") })
+	gone := fmt.Sprintf("0 of its %d bytes are there", len(long))
+	if end := n.endWithin(job.ID, time.Minute); end.State != mapreduce.JobFailed || !strings.Contains(end.Error, gone) {
 		t.Errorf("the job ended %v: %s", end.State, end.Error)
 	}
 }
