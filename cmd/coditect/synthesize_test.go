@@ -155,7 +155,7 @@ func (s *synthesised) checkReferences(t *testing.T, text func(document string) s
 	next := 1
 	for _, section := range s.Report.Sections {
 		for _, m := range regexp.MustCompile(`\[([0-9?]+(?:, [0-9?]+)*)\]`).FindAllStringSubmatch(section.Text, -1) {
-			for _, n := range strings.Split(m[1], ", ") {
+			for n := range strings.SplitSeq(m[1], ", ") {
 				if n == "?" {
 					continue
 				}

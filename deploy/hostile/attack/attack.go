@@ -73,7 +73,7 @@ var campaigns = []campaign{
 
 // Run starts a server, attacks it, and says what came of it. The error says what the
 // server failed at, or that something else did.
-func Run(ctx context.Context, c Config) (*Report, error) {
+func Run(ctx context.Context, c Config) (report *Report, err error) {
 	only, err := regexp.Compile(c.Only)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s, err := startServer(ctx, c.Program, dir)
 	if err != nil {
 		return nil, err

@@ -53,12 +53,13 @@ func hostileSchemas() (all []string) {
 			property(`{"type":"string","x-coditect":{"labels":[`+strings.Join(numbered(n, `"L%d"`), ",")+`]}}`),
 		)
 	}
-	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	var bomb strings.Builder
+	bomb.WriteString("a: &a [x,x,x,x,x,x,x,x,x]\n")
 	for c := 'b'; c <= 'i'; c++ {
-		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
+		fmt.Fprintf(&bomb, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
 	}
 	return append(all,
-		"", " ", "null", "true", "0", "1e999", `"text"`, "[]", "{}", "{", "}", "\x00", "---\n---\n", bomb, "a: *b", "&a a: *a", "<<: *x", "!!binary x", "%YAML 9.9",
+		"", " ", "null", "true", "0", "1e999", `"text"`, "[]", "{}", "{", "}", "\x00", "---\n---\n", bomb.String(), "a: *b", "&a a: *a", "<<: *x", "!!binary x", "%YAML 9.9",
 		`{"type":"object"}`, `{"type":"nothing"}`, `{"type":["object","null",7]}`, `{"$ref":"#"}`, `{"$ref":"file:///etc/passwd"}`, `{"$ref":"http://127.0.0.1:1/"}`,
 		property(`{"$ref":"#/properties/order"}`), property(`{"type":"string","pattern":"("}`), property(`{"type":"string","pattern":"\\C\\p{Nothing}"}`),
 		pattern("a{1000}{1000}"), pattern("(((a{100}){100}){100})"), pattern(`(?i)`+strings.Repeat(`\p{L}`, 500)), pattern(`[^\x00-\x{10FFFF}]`),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -51,7 +52,7 @@ func (g *liar) message(of protoreflect.MessageDescriptor, path []step, name stri
 		f := of.Fields().Get(i)
 		g.field(f, path, strings.TrimPrefix(name+"."+string(f.Name()), "."))
 		if f.Message() != nil && !f.IsMap() && len(path) < deepest {
-			g.message(f.Message(), append(path[:len(path):len(path)], step{f}), strings.TrimPrefix(name+"."+string(f.Name()), "."))
+			g.message(f.Message(), append(slices.Clip(path), step{f}), strings.TrimPrefix(name+"."+string(f.Name()), "."))
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,21 +49,22 @@ func (a *commands) serveCommand() *cobra.Command {
 and workers that connect to it. On SIGTERM it lets units finish or hands them back.
 Jobs continue when serve starts again.
 
-Without --listen, serve listens on a Unix socket in its data directory, which only its
-owner can open. Commands and workers with the same --data-dir find it there, and need
-no --server. A server on a FoundationDB cluster listens on 127.0.0.1:7600.
+Serve always listens on a Unix socket in its data directory, which only its owner can
+open. Commands and workers with the same --data-dir find it there, and need no --server.
+Without --listen, it listens on 127.0.0.1:7600 too, unless that is taken. With
+--listen unix it listens on the socket alone.
 
 Several servers can share the jobs of a FoundationDB cluster. When a server dies, the
 others continue its jobs. This needs a program built with FoundationDB: make build-fdb.`,
 		Example: `  coditect serve
-  coditect serve --listen 127.0.0.1:7600
-  coditect serve --listen 127.0.0.1:7600 --store pebble:/var/lib/coditect --workers 0
+  coditect serve --listen unix
+  coditect serve --listen 127.0.0.1:7601 --store pebble:/var/lib/coditect --workers 0
   coditect serve --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT (default a Unix socket in the data directory; on a cluster 127.0.0.1:7600)")
+	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT, or unix for the socket in the data directory alone (default 127.0.0.1:7600, if it is free)")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves all units to other workers")
 	a.Runners.Models.AddFleet(f)
 	a.Runners.Documents.AddFlags(f)
@@ -78,8 +81,8 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) error {
 	if o.workers < 0 {
 		return exit.UsageError("--workers: must not be negative")
 	}
-	if o.listen == "" && a.Global.Location.Dir == "" {
-		o.listen = clusterListen
+	if o.listen == socketAlone && a.Global.Location.Dir == "" {
+		return exit.UsageError("--listen: a server on a cluster has no data directory for a socket; give HOST:PORT")
 	}
 	if err := checkPublic(o); err != nil {
 		return err
@@ -123,14 +126,11 @@ func limitHeap(held int64) {
 
 // serveNode serves until ctx ends.
 func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, log *slog.Logger) error {
-	var l net.Listener
-	if o.listen != "" {
-		var err error
-		if l, err = net.Listen("tcp", o.listen); err != nil {
-			return exit.RefusedError("--listen: %w", err)
-		}
+	l, err := a.listen(o, log)
+	if err != nil {
+		return err
 	}
-	err := node.Start(ctx)
+	err = node.Start(ctx)
 	if err == nil {
 		err = node.Listen()
 	}
@@ -156,19 +156,39 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 	return nil
 }
 
-// clusterListen is where a server on a cluster listens unless told otherwise. It has no
-// data directory for a socket.
-const clusterListen = "127.0.0.1:7600"
+// defaultListen is where a server listens if --listen does not say where, and socketAlone
+// is the value of --listen with which it listens on its socket alone.
+const (
+	defaultListen = "127.0.0.1:7600"
+	socketAlone   = "unix"
+)
+
+// listen returns the TCP listener of the server, or nil if it listens on its socket alone:
+// by choice, or because another program has the default address.
+func (a *commands) listen(o serveOptions, log *slog.Logger) (net.Listener, error) {
+	if o.listen == socketAlone {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", cmp.Or(o.listen, defaultListen))
+	switch {
+	case err == nil:
+		return l, nil
+	case o.listen == "" && a.Global.Location.Dir != "" && errors.Is(err, syscall.EADDRINUSE):
+		log.Warn("another program has the default address, so only the socket is served; --listen names another", "address", defaultListen)
+		return nil, nil
+	}
+	return nil, exit.RefusedError("--listen: %w", err)
+}
 
 // checkPublic refuses an address that other machines can reach, as there is
 // neither TLS nor authentication.
 func checkPublic(o serveOptions) error {
-	if o.listen == "" {
+	if o.listen == "" || o.listen == socketAlone {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
-		return exit.UsageError("--listen: %q is not HOST:PORT", o.listen)
+		return exit.UsageError("--listen: %q is not HOST:PORT, nor unix", o.listen)
 	}
 	if ip := net.ParseIP(host); o.insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
