@@ -28,11 +28,12 @@ func newIdler(t *testing.T, n *node) *idler {
 
 // hear has the idler note when its attempt is cancelled.
 func (i *idler) hear() {
-	i.ended = make(chan struct{})
+	ended, stream := make(chan struct{}), i.raw.stream
+	i.ended = ended
 	go func() {
-		defer close(i.ended)
+		defer close(ended)
 		for {
-			m, err := i.raw.stream.Recv()
+			m, err := stream.Recv()
 			if err != nil {
 				return
 			}

@@ -111,18 +111,25 @@ type submission struct {
 
 // awaitMessage returns the next message, unless the caller sends none for too long, or
 // has to make way for others.
-func (s *submission) awaitMessage() (m message, err error) {
-	received := make(chan struct{})
-	go func() { // ends with the stream
-		defer close(received)
-		m, err = s.receive()
+func (s *submission) awaitMessage() (message, error) {
+	type receipt struct {
+		message message
+		err     error
+	}
+	received := make(chan receipt, 1)
+	go func() { // ends with the stream, maybe after this call
+		m, err := s.receive()
+		received <- receipt{m, err}
 	}()
 	idle := time.NewTimer(s.idle)
 	defer idle.Stop()
-	var gone error
+	var (
+		got  receipt
+		gone error
+	)
 	_ = s.lease.Await(func() error {
 		select {
-		case <-received:
+		case got = <-received:
 		case <-idle.C:
 			gone = errs.New(errs.Deadline, "nothing came of the submission for %v", s.idle)
 		case <-s.ctx.Done():
@@ -133,7 +140,7 @@ func (s *submission) awaitMessage() (m message, err error) {
 	if gone != nil {
 		return nil, gone
 	}
-	return m, err
+	return got.message, got.err
 }
 
 // readDocuments yields the documents, and at most one error, last.

@@ -646,8 +646,8 @@ func TestKeysOfWorkers(t *testing.T) {
 	elsewhere := httptest.NewServer(lure)
 	defer elsewhere.Close()
 	bad := run("bad", "--base-url", elsewhere.URL)
-	if bad.code != 1 || !strings.Contains(bad.stdout, "its key would go there") {
-		t.Errorf("exit code %d, want 1\n%s%s", bad.code, bad.stdout, bad.stderr)
+	if bad.code != 2 || !strings.Contains(bad.stderr, "its key would go there") {
+		t.Errorf("exit code %d, want 2\n%s%s", bad.code, bad.stdout, bad.stderr)
 	}
 	if n := len(lure.Entries()); n > 0 {
 		t.Errorf("%d calls were made where a job said", n)

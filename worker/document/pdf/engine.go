@@ -38,10 +38,16 @@ func (e *engine) instance(ctx context.Context) (p pdfium.Pdfium, end func(), err
 		return nil, nil, fmt.Errorf("pdf: instance of PDFium: %w", err)
 	}
 	var once sync.Once
-	stop := context.AfterFunc(ctx, func() { once.Do(func() { ignore(p.Kill()) }) })
+	kill := func() { once.Do(func() { ignore(p.Kill()) }) } // whatever the document did to it
+	if ctx.Err() != nil {
+		kill()
+		return nil, nil, context.Cause(ctx)
+	}
+	// Kill ends a call of the instance that is under way: nothing else does.
+	stop := context.AfterFunc(ctx, kill)
 	return p, func() {
 		stop()
-		once.Do(func() { ignore(p.Kill()) }) // whatever the document did to it
+		kill()
 	}, nil
 }
 
