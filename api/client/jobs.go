@@ -129,6 +129,19 @@ func (c *Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool
 	})
 }
 
+// GetResultFile writes result.json of a job to out, in the very bytes that the command
+// line writes. While the job is not complete, partial must be true. After an error, what
+// was written is to be thrown away.
+func (c *Client) GetResultFile(ctx context.Context, id mapreduce.JobID, partial bool, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.jobs.GetResultFile(ctx, &pb.GetResultFileRequest{JobId: string(id), Partial: partial})
+	return drainStream(stream, err, func(p *pb.GetResultFileResponse) error {
+		_, err := out.Write(p.GetData())
+		return err
+	})
+}
+
 // ReadText implements mapreduce.Client.
 func (c *Client) ReadText(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
 	ctx, cancel := context.WithCancel(ctx)

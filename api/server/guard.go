@@ -120,18 +120,19 @@ func (s *Server) carryOut(ctx context.Context, method string, call func(context.
 // heavy lists the calls that read or change much, and end: those of one connection are
 // carried out some at a time.
 var heavy = map[string]bool{
-	pb.MapReduceService_ListJobs_FullMethodName:     true,
-	pb.MapReduceService_ListUnits_FullMethodName:    true,
-	pb.MapReduceService_ListEvents_FullMethodName:   true,
-	pb.MapReduceService_GetResult_FullMethodName:    true,
-	pb.MapReduceService_ResumeJob_FullMethodName:    true,
-	pb.MapReduceService_PauseJob_FullMethodName:     true,
-	pb.MapReduceService_CancelJob_FullMethodName:    true,
-	pb.MapReduceService_DeleteJob_FullMethodName:    true,
-	pb.MapReduceService_WakeUnit_FullMethodName:     true,
-	pb.AdminService_CheckStore_FullMethodName:       true,
-	pb.AdminService_GetAnswerCache_FullMethodName:   true,
-	pb.AdminService_ClearAnswerCache_FullMethodName: true,
+	pb.MapReduceService_ListJobs_FullMethodName:      true,
+	pb.MapReduceService_ListUnits_FullMethodName:     true,
+	pb.MapReduceService_ListEvents_FullMethodName:    true,
+	pb.MapReduceService_GetResult_FullMethodName:     true,
+	pb.MapReduceService_GetResultFile_FullMethodName: true,
+	pb.MapReduceService_ResumeJob_FullMethodName:     true,
+	pb.MapReduceService_PauseJob_FullMethodName:      true,
+	pb.MapReduceService_CancelJob_FullMethodName:     true,
+	pb.MapReduceService_DeleteJob_FullMethodName:     true,
+	pb.MapReduceService_WakeUnit_FullMethodName:      true,
+	pb.AdminService_CheckStore_FullMethodName:        true,
+	pb.AdminService_GetAnswerCache_FullMethodName:    true,
+	pb.AdminService_ClearAnswerCache_FullMethodName:  true,
 }
 
 // prompt lists the calls that need one small transaction and change nothing. A call that

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"slices"
 	"time"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/memory"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/wire"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
@@ -244,6 +247,80 @@ func (w *resultWriter) flushParts() error {
 	err := w.send(&pb.GetResultResponse{Parts: w.parts})
 	w.parts, w.size = nil, 0
 	return wire.Error(err)
+}
+
+// GetResultFile sends result.json. It needs no files for that: package resultfile reads
+// the result again for what is large.
+func (j *jobs) GetResultFile(req *pb.GetResultFileRequest, stream grpc.ServerStreamingServer[pb.GetResultFileResponse]) error {
+	id, err := wire.DecodeJobID(req.GetJobId())
+	if err != nil {
+		return err
+	}
+	ctx := stream.Context()
+	room := resultRoom{ctx: ctx, lease: memory.Of(ctx)}
+	out := bufio.NewWriterSize(fileSender{stream}, resultBatch)
+	err = resultfile.Write(out, func(sink func(*mapreduce.ResultPart) error) error {
+		err := j.service.GetResult(ctx, callerFor(""), id, req.GetPartial(), func(p *mapreduce.ResultPart) error {
+			if err := room.holdPart(p); err != nil {
+				return err
+			}
+			return sink(p)
+		})
+		room.whole = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// A fileSender sends what is written to it.
+type fileSender struct {
+	stream grpc.ServerStreamingServer[pb.GetResultFileResponse]
+}
+
+// Write implements io.Writer.
+func (s fileSender) Write(p []byte) (int, error) {
+	for some := range slices.Chunk(p, resultBatch) {
+		if err := s.stream.Send(&pb.GetResultFileResponse{Data: some}); err != nil {
+			return 0, wire.Error(err)
+		}
+	}
+	return len(p), nil
+}
+
+// A resultRoom holds room for what package resultfile keeps of a result.
+type resultRoom struct {
+	ctx         context.Context
+	lease       *memory.Lease
+	whole       bool  // the result was read once: no more is kept of it
+	sections    int64 // bytes of small sections, at most resultfile.MaxHeld
+	asked, held int64 // bytes that are needed, and that are held
+}
+
+// referenceBytes is what a reference of a citation takes, in bytes, with its place in a map.
+const referenceBytes = 128
+
+// holdPart waits for room for a part, or for several.
+func (r *resultRoom) holdPart(p *mapreduce.ResultPart) error {
+	if r.whole {
+		return nil
+	}
+	if p.Citation != nil {
+		r.asked += referenceBytes
+	}
+	if r.sections < resultfile.MaxHeld {
+		n := int64(proto.Size(wire.EncodeResultPart(p)))
+		r.sections += n
+		r.asked += n
+	}
+	if r.asked <= r.held {
+		return nil
+	}
+	n := max(r.asked-r.held, beginBytes)
+	r.held += n
+	return r.lease.Hold(r.ctx, n)
 }
 
 // admin serves what operators ask.

@@ -90,6 +90,7 @@ func clientCalls(job string) []call {
 		{pb.MapReduceService_ListUnits_FullMethodName, &pb.ListUnitsRequest{JobId: job, Outputs: true, Inputs: true, PageSize: 10}, newReply[pb.ListUnitsResponse], false},
 		{pb.MapReduceService_WakeUnit_FullMethodName, &pb.WakeUnitRequest{JobId: job, UnitId: "map:order00000.txt", Handle: "h"}, newReply[pb.WakeUnitResponse], false},
 		{pb.MapReduceService_GetResult_FullMethodName, &pb.GetResultRequest{JobId: job, Partial: true}, newReply[pb.GetResultResponse], false},
+		{pb.MapReduceService_GetResultFile_FullMethodName, &pb.GetResultFileRequest{JobId: job, Partial: true}, newReply[pb.GetResultFileResponse], false},
 		{pb.MapReduceService_ListEvents_FullMethodName, &pb.ListEventsRequest{JobId: job, Verify: true, PageSize: 10}, newReply[pb.ListEventsResponse], false},
 		{pb.MapReduceService_PauseJob_FullMethodName, &pb.PauseJobRequest{JobId: job}, newReply[pb.PauseJobResponse], false},
 		{pb.MapReduceService_ResumeJob_FullMethodName, &pb.ResumeJobRequest{JobId: job, BudgetTokens: 1 << 40}, newReply[pb.ResumeJobResponse], false},

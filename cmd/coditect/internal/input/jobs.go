@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/lineage"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/lineage"
 )
 
 // JobPrefix marks an input that is a finished job, before its id. A file of such a name

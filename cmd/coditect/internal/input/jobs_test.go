@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/lineage"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/lineage"
 )
 
 const chainedJob = mapreduce.JobID("mr_20260101_a1b2c3")

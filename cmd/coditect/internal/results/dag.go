@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
 )
@@ -14,21 +15,24 @@ import (
 // depend on how often the job was interrupted, so the cost of units is only in the
 // picture.
 type dagWriter struct {
-	out    *file      // dag.json, or what is printed
-	tasks  listWriter // in a scratch file; its out is nil if no JSON is wanted
-	cost   bool       // write the cost into the tasks as well
+	out    *file           // dag.json, or what is printed
+	tasks  resultfile.List // in a scratch file; its Out is nil if no JSON is wanted
+	cost   bool            // write the cost into the tasks as well
 	sketch render.Sketch
 	parsed map[mapreduce.DocumentID]bool // documents that have a parse unit
 }
 
 // newDAG returns a writer to out that collects the tasks in a scratch file.
 func newDAG(job *mapreduce.Job, out, tasks *file) *dagWriter {
-	return &dagWriter{
+	d := &dagWriter{
 		out:    out,
-		tasks:  listWriter{out: tasks},
 		sketch: render.Sketch{Mode: modeOf(job), Exact: true},
 		parsed: make(map[mapreduce.DocumentID]bool),
 	}
+	if tasks != nil {
+		d.tasks.Out = tasks
+	}
+	return d
 }
 
 // writeHead writes the part before the tasks.
@@ -49,7 +53,7 @@ func (d *dagWriter) writeHead() error {
 		if _, err := out.WriteString(before); err != nil {
 			return err
 		}
-		if err := writeMember(out, m.name, m.v); err != nil {
+		if err := resultfile.WriteMember(out, m.name, m.v); err != nil {
 			return err
 		}
 	}
@@ -67,7 +71,7 @@ func (d *dagWriter) addUnit(u *mapreduce.Unit) error {
 	if err := d.sketch.Add(n); err != nil {
 		return err
 	}
-	if d.tasks.out == nil {
+	if d.tasks.Out == nil {
 		return nil
 	}
 	t := render.NewTask(u.ID, u.Kind, u.Level, inputs)
@@ -75,7 +79,7 @@ func (d *dagWriter) addUnit(u *mapreduce.Unit) error {
 	if d.cost {
 		t.Cost = new(USD(u.CostMicros))
 	}
-	return d.tasks.addValue("", t)
+	return d.tasks.AddValue("", t)
 }
 
 // inputsOf returns the units whose outputs u reads. A map unit of a parsed document
@@ -93,13 +97,13 @@ func (d *dagWriter) inputsOf(u *mapreduce.Unit) []mapreduce.UnitID {
 // writeEnd writes the part behind the tasks.
 func (d *dagWriter) writeEnd() error {
 	out := d.out
-	if err := writeSection(out, "tasks", "[", &d.tasks, "]"); err != nil {
+	if err := resultfile.WriteSection(out, "tasks", "[", &d.tasks, "]"); err != nil {
 		return err
 	}
 	if _, err := out.WriteString(",\n"); err != nil {
 		return err
 	}
-	if err := writeMember(out, "estimate", render.EstimateOf(d.sketch.Estimate)); err != nil {
+	if err := resultfile.WriteMember(out, "estimate", render.EstimateOf(d.sketch.Estimate)); err != nil {
 		return err
 	}
 	_, err := out.WriteString("\n}\n")
@@ -128,7 +132,7 @@ func WriteDAG(ctx context.Context, s Service, job *mapreduce.Job, format string,
 			return err
 		}
 		defer scratch.discard() //nolint:errcheck // it is of use to nobody
-		if d.tasks.out, err = scratch.createScratch(".dag"); err != nil {
+		if d.tasks.Out, err = scratch.createScratch(".dag"); err != nil {
 			return err
 		}
 		if err := d.writeHead(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 )
 
 // endTimes maps units to the times when they ended. Its keys are the first half of
@@ -136,7 +137,7 @@ func (w *writer) writeEvents(out *file, page *mapreduce.EventPage) error {
 
 // writeLine writes v as a line of JSON.
 func writeLine(out *file, v any) error {
-	data, err := encodeJSON(v)
+	data, err := resultfile.Encode(v)
 	if err != nil {
 		return err
 	}

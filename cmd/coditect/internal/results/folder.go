@@ -160,29 +160,16 @@ func (f *file) closeDurably() error {
 	return errors.Join(f.Flush(), f.f.Sync(), f.f.Close())
 }
 
-// moveInto copies the content of f to out, and removes f.
-func (f *file) moveInto(out *file) error {
+// MoveTo copies the content of f to out, and removes f.
+func (f *file) MoveTo(out io.Writer) error {
 	err := f.Flush()
 	if err == nil {
 		_, err = f.f.Seek(0, io.SeekStart)
 	}
 	if err == nil {
-		_, err = out.ReadFrom(f.f)
+		_, err = io.Copy(out, f.f)
 	}
 	return errors.Join(err, f.f.Close(), os.Remove(f.f.Name()))
-}
-
-// readAll returns the content of f, and removes f.
-func (f *file) readAll() ([]byte, error) {
-	err := f.Flush()
-	if err == nil {
-		_, err = f.f.Seek(0, io.SeekStart)
-	}
-	var data []byte
-	if err == nil {
-		data, err = io.ReadAll(f.f)
-	}
-	return data, errors.Join(err, f.f.Close(), os.Remove(f.f.Name()))
 }
 
 // writeFile creates a file of the result and writes it with do.

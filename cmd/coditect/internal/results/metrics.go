@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 )
 
 // A unitTally sums up units by level.
 type unitTally struct {
 	spec   *mapreduce.JobSpec
 	levels map[int]*levelTally // -1 holds parse units
-	calls  listWriter
+	calls  resultfile.List
 }
 
 type levelTally struct {
@@ -69,7 +70,7 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	if u.Tokens.Total() == 0 && u.CostMicros == 0 && u.CallSums.Calls == 0 && u.Savings == (mapreduce.Savings{}) {
 		return nil
 	}
-	return t.calls.addValue("", callLine{
+	return t.calls.AddValue("", callLine{
 		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros), savingsOrNil(t.spec, u.Savings),
 		callsOf(u.CallSums),
 	})
@@ -167,27 +168,31 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 	return w.dir.writeFile("metrics.json", func(out *file) error {
 		members := []func() error{
 			func() error {
-				return writeMember(out, "documents_per_minute", roundedRatio(float64(documents)*60, seconds))
+				return resultfile.WriteMember(out, "documents_per_minute", roundedRatio(float64(documents)*60, seconds))
 			},
 			func() error {
-				return writeMember(out, "agent_utilization", roundedRatio(busy, seconds*float64(job.Spec.Parallelism)))
+				return resultfile.WriteMember(out, "agent_utilization", roundedRatio(busy, seconds*float64(job.Spec.Parallelism)))
 			},
 			func() error {
-				return writeMember(out, "failure_rate", roundedRatio(float64(job.FailedUnits), float64(job.CompletedUnits+job.FailedUnits)))
+				return resultfile.WriteMember(out, "failure_rate", roundedRatio(float64(job.FailedUnits), float64(job.CompletedUnits+job.FailedUnits)))
 			},
-			func() error { return writeMember(out, "tokens_per_document", roundedRatio(tokens, float64(documents))) },
-			func() error { return writeMember(out, "multi_agent_multiplier", roundedRatio(tokens, mapTokens)) },
-			func() error { return writeMember(out, "job", jobMetricsOf(job, seconds, documents)) },
-			func() error { return writeMember(out, "savings", SavingsOf(&job.Spec, job.Savings)) },
-			func() error { return writeMember(out, "warnings", append([]string{}, job.Warnings...)) },
-			func() error { return writeMember(out, "levels", w.tally.levelMetrics()) },
-			func() error { return writeMember(out, "superseded", supersededOf(job)) },
-			func() error { return writeSection(out, "calls", "[", &w.tally.calls, "]") },
+			func() error {
+				return resultfile.WriteMember(out, "tokens_per_document", roundedRatio(tokens, float64(documents)))
+			},
+			func() error {
+				return resultfile.WriteMember(out, "multi_agent_multiplier", roundedRatio(tokens, mapTokens))
+			},
+			func() error { return resultfile.WriteMember(out, "job", jobMetricsOf(job, seconds, documents)) },
+			func() error { return resultfile.WriteMember(out, "savings", SavingsOf(&job.Spec, job.Savings)) },
+			func() error { return resultfile.WriteMember(out, "warnings", append([]string{}, job.Warnings...)) },
+			func() error { return resultfile.WriteMember(out, "levels", w.tally.levelMetrics()) },
+			func() error { return resultfile.WriteMember(out, "superseded", supersededOf(job)) },
+			func() error { return resultfile.WriteSection(out, "calls", "[", &w.tally.calls, "]") },
 		}
 		if written := w.report.written; written != nil {
-			members = append(members, func() error { return writeMember(out, "citations", written.Measures) })
+			members = append(members, func() error { return resultfile.WriteMember(out, "citations", written.Measures) })
 		}
-		return writeObject(out, members)
+		return resultfile.WriteObject(out, members)
 	})
 }
 

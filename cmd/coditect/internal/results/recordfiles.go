@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
 )
@@ -94,7 +95,7 @@ func PrintRecords(ctx context.Context, s Service, c Config, format string, out i
 		return all.AddPart(p)
 	})
 	if err == nil && summary == nil {
-		err = errEndedEarly
+		err = resultfile.ErrEndedEarly
 	}
 	if err != nil {
 		return nil, nil, err
@@ -116,17 +117,17 @@ func PrintResult(ctx context.Context, s Service, c Config, out io.Writer) (*mapr
 	}
 	defer scratch.discard() //nolint:errcheck // it is of use to nobody
 	w := &writer{service: s, config: c, job: job, dir: scratch}
-	sections, err := newSections(w)
+	sections, err := w.newSections()
 	if err != nil {
 		return nil, err
 	}
-	w.report.startReport(job, c.ReportRecords, 0)
-	if err := s.GetResult(ctx, c.Job, c.Partial, sections.addPart); err != nil {
+	add := func(p *mapreduce.ResultPart) error {
+		_, err := sections.AddPart(p)
+		return err
+	}
+	if err := s.GetResult(ctx, c.Job, c.Partial, add); err != nil {
 		return nil, err
 	}
-	if sections.summary == nil {
-		return nil, errEndedEarly
-	}
-	to := &file{Writer: bufio.NewWriterSize(out, 64<<10)}
-	return job, errors.Join(sections.writeAll(to), to.Flush())
+	to := bufio.NewWriterSize(out, 64<<10)
+	return job, errors.Join(sections.WriteFile(to, w.shownJob()), to.Flush())
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -22,9 +23,9 @@ type view struct {
 	Records    []recordView
 	More       int // records that are not shown
 	Total      int // records
-	Failures   []failedUnit
+	Failures   []resultfile.FailedUnit
 	MoreFails  int
-	Skipped    []SkippedDocument
+	Skipped    []resultfile.SkippedDocument
 	MoreSkips  int
 	Conflicts  []conflictView
 	MoreDiffer int
@@ -37,7 +38,7 @@ type view struct {
 
 type ledgerView struct {
 	Name string
-	Ledger
+	resultfile.Ledger
 }
 
 type recordView struct {
@@ -105,11 +106,11 @@ func (r *report) buildView() (view, error) {
 	v := view{
 		Title: "Result", Job: r.job.ID, Status: r.job.State.String(),
 		Coverage: []ledgerView{
-			{"documents", Ledger(r.job.Coverage.Documents)},
-			{"characters", Ledger(r.job.Coverage.Characters)},
+			{"documents", resultfile.Ledger(r.job.Coverage.Documents)},
+			{"characters", resultfile.Ledger(r.job.Coverage.Characters)},
 		},
 		More: r.more, Total: len(r.records) + r.more, Failures: r.failures, MoreFails: r.moreFails,
-		Skipped: skippedOf(r.summary),
+		Skipped: resultfile.SkippedOf(r.summary),
 	}
 	order := map[string]int{}
 	if s, err := schema.Parse("schema", r.job.Spec.Schema); err == nil {
@@ -254,7 +255,7 @@ func (c *conflictLine) buildView() conflictView {
 
 func statisticsViews(data []byte, order map[string]int) ([]statisticsView, error) {
 	var fields map[string]map[string]json.RawMessage
-	if err := json.Unmarshal(orEmpty(data, "{}"), &fields); err != nil {
+	if err := json.Unmarshal(resultfile.OrEmpty(data, "{}"), &fields); err != nil {
 		return nil, err
 	}
 	var out []statisticsView

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/orchestrator/plan/trace"
 )
 
@@ -68,7 +69,7 @@ func (c Config) withDefaults() Config {
 // Written is what Write has written.
 type Written struct {
 	Job     *mapreduce.Job // as it was before
-	Skipped []SkippedDocument
+	Skipped []resultfile.SkippedDocument
 }
 
 // Write writes the files of a job's result.
@@ -87,7 +88,7 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 	if err := w.writeAll(ctx); err != nil {
 		return nil, err
 	}
-	return &Written{Job: job, Skipped: skippedOf(w.report.summary)}, dir.commit()
+	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary)}, dir.commit()
 }
 
 // A step writes a file, and possibly others with it.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/trace"
 	"github.com/coditect/mapreduce/worker/output"
@@ -16,12 +17,12 @@ func modeOf(job *mapreduce.Job) plan.Mode { return plan.ModeOf(job.Spec.Strategy
 // until the sums, which come before them, are known.
 type traceWriter struct {
 	w     *writer
-	tasks listWriter
+	tasks resultfile.List
 }
 
 func newTrace(w *writer) (*traceWriter, error) {
 	out, err := w.dir.createScratch(".tasks")
-	return &traceWriter{w: w, tasks: listWriter{out: out}}, err
+	return &traceWriter{w: w, tasks: resultfile.List{Out: out}}, err
 }
 
 // addUnit adds a unit to the trace. Its start is computed from the commit of its
@@ -35,7 +36,7 @@ func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
 		}
 	}
 	t.w.traced.Add(r)
-	return t.tasks.addValue("", trace.Of(r))
+	return t.tasks.AddValue("", trace.Of(r))
 }
 
 // fitTimes corrects the times when units ended, so that no more of them seem to have
@@ -64,15 +65,15 @@ func (t *traceWriter) writeTrace(out *file) error {
 	job := t.w.job
 	t.w.traced.Supersede(job.Superseded)
 	head := t.w.traced.Head(job.ID, modeOf(job), job.Spec.Pipeline)
-	return writeObject(out, []func() error{
-		func() error { return writeMember(out, "id", head.ID) },
-		func() error { return writeMember(out, "workflow", head.Workflow) },
-		func() error { return writeMember(out, "pipeline", head.Pipeline) },
-		func() error { return writeMember(out, "started", head.Started) },
-		func() error { return writeMember(out, "ended", head.Ended) },
-		func() error { return writeSection(out, "tasks", "[", &t.tasks, "]") },
-		func() error { return writeMember(out, "mapReduceLevels", head.Levels) },
-		func() error { return writeMember(out, "superseded", head.Superseded) },
-		func() error { return writeMember(out, "metrics", head.Metrics) },
+	return resultfile.WriteObject(out, []func() error{
+		func() error { return resultfile.WriteMember(out, "id", head.ID) },
+		func() error { return resultfile.WriteMember(out, "workflow", head.Workflow) },
+		func() error { return resultfile.WriteMember(out, "pipeline", head.Pipeline) },
+		func() error { return resultfile.WriteMember(out, "started", head.Started) },
+		func() error { return resultfile.WriteMember(out, "ended", head.Ended) },
+		func() error { return resultfile.WriteSection(out, "tasks", "[", &t.tasks, "]") },
+		func() error { return resultfile.WriteMember(out, "mapReduceLevels", head.Levels) },
+		func() error { return resultfile.WriteMember(out, "superseded", head.Superseded) },
+		func() error { return resultfile.WriteMember(out, "metrics", head.Metrics) },
 	})
 }

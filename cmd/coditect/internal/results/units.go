@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 )
 
 // A UnitLine is a line of units.jsonl.
@@ -49,7 +50,7 @@ func UnitLineOf(u *mapreduce.Unit, e Extract) UnitLine {
 		Unit: u.ID, Document: u.Document, Kind: u.Kind.String(), Stage: u.Stage, Level: u.Level, State: u.State.String(),
 		Attempts: u.Attempts, Tokens: u.Tokens.Total(), ElapsedMS: toMilliseconds(u.Elapsed),
 		ChunkIndex: u.ChunkIndex, Chunks: u.Chunks, Confidence: u.Confidence,
-		Citations: orEmpty(e.Citations, "[]"), Errors: u.Errors, Data: orEmpty(e.Data, "{}"),
+		Citations: resultfile.OrEmpty(e.Citations, "[]"), Errors: u.Errors, Data: resultfile.OrEmpty(e.Data, "{}"),
 	}
 	if p := u.Parking; p != nil {
 		l.Parked = &Parked{Handle: p.Handle, WakeAfterMS: toMilliseconds(p.WakeAfter), Note: p.Note}
@@ -70,7 +71,7 @@ func (w *writer) writeUnits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.tally.calls = listWriter{out: calls}
+	w.tally.calls = resultfile.List{Out: calls}
 	if err := w.fitTimes(ctx); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
@@ -91,11 +92,11 @@ func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.Raw
 	}
 	switch {
 	case len(list) == 1 && p.schema.Kind == schema.KindRecord:
-		return encodeJSON(list[0])
+		return resultfile.Encode(list[0])
 	case len(list) == 0:
 		return nil, nil
 	}
-	return encodeJSON(list)
+	return resultfile.Encode(list)
 }
 
 // A refusedValue is a value in _unverified that the schema does not allow.
@@ -123,7 +124,7 @@ func unverifiedOf(r *merge.Result, names *refs.Spelling) map[string]any {
 // A unitCitation is a citation in units.jsonl.
 type unitCitation struct {
 	Ref string `json:"ref"`
-	citationJSON
+	resultfile.Citation
 }
 
 // citationsOf returns the citations of an output in the order of their
@@ -133,12 +134,12 @@ func citationsOf(out *output.Output, names *refs.Spelling, places map[string]*ma
 	ordered := slices.SortedFunc(maps.Values(out.Citations), func(a, b output.Citation) int { return refs.Compare(a.ID, b.ID) })
 	slices.SortStableFunc(ordered, func(a, b output.Citation) int { return int(a.Start - b.Start) })
 	for _, c := range ordered {
-		list = append(list, unitCitation{names.Spell(c.ID), citationJSON{
+		list = append(list, unitCitation{names.Spell(c.ID), resultfile.Citation{
 			Document: mapreduce.DocumentID(c.Document), Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 			Quote: c.Quote, Grade: c.Grade, Unit: mapreduce.UnitID(c.Unit),
 			Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
-			Location: locationOf(places[string(c.ID[:])]),
+			Location: resultfile.LocationOf(places[string(c.ID[:])]),
 		}})
 	}
-	return encodeJSON(list)
+	return resultfile.Encode(list)
 }

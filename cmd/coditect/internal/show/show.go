@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
@@ -93,7 +94,7 @@ func unitsOf(s JobStatus) string {
 	return text
 }
 
-func ledgerText(l results.Ledger) string {
+func ledgerText(l resultfile.Ledger) string {
 	return fmt.Sprintf("%d: %d mapped, %d failed, %d skipped", l.Total, l.Mapped, l.Failed, l.Skipped)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
@@ -14,29 +15,29 @@ import (
 
 // A JobStatus is the data that status prints, and that list prints of each job.
 type JobStatus struct {
-	ID        mapreduce.JobID           `json:"job_id"`
-	Status    string                    `json:"status"`
-	Phase     string                    `json:"phase"`
-	Total     int64                     `json:"total_units"`
-	Completed int64                     `json:"completed_units"`
-	Failed    int64                     `json:"failed_units"`
-	Running   int64                     `json:"running_units"`
-	Parked    int64                     `json:"parked_units"`
-	Tokens    int64                     `json:"total_tokens"`
-	Cost      *float64                  `json:"cost"` // null if it is not known
-	Savings   *results.Savings          `json:"savings,omitempty"`
-	Reason    *string                   `json:"reason,omitempty"` // why it is paused
-	Error     *string                   `json:"error"`
-	Level     int                       `json:"level"`
-	Budget    int64                     `json:"budget"`
-	Created   string                    `json:"created_at"`
-	Updated   string                    `json:"updated_at"`
-	Coverage  results.Coverage          `json:"coverage"`
-	AuditHead string                    `json:"audit_head"`
-	Warnings  []string                  `json:"warnings,omitempty"`
-	Output    string                    `json:"output,omitempty"`
-	Skipped   []results.SkippedDocument `json:"skipped_documents,omitempty"` // the first of them
-	Stages    []StageStatus             `json:"stages,omitempty"`            // only of status
+	ID        mapreduce.JobID              `json:"job_id"`
+	Status    string                       `json:"status"`
+	Phase     string                       `json:"phase"`
+	Total     int64                        `json:"total_units"`
+	Completed int64                        `json:"completed_units"`
+	Failed    int64                        `json:"failed_units"`
+	Running   int64                        `json:"running_units"`
+	Parked    int64                        `json:"parked_units"`
+	Tokens    int64                        `json:"total_tokens"`
+	Cost      *float64                     `json:"cost"` // null if it is not known
+	Savings   *results.Savings             `json:"savings,omitempty"`
+	Reason    *string                      `json:"reason,omitempty"` // why it is paused
+	Error     *string                      `json:"error"`
+	Level     int                          `json:"level"`
+	Budget    int64                        `json:"budget"`
+	Created   string                       `json:"created_at"`
+	Updated   string                       `json:"updated_at"`
+	Coverage  resultfile.Coverage          `json:"coverage"`
+	AuditHead string                       `json:"audit_head"`
+	Warnings  []string                     `json:"warnings,omitempty"`
+	Output    string                       `json:"output,omitempty"`
+	Skipped   []resultfile.SkippedDocument `json:"skipped_documents,omitempty"` // the first of them
+	Stages    []StageStatus                `json:"stages,omitempty"`            // only of status
 }
 
 // A StageStatus is how far a stage of a job is.
@@ -63,7 +64,7 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits,
 		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
 		Created: console.FormatTime(j.Created), Updated: console.FormatTime(j.Updated),
-		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
+		Coverage: resultfile.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 		Stages: stageStatuses(j.Stages),
 	}
 	switch {
@@ -116,17 +117,17 @@ const (
 type End struct {
 	Dir     string        // of the files
 	Took    time.Duration // of the whole command; 0 shows how long the job took
-	Skipped []results.SkippedDocument
+	Skipped []resultfile.SkippedDocument
 }
 
 // cutList returns the first entries of a list, and how many are left out.
-func cutList(list []results.SkippedDocument, most int) ([]results.SkippedDocument, int) {
+func cutList(list []resultfile.SkippedDocument, most int) ([]resultfile.SkippedDocument, int) {
 	n := min(len(list), most)
 	return list[:n], len(list) - n
 }
 
 // printSkipped prints which documents were skipped, why, and what to do.
-func printSkipped(a *program.Program, skipped []results.SkippedDocument) {
+func printSkipped(a *program.Program, skipped []resultfile.SkippedDocument) {
 	shown, more := cutList(skipped, maxSkippedText)
 	for _, d := range shown {
 		line := fmt.Sprintf("skipped %s: %s", console.VisibleText(string(d.Document)), console.VisibleText(d.Reason))

@@ -1311,6 +1311,107 @@ func (x *GetResultResponse) GetParts() []*ResultPart {
 	return nil
 }
 
+// Asks for result.json.
+type GetResultFileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// Whether the result of a job that is not complete will do.
+	Partial       bool `protobuf:"varint,2,opt,name=partial,proto3" json:"partial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetResultFileRequest) Reset() {
+	*x = GetResultFileRequest{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetResultFileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetResultFileRequest) ProtoMessage() {}
+
+func (x *GetResultFileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetResultFileRequest.ProtoReflect.Descriptor instead.
+func (*GetResultFileRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *GetResultFileRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *GetResultFileRequest) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+// A part of result.json.
+type GetResultFileResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The next bytes. A part may end within a character.
+	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetResultFileResponse) Reset() {
+	*x = GetResultFileResponse{}
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetResultFileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetResultFileResponse) ProtoMessage() {}
+
+func (x *GetResultFileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetResultFileResponse.ProtoReflect.Descriptor instead.
+func (*GetResultFileResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *GetResultFileResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // Asks for the text of a document.
 type ReadTextRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1326,7 +1427,7 @@ type ReadTextRequest struct {
 
 func (x *ReadTextRequest) Reset() {
 	*x = ReadTextRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1439,7 @@ func (x *ReadTextRequest) String() string {
 func (*ReadTextRequest) ProtoMessage() {}
 
 func (x *ReadTextRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1452,7 @@ func (x *ReadTextRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTextRequest.ProtoReflect.Descriptor instead.
 func (*ReadTextRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReadTextRequest) GetJobId() string {
@@ -1386,7 +1487,7 @@ type ReadTextResponse struct {
 
 func (x *ReadTextResponse) Reset() {
 	*x = ReadTextResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1499,7 @@ func (x *ReadTextResponse) String() string {
 func (*ReadTextResponse) ProtoMessage() {}
 
 func (x *ReadTextResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1512,7 @@ func (x *ReadTextResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTextResponse.ProtoReflect.Descriptor instead.
 func (*ReadTextResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReadTextResponse) GetText() []byte {
@@ -1439,7 +1540,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1552,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1565,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListEventsRequest) GetJobId() string {
@@ -1510,7 +1611,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1522,7 +1623,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1535,7 +1636,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListEventsResponse) GetCheckpoints() []*Checkpoint {
@@ -1642,7 +1743,12 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
 	"\apartial\x18\x02 \x01(\bR\apartial\"L\n" +
 	"\x11GetResultResponse\x127\n" +
-	"\x05parts\x18\x01 \x03(\v2!.coditect.mapreduce.v1.ResultPartR\x05parts\"b\n" +
+	"\x05parts\x18\x01 \x03(\v2!.coditect.mapreduce.v1.ResultPartR\x05parts\"G\n" +
+	"\x14GetResultFileRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
+	"\apartial\x18\x02 \x01(\bR\apartial\"+\n" +
+	"\x15GetResultFileResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"b\n" +
 	"\x0fReadTextRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x1f\n" +
@@ -1659,8 +1765,7 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x12ListEventsResponse\x12C\n" +
 	"\vcheckpoints\x18\x01 \x03(\v2!.coditect.mapreduce.v1.CheckpointR\vcheckpoints\x121\n" +
 	"\x05seals\x18\x02 \x03(\v2\x1b.coditect.mapreduce.v1.SealR\x05seals\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken2\xc2\n" +
-	"\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken2\xb2\v\n" +
 	"\x10MapReduceService\x12b\n" +
 	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
 	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
@@ -1673,7 +1778,8 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\tDeleteJob\x12'.coditect.mapreduce.v1.DeleteJobRequest\x1a\x16.google.protobuf.Empty\"\x00\x12`\n" +
 	"\tListUnits\x12'.coditect.mapreduce.v1.ListUnitsRequest\x1a(.coditect.mapreduce.v1.ListUnitsResponse\"\x00\x12]\n" +
 	"\bWakeUnit\x12&.coditect.mapreduce.v1.WakeUnitRequest\x1a'.coditect.mapreduce.v1.WakeUnitResponse\"\x00\x12b\n" +
-	"\tGetResult\x12'.coditect.mapreduce.v1.GetResultRequest\x1a(.coditect.mapreduce.v1.GetResultResponse\"\x000\x01\x12_\n" +
+	"\tGetResult\x12'.coditect.mapreduce.v1.GetResultRequest\x1a(.coditect.mapreduce.v1.GetResultResponse\"\x000\x01\x12n\n" +
+	"\rGetResultFile\x12+.coditect.mapreduce.v1.GetResultFileRequest\x1a,.coditect.mapreduce.v1.GetResultFileResponse\"\x000\x01\x12_\n" +
 	"\bReadText\x12&.coditect.mapreduce.v1.ReadTextRequest\x1a'.coditect.mapreduce.v1.ReadTextResponse\"\x000\x01\x12c\n" +
 	"\n" +
 	"ListEvents\x12(.coditect.mapreduce.v1.ListEventsRequest\x1a).coditect.mapreduce.v1.ListEventsResponse\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
@@ -1690,67 +1796,69 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_mapreduce_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_coditect_mapreduce_v1_mapreduce_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
-	(*SubmitJobRequest)(nil),   // 0: coditect.mapreduce.v1.SubmitJobRequest
-	(*DocumentPiece)(nil),      // 1: coditect.mapreduce.v1.DocumentPiece
-	(*SubmitJobResponse)(nil),  // 2: coditect.mapreduce.v1.SubmitJobResponse
-	(*PlanJobRequest)(nil),     // 3: coditect.mapreduce.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),    // 4: coditect.mapreduce.v1.PlanJobResponse
-	(*GetJobRequest)(nil),      // 5: coditect.mapreduce.v1.GetJobRequest
-	(*ListJobsRequest)(nil),    // 6: coditect.mapreduce.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),   // 7: coditect.mapreduce.v1.ListJobsResponse
-	(*WatchJobRequest)(nil),    // 8: coditect.mapreduce.v1.WatchJobRequest
-	(*WatchJobResponse)(nil),   // 9: coditect.mapreduce.v1.WatchJobResponse
-	(*ResumeJobRequest)(nil),   // 10: coditect.mapreduce.v1.ResumeJobRequest
-	(*ResumeJobResponse)(nil),  // 11: coditect.mapreduce.v1.ResumeJobResponse
-	(*PauseJobRequest)(nil),    // 12: coditect.mapreduce.v1.PauseJobRequest
-	(*PauseJobResponse)(nil),   // 13: coditect.mapreduce.v1.PauseJobResponse
-	(*CancelJobRequest)(nil),   // 14: coditect.mapreduce.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),  // 15: coditect.mapreduce.v1.CancelJobResponse
-	(*DeleteJobRequest)(nil),   // 16: coditect.mapreduce.v1.DeleteJobRequest
-	(*ListUnitsRequest)(nil),   // 17: coditect.mapreduce.v1.ListUnitsRequest
-	(*ListUnitsResponse)(nil),  // 18: coditect.mapreduce.v1.ListUnitsResponse
-	(*WakeUnitRequest)(nil),    // 19: coditect.mapreduce.v1.WakeUnitRequest
-	(*WakeUnitResponse)(nil),   // 20: coditect.mapreduce.v1.WakeUnitResponse
-	(*GetResultRequest)(nil),   // 21: coditect.mapreduce.v1.GetResultRequest
-	(*GetResultResponse)(nil),  // 22: coditect.mapreduce.v1.GetResultResponse
-	(*ReadTextRequest)(nil),    // 23: coditect.mapreduce.v1.ReadTextRequest
-	(*ReadTextResponse)(nil),   // 24: coditect.mapreduce.v1.ReadTextResponse
-	(*ListEventsRequest)(nil),  // 25: coditect.mapreduce.v1.ListEventsRequest
-	(*ListEventsResponse)(nil), // 26: coditect.mapreduce.v1.ListEventsResponse
-	nil,                        // 27: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	(*JobSpec)(nil),            // 28: coditect.mapreduce.v1.JobSpec
-	(*Job)(nil),                // 29: coditect.mapreduce.v1.Job
-	(*Plan)(nil),               // 30: coditect.mapreduce.v1.Plan
-	(JobState)(0),              // 31: coditect.mapreduce.v1.JobState
-	(UnitState)(0),             // 32: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),               // 33: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),         // 34: coditect.mapreduce.v1.ResultPart
-	(*Checkpoint)(nil),         // 35: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),               // 36: coditect.mapreduce.v1.Seal
-	(*emptypb.Empty)(nil),      // 37: google.protobuf.Empty
+	(*SubmitJobRequest)(nil),      // 0: coditect.mapreduce.v1.SubmitJobRequest
+	(*DocumentPiece)(nil),         // 1: coditect.mapreduce.v1.DocumentPiece
+	(*SubmitJobResponse)(nil),     // 2: coditect.mapreduce.v1.SubmitJobResponse
+	(*PlanJobRequest)(nil),        // 3: coditect.mapreduce.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),       // 4: coditect.mapreduce.v1.PlanJobResponse
+	(*GetJobRequest)(nil),         // 5: coditect.mapreduce.v1.GetJobRequest
+	(*ListJobsRequest)(nil),       // 6: coditect.mapreduce.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 7: coditect.mapreduce.v1.ListJobsResponse
+	(*WatchJobRequest)(nil),       // 8: coditect.mapreduce.v1.WatchJobRequest
+	(*WatchJobResponse)(nil),      // 9: coditect.mapreduce.v1.WatchJobResponse
+	(*ResumeJobRequest)(nil),      // 10: coditect.mapreduce.v1.ResumeJobRequest
+	(*ResumeJobResponse)(nil),     // 11: coditect.mapreduce.v1.ResumeJobResponse
+	(*PauseJobRequest)(nil),       // 12: coditect.mapreduce.v1.PauseJobRequest
+	(*PauseJobResponse)(nil),      // 13: coditect.mapreduce.v1.PauseJobResponse
+	(*CancelJobRequest)(nil),      // 14: coditect.mapreduce.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 15: coditect.mapreduce.v1.CancelJobResponse
+	(*DeleteJobRequest)(nil),      // 16: coditect.mapreduce.v1.DeleteJobRequest
+	(*ListUnitsRequest)(nil),      // 17: coditect.mapreduce.v1.ListUnitsRequest
+	(*ListUnitsResponse)(nil),     // 18: coditect.mapreduce.v1.ListUnitsResponse
+	(*WakeUnitRequest)(nil),       // 19: coditect.mapreduce.v1.WakeUnitRequest
+	(*WakeUnitResponse)(nil),      // 20: coditect.mapreduce.v1.WakeUnitResponse
+	(*GetResultRequest)(nil),      // 21: coditect.mapreduce.v1.GetResultRequest
+	(*GetResultResponse)(nil),     // 22: coditect.mapreduce.v1.GetResultResponse
+	(*GetResultFileRequest)(nil),  // 23: coditect.mapreduce.v1.GetResultFileRequest
+	(*GetResultFileResponse)(nil), // 24: coditect.mapreduce.v1.GetResultFileResponse
+	(*ReadTextRequest)(nil),       // 25: coditect.mapreduce.v1.ReadTextRequest
+	(*ReadTextResponse)(nil),      // 26: coditect.mapreduce.v1.ReadTextResponse
+	(*ListEventsRequest)(nil),     // 27: coditect.mapreduce.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),    // 28: coditect.mapreduce.v1.ListEventsResponse
+	nil,                           // 29: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	(*JobSpec)(nil),               // 30: coditect.mapreduce.v1.JobSpec
+	(*Job)(nil),                   // 31: coditect.mapreduce.v1.Job
+	(*Plan)(nil),                  // 32: coditect.mapreduce.v1.Plan
+	(JobState)(0),                 // 33: coditect.mapreduce.v1.JobState
+	(UnitState)(0),                // 34: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),                  // 35: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),            // 36: coditect.mapreduce.v1.ResultPart
+	(*Checkpoint)(nil),            // 37: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),                  // 38: coditect.mapreduce.v1.Seal
+	(*emptypb.Empty)(nil),         // 39: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
-	28, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	30, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 1: coditect.mapreduce.v1.SubmitJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	27, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
-	29, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	28, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	29, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
+	31, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	30, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
-	30, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	31, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
-	29, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
-	29, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	29, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	29, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	29, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	32, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	33, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	33, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
-	34, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	35, // 17: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	36, // 18: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	32, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	33, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	31, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
+	31, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	31, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	31, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	31, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
+	34, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	35, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	35, // 15: coditect.mapreduce.v1.WakeUnitResponse.unit:type_name -> coditect.mapreduce.v1.Unit
+	36, // 16: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	37, // 17: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	38, // 18: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
 	0,  // 19: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
 	3,  // 20: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
 	5,  // 21: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
@@ -1763,24 +1871,26 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
 	17, // 28: coditect.mapreduce.v1.MapReduceService.ListUnits:input_type -> coditect.mapreduce.v1.ListUnitsRequest
 	19, // 29: coditect.mapreduce.v1.MapReduceService.WakeUnit:input_type -> coditect.mapreduce.v1.WakeUnitRequest
 	21, // 30: coditect.mapreduce.v1.MapReduceService.GetResult:input_type -> coditect.mapreduce.v1.GetResultRequest
-	23, // 31: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
-	25, // 32: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
-	2,  // 33: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
-	4,  // 34: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
-	29, // 35: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
-	7,  // 36: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
-	9,  // 37: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
-	11, // 38: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
-	13, // 39: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
-	15, // 40: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	37, // 41: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
-	18, // 42: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
-	20, // 43: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
-	22, // 44: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
-	24, // 45: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
-	26, // 46: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
-	33, // [33:47] is the sub-list for method output_type
-	19, // [19:33] is the sub-list for method input_type
+	23, // 31: coditect.mapreduce.v1.MapReduceService.GetResultFile:input_type -> coditect.mapreduce.v1.GetResultFileRequest
+	25, // 32: coditect.mapreduce.v1.MapReduceService.ReadText:input_type -> coditect.mapreduce.v1.ReadTextRequest
+	27, // 33: coditect.mapreduce.v1.MapReduceService.ListEvents:input_type -> coditect.mapreduce.v1.ListEventsRequest
+	2,  // 34: coditect.mapreduce.v1.MapReduceService.SubmitJob:output_type -> coditect.mapreduce.v1.SubmitJobResponse
+	4,  // 35: coditect.mapreduce.v1.MapReduceService.PlanJob:output_type -> coditect.mapreduce.v1.PlanJobResponse
+	31, // 36: coditect.mapreduce.v1.MapReduceService.GetJob:output_type -> coditect.mapreduce.v1.Job
+	7,  // 37: coditect.mapreduce.v1.MapReduceService.ListJobs:output_type -> coditect.mapreduce.v1.ListJobsResponse
+	9,  // 38: coditect.mapreduce.v1.MapReduceService.WatchJob:output_type -> coditect.mapreduce.v1.WatchJobResponse
+	11, // 39: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
+	13, // 40: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
+	15, // 41: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
+	39, // 42: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	18, // 43: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
+	20, // 44: coditect.mapreduce.v1.MapReduceService.WakeUnit:output_type -> coditect.mapreduce.v1.WakeUnitResponse
+	22, // 45: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
+	24, // 46: coditect.mapreduce.v1.MapReduceService.GetResultFile:output_type -> coditect.mapreduce.v1.GetResultFileResponse
+	26, // 47: coditect.mapreduce.v1.MapReduceService.ReadText:output_type -> coditect.mapreduce.v1.ReadTextResponse
+	28, // 48: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse
+	34, // [34:49] is the sub-list for method output_type
+	19, // [19:34] is the sub-list for method input_type
 	19, // [19:19] is the sub-list for extension type_name
 	19, // [19:19] is the sub-list for extension extendee
 	0,  // [0:19] is the sub-list for field type_name
@@ -1802,7 +1912,7 @@ func file_coditect_mapreduce_v1_mapreduce_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc), len(file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,20 +30,21 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MapReduceService_SubmitJob_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/SubmitJob"
-	MapReduceService_PlanJob_FullMethodName    = "/coditect.mapreduce.v1.MapReduceService/PlanJob"
-	MapReduceService_GetJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/GetJob"
-	MapReduceService_ListJobs_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/ListJobs"
-	MapReduceService_WatchJob_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/WatchJob"
-	MapReduceService_ResumeJob_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/ResumeJob"
-	MapReduceService_PauseJob_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/PauseJob"
-	MapReduceService_CancelJob_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/CancelJob"
-	MapReduceService_DeleteJob_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/DeleteJob"
-	MapReduceService_ListUnits_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/ListUnits"
-	MapReduceService_WakeUnit_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/WakeUnit"
-	MapReduceService_GetResult_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/GetResult"
-	MapReduceService_ReadText_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/ReadText"
-	MapReduceService_ListEvents_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
+	MapReduceService_SubmitJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/SubmitJob"
+	MapReduceService_PlanJob_FullMethodName       = "/coditect.mapreduce.v1.MapReduceService/PlanJob"
+	MapReduceService_GetJob_FullMethodName        = "/coditect.mapreduce.v1.MapReduceService/GetJob"
+	MapReduceService_ListJobs_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/ListJobs"
+	MapReduceService_WatchJob_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/WatchJob"
+	MapReduceService_ResumeJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/ResumeJob"
+	MapReduceService_PauseJob_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/PauseJob"
+	MapReduceService_CancelJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/CancelJob"
+	MapReduceService_DeleteJob_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/DeleteJob"
+	MapReduceService_ListUnits_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/ListUnits"
+	MapReduceService_WakeUnit_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/WakeUnit"
+	MapReduceService_GetResult_FullMethodName     = "/coditect.mapreduce.v1.MapReduceService/GetResult"
+	MapReduceService_GetResultFile_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/GetResultFile"
+	MapReduceService_ReadText_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/ReadText"
+	MapReduceService_ListEvents_FullMethodName    = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
 )
 
 // MapReduceServiceClient is the client API for MapReduceService service.
@@ -86,6 +87,11 @@ type MapReduceServiceClient interface {
 	WakeUnit(ctx context.Context, in *WakeUnitRequest, opts ...grpc.CallOption) (*WakeUnitResponse, error)
 	// Sends the parts of a job's result, in order.
 	GetResult(ctx context.Context, in *GetResultRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultResponse], error)
+	// Sends result.json, the file of a job's result, as it is to be written: the data of
+	// all messages, one after another. If the call fails, what has come is to be thrown
+	// away. UNAVAILABLE also if the result of a job that is not complete has changed
+	// meanwhile.
+	GetResultFile(ctx context.Context, in *GetResultFileRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultFileResponse], error)
 	// Sends the text of a document that a unit read: that which its citations count in.
 	ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error)
 	// Returns a page of a job's checkpoints, oldest first.
@@ -244,9 +250,28 @@ func (c *mapReduceServiceClient) GetResult(ctx context.Context, in *GetResultReq
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MapReduceService_GetResultClient = grpc.ServerStreamingClient[GetResultResponse]
 
+func (c *mapReduceServiceClient) GetResultFile(ctx context.Context, in *GetResultFileRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultFileResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[4], MapReduceService_GetResultFile_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[GetResultFileRequest, GetResultFileResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MapReduceService_GetResultFileClient = grpc.ServerStreamingClient[GetResultFileResponse]
+
 func (c *mapReduceServiceClient) ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[4], MapReduceService_ReadText_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[5], MapReduceService_ReadText_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -313,6 +338,11 @@ type MapReduceServiceServer interface {
 	WakeUnit(context.Context, *WakeUnitRequest) (*WakeUnitResponse, error)
 	// Sends the parts of a job's result, in order.
 	GetResult(*GetResultRequest, grpc.ServerStreamingServer[GetResultResponse]) error
+	// Sends result.json, the file of a job's result, as it is to be written: the data of
+	// all messages, one after another. If the call fails, what has come is to be thrown
+	// away. UNAVAILABLE also if the result of a job that is not complete has changed
+	// meanwhile.
+	GetResultFile(*GetResultFileRequest, grpc.ServerStreamingServer[GetResultFileResponse]) error
 	// Sends the text of a document that a unit read: that which its citations count in.
 	ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error
 	// Returns a page of a job's checkpoints, oldest first.
@@ -362,6 +392,9 @@ func (UnimplementedMapReduceServiceServer) WakeUnit(context.Context, *WakeUnitRe
 }
 func (UnimplementedMapReduceServiceServer) GetResult(*GetResultRequest, grpc.ServerStreamingServer[GetResultResponse]) error {
 	return status.Error(codes.Unimplemented, "method GetResult not implemented")
+}
+func (UnimplementedMapReduceServiceServer) GetResultFile(*GetResultFileRequest, grpc.ServerStreamingServer[GetResultFileResponse]) error {
+	return status.Error(codes.Unimplemented, "method GetResultFile not implemented")
 }
 func (UnimplementedMapReduceServiceServer) ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error {
 	return status.Error(codes.Unimplemented, "method ReadText not implemented")
@@ -570,6 +603,17 @@ func _MapReduceService_GetResult_Handler(srv interface{}, stream grpc.ServerStre
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MapReduceService_GetResultServer = grpc.ServerStreamingServer[GetResultResponse]
 
+func _MapReduceService_GetResultFile_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(GetResultFileRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MapReduceServiceServer).GetResultFile(m, &grpc.GenericServerStream[GetResultFileRequest, GetResultFileResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MapReduceService_GetResultFileServer = grpc.ServerStreamingServer[GetResultFileResponse]
+
 func _MapReduceService_ReadText_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(ReadTextRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -663,6 +707,11 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "GetResult",
 			Handler:       _MapReduceService_GetResult_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "GetResultFile",
+			Handler:       _MapReduceService_GetResultFile_Handler,
 			ServerStreams: true,
 		},
 		{

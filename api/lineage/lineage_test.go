@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/api/lineage"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/lineage"
 )
 
 const job = mapreduce.JobID("mr_20260101_a1b2c3")

@@ -1,0 +1,129 @@
+package resultfile
+
+import (
+	"github.com/coditect/mapreduce/api/lineage"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A Citation is an entry of citations.
+type Citation struct {
+	Document  mapreduce.DocumentID `json:"document_id"`
+	Start     int64                `json:"start"` // code points, half-open
+	End       int64                `json:"end"`
+	ByteStart int64                `json:"byte_start"`
+	ByteEnd   int64                `json:"byte_end"`
+	Quote     string               `json:"quote"`
+	Grade     string               `json:"grade"`
+	Unit      mapreduce.UnitID     `json:"unit_id"`
+	Outside   bool                 `json:"outside,omitempty"`      // outside of the chunk that the unit read
+	Others    int                  `json:"other_places,omitempty"` // other places that match as well
+	Coverage  float64              `json:"coverage,omitempty"`     // for fuzzy citations
+	Density   float64              `json:"density,omitempty"`
+	Via       *lineage.Via         `json:"via,omitempty"` // if the document is a record of another job
+	Location  *Location            `json:"location,omitempty"`
+	Label     string               `json:"label,omitempty"`
+}
+
+// A Location is the location of a citation.
+type Location struct {
+	Place     string `json:"place"`
+	Page      int    `json:"page,omitempty"`
+	Boxes     []Box  `json:"boxes,omitempty"`
+	Sheet     string `json:"sheet,omitempty"`
+	Cell      string `json:"cell,omitempty"`
+	Slide     int    `json:"slide,omitempty"`
+	Paragraph int    `json:"paragraph,omitempty"`
+	Part      string `json:"part,omitempty"`
+	Header    string `json:"header,omitempty"`
+	Chapter   string `json:"chapter,omitempty"`
+}
+
+// A Box is a box of a location, in points from the top left corner of its page.
+type Box struct {
+	Page   int     `json:"page"`
+	Left   float64 `json:"left"`
+	Top    float64 `json:"top"`
+	Right  float64 `json:"right"`
+	Bottom float64 `json:"bottom"`
+}
+
+// LocationOf returns a location as it is written; nil of none.
+func LocationOf(l *mapreduce.Location) *Location {
+	if l == nil {
+		return nil
+	}
+	out := &Location{
+		Place: l.String(), Page: l.Page, Sheet: l.Sheet, Cell: l.Cell, Slide: l.Slide, Paragraph: l.Paragraph,
+		Part: l.Part, Header: l.Header, Chapter: l.Chapter,
+	}
+	for _, b := range l.Boxes {
+		out.Boxes = append(out.Boxes, Box(b))
+	}
+	return out
+}
+
+// CitationOf returns a citation as it is written.
+func CitationOf(c *mapreduce.Citation) Citation {
+	return Citation{
+		Document: c.Document, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
+		Quote: c.Quote, Grade: c.Grade, Unit: c.Unit,
+		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
+		Via: lineage.Of(c), Location: LocationOf(c.Location), Label: c.Label,
+	}
+}
+
+// A FailedUnit is an entry of failed_units.
+type FailedUnit struct {
+	Unit   mapreduce.UnitID `json:"unit_id"`
+	Errors []string         `json:"errors"`
+}
+
+// A SkippedDocument is an entry of skipped_documents of result.json.
+type SkippedDocument struct {
+	Document mapreduce.DocumentID `json:"document_id"`
+	Reason   string               `json:"reason"`
+}
+
+// SkippedOf returns the entries of skipped_documents; none is an empty list.
+func SkippedOf(s *mapreduce.Summary) []SkippedDocument {
+	list := make([]SkippedDocument, len(s.Skipped))
+	for i, d := range s.Skipped {
+		list[i] = SkippedDocument{d.Document, d.Reason}
+	}
+	return list
+}
+
+// A warning is an entry of warnings.
+type warning struct {
+	Field      string `json:"field"`
+	Constraint string `json:"constraint"`
+	Records    int64  `json:"records"`
+	Message    string `json:"message"`
+}
+
+func warningsOf(s *mapreduce.Summary) []warning {
+	list := make([]warning, len(s.Broken))
+	for i, b := range s.Broken {
+		list[i] = warning{b.Field, b.Constraint, b.Records, b.String()}
+	}
+	return list
+}
+
+// A Ledger counts documents or characters by their outcome.
+type Ledger struct {
+	Total   int64 `json:"total"`
+	Mapped  int64 `json:"mapped"`
+	Failed  int64 `json:"failed"`
+	Skipped int64 `json:"skipped"`
+}
+
+// A Coverage accounts for every document and every character.
+type Coverage struct {
+	Documents  Ledger `json:"documents"`
+	Characters Ledger `json:"characters"`
+}
+
+// CoverageOf returns the JSON form of a job's coverage.
+func CoverageOf(c mapreduce.Coverage) Coverage {
+	return Coverage{Documents: Ledger(c.Documents), Characters: Ledger(c.Characters)}
+}
