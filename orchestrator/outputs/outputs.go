@@ -110,6 +110,6 @@ func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *records.Uni
 func CitedText(u *records.Unit, text []byte) output.Text {
 	return output.Text{
 		Document: string(u.Document), Unit: string(u.ID), Index: u.Index, Hash: output.HashDocument(string(u.Document), u.Source.SHA256),
-		Content: text, ByteOffset: u.Source.Start, CharOffset: u.Source.CharOffset,
+		Content: text, Length: u.Source.End - u.Source.Start, ByteOffset: u.Source.Start, CharOffset: u.Source.CharOffset,
 	}
 }

@@ -111,6 +111,7 @@ func TestDirectUnitsMayNotMakeThingsUp(t *testing.T) {
 		{"a quote of a document that it did not read", func(o *output.Output) { cite(o, "1", func(c *output.Citation) { c.Document = "c.txt" }) }, "which it did not read"},
 		{"another place", func(o *output.Output) { cite(o, "2", func(c *output.Citation) { c.Start, c.End = c.Start+1, c.End+1 }) }, "stands at characters"},
 		{"another unit's citation", func(o *output.Output) { cite(o, "2", func(c *output.Citation) { c.Unit = "a.txt" }) }, "as found by"},
+		{"more dates than the documents have room for", func(o *output.Output) { o.Dates.MonthFirst = 4 }, "dates in a text"},
 		{"a name for later", func(o *output.Output) { o.Open = []output.Open{{Entity: "x"}} }, "only a reduce"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -28,6 +28,7 @@ type Text struct {
 	Index                  int64 // of the unit
 	Hash                   refs.DocumentHash
 	Content                []byte
+	Length                 int64 // of what the unit read in bytes, if Content is left out because nothing of it is cited
 	ByteOffset, CharOffset int64 // of Content in the text of the document
 
 	// Whole is the text of the document, if the unit cites it outside of
@@ -42,8 +43,8 @@ func CheckMap(t Text, o *Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Open) > 0 {
 		return breachError("a map unit reports what only a reduce can")
 	}
-	if n := int64(len(t.Content)); o.Dates.DayFirst < 0 || o.Dates.MonthFirst < 0 || len(t.Content) > 0 && o.Dates.DayFirst+o.Dates.MonthFirst > n/6 {
-		return breachError("%s counts %d and %d dates in a text of %d bytes", t.Unit, o.Dates.DayFirst, o.Dates.MonthFirst, n)
+	if err := o.checkDates(t.Unit, max(int64(len(t.Content)), t.Length)); err != nil {
+		return err
 	}
 	cited, err := o.listCitations()
 	if err != nil {
@@ -53,6 +54,17 @@ func CheckMap(t Text, o *Output) error {
 		return err
 	}
 	return CheckRecords(t, o)
+}
+
+// checkDates refuses more dates than a text of so many bytes can have: those of all
+// documents of a job are added up.
+func (o *Output) checkDates(unit string, length int64) error {
+	const shortest = 6 // bytes of a date
+	d, most := o.Dates, length/shortest
+	if d.DayFirst < 0 || d.MonthFirst < 0 || d.DayFirst > most || d.MonthFirst > most-d.DayFirst {
+		return breachError("%s counts %d and %d dates in a text of %d bytes", unit, d.DayFirst, d.MonthFirst, length)
+	}
+	return nil
 }
 
 // CheckRecords checks that the records of a map unit are its own and of no other
@@ -146,9 +158,10 @@ func CheckDirect(unit string, index int64, docs []Bundled, o *Output) error {
 	for _, c := range cited {
 		of[c.Document] = append(of[c.Document], c)
 	}
-	read := make(map[string]bool, len(docs))
+	read, length := make(map[string]bool, len(docs)), int64(0)
 	for _, d := range docs {
 		read[d.Document] = true
+		length += int64(len(d.Text))
 		sum := sha256.Sum256(d.Text)
 		t := Text{Document: d.Document, Unit: unit, Hash: HashDocument(d.Document, sum[:]), Content: d.Text}
 		if err := t.checkCitations(of[d.Document]); err != nil {
@@ -158,6 +171,9 @@ func CheckDirect(unit string, index int64, docs []Bundled, o *Output) error {
 	}
 	for document := range of {
 		return breachError("%s cites %s, which it did not read", unit, document)
+	}
+	if err := o.checkDates(unit, length); err != nil {
+		return err
 	}
 	return ownRecords(unit, index, func(document string) bool { return read[document] }, o)
 }
@@ -277,6 +293,9 @@ func gradeRank(grade string) int {
 // that records and their sources are neither made up nor lost; and that what
 // reduces below have reported is reported still.
 func CheckReduce(inputs []*Output, o *Output) error {
+	if err := o.checkDates("a reduce", 0); err != nil {
+		return err
+	}
 	c := &reduceCheck{
 		given: make(map[merge.Citation][]Citation), entryOf: make(map[Member]*Entry), dropped: make(map[drop]bool),
 		named: make(map[Member]bool),

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -68,6 +69,20 @@ func both(t testing.TB, s *schema.Schema) (text output.Text, a, b *output.Output
 	return text, a, b
 }
 
+// TestDatesOfATextThatIsLeftOut: a text of which nothing is cited is not read to check
+// an output, and what the output says of it is bounded all the same.
+func TestDatesOfATextThatIsLeftOut(t *testing.T) {
+	text := output.Text{Document: "a", Unit: "a", Length: 60}
+	out := new(output.Output)
+	for _, tt := range []struct {
+		days int64
+		want string
+	}{{10, ""}, {11, "dates in a text"}, {math.MaxInt64, "dates in a text"}} {
+		out.Dates.DayFirst = tt.days
+		wantError(t, output.CheckMap(text, out), tt.want)
+	}
+}
+
 // change changes the citation of a quote.
 func change(o *output.Output, quote string, by func(*output.Citation)) {
 	for id, c := range o.Citations {
@@ -98,6 +113,8 @@ func TestCheckMap(t *testing.T) {
 		{"another id", func(o *output.Output) { change(o, "van", func(c *output.Citation) { c.ID[0]++ }) }, "of another citation"},
 		{"no grade", func(o *output.Output) { change(o, "van", func(c *output.Citation) { c.Grade = "perfect" }) }, "has the grade"},
 		{"a grade that is never shown", func(o *output.Output) { change(o, "van", func(c *output.Citation) { c.Grade = "near" }) }, "has the grade"},
+		{"more dates than the text has room for", func(o *output.Output) { o.Dates.DayFirst = 9 }, "dates in a text"},
+		{"dates whose sum is negative", func(o *output.Output) { o.Dates.DayFirst, o.Dates.MonthFirst = math.MaxInt64, math.MaxInt64 }, "dates in a text"},
 		{"what only reduces report", func(o *output.Output) { o.Removed = []output.Removed{{Name: "x"}} }, "only a reduce"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -164,6 +181,7 @@ func TestCheckReduce(t *testing.T) {
 		}, "which is none"},
 		{"a record more", func(o *output.Output) { o.Entries[0].Members = append(o.Entries[0].Members, output.Member{Unit: 9}) }, "was not given it"},
 		{"a record twice", func(o *output.Output) { o.Entries = append(o.Entries, o.Entries[0]) }, "twice"},
+		{"dates", func(o *output.Output) { o.Dates.DayFirst = 1 }, "dates in a text"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, a, b := both(t, s)

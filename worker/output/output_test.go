@@ -1,6 +1,7 @@
 package output_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,8 +225,16 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := o.Encode(); err != nil {
-			t.Errorf("what was decoded cannot be encoded: %v", err)
+		once, err := o.Encode()
+		if err != nil {
+			t.Fatalf("what was decoded cannot be encoded: %v", err)
+		}
+		again, err := output.Decode(once)
+		if err != nil {
+			t.Fatalf("what was encoded cannot be decoded: %v", err)
+		}
+		if twice, err := again.Encode(); err != nil || !bytes.Equal(once, twice) {
+			t.Errorf("what was read is not stored again as it was: %v\n%x\n%x", err, once, twice)
 		}
 	})
 }
