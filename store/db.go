@@ -139,5 +139,5 @@ func (db *DB) backoff(attempt int, took time.Duration) time.Duration {
 	if shift := attempt - 1; shift < 20 {
 		bound = min(bound, max(db.config.MinBackoff, min(took, bound))<<shift)
 	}
-	return rand.N(bound + 1)
+	return rand.N(bound + 1) //nolint:gosec // a pause is no secret
 }

@@ -5,7 +5,7 @@ import "strings"
 // specFields are the fields of a job's spec by the names that the service has for them in
 // errors, with their names in the message JobSpec. A client of the wire reads the latter.
 // Both end as [index] or .name where an error is about a part of the field.
-var specFields = map[string]string{
+var specFields = map[string]string{ //nolint:gosec // names of fields, and no credentials
 	"tenant": "tenant_id", "request_id": "request_id",
 	"pipeline": "pipeline", "definition": "pipeline_definition", "stages": "pipeline_definition.stages",
 	"provider": "provider", "model": "model", "model_aliases": "model_aliases", "schema": "schema", "vars": "vars",

@@ -55,7 +55,7 @@ func (c *Committer) scanQueues(ctx context.Context, r *schedule.Job) {
 func (c *Committer) queueStart(crowded bool) (at float64, nodes int) {
 	rank, of := c.members.QueuePlace()
 	if of > 1 && crowded {
-		return rand.Float64(), of
+		return rand.Float64(), of //nolint:gosec // a place to begin is no secret
 	}
 	return float64(rank) / float64(of), of
 }
@@ -91,7 +91,7 @@ func (s *scanner) readQueue(ctx context.Context, shard int64, c *schedule.Cursor
 	}
 	part := s.part
 	if !s.again && c.At >= c.Own {
-		part = rand.Float64() // others began here
+		part = rand.Float64() //nolint:gosec // others began here, and a place to begin is no secret
 	}
 	c.MovePast(found, more)
 	if s.again || c.At >= c.Own {

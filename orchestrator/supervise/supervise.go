@@ -116,7 +116,7 @@ func CallEvery(ctx context.Context, d time.Duration, fn func()) {
 // WithJitter returns d, up to a quarter more or less, so that many do not act in
 // step.
 func WithJitter(d time.Duration) time.Duration {
-	return d*3/4 + rand.N(d/2+1)
+	return d*3/4 + rand.N(d/2+1) //nolint:gosec // a pause is no secret
 }
 
 // FirstPause is the first pause after a call of the store that failed, and

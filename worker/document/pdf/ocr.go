@@ -39,7 +39,7 @@ func (d *reading) recognise(p *page) ([]word, error) {
 	ctx, cancel := context.WithTimeout(d.clock.ctx, ocrTime)
 	defer cancel()
 	program := d.reader.config.OCR
-	run := exec.CommandContext(ctx, program[0], program[1:]...)
+	run := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // the program is the worker's own configuration, and no shell reads it
 	run.WaitDelay = time.Second
 	var out, said limited
 	out.room, said.room = ocrBytes, 1<<10

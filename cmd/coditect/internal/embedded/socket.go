@@ -76,7 +76,7 @@ func (s *dirSocket) makeShortDir(dir string) (string, error) {
 	s.paths = append(s.paths, short)
 	path := filepath.Join(short, "s")
 	pointer := filepath.Join(dir, pointerFile)
-	if err := os.WriteFile(pointer, []byte(path), 0o600); err != nil {
+	if err := os.WriteFile(pointer, []byte(path), 0o600); err != nil { //nolint:gosec // the folder is the data directory, which the owner of the process names
 		return "", fmt.Errorf("socket: %w", err)
 	}
 	s.paths = append(s.paths, pointer)

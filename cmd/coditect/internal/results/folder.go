@@ -54,12 +54,12 @@ func newFolder(dir string) (*folder, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, unwritableError(err)
 	}
-	if err := os.MkdirAll(above, 0o777); err != nil {
+	if err := os.MkdirAll(above, 0o777); err != nil { //nolint:gosec // results are the user's, whose umask says who may read them
 		return nil, unwritableError(err)
 	}
 	_, _ = Sweep(above) // what is left there is in nobody's way
 	f.tmp = filepath.Join(above, temporaryPrefix+strings.ToLower(rand.Text()[:12]))
-	if err := os.Mkdir(f.tmp, 0o777); err != nil {
+	if err := os.Mkdir(f.tmp, 0o777); err != nil { //nolint:gosec // as above
 		return nil, unwritableError(err)
 	}
 	if f.lock, err = lockFolder(f.tmp); err != nil {
@@ -148,7 +148,7 @@ func (f *folder) createFile(name string) (*file, error) {
 
 // createScratch creates a file that is not part of the result.
 func (f *folder) createScratch(name string) (*file, error) {
-	out, err := os.OpenFile(filepath.Join(f.tmp, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+	out, err := os.OpenFile(filepath.Join(f.tmp, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666) //nolint:gosec // it takes its place among the results, see above
 	if err != nil {
 		return nil, err
 	}
