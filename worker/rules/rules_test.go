@@ -196,7 +196,7 @@ properties:
 `)
 	want := []rules.Missing{
 		{Field: "label", Reason: "no label matched"},
-		{Field: "empty", Reason: "no value of the type number after the label"},
+		{Field: "empty", Reason: `after the label: "none" is no number`},
 		{Field: "date", Reason: "nothing that looks like a value of the type string (date)"},
 		{Field: "pattern", Reason: "the pattern did not match"},
 		{Field: "phrase", Reason: "none of the phrases was found"},
