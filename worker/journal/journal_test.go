@@ -311,3 +311,62 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// FuzzEntries takes any bytes for entries of a journal: those that are taken are stored and
+// read again as they were, and no more bytes are held than came.
+func FuzzEntries(f *testing.F) {
+	var data []byte
+	for _, e := range []journal.Entry{
+		{Key: "k", Attempt: 1, Begun: true},
+		{Key: "k", Attempt: 1, Result: []byte("x")},
+		{Key: strings.Repeat("ü", 100), Attempt: 1 << 40, Result: bytes.Repeat([]byte{0}, 300)},
+	} {
+		raw, err := e.Encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+		data = journal.AppendEntry(data, raw)
+	}
+	f.Add(data)
+	f.Add([]byte{0x80, 0x00})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if e, err := journal.Decode(data); err == nil {
+			checkEntry(t, e)
+		}
+		parts, err := journal.Split(data)
+		if err != nil {
+			return
+		}
+		var joined []byte
+		held := 0
+		for _, raw := range parts {
+			joined, held = journal.AppendEntry(joined, raw), held+len(raw)
+			if e, err := journal.Decode(raw); err == nil {
+				checkEntry(t, e)
+			}
+		}
+		if held > len(data) || len(joined) > len(data) {
+			t.Fatalf("%d bytes came, and %d are held", len(data), held)
+		}
+		if again, err := journal.Split(joined); err != nil || !cmp.Equal(parts, again) {
+			t.Errorf("entries that were taken apart are put together otherwise: %v", err)
+		}
+	})
+}
+
+// checkEntry checks that an entry that was read is stored as it is.
+func checkEntry(t *testing.T, e journal.Entry) {
+	t.Helper()
+	if e.Key == "" || len(e.Key) > mapreduce.MaxJournalKey || e.Attempt < 1 || e.Begun && len(e.Result) > 0 {
+		t.Fatalf("%+v is taken for an entry", e)
+	}
+	raw, err := e.Encode()
+	if err != nil {
+		t.Fatalf("%+v cannot be stored: %v", e, err)
+	}
+	again, err := journal.Decode(raw)
+	if err != nil || again.Key != e.Key || again.Attempt != e.Attempt || again.Begun != e.Begun || !bytes.Equal(again.Result, e.Result) {
+		t.Fatalf("%+v is read again as %+v, %v", e, again, err)
+	}
+}

@@ -1,9 +1,12 @@
 package rules_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/rules"
 )
 
@@ -127,6 +130,42 @@ func FuzzExtract(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSchema checks that every schema that is taken is matched against a text in bounded
+// time, or refused, and finds nothing that is not there.
+func FuzzSchema(f *testing.F) {
+	f.Add([]byte(everyHint), "TOTAL: RM 9.00\nDATE 25/12/2018 8:13 PM\na@b.co www.x.org")
+	f.Add([]byte("type: array\nitems:\n"+strings.ReplaceAll(everyHint, "\n", "\n  ")), "total a\n\na total: 1")
+	f.Add([]byte("properties: {a: {type: string, x-coditect: {pattern: '"+strings.Repeat("(a?)", 300)+"'}}}"), strings.Repeat("a", 300))
+	f.Add([]byte("properties: {a: {type: string, x-coditect: {pattern: '((a{0,30}){0,30})*'}}}"), strings.Repeat("ab", 300))
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		s, err := schema.Parse("f.yaml", data)
+		if err != nil {
+			return
+		}
+		p, err := rules.Compile(s)
+		if err != nil {
+			return
+		}
+		began, text := time.Now(), text[:min(len(text), 4<<10)]
+		out, err := p.Extract(rules.Document(text), func() error {
+			if time.Since(began) > slowest {
+				return errSlow
+			}
+			return nil
+		})
+		if errors.Is(err, errSlow) || time.Since(began) > 2*slowest {
+			t.Fatalf("%d bytes of schema took more than %s on %d bytes of text", len(data), slowest, len(text))
+		}
+		checkQuotes(t, text, out)
+	})
+}
+
+// slowest is what no schema may take on four kilobytes of text, on a machine with much else
+// to do.
+const slowest = 10 * time.Second
+
+var errSlow = errors.New("it takes too long")
 
 func BenchmarkExtract(b *testing.B) {
 	const receipt = "ACME ENTERPRISE\nNO 5, JALAN SAGU\nDOC NO: TD0116\nDATE: 25/12/2018 8:13:39 PM\nKF MODELLING CLAY\n1 PC\n9.00\nTOTAL (RM):\n9.00\nCASH\n10.00\nTHANK YOU, SEE WWW.ACME.COM\n"
