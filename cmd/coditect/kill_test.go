@@ -40,6 +40,7 @@ func trials(t *testing.T) int {
 type corpus struct {
 	program string // that works on it
 	dir     string
+	input   []string // of run: what is read, and what for
 	flags   []string // of run
 	tree    []string // of run: how outputs are reduced
 }
@@ -79,7 +80,8 @@ func build(t *testing.T) (program string) {
 
 func newCorpus(t *testing.T, program string, documents int, flags ...string) *corpus {
 	t.Helper()
-	c := &corpus{program: program, dir: t.TempDir(), flags: []string{
+	dir := t.TempDir()
+	c := &corpus{program: program, dir: dir, input: []string{"--input", filepath.Join(dir, "docs"), "--schema", filepath.Join(dir, "schema.yaml")}, flags: []string{
 		"--provider", "scripted", "--parallelism", "4", "--circuit-breaker-threshold", "1000", "--max-attempts", "20",
 	}, tree: []string{"--reduce-context-limit", "100", "--reduce-batch-size", "3"}}
 	c.flags = append(c.flags, flags...)
@@ -121,8 +123,7 @@ func (c *corpus) write(t *testing.T, name, text string) {
 
 // run returns the arguments of the command that submits the corpus.
 func (c *corpus) run(more ...string) []string {
-	args := []string{"run", "--input", filepath.Join(c.dir, "docs"), "--schema", filepath.Join(c.dir, "schema.yaml")}
-	return slices.Concat(args, c.flags, c.tree, more)
+	return slices.Concat([]string{"run"}, c.input, c.flags, c.tree, more)
 }
 
 // A house is a data directory, a ledger and an output folder.

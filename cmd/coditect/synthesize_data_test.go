@@ -2,10 +2,16 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coditect/mapreduce/worker/claims"
+	"github.com/coditect/mapreduce/worker/prose"
 )
 
 // TestReferencesThatGoWrong: over passages of real documents, three levels deep, with a fifth
@@ -62,4 +68,100 @@ func TestReferencesThatGoWrong(t *testing.T) {
 		}
 	}
 	t.Logf("%d citations, %d used, %d dropped, %d removed, units %v", n, len(s.Report.References), len(s.Dropped), len(s.Removed), stages)
+}
+
+// A tally counts the sentences of reports that claim something.
+type tally struct {
+	claims, cited, supported, contradicted int
+	outOfRange                             int // references that name no passage
+}
+
+func (y *tally) String() string {
+	return fmt.Sprintf("%d claims, %d with references, %d supported (%.0f %%), %d contradicted, %d references to nothing",
+		y.claims, y.cited, y.supported, 100*float64(y.supported)/float64(max(1, y.claims)), y.contradicted, y.outOfRange)
+}
+
+// addExpert counts the claims of an expert's answer, whose marks are numbers of passages
+// from 0, as the check of reports grades them.
+func (y *tally) addExpert(answer string, passages []string) {
+	mark := regexp.MustCompile(`\[([0-9]+)\]`)
+	for _, span := range prose.Sentences(answer) {
+		sentence := span.In(answer)
+		if !claims.Claims(sentence) {
+			continue
+		}
+		y.claims++
+		var quotes []string
+		for _, m := range mark.FindAllStringSubmatch(sentence, -1) {
+			if n, err := strconv.Atoi(m[1]); err != nil || n >= len(passages) || passages[n] == "" {
+				y.outOfRange++
+			} else {
+				quotes = append(quotes, passages[n])
+			}
+		}
+		if len(quotes) == 0 {
+			continue
+		}
+		y.cited++
+		switch claims.Check(mark.ReplaceAllString(sentence, ""), quotes...).Grade {
+		case claims.Supported:
+			y.supported++
+		case claims.Contradicted:
+			y.contradicted++
+		}
+	}
+}
+
+func (y *tally) addReport(s *synthesised) {
+	m := s.Report.Measures
+	y.claims, y.cited, y.supported, y.contradicted = y.claims+m.Claims, y.cited+m.Cited, y.supported+m.Supported, y.contradicted+m.Contradicted
+}
+
+// TestReportsBesideExperts: to questions that experts have answered with references, our
+// reports end, each of their references is a passage, and they are supported at least as
+// far as the experts' own answers are by the same check. As many questions are asked as
+// there are trials, and at most all.
+func TestReportsBesideExperts(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("CODITECT_TESTDATA")
+	if dir == "" {
+		t.Skip("CODITECT_TESTDATA names no folder with data")
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "answers", "questions.jsonl"))
+	if err != nil {
+		t.Skip("there are no answers of experts: ", err)
+	}
+	questions := strings.Split(strings.TrimSpace(string(data)), "\n")
+	n := min(trials(t), len(questions))
+	var experts, rules, scripted tally
+	for i := range n {
+		var q struct{ ID, Question, Answer string }
+		if err := json.Unmarshal([]byte(questions[i*len(questions)/n]), &q); err != nil {
+			t.Fatal(err)
+		}
+		input, err := os.ReadFile(filepath.Join(dir, "answers", q.ID+".jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var passages []string
+		for line := range strings.Lines(string(input)) {
+			var c struct{ Passage string }
+			if json.Unmarshal([]byte(line), &c) != nil {
+				c.Passage = ""
+			}
+			passages = append(passages, c.Passage)
+		}
+		experts.addExpert(q.Answer, passages)
+		for provider, y := range map[string]*tally{"rules": &rules, "scripted": &scripted} {
+			s := synthesise(t, string(input), "--question", q.Question, "--provider", provider)
+			if s.checkReferences(t, passagesOf(string(input))); s.code != 0 {
+				t.Errorf("question %s with %s: exit code %d\n%s", q.ID, provider, s.code, s.output)
+			}
+			y.addReport(s)
+		}
+	}
+	t.Logf("of %d questions:\nexperts:  %s\nrules:    %s\nscripted: %s", n, &experts, &rules, &scripted)
+	if rules.supported*experts.claims < experts.supported*rules.claims || rules.claims == 0 || experts.cited == 0 {
+		t.Errorf("reports of rules are supported less than the experts' answers: %s, and %s", &rules, &experts)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -45,7 +46,10 @@ type synthesised struct {
 		Reason   string
 	} `json:"skipped_documents"`
 	Report *struct {
-		Sections   []struct{ Name, Text, Source string }
+		Sections []struct {
+			Name, Text, Source string
+			Items              []string // of a section that is a list
+		}
 		References []struct {
 			Number   int
 			Ref      string
@@ -86,14 +90,20 @@ func synthesiseInput(t *testing.T, dir string, flags ...string) *synthesised {
 	var out bytes.Buffer
 	s.code, s.output = main.Run(t.Context(), args, &out), ""
 	s.output = out.String()
+	s.readResult(t)
+	return s
+}
+
+// readResult reads result.json, if there is one.
+func (s *synthesised) readResult(t *testing.T) {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, "result.json"))
 	if err != nil {
-		return s
+		return
 	}
 	if err := json.Unmarshal(data, s); err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
 
 // units returns how many units of each stage the job had.
@@ -154,7 +164,7 @@ func (s *synthesised) checkReferences(t *testing.T, text func(document string) s
 	}
 	next := 1
 	for _, section := range s.Report.Sections {
-		for _, m := range regexp.MustCompile(`\[([0-9?]+(?:, [0-9?]+)*)\]`).FindAllStringSubmatch(section.Text, -1) {
+		for _, m := range regexp.MustCompile(`\[([0-9?]+(?:, [0-9?]+)*)\]`).FindAllStringSubmatch(strings.Join(append(section.Items, section.Text), "\n"), -1) {
 			for n := range strings.SplitSeq(m[1], ", ") {
 				if n == "?" {
 					continue
@@ -268,6 +278,53 @@ func TestC2C3C9C15Shapes(t *testing.T) {
 				t.Errorf("warnings %q", metrics.Warnings)
 			}
 		})
+	}
+}
+
+// TestC1Estimate: a citation counts as the characters of its title, its summary and its
+// passage, and 100 more, and all of them together as a fourth of that. As many tokens as
+// that are not too many, and one less is too few.
+func TestC1Estimate(t *testing.T) {
+	t.Parallel()
+	for name, fields := range map[string][3]any{ // title, summary and passage
+		"all fields":       {"Sand", "On the sand of rivers.", "Rivers carry sand to the sea each year."},
+		"null fields":      {nil, nil, "Rivers carry sand to the sea each year."},
+		"a title alone":    {"Sand", nil, "Rivers carry sand to the sea."},
+		"a summary alone":  {nil, "On sand.", "Rivers carry sand to the sea."},
+		"other characters": {"Flüsse", "Über Sand", "Flüsse führen – 千 – Sand ins Meer."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var input strings.Builder
+			characters := 0
+			for i := range 3 {
+				line := map[string]any{"document_id": fmt.Sprint(i), "title": fields[0], "summary": fields[1], "passage": fmt.Sprint(fields[2], i)}
+				one, err := json.Marshal(line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				input.Write(append(one, '\n'))
+				characters += 100
+				for _, field := range []any{line["title"], line["summary"], line["passage"]} {
+					if text, ok := field.(string); ok {
+						characters += utf8.RuneCountInString(text)
+					}
+				}
+			}
+			for limit, stage := range map[int]string{characters / 4: "direct", characters/4 - 1: "report"} {
+				s := synthesise(t, input.String(), "--var", fmt.Sprint("effective_context_limit=", limit))
+				if s.code != 0 || s.units(t)[stage] != 1 {
+					t.Errorf("%d tokens by the formula: with a limit of %d there is no unit %s (exit code %d):\n%s", characters/4, limit, stage, s.code, s.output)
+				}
+				s.checkReferences(t, passagesOf(input.String()))
+				if page := s.file(t, "report.md"); strings.Contains(page, "null") {
+					t.Errorf("a field that is null is shown:\n%s", page)
+				}
+			}
+		})
+	}
+	if none := synthesise(t, ""); none.code == 0 || none.Report != nil {
+		t.Errorf("no citations: exit code %d, report %v\n%s", none.code, none.Report, none.output)
 	}
 }
 
@@ -390,4 +447,18 @@ func TestBadCitations(t *testing.T) {
 	if none.code != 2 || !strings.Contains(none.output, "question") {
 		t.Errorf("no question: exit code %d\n%s", none.code, none.output)
 	}
+}
+
+// TestAThousandCitations: all of many citations are read, and each is used or listed.
+func TestAThousandCitations(t *testing.T) {
+	t.Parallel()
+	input := citations(1000, 80)
+	s := synthesise(t, input)
+	if s.code != 0 || len(s.Citations) != 1000 || len(s.Skipped) != 0 {
+		t.Fatalf("exit code %d, %d citations, %d skipped:\n%s", s.code, len(s.Citations), len(s.Skipped), s.output)
+	}
+	if diff := cmp.Diff(map[string]int{"passages": 1000, "themes": 125, "groups": 31, "report": 1}, s.units(t)); diff != "" {
+		t.Error(diff)
+	}
+	s.checkReferences(t, passagesOf(input))
 }

@@ -415,6 +415,9 @@ func (r *reader) recordDocument(e document.Entry, rec jsonl.Record) *mapreduce.D
 	}
 	d := &mapreduce.Document{ID: mapreduce.DocumentID(id), MediaType: "text/plain", Content: []byte(rec.Text), Size: int64(len(rec.Text))}
 	for name, v := range rec.Metadata {
+		if v == nil && rec.Citation {
+			continue // a citation without a title has none, rather than one that is "null"
+		}
 		if d.Metadata == nil {
 			d.Metadata = make(map[string]string, len(rec.Metadata))
 		}
