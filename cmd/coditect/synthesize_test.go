@@ -163,8 +163,10 @@ func (s *synthesised) checkReferences(t *testing.T, text func(document string) s
 		t.Fatalf("no report (exit code %d):\n%s", s.code, s.output)
 	}
 	next := 1
+	path := regexp.MustCompile(`[a-z_]\[[0-9]+\]`) // which the scripted model writes
 	for _, section := range s.Report.Sections {
-		for _, m := range regexp.MustCompile(`\[([0-9?]+(?:, [0-9?]+)*)\]`).FindAllStringSubmatch(strings.Join(append(section.Items, section.Text), "\n"), -1) {
+		text := path.ReplaceAllString(strings.Join(append(section.Items, section.Text), "\n"), "")
+		for _, m := range regexp.MustCompile(`\[([0-9?]+(?:, [0-9?]+)*)\]`).FindAllStringSubmatch(text, -1) {
 			for n := range strings.SplitSeq(m[1], ", ") {
 				if n == "?" {
 					continue
