@@ -1,5 +1,6 @@
 // Package html is the format of web pages. Their text is what a screen would show, on the
-// lines on which it would stand.
+// lines on which it would stand. Navigation and advertisements beside the main text are
+// left out, and a note says so.
 package html
 
 import (
@@ -24,10 +25,18 @@ import (
 // Kind is the name of the format.
 const Kind document.Kind = "html"
 
-// Format returns the format.
-func Format() document.Format {
+// Format returns the format, whose text is the main text of pages that have one.
+func Format() document.Format { return format(false) }
+
+// FullFormat returns the format, whose text is all text of pages.
+func FullFormat() document.Format { return format(true) }
+
+func format(full bool) document.Format {
 	return document.Format{
-		Kind: Kind, Sniff: sniff, Parse: parse,
+		Kind: Kind, Sniff: sniff,
+		Parse: func(_ context.Context, in document.Input) (*document.Document, error) {
+			return parse(in, full)
+		},
 		Extensions: []string{".html", ".htm", ".xhtml"},
 		MediaTypes: []string{"text/html", "application/xhtml+xml"},
 	}
@@ -45,9 +54,9 @@ func hasPrefixFold(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }
 
-// parse implements the Parse of document.Format. A charset that the media type
-// declares takes precedence over the page's own.
-func parse(_ context.Context, in document.Input) (*document.Document, error) {
+// parse returns the main text of a page, or all of its text if full is set. A charset that
+// the media type declares takes precedence over the page's own.
+func parse(in document.Input, full bool) (*document.Document, error) {
 	data, err := io.ReadAll(in.Content)
 	if err != nil {
 		return nil, fmt.Errorf("document: %w", err)
@@ -58,7 +67,11 @@ func parse(_ context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 	d := &document.Document{Charset: name}
-	d.Text, d.Source = htmlText(page, back)
+	var leftOut []part
+	d.Text, d.Source, leftOut = htmlText(page, back, full)
+	if len(leftOut) > 0 {
+		d.Notes = append(d.Notes, noteOf(leftOut))
+	}
 	return d, nil
 }
 
@@ -130,19 +143,28 @@ func layoutOf(name string) layout {
 	return inline
 }
 
-// htmlText returns the readable text of a page, and the map from it through back
-// to the bytes of the file. Elements that begin a line on a screen begin one in
-// the text, white space that a screen would not show is left out, and character
-// references are decoded. The time is linear in the length of the page.
-func htmlText(page string, back *offset.Map) (string, *offset.Map) {
+// htmlText returns the readable text of a page, the map from it through back to the
+// bytes of the file, and the parts of the page that were left out, of which there are none
+// if full is set. Elements that begin a line on a screen begin one in the text, white space
+// that a screen would not show is left out, and character references are decoded. The time
+// is linear in the length of the page.
+func htmlText(page string, back *offset.Map, full bool) (string, *offset.Map, []part) {
 	visible := map[string]bool{}
 	for {
-		p := htmlParser{page: page, visible: visible}
-		open := p.parse()
-		if open == "" {
-			return p.out.String(), back.Then(p.back.Map())
+		p := &htmlParser{page: page, visible: visible}
+		if open := p.parse(); open != "" {
+			visible[open] = true // the element never ends, and must not hide the rest of the page
+			continue
 		}
-		visible[open] = true // the element never ends, and must not hide the rest of the page
+		var leftOut []part
+		if !full {
+			leftOut = p.parts.leftOut()
+		}
+		if len(leftOut) > 0 {
+			p = &htmlParser{page: page, visible: visible, leftOut: leftOut}
+			p.parse() // ends like the first time: what dropped elements the parts hold, end in them
+		}
+		return p.out.String(), back.Then(p.back.Map()), leftOut
 	}
 }
 
@@ -151,6 +173,8 @@ func htmlText(page string, back *offset.Map) (string, *offset.Map) {
 type htmlParser struct {
 	page    string
 	visible map[string]bool // unclosed elements whose text is kept after all
+	leftOut []part          // of the page, from where it is read
+	parts   partFinder      // what else could be left out
 	out     strings.Builder
 	back    offset.Builder
 
@@ -177,18 +201,8 @@ func (p *htmlParser) parse() (open string) {
 			break
 		}
 		size := len(z.Raw())
-		switch kind {
-		case xhtml.TextToken:
-			if p.dropping == "" {
-				p.writeText(pos, pos+size)
-			}
-			p.rawText = false
-		case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
-			name, _ := z.TagName()
-			p.startElement(string(name), kind == xhtml.SelfClosingTagToken)
-		case xhtml.EndTagToken:
-			name, _ := z.TagName()
-			p.endElement(string(name))
+		if !p.isLeftOut(pos) {
+			p.readToken(z, kind, pos, pos+size)
 		}
 		pos += size
 	}
@@ -197,6 +211,45 @@ func (p *htmlParser) parse() (open string) {
 		return ""
 	}
 	return p.dropping
+}
+
+// isLeftOut reports whether the token at pos is left out. Positions rise from call to call.
+func (p *htmlParser) isLeftOut(pos int) bool {
+	for len(p.leftOut) > 0 && pos >= p.leftOut[0].to {
+		p.leftOut = p.leftOut[1:]
+	}
+	if len(p.leftOut) == 0 || pos < p.leftOut[0].from {
+		return false
+	}
+	p.breaks = max(p.breaks, 1) // the texts before and behind it are not one
+	return true
+}
+
+// readToken reads the token [pos, end) of the page, at which z is.
+func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, end int) {
+	switch kind {
+	case xhtml.TextToken:
+		if p.dropping == "" {
+			before := p.out.Len()
+			p.writeText(pos, end)
+			p.parts.text(p.out.Len() - before)
+		}
+		p.rawText = false
+	case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
+		tag, more := z.TagName()
+		name := string(tag)
+		if p.dropping == "" && kind == xhtml.StartTagToken {
+			p.parts.begin(name, tags(z, more), end)
+		}
+		p.startElement(name, kind == xhtml.SelfClosingTagToken)
+	case xhtml.EndTagToken:
+		tag, _ := z.TagName()
+		name := string(tag)
+		if p.dropping == "" {
+			p.parts.end(name, pos)
+		}
+		p.endElement(name)
+	}
 }
 
 // startElement begins the element called name.

@@ -94,6 +94,7 @@ func FuzzHTML(f *testing.F) {
 		"<p>one<p>two</p>", "a&ampb&#x;<pre>\n x\r\n</pre>", "<table><tr><td>a<td>b", "<svg><noscript><template>x", "<title>x</tit",
 		"<script>a</scr", "<!-- x", "<![CDATA[x]]>", "</", "<xmp>&amp;", "&NotEqualTilde;&notit;&#65", "\u00a0 \x00", "<textarea>\r\nx",
 		"<plaintext>a</plaintext>&lt;", "<a b='c", "<?x?>y",
+		"<nav>" + menu + "</nav>" + story + "<footer>x</footer>", story + "<div class=ad>x<svg></div></svg></div>",
 	} {
 		f.Add(seed)
 	}

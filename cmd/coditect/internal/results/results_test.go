@@ -1,6 +1,7 @@
 package results_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -341,8 +342,12 @@ func TestUnits(t *testing.T) {
 			ID: "d1", Document: "d1", Kind: mapreduce.KindMap, State: mapreduce.UnitFailed, Index: 1, Attempts: 3,
 			Errors: []string{"no"}, Tokens: mapreduce.Tokens{In: 40}, Elapsed: time.Second,
 		}
+		parsed, err := (&output.Parsed{Format: "html", Notes: []string{"a note"}, Text: bytes.Repeat([]byte("text "), 20_000)}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
 		s.units = []*mapreduce.Unit{
-			{ID: "parse_d0", Document: "d0", Kind: mapreduce.KindParse, Level: -1, State: mapreduce.UnitComplete, Output: []byte("text")},
+			{ID: "parse_d0", Document: "d0", Kind: mapreduce.KindParse, Level: -1, State: mapreduce.UnitComplete, Output: parsed},
 			unitOf(t, "d0", 0), failed,
 			{ID: "final", Kind: mapreduce.KindFinal, Level: 1, State: mapreduce.UnitComplete, DependsOn: []mapreduce.UnitID{"d0"}, Tokens: mapreduce.Tokens{In: 20}, Continues: true},
 			{ID: "final", Kind: mapreduce.KindFinal, Level: 1, State: mapreduce.UnitComplete, DependsOn: []mapreduce.UnitID{"d1"}, Tokens: mapreduce.Tokens{In: 20}},
@@ -357,6 +362,9 @@ func TestUnits(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(readFile(t, dir, "units.jsonl")), "\n")
 		if len(lines) != 4 {
 			t.Fatalf("%d lines in units.jsonl, want 4", len(lines))
+		}
+		if !strings.Contains(lines[0], `"notes":["a note"]`) || strings.Contains(lines[1], `"notes"`) {
+			t.Errorf("the notes of the document are not in the line of its parse unit:\n%s\n%s", lines[0], lines[1])
 		}
 		var unit map[string]any
 		if err := json.Unmarshal([]byte(lines[1]), &unit); err != nil {

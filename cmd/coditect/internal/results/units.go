@@ -28,6 +28,7 @@ type UnitLine struct {
 	Citations  json.RawMessage      `json:"citations"`
 	Errors     []string             `json:"errors"`
 	Data       json.RawMessage      `json:"extracted_data"`
+	Notes      []string             `json:"notes,omitempty"` // on the document, of units that parse
 	Parked     *Parked              `json:"parked,omitempty"`
 	LeftOut    int64                `json:"left_out_bytes,omitempty"` // of the output; then there are neither citations nor data
 }
@@ -50,7 +51,7 @@ func UnitLineOf(u *mapreduce.Unit, e Extract) UnitLine {
 		Unit: u.ID, Document: u.Document, Kind: u.Kind.String(), Stage: u.Stage, Level: u.Level, State: u.State.String(),
 		Attempts: u.Attempts, Tokens: u.Tokens.Total(), ElapsedMS: toMilliseconds(u.Elapsed),
 		ChunkIndex: u.ChunkIndex, Chunks: u.Chunks, Confidence: u.Confidence,
-		Citations: resultfile.OrEmpty(e.Citations, "[]"), Errors: u.Errors, Data: resultfile.OrEmpty(e.Data, "{}"),
+		Citations: resultfile.OrEmpty(e.Citations, "[]"), Errors: u.Errors, Data: resultfile.OrEmpty(e.Data, "{}"), Notes: e.Notes,
 	}
 	if p := u.Parking; p != nil {
 		l.Parked = &Parked{Handle: p.Handle, WakeAfterMS: toMilliseconds(p.WakeAfter), Note: p.Note}
@@ -123,7 +124,7 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 func (p *unitPass) addUnit(u *mapreduce.Unit) error {
 	p.w.countUnit()
 	var e Extract
-	if len(u.Output) <= maxLineOutput {
+	if len(u.Output) <= maxLineOutput || u.Kind == mapreduce.KindParse {
 		var err error
 		if e, err = p.unpack.Unpack(u); err != nil {
 			return err

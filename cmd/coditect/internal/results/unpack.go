@@ -13,10 +13,11 @@ import (
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
-// An Extract is the content of a unit's output, as JSON. Either field may be nil.
+// An Extract is the content of a unit's output, as JSON. Any field may be nil.
 type Extract struct {
 	Data      json.RawMessage // the record, or a list of several
 	Citations json.RawMessage // a list
+	Notes     []string        // on the document, of units that parse; nothing else of those
 }
 
 // An Unpacker decodes the outputs of the units of one job.
@@ -36,11 +37,17 @@ func NewUnpacker(job *mapreduce.Job) (*Unpacker, error) {
 	return &Unpacker{s}, nil
 }
 
-// Unpack returns the content of a unit's output. It is empty for parse units and for
-// units without output.
+// Unpack returns the content of a unit's output. It is empty for units without output.
 func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
-	if u.Kind == mapreduce.KindParse || u.State != mapreduce.UnitComplete || len(u.Output) == 0 {
+	if u.State != mapreduce.UnitComplete || len(u.Output) == 0 {
 		return Extract{}, nil
+	}
+	if u.Kind == mapreduce.KindParse {
+		parsed, err := output.DecodeParsed(u.Output)
+		if err != nil {
+			return Extract{}, err
+		}
+		return Extract{Notes: parsed.Notes}, nil
 	}
 	out, err := output.Decode(u.Output)
 	if err != nil {

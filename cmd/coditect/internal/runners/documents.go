@@ -32,6 +32,7 @@ import (
 type documentFlags struct {
 	password string
 	ocr      string
+	html     string
 	pages    int
 	memory   int64 // MiB
 	time     time.Duration
@@ -41,6 +42,7 @@ type documentFlags struct {
 func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.password, "password", "", "password of encrypted documents")
 	f.StringVar(&d.ocr, "ocr", "", "`command` that reads pages which are pictures, such as \"tesseract - - tsv\": a PNG on its standard input, text or tesseract's table on its output")
+	f.StringVar(&d.html, "html", "main", "`text` of web pages: \"main\", without navigation and advertisements, or \"full\"")
 	f.IntVar(&d.pages, "document-pages", 10_000, "most pages of a document")
 	f.Int64Var(&d.memory, "document-memory", 256, "most memory for reading a document, in MiB")
 	f.DurationVar(&d.time, "document-time", time.Minute, "longest time for reading a document, beside the --ocr command's")
@@ -49,6 +51,8 @@ func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 // check returns an error that names a flag with a value that makes no sense.
 func (d *documentFlags) check() error {
 	switch {
+	case d.html != "main" && d.html != "full":
+		return exit.UsageError("--html: must be main or full")
 	case d.pages < 1:
 		return exit.UsageError("--document-pages: must be at least 1")
 	case d.memory < 32 || d.memory > 4096:
@@ -72,8 +76,12 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 	pdfs := pdf.New(pdf.Config{
 		Password: d.password, OCR: strings.Fields(d.ocr), MaxPages: d.pages, MaxMemory: d.memory << 20, MaxTime: d.time,
 	})
+	pages := html.Format()
+	if d.html == "full" {
+		pages = html.FullFormat()
+	}
 	formats := []document.Format{
-		plaintext.Format(), markdown.Format(), html.Format(), jsonl.Format(), csv.Format(),
+		plaintext.Format(), markdown.Format(), pages, jsonl.Format(), csv.Format(),
 		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), mail.MailboxFormat(), msg.Format(),
 		archive.ZipFormat(), archive.TarFormat(),
 	}
