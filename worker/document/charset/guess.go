@@ -1,6 +1,8 @@
 package charset
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -33,11 +35,25 @@ func Guess(data []byte) string {
 			return name
 		}
 	}
-	guess, err := models.NewTextDetector().DetectBest(data)
-	if err != nil || guess.Confidence < sureLanguage {
+	guesses, err := models.NewTextDetector().DetectAll(data)
+	if err != nil || len(guesses) == 0 {
 		return ""
 	}
-	return webName(guess.Charset)
+	// Guesses that are equally sure come in another order each time. Of these, the most
+	// common charset is taken, else the first by name.
+	rank := func(r models.Result) int {
+		if webName(r.Charset) == western {
+			return 0
+		}
+		return 1
+	}
+	best := slices.MinFunc(guesses, func(a, b models.Result) int {
+		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Charset, b.Charset))
+	})
+	if best.Confidence < sureLanguage {
+		return ""
+	}
+	return webName(best.Charset)
 }
 
 // webName returns the name on the web of a charset that is not UTF-8; "" if it has none.
