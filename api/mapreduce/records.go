@@ -118,8 +118,11 @@ type JobSpec struct {
 	Budget      int64   // tokens, in and out, over all attempts; 0 means none is set
 	ReduceShare float64 // part of the budget held back for reducing
 
-	OnError            OnError
-	OnBreaker          OnBreaker
+	OnError   OnError
+	OnBreaker OnBreaker
+	// StrictSchema makes a map unit fail whose records break the schema, or lack what it
+	// requires.
+	StrictSchema       bool
 	MaxAttempts        int
 	UnitTimeout        time.Duration
 	BreakerThreshold   int

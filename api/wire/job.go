@@ -40,6 +40,7 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		Capture:            encodeChoice[pb.Capture](s.Capture),
 		Cache:              s.Cache,
 		ReplayJobId:        string(s.Replay),
+		StrictSchema:       s.StrictSchema,
 
 		Strategy:          pb.ReduceStrategy(s.Strategy),
 		ChunkSize:         s.ChunkSize,
@@ -95,6 +96,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		CheckpointInterval: d.decodeCount("checkpoint_interval", p.GetCheckpointInterval()),
 		Capture:            decodeEnumOrDefault(d, "capture", p.GetCapture(), lastCapture),
 		Cache:              p.GetCache(),
+		StrictSchema:       p.GetStrictSchema(),
 		Replay:             d.decodeReplay(p.GetReplayJobId()),
 
 		// The rules of these depend on one another: the service has them.

@@ -529,7 +529,7 @@ func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 	b.addField("_missing", f.Missing)
 	b.addField("_unverified", r.unverified(f))
 	if len(f.Lacking) > 0 {
-		b.addField("_warnings", warnings(f))
+		b.addField("_warnings", f.Warnings())
 	}
 	return b.closeObject()
 }

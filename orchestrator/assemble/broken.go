@@ -57,18 +57,3 @@ func (r *result) unverified(f *merge.Result) map[string]any {
 	}
 	return all
 }
-
-// warnings says what a record lacks.
-func warnings(f *merge.Result) []string {
-	all := make([]string, len(f.Lacking))
-	for i, b := range f.Lacking {
-		all[i] = b.Error()
-		if b.Constraint == mapreduce.Required {
-			all[i] = b.Field + " is required and has no value"
-		}
-		if why := f.Missing[b.Field]; why != "" {
-			all[i] += " (" + why + ")"
-		}
-	}
-	return slices.Compact(all)
-}

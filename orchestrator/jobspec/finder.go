@@ -71,3 +71,12 @@ func (f *Finder) StageOf(ctx context.Context, id mapreduce.JobID, u *records.Uni
 	}
 	return c.Graph.Pipeline().Stages[u.Stage], c.Schemas[u.Stage], nil
 }
+
+// IsStrict reports whether a job's map units fail whose records break their schema.
+func (f *Finder) IsStrict(ctx context.Context, id mapreduce.JobID) (bool, error) {
+	c, err := f.Job(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	return c.Spec.StrictSchema, nil
+}

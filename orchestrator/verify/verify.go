@@ -23,6 +23,8 @@ import (
 type StageSource interface {
 	PipelineOf(ctx context.Context, id mapreduce.JobID) (*pipeline.Pipeline, error)
 	StageOf(ctx context.Context, id mapreduce.JobID, u *records.Unit) (*pipeline.Stage, *schema.Schema, error)
+	// IsStrict reports whether map units fail whose records break their schema.
+	IsStrict(ctx context.Context, id mapreduce.JobID) (bool, error)
 }
 
 // A Checker checks outputs against what their units were given and the schema of their
@@ -89,7 +91,7 @@ func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *records
 	if why != nil || err != nil {
 		return why, err
 	}
-	return c.verifyValues(schema, u, out), nil
+	return c.verifyValues(ctx, id, schema, u, out)
 }
 
 // errNoRecords is what the output of a unit is refused with that should make records.
@@ -178,14 +180,21 @@ func errNoKind(u *records.Unit) error {
 
 // verifyValues says why the records of an output do not fit the schema, or returns
 // nil.
-func (c *Checker) verifyValues(s *schema.Schema, u *records.Unit, out *output.Output) (why error) {
+func (c *Checker) verifyValues(ctx context.Context, id mapreduce.JobID, s *schema.Schema, u *records.Unit, out *output.Output) (why, err error) {
 	if len(out.Entries) == 0 {
-		return nil
+		return nil, nil
 	}
 	if why := output.CheckValues(s, out); why != nil || u.Kind != mapreduce.KindMap || outputs.IsBundle(u) {
-		return why
+		return why, nil
 	}
-	return output.CheckEntities(s, out)
+	if why := output.CheckEntities(s, out); why != nil || u.Source == nil {
+		return why, nil
+	}
+	strict, err := c.stages.IsStrict(ctx, id)
+	if err != nil || !strict {
+		return nil, err
+	}
+	return output.CheckStrict(s, u.Source.Chunks, out), nil
 }
 
 // verifyMap checks the output of a map unit against its text.

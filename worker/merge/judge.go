@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -112,4 +113,25 @@ func (r *Result) judgeRecord(s *schema.Schema) {
 		r.dropRefused(path, value, citations, &breach)
 		r.Conflicts = slices.DeleteFunc(r.Conflicts, func(c Conflict) bool { return c.Field == path })
 	}
+}
+
+// Warnings says what the record lacks that the schema asks for.
+func (r *Result) Warnings() []string {
+	all := make([]string, len(r.Lacking))
+	for i := range r.Lacking {
+		all[i] = r.Warning(&r.Lacking[i])
+	}
+	return slices.Compact(all)
+}
+
+// Warning says what one of Lacking is, with the reason if the record has one.
+func (r *Result) Warning(b *schema.Breach) string {
+	text := b.Error()
+	if b.Constraint == mapreduce.Required {
+		text = b.Field + " is required and has no value"
+	}
+	if why := r.Missing[b.Field]; why != "" {
+		text += " (" + why + ")"
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,12 +12,14 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
+	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // passageRequest returns the request for the records of a passage.
@@ -67,6 +70,9 @@ func (s *session) runExtract(ctx context.Context) (*agent.Result, error) {
 		return nil, err
 	}
 	res, err := x.mapper.Result(x.reason)
+	if errors.Is(err, output.ErrSchema) {
+		return nil, errors.Join(err, memory.NoteRefused(ctx, s.calls))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -661,7 +661,9 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 	ask = &decorator.Retry{Provider: ask, Random: a.cfg.Random}
 	ask = &decorator.Structured{Provider: ask}
 	if sharer, ok := calls.(agent.Sharer); ok && sharer.Shares() {
-		ask = &decorator.Cache{Provider: ask, Answers: sharer, Origin: a.answerOrigin(p, task.Spec.Tenant), Prices: p.prices, Saved: savingsSink(calls)}
+		origin := a.answerOrigin(p, task.Spec.Tenant)
+		origin.Again = memory.CountRefused(calls)
+		ask = &decorator.Cache{Provider: ask, Answers: sharer, Origin: origin, Prices: p.prices, Saved: savingsSink(calls)}
 	}
 	s.ask = memory.New(ask, decorator.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
 	return s

@@ -166,9 +166,15 @@ func (m *Mapper) makeCitation(at Place) merge.Citation {
 	return m.out.Cite(c)
 }
 
-// Result is the output as it stands. The reason says why there are no records.
+// Result is the output as it stands. The reason says why there are no records. In a strict
+// job the error wraps output.ErrSchema if a record breaks the schema.
 func (m *Mapper) Result(reason string) (*agent.Result, error) {
 	m.out.Reason = reason
+	if m.task != nil && m.task.Spec != nil && m.task.Spec.StrictSchema {
+		if err := output.CheckStrict(m.schema, int64(m.task.Text.Chunks), m.out); err != nil {
+			return nil, err
+		}
+	}
 	data, err := m.out.Encode()
 	if err != nil {
 		return nil, agent.Permanent(err)

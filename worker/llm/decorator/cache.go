@@ -26,6 +26,7 @@ type Origin struct {
 	BaseURL  string // "" is the vendor's own
 	Window   int64
 	ToolMode bool
+	Again    int `json:",omitempty"` // how many answers to the same were of no use
 }
 
 // Cache answers a request that was answered before, without a call and without

@@ -10,6 +10,7 @@ package rules
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -19,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/rules"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -82,6 +84,14 @@ type extractor struct {
 // Run implements step.Runner. It finds the records of all the documents that the
 // unit has, those of one document, or what is a chunk's own of them.
 func (x *extractor) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+	res, err := x.extract(ctx, task)
+	if errors.Is(err, output.ErrSchema) {
+		return nil, agent.Permanent(err) // the rules find the same again
+	}
+	return res, err
+}
+
+func (x *extractor) extract(ctx context.Context, task *agent.Task) (*agent.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -70,6 +70,7 @@ func (c Config) withDefaults() Config {
 type Written struct {
 	Job     *mapreduce.Job // as it was before
 	Skipped []resultfile.SkippedDocument
+	Broken  []mapreduce.BrokenConstraint
 }
 
 // Write writes the files of a job's result.
@@ -88,7 +89,7 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 	if err := w.writeAll(ctx); err != nil {
 		return nil, err
 	}
-	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary)}, dir.commit()
+	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary), Broken: w.report.summary.Broken}, dir.commit()
 }
 
 // A step writes a file, and possibly others with it.

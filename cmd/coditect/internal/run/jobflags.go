@@ -67,6 +67,7 @@ type jobFlags struct {
 
 	onError            console.Choice
 	onBreaker          console.Choice
+	strictSchema       bool
 	maxAttempts        int
 	unitTimeout        time.Duration
 	breakerThreshold   int
@@ -110,6 +111,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 
 	j.onError = console.NewChoice("continue", "continue", "fail-fast")
 	f.Var(&j.onError, "on-error", "what a failed unit does to the job")
+	f.BoolVar(&j.strictSchema, "strict-schema", false, "a unit fails if the schema refuses a value of its records, or they lack a required field (default: values are set aside, with a warning)")
 	j.onBreaker = console.NewChoice("wait", "wait", "skip")
 	f.Var(&j.onBreaker, "on-breaker", "what units do while their model's circuit breaker is open")
 	f.IntVar(&j.maxAttempts, "max-attempts", mapreduce.DefaultMaxAttempts, "attempts at a unit")
@@ -197,7 +199,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 		OnError: mapreduce.OnError(j.onError.ValueIndex()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.ValueIndex()),
 		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, BreakerThreshold: j.breakerThreshold,
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
-		Capture: mapreduce.Capture(j.capture.ValueIndex()), Cache: j.cache,
+		Capture: mapreduce.Capture(j.capture.ValueIndex()), Cache: j.cache, StrictSchema: j.strictSchema,
 	}
 	j.setReduce(flags, &s)
 	if s.RequestID == "" {

@@ -125,9 +125,13 @@ func (o *outputFlags) printEnd(a *program.Program, j *mapreduce.Job, end show.En
 	return show.PrintEnd(&aside, j, end)
 }
 
-// exitCode returns the exit code for a job.
-func (o *outputFlags) exitCode(j *mapreduce.Job) int {
+// exitCode returns the exit code for a job, in whose result constraints of the schema are
+// broken. What units break only together, no unit of a strict job fails for.
+func (o *outputFlags) exitCode(j *mapreduce.Job, broken []mapreduce.BrokenConstraint) int {
 	code := exit.OfJob(j)
+	if code == exit.Complete && j.Spec.StrictSchema && len(broken) > 0 {
+		return exit.Partly
+	}
 	if code == exit.Complete && o.failOnSkipped && j.Coverage.Documents.Skipped > 0 {
 		return exit.Partly
 	}

@@ -204,7 +204,7 @@ func (r *runner) followAndWrite(ctx context.Context, id mapreduce.JobID) error {
 		return err
 	}
 	r.s.WaitForClients(ctx)
-	return exit.With(r.output.exitCode(job))
+	return exit.With(r.output.exitCode(job, end.Broken))
 }
 
 // writeResults writes the results, and prints the records if the user wants them. It
@@ -218,7 +218,7 @@ func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID) (job *map
 		if err != nil {
 			return err
 		}
-		end = show.End{Dir: c.Dir, Skipped: written.Skipped}
+		end = show.End{Dir: c.Dir, Skipped: written.Skipped, Broken: written.Broken}
 		job, err = r.s.GetJob(ctx, id) // its audit chain has grown
 		return err
 	})

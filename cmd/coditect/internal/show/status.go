@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,6 +85,7 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 	s := StatusOf(j)
 	s.Output = end.Dir
+	s.Warnings = slices.Concat(s.Warnings, brokenLines(end.Broken))
 	s.Skipped, _ = cutList(end.Skipped, maxSkippedJSON)
 	return a.PrintData(s, func() {
 		fmt.Fprintf(a.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j, end.Took))
@@ -92,6 +94,9 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 		}
 		for _, w := range j.Warnings {
 			fmt.Fprintf(a.Stdout, "warning: %s\n", console.VisibleText(w))
+		}
+		for _, line := range brokenLines(end.Broken) {
+			fmt.Fprintf(a.Stdout, "warning: %s\n", line)
 		}
 		printSkipped(a, end.Skipped)
 		if end.Dir != "" {
@@ -118,6 +123,24 @@ type End struct {
 	Dir     string        // of the files
 	Took    time.Duration // of the whole command; 0 shows how long the job took
 	Skipped []resultfile.SkippedDocument
+	Broken  []mapreduce.BrokenConstraint // of the schema, by the records of the result
+}
+
+// maxBroken bounds the broken constraints that are shown. All of them are in result.json.
+const maxBroken = 5
+
+// brokenLines returns a line for each constraint that records break, those of most records
+// first.
+func brokenLines(all []mapreduce.BrokenConstraint) (lines []string) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b mapreduce.BrokenConstraint) int { return cmp.Compare(b.Records, a.Records) })
+	for i, b := range all {
+		if i == maxBroken {
+			return append(lines, fmt.Sprintf("%d more constraints are broken: see warnings in result.json", len(all)-i))
+		}
+		lines = append(lines, console.VisibleText(b.String()))
+	}
+	return lines
 }
 
 // cutList returns the first entries of a list, and how many are left out.

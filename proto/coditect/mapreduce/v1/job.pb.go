@@ -403,7 +403,11 @@ type JobSpec struct {
 	ReplayJobId string `protobuf:"bytes,61,opt,name=replay_job_id,json=replayJobId,proto3" json:"replay_job_id,omitempty"`
 	// What the aliases of models stand for that stages of the pipeline name: each
 	// "provider/model".
-	ModelAliases  map[string]string `protobuf:"bytes,62,rep,name=model_aliases,json=modelAliases,proto3" json:"model_aliases,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	ModelAliases map[string]string `protobuf:"bytes,62,rep,name=model_aliases,json=modelAliases,proto3" json:"model_aliases,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// A unit that reads a document fails if the schema refuses a value of its records,
+	// or if they lack what the schema requires. What several units make together is
+	// not judged: a field that another unit may have is not required of any.
+	StrictSchema  bool `protobuf:"varint,63,opt,name=strict_schema,json=strictSchema,proto3" json:"strict_schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -688,6 +692,13 @@ func (x *JobSpec) GetModelAliases() map[string]string {
 		return x.ModelAliases
 	}
 	return nil
+}
+
+func (x *JobSpec) GetStrictSchema() bool {
+	if x != nil {
+		return x.StrictSchema
+	}
+	return false
 }
 
 // What caches saved.
@@ -1396,7 +1407,7 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x0e\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x0e\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1437,7 +1448,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x13pipeline_definition\x182 \x01(\tR\x12pipelineDefinition\x12\x14\n" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\"\n" +
 	"\rreplay_job_id\x18= \x01(\tR\vreplayJobId\x12U\n" +
-	"\rmodel_aliases\x18> \x03(\v20.coditect.mapreduce.v1.JobSpec.ModelAliasesEntryR\fmodelAliases\x1a7\n" +
+	"\rmodel_aliases\x18> \x03(\v20.coditect.mapreduce.v1.JobSpec.ModelAliasesEntryR\fmodelAliases\x12#\n" +
+	"\rstrict_schema\x18? \x01(\bR\fstrictSchema\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +

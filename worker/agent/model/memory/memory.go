@@ -51,6 +51,7 @@ func (f *failed) err() error {
 // New returns a provider that asks p what the journal of the task's unit does not hold.
 // The keys of the journal depend on origin and on the requests alone.
 func New(p llm.Provider, origin decorator.Origin, task *agent.Task, j agent.Journal) llm.Provider {
+	origin.Again = CountRefused(j)
 	return &memory{
 		Provider: p, journal: j, origin: origin,
 		all: task.Spec.Capture == mapreduce.CaptureFull, replay: task.Spec.Replay != "",
@@ -59,11 +60,10 @@ func New(p llm.Provider, origin decorator.Origin, task *agent.Task, j agent.Jour
 
 // Complete implements llm.Provider.
 func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	sum, err := decorator.AnswerKey(m.origin, req)
+	hash, err := m.recallEarlier(req)
 	if err != nil {
 		return nil, err
 	}
-	hash := hex.EncodeToString(sum)
 	key := "ask " + hash
 	failures, last := m.recallFailures(hash)
 	if _, answered := m.journal.Recall(key); m.replay && !answered && last != nil {
@@ -91,6 +91,43 @@ func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response,
 		return res, nil
 	}
 	return decodeRemembered(raw)
+}
+
+// recallEarlier returns the hash of a request. It recalls the answers that an earlier
+// attempt had to it and could not use, so that the journal does not miss them.
+func (m *memory) recallEarlier(req *llm.Request) (hash string, err error) {
+	origin := m.origin
+	for origin.Again = 0; ; origin.Again++ {
+		sum, err := decorator.AnswerKey(origin, req)
+		if err != nil {
+			return "", err
+		}
+		hash = hex.EncodeToString(sum)
+		if origin.Again == m.origin.Again {
+			return hash, nil
+		}
+		m.journal.Recall("ask " + hash)
+	}
+}
+
+// refusedKey is the key of the n-th time that what a unit made of its answers was refused.
+func refusedKey(n int) string { return fmt.Sprintf("refused %d", n) }
+
+// CountRefused returns how often what a unit made of its answers was refused.
+func CountRefused(j agent.Journal) (n int) {
+	for {
+		if _, refused := j.Recall(refusedKey(n)); !refused {
+			return n
+		}
+		n++
+	}
+}
+
+// NoteRefused remembers that what a unit made of its answers is refused. The next attempt
+// asks for others.
+func NoteRefused(ctx context.Context, j agent.Journal) error {
+	_, err := j.Do(ctx, refusedKey(CountRefused(j)), func(context.Context) ([]byte, error) { return []byte("{}"), nil })
+	return err
 }
 
 // decodeRemembered returns what became of a request as it is told when it is asked
