@@ -57,7 +57,7 @@ build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 
 LARGE := TestPackages$$|TestLargeLevel|TestLargestDocument|TestMergedRecordsLargerThanAnOutput|TestUnitsWithManyInputs
 LARGE := $(LARGE)|TestDocumentsWithMuchMetadata|TestChunkingKeeps|TestResultDoesNotDependOnTheTree|TestHostileTexts|TestLongText
 LARGE := $(LARGE)|TestMatrixOfFaults/(openai|ollama)|TestTheFleetKeeps|TestTheFleetLearns|TestFiftyCalls|TestScripts/large
-LARGE := $(LARGE)|TestNeighbour$$|TestModels$$|TestReducing$$|TestHostile$$
+LARGE := $(LARGE)|TestNeighbour$$|TestAThousandCitations|TestModels$$|TestReducing$$|TestHostile$$
 LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFoldsThatAreNotDecided
 APART := TestKilledAtEveryPoint|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
