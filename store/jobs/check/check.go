@@ -60,8 +60,8 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		}
 	}
 	message := fmt.Sprintf("%d jobs checked, %d findings", c.jobs, c.wrongs)
-	if c.jobs == 0 {
-		message = fmt.Sprintf("there were no jobs to check, %d findings", c.wrongs)
+	if c.jobs == 0 && c.wrongs == 0 { // else jobs may be there that cannot be read
+		message = "there were no jobs to check, 0 findings"
 	}
 	return c.emitFinding(mapreduce.Finding{Message: message})
 }
