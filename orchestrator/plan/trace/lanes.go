@@ -29,6 +29,9 @@ func FitLanes(spans []Span, n int) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(spans[b].Ended.UnixMicro(), spans[a].Ended.UnixMicro()) })
 	for _, i := range order {
+		if spans[i].Took <= 0 {
+			continue // it overlaps nothing
+		}
 		end := min(spans[i].Ended.UnixMicro(), lanes[0])
 		spans[i].Ended = time.UnixMicro(end)
 		lanes[0] = end - (spans[i].Took + time.Microsecond - 1).Microseconds()
