@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,6 +81,47 @@ func TestReservationsStayWithinTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A greedyAgent reserves more for a map unit's call than the unit's claim did.
+type greedyAgent struct {
+	most int64 // tokens of the call
+	runs atomic.Int64
+}
+
+func (a *greedyAgent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	if task.Kind != mapreduce.KindMap {
+		return &agent.Result{Size: 1}, nil
+	}
+	if a.runs.Add(1) > 1000 {
+		return nil, agent.PermanentJob(errors.New("units are claimed and handed back without end"))
+	}
+	if err := calls.Reserve(ctx, a.most); err != nil {
+		return nil, err
+	}
+	select { // the call takes its time, while the other unit asks
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+	calls.Spent(10, 0, 0)
+	return &agent.Result{Size: 1}, ctx.Err()
+}
+
+// Two units whose claims set too little aside for a call take turns, where the budget
+// suffices for one such call at a time: they are not claimed together again and again.
+func TestUnitsThatNeedMoreThanTheirClaimTakeTurns(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		n := c.orchestrator(quick(orchestrator.Config{Adopt: true, Estimate: func(*mapreduce.JobSpec, int64) int64 { return 1000 }}))
+		greedy := &greedyAgent{most: 30_000}
+		c.worker(greedy, worker.Config{Slots: 2}, n)
+		spec := script(nil)
+		spec.Budget, spec.ReduceShare = 61_000, 0.5
+		n.wantEnd(n.submit(spec, 2), mapreduce.JobComplete)
+		if runs := greedy.runs.Load(); runs > 6 {
+			t.Errorf("two units ran %d times, want at most 6", runs)
+		}
+	})
 }
 
 // A bare worker is a stream that says what a test wants.

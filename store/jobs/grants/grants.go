@@ -367,10 +367,10 @@ type Reservation struct {
 const NoTokens = -2
 
 // Reserve raises reservations of attempts that still stand, and returns for
-// each what it had before, -1 if it does not stand, or NoTokens. The tokens have
-// to be in this node's grant. If the attempt's reservation is in another node's grant,
-// for this node took its session over, what it is raised by moves there: this
-// node's grant is less by that from then on.
+// each what it had before, -1 if it does not stand, or NoTokens: then the next claim of
+// the unit reserves as much as was asked for. The tokens have to be in this node's grant.
+// If the attempt's reservation is in another node's grant, for this node took its session
+// over, what it is raised by moves there: this node's grant is less by that from then on.
 func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 	var before []int64
 	err := st.db.Update(ctx, failpoint.Reserve, func(tx store.Tx) error {
@@ -389,6 +389,7 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 				return err
 			} else if more > 0 && left < more {
 				before = append(before, NoTokens)
+				st.raiseEstimate(tx, r.Job, u, r.Tokens)
 				continue
 			}
 			before = append(before, u.Reserved)
@@ -405,6 +406,16 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 		return nil
 	})
 	return before, err
+}
+
+// raiseEstimate has the next claim of a unit reserve at least tokens. Else units whose
+// claims reserve too little would be claimed together, refused together, and handed back
+// together without end.
+func (st *Store) raiseEstimate(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, tokens int64) {
+	if tokens > u.Estimate {
+		u.Estimate = tokens
+		st.SetUnit(tx, id, u)
+	}
 }
 
 // tokensLeft is how much of this node's grant is not used.

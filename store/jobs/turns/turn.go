@@ -318,7 +318,8 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 		s.Verdict = mapreduce.Accepted
 		err = t.concludeUnit(ctx, u, put, r, &s)
 	}
-	if s.State = mapreduce.UnitState(u.Status); s.State == mapreduce.Pending && !r.Overdue {
+	s.State = mapreduce.UnitState(u.Status)
+	if waits := s.State == mapreduce.Pending || s.State == mapreduce.UnitFailed; waits && !r.Overdue { // a resume has a failed one wait
 		u.Reporter = string(r.Session)
 	}
 	t.SetUnit(t.Tx, t.Job, u)
