@@ -40,13 +40,15 @@ type BlobKind uint8
 
 // The kinds of blobs.
 const (
-	BlobUnknown  BlobKind = iota
-	BlobText              // the text of the document that the unit works on
-	BlobInputs            // the inputs of the unit, each with a header
-	BlobReferred          // records that inputs only name, encoded as inputs are
-	BlobJournal           // the journal of the unit, as Assignment.Journal; what is put are entries that follow
-	BlobAnswer            // what a model answered, by the hash of the request
-	BlobOutput            // the output of the attempt; it can only be put
+	BlobUnknown      BlobKind = iota
+	BlobText                  // the text of the document that the unit works on
+	BlobInputs                // the inputs of the unit, each with a header
+	BlobReferred              // records that inputs only name, encoded as inputs are
+	BlobJournal               // the journal of the unit, as Assignment.Journal; what is put are entries that follow
+	BlobAnswer                // what a model answered, by the hash of the request
+	BlobOutput                // the output of the attempt; it can only be put
+	BlobEvidence              // the text of evidence of the unit, by Blob.Evidence
+	BlobEvidenceList          // all evidence of the unit, as a JSON list of Evidence; it can only be got
 )
 
 // A Blob names bytes that are too large for a message.
@@ -60,7 +62,12 @@ type Blob struct {
 	// the blob. What is put begins at Start.
 	Start, End int64
 
-	FirstEntry int // of BlobJournal that is put: the number of its first entry, counted from 0
+	// FirstEntry is, of BlobJournal that is put, the number of its first entry; of
+	// BlobEvidence that is put, its number. Both count from 0.
+	FirstEntry int
+	// Evidence is, of BlobEvidence, which it is: its Document of one that is got. One that
+	// is put has all fields, and those that follow from the text are checked.
+	Evidence *Evidence
 }
 
 // BlobStored says how much of a blob is stored.

@@ -229,9 +229,14 @@ type Assignment struct {
 	Inputs []Input // of units that read outputs, in order, and the documents of direct units
 	Item   []byte  // JSON of the element of an earlier output that the unit works on
 
+	// EvidenceItems is how many items of evidence of the unit's own are stored. A
+	// BlobEvidenceList lists them, behind those of the unit of another job that this one
+	// repeats.
+	EvidenceItems int
+
 	// Blobs are what would make the assignment larger than MaxAssigned: the
-	// content of Text, all Inputs, or Journal, which is then empty here. The worker
-	// gets them before the unit runs.
+	// content of Text, all Inputs, or Journal, which is then empty here; and the list of
+	// what tools have brought to earlier attempts. The worker gets them before the unit runs.
 	Blobs []Blob
 }
 

@@ -78,14 +78,15 @@ func TreePrefix(stage string, depth int) string { return fmt.Sprintf("%s_L%d_", 
 func ReduceUnit(depth, i int) UnitID { return UnitID(TreePrefix("reduce", depth) + strconv.Itoa(i)) }
 
 // Names that the units of a job have apart from documents: whole names, what
-// begins with the mark of a parse unit, and what ends like a chunk or a part.
+// begins with the mark of a parse unit, and what ends like a chunk or a part. Evidence
+// has names of its own, too.
 var (
-	reservedName   = regexp.MustCompile(`(?s)^(final|direct|plan|assemble_result|batch_[0-9]+|reduce_L[0-9]+_[0-9].*|parse_.*)$`)
+	reservedName   = regexp.MustCompile(`(?s)^(final|direct|plan|assemble_result|batch_[0-9]+|reduce_L[0-9]+_[0-9].*|parse_.*|` + evidencePattern + `)$`)
 	reservedEnding = regexp.MustCompile(`_(chunk|part)_[0-9]+$`)
 )
 
 // Reserved reports whether id is, or looks like, the name of a unit that is not
-// a whole document.
+// a whole document, or the name of evidence.
 func (id DocumentID) Reserved() bool {
 	return reservedName.MatchString(string(id)) || reservedEnding.MatchString(string(id))
 }

@@ -147,15 +147,22 @@ type Seal struct {
 // in input order, each with its citations behind it, and so do sources,
 // conflicts, dropped and removed among themselves.
 type ResultPart struct {
-	Job      *Job      // first
-	Record   []byte    // JSON of one entry of aggregated_data
-	Citation *Citation // of a record before it; may come again with another
-	Source   *Source   // every map unit that was reduced, or failed; every parse unit that failed
-	Summary  *Summary  // last
-	Conflict []byte    // JSON of one entry of conflict_resolutions
-	Dropped  []byte    // JSON of one entry of dropped_citations
-	Removed  []byte    // JSON of one entry of removed_references
-	Report   []byte    // JSON of report: of a job that wrote one, with its references and claims
+	Job      *Job           // first
+	Record   []byte         // JSON of one entry of aggregated_data
+	Citation *Citation      // of a record before it; may come again with another
+	Source   *Source        // every map unit that was reduced, or failed; every parse unit that failed
+	Summary  *Summary       // last
+	Conflict []byte         // JSON of one entry of conflict_resolutions
+	Dropped  []byte         // JSON of one entry of dropped_citations
+	Removed  []byte         // JSON of one entry of removed_references
+	Report   []byte         // JSON of report: of a job that wrote one, with its references and claims
+	Evidence *CitedEvidence // behind the first citation of it
+}
+
+// CitedEvidence is evidence that a result cites.
+type CitedEvidence struct {
+	Unit UnitID // that it was brought to: ReadText has its text
+	Evidence
 }
 
 // A Citation is the quote in a document on which a value rests, and its place.
@@ -185,9 +192,12 @@ type Citation struct {
 	// layout of the document; nil if that has none.
 	Location *Location
 
-	// Label describes the document in one line, of a citation that is a passage: by whom,
-	// title and year, as far as they are known.
+	// Label describes the document in one line, of a citation that is a passage, or of
+	// evidence: by whom, title and year, as far as they are known.
 	Label string
+
+	// URI is where the document is from, of a citation of evidence.
+	URI string
 }
 
 // MetadataVia names the metadata of a document that is a record of another job. Its

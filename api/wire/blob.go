@@ -11,11 +11,12 @@ import (
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-const lastBlobKind = mapreduce.BlobOutput
+const lastBlobKind = mapreduce.BlobEvidenceList
 
 func fillBlob(p *pb.Blob, b *mapreduce.Blob) {
 	p.Kind, p.Key, p.Sha256 = pb.BlobKind(b.Kind), b.Key, b.SHA256
 	p.SizeBytes, p.StartByte, p.EndByte, p.FirstEntry = b.Length, b.Start, b.End, int64(b.FirstEntry)
+	p.Evidence = encodeEvidence(b.Evidence)
 }
 
 func encodeBlob(b *mapreduce.Blob) *pb.Blob {
@@ -36,6 +37,7 @@ func decodeBlob(d *decoder, p *pb.Blob) mapreduce.Blob {
 		End:    d.decodeCount64("end_byte", p.GetEndByte()),
 
 		FirstEntry: int(d.decodeCount64("first_entry", p.GetFirstEntry())),
+		Evidence:   decodeOptional(d, "evidence", p.GetEvidence(), decodeEvidence),
 	}
 	switch {
 	case b.End > 0 && b.Start > b.End:

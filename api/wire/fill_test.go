@@ -58,7 +58,7 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.OnBreaker]():    {0, int64(mapreduce.BreakerSkip)},
 	reflect.TypeFor[mapreduce.Capture]():      {0, int64(mapreduce.CaptureFull)},
 	// No text: the core of its unit has to be within its range.
-	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobOutput)},
+	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobEvidenceList)},
 	reflect.TypeFor[mapreduce.Severity](): {0, int64(mapreduce.Wrong)},
 	reflect.TypeFor[mapreduce.Strategy](): {1, int64(mapreduce.StrategyAdaptive)},
 }
@@ -119,6 +119,8 @@ func (f filler) special(v reflect.Value, field string) bool {
 		f.textWithCore(p)
 	case *mapreduce.Blob:
 		f.blob(p)
+	case *mapreduce.Evidence:
+		f.evidence(p)
 	case *[]byte: // JSON goes over the wire as text
 		switch field {
 		case "Item", "Definition", "Schema", "Record", "Conflict", "Dropped", "Removed", "Report", "Deduplication", "Statistics":
@@ -164,6 +166,16 @@ func (f filler) blob(p *mapreduce.Blob) {
 	p.Start = f.between(1, p.Length-1)
 	p.End = f.between(p.Start, p.Length)
 	p.FirstEntry = int(f.between(1, math.MaxInt64))
+	f.fill(reflect.ValueOf(&p.Evidence).Elem(), "")
+}
+
+func (f filler) evidence(p *mapreduce.Evidence) {
+	type plain mapreduce.Evidence // without what special does
+	f.fill(reflect.ValueOf((*plain)(p)).Elem(), "")
+	p.SHA256 = make([]byte, 32)
+	for i := range p.SHA256 {
+		p.SHA256[i] = byte(f.between(1, 255))
+	}
 }
 
 func (f filler) text() string {

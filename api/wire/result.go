@@ -24,6 +24,10 @@ func EncodeResultPart(r *mapreduce.ResultPart) *pb.ResultPart {
 		return &pb.ResultPart{Part: &pb.ResultPart_Removed{Removed: encodeJSON(r.Removed)}}
 	case r.Report != nil:
 		return &pb.ResultPart{Part: &pb.ResultPart_Report{Report: encodeJSON(r.Report)}}
+	case r.Evidence != nil:
+		return &pb.ResultPart{Part: &pb.ResultPart_Evidence{Evidence: &pb.CitedEvidence{
+			UnitId: string(r.Evidence.Unit), Evidence: encodeEvidence(&r.Evidence.Evidence),
+		}}}
 	default:
 		return &pb.ResultPart{Part: &pb.ResultPart_Record{Record: encodeJSON(r.Record)}}
 	}
@@ -54,6 +58,10 @@ func DecodeResultPart(p *pb.ResultPart) *mapreduce.ResultPart {
 		return &mapreduce.ResultPart{Removed: decodeJSON(v.Removed)}
 	case *pb.ResultPart_Report:
 		return &mapreduce.ResultPart{Report: decodeJSON(v.Report)}
+	case *pb.ResultPart_Evidence:
+		return &mapreduce.ResultPart{Evidence: &mapreduce.CitedEvidence{
+			Unit: mapreduce.UnitID(v.Evidence.GetUnitId()), Evidence: decodeEvidence(new(decoder), v.Evidence.GetEvidence()),
+		}}
 	}
 	return nil
 }
@@ -79,6 +87,7 @@ func encodeCitation(c *mapreduce.Citation) *pb.Citation {
 		Via:             validText(c.Via),
 		Location:        encodeLocation(c.Location),
 		Label:           validText(c.Label),
+		Uri:             validText(c.URI),
 	}
 }
 
@@ -102,6 +111,7 @@ func decodeCitation(p *pb.Citation) *mapreduce.Citation {
 		Via:       p.GetVia(),
 		Location:  decodeLocation(p.GetLocation()),
 		Label:     p.GetLabel(),
+		URI:       p.GetUri(),
 	}
 }
 

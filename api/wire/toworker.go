@@ -82,6 +82,7 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.Timeout = encodeDuration(a.Timeout)
 	p.ReservedTokens = a.Reserved
 	p.Journal, p.JournalEntries = a.Journal, int64(a.JournalEntries)
+	p.EvidenceItems = int64(a.EvidenceItems)
 	p.Alone = a.Alone
 	p.Text = encodeText(a.Text)
 	p.Inputs = encodeEach(a.Inputs, encodeInput)
@@ -115,6 +116,7 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Blobs:    decodeList(d, "blobs", p.GetBlobs(), decodeBlob),
 
 		JournalEntries: int(d.decodeCount64("journal_entries", p.GetJournalEntries())),
+		EvidenceItems:  int(d.decodeCount64("evidence_items", p.GetEvidenceItems())),
 	}
 	if a.Text == nil {
 		return a

@@ -20,7 +20,7 @@ func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.O
 		if err != nil {
 			return err
 		}
-		why = cmp.Or(why, output.CheckDirect(string(u.ID), u.Index, docs, out))
+		why = cmp.Or(why, output.CheckDirect(string(u.ID), u.Index, docs, nil, out))
 	} else if why == nil {
 		why = output.CheckRecords(outputs.CitedText(u, nil), out)
 	}

@@ -111,5 +111,6 @@ func CitedText(u *records.Unit, text []byte) output.Text {
 	return output.Text{
 		Document: string(u.Document), Unit: string(u.ID), Index: u.Index, Hash: output.HashDocument(string(u.Document), u.Source.SHA256),
 		Content: text, Length: u.Source.End - u.Source.Start, ByteOffset: u.Source.Start, CharOffset: u.Source.CharOffset,
+		Metadata: u.Source.Metadata,
 	}
 }

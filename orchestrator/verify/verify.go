@@ -14,7 +14,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/worker/bibliography"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -109,7 +108,7 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	}
 	var given []*output.Output
 	if u.Inputs == nil { // it was given documents, which a value does not cite
-		return output.CheckValue(given, form, out), nil
+		return output.CheckValue(given, nil, form, out), nil
 	}
 	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *records.Unit) error {
 		if in.State != mapreduce.UnitComplete {
@@ -146,7 +145,7 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	if form.NeedsGiven() {
 		form = form.With(output.GivenOf(u.Index, given))
 	}
-	return output.CheckValue(given, form, out), nil
+	return output.CheckValue(given, nil, form, out), nil
 }
 
 // readsPassages reports whether the units of a stage read passages.
@@ -169,8 +168,7 @@ func (c *Checker) verifyPassages(ctx context.Context, id mapreduce.JobID, u *rec
 			return nil, err
 		}
 	}
-	source := bibliography.FromMetadata(string(u.Document), src.Metadata)
-	return output.CheckPassages(outputs.CitedText(u, text), source.Label(), form, out), nil
+	return output.CheckPassages(string(u.ID), output.MapTexts(outputs.CitedText(u, text), nil), form, out), nil
 }
 
 // errNoKind is what a unit is that no unit can be.
@@ -211,7 +209,7 @@ func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *records.
 			return nil, err
 		}
 	}
-	return output.CheckMap(t, out), nil
+	return output.CheckMap(t, nil, out), nil
 }
 
 // verifyDirect checks the output of a unit over several documents against these.
@@ -220,7 +218,7 @@ func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *recor
 	if err != nil {
 		return nil, err
 	}
-	return output.CheckDirect(string(u.ID), u.Index, docs, out), nil
+	return output.CheckDirect(string(u.ID), u.Index, docs, nil, out), nil
 }
 
 // verifyReduce checks the output of a reduce against what it was given: the outputs

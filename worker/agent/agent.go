@@ -193,6 +193,29 @@ type Journal interface {
 	Recall(key string) ([]byte, bool)
 }
 
+// An EvidenceKeeper is an optional part of Calls, which the worker's Calls implement. It
+// stores what tools bring to a unit, so that outputs can cite it.
+type EvidenceKeeper interface {
+	// KeepEvidence stores a text with the unit, and returns the id by which it is cited.
+	// What follows from the text is set here (see mapreduce.Evidence.DescribeText): e says
+	// where it is from and which tool brought it. The text is durable when KeepEvidence
+	// returns. The same text of the same place is stored once, whichever attempt kept it.
+	// It returns an error
+	//  1. that wraps ErrNoRoom if the unit has as much evidence as it may have: the text is
+	//     not stored, and the unit goes on without it;
+	//  2. of kind errs.Invalid if the text is empty, too long or not UTF-8, or a field of e
+	//     is out of its bounds;
+	//  3. why the attempt ended.
+	KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []byte) (mapreduce.DocumentID, error)
+
+	// Evidence returns what all attempts at the unit have kept, in order.
+	Evidence() []mapreduce.Evidence
+
+	// EvidenceText returns the text of evidence of the unit, which must not be changed. It
+	// may have to fetch it. It returns errs.NotFound if the unit has none of that id.
+	EvidenceText(ctx context.Context, id mapreduce.DocumentID) ([]byte, error)
+}
+
 // KeepEvery is how many tokens are spent between two times that what was done is
 // stored.
 const KeepEvery = 10_000

@@ -15,6 +15,10 @@ var ErrBudget = errors.New("token budget refused")
 // stand in its chunk.
 var ErrTooLong = errors.New("the document is too long to be looked through")
 
+// ErrNoRoom is the error of EvidenceKeeper.KeepEvidence for a unit that has as much
+// evidence as it may have.
+var ErrNoRoom = errors.New("the unit has no room for more evidence")
+
 // A BreakerError is why Calls.Call did not run a call, or why one that the vendor took
 // too long to have room for was given up.
 type BreakerError struct {

@@ -96,7 +96,7 @@ func direct() *output.Output {
 // TestDirectUnitsMayNotMakeThingsUp: records are the unit's own, and of documents
 // that it read.
 func TestDirectUnitsMayNotMakeThingsUp(t *testing.T) {
-	if err := output.CheckDirect("direct", 7, bundled, direct()); err != nil {
+	if err := output.CheckDirect("direct", 7, bundled, nil, direct()); err != nil {
 		t.Errorf("a true output: %v", err)
 	}
 	for _, tt := range []struct {
@@ -117,7 +117,7 @@ func TestDirectUnitsMayNotMakeThingsUp(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := direct()
 			tt.change(o)
-			err := output.CheckDirect("direct", 7, bundled, o)
+			err := output.CheckDirect("direct", 7, bundled, nil, o)
 			if !errors.Is(err, output.ErrBreach) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want a breach: %s", err, tt.want)
 			}

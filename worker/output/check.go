@@ -2,7 +2,6 @@ package output
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,12 +33,15 @@ type Text struct {
 	// Whole is the text of the document, if the unit cites it outside of
 	// Content; else it may be nil.
 	Whole *ground.Text
+
+	Metadata map[string]string // of the document, which labels of citations follow from
 }
 
 // CheckMap checks the output of a map unit: that every quote is the text at its
 // offsets, in bytes and in characters, that every id is that of what it cites, and
-// that its records are its own and of no other document.
-func CheckMap(t Text, o *Output) error {
+// that its records are its own and of no other document. A unit with tools may have
+// evidence, which it may cite as well, and have records of; of any other it is nil.
+func CheckMap(t Text, evidence EvidenceFinder, o *Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Open) > 0 {
 		return breachError("a map unit reports what only a reduce can")
 	}
@@ -50,7 +52,7 @@ func CheckMap(t Text, o *Output) error {
 	if err != nil {
 		return err
 	}
-	if err := t.checkCitations(cited); err != nil {
+	if err := checkCited(t.Unit, MapTexts(t, evidence), cited); err != nil {
 		return err
 	}
 	return CheckRecords(t, o)
@@ -68,14 +70,16 @@ func (o *Output) checkDates(unit string, length int64) error {
 }
 
 // CheckRecords checks that the records of a map unit are its own and of no other
-// document than the one that it read.
+// document than the one that it read, or of evidence that they cite.
 func CheckRecords(t Text, o *Output) error {
-	return ownRecords(t.Unit, t.Index, func(document string) bool { return document == t.Document }, o)
+	found := o.evidenceOf(t.Unit)
+	return ownRecords(t.Unit, t.Index, func(document string) bool { return document == t.Document || found[document] }, o)
 }
 
-// CheckPassages checks the passages that a unit chose out of a text: that each stands
-// there and is described as its document is, and that each element names one of them.
-func CheckPassages(t Text, label string, form *Form, o *Output) error {
+// CheckPassages checks the passages that a unit chose out of the texts that it may cite:
+// that each stands there and is described as its document is, and that each element names
+// one of them.
+func CheckPassages(unit string, texts Texts, form *Form, o *Output) error {
 	if len(o.Entries)+len(o.Open)+len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Judged) > 0 {
 		return breachError("a unit that chooses passages reports more than these")
 	}
@@ -87,15 +91,15 @@ func CheckPassages(t Text, label string, form *Form, o *Output) error {
 		return fmt.Errorf("%w: %w", ErrForm, err)
 	}
 	if len(chosen) != len(o.Citations) {
-		return breachError("%s has %d passages and %d citations", t.Unit, len(chosen), len(o.Citations))
+		return breachError("%s has %d passages and %d citations", unit, len(chosen), len(o.Citations))
 	}
 	cited := make([]Citation, len(chosen))
 	for i, p := range chosen {
-		if cited[i] = p.Citation; p.Label != label {
-			return breachError("%s describes its document as %.80q, which is %.80q", t.Unit, p.Label, label)
+		if cited[i] = p.Citation; p.Label == "" {
+			return breachError("%s does not describe the document of a passage", unit)
 		}
 	}
-	return t.checkCitations(cited)
+	return checkCited(unit, texts, cited)
 }
 
 // A Reader checks citations of a text one by one. It is for one goroutine.
@@ -146,7 +150,7 @@ func (t *Text) checkCitations(cited []Citation) error {
 // CheckDirect checks the output of a direct unit, of some index, as CheckMap does
 // that of a map unit, against all the documents that it read; and that its records
 // are its own and name no other documents.
-func CheckDirect(unit string, index int64, docs []Bundled, o *Output) error {
+func CheckDirect(unit string, index int64, docs []Bundled, evidence EvidenceFinder, o *Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Open) > 0 {
 		return breachError("a direct unit reports what only a reduce can")
 	}
@@ -154,23 +158,16 @@ func CheckDirect(unit string, index int64, docs []Bundled, o *Output) error {
 	if err != nil {
 		return err
 	}
-	of := make(map[string][]Citation)
-	for _, c := range cited {
-		of[c.Document] = append(of[c.Document], c)
+	if err := checkCited(unit, BundleTexts(unit, docs, evidence), cited); err != nil {
+		return err
 	}
-	read, length := make(map[string]bool, len(docs)), int64(0)
+	read, length := o.evidenceOf(unit), int64(0)
+	if read == nil {
+		read = make(map[string]bool, len(docs))
+	}
 	for _, d := range docs {
 		read[d.Document] = true
 		length += int64(len(d.Text))
-		sum := sha256.Sum256(d.Text)
-		t := Text{Document: d.Document, Unit: unit, Hash: HashDocument(d.Document, sum[:]), Content: d.Text}
-		if err := t.checkCitations(of[d.Document]); err != nil {
-			return err
-		}
-		delete(of, d.Document)
-	}
-	for document := range of {
-		return breachError("%s cites %s, which it did not read", unit, document)
 	}
 	if err := o.checkDates(unit, length); err != nil {
 		return err
@@ -258,6 +255,8 @@ func (t *Text) checkCitation(c *Citation, start int64) error {
 		return breachError("%s cites %s as found by %s", t.Unit, c.Document, c.Unit)
 	case c.ID != refs.New(t.Hash, int(c.ByteStart), int(c.ByteEnd), c.Quote):
 		return breachError("%s: the id of quote %.80q is of another citation", t.Unit, c.Quote)
+	case c.Label != "" && c.Label != labelOf(t.Document, t.Metadata):
+		return breachError("%s describes %s as %.80q, which is %.80q", t.Unit, t.Document, c.Label, labelOf(t.Document, t.Metadata))
 	case gradeRank(c.Grade) == 0:
 		return breachError("%s: quote %.80q has the grade %.20q", t.Unit, c.Quote, c.Grade)
 	case c.Others < 0 || !isShare(c.Coverage) || !isShare(c.Density):
@@ -354,8 +353,11 @@ func (c *reduceCheck) addInput(in *Output) {
 }
 
 // checkCitations checks that each is as it was given.
-func (c *reduceCheck) checkCitations(o *Output) error {
-	for id := range o.usedCitations() {
+func (c *reduceCheck) checkCitations(o *Output) error { return c.checkGiven(o, o.usedCitations()) }
+
+// checkGiven checks that some citations are as they were given.
+func (c *reduceCheck) checkGiven(o *Output, some map[merge.Citation]bool) error {
+	for id := range some {
 		cite, ok := o.Citations[id]
 		switch {
 		case !ok || cite.Key() != id:

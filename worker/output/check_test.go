@@ -79,7 +79,7 @@ func TestDatesOfATextThatIsLeftOut(t *testing.T) {
 		want string
 	}{{10, ""}, {11, "dates in a text"}, {math.MaxInt64, "dates in a text"}} {
 		out.Dates.DayFirst = tt.days
-		wantError(t, output.CheckMap(text, out), tt.want)
+		wantError(t, output.CheckMap(text, nil, out), tt.want)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestCheckMap(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			text, a, _ := both(t, s)
 			tt.spoil(a)
-			wantError(t, output.CheckMap(text, a), tt.want)
+			wantError(t, output.CheckMap(text, nil, a), tt.want)
 		})
 	}
 }

@@ -22,7 +22,7 @@ func FuzzCheckMap(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := output.Decode(data)
-		if err != nil || output.CheckMap(text, o) != nil || output.CheckValues(s, o) != nil || output.CheckEntities(s, o) != nil {
+		if err != nil || output.CheckMap(text, nil, o) != nil || output.CheckValues(s, o) != nil || output.CheckEntities(s, o) != nil {
 			return
 		}
 		checkQuoted(t, text, o)

@@ -338,8 +338,9 @@ func checkJudged(o *Output) error {
 
 // CheckValue checks the output of a unit that read others' outputs and came to a
 // value: that it is canonical and fits the form, and that it cites only what these
-// cite, all that it refers to and no more.
-func CheckValue(inputs []*Output, form *Form, o *Output) error {
+// cite, all that it refers to and no more. A unit with tools may cite texts of its own as
+// well; of any other own is nil.
+func CheckValue(inputs []*Output, own Texts, form *Form, o *Output) error {
 	if len(o.Entries)+len(o.Open)+len(o.Dropped) > 0 {
 		return breachError("a unit that comes to a value reports records")
 	}
@@ -361,5 +362,12 @@ func CheckValue(inputs []*Output, form *Form, o *Output) error {
 			c.given[id] = append(c.given[id], cite)
 		}
 	}
-	return c.checkCitations(o)
+	if own == nil {
+		return c.checkCitations(o)
+	}
+	found, rest := c.ownCitations(o)
+	if err := checkCited("the unit", own, found); err != nil {
+		return err
+	}
+	return c.checkGiven(o, rest)
 }

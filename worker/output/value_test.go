@@ -93,7 +93,7 @@ func TestNewValue(t *testing.T) {
 			if len(o.Citations) != len(tt.cites) {
 				t.Errorf("carries %d citations, want %d", len(o.Citations), len(tt.cites))
 			}
-			if err := output.CheckValue(inputs, form(t, tt.form), again(t, o)); err != nil {
+			if err := output.CheckValue(inputs, nil, form(t, tt.form), again(t, o)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -170,7 +170,7 @@ func TestCheckValue(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.spoil(o)
-			if err := output.CheckValue(inputs, f, o); !errors.Is(err, tt.want) {
+			if err := output.CheckValue(inputs, nil, f, o); !errors.Is(err, tt.want) {
 				t.Errorf("error %v, want %v", err, tt.want)
 			}
 		})
@@ -207,7 +207,7 @@ func TestAnyAnswerMakesACheckedValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := output.CheckValue(inputs, f, o); err != nil {
+		if err := output.CheckValue(inputs, nil, f, o); err != nil {
 			t.Fatal(err)
 		}
 		if bytes.Contains(o.Value, []byte(refs.ID{5}.Full())) {
@@ -264,7 +264,7 @@ func TestMergeValues(t *testing.T) {
 			if got := strings.Join(paths, " "); got != tt.conflicts {
 				t.Errorf("conflicts at %q, want %q", got, tt.conflicts)
 			}
-			if err := output.CheckValue(inputs, form(t, `{}`), again(t, o)); err != nil {
+			if err := output.CheckValue(inputs, nil, form(t, `{}`), again(t, o)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -14,6 +14,7 @@ func Of(task *agent.Task) (Kind, error) { return KindOf(task.Kind, task.StageSpe
 // is nil in a job whose pipeline is not made of stages, and for parse units.
 //
 //   - Parse units parse, whatever their stage.
+//   - A stage with tools needs an agent that uses them, whatever it makes.
 //   - A stage that makes records extracts them from documents, and merges those of
 //     other stages. Of values it makes none.
 //   - A group of items or tables, which have one form, is merged as well: what is
@@ -26,6 +27,8 @@ func KindOf(unit mapreduce.UnitKind, stage *agent.StageSpec) (Kind, error) {
 		return Parse, nil
 	case stage == nil:
 		return kindWithoutStage(unit)
+	case len(stage.Tools) > 0:
+		return Agent, nil
 	case stage.Output == agent.PassagesChosen:
 		return Select, nil
 	case stage.Output == agent.Records && stage.Documents:

@@ -31,6 +31,7 @@ const (
 	Merge   Kind = "merge"   // outputs of one form → one output of the same form
 	Select  Kind = "select"  // a text → its passages that bear on a query
 	Write   Kind = "write"   // what the unit reads, and the task of its stage → JSON in the stage's schema
+	Agent   Kind = "agent"   // the same, and what tools bring → whatever the stage makes
 )
 
 // A Runner runs the units of one kind of step. What may happen is said at
@@ -212,6 +213,6 @@ func (r *Registry) Table(provider string) Table {
 // whatever their kinds of the kinds above.
 func Serving(provider string, run Runner) *Registry {
 	r := NewRegistry()
-	r.Provide(mapreduce.Provider{Name: provider, Models: true}, Table{Parse: run, Extract: run, Merge: run, Write: run})
+	r.Provide(mapreduce.Provider{Name: provider, Models: true}, Table{Parse: run, Extract: run, Merge: run, Write: run, Agent: run})
 	return r
 }

@@ -14,11 +14,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/bibliography"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
@@ -38,7 +38,13 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	if err != nil || res == nil {
 		return res, err
 	}
-	err = checkOutput(ctx, task, res.Output)
+	check := &checker{ctx: ctx, task: task}
+	if len(toolsOf(task)) > 0 {
+		check.keeper, _ = calls.(agent.EvidenceKeeper)
+	}
+	if err = check.checkOutput(res.Output); check.unread != nil {
+		err = check.unread
+	}
 	if errors.Is(err, errUnread) {
 		return nil, err // another attempt may read it
 	}
@@ -48,31 +54,86 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	return res, nil
 }
 
-func checkOutput(ctx context.Context, task *agent.Task, data []byte) error {
+// toolsOf returns the tools that a unit may use.
+func toolsOf(task *agent.Task) []string {
+	if task.StageSpec == nil {
+		return nil
+	}
+	return task.StageSpec.Tools
+}
+
+// A checker checks the output of one attempt.
+type checker struct {
+	ctx    context.Context
+	task   *agent.Task
+	keeper agent.EvidenceKeeper // nil if the unit can have no evidence
+	unread error                // why evidence was not checked; it wraps errUnread
+}
+
+// evidence finds evidence of the unit; it is nil if the unit can have none.
+func (c *checker) evidence() output.EvidenceFinder {
+	if c.keeper == nil {
+		return nil
+	}
+	return func(document string) *output.Evidence {
+		all := c.keeper.Evidence()
+		i := slices.IndexFunc(all, func(e mapreduce.Evidence) bool { return string(e.Document) == document })
+		if i < 0 {
+			return nil
+		}
+		text, err := c.keeper.EvidenceText(c.ctx, all[i].Document)
+		if err != nil {
+			c.unread = fmt.Errorf("%w: %w", errUnread, err)
+			return nil
+		}
+		return output.EvidenceOf(&all[i], text)
+	}
+}
+
+// bundled returns the documents of a unit that works on several.
+func (c *checker) bundled() ([]output.Bundled, error) {
+	if len(c.task.Inputs) != 1 {
+		return nil, errors.New("a direct unit has its documents as its one input")
+	}
+	return output.DecodeBundle(c.task.Inputs[0].Data)
+}
+
+// texts returns the texts that the unit may cite, of what it read and of its evidence.
+func (c *checker) texts() (output.Texts, error) {
+	switch task := c.task; {
+	case task.Text != nil:
+		return output.MapTexts(textOf(task), c.evidence()), nil
+	case task.StageSpec.Documents:
+		docs, err := c.bundled()
+		return output.BundleTexts(string(task.Unit), docs, c.evidence()), err
+	}
+	return output.BundleTexts(string(c.task.Unit), nil, c.evidence()), nil
+}
+
+func (c *checker) checkOutput(data []byte) error {
+	task := c.task
 	if task.Kind == mapreduce.KindParse {
 		return nil // parsing cites nothing
 	}
 	if task.StageSpec != nil && task.StageSpec.Output == agent.PassagesChosen {
-		return checkPassages(task, data)
+		return c.checkPassages(data)
 	}
 	if !task.MakesRecords() {
-		return checkValue(task, data)
+		return c.checkValue(data)
 	}
-	switch kind, err := step.Of(task); {
-	case err != nil:
-		return err
-	case kind == step.Merge:
-		return checkReduce(task.Inputs, data)
+	switch {
 	case task.Text != nil:
-		return checkMap(ctx, task, data)
-	default:
-		return checkDirect(task, data)
+		return c.checkMap(data)
+	case task.StageSpec == nil && task.Kind == mapreduce.KindDirect, task.StageSpec != nil && task.StageSpec.Documents:
+		return c.checkDirect(data)
 	}
+	return checkReduce(task.Inputs, data)
 }
 
 // checkValue checks a value against the schema of its stage, and its references
 // against what the unit was given, be it as referred to.
-func checkValue(task *agent.Task, data []byte) error {
+func (c *checker) checkValue(data []byte) error {
+	task := c.task
 	out, err := output.Decode(data)
 	if err != nil {
 		return err
@@ -87,20 +148,30 @@ func checkValue(task *agent.Task, data []byte) error {
 			return err
 		}
 	}
-	return output.CheckValue(given, form, out)
+	var own output.Texts
+	if c.keeper != nil {
+		if own, err = c.texts(); err != nil {
+			return err
+		}
+	}
+	return output.CheckValue(given, own, form, out)
 }
 
-// checkPassages checks passages against the text that they were chosen out of.
-func checkPassages(task *agent.Task, data []byte) error {
+// checkPassages checks passages against the texts that they were chosen out of.
+func (c *checker) checkPassages(data []byte) error {
 	out, err := output.Decode(data)
 	if err != nil {
 		return err
 	}
-	form, err := output.NewForm(task.StageSpec.Schema)
+	form, err := output.NewForm(c.task.StageSpec.Schema)
 	if err != nil {
 		return err
 	}
-	return output.CheckPassages(textOf(task), labelOf(task.Text), form, out)
+	texts, err := c.texts()
+	if err != nil {
+		return err
+	}
+	return output.CheckPassages(string(c.task.Unit), texts, form, out)
 }
 
 // textOf returns what a unit read, as citations of it are checked.
@@ -108,28 +179,23 @@ func textOf(task *agent.Task) output.Text {
 	t := task.Text
 	return output.Text{
 		Document: string(t.Document), Unit: string(task.Unit), Index: task.Index, Hash: output.HashDocument(string(t.Document), t.SHA256),
-		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset,
+		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset, Metadata: t.Metadata,
 	}
 }
 
-// labelOf returns how the document of a text is described.
-func labelOf(t *mapreduce.Text) string {
-	source := bibliography.FromMetadata(string(t.Document), t.Metadata)
-	return source.Label()
-}
-
-func checkMap(ctx context.Context, task *agent.Task, data []byte) error {
+func (c *checker) checkMap(data []byte) error {
+	task := c.task
 	out, err := output.Decode(data)
 	if err != nil {
 		return err
 	}
 	text := textOf(task)
 	if task.Whole == nil || !out.CitesOutside() {
-		return output.CheckMap(text, out)
+		return output.CheckMap(text, c.evidence(), out)
 	}
-	unread := task.Whole(ctx, func(document *ground.Text) {
+	unread := task.Whole(c.ctx, func(document *ground.Text) {
 		text.Whole = document
-		err = output.CheckMap(text, out)
+		err = output.CheckMap(text, c.evidence(), out)
 	})
 	if unread != nil {
 		return fmt.Errorf("%w: %w", errUnread, unread)
@@ -140,19 +206,16 @@ func checkMap(ctx context.Context, task *agent.Task, data []byte) error {
 // errUnread is why an output was not checked.
 var errUnread = errors.New("the document that it cites cannot be read")
 
-func checkDirect(task *agent.Task, data []byte) error {
+func (c *checker) checkDirect(data []byte) error {
 	out, err := output.Decode(data)
 	if err != nil {
 		return err
 	}
-	if len(task.Inputs) != 1 {
-		return errors.New("a direct unit has its documents as its one input")
-	}
-	docs, err := output.DecodeBundle(task.Inputs[0].Data)
+	docs, err := c.bundled()
 	if err != nil {
 		return err
 	}
-	return output.CheckDirect(string(task.Unit), task.Index, docs, out)
+	return output.CheckDirect(string(c.task.Unit), c.task.Index, docs, c.evidence(), out)
 }
 
 func checkReduce(inputs []mapreduce.Input, data []byte) error {

@@ -86,12 +86,15 @@ type Place struct {
 	ground.Span
 	Before string // the text before it, a line or two
 	Quote  string // the text itself, whatever was looked for
+
+	// Evidence is what the place is in; nil if it is in what the unit read.
+	Evidence *output.Evidence
 }
 
 // At returns the place of what an aligner has found.
 func At(u ground.Unit, s ground.Span) Place {
 	text, start, end := u.Source(s)
-	return Place{s, confidence.Before(text, start), text[start:end]}
+	return Place{Span: s, Before: confidence.Before(text, start), Quote: text[start:end]}
 }
 
 // A Mapper collects what a map unit finds.
@@ -153,6 +156,9 @@ func placeConfidence(p *schema.Property, v *Value, at Place) float64 {
 
 // makeCitation makes the citation of a place in the document.
 func (m *Mapper) makeCitation(at Place) merge.Citation {
+	if at.Evidence != nil {
+		return m.out.Cite(at.Evidence.Cite(string(m.task.Unit), at.Span))
+	}
 	t := m.task.Text
 	c := output.Citation{
 		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), at.ByteStart, at.ByteEnd, at.Quote),

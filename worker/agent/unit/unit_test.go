@@ -123,7 +123,7 @@ func TestCitesWhatIsThere(t *testing.T) {
 		for _, task.Whole = range []func(context.Context, func(*ground.Text)) error{whole, nil} {
 			out := made(t, s, task, start, end, quotes...)
 			text := textOf(task, document)
-			if err := output.CheckMap(text, out); err != nil {
+			if err := output.CheckMap(text, nil, out); err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range out.Citations {
@@ -170,7 +170,7 @@ func TestCheckMapOutside(t *testing.T) {
 			task := chunk(sides, 1, first, last)
 			out, text := made(t, s, task, 0, last-first, "Köln", "Bonn"), textOf(task, sides)
 			tt.spoil(&text, out)
-			err := output.CheckMap(text, out)
+			err := output.CheckMap(text, nil, out)
 			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, output.ErrBreach) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want a breach: %s", err, tt.want)
 			}

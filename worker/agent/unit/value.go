@@ -119,7 +119,7 @@ func MergedValue(task *agent.Task, inputs []*output.Output) (*output.Output, err
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
-	if err := output.CheckValue(inputs, form, out); err != nil {
+	if err := output.CheckValue(inputs, nil, form, out); err != nil {
 		return nil, agent.Permanent(fmt.Errorf("what was merged is no value of the stage: %w", err))
 	}
 	return out, nil

@@ -9,6 +9,7 @@ package mapreducev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -37,6 +38,7 @@ type ResultPart struct {
 	//	*ResultPart_Dropped
 	//	*ResultPart_Removed
 	//	*ResultPart_Report
+	//	*ResultPart_Evidence
 	Part          isResultPart_Part `protobuf_oneof:"part"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -160,6 +162,15 @@ func (x *ResultPart) GetReport() string {
 	return ""
 }
 
+func (x *ResultPart) GetEvidence() *CitedEvidence {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Evidence); ok {
+			return x.Evidence
+		}
+	}
+	return nil
+}
+
 type isResultPart_Part interface {
 	isResultPart_Part()
 }
@@ -211,6 +222,11 @@ type ResultPart_Report struct {
 	Report string `protobuf:"bytes,9,opt,name=report,proto3,oneof"`
 }
 
+type ResultPart_Evidence struct {
+	// Evidence that a citation before it is of; once for each document.
+	Evidence *CitedEvidence `protobuf:"bytes,10,opt,name=evidence,proto3,oneof"`
+}
+
 func (*ResultPart_Job) isResultPart_Part() {}
 
 func (*ResultPart_Record) isResultPart_Part() {}
@@ -228,6 +244,8 @@ func (*ResultPart_Dropped) isResultPart_Part() {}
 func (*ResultPart_Removed) isResultPart_Part() {}
 
 func (*ResultPart_Report) isResultPart_Part() {}
+
+func (*ResultPart_Evidence) isResultPart_Part() {}
 
 // Where a value rests: a quote that stands in its document.
 type Citation struct {
@@ -270,7 +288,9 @@ type Citation struct {
 	Location *Location `protobuf:"bytes,17,opt,name=location,proto3" json:"location,omitempty"`
 	// The document in one line, of a citation that is a passage: by whom, title and year,
 	// as far as they are known.
-	Label         string `protobuf:"bytes,18,opt,name=label,proto3" json:"label,omitempty"`
+	Label string `protobuf:"bytes,18,opt,name=label,proto3" json:"label,omitempty"`
+	// Where the document is from, of a citation of evidence.
+	Uri           string `protobuf:"bytes,19,opt,name=uri,proto3" json:"uri,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -431,6 +451,195 @@ func (x *Citation) GetLabel() string {
 	return ""
 }
 
+func (x *Citation) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+// Evidence that a result cites.
+type CitedEvidence struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A unit that it was brought to; whose text can be read by ReadText.
+	UnitId string `protobuf:"bytes,1,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
+	// What it is.
+	Evidence      *Evidence `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CitedEvidence) Reset() {
+	*x = CitedEvidence{}
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CitedEvidence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CitedEvidence) ProtoMessage() {}
+
+func (x *CitedEvidence) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CitedEvidence.ProtoReflect.Descriptor instead.
+func (*CitedEvidence) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CitedEvidence) GetUnitId() string {
+	if x != nil {
+		return x.UnitId
+	}
+	return ""
+}
+
+func (x *CitedEvidence) GetEvidence() *Evidence {
+	if x != nil {
+		return x.Evidence
+	}
+	return nil
+}
+
+// A text that a tool brought to a unit, and that the unit may cite.
+type Evidence struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "evidence_" and 16 hexadecimal digits, which follow from the URI and the text.
+	DocumentId string `protobuf:"bytes,1,opt,name=document_id,json=documentId,proto3" json:"document_id,omitempty"`
+	// Where it is from: an address, or a path below the root of the tool.
+	Uri string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	// Title of the page or the file.
+	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	// The tool that brought it.
+	Tool string `protobuf:"bytes,4,opt,name=tool,proto3" json:"tool,omitempty"`
+	// Type of what the text was made of.
+	MediaType string `protobuf:"bytes,5,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// When it was read.
+	RetrieveTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=retrieve_time,json=retrieveTime,proto3" json:"retrieve_time,omitempty"`
+	// SHA-256 of the text.
+	Sha256 []byte `protobuf:"bytes,7,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// Length of the text in bytes.
+	SizeBytes int64 `protobuf:"varint,8,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	// Length of the text in Unicode code points.
+	CharCount int64 `protobuf:"varint,9,opt,name=char_count,json=charCount,proto3" json:"char_count,omitempty"`
+	// What is known of the source, such as its date and its authors.
+	Metadata      map[string]string `protobuf:"bytes,10,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Evidence) Reset() {
+	*x = Evidence{}
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Evidence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Evidence) ProtoMessage() {}
+
+func (x *Evidence) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
+func (*Evidence) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Evidence) GetDocumentId() string {
+	if x != nil {
+		return x.DocumentId
+	}
+	return ""
+}
+
+func (x *Evidence) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *Evidence) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Evidence) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *Evidence) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+func (x *Evidence) GetRetrieveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RetrieveTime
+	}
+	return nil
+}
+
+func (x *Evidence) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *Evidence) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *Evidence) GetCharCount() int64 {
+	if x != nil {
+		return x.CharCount
+	}
+	return 0
+}
+
+func (x *Evidence) GetMetadata() map[string]string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
 // A map unit's part in the result.
 type Source struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -444,7 +653,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +665,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -469,7 +678,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Source) GetUnitId() string {
@@ -505,7 +714,7 @@ type Summary struct {
 
 func (x *Summary) Reset() {
 	*x = Summary{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +726,7 @@ func (x *Summary) String() string {
 func (*Summary) ProtoMessage() {}
 
 func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +739,7 @@ func (x *Summary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Summary.ProtoReflect.Descriptor instead.
 func (*Summary) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Summary) GetSingle() bool {
@@ -584,7 +793,7 @@ type BrokenConstraint struct {
 
 func (x *BrokenConstraint) Reset() {
 	*x = BrokenConstraint{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +805,7 @@ func (x *BrokenConstraint) String() string {
 func (*BrokenConstraint) ProtoMessage() {}
 
 func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +818,7 @@ func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
 func (*BrokenConstraint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BrokenConstraint) GetField() string {
@@ -646,7 +855,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -658,7 +867,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -671,7 +880,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SkippedDocument) GetDocumentId() string {
@@ -718,7 +927,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +939,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +952,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Location) GetPlace() string {
@@ -836,7 +1045,7 @@ type Box struct {
 
 func (x *Box) Reset() {
 	*x = Box{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +1057,7 @@ func (x *Box) String() string {
 func (*Box) ProtoMessage() {}
 
 func (x *Box) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +1070,7 @@ func (x *Box) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Box.ProtoReflect.Descriptor instead.
 func (*Box) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Box) GetPage() int32 {
@@ -903,7 +1112,7 @@ var File_coditect_mapreduce_v1_result_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\n" +
-	"\"coditect/mapreduce/v1/result.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\"\x82\x03\n" +
+	"\"coditect/mapreduce/v1/result.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc6\x03\n" +
 	"\n" +
 	"ResultPart\x12.\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobH\x00R\x03job\x12\x18\n" +
@@ -914,8 +1123,10 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\bconflict\x18\x06 \x01(\tH\x00R\bconflict\x12\x1a\n" +
 	"\adropped\x18\a \x01(\tH\x00R\adropped\x12\x1a\n" +
 	"\aremoved\x18\b \x01(\tH\x00R\aremoved\x12\x18\n" +
-	"\x06report\x18\t \x01(\tH\x00R\x06reportB\x06\n" +
-	"\x04part\"\x85\x04\n" +
+	"\x06report\x18\t \x01(\tH\x00R\x06report\x12B\n" +
+	"\bevidence\x18\n" +
+	" \x01(\v2$.coditect.mapreduce.v1.CitedEvidenceH\x00R\bevidenceB\x06\n" +
+	"\x04part\"\x97\x04\n" +
 	"\bCitation\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -938,7 +1149,30 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\adensity\x18\x0f \x01(\x01R\adensity\x12\x10\n" +
 	"\x03via\x18\x10 \x01(\tR\x03via\x12;\n" +
 	"\blocation\x18\x11 \x01(\v2\x1f.coditect.mapreduce.v1.LocationR\blocation\x12\x14\n" +
-	"\x05label\x18\x12 \x01(\tR\x05label\"9\n" +
+	"\x05label\x18\x12 \x01(\tR\x05label\x12\x10\n" +
+	"\x03uri\x18\x13 \x01(\tR\x03uri\"e\n" +
+	"\rCitedEvidence\x12\x17\n" +
+	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12;\n" +
+	"\bevidence\x18\x02 \x01(\v2\x1f.coditect.mapreduce.v1.EvidenceR\bevidence\"\xa5\x03\n" +
+	"\bEvidence\x12\x1f\n" +
+	"\vdocument_id\x18\x01 \x01(\tR\n" +
+	"documentId\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x14\n" +
+	"\x05title\x18\x03 \x01(\tR\x05title\x12\x12\n" +
+	"\x04tool\x18\x04 \x01(\tR\x04tool\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\x05 \x01(\tR\tmediaType\x12?\n" +
+	"\rretrieve_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\fretrieveTime\x12\x16\n" +
+	"\x06sha256\x18\a \x01(\fR\x06sha256\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\b \x01(\x03R\tsizeBytes\x12\x1d\n" +
+	"\n" +
+	"char_count\x18\t \x01(\x03R\tcharCount\x12I\n" +
+	"\bmetadata\x18\n" +
+	" \x03(\v2-.coditect.mapreduce.v1.Evidence.MetadataEntryR\bmetadata\x1a;\n" +
+	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"9\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\"\x99\x02\n" +
@@ -991,32 +1225,40 @@ func file_coditect_mapreduce_v1_result_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_result_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
-	(*ResultPart)(nil),       // 0: coditect.mapreduce.v1.ResultPart
-	(*Citation)(nil),         // 1: coditect.mapreduce.v1.Citation
-	(*Source)(nil),           // 2: coditect.mapreduce.v1.Source
-	(*Summary)(nil),          // 3: coditect.mapreduce.v1.Summary
-	(*BrokenConstraint)(nil), // 4: coditect.mapreduce.v1.BrokenConstraint
-	(*SkippedDocument)(nil),  // 5: coditect.mapreduce.v1.SkippedDocument
-	(*Location)(nil),         // 6: coditect.mapreduce.v1.Location
-	(*Box)(nil),              // 7: coditect.mapreduce.v1.Box
-	(*Job)(nil),              // 8: coditect.mapreduce.v1.Job
+	(*ResultPart)(nil),            // 0: coditect.mapreduce.v1.ResultPart
+	(*Citation)(nil),              // 1: coditect.mapreduce.v1.Citation
+	(*CitedEvidence)(nil),         // 2: coditect.mapreduce.v1.CitedEvidence
+	(*Evidence)(nil),              // 3: coditect.mapreduce.v1.Evidence
+	(*Source)(nil),                // 4: coditect.mapreduce.v1.Source
+	(*Summary)(nil),               // 5: coditect.mapreduce.v1.Summary
+	(*BrokenConstraint)(nil),      // 6: coditect.mapreduce.v1.BrokenConstraint
+	(*SkippedDocument)(nil),       // 7: coditect.mapreduce.v1.SkippedDocument
+	(*Location)(nil),              // 8: coditect.mapreduce.v1.Location
+	(*Box)(nil),                   // 9: coditect.mapreduce.v1.Box
+	nil,                           // 10: coditect.mapreduce.v1.Evidence.MetadataEntry
+	(*Job)(nil),                   // 11: coditect.mapreduce.v1.Job
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_result_proto_depIdxs = []int32{
-	8, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
-	1, // 1: coditect.mapreduce.v1.ResultPart.citation:type_name -> coditect.mapreduce.v1.Citation
-	2, // 2: coditect.mapreduce.v1.ResultPart.source:type_name -> coditect.mapreduce.v1.Source
-	3, // 3: coditect.mapreduce.v1.ResultPart.summary:type_name -> coditect.mapreduce.v1.Summary
-	6, // 4: coditect.mapreduce.v1.Citation.location:type_name -> coditect.mapreduce.v1.Location
-	5, // 5: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
-	4, // 6: coditect.mapreduce.v1.Summary.broken:type_name -> coditect.mapreduce.v1.BrokenConstraint
-	7, // 7: coditect.mapreduce.v1.Location.boxes:type_name -> coditect.mapreduce.v1.Box
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	11, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
+	1,  // 1: coditect.mapreduce.v1.ResultPart.citation:type_name -> coditect.mapreduce.v1.Citation
+	4,  // 2: coditect.mapreduce.v1.ResultPart.source:type_name -> coditect.mapreduce.v1.Source
+	5,  // 3: coditect.mapreduce.v1.ResultPart.summary:type_name -> coditect.mapreduce.v1.Summary
+	2,  // 4: coditect.mapreduce.v1.ResultPart.evidence:type_name -> coditect.mapreduce.v1.CitedEvidence
+	8,  // 5: coditect.mapreduce.v1.Citation.location:type_name -> coditect.mapreduce.v1.Location
+	3,  // 6: coditect.mapreduce.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.v1.Evidence
+	12, // 7: coditect.mapreduce.v1.Evidence.retrieve_time:type_name -> google.protobuf.Timestamp
+	10, // 8: coditect.mapreduce.v1.Evidence.metadata:type_name -> coditect.mapreduce.v1.Evidence.MetadataEntry
+	7,  // 9: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
+	6,  // 10: coditect.mapreduce.v1.Summary.broken:type_name -> coditect.mapreduce.v1.BrokenConstraint
+	9,  // 11: coditect.mapreduce.v1.Location.boxes:type_name -> coditect.mapreduce.v1.Box
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_result_proto_init() }
@@ -1035,6 +1277,7 @@ func file_coditect_mapreduce_v1_result_proto_init() {
 		(*ResultPart_Dropped)(nil),
 		(*ResultPart_Removed)(nil),
 		(*ResultPart_Report)(nil),
+		(*ResultPart_Evidence)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1042,7 +1285,7 @@ func file_coditect_mapreduce_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_result_proto_rawDesc), len(file_coditect_mapreduce_v1_result_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

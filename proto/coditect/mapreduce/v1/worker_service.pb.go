@@ -217,6 +217,10 @@ const (
 	BlobKind_BLOB_KIND_ANSWER BlobKind = 5
 	// The output of an attempt.
 	BlobKind_BLOB_KIND_OUTPUT BlobKind = 6
+	// The text of evidence that a tool brought to a unit: the whole of it when it is put.
+	BlobKind_BLOB_KIND_EVIDENCE BlobKind = 7
+	// All evidence of a unit without its texts, in order, as JSON.
+	BlobKind_BLOB_KIND_EVIDENCE_LIST BlobKind = 8
 )
 
 // Enum value maps for BlobKind.
@@ -229,15 +233,19 @@ var (
 		4: "BLOB_KIND_JOURNAL",
 		5: "BLOB_KIND_ANSWER",
 		6: "BLOB_KIND_OUTPUT",
+		7: "BLOB_KIND_EVIDENCE",
+		8: "BLOB_KIND_EVIDENCE_LIST",
 	}
 	BlobKind_value = map[string]int32{
-		"BLOB_KIND_UNSPECIFIED": 0,
-		"BLOB_KIND_TEXT":        1,
-		"BLOB_KIND_INPUTS":      2,
-		"BLOB_KIND_REFERRED":    3,
-		"BLOB_KIND_JOURNAL":     4,
-		"BLOB_KIND_ANSWER":      5,
-		"BLOB_KIND_OUTPUT":      6,
+		"BLOB_KIND_UNSPECIFIED":   0,
+		"BLOB_KIND_TEXT":          1,
+		"BLOB_KIND_INPUTS":        2,
+		"BLOB_KIND_REFERRED":      3,
+		"BLOB_KIND_JOURNAL":       4,
+		"BLOB_KIND_ANSWER":        5,
+		"BLOB_KIND_OUTPUT":        6,
+		"BLOB_KIND_EVIDENCE":      7,
+		"BLOB_KIND_EVIDENCE_LIST": 8,
 	}
 )
 
@@ -1419,6 +1427,8 @@ type Assignment struct {
 	Journal []byte `protobuf:"bytes,9,opt,name=journal,proto3" json:"journal,omitempty"`
 	// How many entries of the unit's own journal are stored.
 	JournalEntries int64 `protobuf:"varint,21,opt,name=journal_entries,json=journalEntries,proto3" json:"journal_entries,omitempty"`
+	// How many items of evidence of the unit's own are stored; a blob lists them.
+	EvidenceItems int64 `protobuf:"varint,22,opt,name=evidence_items,json=evidenceItems,proto3" json:"evidence_items,omitempty"`
 	// It may have killed a worker: run nothing beside it.
 	Alone bool `protobuf:"varint,10,opt,name=alone,proto3" json:"alone,omitempty"`
 	// What the attempt needs and is too large to stand here: the worker gets it
@@ -1536,6 +1546,13 @@ func (x *Assignment) GetJournal() []byte {
 func (x *Assignment) GetJournalEntries() int64 {
 	if x != nil {
 		return x.JournalEntries
+	}
+	return 0
+}
+
+func (x *Assignment) GetEvidenceItems() int64 {
+	if x != nil {
+		return x.EvidenceItems
 	}
 	return 0
 }
@@ -2222,8 +2239,11 @@ type Blob struct {
 	StartByte int64 `protobuf:"varint,5,opt,name=start_byte,json=startByte,proto3" json:"start_byte,omitempty"`
 	// One past the last byte that is meant; 0 means the end of the blob.
 	EndByte int64 `protobuf:"varint,6,opt,name=end_byte,json=endByte,proto3" json:"end_byte,omitempty"`
-	// Of a journal that is put: the number of its first entry, counted from 0.
-	FirstEntry    int64 `protobuf:"varint,7,opt,name=first_entry,json=firstEntry,proto3" json:"first_entry,omitempty"`
+	// Of a journal that is put: the number of its first entry, counted from 0. Of
+	// evidence that is put: its number.
+	FirstEntry int64 `protobuf:"varint,7,opt,name=first_entry,json=firstEntry,proto3" json:"first_entry,omitempty"`
+	// Of evidence that is put: where it is from. Of one that is got: its document_id.
+	Evidence      *Evidence `protobuf:"bytes,8,opt,name=evidence,proto3" json:"evidence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2305,6 +2325,13 @@ func (x *Blob) GetFirstEntry() int64 {
 		return x.FirstEntry
 	}
 	return 0
+}
+
+func (x *Blob) GetEvidence() *Evidence {
+	if x != nil {
+		return x.Evidence
+	}
+	return nil
 }
 
 // Part of a blob.
@@ -2615,7 +2642,7 @@ var File_coditect_mapreduce_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\x90\x03\n" +
+	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\x90\x03\n" +
 	"\vWorkRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1c.coditect.mapreduce.v1.HelloR\x05hello\x127\n" +
 	"\areports\x18\x03 \x03(\v2\x1d.coditect.mapreduce.v1.ReportR\areports\x125\n" +
@@ -2707,7 +2734,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12\x14\n" +
-	"\x05stage\x18\x03 \x01(\tR\x05stage\"\x86\x05\n" +
+	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xad\x05\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
@@ -2719,7 +2746,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12'\n" +
 	"\x0freserved_tokens\x18\b \x01(\x03R\x0ereservedTokens\x12\x18\n" +
 	"\ajournal\x18\t \x01(\fR\ajournal\x12'\n" +
-	"\x0fjournal_entries\x18\x15 \x01(\x03R\x0ejournalEntries\x12\x14\n" +
+	"\x0fjournal_entries\x18\x15 \x01(\x03R\x0ejournalEntries\x12%\n" +
+	"\x0eevidence_items\x18\x16 \x01(\x03R\revidenceItems\x12\x14\n" +
 	"\x05alone\x18\n" +
 	" \x01(\bR\x05alone\x121\n" +
 	"\x05blobs\x18\x10 \x03(\v2\x1b.coditect.mapreduce.v1.BlobR\x05blobs\x12/\n" +
@@ -2787,7 +2815,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04left\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\x12\x12\n" +
 	"\x04part\x18\x06 \x01(\x01R\x04part\x12/\n" +
 	"\x05pause\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05pause\x124\n" +
-	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xdf\x01\n" +
+	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\x9c\x02\n" +
 	"\x04Blob\x123\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1f.coditect.mapreduce.v1.BlobKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x16\n" +
@@ -2798,7 +2826,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"start_byte\x18\x05 \x01(\x03R\tstartByte\x12\x19\n" +
 	"\bend_byte\x18\x06 \x01(\x03R\aendByte\x12\x1f\n" +
 	"\vfirst_entry\x18\a \x01(\x03R\n" +
-	"firstEntry\"=\n" +
+	"firstEntry\x12;\n" +
+	"\bevidence\x18\b \x01(\v2\x1f.coditect.mapreduce.v1.EvidenceR\bevidence\"=\n" +
 	"\bBlobPart\x12\x1d\n" +
 	"\n" +
 	"start_byte\x18\x01 \x01(\x03R\tstartByte\x12\x12\n" +
@@ -2835,7 +2864,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VERDICT_ACCEPTED\x10\x01\x12\x11\n" +
 	"\rVERDICT_STALE\x10\x02\x12\x10\n" +
-	"\fVERDICT_GONE\x10\x03*\xaa\x01\n" +
+	"\fVERDICT_GONE\x10\x03*\xdf\x01\n" +
 	"\bBlobKind\x12\x19\n" +
 	"\x15BLOB_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eBLOB_KIND_TEXT\x10\x01\x12\x14\n" +
@@ -2843,7 +2872,9 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x12BLOB_KIND_REFERRED\x10\x03\x12\x15\n" +
 	"\x11BLOB_KIND_JOURNAL\x10\x04\x12\x14\n" +
 	"\x10BLOB_KIND_ANSWER\x10\x05\x12\x14\n" +
-	"\x10BLOB_KIND_OUTPUT\x10\x062\xa2\x02\n" +
+	"\x10BLOB_KIND_OUTPUT\x10\x06\x12\x16\n" +
+	"\x12BLOB_KIND_EVIDENCE\x10\a\x12\x1b\n" +
+	"\x17BLOB_KIND_EVIDENCE_LIST\x10\b2\xa2\x02\n" +
 	"\rWorkerService\x12U\n" +
 	"\x04Work\x12\".coditect.mapreduce.v1.WorkRequest\x1a#.coditect.mapreduce.v1.WorkResponse\"\x00(\x010\x01\x12\\\n" +
 	"\aGetBlob\x12%.coditect.mapreduce.v1.GetBlobRequest\x1a&.coditect.mapreduce.v1.GetBlobResponse\"\x000\x01\x12\\\n" +
@@ -2902,6 +2933,7 @@ var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(*Savings)(nil),             // 35: coditect.mapreduce.v1.Savings
 	(*JobSpec)(nil),             // 36: coditect.mapreduce.v1.JobSpec
 	(UnitKind)(0),               // 37: coditect.mapreduce.v1.UnitKind
+	(*Evidence)(nil),            // 38: coditect.mapreduce.v1.Evidence
 }
 var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	5,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
@@ -2957,23 +2989,24 @@ var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	33, // 50: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
 	33, // 51: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
 	3,  // 52: coditect.mapreduce.v1.Blob.kind:type_name -> coditect.mapreduce.v1.BlobKind
-	7,  // 53: coditect.mapreduce.v1.GetBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
-	25, // 54: coditect.mapreduce.v1.GetBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
-	26, // 55: coditect.mapreduce.v1.GetBlobResponse.part:type_name -> coditect.mapreduce.v1.BlobPart
-	7,  // 56: coditect.mapreduce.v1.PutBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
-	25, // 57: coditect.mapreduce.v1.PutBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
-	26, // 58: coditect.mapreduce.v1.PutBlobRequest.part:type_name -> coditect.mapreduce.v1.BlobPart
-	4,  // 59: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	27, // 60: coditect.mapreduce.v1.WorkerService.GetBlob:input_type -> coditect.mapreduce.v1.GetBlobRequest
-	29, // 61: coditect.mapreduce.v1.WorkerService.PutBlob:input_type -> coditect.mapreduce.v1.PutBlobRequest
-	14, // 62: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	28, // 63: coditect.mapreduce.v1.WorkerService.GetBlob:output_type -> coditect.mapreduce.v1.GetBlobResponse
-	30, // 64: coditect.mapreduce.v1.WorkerService.PutBlob:output_type -> coditect.mapreduce.v1.PutBlobResponse
-	62, // [62:65] is the sub-list for method output_type
-	59, // [59:62] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	38, // 53: coditect.mapreduce.v1.Blob.evidence:type_name -> coditect.mapreduce.v1.Evidence
+	7,  // 54: coditect.mapreduce.v1.GetBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	25, // 55: coditect.mapreduce.v1.GetBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	26, // 56: coditect.mapreduce.v1.GetBlobResponse.part:type_name -> coditect.mapreduce.v1.BlobPart
+	7,  // 57: coditect.mapreduce.v1.PutBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	25, // 58: coditect.mapreduce.v1.PutBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	26, // 59: coditect.mapreduce.v1.PutBlobRequest.part:type_name -> coditect.mapreduce.v1.BlobPart
+	4,  // 60: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	27, // 61: coditect.mapreduce.v1.WorkerService.GetBlob:input_type -> coditect.mapreduce.v1.GetBlobRequest
+	29, // 62: coditect.mapreduce.v1.WorkerService.PutBlob:input_type -> coditect.mapreduce.v1.PutBlobRequest
+	14, // 63: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	28, // 64: coditect.mapreduce.v1.WorkerService.GetBlob:output_type -> coditect.mapreduce.v1.GetBlobResponse
+	30, // 65: coditect.mapreduce.v1.WorkerService.PutBlob:output_type -> coditect.mapreduce.v1.PutBlobResponse
+	63, // [63:66] is the sub-list for method output_type
+	60, // [60:63] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }
@@ -2982,6 +3015,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_init() {
 		return
 	}
 	file_coditect_mapreduce_v1_job_proto_init()
+	file_coditect_mapreduce_v1_result_proto_init()
 	file_coditect_mapreduce_v1_unit_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1575,6 +1575,7 @@ type ResultPart struct {
 	//	*ResultPart_Removed
 	//	*ResultPart_Summary
 	//	*ResultPart_Report
+	//	*ResultPart_Evidence
 	Part          isResultPart_Part `protobuf_oneof:"part"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1689,6 +1690,15 @@ func (x *ResultPart) GetReport() []byte {
 	return nil
 }
 
+func (x *ResultPart) GetEvidence() *CitedEvidence {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Evidence); ok {
+			return x.Evidence
+		}
+	}
+	return nil
+}
+
 type isResultPart_Part interface {
 	isResultPart_Part()
 }
@@ -1725,6 +1735,10 @@ type ResultPart_Report struct {
 	Report []byte `protobuf:"bytes,8,opt,name=report,proto3,oneof"` // JSON of report
 }
 
+type ResultPart_Evidence struct {
+	Evidence *CitedEvidence `protobuf:"bytes,9,opt,name=evidence,proto3,oneof"`
+}
+
 func (*ResultPart_Record) isResultPart_Part() {}
 
 func (*ResultPart_Citation) isResultPart_Part() {}
@@ -1741,6 +1755,178 @@ func (*ResultPart_Summary) isResultPart_Part() {}
 
 func (*ResultPart_Report) isResultPart_Part() {}
 
+func (*ResultPart_Evidence) isResultPart_Part() {}
+
+// CitedEvidence is evidence that a result cites.
+type CitedEvidence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Unit          string                 `protobuf:"bytes,1,opt,name=unit,proto3" json:"unit,omitempty"` // that it was brought to
+	Evidence      *Evidence              `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CitedEvidence) Reset() {
+	*x = CitedEvidence{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CitedEvidence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CitedEvidence) ProtoMessage() {}
+
+func (x *CitedEvidence) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CitedEvidence.ProtoReflect.Descriptor instead.
+func (*CitedEvidence) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *CitedEvidence) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *CitedEvidence) GetEvidence() *Evidence {
+	if x != nil {
+		return x.Evidence
+	}
+	return nil
+}
+
+// Evidence is a text that a tool brought to a unit. The text is stored beside it.
+type Evidence struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Document        string                 `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"` // follows from the uri and the hash
+	Uri             string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	Title           string                 `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	Tool            string                 `protobuf:"bytes,4,opt,name=tool,proto3" json:"tool,omitempty"`
+	MediaType       string                 `protobuf:"bytes,5,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	RetrievedMicros int64                  `protobuf:"varint,6,opt,name=retrieved_micros,json=retrievedMicros,proto3" json:"retrieved_micros,omitempty"` // since 1970; 0 if that is not known
+	Sha256          []byte                 `protobuf:"bytes,7,opt,name=sha256,proto3" json:"sha256,omitempty"`                                           // of the text
+	Bytes           int64                  `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`                                            // of the text
+	Characters      int64                  `protobuf:"varint,9,opt,name=characters,proto3" json:"characters,omitempty"`                                  // of the text
+	Metadata        map[string]string      `protobuf:"bytes,10,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Evidence) Reset() {
+	*x = Evidence{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Evidence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Evidence) ProtoMessage() {}
+
+func (x *Evidence) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
+func (*Evidence) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Evidence) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *Evidence) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *Evidence) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Evidence) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *Evidence) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+func (x *Evidence) GetRetrievedMicros() int64 {
+	if x != nil {
+		return x.RetrievedMicros
+	}
+	return 0
+}
+
+func (x *Evidence) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *Evidence) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Evidence) GetCharacters() int64 {
+	if x != nil {
+		return x.Characters
+	}
+	return 0
+}
+
+func (x *Evidence) GetMetadata() map[string]string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
 // ShownCitation is a citation as a result shows it.
 type ShownCitation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1751,13 +1937,14 @@ type ShownCitation struct {
 	Via           string                 `protobuf:"bytes,5,opt,name=via,proto3" json:"via,omitempty"`           // metadata of the document, for records of other jobs
 	Location      *Location              `protobuf:"bytes,6,opt,name=location,proto3" json:"location,omitempty"` // none if the document has no layout
 	Label         string                 `protobuf:"bytes,7,opt,name=label,proto3" json:"label,omitempty"`       // of the document
+	Uri           string                 `protobuf:"bytes,8,opt,name=uri,proto3" json:"uri,omitempty"`           // of evidence
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ShownCitation) Reset() {
 	*x = ShownCitation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1956,7 @@ func (x *ShownCitation) String() string {
 func (*ShownCitation) ProtoMessage() {}
 
 func (x *ShownCitation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1969,7 @@ func (x *ShownCitation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShownCitation.ProtoReflect.Descriptor instead.
 func (*ShownCitation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ShownCitation) GetCitation() *Citation {
@@ -1834,6 +2021,13 @@ func (x *ShownCitation) GetLabel() string {
 	return ""
 }
 
+func (x *ShownCitation) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
 // Location is where a reader of a document would look for a piece of its text.
 type Location struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1855,7 +2049,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +2061,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +2074,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Location) GetPlace() string {
@@ -1964,7 +2158,7 @@ type LayoutIndex struct {
 
 func (x *LayoutIndex) Reset() {
 	*x = LayoutIndex{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +2170,7 @@ func (x *LayoutIndex) String() string {
 func (*LayoutIndex) ProtoMessage() {}
 
 func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +2183,7 @@ func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutIndex.ProtoReflect.Descriptor instead.
 func (*LayoutIndex) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LayoutIndex) GetEnds() []int64 {
@@ -2022,7 +2216,7 @@ type LayoutBlock struct {
 
 func (x *LayoutBlock) Reset() {
 	*x = LayoutBlock{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2228,7 @@ func (x *LayoutBlock) String() string {
 func (*LayoutBlock) ProtoMessage() {}
 
 func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2241,7 @@ func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutBlock.ProtoReflect.Descriptor instead.
 func (*LayoutBlock) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LayoutBlock) GetPlaces() []*LayoutPlace {
@@ -2082,7 +2276,7 @@ type LayoutPlace struct {
 
 func (x *LayoutPlace) Reset() {
 	*x = LayoutPlace{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2288,7 @@ func (x *LayoutPlace) String() string {
 func (*LayoutPlace) ProtoMessage() {}
 
 func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2301,7 @@ func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutPlace.ProtoReflect.Descriptor instead.
 func (*LayoutPlace) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LayoutPlace) GetLocation() *Location {
@@ -2139,7 +2333,7 @@ type ParsedHead struct {
 
 func (x *ParsedHead) Reset() {
 	*x = ParsedHead{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2345,7 @@ func (x *ParsedHead) String() string {
 func (*ParsedHead) ProtoMessage() {}
 
 func (x *ParsedHead) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2358,7 @@ func (x *ParsedHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParsedHead.ProtoReflect.Descriptor instead.
 func (*ParsedHead) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ParsedHead) GetFormat() string {
@@ -2213,7 +2407,7 @@ type SourceUnit struct {
 
 func (x *SourceUnit) Reset() {
 	*x = SourceUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2419,7 @@ func (x *SourceUnit) String() string {
 func (*SourceUnit) ProtoMessage() {}
 
 func (x *SourceUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2432,7 @@ func (x *SourceUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceUnit.ProtoReflect.Descriptor instead.
 func (*SourceUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SourceUnit) GetUnit() string {
@@ -2269,7 +2463,7 @@ type Summary struct {
 
 func (x *Summary) Reset() {
 	*x = Summary{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2475,7 @@ func (x *Summary) String() string {
 func (*Summary) ProtoMessage() {}
 
 func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2488,7 @@ func (x *Summary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Summary.ProtoReflect.Descriptor instead.
 func (*Summary) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Summary) GetSingle() bool {
@@ -2344,7 +2538,7 @@ type BrokenConstraint struct {
 
 func (x *BrokenConstraint) Reset() {
 	*x = BrokenConstraint{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2550,7 @@ func (x *BrokenConstraint) String() string {
 func (*BrokenConstraint) ProtoMessage() {}
 
 func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2563,7 @@ func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
 func (*BrokenConstraint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BrokenConstraint) GetField() string {
@@ -2404,7 +2598,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2416,7 +2610,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2429,7 +2623,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SkippedDocument) GetDocument() string {
@@ -2587,7 +2781,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x03R\aattempt\x12\x14\n" +
 	"\x05begun\x18\x03 \x01(\bR\x05begun\x12\x16\n" +
-	"\x06result\x18\x04 \x01(\fR\x06result\"\xf3\x02\n" +
+	"\x06result\x18\x04 \x01(\fR\x06result\"\xbf\x03\n" +
 	"\n" +
 	"ResultPart\x12\x18\n" +
 	"\x06record\x18\x01 \x01(\fH\x00R\x06record\x12J\n" +
@@ -2597,8 +2791,30 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\adropped\x18\x05 \x01(\fH\x00R\adropped\x12\x1a\n" +
 	"\aremoved\x18\x06 \x01(\fH\x00R\aremoved\x12B\n" +
 	"\asummary\x18\a \x01(\v2&.coditect.mapreduce.storage.v1.SummaryH\x00R\asummary\x12\x18\n" +
-	"\x06report\x18\b \x01(\fH\x00R\x06reportB\x06\n" +
-	"\x04part\"\x81\x02\n" +
+	"\x06report\x18\b \x01(\fH\x00R\x06report\x12J\n" +
+	"\bevidence\x18\t \x01(\v2,.coditect.mapreduce.storage.v1.CitedEvidenceH\x00R\bevidenceB\x06\n" +
+	"\x04part\"h\n" +
+	"\rCitedEvidence\x12\x12\n" +
+	"\x04unit\x18\x01 \x01(\tR\x04unit\x12C\n" +
+	"\bevidence\x18\x02 \x01(\v2'.coditect.mapreduce.storage.v1.EvidenceR\bevidence\"\x8a\x03\n" +
+	"\bEvidence\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x14\n" +
+	"\x05title\x18\x03 \x01(\tR\x05title\x12\x12\n" +
+	"\x04tool\x18\x04 \x01(\tR\x04tool\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\x05 \x01(\tR\tmediaType\x12)\n" +
+	"\x10retrieved_micros\x18\x06 \x01(\x03R\x0fretrievedMicros\x12\x16\n" +
+	"\x06sha256\x18\a \x01(\fR\x06sha256\x12\x14\n" +
+	"\x05bytes\x18\b \x01(\x03R\x05bytes\x12\x1e\n" +
+	"\n" +
+	"characters\x18\t \x01(\x03R\n" +
+	"characters\x12Q\n" +
+	"\bmetadata\x18\n" +
+	" \x03(\v25.coditect.mapreduce.storage.v1.Evidence.MetadataEntryR\bmetadata\x1a;\n" +
+	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x02\n" +
 	"\rShownCitation\x12C\n" +
 	"\bcitation\x18\x01 \x01(\v2'.coditect.mapreduce.storage.v1.CitationR\bcitation\x12\x10\n" +
 	"\x03ref\x18\x02 \x01(\tR\x03ref\x12\x16\n" +
@@ -2606,7 +2822,8 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05after\x18\x04 \x01(\tR\x05after\x12\x10\n" +
 	"\x03via\x18\x05 \x01(\tR\x03via\x12C\n" +
 	"\blocation\x18\x06 \x01(\v2'.coditect.mapreduce.storage.v1.LocationR\blocation\x12\x14\n" +
-	"\x05label\x18\a \x01(\tR\x05label\"\xee\x01\n" +
+	"\x05label\x18\a \x01(\tR\x05label\x12\x10\n" +
+	"\x03uri\x18\b \x01(\tR\x03uri\"\xee\x01\n" +
 	"\bLocation\x12\x14\n" +
 	"\x05place\x18\x01 \x01(\tR\x05place\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\x03R\x04page\x12\x14\n" +
@@ -2671,7 +2888,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),           // 0: coditect.mapreduce.storage.v1.Output
 	(*Judgement)(nil),        // 1: coditect.mapreduce.storage.v1.Judgement
@@ -2693,16 +2910,19 @@ var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*InputHeader)(nil),      // 17: coditect.mapreduce.storage.v1.InputHeader
 	(*JournalEntry)(nil),     // 18: coditect.mapreduce.storage.v1.JournalEntry
 	(*ResultPart)(nil),       // 19: coditect.mapreduce.storage.v1.ResultPart
-	(*ShownCitation)(nil),    // 20: coditect.mapreduce.storage.v1.ShownCitation
-	(*Location)(nil),         // 21: coditect.mapreduce.storage.v1.Location
-	(*LayoutIndex)(nil),      // 22: coditect.mapreduce.storage.v1.LayoutIndex
-	(*LayoutBlock)(nil),      // 23: coditect.mapreduce.storage.v1.LayoutBlock
-	(*LayoutPlace)(nil),      // 24: coditect.mapreduce.storage.v1.LayoutPlace
-	(*ParsedHead)(nil),       // 25: coditect.mapreduce.storage.v1.ParsedHead
-	(*SourceUnit)(nil),       // 26: coditect.mapreduce.storage.v1.SourceUnit
-	(*Summary)(nil),          // 27: coditect.mapreduce.storage.v1.Summary
-	(*BrokenConstraint)(nil), // 28: coditect.mapreduce.storage.v1.BrokenConstraint
-	(*SkippedDocument)(nil),  // 29: coditect.mapreduce.storage.v1.SkippedDocument
+	(*CitedEvidence)(nil),    // 20: coditect.mapreduce.storage.v1.CitedEvidence
+	(*Evidence)(nil),         // 21: coditect.mapreduce.storage.v1.Evidence
+	(*ShownCitation)(nil),    // 22: coditect.mapreduce.storage.v1.ShownCitation
+	(*Location)(nil),         // 23: coditect.mapreduce.storage.v1.Location
+	(*LayoutIndex)(nil),      // 24: coditect.mapreduce.storage.v1.LayoutIndex
+	(*LayoutBlock)(nil),      // 25: coditect.mapreduce.storage.v1.LayoutBlock
+	(*LayoutPlace)(nil),      // 26: coditect.mapreduce.storage.v1.LayoutPlace
+	(*ParsedHead)(nil),       // 27: coditect.mapreduce.storage.v1.ParsedHead
+	(*SourceUnit)(nil),       // 28: coditect.mapreduce.storage.v1.SourceUnit
+	(*Summary)(nil),          // 29: coditect.mapreduce.storage.v1.Summary
+	(*BrokenConstraint)(nil), // 30: coditect.mapreduce.storage.v1.BrokenConstraint
+	(*SkippedDocument)(nil),  // 31: coditect.mapreduce.storage.v1.SkippedDocument
+	nil,                      // 32: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	7,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
@@ -2723,20 +2943,23 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	13, // 15: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
 	11, // 16: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
 	14, // 17: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
-	20, // 18: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
-	26, // 19: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
-	27, // 20: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
-	15, // 21: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
-	21, // 22: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
-	24, // 23: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
-	21, // 24: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
-	29, // 25: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
-	28, // 26: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	22, // 18: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	28, // 19: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
+	29, // 20: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
+	20, // 21: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
+	21, // 22: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
+	32, // 23: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	15, // 24: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
+	23, // 25: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
+	26, // 26: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
+	23, // 27: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
+	31, // 28: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	30, // 29: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -2753,6 +2976,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 		(*ResultPart_Removed)(nil),
 		(*ResultPart_Summary)(nil),
 		(*ResultPart_Report)(nil),
+		(*ResultPart_Evidence)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2760,7 +2984,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1751,13 +1751,14 @@ type Unit struct {
 	LatencyMicros int64                  `protobuf:"varint,36,opt,name=latency_micros,json=latencyMicros,proto3" json:"latency_micros,omitempty"` // of these
 	Tools         int64                  `protobuf:"varint,37,opt,name=tools,proto3" json:"tools,omitempty"`                                      // calls of tools
 	ToolMicros    int64                  `protobuf:"varint,38,opt,name=tool_micros,json=toolMicros,proto3" json:"tool_micros,omitempty"`
-	Savings       *Savings               `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"` // of all attempts
-	Put           *Put                   `protobuf:"bytes,28,opt,name=put,proto3" json:"put,omitempty"`         // a large output that is being stored for this attempt
-	Journal       *Journal               `protobuf:"bytes,63,opt,name=journal,proto3" json:"journal,omitempty"` // what its attempts have remembered; unset if that is nothing
-	Woken         string                 `protobuf:"bytes,45,opt,name=woken,proto3" json:"woken,omitempty"`     // the handle of the last call that woke it
-	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`  // 1 + index of the reduce above that waits for it; 0: none waits
-	Item          []byte                 `protobuf:"bytes,61,opt,name=item,proto3" json:"item,omitempty"`       // JSON: the element of an earlier output that it works on
-	Stage         int64                  `protobuf:"varint,62,opt,name=stage,proto3" json:"stage,omitempty"`    // index in the stages of the pipeline; of parse units 0
+	Savings       *Savings               `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`   // of all attempts
+	Put           *Put                   `protobuf:"bytes,28,opt,name=put,proto3" json:"put,omitempty"`           // a large output that is being stored for this attempt
+	Journal       *Journal               `protobuf:"bytes,63,opt,name=journal,proto3" json:"journal,omitempty"`   // what its attempts have remembered; unset if that is nothing
+	Evidence      *EvidenceSum           `protobuf:"bytes,65,opt,name=evidence,proto3" json:"evidence,omitempty"` // what tools have brought to its attempts; unset if that is nothing
+	Woken         string                 `protobuf:"bytes,45,opt,name=woken,proto3" json:"woken,omitempty"`       // the handle of the last call that woke it
+	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`    // 1 + index of the reduce above that waits for it; 0: none waits
+	Item          []byte                 `protobuf:"bytes,61,opt,name=item,proto3" json:"item,omitempty"`         // JSON: the element of an earlier output that it works on
+	Stage         int64                  `protobuf:"varint,62,opt,name=stage,proto3" json:"stage,omitempty"`      // index in the stages of the pipeline; of parse units 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2030,6 +2031,13 @@ func (x *Unit) GetJournal() *Journal {
 	return nil
 }
 
+func (x *Unit) GetEvidence() *EvidenceSum {
+	if x != nil {
+		return x.Evidence
+	}
+	return nil
+}
+
 func (x *Unit) GetWoken() string {
 	if x != nil {
 		return x.Woken
@@ -2188,6 +2196,75 @@ func (x *Journal) GetKept() bool {
 	return false
 }
 
+// EvidenceSum says what the evidence of a unit comes to.
+type EvidenceSum struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Items         int64                  `protobuf:"varint,1,opt,name=items,proto3" json:"items,omitempty"`  // numbered from 0 on
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`  // of all texts
+	Sha256        []byte                 `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"` // the chain over them: SHA-256 of the chain before, and the record
+	Next          *Put                   `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`     // the text of the next, of which a part is stored
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EvidenceSum) Reset() {
+	*x = EvidenceSum{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EvidenceSum) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EvidenceSum) ProtoMessage() {}
+
+func (x *EvidenceSum) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EvidenceSum.ProtoReflect.Descriptor instead.
+func (*EvidenceSum) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *EvidenceSum) GetItems() int64 {
+	if x != nil {
+		return x.Items
+	}
+	return 0
+}
+
+func (x *EvidenceSum) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *EvidenceSum) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *EvidenceSum) GetNext() *Put {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
 // Queue says where a pending unit waits.
 type Queue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2200,7 +2277,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2289,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2302,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Queue) GetClass() uint32 {
@@ -2259,7 +2336,7 @@ type Delay struct {
 
 func (x *Delay) Reset() {
 	*x = Delay{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2348,7 @@ func (x *Delay) String() string {
 func (*Delay) ProtoMessage() {}
 
 func (x *Delay) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2361,7 @@ func (x *Delay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delay.ProtoReflect.Descriptor instead.
 func (*Delay) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Delay) GetMicros() int64 {
@@ -2307,7 +2384,7 @@ type Parked struct {
 
 func (x *Parked) Reset() {
 	*x = Parked{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2396,7 @@ func (x *Parked) String() string {
 func (*Parked) ProtoMessage() {}
 
 func (x *Parked) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2409,7 @@ func (x *Parked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parked.ProtoReflect.Descriptor instead.
 func (*Parked) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Parked) GetHandle() string {
@@ -2375,7 +2452,7 @@ type WakeCall struct {
 
 func (x *WakeCall) Reset() {
 	*x = WakeCall{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2464,7 @@ func (x *WakeCall) String() string {
 func (*WakeCall) ProtoMessage() {}
 
 func (x *WakeCall) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2477,7 @@ func (x *WakeCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeCall.ProtoReflect.Descriptor instead.
 func (*WakeCall) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WakeCall) GetHandle() string {
@@ -2427,7 +2504,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2439,7 +2516,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2452,7 +2529,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -2474,7 +2551,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2563,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2576,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -2535,7 +2612,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2624,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2637,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Session) GetNode() string {
@@ -2594,7 +2671,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2606,7 +2683,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2619,7 +2696,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -2640,7 +2717,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2652,7 +2729,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2665,7 +2742,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Doubt) GetId() string {
@@ -2689,7 +2766,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2701,7 +2778,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2714,7 +2791,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -2772,7 +2849,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2784,7 +2861,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2797,7 +2874,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -2891,7 +2968,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2980,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +2993,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -2974,7 +3051,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3063,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3076,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -3083,7 +3160,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3172,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3185,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -3140,7 +3217,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3229,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3242,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -3231,7 +3308,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3320,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3333,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -3359,7 +3436,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3371,7 +3448,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3384,7 +3461,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -3449,7 +3526,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3461,7 +3538,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3474,7 +3551,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Mark) GetCheckpoint() []byte {
@@ -3518,7 +3595,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3530,7 +3607,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3543,7 +3620,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -3783,7 +3860,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xe1\t\n" +
+	"confidence\"\xa9\n" +
+	"\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -3823,7 +3901,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"toolMicros\x12@\n" +
 	"\asavings\x18< \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\x124\n" +
 	"\x03put\x18\x1c \x01(\v2\".coditect.mapreduce.storage.v1.PutR\x03put\x12@\n" +
-	"\ajournal\x18? \x01(\v2&.coditect.mapreduce.storage.v1.JournalR\ajournal\x12\x14\n" +
+	"\ajournal\x18? \x01(\v2&.coditect.mapreduce.storage.v1.JournalR\ajournal\x12F\n" +
+	"\bevidence\x18A \x01(\v2*.coditect.mapreduce.storage.v1.EvidenceSumR\bevidence\x12\x14\n" +
 	"\x05woken\x18- \x01(\tR\x05woken\x12\x16\n" +
 	"\x06parent\x18\x1b \x01(\x03R\x06parent\x12\x12\n" +
 	"\x04item\x18= \x01(\fR\x04item\x12\x14\n" +
@@ -3836,7 +3915,12 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\aentries\x18\x01 \x01(\x03R\aentries\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x16\n" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x12\n" +
-	"\x04kept\x18\x04 \x01(\bR\x04kept\"E\n" +
+	"\x04kept\x18\x04 \x01(\bR\x04kept\"\x89\x01\n" +
+	"\vEvidenceSum\x12\x14\n" +
+	"\x05items\x18\x01 \x01(\x03R\x05items\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x126\n" +
+	"\x04next\x18\x04 \x01(\v2\".coditect.mapreduce.storage.v1.PutR\x04next\"E\n" +
 	"\x05Queue\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12\x14\n" +
@@ -3965,7 +4049,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),        // 0: coditect.mapreduce.storage.v1.Spec
 	(*Savings)(nil),     // 1: coditect.mapreduce.storage.v1.Savings
@@ -3985,62 +4069,65 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Unit)(nil),        // 15: coditect.mapreduce.storage.v1.Unit
 	(*Put)(nil),         // 16: coditect.mapreduce.storage.v1.Put
 	(*Journal)(nil),     // 17: coditect.mapreduce.storage.v1.Journal
-	(*Queue)(nil),       // 18: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),       // 19: coditect.mapreduce.storage.v1.Delay
-	(*Parked)(nil),      // 20: coditect.mapreduce.storage.v1.Parked
-	(*WakeCall)(nil),    // 21: coditect.mapreduce.storage.v1.WakeCall
-	(*Held)(nil),        // 22: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),    // 23: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),     // 24: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),        // 25: coditect.mapreduce.storage.v1.Beat
-	(*Doubt)(nil),       // 26: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),       // 27: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),       // 28: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),       // 29: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),        // 30: coditect.mapreduce.storage.v1.Plan
-	(*Skipped)(nil),     // 31: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),     // 32: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),  // 33: coditect.mapreduce.storage.v1.Checkpoint
-	(*Seal)(nil),        // 34: coditect.mapreduce.storage.v1.Seal
-	(*Mark)(nil),        // 35: coditect.mapreduce.storage.v1.Mark
-	nil,                 // 36: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                 // 37: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                 // 38: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                 // 39: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	(*Limit_Share)(nil), // 40: coditect.mapreduce.storage.v1.Limit.Share
+	(*EvidenceSum)(nil), // 18: coditect.mapreduce.storage.v1.EvidenceSum
+	(*Queue)(nil),       // 19: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),       // 20: coditect.mapreduce.storage.v1.Delay
+	(*Parked)(nil),      // 21: coditect.mapreduce.storage.v1.Parked
+	(*WakeCall)(nil),    // 22: coditect.mapreduce.storage.v1.WakeCall
+	(*Held)(nil),        // 23: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),    // 24: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),     // 25: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),        // 26: coditect.mapreduce.storage.v1.Beat
+	(*Doubt)(nil),       // 27: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),       // 28: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),       // 29: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),       // 30: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),        // 31: coditect.mapreduce.storage.v1.Plan
+	(*Skipped)(nil),     // 32: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),     // 33: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),  // 34: coditect.mapreduce.storage.v1.Checkpoint
+	(*Seal)(nil),        // 35: coditect.mapreduce.storage.v1.Seal
+	(*Mark)(nil),        // 36: coditect.mapreduce.storage.v1.Mark
+	nil,                 // 37: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                 // 38: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                 // 39: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                 // 40: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	(*Limit_Share)(nil), // 41: coditect.mapreduce.storage.v1.Limit.Share
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	36, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	37, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	37, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	38, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	0,  // 2: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	5,  // 3: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	4,  // 4: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
 	1,  // 5: coditect.mapreduce.storage.v1.Spent.savings:type_name -> coditect.mapreduce.storage.v1.Savings
 	7,  // 6: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	38, // 7: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	39, // 7: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	11, // 8: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	39, // 9: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	40, // 9: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	9,  // 10: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	12, // 11: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	14, // 12: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
-	18, // 13: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	19, // 13: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
 	1,  // 14: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
 	16, // 15: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
 	17, // 16: coditect.mapreduce.storage.v1.Unit.journal:type_name -> coditect.mapreduce.storage.v1.Journal
-	23, // 17: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	40, // 18: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	7,  // 19: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
-	7,  // 20: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	32, // 21: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	32, // 22: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	32, // 23: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	35, // 24: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	35, // 25: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	18, // 17: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
+	16, // 18: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
+	24, // 19: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	41, // 20: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	7,  // 21: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
+	7,  // 22: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	33, // 23: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	33, // 24: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	33, // 25: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	36, // 26: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	36, // 27: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -4055,7 +4142,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
