@@ -62,6 +62,7 @@ type Request struct {
 	System    string    // instructions; the part that requests of a stage have in common
 	Tools     []Tool    // what the model may call
 	Force     string    // the tool that it has to call; "" leaves it free
+	NoCalls   bool      // it may call none of Tools now: they are there for the calls that Messages hold
 	Messages  []Message // the last is the user's, but to continue a paused turn
 	Schema    *Schema   // what the answer has to look like; nil for prose
 	MaxTokens int64     // of the answer. Defaults to DefaultMaxTokens
@@ -87,6 +88,8 @@ func (r *Request) Check() error {
 		return NewError(Invalid, "the bound of the answer is negative: %d", r.MaxTokens)
 	case r.Force != "" && !slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == r.Force }):
 		return NewError(Invalid, "the tool to be called, %q, is not among the tools", r.Force)
+	case r.Force != "" && r.NoCalls:
+		return NewError(Invalid, "the tool %q is to be called, and none may be", r.Force)
 	case r.Force != "" && r.Schema != nil:
 		return NewError(Invalid, "an answer by a schema and a call of a tool exclude each other")
 	}
@@ -217,6 +220,7 @@ type Response struct {
 	Reason    string          `json:"reason,omitempty"` // why it refused, in its words
 	Usage     Usage           `json:"usage"`
 	Written   *int64          `json:"written,omitempty"` // tokens of Parts by the vendor's count, without thinking; nil if it gave none
+	Asked     Usage           `json:"-"`                 // of the call that brought it, be it in an earlier attempt; zero if that is not known
 	Limits    Limits          `json:"-"`                 // what the vendor says is left
 	Cached    bool            `json:"-"`                 // from our own cache: nothing was asked
 }

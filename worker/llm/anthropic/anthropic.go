@@ -177,6 +177,9 @@ func (p *provider) addTools(req *llm.Request, params *sdk.MessageNewParams) erro
 		}
 		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: tool})
 	}
+	if req.NoCalls && force == "" && len(tools) > 0 {
+		params.ToolChoice.OfNone = &sdk.ToolChoiceNoneParam{}
+	}
 	if force != "" {
 		params.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: force, DisableParallelToolUse: param.NewOpt(true)}
 	}

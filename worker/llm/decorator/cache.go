@@ -109,8 +109,9 @@ func AnswerKey(o Origin, req *llm.Request) ([]byte, error) {
 		Tools         []tool
 		Messages      []llm.Message
 		MaxTokens     int64
+		NoCalls       bool `json:",omitempty"`
 	}{
-		Version: 1, Origin: o, Model: req.Model, System: req.System, Force: req.Force, MaxTokens: req.AnswerBound(),
+		Version: 1, Origin: o, Model: req.Model, System: req.System, Force: req.Force, MaxTokens: req.AnswerBound(), NoCalls: req.NoCalls,
 	}
 	if req.Schema != nil {
 		all.Schema = req.Schema.Name() + "\n" + string(req.Schema.Document())

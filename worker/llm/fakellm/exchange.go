@@ -19,10 +19,13 @@ type wire interface {
 	// mediaType is the type of an answer.
 	mediaType() string
 
-	// openAnswer, piece and close write an answer. Piece is called for each bit of
-	// the text. An error is written by broken, in mid-stream.
+	// openAnswer, openPart, writePiece, closePart and closeAnswer write an answer.
+	// Piece is called for each bit of the text of a part, the nth of the answer. An
+	// error is written by writeBroken, in mid-stream.
 	openAnswer(x *exchange)
-	writePiece(x *exchange, text string)
+	openPart(x *exchange, n int, p part)
+	writePiece(x *exchange, n int, p part, text string)
+	closePart(x *exchange, n int, p part)
 	closeAnswer(x *exchange, r Reply)
 	writeBroken(x *exchange)
 
@@ -41,6 +44,8 @@ type exchange struct {
 	wire wire
 	left bool   // guarded by the server's lock
 	warm string // the prefix that is in the cache once the answer begins
+
+	calls int // of tools, that were written; of OpenAI's format
 	Entry
 }
 
@@ -215,19 +220,25 @@ func (x *exchange) streamAnswer() {
 	x.s.mu.Unlock()
 	x.w.Header().Set("Content-Type", x.wire.mediaType())
 	x.w.Header().Set("Request-Id", x.RequestID)
+	parts := x.parts(r)
+	x.remember(parts)
 	x.wire.openAnswer(x)
-	for i, text := range cutPieces(r.Text, x.s.cfg.Piece) {
-		if i > 0 && x.breakOff() {
+	for n, p := range parts {
+		x.wire.openPart(x, n, p)
+		for i, text := range cutPieces(p.text, x.s.cfg.Piece) {
+			if i > 0 && x.breakOff() {
+				return
+			}
+			x.wire.writePiece(x, n, p, text)
+		}
+		if x.breakOff() {
 			return
 		}
-		x.wire.writePiece(x, text)
-	}
-	if x.breakOff() {
-		return
+		x.wire.closePart(x, n, p)
 	}
 	// The client may make its next call before this one is done with here.
 	x.s.mu.Lock()
-	x.s.buckets.output -= float64(Tokens(r.Text))
+	x.s.buckets.output -= float64(r.tokens())
 	x.s.leaveFlight(x)
 	x.s.mu.Unlock()
 	x.wire.closeAnswer(x, r)
@@ -240,17 +251,16 @@ func (x *exchange) makeReply() Reply {
 		r = x.s.cfg.Model(x.Call)
 	}
 	if r.Stop == "" {
-		r.Stop = x.wire.stopReason(x.Fault, x.Tool != "")
+		forced := x.Tool != "" && x.Wire != OpenAI // which ends it like a text
+		r.Stop = x.wire.stopReason(x.Fault, forced || len(r.Calls) > 0)
 	}
 	switch x.Fault {
 	case Truncated:
 		r.Text = r.Text[:len(r.Text)/2]
-	case EmptyAnswer:
-		r.Text = ""
+	case EmptyAnswer, Filter:
+		r.Text, r.Thinking, r.Calls = "", "", nil
 	case Refusal:
-		r.Text, r.Why = "", "this asks for harm"
-	case Filter:
-		r.Text = ""
+		r.Text, r.Thinking, r.Calls, r.Why = "", "", nil, "this asks for harm"
 	case WrongShape:
 		r.Text = `{"unexpected": [1, 2, 3]}`
 	case Prose:

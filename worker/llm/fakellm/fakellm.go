@@ -57,8 +57,11 @@ type Call struct {
 
 	System    string          `json:"-"`
 	Turns     []Turn          `json:"-"`
-	Tool      string          `json:"tool,omitempty"` // that it has to call
-	Schema    json.RawMessage `json:"-"`              // of the answer, or of that tool
+	Tool      string          `json:"tool,omitempty"`     // that it has to call
+	Tools     []string        `json:"tools,omitempty"`    // that it may call
+	NoCalls   bool            `json:"no_calls,omitempty"` // though it may call none of them now
+	Uses      []Use           `json:"-"`                  // calls of the conversation so far, in order
+	Schema    json.RawMessage `json:"-"`                  // of the answer, or of that tool
 	MaxTokens int64           `json:"max_tokens"`
 	Window    int64           `json:"window,omitempty"` // Ollama's num_ctx
 	Header    http.Header     `json:"-"`
@@ -80,9 +83,11 @@ func (c Call) Prompt() string {
 
 // A Reply is what the model says.
 type Reply struct {
-	Text string // or, if a tool is to be called, its input
-	Stop string // in the vendor's word. Defaults to that of an end
-	Why  string // of a refusal
+	Text     string // or, if a tool has to be called, its input
+	Thinking string // before that
+	Calls    []Use  // of tools, behind the text
+	Stop     string // in the vendor's word. Defaults to that of an end, or of calls
+	Why      string // of a refusal
 }
 
 // An Entry is what became of a call.
@@ -113,14 +118,15 @@ type Server struct {
 	inFlight int // calls whose client still waits for something
 	peak     int
 	entries  []Entry
-	warm     map[string]bool // prefixes in the cache
+	warm     map[string]bool   // prefixes in the cache
+	thought  map[string]string // what was thought before calls of tools, by their ids
 	buckets  buckets
 }
 
 // New returns a server.
 func New(cfg Config) *Server {
 	cfg.Cached, cfg.Piece = cmp.Or(cfg.Cached, 1024), cmp.Or(cfg.Piece, 24)
-	s := &Server{cfg: cfg, warm: make(map[string]bool), buckets: newBuckets(cfg.Rates, time.Now())}
+	s := &Server{cfg: cfg, warm: make(map[string]bool), thought: make(map[string]string), buckets: newBuckets(cfg.Rates, time.Now())}
 	s.idle.L = &s.mu
 	return s
 }
@@ -163,6 +169,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := s.beginCall(call)
 	defer s.endCall(x)
 	x.w, x.r, x.wire = w, r, wire
+	if err == nil {
+		err = s.checkThinking(&call)
+	}
 	if err != nil {
 		x.writeError(http.StatusBadRequest, "invalid_request_error", err.Error())
 		return

@@ -3,7 +3,9 @@ package fakellm
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +22,15 @@ type block struct {
 	Text    string          `json:"text"`
 	Input   json.RawMessage `json:"input"`
 	Content content         `json:"content"`
-	Cache   *struct {
+
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	ToolUseID string `json:"tool_use_id"`
+	IsError   bool   `json:"is_error"`
+	Thinking  string `json:"thinking"`
+	Signature string `json:"signature"`
+
+	Cache *struct {
 		TTL string `json:"ttl"`
 	} `json:"cache_control"`
 	Citations []json.RawMessage `json:"citations"`
@@ -40,7 +50,7 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 func (c content) joinText() string {
 	var b strings.Builder
 	for _, part := range c {
-		b.WriteString(part.Text + string(part.Input) + part.Content.joinText())
+		b.WriteString(part.Thinking + part.Text + string(part.Input) + part.Content.joinText())
 	}
 	return b.String()
 }
@@ -76,6 +86,7 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 	c.Model, c.System, c.Schema = in.Model, in.System.joinText(), in.Output.Format.Schema
 	for _, t := range in.Tools {
 		c.prompt = append(c.prompt, section{t.Name + string(t.Schema), t.Cache != nil})
+		c.Tools = append(c.Tools, t.Name)
 		if t.Name == in.ToolChoice.Name {
 			c.Tool, c.Schema = t.Name, t.Schema
 		}
@@ -87,9 +98,18 @@ func (anthropicWire) readCall(c *Call, body []byte) error {
 		}
 	}
 	add(in.System)
+	c.NoCalls = in.ToolChoice.Type == "none"
+	var l ledger
 	for _, m := range in.Messages {
 		add(m.Content)
 		c.Turns = append(c.Turns, Turn{m.Role, m.Content.joinText()})
+		if err := l.readBlocks(m.Role, m.Content); err != nil {
+			return err
+		}
+	}
+	c.Uses = l.uses
+	if err := undefined(l.uses, c.Tools); err != nil {
+		return err
 	}
 	if err := checkVersion(c.Header.Get("Anthropic-Version"), body); err != nil {
 		return err
@@ -168,11 +188,17 @@ func (anthropicWire) openAnswer(x *exchange) {
 		"usage": anthropicUsage(x),
 	}})
 	x.writeEvent("ping", fields{"type": "ping"})
+}
+
+func (anthropicWire) openPart(x *exchange, n int, p part) {
 	start := fields{"type": "text", "text": ""}
-	if x.Tool != "" {
-		start = fields{"type": "tool_use", "id": "toolu_" + x.RequestID, "name": x.Tool, "input": fields{}}
+	switch p.kind {
+	case "tool":
+		start = fields{"type": "tool_use", "id": p.id, "name": p.name, "input": fields{}}
+	case "thinking":
+		start = fields{"type": "thinking", "thinking": "", "signature": ""}
 	}
-	x.writeEvent("content_block_start", fields{"type": "content_block_start", "index": 0, "content_block": start})
+	x.writeEvent("content_block_start", fields{"type": "content_block_start", "index": n, "content_block": start})
 }
 
 // anthropicUsage is what is told of tokens, so far.
@@ -189,17 +215,26 @@ func anthropicUsage(x *exchange) fields {
 	return usage
 }
 
-func (anthropicWire) writePiece(x *exchange, text string) {
+func (anthropicWire) writePiece(x *exchange, n int, p part, text string) {
 	delta := fields{"type": "text_delta", "text": text}
-	if x.Tool != "" {
+	switch p.kind {
+	case "tool":
 		delta = fields{"type": "input_json_delta", "partial_json": text}
+	case "thinking":
+		delta = fields{"type": "thinking_delta", "thinking": text}
 	}
-	x.writeEvent("content_block_delta", fields{"type": "content_block_delta", "index": 0, "delta": delta})
+	x.writeEvent("content_block_delta", fields{"type": "content_block_delta", "index": n, "delta": delta})
+}
+
+func (anthropicWire) closePart(x *exchange, n int, p part) {
+	if p.kind == "thinking" {
+		x.writeEvent("content_block_delta", fields{"type": "content_block_delta", "index": n, "delta": fields{"type": "signature_delta", "signature": sign(p.text)}})
+	}
+	x.writeEvent("content_block_stop", fields{"type": "content_block_stop", "index": n})
 }
 
 func (anthropicWire) closeAnswer(x *exchange, r Reply) {
-	x.Output = Tokens(r.Text)
-	x.writeEvent("content_block_stop", fields{"type": "content_block_stop", "index": 0})
+	x.Output = r.tokens()
 	delta := fields{"stop_reason": r.Stop, "stop_sequence": nil}
 	if r.Why != "" {
 		delta["stop_details"] = fields{"type": "refusal", "category": "cyber", "explanation": r.Why}
@@ -260,8 +295,14 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 			IncludeUsage bool `json:"include_usage"`
 		} `json:"stream_options"`
 		Messages []struct {
-			Role    string
-			Content content
+			Role      string
+			Content   content
+			Reasoning string `json:"reasoning_content"`
+			ToolCalls []struct {
+				ID       string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+			ToolCallID string `json:"tool_call_id"`
 		}
 		Tools []struct {
 			Function struct {
@@ -269,7 +310,7 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 				Parameters json.RawMessage
 			}
 		}
-		ToolChoice struct{ Function struct{ Name string } } `json:"tool_choice"`
+		ToolChoice choice `json:"tool_choice"`
 		Format     struct {
 			JSONSchema struct{ Schema json.RawMessage } `json:"json_schema"`
 		} `json:"response_format"`
@@ -280,18 +321,34 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 	c.Model, c.MaxTokens, c.Schema = in.Model, max(in.Max, in.OldMax), in.Format.JSONSchema.Schema
 	for _, t := range in.Tools {
 		c.prompt = append(c.prompt, section{text: t.Function.Name + string(t.Function.Parameters)})
-		if t.Function.Name == in.ToolChoice.Function.Name {
+		c.Tools = append(c.Tools, t.Function.Name)
+		if t.Function.Name == in.ToolChoice.name {
 			c.Tool, c.Schema = t.Function.Name, t.Function.Parameters
 		}
 	}
+	c.NoCalls = in.ToolChoice.none
+	var l ledger
 	for _, m := range in.Messages {
-		c.prompt = append(c.prompt, section{text: m.Content.joinText()})
+		text := m.Content.joinText()
+		calls := make([]Use, len(m.ToolCalls))
+		for i, call := range m.ToolCalls {
+			calls[i] = Use{ID: call.ID, Name: call.Function.Name, Input: json.RawMessage(call.Function.Arguments)}
+			text += call.Function.Arguments
+		}
+		c.prompt = append(c.prompt, section{text: m.Reasoning + text})
 		if m.Role == "system" || m.Role == "developer" {
-			c.System += m.Content.joinText()
+			c.System += text
 			continue
 		}
-		c.Turns = append(c.Turns, Turn{m.Role, m.Content.joinText()})
+		c.Turns = append(c.Turns, Turn{m.Role, text})
+		if err := l.readMessage(m.Role, calls, m.ToolCallID, text); err != nil {
+			return err
+		}
 	}
+	if err := l.settled(); err != nil {
+		return err
+	}
+	c.Uses = l.uses
 	if !in.Options.IncludeUsage {
 		return errors.New("stream_options.include_usage: without it nobody knows what was spent")
 	}
@@ -314,17 +371,30 @@ func (w openaiWire) writeDelta(x *exchange, delta fields, finish any) {
 
 func (w openaiWire) openAnswer(x *exchange) {
 	w.writeDelta(x, fields{"role": "assistant", "content": ""}, nil)
-	if x.Tool != "" {
-		w.writeDelta(x, fields{"tool_calls": []any{fields{"index": 0, "id": "call_" + x.RequestID, "type": "function", "function": fields{"name": x.Tool, "arguments": ""}}}}, nil)
+	x.calls = 0
+}
+
+func (w openaiWire) openPart(x *exchange, _ int, p part) {
+	if p.kind == "tool" {
+		w.writeDelta(x, fields{"tool_calls": []any{fields{"index": x.calls, "id": p.id, "type": "function", "function": fields{"name": p.name, "arguments": ""}}}}, nil)
 	}
 }
 
-func (w openaiWire) writePiece(x *exchange, text string) {
-	if x.Tool != "" {
-		w.writeDelta(x, fields{"tool_calls": []any{fields{"index": 0, "function": fields{"arguments": text}}}}, nil)
-		return
+func (w openaiWire) writePiece(x *exchange, _ int, p part, text string) {
+	delta := fields{"content": text}
+	switch p.kind {
+	case "tool":
+		delta = fields{"tool_calls": []any{fields{"index": x.calls, "function": fields{"arguments": text}}}}
+	case "thinking":
+		delta = fields{"reasoning_content": text}
 	}
-	w.writeDelta(x, fields{"content": text}, nil)
+	w.writeDelta(x, delta, nil)
+}
+
+func (openaiWire) closePart(x *exchange, _ int, p part) {
+	if p.kind == "tool" {
+		x.calls++
+	}
 }
 
 func (w openaiWire) closeAnswer(x *exchange, r Reply) {
@@ -332,13 +402,14 @@ func (w openaiWire) closeAnswer(x *exchange, r Reply) {
 		w.writeDelta(x, fields{"refusal": r.Why}, nil)
 	}
 	w.writeDelta(x, fields{}, r.Stop)
-	x.Output = Tokens(r.Text)
+	x.Output = r.tokens()
 	if x.Fault == NoUsage {
 		x.clearUsage()
 	} else {
 		w.writeChunk(x, []any{}, fields{
 			"prompt_tokens": x.In(), "completion_tokens": x.Output, "total_tokens": x.In() + x.Output,
-			"prompt_tokens_details": fields{"cached_tokens": x.CacheRead},
+			"prompt_tokens_details":     fields{"cached_tokens": x.CacheRead},
+			"completion_tokens_details": fields{"reasoning_tokens": Tokens(r.Thinking)},
 		})
 	}
 	x.write("data: [DONE]\n\n")
@@ -369,7 +440,7 @@ func (openaiWire) errorBody(status int, kind, message string) (int, any) {
 	return status, fields{"error": fields{"message": message, "type": kind, "param": nil, "code": code}}
 }
 
-func (openaiWire) stopReason(f Fault, _ bool) string {
+func (openaiWire) stopReason(f Fault, tool bool) string {
 	switch f {
 	case Truncated:
 		return "length"
@@ -378,7 +449,40 @@ func (openaiWire) stopReason(f Fault, _ bool) string {
 	case UnknownStop, Pause:
 		return "bored"
 	}
-	return "stop" // that of a tool which was forced, too
+	if tool {
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// A choice is tool_choice: a word, or a function.
+type choice struct {
+	none bool
+	name string
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *choice) UnmarshalJSON(raw []byte) error {
+	var word string
+	if json.Unmarshal(raw, &word) == nil {
+		c.none = word == "none"
+		return nil
+	}
+	var of struct{ Function struct{ Name string } }
+	err := json.Unmarshal(raw, &of)
+	c.name = of.Function.Name
+	return err
+}
+
+// readMessage notes a message of OpenAI's: each result is one of its own.
+func (l *ledger) readMessage(role string, calls []Use, id, text string) error {
+	switch role {
+	case "assistant":
+		return l.say(calls)
+	case "tool":
+		return l.answer(id, text, false)
+	}
+	return l.settled()
 }
 
 type ollamaWire struct{}
@@ -387,9 +491,19 @@ func (ollamaWire) readCall(c *Call, body []byte) error {
 	var in struct {
 		Model    string
 		Stream   bool
-		Messages []struct{ Role, Content string }
-		Format   json.RawMessage
-		Options  struct {
+		Messages []struct {
+			Role, Content, Thinking string
+			ToolName                string `json:"tool_name"`
+			ToolCalls               []struct {
+				Function struct {
+					Name      string
+					Arguments json.RawMessage
+				}
+			} `json:"tool_calls"`
+		}
+		Tools   []struct{ Function struct{ Name string } }
+		Format  json.RawMessage
+		Options struct {
 			NumCtx     int64 `json:"num_ctx"`
 			NumPredict int64 `json:"num_predict"`
 		}
@@ -398,13 +512,31 @@ func (ollamaWire) readCall(c *Call, body []byte) error {
 		return err
 	}
 	c.Model, c.MaxTokens, c.Window, c.Schema = in.Model, in.Options.NumPredict, in.Options.NumCtx, in.Format
+	for _, t := range in.Tools {
+		c.Tools = append(c.Tools, t.Function.Name)
+	}
+	turn := 0
 	for _, m := range in.Messages {
-		c.prompt = append(c.prompt, section{text: m.Content})
+		c.prompt = append(c.prompt, section{text: m.Thinking + m.Content})
 		if m.Role == "system" {
 			c.System += m.Content
 			continue
 		}
 		c.Turns = append(c.Turns, Turn{m.Role, m.Content})
+		if m.Role == "assistant" {
+			turn++
+		}
+		for _, call := range m.ToolCalls {
+			c.prompt = append(c.prompt, section{text: string(call.Function.Arguments)})
+			c.Uses = append(c.Uses, Use{Name: call.Function.Name, Input: call.Function.Arguments, Turn: turn})
+		}
+		if m.Role == "tool" { // they have no ids: the first call of the name that has no result
+			i := slices.IndexFunc(c.Uses, func(u Use) bool { return !u.Answered && u.Name == m.ToolName })
+			if i < 0 {
+				return fmt.Errorf("a result of the tool %q, which was not called", m.ToolName)
+			}
+			c.Uses[i].Answered, c.Uses[i].Result = true, m.Content
+		}
 	}
 	if c.Window == 0 {
 		c.Window = 4096
@@ -425,15 +557,30 @@ func (ollamaWire) writeLine(x *exchange, v fields) {
 
 func (ollamaWire) openAnswer(*exchange) {}
 
-func (w ollamaWire) writePiece(x *exchange, text string) {
-	w.writeLine(x, fields{"message": fields{"role": "assistant", "content": text}, "done": false})
+func (ollamaWire) openPart(*exchange, int, part) {}
+
+func (w ollamaWire) writePiece(x *exchange, _ int, p part, text string) {
+	message := fields{"role": "assistant", "content": text}
+	switch {
+	case p.kind == "thinking":
+		message = fields{"role": "assistant", "content": "", "thinking": text}
+	case p.kind == "tool" && x.Tool == "":
+		return // it comes whole
+	}
+	w.writeLine(x, fields{"message": message, "done": false})
+}
+
+func (w ollamaWire) closePart(x *exchange, _ int, p part) {
+	if p.kind == "tool" && x.Tool == "" {
+		w.writeLine(x, fields{"message": fields{"role": "assistant", "content": "", "tool_calls": []any{ollamaCall(p)}}, "done": false})
+	}
 }
 
 // closeAnswer tells of a prompt that was cut to the window, as Ollama does, only by
 // its length.
 func (w ollamaWire) closeAnswer(x *exchange, r Reply) {
 	x.Input, x.CacheRead, x.CacheWrite = min(x.In(), x.Window), 0, 0
-	x.Output = Tokens(r.Text)
+	x.Output = r.tokens()
 	w.writeLine(x, fields{
 		"message": fields{"role": "assistant", "content": ""}, "done": true, "done_reason": r.Stop,
 		"prompt_eval_count": x.Input, "eval_count": x.Output, "total_duration": 1,

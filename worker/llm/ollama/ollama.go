@@ -144,20 +144,28 @@ func (p *provider) buildPayload(req *llm.Request) ([]byte, error) {
 }
 
 // addTools adds tools and the answer's schema. A tool cannot be forced there; an
-// answer by its schema is the same.
+// answer by its schema is the same. A schema keeps the model from calling tools, so where
+// it may call some, it gives its answer by one.
 func (*provider) addTools(req *llm.Request, body *chatRequest) error {
-	schema := req.Schema
+	schema, tools := req.Schema, req.Tools
 	for _, t := range req.Tools {
 		if t.Name == req.Force {
 			schema = t.Schema
 		}
+	}
+	if answersByTool(req) {
+		tools, _ = wire.WithAnswer(req)
+		schema = nil
 	}
 	if schema != nil {
 		format, err := schema.In(dialect())
 		body.Format = format
 		return err
 	}
-	for _, t := range req.Tools {
+	if req.NoCalls {
+		return nil
+	}
+	for _, t := range tools {
 		params, err := t.Schema.In(dialect())
 		if err != nil {
 			return fmt.Errorf("tool %s: %w", t.Name, err)
@@ -167,11 +175,27 @@ func (*provider) addTools(req *llm.Request, body *chatRequest) error {
 	return nil
 }
 
+// answersByTool reports whether the answer to a request is the input of a tool.
+func answersByTool(req *llm.Request) bool {
+	return req.Schema != nil && len(req.Tools) > 0 && !req.NoCalls
+}
+
+// A thought is what a model thought, as a part that is handed back.
+type thought struct {
+	Thinking string `json:"thinking"`
+}
+
 func chatMessages(m llm.Message) []chatMessage {
 	said := chatMessage{Role: string(m.Role)}
 	var out []chatMessage
 	for _, p := range m.Parts {
 		said.Content += p.Text
+		if p.Opaque != nil {
+			var t thought
+			if json.Unmarshal(p.Opaque, &t) == nil {
+				said.Thinking += t.Thinking
+			}
+		}
 		if p.Call != nil {
 			var c toolCall
 			c.Function.Name, c.Function.Arguments = p.Call.Name, p.Call.Input
@@ -201,7 +225,7 @@ type chatLine struct {
 // A chatAnswer is put together from the lines of an answer.
 type chatAnswer struct {
 	text    bytes.Buffer
-	thought bool // and that is counted with the rest
+	thought bytes.Buffer // which is counted with the rest
 	calls   []toolCall
 	last    chatLine
 }
@@ -232,7 +256,7 @@ func (t *chatAnswer) readLines(r io.Reader) error {
 			return &lineError{bytes.Clone(raw)}
 		}
 		t.text.WriteString(line.Message.Content)
-		t.thought = t.thought || line.Message.Thinking != ""
+		t.thought.WriteString(line.Message.Thinking)
 		t.calls = append(t.calls, line.Message.ToolCalls...)
 		if line.Done {
 			t.last = line
@@ -258,8 +282,13 @@ func (t *chatAnswer) toResponse(c *wire.Call, req *llm.Request) (*llm.Response, 
 		Model: llm.Model(t.last.Model), RequestID: c.RequestID(), Stop: stopOf(t.last.DoneReason),
 		Usage: usage, Limits: c.ParseLimits(),
 	}
-	if usage.Output > 0 && !t.thought {
+	if usage.Output > 0 && t.thought.Len() == 0 {
 		r.Written = &usage.Output
+	}
+	if t.thought.Len() > 0 {
+		if raw, err := json.Marshal(thought{t.thought.String()}); err == nil { // of a text
+			r.Parts = append(r.Parts, llm.Part{Opaque: raw})
+		}
 	}
 	if t.text.Len() > 0 {
 		r.Parts = append(r.Parts, llm.Part{Text: t.text.String()})
@@ -270,7 +299,7 @@ func (t *chatAnswer) toResponse(c *wire.Call, req *llm.Request) (*llm.Response, 
 	}
 	switch {
 	case req.Schema != nil:
-		r.Answer = wire.AnswerOf(r, false)
+		r.Answer = wire.AnswerOf(r, answersByTool(req))
 	case req.Force != "" && !r.Stop.Cut():
 		text := json.RawMessage(bytes.Clone(t.text.Bytes()))
 		if !json.Valid(text) {

@@ -148,6 +148,9 @@ func (p *provider) addTools(req *llm.Request, params *sdk.ChatCompletionNewParam
 		}
 		params.Tools = append(params.Tools, sdk.ChatCompletionFunctionTool(def))
 	}
+	if req.NoCalls && force == "" && len(tools) > 0 {
+		params.ToolChoice.OfAuto = param.NewOpt(string(sdk.ChatCompletionToolChoiceOptionAutoNone))
+	}
 	if force != "" {
 		params.ToolChoice = sdk.ToolChoiceOptionFunctionToolChoice(sdk.ChatCompletionNamedToolChoiceFunctionParam{Name: force})
 		params.ParallelToolCalls = param.NewOpt(false)
@@ -176,6 +179,9 @@ func messageParams(m llm.Message) []sdk.ChatCompletionMessageParamUnion {
 	switch {
 	case m.Role == llm.Assistant:
 		said := sdk.ChatCompletionAssistantMessageParam{ToolCalls: calls}
+		if len(calls) > 0 {
+			said.SetExtraFields(thinkingOf(m.Parts))
+		}
 		if text.Len() > 0 {
 			said.Content.OfString = param.NewOpt(text.String())
 		}
@@ -185,6 +191,22 @@ func messageParams(m llm.Message) []sdk.ChatCompletionMessageParamUnion {
 	}
 	return out
 }
+
+// thinkingOf returns what a model thought before it called tools, under the name that its
+// server gave it: servers that show it want it back with the calls, and only then.
+func thinkingOf(parts []llm.Part) map[string]any {
+	for _, p := range parts {
+		var fields map[string]any
+		if p.Opaque != nil && json.Unmarshal(p.Opaque, &fields) == nil {
+			return fields
+		}
+	}
+	return nil
+}
+
+// thinkingFields are the names that servers give to what a model thinks. The vendor itself
+// does not show it.
+func thinkingFields() []string { return []string{"reasoning_content", "reasoning"} }
 
 // A choice is put together from the chunks of a stream.
 type choice struct {
@@ -196,6 +218,8 @@ type choice struct {
 	usage   llm.Usage
 
 	thinking int64 // of the output of usage
+	thoughts strings.Builder
+	field    string // of thoughts
 }
 
 // A toolCall is a call of a tool as it grows.
@@ -221,6 +245,7 @@ func (t *choice) takeChunk(chunk sdk.ChatCompletionChunk) error {
 			continue
 		}
 		t.text.WriteString(c.Delta.Content)
+		t.takeThinking(c.Delta)
 		t.refusal.WriteString(c.Delta.Refusal)
 		if c.FinishReason != "" {
 			t.finish = c.FinishReason
@@ -239,6 +264,19 @@ func (t *choice) takeChunk(chunk sdk.ChatCompletionChunk) error {
 		}
 	}
 	return nil
+}
+
+// takeThinking adds what the model thinks aloud.
+func (t *choice) takeThinking(d sdk.ChatCompletionChunkChoiceDelta) {
+	for _, name := range thinkingFields() {
+		var text string
+		raw := d.JSON.ExtraFields[name].Raw()
+		if raw == "" || json.Unmarshal([]byte(raw), &text) != nil || text == "" || t.field != "" && t.field != name {
+			continue
+		}
+		t.field = name
+		t.thoughts.WriteString(text)
+	}
 }
 
 // usageOf subtracts the tokens of the cache from those of the prompt, which
@@ -268,6 +306,11 @@ func (t *choice) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 	}
 	if t.refusal.Len() > 0 {
 		r.Stop, r.Reason = llm.StopRefusal, c.CleanText(t.refusal.String())
+	}
+	if t.field != "" {
+		if raw, err := json.Marshal(map[string]string{t.field: t.thoughts.String()}); err == nil { // of texts
+			r.Parts = append(r.Parts, llm.Part{Opaque: raw})
+		}
 	}
 	if t.text.Len() > 0 {
 		r.Parts = append(r.Parts, llm.Part{Text: t.text.String()})

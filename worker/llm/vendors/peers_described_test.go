@@ -46,6 +46,10 @@ func requests(t *testing.T) map[string]*llm.Request {
 			r.Tools = []llm.Tool{lookUp}
 			said(llm.Message{Role: llm.Assistant, Parts: []llm.Part{{Text: "Let me see."}, call}}, llm.Message{Role: llm.User, Parts: []llm.Part{result(false)}})(r)
 		},
+		"tools that may not be called": func(r *llm.Request) {
+			r.Tools, r.Schema, r.NoCalls = []llm.Tool{lookUp}, schema(t, receipt), true
+			said(llm.Message{Role: llm.Assistant, Parts: []llm.Part{call}}, llm.Message{Role: llm.User, Parts: []llm.Part{result(false)}})(r)
+		},
 		"error of a tool": func(r *llm.Request) {
 			r.Tools = []llm.Tool{lookUp}
 			said(llm.Message{Role: llm.Assistant, Parts: []llm.Part{call}}, llm.Message{Role: llm.User, Parts: []llm.Part{result(true)}})(r)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -453,6 +454,95 @@ func TestToolsBesideASchema(t *testing.T) {
 		}
 		if body := string(fake.Entries()[0].Body); !strings.Contains(body, `"strict":false`) || strings.Contains(body, "tool_choice") {
 			t.Errorf("%s: the tool is not sent loosely and freely: %s", name, body)
+		}
+	}
+}
+
+// E5: three calls of one turn come as three calls, whatever the model thought before them;
+// their results go back in one message, in order, with the thinking that came with them, as
+// the scripted model refuses anything else. Then the answer comes by its schema.
+func TestConversationWithTools(t *testing.T) {
+	lookUp := llm.Tool{Name: "look_up", Schema: schema(t, `{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}}`)}
+	names := []string{"Gardenia", "Ümlaut \"quoted\"", "third"}
+	for _, name := range vendorNames {
+		for _, thinking := range []string{"", "I look them up, all three of them, with care."} {
+			p, fake := start(t, name, fakellm.Config{Piece: 5, Model: func(c fakellm.Call) fakellm.Reply {
+				if len(c.Uses) > 0 && c.Wire == fakellm.Ollama && len(c.Tools) > 0 {
+					return fakellm.Reply{Calls: []fakellm.Use{{Name: llm.AnswerTool, Input: json.RawMessage(goodReceipt)}}}
+				}
+				if len(c.Uses) > 0 {
+					return fakellm.Reply{Text: goodReceipt}
+				}
+				r := fakellm.Reply{Text: "Let me see.", Thinking: thinking}
+				for _, n := range names {
+					input, err := json.Marshal(map[string]string{"name": n})
+					if err != nil {
+						t.Error(err)
+					}
+					r.Calls = append(r.Calls, fakellm.Use{Name: "look_up", Input: input})
+				}
+				return r
+			}})
+			req := ask(schema(t, receipt))
+			req.Tools = []llm.Tool{lookUp}
+			res, err := p.Complete(t.Context(), req)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			calls := res.Calls()
+			if len(calls) != 3 || res.Stop != llm.StopTool || res.Text() != "Let me see." {
+				t.Fatalf("%s: %d calls, stop %q, text %q", name, len(calls), res.Stop, res.Text())
+			}
+			results := llm.Message{Role: llm.User}
+			for i, c := range calls {
+				var in struct{ Name string }
+				if err := json.Unmarshal(c.Input, &in); err != nil || in.Name != names[i] || c.Name != "look_up" {
+					t.Errorf("%s: call %d is %+v", name, i, c)
+				}
+				results.Parts = append(results.Parts, llm.Part{Result: &llm.ToolResult{ID: c.ID, Name: c.Name, Text: "result of " + names[i], Error: i == 1}})
+			}
+			for _, last := range []bool{false, true} { // as the model likes, and as it has to
+				next := *req
+				next.NoCalls = last
+				next.Messages = append(slices.Clone(req.Messages), llm.Message{Role: llm.Assistant, Parts: res.Parts}, results)
+				answer, err := (&decorator.Structured{Provider: p}).Complete(t.Context(), &next)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if !strings.Contains(string(answer.Answer), "Gardenia") {
+					t.Errorf("%s: answer %s", name, answer.Answer)
+				}
+			}
+			entries := fake.Entries()
+			if first := entries[1]; first.NoCalls || name != "ollama" != (len(first.Tools) == 1) {
+				t.Errorf("%s: tools %v, no calls: %v", name, first.Tools, first.NoCalls)
+			}
+			last := entries[len(entries)-1]
+			if name != "ollama" && !last.NoCalls || name == "ollama" && len(last.Tools) > 0 {
+				t.Errorf("%s: the model may still call tools: %s", name, last.Body)
+			}
+			for i, u := range last.Uses {
+				if !u.Answered || u.Result != "result of "+names[i] || u.Turn != 1 || name == "anthropic" && u.Error != (i == 1) {
+					t.Errorf("%s: the model was told %+v", name, u)
+				}
+			}
+			if thinking != "" && !strings.Contains(string(last.Body), thinking) {
+				t.Errorf("%s: what the model thought is not handed back: %s", name, last.Body)
+			}
+		}
+	}
+}
+
+// An answer that a server was to give by a tool, and gave as a text, is one.
+func TestAnswerBesideTools(t *testing.T) {
+	lookUp := llm.Tool{Name: "look_up", Schema: schema(t, `{"type":"object","properties":{"name":{"type":"string"}}}`)}
+	for _, name := range vendorNames {
+		p, _ := start(t, name, fakellm.Config{Model: says(goodReceipt)}, func(c *llm.Config) { c.ToolMode = true })
+		req := ask(schema(t, receipt))
+		req.Tools = []llm.Tool{lookUp}
+		res, err := (&decorator.Structured{Provider: p}).Complete(t.Context(), req)
+		if err != nil || !strings.Contains(string(res.Answer), "Gardenia") {
+			t.Errorf("%s: %+v, %v", name, res, err)
 		}
 	}
 }

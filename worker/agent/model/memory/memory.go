@@ -88,6 +88,7 @@ func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response,
 	case tooLarge != nil:
 		return nil, tooLarge
 	case res != nil:
+		res.Asked = res.Usage
 		return res, nil
 	}
 	return decodeRemembered(raw)
@@ -140,6 +141,7 @@ func decodeRemembered(raw []byte) (*llm.Response, error) {
 	if what.Response == nil {
 		return nil, &llm.Error{Kind: llm.TooLarge, Class: llm.TooLarge.Class(), Message: what.TooLarge}
 	}
+	what.Response.Asked = what.Response.Usage
 	what.Response.Cached, what.Response.Usage = true, llm.Usage{Reported: true}
 	return what.Response, nil
 }

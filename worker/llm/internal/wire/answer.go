@@ -22,6 +22,9 @@ func AnswerOf(r *llm.Response, tool bool) json.RawMessage {
 			return c.Input
 		}
 	}
+	if len(r.Calls()) == 0 && json.Valid([]byte(strings.TrimSpace(r.Text()))) {
+		return json.RawMessage(strings.TrimSpace(r.Text())) // where the tool was not forced
+	}
 	return nil
 }
 
@@ -37,9 +40,9 @@ func ToolFields(t llm.Tool, d llm.Dialect) (fields map[string]any, strict bool, 
 }
 
 // WithAnswer returns the tools and which of them is forced, with the one that
-// takes the answer. It is forced if it is alone.
+// takes the answer. It is forced if no other may be called.
 func WithAnswer(req *llm.Request) (tools []llm.Tool, force string) {
-	if len(req.Tools) == 0 {
+	if len(req.Tools) == 0 || req.NoCalls {
 		force = llm.AnswerTool
 	}
 	one := llm.Tool{Name: llm.AnswerTool, Description: "Give the answer.", Schema: req.Schema}
