@@ -32,6 +32,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/read"
+	"github.com/coditect/mapreduce/orchestrator/scaler"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/token"
@@ -244,13 +245,15 @@ type Orchestrator struct {
 	intake     *ingest.Intake
 	reader     *read.Reader
 	checker    *verify.Checker // of outputs
+	scaler     *scaler.Scaler
 
 	polledLast mapreduce.JobID // of polls only
 }
 
 var (
-	_ mapreduce.Service = (*Orchestrator)(nil)
-	_ mapreduce.Fleet   = (*Orchestrator)(nil)
+	_ mapreduce.Service  = (*Orchestrator)(nil)
+	_ mapreduce.Fleet    = (*Orchestrator)(nil)
+	_ mapreduce.Demander = (*Orchestrator)(nil)
 )
 
 // New returns an orchestrator over j. It does nothing on its own before Run.
@@ -289,6 +292,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
 		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, NewID: newID, Logger: c.Logger,
 	})
+	o.scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 	o.fleet = fleet.New(fleet.Parts{
 		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Specs: o.specs, Signals: &o.signals, Supervisor: o.supervisor,
 	}, fleet.Config{

@@ -25,6 +25,7 @@ import (
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/wire"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+	"github.com/coditect/mapreduce/proto/externalscaler"
 )
 
 // A Config says how a server guards itself. The zero Config works.
@@ -75,6 +76,10 @@ type Config struct {
 
 	// Memory bounds what peers make the process hold.
 	Memory memory.Limits
+
+	// Demand, if it is set, is told to autoscalers: the server is then an external scaler
+	// of KEDA's as well. Defaults to none.
+	Demand mapreduce.Demander
 
 	// Options are added to the server's: credentials, interceptors, stats
 	// handlers. Interceptors run within the server's own, so they may return
@@ -152,6 +157,9 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	pb.RegisterAdminServiceServer(s.grpc, &admin{service: service, leaving: s.leaving})
 	s.workers = &workers{fleet: fleet, split: min(wire.SplitSize, config.MaxSend), idle: config.BlobIdle, recovered: s.recoverPanic}
 	pb.RegisterWorkerServiceServer(s.grpc, s.workers)
+	if config.Demand != nil {
+		externalscaler.RegisterExternalScalerServer(s.grpc, &scaler{demander: config.Demand, leaving: s.leaving})
+	}
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)

@@ -40,6 +40,7 @@ type modelState struct {
 	urgent bool            // it is to be told at once
 	left   mapreduce.Rates // of the rates, as the vendor said
 	leftAt time.Time
+	pace   Pace // of the calls whose reports came here
 }
 
 // ModelLimits are what the fleet may ask of one model, as its owner says. Zero is

@@ -59,6 +59,7 @@ func (t *Sessions) enterReport(s *Session, rep *mapreduce.Report) (urgent bool) 
 	r := t.sched.getOrAddJob(rep.Job)
 	if s.noteReported(rep) {
 		urgent = t.sched.Models.noteProbeOutcome(r, rep, s.seen)
+		t.sched.Models.notePace(r, rep)
 		t.sched.Priming.noteReport(r, rep)
 	}
 	r.reports = append(r.reports, pendingReport{Report: rep, Session: s, jitter: t.sched.jitter()})

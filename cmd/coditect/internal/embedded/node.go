@@ -165,7 +165,7 @@ func (n *Node) wireService() (err error) {
 		return err
 	}
 	n.server, err = server.New(service, n.orch, server.Config{
-		Logger: n.config.Logger, MaxConnections: maxConnections(pebble.MaxTableFiles()), Memory: n.config.Memory,
+		Logger: n.config.Logger, MaxConnections: maxConnections(pebble.MaxTableFiles()), Memory: n.config.Memory, Demand: n.orch,
 		Options: []grpc.ServerOption{grpc.StatsHandler(n.guests)},
 	})
 	if err != nil {
