@@ -11,6 +11,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,12 @@ type Session interface {
 
 // A Spec describes a tool.
 type Spec struct {
-	Name        string          // 1 to 64 of a-z, A-Z, 0-9, _ and -; unique among all tools of a worker
+	Name string // 1 to 64 of a-z, A-Z, 0-9, _ and -; unique among all tools of a worker
+
+	// Member is how pipelines name the tool within its kit, if not by Name: the tool search
+	// of the kit mcp:docs is mcp:docs/search to pipelines, and docs_search to models.
+	Member string
+
 	Description string          // for a model: what it does, and when to use it
 	Input       json.RawMessage // JSON Schema of an object
 
@@ -64,6 +70,9 @@ type Spec struct {
 	// calls tools by them.
 	Query, Address string
 }
+
+// PipelineName returns how pipelines name a tool of a kit: KIT/TOOL.
+func (s Spec) PipelineName(kit string) string { return kit + "/" + cmp.Or(s.Member, s.Name) }
 
 // Bounds of a call, where its tool states none, and of what any call may bring.
 const (
