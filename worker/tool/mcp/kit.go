@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -131,7 +132,7 @@ func (k *Kit) Close() error {
 func (k *Kit) scrub(text string) string {
 	secrets := k.server.secrets
 	if k.transport != nil {
-		secrets = append(secrets[:len(secrets):len(secrets)], k.transport.sent()...)
+		secrets = append(slices.Clip(secrets), k.transport.sent()...)
 	}
 	return scrubber(secrets).Replace(strings.ToValidUTF8(text, "\uFFFD"))
 }

@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -84,6 +85,9 @@ func (k *Kit) memberOf(t *sdk.Tool) (*member, error) {
 	}
 	if m.input, err = compileSchema(doc); err != nil {
 		return nil, fmt.Errorf("the schema of its input: %w", err)
+	}
+	if _, err := llm.NewSchema("input", doc); err != nil {
+		return nil, fmt.Errorf("the schema of its input cannot be told to a model: %w", err)
 	}
 	var parts objectSchema
 	if err := json.Unmarshal(doc, &parts); err != nil || parts.Type != "object" {

@@ -88,9 +88,12 @@ func (b *Box) addKit(k tool.Kit) error {
 		if other := b.tools[spec.Name]; other != nil {
 			return fmt.Errorf("tools: both %s and %s have a tool named %s; leave one of them out", other.kit.Name(), name, spec.Name)
 		}
+		if _, twice := b.names[spec.PipelineName(name)]; twice {
+			return fmt.Errorf("tools: %s has two tools named %s; leave one of them out", name, spec.PipelineName(name))
+		}
 		b.tools[spec.Name] = e
 		b.names[name] = append(b.names[name], spec.Name)
-		b.names[name+"/"+spec.Name] = []string{spec.Name}
+		b.names[spec.PipelineName(name)] = []string{spec.Name}
 	}
 	return nil
 }

@@ -391,3 +391,23 @@ func TestLies(t *testing.T) {
 		}
 	})
 }
+
+// Tools of servers are listed by the names that the servers give them.
+func TestMembers(t *testing.T) {
+	a, b := spec("docs_look_1"), spec("docs_find")
+	a.Member, b.Member = "look.1", "find"
+	box, err := toolbox.New(nil, &kit{name: "mcp:docs", specs: []tool.Spec{a, b}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"mcp:docs", "mcp:docs/find", "mcp:docs/look.1"}, box.Offers()); diff != "" {
+		t.Error(diff)
+	}
+	if specs, err := box.Specs([]string{"mcp:docs/look.1"}); err != nil || len(specs) != 1 || specs[0].Name != "docs_look_1" {
+		t.Errorf("got %v, error %v", specs, err)
+	}
+	b.Member = a.Member
+	if _, err := toolbox.New(nil, &kit{name: "mcp:docs", specs: []tool.Spec{a, b}}); err == nil || !strings.Contains(err.Error(), "two tools named mcp:docs/look.1") {
+		t.Errorf("two tools of one name: %v", err)
+	}
+}
