@@ -50,6 +50,8 @@ type Config struct {
 	Steps *step.Registry
 	// Parsers are the names of the parsers that this worker has. Defaults to none.
 	Parsers []string
+	// Tools are the names of the tools that units may use here. Defaults to none.
+	Tools []string
 	// Limits hold back their calls to models. Defaults to none.
 	Limits worker.Limiter
 	// Version of the program; for display.
@@ -201,7 +203,7 @@ func (n *Node) Start(ctx context.Context) error {
 // them.
 func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
-		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
+		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Tools: n.config.Tools, Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
 		Embedded: true, Logger: n.config.Logger, DrainTimeout: n.config.Drain, Grace: time.Second,
 		Addresses: []string{"this process"},
 		Connect:   []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},

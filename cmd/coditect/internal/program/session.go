@@ -351,7 +351,7 @@ func (a *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 	g := &a.Global
 	return embedded.Config{
 		MaxCalls: a.Runners.Limits.MaxCalls, ModelLimits: limits,
-		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Limits: a.Runners.Gates, Version: a.Version, Rates: rates, Hook: hook, Logger: log,
+		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Version: a.Version, Rates: rates, Hook: hook, Logger: log,
 		Overhead: runners.PromptOverhead(askers), Check: check, Warms: runners.NeedsPriming(askers),
 		Lease: g.Timing.lease, Heartbeat: g.Timing.heartbeat, Grace: g.Timing.grace,
 	}, nil

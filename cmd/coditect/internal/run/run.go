@@ -59,6 +59,7 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
 	out.addFlags(cmd)
 	out.addSkipped(cmd)
 	a.Runners.Documents.AddFlags(cmd.Flags())
+	a.Runners.Tools.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
 	return cmd
 }
@@ -73,7 +74,7 @@ type runner struct {
 }
 
 // runJob makes all checks that need no store, and then runs the job.
-func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
+func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 	ctx, a := cmd.Context(), r.app
 	if detach && a.Global.Server == "" {
 		return exit.UsageError("--detach: needs --server; without it this process is the service and must not end")
@@ -90,6 +91,10 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 		return err
 	}
 	if err := input.Check(ctx, in); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
+	if _, err := a.Runners.OpenTools(ctx); err != nil {
 		return err
 	}
 	if err := a.Runners.CheckRunnable(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
@@ -285,12 +290,17 @@ tries the failed units again. It runs no complete unit again.`,
 	a.Runners.Models.AddFlags(cmd.Flags())
 	a.Runners.Limits.AddFlags(cmd.Flags())
 	a.Runners.Documents.AddFlags(cmd.Flags())
+	a.Runners.Tools.AddFlags(cmd.Flags())
 	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, in place of its earlier budget")
 	return cmd
 }
 
-func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume) error {
+func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume) (err error) {
 	ctx := cmd.Context()
+	defer func() { err = errors.Join(err, r.app.Runners.CloseTools()) }()
+	if _, err := r.app.Runners.OpenTools(ctx); err != nil {
+		return err
+	}
 	return r.withSession(ctx, func() error {
 		id, err := r.s.FindJob(ctx, name)
 		if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/worker/step/parse"
 	"github.com/coditect/mapreduce/worker/step/passages"
 	"github.com/coditect/mapreduce/worker/step/rules"
+	"github.com/coditect/mapreduce/worker/tool/toolbox"
 )
 
 // ScriptedProvider runs units by script, for tests. Help does not show it.
@@ -37,7 +38,11 @@ type Runners struct {
 	// Documents says how this process reads documents.
 	Documents documentFlags
 	Remote    bool // the service is on a server, whose workers run the units
+	// Tools says which tools units may use here.
+	Tools toolFlags
 
+	box    *toolbox.Box            // set by OpenTools
+	kits   openKits                // set by OpenTools; what box holds
 	steps  *step.Registry          // set by StepRegistry
 	askers map[string]*model.Agent // set by StepRegistry; those of agents that ask models
 	Gates  *decorator.Gates        // set by StepRegistry; of their calls
@@ -70,6 +75,9 @@ func (r *Runners) StepRegistry() (*step.Registry, error) {
 // size of units, CheckRunnable makes the units fit the model.
 func (r *Runners) CheckRunnable(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if err := r.checkProvider(spec.Provider); err != nil {
+		return err
+	}
+	if err := r.checkTools(spec); err != nil {
 		return err
 	}
 	return r.checkModel(spec, units)

@@ -68,13 +68,14 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves all units to other workers")
 	a.Runners.Models.AddFleet(f)
 	a.Runners.Documents.AddFlags(f)
+	a.Runners.Tools.AddFlags(f)
 	a.Runners.Limits.AddFlags(f)
 	f.Int64Var(&o.memory, "memory", 384, "`MiB` that clients and workers together can make this process hold; who needs more waits, and is then refused for a while")
 	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although anyone who can reach it has full control of all jobs")
 	return cmd
 }
 
-func (a *commands) serveUntil(ctx context.Context, o serveOptions) error {
+func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if o.memory < leastMemory {
 		return exit.UsageError("--memory: must be at least %d MiB, for a document and what is made of it", leastMemory)
 	}
@@ -90,6 +91,10 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) error {
 	a.Runners.Models.Fleet = true
 	all, err := a.Runners.StepRegistry()
 	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
+	if _, err := a.Runners.OpenTools(ctx); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
@@ -222,6 +227,7 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
 	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "units at a time")
 	a.Runners.Models.AddFleet(f)
 	a.Runners.Documents.AddFlags(f)
+	a.Runners.Tools.AddFlags(f)
 	return cmd
 }
 
@@ -245,9 +251,13 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int) (
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
+	if _, err := a.Runners.OpenTools(ctx); err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	c := worker.Config{
-		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
+		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
 	}
 	for _, target := range servers {
 		conn, err := client.Dial(target, client.Config{})
