@@ -16,6 +16,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
+	"github.com/coditect/mapreduce/api/transport"
+	"github.com/coditect/mapreduce/api/transport/authority"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -109,6 +111,18 @@ func overEveryEdge(t *testing.T, service func() mapreduce.Service, fleet mapredu
 			test(t, e.open(t, newServer(t, service(), fleet, server.Config{MaxDocument: 8 << 20})))
 		})
 	}
+	t.Run("mutual tls", func(t *testing.T) {
+		l := newLaboratory(t)
+		l.issue(l.ca, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
+		l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}})
+		s := newServer(t, service(), fleet, server.Config{MaxDocument: 8 << 20, TLS: tlsOf(t, l.serverFiles("server"))})
+		secured, err := transport.NewClient(l.clientFiles("alice"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.Dial(listen(t, s, "tcp", "127.0.0.1:0").Addr().String(), client.Config{Credentials: secured})
+		test(t, opened(t, c, err))
+	})
 }
 
 func memory() mapreduce.Service { return new(servertest.Service) }

@@ -58,7 +58,7 @@ func describeUnreachable(name, hint string, err error) error {
 // plainReason returns what gRPC says without the layers that it names.
 func plainReason(message string) string {
 	message, _, _ = strings.Cut(message, "; malformed header")
-	for _, layer := range []string{"last ", "connection error: ", `desc = "`, "transport: ", "Error while dialing: ", "name resolver error: "} {
+	for _, layer := range []string{"last ", "connection error: ", `desc = "`, "transport: ", "authentication handshake failed: ", "error reading server preface: ", "Error while dialing: ", "name resolver error: "} {
 		message = strings.TrimPrefix(message, layer)
 	}
 	message = strings.TrimSuffix(message, `"`)

@@ -25,9 +25,10 @@ const chargeStep = 64 << 10
 // read by the peer: gRPC bounds both for each call, but not for all calls of a
 // connection, nor for all connections.
 type connection struct {
-	net.Conn
-	peers *peers
-	close sync.Once
+	net.Conn          // to the peer
+	data     net.Conn // over which calls go: Conn, or TLS over it. Set before the first call, only read after
+	peers    *peers
+	close    sync.Once
 
 	in, out   frames
 	delivered atomic.Int64 // bytes of messages that calls have read
@@ -63,7 +64,7 @@ func (c *connection) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(),
 
 // Read implements net.Conn.
 func (c *connection) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
+	n, err := c.data.Read(p)
 	if n > 0 {
 		now := time.Now().UnixNano()
 		c.used.Store(now)
@@ -81,7 +82,7 @@ func (c *connection) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *connection) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
+	n, err := c.data.Write(p)
 	if n > 0 {
 		now := time.Now().UnixNano()
 		c.used.Store(now)
@@ -94,19 +95,24 @@ func (c *connection) Write(p []byte) (int, error) {
 
 // Close implements net.Conn.
 func (c *connection) Close() error {
-	err := c.Conn.Close()
+	err := c.data.Close()
+	c.forget()
+	return err
+}
+
+// forget gives back what the connection holds of its server.
+func (c *connection) forget() {
 	c.close.Do(func() {
 		c.peers.remove(c)
 		c.account.Close()
 	})
-	return err
 }
 
 // cutOff ends the connection without waiting for anything. The peer is told nothing, as
 // it may not read.
 func (c *connection) cutOff(error) {
-	_ = c.Conn.Close()            // frees its file descriptor
-	go func() { _ = c.Close() }() // by and by, as the caller may hold locks
+	_ = c.Conn.Close() // frees its file descriptor
+	go c.forget()      // by and by, as the caller may hold locks
 }
 
 // unsent returns how many bytes of messages the peer has not taken.

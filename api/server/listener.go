@@ -63,7 +63,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // admit makes room for a connection, or returns nil.
 func (p *peers) admit(conn net.Conn) *connection {
 	now := time.Now()
-	c := &connection{Conn: conn, peers: p, working: make(chan struct{}, maxWorking)}
+	c := &connection{Conn: conn, data: conn, peers: p, working: make(chan struct{}, maxWorking)}
 	c.in.prefix = prefaceBytes
 	c.used.Store(now.UnixNano())
 	c.wrote.Store(now.UnixNano())

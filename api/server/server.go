@@ -7,10 +7,12 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -81,7 +83,11 @@ type Config struct {
 	// of KEDA's as well. Defaults to none.
 	Demand mapreduce.Demander
 
-	// Options are added to the server's: credentials, interceptors, stats
+	// TLS secures connections over TCP; nil leaves them in the clear. Connections over
+	// Unix sockets and within this process need none.
+	TLS *tls.Config
+
+	// Options are added to the server's: interceptors, stats
 	// handlers. Interceptors run within the server's own, so they may return
 	// errors of package errs, and panic.
 	Options []grpc.ServerOption
@@ -174,6 +180,7 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 // level above. Clients may ping every 10 seconds, with or without a call.
 func (s *Server) serverOptions(codec encoding.CodecV2) []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.Creds(handshakes{tls: s.config.TLS, logger: s.config.Logger, logged: new(atomic.Int64)}),
 		grpc.ForceServerCodecV2(codec),
 		grpc.MaxRecvMsgSize(s.config.MaxReceive),
 		grpc.MaxSendMsgSize(s.config.MaxSend),

@@ -99,6 +99,12 @@ func TestScripts(t *testing.T) {
 			"overlap":  overlap,
 			"scrub":    scrub,
 			"ranonce":  ranOnce,
+			"address": func(ts *testscript.TestScript, _ bool, args []string) {
+				if len(args) != 1 {
+					ts.Fatalf("usage: address name")
+				}
+				ts.Setenv(args[0], freeAddress(t))
+			},
 
 			"sametasks": sameTasks,
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/coditect/mapreduce/cmd/coditect/internal/certs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/check"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
@@ -61,14 +62,12 @@ func rootCommand(a *program.Program) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	f := root.PersistentFlags()
-	f.StringVar(&a.Global.Server, "server", "", "address of a server, `HOST:PORT` or unix:PATH; without it the service runs in this process")
-	a.Global.StoreFlags.AddFlags(f)
-	a.Global.Timing.AddFlags(f)
-	f.StringVar(&a.Global.Config, "config", "", "YAML `file` of settings; each is named like its flag, with _ for -")
+	a.Global.AddFlags(f)
 	f.VarP(&a.Format, "print", "o", "format of printed data: text or json")
 	_ = root.RegisterFlagCompletionFunc("print", console.CompleteWords("text", "json")) // the flag exists
 	root.AddCommand(mapreduceCommand(a))
 	root.AddCommand(serve.Commands(a)...)
+	root.AddCommand(certs.Command(a))
 	root.AddCommand(versionCommand(a))
 	checkArgs(root)
 	return root

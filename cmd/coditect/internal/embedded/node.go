@@ -10,6 +10,7 @@ package embedded
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -83,6 +84,8 @@ type Config struct {
 	// Memory bounds what other processes can make this one hold. Defaults to that of
 	// memory.Limits.
 	Memory memory.Limits
+	// TLS secures the connections that Serve takes over TCP. Defaults to none.
+	TLS *tls.Config
 	// Hook is told of the points that are passed, for tests.
 	Hook failpoint.Hook
 	// Logger defaults to none.
@@ -167,7 +170,7 @@ func (n *Node) wireService() (err error) {
 		return err
 	}
 	n.server, err = server.New(service, n.orch, server.Config{
-		Logger: n.config.Logger, MaxConnections: maxConnections(pebble.MaxTableFiles()), Memory: n.config.Memory, Demand: n.orch,
+		Logger: n.config.Logger, MaxConnections: maxConnections(pebble.MaxTableFiles()), Memory: n.config.Memory, Demand: n.orch, TLS: n.config.TLS,
 		Options: []grpc.ServerOption{grpc.StatsHandler(n.guests)},
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 )
@@ -18,6 +19,7 @@ type Globals struct {
 	StoreFlags StoreFlags
 	Timing     Timing
 	Config     string
+	TLS        transport.ClientConfig
 
 	Location Location // set by fillDefaults
 }
@@ -40,6 +42,7 @@ func (a *Program) CommandLine(verb string, id mapreduce.JobID) string {
 	words := []string{"coditect", "mapreduce", verb, "--job-id", string(id)}
 	if a.Global.Server != "" {
 		words = append(words, "--server", console.ShellQuote(a.Global.Server))
+		words = append(words, a.connectionWords()...)
 	} else {
 		words = append(words, a.placeWords()...)
 	}

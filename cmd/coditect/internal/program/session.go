@@ -52,7 +52,7 @@ func (a *Program) OpenSession(ctx context.Context, n Mode, m *progress.Meter) (*
 		return s, s.openOrConnect(ctx)
 	}
 	var err error
-	if s.conn, err = client.Dial(a.Global.Server, client.Config{}); err != nil {
+	if s.conn, err = a.Dial(a.Global.Server); err != nil {
 		return nil, err
 	}
 	s.Client = s.conn

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
@@ -36,7 +35,7 @@ func aheadOf(slots int) int { return max(1, slots/4) }
 type serveOptions struct {
 	listen   string
 	workers  int
-	insecure bool
+	security securityOptions
 	memory   int64 // MiB
 }
 
@@ -54,11 +53,16 @@ open. Commands and workers with the same --data-dir find it there, and need no -
 Without --listen, it listens on 127.0.0.1:7600 too, unless that is taken. With
 --listen unix it listens on the socket alone.
 
+An address that other machines can reach needs TLS, and principals: --tls-cert, --tls-key
+and --client-ca. ` + "`coditect certs`" + ` makes certificates for trying out. Certificates are read
+again when they change.
+
 Several servers can share the jobs of a FoundationDB cluster. When a server dies, the
 others continue its jobs. This needs a program built with FoundationDB: make build-fdb.`,
 		Example: `  coditect serve
   coditect serve --listen unix
   coditect serve --listen 127.0.0.1:7601 --store pebble:/var/lib/coditect --workers 0
+  coditect serve --listen 0.0.0.0:7600 --tls-cert server.pem --tls-key server.key --client-ca ca.pem
   coditect serve --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
@@ -71,7 +75,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	a.Runners.Tools.AddFlags(f)
 	a.Runners.Limits.AddFlags(f)
 	f.Int64Var(&o.memory, "memory", 384, "`MiB` that clients and workers together can make this process hold; who needs more waits, and is then refused for a while")
-	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although anyone who can reach it has full control of all jobs")
+	o.security.addFlags(f)
 	return cmd
 }
 
@@ -85,7 +89,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if o.listen == socketAlone && a.Global.Location.Dir == "" {
 		return exit.UsageError("--listen: a server on a cluster has no data directory for a socket; give HOST:PORT")
 	}
-	if err := checkPublic(o); err != nil {
+	if err := a.checkListen(o); err != nil {
 		return err
 	}
 	a.Runners.Models.Fleet = true
@@ -107,12 +111,17 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if err := a.CheckPrivacy(func(message string) { log.Warn(message) }); err != nil {
 		return err
 	}
+	secured, err := a.secure(o.security, log)
+	if err != nil {
+		return err
+	}
+	config.TLS = secured.tls()
 	config.Adopt, config.Drain = true, drainWait
 	node, err := embedded.Open(config)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", a.Global.Location, err)
 	}
-	err = a.serveNode(ctx, node, o, log)
+	err = a.serveNode(ctx, node, o, secured, log)
 	log.Info("stopping; what runs may finish", "for", drainWait)
 	return errors.Join(err, node.Close())
 }
@@ -130,7 +139,7 @@ func limitHeap(held int64) {
 }
 
 // serveNode serves until ctx ends.
-func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, log *slog.Logger) error {
+func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, secured *security, log *slog.Logger) error {
 	l, err := a.listen(o, log)
 	if err != nil {
 		return err
@@ -149,7 +158,7 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 	if l != nil {
 		node.Serve(l)
 		address = l.Addr().String()
-		log.Warn("anyone who can reach this address has full control of all jobs, as no token is asked for", "address", address)
+		secured.warn(log, address)
 	}
 	if o.workers > 0 {
 		if err := node.Work(o.workers, aheadOf(o.workers)); err != nil {
@@ -185,23 +194,6 @@ func (a *commands) listen(o serveOptions, log *slog.Logger) (net.Listener, error
 	return nil, exit.RefusedError("--listen: %w", err)
 }
 
-// checkPublic refuses an address that other machines can reach, as there is
-// neither TLS nor authentication.
-func checkPublic(o serveOptions) error {
-	if o.listen == "" || o.listen == socketAlone {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(o.listen)
-	if err != nil {
-		return exit.UsageError("--listen: %q is not HOST:PORT, nor unix", o.listen)
-	}
-	if ip := net.ParseIP(host); o.insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return exit.UsageError("--listen: other machines can reach %s, and anyone who can reach it has full control of all jobs, "+
-		"as there is neither TLS nor authentication; listen on 127.0.0.1, or set --insecure", o.listen)
-}
-
 func (a *commands) workerCommand() *cobra.Command {
 	var (
 		servers []string
@@ -218,6 +210,7 @@ It reads the keys of models from its environment, ANTHROPIC_API_KEY and
 OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
 		Example: `  coditect worker
   coditect worker --server 127.0.0.1:7600 --slots 20
+  coditect worker --server jobs.example.org:7600 --tls-ca ca.pem --tls-cert worker.pem --tls-key worker.key
   coditect worker --server 127.0.0.1:7600 --providers openai --endpoint openai=http://10.0.0.5:8000/v1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots) },
@@ -260,7 +253,7 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int) (
 		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
 	}
 	for _, target := range servers {
-		conn, err := client.Dial(target, client.Config{})
+		conn, err := a.Dial(target)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,315 @@
+package client_test
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/server"
+	"github.com/coditect/mapreduce/api/server/servertest"
+	"github.com/coditect/mapreduce/api/transport"
+	"github.com/coditect/mapreduce/api/transport/authority"
+)
+
+const day = 24 * time.Hour
+
+// laboratory is a folder of certificates.
+type laboratory struct {
+	t   *testing.T
+	dir string
+	ca  *authority.Authority
+}
+
+func newLaboratory(t *testing.T) *laboratory {
+	t.Helper()
+	l := &laboratory{t: t, dir: t.TempDir()}
+	l.ca = l.authority("ca")
+	return l
+}
+
+func (l *laboratory) path(name string) string { return filepath.Join(l.dir, name) }
+
+// authority makes another one, and writes its certificate to a file of the name.
+func (l *laboratory) authority(name string) *authority.Authority {
+	l.t.Helper()
+	a, err := authority.New(name, day, time.Now)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.write(name+".pem", a.CertPEM())
+	return a
+}
+
+func (l *laboratory) write(name string, data []byte) {
+	l.t.Helper()
+	if err := authority.Replace(l.path(name), data, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// issue writes a certificate and its key to files of the name.
+func (l *laboratory) issue(ca *authority.Authority, name string, r authority.Request) {
+	l.t.Helper()
+	if r.Valid == 0 {
+		r.Valid = day
+	}
+	cert, key, err := ca.Issue(r)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := authority.WritePair(l.path(name+".pem"), l.path(name+".key"), cert, key); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *laboratory) serverFiles(name string) transport.ServerConfig {
+	return transport.ServerConfig{Cert: l.path(name + ".pem"), Key: l.path(name + ".key"), ClientCA: l.path("ca.pem"), Logger: slog.New(slog.DiscardHandler)}
+}
+
+func (l *laboratory) clientFiles(name string) transport.ClientConfig {
+	c := transport.ClientConfig{CA: l.path("ca.pem")}
+	if name != "" {
+		c.Cert, c.Key = l.path(name+".pem"), l.path(name+".key")
+	}
+	return c
+}
+
+// serveTLS serves over TCP until the test ends, and returns the address.
+func serveTLS(t *testing.T, config *tls.Config) string {
+	t.Helper()
+	s, err := server.New(&servertest.Service{}, nil, server.Config{TLS: config, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(listener) }()
+	t.Cleanup(func() {
+		s.Shutdown(t.Context())
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// call makes a call with the files of a client, over a connection of its own.
+func call(t *testing.T, address string, files transport.ClientConfig) error {
+	t.Helper()
+	var config client.Config
+	if files.Enabled() {
+		secured, err := transport.NewClient(files)
+		if err != nil {
+			return err
+		}
+		config.Credentials = secured
+	}
+	c, err := client.Dial(address, config)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.ListJobs(t.Context(), mapreduce.ListJobsQuery{})
+	return err
+}
+
+// Each wrong certificate is refused with what is wrong, on either side.
+func TestMutualTLS(t *testing.T) {
+	l := newLaboratory(t)
+	other := l.authority("other")
+	here := authority.Request{Names: []string{"127.0.0.1"}, Server: true}
+	l.issue(l.ca, "server", here)
+	l.issue(other, "foreign-server", here)
+	l.issue(l.ca, "elsewhere", authority.Request{Names: []string{"jobs.example.org"}, Server: true})
+	l.issue(l.ca, "client-as-server", authority.Request{Names: []string{"127.0.0.1"}})
+	l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}})
+	l.issue(other, "foreign", authority.Request{Names: []string{"alice"}})
+	l.issue(l.ca, "old", authority.Request{Names: []string{"alice"}, From: time.Now().Add(-2 * day), Valid: 3 * time.Second})
+	l.issue(l.ca, "server-as-client", here)
+	good := serveTLS(t, tlsOf(t, l.serverFiles("server")))
+
+	for _, tt := range []struct {
+		name    string
+		address string
+		files   transport.ClientConfig
+		want    string // in the error; "" for none
+	}{
+		{"all is well", good, l.clientFiles("alice"), ""},
+		{"no certificate", good, l.clientFiles(""), "asks for a certificate, and this program has none; give --tls-cert and --tls-key"},
+		{"no TLS", good, transport.ClientConfig{}, "cannot reach"},
+		{"a client of another authority", good, l.clientFiles("foreign"), "refuses this program's certificate: it is of no authority that is trusted there"},
+		{"a server's certificate for a client", good, l.clientFiles("server-as-client"), "refuses this program's certificate"},
+		{"a server of another authority", serveTLS(t, tlsOf(t, l.serverFiles("foreign-server"))), l.clientFiles("alice"), "TLS: its certificate is of no authority that is trusted"},
+		{"a server for another host", serveTLS(t, tlsOf(t, l.serverFiles("elsewhere"))), l.clientFiles("alice"), "TLS: its certificate is not for the host 127.0.0.1"},
+		{"a client's certificate for a server", serveTLS(t, tlsOf(t, l.serverFiles("client-as-server"))), l.clientFiles("alice"), "TLS: its certificate is for another use"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := call(t, tt.address, tt.files)
+			if tt.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if err == nil || errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "jobs.example.org") {
+				t.Errorf("the error says what would have been right: %v", err)
+			}
+		})
+	}
+}
+
+func tlsOf(t *testing.T, files transport.ServerConfig) *tls.Config {
+	t.Helper()
+	s, err := transport.NewServer(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.TLS()
+}
+
+// An expired certificate of a client is refused, although the client would not load it: it
+// expires while it is in use.
+func TestExpiredInUse(t *testing.T) {
+	l := newLaboratory(t)
+	l.issue(l.ca, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}, From: time.Now().Add(-2 * day), Valid: -day})
+	pair, err := tls.LoadX509KeyPair(l.path("alice.pem"), l.path("alice.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := transport.NewServer(l.serverFiles("server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := tls.Dial("tcp", serveTLS(t, s.TLS()), &tls.Config{
+		Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true, NextProtos: []string{"h2"},
+	})
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1))
+	}
+	if err == nil || !strings.Contains(transport.Describe(err), "it is not valid now") {
+		t.Errorf("error %v, want that the certificate has expired", err)
+	}
+	if err := s.VerifyPeer(nil); errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("no certificate is verified: %v", err)
+	}
+}
+
+// Files that cannot be used are refused when they are read, with what is wrong and without
+// anything of a key.
+func TestFilesThatCannotBeUsed(t *testing.T) {
+	l := newLaboratory(t)
+	l.issue(l.ca, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue(l.ca, "second", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue(l.ca, "nameless", authority.Request{CommonName: "localhost", Server: true})
+	l.issue(l.ca, "expired", authority.Request{Names: []string{"a"}, Server: true, From: time.Now().Add(-2 * day), Valid: -day})
+	l.issue(l.ca, "early", authority.Request{Names: []string{"a"}, Server: true, From: time.Now().Add(day), Valid: 2 * day})
+	key, err := os.ReadFile(l.path("server.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.write("broken.key", append(key[:60:60], []byte("\n-----END PRIVATE KEY-----\n")...))
+	l.write("empty.pem", nil)
+	for _, tt := range []struct {
+		name          string
+		cert, key, ca string
+		want          string
+	}{
+		{"swapped key", "server.pem", "second.key", "ca.pem", "the private key is not that of the certificate in"},
+		{"key for certificate", "server.key", "server.key", "ca.pem", `holds a "PRIVATE KEY" where a certificate should be`},
+		{"certificate for key", "server.pem", "server.pem", "ca.pem", "the private key cannot be read"},
+		{"broken key", "server.pem", "broken.key", "ca.pem", "broken.key: the private key cannot be read"},
+		{"no name", "nameless.pem", "nameless.key", "ca.pem", "is for no host"},
+		{"expired", "expired.pem", "expired.key", "ca.pem", "has expired at"},
+		{"too early", "early.pem", "early.key", "ca.pem", "is not valid before"},
+		{"empty authorities", "server.pem", "server.key", "empty.pem", "holds no certificate"},
+		{"a server as authority", "server.pem", "server.key", "second.pem", "is not that of an authority"},
+		{"a key as authority", "server.pem", "server.key", "second.key", "where the certificate of an authority should be"},
+		{"no file", "none.pem", "server.key", "ca.pem", "no such file"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := transport.NewServer(transport.ServerConfig{Cert: l.path(tt.cert), Key: l.path(tt.key), ClientCA: l.path(tt.ca)})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("error %v, want %q", err, tt.want)
+			}
+			for line := range strings.SplitSeq(string(key), "\n") {
+				if len(line) > 8 && !strings.HasPrefix(line, "-----") && strings.Contains(err.Error(), line[:8]) {
+					t.Errorf("the error has a part of the key: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// Certificates and authorities that change are in force at the next handshake, on both
+// sides, and a stream that began before goes on.
+func TestRotation(t *testing.T) {
+	l := newLaboratory(t)
+	l.issue(l.ca, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
+	l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}})
+	secured, err := transport.NewServer(l.serverFiles("server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := serveTLS(t, secured.TLS())
+	before, err := transport.NewClient(l.clientFiles("alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lasting, err := client.Dial(address, client.Config{Credentials: before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lasting.Close()
+	if _, err := lasting.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
+		t.Fatal(err)
+	}
+
+	next := l.authority("next")
+	old := l.clientFiles("alice")
+	l.issue(l.ca, "alice-before", authority.Request{Names: []string{"alice"}})
+	l.issue(next, "alice", authority.Request{Names: []string{"alice"}})
+	if err := call(t, address, old); err == nil || !strings.Contains(err.Error(), "no authority that is trusted there") {
+		t.Errorf("a client of an authority that is yet to come: %v", err)
+	}
+	l.write("ca.pem", append(l.ca.CertPEM(), next.CertPEM()...)) // both, for a while
+	secured.Look()
+	for _, name := range []string{"alice", "alice-before"} {
+		if err := call(t, address, l.clientFiles(name)); err != nil {
+			t.Errorf("%s, while both authorities hold: %v", name, err)
+		}
+	}
+	l.issue(next, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
+	l.write("ca.pem", next.CertPEM())
+	secured.Look()
+	if err := call(t, address, l.clientFiles("alice")); err != nil {
+		t.Errorf("after the change: %v", err)
+	}
+	if err := call(t, address, l.clientFiles("alice-before")); err == nil {
+		t.Error("a certificate of the authority before is taken")
+	}
+	if _, err := lasting.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
+		t.Errorf("a connection from before the change: %v", err)
+	}
+
+	generation := secured.Generation()
+	l.write("ca.pem", []byte("half a file"))
+	secured.Look()
+	if err := call(t, address, transport.ClientConfig{CA: l.path("next.pem"), Cert: l.path("alice.pem"), Key: l.path("alice.key")}); err != nil || secured.Generation() != generation {
+		t.Errorf("a file that cannot be read has an effect: %v", err)
+	}
+}

@@ -1,0 +1,113 @@
+// Package certs has the command that makes certificates for trying out.
+package certs
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/transport/authority"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+)
+
+// options are the flags of the command.
+type options struct {
+	dir     string
+	hosts   []string
+	clients []string
+	days    int
+}
+
+// Command returns the command that makes certificates.
+func Command(a *program.Program) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "certs",
+		Short: "Make certificates for trying out: a small authority, servers, clients and workers",
+		Long: `Certs makes a certificate authority in a folder, unless there is one, and certificates of
+it. The authority's key lies in that folder: anyone who can read it can be any client. A
+company has an authority of its own.
+
+A certificate of a client or a worker has one name, which is what a policy knows it by: a
+URI such as spiffe://example.org/worker, or else a DNS name.`,
+		Example: `  coditect certs --output certs --host localhost,127.0.0.1
+  coditect certs --output certs --client alice --client spiffe://example.org/worker
+  coditect serve --tls-cert certs/server.pem --tls-key certs/server.key --client-ca certs/ca.pem
+  coditect mapreduce list --server localhost:7600 --tls-ca certs/ca.pem --tls-cert certs/alice.pem --tls-key certs/alice.key`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return makeCertificates(a, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dir, "output", "certs", "`folder` of the authority and of the certificates")
+	f.StringSliceVar(&o.hosts, "host", nil, "hosts that a server's certificate, server.pem, is for: DNS `names` and IP addresses")
+	f.StringSliceVar(&o.clients, "client", nil, "`name` that a certificate of a client or worker is for; may be repeated")
+	f.IntVar(&o.days, "days", 30, "`days` that certificates are valid")
+	return cmd
+}
+
+func makeCertificates(a *program.Program, o options) error {
+	if o.days < 1 {
+		return exit.UsageError("--days: must be at least 1")
+	}
+	valid := time.Duration(o.days) * 24 * time.Hour
+	files, err := fileNames(o)
+	if err != nil {
+		return err
+	}
+	ca, made, err := authority.Open(o.dir, "Coditect test authority", max(valid, authorityDays*24*time.Hour), time.Now)
+	if err != nil {
+		return exit.RefusedError("--output: %w", err)
+	}
+	if made {
+		fmt.Fprintf(a.Stdout, "%s\n", filepath.Join(o.dir, authority.CertFile))
+	}
+	if len(o.hosts) > 0 {
+		if err := issue(a, o.dir, ca, "server", authority.Request{Names: o.hosts, CommonName: o.hosts[0], Server: true, Valid: valid}); err != nil {
+			return exit.UsageError("--host: %w", err)
+		}
+	}
+	for i, name := range o.clients {
+		if err := issue(a, o.dir, ca, files[i], authority.Request{Names: []string{name}, Valid: valid}); err != nil {
+			return exit.UsageError("--client: %w", err)
+		}
+	}
+	return nil
+}
+
+// authorityDays is how long a new authority is valid at least.
+const authorityDays = 365
+
+// fileNames returns the names of the files of clients' certificates, without their ends. No
+// two are the same, and none is that of something else.
+func fileNames(o options) ([]string, error) {
+	names, taken := make([]string, len(o.clients)), map[string]string{"server": "the server", "ca": "the authority"}
+	for i, client := range o.clients {
+		_, short, found := strings.Cut(client, "://")
+		if !found {
+			short = client
+		}
+		short = strings.Trim(strings.NewReplacer("/", "-", ":", "-", "*", "_").Replace(short), "-.")
+		if other, ok := taken[short]; ok || short == "" {
+			return nil, exit.UsageError("--client: the files of %q would be those of %s, %s.pem; use another --output for it", client, other, short)
+		}
+		names[i], taken[short] = short, client
+	}
+	return names, nil
+}
+
+func issue(a *program.Program, dir string, ca *authority.Authority, name string, r authority.Request) error {
+	cert, key, err := ca.Issue(r)
+	if err != nil {
+		return err
+	}
+	certFile, keyFile := filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key")
+	if err := authority.WritePair(certFile, keyFile, cert, key); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Stdout, "%s %s\n", certFile, keyFile)
+	return nil
+}

@@ -1,0 +1,54 @@
+package program
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/transport"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+)
+
+// addConnectionFlags adds the flags that say how a server is dialled. Those of this
+// program's own certificate are those of a server, too.
+func (g *Globals) addConnectionFlags(f *pflag.FlagSet) {
+	f.StringVar(&g.TLS.CA, "tls-ca", "", "connect with TLS to servers whose authority is in this PEM `file`; system means those that the machine trusts")
+	f.StringVar(&g.TLS.Cert, "tls-cert", "", "PEM `file` of this program's certificate")
+	f.StringVar(&g.TLS.Key, "tls-key", "", "PEM `file` of the private key of --tls-cert")
+}
+
+// AddFlags adds the flags of all commands.
+func (g *Globals) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&g.Server, "server", "", "address of a server, `HOST:PORT` or unix:PATH; without it the service runs in this process")
+	g.addConnectionFlags(f)
+	g.StoreFlags.AddFlags(f)
+	g.Timing.AddFlags(f)
+	f.StringVar(&g.Config, "config", "", "YAML `file` of settings; each is named like its flag, with _ for -")
+}
+
+// Dial returns a client of a server, with the certificates that the flags name.
+func (a *Program) Dial(target string) (*client.Client, error) {
+	var config client.Config
+	if a.Global.TLS.Enabled() && !strings.HasPrefix(target, "unix:") {
+		secured, err := transport.NewClient(a.Global.TLS)
+		if err != nil {
+			return nil, exit.RefusedError("%w", err)
+		}
+		config.Credentials = secured
+	}
+	return client.Dial(target, config)
+}
+
+// connectionWords returns the flags that connect another command line in the same way.
+func (a *Program) connectionWords() (words []string) {
+	for _, f := range []struct{ flag, value string }{
+		{"--tls-ca", a.Global.TLS.CA}, {"--tls-cert", a.Global.TLS.Cert}, {"--tls-key", a.Global.TLS.Key},
+	} {
+		if f.value != "" {
+			words = append(words, f.flag, console.ShellQuote(f.value))
+		}
+	}
+	return words
+}
