@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/artifact"
@@ -29,6 +31,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/lifecycle"
+	"github.com/coditect/mapreduce/orchestrator/metrics"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/read"
@@ -127,6 +130,8 @@ type Config struct {
 	Without Courtesies
 	// Logger defaults to none.
 	Logger *slog.Logger
+	// Meter is told what happens, and asks what is. Defaults to none.
+	Meter metric.Meter
 }
 
 // Courtesies are what orchestrators do for each other and for small jobs. Nothing but
@@ -265,6 +270,10 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger,
 	}
+	m, err := metrics.New(c.Meter)
+	if err != nil {
+		return nil, err
+	}
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{
 		Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger,
@@ -285,7 +294,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig())
 	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{Grace: c.Grace, SmallUnits: c.SmallResult})
-	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal})
+	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal, Ended: o.endedHook(m)})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
@@ -294,14 +303,14 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	})
 	o.scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 	o.fleet = fleet.New(fleet.Parts{
-		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Specs: o.specs, Signals: &o.signals, Supervisor: o.supervisor,
+		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Specs: o.specs, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m,
 	}, fleet.Config{
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge, Logger: c.Logger,
 	})
 	o.committer = commit.New(commit.Parts{
-		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUps: o.life, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger,
+		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUps: o.life, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m,
 	})
-	return o, nil
+	return o, metrics.Observe(c.Meter, o.observedFleet())
 }
 
 // Run moves jobs until ctx ends. Then it says goodbye to its workers, waits for

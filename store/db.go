@@ -30,7 +30,30 @@ type Config struct {
 	MinBackoff time.Duration
 	// MaxBackoff bounds a pause. Defaults to 1 s.
 	MaxBackoff time.Duration
+	// Observe is told of each run of a transaction once it has ended. It must not wait.
+	// Defaults to nobody.
+	Observe func(context.Context, Run)
 }
+
+// A Run is one run of a transaction, as Config.Observe is told of it.
+type Run struct {
+	Write   bool // it was to be committed
+	Begun   time.Time
+	Took    time.Duration
+	Outcome Outcome
+}
+
+// An Outcome is what a run of a transaction came to.
+type Outcome string
+
+// The outcomes. Only those of Conflict, TooOld and Unknown are followed by another run.
+const (
+	Succeeded Outcome = ""         // it was committed, or only read
+	Conflict  Outcome = "conflict" // another has written what it read
+	TooOld    Outcome = "too_old"  // it took too long, or the store was behind
+	Unknown   Outcome = "unknown"  // it may have been committed
+	Failed    Outcome = "failed"   // for good: an error of the store, or of what was to be done
+)
 
 // Stats counts the outcomes of a DB's transactions.
 type Stats struct {
@@ -91,6 +114,9 @@ func (db *DB) run(ctx context.Context, fn func(tx Tx) error, commit bool) error 
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
 		err := db.try(ctx, fn, commit)
+		if db.config.Observe != nil {
+			db.config.Observe(ctx, Run{Write: commit, Begun: start, Took: time.Since(start), Outcome: outcomeOf(err)})
+		}
 		if err == nil || !Retryable(err) {
 			return err
 		}
@@ -122,14 +148,28 @@ func (db *DB) try(ctx context.Context, fn func(tx Tx) error, commit bool) error 
 }
 
 func (db *DB) count(err error) {
-	switch {
-	case errors.Is(err, ErrConflict):
+	switch outcomeOf(err) {
+	case Conflict:
 		db.stats.Conflicts.Add(1)
-	case MaybeCommitted(err):
+	case Unknown:
 		db.stats.Unknown.Add(1)
 	default:
 		db.stats.TooOld.Add(1)
 	}
+}
+
+func outcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return Succeeded
+	case errors.Is(err, ErrConflict):
+		return Conflict
+	case MaybeCommitted(err):
+		return Unknown
+	case Retryable(err):
+		return TooOld
+	}
+	return Failed
 }
 
 // backoff draws a pause with full jitter: uniform between zero and a bound that

@@ -131,6 +131,8 @@ func (l *streamLink) run(ctx context.Context, cancel context.CancelCauseFunc, fi
 	s.resetOutbox()
 	s.transfers.goOver(l.stream)
 	defer s.transfers.goOver(nil)
+	s.connected.Store(true)
+	defer s.connected.Store(false)
 	s.cfg.Logger.Info("connected to orchestrator", "address", l.address, "node", first.Welcome.Node, "epoch", first.Welcome.Epoch)
 	every := first.Welcome.Heartbeat
 	if every <= 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -70,6 +71,7 @@ type session struct {
 	memory    *semaphore.Weighted // bytes of what is fetched for units
 	tokens    *token.Counter
 	life      context.Context // ends when the session does; set by Run
+	connected atomic.Bool     // an orchestrator has taken it up, and the stream has not ended
 	slots     sync.WaitGroup  // goroutines of slots, abandoned ones excepted
 	putting   sync.WaitGroup  // what reports wait for
 	wake      chan struct{}   // capacity 1: there may be something to send

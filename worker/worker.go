@@ -17,6 +17,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/step"
@@ -55,6 +57,7 @@ type Config struct {
 	Prefetch  int            // Units held beside those that run. Defaults to 0, none.
 	Limits    Limiter        // Of calls to models. Defaults to none.
 	Logger    *slog.Logger   // Defaults to none.
+	Meter     metric.Meter   // Asks for the worker's counts. Defaults to none.
 
 	Heartbeat    time.Duration // Unless the orchestrator wishes another. Defaults to 3 s.
 	DrainTimeout time.Duration // How long units may run on while draining. Defaults to 25 s.
@@ -123,7 +126,7 @@ func New(cfg Config) (*Worker, error) {
 	}
 	w := &Worker{session: newSession(cfg.withDefaults()), started: make(chan struct{}, 1)}
 	w.started <- struct{}{}
-	return w, nil
+	return w, w.observe(w.session.cfg.Meter)
 }
 
 // Session returns the name of the worker's session.
@@ -131,6 +134,10 @@ func (w *Worker) Session() mapreduce.SessionID { return w.session.cfg.Session }
 
 // Stats returns the worker's current counts.
 func (w *Worker) Stats() Stats { return w.session.copyStats() }
+
+// Connected reports whether an orchestrator has taken this worker up on a stream that
+// has not ended.
+func (w *Worker) Connected() bool { return w.session.connected.Load() }
 
 // Run serves orchestrators until ctx ends, and then drains: it takes nothing
 // more, hands back what has not begun, lets what runs finish within

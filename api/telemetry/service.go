@@ -11,7 +11,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -33,8 +35,14 @@ type Service struct {
 	duration metric.Float64Histogram
 }
 
-// NewService returns a service that tells m and t of the calls of next.
+// NewService returns a service that tells m and t of the calls of next. Either may be nil.
 func NewService(next mapreduce.Service, m metric.Meter, t trace.Tracer) (*Service, error) {
+	if m == nil {
+		m = metricnoop.Meter{}
+	}
+	if t == nil {
+		t = tracenoop.Tracer{}
+	}
 	duration, err := m.Float64Histogram(CallDuration, metric.WithUnit("s"), metric.WithDescription("How long calls of the service take."))
 	if err != nil {
 		return nil, errs.New(errs.Internal, "instrument %s: %w", CallDuration, err)

@@ -99,10 +99,25 @@ func mapreduceCommand(a *program.Program) *cobra.Command {
 	} {
 		for _, c := range g.commands {
 			c.GroupID = g.id
+			traced(a, c)
 			cmd.AddCommand(c)
 		}
 	}
 	return cmd
+}
+
+// traced has a command measured and traced, if the environment says where to.
+func traced(a *program.Program, c *cobra.Command) {
+	run := c.RunE
+	if run == nil {
+		return
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.WithTelemetry(cmd.Context(), cmd.CommandPath(), func(ctx context.Context) error {
+			cmd.SetContext(ctx)
+			return run(cmd, args)
+		})
+	}
 }
 
 // schemaCommand returns the command about schema files.

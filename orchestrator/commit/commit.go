@@ -6,12 +6,14 @@ package commit
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/fleet"
+	"github.com/coditect/mapreduce/orchestrator/metrics"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
@@ -28,7 +30,8 @@ type WakeUps interface {
 	ScheduleWakeUp(id mapreduce.JobID, ref records.SleeperRef)
 }
 
-// Parts are the parts of an orchestrator that a Committer works with. All must be set.
+// Parts are the parts of an orchestrator that a Committer works with. All must be set,
+// unless they say otherwise.
 type Parts struct {
 	Jobs       *jobs.Jobs
 	Scheduler  *schedule.Scheduler
@@ -38,6 +41,7 @@ type Parts struct {
 	Signals    *notify.Jobs
 	Supervisor *supervise.Supervisor
 	Logger     *slog.Logger
+	Metrics    *metrics.Metrics // may be nil
 }
 
 // A Committer carries out what the scheduler decides. Its methods are safe for
@@ -51,6 +55,7 @@ type Committer struct {
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 	log        *slog.Logger
+	metrics    *metrics.Metrics
 	troubles   supervise.Troubles // of jobs whose turns fail
 }
 
@@ -58,7 +63,7 @@ type Committer struct {
 func New(p Parts) *Committer {
 	return &Committer{
 		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, fleet: p.Fleet, wakeUps: p.WakeUps,
-		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger,
+		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger, metrics: p.Metrics,
 	}
 }
 
@@ -106,7 +111,9 @@ func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
 			t.CutOff(errUntold)
 		}
 	}()
+	begun := time.Now()
 	res, err := c.finishAndClaim(ctx, t)
+	c.countTurn(ctx, t, res, time.Since(begun), err)
 	if err != nil {
 		c.supervisor.LogFailure(ctx, "a turn failed; trying again", err, "job", t.Job.ID, "reports", len(t.Sent))
 		undone = ctx.Err() == nil && c.splitTurn(ctx, t, err)
@@ -119,6 +126,27 @@ func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
 	c.jobs.Around(failpoint.Assign, func() { c.fleet.DispatchUnits(ctx, t, res) })
 	told = true
 	c.handleResult(t.Job, res, gave)
+}
+
+// countTurn counts a turn, with what it finished and claimed.
+func (c *Committer) countTurn(ctx context.Context, t *schedule.Task, res *turns.Result, took time.Duration, err error) {
+	if c.metrics == nil {
+		return
+	}
+	if err != nil {
+		c.metrics.Turn(ctx, took, 0, err)
+		return
+	}
+	c.metrics.Turn(ctx, took, len(res.Claimed), nil)
+	var ended metrics.Attempts
+	for i, v := range res.Verdicts {
+		ended.Add(t.Turn.Reports[i].Report, v.Verdict, v.State, t.Turn.Reports[i].Broke)
+	}
+	model := ""
+	if t.Spec != nil && t.Spec.Model != "" {
+		model = t.Spec.Provider + "/" + t.Spec.Model
+	}
+	c.metrics.Attempts(ctx, model, &ended)
 }
 
 // splitTurn deals with a turn that failed for one of its members, so that this one alone

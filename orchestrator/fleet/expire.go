@@ -31,14 +31,14 @@ func (f *Fleet) expireAfter(s nodes.SessionRef, running map[mapreduce.Held]bool,
 // ExpireSession gives up what a session holds, unless it was taken up since: its units go
 // back to their queues, but for those whose workers died while they ran them.
 func (f *Fleet) ExpireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
-	units := 0
+	units, setAside := 0, 0
 	for {
 		loss, err := f.jobs.Sessions.Expire(ctx, s.Session, s.Node, s.Epoch, running)
 		if err != nil {
 			f.LookAtTrees() // it may have happened nevertheless
 			return err
 		}
-		units += loss.Units
+		units, setAside = units+loss.Units, setAside+len(loss.SetAside)
 		for _, id := range loss.Jobs {
 			f.signals.NoteEndedInputs(id, loss.Told[id])
 			f.scheduler.Reread(id)
@@ -56,6 +56,7 @@ func (f *Fleet) ExpireSession(ctx context.Context, s nodes.SessionRef, running m
 		return err
 	}
 	if units > 0 {
+		f.metrics.WorkerLost(ctx, setAside)
 		f.config.Logger.Warn("worker lost", "session", s.Session, "units", units)
 	}
 	return nil

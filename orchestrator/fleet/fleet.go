@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/metrics"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
@@ -28,7 +29,8 @@ type Config struct {
 	Logger      *slog.Logger
 }
 
-// Parts are the parts of an orchestrator that a Fleet works with. All must be set.
+// Parts are the parts of an orchestrator that a Fleet works with. All must be set,
+// unless they say otherwise.
 type Parts struct {
 	Jobs       *jobs.Jobs
 	Scheduler  *schedule.Scheduler
@@ -37,6 +39,7 @@ type Parts struct {
 	Specs      *jobspec.Finder
 	Signals    *notify.Jobs
 	Supervisor *supervise.Supervisor
+	Metrics    *metrics.Metrics // may be nil
 }
 
 // A Fleet is the workers of an orchestrator. With its Transfers it does what
@@ -52,6 +55,7 @@ type Fleet struct {
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 	admission  *admission
+	metrics    *metrics.Metrics
 }
 
 // New returns a fleet without workers. It admits none before Open.
@@ -60,7 +64,7 @@ func New(p Parts, c Config) *Fleet {
 	return &Fleet{
 		Transfers: newTransfers(p, c, a),
 		config:    c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, checker: p.Checker,
-		signals: p.Signals, supervisor: p.Supervisor, admission: a,
+		signals: p.Signals, supervisor: p.Supervisor, admission: a, metrics: p.Metrics,
 	}
 }
 

@@ -58,8 +58,17 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 		return err
 	}
 	clean, err := f.serveSession(ctx, s, first, stream)
+	if !clean {
+		f.metrics.StreamReset(ctx, isRefusal(context.Cause(s.life)))
+	}
 	f.handleStreamEnd(s, clean)
 	return err
+}
+
+// isRefusal reports whether a stream ended for what its worker did or left out, as the
+// cause of the end of its context says.
+func isRefusal(cause error) bool {
+	return cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, schedule.ErrSuperseded) && !errors.Is(cause, ErrStopped)
 }
 
 // receiveHello returns what a worker says first. One that says nothing for the lease is

@@ -24,6 +24,8 @@ import (
 type Config struct {
 	Adopt bool          // it runs every job that may run, and not its own alone
 	Seal  time.Duration // between two seals
+	// Ended is called with a job that this orchestrator has ended, once it is; nil is not.
+	Ended func(context.Context, *mapreduce.Job)
 }
 
 // A Scheduler has the jobs that units of are given out now.
@@ -85,8 +87,9 @@ type Manager struct {
 
 	troubles supervise.Troubles // of jobs that cannot be advanced
 
-	mu      sync.Mutex // guards the variable below
+	mu      sync.Mutex // guards the variables below
 	ownJobs map[mapreduce.JobID]bool
+	ending  map[mapreduce.JobID]bool // that this node may have ended, and did not look at since
 }
 
 // New returns a manager of the jobs of a store. It does nothing on its own but
@@ -94,7 +97,7 @@ type Manager struct {
 func New(j *jobs.Jobs, specs *jobspec.Finder, sch Scheduler, t Turns, mp Mapper, rs Results, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Manager {
 	return &Manager{
 		jobs: j, specs: specs, config: c, scheduler: sch, turns: t, mapper: mp, results: rs, signals: signals, supervisor: s,
-		ownJobs: make(map[mapreduce.JobID]bool),
+		ownJobs: make(map[mapreduce.JobID]bool), ending: make(map[mapreduce.JobID]bool),
 	}
 }
 
@@ -163,7 +166,9 @@ func (m *Manager) advanceDueJob(ctx context.Context, id mapreduce.JobID, whole b
 		m.scheduler.DropUnits(id)
 	case m.isOwnJob(id) && m.supervisor.MustFail(&m.troubles, id, err):
 		m.supervisor.LogFailure(ctx, "a job cannot be advanced", err, "job", id)
-		m.supervisor.FailJob(ctx, id, err)
+		if m.supervisor.FailJob(ctx, id, err) {
+			m.markEnding(id)
+		}
 	default:
 		m.supervisor.LogFailure(ctx, "advancing a job; trying again", err, "job", id)
 		m.signals.CallAt(time.Now().Add(time.Second), func(context.Context) { m.signals.MarkDue(id) })
@@ -183,6 +188,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 			m.signals.RequestFailure(id, f)
 			return err
 		}
+		m.markEnding(id)
 	}
 	if m.signals.TakeTreeLook(id) {
 		if err := m.unblockAll(ctx, id); err != nil {
@@ -205,6 +211,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	if !s.State.Running() {
 		return m.handleStoppedJob(ctx, id, s)
 	}
+	m.clearEnding(id)
 	if !m.isOwnJob(id) {
 		return nil
 	}
@@ -228,6 +235,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	m.scheduler.RetireJob(id)
 	m.signals.NotifyWatchers(id)
+	m.noteEnd(ctx, id, s.State)
 	if s.State != mapreduce.JobPaused { // which accepts what is under way
 		m.results.Stop(id)
 	}
@@ -277,6 +285,7 @@ func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *levels.St
 	if err := m.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why); err != nil {
 		return err
 	}
+	m.markEnding(id)
 	m.signals.MarkDue(id)
 	return nil
 }
@@ -312,9 +321,47 @@ func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *levels.S
 			return err
 		}
 	}
+	m.markEnding(id) // if that was the last level
 	m.signals.NotifyWatchers(id)
 	m.signals.MarkDue(id)
 	return m.RefreshJob(ctx, id)
+}
+
+// markEnding notes that this orchestrator may have ended a job.
+func (m *Manager) markEnding(id mapreduce.JobID) {
+	if m.config.Ended == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ending[id] = true
+}
+
+// clearEnding notes that a job has not ended.
+func (m *Manager) clearEnding(id mapreduce.JobID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.ending, id)
+}
+
+// noteEnd has it said that a job has ended, if this orchestrator has ended it.
+func (m *Manager) noteEnd(ctx context.Context, id mapreduce.JobID, state mapreduce.JobState) {
+	if m.config.Ended == nil {
+		return
+	}
+	m.mu.Lock()
+	here := m.ending[id]
+	delete(m.ending, id)
+	m.mu.Unlock()
+	if !here || state == mapreduce.JobPaused {
+		return
+	}
+	job, err := m.jobs.View.Job(ctx, id)
+	if err != nil {
+		m.supervisor.LogFailure(ctx, "reading a job that has ended", err, "job", id)
+		return
+	}
+	m.config.Ended(ctx, job)
 }
 
 func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {

@@ -96,7 +96,14 @@ func (m *Manager) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.
 // CancelJob cancels a job, and stops what its workers run.
 func (m *Manager) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	m.signals.ClearResume(id)
-	return m.jobAfterChange(ctx, id, m.jobs.Lifecycle.Cancel(ctx, id))
+	before, err := m.jobs.View.Control(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err = m.jobs.Lifecycle.Cancel(ctx, id); err == nil && before.State != mapreduce.JobCancelled {
+		m.markEnding(id)
+	}
+	return m.jobAfterChange(ctx, id, err)
 }
 
 func (m *Manager) jobAfterChange(ctx context.Context, id mapreduce.JobID, err error) (*mapreduce.Job, error) {

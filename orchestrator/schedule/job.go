@@ -34,9 +34,12 @@ type Job struct {
 	retries int             // turns that failed in a row
 	batch   int             // most members of a turn, since one failed for one of its members; 0: as many as go
 
-	queue   []records.Candidate // seen waiting
-	cursors []Cursor            // by shard; nil: from the beginning
-	crowded bool                // another orchestrator claims where this one did
+	queue []records.Candidate // seen waiting
+	// waitingSince is since when units are in the queue of which none was claimed; zero
+	// while it is empty.
+	waitingSince time.Time
+	cursors      []Cursor // by shard; nil: from the beginning
+	crowded      bool     // another orchestrator claims where this one did
 	// taken are the candidates of turns under way, and those of turns that have
 	// ended since the queue is being read: what is read may still show them.
 	taken   map[records.Candidate]bool // whether the turn is under way
@@ -131,6 +134,7 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	if waiting != nil {
 		r.queue, r.cursors, r.drained = waiting, make([]Cursor, r.shards), true
 	}
+	r.noteWaiting(b.now())
 	b.activateJob(r)
 }
 
@@ -152,6 +156,7 @@ func (b *Scheduler) RetireJob(id mapreduce.JobID) {
 		return
 	}
 	r.running, r.queue = false, nil
+	r.noteWaiting(b.now())
 	r.restartScan()
 	b.dropJob(r)
 }

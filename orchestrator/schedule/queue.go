@@ -50,6 +50,7 @@ func (b *Scheduler) ApplyScan(r *Job, found []records.Candidate, cursors []Curso
 		r.drained = !slices.ContainsFunc(cursors, func(c Cursor) bool { return !c.isDone() })
 	}
 	r.queue = append(r.queue, r.unseenCandidates(found)...)
+	r.noteWaiting(b.now())
 	b.activateJob(r)
 }
 
@@ -122,6 +123,7 @@ func (b *Scheduler) Enqueue(id mapreduce.JobID, found []records.Candidate) {
 	defer b.mu.Unlock()
 	if r := b.runs[id]; r != nil && r.running {
 		r.putBack(found)
+		r.noteWaiting(b.now())
 		b.activateJob(r)
 	}
 }

@@ -287,6 +287,8 @@ func (b *Scheduler) takeSeats(r *Job, t *Task, room int) {
 	}
 	claim.Candidates = append(claim.Candidates, r.queue[:n]...)
 	r.queue = r.queue[n:]
+	r.waitingSince = time.Time{}
+	r.noteWaiting(b.now())
 	r.takeCandidates(claim.Candidates)
 	b.addHeldUnits(r, n)
 	if r.spec.Budget > 0 {

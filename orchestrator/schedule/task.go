@@ -30,6 +30,7 @@ func (b *Scheduler) UndoTask(t *Task) {
 		b.addHeldUnits(r, -len(c.Candidates))
 		r.returnCandidates(c.Candidates)
 		r.putBack(c.Candidates)
+		r.noteWaiting(b.now())
 		if c.Bounded {
 			b.Grants.endClaim(r, t.tokens)
 		}
@@ -156,6 +157,7 @@ func (b *Scheduler) ApplyResult(t *Task, res *turns.Result) (idle bool) {
 	if !res.State.Running() && r.running {
 		r.running, r.queue = false, nil
 	}
+	r.noteWaiting(b.now())
 	idle = r.turns == 0 && len(r.reports) == 0 && r.held == 0
 	if r.running || len(r.reports) > 0 {
 		b.fairQueue.add(r)

@@ -52,6 +52,14 @@ func (s *Supervisor) StoreUptime() time.Duration {
 	return c.uptimeAt(time.Now(), 2*s.config.Beat)
 }
 
+// StoreAnswers reports whether the store answered the latest signs of life.
+func (s *Supervisor) StoreAnswers() bool {
+	c := &s.uptime
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.lastAnswer.IsZero() && time.Since(c.lastAnswer) < max(3*s.config.Beat, time.Second)
+}
+
 // AfterGrace calls end once a worker has had d to come back. It cannot while the store
 // is away, and tries seldom then: so if the store was, the worker has the lease.
 func (s *Supervisor) AfterGrace(d time.Duration, end func(context.Context)) {

@@ -73,3 +73,11 @@ func (n *Node) markInstallation(ctx context.Context) error {
 	}
 	return n.jobs.Install(ctx, n.config.Cluster.Installation)
 }
+
+// storeSystem names what keeps the data, by the conventions for databases.
+func (c Config) storeSystem() string {
+	if c.isShared() {
+		return "foundationdb"
+	}
+	return "pebble"
+}

@@ -20,9 +20,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 
 	"github.com/coditect/mapreduce/api/client"
@@ -31,6 +29,7 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/telemetry"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/metrics"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -90,9 +89,13 @@ type Config struct {
 	Hook failpoint.Hook
 	// Logger defaults to none.
 	Logger *slog.Logger
-	// Meter and Tracer are told of the calls of the service. They default to none.
+	// Meter and Tracer are told what happens. They default to none.
 	Meter  metric.Meter
 	Tracer trace.Tracer
+	// Dial and Serve are options of the connection in memory and of the server that
+	// others reach: stats handlers that measure and trace calls. They default to none.
+	Dial  []grpc.DialOption
+	Serve []grpc.ServerOption
 }
 
 func (c Config) withDefaults() Config {
@@ -101,12 +104,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Meter == nil {
-		c.Meter = metricnoop.Meter{}
-	}
-	if c.Tracer == nil {
-		c.Tracer = tracenoop.Tracer{}
 	}
 	return c
 }
@@ -145,7 +142,11 @@ func Open(c Config) (*Node, error) {
 		return nil, err
 	}
 	id := mapreduce.NodeID("node_" + strings.ToLower(rand.Text()))
-	n := &Node{config: c, store: kv, guests: newGuests(), jobs: jobs.New(store.NewDB(kv, store.Config{}), c.keySpace(), id, time.Now)}
+	watch, err := metrics.ObserveStore(c.Meter, c.Tracer, c.storeSystem())
+	if err != nil {
+		return nil, errors.Join(err, kv.Close())
+	}
+	n := &Node{config: c, store: kv, guests: newGuests(), jobs: jobs.New(store.NewDB(kv, store.Config{Observe: watch}), c.keySpace(), id, time.Now)}
 	if err := n.checkInstallation(); err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
@@ -160,25 +161,34 @@ func (n *Node) wireService() (err error) {
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.isShared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Warms: n.config.Warms,
-		Overhead: n.config.Overhead, Check: n.config.Check, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits,
+		Overhead: n.config.Overhead, Check: n.config.Check, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter,
 	})
 	if err != nil {
 		return err
 	}
-	service, err := telemetry.NewService(n.orch, n.config.Meter, n.config.Tracer)
-	if err != nil {
-		return err
+	var service mapreduce.Service = n.orch
+	if n.config.Meter != nil || n.config.Tracer != nil {
+		if service, err = telemetry.NewService(n.orch, n.config.Meter, n.config.Tracer); err != nil {
+			return err
+		}
 	}
 	n.server, err = server.New(service, n.orch, server.Config{
 		Logger: n.config.Logger, MaxConnections: maxConnections(pebble.MaxTableFiles()), Memory: n.config.Memory, Demand: n.orch, TLS: n.config.TLS,
-		Options: []grpc.ServerOption{grpc.StatsHandler(n.guests)},
+		Options: append([]grpc.ServerOption{grpc.StatsHandler(n.guests)}, n.config.Serve...),
 	})
 	if err != nil {
 		return err
 	}
-	n.Client, err = client.NewInProcess(n.server, client.Config{})
+	n.Client, err = client.NewInProcess(n.server, client.Config{Options: n.config.Dial})
 	return err
 }
+
+// CheckStoreAnswers returns an error if the store does not answer; see
+// orchestrator.CheckStoreAnswers.
+func (n *Node) CheckStoreAnswers(ctx context.Context) error { return n.orch.CheckStoreAnswers(ctx) }
+
+// CountWorkers returns how many workers have a stream to this process, its own included.
+func (n *Node) CountWorkers() int { return n.orch.CountWorkers() }
 
 // Start makes the node move jobs, and returns when it does.
 func (n *Node) Start(ctx context.Context) error {
@@ -207,7 +217,7 @@ func (n *Node) Start(ctx context.Context) error {
 func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
 		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Tools: n.config.Tools, Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
-		Embedded: true, Logger: n.config.Logger, DrainTimeout: n.config.Drain, Grace: time.Second,
+		Embedded: true, Logger: n.config.Logger, Meter: n.config.Meter, DrainTimeout: n.config.Drain, Grace: time.Second,
 		Addresses: []string{"this process"},
 		Connect:   []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},
 	})

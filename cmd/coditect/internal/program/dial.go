@@ -30,7 +30,7 @@ func (g *Globals) AddFlags(f *pflag.FlagSet) {
 
 // Dial returns a client of a server, with the certificates that the flags name.
 func (a *Program) Dial(target string) (*client.Client, error) {
-	var config client.Config
+	config := client.Config{Options: a.Telemetry.DialOptions()}
 	if a.Global.TLS.Enabled() && !strings.HasPrefix(target, "unix:") {
 		secured, err := transport.NewClient(a.Global.TLS)
 		if err != nil {

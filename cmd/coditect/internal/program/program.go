@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/observe"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 )
 
@@ -35,6 +36,8 @@ type Program struct {
 
 	Global  Globals // set by flags
 	Runners runners.Runners
+
+	Telemetry *observe.Telemetry // nil if the process tells nothing of itself
 }
 
 // CommandLine returns the command line of another command for a job.

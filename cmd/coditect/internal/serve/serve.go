@@ -36,6 +36,7 @@ type serveOptions struct {
 	listen   string
 	workers  int
 	security securityOptions
+	admin    string
 	memory   int64 // MiB
 }
 
@@ -75,6 +76,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	a.Runners.Tools.AddFlags(f)
 	a.Runners.Limits.AddFlags(f)
 	f.Int64Var(&o.memory, "memory", 384, "`MiB` that clients and workers together can make this process hold; who needs more waits, and is then refused for a while")
+	addAdminFlag(f, &o.admin)
 	o.security.addFlags(f)
 	return cmd
 }
@@ -101,7 +103,11 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if _, err := a.Runners.OpenTools(ctx); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
+	log, closeAll, err := a.openTelemetry(ctx, "coditect-server", o.admin)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
 	config, err := a.NodeConfig(all, log)
 	if err != nil {
 		return err
@@ -117,11 +123,19 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	}
 	config.TLS = secured.tls()
 	config.Adopt, config.Drain = true, drainWait
+	var ready readiness
+	closeAdmin, err := a.listenAdmin(o.admin, ready.serverChecks(), log)
+	if err != nil {
+		return err
+	}
+	defer closeAdmin()
 	node, err := embedded.Open(config)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", a.Global.Location, err)
 	}
+	ready.node.Store(node)
 	err = a.serveNode(ctx, node, o, secured, log)
+	ready.stopping.Store(true)
 	log.Info("stopping; what runs may finish", "for", drainWait)
 	return errors.Join(err, node.Close())
 }
@@ -198,6 +212,7 @@ func (a *commands) workerCommand() *cobra.Command {
 	var (
 		servers []string
 		slots   int
+		admin   string
 	)
 	cmd := &cobra.Command{
 		Use:   "worker [--server ADDR]...",
@@ -213,18 +228,19 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
   coditect worker --server jobs.example.org:7600 --tls-ca ca.pem --tls-cert worker.pem --tls-key worker.key
   coditect worker --server 127.0.0.1:7600 --providers openai --endpoint openai=http://10.0.0.5:8000/v1`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots, admin) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&servers, "server", nil, "address of a server, `HOST:PORT` or unix:PATH; may be repeated")
 	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "units at a time")
+	addAdminFlag(f, &admin)
 	a.Runners.Models.AddFleet(f)
 	a.Runners.Documents.AddFlags(f)
 	a.Runners.Tools.AddFlags(f)
 	return cmd
 }
 
-func (a *commands) workUntil(ctx context.Context, servers []string, slots int) (err error) {
+func (a *commands) workUntil(ctx context.Context, servers []string, slots int, admin string) (err error) {
 	if len(servers) == 0 {
 		address := embedded.SocketAddress(a.Global.Location.Dir)
 		if _, err := os.Stat(strings.TrimPrefix(address, "unix:")); err != nil {
@@ -248,9 +264,13 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int) (
 	if _, err := a.Runners.OpenTools(ctx); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
+	log, closeAll, err := a.openTelemetry(ctx, "coditect-worker", admin)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
 	c := worker.Config{
-		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
+		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), DrainTimeout: drainWait,
 	}
 	for _, target := range servers {
 		conn, err := a.Dial(target)
@@ -265,6 +285,12 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int) (
 	if err != nil {
 		return err
 	}
+	var ready readiness
+	closeAdmin, err := a.listenAdmin(admin, ready.workerChecks(w), log)
+	if err != nil {
+		return err
+	}
+	defer closeAdmin()
 	log.Info("working", "session", w.Session(), "servers", strings.Join(servers, " "), "slots", slots, "version", a.Version)
 	err = w.Run(ctx)
 	st := w.Stats()

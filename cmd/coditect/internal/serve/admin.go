@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/spf13/pflag"
+
+	"github.com/coditect/mapreduce/cmd/coditect/internal/admin"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/worker"
+)
+
+func addAdminFlag(f *pflag.FlagSet, address *string) {
+	f.StringVar(address, "admin", "", "`address` for operators, [HOST]:PORT, of this machine unless HOST says otherwise: /healthz, /readyz, /metrics and profiles (default: none)")
+}
+
+// openTelemetry sets up what the environment asks for, and metrics for an admin listener if
+// there is to be one. It returns the logger of the process, and what ends all of it.
+func (a *commands) openTelemetry(ctx context.Context, service, admin string) (*slog.Logger, func(), error) {
+	plain := slog.NewTextHandler(a.Stderr, nil)
+	if err := a.OpenTelemetry(ctx, service, admin != "", slog.New(plain)); err != nil {
+		return nil, nil, err
+	}
+	return slog.New(a.Telemetry.LogHandler(plain)), func() { a.CloseTelemetry(ctx, slog.New(plain)) }, nil
+}
+
+// listenAdmin begins to serve operators, if there is an address for them, and returns what
+// ends that.
+func (a *commands) listenAdmin(address string, checks []admin.Check, log *slog.Logger) (func(), error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	s, err := admin.Listen(admin.Config{Address: address, Checks: checks, Metrics: a.Telemetry.Handler(), Logger: log})
+	if err != nil {
+		return nil, exit.RefusedError("--admin: %w", err)
+	}
+	log.Info("operators are served", "admin", s.Addr().String())
+	return func() {
+		if err := s.Close(); err != nil {
+			log.Warn("closing the admin listener", "error", err)
+		}
+	}, nil
+}
+
+// readiness is what a process needs to be ready, as far as it has it.
+type readiness struct {
+	node     atomic.Pointer[embedded.Node] // nil until the store is open
+	stopping atomic.Bool
+}
+
+// serverChecks are the checks of a server.
+func (r *readiness) serverChecks() []admin.Check {
+	return []admin.Check{
+		{Name: "store", Run: func(ctx context.Context) error {
+			n := r.node.Load()
+			switch {
+			case n == nil:
+				return errors.New("the store is being opened")
+			case r.stopping.Load():
+				return errors.New("the server is stopping")
+			}
+			return n.CheckStoreAnswers(ctx)
+		}},
+		{Name: "workers", Run: func(context.Context) error {
+			if n := r.node.Load(); n == nil || n.CountWorkers() == 0 {
+				return errors.New("no worker is connected, so jobs wait; start one with `coditect worker`, or serve with --workers")
+			}
+			return nil
+		}},
+	}
+}
+
+// workerChecks are the checks of a worker.
+func (*readiness) workerChecks(w *worker.Worker) []admin.Check {
+	return []admin.Check{{Name: "stream", Run: func(context.Context) error {
+		if !w.Connected() {
+			return fmt.Errorf("session %s has no stream to a server; the log says why", w.Session())
+		}
+		return nil
+	}}}
+}

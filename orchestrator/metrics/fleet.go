@@ -1,0 +1,140 @@
+package metrics
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/telemetry"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/store"
+)
+
+// maxTenants is how many tenants have a label of their own: those whose units wait
+// longest. The others stand together under telemetry.Other.
+const maxTenants = 50
+
+// A Fleet is what an orchestrator sees when it is asked.
+type Fleet struct {
+	Snapshot func() schedule.Snapshot
+	Store    *store.Stats
+	// StoreAnswers reports whether the store answered the latest sign of life.
+	StoreAnswers func() bool
+	// Orchestrators returns how many of them share the store, this one included.
+	Orchestrators func() int
+}
+
+// gauges are the instruments that Observe fills.
+type gauges struct {
+	workers, slots, busy, calls, breakers, limits, storeUp, peers metric.Int64ObservableGauge
+	runs                                                          metric.Int64ObservableGauge
+	age                                                           metric.Float64ObservableGauge
+	paused                                                        metric.Float64ObservableGauge
+	transactions                                                  metric.Int64ObservableCounter
+}
+
+// Observe has m ask f whenever it is read itself.
+func Observe(m metric.Meter, f Fleet) error {
+	if m == nil {
+		return nil
+	}
+	var errs []error
+	gauge := func(name, unit, says string) metric.Int64ObservableGauge {
+		g, err := m.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(says))
+		errs = append(errs, err)
+		return g
+	}
+	seconds := func(name, says string) metric.Float64ObservableGauge {
+		g, err := m.Float64ObservableGauge(name, metric.WithUnit("s"), metric.WithDescription(says))
+		errs = append(errs, err)
+		return g
+	}
+	g := gauges{
+		workers:  gauge("coditect.workers", "{worker}", "Workers at this orchestrator, by state: connected, draining, away (their stream ended a moment ago)."),
+		slots:    gauge("coditect.slots", "{slot}", "Units that the connected workers can run at once."),
+		busy:     gauge("coditect.slots.busy", "{slot}", "Units that they run."),
+		runs:     gauge("coditect.jobs.running", "{job}", "Jobs at this orchestrator that may run, by tenant."),
+		age:      seconds("coditect.queue.age", "For how long a job of the tenant has had waiting units without one of them being claimed here: the longest."),
+		calls:    gauge("coditect.calls", "{call}", "Units that ask models: granted to this orchestrator, and held by its workers."),
+		breakers: gauge("coditect.breaker.open", "", "1 while the breaker of a model is open, as the fleet knows it."),
+		limits:   gauge("coditect.model.limit", "", "What the fleet may ask of a model: calls at once, and requests, input and output tokens a minute; 0 is no limit."),
+		paused:   seconds("coditect.model.pause", "How long no unit of a model begins, as its vendor refused some."),
+		storeUp:  gauge("coditect.store.up", "", "1 while the store answers."),
+		peers:    gauge("coditect.orchestrators", "{orchestrator}", "Orchestrators that share the store, as this one sees it."),
+	}
+	transactions, err := m.Int64ObservableCounter("coditect.store.transactions", metric.WithUnit("{transaction}"),
+		metric.WithDescription("Runs of transactions, by outcome: committed, read, conflict, too_old, unknown."))
+	g.transactions = transactions
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return fmt.Errorf("gauges of the orchestrator: %w", err)
+	}
+	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		g.observeFleet(o, f.Snapshot())
+		g.observeStore(o, f)
+		return nil
+	}, g.workers, g.slots, g.busy, g.runs, g.age, g.calls, g.breakers, g.limits, g.paused, g.storeUp, g.peers, g.transactions)
+	return err
+}
+
+func (g *gauges) observeFleet(o metric.Observer, s schedule.Snapshot) {
+	for state, n := range map[string]int{"connected": s.Workers - s.Draining, "draining": s.Draining, "away": s.Away} {
+		o.ObserveInt64(g.workers, int64(n), oneLabel(stateKey, state))
+	}
+	o.ObserveInt64(g.slots, int64(s.Slots))
+	o.ObserveInt64(g.busy, int64(s.Busy))
+	o.ObserveInt64(g.calls, s.CallsGranted, oneLabel(stateKey, "granted"))
+	o.ObserveInt64(g.calls, s.CallsHeld, oneLabel(stateKey, "held"))
+	for _, t := range foldTenants(s.Tenants) {
+		of := oneLabel(tenantKey, string(t.Tenant))
+		o.ObserveInt64(g.runs, int64(t.Jobs), of)
+		o.ObserveFloat64(g.age, t.Age.Seconds(), of)
+	}
+	for _, m := range s.Models[:min(len(s.Models), maxModels)] {
+		of := oneLabel(modelKey, m.Name)
+		o.ObserveInt64(g.breakers, asNumber(m.BreakerOpen), of)
+		o.ObserveFloat64(g.paused, m.Pause.Seconds(), of)
+		for kind, n := range map[string]int64{"calls": m.Calls, "requests": m.Rates.Requests, "input": m.Rates.Input, "output": m.Rates.Output} {
+			o.ObserveInt64(g.limits, n, metric.WithAttributes(attribute.String(modelKey, m.Name), attribute.String(kindKey, kind)))
+		}
+	}
+}
+
+func (g *gauges) observeStore(o metric.Observer, f Fleet) {
+	o.ObserveInt64(g.storeUp, asNumber(f.StoreAnswers()))
+	o.ObserveInt64(g.peers, int64(f.Orchestrators()))
+	for outcome, n := range map[string]int64{
+		"committed": f.Store.Commits.Load(), "read": f.Store.Reads.Load(), "conflict": f.Store.Conflicts.Load(),
+		"too_old": f.Store.TooOld.Load(), "unknown": f.Store.Unknown.Load(),
+	} {
+		o.ObserveInt64(g.transactions, n, oneLabel(outcomeKey, outcome))
+	}
+}
+
+func asNumber(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// foldTenants keeps the tenants whose units wait longest, and makes one of the others.
+func foldTenants(all []schedule.TenantQueue) []schedule.TenantQueue {
+	slices.SortFunc(all, func(a, b schedule.TenantQueue) int {
+		return cmp.Or(cmp.Compare(b.Age, a.Age), cmp.Compare(a.Tenant, b.Tenant))
+	})
+	if len(all) <= maxTenants {
+		return all
+	}
+	rest := schedule.TenantQueue{Tenant: mapreduce.TenantID(telemetry.Other)}
+	for _, t := range all[maxTenants:] {
+		rest.Jobs += t.Jobs
+		rest.Age = max(rest.Age, t.Age)
+	}
+	return append(slices.Clone(all[:maxTenants]), rest)
+}

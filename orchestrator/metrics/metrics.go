@@ -1,0 +1,241 @@
+// Package metrics counts what an orchestrator does, and shows what it sees of its fleet
+// when it is asked. A nil *Metrics counts nothing, so that an orchestrator which nobody
+// measures pays for a comparison with nil and no more.
+//
+// It knows instruments by the API of OpenTelemetry alone. What collects them is wired by
+// the program.
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/telemetry"
+)
+
+// The names of attributes, which are labels on /metrics.
+const (
+	tenantKey  = "tenant"
+	modelKey   = "model" // provider/model
+	stateKey   = "state"
+	outcomeKey = "outcome"
+	verdictKey = "verdict"
+	typeKey    = "type"
+	kindKey    = "kind"
+	reasonKey  = "reason"
+)
+
+// maxModels is how many models have a label of their own; names of models come from
+// clients, and nobody else may decide how many time series there are.
+const maxModels = 64
+
+// Metrics are the instruments of an orchestrator. They are safe for concurrent use.
+type Metrics struct {
+	models *telemetry.Labels
+
+	turns    metric.Float64Histogram
+	claimed  metric.Int64Counter
+	attempts metric.Int64Counter
+	retries  metric.Int64Counter
+	failed   metric.Int64Counter
+	setAside metric.Int64Counter
+	tokens   metric.Int64Counter
+	cost     metric.Float64Counter
+	resets   metric.Int64Counter
+	lost     metric.Int64Counter
+	jobs     metric.Int64Counter
+	jobTime  metric.Float64Histogram
+
+	committed, uncommitted metric.MeasurementOption
+}
+
+// New returns the instruments of an orchestrator, or nil if m is nil.
+func New(m metric.Meter) (*Metrics, error) {
+	if m == nil {
+		return nil, nil
+	}
+	var errs []error
+	count := func(name, unit, says string) metric.Int64Counter {
+		c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(says))
+		errs = append(errs, err)
+		return c
+	}
+	time := func(name, says string, bounds ...float64) metric.Float64Histogram {
+		h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(says), metric.WithExplicitBucketBoundaries(bounds...))
+		errs = append(errs, err)
+		return h
+	}
+	t := &Metrics{
+		models: telemetry.NewLabels(maxModels),
+		turns: time("coditect.turn.duration", "How long turns take: transactions that finish units and claim others.",
+			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10),
+		claimed:  count("coditect.units.claimed", "{unit}", "Units that were claimed for workers."),
+		attempts: count("coditect.attempts", "{attempt}", "Attempts that ended, by how they ended and whether that counted."),
+		retries:  count("coditect.units.retried", "{unit}", "Units that wait for another attempt after one that failed."),
+		failed:   count("coditect.units.failed", "{unit}", "Units that failed for good."),
+		setAside: count("coditect.units.set.aside", "{unit}", "Units that failed for good because the workers that ran them died."),
+		tokens:   count("coditect.tokens", "{token}", "Tokens that attempts have spent, by model and type."),
+		resets:   count("coditect.stream.resets", "{stream}", "Streams of workers that ended other than in order."),
+		lost:     count("coditect.workers.lost", "{worker}", "Workers that were given up with units in hand."),
+		jobs:     count("coditect.jobs.ended", "{job}", "Jobs that ended, by the state that they ended in."),
+		jobTime: time("gen_ai.invoke_workflow.duration", "How long jobs took from their submission to their end.",
+			.1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 4*3600, 12*3600, 24*3600),
+		committed:   oneLabel(outcomeKey, "committed"),
+		uncommitted: oneLabel(outcomeKey, "failed"),
+	}
+	var err error
+	t.cost, err = m.Float64Counter("coditect.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("What attempts have cost in US dollars, by model, as far as prices are known."))
+	if err = errors.Join(append(errs, err)...); err != nil {
+		return nil, fmt.Errorf("instruments of the orchestrator: %w", err)
+	}
+	t.beginAtZero()
+	return t, nil
+}
+
+// oneLabel returns the option of a measurement with one attribute.
+func oneLabel(key, value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+}
+
+// beginAtZero makes the counters stand at zero from the start: of a counter that appears
+// with its first event, an alert would not see that event.
+func (t *Metrics) beginAtZero() {
+	ctx := context.Background()
+	for _, c := range []metric.Int64Counter{t.claimed, t.retries, t.failed, t.setAside, t.lost} {
+		c.Add(ctx, 0)
+	}
+	for _, o := range []mapreduce.Outcome{mapreduce.Done, mapreduce.Errored, mapreduce.Returned, mapreduce.Parked} {
+		t.attempts.Add(ctx, 0, attemptLabels(o, mapreduce.Accepted))
+	}
+	for _, reason := range []string{resetBroken, resetRefused} {
+		t.resets.Add(ctx, 0, oneLabel(reasonKey, reason))
+	}
+	for _, s := range []mapreduce.JobState{mapreduce.JobComplete, mapreduce.JobFailed, mapreduce.JobCancelled} {
+		t.jobs.Add(ctx, 0, oneLabel(stateKey, s.String()))
+	}
+}
+
+// Turn counts a turn that took so long and claimed so many units, or failed.
+func (t *Metrics) Turn(ctx context.Context, took time.Duration, claimed int, err error) {
+	if t == nil {
+		return
+	}
+	if err != nil {
+		t.turns.Record(ctx, took.Seconds(), t.uncommitted)
+		return
+	}
+	t.turns.Record(ctx, took.Seconds(), t.committed)
+	t.claimed.Add(ctx, int64(claimed))
+}
+
+// Attempts sums up attempts that ended in one turn, so that each instrument is told once.
+type Attempts struct {
+	ends                      [4][4]int64 // by outcome and verdict
+	retried, failed, setAside int64
+	tokens                    mapreduce.Tokens
+	micros                    int64
+}
+
+// Add adds an attempt with its verdict. The state is that of its unit from then on; broke
+// says that its worker died of it.
+func (a *Attempts) Add(r *mapreduce.Report, v mapreduce.Verdict, state mapreduce.UnitState, broke bool) {
+	if o := int(r.Outcome) - 1; o >= 0 && o < len(a.ends) && int(v) < len(a.ends[o]) {
+		a.ends[o][v]++
+	}
+	a.tokens, a.micros = a.tokens.Add(r.Tokens), a.micros+r.CostMicros
+	switch {
+	case v != mapreduce.Accepted:
+	case state == mapreduce.UnitFailed:
+		a.failed++
+		if broke {
+			a.setAside++
+		}
+	case r.Outcome == mapreduce.Errored && state == mapreduce.Pending:
+		a.retried++
+	}
+}
+
+// Attempts counts attempts at units of one job, which asks a model, "provider/model".
+func (t *Metrics) Attempts(ctx context.Context, model string, a *Attempts) {
+	if t == nil {
+		return
+	}
+	for o := range a.ends {
+		for v, n := range a.ends[o] {
+			if n > 0 {
+				t.attempts.Add(ctx, n, attemptLabels(mapreduce.Outcome(o+1), mapreduce.Verdict(v)))
+			}
+		}
+	}
+	addSome(ctx, t.retries, a.retried)
+	addSome(ctx, t.failed, a.failed)
+	addSome(ctx, t.setAside, a.setAside)
+	if a.tokens.Total() == 0 && a.micros == 0 {
+		return
+	}
+	of := attribute.String(modelKey, t.models.Of(model))
+	t.tokens.Add(ctx, a.tokens.In, metric.WithAttributes(of, attribute.String(typeKey, "input")))
+	t.tokens.Add(ctx, a.tokens.Out, metric.WithAttributes(of, attribute.String(typeKey, "output")))
+	t.cost.Add(ctx, float64(a.micros)/1e6, metric.WithAttributes(of))
+}
+
+func addSome(ctx context.Context, c metric.Int64Counter, n int64) {
+	if n > 0 {
+		c.Add(ctx, n)
+	}
+}
+
+var (
+	outcomeNames = [...]string{mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned", mapreduce.Parked: "parked"}
+	verdictNames = [...]string{mapreduce.VerdictUnknown: "unknown", mapreduce.Accepted: "accepted", mapreduce.Stale: "stale", mapreduce.Gone: "gone"}
+)
+
+func attemptLabels(o mapreduce.Outcome, v mapreduce.Verdict) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String(outcomeKey, outcomeNames[o]), attribute.String(verdictKey, verdictNames[v]))
+}
+
+// Why streams of workers end other than in order.
+const (
+	resetBroken  = "broken"  // the connection broke, or its worker died
+	resetRefused = "refused" // this orchestrator ended it: the worker was silent, did not read, or broke the protocol
+)
+
+// StreamReset counts a stream that ended other than in order; by this orchestrator if
+// refused.
+func (t *Metrics) StreamReset(ctx context.Context, refused bool) {
+	if t == nil {
+		return
+	}
+	reason := resetBroken
+	if refused {
+		reason = resetRefused
+	}
+	t.resets.Add(ctx, 1, oneLabel(reasonKey, reason))
+}
+
+// WorkerLost counts a worker that was given up with units in hand, of which so many were
+// set aside.
+func (t *Metrics) WorkerLost(ctx context.Context, setAside int) {
+	if t == nil {
+		return
+	}
+	t.lost.Add(ctx, 1)
+	addSome(ctx, t.setAside, int64(setAside))
+	addSome(ctx, t.failed, int64(setAside))
+}
+
+// JobEnded counts a job that ended after so long. The pipeline is that of the job if it
+// is a preset.
+func (t *Metrics) JobEnded(ctx context.Context, state mapreduce.JobState, pipeline string, took time.Duration) {
+	if t == nil {
+		return
+	}
+	t.jobs.Add(ctx, 1, oneLabel(stateKey, state.String()))
+	t.jobTime.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("gen_ai.workflow.name", pipeline), attribute.String(stateKey, state.String())))
+}
