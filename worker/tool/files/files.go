@@ -20,11 +20,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/tool"
+	"github.com/coditect/mapreduce/worker/tool/internal/recent"
 	"github.com/coditect/mapreduce/worker/tool/policy"
+	"github.com/coditect/mapreduce/worker/tool/readable"
 )
 
 // Name is the name of the kit.
@@ -92,7 +93,7 @@ func Specs() []tool.Spec {
 type Kit struct {
 	config Config
 	root   *os.Root
-	texts  *textCache
+	texts  *recent.Cache[string, *fileText]
 	slots  chan struct{} // holds an element for each file that is being read
 }
 
@@ -103,9 +104,9 @@ func New(c Config) (*Kit, error) {
 	c = c.withDefaults()
 	root, err := os.OpenRoot(c.Root)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Root, causeOf(err))
+		return nil, fmt.Errorf("%s: %w", c.Root, readable.CauseOf(err))
 	}
-	return &Kit{config: c, root: root, texts: newTextCache(c.MaxCache), slots: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))}, nil
+	return &Kit{config: c, root: root, texts: recent.New[string, *fileText](c.MaxCache), slots: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))}, nil
 }
 
 // Name implements tool.Kit.
@@ -174,7 +175,7 @@ func (k *Kit) evidence(name string, t *fileText, shown ...tool.Range) tool.Evide
 	}
 }
 
-// A fileText is the text of a file. It does not change.
+// A fileText is the text of a file as it was at a time. It does not change.
 type fileText struct {
 	text     string
 	cut      int64 // bytes at the end that were left out
@@ -196,18 +197,18 @@ func (k *Kit) readText(ctx context.Context, name string) (*fileText, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if t := k.texts.find(name, info); t != nil {
+	if t, kept := k.texts.Find(name); kept && t.size == info.Size() && t.modified.Equal(info.ModTime()) {
 		return t, nil
 	}
 	if info.Size() > k.config.MaxFile {
 		return nil, fmt.Errorf("%s has %d bytes, and files of at most %d are read", name, info.Size(), k.config.MaxFile)
 	}
-	t, err := k.parse(ctx, name, &bounded{ctx: ctx, from: f, left: k.config.MaxFile})
+	read, err := readable.Read(ctx, k.config.Formats, document.Input{Name: name, Content: &bounded{ctx: ctx, from: f, left: k.config.MaxFile}})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s %w", name, err)
 	}
-	t.size, t.modified = info.Size(), info.ModTime()
-	k.texts.keep(name, t)
+	t := &fileText{text: read.Text, cut: read.Cut, media: read.Media, size: info.Size(), modified: info.ModTime()}
+	k.texts.Keep(name, t, int64(len(t.text)))
 	return t, nil
 }
 
@@ -251,66 +252,11 @@ func notRegular(name string, info fs.FileInfo) error {
 // refusedOr returns a *tool.Refused for a path that leads out of the root, and what is wrong
 // with any other, without the path of the root.
 func refusedOr(name string, err error) error {
-	cause := causeOf(err)
+	cause := readable.CauseOf(err)
 	if strings.Contains(cause.Error(), "escapes") { // os has no name for this error
 		return &tool.Refused{What: "the path " + name, Why: "a link in it leads out of the root of the tool"}
 	}
 	return fmt.Errorf("%s: %w", name, cause)
-}
-
-// causeOf returns what is wrong, without the path and the call.
-func causeOf(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
-}
-
-// parse returns the text of a document.
-func (k *Kit) parse(ctx context.Context, name string, from io.Reader) (*fileText, error) {
-	begin := make([]byte, document.SniffBytes)
-	n, err := io.ReadFull(from, begin)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, causeOf(err)
-	}
-	begin = begin[:n]
-	if n == 0 {
-		return nil, errors.New("is empty")
-	}
-	kind, err := k.config.Formats.Detect(name, begin, "")
-	if err != nil {
-		return nil, err
-	}
-	format, _ := k.config.Formats.Format(kind)
-	whole := io.MultiReader(strings.NewReader(string(begin)), from)
-	t := &fileText{media: format.MediaTypes[0]}
-	if format.Parse != nil {
-		d, err := k.config.Formats.Parse(ctx, document.Input{Name: name, Content: whole})
-		if err != nil {
-			return nil, causeOf(err)
-		}
-		t.text = d.Text
-	} else if t.text, err = plainText(whole, format.Archive); err != nil {
-		return nil, err
-	}
-	t.text, t.cut = tool.CutText(t.text, tool.MaxEvidence)
-	t.text = strings.Clone(t.text) // of a document that is longer, no more is held
-	return t, nil
-}
-
-// plainText returns a file of many documents as it is.
-func plainText(from io.Reader, archive bool) (string, error) {
-	if archive {
-		return "", errors.New("is an archive, which is not opened")
-	}
-	data, err := io.ReadAll(from)
-	switch {
-	case err != nil:
-		return "", causeOf(err)
-	case !utf8.Valid(data):
-		return "", errors.New("is not UTF-8")
-	}
-	return string(data), nil
 }
 
 // A bounded reader ends with an error behind its bound, as a file may grow while it is read,

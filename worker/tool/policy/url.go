@@ -28,7 +28,11 @@ func (p *Policy) CheckURL(text string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.grantOf(target, "a request to "+shown(u.String())); err != nil {
+	what := "a request to " + shown(text)
+	if plain := u.String(); plain != strings.TrimSpace(text) {
+		what += ", which is " + shown(plain) + ","
+	}
+	if _, err := p.grantOf(target, what); err != nil {
 		return nil, err
 	}
 	return u, nil

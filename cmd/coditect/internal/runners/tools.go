@@ -16,23 +16,27 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/tool"
+	"github.com/coditect/mapreduce/worker/tool/fetch"
 	"github.com/coditect/mapreduce/worker/tool/files"
 	"github.com/coditect/mapreduce/worker/tool/policy"
 	"github.com/coditect/mapreduce/worker/tool/toolbox"
+	"github.com/coditect/mapreduce/worker/tool/websearch"
 )
 
 // toolFlags are the flags that say which tools units may use in this process, and what
 // these may reach.
 type toolFlags struct {
-	names []string // of kits, or of tools of kits
-	hosts []string // HOST[:PORT]
-	root  string   // a folder
+	names  []string // of kits, or of tools of kits
+	hosts  []string // HOST[:PORT]
+	root   string   // a folder
+	search string   // ENGINE[=URL]
 }
 
 // AddFlags adds the flags of a process that runs units.
 func (t *toolFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&t.names, "tool", nil, "`NAME` of a tool that units may use here; may be repeated. `coditect mapreduce tools` lists them")
 	f.StringArrayVar(&t.hosts, "allow-host", nil, "`HOST[:PORT]` that tools may reach, *.HOST for those below it, * for every public one; may be repeated (default none)")
+	f.StringVar(&t.search, "search", "", "`ENGINE[=URL]` that searches the web: "+strings.Join(websearch.EngineNames(), ", ")+"; offers search_web. Keys are in the environment")
 	f.StringVar(&t.root, "tool-root", "", "`folder` whose files tools may read: offers glob, grep and read")
 }
 
@@ -72,6 +76,39 @@ func kitTable() []kitRow {
 				kit, err := files.New(files.Config{Root: n.flags.root, Formats: n.formats})
 				if err != nil {
 					return nil, exit.RefusedError("--tool-root: %w", err)
+				}
+				return []tool.Kit{kit}, nil
+			},
+		},
+		{
+			name: fetch.Name, about: "reads pages and documents of the web", flags: "--tool fetch --allow-host HOST[:PORT]",
+			tools: fetch.Specs,
+			open: func(_ context.Context, n kitNeeds) ([]tool.Kit, error) {
+				if n.network.Hosts.Empty() {
+					return nil, exit.UsageError("--tool fetch: reaches nothing without --allow-host HOST[:PORT]")
+				}
+				kit, err := fetch.New(fetch.Config{Network: n.network, Formats: n.formats})
+				if err != nil {
+					return nil, err
+				}
+				return []tool.Kit{kit}, nil
+			},
+		},
+		{
+			name: websearch.Name, about: "searches the web", flags: "--search ENGINE[=URL]",
+			given: func(t *toolFlags) bool { return t.search != "" },
+			tools: websearch.Specs,
+			open: func(_ context.Context, n kitNeeds) ([]tool.Kit, error) {
+				engine, address, _ := strings.Cut(n.flags.search, "=")
+				c := websearch.Config{Engine: engine, URL: address}
+				for _, e := range websearch.Engines() {
+					if e.Name == engine && e.KeyVariable != "" {
+						c.Key = n.getenv(e.KeyVariable)
+					}
+				}
+				kit, err := websearch.New(c)
+				if err != nil {
+					return nil, exit.UsageError("--search: %w", err)
 				}
 				return []tool.Kit{kit}, nil
 			},
