@@ -125,6 +125,12 @@ test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
 	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY)
 	$(if $(BUGGY_JOBS),FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY_JOBS) -rapid.checks=$(CHECKS))
 
+# helm, kubectl-validate and the rest of the tools are found in CODITECT_KUBE_TOOLS or in
+# PATH; what is missing is said. docs/kubernetes.md names them.
+.PHONY: test-kubernetes
+test-kubernetes: build ## check the chart, and run it on a control plane: CODITECT_KUBE_TOOLS=folder
+	CODITECT_PROGRAM=$(CURDIR)/bin/coditect go test -C deploy/kubernetes -count 1 -timeout 60m -v ./... | grep -vE '^ *(=== |--- PASS: .*/)'
+
 .PHONY: test-peers
 test-peers: ## check providers of models against servers and clients of others; needs npm
 	deploy/peers/run.sh
@@ -212,6 +218,7 @@ fuzz: ## run each fuzz target a while: FUZZTIME=10s
 tidy-check: ## fail if a go.mod is not tidy
 	go mod tidy -diff
 	go -C $(TOOLS) mod tidy -diff
+	go -C deploy/kubernetes mod tidy -diff
 
 .PHONY: first-run
 first-run: ## time the README's first command from a clone on, cold and warm

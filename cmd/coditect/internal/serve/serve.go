@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
@@ -24,9 +25,15 @@ import (
 	"github.com/coditect/mapreduce/worker"
 )
 
-// drainWait is how long units may run on after a server or a worker was asked to
-// stop.
+// drainWait is how long units may run on when a server or a worker was asked to stop,
+// unless --drain says otherwise.
 const drainWait = 25 * time.Second
+
+// addDrainFlag adds the flag of that time. Who stops processes should give them longer
+// than this before it kills them.
+func addDrainFlag(f *pflag.FlagSet, d *time.Duration) {
+	f.DurationVar(d, "drain", drainWait, "how long units may run on when this process is asked to stop; what then still runs goes back")
+}
 
 // aheadOf returns how many waiting units a worker for jobs of all kinds holds.
 func aheadOf(slots int) int { return max(1, slots/4) }
@@ -38,6 +45,7 @@ type serveOptions struct {
 	security securityOptions
 	admin    string
 	memory   int64 // MiB
+	drain    time.Duration
 }
 
 func (a *commands) serveCommand() *cobra.Command {
@@ -77,6 +85,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	a.Runners.Limits.AddFlags(f)
 	f.Int64Var(&o.memory, "memory", 384, "`MiB` that clients and workers together can make this process hold; who needs more waits, and is then refused for a while")
 	addAdminFlag(f, &o.admin)
+	addDrainFlag(f, &o.drain)
 	o.security.addFlags(f)
 	return cmd
 }
@@ -84,6 +93,9 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if o.memory < leastMemory {
 		return exit.UsageError("--memory: must be at least %d MiB, for a document and what is made of it", leastMemory)
+	}
+	if o.drain <= 0 {
+		return exit.UsageError("--drain: must be above 0")
 	}
 	if o.workers < 0 {
 		return exit.UsageError("--workers: must not be negative")
@@ -122,7 +134,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	config.TLS = secured.tls()
-	config.Adopt, config.Drain = true, drainWait
+	config.Adopt, config.Drain = true, o.drain
 	var ready readiness
 	closeAdmin, err := a.listenAdmin(o.admin, ready.serverChecks(), log)
 	if err != nil {
@@ -136,7 +148,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	ready.node.Store(node)
 	err = a.serveNode(ctx, node, o, secured, log)
 	ready.stopping.Store(true)
-	log.Info("stopping; what runs may finish", "for", drainWait)
+	log.Info("stopping; what runs may finish", "for", o.drain)
 	return errors.Join(err, node.Close())
 }
 
@@ -213,6 +225,7 @@ func (a *commands) workerCommand() *cobra.Command {
 		servers []string
 		slots   int
 		admin   string
+		drain   time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "worker [--server ADDR]...",
@@ -228,19 +241,20 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
   coditect worker --server jobs.example.org:7600 --tls-ca ca.pem --tls-cert worker.pem --tls-key worker.key
   coditect worker --server 127.0.0.1:7600 --providers openai --endpoint openai=http://10.0.0.5:8000/v1`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots, admin) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots, admin, drain) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&servers, "server", nil, "address of a server, `HOST:PORT` or unix:PATH; may be repeated")
 	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "units at a time")
 	addAdminFlag(f, &admin)
+	addDrainFlag(f, &drain)
 	a.Runners.Models.AddFleet(f)
 	a.Runners.Documents.AddFlags(f)
 	a.Runners.Tools.AddFlags(f)
 	return cmd
 }
 
-func (a *commands) workUntil(ctx context.Context, servers []string, slots int, admin string) (err error) {
+func (a *commands) workUntil(ctx context.Context, servers []string, slots int, admin string, drain time.Duration) (err error) {
 	if len(servers) == 0 {
 		address := embedded.SocketAddress(a.Global.Location.Dir)
 		if _, err := os.Stat(strings.TrimPrefix(address, "unix:")); err != nil {
@@ -250,6 +264,9 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 	}
 	if slots < 1 {
 		return exit.UsageError("--slots: must be at least 1")
+	}
+	if drain <= 0 {
+		return exit.UsageError("--drain: must be above 0")
 	}
 	a.Runners.Models.Fleet = true
 	all, err := a.Runners.StepRegistry()
@@ -270,7 +287,7 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 	}
 	defer closeAll()
 	c := worker.Config{
-		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), DrainTimeout: drainWait,
+		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), DrainTimeout: drain,
 	}
 	for _, target := range servers {
 		conn, err := a.Dial(target)
