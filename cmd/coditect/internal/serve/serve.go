@@ -241,7 +241,9 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
   coditect worker --server jobs.example.org:7600 --tls-ca ca.pem --tls-cert worker.pem --tls-key worker.key
   coditect worker --server 127.0.0.1:7600 --providers openai --endpoint openai=http://10.0.0.5:8000/v1`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots, admin, drain) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.workUntil(cmd.Context(), servers, slots, admin, drain)
+		},
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&servers, "server", nil, "address of a server, `HOST:PORT` or unix:PATH; may be repeated")
