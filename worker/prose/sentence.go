@@ -92,7 +92,7 @@ func afterReferences(text string, at int) int {
 // endsHere reports whether the mark at [at, end) ends a sentence: a space follows and what
 // comes then may begin one, and what stands before is no abbreviation.
 func endsHere(text string, at, end int) bool {
-	rest := text[end:]
+	rest := text[end:min(len(text), end+lookAhead)]
 	after := strings.TrimLeft(rest, ".!?\"'”’)»")
 	if m := references.FindString(after); m != "" {
 		after = after[len(m):]
@@ -114,6 +114,10 @@ func endsHere(text string, at, end int) bool {
 	}
 	return !unicode.IsLower(first) && !isAbbreviation(text[:at], first)
 }
+
+// lookAhead is how many bytes behind a mark are looked at: of a text that consists of marks,
+// each would be looked at from each other one.
+const lookAhead = 1024
 
 // lacksSpace reports whether a space was forgotten between two sentences: a word of small
 // letters stands before the full stop, and one with a capital behind it.
