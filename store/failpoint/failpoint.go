@@ -29,6 +29,7 @@ const (
 	Started  Step = "started"  // a suspect has begun to run
 	Chunk    Step = "chunk"    // a part of a large output is stored
 	Journal  Step = "journal"  // entries are added to the journal of a unit
+	Evidence Step = "evidence" // a part of evidence of a unit is stored; the last part with the item
 	Wakeup   Step = "wakeup"   // delayed units, and parked ones whose time has come, go back to their queue
 	Wake     Step = "wake"     // a call wakes a parked unit
 	Grant    Step = "grant"    // a node is given slots and tokens
@@ -65,7 +66,7 @@ const (
 // Steps returns all steps.
 func Steps() []Step {
 	return []Step{
-		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, Journal, Wakeup, Wake, Grant, Return, Fleet, Reserve,
+		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Fleet, Reserve,
 		Plant, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
 		Answer, Assign,
 	}

@@ -175,7 +175,7 @@ func TestCheckNamesTheUnitOfADamagedResult(t *testing.T) {
 	m := newMixture(t)
 	wrong, _ := m.examine(m.space.Result(m.mid, m.large.ID, m.large.Attempt))
 	for _, f := range wrong {
-		if f.Job == m.mid && strings.Contains(f.Message, "text, result or journal of unit "+string(m.large.ID)+" cannot be read") {
+		if f.Job == m.mid && strings.Contains(f.Message, "text, result, journal or evidence of unit "+string(m.large.ID)+" cannot be read") {
 			return
 		}
 	}

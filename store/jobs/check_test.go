@@ -56,6 +56,7 @@ func newMixture(t *testing.T) *mixture {
 	m.publish(j, m.mid, m.large, long)
 	m.report(j, done(m.mid, units[4]))
 	m.remember(j, m.mid, m.busy, 0, "a", "b")
+	m.find(j, m.mid, m.busy, 0, "a page", string(long[:3*store.ChunkSize/2]))
 	if _, err := j.Grants.Grant(m.ctx, m.mid, grants.Request{Slots: 10, Parallelism: 64}); err != nil {
 		t.Fatal(err)
 	}
@@ -295,6 +296,43 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"journal of a unit that was cancelled", func(m *mixture) corruption {
 			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Status = uint32(mapreduce.UnitCancelled) })
 		}, "should have none any more"},
+		{"evidence of nobody", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.EvidenceChunk(m.mid, "nobody", 0, 0), []byte("x")) }
+		}, "which is not there"},
+		{"evidence of a unit without any", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Evidence(m.mid, m.large.ID, 0), []byte("x")) }
+		}, "or has none"},
+		{"evidence lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.Evidence(m.mid, m.busy.ID, 1)) }
+		}, "one is missing"},
+		{"evidence changed", func(m *mixture) corruption {
+			return edit(m, m.space.Evidence(m.mid, m.busy.ID, 0), new(storagev1.Evidence), func(e *storagev1.Evidence) { e.Title = "Another" })
+		}, "the hash over them differs"},
+		{"evidence out of bounds", func(m *mixture) corruption {
+			key := m.space.Evidence(m.mid, m.busy.ID, 0)
+			raw := append(bytes.Clone(m.get(key)), 0x12, 0) // without a URI
+			unit := m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) {
+				first := sha256.Sum256(raw)
+				both := sha256.Sum256(append(first[:], m.get(m.space.Evidence(m.mid, m.busy.ID, 1))...))
+				u.Evidence.Sha256 = both[:]
+			})
+			return func(tx store.Tx) { tx.Set(key, raw); unit(tx) }
+		}, "item 0: evidence.uri"},
+		{"text of evidence lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.EvidenceChunk(m.mid, m.busy.ID, 1, 0)) }
+		}, "the text of unit"},
+		{"text of evidence changed", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.EvidenceChunk(m.mid, m.busy.ID, 0, 0), []byte("a pagf")) }
+		}, "the text of unit"},
+		{"evidence too many", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.EvidenceChunk(m.mid, m.busy.ID, 2, 0), []byte("x")) }
+		}, "this is of another"},
+		{"evidence of another size", func(m *mixture) corruption {
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Evidence.Bytes++ })
+		}, "counts other bytes than its items"},
+		{"evidence of a unit that was cancelled", func(m *mixture) corruption {
+			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Status = uint32(mapreduce.UnitCancelled) })
+		}, "evidence of unit " + "doc-0"},
 		{"text lost", func(m *mixture) corruption { return m.clearFirst(m.space.Blobs(m.end)) }, "the text of unit"},
 		{"text changed", func(m *mixture) corruption {
 			kv := m.first(m.space.Blobs(m.mid))

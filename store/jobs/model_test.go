@@ -37,6 +37,7 @@ type munit struct {
 	kills    int64
 	spent    int64
 	journal  string // its entries, each behind a line's end
+	found    string // the texts of its evidence, the same
 }
 
 type mjob struct {
@@ -654,6 +655,52 @@ func (m *machine) append(t *rapid.T) {
 	}
 }
 
+// findMore puts evidence: the next item, or one that is there, or another in its place, or
+// behind a gap; for whoever holds the attempt, or somebody else.
+func (m *machine) findMore(t *rapid.T) {
+	if len(m.issued) == 0 {
+		t.Skip("nothing was claimed")
+	}
+	i := rapid.SampledFrom(m.issued).Draw(t, "attempt")
+	u, k := new(munit), m.jobs[i.job]
+	if k != nil && k.units[string(i.unit.ID)] != nil {
+		u = k.units[string(i.unit.ID)]
+	}
+	had := strings.SplitAfter(u.found, lineEnd)
+	had = had[:len(had)-1]
+	text, number := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "text"), rapid.IntRange(max(0, len(had)-2), len(had)+1).Draw(t, "number")
+	p := found(i.job, i.unit, number, text)
+	if p.Session = i.session; rapid.IntRange(0, 9).Draw(t, "stranger") == 0 {
+		p.Session = "a stranger"
+	}
+	ok := u.owner != "" && u.owner == p.Session && u.attempt == i.unit.Attempt && !u.state.Ended() &&
+		(number == len(had) || number < len(had) && had[number] == text+lineEnd)
+	err := m.node(t).Content.PutEvidence(m.ctx, p, []byte(text))
+	switch {
+	case ok && number == len(had):
+		u.found += text + lineEnd
+		m.must(err)
+	case ok:
+		m.must(err)
+	case err == nil || errs.KindOf(err) != errs.Precondition:
+		t.Fatalf("item %d, %q, of session %s for %+v: %v", number, text, p.Session, u, err)
+	}
+}
+
+// foundOf returns the evidence of a stored unit as the model has it.
+func (m *machine) foundOf(id mapreduce.JobID, u *records.Unit) (all string) {
+	items, err := m.look.Content.Evidence(m.ctx, id, u)
+	m.must(err)
+	for n, e := range items {
+		m.must(m.look.Content.EvidenceText(m.ctx, id, u.ID, n, &e, func(part []byte) error {
+			all += string(part)
+			return nil
+		}))
+		all += lineEnd
+	}
+	return all
+}
+
 // lineEnd ends an entry in the model. No encoded entry has it.
 const lineEnd = "\xff"
 
@@ -686,10 +733,10 @@ func (m *machine) check(t *rapid.T) {
 				level: now.Level, state: now.State, attempt: now.Attempt,
 				owner: now.Session, failures: now.Failures, kills: now.Kills, spent: now.Tokens.In + now.Tokens.Out,
 				delayed: now.Delayed, blamed: u.blamed, started: u.started,
-				handle: m.handle(id, now), woken: now.Woken, answer: m.answered(id, name), journal: m.journalOf(id, now),
+				handle: m.handle(id, now), woken: now.Woken, answer: m.answered(id, name), journal: m.journalOf(id, now), found: m.foundOf(id, now),
 			}
 			if u.state == mapreduce.UnitCancelled {
-				u.journal = ""
+				u.journal, u.found = "", ""
 			}
 			if got != *u {
 				t.Fatalf("unit %s of %s is %+v, want %+v", name, id, got, *u)
@@ -731,7 +778,7 @@ func runMachine(t *rapid.T, s, sound store.Store, after func()) {
 		"submit": m.submit, "submit again": m.submit, "enter": m.enter, "claim": m.claim, "claim again": m.claim, "claim in vain": m.claimInVain,
 		"finish": m.finish, "finish again": m.finish, "finish more": m.finish, "rebind": m.rebind, "expire": m.expire,
 		"wakeup": m.wakeup, "wake": m.wake, "wake again": m.wake, "advance": m.advance, "advance again": m.advance, "pause": m.pause, "fail": m.fail, "resume": m.resume, "cancel": m.cancel,
-		"sweep": m.sweep, "delete": m.remove, "keep": m.keep, "append": m.append, "append again": m.append, "append more": m.append, "seal": m.seal, "": func(t *rapid.T) { after(); m.check(t) },
+		"sweep": m.sweep, "delete": m.remove, "keep": m.keep, "append": m.append, "find": m.findMore, "append again": m.append, "append more": m.append, "seal": m.seal, "": func(t *rapid.T) { after(); m.check(t) },
 	})
 }
 

@@ -42,6 +42,9 @@
 //	                                             see Waiting
 //	('mapreduce','result',J,U,attempt,i)         bytes: chunk i of a large result
 //	('mapreduce','journal',J,U,n,i)              bytes: chunk i of entry n of a unit's journal
+//	('mapreduce','evidence',J,U,n)               Evidence: item n of what tools brought to
+//	                                             a unit
+//	('mapreduce','evidence',J,U,n,i)             bytes: chunk i of its text
 //	('mapreduce','blob',J,sha256,i)              bytes: chunk i of a document's text
 //	('mapreduce','skipped',J,n)                  Skipped: a document left out
 //	('mapreduce','idem',T,request)               id of the job it submitted
@@ -163,7 +166,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
-	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "blob",
+	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept",
 }
 
@@ -246,6 +249,12 @@ func (s *Space) NumberedResults(j mapreduce.JobID, prefix string) store.Range {
 // a number.
 func (s *Space) NumberedJournals(j mapreduce.JobID, prefix string) store.Range {
 	return numberedRange(s.jobKey("journal", j), prefix)
+}
+
+// NumberedEvidence returns the range of the evidence of units whose ids are prefix and a
+// number.
+func (s *Space) NumberedEvidence(j mapreduce.JobID, prefix string) store.Range {
+	return numberedRange(s.jobKey("evidence", j), prefix)
 }
 
 // ParseUnits returns the range of job j's units that parse documents.
@@ -579,6 +588,36 @@ func (s *Space) JournalsAll(j mapreduce.JobID) store.Range {
 	return childRange(s.jobKey("journal", j))
 }
 
+// Evidence returns the key of item n of the evidence of a unit.
+func (s *Space) Evidence(j mapreduce.JobID, u mapreduce.UnitID, n int64) []byte {
+	return tuple.AppendInt(tuple.AppendString(s.jobKey("evidence", j), string(u)), n)
+}
+
+// EvidenceChunk returns the key of chunk i of the text of item n.
+func (s *Space) EvidenceChunk(j mapreduce.JobID, u mapreduce.UnitID, n, i int64) []byte {
+	return tuple.AppendInt(s.Evidence(j, u, n), i)
+}
+
+// EvidenceText returns the range of the chunks of the text of item n.
+func (s *Space) EvidenceText(j mapreduce.JobID, u mapreduce.UnitID, n int64) store.Range {
+	return childRange(s.Evidence(j, u, n))
+}
+
+// EvidenceFrom returns the range of the items of a unit from item n on, with their texts.
+func (s *Space) EvidenceFrom(j mapreduce.JobID, u mapreduce.UnitID, n int64) store.Range {
+	return store.Range{Begin: s.Evidence(j, u, n), End: s.EvidenceOf(j, u).End}
+}
+
+// EvidenceOf returns the range of the evidence of a unit, with the texts.
+func (s *Space) EvidenceOf(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
+	return childRange(tuple.AppendString(s.jobKey("evidence", j), string(u)))
+}
+
+// EvidenceAll returns the range of the evidence of all units of job j.
+func (s *Space) EvidenceAll(j mapreduce.JobID) store.Range {
+	return childRange(s.jobKey("evidence", j))
+}
+
 // BlobChunk returns the key of chunk i of a document's text.
 func (s *Space) BlobChunk(j mapreduce.JobID, sha256 []byte, i int64) []byte {
 	return tuple.AppendInt(tuple.AppendBytes(s.jobKey("blob", j), sha256), i)
@@ -669,7 +708,7 @@ func (s *Space) Wake() []byte { return s.nameKey("wake") }
 // ownedNames lists the kinds of keys that belong to one job.
 var ownedNames = []string{
 	"units", "order", "ready", "delayed", "parked", "woken", "failed", "ctr", "tally",
-	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "blob", "skipped",
+	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "blob", "skipped",
 }
 
 // Owned returns the ranges of all keys of a job, except its record, its control record,

@@ -234,6 +234,7 @@ func (k *jobCheck) listSteps() []checkStep {
 		{"order of the documents", k.checkOrder},
 		{"results", k.checkResults},
 		{"journals of units", k.checkJournals},
+		{"evidence of units", k.checkEvidences},
 		{"tallies of documents", k.checkTallies},
 		{"documents that were left out", k.countSkipped},
 		{"plans of levels", k.checkPlans},

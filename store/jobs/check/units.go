@@ -260,7 +260,7 @@ func (k *jobCheck) checkData(ctx context.Context) error {
 		return nil
 	}, func() error {
 		for _, u := range page {
-			if err := k.reportDamage(k.id, "text, result or journal of unit "+u.UnitId, k.dataOf(ctx, u)); err != nil {
+			if err := k.reportDamage(k.id, "text, result, journal or evidence of unit "+u.UnitId, k.dataOf(ctx, u)); err != nil {
 				return err
 			}
 		}
@@ -270,6 +270,9 @@ func (k *jobCheck) checkData(ctx context.Context) error {
 
 func (k *jobCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 	if err := k.checkJournal(ctx, u); err != nil {
+		return err
+	}
+	if err := k.checkEvidence(ctx, u); err != nil {
 		return err
 	}
 	if s := u.Source; s != nil && s.ChunkIndex == 0 {
@@ -392,7 +395,7 @@ func lastIndex(key []byte, space *keys.Space) int64 {
 	if err != nil {
 		return -1
 	}
-	for range map[string]int{"result": 3, "blob": 2}[name] {
+	for range map[string]int{"result": 3, "blob": 2, "evidence": 3}[name] {
 		rest.Skip()
 	}
 	i := rest.Int()

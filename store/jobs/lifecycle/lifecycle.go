@@ -123,6 +123,7 @@ func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.Key
 		}
 		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
 		rec.ClearJournal(tx, id, u)
+		rec.ClearEvidence(tx, id, u)
 		tx.Set(kv.Key, records.Encode(u))
 	}
 	for at, n := range left {

@@ -30,12 +30,14 @@ func (rec *Records) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *s
 		tx.Clear(rec.Keys.Woken(id, unit))
 		tx.ClearRange(rec.Keys.Results(id, unit))
 		tx.ClearRange(rec.Keys.Journal(id, unit))
+		tx.ClearRange(rec.Keys.EvidenceOf(id, unit))
 	} else {
 		tx.ClearRange(rec.Keys.NumberedResults(id, l.Prefix))
 		tx.ClearRange(rec.Keys.NumberedDelayed(id, l.Prefix))
 		tx.ClearRange(rec.Keys.NumberedParked(id, l.Prefix))
 		tx.ClearRange(rec.Keys.NumberedWoken(id, l.Prefix))
 		tx.ClearRange(rec.Keys.NumberedJournals(id, l.Prefix))
+		tx.ClearRange(rec.Keys.NumberedEvidence(id, l.Prefix))
 	}
 	tx.ClearRange(rec.Keys.FailedLevel(id, level))
 	tx.ClearRange(rec.Keys.PicksLevel(id, level))

@@ -46,7 +46,8 @@ type Unit struct {
 	Result *Result // nil if it has no output
 	Put    *Put    // a large output that is being stored for this attempt, or nil
 
-	Journal *Journal // nil if nothing was remembered
+	Journal  *Journal     // nil if nothing was remembered
+	Evidence *EvidenceSum // nil if tools brought nothing
 }
 
 // A Source is the part of a document that a unit works on. Positions are in the
@@ -100,6 +101,14 @@ type Journal struct {
 	Kept    bool   // it stays when the unit is complete
 }
 
+// An EvidenceSum is what is stored of the evidence of a unit.
+type EvidenceSum struct {
+	Items  int64  // numbered from 0 on
+	Bytes  int64  // of all texts
+	SHA256 []byte // the chain over them: SHA-256 of the chain before, and the record
+	Next   *Put   // the text of the next, of which a part is stored; nil if none is
+}
+
 // UnitFrom returns the domain's form of a stored unit; nil of nil.
 func UnitFrom(u *storagev1.Unit) *Unit {
 	if u == nil {
@@ -141,6 +150,12 @@ func UnitFrom(u *storagev1.Unit) *Unit {
 	}
 	if j := u.Journal; j != nil {
 		out.Journal = &Journal{Entries: j.Entries, Bytes: j.Bytes, SHA256: j.Sha256, Kept: j.Kept}
+	}
+	if e := u.Evidence; e != nil {
+		out.Evidence = &EvidenceSum{Items: e.Items, Bytes: e.Bytes, SHA256: e.Sha256}
+		if p := e.Next; p != nil {
+			out.Evidence.Next = &Put{Length: p.Length, SHA256: p.Sha256, Stored: p.Stored}
+		}
 	}
 	return out
 }

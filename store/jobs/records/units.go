@@ -51,6 +51,27 @@ func (rec *Records) ClearJournal(tx store.Tx, id mapreduce.JobID, u *storagev1.U
 	u.Journal = nil
 }
 
+// ClearEvidence forgets what tools have brought to u. The caller writes u.
+func (rec *Records) ClearEvidence(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	if u.Evidence == nil {
+		return
+	}
+	tx.ClearRange(rec.Keys.EvidenceOf(id, mapreduce.UnitID(u.UnitId)))
+	u.Evidence = nil
+}
+
+// ClearPartEvidence forgets evidence of u of which only a part is stored: nobody goes on
+// with it. The caller writes u.
+func (rec *Records) ClearPartEvidence(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	if u.Evidence.GetNext() == nil {
+		return
+	}
+	tx.ClearRange(rec.Keys.EvidenceFrom(id, mapreduce.UnitID(u.UnitId), u.Evidence.Items))
+	if u.Evidence.Next = nil; u.Evidence.Items == 0 {
+		u.Evidence = nil
+	}
+}
+
 // SetUnit writes a unit.
 func (rec *Records) SetUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	tx.Set(rec.Keys.Unit(id, mapreduce.UnitID(u.UnitId)), Encode(u))

@@ -351,6 +351,7 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 	case mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled:
 		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
 		t.ClearJournal(t.Tx, id.Job, u)
+		t.ClearEvidence(t.Tx, id.Job, u)
 	case u.Kills >= transition.MaxKills:
 		u.Errors = records.KeepErrors(u.Errors, []string{fmt.Sprintf(
 			"set aside: %d workers died while they ran it", u.Kills)})

@@ -116,6 +116,7 @@ func (t *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
 	t.Add(keys.Failed, u.Level, 1)
 	t.Tx.Set(t.Keys.Failed(t.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
 	t.Tx.ClearRange(t.Keys.Results(t.Job, mapreduce.UnitID(u.UnitId)))
+	t.ClearPartEvidence(t.Tx, t.Job, u)
 	t.ended.FailedUnits = append(t.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
 	if err := t.tellParent(ctx, u, -keys.OneLeft); err != nil {
 		return err

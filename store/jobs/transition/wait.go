@@ -169,6 +169,7 @@ func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 		t.Tx.Clear(t.Keys.Woken(t.Job, unit))
 	}
 	t.ClearJournal(t.Tx, t.Job, u)
+	t.ClearEvidence(t.Tx, t.Job, u)
 	t.SetUnit(t.Tx, t.Job, u)
 	if !state.Ended() {
 		return nil

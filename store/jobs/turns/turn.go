@@ -310,10 +310,12 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 	u.Session, u.Claim, u.Started = "", "", false
 	put := u.Put
 	u.Put = nil
+	t.ClearPartEvidence(t.Tx, t.Job, u)
 	var err error
 	if cancelled || s.State == mapreduce.UnitCancelled {
 		s.Verdict, u.Status = mapreduce.Gone, uint32(mapreduce.UnitCancelled)
 		t.ClearJournal(t.Tx, t.Job, u)
+		t.ClearEvidence(t.Tx, t.Job, u)
 	} else {
 		s.Verdict = mapreduce.Accepted
 		err = t.concludeUnit(ctx, u, put, r, &s)
