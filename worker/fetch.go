@@ -73,6 +73,8 @@ func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {
 		return u.fetchInputs(b)
 	case b.Kind == mapreduce.BlobJournal:
 		u.task.Journal, err = u.collectBlob(u.ctx, b)
+	case b.Kind == mapreduce.BlobEvidenceList:
+		u.evidenceList, err = u.collectBlob(u.ctx, b)
 	case b.Kind == mapreduce.BlobText && u.task.Text != nil:
 		t := *u.task.Text
 		t.Content, err = u.collectBlob(u.ctx, b)

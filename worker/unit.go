@@ -46,6 +46,9 @@ type unit struct {
 	most   int64         // tokens that its stage gives it; 0 is no limit
 	memory int64         // bytes set aside for what was fetched; used by the slot's goroutine
 
+	evidence     evidenceShelf
+	evidenceList []byte // as it was fetched, until the shelf has it; used by the slot's goroutine
+
 	// Guarded by session.mu.
 	phase       phase
 	weight      int // slots it takes
@@ -136,6 +139,9 @@ func (u *unit) runAttempt() mapreduce.Report {
 	}
 	if err := u.openJournal(); err != nil {
 		return u.failedReport(fmt.Errorf("journal of the unit: %w", err))
+	}
+	if err := u.openEvidence(); err != nil {
+		return u.unfetchedReport(fmt.Errorf("evidence of the unit: %w", err))
 	}
 	kind := u.task.Kind
 	res, err := u.runProtected()

@@ -55,8 +55,9 @@ type Service interface {
 	WakeUnit(ctx context.Context, by Principal, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
 
 	// ReadText calls sink with the text of a document, part after part: the whole text
-	// that the citations of a unit count in. A part may end within a character. It
-	// returns errs.NotFound if the unit read no such document.
+	// that the citations of a unit count in. Evidence of the unit is a document, too. A
+	// part may end within a character. It returns errs.NotFound if the unit read no such
+	// document.
 	ReadText(ctx context.Context, by Principal, job JobID, unit UnitID, document DocumentID, sink func([]byte) error) error
 
 	// GetResult calls sink with the parts of a job's result, in order. While

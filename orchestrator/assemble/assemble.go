@@ -90,10 +90,11 @@ type result struct {
 	taken   *spans // map units of a partial result; nil of a whole one
 	// Documents of the records that entities of several have, as the outputs of map
 	// units tell; nil once these have been looked through.
-	seen      map[output.Member]string
+	seen      map[output.Member]maker
 	names     *refs.Spelling
 	dates     output.DateOrders // complete once all outputs were read for the first time
 	locations *outputs.Locator
+	shown     map[mapreduce.DocumentID]bool // evidence that was told of
 
 	single     bool // of a value
 	statistics *merge.Statistics
@@ -108,7 +109,7 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 	r := &result{
 		source: s, job: job, schema: job.Schema, sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
-		duplicates: make(map[string]int64), broken: make(map[constraint]int64), seen: make(map[output.Member]string),
+		duplicates: make(map[string]int64), broken: make(map[constraint]int64), seen: make(map[output.Member]maker), shown: make(map[mapreduce.DocumentID]bool),
 		statistics: merge.NewStatistics(job.Schema), locations: outputs.NewLocator(s, job.ID),
 	}
 	final, err := r.finalUnit(ctx)
@@ -614,17 +615,25 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 	if err != nil {
 		return err
 	}
-	location, err := r.locations.Locate(ctx, c.Document, c.ByteStart, c.ByteEnd)
-	if err != nil {
-		return err
-	}
-	return r.sink(&mapreduce.ResultPart{Citation: &mapreduce.Citation{
+	shown := &mapreduce.Citation{
 		Ref: r.names.Spell(c.ID), Document: mapreduce.DocumentID(c.Document), Unit: mapreduce.UnitID(c.Unit),
 		Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Before: before, After: after,
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
-		Via: texts.unit.Source.Metadata[mapreduce.MetadataVia], Location: location, Label: c.Label,
-	}})
+		Label: c.Label,
+	}
+	if e := texts.unitText.evidence; e != nil {
+		shown.URI = e.URI
+	} else {
+		shown.Via = texts.unit.Source.Metadata[mapreduce.MetadataVia]
+		if shown.Location, err = r.locations.Locate(ctx, c.Document, c.ByteStart, c.ByteEnd); err != nil {
+			return err
+		}
+	}
+	if err := r.sink(&mapreduce.ResultPart{Citation: shown}); err != nil {
+		return err
+	}
+	return r.writeEvidence(texts)
 }
 
 // writeUnparsed tells of the documents that could not be parsed, by their units.

@@ -29,6 +29,8 @@ type contexts struct {
 	// The document that was needed last, for what was cited outside of its chunks.
 	document    *ground.Text
 	documentSum []byte
+
+	evidence evidenceTexts
 }
 
 // A unitText is what a map unit read, or a document that the direct unit did.
@@ -37,6 +39,8 @@ type unitText struct {
 	text   []byte        // from the start of its source on
 	reader *output.Reader
 	whole  *output.Reader // for what is cited outside of it; nil before it is needed
+
+	evidence *mapreduce.Evidence // that the text is; nil if it is a document
 }
 
 // readPageTexts reads the texts of units that come next, as far as that takes little.
@@ -156,11 +160,14 @@ var errOtherText = errors.New("the text is another")
 
 // loadUnitText gets the text of the unit that found a citation.
 func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) error {
+	if mapreduce.DocumentID(cite.Document).IsEvidence() {
+		return c.loadEvidence(ctx, cite)
+	}
 	if c.bundle == mapreduce.UnitID(cite.Unit) {
 		c.name, c.unitText = "", c.of[cite.Document]
 		return nil
 	}
-	if c.name == cite.Unit && c.unit != nil {
+	if c.name == cite.Unit && c.unit != nil && c.unitText.evidence == nil {
 		return nil
 	}
 	c.name, c.unitText = cite.Unit, c.ahead[cite.Unit]

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -20,7 +21,11 @@ func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.O
 		if err != nil {
 			return err
 		}
-		why = cmp.Or(why, output.CheckDirect(string(u.ID), u.Index, docs, nil, out))
+		var unread error
+		why = cmp.Or(why, output.CheckDirect(string(u.ID), u.Index, docs, outputs.FindEvidence(ctx, r.source, r.job.ID, u, &unread), out))
+		if unread != nil {
+			return unread
+		}
 	} else if why == nil {
 		why = output.CheckRecords(outputs.CitedText(u, nil), out)
 	}
@@ -30,7 +35,7 @@ func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.O
 	for i := range out.Entries {
 		for _, m := range out.Entries[i].Members {
 			if r.merged[m] != nil || r.within[m] != nil {
-				r.seen[m] = string(u.Document)
+				r.seen[m] = maker{string(u.Document), string(u.ID)}
 			}
 		}
 	}
@@ -50,28 +55,30 @@ func (r *result) trueMembers() error {
 		return r.refusedOutputError("the last reduce", err)
 	}
 	for first, s := range r.merged {
-		documents := make(map[string]bool)
+		documents, units := make(map[string]bool), make(map[string]bool)
 		for _, m := range s.Members {
-			document, ok := r.seen[m]
+			made, ok := r.seen[m]
 			if !ok {
 				return r.refusedOutputError("the last reduce", errs.New(errs.DataLoss, "it names record %d of unit %d, which there is not", m.Record, m.Unit))
 			}
-			documents[document] = true
+			documents[made.document], units[made.unit] = true, true
 		}
 		if s.Held == nil || documents[""] { // those of a unit over several documents were checked with it
 			continue
 		}
-		if cite := r.foreignCitation(s.Held, documents); cite != nil {
+		if cite := r.foreignCitation(s.Held, documents, units); cite != nil {
 			return r.refusedOutputError("the last reduce", errs.New(errs.DataLoss, "record %d of unit %d cites %s, which it is not of", first.Record, first.Unit, cite.Document))
 		}
 	}
 	return nil
 }
 
-// foreignCitation returns a citation of an entry that is of no document of its own, or nil.
-func (r *result) foreignCitation(e *output.Entry, documents map[string]bool) (strange *output.Citation) {
+// foreignCitation returns a citation of an entry that is of no document of its own, nor of
+// evidence of the units that made its records, or nil.
+func (r *result) foreignCitation(e *output.Entry, documents, units map[string]bool) (strange *output.Citation) {
 	e.Cited(func(id merge.Citation) {
-		if c := r.last.Citations[id]; !documents[c.Document] {
+		c := r.last.Citations[id]
+		if own := mapreduce.DocumentID(c.Document).IsEvidence() && units[c.Unit]; !own && !documents[c.Document] {
 			strange = &c
 		}
 	})

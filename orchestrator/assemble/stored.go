@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/layout"
 )
 
@@ -141,6 +142,10 @@ func storedPart(p *mapreduce.ResultPart) *storagev1.ResultPart {
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Dropped{Dropped: p.Dropped}}
 	case p.Removed != nil:
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Removed{Removed: p.Removed}}
+	case p.Evidence != nil:
+		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Evidence{Evidence: &storagev1.CitedEvidence{
+			Unit: string(p.Evidence.Unit), Evidence: records.StoredEvidence(&p.Evidence.Evidence),
+		}}}
 	case p.Report != nil:
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Report{Report: p.Report}}
 	}
@@ -149,7 +154,7 @@ func storedPart(p *mapreduce.ResultPart) *storagev1.ResultPart {
 
 func storedCitation(c *mapreduce.Citation) *storagev1.ShownCitation {
 	return &storagev1.ShownCitation{
-		Ref: c.Ref, Before: c.Before, After: c.After, Via: c.Via, Location: layout.StoredLocation(c.Location), Label: c.Label,
+		Ref: c.Ref, Before: c.Before, After: c.After, Via: c.Via, Location: layout.StoredLocation(c.Location), Label: c.Label, Uri: c.URI,
 		Citation: &storagev1.Citation{
 			Document: string(c.Document), Unit: string(c.Unit), Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 			Quote: c.Quote, Grade: c.Grade, Outside: c.Outside, Others: int64(c.Others), Coverage: c.Coverage, Density: c.Density,
@@ -183,6 +188,10 @@ func partOf(p *storagev1.ResultPart) *mapreduce.ResultPart {
 		return &mapreduce.ResultPart{Dropped: v.Dropped}
 	case *storagev1.ResultPart_Removed:
 		return &mapreduce.ResultPart{Removed: v.Removed}
+	case *storagev1.ResultPart_Evidence:
+		return &mapreduce.ResultPart{Evidence: &mapreduce.CitedEvidence{
+			Unit: mapreduce.UnitID(v.Evidence.GetUnit()), Evidence: records.EvidenceFrom(v.Evidence.GetEvidence()),
+		}}
 	case *storagev1.ResultPart_Report:
 		return &mapreduce.ResultPart{Report: v.Report}
 	}
@@ -192,7 +201,7 @@ func partOf(p *storagev1.ResultPart) *mapreduce.ResultPart {
 func shownCitation(s *storagev1.ShownCitation) *mapreduce.Citation {
 	c := s.GetCitation()
 	return &mapreduce.Citation{
-		Ref: s.Ref, Before: s.Before, After: s.After, Via: s.Via, Location: layout.LocationOf(s.Location), Label: s.Label,
+		Ref: s.Ref, Before: s.Before, After: s.After, Via: s.Via, Location: layout.LocationOf(s.Location), Label: s.Label, URI: s.Uri,
 		Document: mapreduce.DocumentID(c.GetDocument()), Unit: mapreduce.UnitID(c.GetUnit()),
 		Start: c.GetStart(), End: c.GetEnd(), ByteStart: c.GetByteStart(), ByteEnd: c.GetByteEnd(),
 		Quote: c.GetQuote(), Grade: c.GetGrade(), Outside: c.GetOutside(), Others: int(c.GetOthers()),

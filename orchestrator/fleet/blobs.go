@@ -37,7 +37,7 @@ const (
 )
 
 // Transfers carry what is too large for the messages of a session: texts, inputs and
-// outputs of units, their journals, and answers of models. They read what a unit works
+// outputs of units, their journals and evidence, and answers of models. They read what a unit works
 // on for its assignment too. Their methods are safe for concurrent use.
 type Transfers struct {
 	config            Config
@@ -100,6 +100,10 @@ func (t *Transfers) sendBlob(ctx context.Context, s *schedule.Session, q *mapred
 		return t.sendReferred(ctx, q.Job, u, w)
 	case q.Blob.Kind == mapreduce.BlobJournal:
 		return t.sendJournal(ctx, s, q, u, w)
+	case q.Blob.Kind == mapreduce.BlobEvidence:
+		return t.sendEvidence(ctx, s, q, u, w)
+	case q.Blob.Kind == mapreduce.BlobEvidenceList:
+		return t.sendEvidenceList(ctx, s, q, u, w)
 	}
 	return errs.Field("blob.kind", "unit %s has no blob of kind %d that can be got", q.Unit, q.Blob.Kind)
 }
@@ -119,6 +123,8 @@ func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next 
 		stored, err = t.putAnswer(ctx, s, q, next)
 	case mapreduce.BlobJournal:
 		stored, err = t.putJournal(ctx, s, q, next)
+	case mapreduce.BlobEvidence:
+		stored, err = t.putEvidence(ctx, s, q, next)
 	default:
 		err = errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
 	}

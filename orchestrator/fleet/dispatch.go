@@ -172,6 +172,9 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 		sum := sha256.Sum256(remembered)
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
 	}
+	if err := f.assignEvidence(ctx, &a, t, u); err != nil {
+		return a, nil, err
+	}
 	if u.Source != nil && !outputs.IsBundle(u) {
 		if err := f.assignText(ctx, &a, u, text, room); err != nil {
 			return a, nil, err
@@ -179,6 +182,22 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 		room -= len(a.Text.Content)
 	}
 	return a, nil, f.assignInputs(ctx, &a, u, room)
+}
+
+// assignEvidence names what tools have brought to earlier attempts, if that is anything.
+func (f *Fleet) assignEvidence(ctx context.Context, a *mapreduce.Assignment, t *schedule.Task, u *records.Unit) error {
+	stage := t.Stages.StageAt(u.Level)
+	if stage == nil || len(stage.Tools) == 0 {
+		return nil
+	}
+	list, own, err := f.Transfers.evidenceOf(ctx, a.Job, t.Spec, u)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	sum := sha256.Sum256(list)
+	a.EvidenceItems = own
+	a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobEvidenceList, SHA256: sum[:], Length: int64(len(list))})
+	return nil
 }
 
 // assignText adds the text of a unit to its assignment, or names it.

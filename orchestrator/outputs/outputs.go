@@ -19,6 +19,7 @@ type Source interface {
 	Inputs(ctx context.Context, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*records.Unit, error)
 	Output(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([]byte, error)
 	Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, end int64) ([]byte, error)
+	EvidenceSource
 }
 
 // Of returns the decoded output of a unit; errs.DataLoss if it cannot be decoded.

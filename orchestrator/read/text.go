@@ -17,6 +17,16 @@ func (r *Reader) ReadText(ctx context.Context, id mapreduce.JobID, unit mapreduc
 		return err
 	}
 	notRead := errs.New(errs.NotFound, "unit %q of job %q read no document %q", unit, id, document)
+	if document.IsEvidence() {
+		e, text, err := outputs.EvidenceOf(ctx, r.jobs.Content, id, u, document)
+		switch {
+		case err != nil:
+			return err
+		case e == nil:
+			return notRead
+		}
+		return sink(text)
+	}
 	if u == nil || u.Source == nil || u.Kind == mapreduce.KindParse {
 		return notRead
 	}

@@ -300,7 +300,9 @@ func (t *Sessions) KeepClaimed(of *Task, c turns.Claimed, text []byte) *Session 
 	if h == nil || h.attempt != int(c.Unit.Attempt) {
 		return nil
 	}
-	s.keepInput(h, c.Unit, text)
+	if stage := of.Stages.StageAt(c.Unit.Level); stage == nil || len(stage.Tools) == 0 {
+		s.keepInput(h, c.Unit, text) // else its evidence is read with it, and that grows
+	}
 	return s
 }
 

@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 
@@ -77,20 +78,50 @@ func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *records
 	case len(out.Value) > 0:
 		return errNoRecords, nil
 	}
+	var unread error
+	find := c.evidenceOf(ctx, id, u, stage, &unread)
 	switch {
 	case outputs.IsBundle(u):
-		why, err = c.verifyDirect(ctx, id, u, out)
-	case u.Kind == mapreduce.KindMap:
-		why, err = c.verifyMap(ctx, id, u, text, out)
+		why, err = c.verifyDirect(ctx, id, u, find, out)
+	case u.Kind == mapreduce.KindMap && u.Source != nil:
+		why, err = c.verifyMap(ctx, id, u, text, find, out)
 	case u.Kind == mapreduce.KindReduce, u.Kind == mapreduce.KindFinal:
 		why, err = c.verifyReduce(ctx, id, u, out)
 	default:
 		err = errNoKind(u)
 	}
-	if why != nil || err != nil {
+	if err = cmp.Or(unread, err); why != nil || err != nil {
 		return why, err
 	}
 	return c.verifyValues(ctx, id, schema, u, out)
+}
+
+// evidenceOf returns what finds evidence of a unit; nil if its stage has no tools. What goes
+// wrong is left in unread.
+func (c *Checker) evidenceOf(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, unread *error) output.EvidenceFinder {
+	if stage == nil || len(stage.Tools) == 0 {
+		return nil
+	}
+	return outputs.FindEvidence(ctx, c.jobs.Content, id, u, unread)
+}
+
+// textsOf returns the texts that a unit may cite: what it read, of which the text may be at
+// hand, and the evidence that find finds.
+func (c *Checker) textsOf(ctx context.Context, id mapreduce.JobID, u *records.Unit, text []byte, find output.EvidenceFinder) (output.Texts, error) {
+	src := u.Source
+	switch {
+	case src == nil:
+		return output.BundleTexts(string(u.ID), nil, find), nil
+	case outputs.IsBundle(u):
+		docs, err := outputs.Documents(ctx, c.jobs.Reader(), id, u)
+		return output.BundleTexts(string(u.ID), docs, find), err
+	case text == nil && src.End > src.Start:
+		var err error
+		if text, err = c.jobs.Content.Text(ctx, id, src.SHA256, src.Start, src.End); err != nil {
+			return nil, err
+		}
+	}
+	return output.MapTexts(outputs.CitedText(u, text), find), nil
 }
 
 // errNoRecords is what the output of a unit is refused with that should make records.
@@ -103,12 +134,22 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "form of stage %s: %v", stage.Name, err)
 	}
+	var unread error
+	find := c.evidenceOf(ctx, id, u, stage, &unread)
+	var own output.Texts // of units with tools: of others a value cites no document
+	if find != nil || stage.Output.Kind == pipeline.OutputPassages {
+		if own, err = c.textsOf(ctx, id, u, text, find); err != nil {
+			return nil, err
+		}
+	}
 	if stage.Output.Kind == pipeline.OutputPassages {
-		return c.verifyPassages(ctx, id, u, text, form, out)
+		why = output.CheckPassages(string(u.ID), own, form, out)
+		return why, unread
 	}
 	var given []*output.Output
-	if u.Inputs == nil { // it was given documents, which a value does not cite
-		return output.CheckValue(given, nil, form, out), nil
+	if u.Inputs == nil {
+		why = output.CheckValue(given, own, form, out)
+		return why, unread
 	}
 	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *records.Unit) error {
 		if in.State != mapreduce.UnitComplete {
@@ -145,7 +186,8 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	if form.NeedsGiven() {
 		form = form.With(output.GivenOf(u.Index, given))
 	}
-	return output.CheckValue(given, nil, form, out), nil
+	why = output.CheckValue(given, own, form, out)
+	return why, unread
 }
 
 // readsPassages reports whether the units of a stage read passages.
@@ -155,20 +197,6 @@ func (c *Checker) readsPassages(ctx context.Context, id mapreduce.JobID, stage *
 		return false, err
 	}
 	return p.ReadsPassages(stage), nil
-}
-
-// verifyPassages checks the passages that a unit chose against its text.
-func (c *Checker) verifyPassages(ctx context.Context, id mapreduce.JobID, u *records.Unit, text []byte, form *output.Form, out *output.Output) (why, err error) {
-	src := u.Source
-	if src == nil || outputs.IsBundle(u) {
-		return errNoKind(u), nil
-	}
-	if text == nil && src.End > src.Start {
-		if text, err = c.jobs.Content.Text(ctx, id, src.SHA256, src.Start, src.End); err != nil {
-			return nil, err
-		}
-	}
-	return output.CheckPassages(string(u.ID), output.MapTexts(outputs.CitedText(u, text), nil), form, out), nil
 }
 
 // errNoKind is what a unit is that no unit can be.
@@ -196,7 +224,7 @@ func (c *Checker) verifyValues(ctx context.Context, id mapreduce.JobID, s *schem
 }
 
 // verifyMap checks the output of a map unit against its text.
-func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *records.Unit, text []byte, out *output.Output) (why, err error) {
+func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *records.Unit, text []byte, find output.EvidenceFinder, out *output.Output) (why, err error) {
 	src := u.Source
 	if text == nil && src.End > src.Start && len(out.Citations) > 0 { // else there is nothing to look for in it
 		if text, err = c.jobs.Content.Text(ctx, id, src.SHA256, src.Start, src.End); err != nil {
@@ -209,16 +237,16 @@ func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *records.
 			return nil, err
 		}
 	}
-	return output.CheckMap(t, nil, out), nil
+	return output.CheckMap(t, find, out), nil
 }
 
 // verifyDirect checks the output of a unit over several documents against these.
-func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *records.Unit, out *output.Output) (why, err error) {
+func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *records.Unit, find output.EvidenceFinder, out *output.Output) (why, err error) {
 	docs, err := outputs.Documents(ctx, c.jobs.Reader(), id, u)
 	if err != nil {
 		return nil, err
 	}
-	return output.CheckDirect(string(u.ID), u.Index, docs, nil, out), nil
+	return output.CheckDirect(string(u.ID), u.Index, docs, find, out), nil
 }
 
 // verifyReduce checks the output of a reduce against what it was given: the outputs

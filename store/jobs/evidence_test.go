@@ -179,11 +179,15 @@ func (w *world) partly(id mapreduce.JobID, u *records.Unit, number int, text str
 // What is left of evidence that was not put whole goes, whatever follows.
 func TestEvidenceInParts(t *testing.T) {
 	for name, follow := range map[string]func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit){
-		"the same":   func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) { w.find(j, id, u, 1, huge) },
-		"another":    func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) { w.find(j, id, u, 1, "b") },
-		"the end":    func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) { w.report(j, done(id, u)) },
-		"a failure":  func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) { w.report(j, errored(id, u, mapreduce.PermanentUnit)) },
-		"a new try":  func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) { w.report(j, errored(id, u, mapreduce.Retryable)) },
+		"the same": func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) { w.find(j, id, u, 1, huge) },
+		"another":  func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) { w.find(j, id, u, 1, "b") },
+		"the end":  func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) { w.report(j, done(id, u)) },
+		"a failure": func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) {
+			w.report(j, errored(id, u, mapreduce.PermanentUnit))
+		},
+		"a new try": func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) {
+			w.report(j, errored(id, u, mapreduce.Retryable))
+		},
 		"its return": func(w *world, j *jobs.Jobs, id mapreduce.JobID, u *records.Unit) { w.report(j, returned(id, u)) },
 	} {
 		t.Run(name, func(t *testing.T) {
