@@ -296,7 +296,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{Grace: c.Grace, SmallUnits: c.SmallResult})
 	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal, Ended: o.endedHook(m)})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
-		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
+		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
 		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, NewID: newID, Logger: c.Logger,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/evidence"
 	"github.com/coditect/mapreduce/worker/journal"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -46,8 +47,8 @@ type unit struct {
 	most   int64         // tokens that its stage gives it; 0 is no limit
 	memory int64         // bytes set aside for what was fetched; used by the slot's goroutine
 
-	evidence     evidenceShelf
-	evidenceList []byte // as it was fetched, until the shelf has it; used by the slot's goroutine
+	*evidence.Shelf        // set before the agent runs
+	evidenceList    []byte // as it was fetched, until the shelf has it
 
 	// Guarded by session.mu.
 	phase       phase

@@ -52,7 +52,7 @@ func (p *Pipeline) checkStages() error {
 	for i := range p.Stages {
 		c := checker{Pipeline: p, Stage: p.Stages[i], i: i}
 		for _, check := range []func() error{
-			c.checkSources, c.checkEach, c.checkPassages, c.eachPath, c.checkKeys, c.checkSelects, c.checkCondition, c.checkWords, c.checkWork, c.checkOutput, c.checkGroup, c.checkTree, c.checkTexts,
+			c.checkSources, c.checkEach, c.checkPassages, c.eachPath, c.checkKeys, c.checkSelects, c.checkCondition, c.checkWords, c.checkWork, c.checkOutput, c.checkTools, c.checkGroup, c.checkTree, c.checkTexts,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -384,11 +384,15 @@ func (c *checker) checkPassages() error {
 		return c.keyError("from", "passages are read alone, by stages of items, table or report")
 	case !chooses:
 		return nil
-	case c.From != Documents || c.Each != EachDocument && c.Each != EachChunk:
-		return c.keyError("output", "passages are chosen out of documents, with each: document or each: chunk")
-	case c.Agent != nil || c.Output.Schema != nil:
-		return c.keyError("output", "passages are chosen without an agent, and have a schema of their own")
-	case c.Query == "":
+	case c.Output.Schema != nil:
+		return c.keyError("output.schema", "must be left out: passages have a schema of their own")
+	case len(c.Tools) > 0 && c.Each == EachBatch:
+		return c.keyError("each", "batch does not go with output: passages, as size is that of the batch there and the number of passages here")
+	case len(c.Tools) == 0 && (c.From != Documents || c.Each != EachDocument && c.Each != EachChunk):
+		return c.keyError("output", "passages are chosen out of documents, with each: document or each: chunk; or by an agent with tools")
+	case len(c.Tools) == 0 && c.Agent != nil:
+		return c.keyError("output", "passages are chosen without an agent, unless it has tools")
+	case len(c.Tools) == 0 && c.Query == "":
 		return c.keyError("query", "is required: it says what passages are chosen for")
 	}
 	t, err := parseTemplate(c.Query)
@@ -401,6 +405,26 @@ func (c *checker) checkPassages() error {
 		}
 	}
 	c.templates[stageField(c.i, "query")] = t
+	return nil
+}
+
+// checkTools refuses tools where no agent would use them, and limits of their use without
+// tools.
+func (c *checker) checkTools() error {
+	switch {
+	case len(c.Tools) == 0 && c.Limits.Turns != 0:
+		return c.keyError("limits.turns", "is of stages with tools: an agent without tools takes one turn")
+	case len(c.Tools) == 0 && c.Limits.ToolCalls != 0:
+		return c.keyError("limits.tool_calls", "is of stages with tools")
+	case len(c.Tools) == 0:
+		return nil
+	case c.Each == EachGroup:
+		return c.keyError("tools", "are of stages whose agents find something; a group merges what others found")
+	case c.Agent == nil && c.Each != EachAgent:
+		return c.keyError("agent", "is required beside tools, and task: they say who uses the tools, and for what")
+	case c.Output.Kind == OutputRecords && c.From != Documents:
+		return c.keyError("output", "must be items, table, report or passages in a stage with tools that reads %s: records are found in documents", c.From)
+	}
 	return nil
 }
 

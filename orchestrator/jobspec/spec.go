@@ -177,22 +177,6 @@ func ForStage(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
 	return s
 }
 
-// withoutEffect returns a key of a stage that is set and would change nothing, or "".
-func withoutEffect(s *pipeline.Stage) string {
-	for _, k := range []struct {
-		set bool
-		key string
-	}{
-		{s.Limits.Turns != 0, "limits.turns"}, // of agents that use tools
-		{s.Limits.ToolCalls != 0, "limits.tool_calls"},
-	} {
-		if k.set {
-			return k.key
-		}
-	}
-	return ""
-}
-
 // unwritten returns what a provider that asks no model does not know of a value that it is
 // to write, or "". Values are merged without that, and a report may be one text.
 func unwritten(stage *pipeline.Stage) string {
@@ -229,21 +213,19 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		if m := stage.Model; m != "" && s.Models[m] == "" && !strings.Contains(m, "/") {
 			return errs.Field(field("model"), "%q is neither provider/model nor an alias that the run gives", m)
 		}
-		if key := withoutEffect(stage); key != "" {
-			return errs.Field(field(key), "is nothing that the engine carries out; leave it out")
-		}
 		provider := r.Provider(ForStage(*s, stage).Provider)
 		switch {
 		case len(stage.Tools) > 0 && !provider.Has("agent"):
 			return errs.Field(field("tools"), "needs a provider with agents that use tools, and %s has none", provider.Name)
+		case stage.Output.Kind == pipeline.OutputRecords && stage.Output.Schema == nil && len(s.Schema) == 0:
+			return errs.Field("schema", "is needed: it says what stage %s is to find", stage.Name)
+		case len(stage.Tools) > 0: // what its agents make, their provider knows
 		case stage.Merge == "model" && !provider.Models:
 			return errs.Field(field("merge"), "must be typed with the provider %s, which asks no model", provider.Name)
 		case stage.Output.Kind != pipeline.OutputRecords && stage.Output.Kind != pipeline.OutputPassages && len(provider.Steps) > 0 && !provider.Has("write"):
 			return errs.Field(field("output"), "is %s, and the provider %s makes records alone; give the stage a model", stage.Output.Kind, provider.Name)
 		case !provider.Models && unwritten(stage) != "":
 			return errs.Field(field("output"), "is %s, and the provider %s writes extracts alone: %s; or give the stage a model", stage.Output.Kind, provider.Name, unwritten(stage))
-		case stage.Output.Kind == pipeline.OutputRecords && stage.Output.Schema == nil && len(s.Schema) == 0:
-			return errs.Field("schema", "is needed: it says what stage %s is to find", stage.Name)
 		}
 	}
 	return nil

@@ -175,7 +175,8 @@ func (g *Graph) TreeAtOnce(documents int) int {
 // runsAlike reports whether units of two stages may run at the same time: all that a
 // stage says of how its units run holds for all units of a job that run together.
 func runsAlike(a, b *pipeline.Stage) bool {
-	return a.Model == b.Model && a.Parallel == b.Parallel && a.OnError == b.OnError && a.Limits.Time == b.Limits.Time
+	return a.Model == b.Model && a.Parallel == b.Parallel && a.OnError == b.OnError && a.Limits.Time == b.Limits.Time &&
+		slices.Equal(a.Tools, b.Tools)
 }
 
 // readsStage reports whether a stage reads another, if of the stages before it just that

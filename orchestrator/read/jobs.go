@@ -4,6 +4,8 @@ package read
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/clock"
@@ -33,6 +35,8 @@ type Config struct {
 	Verify check.Verify
 	// Waiting counts the units of a job that wait at a worker.
 	Waiting func(id mapreduce.JobID) int64
+	// Lacking returns what no worker has that units of a running job need, or "".
+	Lacking func(id mapreduce.JobID) string
 	// AnswerBytes bounds the answers of models that are kept for a tenant, and AnswerAge
 	// is how long one is kept.
 	AnswerBytes int64
@@ -57,8 +61,19 @@ func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 	if job.State.Running() && r.jobs.IsFull() {
 		job.Warnings = append(job.Warnings, diskFull)
 	}
+	r.warnOfLacking(job)
 	r.excludeWaiting(job)
 	return job, nil
+}
+
+// warnOfLacking warns of what a running job waits for that no worker has.
+func (r *Reader) warnOfLacking(job *mapreduce.Job) {
+	if !job.State.Running() || job.RunningUnits > 0 { // workers of other nodes may have it
+		return
+	}
+	if missing := r.config.Lacking(job.ID); missing != "" {
+		job.Warnings = append(job.Warnings, fmt.Sprintf("no worker has the %s, which the job needs now: it waits until one does", missing))
+	}
 }
 
 // excludeWaiting leaves units that wait at a worker out of those that run. In the store
@@ -159,6 +174,7 @@ func (r *Reader) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*map
 	if !job.State.Running() {
 		return r.watchEnd(ctx, id, fn)
 	}
+	r.warnOfLacking(job)
 	r.excludeWaiting(job)
 	if err := fn(job); err != nil {
 		return false, err
@@ -185,7 +201,8 @@ func (r *Reader) watchEnd(ctx context.Context, id mapreduce.JobID, fn func(*mapr
 
 func jobsDiffer(a, b *mapreduce.Job) bool {
 	return a.State != b.State || a.Epoch != b.Epoch || a.CompletedUnits != b.CompletedUnits || a.FailedUnits != b.FailedUnits ||
-		a.RunningUnits != b.RunningUnits || a.ParkedUnits != b.ParkedUnits || a.TotalTokens != b.TotalTokens || a.AuditHead != b.AuditHead || a.TotalUnits != b.TotalUnits
+		a.RunningUnits != b.RunningUnits || a.ParkedUnits != b.ParkedUnits || a.TotalTokens != b.TotalTokens || a.AuditHead != b.AuditHead || a.TotalUnits != b.TotalUnits ||
+		!slices.Equal(a.Warnings, b.Warnings)
 }
 
 // waitUntil waits for d, or until c closes.

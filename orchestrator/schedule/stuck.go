@@ -95,6 +95,25 @@ func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 	return r.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
 }
 
+// Lacking returns what units of a job need and no worker that is connected here has, in
+// words such as `tool "browser"`; "" if one has it, or none is connected.
+func (b *Scheduler) Lacking(id mapreduce.JobID) (missing string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil || !r.running || r.assembles || r.held > 0 {
+		return ""
+	}
+	for _, s := range b.Sessions.bound {
+		lacks := r.needs.MetBy(s.offer)
+		if lacks == "" {
+			return ""
+		}
+		missing = cmp.Or(missing, lacks)
+	}
+	return missing
+}
+
 // NoteNotStuck counts anew for how long a job has been stuck.
 func (b *Scheduler) NoteNotStuck(id mapreduce.JobID) {
 	b.mu.Lock()
