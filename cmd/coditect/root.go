@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/check"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/mcp"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/run"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/schemafile"
@@ -68,6 +69,7 @@ func rootCommand(a *program.Program) *cobra.Command {
 	root.AddCommand(mapreduceCommand(a))
 	root.AddCommand(serve.Commands(a)...)
 	root.AddCommand(certs.Command(a))
+	root.AddCommand(mcp.Commands(a)...)
 	root.AddCommand(versionCommand(a))
 	checkArgs(root)
 	return root
