@@ -135,6 +135,10 @@ test-kubernetes: build ## check the chart, and run it on a control plane: CODITE
 test-peers: ## check providers of models against servers and clients of others; needs npm
 	deploy/peers/run.sh
 
+.PHONY: test-mcp
+test-mcp: ## check MCP, on both sides, against servers and a client of others; needs npm
+	deploy/mcp/run.sh
+
 .PHONY: test-page
 test-page: ## check report.html in Chromium for what keeps people out, with axe-core; needs npm
 	npm install --silent --no-audit --no-fund --prefix bin/axe axe-core@4.14.1

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -137,9 +138,14 @@ func TestMCPServesJobs(t *testing.T) {
 		t.Errorf("there are dragons: %v", hits)
 	}
 
+	// A job that the program leaves behind goes on when an agent asks for it.
+	left := a.must("submit", map[string]any{"documents": lettersToAgents(1000), "schema": sellerSchema})["job_id"]
 	_ = a.Close()
 	b := served(t, dir)
-	if all := b.must("status", nil)["jobs"].([]any); len(all) != 1 || all[0].(map[string]any)["job_id"] != id {
+	if s := b.must("status", map[string]any{"job_id": left, "wait_seconds": 120}); s["status"] != "complete" {
+		t.Errorf("the job that was left behind is %v", s)
+	}
+	if all := b.must("status", nil)["jobs"].([]any); len(all) != 2 || all[1].(map[string]any)["job_id"] != id {
 		t.Errorf("afterwards there are %v", all)
 	}
 }
@@ -274,4 +280,117 @@ func TestMCPListensHereAlone(t *testing.T) {
 			t.Errorf("%s: %v\n%s", address, err, out)
 		}
 	}
+}
+
+// The tools of servers that a file names are offered by their names, and --tool chooses
+// among them. The server is the program itself.
+func TestToolsOfMCPServers(t *testing.T) {
+	dir, self := t.TempDir(), program(t)
+	file := filepath.Join(dir, "servers.json")
+	servers := fmt.Sprintf(`{"mcpServers":{
+		"jobs":{"command":%q,"args":["mcp","--data-dir",%q],"trusted":true},
+		"broken":{"command":%q,"args":["mcp","--no-such-flag"]}}}`, self, filepath.Join(dir, "data"), self)
+	if err := os.WriteFile(file, []byte(servers), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list := func(args ...string) ([]byte, error) {
+		return exec.CommandContext(t.Context(), self, append([]string{"mapreduce", "tools", "-o", "json", "--mcp", file}, args...)...).CombinedOutput()
+	}
+	out, err := list("--tool", "mcp:jobs/status", "--tool", "mcp:jobs/submit")
+	var kits struct {
+		Kits []struct {
+			Kit   string
+			Tools []struct {
+				Name                string
+				Idempotent, Offered bool
+			}
+		}
+	}
+	if err != nil || json.Unmarshal(out, &kits) != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := ""
+	for _, k := range kits.Kits {
+		for _, tool := range k.Tools {
+			if k.Kit == "mcp:jobs" {
+				got += fmt.Sprintln(tool.Name, tool.Idempotent, tool.Offered)
+			}
+		}
+	}
+	if diff := cmp.Diff("status true true\nsubmit false true\n", got); diff != "" {
+		t.Errorf("%s\n%s", diff, out)
+	}
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a server that does not start": {nil, "mcp:broken: the server does not start: the program ended (exit status 2)"},
+		"no such server":               {[]string{"--tool", "mcp:none"}, `gives no kit named "mcp:none"`},
+		"no such tool":                 {[]string{"--tool", "mcp:jobs/delete"}, `"delete"`},
+	} {
+		if out, err := list(tt.args...); err == nil || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// The inspector of MCP, which others wrote, lists and calls all tools of the program, on
+// standard streams and over HTTP.
+func TestPeersInspector(t *testing.T) {
+	peers := os.Getenv("CODITECT_MCP_PEERS")
+	if peers == "" {
+		t.Skip("CODITECT_MCP_PEERS names no folder with the inspector; make test-mcp installs it")
+	}
+	self, data := program(t), filepath.Join(t.TempDir(), "data")
+	documents, err := json.Marshal(lettersToAgents(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inspect := func(t *testing.T, server []string, words ...string) string {
+		t.Helper()
+		args := slices.Concat([]string{filepath.Join(peers, "node_modules", ".bin", "mcp-inspector"), "--cli"}, server, words)
+		cmd := exec.CommandContext(t.Context(), "node", args...)
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", words, err, out)
+		}
+		return string(out)
+	}
+	run := func(t *testing.T, server []string) {
+		for _, tt := range []struct {
+			words []string
+			want  string
+		}{
+			{[]string{"--method", "tools/list"}, `"search_results"`},
+			{[]string{"--method", "tools/call", "--tool-name", "submit", "--tool-arg", "documents=" + string(documents), "--tool-arg", "schema=" + sellerSchema, "--tool-arg", "request_id=" + t.Name()}, `"job_id"`},
+			{[]string{"--method", "tools/call", "--tool-name", "status", "--tool-arg", "job_id=last", "--tool-arg", "wait_seconds=120"}, "complete"},
+			{[]string{"--method", "tools/call", "--tool-name", "result", "--tool-arg", "job_id=last", "--tool-arg", "limit=2"}, "Shop 1 of the town"},
+			{[]string{"--method", "tools/call", "--tool-name", "search_results", "--tool-arg", "job_id=last", "--tool-arg", "query=shop 2"}, "Shop 2 of the town"},
+		} {
+			if out := inspect(t, server, tt.words...); !strings.Contains(out, tt.want) {
+				t.Errorf("%q: %s\nwant %q", tt.words, out, tt.want)
+			}
+		}
+	}
+	t.Run("stdio", func(t *testing.T) { run(t, []string{self, "mcp", "--data-dir", data}) })
+	t.Run("HTTP", func(t *testing.T) {
+		cmd := exec.CommandContext(context.Background(), self, "mcp", "--data-dir", data, "--listen", "127.0.0.1:0")
+		said, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		line, err := bufio.NewReader(said).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, []string{strings.TrimSpace(line[strings.Index(line, "http://"):]), "--transport", "http"})
+	})
 }

@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// Only returns a kit that has some tools of another one. Closing it closes the other. An
-// error wraps ErrNoTool, and names a tool that the kit does not have.
+// Only returns a kit that has some tools of another one, which are named as pipelines name
+// them within the kit. Closing it closes the other. An error wraps ErrNoTool, and names a
+// tool that the kit does not have.
 func Only(kit Kit, names ...string) (Kit, error) {
 	all := kit.Tools()
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(t Spec) bool { return t.Name == name }) {
+		if !slices.ContainsFunc(all, func(t Spec) bool { return t.memberName() == name }) {
 			have := make([]string, len(all))
 			for i, t := range all {
-				have[i] = t.Name
+				have[i] = t.memberName()
 			}
 			return nil, fmt.Errorf("%w as %q in %s; it has %s", ErrNoTool, name, kit.Name(), strings.Join(have, ", "))
 		}
 	}
-	return narrowed{kit, slices.DeleteFunc(slices.Clone(all), func(t Spec) bool { return !slices.Contains(names, t.Name) })}, nil
+	return narrowed{kit, slices.DeleteFunc(slices.Clone(all), func(t Spec) bool { return !slices.Contains(names, t.memberName()) })}, nil
 }
 
 // A narrowed kit has some tools of another one. What calls them checks their names.

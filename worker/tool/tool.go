@@ -72,7 +72,9 @@ type Spec struct {
 }
 
 // PipelineName returns how pipelines name a tool of a kit: KIT/TOOL.
-func (s Spec) PipelineName(kit string) string { return kit + "/" + cmp.Or(s.Member, s.Name) }
+func (s Spec) PipelineName(kit string) string { return kit + "/" + s.memberName() }
+
+func (s Spec) memberName() string { return cmp.Or(s.Member, s.Name) }
 
 // Bounds of a call, where its tool states none, and of what any call may bring.
 const (

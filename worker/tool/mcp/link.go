@@ -274,7 +274,7 @@ func (k *Kit) begin(ctx context.Context) (*connection, error) {
 			if ctx.Err() != nil {
 				err = fmt.Errorf("the program does not answer within %v as an MCP server does: %s", k.config.StartTimeout, c.process.Said())
 			} else {
-				err = errors.Join(err, c.process.Err())
+				err = fmt.Errorf("%w; %w", c.process.Err(), err)
 			}
 		}
 		return nil, fmt.Errorf("the server does not start: %w", err)

@@ -17,7 +17,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -85,9 +84,6 @@ func (k *Kit) memberOf(t *sdk.Tool) (*member, error) {
 	}
 	if m.input, err = compileSchema(doc); err != nil {
 		return nil, fmt.Errorf("the schema of its input: %w", err)
-	}
-	if _, err := llm.NewSchema("input", doc); err != nil {
-		return nil, fmt.Errorf("the schema of its input cannot be told to a model: %w", err)
 	}
 	var parts objectSchema
 	if err := json.Unmarshal(doc, &parts); err != nil || parts.Type != "object" {
@@ -160,6 +156,8 @@ func compileSchema(doc []byte) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020) // as where inputs of all tools are checked
+	c.AssertFormat()
 	c.UseLoader(noLoading{})
 	if err := c.AddResource("schema.json", value); err != nil {
 		return nil, err

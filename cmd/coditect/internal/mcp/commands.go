@@ -69,12 +69,13 @@ all jobs. The default asks no model.`,
 	p.Runners.Models.AddFlags(f)
 	p.Runners.Limits.AddFlags(f)
 	p.Runners.Documents.AddFlags(f)
+	p.Runners.Tools.AddFlags(f)
 	_ = cmd.RegisterFlagCompletionFunc("provider", console.CompleteWords(append([]string{runners.RulesProvider}, runners.ModelProviders()...)...)) // the flag exists
 	return []*cobra.Command{cmd}
 }
 
 // serve serves until ctx ends, or the input does.
-func serve(ctx context.Context, p *program.Program, o *options) error {
+func serve(ctx context.Context, p *program.Program, o *options) (err error) {
 	switch {
 	case o.spec.Budget < 0:
 		return exit.UsageError("--budget: must be at least 1")
@@ -105,13 +106,17 @@ func serve(ctx context.Context, p *program.Program, o *options) error {
 		}
 		defer listener.Close()
 	}
+	defer func() { err = errors.Join(err, p.Runners.CloseTools()) }()
+	if _, err := p.Runners.OpenTools(ctx); err != nil {
+		return exit.Cause(ctx, err)
+	}
 	m := p.ProgressMeter()
 	defer m.End()
 	session, err := p.OpenSession(ctx, program.ModeRunUnits, m)
 	if err != nil {
 		return exit.Cause(ctx, err)
 	}
-	jobs := &jobs{session: session, runners: &p.Runners, spec: o.spec}
+	jobs := &jobs{session: session, runners: &p.Runners, spec: o.spec, local: p.Global.Server == ""}
 	if err = session.RunWorkerFor(&o.spec); err == nil {
 		server := newServer(jobs, p.Version)
 		if listener != nil {
@@ -225,6 +230,8 @@ func withToken(token string, next http.Handler) http.Handler {
 type jobs struct {
 	runners *runners.Runners
 	spec    mapreduce.JobSpec // of every job
+	local   bool              // the service is on this machine, and works on what it is asked to
+	going   sync.Map          // the ids of jobs that it was asked to work on
 
 	mu      sync.RWMutex // guards the next: held for writing while it is replaced
 	session *program.Session

@@ -108,7 +108,7 @@ func (j *jobs) submit(ctx context.Context, _ *sdk.CallToolRequest, in submission
 	if err != nil {
 		return nil, nil, err
 	}
-	return nil, show.StatusOf(job), nil
+	return nil, show.StatusOf(job), j.goOn(ctx, job)
 }
 
 // specOf returns the job that an agent asks for. Its errors name the argument.
@@ -209,18 +209,35 @@ func (j *jobs) status(ctx context.Context, r *sdk.CallToolRequest, in statusQues
 		return nil, nil, err
 	}
 	var job *mapreduce.Job
-	if in.Wait > 0 {
+	err = j.do(ctx, func(c mapreduce.Client) (err error) {
+		job, err = c.GetJob(ctx, id)
+		return err
+	})
+	if err == nil {
+		err = j.goOn(ctx, job)
+	}
+	if err == nil && in.Wait > 0 {
 		job, err = j.wait(ctx, r, id, time.Duration(in.Wait)*time.Second)
-	} else {
-		err = j.do(ctx, func(c mapreduce.Client) (err error) {
-			job, err = c.GetJob(ctx, id)
-			return err
-		})
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	return nil, show.StatusOf(job), nil
+}
+
+// goOn continues a job that an earlier process has left, if this one may spend what the
+// job does: programs of agents start and end this one as they like.
+func (j *jobs) goOn(ctx context.Context, job *mapreduce.Job) error {
+	if !j.local || !job.State.Running() || job.Spec.Provider != cmp.Or(j.spec.Provider, mapreduce.DefaultProvider) || job.Spec.Model != j.spec.Model {
+		return nil
+	}
+	if _, known := j.going.LoadOrStore(job.ID, true); known {
+		return nil
+	}
+	return j.do(ctx, func(c mapreduce.Client) error {
+		_, err := c.ResumeJob(ctx, job.ID, mapreduce.Resume{})
+		return err
+	})
 }
 
 // errWaited ends a wait whose time is over.

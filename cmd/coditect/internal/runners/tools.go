@@ -30,6 +30,7 @@ type toolFlags struct {
 	hosts  []string // HOST[:PORT]
 	root   string   // a folder
 	search string   // ENGINE[=URL]
+	mcp    string   // a file of servers
 }
 
 // AddFlags adds the flags of a process that runs units.
@@ -38,6 +39,7 @@ func (t *toolFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&t.hosts, "allow-host", nil, "`HOST[:PORT]` that tools may reach, *.HOST for those below it, * for every public one; may be repeated (default none)")
 	f.StringVar(&t.search, "search", "", "`ENGINE[=URL]` that searches the web: "+strings.Join(websearch.EngineNames(), ", ")+"; offers search_web. Keys are in the environment")
 	f.StringVar(&t.root, "tool-root", "", "`folder` whose files tools may read: offers glob, grep and read")
+	f.StringVar(&t.mcp, "mcp", "", "JSON `file` of MCP servers whose tools units may use: offers mcp:NAME for each server")
 }
 
 // A kitRow is a row of the table of kits.
@@ -112,6 +114,11 @@ func kitTable() []kitRow {
 				}
 				return []tool.Kit{kit}, nil
 			},
+		},
+		{
+			name: mcpServers, about: "the tools of MCP servers", flags: "--mcp FILE",
+			given: func(t *toolFlags) bool { return t.mcp != "" },
+			open:  openServers,
 		},
 	}
 }
@@ -334,7 +341,7 @@ type KitView struct {
 
 // A ToolView is a tool as `coditect mapreduce tools` prints it.
 type ToolView struct {
-	Name           string          `json:"name"`
+	Name           string          `json:"name"` // as pipelines name it within its kit
 	Description    string          `json:"description"`
 	Idempotent     bool            `json:"idempotent"`
 	TimeoutSeconds float64         `json:"timeout_seconds"`
@@ -378,9 +385,9 @@ func viewOf(name string, row kitRow, specs []tool.Spec, here []string) KitView {
 	v := KitView{Kit: name, About: row.about, Flags: row.flags, Offered: here != nil, Tools: []ToolView{}}
 	for _, s := range specs {
 		v.Tools = append(v.Tools, ToolView{
-			Name: s.Name, Description: s.Description, Idempotent: s.Idempotent, Input: s.Input,
+			Name: cmp.Or(s.Member, s.Name), Description: s.Description, Idempotent: s.Idempotent, Input: s.Input,
 			TimeoutSeconds: cmp.Or(s.Timeout, tool.DefaultTimeout).Seconds(), MaxOutput: cmp.Or(s.MaxOutput, tool.DefaultOutput),
-			Offered: slices.Contains(here, name+"/"+s.Name),
+			Offered: slices.Contains(here, s.PipelineName(name)),
 		})
 	}
 	return v
