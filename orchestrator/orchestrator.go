@@ -22,7 +22,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/artifact"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/commit"
@@ -241,7 +240,6 @@ type Orchestrator struct {
 	fleet      *fleet.Fleet // of workers
 	committer  *commit.Committer
 	signals    notify.Jobs
-	access     access.Rules
 	specs      *jobspec.Finder // of jobs
 	supervisor *supervise.Supervisor
 	members    *cluster.Membership // of the cluster
@@ -279,13 +277,6 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger,
 		NoPrecedence: c.Without.Precedence, NoSplitReads: c.Without.SplitReads,
 	})
-	o.access = access.Rules{TenantOf: func(ctx context.Context, id mapreduce.JobID) (mapreduce.TenantID, error) {
-		ctl, err := j.View.Control(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		return ctl.Tenant, nil
-	}}
 	o.scheduler = schedule.New(schedule.Config{
 		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: mathrand.Float64,
 		NoReservedSlots: c.Without.ReservedSlots,

@@ -1,29 +1,67 @@
 package mapreduce
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // A Principal is the caller of a service.
 type Principal struct {
 	Tenant TenantID // for whom it calls; empty for the default tenant
-	Name   string   // for display
+	Name   string   // stable, for display and for the audit trail
 	Roles  []Role
 }
 
-// A Role allows a principal more than calls for its own tenant.
+// A Role is what a principal may do.
 type Role string
 
-// Operator is the role of those who may call for every tenant, and look at the store
-// as a whole.
-const Operator Role = "operator"
+// The roles. Those of a viewer, a submitter and an operator are for the jobs of their own
+// tenant; no role of these reaches beyond it.
+const (
+	Viewer    Role = "viewer"    // reads jobs, their units, events and results
+	Submitter Role = "submitter" // submits and plans jobs; is a viewer too
+	Operator  Role = "operator"  // resumes, pauses, cancels and deletes jobs, wakes units, and looks after the tenant's answers; is a viewer too
+	Worker    Role = "worker"    // runs units of all tenants; sees nothing else
+	Admin     Role = "admin"     // does for every tenant what the first three do, and looks at the store as a whole
+)
+
+// Roles returns all roles.
+func Roles() []Role { return []Role{Viewer, Submitter, Operator, Worker, Admin} }
 
 // Local returns the principal of a caller without authentication, such as one on this
 // machine. It may do everything, and calls for a tenant if it names one.
 func Local(t TenantID) Principal {
-	return Principal{Tenant: t, Name: "local", Roles: []Role{Operator}}
+	return Principal{Tenant: t, Name: "local", Roles: []Role{Admin, Worker}}
 }
 
-// Has reports whether p has a role.
-func (p Principal) Has(r Role) bool { return slices.Contains(p.Roles, r) }
+// Has reports whether p has a role, by its name or by another that includes it.
+func (p Principal) Has(r Role) bool {
+	if slices.Contains(p.Roles, r) {
+		return true
+	}
+	switch r {
+	case Viewer:
+		return slices.ContainsFunc(p.Roles, func(r Role) bool { return r == Submitter || r == Operator || r == Admin })
+	case Submitter, Operator:
+		return slices.Contains(p.Roles, Admin)
+	}
+	return false
+}
 
 // ActsFor reports whether p may call for a tenant.
-func (p Principal) ActsFor(t TenantID) bool { return p.Tenant == t || p.Has(Operator) }
+func (p Principal) ActsFor(t TenantID) bool { return p.Tenant == t || p.Has(Admin) }
+
+// A callerKey is the key of a call's principal in its context.
+type callerKey struct{}
+
+// WithCaller returns a context of calls of a principal.
+func WithCaller(ctx context.Context, by Principal) context.Context {
+	return context.WithValue(ctx, callerKey{}, by)
+}
+
+// CallerOf returns the principal whose call ctx is of. Found is false if nobody has asked
+// who calls.
+func CallerOf(ctx context.Context) (by Principal, found bool) {
+	by, found = ctx.Value(callerKey{}).(Principal)
+	return by, found
+}

@@ -1,7 +1,24 @@
 package server
 
-import "github.com/coditect/mapreduce/api/mapreduce"
+import (
+	"context"
 
-// callerFor returns the principal of a call for a tenant, which may be empty. There is
-// no authentication, so every caller is as trusted as one on this machine.
-func callerFor(t mapreduce.TenantID) mapreduce.Principal { return mapreduce.Local(t) }
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// callerOf returns the principal of a call. If nobody has asked who calls, every caller is
+// as trusted as one on this machine.
+func callerOf(ctx context.Context) mapreduce.Principal {
+	if by, found := mapreduce.CallerOf(ctx); found {
+		return by
+	}
+	return mapreduce.Local("")
+}
+
+// billedTenant returns the tenant for which a call of a principal holds memory.
+func billedTenant(by mapreduce.Principal, named mapreduce.TenantID) string {
+	if named != "" && by.ActsFor(named) {
+		return string(named)
+	}
+	return string(by.Tenant)
+}

@@ -12,7 +12,9 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 
+	"github.com/coditect/mapreduce/api/auth"
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/wire"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
@@ -48,9 +50,14 @@ func (s *guardedStream) RecvMsg(m any) error {
 	return err
 }
 
-// openingKey is the key, in the context of a call, of the timer that ends the call
-// unless its first message comes.
+// openingKey is the key of a call's opening in its context.
 type openingKey struct{}
+
+// An opening can end a call: whoever waits for its peer, to send or to read, waits no more.
+type opening struct {
+	timer *time.Timer // ends the call unless its first message comes
+	end   context.CancelCauseFunc
+}
 
 // firstMessage is how long a caller may take for the first message of a call.
 const firstMessage = 20 * time.Second
@@ -62,15 +69,24 @@ func (s *Server) tapCall(ctx context.Context, info *tap.Info) (context.Context, 
 	if submits[info.FullMethodName] {
 		most = s.config.SubmitIdle // it comes with the first document
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	return context.WithValue(ctx, openingKey{}, time.AfterFunc(most, cancel)), nil
+	ctx, end := context.WithCancelCause(ctx)
+	return context.WithValue(ctx, openingKey{}, &opening{time.AfterFunc(most, func() { end(nil) }), end}), nil
 }
 
 // messageCame notes that the first message of a call has come.
 func messageCame(ctx context.Context) {
-	if t, ok := ctx.Value(openingKey{}).(*time.Timer); ok {
-		t.Stop()
+	if o, ok := ctx.Value(openingKey{}).(*opening); ok {
+		o.timer.Stop()
 	}
+}
+
+// admit asks the guard of the server whether a call may begin.
+func (s *Server) admit(ctx context.Context, method string) (admitted context.Context, done func(), err error) {
+	o, ok := ctx.Value(openingKey{}).(*opening)
+	if s.config.Guard == nil || !ok {
+		return ctx, func() {}, nil
+	}
+	return s.config.Guard.Admit(ctx, method, o.end)
 }
 
 // submits lists the calls that bring documents.
@@ -85,6 +101,12 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 	ctx, cancel, err := s.shortenDeadline(ctx, method)
 	if err == nil {
 		defer cancel()
+		var done func()
+		if ctx, done, err = s.admit(ctx, method); err == nil {
+			defer done()
+		}
+	}
+	if err == nil {
 		var account *memory.Connection
 		if c := connectionFrom(ctx); c != nil {
 			account = c.account
@@ -94,7 +116,7 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 		defer lease.Close()
 		err = s.carryOut(ctx, method, call)
 	}
-	if cause := context.Cause(ctx); err != nil && (errs.ReasonOf(cause) == errs.StoreAway || errs.KindOf(cause) == errs.Exhausted) {
+	if cause := context.Cause(ctx); err != nil && (errs.ReasonOf(cause) == errs.StoreAway || errs.KindOf(cause) == errs.Exhausted || auth.WasCutOff(cause)) {
 		err = cause
 	}
 	if err == nil {
@@ -192,6 +214,9 @@ func (s *Server) logFailure(ctx context.Context, method string, e *errs.Error) {
 		slog.String("method", method),
 		slog.String("kind", e.Kind.String()),
 		slog.String("error", e.Error()),
+	}
+	if by, ok := mapreduce.CallerOf(ctx); ok {
+		attrs = append(attrs, slog.String("principal", by.Name), slog.String("tenant", string(by.Tenant)))
 	}
 	if p, ok := peer.FromContext(ctx); ok {
 		attrs = append(attrs, slog.String("peer", p.Addr.String()))

@@ -55,7 +55,7 @@ func (j *jobs) onJob(ctx context.Context, id string, do func(context.Context, ma
 	if err != nil {
 		return nil, err
 	}
-	after, err := do(ctx, callerFor(""), job)
+	after, err := do(ctx, callerOf(ctx), job)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (j *jobs) ResumeJob(ctx context.Context, req *pb.ResumeJobRequest) (*pb.Res
 	if err != nil {
 		return nil, err
 	}
-	job, err := j.service.ResumeJob(ctx, callerFor(""), id, how)
+	job, err := j.service.ResumeJob(ctx, callerOf(ctx), id, how)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (j *jobs) DeleteJob(ctx context.Context, req *pb.DeleteJobRequest) (*emptyp
 	if err != nil {
 		return nil, err
 	}
-	return &emptypb.Empty{}, j.service.DeleteJob(ctx, callerFor(""), id)
+	return &emptypb.Empty{}, j.service.DeleteJob(ctx, callerOf(ctx), id)
 }
 
 // ListJobs returns a page of jobs.
@@ -91,7 +91,7 @@ func (j *jobs) ListJobs(ctx context.Context, req *pb.ListJobsRequest) (*pb.ListJ
 		return nil, err
 	}
 	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListJobsResponse, int, error) {
-		page, err := j.service.ListJobs(ctx, callerFor(q.Tenant), q)
+		page, err := j.service.ListJobs(ctx, callerOf(ctx), q)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -106,7 +106,7 @@ func (j *jobs) ListUnits(ctx context.Context, req *pb.ListUnitsRequest) (*pb.Lis
 		return nil, err
 	}
 	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListUnitsResponse, int, error) {
-		page, err := j.service.ListUnits(ctx, callerFor(""), q)
+		page, err := j.service.ListUnits(ctx, callerOf(ctx), q)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -120,7 +120,7 @@ func (j *jobs) WakeUnit(ctx context.Context, req *pb.WakeUnitRequest) (*pb.WakeU
 	if err != nil {
 		return nil, err
 	}
-	unit, err := j.service.WakeUnit(ctx, callerFor(""), id, name, call.Handle, call.Answer)
+	unit, err := j.service.WakeUnit(ctx, callerOf(ctx), id, name, call.Handle, call.Answer)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.L
 		return nil, err
 	}
 	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListEventsResponse, int, error) {
-		page, err := j.service.ListEvents(ctx, callerFor(""), q)
+		page, err := j.service.ListEvents(ctx, callerOf(ctx), q)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -161,7 +161,7 @@ func (j *jobs) WatchJob(req *pb.WatchJobRequest, stream grpc.ServerStreamingServ
 		return err
 	}
 	return whileServing(stream.Context(), j.leaving, func(ctx context.Context) error {
-		return j.service.WatchJob(ctx, callerFor(""), id, func(job *mapreduce.Job) error {
+		return j.service.WatchJob(ctx, callerOf(ctx), id, func(job *mapreduce.Job) error {
 			return wire.Error(stream.Send(&pb.WatchJobResponse{Job: wire.EncodeJob(job)}))
 		})
 	})
@@ -199,7 +199,7 @@ func (j *jobs) GetResult(req *pb.GetResultRequest, stream grpc.ServerStreamingSe
 		return err
 	}
 	out := resultWriter{send: stream.Send}
-	if err := j.service.GetResult(stream.Context(), callerFor(""), id, req.GetPartial(), out.addPart); err != nil {
+	if err := j.service.GetResult(stream.Context(), callerOf(stream.Context()), id, req.GetPartial(), out.addPart); err != nil {
 		return err
 	}
 	return out.flushParts()
@@ -212,7 +212,7 @@ func (j *jobs) ReadText(req *pb.ReadTextRequest, stream grpc.ServerStreamingServ
 		return err
 	}
 	unit, document := mapreduce.UnitID(req.GetUnitId()), mapreduce.DocumentID(req.GetDocumentId())
-	return j.service.ReadText(stream.Context(), callerFor(""), id, unit, document, func(part []byte) error {
+	return j.service.ReadText(stream.Context(), callerOf(stream.Context()), id, unit, document, func(part []byte) error {
 		for some := range slices.Chunk(part, resultBatch) {
 			if err := stream.Send(&pb.ReadTextResponse{Text: some}); err != nil {
 				return wire.Error(err)
@@ -260,7 +260,7 @@ func (j *jobs) GetResultFile(req *pb.GetResultFileRequest, stream grpc.ServerStr
 	room := resultRoom{ctx: ctx, lease: memory.Of(ctx)}
 	out := bufio.NewWriterSize(fileSender{stream}, resultBatch)
 	err = resultfile.Write(out, func(sink func(*mapreduce.ResultPart) error) error {
-		err := j.service.GetResult(ctx, callerFor(""), id, req.GetPartial(), func(p *mapreduce.ResultPart) error {
+		err := j.service.GetResult(ctx, callerOf(ctx), id, req.GetPartial(), func(p *mapreduce.ResultPart) error {
 			if err := room.holdPart(p); err != nil {
 				return err
 			}
@@ -347,7 +347,7 @@ func (a *admin) answerCache(ctx context.Context, tenant string, forget bool) (*p
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.service.AnswerCache(ctx, callerFor(t), t, forget)
+	c, err := a.service.AnswerCache(ctx, callerOf(ctx), t, forget)
 	if err != nil {
 		return nil, err
 	}
@@ -357,7 +357,7 @@ func (a *admin) answerCache(ctx context.Context, tenant string, forget bool) (*p
 // CheckStore sends the findings of a check of the store.
 func (a *admin) CheckStore(_ *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
 	return whileServing(stream.Context(), a.leaving, func(ctx context.Context) error {
-		return a.service.CheckStore(ctx, callerFor(""), func(f mapreduce.Finding) error {
+		return a.service.CheckStore(ctx, callerOf(ctx), func(f mapreduce.Finding) error {
 			return wire.Error(stream.Send(&pb.CheckStoreResponse{Finding: wire.EncodeFinding(f)}))
 		})
 	})

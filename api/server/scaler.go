@@ -98,7 +98,7 @@ func (p *pool) runs(d *mapreduce.Demand) bool {
 
 // units counts the units that workers of the pool could run at once.
 func (s *scaler) units(ctx context.Context, p *pool) (n int64, err error) {
-	all, err := s.demander.Demand(ctx, callerFor(""))
+	all, err := s.demander.Demand(ctx, callerOf(ctx))
 	if err != nil {
 		return 0, err
 	}

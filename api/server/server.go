@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/coditect/mapreduce/api/auth"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
@@ -86,6 +87,10 @@ type Config struct {
 	// TLS secures connections over TCP; nil leaves them in the clear. Connections over
 	// Unix sockets and within this process need none.
 	TLS *tls.Config
+
+	// Guard asks callers who they are, and whether they may call. Without one each caller
+	// may do everything.
+	Guard *auth.Guard
 
 	// Options are added to the server's: interceptors, stats
 	// handlers. Interceptors run within the server's own, so they may return
@@ -171,7 +176,19 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
 	reflection.Register(s.grpc)
-	return s, nil
+	return s, s.checkRules()
+}
+
+// checkRules refuses a server with a method for which package auth has no rule.
+func (s *Server) checkRules() error {
+	for service, info := range s.grpc.GetServiceInfo() {
+		for _, m := range info.Methods {
+			if _, found := auth.RuleOf("/" + service + "/" + m.Name); !found {
+				return errs.New(errs.Internal, "there is no rule who may call /%s/%s", service, m.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // serverOptions bounds what a connection may take. A connection of an idle worker

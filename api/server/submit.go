@@ -30,8 +30,9 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 	if err != nil {
 		return err
 	}
-	in.lease.Bill(string(spec.Tenant))
-	job, err := j.service.SubmitJob(stream.Context(), callerFor(spec.Tenant), spec, in.readDocuments())
+	by := callerOf(stream.Context())
+	in.lease.Bill(billedTenant(by, spec.Tenant))
+	job, err := j.service.SubmitJob(stream.Context(), by, spec, in.readDocuments())
 	if err != nil {
 		return err
 	}
@@ -49,8 +50,9 @@ func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.Pla
 	if err != nil {
 		return err
 	}
-	in.lease.Bill(string(q.Spec.Tenant))
-	p, err := j.service.PlanJob(stream.Context(), callerFor(q.Spec.Tenant), q, in.readDocuments())
+	by := callerOf(stream.Context())
+	in.lease.Bill(billedTenant(by, q.Spec.Tenant))
+	p, err := j.service.PlanJob(stream.Context(), by, q, in.readDocuments())
 	if err != nil {
 		return err
 	}

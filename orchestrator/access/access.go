@@ -1,8 +1,13 @@
-// Package access decides which jobs and tenants a principal may use.
+// Package access decides which jobs and tenants a principal may use: its types stand
+// before a Service and a Fleet, and let through what the roles of the caller allow.
+//
+// To a caller, the jobs of other tenants are not there. What it is told about them is what
+// it is told about a job that has never been.
 package access
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -14,46 +19,62 @@ type Rules struct {
 	TenantOf func(ctx context.Context, id mapreduce.JobID) (mapreduce.TenantID, error)
 }
 
-// UseJob refuses a principal that does not act for the tenant of a job. To it there is
-// no such job.
-func (r Rules) UseJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) error {
-	if by.Has(mapreduce.Operator) {
+// NoJob is the error about a job that is not there for who asks for it.
+func NoJob(id mapreduce.JobID) error {
+	return &errs.Error{
+		Kind: errs.NotFound, Reason: "JOB_NOT_FOUND",
+		Message: fmt.Sprintf("no job has the id %q; `coditect mapreduce list` shows those there are", id),
+	}
+}
+
+// needs refuses a principal that does not have a role.
+func needs(by mapreduce.Principal, role mapreduce.Role) error {
+	if by.Has(role) {
 		return nil
+	}
+	return errs.New(errs.Denied, "%s may not do this: it is no %s", by.Name, role)
+}
+
+// UseJob refuses a principal that has not the role, or that does not act for the tenant of
+// a job. To it there is no such job.
+func (r Rules) UseJob(ctx context.Context, by mapreduce.Principal, role mapreduce.Role, id mapreduce.JobID) error {
+	if err := needs(by, role); err != nil || by.Has(mapreduce.Admin) {
+		return err
 	}
 	t, err := r.TenantOf(ctx, id)
-	if err == nil && t != by.Tenant {
-		err = errs.New(errs.NotFound, "tenant %q has no job with the id %q", by.Tenant, id)
-	}
-	return err
-}
-
-// UseTenant refuses a principal that does not act for a tenant.
-func (r Rules) UseTenant(by mapreduce.Principal, t mapreduce.TenantID) error {
-	if by.ActsFor(t) {
-		return nil
-	}
-	return errs.New(errs.Denied, "%s of tenant %q does not act for tenant %q", by.Name, by.Tenant, t)
-}
-
-// UseStore refuses a principal that may not look at the store as a whole.
-func (r Rules) UseStore(by mapreduce.Principal) error {
-	if by.Has(mapreduce.Operator) {
-		return nil
-	}
-	return errs.New(errs.Denied, "%s of tenant %q is no operator", by.Name, by.Tenant)
-}
-
-// ListedTenant returns whose jobs a principal sees that asks for those of t, or of all
-// if that is empty. It refuses one that has no tenant and is no operator.
-func (r Rules) ListedTenant(by mapreduce.Principal, t mapreduce.TenantID) (mapreduce.TenantID, error) {
 	switch {
-	case by.Has(mapreduce.Operator):
-		return t, nil
-	case t == "":
-		t = by.Tenant
+	case err != nil && errs.KindOf(err) != errs.NotFound:
+		return err
+	case err != nil || t != by.Tenant:
+		return NoJob(id)
 	}
-	if t == "" {
-		return t, r.UseStore(by) // it would list the jobs of all
+	return nil
+}
+
+// TenantFor returns the tenant that a call is for: the caller's own. One that may act for
+// every tenant may name another.
+func (r Rules) TenantFor(by mapreduce.Principal, role mapreduce.Role, named mapreduce.TenantID) (mapreduce.TenantID, error) {
+	if err := needs(by, role); err != nil {
+		return "", err
 	}
-	return t, r.UseTenant(by, t)
+	switch {
+	case named == "" || named == by.Tenant:
+		return by.Tenant, nil
+	case by.Has(mapreduce.Admin):
+		return named, nil
+	}
+	return "", errs.New(errs.Denied, "%s does not act for tenant %q; leave the tenant out", by.Name, named)
+}
+
+// ListedTenant returns whose jobs a principal sees that asks for those of a tenant, or of
+// all if it names none. An empty answer stands for all.
+func (r Rules) ListedTenant(by mapreduce.Principal, named mapreduce.TenantID) (mapreduce.TenantID, error) {
+	if by.Has(mapreduce.Admin) {
+		return named, nil
+	}
+	t, err := r.TenantFor(by, mapreduce.Viewer, named)
+	if err == nil && t == "" {
+		err = errs.New(errs.Denied, "%s has no tenant", by.Name) // it would list the jobs of all
+	}
+	return t, err
 }

@@ -36,11 +36,13 @@ A certificate of a client or a worker has one name, which is what a policy knows
 URI such as spiffe://example.org/worker, or else a DNS name.`,
 		Example: `  coditect certs --output certs --host localhost,127.0.0.1
   coditect certs --output certs --client alice --client spiffe://example.org/worker
-  coditect serve --tls-cert certs/server.pem --tls-key certs/server.key --client-ca certs/ca.pem
+  coditect certs token ci --output ci.token >> tokens.txt
+  coditect serve --tls-cert certs/server.pem --tls-key certs/server.key --client-ca certs/ca.pem --policy policy.yaml
   coditect mapreduce list --server localhost:7600 --tls-ca certs/ca.pem --tls-cert certs/alice.pem --tls-key certs/alice.key`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return makeCertificates(a, o) },
 	}
+	cmd.AddCommand(tokenCommand(a))
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "output", "certs", "`folder` of the authority and of the certificates")
 	f.StringSliceVar(&o.hosts, "host", nil, "hosts that a server's certificate, server.pem, is for: DNS `names` and IP addresses")

@@ -23,12 +23,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
+	"github.com/coditect/mapreduce/api/auth"
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/telemetry"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/metrics"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store"
@@ -85,6 +87,9 @@ type Config struct {
 	Memory memory.Limits
 	// TLS secures the connections that Serve takes over TCP. Defaults to none.
 	TLS *tls.Config
+	// Guard asks the callers of other processes who they are. Defaults to none: each may do
+	// everything.
+	Guard *auth.Guard
 	// Hook is told of the points that are passed, for tests.
 	Hook failpoint.Hook
 	// Logger defaults to none.
@@ -166,14 +171,14 @@ func (n *Node) wireService() (err error) {
 	if err != nil {
 		return err
 	}
-	var service mapreduce.Service = n.orch
+	var service mapreduce.Service = access.NewService(n.orch, access.Rules{TenantOf: n.orch.TenantOf})
 	if n.config.Meter != nil || n.config.Tracer != nil {
-		if service, err = telemetry.NewService(n.orch, n.config.Meter, n.config.Tracer); err != nil {
+		if service, err = telemetry.NewService(service, n.config.Meter, n.config.Tracer); err != nil {
 			return err
 		}
 	}
-	n.server, err = server.New(service, n.orch, server.Config{
-		Logger: n.config.Logger, MaxConnections: maxConnections(pebble.MaxTableFiles()), Memory: n.config.Memory, Demand: n.orch, TLS: n.config.TLS,
+	n.server, err = server.New(service, access.NewFleet(n.orch), server.Config{
+		Logger: n.config.Logger, MaxConnections: maxConnections(pebble.MaxTableFiles()), Memory: n.config.Memory, Demand: access.NewDemander(n.orch), TLS: n.config.TLS, Guard: n.config.Guard,
 		Options: append([]grpc.ServerOption{grpc.StatsHandler(n.guests)}, n.config.Serve...),
 	})
 	if err != nil {

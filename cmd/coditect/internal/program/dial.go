@@ -1,9 +1,12 @@
 package program
 
 import (
+	"net"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/transport"
@@ -17,6 +20,7 @@ func (g *Globals) addConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.TLS.CA, "tls-ca", "", "connect with TLS to servers whose authority is in this PEM `file`; system means those that the machine trusts")
 	f.StringVar(&g.TLS.Cert, "tls-cert", "", "PEM `file` of this program's certificate")
 	f.StringVar(&g.TLS.Key, "tls-key", "", "PEM `file` of the private key of --tls-cert")
+	f.StringVar(&g.TokenFile, "token-file", "", "`file` of the token that shows servers who calls; it is read again when it changes")
 }
 
 // AddFlags adds the flags of all commands.
@@ -38,13 +42,39 @@ func (a *Program) Dial(target string) (*client.Client, error) {
 		}
 		config.Credentials = secured
 	}
+	if a.Global.TokenFile != "" {
+		token, err := a.token(target)
+		if err != nil {
+			return nil, err
+		}
+		config.Options = append(config.Options, grpc.WithPerRPCCredentials(token))
+	}
 	return client.Dial(target, config)
+}
+
+// token returns the credentials of calls with the token of --token-file. A token goes over
+// the network under TLS alone: who sees it can use it.
+func (a *Program) token(target string) (credentials.PerRPCCredentials, error) {
+	host, _, _ := net.SplitHostPort(target)
+	ip := net.ParseIP(host)
+	near := strings.HasPrefix(target, "unix:") || host == "localhost" || ip != nil && ip.IsLoopback()
+	if !near && !a.Global.TLS.Enabled() {
+		return nil, exit.UsageError("--token-file: the token would go to %s for all to read; connect with TLS: --tls-ca", target)
+	}
+	token, err := transport.NewToken(a.Global.TokenFile)
+	if err != nil {
+		return nil, exit.RefusedError("--token-file: %w", err)
+	}
+	return token, nil
 }
 
 // connectionWords returns the flags that connect another command line in the same way.
 func (a *Program) connectionWords() (words []string) {
 	for _, f := range []struct{ flag, value string }{
-		{"--tls-ca", a.Global.TLS.CA}, {"--tls-cert", a.Global.TLS.Cert}, {"--tls-key", a.Global.TLS.Key},
+		{"--tls-ca", a.Global.TLS.CA},
+		{"--tls-cert", a.Global.TLS.Cert},
+		{"--tls-key", a.Global.TLS.Key},
+		{"--token-file", a.Global.TokenFile},
 	} {
 		if f.value != "" {
 			words = append(words, f.flag, console.ShellQuote(f.value))

@@ -21,6 +21,7 @@ type Globals struct {
 	Timing     Timing
 	Config     string
 	TLS        transport.ClientConfig
+	TokenFile  string
 
 	Location Location // set by fillDefaults
 }

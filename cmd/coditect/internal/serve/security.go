@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/coditect/mapreduce/api/auth"
+	"github.com/coditect/mapreduce/api/auth/oidc"
 	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 )
@@ -17,11 +21,21 @@ import (
 // server is that of the program.
 type securityOptions struct {
 	clientCA string
+	policy   string
+	tokens   string
+	issuer   oidc.Config
+	open     []string
 	insecure times
 }
 
 func (o *securityOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.clientCA, "client-ca", "", "PEM `file` of the authorities that sign certificates of clients and workers, which then need one")
+	f.StringVar(&o.policy, "policy", "", "YAML `file` of the principals: what each is known by, its tenant and its roles; it is read again when it changes")
+	f.StringVar(&o.tokens, "tokens", "", "`file` of hashes of tokens, a line each, as \"coditect certs token\" prints them; it is read again when it changes")
+	f.StringVar(&o.issuer.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens show who calls")
+	f.StringVar(&o.issuer.Audience, "oidc-audience", "", "`name` that tokens of --oidc-issuer must be for")
+	f.StringVar(&o.issuer.CA, "oidc-ca", "", "PEM `file` of the authorities of the issuer's certificate (default those that the machine trusts)")
+	f.StringSliceVar(&o.open, "open", nil, "`services` that answer who is no principal: health, reflection")
 	f.Var(&o.insecure, "insecure", "said twice, listen without TLS and authentication on an address that other machines can reach, although anyone who can reach it has full control of all jobs")
 	f.Lookup("insecure").NoOptDefVal = "true"
 }
@@ -70,20 +84,24 @@ func isPublic(address string) (bool, error) {
 // checkListen refuses an address that other machines can reach, unless peers show who they
 // are over TLS, or nobody is to be asked, which has to be said twice.
 func (a *commands) checkListen(o serveOptions) error {
-	own := &a.Global.TLS
-	switch {
-	case (own.Cert == "") != (own.Key == ""):
-		return exit.UsageError("--tls-cert and --tls-key: a certificate and its private key are given together, or neither")
-	case o.security.clientCA != "" && own.Cert == "":
-		return exit.UsageError("--client-ca: certificates of clients are asked for over TLS, which needs --tls-cert and --tls-key")
-	case o.listen == "" || o.listen == socketAlone:
+	if err := o.security.check(&a.Global.TLS); err != nil {
+		return err
+	}
+	if o.listen == "" || o.listen == socketAlone {
 		return nil
 	}
 	public, err := isPublic(o.listen)
 	if err != nil || !public || o.security.insecure >= 2 {
 		return err
 	}
-	if own.Cert != "" && o.security.clientCA != "" {
+	var lacking []string
+	if a.Global.TLS.Cert == "" {
+		lacking = append(lacking, "--tls-cert and --tls-key")
+	}
+	if o.security.policy == "" {
+		lacking = append(lacking, "--policy with --client-ca, --tokens or --oidc-issuer")
+	}
+	if len(lacking) == 0 {
 		return nil
 	}
 	said := ""
@@ -91,25 +109,66 @@ func (a *commands) checkListen(o serveOptions) error {
 		said = "; --insecure is for 127.0.0.1, and has to be said twice for other addresses"
 	}
 	return exit.UsageError("--listen: other machines can reach %s, and anyone who can reach it would have full control of all jobs; "+
-		"give --tls-cert, --tls-key and --client-ca, or listen on 127.0.0.1%s", o.listen, said)
+		"give %s, or listen on 127.0.0.1%s", o.listen, strings.Join(lacking, ", and "), said)
+}
+
+// check refuses flags that do not fit each other.
+func (o *securityOptions) check(own *transport.ClientConfig) error {
+	shown := o.clientCA != "" || o.tokens != "" || o.issuer.Issuer != ""
+	switch {
+	case (own.Cert == "") != (own.Key == ""):
+		return exit.UsageError("--tls-cert and --tls-key: a certificate and its private key are given together, or neither")
+	case o.clientCA != "" && own.Cert == "":
+		return exit.UsageError("--client-ca: certificates of clients are asked for over TLS, which needs --tls-cert and --tls-key")
+	case o.issuer.Issuer == "" && (o.issuer.Audience != "" || o.issuer.CA != ""):
+		return exit.UsageError("--oidc-issuer is missing")
+	case o.issuer.Issuer != "" && o.issuer.Audience == "":
+		return exit.UsageError("--oidc-audience is missing: tokens of the issuer that are for others would hold")
+	case o.policy == "" && (o.tokens != "" || o.issuer.Issuer != ""):
+		return exit.UsageError("--policy is missing: it says what those may do who show a token")
+	case o.policy == "" && len(o.open) > 0:
+		return exit.UsageError("--open: without --policy all is open")
+	case o.policy != "" && !shown && own.Cert != "":
+		return exit.UsageError("--policy: nobody can show who they are; give --client-ca, --tokens or --oidc-issuer")
+	}
+	return nil
 }
 
 // A security is how connections over TCP are secured, and who is known by them.
 type security struct {
 	server *transport.Server // nil without TLS
-	peers  bool              // whether they need certificates
+	guard  *auth.Guard       // nil if nobody is asked
+	peers  bool              // whether all peers need certificates
 }
 
 func (a *commands) secure(o securityOptions, log *slog.Logger) (*security, error) {
-	own := a.Global.TLS
-	if own.Cert == "" {
-		return &security{}, nil
+	s := &security{}
+	var err error
+	if own := a.Global.TLS; own.Cert != "" {
+		byToken := o.tokens != "" || o.issuer.Issuer != ""
+		s.peers = o.clientCA != "" && !byToken
+		// Whoever may ask whether the server is well has no certificate.
+		optional := byToken || len(o.open) > 0
+		s.server, err = transport.NewServer(transport.ServerConfig{Cert: own.Cert, Key: own.Key, ClientCA: o.clientCA, CertOptional: optional, Logger: log})
+		if err != nil {
+			return nil, exit.RefusedError("%w", err)
+		}
 	}
-	s, err := transport.NewServer(transport.ServerConfig{Cert: own.Cert, Key: own.Key, ClientCA: o.clientCA, Logger: log})
+	if o.policy == "" {
+		return s, nil
+	}
+	config := auth.Config{Policy: o.policy, Tokens: o.tokens, Peers: s.server, UID: os.Geteuid(), Open: o.open, Logger: log}
+	if o.issuer.Issuer != "" {
+		if config.Issued, err = oidc.New(o.issuer); err != nil {
+			return nil, exit.RefusedError("%w", err)
+		}
+	}
+	known, err := auth.New(config)
 	if err != nil {
 		return nil, exit.RefusedError("%w", err)
 	}
-	return &security{server: s, peers: o.clientCA != ""}, nil
+	s.guard = auth.NewGuard(known)
+	return s, nil
 }
 
 // tls returns the configuration of TLS, or nil.
@@ -122,7 +181,7 @@ func (s *security) tls() *tls.Config {
 
 // warn tells the operator of an address whose peers need not say who they are.
 func (s *security) warn(log *slog.Logger, address string) {
-	if !s.peers {
+	if !s.peers && s.guard == nil {
 		log.Warn("anyone who can reach this address has full control of all jobs, as nobody is asked who they are", "address", address)
 	}
 }

@@ -62,16 +62,23 @@ open. Commands and workers with the same --data-dir find it there, and need no -
 Without --listen, it listens on 127.0.0.1:7600 too, unless that is taken. With
 --listen unix it listens on the socket alone.
 
-An address that other machines can reach needs TLS, and principals: --tls-cert, --tls-key
-and --client-ca. ` + "`coditect certs`" + ` makes certificates for trying out. Certificates are read
-again when they change.
+An address that other machines can reach needs TLS (--tls-cert, --tls-key) and a policy of
+who may do what (--policy). Callers show who they are by certificates (--client-ca), by
+tokens whose hashes the server has (--tokens) or by tokens of an issuer of OpenID Connect
+(--oidc-issuer, --oidc-audience). ` + "`coditect certs`" + ` makes certificates and tokens for trying
+out. All these files are read again when they change; whoever is no longer in the policy is
+cut off.
+
+A policy has a list of principals, each with what it matches (spiffe://…, dns:NAME, cn:NAME,
+oidc:SUBJECT, token:NAME or uid:NUMBER), a tenant, and roles: viewer, submitter, operator,
+worker, admin.
 
 Several servers can share the jobs of a FoundationDB cluster. When a server dies, the
 others continue its jobs. This needs a program built with FoundationDB: make build-fdb.`,
 		Example: `  coditect serve
   coditect serve --listen unix
   coditect serve --listen 127.0.0.1:7601 --store pebble:/var/lib/coditect --workers 0
-  coditect serve --listen 0.0.0.0:7600 --tls-cert server.pem --tls-key server.key --client-ca ca.pem
+  coditect serve --listen 0.0.0.0:7600 --tls-cert server.pem --tls-key server.key --client-ca ca.pem --policy policy.yaml
   coditect serve --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
@@ -133,7 +140,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	config.TLS = secured.tls()
+	config.TLS, config.Guard = secured.tls(), secured.guard
 	config.Adopt, config.Drain = true, o.drain
 	var ready readiness
 	closeAdmin, err := a.listenAdmin(o.admin, ready.serverChecks(), log)
@@ -192,6 +199,9 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 		}
 	}
 	log.Info("serving", "address", address, "store", a.Global.Location, "version", a.Version, "workers", o.workers)
+	if secured.guard != nil {
+		secured.guard.Run(ctx)
+	}
 	<-ctx.Done()
 	return nil
 }

@@ -1,0 +1,64 @@
+package certs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/auth"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+)
+
+// tokenCommand returns the command that makes a token.
+func tokenCommand(a *program.Program) *cobra.Command {
+	var file string
+	var days int
+	cmd := &cobra.Command{
+		Use:   "token NAME --output FILE",
+		Short: "Make a token, and print its line of a token file",
+		Long: `Token makes a random token, writes it to a file that its owner alone can read, and prints
+the line of the token file of ` + "`coditect serve --tokens`" + `, which has the token's hash. A policy
+knows its holder as token:NAME.`,
+		Example: `  coditect certs token ci --output ci.token >> tokens.txt
+  coditect mapreduce list --server localhost:7600 --tls-ca certs/ca.pem --token-file ci.token`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return makeToken(a, args[0], file, days) },
+	}
+	cmd.Flags().StringVar(&file, "output", "", "new `file` for the token")
+	cmd.Flags().IntVar(&days, "days", 0, "`days` until the token expires; 0 is never")
+	return cmd
+}
+
+func makeToken(a *program.Program, name, file string, days int) error {
+	switch {
+	case file == "":
+		return exit.UsageError("--output is missing: the file for the token")
+	case days < 0:
+		return exit.UsageError("--days: must not be negative")
+	}
+	var expires time.Time
+	if days > 0 {
+		expires = time.Now().Add(time.Duration(days) * 24 * time.Hour)
+	}
+	secret, line, err := auth.NewToken(name, expires)
+	if err != nil {
+		return exit.UsageError("%w", err)
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return exit.RefusedError("--output: %s is there already; another token needs another file", file)
+	} else if err != nil {
+		return exit.RefusedError("--output: %w", err)
+	}
+	_, err = fmt.Fprintln(f, secret)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.Stdout, line)
+	return nil
+}

@@ -1,0 +1,159 @@
+package access
+
+import (
+	"context"
+	"iter"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// It embeds nothing: a new method of the interface has no rule, and does not build.
+var _ mapreduce.Service = (*Service)(nil)
+
+// A Service lets through to another service what its callers may do.
+type Service struct {
+	next  mapreduce.Service
+	rules Rules
+}
+
+// NewService returns a service that keeps the rules before next.
+func NewService(next mapreduce.Service, rules Rules) *Service {
+	return &Service{next: next, rules: rules}
+}
+
+// SubmitJob implements mapreduce.Service. The job is of the caller's tenant.
+func (s *Service) SubmitJob(ctx context.Context, by mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+	var err error
+	if spec.Tenant, err = s.rules.TenantFor(by, mapreduce.Submitter, spec.Tenant); err != nil {
+		return nil, err
+	}
+	if spec.Replay != "" {
+		if err := s.rules.UseJob(ctx, by, mapreduce.Submitter, spec.Replay); err != nil {
+			return nil, err
+		}
+	}
+	return s.next.SubmitJob(ctx, by, spec, docs)
+}
+
+// PlanJob implements mapreduce.Service.
+func (s *Service) PlanJob(ctx context.Context, by mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	var err error
+	if q.Spec.Tenant, err = s.rules.TenantFor(by, mapreduce.Submitter, q.Spec.Tenant); err != nil {
+		return nil, err
+	}
+	return s.next.PlanJob(ctx, by, q, docs)
+}
+
+// GetJob implements mapreduce.Service.
+func (s *Service) GetJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, id); err != nil {
+		return nil, err
+	}
+	return s.next.GetJob(ctx, by, id)
+}
+
+// ListJobs implements mapreduce.Service.
+func (s *Service) ListJobs(ctx context.Context, by mapreduce.Principal, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+	var err error
+	if q.Tenant, err = s.rules.ListedTenant(by, q.Tenant); err != nil {
+		return nil, err
+	}
+	return s.next.ListJobs(ctx, by, q)
+}
+
+// WatchJob implements mapreduce.Service.
+func (s *Service) WatchJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, id); err != nil {
+		return err
+	}
+	return s.next.WatchJob(ctx, by, id, fn)
+}
+
+// ResumeJob implements mapreduce.Service.
+func (s *Service) ResumeJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Operator, id); err != nil {
+		return nil, err
+	}
+	return s.next.ResumeJob(ctx, by, id, r)
+}
+
+// PauseJob implements mapreduce.Service.
+func (s *Service) PauseJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Operator, id); err != nil {
+		return nil, err
+	}
+	return s.next.PauseJob(ctx, by, id)
+}
+
+// CancelJob implements mapreduce.Service.
+func (s *Service) CancelJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Operator, id); err != nil {
+		return nil, err
+	}
+	return s.next.CancelJob(ctx, by, id)
+}
+
+// DeleteJob implements mapreduce.Service.
+func (s *Service) DeleteJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) error {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Operator, id); err != nil {
+		return err
+	}
+	return s.next.DeleteJob(ctx, by, id)
+}
+
+// ListUnits implements mapreduce.Service.
+func (s *Service) ListUnits(ctx context.Context, by mapreduce.Principal, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, q.Job); err != nil {
+		return nil, err
+	}
+	return s.next.ListUnits(ctx, by, q)
+}
+
+// WakeUnit implements mapreduce.Service.
+func (s *Service) WakeUnit(ctx context.Context, by mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Operator, job); err != nil {
+		return nil, err
+	}
+	return s.next.WakeUnit(ctx, by, job, unit, handle, answer)
+}
+
+// ReadText implements mapreduce.Service.
+func (s *Service) ReadText(ctx context.Context, by mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, job); err != nil {
+		return err
+	}
+	return s.next.ReadText(ctx, by, job, unit, document, sink)
+}
+
+// GetResult implements mapreduce.Service.
+func (s *Service) GetResult(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, id); err != nil {
+		return err
+	}
+	return s.next.GetResult(ctx, by, id, partial, sink)
+}
+
+// ListEvents implements mapreduce.Service.
+func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, q.Job); err != nil {
+		return nil, err
+	}
+	return s.next.ListEvents(ctx, by, q)
+}
+
+// AnswerCache implements mapreduce.Service.
+func (s *Service) AnswerCache(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
+	t, err := s.rules.TenantFor(by, mapreduce.Operator, t)
+	if err != nil {
+		return nil, err
+	}
+	return s.next.AnswerCache(ctx, by, t, forget)
+}
+
+// CheckStore implements mapreduce.Service. The store is that of all tenants.
+func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, found func(mapreduce.Finding) error) error {
+	if err := needs(by, mapreduce.Admin); err != nil {
+		return err
+	}
+	return s.next.CheckStore(ctx, by, found)
+}
