@@ -161,6 +161,16 @@ func (u *unit) countCall(d time.Duration) {
 	u.latency += d
 }
 
+var _ agent.ToolMeter = (*unit)(nil)
+
+// ToolCalled implements agent.ToolMeter.
+func (u *unit) ToolCalled(d time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tools++
+	u.toolTime += max(d, 0)
+}
+
 // Progress implements agent.Calls.
 func (u *unit) Progress(note string) {
 	note = cleanText(note, maxNote)

@@ -30,7 +30,7 @@ func (u *unit) baseReport(o mapreduce.Outcome, texts ...string) mapreduce.Report
 	defer u.mu.Unlock()
 	return mapreduce.Report{
 		Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Outcome: o,
-		Tokens: u.spent, CostMicros: u.cost, Calls: u.calls, Latency: u.latency, Savings: u.savings, Errors: cleanAll(texts),
+		Tokens: u.spent, CostMicros: u.cost, Calls: u.calls, Latency: u.latency, Tools: u.tools, ToolTime: u.toolTime, Savings: u.savings, Errors: cleanAll(texts),
 	}
 }
 

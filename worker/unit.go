@@ -75,6 +75,8 @@ type unit struct {
 	begun    time.Time // when the agent was started
 	calls    int
 	latency  time.Duration // of calls
+	tools    int           // calls of them
+	toolTime time.Duration // of these
 	captured capturedCalls
 	asking   *reserveQuestion
 	note     string

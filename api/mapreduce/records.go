@@ -51,9 +51,27 @@ const (
 	CaptureFull                    // what was asked and answered, as far as it is short
 )
 
-// A Call is one call of a model, as it is captured.
+// A CallKind says what was called.
+type CallKind uint8
+
+// The kinds of calls.
+const (
+	CallModel CallKind = iota
+	CallTool
+)
+
+// String names the kind.
+func (k CallKind) String() string {
+	if k == CallTool {
+		return "tool"
+	}
+	return "model"
+}
+
+// A Call is one call of a model, or of a tool, as it is captured.
 type Call struct {
-	Name       string        // provider/model
+	Kind       CallKind
+	Name       string        // provider/model, or of the tool
 	At         time.Duration // when it began, since the attempt did
 	Latency    time.Duration
 	Tokens     Tokens

@@ -8,6 +8,7 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/ground"
@@ -76,6 +77,8 @@ type StageSpec struct {
 	Tokens    int64      // that a unit may spend, in and out; 0 is no limit
 	Context   int64      // bytes that a prompt may have; 0 is no limit
 	Tools     []string   // names of the tools that its units may use
+	Turns     int64      // that an agent with tools may take; 0 is DefaultTurns
+	ToolCalls int64      // that it may make in all; 0 is DefaultToolCalls
 	Output    OutputKind // what its units come to
 	Schema    []byte     // JSON Schema of that; of Records the schema of the job, if it is empty
 	Reads     [][]byte   // JSON Schemas of the records that its units may read; none if they read values
@@ -85,6 +88,12 @@ type StageSpec struct {
 	Check     bool       // the model that writes a report checks its claims
 	Merge     string     // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
 }
+
+// Limits of agents with tools, where their stage states none.
+const (
+	DefaultTurns     = 25
+	DefaultToolCalls = 100
+)
 
 // MakesRecords reports whether the output of the task is records.
 func (t *Task) MakesRecords() bool { return t.StageSpec == nil || t.StageSpec.Output == Records }
@@ -144,6 +153,13 @@ type Recorder interface {
 	// Record adds a call that has just ended, however it did. When it began is
 	// found out here.
 	Record(c mapreduce.Call)
+}
+
+// A ToolMeter is an optional part of Calls, which the worker's Calls implement. It counts
+// calls of tools.
+type ToolMeter interface {
+	// ToolCalled notes a call of a tool that took d, whatever came of it.
+	ToolCalled(d time.Duration)
 }
 
 // A Saver is an optional part of Calls, which the worker's Calls implement. It sums up

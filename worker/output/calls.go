@@ -11,7 +11,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 )
 
-// WithCalls returns an encoded output with the calls of models that were made
+// WithCalls returns an encoded output with the calls of models and tools that were made
 // for it. Decode leaves them out, so that no reduce carries them on.
 func WithCalls(data []byte, calls []mapreduce.Call) ([]byte, error) {
 	if len(calls) == 0 {
@@ -22,7 +22,7 @@ func WithCalls(data []byte, calls []mapreduce.Call) ([]byte, error) {
 		m.Calls = append(m.Calls, &storagev1.Call{
 			Name: c.Name, AtMicros: c.At.Microseconds(), LatencyMicros: c.Latency.Microseconds(),
 			TokensIn: c.Tokens.In, TokensOut: c.Tokens.Out, CostMicros: c.CostMicros,
-			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
+			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut, Tool: c.Kind == mapreduce.CallTool,
 		})
 	}
 	// Fields of a message may follow each other in any order.
@@ -41,8 +41,12 @@ func CallsOf(data []byte) ([]mapreduce.Call, error) {
 	}
 	var calls []mapreduce.Call
 	for _, c := range m.Calls {
+		kind := mapreduce.CallModel
+		if c.Tool {
+			kind = mapreduce.CallTool
+		}
 		calls = append(calls, mapreduce.Call{
-			Name: c.Name, At: time.Duration(c.AtMicros) * time.Microsecond, Latency: time.Duration(c.LatencyMicros) * time.Microsecond,
+			Kind: kind, Name: c.Name, At: time.Duration(c.AtMicros) * time.Microsecond, Latency: time.Duration(c.LatencyMicros) * time.Microsecond,
 			Tokens: mapreduce.Tokens{In: c.TokensIn, Out: c.TokensOut}, CostMicros: c.CostMicros,
 			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
 		})

@@ -68,9 +68,10 @@ type Task struct {
 	Calls    []Call           `json:"calls,omitempty"`
 }
 
-// A Call is a captured call of a model.
+// A Call is a captured call of a model, or of a tool.
 type Call struct {
-	Name    string  `json:"model"`
+	Model   string  `json:"model,omitempty"`
+	Tool    string  `json:"tool,omitempty"`
 	At      float64 `json:"at_ms"` // since the attempt began
 	Latency float64 `json:"latency_ms"`
 	In      int64   `json:"tokens_in"`
@@ -119,10 +120,14 @@ func Of(r Ran) Task {
 		Tools: r.CallSums.Tools, ToolTime: toMilliseconds(r.CallSums.ToolTime),
 	}
 	for _, c := range r.Calls {
-		t.Calls = append(t.Calls, Call{
-			Name: c.Name, At: toMilliseconds(c.At), Latency: toMilliseconds(c.Latency), In: c.Tokens.In, Out: c.Tokens.Out,
+		call := Call{
+			Model: c.Name, At: toMilliseconds(c.At), Latency: toMilliseconds(c.Latency), In: c.Tokens.In, Out: c.Tokens.Out,
 			Cost: toDollars(c.CostMicros), Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
-		})
+		}
+		if c.Kind == mapreduce.CallTool {
+			call.Model, call.Tool = "", c.Name
+		}
+		t.Calls = append(t.Calls, call)
 	}
 	if r.Kind != mapreduce.KindParse && r.Kind != mapreduce.KindUnknown {
 		t.NodeType, t.Level = new(r.Kind.String()), new(r.Level)

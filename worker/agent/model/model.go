@@ -72,6 +72,7 @@ type Config struct {
 type Agent struct {
 	cfg   Config
 	count *token.Counter
+	sizes sizes // of texts that prompts hold again and again
 
 	mu       sync.Mutex // guards the fields below
 	vendors  map[vendorKey]llm.Provider
@@ -142,6 +143,8 @@ type program struct {
 	writeSystem string
 	value       *llm.Schema
 	verdicts    *llm.Schema // on the claims of a report; nil if the model does not check them
+
+	role string // of a stage with tools, which has no field above but those of values either
 }
 
 // maxKept bounds the programs, and the providers, that are kept ready.
@@ -258,7 +261,8 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 		return nil, err
 	}
 	records := !slices.ContainsFunc(own.Stages, func(s *pipeline.Stage) bool { return s.Output.Kind != pipeline.OutputRecords })
-	if _, err := stagesOf(own); err == nil && records {
+	tools := slices.ContainsFunc(own.Stages, func(s *pipeline.Stage) bool { return len(s.Tools) > 0 })
+	if _, err := stagesOf(own); err == nil && records && !tools {
 		p, err := a.programOf(spec, nil)
 		return []*program{p}, err
 	}
@@ -393,7 +397,10 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 	if err := a.findVendor(p, spec); err != nil {
 		return nil, err
 	}
-	if stage != nil && stage.Output != agent.Records {
+	switch {
+	case stage != nil && len(stage.Tools) > 0:
+		return p, a.prepareAgent(p, spec.Vars)
+	case stage != nil && stage.Output != agent.Records:
 		return p, a.prepareWriting(p, spec)
 	}
 	return p, a.prepareRecords(p, spec)
@@ -593,7 +600,7 @@ func (a *Agent) withForm(p *program, req *llm.Request) *llm.Request {
 func (a *Agent) countTokens(req *llm.Request) int64 {
 	n := int64(0)
 	for _, text := range promptTexts(req) {
-		n += int64(a.count.Count(text)) + 8 // for what stands around it
+		n += a.sizes.countText(a.count, text) + 8 // for what stands around it
 	}
 	return n
 }
@@ -659,7 +666,7 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 	ask = &decorator.Guard{Provider: ask, Caller: calls}
 	ask = &decorator.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.worstTokens}
 	ask = &decorator.Retry{Provider: ask, Random: a.cfg.Random}
-	ask = &decorator.Structured{Provider: ask}
+	ask = &decorator.Structured{Provider: ask, Unchecked: p.role != ""}
 	if sharer, ok := calls.(agent.Sharer); ok && sharer.Shares() {
 		origin := a.answerOrigin(p, task.Spec.Tenant)
 		origin.Again = memory.CountRefused(calls)

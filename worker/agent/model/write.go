@@ -86,17 +86,19 @@ func (s *session) newWriting() (*writeRun, error) {
 	if w.form, err = unit.Form(s.task); err != nil {
 		return nil, err
 	}
-	switch {
-	case s.task.StageSpec.Passages:
-		w.referred, w.passages, err = unit.Given(s.task)
-	case !s.task.StageSpec.Documents:
-		w.inputs, w.referred, err = unit.Inputs(s.task)
-	}
-	if err != nil {
-		return nil, err
+	return w, w.readInputs()
+}
+
+// readInputs reads what the unit was given beside documents.
+func (w *writeRun) readInputs() (err error) {
+	switch task := w.task; {
+	case task.StageSpec.Passages:
+		w.referred, w.passages, err = unit.Given(task)
+	case !task.StageSpec.Documents:
+		w.inputs, w.referred, err = unit.Inputs(task)
 	}
 	w.issued = output.IssueAll(w.allInputs())
-	return w, nil
+	return err
 }
 
 // allInputs are all outputs whose citations the unit may pass on.

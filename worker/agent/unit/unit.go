@@ -156,20 +156,26 @@ func placeConfidence(p *schema.Property, v *Value, at Place) float64 {
 
 // makeCitation makes the citation of a place in the document.
 func (m *Mapper) makeCitation(at Place) merge.Citation {
+	return m.out.Cite(Cite(m.task, at))
+}
+
+// Cite returns the citation of a place in what a unit read of its one document, or in
+// evidence.
+func Cite(task *agent.Task, at Place) output.Citation {
 	if at.Evidence != nil {
-		return m.out.Cite(at.Evidence.Cite(string(m.task.Unit), at.Span))
+		return at.Evidence.Cite(string(task.Unit), at.Span)
 	}
-	t := m.task.Text
+	t := task.Text
 	c := output.Citation{
 		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), at.ByteStart, at.ByteEnd, at.Quote),
-		Document: string(t.Document), Unit: string(m.task.Unit),
+		Document: string(t.Document), Unit: string(task.Unit),
 		Start: int64(at.Start), End: int64(at.End), ByteStart: int64(at.ByteStart), ByteEnd: int64(at.ByteEnd),
 		Quote: at.Quote, Grade: string(at.Grade), Outside: at.Outside, Others: at.Span.Places - 1,
 	}
 	if at.Grade == ground.Fuzzy {
 		c.Coverage, c.Density = at.Coverage, at.Density
 	}
-	return m.out.Cite(c)
+	return c
 }
 
 // Result is the output as it stands. The reason says why there are no records. In a strict

@@ -216,7 +216,9 @@ func blockParam(part llm.Part) sdk.ContentBlockParamUnion {
 	case part.Call != nil:
 		return sdk.NewToolUseBlock(part.Call.ID, part.Call.Input, part.Call.Name)
 	case part.Result != nil:
-		return sdk.NewToolResultBlock(part.Result.ID, part.Result.Text, part.Result.Error)
+		block := sdk.NewToolResultBlock(part.Result.ID, part.Result.Text, part.Result.Error)
+		block.OfToolResult.CacheControl = cacheControl(part.Cache)
+		return block
 	default:
 		text := sdk.TextBlockParam{Text: part.Text, CacheControl: cacheControl(part.Cache)}
 		return sdk.ContentBlockParamUnion{OfText: &text}

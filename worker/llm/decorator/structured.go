@@ -10,6 +10,7 @@ package decorator
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,6 +35,10 @@ type Structured struct {
 	llm.Provider
 	Repairs int // turns to mend an answer. Defaults to 1; below 0, none
 	Pauses  int // times a turn may pause. Defaults to 8
+
+	// Unchecked leaves answers and calls of tools as the model wrote them: whoever leads
+	// the conversation checks them.
+	Unchecked bool
 }
 
 // Complete implements Provider.
@@ -113,6 +118,12 @@ func (w *work) judgeResponse(r *llm.Response, said []llm.Message) ([]llm.Message
 		return nil, w.rejectResponse(r, llm.TooLarge, fmt.Sprintf("the answer was cut off after %d tokens", r.Usage.Output), "")
 	case r.Answer == nil && w.isEmpty(r):
 		return nil, w.rejectResponse(r, llm.Empty, "the model said nothing", "")
+	}
+	if w.s.Unchecked {
+		if w.toolTurn(r) || !json.Valid(r.Answer) {
+			r.Answer = nil // what is said stands in the text
+		}
+		return nil, nil
 	}
 	err := w.checkAnswer(r)
 	if err == nil {

@@ -331,11 +331,12 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 	for _, m := range in.Messages {
 		text := m.Content.joinText()
 		calls := make([]Use, len(m.ToolCalls))
+		var said strings.Builder
 		for i, call := range m.ToolCalls {
+			said.WriteString(call.Function.Arguments)
 			calls[i] = Use{ID: call.ID, Name: call.Function.Name, Input: json.RawMessage(call.Function.Arguments)}
-			text += call.Function.Arguments
 		}
-		c.prompt = append(c.prompt, section{text: m.Reasoning + text})
+		c.prompt = append(c.prompt, section{text: m.Reasoning + text + said.String()})
 		if m.Role == "system" || m.Role == "developer" {
 			c.System += text
 			continue

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -63,6 +64,9 @@ func (s *Session) Spec(name string) (tool.Spec, bool) {
 	}
 	return s.specs[i], true
 }
+
+// Schema returns the schema of the input of a tool, nil if the worker has no such tool.
+func (s *Session) Schema(name string) *llm.Schema { return s.box.Schema(name) }
 
 // An InputError is why a call was not made: its input does not fit.
 type InputError struct {

@@ -62,7 +62,7 @@ func (r *Runners) StepRegistry() (*step.Registry, error) {
 		if r.askers, err = r.modelAgents(); err != nil {
 			return nil, err
 		}
-		withModels(all, r.askers)
+		withModels(all, r.askers, func() *toolbox.Box { return r.box })
 		if r.steps, err = r.Models.offeredSteps(all); err != nil {
 			return nil, err
 		}

@@ -13,11 +13,13 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/worker/agent/checked"
+	"github.com/coditect/mapreduce/worker/agent/loop"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/worker/tool/toolbox"
 )
 
 // modelFlags are the flags by which a process that runs units reaches models.
@@ -201,9 +203,12 @@ func fitSpec(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
 }
 
 // withModels adds the steps that ask models to the registry others.
-func withModels(others *step.Registry, askers map[string]*model.Agent) {
+// The tools are those of this process, as soon as they are open.
+func withModels(others *step.Registry, askers map[string]*model.Agent, tools func() *toolbox.Box) {
 	for name, asker := range askers {
-		others.Provide(mapreduce.Provider{Name: name, Models: true}, asker.Steps().With(checked.New))
+		steps := asker.Steps()
+		steps[step.Agent] = loop.New(asker, tools)
+		others.Provide(mapreduce.Provider{Name: name, Models: true}, steps.With(checked.New))
 	}
 }
 

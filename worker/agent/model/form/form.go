@@ -87,7 +87,12 @@ func textSchema(description string) dict {
 
 // answerSchema is the schema of an answer.
 func (f *Form) answerSchema(raw []any) ([]byte, error) {
-	record := objectSchema(f.recordSchema(raw))
+	return f.recordsSchema(raw, textSchema("a passage of the document, letter by letter"))
+}
+
+// recordsSchema returns the schema of an answer whose quotes look as quote says.
+func (f *Form) recordsSchema(raw []any, quote dict) ([]byte, error) {
+	record := objectSchema(f.recordSchema(raw, quote))
 	if f.schema.Kind == schema.KindRecords {
 		return json.Marshal(objectSchema(dict{
 			{"records", listSchema(record, "all records, in the order of the document")},
@@ -98,13 +103,13 @@ func (f *Form) answerSchema(raw []any) ([]byte, error) {
 }
 
 // recordSchema is what an answer says of a record.
-func (f *Form) recordSchema(raw []any) dict {
+func (f *Form) recordSchema(raw []any, quote dict) dict {
 	var fields dict
 	var keys []string
 	for i, field := range f.Fields {
 		found := objectSchema(dict{
 			{"value", raw[i]},
-			{"quotes", listSchema(textSchema("a passage of the document, letter by letter"), "where it says so: exact passages, each as short as it can be to show the value")},
+			{"quotes", listSchema(quote, "where it says so: exact passages, each as short as it can be to show the value")},
 			{"confidence", dict{{"type", "number"}, {"description", "how sure you are, from 0.0 to 1.0"}}},
 		})
 		fields = append(fields, pair{field.Key, listSchema(found, describeField(field))})
@@ -176,6 +181,9 @@ func (f *Form) ReadAnswer(raw []byte) (records []Record, none string, err error)
 	err = d.Decode(&a)
 	return []Record{a}, "", err
 }
+
+// Many reports whether an answer is a list of records, rather than one.
+func (f *Form) Many() bool { return f.schema.Kind == schema.KindRecords }
 
 // ExplainError adds to the error about a schema that cannot be expressed the place of
 // the keyword in the user's file.

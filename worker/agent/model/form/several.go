@@ -11,7 +11,7 @@ import (
 func (f *Form) directForm(raw []any) (*llm.Schema, error) {
 	number := dict{{"type", "integer"}, {"description", "the number of the document that this is of"}}
 	doc, err := json.Marshal(objectSchema(dict{
-		{"records", listSchema(objectSchema(append(dict{{"document", number}}, f.recordSchema(raw)...)), "all records, in the order of the documents")},
+		{"records", listSchema(objectSchema(append(dict{{"document", number}}, f.recordSchema(raw, textSchema("a passage of the document, letter by letter"))...)), "all records, in the order of the documents")},
 		{"no_records", textSchema("why there are none; empty if there are")},
 	}))
 	if err != nil {

@@ -244,7 +244,7 @@ func (x *Judgement) GetReason() string {
 // Call is one call of a model.
 type Call struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                          // provider/model
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                          // provider/model, or of the tool
 	AtMicros      int64                  `protobuf:"varint,2,opt,name=at_micros,json=atMicros,proto3" json:"at_micros,omitempty"` // when it began, since the attempt did
 	LatencyMicros int64                  `protobuf:"varint,3,opt,name=latency_micros,json=latencyMicros,proto3" json:"latency_micros,omitempty"`
 	TokensIn      int64                  `protobuf:"varint,4,opt,name=tokens_in,json=tokensIn,proto3" json:"tokens_in,omitempty"`
@@ -253,7 +253,8 @@ type Call struct {
 	Error         string                 `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`
 	Prompt        string                 `protobuf:"bytes,8,opt,name=prompt,proto3" json:"prompt,omitempty"`
 	Answer        string                 `protobuf:"bytes,9,opt,name=answer,proto3" json:"answer,omitempty"`
-	Cut           bool                   `protobuf:"varint,10,opt,name=cut,proto3" json:"cut,omitempty"` // prompt or answer is not whole
+	Cut           bool                   `protobuf:"varint,10,opt,name=cut,proto3" json:"cut,omitempty"`   // prompt or answer is not whole
+	Tool          bool                   `protobuf:"varint,11,opt,name=tool,proto3" json:"tool,omitempty"` // it was called, and no model
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -354,6 +355,13 @@ func (x *Call) GetAnswer() string {
 func (x *Call) GetCut() bool {
 	if x != nil {
 		return x.Cut
+	}
+	return false
+}
+
+func (x *Call) GetTool() bool {
+	if x != nil {
+		return x.Tool
 	}
 	return false
 }
@@ -2664,7 +2672,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x1a\n" +
 	"\bcitation\x18\x02 \x01(\fR\bcitation\x12\x14\n" +
 	"\x05grade\x18\x03 \x01(\tR\x05grade\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x93\x02\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xa7\x02\n" +
 	"\x04Call\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tat_micros\x18\x02 \x01(\x03R\batMicros\x12%\n" +
@@ -2678,7 +2686,8 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x06prompt\x18\b \x01(\tR\x06prompt\x12\x16\n" +
 	"\x06answer\x18\t \x01(\tR\x06answer\x12\x10\n" +
 	"\x03cut\x18\n" +
-	" \x01(\bR\x03cut\"\xa6\x01\n" +
+	" \x01(\bR\x03cut\x12\x12\n" +
+	"\x04tool\x18\v \x01(\bR\x04tool\"\xa6\x01\n" +
 	"\aDropped\x12\x1a\n" +
 	"\bcitation\x18\x01 \x01(\rR\bcitation\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +

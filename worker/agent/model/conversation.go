@@ -1,0 +1,107 @@
+package model
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/model/form"
+	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// agentRole is of a stage with tools whose pipeline says nothing of its agent.
+const agentRole = "ROLE: Research Agent\nTASK: Find what is asked for with the tools that you have.\n"
+
+// A Conversation is a unit of a stage with tools and its model. Another package leads it,
+// turn by turn; the calls of the model are paid, watched over, repeated and remembered here.
+type Conversation struct {
+	s *session
+
+	Role    string           // instructions of the agent and its task, the same for all units of the stage
+	Opening string           // what the unit is to do, and what it is given, between marks
+	Given   []*output.Output // what the unit read, whose citations it may pass on
+	Issued  *output.Issued   // names of these citations, as the Opening has them
+}
+
+// Converse returns the conversation of a unit.
+func (a *Agent) Converse(task *agent.Task, calls agent.Calls) (*Conversation, error) {
+	p, err := a.programOf(task.Spec, task.StageSpec)
+	if err != nil {
+		return nil, agent.PermanentJob(err)
+	}
+	w := &writeRun{session: a.beginSession(p, task, calls)}
+	if err := w.readInputs(); err != nil {
+		return nil, err
+	}
+	req, err := w.valueRequest()
+	if err != nil {
+		return nil, err
+	}
+	return &Conversation{s: w.session, Role: p.role, Opening: req.Messages[0].Parts[0].Text, Given: w.allInputs(), Issued: w.issued}, nil
+}
+
+// NewRequest returns a request for the next turn, of instructions and messages.
+func (c *Conversation) NewRequest(system string, said []llm.Message) *llm.Request {
+	return &llm.Request{Model: c.s.Model, System: system, Messages: said, MaxTokens: c.s.MaxAnswer, Cache: llm.FiveMinutes}
+}
+
+// Ask asks for a turn. It returns a response that is whole; what the model says in it, and
+// which tools it calls how, is not checked. An error is as agents report it.
+func (c *Conversation) Ask(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	res, err := c.s.completeRequest(ctx, req)
+	return res, llm.ForAgent(adviseError(c.s.program, err))
+}
+
+// Fill returns how full the context is with a request: 1 is as full as the stage, or the
+// window of the model, allows.
+func (c *Conversation) Fill(req *llm.Request) float64 {
+	req = c.s.agent.withForm(c.s.program, req)
+	fill := 0.0
+	if most := c.s.mostContext(); most > 0 {
+		fill = float64(promptBytes(req)) / float64(most)
+	}
+	if c.s.Window > 0 {
+		fill = max(fill, float64(req.Prompt+c.s.MaxAnswer)/float64(c.s.Window))
+	}
+	return fill
+}
+
+// Worst returns the most tokens that a request may take, in and out.
+func (c *Conversation) Worst(req *llm.Request) int64 {
+	return c.s.agent.worstTokens(c.s.agent.withForm(c.s.program, req)) + req.AnswerBound()
+}
+
+// Dialect returns the dialect of the schemas that the provider takes.
+func (c *Conversation) Dialect() llm.Dialect { return c.s.vendor.Can().Dialect }
+
+// prepareAgent makes a program whose units use tools.
+func (a *Agent) prepareAgent(p *program, vars map[string]string) error {
+	if err := p.findStages(); err != nil {
+		return err
+	}
+	var err error
+	if p.role, err = p.fixedOf(p.mapping, vars, "", agentRole); err != nil {
+		return err
+	}
+	p.fixed = a.withForm(p, &llm.Request{Model: p.Model, System: p.role, Messages: []llm.Message{llm.Say(llm.User, "")}}).Prompt
+	return p.hasRoom()
+}
+
+// A FoundRecord is a record of an answer whose quotes were looked for.
+type FoundRecord struct {
+	Values  []unit.Value
+	Missing []merge.Missing
+}
+
+// FoundRecords returns the records of an answer. Places holds those of all its quotes, in
+// the order of Quotes. The faults tell the author of the answer what is wrong with it.
+func FoundRecords(f *form.Form, answers []form.Record, places []unit.Place) (records []FoundRecord, faults []string) {
+	r := &answerReading{form: f}
+	r.takeRecords(answers, places)
+	for _, rec := range r.records {
+		records = append(records, FoundRecord{rec.values, rec.missing})
+	}
+	return records, r.faults
+}
