@@ -84,10 +84,6 @@ var storeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 // check returns an error that says what is wrong with the configuration.
 func (c *Config) check() error {
 	switch {
-	case len(c.Stores) == 0:
-		return errors.New("search_local: there is no store: name a folder as NAME=DIR")
-	case len(c.Stores) > maxStores:
-		return fmt.Errorf("search_local: there are %d stores, and at most %d are accepted", len(c.Stores), maxStores)
 	case c.Formats == nil || c.Cache == "":
 		return errors.New("search_local: formats and a folder for indexes are needed")
 	case c.TopK < 0 || c.TopK > MaxTopK:
@@ -95,19 +91,30 @@ func (c *Config) check() error {
 	case c.PassageLength < 0 || c.PassageLength > maxPassage:
 		return fmt.Errorf("search_local: a passage must have from 1 to %d characters, and not %d", maxPassage, c.PassageLength)
 	}
-	for i, s := range c.Stores {
+	return CheckStores(c.Stores)
+}
+
+// CheckStores returns an error that says what is wrong with the names or folders of stores.
+func CheckStores(all []Store) error {
+	switch {
+	case len(all) == 0:
+		return errors.New("there is no store: name a folder as NAME=DIR")
+	case len(all) > maxStores:
+		return fmt.Errorf("there are %d stores, and at most %d are accepted", len(all), maxStores)
+	}
+	for i, s := range all {
 		if !storeName.MatchString(s.Name) {
-			return fmt.Errorf("search_local: a store cannot be named %.80q: a name has 1 to 64 letters, digits, _, . and -, and begins with a letter or digit", s.Name)
+			return fmt.Errorf("a store cannot be named %.80q: a name has 1 to 64 letters, digits, _, . and -, and begins with a letter or digit", s.Name)
 		}
-		if slices.ContainsFunc(c.Stores[:i], func(other Store) bool { return other.Name == s.Name }) {
-			return fmt.Errorf("search_local: two stores are named %q", s.Name)
+		if slices.ContainsFunc(all[:i], func(other Store) bool { return other.Name == s.Name }) {
+			return fmt.Errorf("two stores are named %q", s.Name)
 		}
 		info, err := os.Stat(s.Dir)
 		switch {
 		case err != nil:
-			return fmt.Errorf("search_local: the folder of store %s: %w", s.Name, err)
+			return fmt.Errorf("the folder of store %s: %w", s.Name, err)
 		case !info.IsDir():
-			return fmt.Errorf("search_local: the folder of store %s: %s is not a folder", s.Name, s.Dir)
+			return fmt.Errorf("the folder of store %s: %s is not a folder", s.Name, s.Dir)
 		}
 	}
 	return nil

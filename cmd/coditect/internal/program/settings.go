@@ -38,7 +38,11 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	var errs []error
 	here := flags.Changed("data-dir") // overrides a store from the environment or the file
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || !isConfigurable(f.Name) || here && f.Name == "store" || len(args) > 0 && f.Name == "input" {
+		if f.Name == "store" {
+			errs = append(errs, a.applyStores(flags, f, file, here))
+			return
+		}
+		if f.Changed || !isConfigurable(f.Name) || len(args) > 0 && f.Name == "input" {
 			return
 		}
 		if err := a.fromEnvironment(flags, f); err != nil {
@@ -53,6 +57,33 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 		return exit.RefusedError("%w", err)
 	}
 	return a.fillDefaults()
+}
+
+// applyStores completes --store, which says two things.
+func (a *Program) applyStores(flags *pflag.FlagSet, f *pflag.Flag, file configFile, here bool) error {
+	values, ok := f.Value.(pflag.SliceValue)
+	if !ok {
+		return nil
+	}
+	given, changed := values.GetSlice(), f.Changed
+	if i := slices.IndexFunc(given, isFolder); i >= 0 && !searches(flags) {
+		return exit.UsageError("--store %s: this command searches no documents; run, serve, worker, tools and search do", given[i])
+	}
+	f.Changed = false
+	err := values.Replace(nil)
+	if err == nil {
+		err = a.fromEnvironment(flags, f)
+	}
+	if err == nil && !f.Changed {
+		err = file.applyFlag(flags, f)
+	}
+	f.Changed = f.Changed || changed
+	return errors.Join(err, values.Replace(mergeStores(given, values.GetSlice(), here)))
+}
+
+// searches reports whether a command uses folders of documents, or checks a job that does.
+func searches(flags *pflag.FlagSet) bool {
+	return flags.Lookup("tool") != nil || flags.Lookup("pipeline") != nil || flags.Lookup("top-k") != nil
 }
 
 // notConfigured lists the flags that only make sense on the command line.
@@ -70,8 +101,26 @@ func isConfigurable(name string) bool {
 // fillDefaults sets the location of the store.
 func (a *Program) fillDefaults() (err error) {
 	a.Runners.Remote = a.Global.Server != ""
+	if a.Runners.Tools.Stores, err = a.Global.StoreFlags.folders(); err != nil {
+		return err
+	}
+	a.Runners.Tools.Indexes = a.indexFolder()
 	a.Global.Location, err = a.Global.StoreFlags.storeLocation(a.defaultDataDir())
 	return err
+}
+
+// indexFolder returns the folder of the indexes of folders of documents, by the XDG
+// specification, or "" if there is no home folder.
+func (a *Program) indexFolder() string {
+	base := a.Getenv("XDG_CACHE_HOME")
+	if !filepath.IsAbs(base) { // others are to be ignored
+		home := a.Getenv("HOME")
+		if home == "" {
+			return ""
+		}
+		base = filepath.Join(home, ".cache")
+	}
+	return filepath.Join(base, "coditect", "search")
 }
 
 // defaultDataDir returns the data directory by the XDG specification, or "".

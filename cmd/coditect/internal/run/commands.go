@@ -12,7 +12,7 @@ type commands struct{ *program.Program }
 // Commands returns the commands of this group, in the order of help.
 func Commands(p *program.Program) []*cobra.Command {
 	c := &commands{p}
-	return []*cobra.Command{c.runCommand(), c.planCommand(), c.resumeCommand(), c.replayCommand(), c.pipelinesCommand(), c.toolsCommand()}
+	return []*cobra.Command{c.runCommand(), c.planCommand(), c.resumeCommand(), c.replayCommand(), c.pipelinesCommand(), c.toolsCommand(), c.searchCommand()}
 }
 
 // ResultCommand returns the command that writes the results of a job again. Help shows

@@ -40,6 +40,9 @@ type Runners struct {
 	Remote    bool // the service is on a server, whose workers run the units
 	// Tools says which tools units may use here.
 	Tools toolFlags
+	// Note tells the operator what a tool says of itself. It is set before units run; nil
+	// means that nobody is told.
+	Note func(message string)
 
 	box    *toolbox.Box            // set by OpenTools
 	kits   openKits                // set by OpenTools; what box holds

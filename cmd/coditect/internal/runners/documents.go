@@ -2,6 +2,7 @@ package runners
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -61,6 +62,13 @@ func (d *documentFlags) check() error {
 		return exit.UsageError("--document-time: must be above 0")
 	}
 	return nil
+}
+
+// reading returns what the text of documents depends on beside their bytes. It tells no
+// password.
+func (d *documentFlags) reading() string {
+	password := sha256.Sum256([]byte(d.password))
+	return fmt.Sprintf("html %s, ocr %q, pages %d, password %x", d.html, d.ocr, d.pages, password[:8])
 }
 
 // DocumentFormats returns the formats of documents that the program reads. This is the

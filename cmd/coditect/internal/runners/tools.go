@@ -19,6 +19,7 @@ import (
 	"github.com/coditect/mapreduce/worker/tool/fetch"
 	"github.com/coditect/mapreduce/worker/tool/files"
 	"github.com/coditect/mapreduce/worker/tool/policy"
+	"github.com/coditect/mapreduce/worker/tool/search"
 	"github.com/coditect/mapreduce/worker/tool/toolbox"
 	"github.com/coditect/mapreduce/worker/tool/websearch"
 )
@@ -26,6 +27,11 @@ import (
 // toolFlags are the flags that say which tools units may use in this process, and what
 // these may reach.
 type toolFlags struct {
+	// Stores are the folders of documents of --store, and Indexes is the folder of their
+	// indexes. Both are set by others.
+	Stores  []search.Store
+	Indexes string
+
 	names  []string // of kits, or of tools of kits
 	hosts  []string // HOST[:PORT]
 	root   string   // a folder
@@ -65,6 +71,8 @@ type kitNeeds struct {
 	network *policy.Policy // closed, but for --allow-host
 	formats *document.Registry
 	getenv  func(string) string
+	note    func(string) // tells the operator something; it may be called at any time
+	reading string       // what the text of documents depends on beside their bytes
 }
 
 // kitTable lists the kits that the program has. This is the only place that does.
@@ -78,6 +86,17 @@ func kitTable() []kitRow {
 				kit, err := files.New(files.Config{Root: n.flags.root, Formats: n.formats})
 				if err != nil {
 					return nil, exit.RefusedError("--tool-root: %w", err)
+				}
+				return []tool.Kit{kit}, nil
+			},
+		},
+		{
+			name: search.Name, about: "finds passages in folders of documents", flags: "--store NAME=DIR",
+			given: func(t *toolFlags) bool { return len(t.Stores) > 0 },
+			open: func(_ context.Context, n kitNeeds) ([]tool.Kit, error) {
+				kit, err := openSearch(n)
+				if err != nil {
+					return nil, err
 				}
 				return []tool.Kit{kit}, nil
 			},
@@ -189,7 +208,8 @@ func (r *Runners) OpenTools(ctx context.Context) (*toolbox.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	needs := kitNeeds{flags: &r.Tools, network: &policy.Policy{Hosts: hosts}, formats: formats, getenv: r.Getenv}
+	needs := r.kitNeeds(formats)
+	needs.network = &policy.Policy{Hosts: hosts}
 	var all openKits
 	for _, row := range kitTable() {
 		if err := all.addRow(ctx, row, needs, wanted); err != nil {

@@ -127,6 +127,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer closeAll()
+	a.Runners.Note = func(message string) { log.Info(message) }
 	config, err := a.NodeConfig(all, log)
 	if err != nil {
 		return err
@@ -298,6 +299,7 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 		return err
 	}
 	defer closeAll()
+	a.Runners.Note = func(message string) { log.Info(message) }
 	c := worker.Config{
 		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), DrainTimeout: drain,
 	}
