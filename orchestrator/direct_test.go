@@ -365,7 +365,6 @@ func TestWrongPipelinesAreRefused(t *testing.T) {
 		{"B2 no task of the map", ask{defined("p", `{"name":"p","stages":[{"name":"m","each":"chunk","agent":{"role":"x"}},{"name":"r","each":"group"}]}`)}, plain(), "stages[0].task", "is required"},
 		{"B10 direct without an agent", ask{defined("p", `{"name":"p","stages":[{"name":"d","each":"all","task":"x"}]}`), budget(9)}, plain(), "stages[0].agent", "is required"},
 		{"a model that nothing says", ask{piped(file(mapped+", model: strong", grouped))}, plain(), "stages[0].model", "neither provider/model nor an alias"},
-		{"tools", ask{piped(file(mapped+", tools: [read]"+work, grouped))}, plain(), "stages[0].tools", "needs a provider with agents"},
 		{"values by rules", ask{piped(file(mapped+", output: items"+work, grouped+work)), func(s *mapreduce.JobSpec) { s.Provider = "rules" }}, plain(), "stages[0].output", "writes extracts alone"},
 		{"a condition that does not hold", ask{piped(file(mapped+", when: count > 3", grouped))}, plain(), "documents", "m does when count > 3"},
 		{"B11 direct and groups", ask{piped(withHeadChef(kitchen)), static(3)}, plain(), "direct", "of the adaptive strategy, and this one is static"},

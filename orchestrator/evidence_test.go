@@ -662,3 +662,14 @@ func TestToolsThatNoWorkerHas(t *testing.T) {
 		t.Errorf("the job ends with the warnings %q", end.Warnings)
 	}
 }
+
+// A pipeline with tools is refused where the provider has no agents that use them.
+func TestToolsNeedAgents(t *testing.T) {
+	n := newCluster(t).orchestrator(quick(orchestrator.Config{Provider: func(name string) mapreduce.Provider {
+		return mapreduce.Provider{Name: name, Models: true, Steps: []string{"extract", "merge", "write"}}
+	}}))
+	_, err := n.SubmitJob(t.Context(), specOf(t, looking), documents(1))
+	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Field != "stages[1].tools" || !strings.Contains(e.Message, "needs a provider with agents") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -206,9 +206,9 @@ func (c Config) validate() error {
 // anyProvider describes a provider that is not registered.
 func anyProvider(name string) mapreduce.Provider {
 	if name == mapreduce.DefaultProvider {
-		return mapreduce.Provider{Name: name, Steps: []string{"extract", "merge", "parse", "select", "write"}}
+		return mapreduce.Provider{Name: name, Steps: []string{"agent", "extract", "merge", "parse", "select", "write"}}
 	}
-	return mapreduce.Provider{Name: name, Models: true, Steps: []string{"extract", "merge", "parse", "select", "write"}}
+	return mapreduce.Provider{Name: name, Models: true, Steps: []string{"agent", "extract", "merge", "parse", "select", "write"}}
 }
 
 // specRules returns what the specs of jobs are completed and checked with.

@@ -1,6 +1,9 @@
 package resultfile
 
 import (
+	"encoding/hex"
+	"time"
+
 	"github.com/coditect/mapreduce/api/lineage"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -22,6 +25,7 @@ type Citation struct {
 	Via       *lineage.Via         `json:"via,omitempty"` // if the document is a record of another job
 	Location  *Location            `json:"location,omitempty"`
 	Label     string               `json:"label,omitempty"`
+	URI       string               `json:"uri,omitempty"` // where evidence is from
 }
 
 // A Location is the location of a citation.
@@ -68,8 +72,35 @@ func CitationOf(c *mapreduce.Citation) Citation {
 		Document: c.Document, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Unit: c.Unit,
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
-		Via: lineage.Of(c), Location: LocationOf(c.Location), Label: c.Label,
+		Via: lineage.Of(c), Location: LocationOf(c.Location), Label: c.Label, URI: c.URI,
 	}
+}
+
+// Evidence is an entry of evidence.
+type Evidence struct {
+	Document   mapreduce.DocumentID `json:"document_id"`
+	URI        string               `json:"uri"`
+	Title      string               `json:"title,omitempty"`
+	Tool       string               `json:"tool"`
+	Media      string               `json:"media_type,omitempty"`
+	Retrieved  *time.Time           `json:"retrieved,omitempty"`
+	SHA256     string               `json:"sha256"`
+	Bytes      int64                `json:"bytes"`
+	Characters int64                `json:"characters"`
+	Metadata   map[string]string    `json:"metadata,omitempty"`
+	Unit       mapreduce.UnitID     `json:"unit_id"`
+}
+
+// EvidenceOf returns evidence as it is written.
+func EvidenceOf(e *mapreduce.CitedEvidence) Evidence {
+	out := Evidence{
+		Document: e.Document, URI: e.URI, Title: e.Title, Tool: e.Tool, Media: e.Media, SHA256: hex.EncodeToString(e.SHA256),
+		Bytes: e.Bytes, Characters: e.Characters, Metadata: e.Metadata, Unit: e.Unit,
+	}
+	if !e.Retrieved.IsZero() {
+		out.Retrieved = &e.Retrieved
+	}
+	return out
 }
 
 // A FailedUnit is an entry of failed_units.

@@ -27,6 +27,7 @@ type Sections struct {
 	conflicts List
 	dropped   List
 	removed   List
+	evidence  List
 	cited     map[string]bool // refs in citations
 	report    json.RawMessage // nil if the job did not write one
 	summary   *mapreduce.Summary
@@ -48,6 +49,7 @@ func NewSections(create func(section string) (Scratch, error)) (*Sections, error
 		{"conflicts", &s.conflicts},
 		{"dropped", &s.dropped},
 		{"removed", &s.removed},
+		{"evidence", &s.evidence},
 	} {
 		scratch, err := create(l.name)
 		if err != nil {
@@ -75,6 +77,8 @@ func (s *Sections) AddPart(p *mapreduce.ResultPart) (added bool, err error) {
 		err = s.dropped.Add("", p.Dropped)
 	case p.Report != nil:
 		s.report = p.Report
+	case p.Evidence != nil:
+		err = s.evidence.AddValue("", EvidenceOf(p.Evidence))
 	case p.Removed != nil:
 		err = s.removed.Add("", p.Removed)
 	default:
@@ -137,6 +141,9 @@ func (s *Sections) WriteFile(out io.Writer, job *mapreduce.Job) error {
 		member("skipped_documents", SkippedOf(summary)),
 		member("coverage", CoverageOf(job.Coverage)),
 		member("warnings", warningsOf(summary)),
+	}
+	if s.evidence.n > 0 {
+		members = slices.Insert(members, 4, list("evidence", "[", &s.evidence, "]"))
 	}
 	if s.report != nil {
 		members = slices.Insert(members, 3, member("report", s.report))

@@ -19,10 +19,10 @@ const maxKept = 2 * maxIndented
 
 // MaxHeld is how many bytes of sections Write holds at most. Beside these it holds the
 // references of all citations.
-const MaxHeld = 7 * maxKept
+const MaxHeld = 8 * maxKept
 
 // Write writes result.json to out, and needs no file for it: a section that is small is
-// kept in memory, and for each that is large the result is read once more, up to seven
+// kept in memory, and for each that is large the result is read once more, up to eight
 // times in all and three for most. If the result is another one then, as that of a job
 // which goes on, the error is of the kind errs.Unavailable; what was written is to be
 // thrown away then.

@@ -98,6 +98,8 @@ func killings(t *testing.T, program string) []killing {
 	parking := newCorpus(t, program, 12, append(costly(), "--var", "script.parks=2", "--var", "script.park_for=20ms")...)
 	asking := newCorpus(t, program, 1, "--var", "script.parks=1", "--var", "script.answer=granted")
 	wantedAsking := withUnits(t, newCorpus(t, program, 1), 0, `"unit_id":"000.txt"`, `"unit_id":"final"`)
+	searching := newCorpus(t, program, 6, "--tool", "read", "--tool-root", ".", "--var", "script.pages=2", "--var", "script.page_bytes=600000").searching(t)
+	wantedSearching := withUnits(t, searching, 0, `"unit_id":"000.txt"`, `"unit_id":"table"`, `"quote":"what the script found"`)
 	id := func(h *house) string {
 		job, _ := h.job()
 		return job.JobID
@@ -119,6 +121,16 @@ func killings(t *testing.T, program string) []killing {
 			},
 			victim: func(*house) []string { return whole.run("--output", "out") },
 			after:  finish,
+		},
+		{
+			name:   "units whose tools bring evidence",
+			corpus: searching,
+			steps:  []failpoint.Step{failpoint.Evidence, failpoint.Turn},
+			victim: func(*house) []string { return searching.run("--output", "out") },
+			after: func(h *house) {
+				h.want(0, "resume", "--job-id", id(h), "--tool", "read", "--tool-root", ".", "--output", "out")
+				h.verify(wantedSearching)
+			},
 		},
 		{
 			name:   "units that wait for something outside",
@@ -378,6 +390,28 @@ stages:
 - {name: reduce, each: group, agent: {role: Editor}, task: Bring it together}
 `)
 	return c.reduced(append(flags, "--pipeline", filepath.Join(c.dir, "pipeline.yaml"))...)
+}
+
+// searching returns the same corpus with a pipeline whose first stage has tools.
+func (c *corpus) searching(t *testing.T, flags ...string) *corpus {
+	t.Helper()
+	c.write(t, "searching.yaml", `
+name: searching
+stages:
+- name: look
+  each: document
+  agent: {role: Reader}
+  task: Find it.
+  tools: [read]
+  output: {kind: items, schema: {type: object, required: [found], properties: {found: {type: array, minItems: 2, maxItems: 2, items: {type: string, minLength: 1}}}}}
+- name: table
+  from: look
+  each: all
+  agent: {role: Writer}
+  task: Put it together.
+  output: {kind: table, schema: {type: object, required: [rows], properties: {rows: {type: array, minItems: 3, maxItems: 5, items: {type: string, minLength: 1}}}}}
+`)
+	return c.reduced(append(flags, "--pipeline", filepath.Join(c.dir, "searching.yaml"))...)
 }
 
 // surveyed returns the same corpus with a pipeline of five stages: a plan, of which

@@ -59,6 +59,8 @@ func ratedNames() []string {
 //	script.growth        by which factor that grows with each level; defaults to 1
 //	script.items         elements of each list in a value that is written; defaults
 //	                     to 3. script.items.STAGE is that of one stage
+//	script.pages         what a unit with tools finds; defaults to 1
+//	script.page_bytes    of each; defaults to 1000
 //	script.parks         how often a unit is parked before it ends, after as many calls
 //	                     each time as can be
 //	script.park_for      how long each time: "50ms"; defaults to until a call wakes it
@@ -81,6 +83,8 @@ type script struct {
 	growth      float64
 	breaker     int
 	items       map[string]int // by stage; "" is of all others
+	pages       int
+	pageBytes   int
 	parks       int
 	parkFor     time.Duration
 	answer      string
@@ -90,7 +94,7 @@ type script struct {
 
 // parseScript reads a script out of a job's variables.
 func parseScript(vars map[string]string) (script, error) {
-	s := script{calls: 1, growth: 1, items: map[string]int{"": 3}, rates: map[string]float64{}, poison: map[string]string{}}
+	s := script{calls: 1, pages: 1, pageBytes: 1000, growth: 1, items: map[string]int{"": 3}, rates: map[string]float64{}, poison: map[string]string{}}
 	var errs []error
 	for key, value := range vars {
 		name, ok := strings.CutPrefix(key, "script.")
@@ -122,6 +126,10 @@ func (s *script) setVariable(name, value string) (err error) {
 		s.outputBytes, err = parseCount[int](value)
 	case "growth":
 		s.growth, err = strconv.ParseFloat(value, 64)
+	case "pages":
+		s.pages, err = parseCount[int](value)
+	case "page_bytes":
+		s.pageBytes, err = parseCount[int](value)
 	case "parks":
 		s.parks, err = parseCount[int](value)
 	case "park_for":

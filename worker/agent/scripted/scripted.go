@@ -129,7 +129,7 @@ func (r *run) run(ctx context.Context) (*agent.Result, error) {
 		return nil, err
 	}
 	if how != huge && !r.task.MakesRecords() && r.task.Kind != mapreduce.KindParse {
-		return r.valueResult(how)
+		return r.valueResult(ctx, how)
 	}
 	return r.makeResult(how), nil
 }
@@ -341,8 +341,8 @@ func (r *run) makeResult(how string) *agent.Result {
 }
 
 // valueResult is the result of a unit that comes to a value.
-func (r *run) valueResult(how string) (*agent.Result, error) {
-	res, err := r.makeValue()
+func (r *run) valueResult(ctx context.Context, how string) (*agent.Result, error) {
+	res, err := r.makeValue(ctx)
 	if err == nil && how == garbage {
 		res.Errors = []string{notText}
 	}

@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 // makeValue makes the output of a unit whose stage does not make records: a value that
 // fits the stage's schema, decided by the hash of the seed, the unit and its
 // inputs. Its texts cite what the inputs cite.
-func (r *run) makeValue() (*agent.Result, error) {
+func (r *run) makeValue(ctx context.Context) (*agent.Result, error) {
 	form, err := unit.Form(r.task)
 	if err != nil {
 		return nil, err
@@ -27,6 +28,16 @@ func (r *run) makeValue() (*agent.Result, error) {
 		if inputs, _, err = unit.Given(r.task); err != nil {
 			return nil, err
 		}
+	}
+	if len(r.task.StageSpec.Tools) > 0 {
+		found, err := r.findEvidence(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if r.task.StageSpec.Output == agent.PassagesChosen {
+			return choose(found)
+		}
+		inputs = append(inputs, output.OfCitations(found...))
 	}
 	m := &maker{rates: r.script.rates, hash: r.payload.Hash, items: r.script.itemsOf(r.task.StageSpec.Name), filler: r.payload.Filler}
 	d := json.NewDecoder(bytes.NewReader(r.task.StageSpec.Schema))

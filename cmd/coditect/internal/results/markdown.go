@@ -175,6 +175,7 @@ func (m *markdownPage) writeSections(v view) {
 			m.writeRow(c.Field, c.Key, strings.Join(c.Candidates, ", "), c.Chosen, c.Strategy, c.Rationale)
 		}
 	}
+	m.writeEvidence(v)
 	m.writeLosses(v)
 	if len(v.Failures) > 0 {
 		m.printf("\n## Failed units (%d)\n\n", len(v.Failures)+v.MoreFails)
@@ -189,6 +190,19 @@ func (m *markdownPage) writeSections(v view) {
 		for _, d := range v.Skipped {
 			m.writeRow(string(d.Document), d.Reason)
 		}
+	}
+}
+
+// writeEvidence writes where what is cited of tools is from. When it was read is different in
+// each run, and stands in result.json.
+func (m *markdownPage) writeEvidence(v view) {
+	if len(v.Evidence) == 0 {
+		return
+	}
+	m.printf("\n## Evidence (%d)\n\n", len(v.Evidence)+v.MoreFound)
+	m.writeHeader("title", "from", "tool", "document")
+	for _, e := range v.Evidence {
+		m.writeRow(e.Title, e.URI, e.Tool, e.Document)
 	}
 }
 

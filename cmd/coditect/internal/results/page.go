@@ -151,6 +151,9 @@ func (b *pageBuilder) addCitation(c *mapreduce.Citation) {
 	if c.Location != nil {
 		place = c.Location.String()
 	}
+	if c.URI != "" {
+		place = c.URI
+	}
 	document := b.documentPosition(c.Document)
 	b.units[document] = c.Unit
 	b.data.Citations[i] = page.Citation{
@@ -322,6 +325,7 @@ func (w *writer) pageLevels() []page.Level {
 func (v *view) lists() []page.List {
 	lists := []page.List{
 		{ID: "statistics", Title: "Statistics", Columns: append([]string{"field"}, statisticsColumns...)},
+		{ID: "evidence", Title: "Evidence", Columns: []string{"title", "from", "tool", "read", "document"}, More: v.MoreFound},
 		{ID: "dropped", Title: "Dropped citations", Columns: []string{"citation", "field", "by", "why"}, More: v.MoreDrops},
 		{ID: "removed", Title: "Removed from answers", Columns: []string{"what", "field", "unit", "why"}, More: v.MoreGone},
 		{ID: "failed", Title: "Failed units", Columns: []string{"unit", "errors"}, More: v.MoreFails},
@@ -331,17 +335,20 @@ func (v *view) lists() []page.List {
 	for _, s := range v.Statistics {
 		add(0, append([]string{s.Field}, s.Values...)...)
 	}
+	for _, e := range v.Evidence {
+		add(1, e.Title, e.URI, e.Tool, e.Retrieved, e.Document)
+	}
 	for _, d := range v.Dropped {
-		add(1, d.Ref, d.Field, d.By(), d.Reason)
+		add(2, d.Ref, d.Field, d.By(), d.Reason)
 	}
 	for _, r := range v.Removed {
-		add(2, r.Name, r.Field, r.Unit, r.Reason)
+		add(3, r.Name, r.Field, r.Unit, r.Reason)
 	}
 	for _, f := range v.Failures {
-		add(3, string(f.Unit), strings.Join(f.Errors, "\n"))
+		add(4, string(f.Unit), strings.Join(f.Errors, "\n"))
 	}
 	for _, d := range v.Skipped {
-		add(4, string(d.Document), d.Reason)
+		add(5, string(d.Document), d.Reason)
 	}
 	return slices.DeleteFunc(lists, func(l page.List) bool { return len(l.Rows)+l.More == 0 })
 }

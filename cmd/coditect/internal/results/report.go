@@ -33,6 +33,8 @@ type view struct {
 	MoreDrops  int
 	Removed    []removedView
 	MoreGone   int
+	Evidence   []evidenceView
+	MoreFound  int
 	Statistics []statisticsView
 }
 
@@ -71,6 +73,9 @@ func (q quoteView) Found() string {
 	if q.Location != nil {
 		how += ", " + q.Location.String()
 	}
+	if q.URI != "" {
+		how += ", from " + q.URI
+	}
 	if q.Others > 0 {
 		how += fmt.Sprintf(", or at one of %d other places", q.Others)
 	}
@@ -92,6 +97,23 @@ type droppedView struct {
 type removedView struct {
 	Name, Field, Reason string
 	Unit                string `json:"unit_id"`
+}
+
+// An evidenceView is evidence that the result cites.
+type evidenceView struct {
+	Document, Title, URI, Tool string
+	Retrieved                  string // when it was read; empty if that is not known
+}
+
+func evidenceViews(all []mapreduce.CitedEvidence) []evidenceView {
+	views := make([]evidenceView, len(all))
+	for i, e := range all {
+		views[i] = evidenceView{Document: string(e.Document), Title: e.Title, URI: e.URI, Tool: e.Tool}
+		if !e.Retrieved.IsZero() {
+			views[i].Retrieved = e.Retrieved.UTC().Format("2006-01-02 15:04:05 UTC")
+		}
+	}
+	return views
 }
 
 type statisticsView struct {
@@ -129,6 +151,7 @@ func (r *report) buildView() (view, error) {
 	v.MoreDiffer = r.conflicts.more
 	v.Dropped, v.MoreDrops = r.dropped.entries, r.dropped.more
 	v.Removed, v.MoreGone = r.removed.entries, r.removed.more
+	v.Evidence, v.MoreFound = evidenceViews(r.evidence.entries), r.evidence.more
 	var err error
 	if v.Statistics, err = statisticsViews(r.summary.Statistics, order); err != nil {
 		return v, fmt.Errorf("statistics: %w", err)

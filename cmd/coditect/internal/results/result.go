@@ -72,6 +72,8 @@ func (w *writer) addPart(s *resultfile.Sections, p *mapreduce.ResultPart) error 
 		return errors.Join(w.report.conflicts.addEntry(p.Conflict), w.report.page.addConflict(p.Conflict))
 	case p.Dropped != nil:
 		return w.report.dropped.addEntry(p.Dropped)
+	case p.Evidence != nil:
+		w.report.addEvidence(p.Evidence)
 	case p.Report != nil:
 		return w.report.setWritten(p.Report)
 	case p.Removed != nil:
@@ -96,6 +98,7 @@ type report struct {
 	conflicts shownList[conflictLine]
 	dropped   shownList[droppedView]
 	removed   shownList[removedView]
+	evidence  shownList[mapreduce.CitedEvidence]
 	summary   *mapreduce.Summary
 	written   *writtenReport // nil if the job did not write one
 }
@@ -124,9 +127,18 @@ func (l *shownList[T]) addEntry(data []byte) error {
 	return nil
 }
 
+// addEvidence adds evidence, or counts it if the limit is reached.
+func (r *report) addEvidence(e *mapreduce.CitedEvidence) {
+	if len(r.evidence.entries) == r.evidence.limit {
+		r.evidence.more++
+		return
+	}
+	r.evidence.entries = append(r.evidence.entries, *e)
+}
+
 func (r *report) startReport(job *mapreduce.Job, limit, pageLimit int) {
 	r.job, r.limit, r.page = job, limit, newPageBuilder(pageLimit)
-	r.conflicts.limit, r.dropped.limit, r.removed.limit = limit, limit, limit
+	r.conflicts.limit, r.dropped.limit, r.removed.limit, r.evidence.limit = limit, limit, limit, limit
 	r.wanted, r.citations = make(map[string]bool), make(map[string]*mapreduce.Citation)
 }
 

@@ -130,7 +130,7 @@ func modelFreeSteps(formats *document.Registry, ledger, hold string) (*step.Regi
 		return nil, err
 	}
 	all.Provide(mapreduce.Provider{Name: ScriptedProvider, Models: true}, step.Table{
-		step.Parse: held, step.Extract: held, step.Merge: held, step.Write: held,
+		step.Parse: held, step.Extract: held, step.Merge: held, step.Write: held, step.Agent: held,
 	})
 	return all, nil
 }
