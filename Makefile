@@ -60,7 +60,7 @@ LARGE := $(LARGE)|TestMatrixOfFaults/(openai|ollama)|TestTheFleetKeeps|TestTheFl
 LARGE := $(LARGE)|TestNeighbour$$|TestAThousandCitations|TestModels$$|TestReducing$$|TestHostile$$
 LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFoldsThatAreNotDecided
 APART := TestKilledAtEveryPoint|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
-APART := $(APART)|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
+APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
 PROPERTIES := TestAgainstModel|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
 STORMS := TestSoak(Storms|Trees|Budgets)|TestSoak$$|TestBudgetWhileWorkersDie
 UNRACED := $(LARGE)|$(APART)|$(PROPERTIES)
@@ -177,6 +177,10 @@ bench: ## measure how fast it is, beside goals and ceilings: FIGURES=pattern
 bench-fdb: ## measure the same on FoundationDB: FDB_CLUSTER_FILE=file FIGURES=pattern
 	go run -tags fdb ./deploy/bench -store "fdb:$$FDB_CLUSTER_FILE" -run '$(FIGURES)'
 
+.PHONY: scale
+scale: ## simulate 100 orchestrators and 10,000 workers in virtual time, minutes: SCALE='-units 100000'
+	CGO_ENABLED=0 go run ./deploy/scale $(SCALE)
+
 .PHONY: microbench
 microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m $(PKG)
@@ -192,6 +196,24 @@ documents: ## compare documents that LibreOffice writes with their source, and r
 .PHONY: soak
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
+
+.PHONY: rolling
+rolling: ## replace all servers and workers while a job runs: UNITS=1000, on a cluster with FDB_CLUSTER_FILE=file
+	CODITECT_ROLLING_UNITS=$(or $(UNITS),1000) $(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1) -run 'TestRollingRestart$$' -v ./cmd/coditect
+
+# The image with FoundationDB's client has a base, which a daemon has to pull.
+PLATFORMS := linux/amd64 linux/arm64
+.PHONY: images
+images: ## make the images: the static one without daemon and registry, the one with FoundationDB by docker
+	@mkdir -p bin/images
+	for p in $(PLATFORMS); do \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/images/coditect-$${p#*/} ./cmd/coditect; \
+	done
+	go run ./deploy/images -out bin/images/pure.tar -version '$(VERSION)' -revision "$$(git rev-parse HEAD)" -date "$$(git log -1 --format=%ct)" \
+		$(foreach p,$(PLATFORMS),$(p)=bin/images/coditect-$(notdir $(p)))
+	@if docker info >/dev/null 2>&1; then \
+		docker build -f deploy/docker/Dockerfile --target fdb --build-arg VERSION='$(VERSION)' -t coditect/mapreduce:fdb .; \
+	else echo 'no docker daemon answers: the image with FoundationDB is left out'; fi
 
 .PHONY: compose-smoke
 compose-smoke: ## kill what docker-compose.yml starts while a job runs, and compare results

@@ -336,3 +336,11 @@ func (b *Scheduler) activateAll() {
 	}
 	b.wake.Broadcast()
 }
+
+// TryTask returns something to do, or nil if there is nothing now. It is for simulations,
+// in which nobody waits.
+func (b *Scheduler) TryTask() *Task {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.findTask(b.now())
+}

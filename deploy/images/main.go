@@ -1,0 +1,60 @@
+// Command images makes the image of the static program, for several platforms, without a
+// daemon and without a registry: an OCI layout in a tar file, with a list of what is in it
+// (SPDX) and of how it was made (SLSA) attached to each platform's image.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/deploy/images/oci"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var c oci.Config
+	out := flag.String("out", "", "`file` to write")
+	made := flag.Int64("date", 0, "seconds since 1970 that all files bear; that of the commit makes images of one commit equal")
+	flag.StringVar(&c.Version, "version", "unknown", "version of the program")
+	flag.StringVar(&c.Revision, "revision", "", "commit that it was built from")
+	flag.StringVar(&c.Reference, "reference", "coditect/mapreduce:pure", "name of the image")
+	flag.StringVar(&c.Certificates, "certificates", "/etc/ssl/certs/ca-certificates.crt", "`file` of the certificates of public authorities")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "images -out FILE PLATFORM=PROGRAM...    such as linux/amd64=bin/coditect")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	c.Made = time.Unix(*made, 0).UTC()
+	for _, arg := range flag.Args() {
+		platform, program, found := strings.Cut(arg, "=")
+		if !found {
+			return fmt.Errorf("%q is not PLATFORM=PROGRAM, such as linux/amd64=bin/coditect", arg)
+		}
+		c.Programs = append(c.Programs, oci.Program{Platform: platform, Path: program})
+	}
+	if *out == "" || len(c.Programs) == 0 {
+		return fmt.Errorf("-out and at least one PLATFORM=PROGRAM are needed")
+	}
+	f, err := os.Create(*out)
+	if err != nil {
+		return err
+	}
+	digest, err := oci.Write(f, c)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %s, %d platforms, %s\n", *out, c.Reference, len(c.Programs), digest)
+	return nil
+}
