@@ -198,8 +198,8 @@ soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
 
 .PHONY: rolling
-rolling: ## replace all servers and workers while a job runs: UNITS=1000, on a cluster with FDB_CLUSTER_FILE=file
-	CODITECT_ROLLING_UNITS=$(or $(UNITS),1000) $(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1) -run 'TestRollingRestart$$' -v ./cmd/coditect
+rolling: ## replace all servers and workers while a job runs: UNITS=200, on a cluster with FDB_CLUSTER_FILE=file
+	CODITECT_ROLLING_UNITS=$(or $(UNITS),200) $(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1) -run 'TestRollingRestart$$' -v ./cmd/coditect
 
 # The image with FoundationDB's client has a base, which a daemon has to pull.
 PLATFORMS := linux/amd64 linux/arm64

@@ -222,10 +222,13 @@ func (c *Config) files(binary []byte) ([]member, error) {
 		return nil, fmt.Errorf("%s has no certificate", c.Certificates)
 	}
 	return []member{
-		{name: "etc/ssl/certs/", mode: 0o755}, {name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, data: certificates},
+		{name: "etc/ssl/certs/", mode: 0o755},
+		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, data: certificates},
 		{name: "etc/passwd", mode: 0o644, data: fmt.Appendf(nil, "coditect:x:%d:%d::/%s:/nonexistent\n", uid, uid, dataDir)},
-		{name: "tmp/", mode: 0o1777}, {name: "usr/local/bin/", mode: 0o755},
-		{name: program, mode: 0o755, data: binary}, {name: dataDir + "/", mode: 0o700, id: uid},
+		{name: "tmp/", mode: 0o1777},
+		{name: "usr/local/bin/", mode: 0o755},
+		{name: program, mode: 0o755, data: binary},
+		{name: dataDir + "/", mode: 0o700, id: uid},
 	}, nil
 }
 
