@@ -237,7 +237,9 @@ func (g *grepping) files(ctx context.Context, glob document.Glob) error {
 		}
 		g.scanned++
 		g.scan -= max(e.size, int64(len(t.text)))
-		g.text(ctx, e.name, t)
+		if g.text(ctx, e.name, t); ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 	}
 	return nil
 }
@@ -267,7 +269,7 @@ func (g *grepping) text(ctx context.Context, name string, t *fileText) {
 		}
 		line := lineAround(t.text, begin+hit[0], g.around)
 		g.left--
-		if n := len(shown); n > 0 && line.Start <= shown[n-1].End {
+		if n := len(shown); n > 0 && line.Start <= shown[n-1].End+1 {
 			g.room -= max(0, line.End-shown[n-1].End)
 			shown[n-1].End = max(line.End, shown[n-1].End)
 		} else {
