@@ -252,8 +252,8 @@ func TestGrep(t *testing.T) {
 	}
 }
 
-// TestEscapes tries to leave the root in each way. All are refused or find nothing, what was
-// tried is named, and the canary is never shown.
+// TestEscapes (E8) tries to leave the root in each way. All are refused or find nothing, what
+// was tried is named, and the canary is never shown.
 func TestEscapes(t *testing.T) {
 	p := newPlace(t, map[string]string{"a.txt": "inside", "d/b.txt": "inside"})
 	p.link(t, "../secret.txt", "out")
@@ -331,7 +331,7 @@ func TestDevices(t *testing.T) {
 	must(t, s, "grep", "pattern", "x") // waits for no pipe
 }
 
-// TestRaces exchanges a file, a folder and a pipe for links that lead outside, and back, while
+// TestRaces (E8) exchanges a file, a folder and a pipe for links that lead outside, and back, while
 // they are read: whatever is read was inside.
 func TestRaces(t *testing.T) {
 	p := newPlace(t, map[string]string{"f": "inside", "d/notes.txt": "inside", "spare": "inside"})
