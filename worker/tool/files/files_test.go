@@ -77,7 +77,11 @@ func (p place) open(t testing.TB, c files.Config) tool.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { kit.Close() })
+	t.Cleanup(func() {
+		if err := kit.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	s, err := kit.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +279,7 @@ func TestEscapes(t *testing.T) {
 	} {
 		_, err := call(t, s, "read", "path", path)
 		got := refused(t, path, err)
-		if name := strings.SplitN(path, "\x00", 2)[0]; len(name) < 100 && !strings.Contains(got, name) {
+		if name, _, _ := strings.Cut(path, "\x00"); len(name) < 100 && !strings.Contains(got, name) {
 			t.Errorf("%q is not named: %s", path, got)
 		}
 		if strings.Contains(got, canary) || !strings.HasPrefix(path, p.dir) && strings.Contains(got, p.dir) {
@@ -475,4 +479,3 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
-

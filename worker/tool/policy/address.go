@@ -1,6 +1,9 @@
 package policy
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // A class is what kind of address an address is; empty for one that is public.
 type class string
@@ -75,10 +78,8 @@ func classOf(a netip.Addr) class {
 		all := a.As16()
 		a = netip.AddrFrom4([4]byte(all[12:]))
 	}
-	for _, m := range metadataAddresses {
-		if a == m {
-			return metadata
-		}
+	if slices.Contains(metadataAddresses, a) {
+		return metadata
 	}
 	for _, r := range ranges {
 		if r.prefix.Contains(a) {

@@ -193,8 +193,7 @@ func (p *Policy) CheckRedirect(req *http.Request, via []*http.Request) error {
 	}
 	u, err := p.CheckURL(req.URL.String())
 	if err != nil {
-		var refused *tool.Refused
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*tool.Refused](err); ok {
 			return &tool.Refused{What: refused.What + ", to which " + shown(via[len(via)-1].URL.String()) + " redirects,", Why: refused.Why}
 		}
 		return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,9 +16,7 @@ import (
 // withQuery returns a GET of an address with a query.
 func withQuery(base *url.URL, values url.Values) (*http.Request, error) {
 	all := base.Query()
-	for name, v := range values {
-		all[name] = v
-	}
+	maps.Copy(all, values)
 	base.RawQuery = all.Encode()
 	return http.NewRequest(http.MethodGet, base.String(), nil)
 }

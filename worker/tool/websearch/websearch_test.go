@@ -71,7 +71,11 @@ func open(t *testing.T, engine, url string) tool.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { kit.Close() })
+	t.Cleanup(func() {
+		if err := kit.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	s, err := kit.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
