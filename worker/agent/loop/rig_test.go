@@ -54,6 +54,7 @@ type web struct {
 	did    []string                                                        // calls that were carried out, in order
 	call   func(ctx context.Context, name, q string) (*tool.Result, error) // nil serves pages
 	onCall func(name string)
+	dead   func() bool // the process of the tool
 }
 
 func (w *web) Name() string                               { return "web" }
@@ -68,6 +69,18 @@ func (w *web) Tools() []tool.Spec {
 	}
 }
 
+// done returns how often a call was carried out.
+func (w *web) done(what string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.did {
+		if d == what {
+			n++
+		}
+	}
+	return n
+}
+
 type page struct{ *web }
 
 func (p page) Close() error { return nil }
@@ -79,6 +92,9 @@ func (p page) Call(ctx context.Context, name string, input json.RawMessage) (*to
 	}
 	if p.onCall != nil {
 		p.onCall(name + " begins")
+	}
+	if p.dead != nil && p.dead() {
+		return nil, errKilled
 	}
 	p.mu.Lock()
 	p.did = append(p.did, name+" "+in.Q)
@@ -93,7 +109,7 @@ func (p page) Call(ctx context.Context, name string, input json.RawMessage) (*to
 }
 
 // pageSize is about how many bytes a page has.
-const pageSize = 3000
+const pageSize = 1200
 
 func servePage(name, q string) (*tool.Result, error) {
 	if name == "post" {
@@ -197,7 +213,7 @@ func (a *attempt) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text [
 }
 
 func (a *attempt) Do(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error) {
-	raw, err := a.journal.Do(ctx, key, fn)
+	raw, err := a.journal.Do(ctx, key, a.alive(fn))
 	if err == nil && a.isDead() {
 		return nil, errKilled
 	}
@@ -205,11 +221,21 @@ func (a *attempt) Do(ctx context.Context, key string, fn func(context.Context) (
 }
 
 func (a *attempt) DoOnce(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error) {
-	raw, err := a.journal.DoOnce(ctx, key, fn)
+	raw, err := a.journal.DoOnce(ctx, key, a.alive(fn))
 	if err == nil && a.isDead() {
 		return nil, errKilled
 	}
 	return raw, err
+}
+
+// alive keeps a worker that was killed from doing anything.
+func (a *attempt) alive(fn func(context.Context) ([]byte, error)) func(context.Context) ([]byte, error) {
+	return func(ctx context.Context) ([]byte, error) {
+		if a.isDead() {
+			return nil, errKilled
+		}
+		return fn(ctx)
+	}
 }
 
 func (a *attempt) Recall(key string) ([]byte, bool) { return a.journal.Recall(key) }
@@ -316,7 +342,7 @@ func (r *rig) try(t testing.TB, dieAt int) (*agent.Result, *attempt, error) {
 	if a.journal, err = journal.Open(data, len(r.disk.stored), journal.Config{Attempt: r.disk.attempt, Offer: a.offer}); err != nil {
 		t.Fatal(err)
 	}
-	r.web.onCall = a.event
+	r.web.onCall, r.web.dead = a.event, a.isDead
 	res, err := r.runner.Run(ctx, r.task(t), a)
 	if err != nil && !a.isDead() { // the report of an attempt that failed brings the rest
 		a.offer(true)
