@@ -2,12 +2,12 @@ package orchestrator
 
 import (
 	"context"
-	"slices"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/metrics"
+	"github.com/coditect/mapreduce/orchestrator/tracing"
 )
 
 // CheckStoreAnswers returns an error if the store does not answer: neither the latest signs
@@ -41,22 +41,14 @@ func (o *Orchestrator) observedFleet() metrics.Fleet {
 	}
 }
 
-// endedHook returns what counts jobs that have ended, or nil if nobody does.
-func (o *Orchestrator) endedHook(m *metrics.Metrics) func(context.Context, *mapreduce.Job) {
-	if m == nil {
+// endedHook returns what is told of jobs that have ended, or nil if nobody is.
+func endedHook(m *metrics.Metrics, t *tracing.Tracer) func(context.Context, *mapreduce.Job) {
+	if m == nil && t == nil {
 		return nil
 	}
 	return func(ctx context.Context, job *mapreduce.Job) {
-		m.JobEnded(ctx, job.State, presetOf(&job.Spec), job.Updated.Sub(job.Created))
+		name := jobspec.PresetOf(&job.Spec)
+		m.JobEnded(ctx, job.State, name, job.Updated.Sub(job.Created))
+		t.JobEnded(ctx, job, name)
 	}
-}
-
-// presetOf returns the preset that a job runs, or "custom": pipelines of users have names
-// that are theirs.
-func presetOf(spec *mapreduce.JobSpec) string {
-	name := spec.Pipeline
-	if len(spec.Definition) == 0 && slices.ContainsFunc(pipeline.Presets(), func(p pipeline.PresetInfo) bool { return p.Name == name }) {
-		return name
-	}
-	return "custom"
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/artifact"
@@ -38,6 +39,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -131,6 +133,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Meter is told what happens, and asks what is. Defaults to none.
 	Meter metric.Meter
+	// Tracer is told what is done for jobs. Defaults to none.
+	Tracer trace.Tracer
 }
 
 // Courtesies are what orchestrators do for each other and for small jobs. Nothing but
@@ -272,6 +276,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	if err != nil {
 		return nil, err
 	}
+	t := tracing.New(c.Tracer, j.Node())
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{
 		Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger,
@@ -283,9 +288,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	})
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
-	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig())
+	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig(t))
 	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{Grace: c.Grace, SmallUnits: c.SmallResult})
-	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal, Ended: o.endedHook(m)})
+	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal, Ended: endedHook(m, t)})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
@@ -294,12 +299,12 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	})
 	o.scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 	o.fleet = fleet.New(fleet.Parts{
-		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Specs: o.specs, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m,
+		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Specs: o.specs, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
 	}, fleet.Config{
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge, Logger: c.Logger,
 	})
 	o.committer = commit.New(commit.Parts{
-		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUps: o.life, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m,
+		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUps: o.life, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
 	})
 	return o, metrics.Observe(c.Meter, o.observedFleet())
 }

@@ -7,18 +7,19 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/tracing"
 )
 
 // PlanJob implements mapreduce.Service.
 func (o *Orchestrator) PlanJob(ctx context.Context, _ mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	return o.config.ingestConfig().PlanJob(ctx, q, docs)
+	return o.config.ingestConfig(nil).PlanJob(ctx, q, docs)
 }
 
 // Plan says what an orchestrator with a configuration would do for a job. It
 // needs no store.
 func Plan(ctx context.Context, c Config, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
 	c = c.withDefaults()
-	return c.ingestConfig().PlanJob(ctx, q, docs)
+	return c.ingestConfig(nil).PlanJob(ctx, q, docs)
 }
 
 // defaultRates are those of a provider of which nothing more is known. Every level
@@ -31,9 +32,9 @@ func (c *Config) defaultRates(spec *mapreduce.JobSpec) plan.Rates {
 }
 
 // ingestConfig returns how documents become units.
-func (c *Config) ingestConfig() *ingest.Config {
+func (c *Config) ingestConfig(t *tracing.Tracer) *ingest.Config {
 	return &ingest.Config{
 		Rules: c.specRules(), Shards: c.Shards, MaxDocument: c.MaxDocument, MaxCalls: c.MaxCalls,
-		Estimate: c.Estimate, Rates: c.Rates, Count: c.Count, Logger: c.Logger,
+		Estimate: c.Estimate, Rates: c.Rates, Count: c.Count, Logger: c.Logger, Tracing: t,
 	}
 }

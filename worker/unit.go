@@ -43,9 +43,10 @@ type unit struct {
 	task   *agent.Task
 	ctx    context.Context // the attempt's own: made and ended with it
 	cancel context.CancelCauseFunc
-	limit  time.Duration // from its start
-	most   int64         // tokens that its stage gives it; 0 is no limit
-	memory int64         // bytes set aside for what was fetched; used by the slot's goroutine
+	limit  time.Duration   // from its start
+	traced context.Context // ctx with the span of the attempt; nil if that is not traced. Of the slot's goroutine
+	most   int64           // tokens that its stage gives it; 0 is no limit
+	memory int64           // bytes set aside for what was fetched; used by the slot's goroutine
 
 	*evidence.Shelf        // set before the agent runs
 	evidenceList    []byte // as it was fetched, until the shelf has it
@@ -118,8 +119,12 @@ func (u *unit) executeAttempt() mapreduce.Report {
 	u.begun = start
 	u.mu.Unlock()
 	defer func() { u.session.memory.Release(u.memory) }()
+	end := u.beginSpan()
 	r := u.runAttempt()
 	r.Elapsed = time.Since(start)
+	if end != nil {
+		end(&r)
+	}
 	return r
 }
 
@@ -186,11 +191,11 @@ func (u *unit) runProtected() (res *agent.Result, err error) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("agent panicked: %v", p)
 			u.session.countPanic()
-			u.session.cfg.Logger.Error("agent panicked", "job", u.id.job, "unit", u.id.unit,
+			u.session.cfg.Logger.ErrorContext(u.runContext(), "agent panicked", "job", u.id.job, "unit", u.id.unit,
 				"attempt", u.attempt, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	res, err = u.runner.Run(u.ctx, u.task, u)
+	res, err = u.runner.Run(u.runContext(), u.task, u)
 	if res == nil && err == nil {
 		err = errors.New("agent returned neither a result nor an error")
 	}

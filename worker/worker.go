@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -58,6 +59,7 @@ type Config struct {
 	Limits    Limiter        // Of calls to models. Defaults to none.
 	Logger    *slog.Logger   // Defaults to none.
 	Meter     metric.Meter   // Asks for the worker's counts. Defaults to none.
+	Tracer    trace.Tracer   // Is told of attempts that their orchestrators trace. Defaults to none.
 
 	Heartbeat    time.Duration // Unless the orchestrator wishes another. Defaults to 3 s.
 	DrainTimeout time.Duration // How long units may run on while draining. Defaults to 25 s.

@@ -238,6 +238,10 @@ type Assignment struct {
 	// content of Text, all Inputs, or Journal, which is then empty here; and the list of
 	// what tools have brought to earlier attempts. The worker gets them before the unit runs.
 	Blobs []Blob
+
+	// TraceParent is the span of the claim, as a traceparent of W3C Trace Context; empty if
+	// the attempt is not traced.
+	TraceParent string
 }
 
 // MaxAssigned bounds what an assignment carries itself of texts, inputs and

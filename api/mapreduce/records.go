@@ -153,6 +153,11 @@ type JobSpec struct {
 	// answers, and without asking a model. All of that job's spec is used too, except
 	// the tenant and the request.
 	Replay JobID
+
+	// TraceParent is the span under which those of the job stand, as a traceparent of W3C
+	// Trace Context; empty if it was submitted where nothing was traced. The service sets
+	// it, whatever a client says.
+	TraceParent string
 }
 
 // A Document is one input. Exactly one of Text-like content and Skip is given.

@@ -110,11 +110,8 @@ func (s *Service) ListJobs(ctx context.Context, by mapreduce.Principal, q mapred
 
 // WatchJob implements mapreduce.Service.
 func (s *Service) WatchJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, fn func(*mapreduce.Job) error) (err error) {
-	s.observe(ctx, "WatchJob", by, id, func(ctx context.Context) error {
-		err = s.next.WatchJob(ctx, by, id, fn)
-		return err
-	})
-	return err
+	// It lasts as long as the job, for which no span can stay open.
+	return s.next.WatchJob(ctx, by, id, fn)
 }
 
 // ResumeJob implements mapreduce.Service.

@@ -49,6 +49,7 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		BudgetRatio:       s.BudgetRatio,
 		MaxReduceLevels:   s.MaxReduceLevels,
 		PromptOverhead:    s.PromptOverhead,
+		TraceParent:       validText(s.TraceParent),
 		ReservedOutput:    s.ReservedOutput,
 		Estimator:         s.Estimator,
 	}
@@ -107,6 +108,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		BudgetRatio:       p.BudgetRatio,
 		MaxReduceLevels:   p.MaxReduceLevels,
 		PromptOverhead:    p.PromptOverhead,
+		TraceParent:       d.decodeName("trace_parent", p.GetTraceParent(), MaxNames),
 		ReservedOutput:    p.ReservedOutput,
 		Estimator:         p.Estimator,
 	}

@@ -91,6 +91,7 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 		p.WakeCall = &pb.WakeCall{Handle: validText(w.Handle), Answer: w.Answer}
 	}
 	p.Blobs = encodeEach(a.Blobs, fillBlob)
+	p.TraceParent = validText(a.TraceParent)
 }
 
 // decodeAssignment also refuses a core that is not in the content of the text,
@@ -114,6 +115,8 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Item:     decodeJSON(p.GetItem()),
 		WakeCall: decodeOptional(d, "wake_call", p.GetWakeCall(), decodeWakeCall),
 		Blobs:    decodeList(d, "blobs", p.GetBlobs(), decodeBlob),
+
+		TraceParent: d.decodeName("trace_parent", p.GetTraceParent(), MaxNames),
 
 		JournalEntries: int(d.decodeCount64("journal_entries", p.GetJournalEntries())),
 		EvidenceItems:  int(d.decodeCount64("evidence_items", p.GetEvidenceItems())),

@@ -17,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -42,6 +43,7 @@ type Parts struct {
 	Supervisor *supervise.Supervisor
 	Logger     *slog.Logger
 	Metrics    *metrics.Metrics // may be nil
+	Tracing    *tracing.Tracer  // may be nil
 }
 
 // A Committer carries out what the scheduler decides. Its methods are safe for
@@ -56,6 +58,7 @@ type Committer struct {
 	supervisor *supervise.Supervisor
 	log        *slog.Logger
 	metrics    *metrics.Metrics
+	tracing    *tracing.Tracer
 	troubles   supervise.Troubles // of jobs whose turns fail
 }
 
@@ -63,7 +66,7 @@ type Committer struct {
 func New(p Parts) *Committer {
 	return &Committer{
 		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, fleet: p.Fleet, wakeUps: p.WakeUps,
-		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger, metrics: p.Metrics,
+		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger, metrics: p.Metrics, tracing: p.Tracing,
 	}
 }
 
@@ -111,9 +114,9 @@ func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
 			t.CutOff(errUntold)
 		}
 	}()
-	begun := time.Now()
+	ctx, end := c.beginTurn(ctx, t)
 	res, err := c.finishAndClaim(ctx, t)
-	c.countTurn(ctx, t, res, time.Since(begun), err)
+	end(res, err)
 	if err != nil {
 		c.supervisor.LogFailure(ctx, "a turn failed; trying again", err, "job", t.Job.ID, "reports", len(t.Sent))
 		undone = ctx.Err() == nil && c.splitTurn(ctx, t, err)
@@ -128,16 +131,37 @@ func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
 	c.handleResult(t.Job, res, gave)
 }
 
-// countTurn counts a turn, with what it finished and claimed.
-func (c *Committer) countTurn(ctx context.Context, t *schedule.Task, res *turns.Result, took time.Duration, err error) {
-	if c.metrics == nil {
+// beginTurn notes that a turn begins, and returns what notes that it has ended. Nobody
+// who looks costs nothing.
+func (c *Committer) beginTurn(ctx context.Context, t *schedule.Task) (context.Context, func(*turns.Result, error)) {
+	if c.metrics == nil && c.tracing == nil {
+		return ctx, func(*turns.Result, error) {}
+	}
+	begun := time.Now()
+	var held []mapreduce.Held
+	if c.tracing != nil {
+		for _, r := range t.Turn.Reports {
+			held = append(held, mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt})
+		}
+	}
+	ctx, endSpan := c.tracing.BeginTurn(ctx, t.Job.ID, t.Spec, held)
+	return ctx, func(res *turns.Result, err error) {
+		claimed := 0
+		if err == nil {
+			claimed = len(res.Claimed)
+			c.tracing.Ended(held)
+			c.countAttempts(ctx, t, res)
+		}
+		c.metrics.Turn(ctx, time.Since(begun), claimed, err)
+		endSpan(claimed, err)
+	}
+}
+
+// countAttempts counts the attempts that a turn has finished.
+func (c *Committer) countAttempts(ctx context.Context, t *schedule.Task, res *turns.Result) {
+	if c.metrics == nil || len(res.Verdicts) == 0 {
 		return
 	}
-	if err != nil {
-		c.metrics.Turn(ctx, took, 0, err)
-		return
-	}
-	c.metrics.Turn(ctx, took, len(res.Claimed), nil)
 	var ended metrics.Attempts
 	for i, v := range res.Verdicts {
 		ended.Add(t.Turn.Reports[i].Report, v.Verdict, v.State, t.Turn.Reports[i].Broke)

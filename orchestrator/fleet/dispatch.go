@@ -62,6 +62,7 @@ func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *reco
 	case failed != nil:
 		f.scheduler.Sessions.EnterReportFor(p.session, failed, false)
 	default:
+		a.TraceParent = f.tracing.Claim(ctx, &a, t.Spec, p.session.ID)
 		p.addAssignment(a)
 	}
 	return nil

@@ -55,6 +55,7 @@ func (f *Fleet) ExpireSession(ctx context.Context, s nodes.SessionRef, running m
 	if err := f.settleSlots(ctx, s); err != nil {
 		return err
 	}
+	f.tracing.Lost(ctx, running)
 	if units > 0 {
 		f.metrics.WorkerLost(ctx, setAside)
 		f.config.Logger.Warn("worker lost", "session", s.Session, "units", units)

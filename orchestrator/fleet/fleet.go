@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -40,6 +41,7 @@ type Parts struct {
 	Signals    *notify.Jobs
 	Supervisor *supervise.Supervisor
 	Metrics    *metrics.Metrics // may be nil
+	Tracing    *tracing.Tracer  // may be nil
 }
 
 // A Fleet is the workers of an orchestrator. With its Transfers it does what
@@ -56,6 +58,7 @@ type Fleet struct {
 	supervisor *supervise.Supervisor
 	admission  *admission
 	metrics    *metrics.Metrics
+	tracing    *tracing.Tracer
 }
 
 // New returns a fleet without workers. It admits none before Open.
@@ -64,7 +67,7 @@ func New(p Parts, c Config) *Fleet {
 	return &Fleet{
 		Transfers: newTransfers(p, c, a),
 		config:    c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, checker: p.Checker,
-		signals: p.Signals, supervisor: p.Supervisor, admission: a, metrics: p.Metrics,
+		signals: p.Signals, supervisor: p.Supervisor, admission: a, metrics: p.Metrics, tracing: p.Tracing,
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/tracing"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
@@ -30,7 +31,8 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// An Config says how documents become units. All of it must be set.
+// A Config says how documents become units. All of it must be set, unless it says
+// otherwise.
 type Config struct {
 	// Rules are those of specs.
 	Rules *jobspec.Rules
@@ -49,6 +51,8 @@ type Config struct {
 	Count func(text string) int
 	// Logger is told of jobs whose tokens are guessed.
 	Logger *slog.Logger
+	// Tracing makes spans of submissions; it may be nil.
+	Tracing *tracing.Tracer
 }
 
 // A Node is what else a node does with a job that it takes.
@@ -156,7 +160,7 @@ func (s *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs it
 		return "", "", err
 	}
 	in := &submission{
-		intake: s, config: s.config, spec: spec, graph: compiled.Graph,
+		intake: s, config: s.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
 		flip: submit.Publication{Spec: spec, Shards: int64(s.config.Shards)},
 	}
 	if err = in.stageAll(ctx, docs); err == nil {
@@ -207,7 +211,9 @@ func (in *submission) publish(ctx context.Context, compiled *jobspec.Compiled) (
 		first = jobspec.ForStage(first, in.graph.Pipeline().Stages[in.flip.Level.Stage])
 	}
 	in.flip.Slots = s.node.InitialSlots(&first)
+	end := s.config.Tracing.BeginSubmission(ctx, id, in.spec, jobspec.PresetOf(in.spec), in.begun)
 	winner, err := s.jobs.Submit.Publish(ctx, id, &in.flip)
+	end(err)
 	if err == nil && winner == id {
 		s.node.MarkOwnJob(id)
 		s.node.SetInitialSlots(id, in.flip.Slots)
@@ -231,6 +237,7 @@ type submission struct {
 	config *Config
 	id     mapreduce.JobID // "" as long as nothing is stored
 	spec   *mapreduce.JobSpec
+	begun  time.Time
 	flip   submit.Publication
 	batch  records.Batch
 	first  []records.Candidate // the first units

@@ -26,7 +26,7 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 		Cache: s.GetCache(), Replay: mapreduce.JobID(s.GetReplay()), StrictSchema: s.GetStrictSchema(),
 		Strategy: mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
-		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator,
+		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator, TraceParent: s.GetTraceParent(),
 	}
 }
 
@@ -43,7 +43,7 @@ func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 		CheckpointInterval: int64(s.CheckpointInterval), Capture: uint32(s.Capture), Cache: s.Cache, Replay: string(s.Replay), StrictSchema: s.StrictSchema,
 		Strategy: uint32(s.Strategy), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
-		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator,
+		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator, TraceParent: s.TraceParent,
 	}
 }
 

@@ -118,6 +118,16 @@ func (s *Session) allowed() string {
 //  5. it returns another error: the tool failed, took too long, panicked or is out of
 //     order. The text of the error is valid, short, and may be shown to a model.
 func (s *Session) Call(ctx context.Context, name string, input json.RawMessage) (*tool.Result, error) {
+	if s.box == nil || s.box.observe == nil || s.box.tools[name] == nil { // a model makes names up
+		return s.makeCall(ctx, name, input)
+	}
+	ctx, end := s.box.observe(ctx, name)
+	result, err := s.makeCall(ctx, name, input)
+	end(err)
+	return result, err
+}
+
+func (s *Session) makeCall(ctx context.Context, name string, input json.RawMessage) (*tool.Result, error) {
 	input, err := s.Check(name, input)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ package toolbox
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,6 +44,8 @@ type Box struct {
 	tools  map[string]*entry   // by name
 	names  map[string][]string // tools by the names that pipelines may list, in the order of their kit
 	logger *slog.Logger
+
+	observe func(ctx context.Context, tool string) (context.Context, func(error)) // nil: nobody is told of calls
 }
 
 // An entry is one tool.
@@ -69,6 +72,12 @@ func New(logger *slog.Logger, kits ...tool.Kit) (*Box, error) {
 		b.addToolNames(k)
 	}
 	return b, nil
+}
+
+// Observe has begin told of each call of a tool that there is, and what it returns of the
+// call's end. It must be called before the box is used.
+func (b *Box) Observe(begin func(ctx context.Context, tool string) (context.Context, func(error))) {
+	b.observe = begin
 }
 
 func (b *Box) addKit(k tool.Kit) error {

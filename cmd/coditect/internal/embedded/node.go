@@ -166,7 +166,7 @@ func (n *Node) wireService() (err error) {
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.isShared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Warms: n.config.Warms,
-		Overhead: n.config.Overhead, Check: n.config.Check, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter,
+		Overhead: n.config.Overhead, Check: n.config.Check, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
 	})
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func (n *Node) Start(ctx context.Context) error {
 func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
 		Version: n.config.Version, Steps: n.config.Steps, Parsers: n.config.Parsers, Tools: n.config.Tools, Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
-		Embedded: true, Logger: n.config.Logger, Meter: n.config.Meter, DrainTimeout: n.config.Drain, Grace: time.Second,
+		Embedded: true, Logger: n.config.Logger, Meter: n.config.Meter, Tracer: n.config.Tracer, DrainTimeout: n.config.Drain, Grace: time.Second,
 		Addresses: []string{"this process"},
 		Connect:   []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},
 	})

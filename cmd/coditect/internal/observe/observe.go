@@ -274,10 +274,11 @@ func (t *Telemetry) callOptions() []otelgrpc.Option {
 	return append(options, otelgrpc.WithTracerProvider(tracers), otelgrpc.WithMeterProvider(meters))
 }
 
-// lastsNotForEver leaves out the streams of workers, which last as long as these do: a span
-// of such a stream would end days later, and what goes over it has spans of its own.
+// lastsNotForEver leaves out the streams of workers, which last as long as these do, and
+// those that watch a job, which last as long as that: a span of such a stream would end days
+// later, and what goes over a worker's has spans of its own.
 func lastsNotForEver(info *stats.RPCTagInfo) bool {
-	return info.FullMethodName != pb.WorkerService_Work_FullMethodName
+	return info.FullMethodName != pb.WorkerService_Work_FullMethodName && info.FullMethodName != pb.MapReduceService_WatchJob_FullMethodName
 }
 
 // failures logs failures to export, the first of each minute.

@@ -3,12 +3,16 @@ package program
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/observe"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
+	"github.com/coditect/mapreduce/worker/tool/observed"
 )
 
 // WithTelemetry runs a command that ends by itself, and traces and measures it if the
@@ -36,7 +40,19 @@ func (a *Program) OpenTelemetry(ctx context.Context, service string, scraped boo
 		return exit.UsageError("%w", err)
 	}
 	a.Telemetry = t
-	return nil
+	if t.Meter() == nil && t.Tracer() == nil {
+		return nil
+	}
+	prices, err := llm.ListPrices()
+	if err != nil {
+		return err
+	}
+	a.Runners.Observers, err = decorator.NewObservers(t.Meter(), strings.Contains(a.Getenv("OTEL_SEMCONV_STABILITY_OPT_IN"), decorator.LatestNames), prices)
+	if err != nil {
+		return err
+	}
+	a.Runners.ToolCalls, err = observed.Calls(t.Meter())
+	return err
 }
 
 // CloseTelemetry sends what is left. A collector that cannot be reached is no failure of

@@ -38,6 +38,10 @@ type Runners struct {
 	// Documents says how this process reads documents.
 	Documents documentFlags
 	Remote    bool // the service is on a server, whose workers run the units
+	// Observers measure and trace calls of models; nil does neither.
+	Observers *decorator.Observers
+	// ToolCalls is told of calls of tools, see toolbox.Observe; nil is not.
+	ToolCalls func(ctx context.Context, tool string) (context.Context, func(error))
 	// Tools says which tools units may use here.
 	Tools toolFlags
 	// Note tells the operator what a tool says of itself. It is set before units run; nil

@@ -91,7 +91,7 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 				SendTrace: r.Getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
 			},
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
-				return &decorator.Limit{Provider: p, Gates: r.Gates, Count: count}
+				return &decorator.Limit{Provider: r.Observers.Around(p), Gates: r.Gates, Count: count}
 			},
 		})
 		if err != nil {

@@ -220,6 +220,9 @@ func (r *Runners) OpenTools(ctx context.Context) (*toolbox.Box, error) {
 	if err != nil {
 		return nil, errors.Join(exit.RefusedError("--tool: %w", err), all.close())
 	}
+	if r.ToolCalls != nil {
+		box.Observe(r.ToolCalls)
+	}
 	r.box, r.kits = box, all
 	return box, nil
 }

@@ -118,10 +118,6 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
-	if _, err := a.Runners.OpenTools(ctx); err != nil {
-		return err
-	}
 	log, closeAll, err := a.openTelemetry(ctx, "coditect-server", o.admin)
 	if err != nil {
 		return err
@@ -290,10 +286,6 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
-	if _, err := a.Runners.OpenTools(ctx); err != nil {
-		return err
-	}
 	log, closeAll, err := a.openTelemetry(ctx, "coditect-worker", admin)
 	if err != nil {
 		return err
@@ -301,7 +293,7 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 	defer closeAll()
 	a.Runners.Note = func(message string) { log.Info(message) }
 	c := worker.Config{
-		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), DrainTimeout: drain,
+		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), DrainTimeout: drain,
 	}
 	for _, target := range servers {
 		conn, err := a.Dial(target)

@@ -407,7 +407,10 @@ type JobSpec struct {
 	// A unit that reads a document fails if the schema refuses a value of its records,
 	// or if they lack what the schema requires. What several units make together is
 	// not judged: a field that another unit may have is not required of any.
-	StrictSchema  bool `protobuf:"varint,63,opt,name=strict_schema,json=strictSchema,proto3" json:"strict_schema,omitempty"`
+	StrictSchema bool `protobuf:"varint,63,opt,name=strict_schema,json=strictSchema,proto3" json:"strict_schema,omitempty"`
+	// The span under which those of the job stand, as a traceparent of W3C Trace
+	// Context. Output only: the service derives it from the call that submits the job.
+	TraceParent   string `protobuf:"bytes,64,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -699,6 +702,13 @@ func (x *JobSpec) GetStrictSchema() bool {
 		return x.StrictSchema
 	}
 	return false
+}
+
+func (x *JobSpec) GetTraceParent() string {
+	if x != nil {
+		return x.TraceParent
+	}
+	return ""
 }
 
 // What caches saved.
@@ -1407,7 +1417,7 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x0e\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8a\x0f\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1449,7 +1459,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\"\n" +
 	"\rreplay_job_id\x18= \x01(\tR\vreplayJobId\x12U\n" +
 	"\rmodel_aliases\x18> \x03(\v20.coditect.mapreduce.v1.JobSpec.ModelAliasesEntryR\fmodelAliases\x12#\n" +
-	"\rstrict_schema\x18? \x01(\bR\fstrictSchema\x1a7\n" +
+	"\rstrict_schema\x18? \x01(\bR\fstrictSchema\x12!\n" +
+	"\ftrace_parent\x18@ \x01(\tR\vtraceParent\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +

@@ -1445,7 +1445,10 @@ type Assignment struct {
 	// The element of an earlier output that the unit works on, as JSON.
 	Item string `protobuf:"bytes,15,opt,name=item,proto3" json:"item,omitempty"`
 	// The call that woke the unit the last time that one did.
-	WakeCall      *WakeCall `protobuf:"bytes,20,opt,name=wake_call,json=wakeCall,proto3" json:"wake_call,omitempty"`
+	WakeCall *WakeCall `protobuf:"bytes,20,opt,name=wake_call,json=wakeCall,proto3" json:"wake_call,omitempty"`
+	// The span of the claim, as a traceparent of W3C Trace Context; empty if the
+	// attempt is not traced.
+	TraceParent   string `protobuf:"bytes,24,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1611,6 +1614,13 @@ func (x *Assignment) GetWakeCall() *WakeCall {
 		return x.WakeCall
 	}
 	return nil
+}
+
+func (x *Assignment) GetTraceParent() string {
+	if x != nil {
+		return x.TraceParent
+	}
+	return ""
 }
 
 // A document, or a chunk of one with its context.
@@ -2734,7 +2744,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12\x14\n" +
-	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xad\x05\n" +
+	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xd0\x05\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
@@ -2756,7 +2766,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x05stage\x18\r \x01(\tR\x05stage\x12\x14\n" +
 	"\x05depth\x18\x0e \x01(\x05R\x05depth\x12\x12\n" +
 	"\x04item\x18\x0f \x01(\tR\x04item\x12<\n" +
-	"\twake_call\x18\x14 \x01(\v2\x1f.coditect.mapreduce.v1.WakeCallR\bwakeCall\"\xe1\x03\n" +
+	"\twake_call\x18\x14 \x01(\v2\x1f.coditect.mapreduce.v1.WakeCallR\bwakeCall\x12!\n" +
+	"\ftrace_parent\x18\x18 \x01(\tR\vtraceParent\"\xe1\x03\n" +
 	"\x04Text\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +

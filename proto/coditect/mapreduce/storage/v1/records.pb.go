@@ -64,6 +64,7 @@ type Spec struct {
 	Replay               string                 `protobuf:"bytes,61,opt,name=replay,proto3" json:"replay,omitempty"`                                                                           // id of the job that this one repeats
 	Models               map[string]string      `protobuf:"bytes,62,rep,name=models,proto3" json:"models,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // what aliases of models stand for
 	StrictSchema         bool                   `protobuf:"varint,63,opt,name=strict_schema,json=strictSchema,proto3" json:"strict_schema,omitempty"`                                          // map units fail whose records break the schema
+	TraceParent          string                 `protobuf:"bytes,64,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`                                              // W3C traceparent of the span that those of the job stand under
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -355,6 +356,13 @@ func (x *Spec) GetStrictSchema() bool {
 		return x.StrictSchema
 	}
 	return false
+}
+
+func (x *Spec) GetTraceParent() string {
+	if x != nil {
+		return x.TraceParent
+	}
+	return ""
 }
 
 // Savings are what caches saved.
@@ -3655,7 +3663,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\x8a\r\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xad\r\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -3697,7 +3705,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\x16\n" +
 	"\x06replay\x18= \x01(\tR\x06replay\x12G\n" +
 	"\x06models\x18> \x03(\v2/.coditect.mapreduce.storage.v1.Spec.ModelsEntryR\x06models\x12#\n" +
-	"\rstrict_schema\x18? \x01(\bR\fstrictSchema\x1a7\n" +
+	"\rstrict_schema\x18? \x01(\bR\fstrictSchema\x12!\n" +
+	"\ftrace_parent\x18@ \x01(\tR\vtraceParent\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +

@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/telemetry"
+)
+
+// beginSpan begins the span of an attempt, if its orchestrator and this worker trace it, and
+// returns what ends it. What the attempt does stands below it, by the unit's context. A later
+// attempt has a link to the one before, whose span stands in the same trace, whoever made it.
+func (u *unit) beginSpan() (end func(*mapreduce.Report)) {
+	t, parent := u.session.cfg.Tracer, telemetry.ReadParent(u.task.TraceParent)
+	if t == nil || !parent.IsValid() {
+		return nil
+	}
+	held := u.attemptHeld()
+	kind, name := telemetry.KindChain, "unit "
+	of := []attribute.KeyValue{
+		attribute.String("coditect.job.id", string(held.Job)), attribute.String("coditect.unit.id", string(held.Unit)),
+		attribute.Int("coditect.unit.attempt", held.Attempt), attribute.String("coditect.session.id", string(u.session.cfg.Session)),
+		attribute.String("session.id", string(held.Job)),
+	}
+	if u.job != nil && u.job.spec.Model != "" && u.task.Kind != mapreduce.KindParse {
+		kind, name = telemetry.KindAgent, "invoke_agent "
+		of = append(of, attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", u.stageName()),
+			attribute.String("gen_ai.provider.name", u.job.spec.Provider), attribute.String("gen_ai.request.model", u.job.spec.Model))
+	}
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(of, attribute.String(telemetry.KindKey, kind))...)}
+	if held.Attempt > 1 {
+		before := held
+		before.Attempt--
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: parent.WithSpanID(telemetry.AttemptSpan(before))}))
+	}
+	ctx := telemetry.WithIDs(trace.ContextWithRemoteSpanContext(u.ctx, parent), trace.TraceID{}, telemetry.AttemptSpan(held))
+	ctx, span := t.Start(ctx, name+u.stageName(), options...)
+	ctx = telemetry.WithIDs(ctx, trace.TraceID{}, trace.SpanID{}) // those below have their own
+	if u.job != nil && u.job.spec.Capture == mapreduce.CaptureFull {
+		ctx = telemetry.WithContent(ctx)
+	}
+	u.traced = ctx
+	return func(r *mapreduce.Report) { endSpan(span, r) }
+}
+
+// stageName names the stage of a unit; those that parse documents are of none.
+func (u *unit) stageName() string {
+	if u.task.Stage == "" {
+		return "parse"
+	}
+	return u.task.Stage
+}
+
+// endSpan ends the span of an attempt. What went wrong may be said in words of a document,
+// so its class must do.
+func endSpan(span trace.Span, r *mapreduce.Report) {
+	defer span.End()
+	span.SetAttributes(attribute.String("coditect.unit.outcome", outcomeNames[r.Outcome]),
+		attribute.Int64("coditect.unit.tokens.input", r.Tokens.In), attribute.Int64("coditect.unit.tokens.output", r.Tokens.Out),
+		attribute.Int("coditect.unit.calls", r.Calls), attribute.Int("coditect.unit.tools", r.Tools))
+	if r.Outcome == mapreduce.Errored {
+		class := classNames[min(int(r.Class), len(classNames)-1)]
+		span.SetAttributes(attribute.String("error.type", class))
+		span.SetStatus(codes.Error, class)
+	}
+}
+
+var (
+	outcomeNames = [...]string{mapreduce.OutcomeUnknown: "unknown", mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned", mapreduce.Parked: "parked"}
+	classNames   = [...]string{mapreduce.Retryable: "retryable", mapreduce.PermanentUnit: "permanent_unit", mapreduce.PermanentJob: "permanent_job"}
+)
+
+// runContext returns what the agent of the unit runs in: the context of the attempt, with its
+// span if that is traced.
+func (u *unit) runContext() context.Context {
+	if u.traced != nil {
+		return u.traced
+	}
+	return u.ctx
+}
