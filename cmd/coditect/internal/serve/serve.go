@@ -124,6 +124,10 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	}
 	defer closeAll()
 	a.Runners.Note = func(message string) { log.Info(message) }
+	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
+	if _, err := a.Runners.OpenTools(ctx); err != nil {
+		return err
+	}
 	config, err := a.NodeConfig(all, log)
 	if err != nil {
 		return err
@@ -292,6 +296,10 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 	}
 	defer closeAll()
 	a.Runners.Note = func(message string) { log.Info(message) }
+	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
+	if _, err := a.Runners.OpenTools(ctx); err != nil {
+		return err
+	}
 	c := worker.Config{
 		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), DrainTimeout: drain,
 	}
