@@ -193,6 +193,10 @@ figures-of-code: ## count how long, how documented and how named the code is, be
 documents: ## compare documents that LibreOffice writes with their source, and read large hostile files
 	CODITECT_LIBREOFFICE=1 CODITECT_HOSTILE=1 go test -count 1 -timeout 60m -v ./worker/document/internal/producers
 
+.PHONY: observability
+observability: ## run the tests of alerts and boards, with promtool where it is installed
+	go test -count 1 -v -run 'TestAlerts|TestOperatorsAreServed' ./cmd/coditect
+
 .PHONY: soak
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)

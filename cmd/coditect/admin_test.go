@@ -81,6 +81,8 @@ func TestOperatorsAreServed(t *testing.T) {
 	if status, _ := get(t, server, "/metrics", "Host", "attacker.example"); status != 403 {
 		t.Errorf("a page of somebody else's reads metrics: status %d", status)
 	}
+	s.want(0, "run", "--detach", "--server", address, "--input", s.docs, "--schema", s.path("schema.yaml"), "--provider", "anthropic", "--model", "claude-haiku-4-5")
+	_, waiting := get(t, server, "/metrics")
 	worker := s.start([]string{"ANTHROPIC_API_KEY=" + modelKey}, "worker", "--server", address,
 		"--providers", "anthropic", "--endpoint", "anthropic="+s.url, "--admin", "127.0.0.1:0")
 	there := worker.said.await(t, saysAdmin)
@@ -97,7 +99,10 @@ func TestOperatorsAreServed(t *testing.T) {
 				t.Errorf("a metric of another name: %s", line)
 			}
 		}
-		for _, secret := range []string{modelKey, shopText(1), "docs/1.txt", "1.txt", s.only()} {
+		if id := regexp.MustCompile(`mr_\d{8}_\w{6}`).FindString(page); id != "" {
+			t.Errorf("/metrics has a label for the job %s", id)
+		}
+		for _, secret := range []string{modelKey, shopText(1), "docs/1.txt", "1.txt"} {
 			if strings.Contains(page, secret) {
 				t.Errorf("/metrics shows %q", secret)
 			}
@@ -105,12 +110,18 @@ func TestOperatorsAreServed(t *testing.T) {
 	}
 	_, page := get(t, server, "/metrics")
 	for _, want := range []string{
-		`coditect_jobs_ended_total\{state="complete"\} 1`, `coditect_units_claimed_total 4`, `coditect_workers\{state="connected"\} 1`,
+		`coditect_jobs_ended_total\{state="complete"\} [12]`, `coditect_units_claimed_total [4-8]`, `coditect_workers\{state="connected"\} 1`,
 		`coditect_tokens_total\{model="anthropic/claude-haiku-4-5",type="input"\} [1-9]`, `coditect_cost_usd_total\{model="anthropic/claude-haiku-4-5"\} 0\.0`,
-		`coditect_queue_age_seconds`, `coditect_store_up 1`, `coditect_breaker_open\{model="anthropic/claude-haiku-4-5"\} 0`,
+		`coditect_store_up 1`, `coditect_breaker_open\{model="anthropic/claude-haiku-4-5"\} 0`,
 	} {
-		if !regexp.MustCompile(want).MatchString(page) && want != `coditect_queue_age_seconds` {
+		if !regexp.MustCompile(want).MatchString(page) {
 			t.Errorf("/metrics of the server lacks %s", want)
+		}
+	}
+	_, model := get(t, there, "/metrics")
+	for name := range shownMetrics(t) {
+		if !regexp.MustCompile(`(?m)^` + name + `[{ ]`).MatchString(waiting + page + model) {
+			t.Errorf("an alert or a board shows %s, which neither the server nor the worker has", name)
 		}
 	}
 	serve.stop()
