@@ -1,0 +1,223 @@
+package browser
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/tool"
+	"github.com/coditect/mapreduce/worker/tool/readable"
+)
+
+// A session is what one unit has of the browser: one tab, opened with the first page.
+type session struct {
+	kit  *Kit
+	lock chan struct{} // held during a call: a tab does one thing at a time
+	tab  *tab          // nil if none is open
+}
+
+// errNoPage says that nothing is open.
+var errNoPage = errors.New("no page is open: open one with " + openTool + " first (work that goes on elsewhere has a new browser)")
+
+// Call implements tool.Session.
+func (s *session) Call(ctx context.Context, name string, input json.RawMessage) (*tool.Result, error) {
+	var in struct {
+		URL    string `json:"url"`
+		Ref    string `json:"ref"`
+		Text   string `json:"text"`
+		Submit bool   `json:"submit"`
+	}
+	if len(input) > 0 {
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, fmt.Errorf("%s: the input is not what the tool takes: %w", name, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	select {
+	case s.lock <- struct{}{}:
+		defer func() { <-s.lock }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if s.tab != nil && s.tab.chromium.ended() != nil {
+		s.drop()
+	}
+	result, err := s.run(ctx, name, in.URL, in.Ref, in.Text, in.Submit)
+	if err == nil || s.tab == nil {
+		return result, err
+	}
+	if why := s.tab.chromium.ended(); why != nil {
+		err = why
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("the page does not answer, and was closed: %w", err)
+		s.drop()
+	}
+	if errors.Is(err, errCrashed) {
+		s.drop()
+	}
+	return nil, fmt.Errorf("%s: %w", name, err)
+}
+
+func (s *session) run(ctx context.Context, name, address, ref, text string, submit bool) (*tool.Result, error) {
+	if name == openTool {
+		return s.open(ctx, address)
+	}
+	if s.tab == nil {
+		return nil, errNoPage
+	}
+	switch name {
+	case readTool:
+	case clickTool:
+		if err := s.tab.click(ctx, ref); err != nil {
+			return nil, err
+		}
+	case typeTool:
+		if err := s.tab.enter(ctx, ref, text, submit); err != nil {
+			return nil, err
+		}
+	case screenshotTool:
+		return s.screenshot(ctx)
+	default:
+		return nil, fmt.Errorf("%w: %q", tool.ErrNoTool, name)
+	}
+	return s.read(ctx)
+}
+
+// open opens a page.
+func (s *session) open(ctx context.Context, address string) (*tool.Result, error) {
+	u, err := s.kit.config.Network.CheckURL(address)
+	if err != nil {
+		return nil, err
+	}
+	if s.tab == nil {
+		c, err := s.kit.chromium(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if s.tab, err = openTab(ctx, c, &s.kit.config); err != nil {
+			return nil, err
+		}
+	}
+	s.tab.proxy.takeRefused()
+	if err := s.tab.navigate(ctx, u.String()); err != nil {
+		if refused := s.tab.proxy.takeRefused(); len(refused) > 0 && ctx.Err() == nil {
+			return nil, refused[0]
+		}
+		return nil, err
+	}
+	return s.read(ctx)
+}
+
+// maxOutline bounds the outline of a page, in bytes. The text of the page has the rest.
+const maxOutline = 16 << 10
+
+// read returns the open page as evidence, and its outline.
+func (s *session) read(ctx context.Context) (*tool.Result, error) {
+	page, err := s.tab.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Page: %s\nTitle: %s\n", page.URL, oneLine(page.Title))
+	if page.Status >= 400 {
+		fmt.Fprintf(&b, "The server answered with status %d.\n", page.Status)
+	}
+	for _, note := range s.tab.takeNotes() {
+		b.WriteString(note + "\n")
+	}
+	for _, r := range s.tab.proxy.takeRefused() {
+		b.WriteString(oneLine(r.Error()) + "\n")
+	}
+	outline, cut := page.Outline, 0
+	if len(outline) > maxOutline {
+		cut = strings.LastIndexByte(outline[:maxOutline], '\n') + 1
+		outline, cut = outline[:cut], len(outline)-cut
+	}
+	b.WriteString("Outline:\n" + outline)
+	if cut > 0 {
+		fmt.Fprintf(&b, "(%d more bytes of outline are left out)\n", cut)
+	}
+	result := &tool.Result{Text: b.String()}
+	text, left := s.textOf(ctx, page)
+	result.Cut = left
+	if text != "" {
+		result.Evidence = []tool.Evidence{{
+			URI: page.URL, Title: oneLine(page.Title), Media: "text/html", Retrieved: s.kit.config.Now(), Text: text,
+		}}
+	}
+	return result, nil
+}
+
+// textOf returns the readable text of a page: of its article if it has one, else all that
+// it shows.
+func (s *session) textOf(ctx context.Context, page *pageView) (string, int64) {
+	t, err := readable.Read(ctx, s.kit.config.Formats, document.Input{Name: "page.html", Content: strings.NewReader(page.HTML), MediaType: "text/html; charset=utf-8"})
+	if err == nil && strings.TrimSpace(t.Text) != "" {
+		return t.Text, t.Cut
+	}
+	text, cut := page.Shown, int64(0)
+	if len(text) > tool.MaxEvidence {
+		n := tool.MaxEvidence
+		for n > 0 && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		text, cut = text[:n], int64(len(text)-n)
+	}
+	return strings.TrimSpace(text), cut
+}
+
+// screenshot saves a picture of the page.
+func (s *session) screenshot(ctx context.Context) (*tool.Result, error) {
+	if s.kit.config.Screenshots == "" {
+		return nil, fmt.Errorf("%w: %q", tool.ErrNoTool, screenshotTool)
+	}
+	picture, address, err := s.tab.picture(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(picture)
+	name := s.kit.config.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(sum[:6]) + ".png"
+	if err := os.WriteFile(filepath.Join(s.kit.config.Screenshots, name), picture, 0o600); err != nil {
+		return nil, fmt.Errorf("the picture cannot be saved: %w", errors.Unwrap(err))
+	}
+	return &tool.Result{Text: fmt.Sprintf("A picture of %s was saved as %s (%d bytes).", address, name, len(picture))}, nil
+}
+
+// drop closes the tab.
+func (s *session) drop() {
+	if s.tab != nil {
+		s.tab.close()
+		s.tab = nil
+	}
+}
+
+// Close implements tool.Session.
+func (s *session) Close() error {
+	s.lock <- struct{}{}
+	defer func() { <-s.lock }()
+	s.drop()
+	return nil
+}
+
+// oneLine returns a short text on one line.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if r := []rune(text); len(r) > maxLine {
+		text = string(r[:maxLine]) + "…"
+	}
+	return cmp.Or(text, "(none)")
+}
+
+// maxLine bounds a line of an outline, in characters.
+const maxLine = 300

@@ -1,0 +1,443 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	protocol "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A tab is the page of one unit, in a browser context of its own.
+type tab struct {
+	chromium *chromium
+	config   *Config
+	proxy    *proxy
+	ctx      context.Context // of chromedp
+	cancel   context.CancelFunc
+	id       target.ID
+	refs     map[string]cdp.BackendNodeID // of the last outline
+
+	mu      sync.Mutex // guards the variables below
+	notes   []string
+	windows int
+	dialogs int
+	crashed bool
+	loaded  chan struct{} // closed when the page has loaded
+	working sync.WaitGroup
+}
+
+// errCrashed says that the page took its process down.
+var errCrashed = errors.New("the page crashed, as one does that takes too much memory; open another one")
+
+// Bounds of what one page may do before it is told no more.
+const (
+	maxNotes   = 10
+	maxDialogs = 20
+	maxWindows = 20
+)
+
+// openTab opens an empty tab.
+func openTab(ctx context.Context, c *chromium, config *Config) (*tab, error) {
+	p, err := startProxy(config.Network, config.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	t := &tab{chromium: c, config: config, proxy: p, loaded: make(chan struct{})}
+	t.ctx, t.cancel = chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext(func(params *target.CreateBrowserContextParams) {
+		params.ProxyServer, params.ProxyBypassList = p.address(), "<-loopback>"
+	}))
+	opened := make(chan error, 1)
+	go func() { opened <- chromedp.Listen(t.ctx, t.notice) }() // in t.ctx itself: the tab lives as long as the context of its first call
+	select {
+	case err = <-opened:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		t.id = chromedp.FromContext(t.ctx).Target.TargetID
+		c.pages.Store(t.id, t)
+		err = t.do(ctx, func(ctx context.Context) error {
+			_, err := chromedp.CallBrowser(ctx, protocol.SetDownloadBehavior, protocol.SetDownloadBehaviorParams{
+				Behavior: protocol.SetDownloadBehaviorBehaviorDeny, BrowserContextID: chromedp.FromContext(t.ctx).BrowserContextID,
+			})
+			return err
+		})
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// do calls f with a context of the tab that ends with ctx too.
+func (t *tab) do(ctx context.Context, f func(context.Context) error) error {
+	within, cancel := context.WithCancelCause(t.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	err := f(within)
+	t.mu.Lock()
+	crashed := t.crashed
+	t.mu.Unlock()
+	switch {
+	case crashed:
+		return errCrashed
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// close closes the tab with its browser context. A page that does not let itself be closed
+// takes the browser down.
+func (t *tab) close() {
+	t.chromium.pages.Delete(t.id)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = chromedp.Cancel(t.ctx) // waits for the browser
+		t.cancel()
+	}()
+	select {
+	case <-closed:
+	case <-timer(closeTime):
+		t.chromium.end(errors.New("a page did not close"))
+		<-closed
+	}
+	t.working.Wait()
+	t.proxy.close()
+}
+
+// notice handles an event of the page. It must not block.
+func (t *tab) notice(event any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch e := event.(type) {
+	case *page.EventLoadEventFired:
+		select {
+		case <-t.loaded:
+		default:
+			close(t.loaded)
+		}
+	case *inspector.EventTargetCrashed:
+		t.crashed = true
+	case *page.EventJavascriptDialogOpening:
+		t.dialogs++
+		t.noteOnce(t.dialogs, maxDialogs, "The page showed a dialog, which was dismissed: "+oneLine(e.Message))
+		leave := e.Type == page.DialogTypeBeforeunload // the page asks whether to stay
+		t.working.Go(func() {
+			ctx, cancel := context.WithTimeout(t.ctx, closeTime)
+			defer cancel()
+			_, _ = chromedp.Call(ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: leave}) // it may be gone
+		})
+	}
+}
+
+// noteOnce notes something that a page did, unless it does it too often. The caller holds
+// mu.
+func (t *tab) noteOnce(times, most int, note string) {
+	if times <= most && len(t.notes) < maxNotes {
+		t.notes = append(t.notes, note)
+	}
+}
+
+// noteWindow notes a window that the page opened.
+func (t *tab) noteWindow(address string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.windows++
+	t.noteOnce(t.windows, maxWindows, "The page opened a window, which was closed; its address, for "+openTool+": "+oneLine(address))
+}
+
+func (t *tab) takeNotes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	notes := t.notes
+	t.notes, t.windows, t.dialogs = nil, 0, 0
+	return notes
+}
+
+// navigate opens an address and waits until it has loaded, or its time is over.
+func (t *tab) navigate(ctx context.Context, address string) error {
+	loaded := make(chan struct{})
+	t.mu.Lock()
+	t.loaded, t.notes = loaded, nil
+	t.mu.Unlock()
+	within, cancel := context.WithTimeout(ctx, t.config.LoadTime)
+	defer cancel()
+	var result page.NavigateResult
+	err := t.do(within, func(ctx context.Context) (err error) {
+		result, err = chromedp.Call(ctx, page.Navigate, page.NavigateParams{URL: address})
+		return err
+	})
+	switch {
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s did not answer within %v", address, t.config.LoadTime)
+	case err != nil:
+		return err
+	case result.IsDownload:
+		return fmt.Errorf("%s is a file to download, and no page", address)
+	case result.ErrorText != "":
+		return fmt.Errorf("%s cannot be opened: %s", address, result.ErrorText)
+	}
+	select {
+	case <-loaded:
+	case <-within.Done():
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		t.mu.Lock()
+		t.noteOnce(1, 1, fmt.Sprintf("The page was still loading after %v; this is what it showed by then.", t.config.LoadTime))
+		t.mu.Unlock()
+		stopping, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		return t.do(stopping, func(ctx context.Context) error {
+			_, err := chromedp.Call(ctx, page.StopLoading, cdp.Empty{})
+			return err
+		})
+	}
+	return t.settle(ctx)
+}
+
+// answerTime is how long a page may take to answer, beside what it loads.
+const answerTime = 5 * time.Second
+
+// quiet is a promise that is kept when the page has not changed for 300 ms, or after 1.5 s.
+const quiet = `new Promise((done) => {
+	let timer = setTimeout(done, 300);
+	new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(done, 300); }).observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+	setTimeout(done, 1500);
+})`
+
+// settle waits until scripts have drawn what they draw. A navigation meanwhile is waited
+// for as well.
+func (t *tab) settle(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, t.config.LoadTime)
+	defer cancel()
+	for {
+		err := t.do(within, func(ctx context.Context) error {
+			_, err := chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](quiet, chromedp.EvalAwaitPromise))
+			return err
+		})
+		switch {
+		case err == nil, errors.Is(err, errCrashed), ctx.Err() != nil, t.chromium.ended() != nil:
+			return err
+		case within.Err() != nil:
+			return context.DeadlineExceeded // its scripts never rest, so nothing can be read
+		}
+		select { // the page was left while it was waited for
+		case <-within.Done():
+		case <-timer(100 * time.Millisecond):
+		}
+	}
+}
+
+// A pageView is a page as it is now.
+type pageView struct {
+	URL     string `json:"url"`
+	Title   string `json:"title"`
+	Status  int    `json:"status"` // of HTTP; 0 if it is not known
+	HTML    string `json:"html"`
+	Shown   string `json:"shown"` // its text as it is shown
+	Outline string `json:"-"`
+}
+
+// maxHTML bounds the page that is read, in UTF-16 units.
+const maxHTML = 8 << 20
+
+var view = fmt.Sprintf(`({
+	url: location.href.slice(0, 4096), title: document.title.slice(0, 1000),
+	status: (performance.getEntriesByType("navigation")[0] || {}).responseStatus || 0,
+	html: document.documentElement ? document.documentElement.outerHTML.slice(0, %d) : "",
+	shown: document.body ? document.body.innerText.slice(0, %d) : "",
+})`, maxHTML, maxHTML)
+
+// look reads the page and makes its outline.
+func (t *tab) look(ctx context.Context) (*pageView, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var v pageView
+	var tree accessibility.GetFullAXTreeResult
+	err := t.do(ctx, func(ctx context.Context) (err error) {
+		if v, err = chromedp.Run(ctx, chromedp.Evaluate[pageView](view)); err != nil {
+			return err
+		}
+		tree, err = chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.Outline, t.refs = outline(tree.Nodes)
+	return &v, nil
+}
+
+// node returns the element that a ref means.
+func (t *tab) node(ref string) (cdp.BackendNodeID, error) {
+	id, ok := t.refs[ref]
+	if !ok {
+		return 0, fmt.Errorf("no element has the ref %.20q in the last outline of the page", ref)
+	}
+	return id, nil
+}
+
+// click clicks an element as a mouse does.
+func (t *tab) click(ctx context.Context, ref string) error {
+	id, err := t.node(ref)
+	if err != nil {
+		return err
+	}
+	err = t.do(ctx, func(ctx context.Context) error {
+		if _, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: id}); err != nil {
+			return gone(ref, err)
+		}
+		quads, err := chromedp.Call(ctx, dom.GetContentQuads, dom.GetContentQuadsParams{BackendNodeID: id})
+		if err != nil || len(quads.Quads) == 0 || len(quads.Quads[0]) != 8 {
+			return gone(ref, err)
+		}
+		q := quads.Quads[0]
+		return chromedp.Do(ctx, chromedp.MouseClickXY((q[0]+q[2]+q[4]+q[6])/4, (q[1]+q[3]+q[5]+q[7])/4))
+	})
+	if err != nil {
+		return err
+	}
+	return t.settle(ctx)
+}
+
+func gone(ref string, err error) error {
+	if err != nil && !strings.Contains(err.Error(), "node") && !strings.Contains(err.Error(), "layout") {
+		return err
+	}
+	return fmt.Errorf("the element %s cannot be seen any more; read the page again", ref)
+}
+
+// enter types a text into a field.
+func (t *tab) enter(ctx context.Context, ref, text string, submit bool) error {
+	id, err := t.node(ref)
+	if err != nil {
+		return err
+	}
+	err = t.do(ctx, func(ctx context.Context) error {
+		if _, err := chromedp.Call(ctx, dom.Focus, dom.FocusParams{BackendNodeID: id}); err != nil {
+			return fmt.Errorf("the element %s takes no text", ref)
+		}
+		if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](`document.activeElement && document.activeElement.select && document.activeElement.select()`)); err != nil {
+			return err
+		}
+		if _, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
+			return err
+		}
+		if submit {
+			return chromedp.Do(ctx, chromedp.KeyEvent(kb.Enter))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.settle(ctx)
+}
+
+// picture returns a picture of what can be seen of the page, as PNG, and its address.
+func (t *tab) picture(ctx context.Context) (picture []byte, address string, err error) {
+	err = t.do(ctx, func(ctx context.Context) (err error) {
+		if address, err = chromedp.Run(ctx, chromedp.Location()); err != nil {
+			return err
+		}
+		picture, err = chromedp.Run(ctx, chromedp.CaptureScreenshot())
+		return err
+	})
+	return picture, oneLine(address), err
+}
+
+// refRoles are the roles of elements that can be clicked or typed into.
+var refRoles = map[string]bool{
+	"link": true, "button": true, "textbox": true, "searchbox": true, "combobox": true, "checkbox": true, "radio": true, "menuitem": true,
+	"menuitemcheckbox": true, "menuitemradio": true, "tab": true, "option": true, "switch": true, "slider": true, "spinbutton": true, "treeitem": true, "DisclosureTriangle": true,
+}
+
+// shownRoles are the roles of other elements that the outline has.
+var shownRoles = map[string]bool{
+	"heading": true, "StaticText": true, "image": true, "img": true, "dialog": true, "alertdialog": true, "alert": true, "status": true, "table": true, "row": true,
+	"navigation": true, "main": true, "form": true, "article": true, "Iframe": true, "listitem": true, "banner": true, "contentinfo": true, "complementary": true, "search": true,
+}
+
+const (
+	maxNodes = 20_000 // of a page that are looked at
+	maxDepth = 40     // of indentation
+)
+
+// outline returns the elements of a page that people see or use, each on a line, and what
+// the refs in it mean.
+func outline(nodes []*accessibility.Node) (string, map[string]cdp.BackendNodeID) {
+	byID := make(map[accessibility.NodeID]*accessibility.Node, len(nodes))
+	for _, n := range nodes {
+		byID[n.NodeID] = n
+	}
+	refs, seen := make(map[string]cdp.BackendNodeID), 0
+	var b strings.Builder
+	var write func(n *accessibility.Node, depth int, above string)
+	write = func(n *accessibility.Node, depth int, above string) {
+		if seen++; n == nil || seen > maxNodes || depth > maxDepth {
+			return
+		}
+		role, name := textOf(n.Role), textOf(n.Name)
+		if !n.Ignored && (refRoles[role] || shownRoles[role]) && (role != "StaticText" || name != above) && (name != "" || refRoles[role]) {
+			fmt.Fprintf(&b, "%s- %s", strings.Repeat("  ", depth), role)
+			if name != "" {
+				fmt.Fprintf(&b, " %q", oneLine(name))
+			}
+			if refRoles[role] && n.BackendDOMNodeID != 0 {
+				ref := fmt.Sprintf("e%d", len(refs)+1)
+				refs[ref] = n.BackendDOMNodeID
+				b.WriteString(" [" + ref + "]")
+			}
+			if value := textOf(n.Value); value != "" {
+				fmt.Fprintf(&b, " value=%q", oneLine(value))
+			}
+			for _, p := range n.Properties {
+				if state := textOf(p.Value); (p.Name == "checked" || p.Name == "disabled" || p.Name == "expanded" || p.Name == "selected") && state != "" && state != "false" {
+					fmt.Fprintf(&b, " %s", p.Name)
+				}
+			}
+			b.WriteString("\n")
+			depth, above = depth+1, name
+		}
+		if role == "StaticText" {
+			return // below it are its lines
+		}
+		for _, id := range n.ChildIDs {
+			write(byID[id], depth, above)
+		}
+	}
+	if len(nodes) > 0 {
+		write(nodes[0], 0, "")
+	}
+	return b.String(), refs
+}
+
+// textOf returns a value as text.
+func textOf(v *accessibility.Value) string {
+	if v == nil || len(v.Value) == 0 {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(v.Value, &text) == nil {
+		return text
+	}
+	return string(v.Value)
+}
