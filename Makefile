@@ -139,6 +139,10 @@ test-peers: ## check providers of models against servers and clients of others; 
 test-mcp: ## check MCP, on both sides, against servers and a client of others; needs npm
 	deploy/mcp/run.sh
 
+.PHONY: test-browser
+test-browser: ## check the browser of agents against hostile pages at length; needs Chromium
+	CODITECT_TEST_BROWSER=all go test -count 1 -v ./worker/tool/browser
+
 .PHONY: test-page
 test-page: ## check report.html in Chromium for what keeps people out, with axe-core; needs npm
 	npm install --silent --no-audit --no-fund --prefix bin/axe axe-core@4.14.1

@@ -492,6 +492,9 @@ func TestHostilePages(t *testing.T) {
 	})
 	for path, want := range map[string]string{"/spins": "", "/hangs": "did not answer within 2s", "/download": "", "/later": ""} {
 		t.Run(path[1:], func(t *testing.T) {
+			if path == "/later" {
+				long(t)
+			}
 			s := unit(t, k)
 			r, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + path})
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -502,6 +505,9 @@ func TestHostilePages(t *testing.T) {
 	}
 	for path, want := range map[string]string{"/endless": "The beginning of an endless page", "/downloads": "Links", "/changes": "yy", "/reloads": "Again"} {
 		t.Run(path[1:], func(t *testing.T) {
+			if path != "/endless" {
+				long(t)
+			}
 			s := unit(t, k)
 			if _, text := open(s, path); !strings.Contains(text, want) {
 				t.Errorf("the page says %q", text)
@@ -510,6 +516,7 @@ func TestHostilePages(t *testing.T) {
 		})
 	}
 	t.Run("bomb", func(t *testing.T) {
+		long(t)
 		s := unit(t, k)
 		r, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + "/bomb"})
 		if err == nil && !strings.Contains(r.Text, "may get no more bytes") {
@@ -519,9 +526,18 @@ func TestHostilePages(t *testing.T) {
 	})
 }
 
+// long skips what takes much time of the machine.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("CODITECT_TEST_BROWSER") != "all" {
+		t.Skip("CODITECT_TEST_BROWSER is not all; make test-browser sets it")
+	}
+}
+
 // A browser that takes too much memory is ended, and another page opens in a new one. So
 // it is when it ends by itself.
 func TestBrowserEnds(t *testing.T) {
+	long(t)
 	host := site(t, map[string]http.HandlerFunc{
 		"/good": says(`<p>All is well`),
 		"/eats": says(`<p>x<script>window.all = []; setInterval(() => { if (all.length < 40) { const a = new Uint8Array(32 << 20); crypto.getRandomValues(a.subarray(0, 65536)); a.fill(1); all.push(a); } }, 20)</script>`),
@@ -626,6 +642,28 @@ func TestSandboxAndEnd(t *testing.T) {
 			t.Fatalf("processes are left: %v", chromiums(t, dir))
 		}
 		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// A Chromium that says that it has no sandbox is not run without one.
+func TestNoSandbox(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chromium")
+	script := `#!/bin/sh
+case "$*" in *--no-sandbox*) echo "WITHOUT A SANDBOX" >&2;; esac
+echo "[1:1:FATAL:zygote_host_impl_linux.cc] No usable sandbox! Update your kernel" >&2
+exit 1
+`
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := config(&policy.Policy{})
+	c.Path = path
+	if _, err := browser.New(t.Context(), c); !errors.Is(err, browser.ErrNoSandbox) {
+		t.Errorf("got %v", err)
+	}
+	c.NoSandbox = true
+	if _, err := browser.New(t.Context(), c); err == nil || errors.Is(err, browser.ErrNoSandbox) {
+		t.Errorf("without a sandbox: %v", err)
 	}
 }
 

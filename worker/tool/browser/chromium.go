@@ -20,6 +20,9 @@ import (
 // ErrNone says that no Chromium is installed.
 var ErrNone = errors.New("no Chromium is installed: install the package chromium, or give its path")
 
+// ErrNoSandbox says that Chromium can have no sandbox.
+var ErrNoSandbox = errors.New("Chromium can have no sandbox here, which keeps hostile pages from this machine: let users make namespaces (kernel.unprivileged_userns_clone, or the profile of AppArmor or of the container), or run it in a machine of its own and say so") //nolint:staticcheck // a name
+
 // findChromium returns the path of Chromium.
 func findChromium(path string) (string, error) {
 	if path != "" {
@@ -120,7 +123,7 @@ func startChromium(ctx context.Context, path string, config *Config) (_ *chromiu
 	}
 	if err != nil {
 		c.stop()
-		return nil, c.startError(err, hasSandbox)
+		return nil, c.startError(err, hasSandbox, config.NoSandbox)
 	}
 	c.watching.Go(func() { c.watchMemory(config.MaxMemory) })
 	return c, nil
@@ -129,10 +132,10 @@ func startChromium(ctx context.Context, path string, config *Config) (_ *chromiu
 func timer(d time.Duration) <-chan time.Time { return time.NewTimer(d).C }
 
 // startError says why there is no browser, and what to do.
-func (c *chromium) startError(err error, hasSandbox bool) error {
+func (c *chromium) startError(err error, hasSandbox, noSandbox bool) error {
 	said := c.tail.String()
-	if !hasSandbox || strings.Contains(said, "No usable sandbox") || strings.Contains(said, "without --no-sandbox") || strings.Contains(said, "Operation not permitted") {
-		return errors.New("browser: Chromium can have no sandbox here, which keeps hostile pages from this machine: let users other than root make namespaces (kernel.unprivileged_userns_clone, or the profile of AppArmor or of the container), or run the worker in a machine of its own and say that there is no sandbox")
+	if !hasSandbox || !noSandbox && (strings.Contains(said, "No usable sandbox") || strings.Contains(said, "without --no-sandbox") || strings.Contains(said, "Operation not permitted")) {
+		return fmt.Errorf("browser: %w", ErrNoSandbox)
 	}
 	why, _, _ := strings.Cut(err.Error(), "\n")
 	for line := range strings.Lines(said) {

@@ -3,6 +3,7 @@ package runners
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/worker/tool"
+	"github.com/coditect/mapreduce/worker/tool/browser"
 	"github.com/coditect/mapreduce/worker/tool/mcp"
 )
 
@@ -60,4 +62,27 @@ func (t *toolFlags) namesServer(name string) bool {
 		others = others || strings.HasPrefix(kit, mcpServers)
 	}
 	return !others
+}
+
+// openBrowser starts the browser.
+func openBrowser(ctx context.Context, n kitNeeds) ([]tool.Kit, error) {
+	t := n.flags
+	if n.network.Hosts.Empty() {
+		return nil, exit.UsageError("--tool browser: reaches nothing without --allow-host HOST[:PORT]")
+	}
+	if info, err := os.Stat(t.pictures); t.pictures != "" && (err != nil || !info.IsDir()) {
+		return nil, exit.UsageError("--browser-pictures: %s is not a folder", t.pictures)
+	}
+	kit, err := browser.New(ctx, browser.Config{
+		Network: n.network, Formats: n.formats, Path: t.chromium, NoSandbox: t.noSandbox, Screenshots: t.pictures,
+	})
+	switch {
+	case errors.Is(err, browser.ErrNone):
+		return nil, exit.RefusedError("--tool browser: %w with --browser-path", err)
+	case errors.Is(err, browser.ErrNoSandbox):
+		return nil, exit.RefusedError("--tool browser: %w with --browser-no-sandbox", err)
+	case err != nil:
+		return nil, exit.RefusedError("--tool browser: %w", err)
+	}
+	return []tool.Kit{kit}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/tool"
+	"github.com/coditect/mapreduce/worker/tool/browser"
 	"github.com/coditect/mapreduce/worker/tool/fetch"
 	"github.com/coditect/mapreduce/worker/tool/files"
 	"github.com/coditect/mapreduce/worker/tool/policy"
@@ -37,6 +38,10 @@ type toolFlags struct {
 	root   string   // a folder
 	search string   // ENGINE[=URL]
 	mcp    string   // a file of servers
+
+	chromium  string // its path; empty for what is found
+	noSandbox bool   // of Chromium
+	pictures  string // a folder for pictures of pages; empty if none are made
 }
 
 // AddFlags adds the flags of a process that runs units.
@@ -46,6 +51,9 @@ func (t *toolFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&t.search, "search", "", "`ENGINE[=URL]` that searches the web: "+strings.Join(websearch.EngineNames(), ", ")+"; offers search_web. Keys are in the environment")
 	f.StringVar(&t.root, "tool-root", "", "`folder` whose files tools may read: offers glob, grep and read")
 	f.StringVar(&t.mcp, "mcp", "", "JSON `file` of MCP servers whose tools units may use: offers mcp:NAME for each server")
+	f.StringVar(&t.chromium, "browser-path", "", "`path` of the Chromium of --tool browser (default what is found in PATH)")
+	f.BoolVar(&t.noSandbox, "browser-no-sandbox", false, "run Chromium without its sandbox, where the machine is nothing but one: a hostile page may then use it as this process does")
+	f.StringVar(&t.pictures, "browser-pictures", "", "`folder` in which tools save pictures of pages (default none)")
 }
 
 // A kitRow is a row of the table of kits.
@@ -133,6 +141,11 @@ func kitTable() []kitRow {
 				}
 				return []tool.Kit{kit}, nil
 			},
+		},
+		{
+			name: browser.Name, about: "uses pages with scripts in a headless Chromium", flags: "--tool browser --allow-host HOST[:PORT]",
+			tools: browser.Specs,
+			open:  openBrowser,
 		},
 		{
 			name: mcpServers, about: "the tools of MCP servers", flags: "--mcp FILE",
