@@ -250,7 +250,7 @@ func (c *checker) checkKeys() error {
 		set  bool
 		each string
 	}{
-		{"size", c.Size != 0 && c.Output.Kind != OutputPassages, EachBatch},
+		{"size", c.Size != 0 && c.Output.Kind != OutputPassages && !c.selectsDocuments(), EachBatch},
 		{"order", c.Order != "", EachBatch},
 		{"passage", c.Passage != 0 && c.Output.Kind != OutputPassages, EachBatch},
 		{"tokens", c.Tokens != 0, EachBatch},
@@ -278,6 +278,12 @@ func (c *checker) checkKeys() error {
 		return c.keyError("order", `must be the name of a field of the inputs, "relevance asc" or "relevance desc" for instance, and is %.80q`, c.Order)
 	}
 	return c.checkBatchedOutputs()
+}
+
+// selectsDocuments reports whether the units choose some of the documents that they read.
+func (c *checker) selectsDocuments() bool {
+	o := c.Output.parsed
+	return o != nil && slices.ContainsFunc(o.Properties, func(p schema.Property) bool { return p.Hints.Select })
 }
 
 // checkBatchedOutputs refuses to sort outputs by a field that they cannot have, and to cut
@@ -374,15 +380,21 @@ func (c *checker) checkCondition() error {
 func (c *checker) checkPassages() error {
 	chooses := c.Output.Kind == OutputPassages
 	switch {
-	case !chooses && c.Query != "":
-		return c.keyError("query", "is of stages with output: passages alone, and this one makes %s", c.Output.Kind)
+	case c.selectsDocuments() && (c.From != Documents || c.Each != EachAll):
+		return c.keyError("output.schema", "the hint select chooses out of documents, in a stage from documents with each: all")
+	case !chooses && c.Query != "" && len(c.Stage.Tools) == 0:
+		return c.keyError("query", "is of stages with output: passages, or with tools, and this one makes %s", c.Output.Kind)
 	case c.Check && (c.Output.Kind != OutputReport || c.Agent == nil):
 		return c.keyError("check", "is of stages with output: report and an agent")
 	case !chooses && c.ReadsPassages(c.Stage) && c.Each == EachGroup:
 		return c.keyError("each", "group makes one output of several, and passages are inputs one by one; use batch or all")
 	case !chooses && c.ReadsPassages(c.Stage) && (c.Output.Kind == OutputRecords || len(c.Sources()) > 1):
 		return c.keyError("from", "passages are read alone, by stages of items, table or report")
-	case !chooses:
+	case len(c.Stage.Tools) > 0 && c.Output.Schema != nil && chooses:
+		return c.keyError("output", "passages have a schema of their own")
+	case c.Query != "" && len(c.Stage.Tools) > 0:
+		return c.checkQuery()
+	case !chooses || len(c.Stage.Tools) > 0:
 		return nil
 	case c.Output.Schema != nil:
 		return c.keyError("output.schema", "must be left out: passages have a schema of their own")
@@ -395,6 +407,11 @@ func (c *checker) checkPassages() error {
 	case len(c.Tools) == 0 && c.Query == "":
 		return c.keyError("query", "is required: it says what passages are chosen for")
 	}
+	return c.checkQuery()
+}
+
+// checkQuery refuses a query that names what is not among the inputs of the run.
+func (c *checker) checkQuery() error {
 	t, err := parseTemplate(c.Query)
 	if err != nil {
 		return c.keyError("query", "%s", err)

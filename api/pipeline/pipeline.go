@@ -90,7 +90,7 @@ type Stage struct {
 
 	Model  string   `json:"model,omitempty"` // provider/model, or an alias that the run resolves; empty is the run's
 	Output Output   `json:"output"`
-	Tools  []string `json:"tools,omitempty"` // the names of the tools that an agent may use
+	Tools  []string `json:"tools,omitempty"` // the names of the tools that an agent may use; one with OptionalTool where a worker has it
 	Limits Limits   `json:"limits,omitzero"`
 
 	Parallel int64  `json:"parallel,omitempty"` // units at a time; 0 is the run's
@@ -473,3 +473,11 @@ var numbered = regexp.MustCompile(`^(_[0-9]|_L[0-9]+_[0-9]|$)`)
 
 // stageField names a key of the i-th stage.
 func stageField(i int, key string) string { return fmt.Sprintf("stages[%d].%s", i, key) }
+
+// OptionalTool ends the name of a tool in a stage whose units run without it as well.
+const OptionalTool = "?"
+
+// RequiredTools returns the tools without which units of the stage cannot run.
+func (s *Stage) RequiredTools() []string {
+	return slices.DeleteFunc(slices.Clone(s.Tools), func(name string) bool { return strings.HasSuffix(name, OptionalTool) })
+}

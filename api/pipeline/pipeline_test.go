@@ -408,8 +408,8 @@ func TestPresets(t *testing.T) {
 	if fixed, err := p.Fixed("map", nil); fixed != "" || err != nil {
 		t.Errorf("a stage without an agent says %q, %v", fixed, err)
 	}
-	for _, name := range []string{"compare", "", "../presets/extract"} {
-		if _, err := pipeline.Preset(name); err == nil || !strings.Contains(err.Error(), "there is extract") {
+	for _, name := range []string{"collect", "", "../presets/extract"} {
+		if _, err := pipeline.Preset(name); err == nil || !strings.Contains(err.Error(), "there is compare, extract") {
 			t.Errorf("%q: %v", name, err)
 		}
 		if _, err := pipeline.PresetFile(name); err == nil {

@@ -195,7 +195,11 @@ func (r *reader) readKey(n *node, path string, s *Schema) []string {
 var hintNames = []string{
 	"labels", "pattern", "lines", "within", "after", "before", "between", "values", "exclude", "replace",
 	"number_words", "units", "date_order", "pick", "merge", "given", "join", "write",
+	"quoted", "select",
 }
+
+// hintsOfLists are the hints that a list of objects may have.
+var hintsOfLists = []string{"merge", "join", "write", "given", "select"}
 
 // HintNames returns the names of the hints that a property may have.
 func HintNames() []string { return slices.Clone(hintNames) }
@@ -205,6 +209,10 @@ func HintNames() []string { return slices.Clone(hintNames) }
 func (r *reader) readHints(v *view, p *Property) Hints {
 	var h Hints
 	n, path := r.hintNode(v)
+	if n != nil && p.Type == Object && len(n.keys) == 1 && n.keys[0].text == "write" {
+		h.Write = r.readWord(n.items[0], joinPath(path, "write"))
+		return h
+	}
 	if n != nil && p.Type == Object {
 		r.recordFault(n, path, "%s is an object; its hints belong to the properties inside it", p.Name)
 		return h
@@ -243,6 +251,8 @@ func (r *reader) readHintsOf(n *node, path string, p *Property, h *Hints, inItem
 		"given":        func(n *node, at string) { h.Given = r.readGiven(n, at, p) },
 		"join":         func(n *node, at string) { h.Join = r.readJoin(n, at, p) },
 		"write":        func(n *node, at string) { h.Write = r.readWord(n, at) },
+		"quoted":       func(n *node, at string) { h.Quoted = r.readQuoted(n, at, p) },
+		"select":       func(n *node, at string) { h.Select = r.readSelect(n, at, p) },
 	}
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
@@ -250,7 +260,7 @@ func (r *reader) readHintsOf(n *node, path string, p *Property, h *Hints, inItem
 		switch {
 		case !ok:
 			r.recordFault(key, at, "unknown hint %q; known are %s", clipText(key.text), strings.Join(hintNames, ", "))
-		case key.text != "merge" && key.text != "join" && key.text != "write" && p.listsObjects():
+		case !slices.Contains(hintsOfLists, key.text) && p.listsObjects():
 			r.recordFault(key, at, "%s is a list of objects; this hint belongs to the properties inside it", p.Name)
 		case inItems && (key.text == "pick" || key.text == "merge"):
 			r.recordFault(key, at, "this hint is about the list as a whole; it belongs to %s, not to its items", p.Name)
@@ -274,16 +284,45 @@ func (r *reader) readNumberWords(n *node, path string, p *Property) bool {
 func (r *reader) readGiven(n *node, path string, p *Property) Given {
 	g := Given(n.text)
 	switch {
-	case n.kind != nodeString || !slices.Contains([]Given{GivenNumber, GivenCount, GivenReferences}, g):
-		r.recordFault(n, path, "unknown given %q; known are number, count, references", clipText(n.text))
+	case n.kind != nodeString || !g.known():
+		r.recordFault(n, path, "unknown given %q; known are number, count, references, rows, rows.count, rows.count.NAME, item.NAME", clipText(n.text))
 	case g == GivenReferences && (p.Type != Array || p.Items.Type != String):
 		r.recordFault(n, path, "given references are a list of texts, and %s is of type %s", p.Name, p.Type)
-	case g != GivenReferences && !p.Numeric():
+	case g == GivenRows && !p.listsObjects():
+		r.recordFault(n, path, "given rows are a list of objects, and %s is of type %s", p.Name, p.Type)
+	case strings.HasPrefix(string(g), GivenItem) && p.Type != String:
+		r.recordFault(n, path, "what is given of an item is a text, and %s is of type %s", p.Name, p.Type)
+	case g.IsNumber() && !p.Numeric():
 		r.recordFault(n, path, "a given %s is a number, and %s is of type %s", g, p.Name, p.Type)
+	case g != GivenRows && p.listsObjects():
+		r.recordFault(n, path, "%s is a list of objects; only rows can be given there", p.Name)
 	default:
 		return g
 	}
 	return ""
+}
+
+// readQuoted reads whether a text or a date has to stand in a quote.
+func (r *reader) readQuoted(n *node, path string, p *Property) bool {
+	if p.Type != String {
+		r.recordFault(n, path, "quoted is for texts and dates, and %s is of type %s", p.Name, p.Type)
+		return false
+	}
+	return r.readYes(n, path)
+}
+
+// readSelect reads what the objects of a list are chosen out of.
+func (r *reader) readSelect(n *node, path string, p *Property) bool {
+	byID := p.listsObjects() && slices.ContainsFunc(p.Items.Properties, func(one Property) bool { return one.Name == "id" && one.Type == String })
+	switch {
+	case n.kind != nodeString || n.text != "documents":
+		r.recordFault(n, path, "unknown selection %q; known is documents", clipText(n.text))
+	case !byID:
+		r.recordFault(n, path, "select is for lists of objects that have a text named id, and %s is none", p.Name)
+	default:
+		return true
+	}
+	return false
 }
 
 // readJoin reads the name of the text by which objects of a list are joined.

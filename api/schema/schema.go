@@ -9,6 +9,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -144,6 +145,13 @@ type Hints struct {
 	Given Given  // what the program fills in, whoever writes the rest
 	Join  string // of a list of objects: those with equal texts under this name are one
 	Write string // what stands here of a text that is written without a model
+
+	// Quoted says that the text, or the date, stands in a quote of a reference that the
+	// object around it has.
+	Quoted bool
+	// Select says of a list of objects that they are chosen out of the documents that the
+	// unit reads: each is named by its id, and the program fills in the rest.
+	Select bool
 }
 
 // A Within is a part of a document. What it says must all hold.
@@ -176,7 +184,33 @@ const (
 	GivenNumber     Given = "number"     // the number of the unit in its level, from 1 on
 	GivenCount      Given = "count"      // how many references the unit was given
 	GivenReferences Given = "references" // these references
+	GivenRows       Given = "rows"       // the values that the unit read, in order
+	GivenRowCount   Given = "rows.count" // how many these are
 )
+
+// Beginnings of what can be given by a name.
+const (
+	// GivenRowsWhere and a name is how many of the values that the unit read are objects in
+	// which the name is true.
+	GivenRowsWhere = "rows.count."
+	// GivenItem and a name is a text of the element that the unit works on.
+	GivenItem = "item."
+)
+
+// IsNumber reports whether what is given is a number.
+func (g Given) IsNumber() bool {
+	return g == GivenNumber || g == GivenCount || g == GivenRowCount || strings.HasPrefix(string(g), GivenRowsWhere)
+}
+
+// known reports whether something of this name can be given.
+func (g Given) known() bool {
+	for _, prefix := range []string{GivenRowsWhere, GivenItem} {
+		if name, ok := strings.CutPrefix(string(g), prefix); ok {
+			return name != ""
+		}
+	}
+	return slices.Contains([]Given{GivenNumber, GivenCount, GivenReferences, GivenRows, GivenRowCount}, g)
+}
 
 // Lines is the half-open range [From, To) of a document's lines. Negative
 // numbers count from the end; To = End reaches to the last line.

@@ -1,8 +1,10 @@
 package assemble
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -40,6 +42,9 @@ type sectionView struct {
 	Text   string   `json:"text,omitempty"`
 	Source string   `json:"source,omitempty"`
 	Items  []string `json:"items,omitempty"` // of a section that is a list
+
+	Columns []string   `json:"columns,omitempty"` // of a section that is a table
+	Rows    [][]string `json:"rows,omitempty"`    // a text for each column
 }
 
 // A claimView is a sentence that claims something, with its references.
@@ -158,15 +163,123 @@ func (p *reporter) addSections() error {
 				}
 			}
 			p.view.Sections = append(p.view.Sections, one)
+		default:
+			if err := p.addData(s, raw); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// addData adds a section that is no text: a table of the objects of a list, or the JSON of
+// a number or a boolean. Others are not shown.
+func (p *reporter) addData(s namedSection, raw json.RawMessage) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return err
+	}
+	switch v := v.(type) {
+	case json.Number, bool:
+		p.view.Sections = append(p.view.Sections, sectionView{Name: s.name, Title: s.title, Text: fmt.Sprint(v)})
+	case []any:
+		one := sectionView{Name: s.name, Title: s.title}
+		one.Columns = columnsOf(s.items, v)
+		for _, row := range v {
+			cells := make([]string, len(one.Columns))
+			for i, path := range one.Columns {
+				cells[i] = p.cell(valueAt(row, path))
+			}
+			one.Rows = append(one.Rows, cells)
+		}
+		p.view.Sections = append(p.view.Sections, one)
+	}
+	return nil
+}
+
+// columnsOf returns the columns of a table of objects, by the paths of their values: in the
+// order of the schema, and without one by name.
+func columnsOf(items *schema.Property, rows []any) []string {
+	var columns []string
+	add := func(path string) {
+		if !slices.Contains(columns, path) {
+			columns = append(columns, path)
+		}
+	}
+	if items != nil {
+		addProperties(items.Properties, "", add)
+	}
+	for _, row := range rows {
+		addKeys(row, "", add)
+	}
+	return columns
+}
+
+func addProperties(properties []schema.Property, path string, add func(string)) {
+	for i := range properties {
+		if p := &properties[i]; p.Type == schema.Object {
+			addProperties(p.Properties, path+p.Name+".", add)
+		} else {
+			add(path + p.Name)
+		}
+	}
+}
+
+func addKeys(v any, path string, add func(string)) {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		switch one := object[key].(type) {
+		case map[string]any:
+			addKeys(one, path+key+".", add)
+		case nil: // which may be an object elsewhere
+		default:
+			add(path + key)
+		}
+	}
+}
+
+// valueAt returns a value in an object, or nil.
+func valueAt(v any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = object[name]
+	}
+	return v
+}
+
+// cell returns a value as a text, with numbers in place of references.
+func (p *reporter) cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		if p.isCited(v) {
+			return p.numbering.Convert("[" + v + "]").Text
+		}
+		return p.numbering.Convert(v).Text
+	case []any:
+		parts := make([]string, len(v))
+		for i, one := range v {
+			parts[i] = p.cell(one)
+		}
+		return strings.Join(parts, " ")
+	}
+	return fmt.Sprint(v)
 }
 
 // A namedSection is a property of a report with its title.
 type namedSection struct {
 	name, title string
 	rank        int
+	items       *schema.Property // of a list; nil if the schema says nothing of them
 }
 
 // sectionsOf returns the sections of a report in the order in which they are read: by what
@@ -178,11 +291,12 @@ func sectionsOf(source []byte, object map[string]json.RawMessage) []namedSection
 			hints[s.Properties[i].Name] = &s.Properties[i]
 		}
 	}
-	order := []string{"opening", "evidence", "", "closing", "topics"}
+	order := []string{"opening", "summary", "evidence", "", "closing", "topics"}
 	var all []namedSection
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		one := namedSection{name: name, title: titleOf(name), rank: 2}
+		one := namedSection{name: name, title: titleOf(name), rank: 3}
 		if p := hints[name]; p != nil {
+			one.items = p.Items
 			if p.Title != "" {
 				one.title = p.Title
 			}

@@ -194,7 +194,7 @@ func unwritten(stage *pipeline.Stage) string {
 	}
 	known := false
 	for _, p := range s.Properties {
-		has := p.Hints.Write != "" || p.Hints.Given != ""
+		has := p.Hints.Write != "" || p.Hints.Given != "" || p.Hints.Select
 		if p.Required && !has {
 			return fmt.Sprintf("the hint write of the schema has to say what stands in %s", p.Name)
 		}
@@ -215,7 +215,7 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		}
 		provider := r.Provider(ForStage(*s, stage).Provider)
 		switch {
-		case len(stage.Tools) > 0 && !provider.Has("agent"):
+		case len(stage.Tools) > 0 && len(provider.Steps) > 0 && !provider.Has("agent"):
 			return errs.Field(field("tools"), "needs a provider with agents that use tools, and %s has none", provider.Name)
 		case stage.Output.Kind == pipeline.OutputRecords && stage.Output.Schema == nil && len(s.Schema) == 0:
 			return errs.Field("schema", "is needed: it says what stage %s is to find", stage.Name)

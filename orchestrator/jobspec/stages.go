@@ -55,7 +55,7 @@ func NewStages(c *Compiled, ctl *records.Control) Stages {
 func Requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requirements {
 	needs := mapreduce.Requirements{Provider: spec.Provider, Model: spec.Model}
 	if stage != nil {
-		needs.Tools = stage.Tools
+		needs.Tools = stage.RequiredTools()
 	}
 	return needs
 }

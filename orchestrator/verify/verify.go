@@ -148,6 +148,9 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	}
 	var given []*output.Output
 	if u.Inputs == nil {
+		if form, err = c.withDocuments(ctx, id, u, stage, form); err != nil {
+			return nil, err
+		}
 		why = output.CheckValue(given, own, form, out)
 		return why, unread
 	}
@@ -184,10 +187,26 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 		given = []*output.Output{output.OfPassages(read)}
 	}
 	if form.NeedsGiven() {
-		form = form.With(output.GivenOf(u.Index, given))
+		form = form.With(output.GivenOf(u.Index, u.Item, given))
 	}
 	why = output.CheckValue(given, own, form, out)
 	return why, unread
+}
+
+// withDocuments returns the form of the values of a unit that reads documents, with what is
+// given in it.
+func (c *Checker) withDocuments(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, form *output.Form) (*output.Form, error) {
+	if !form.NeedsGiven() {
+		return form, nil
+	}
+	if !outputs.IsBundle(u) {
+		return form.With(output.GivenOfDocuments(u.Index, nil, 0)), nil
+	}
+	docs, err := outputs.Documents(ctx, c.jobs.Reader(), id, u)
+	if err != nil {
+		return nil, err
+	}
+	return form.With(output.GivenOfDocuments(u.Index, docs, stage.Size)), nil
 }
 
 // readsPassages reports whether the units of a stage read passages.

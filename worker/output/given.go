@@ -14,19 +14,33 @@ import (
 )
 
 // A Given is what the program knows of a unit, and fills in where the schema of a value
-// asks for it with the hint given.
+// asks for it with the hints given and select.
 type Given struct {
-	Number     int64     // of the unit in its level, from 1 on
-	References []refs.ID // that the unit was given, in a fixed order
+	Number     int64             // of the unit in its level, from 1 on
+	References []refs.ID         // that the unit was given, in a fixed order
+	Rows       []json.RawMessage // the values that the unit read, in order
+	Item       []byte            // JSON of the element that the unit works on; may be empty
+
+	Documents []Chosen // that the unit reads, of which it may choose
+	Most      int64    // how many it may choose; 0 is no limit
 }
 
-// GivenOf returns what is known of the unit of an index that was given the citations of
-// some outputs.
-func GivenOf(index int64, outputs []*Output) Given {
-	g := Given{Number: index + 1}
+// Chosen is a document that a unit may choose, as it is described to the unit.
+type Chosen struct {
+	Document string
+	Metadata map[string]string
+}
+
+// GivenOf returns what is known of the unit of an index that works on an element of a list,
+// or on none, and was given the outputs.
+func GivenOf(index int64, item []byte, outputs []*Output) Given {
+	g := Given{Number: index + 1, Item: item}
 	for _, o := range outputs {
 		for id := range o.Citations {
 			g.References = append(g.References, refs.ID([]byte(id)))
+		}
+		if len(o.Value) > 0 {
+			g.Rows = append(g.Rows, o.Value)
 		}
 	}
 	slices.SortFunc(g.References, refs.Compare)
@@ -34,11 +48,23 @@ func GivenOf(index int64, outputs []*Output) Given {
 	return g
 }
 
+// GivenOfDocuments returns what is known of the unit of an index that reads documents, and
+// may choose so many of them; 0 is no limit.
+func GivenOfDocuments(index int64, docs []Bundled, most int64) Given {
+	g := Given{Number: index + 1, Most: most}
+	for _, d := range docs {
+		g.Documents = append(g.Documents, Chosen{d.Document, d.Metadata})
+	}
+	return g
+}
+
 // formHints are the hints at the top of a form: what is given by the name of a property,
 // and how the objects of lists are joined.
 type formHints struct {
-	given map[string]schema.Given
-	joins map[string]joining
+	given  map[string]schema.Given
+	joins  map[string]joining
+	chosen map[string][]schema.Property // lists of documents that are chosen: the properties of an element
+	quoted []quotedField
 }
 
 // A joining says how objects of a list become one.
@@ -51,7 +77,7 @@ type joining struct {
 // hintsOf reads the hints of a schema. Of one that has other properties than records may
 // have there are none.
 func hintsOf(source []byte) formHints {
-	h := formHints{given: make(map[string]schema.Given), joins: make(map[string]joining)}
+	h := formHints{given: make(map[string]schema.Given), joins: make(map[string]joining), chosen: make(map[string][]schema.Property)}
 	s, err := schema.Parse("schema", source)
 	if err != nil || s.Kind != schema.KindRecord {
 		return h
@@ -68,12 +94,16 @@ func hintsOf(source []byte) formHints {
 			}
 			h.joins[p.Name] = j
 		}
+		if p.Hints.Select {
+			h.chosen[p.Name] = p.Items.Properties
+		}
 	}
+	h.quoted = quotedIn(s.Properties, nil)
 	return h
 }
 
 // NeedsGiven reports whether something is to be filled in.
-func (f *Form) NeedsGiven() bool { return len(f.hints.given) > 0 }
+func (f *Form) NeedsGiven() bool { return len(f.hints.given)+len(f.hints.chosen) > 0 }
 
 // With returns the form of the values of a unit of which this is known.
 func (f *Form) With(g Given) *Form {
@@ -96,11 +126,20 @@ func (f *Form) joinOf(path, name string) (joining, bool) {
 
 // valueOf returns what is given, as JSON is decoded.
 func (g *Given) valueOf(what schema.Given) any {
-	switch what {
-	case schema.GivenNumber:
+	name := string(what)
+	switch {
+	case what == schema.GivenNumber:
 		return json.Number(fmt.Sprint(g.Number))
-	case schema.GivenCount:
+	case what == schema.GivenCount:
 		return json.Number(fmt.Sprint(len(g.References)))
+	case what == schema.GivenRowCount:
+		return json.Number(fmt.Sprint(len(g.Rows)))
+	case what == schema.GivenRows:
+		return g.rows()
+	case strings.HasPrefix(name, schema.GivenRowsWhere):
+		return json.Number(fmt.Sprint(g.countRows(strings.TrimPrefix(name, schema.GivenRowsWhere))))
+	case strings.HasPrefix(name, schema.GivenItem):
+		return g.itemText(strings.TrimPrefix(name, schema.GivenItem))
 	}
 	list := make([]any, len(g.References))
 	for i, id := range g.References {
@@ -109,7 +148,41 @@ func (g *Given) valueOf(what schema.Given) any {
 	return list
 }
 
-// fillGiven puts into an object what is given, in place of whatever stands there.
+// rows returns the values that the unit read. Those that are no JSON are left out: the
+// store has none.
+func (g *Given) rows() []any {
+	list := make([]any, 0, len(g.Rows))
+	for _, raw := range g.Rows {
+		if v, err := decodeValue(raw); err == nil {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// countRows returns how many of the rows are objects in which a name is true.
+func (g *Given) countRows(name string) (n int) {
+	for _, row := range g.rows() {
+		if object, ok := row.(map[string]any); ok && object[name] == true {
+			n++
+		}
+	}
+	return n
+}
+
+// itemText returns a text of the unit's element, or "".
+func (g *Given) itemText(name string) string {
+	v, err := decodeValue(g.Item)
+	if err != nil {
+		return ""
+	}
+	object, _ := v.(map[string]any)
+	text, _ := object[name].(string)
+	return text
+}
+
+// fillGiven puts into an object what is given, in place of whatever stands there, and into
+// its lists of chosen documents what is known of these.
 func (f *Form) fillGiven(v any) {
 	object, ok := v.(map[string]any)
 	if !ok || f == nil || f.given == nil {
@@ -118,9 +191,41 @@ func (f *Form) fillGiven(v any) {
 	for name, what := range f.hints.given {
 		object[name] = f.given.valueOf(what)
 	}
+	for name, properties := range f.hints.chosen {
+		list, _ := object[name].([]any)
+		object[name] = f.given.choose(list, properties)
+	}
 }
 
-// checkGiven refuses an object in which something else stands in place of what is given.
+// choose returns the objects of a list whose ids name documents of the unit, each once and
+// no more than the unit may choose, with what is known of the documents in place of
+// what the list says.
+func (g *Given) choose(list []any, properties []schema.Property) []any {
+	chosen := []any{}
+	seen := make(map[string]bool)
+	for _, one := range list {
+		id, named := one.(string)
+		if object, ok := one.(map[string]any); ok {
+			id, named = object["id"].(string)
+		}
+		i := slices.IndexFunc(g.Documents, func(d Chosen) bool { return d.Document == id })
+		if !named || i < 0 || seen[id] || g.Most > 0 && int64(len(chosen)) == g.Most {
+			continue
+		}
+		seen[id] = true
+		object := map[string]any{"id": id}
+		for _, p := range properties {
+			if text, ok := g.Documents[i].Metadata[p.Name]; ok && p.Name != "id" {
+				object[p.Name] = text
+			}
+		}
+		chosen = append(chosen, object)
+	}
+	return chosen
+}
+
+// checkGiven refuses an object in which something else stands in place of what is given, or
+// which says of a chosen document what is not so.
 func (f *Form) checkGiven(v any) error {
 	object, ok := v.(map[string]any)
 	if !ok || f.given == nil {
@@ -129,6 +234,12 @@ func (f *Form) checkGiven(v any) error {
 	for _, name := range sortedKeys(f.hints.given) {
 		if !reflect.DeepEqual(object[name], f.given.valueOf(f.hints.given[name])) {
 			return fmt.Errorf("%w: %s is not what is given there", ErrForm, name)
+		}
+	}
+	for _, name := range sortedKeys(f.hints.chosen) {
+		list, _ := object[name].([]any)
+		if !reflect.DeepEqual(any(list), any(f.given.choose(list, f.hints.chosen[name]))) {
+			return fmt.Errorf("%w: %s is not a choice of the documents that were read", ErrForm, name)
 		}
 	}
 	return nil

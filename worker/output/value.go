@@ -176,6 +176,9 @@ func NewValue(unit string, raw []byte, form *Form, issued *Issued, inputs []*Out
 			return nil, fmt.Errorf("%w: it has %d bytes; at most %d are kept", ErrForm, len(o.Value), MaxValue)
 		}
 		o.citeFrom(inputs)
+		if broken = form.checkQuoted(cited, o.Citations); broken != nil {
+			return nil, broken
+		}
 		return o, nil
 	}
 	return nil, broken
@@ -363,11 +366,29 @@ func CheckValue(inputs []*Output, own Texts, form *Form, o *Output) error {
 		}
 	}
 	if own == nil {
-		return c.checkCitations(o)
+		if err := c.checkCitations(o); err != nil {
+			return err
+		}
+		return form.checkQuotes(o)
 	}
 	found, rest := c.ownCitations(o)
 	if err := checkCited("the unit", own, found); err != nil {
 		return err
 	}
-	return c.checkGiven(o, rest)
+	if err := c.checkGiven(o, rest); err != nil {
+		return err
+	}
+	return form.checkQuotes(o)
+}
+
+// checkQuotes is checkQuoted for the value of an output.
+func (f *Form) checkQuotes(o *Output) error {
+	if len(f.hints.quoted) == 0 {
+		return nil
+	}
+	v, err := decodeValue(o.Value)
+	if err != nil {
+		return err
+	}
+	return f.checkQuoted(v, o.Citations)
 }

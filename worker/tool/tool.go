@@ -83,6 +83,7 @@ const (
 	MaxOutput      = 256 << 10
 	MaxInput       = 64 << 10
 	MaxEvidence    = 4 << 20 // bytes of the text of one piece of evidence
+	MaxLinks       = 500     // of a result
 )
 
 // A Result is what a call brought.
@@ -93,8 +94,19 @@ type Result struct {
 
 	Evidence []Evidence // what may be cited, in the order in which it is shown
 
+	// Links are where the text leads, in order: what was found by a search, or the links of
+	// a page. Models read them in Text; a step that asks no model follows some of them.
+	// At most MaxLinks.
+	Links []Link
+
 	// Cut says how many bytes were left out, as the bound of the output was reached.
 	Cut int64
+}
+
+// A Link is a place to which a text leads.
+type Link struct {
+	Text    string // that stands for the place
+	Address string // absolute; an input of a tool with Spec.Address
 }
 
 // Evidence is a text that a tool brought: a page, a file, a passage with its surroundings.

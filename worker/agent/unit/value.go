@@ -65,14 +65,24 @@ func Form(task *agent.Task) (*output.Form, error) {
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
-	if !form.NeedsGiven() || task.StageSpec.Documents {
+	if !form.NeedsGiven() {
 		return form, nil
+	}
+	if task.StageSpec.Documents {
+		if task.Text != nil {
+			return form.With(output.GivenOfDocuments(task.Index, nil, 0)), nil
+		}
+		all, err := NewDirect(task, nil)
+		if err != nil {
+			return nil, err
+		}
+		return form.With(output.GivenOfDocuments(task.Index, all.Documents(), task.StageSpec.Size)), nil
 	}
 	given, _, err := Given(task)
 	if err != nil {
 		return nil, err
 	}
-	return form.With(output.GivenOf(task.Index, given)), nil
+	return form.With(output.GivenOf(task.Index, task.Item, given)), nil
 }
 
 // Given returns the outputs whose citations a unit that writes may pass on, and of a

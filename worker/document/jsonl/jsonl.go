@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -43,7 +45,7 @@ func sniff(begin []byte) document.Match {
 // holdsRecord reports whether begin is the beginning of JSON lines.
 func holdsRecord(begin []byte) bool {
 	line, _, _ := bytes.Cut(begin, []byte("\n"))
-	return bytes.HasPrefix(line, []byte("{")) && (bytes.Contains(line, []byte(`"text"`)) || bytes.Contains(line, []byte(`"passage"`)))
+	return bytes.HasPrefix(line, []byte("{")) && (bytes.Contains(line, []byte(`"text"`)) || bytes.Contains(line, []byte(`"passage"`)) || bytes.Contains(line, []byte(`"url"`)))
 }
 
 // Options configure Lines.
@@ -77,10 +79,11 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.L
 
 // Lines yields the documents of r, one a line, each an object of the form
 // {"id": …, "text": …} with metadata as further members. A citation has "passage" in place
-// of "text", and may have "document_id" in place of "id"; that stays in its metadata. It skips empty lines. A
-// line that is not a document yields a *LineError, and the next line follows. Any
-// other error is a read error and ends the sequence. Lines holds one line at a
-// time in memory.
+// of "text", and may have "document_id" in place of "id"; that stays in its metadata. A
+// source that is elsewhere has "url" in place of "text": its text is what the line says of
+// it. Lines skips empty lines. A line that is not a document yields a *LineError, and the
+// next line follows. Any other error is a read error and ends the sequence. Lines holds one
+// line at a time in memory.
 func Lines(r io.Reader, o Options) iter.Seq2[Record, error] {
 	o.Name = cmp.Or(o.Name, "stdin")
 	o.MaxBytes = cmp.Or(o.MaxBytes, document.DefaultMaxBytes)
@@ -178,13 +181,36 @@ func parseRecord(line []byte, file string, n int) (Record, error) {
 	if _, has := members[text]; !has && members["passage"] != nil {
 		rec.Citation, text = true, "passage"
 	}
-	if rec.Text, err = recordText(text, members[text]); err != nil {
+	if members[text] == nil && members["url"] != nil {
+		if rec.Text, err = sourceText(members); err != nil {
+			return Record{}, err
+		}
+	} else if rec.Text, err = recordText(text, members[text]); err != nil {
 		return Record{}, err
 	}
 	delete(members, "id")
 	delete(members, text)
 	rec.Metadata, err = decodeMetadata(members)
 	return rec, err
+}
+
+// sourceText returns what a line says of a source that is elsewhere: a line for each of its
+// texts, by name. The line has a url in place of a text.
+func sourceText(members map[string]json.RawMessage) (string, error) {
+	if _, err := recordText("url", members["url"]); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if raw := members[name]; len(raw) > 0 && raw[0] == '"' && name != "id" {
+			text, err := recordText(name, raw)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&b, "%s: %s\n", name, text)
+		}
+	}
+	return b.String(), nil
 }
 
 // notObject explains why a line is not a JSON object.

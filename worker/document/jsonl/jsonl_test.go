@@ -54,6 +54,7 @@ func TestLineErrors(t *testing.T) {
 		want string
 	}{
 		{"no text", `{"id": "x"}`, "f:1: text is missing"},
+		{"a source whose address is no text", `{"id": "x", "url": 7}`, "f:1: url is not a string"},
 		{"null", `{"text": null}`, "f:1: text is not a string"},
 		{"number", `{"text": 5}`, "f:1: text is not a string"},
 		{"empty", `{"text": " \n"}`, "f:1: text is empty"},
@@ -161,6 +162,19 @@ func BenchmarkLines(b *testing.B) {
 	for b.Loop() {
 		if got, errs := lines(strings.NewReader(file), jsonl.Options{}); len(got) != 10_000 || errs != nil {
 			b.Fatal(len(got), errs)
+		}
+	}
+}
+
+// TestSources: a line about a source that is elsewhere is a document of what it says.
+func TestSources(t *testing.T) {
+	const lines = `{"country": "Aland", "media_name": "Daily", "url": "https://a.example/", "rank": 3}`
+	for rec, err := range jsonl.Lines(strings.NewReader(lines), jsonl.Options{Name: "s.jsonl"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "country: Aland\nmedia_name: Daily\nurl: https://a.example/\n"; rec.Text != want || rec.ID != "s.jsonl#1" || rec.Metadata["country"] != "Aland" {
+			t.Errorf("%+v, want the text %q", rec, want)
 		}
 	}
 }

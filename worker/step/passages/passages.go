@@ -41,12 +41,18 @@ func (Runner) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.
 	if task.Text == nil || task.StageSpec == nil {
 		return nil, agent.Permanent(errors.New("a unit that chooses passages has one document, and a stage"))
 	}
-	c := &chooser{task: task, text: task.Text, source: bibliography.FromMetadata(string(task.Text.Document), task.Text.Metadata)}
-	out, err := output.ChoosePassages(c.choose())
+	out, err := output.ChoosePassages(Choose(task))
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
 	return unit.Valued(out)
+}
+
+// Choose returns the passages of a task's text that bear most on the query of its stage, in
+// the order of the text.
+func Choose(task *agent.Task) []output.Passage {
+	c := &chooser{task: task, text: task.Text, source: bibliography.FromMetadata(string(task.Text.Document), task.Text.Metadata)}
+	return c.choose()
 }
 
 // A chooser chooses the passages of a unit.

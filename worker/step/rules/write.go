@@ -55,6 +55,7 @@ func (writer) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.
 // A writing is the value of one unit, as it is made.
 type writing struct {
 	task     *agent.Task
+	docs     []output.Bundled // that the unit reads; none if it reads outputs, or one document
 	query    *digest.Query
 	given    []*output.Output // what may be cited
 	passages []digest.Passage // that the unit reads; none if it reads values
@@ -111,7 +112,8 @@ func (w *writing) readDocuments() error {
 	if err != nil {
 		return err
 	}
-	for _, d := range all.Documents() {
+	w.docs = all.Documents()
+	for _, d := range w.docs {
 		w.passages = append(w.passages, digest.Passage{Text: string(d.Text)})
 	}
 	return nil
@@ -252,7 +254,16 @@ func (w *writing) composed() *digest.Report {
 
 // part returns what stands in a property.
 func (w *writing) part(p *schema.Property) (any, bool) {
+	if p.Hints.Select {
+		return w.selected(), true
+	}
 	switch p.Hints.Write {
+	case "query":
+		return w.task.StageSpec.Query, true
+	case "selection":
+		return w.selection(), true
+	case "summary":
+		return strings.TrimSpace(w.composed().Opening + "\n\n" + w.composed().Body), true
 	case "opening":
 		return w.composed().Opening, true
 	case "evidence":
@@ -269,6 +280,48 @@ func (w *writing) part(p *schema.Property) (any, bool) {
 		return ofEnum(p, w.meanRelevance(), 0.5, 0.25), true
 	}
 	return nil, false
+}
+
+// selected returns the documents that bear most on the question, by their ids. Of documents
+// that bear on it alike, those go first that have less in common with the ones before, such
+// as the country that they are of.
+func (w *writing) selected() []map[string]any {
+	most := len(w.docs)
+	if n := w.task.StageSpec.Size; n > 0 {
+		most = min(most, int(n))
+	}
+	seen := make(map[string]int) // values of metadata of the chosen
+	chosen := make([]map[string]any, 0, most)
+	left := slices.Clone(w.docs)
+	for len(chosen) < most {
+		best, bestScore := 0, -1.0
+		for i, d := range left {
+			score := 1000*w.query.Relevance(string(d.Text)) - float64(shared(d.Metadata, seen))
+			if i == 0 || score > bestScore {
+				best, bestScore = i, score
+			}
+		}
+		chosen = append(chosen, map[string]any{"id": left[best].Document})
+		for name, value := range left[best].Metadata {
+			seen[name+"\x00"+value]++
+		}
+		left = slices.Delete(left, best, best+1)
+	}
+	return chosen
+}
+
+// shared counts the documents chosen before that have values of the metadata.
+func shared(metadata map[string]string, seen map[string]int) (n int) {
+	for name, value := range metadata {
+		n += seen[name+"\x00"+value]
+	}
+	return n
+}
+
+// selection says how documents were selected.
+func (w *writing) selection() string {
+	return fmt.Sprintf("%d of %d documents: those that bear most on the question, and of equal ones those that have least in common.",
+		len(w.selected()), len(w.docs))
 }
 
 func emptyNotNull(list []string) []string {

@@ -207,7 +207,11 @@ func (s *session) result(asked *url.URL, p *page, w tool.Window, links bool) *to
 	e := tool.Evidence{
 		URI: p.url, Title: p.title, Media: p.media, Retrieved: p.retrieved, Text: p.text, Shown: []tool.Range{w.Range}, Metadata: p.metadata,
 	}
-	return &tool.Result{Text: note.String(), Evidence: []tool.Evidence{e}, Cut: p.cut}
+	out := &tool.Result{Text: note.String(), Evidence: []tool.Evidence{e}, Cut: p.cut}
+	for _, l := range p.links {
+		out.Links = append(out.Links, tool.Link{Text: l.text, Address: l.url})
+	}
+	return out
 }
 
 // maxLinkText is the most bytes of a list of links.

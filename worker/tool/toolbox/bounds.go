@@ -29,6 +29,11 @@ func within(spec *tool.Spec, in *tool.Result, now time.Time) *tool.Result {
 	text := head(in.Text, spec.MaxOutput)
 	out.Cut += int64(len(in.Text) - len(text))
 	out.Text = strings.ToValidUTF8(strings.Clone(text), "\uFFFD")
+	for _, l := range in.Links[:min(len(in.Links), tool.MaxLinks)] {
+		if l.Address != "" && len(l.Address) <= maxURI && utf8.ValidString(l.Address) {
+			out.Links = append(out.Links, tool.Link{Text: plain(l.Text, maxTitle), Address: strings.Clone(l.Address)})
+		}
+	}
 	room := maxAll
 	for i := range in.Evidence {
 		e := &in.Evidence[i]

@@ -239,6 +239,7 @@ func (k *Kit) refused(resp *http.Response, data []byte) error {
 func (k *Kit) result(q query, hits []hit) *tool.Result {
 	var list strings.Builder
 	var found []tool.Evidence
+	var links []tool.Link
 	seen := make(map[string]bool)
 	for _, h := range hits {
 		u, err := url.Parse(strings.TrimSpace(h.url))
@@ -261,12 +262,13 @@ func (k *Kit) result(q query, hits []hit) *tool.Result {
 			e.Metadata["published"] = plain(h.published, 100)
 		}
 		found = append(found, e)
+		links = append(links, tool.Link{Text: title, Address: u.String()})
 		fmt.Fprintf(&list, "\n%d. %s", len(found), u)
 	}
 	if len(found) == 0 {
 		return &tool.Result{Text: fmt.Sprintf("%s found nothing for %q.", k.engine.Name, q.Query)}
 	}
-	return &tool.Result{Text: fmt.Sprintf("%s found %d pages for %q, best first:%s", k.engine.Name, len(found), q.Query, list.String()), Evidence: found}
+	return &tool.Result{Text: fmt.Sprintf("%s found %d pages for %q, best first:%s", k.engine.Name, len(found), q.Query, list.String()), Evidence: found, Links: links}
 }
 
 // plain returns a text of an engine without its marks, on one line, of at most so many bytes.

@@ -121,12 +121,15 @@ type Report struct {
 	Summary    string      `json:"summary"` // what the check of the claims came to
 }
 
-// A Section is a part of a report: a text, items, or both.
+// A Section is a part of a report: a text, items, a table, or several of these.
 type Section struct {
 	Name  string   `json:"name"`
 	Title string   `json:"title"`
 	Text  string   `json:"text,omitempty"` // paragraphs, with an empty line between them
 	Items []string `json:"items,omitempty"`
+	// Columns and Rows are a table; a row has a text for each column.
+	Columns []string   `json:"columns,omitempty"`
+	Rows    [][]string `json:"rows,omitempty"`
 }
 
 // A Reference is an entry of a bibliography.

@@ -268,6 +268,12 @@
 		return element("bdi", {}, [parts, withReferences(rest)].flat(2));
 	}
 
+	function sectionTable(s) {
+		return element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": visible(s.title) }, element("table", {},
+			element("thead", {}, element("tr", {}, s.columns.map((c) => element("th", { scope: "col" }, quoted(c))))),
+			element("tbody", {}, (s.rows || []).map((row) => element("tr", {}, row.map((cell) => element("td", {}, withReferences(cell))))))));
+	}
+
 	function writeReport() {
 		const report = data.report;
 		byId("report-body").replaceChildren(
@@ -275,6 +281,7 @@
 				i || (s.items || []).length ? element("h3", {}, quoted(s.title)) : null,
 				...(s.text || "").split(/\n\s*\n/).filter(Boolean).map((p) => element("p", {}, sentences(s.name, p))),
 				(s.items || []).length ? element("ul", {}, s.items.map((item) => element("li", {}, quoted(item)))) : null,
+				(s.columns || []).length ? sectionTable(s) : null,
 			]).filter(Boolean),
 			element("h3", {}, "References"),
 			element("ol", {}, report.references.map((r, i) => element("li", {}, quoted(r.source), " ",

@@ -24,6 +24,8 @@ type writtenReport struct {
 type writtenSection struct {
 	Name, Title, Text string
 	Items             []string
+	Columns           []string
+	Rows              [][]string
 }
 
 type writtenClaim struct {
@@ -97,6 +99,13 @@ func (m *markdownPage) writeWritten(r *writtenReport, v view) {
 		}
 		for _, item := range s.Items {
 			m.printf("- %s\n", strings.Join(strings.Fields(plainMarkdown(item)), " "))
+		}
+		if len(s.Columns) > 0 {
+			m.printf("\n")
+			m.writeHeader(s.Columns...)
+			for _, row := range s.Rows {
+				m.writeRow(row...)
+			}
 		}
 	}
 	if len(r.References) > 0 {

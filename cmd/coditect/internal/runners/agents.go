@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/worker/step/gather"
 	"github.com/coditect/mapreduce/worker/step/parse"
 	"github.com/coditect/mapreduce/worker/step/passages"
 	"github.com/coditect/mapreduce/worker/step/rules"
@@ -66,6 +67,8 @@ func (r *Runners) StepRegistry() (*step.Registry, error) {
 		if err != nil {
 			return nil, err
 		}
+		gathering := gather.Runner{Box: func() *toolbox.Box { return r.box }}
+		all.Register(step.Step{Kind: step.Agent, Provider: RulesProvider}, gathering)
 		if r.askers, err = r.modelAgents(); err != nil {
 			return nil, err
 		}

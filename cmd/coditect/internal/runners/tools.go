@@ -352,7 +352,7 @@ func (r *Runners) checkTools(spec *mapreduce.JobSpec) error {
 	}
 	here := r.OfferedTools()
 	for _, stage := range p.Stages {
-		for _, name := range stage.Tools {
+		for _, name := range stage.RequiredTools() {
 			if slices.Contains(here, name) {
 				continue
 			}

@@ -1,0 +1,253 @@
+// Package gather is the step of units with tools for the provider that asks no model. It
+// asks the tools of the stage for what the unit is about, keeps what they bring as
+// evidence, and chooses passages of it, or writes a value by extracts of it. The schema of
+// the stage says with the hint write what stands where.
+//
+// Whether a tool can be asked its Spec says: one with an Address gets the address of the
+// unit's element, and one with a Query the question. Where a tool brings links, those that
+// bear most on the question are followed. Tools that may change something are not called.
+package gather
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/digest"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/worker/step/passages"
+	"github.com/coditect/mapreduce/worker/tool"
+	"github.com/coditect/mapreduce/worker/tool/toolbox"
+)
+
+// Bounds of what a unit asks for.
+const (
+	maxFollowed = 3   // links of one result
+	maxCalls    = 40  // of a unit
+	bearsOn     = 0.5 // relevance from which a text is about the question
+)
+
+// A Runner runs units with tools. It is safe for concurrent use.
+type Runner struct {
+	// Box returns the tools of this process, once units run.
+	Box func() *toolbox.Box
+}
+
+var _ step.Runner = Runner{}
+
+// Run implements step.Runner.
+func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	keeper, ok := calls.(agent.EvidenceKeeper)
+	if !ok {
+		return nil, agent.PermanentJob(errors.New("a unit with tools needs a worker that keeps evidence"))
+	}
+	session, err := r.Box().Open(ctx, task.StageSpec.Tools)
+	if err != nil {
+		return nil, agent.Permanent(err)
+	}
+	defer session.Close()
+	g := &gathering{
+		task: task, calls: calls, keeper: keeper, session: session,
+		query: digest.NewQuery(task.StageSpec.Query), asked: make(map[string]bool),
+	}
+	if err := g.gather(ctx); err != nil {
+		return nil, err
+	}
+	if task.StageSpec.Output == agent.PassagesChosen {
+		return g.choosePassages(ctx)
+	}
+	return g.writeValue(ctx)
+}
+
+// A gathering is one unit at work.
+type gathering struct {
+	task    *agent.Task
+	calls   agent.Calls
+	keeper  agent.EvidenceKeeper
+	session *toolbox.Session
+	query   *digest.Query
+
+	asked    map[string]bool // tools with their inputs
+	found    []mapreduce.DocumentID
+	failures []string
+}
+
+// gather asks all tools that can be asked. What a tool is refused or fails at is noted, and
+// the others go on.
+func (g *gathering) gather(ctx context.Context) error {
+	address := g.address()
+	for _, spec := range g.session.Specs() {
+		var err error
+		switch {
+		case !spec.Idempotent:
+			continue
+		case spec.Address != "" && address != "":
+			err = g.ask(ctx, spec, spec.Address, address)
+		case spec.Query != "" && g.task.StageSpec.Query != "":
+			err = g.ask(ctx, spec, spec.Query, g.task.StageSpec.Query)
+		}
+		if err != nil {
+			return err
+		}
+		if address != "" && g.isAnswered(ctx) {
+			break // another tool would bring the same page
+		}
+	}
+	return nil
+}
+
+// address is where the element of the unit is, or "".
+func (g *gathering) address() string {
+	var item struct {
+		URL     string `json:"url"`
+		Address string `json:"address"`
+	}
+	if json.Unmarshal(g.task.Item, &item) != nil {
+		return ""
+	}
+	if item.URL != "" {
+		return item.URL
+	}
+	return item.Address
+}
+
+// ask calls a tool, keeps what it brings, and follows the links that bear on the question.
+func (g *gathering) ask(ctx context.Context, spec tool.Spec, property, value string) error {
+	result, err := g.call(ctx, spec, property, value)
+	if result == nil || err != nil {
+		return err
+	}
+	follow, ok := g.follower(spec)
+	if !ok {
+		return nil
+	}
+	for _, link := range g.bestLinks(result.Links, value) {
+		if _, err := g.call(ctx, follow, follow.Address, link.Address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follower returns the tool that reads what links lead to: the tool itself, or the first
+// that takes an address.
+func (g *gathering) follower(spec tool.Spec) (tool.Spec, bool) {
+	if spec.Address != "" {
+		return spec, true
+	}
+	all := g.session.Specs()
+	i := slices.IndexFunc(all, func(s tool.Spec) bool { return s.Address != "" && s.Idempotent })
+	if i < 0 {
+		return tool.Spec{}, false
+	}
+	return all[i], true
+}
+
+// bestLinks returns the links whose text bears most on the question, at most maxFollowed.
+func (g *gathering) bestLinks(links []tool.Link, from string) []tool.Link {
+	best := slices.DeleteFunc(slices.Clone(links), func(l tool.Link) bool {
+		return l.Address == from || g.query.Relevance(l.Text) < bearsOn/2
+	})
+	slices.SortStableFunc(best, func(a, b tool.Link) int {
+		switch x, y := g.query.Relevance(a.Text), g.query.Relevance(b.Text); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	return best[:min(len(best), maxFollowed)]
+}
+
+// call makes a call once, and keeps what it brings. It returns nil for what the tool did not
+// bring, and an error only if the attempt is over.
+func (g *gathering) call(ctx context.Context, spec tool.Spec, property, value string) (*tool.Result, error) {
+	key := spec.Name + "\x00" + value
+	if g.asked[key] || len(g.asked) == maxCalls {
+		return nil, nil
+	}
+	g.asked[key] = true
+	input, err := json.Marshal(map[string]string{property: value})
+	if err != nil {
+		return nil, agent.Permanent(err) // of strings
+	}
+	g.calls.Progress(fmt.Sprintf("%s: %s", spec.Name, value))
+	start := time.Now()
+	result, err := g.session.Call(ctx, spec.Name, input)
+	g.record(spec.Name, start, err)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		g.failures = append(g.failures, err.Error())
+		return nil, nil
+	}
+	return result, g.keep(ctx, spec.Name, result)
+}
+
+// keep stores the evidence of a result.
+func (g *gathering) keep(ctx context.Context, name string, result *tool.Result) error {
+	for _, e := range result.Evidence {
+		id, err := g.keeper.KeepEvidence(ctx, mapreduce.Evidence{
+			URI: e.URI, Title: e.Title, Tool: name, Media: e.Media, Retrieved: e.Retrieved, Metadata: e.Metadata,
+		}, []byte(e.Text))
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, agent.ErrNoRoom), errors.Is(err, errs.Invalid):
+			g.failures = append(g.failures, fmt.Sprintf("%s: %v", e.URI, err))
+		case err != nil:
+			return err
+		case !slices.Contains(g.found, id):
+			g.found = append(g.found, id)
+		}
+	}
+	return nil
+}
+
+// choosePassages is the outcome of a stage of passages: those of all evidence that bear most
+// on the question.
+func (g *gathering) choosePassages(ctx context.Context) (*agent.Result, error) {
+	var all []output.Passage
+	for _, id := range g.found {
+		e, err := unit.Evidence(ctx, g.keeper, id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, passages.Choose(unit.OnEvidence(g.task, e))...)
+	}
+	slices.SortStableFunc(all, func(a, b output.Passage) int {
+		switch {
+		case a.Relevance > b.Relevance:
+			return -1
+		case a.Relevance < b.Relevance:
+			return 1
+		}
+		return 0
+	})
+	if most := g.task.StageSpec.Size; most > 0 && int64(len(all)) > most {
+		all = all[:most]
+	}
+	if len(all) == 0 && len(g.failures) > 0 {
+		return nil, agent.Permanent(errors.New(strings.Join(g.failures, "; ")))
+	}
+	out, err := output.ChoosePassages(all)
+	if err != nil {
+		return nil, agent.Permanent(err)
+	}
+	res, err := unit.Valued(out)
+	if err == nil {
+		res.Errors = g.failures
+	}
+	return res, err
+}

@@ -1,0 +1,207 @@
+package gather
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/digest"
+	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/rules/form"
+)
+
+// findingLength is about how many characters a finding has.
+const findingLength = 400
+
+// record keeps a call for the trace.
+func (g *gathering) record(name string, start time.Time, err error) {
+	recorder, ok := g.calls.(agent.Recorder)
+	if !ok {
+		return
+	}
+	c := mapreduce.Call{Name: name, Latency: time.Since(start)}
+	if err != nil {
+		c.Error = err.Error()
+	}
+	recorder.Record(c)
+}
+
+// isAnswered reports whether some evidence bears on the question.
+func (g *gathering) isAnswered(ctx context.Context) bool {
+	best, err := g.bestEvidence(ctx)
+	return err == nil && best != nil
+}
+
+// bestEvidence returns the evidence with the place that bears most on the question; nil if
+// none does. Of equal ones it is the first.
+func (g *gathering) bestEvidence(ctx context.Context) (best *output.Evidence, err error) {
+	most := bearsOn
+	for _, id := range g.found {
+		e, err := unit.Evidence(ctx, g.keeper, id)
+		if err != nil {
+			return nil, err
+		}
+		places := digest.Choose(string(e.Text), g.query, 1, findingLength)
+		if g.query.Empty() || len(places) == 0 {
+			continue
+		}
+		relevance := max(g.query.Relevance(e.Metadata["title"]+"\n"+places[0].In(string(e.Text))), places[0].Relevance)
+		if relevance > most || best == nil && relevance >= most {
+			best, most = e, relevance
+		}
+	}
+	return best, nil
+}
+
+// writeValue is the outcome of a stage that makes a value.
+func (g *gathering) writeValue(ctx context.Context) (*agent.Result, error) {
+	if g.task.MakesRecords() {
+		return nil, agent.PermanentJob(fmt.Errorf("the provider rules makes passages or values of what tools bring; stage %s makes records", g.task.StageSpec.Name))
+	}
+	valueForm, err := unit.Form(g.task)
+	if err != nil {
+		return nil, err
+	}
+	s, err := schema.Parse("schema", g.task.StageSpec.Schema)
+	if err != nil || s.Kind != schema.KindRecord {
+		return nil, agent.PermanentJob(fmt.Errorf("the schema of stage %s has to be of an object: %w", g.task.StageSpec.Name, err))
+	}
+	best, err := g.bestEvidence(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := &extract{unit: string(g.task.Unit), evidence: best, query: g.query}
+	value := make(map[string]any)
+	for i := range s.Properties {
+		p := &s.Properties[i]
+		switch {
+		case p.Hints.Given != "":
+		case p.Hints.Write == "found":
+			value[p.Name] = best != nil
+		case p.Hints.Write == "source" && best != nil:
+			value[p.Name] = x.object(p.Properties)
+		case p.Hints.Write == "failure" && best == nil && len(g.failures) > 0:
+			value[p.Name] = strings.Join(g.failures, "; ")
+		default:
+			value[p.Name] = nil
+		}
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, agent.Permanent(err)
+	}
+	own := []*output.Output{output.OfCitations(x.cited...)}
+	out, err := output.NewValue(string(g.task.Unit), raw, valueForm, output.IssueAll(own), own)
+	if err != nil {
+		return nil, agent.Permanent(err)
+	}
+	res, err := unit.Valued(out)
+	if err == nil {
+		res.Errors = g.failures
+	}
+	return res, err
+}
+
+// An extract is what is written about one text.
+type extract struct {
+	unit     string
+	evidence *output.Evidence
+	query    *digest.Query
+	cited    []output.Citation
+}
+
+// object writes the properties of an object about the text.
+func (x *extract) object(properties []schema.Property) map[string]any {
+	object := make(map[string]any)
+	references := ""
+	for _, p := range properties {
+		switch p.Hints.Write {
+		case "title":
+			object[p.Name] = x.title()
+		case "address":
+			object[p.Name] = x.evidence.Metadata["url"]
+		case "finding":
+			object[p.Name] = x.finding()
+		case "date":
+			object[p.Name] = x.date()
+		case "references":
+			references = p.Name
+		default:
+			object[p.Name] = nil
+		}
+	}
+	if references != "" {
+		names := make([]string, 0, len(x.cited))
+		for _, c := range x.cited {
+			if name := c.ID.Full(); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		object[references] = names
+	}
+	return object
+}
+
+// cite cites bytes of the text, and returns them.
+func (x *extract) cite(start, end int) string {
+	text := string(x.evidence.Text)
+	chars := len([]rune(text[:start]))
+	quote := text[start:end]
+	x.cited = append(x.cited, x.evidence.Cite(x.unit, ground.Span{
+		ByteStart: start, ByteEnd: end, Start: chars, End: chars + len([]rune(quote)), Grade: ground.Exact, Places: 1,
+	}))
+	return quote
+}
+
+// title is the title of the text where it stands in it, or else its first line.
+func (x *extract) title() any {
+	text := string(x.evidence.Text)
+	title := strings.TrimSpace(x.evidence.Metadata["title"])
+	if at := strings.Index(text, title); title != "" && at >= 0 {
+		return x.cite(at, at+len(title))
+	}
+	for at := 0; at < len(text); {
+		end := at + strings.IndexByte(text[at:]+"\n", '\n')
+		line := strings.Trim(text[at:end], "# \t\r*")
+		if line != "" {
+			start := at + strings.Index(text[at:end], line)
+			return x.cite(start, start+len(line))
+		}
+		at = end + 1
+	}
+	return nil
+}
+
+// finding is what bears most on the question.
+func (x *extract) finding() any {
+	places := digest.Choose(string(x.evidence.Text), x.query, 1, findingLength)
+	if len(places) == 0 {
+		return nil
+	}
+	return x.cite(places[0].Start, places[0].End)
+}
+
+// dated is how far into a text its own date is looked for, in bytes.
+const dated = 2000
+
+// date is the first date of the text, or null.
+func (x *extract) date() any {
+	text := string(x.evidence.Text)
+	day := schema.Property{Name: "date", Type: schema.String, Format: schema.Date}
+	for _, s := range form.Of(&day)(text, 0, min(len(text), dated)) {
+		if iso, ok := format.ParseDate(text[s.Start:s.End]); ok {
+			x.cite(s.Start, s.End)
+			return iso
+		}
+	}
+	return nil
+}
