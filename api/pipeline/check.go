@@ -382,7 +382,7 @@ func (c *checker) checkPassages() error {
 	switch {
 	case c.selectsDocuments() && (c.From != Documents || c.Each != EachAll):
 		return c.keyError("output.schema", "the hint select chooses out of documents, in a stage from documents with each: all")
-	case !chooses && c.Query != "" && len(c.Stage.Tools) == 0:
+	case !chooses && c.Query != "" && len(c.Tools) == 0:
 		return c.keyError("query", "is of stages with output: passages, or with tools, and this one makes %s", c.Output.Kind)
 	case c.Check && (c.Output.Kind != OutputReport || c.Agent == nil):
 		return c.keyError("check", "is of stages with output: report and an agent")
@@ -390,11 +390,9 @@ func (c *checker) checkPassages() error {
 		return c.keyError("each", "group makes one output of several, and passages are inputs one by one; use batch or all")
 	case !chooses && c.ReadsPassages(c.Stage) && (c.Output.Kind == OutputRecords || len(c.Sources()) > 1):
 		return c.keyError("from", "passages are read alone, by stages of items, table or report")
-	case len(c.Stage.Tools) > 0 && c.Output.Schema != nil && chooses:
-		return c.keyError("output", "passages have a schema of their own")
-	case c.Query != "" && len(c.Stage.Tools) > 0:
+	case !chooses && c.Query != "":
 		return c.checkQuery()
-	case !chooses || len(c.Stage.Tools) > 0:
+	case !chooses:
 		return nil
 	case c.Output.Schema != nil:
 		return c.keyError("output.schema", "must be left out: passages have a schema of their own")

@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -25,7 +26,7 @@ func quotedIn(properties []schema.Property, path []string) (found []quotedField)
 			found = append(found, quotedField{path, p})
 		}
 		if p.Type == schema.Object {
-			found = append(found, quotedIn(p.Properties, append(path[:len(path):len(path)], p.Name))...)
+			found = append(found, quotedIn(p.Properties, append(slices.Clip(path), p.Name))...)
 		}
 	}
 	return found

@@ -24,7 +24,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/tool"
 )
@@ -162,7 +161,7 @@ var ErrUnknown = errors.New("this worker has no such tool")
 func (b *Box) Specs(names []string) ([]tool.Spec, error) {
 	var all []tool.Spec
 	for _, name := range names {
-		name, optional := strings.CutSuffix(name, pipeline.OptionalTool)
+		name, optional := strings.CutSuffix(name, tool.OptionalMark)
 		var tools []string
 		if b != nil {
 			tools = b.names[name]
