@@ -144,6 +144,8 @@ func (s *Sections) WriteFile(out io.Writer, job *mapreduce.Job) error {
 	}
 	if s.evidence.n > 0 {
 		members = slices.Insert(members, 4, list("evidence", "[", &s.evidence, "]"))
+	} else if err := s.evidence.Out.MoveTo(io.Discard); err != nil { // nothing is in it; this lets go of it
+		return err
 	}
 	if s.report != nil {
 		members = slices.Insert(members, 3, member("report", s.report))
