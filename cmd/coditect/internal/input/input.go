@@ -33,8 +33,10 @@ type Config struct {
 	// Formats are those that inputs may have. Needed.
 	Formats *document.Registry
 	// Inputs are folders, files, document.Stdin, and jobs as JobPrefix and the id.
-	// Needed.
+	// Needed, unless there is a Question.
 	Inputs []string
+	// Question is the one document, named "question", if there are no Inputs.
+	Question string
 	// Service has the results of the jobs that Inputs names. Needed if it names any.
 	Service Service
 	// Partial accepts jobs that are not complete, with what they have found so far.
@@ -114,7 +116,7 @@ func Check(ctx context.Context, c Config) error {
 func (c Config) inputNames() string { return strings.Join(c.Inputs, ", ") }
 
 func (c Config) checkNames() error {
-	if len(c.Inputs) == 0 {
+	if len(c.Inputs) == 0 && c.Question == "" {
 		return errs.Field("input", "is missing: name folders, files, job:ID, or - for standard input, as arguments or by --input")
 	}
 	if err := c.checkEncoding(); err != nil {
@@ -183,6 +185,9 @@ func Documents(ctx context.Context, c Config) iter.Seq2[*mapreduce.Document, err
 	}
 }
 
+// questionID is the name of the document that a question is.
+const questionID = "question"
+
 // errStopped means that the caller has stopped the iteration.
 var errStopped = errors.New("stopped")
 
@@ -201,6 +206,11 @@ type reader struct {
 
 // eachSource calls take for every document.
 func (r *reader) eachSource(ctx context.Context, take func(source) error) error {
+	if question := r.config.Question; question != "" && len(r.config.Inputs) == 0 {
+		return take(source{questionID, func() *mapreduce.Document {
+			return &mapreduce.Document{ID: questionID, MediaType: "text/plain", Content: []byte(question), Size: int64(len(question))}
+		}})
+	}
 	if len(r.config.files) > 0 {
 		if err := r.eachEntry(ctx, take); err != nil {
 			return err

@@ -332,3 +332,23 @@ func TestEncodings(t *testing.T) {
 		})
 	}
 }
+
+// A question is the one document where there are no others.
+func TestQuestion(t *testing.T) {
+	c := input.Config{Formats: formats(), Question: "Who built the bridge?"}
+	if err := input.Check(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	docs, err := read(t.Context(), c)
+	if err != nil || len(docs) != 1 || docs[0].ID != "question" || string(docs[0].Content) != c.Question {
+		t.Errorf("read %+v: %v", docs, err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Inputs = []string{dir}
+	if docs, err = read(t.Context(), c); err != nil || len(docs) != 1 || docs[0].ID != "a.txt" {
+		t.Errorf("with an input: read %+v: %v", docs, err)
+	}
+}

@@ -49,6 +49,24 @@ func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pip
 	return p, knownVariables(p, s)
 }
 
+// questionInput returns the question of a job that needs no other document: one whose first
+// agents have tools to find what there is to read. It is "" for any other job.
+func (j *jobFlags) questionInput(s *mapreduce.JobSpec) string {
+	p := j.parsed
+	if p == nil {
+		var err error
+		if p, err = pipeline.Preset(s.Pipeline); err != nil {
+			return ""
+		}
+	}
+	for _, stage := range p.DocumentStages() {
+		if len(stage.Tools) == 0 {
+			return ""
+		}
+	}
+	return s.Vars["question"]
+}
+
 // locateFault adds the line of the pipeline file to an error about a key of a stage.
 func (j *jobFlags) locateFault(err error) error {
 	if err == nil || j.parsed == nil {

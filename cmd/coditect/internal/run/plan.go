@@ -105,6 +105,7 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	in.Question = p.flags.questionInput(&spec)
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}

@@ -90,6 +90,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 	if err != nil {
 		return err
 	}
+	in.Question = r.flags.questionInput(&spec)
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
