@@ -20,7 +20,7 @@ import (
 // ones today; the newer ones are on probation, and asked for by OTEL_SEMCONV_STABILITY_OPT_IN.
 const (
 	OperationDuration = "gen_ai.client.operation.duration" // s
-	TokenUsage        = "gen_ai.client.token.usage"
+	TokenUsage        = "gen_ai.client.token.usage"        //nolint:gosec // the name of a metric
 	InferenceDuration = "gen_ai.client.inference.duration" // s; of the newer ones, as is the next
 	InferenceUsage    = "gen_ai.client.inference.usage."   // input_tokens, output_tokens, cache_read.input_tokens, cache_write.input_tokens
 
