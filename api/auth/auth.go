@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,9 +55,9 @@ type Config struct {
 	// Peers checks certificates of peers again when their authorities change. Needed if
 	// peers may have certificates.
 	Peers *transport.Server
-	// UID is the user that runs this process: it may do anything over a Unix socket,
-	// unless the policy has an entry of its own for it. -1 is nobody.
-	UID int
+	// Owners are users that may do anything over a Unix socket, unless the policy has an
+	// entry of its own for them: who could read and write the store's files anyway.
+	Owners []int
 	// Open names the services that anyone may call: OpenHealth, OpenReflection.
 	Open []string
 	// Logger is told of changes. Defaults to slog.Default().
@@ -127,7 +128,7 @@ func (a *Authenticator) Identify(ctx context.Context, peer credentials.AuthInfo,
 		return Identity{Names: []string{"process"}, local: true}, nil
 	case transport.Unix:
 		if p.Known {
-			return Identity{Names: []string{fmt.Sprintf("%s:%d", kindUID, p.UID)}, local: p.UID == a.config.UID || p.UID == 0}, nil
+			return Identity{Names: []string{fmt.Sprintf("%s:%d", kindUID, p.UID)}, local: slices.Contains(a.config.Owners, p.UID)}, nil
 		}
 	case credentials.TLSInfo:
 		if chain := p.State.PeerCertificates; len(chain) > 0 && len(p.State.VerifiedChains) > 0 {

@@ -248,3 +248,6 @@ func (s *Server) Shutdown(ctx context.Context) {
 		<-ended
 	}
 }
+
+// Services returns the services of the server with their methods, by their full names.
+func (s *Server) Services() map[string]grpc.ServiceInfo { return s.grpc.GetServiceInfo() }

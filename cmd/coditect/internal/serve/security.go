@@ -157,7 +157,7 @@ func (a *commands) secure(o securityOptions, log *slog.Logger) (*security, error
 	if o.policy == "" {
 		return s, nil
 	}
-	config := auth.Config{Policy: o.policy, Tokens: o.tokens, Peers: s.server, UID: os.Geteuid(), Open: o.open, Logger: log}
+	config := auth.Config{Policy: o.policy, Tokens: o.tokens, Peers: s.server, Owners: []int{os.Geteuid(), 0}, Open: o.open, Logger: log}
 	if o.issuer.Issuer != "" {
 		if config.Issued, err = oidc.New(o.issuer); err != nil {
 			return nil, exit.RefusedError("%w", err)
