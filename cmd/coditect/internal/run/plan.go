@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
@@ -172,7 +171,7 @@ func planJob(ctx context.Context, a *program.Program, q mapreduce.PlanQuery, doc
 		}
 		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: runners.PromptOverhead(askers), Check: check}, q, docs)
 	}
-	c, err := client.Dial(a.Global.Server, client.Config{})
+	c, err := a.Dial(a.Global.Server)
 	if err != nil {
 		return nil, err
 	}
