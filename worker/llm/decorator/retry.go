@@ -43,6 +43,24 @@ func (r *Retry) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	}
 }
 
+// Embed implements llm.Embedder, if the provider does.
+func (r *Retry) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embeddings, error) {
+	embedder, ok := r.Provider.(llm.Embedder)
+	if !ok {
+		return nil, llm.NewError(llm.Invalid, "%s turns no texts into vectors", r.Name())
+	}
+	for n := 1; ; n++ {
+		res, err := embedder.Embed(ctx, req)
+		if err == nil {
+			return res, nil
+		}
+		pause, again := r.retryPause(err, n)
+		if !again || n >= cmp.Or(r.Attempts, 4) || clock.Sleep(ctx, pause) != nil {
+			return nil, err
+		}
+	}
+}
+
 // retryPause returns how long to wait after the nth failure, and whether at all.
 func (r *Retry) retryPause(err error, n int) (time.Duration, bool) {
 	e, ok := errors.AsType[*llm.Error](err)

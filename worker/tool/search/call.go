@@ -115,6 +115,9 @@ func resultOf(all []StoreHits) *tool.Result {
 			fmt.Fprintf(&text, "%d. %s, bytes %d to %d, characters %d to %d\n", n+1, h.Document, h.Start, h.End, h.CharStart, h.CharEnd)
 			r.Evidence = addEvidence(r.Evidence, h)
 		}
+		if s.Note != "" {
+			fmt.Fprintf(&text, "%s\n", s.Note)
+		}
 	}
 	r.Text = text.String()
 	return &r

@@ -22,6 +22,7 @@ import (
 //	lock          held by the process that builds
 //	current       the name of the generation that counts, and the hash of its manifest
 //	gen-…/        a generation: the engine's files, and their manifest
+//	vectors-…     vectors of passages by the hash of their text; see vectorLog
 //	new-…/        a generation that is being built, or that a crash has left
 //
 // A generation does not change once current names it. The next one begins with links to its
@@ -33,6 +34,7 @@ const (
 	manifestName = "manifest.json"
 	genPrefix    = "gen-"
 	newPrefix    = "new-"
+	vectorPrefix = "vectors-"
 	engineRoot   = "root.bolt" // the one file that the engine changes
 )
 

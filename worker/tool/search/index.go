@@ -146,6 +146,7 @@ type snapshot struct {
 	sum    manifest
 	engine index.Index
 	reader index.IndexReader
+	vec    *matrix // nil if passages are found by their words alone
 }
 
 // openSnapshot opens the index in a folder that was checked.

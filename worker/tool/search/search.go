@@ -1,5 +1,5 @@
 // Package search is the tool search_local: passages of documents in folders of this machine,
-// found by their words.
+// found by their words, and by their meaning where there is an embedder.
 //
 // Each folder is a store with a name. Its index is made once and kept: only files that were
 // added, changed or deleted are read again. Package passage decides what a passage and a word
@@ -9,7 +9,8 @@
 //	call.go        the tool: what is asked, and what it brings
 //	build.go       brings an index up to date with its folder; files.go reads the folder
 //	generation.go  an index on the disk: changed at once or not at all
-//	index.go       what the engine keeps, and the ranking of passages
+//	index.go       what the engine keeps, and the ranking of passages by their words
+//	vectors.go     vectors of passages, and the ranking by these
 package search
 
 import (
@@ -52,6 +53,9 @@ type Config struct {
 	// FormatSettings says what the text of documents depends on beside their bytes, such as a
 	// password or how web pages are read. Indexes that were made with others are made again.
 	FormatSettings string
+	// Embedder finds passages by their meaning, too: the rankings by words and by vectors
+	// become one by reciprocal ranks. Defaults to none.
+	Embedder Embedder
 	// TopK is how many passages a store gives if a call does not say. Defaults to 3.
 	TopK int
 	// PassageLength is how long a passage is, in characters. Defaults to
@@ -295,7 +299,7 @@ func (s *store) bringUpToDate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if s.now != nil && s.now.name == name {
+		if s.now != nil && s.now.name == name && (s.now.vec != nil) == (s.kit.config.Embedder != nil) {
 			return nil
 		}
 		next, err := openSnapshot(filepath.Join(s.dir, name), name, m)
@@ -304,6 +308,9 @@ func (s *store) bringUpToDate(ctx context.Context) error {
 				continue // another process has published a newer one
 			}
 			return err
+		}
+		if err := s.addVectors(ctx, next); err != nil {
+			return errors.Join(err, next.close())
 		}
 		if text := s.shortage(m); text != s.told {
 			s.told = text
@@ -352,7 +359,7 @@ type Hit struct {
 	Start, End         int
 	CharStart, CharEnd int
 	Quote              string
-	Score              float64 // by BM25; comparable within a store
+	Score              float64 // by BM25, or by reciprocal ranks where vectors are used; comparable within a store
 
 	text string // of the document
 	cuts []cut  // all its passages
@@ -361,9 +368,10 @@ type Hit struct {
 // A StoreHits is what one store has.
 type StoreHits struct {
 	Store string
-	Hits  []Hit // best first
-	Empty bool  // the store has no documents
-	Err   error // why the store could not be searched
+	Hits  []Hit  // best first
+	Empty bool   // the store has no documents
+	Note  string // what the reader has to know of the hits
+	Err   error  // why the store could not be searched
 }
 
 // checkQuery returns the stores that a query names, or an error if it makes no sense.
@@ -411,12 +419,12 @@ func (k *Kit) Search(ctx context.Context, q Query) ([]StoreHits, error) {
 	if err != nil {
 		return nil, err
 	}
-	terms := passage.QueryOf(q.Text)
+	terms, v := passage.QueryOf(q.Text), &vectorQuery{}
 	all := make([]StoreHits, len(stores))
 	var errs []error
 	for i, s := range stores {
 		all[i] = StoreHits{Store: s.name}
-		if all[i].Err = s.search(ctx, q, terms, &all[i]); all[i].Err != nil {
+		if all[i].Err = s.search(ctx, q, terms, v, &all[i]); all[i].Err != nil {
 			errs = append(errs, all[i].Err)
 		}
 	}
@@ -427,7 +435,7 @@ func (k *Kit) Search(ctx context.Context, q Query) ([]StoreHits, error) {
 }
 
 // search searches one store.
-func (s *store) search(ctx context.Context, q Query, terms passage.Query, out *StoreHits) error {
+func (s *store) search(ctx context.Context, q Query, terms passage.Query, v *vectorQuery, out *StoreHits) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -437,10 +445,11 @@ func (s *store) search(ctx context.Context, q Query, terms passage.Query, out *S
 		return fmt.Errorf("store %s: the kit is closed", s.name)
 	}
 	out.Empty = s.now.sum.Passages == 0
-	best, err := s.now.rank(ctx, terms, q.TopK)
+	best, note, err := s.rank(ctx, q, terms, v)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", s.name, err)
 	}
+	out.Note = note
 	docs := make(map[string]*stored)
 	for _, f := range best {
 		d := docs[f.key]

@@ -22,6 +22,7 @@ type searchResult struct {
 type storeResult struct {
 	Store    string          `json:"store"`
 	Passages []passageResult `json:"passages"`
+	Note     string          `json:"note,omitempty"`
 	Error    string          `json:"error,omitempty"`
 }
 
@@ -55,6 +56,7 @@ is made once and kept; later, only files that were added, changed or deleted are
 	}
 	cmd.Flags().IntVar(&topK, "top-k", search.DefaultTopK, "passages of each folder")
 	a.Runners.Documents.AddFlags(cmd.Flags())
+	a.Runners.Tools.AddSearchFlags(cmd.Flags())
 	return cmd
 }
 
@@ -74,7 +76,7 @@ func (a *commands) search(ctx context.Context, q search.Query) (err error) {
 	}
 	out := searchResult{Query: q.Text, Stores: []storeResult{}}
 	for _, s := range stores {
-		r := storeResult{Store: s.Store, Passages: []passageResult{}}
+		r := storeResult{Store: s.Store, Passages: []passageResult{}, Note: s.Note}
 		if s.Err != nil {
 			r.Error = s.Err.Error()
 			err = errors.Join(err, s.Err)
@@ -91,6 +93,9 @@ func (a *commands) printPassages(out searchResult) {
 	for _, s := range out.Stores {
 		if len(s.Passages) == 0 && s.Error == "" {
 			fmt.Fprintf(a.Stdout, "%s: no passage has any of these words\n", s.Store)
+		}
+		if s.Note != "" {
+			fmt.Fprintln(a.Stderr, s.Note)
 		}
 		for _, p := range s.Passages {
 			fmt.Fprintf(a.Stdout, "%s: %s, characters %d to %d\n", s.Store, p.Document, p.Start, p.End)

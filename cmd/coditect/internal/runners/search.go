@@ -1,21 +1,82 @@
 package runners
 
 import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/spf13/pflag"
+
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/decorator"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/tool/search"
 )
 
 // kitNeeds returns what kits are made with, but for the network.
-func (r *Runners) kitNeeds(formats *document.Registry) kitNeeds {
+func (r *Runners) kitNeeds(formats *document.Registry) (kitNeeds, error) {
+	embed, err := r.embedder()
 	return kitNeeds{
+		embed: embed,
 		flags: &r.Tools, formats: formats, getenv: r.Getenv, reading: r.Documents.reading(),
 		note: func(text string) {
 			if r.Note != nil {
 				r.Note(text)
 			}
 		},
+	}, err
+}
+
+// AddSearchFlags adds the flags that say how folders of documents are searched.
+func (t *toolFlags) AddSearchFlags(f *pflag.FlagSet) {
+	f.StringVar(&t.embed.model, "embed", "", "`PROVIDER/MODEL` that turns passages of --store and queries into vectors, such as ollama/nomic-embed-text: finds passages by their meaning, too (default by words alone)")
+	f.StringVar(&t.embed.url, "embed-url", "", "address of the interface for --embed (default --endpoint's, or the vendor's)")
+}
+
+// An embedder asks one model for vectors.
+type embedder struct {
+	llm.Embedder
+	name  string
+	model llm.Model
+}
+
+// Name implements search.Embedder.
+func (e *embedder) Name() string { return e.name }
+
+// Embed implements search.Embedder.
+func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	res, err := e.Embedder.Embed(ctx, &llm.EmbedRequest{Model: e.model, Texts: texts})
+	if err != nil {
+		return nil, err
 	}
+	return res.Vectors, nil
+}
+
+// embedder returns the embedder that --embed names, or nil.
+func (r *Runners) embedder() (search.Embedder, error) {
+	t := &r.Tools
+	if t.embed.model == "" {
+		return nil, nil //nolint:nilnil // passages are found by their words alone
+	}
+	name, model, _ := strings.Cut(t.embed.model, "/")
+	if keyVariables[name] == "" || model == "" {
+		return nil, exit.UsageError("--embed: %q is not PROVIDER/MODEL, such as openai/text-embedding-3-small or ollama/nomic-embed-text", t.embed.model)
+	}
+	endpoints, err := r.Models.baseURLs()
+	if err != nil {
+		return nil, err
+	}
+	p, err := vendors.New(name, llm.Config{Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: cmp.Or(t.embed.url, endpoints[name])})
+	if err != nil {
+		return nil, exit.UsageError("--embed: %w", err)
+	}
+	if _, ok := p.(llm.Embedder); !ok {
+		return nil, exit.UsageError("--embed: the provider %s turns no texts into vectors; openai and ollama do", name)
+	}
+	return &embedder{&decorator.Retry{Provider: p, Random: rand.Float64}, t.embed.model, llm.Model(model)}, nil
 }
 
 // openSearch returns the kit that searches the folders of --store.
@@ -24,7 +85,7 @@ func openSearch(n kitNeeds) (*search.Kit, error) {
 		return nil, exit.UsageError("--store: there is no folder for indexes: set HOME or XDG_CACHE_HOME")
 	}
 	kit, err := search.New(search.Config{
-		Stores: n.flags.Stores, Formats: n.formats, Cache: n.flags.Indexes, FormatSettings: n.reading, Note: n.note,
+		Stores: n.flags.Stores, Formats: n.formats, Cache: n.flags.Indexes, FormatSettings: n.reading, Note: n.note, Embedder: n.embed,
 	})
 	if err != nil {
 		return nil, exit.RefusedError("--store: %w", err)
@@ -41,5 +102,9 @@ func (r *Runners) OpenSearch() (*search.Kit, error) {
 	if len(r.Tools.Stores) == 0 {
 		return nil, exit.UsageError("--store is missing: name folders of documents as NAME=DIR")
 	}
-	return openSearch(r.kitNeeds(formats))
+	needs, err := r.kitNeeds(formats)
+	if err != nil {
+		return nil, err
+	}
+	return openSearch(needs)
 }

@@ -32,6 +32,7 @@ type toolFlags struct {
 	// indexes. Both are set by others.
 	Stores  []search.Store
 	Indexes string
+	embed   struct{ model, url string }
 
 	names  []string // of kits, or of tools of kits
 	hosts  []string // HOST[:PORT]
@@ -49,6 +50,7 @@ func (t *toolFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&t.names, "tool", nil, "`NAME` of a tool that units may use here; may be repeated. `coditect mapreduce tools` lists them")
 	f.StringArrayVar(&t.hosts, "allow-host", nil, "`HOST[:PORT]` that tools may reach, *.HOST for those below it, * for every public one; may be repeated (default none)")
 	f.StringVar(&t.search, "search", "", "`ENGINE[=URL]` that searches the web: "+strings.Join(websearch.EngineNames(), ", ")+"; offers search_web. Keys are in the environment")
+	t.AddSearchFlags(f)
 	f.StringVar(&t.root, "tool-root", "", "`folder` whose files tools may read: offers glob, grep and read")
 	f.StringVar(&t.mcp, "mcp", "", "JSON `file` of MCP servers whose tools units may use: offers mcp:NAME for each server")
 	f.StringVar(&t.chromium, "browser-path", "", "`path` of the Chromium of --tool browser (default what is found in PATH)")
@@ -81,6 +83,7 @@ type kitNeeds struct {
 	getenv  func(string) string
 	note    func(string) // tells the operator something; it may be called at any time
 	reading string       // what the text of documents depends on beside their bytes
+	embed   search.Embedder
 }
 
 // kitTable lists the kits that the program has. This is the only place that does.
@@ -221,7 +224,10 @@ func (r *Runners) OpenTools(ctx context.Context) (*toolbox.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	needs := r.kitNeeds(formats)
+	needs, err := r.kitNeeds(formats)
+	if err != nil {
+		return nil, err
+	}
 	needs.network = &policy.Policy{Hosts: hosts}
 	var all openKits
 	for _, row := range kitTable() {

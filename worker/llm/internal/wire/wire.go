@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -148,7 +149,7 @@ func (c *Call) DoRequest(req *http.Request, next func(*http.Request) (*http.Resp
 
 // acceptType returns the media type that the answer to a request must have.
 func (d *Dialer) acceptType(req *http.Request) string {
-	if strings.HasSuffix(req.URL.Path, "/count_tokens") {
+	if strings.HasSuffix(req.URL.Path, "/count_tokens") || slices.ContainsFunc(embedPaths, func(p string) bool { return strings.HasSuffix(req.URL.Path, p) }) {
 		return "application/json"
 	}
 	return d.format.Stream
