@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -128,9 +129,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer response.Body.Close()
-	for name, values := range response.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), response.Header)
 	w.Header().Del("Connection")
 	w.WriteHeader(response.StatusCode)
 	if f, ok := w.(http.Flusher); ok {
