@@ -317,6 +317,22 @@ func (c *checker) checkBatchedOutputs() error {
 	return nil
 }
 
+// checkOwn refuses an agent of the stage whose own tools or model cannot be had there.
+func (c *checker) checkOwn(key string, a *Agent) error {
+	for _, tool := range a.Tools {
+		if !slices.Contains(c.Tools, tool) {
+			return c.keyError(key, "%s may use %.80q, which is not among the tools of the stage: %s", a.Name, tool, listNames(c.Tools))
+		}
+	}
+	if a.Model != "" && !isWord(a.Model) {
+		return c.keyError(key, "the model of %s must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", a.Name, maxWord, a.Model)
+	}
+	if a.Model != "" && len(c.Tools) == 0 {
+		return c.keyError(key, "%s has a model of its own, which only agents of a stage with tools have", a.Name)
+	}
+	return nil
+}
+
 // order names a field by which inputs are sorted, ascending unless it ends with desc.
 var order = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}( (asc|desc))?$`)
 
@@ -335,6 +351,9 @@ func (c *checker) checkSelects() error {
 			return c.keyError(key, "%.80q is none of the pipeline's agents: %s", agent, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
 		case slices.Contains(c.Stage.Agents[:n], agent):
 			return c.keyError(key, "%q is listed twice", agent)
+		}
+		if err := c.checkOwn(key, c.Pipeline.Agents[agent]); err != nil {
+			return err
 		}
 	}
 	if c.Select == SelectAll {
@@ -491,6 +510,8 @@ func (c *checker) checkWork() error {
 		return c.keyError("agent", "is required beside task: it says who does the work")
 	case !agent && c.Output.Kind != OutputRecords && c.Output.Kind != OutputPassages && c.Merge != "typed":
 		return c.keyError("agent", "is required, and task; only a stage of records, or one with merge: typed, needs neither")
+	case c.Agent != nil && (len(c.Agent.Tools) > 0 || c.Agent.Model != ""):
+		return c.keyError("agent", "has tools or a model of its own, which only agents of a stage with each: agent have; set them in the stage")
 	case c.Agent != nil && c.Agent.Name != "" && c.Pipeline.Agents[c.Agent.Name] == nil:
 		return c.keyError("agent", "%.80q is none of the pipeline's agents: %s", c.Agent.Name, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
 	case c.Task != nil && c.Task.Description == "":

@@ -181,6 +181,13 @@ type Agent struct {
 	Role       string `json:"role,omitempty"`
 	Goal       string `json:"goal,omitempty"`
 	Background string `json:"background,omitempty"`
+
+	// The fields below are of agents of stages with each: agent. Description says when the
+	// agent is of use. Tools are those of the stage's that it may use; nil is all of them.
+	// Model is one of the stage's provider, as Stage.Model; empty is the stage's.
+	Description string   `json:"description,omitempty"`
+	Tools       []string `json:"tools,omitempty"`
+	Model       string   `json:"model,omitempty"`
 }
 
 // A Task is the work of a stage. Its texts are templates.

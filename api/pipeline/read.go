@@ -184,7 +184,10 @@ func (r *reader) readAgents(n *node, at string, p *Pipeline) {
 }
 
 func (r *reader) readAgent(n *node, at string, a *Agent) {
-	r.readMapping(n, at, map[string]entry{"role": r.readText(&a.Role), "goal": r.readText(&a.Goal), "background": r.readText(&a.Background)})
+	r.readMapping(n, at, map[string]entry{
+		"role": r.readText(&a.Role), "goal": r.readText(&a.Goal), "background": r.readText(&a.Background),
+		"description": r.readText(&a.Description), "tools": r.readTexts(&a.Tools), "model": r.readText(&a.Model),
+	})
 }
 
 func (r *reader) readStage(n *node, at string) *Stage {

@@ -70,7 +70,7 @@ func TestWrongFilesAreRefused(t *testing.T) {
 		{"inputs that are a list", "name: a\ninputs: [x]\n", 2, "inputs", "must be a mapping"},
 		{"an agent with a bad name", "name: a\nagents: {'x y': {role: x}}\n", 2, "agents", "1 to 64 letters"},
 		{"an agent without a role", "name: a\nagents:\n  b: {goal: x}\nstages:\n" + mapped + "\n" + grouped, 3, "agents.b.role", "is required"},
-		{"a key of an agent that is none", "name: a\nagents:\n  b:\n    rolle: x\n", 4, "agents.b.rolle", "the keys here are background, goal, role"},
+		{"a key of an agent that is none", "name: a\nagents:\n  b:\n    rolle: x\n", 4, "agents.b.rolle", "the keys here are background, description, goal, model, role, tools"},
 		{"no stages", "name: a\n", 1, "stages", "is required"},
 		{"a list of no stages", "name: a\nstages: []\n", 2, "stages", "is required"},
 		{"stages that are a mapping", "name: a\nstages: {map: {}}\n", 2, "stages", "must be a list"},

@@ -23,7 +23,7 @@ type part struct {
 // agentParts are the texts of an agent.
 func agentParts(field string, a *Agent) []part {
 	return presentParts([]part{
-		{field + ".role", "ROLE", a.Role}, {field + ".goal", "GOAL", a.Goal}, {field + ".background", "BACKGROUND", a.Background},
+		{field + ".role", "ROLE", a.Role}, {field + ".description", "DESCRIPTION", a.Description}, {field + ".goal", "GOAL", a.Goal}, {field + ".background", "BACKGROUND", a.Background},
 	})
 }
 

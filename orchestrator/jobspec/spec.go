@@ -213,7 +213,13 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		if m := stage.Model; m != "" && s.Models[m] == "" && !strings.Contains(m, "/") {
 			return errs.Field(field("model"), "%q is neither provider/model nor an alias that the run gives", m)
 		}
-		provider := r.Provider(ForStage(*s, stage).Provider)
+		own := ForStage(*s, stage)
+		provider := r.Provider(own.Provider)
+		for n, name := range stage.Agents {
+			if m := p.Agents[name].Model; m != "" && !strings.HasPrefix(cmp.Or(s.Models[m], m), own.Provider+"/") {
+				return errs.Field(field(fmt.Sprintf("agents[%d]", n)), "%s has the model %q, which is not of the stage's provider %s; give it one, or a stage of its own", name, m, own.Provider)
+			}
+		}
 		switch {
 		case len(stage.Tools) > 0 && len(provider.Steps) > 0 && !provider.Has("agent"):
 			return errs.Field(field("tools"), "needs a provider with agents that use tools, and %s has none", provider.Name)

@@ -64,7 +64,7 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	if err != nil {
 		return nil, err
 	}
-	tools, err := r.tools().Open(ctx, task.StageSpec.Tools)
+	tools, err := r.tools().Open(ctx, talk.Tools)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}

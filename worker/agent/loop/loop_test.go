@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -351,4 +353,57 @@ func TestRecordsAndPassages(t *testing.T) {
 			t.Errorf("passages %s", out.Value)
 		}
 	})
+}
+
+// E3: agents of one stage have a description, a prompt, tools and a model of their own.
+func TestAgentsOfTheirOwn(t *testing.T) {
+	const file = `
+name: own
+agents:
+  reader: {role: Reader, goal: Read pages, description: Good with pages, tools: [fetch], model: strong}
+  poster: {role: Poster, goal: Post notes}
+stages:
+  - {name: look, from: documents, each: agent, select: all, agents: [reader, poster], task: Look around., tools: [fetch, post], output: ` + itemsOutput + `}
+  - {name: report, from: look, each: all, agent: {role: Writer}, task: Write, output: report}
+`
+	p, err := pipeline.Parse("p.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for change, want := range map[string]string{"tools: [fetch], model": "tools: [delete], model", "agent: {role: Writer}": "agent: reader"} {
+		if _, err := pipeline.Parse("p.yaml", []byte(strings.Replace(file, change, want, 1))); err == nil {
+			t.Errorf("%s is accepted", want)
+		}
+	}
+	for name, want := range map[string]struct {
+		model, role string
+		tools       []string
+	}{
+		"reader": {"large", "Good with pages", []string{"fetch", "read_evidence"}},
+		"poster": {"m", "Post notes", []string{"fetch", "post", "read_evidence"}},
+	} {
+		r := newRig(t, "anthropic", itemsOutput, "{}", fakellm.Config{Model: func(c fakellm.Call) fakellm.Reply {
+			if turnOf(c) > 0 {
+				return answer(c)
+			}
+			return fakellm.Reply{Calls: []fakellm.Use{use("post", "a"), use("fetch", "x")}}
+		}})
+		r.spec.Definition, r.spec.Pipeline = p.Canonical(), p.Name
+		r.spec.Models = map[string]string{"strong": "anthropic/large"}
+		r.change = func(task *agent.Task) {
+			bundle, err := output.EncodeBundle([]output.Bundled{{Document: "own.txt", Text: []byte(own)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			task.Text, task.Item, task.Inputs = nil, []byte(`{"agent":"`+name+`"}`), []mapreduce.Input{{Data: bundle}}
+		}
+		r.run(t)
+		e := r.fake.Entries()[0]
+		if e.Model != want.model || !slices.Equal(e.Tools, want.tools) || !strings.Contains(string(e.Body), want.role) {
+			t.Errorf("%s has the model %s and the tools %v: %s", name, e.Model, e.Tools, e.Body)
+		}
+		if posted := r.web.done("post a"); posted != len(want.tools)-2 {
+			t.Errorf("%s posted %d times", name, posted)
+		}
+	}
 }

@@ -282,6 +282,7 @@ type rig struct {
 	web    *web
 	spec   mapreduce.JobSpec
 	disk   *unitDisk
+	change func(*agent.Task) // of every attempt; may be nil
 }
 
 func newRig(t testing.TB, provider, output, limits string, script fakellm.Config) *rig {
@@ -343,7 +344,11 @@ func (r *rig) try(t testing.TB, dieAt int) (*agent.Result, *attempt, error) {
 		t.Fatal(err)
 	}
 	r.web.onCall, r.web.dead = a.event, a.isDead
-	res, err := r.runner.Run(ctx, r.task(t), a)
+	task := r.task(t)
+	if r.change != nil {
+		r.change(task)
+	}
+	res, err := r.runner.Run(ctx, task, a)
 	if err != nil && !a.isDead() { // the report of an attempt that failed brings the rest
 		a.offer(true)
 	}

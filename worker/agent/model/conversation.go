@@ -1,8 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/unit"
@@ -23,6 +26,7 @@ type Conversation struct {
 	Opening string           // what the unit is to do, and what it is given, between marks
 	Given   []*output.Output // what the unit read, whose citations it may pass on
 	Issued  *output.Issued   // names of these citations, as the Opening has them
+	Tools   []string         // names of the tools that the unit may use: its agent's own, or the stage's
 }
 
 // Converse returns the conversation of a unit.
@@ -31,7 +35,8 @@ func (a *Agent) Converse(task *agent.Task, calls agent.Calls) (*Conversation, er
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
-	w := &writeRun{session: a.beginSession(p, task, calls)}
+	own := p.ownAgent(task)
+	w := &writeRun{session: a.beginSession(own.program, task, calls)}
 	if err := w.readInputs(); err != nil {
 		return nil, err
 	}
@@ -39,7 +44,34 @@ func (a *Agent) Converse(task *agent.Task, calls agent.Calls) (*Conversation, er
 	if err != nil {
 		return nil, err
 	}
-	return &Conversation{s: w.session, Role: p.role, Opening: req.Messages[0].Parts[0].Text, Given: w.allInputs(), Issued: w.issued}, nil
+	return &Conversation{s: w.session, Role: p.role, Opening: req.Messages[0].Parts[0].Text, Given: w.allInputs(), Issued: w.issued, Tools: own.tools}, nil
+}
+
+// An ownAgent is what a unit is given of its agent's own.
+type ownAgent struct {
+	program *program // which asks the agent's model
+	tools   []string
+}
+
+// ownAgent returns what the agent of a unit has of its own, in a stage with several agents.
+func (p *program) ownAgent(task *agent.Task) ownAgent {
+	own := ownAgent{p, task.StageSpec.Tools}
+	if p.mapping.Each != pipeline.EachAgent {
+		return own
+	}
+	a := p.pipeline.Agents[itemOf(task.Item)[0].Metadata["agent"]]
+	if a == nil {
+		return own // which is an error elsewhere
+	}
+	if len(a.Tools) > 0 {
+		own.tools = a.Tools
+	}
+	if name := cmp.Or(task.Spec.Models[a.Model], a.Model); name != "" {
+		other := *p
+		_, model, _ := strings.Cut(name, "/")
+		other.Model, own.program = llm.Model(model), &other
+	}
+	return own
 }
 
 // NewRequest returns a request for the next turn, of instructions and messages.
