@@ -180,9 +180,10 @@ func TestScalerTellsOfWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, want := range []bool{false, true, false} {
-			if i == 1 {
+			switch i {
+			case 1:
 				n.submit(script(nil), 3)
-			} else if i == 2 {
+			case 2:
 				f.join(worker.Config{Slots: 4})
 			}
 			start := time.Now()
