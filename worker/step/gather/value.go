@@ -16,11 +16,15 @@ import (
 	"github.com/coditect/mapreduce/worker/digest"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/prose"
 	"github.com/coditect/mapreduce/worker/rules/form"
 )
 
 // findingLength is about how many characters a finding has.
 const findingLength = 400
+
+// leastFinding is how many bytes a paragraph has at least that is no heading.
+const leastFinding = 60
 
 // record keeps a call for the trace.
 func (g *gathering) record(name string, start time.Time, err error) {
@@ -181,13 +185,35 @@ func (x *extract) title() any {
 	return nil
 }
 
-// finding is what bears most on the question.
+// finding is the paragraph that bears most on the question, or its first sentences if it is
+// long. Headings and the like are no findings if there is any paragraph.
 func (x *extract) finding() any {
-	places := digest.Choose(string(x.evidence.Text), x.query, 1, findingLength)
-	if len(places) == 0 {
-		return nil
+	text := string(x.evidence.Text)
+	var best prose.Span
+	most := -1.0
+	for at := 0; at < len(text); {
+		end := at + strings.Index(text[at:]+"\n\n", "\n\n")
+		start := at + len(text[at:end]) - len(strings.TrimLeft(text[at:end], " \t\r\n"))
+		if score := x.query.Relevance(text[start:end]); len(text[start:end]) >= leastFinding && score > most {
+			best, most = prose.Span{Start: start, End: end}, score
+		}
+		at = end + 2
 	}
-	return x.cite(places[0].Start, places[0].End)
+	if most < 0 {
+		places := digest.Choose(text, x.query, 1, findingLength)
+		if len(places) == 0 {
+			return nil
+		}
+		return x.cite(places[0].Start, places[0].End)
+	}
+	end := best.Start
+	for _, s := range prose.Sentences(best.In(text)) {
+		if end > best.Start && s.End > findingLength {
+			break
+		}
+		end = best.Start + s.End
+	}
+	return x.cite(best.Start, end)
 }
 
 // dated is how far into a text its own date is looked for, in bytes.
