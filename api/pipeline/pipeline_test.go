@@ -409,7 +409,7 @@ func TestPresets(t *testing.T) {
 		t.Errorf("a stage without an agent says %q, %v", fixed, err)
 	}
 	for _, name := range []string{"collect", "", "../presets/extract"} {
-		if _, err := pipeline.Preset(name); err == nil || !strings.Contains(err.Error(), "there is compare, extract") {
+		if _, err := pipeline.Preset(name); err == nil || !strings.Contains(err.Error(), "there is compare, extract, research, synthesize") {
 			t.Errorf("%q: %v", name, err)
 		}
 		if _, err := pipeline.PresetFile(name); err == nil {

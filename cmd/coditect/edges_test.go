@@ -331,13 +331,13 @@ func TestPublicDataDirectories(t *testing.T) {
 	}
 }
 
-// A server on a loopback address says that it asks for no token.
+// A server on a loopback address says that it asks nobody who they are.
 func TestServeSaysThatItIsOpen(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	out := &stopWriter{text: "msg=serving", stop: stop}
 	code := main.Run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--workers", "0", "--data-dir", filepath.Join(t.TempDir(), "data")}, out)
-	if text := out.log.String(); code != 0 || !strings.Contains(text, "no token is asked for") {
+	if text := out.log.String(); code != 0 || !strings.Contains(text, "nobody is asked who they are") {
 		t.Errorf("code %d: %s", code, text)
 	}
 }

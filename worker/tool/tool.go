@@ -69,6 +69,9 @@ type Spec struct {
 	// the one that takes a URL or a path. Either may be empty. A step that asks no model
 	// calls tools by them.
 	Query, Address string
+	// Listing is an input by which the tool lists all that another tool of its kit reads:
+	// its links are addresses for that one. Empty if there is none.
+	Listing json.RawMessage
 }
 
 // PipelineName returns how pipelines name a tool of a kit: KIT/TOOL.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/digest"
@@ -50,7 +51,11 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	if !ok {
 		return nil, agent.PermanentJob(errors.New("a unit with tools needs a worker that keeps evidence"))
 	}
-	session, err := r.Box().Open(ctx, task.StageSpec.Tools)
+	tools, err := toolsOf(task)
+	if err != nil {
+		return nil, agent.PermanentJob(err)
+	}
+	session, err := r.Box().Open(ctx, tools)
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
@@ -59,6 +64,9 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 		task: task, calls: calls, keeper: keeper, session: session,
 		query: digest.NewQuery(task.StageSpec.Query), asked: make(map[string]bool),
 	}
+	if len(session.Specs()) == 0 {
+		g.failures = append(g.failures, "this worker has none of the tools "+strings.Join(tools, ", "))
+	}
 	if err := g.gather(ctx); err != nil {
 		return nil, err
 	}
@@ -66,6 +74,25 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 		return g.choosePassages(ctx)
 	}
 	return g.writeValue(ctx)
+}
+
+// toolsOf returns the tools that a unit may use: those of its agent, in a stage with several
+// agents.
+func toolsOf(task *agent.Task) ([]string, error) {
+	var item struct {
+		Agent string `json:"agent"`
+	}
+	if task.StageSpec.Each != pipeline.EachAgent || json.Unmarshal(task.Item, &item) != nil {
+		return task.StageSpec.Tools, nil
+	}
+	p, err := step.PipelineOf(task.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if a := p.Agents[item.Agent]; a != nil && a.Tools != nil {
+		return a.Tools, nil
+	}
+	return task.StageSpec.Tools, nil
 }
 
 // A gathering is one unit at work.
@@ -94,6 +121,8 @@ func (g *gathering) gather(ctx context.Context) error {
 			err = g.ask(ctx, spec, spec.Address, address)
 		case spec.Query != "" && g.task.StageSpec.Query != "":
 			err = g.ask(ctx, spec, spec.Query, g.task.StageSpec.Query)
+		case len(spec.Listing) > 0 && address == "":
+			err = g.readListed(ctx, spec)
 		}
 		if err != nil {
 			return err
@@ -138,6 +167,24 @@ func (g *gathering) ask(ctx context.Context, spec tool.Spec, property, value str
 	return nil
 }
 
+// readListed reads what a tool lists, as far as the unit may make calls.
+func (g *gathering) readListed(ctx context.Context, spec tool.Spec) error {
+	result, err := g.callWith(ctx, spec, spec.Listing, "all")
+	if result == nil || err != nil {
+		return err
+	}
+	follow, ok := g.follower(spec)
+	for _, link := range result.Links {
+		if !ok {
+			break
+		}
+		if _, err := g.call(ctx, follow, follow.Address, link.Address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // follower returns the tool that reads what links lead to: the tool itself, or the first
 // that takes an address.
 func (g *gathering) follower(spec tool.Spec) (tool.Spec, bool) {
@@ -169,19 +216,24 @@ func (g *gathering) bestLinks(links []tool.Link, from string) []tool.Link {
 	return best[:min(len(best), maxFollowed)]
 }
 
-// call makes a call once, and keeps what it brings. It returns nil for what the tool did not
-// bring, and an error only if the attempt is over.
+// call calls a tool with one property of its input.
 func (g *gathering) call(ctx context.Context, spec tool.Spec, property, value string) (*tool.Result, error) {
-	key := spec.Name + "\x00" + value
-	if g.asked[key] || len(g.asked) == maxCalls {
-		return nil, nil
-	}
-	g.asked[key] = true
 	input, err := json.Marshal(map[string]string{property: value})
 	if err != nil {
 		return nil, agent.Permanent(err) // of strings
 	}
-	g.calls.Progress(fmt.Sprintf("%s: %s", spec.Name, value))
+	return g.callWith(ctx, spec, input, value)
+}
+
+// callWith makes a call once, and keeps what it brings. It returns nil for what the tool did
+// not bring, and an error only if the attempt is over. About is for people.
+func (g *gathering) callWith(ctx context.Context, spec tool.Spec, input json.RawMessage, about string) (*tool.Result, error) {
+	key := spec.Name + "\x00" + string(input)
+	if g.asked[key] || len(g.asked) == maxCalls {
+		return nil, nil
+	}
+	g.asked[key] = true
+	g.calls.Progress(fmt.Sprintf("%s: %s", spec.Name, about))
 	start := time.Now()
 	result, err := g.session.Call(ctx, spec.Name, input)
 	g.record(spec.Name, start, err)
@@ -238,7 +290,7 @@ func (g *gathering) choosePassages(ctx context.Context) (*agent.Result, error) {
 	if most := g.task.StageSpec.Size; most > 0 && int64(len(all)) > most {
 		all = all[:most]
 	}
-	if len(all) == 0 && len(g.failures) > 0 {
+	if len(all) == 0 && len(g.failures) > 0 && len(g.session.Specs()) > 0 {
 		return nil, agent.Permanent(errors.New(strings.Join(g.failures, "; ")))
 	}
 	out, err := output.ChoosePassages(all)

@@ -59,7 +59,7 @@ func (c Config) withDefaults() Config {
 func Specs() []tool.Spec {
 	return []tool.Spec{
 		{
-			Name: "glob", Idempotent: true,
+			Name: "glob", Idempotent: true, Listing: json.RawMessage(`{"pattern":"**"}`),
 			Description: "Lists the files of the folder whose paths match a pattern, sorted, with their sizes. " +
 				"* stands for any characters of a name, ** for any folders. A pattern without / is matched against names at any depth.",
 			Input: json.RawMessage(`{"type":"object","properties":{` +

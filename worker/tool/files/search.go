@@ -113,6 +113,7 @@ func (k *Kit) glob(ctx context.Context, input json.RawMessage) (*tool.Result, er
 	limit := min(max(cmp.Or(in.Limit, 200), 1), 1000)
 	var out strings.Builder
 	found, more := 0, ""
+	var links []tool.Link
 	for e, err := range k.walk(ctx, glob) {
 		line := fmt.Sprintf("%s\t%d bytes\n", e.name, e.size)
 		switch {
@@ -125,6 +126,7 @@ func (k *Kit) glob(ctx context.Context, input json.RawMessage) (*tool.Result, er
 		default:
 			found++
 			out.WriteString(line)
+			links = append(links, tool.Link{Text: e.name, Address: e.name})
 		}
 		if more != "" {
 			break
@@ -134,7 +136,7 @@ func (k *Kit) glob(ctx context.Context, input json.RawMessage) (*tool.Result, er
 		return &tool.Result{Text: strings.TrimSpace("No file matches. " + more)}, nil
 	}
 	out.WriteString(more)
-	return &tool.Result{Text: strings.TrimSpace(out.String())}, nil
+	return &tool.Result{Text: strings.TrimSpace(out.String()), Links: links}, nil
 }
 
 // parseGlob reads a pattern of paths. One that could only match outside of the folder is
