@@ -59,9 +59,9 @@ LARGE := $(LARGE)|TestDocumentsWithMuchMetadata|TestChunkingKeeps|TestResultDoes
 LARGE := $(LARGE)|TestMatrixOfFaults/(openai|ollama)|TestTheFleetKeeps|TestTheFleetLearns|TestFiftyCalls|TestScripts/large
 LARGE := $(LARGE)|TestNeighbour$$|TestAThousandCitations|TestModels$$|TestReducing$$|TestHostile$$
 LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFoldsThatAreNotDecided
-APART := TestKilledAtEveryPoint|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
+APART := TestKilledAtEveryPoint|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
-PROPERTIES := TestAgainstModel|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
+PROPERTIES := TestAgainstModel|TestTheFleetKeepsToWhatIsConfigured|TestAnIdleWorkerIsTimedOut|TestASlowWorkerIsNotTimedOut|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
 STORMS := TestSoak(Storms|Trees|Budgets)|TestSoak$$|TestBudgetWhileWorkersDie
 UNRACED := $(LARGE)|$(APART)|$(PROPERTIES)
 
@@ -77,7 +77,7 @@ CONCURRENT = $(eval CONCURRENT := $(filter $(TESTED),$(patsubst %/,%,$(sort $(di
 SEQUENTIAL = $(filter-out $(CONCURRENT),$(TESTED))
 LONGEST   := ./cmd/coditect ./orchestrator ./worker
 RACED      = $(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCURRENT))
-WITH_MORE := ./cmd/coditect ./deploy/bench/figures ./orchestrator ./orchestrator/token ./store/jobs ./worker ./worker/agent/model ./worker/ground
+WITH_MORE := ./cmd/coditect ./deploy/bench/figures ./orchestrator ./orchestrator/token ./store/jobs ./worker ./worker/agent/loop ./worker/agent/model ./worker/ground
 PLAIN      = $(filter $(WITH_MORE),$(CONCURRENT))
 
 .PHONY: memory

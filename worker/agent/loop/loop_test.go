@@ -193,7 +193,7 @@ func TestLimits(t *testing.T) {
 // The context stays under its limit: what tools brought is left out, the oldest first, with
 // a line that says how to read it again, and it can be; the task stays.
 func TestContext(t *testing.T) {
-	const most = 24_000
+	const most = 16_000
 	again := false
 	r := newRig(t, "anthropic", itemsOutput, fmt.Sprintf("{context: %d}", most), fakellm.Config{Model: func(c fakellm.Call) fakellm.Reply {
 		n := turnOf(c)

@@ -135,6 +135,7 @@ type unitDisk struct {
 
 // An attempt is one attempt at a unit: its worker's part, which may die.
 type attempt struct {
+	sending sync.Mutex // held while entries are stored
 	*unitDisk
 	journal *journal.Journal
 	kill    context.CancelCauseFunc
@@ -256,6 +257,8 @@ func (a *attempt) offer(now bool) {
 		a.journal.Break(errKilled)
 		return
 	}
+	a.sending.Lock() // a worker sends one append after the other
+	defer a.sending.Unlock()
 	for {
 		_, data, n := a.journal.Next(a.journal.Len())
 		if n == 0 {

@@ -1,6 +1,7 @@
 package fetch_test
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -317,6 +318,9 @@ func TestHeaders(t *testing.T) {
 			}
 			serving.Go(func() {
 				defer c.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+					return
+				}
 				_, _ = c.Write([]byte("HTTP/1.1 200 OK\r\n"))
 				for i := 0; ; i++ {
 					if _, err := fmt.Fprintf(c, "X-%d: %s\r\n", i, strings.Repeat("x", 1000)); err != nil {

@@ -285,7 +285,10 @@ func TestKilledWhileBuilding(t *testing.T) {
 	if config := os.Getenv(buildVariable); config != "" {
 		dir, cache, _ := strings.Cut(config, "\n")
 		for n := 0; ; n++ {
-			write(t, filepath.Join(dir, "changing.txt"), fmt.Sprintf("The changing heron, round%d.", n))
+			write(t, filepath.Join(dir, ".changing"), fmt.Sprintf("The changing heron, round%d.", n))
+			if err := os.Rename(filepath.Join(dir, ".changing"), filepath.Join(dir, "changing.txt")); err != nil { // never half written
+				t.Fatal(err)
+			}
 			c := search.Config{Stores: []search.Store{{Name: "s", Dir: dir}}, Cache: cache}
 			if err := newKit(t, c).Close(); err != nil {
 				t.Fatal(err)
