@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -17,7 +18,7 @@ import (
 type library struct {
 	*studio
 	web     *httptest.Server
-	offline bool // the engine of the web does not answer
+	offline atomic.Bool // the engine of the web does not answer
 }
 
 func newLibrary(t *testing.T) *library {
@@ -33,12 +34,12 @@ func newLibrary(t *testing.T) *library {
 // serve is a search engine, and the one page that it knows.
 func (l *library) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case l.offline:
+	case l.offline.Load():
 		http.Error(w, "out of order", http.StatusInternalServerError)
 	case r.URL.Path == "/search":
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"results": []map[string]string{{
-			"url": l.web.URL + "/dike.html", "title": "The sea dike of Norden", "content": "How the sea dike of Norden is kept.",
+			"url": "http://" + r.Host + "/dike.html", "title": "The sea dike of Norden", "content": "How the sea dike of Norden is kept.",
 		}}})
 	case r.URL.Path == "/dike.html":
 		fmt.Fprint(w, "<html><head><title>The sea dike of Norden</title></head><body><article><h1>The sea dike of Norden</h1><p>Sheep graze on the sea dike of Norden, and keep its grass short and dense all through the summer.</p></article></body></html>")
@@ -111,7 +112,7 @@ func TestE2ResearchGoesOnWithoutASource(t *testing.T) {
 			t.Errorf("without %s: exit code %d, the report cites %v\n%s", kind, o.code, got, o.stderr)
 		}
 	}
-	l.offline = true
+	l.offline.Store(true)
 	o, r = l.research("offline")
 	if got := r.kinds(); o.code != 3 || !slices.Equal(got, []string{"files", "knowledge"}) || len(r.Failed) != 1 || !strings.Contains(fmt.Sprint(r.Failed[0].Errors), "500") {
 		t.Errorf("with the web out of order: exit code %d, the report cites %v, failed is %+v\n%s", o.code, got, r.Failed, o.stderr)
