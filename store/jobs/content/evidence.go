@@ -120,11 +120,7 @@ func (st *Store) Evidence(ctx context.Context, id mapreduce.JobID, u *records.Un
 
 // WholeEvidence reports whether items, as they are stored, are those that a record counts.
 func WholeEvidence(sum *records.EvidenceSum, items [][]byte) bool {
-	var chain []byte
-	for _, raw := range items {
-		chain = chainEntry(chain, raw)
-	}
-	return int64(len(items)) == sum.Items && bytes.Equal(chain, sum.SHA256)
+	return isChain(items, sum.Items, sum.SHA256)
 }
 
 // evidencePage is how many items are read at once: none has more than some 10 KiB.

@@ -122,11 +122,16 @@ func (st *Store) Journal(ctx context.Context, id mapreduce.JobID, u *records.Uni
 
 // WholeJournal reports whether entries are those that a record counts.
 func WholeJournal(u *records.Journal, entries [][]byte) bool {
+	return isChain(entries, u.Entries, u.SHA256)
+}
+
+// isChain reports whether there are so many entries, and their chain ends in sum.
+func isChain(entries [][]byte, count int64, sum []byte) bool {
 	var chain []byte
 	for _, e := range entries {
 		chain = chainEntry(chain, e)
 	}
-	return int64(len(entries)) == u.Entries && bytes.Equal(chain, u.SHA256)
+	return int64(len(entries)) == count && bytes.Equal(chain, sum)
 }
 
 // ReadJournal reads what is there of a journal, of which u is the unit's record. An
