@@ -297,6 +297,11 @@ func (g *gathering) choosePassages(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
+	return g.valued(out)
+}
+
+// valued is the result of a unit that came to a value, with what tools failed at.
+func (g *gathering) valued(out *output.Output) (*agent.Result, error) {
 	res, err := unit.Valued(out)
 	if err == nil {
 		res.Errors = g.failures

@@ -26,13 +26,16 @@ const findingLength = 400
 // leastFinding is how many bytes a paragraph has at least that is no heading.
 const leastFinding = 60
 
-// record keeps a call for the trace.
+// record counts a call of a tool, and keeps it for the trace.
 func (g *gathering) record(name string, start time.Time, err error) {
+	if meter, ok := g.calls.(agent.ToolMeter); ok {
+		meter.ToolCalled(time.Since(start))
+	}
 	recorder, ok := g.calls.(agent.Recorder)
 	if !ok {
 		return
 	}
-	c := mapreduce.Call{Name: name, Latency: time.Since(start)}
+	c := mapreduce.Call{Kind: mapreduce.CallTool, Name: name, Latency: time.Since(start)}
 	if err != nil {
 		c.Error = err.Error()
 	}
@@ -108,11 +111,7 @@ func (g *gathering) writeValue(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
-	res, err := unit.Valued(out)
-	if err == nil {
-		res.Errors = g.failures
-	}
-	return res, err
+	return g.valued(out)
 }
 
 // An extract is what is written about one text.
