@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A talker finds what the rules find, after so many calls of a model that says
@@ -79,7 +79,7 @@ func TestCapture(t *testing.T) {
 
 func checkCaptured(t *testing.T, u *mapreduce.Unit, want, texts int, cut bool) {
 	t.Helper()
-	calls, err := output.CallsOf(u.Output)
+	calls, err := payload.CallsOf(u.Output)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A unit whose input is damaged must end its job with the reason: were it only
@@ -200,7 +201,7 @@ func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
 	}
 	held := w.assigned()
 	parsed := func(text string) []byte {
-		data, err := (&output.Parsed{Format: "html", Text: []byte(text)}).Encode()
+		data, err := (&payload.Parsed{Format: "html", Text: []byte(text)}).Encode()
 		if err != nil {
 			t.Fatal(err)
 		}

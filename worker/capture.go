@@ -8,7 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // Bounds of the captured calls of a unit, so that a trace does not outgrow the results.
@@ -76,5 +76,5 @@ func clipHead(text string, n int) string {
 func (c *capturedCalls) appendTo(data []byte) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return output.WithCalls(data, c.calls)
+	return payload.WithCalls(data, c.calls)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/ground"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // maxReferred is how much memory is set aside for the records that the inputs of a
@@ -38,7 +38,7 @@ func (u *unit) fetchLarge() (fetched bool, err error) {
 		return fetched, nil
 	}
 	for _, in := range u.task.Inputs { // of a reduce of reduces
-		if output.NamesRecords(in.Data) {
+		if payload.NamesRecords(in.Data) {
 			return true, u.fetchInputs(mapreduce.Blob{Kind: mapreduce.BlobReferred})
 		}
 	}
@@ -87,7 +87,7 @@ func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {
 
 // fetchInputs adds the inputs that a blob holds.
 func (u *unit) fetchInputs(b mapreduce.Blob) error {
-	d := output.InputDecoder{Most: u.session.cfg.MaxInput}
+	d := payload.InputDecoder{Most: u.session.cfg.MaxInput}
 	if err := u.session.transfers.get(u.ctx, u.attemptHeld(), b, d.Add); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (u *unit) collectBlob(ctx context.Context, b mapreduce.Blob) ([]byte, error
 	}
 	size := end - b.Start
 	if size > int64(u.session.cfg.MaxInput) {
-		return nil, fmt.Errorf("%w: a blob of %d bytes; at most %d are taken", output.ErrInputsTooLarge, size, u.session.cfg.MaxInput)
+		return nil, fmt.Errorf("%w: a blob of %d bytes; at most %d are taken", payload.ErrInputsTooLarge, size, u.session.cfg.MaxInput)
 	}
 	data := make([]byte, 0, size)
 	err := u.session.transfers.get(ctx, u.attemptHeld(), b, func(part []byte) error {
@@ -135,7 +135,7 @@ func (u *unit) unfetchedReport(err error) mapreduce.Report {
 		return u.returnedReport(fmt.Sprintf("what the unit needs did not come within %v", late.after))
 	case cause != nil:
 		return u.failedReport(cause)
-	case errors.Is(err, output.ErrInputsTooLarge):
+	case errors.Is(err, payload.ErrInputsTooLarge):
 		return u.failedReport(agent.Permanent(err))
 	case isTransient(err) && errs.KindOf(err) != errs.Internal, errors.Is(err, errs.Precondition):
 		return u.returnedReport(err.Error())

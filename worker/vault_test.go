@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/journal"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A vault is the blobs of a fleet in memory.
@@ -225,7 +225,7 @@ func (v *vault) starts(kind mapreduce.BlobKind) (all []int64) {
 func encoded(inputs ...mapreduce.Input) (all []byte) {
 	for _, in := range inputs {
 		sum := sha256.Sum256(in.Data)
-		h := output.InputHeader{
+		h := payload.InputHeader{
 			Unit: in.Unit, First: in.First, End: in.End, Failed: in.Failed, Referred: in.Referred,
 			Length: int64(len(in.Data)), SHA256: sum[:],
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/bibliography"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -58,11 +59,11 @@ func (r *result) followReferences(ctx context.Context) (*flow, error) {
 }
 
 // formOf returns the form of the values of a level; nil of passages, all of which count.
-func (f *flow) formOf(level int64) (*output.Form, error) {
+func (f *flow) formOf(level int64) (*jsonvalue.Form, error) {
 	if level == 0 || len(f.r.job.Values[level].Schema) == 0 {
 		return nil, nil
 	}
-	form, err := output.NewForm(f.r.job.Values[level].Schema)
+	form, err := jsonvalue.NewForm(f.r.job.Values[level].Schema)
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "form of stage %s: %v", f.r.job.Values[level].Name, err)
 	}
@@ -82,7 +83,7 @@ func (f *flow) usesOf(level int64, out *output.Output) (map[refs.ID]bool, error)
 		}
 		return used, nil
 	}
-	return form.Uses(out)
+	return form.References(out.Value)
 }
 
 // visit notes what a unit was given and left out.

@@ -23,6 +23,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // MaxTransfers is how many blobs a session may get at once, and how many it may
@@ -259,7 +260,7 @@ func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *r
 // sendInputs writes what a unit takes: the outputs of others, or the documents of a
 // direct unit. No more than some chunks of it are held at a time.
 func (t *Transfers) sendInputs(ctx context.Context, id mapreduce.JobID, u *records.Unit, w *rangeWriter) error {
-	return t.eachHeader(ctx, id, u, func(in *records.Unit, h *output.InputHeader) error {
+	return t.eachHeader(ctx, id, u, func(in *records.Unit, h *payload.InputHeader) error {
 		if w.skipBytes(h.Size()) {
 			return nil
 		}
@@ -288,9 +289,9 @@ func (t *Transfers) inputParts(ctx context.Context, id mapreduce.JobID, u, in *r
 // given that output for its citations alone. One that reads records and merges none
 // is given, behind each output of a tree, all that this only names; one that merges
 // asks for what it needs: see sendReferred.
-func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *records.Unit, visit func(*records.Unit, *output.InputHeader) error) error {
+func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *records.Unit, visit func(*records.Unit, *payload.InputHeader) error) error {
 	if src := u.Source; outputs.IsBundle(u) {
-		return visit(u, &output.InputHeader{
+		return visit(u, &payload.InputHeader{
 			Unit: u.ID, First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.SHA256,
 		})
 	}
@@ -329,8 +330,8 @@ func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *recor
 
 // headerOf returns the header of a unit's output, unless its record tells of one that
 // cannot be.
-func headerOf(u *records.Unit) (*output.InputHeader, error) {
-	h := &output.InputHeader{Unit: u.ID, First: u.Index, End: u.Index + 1}
+func headerOf(u *records.Unit) (*payload.InputHeader, error) {
+	h := &payload.InputHeader{Unit: u.ID, First: u.Index, End: u.Index + 1}
 	if h.Failed = u.State != mapreduce.UnitComplete; h.Failed {
 		return h, nil
 	}
@@ -408,7 +409,7 @@ func (t *Transfers) sendReferred(ctx context.Context, id mapreduce.JobID, u *rec
 		}
 		defer release()
 		sum := sha256.Sum256(data)
-		h := &output.InputHeader{
+		h := &payload.InputHeader{
 			Unit: u.ID, First: u.Index, End: u.Index + 1, Referred: true,
 			Length: int64(len(data)), SHA256: sum[:],
 		}

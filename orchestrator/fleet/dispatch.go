@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // messageBytes bounds the content of one message to a worker, but for the last
@@ -219,11 +219,11 @@ func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *reco
 func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, room int) error {
 	type input struct {
 		unit   *records.Unit
-		header *output.InputHeader
+		header *payload.InputHeader
 	}
 	var inputs []input // as long as they fit
 	var total int64
-	err := f.Transfers.eachHeader(ctx, a.Job, u, func(in *records.Unit, h *output.InputHeader) error {
+	err := f.Transfers.eachHeader(ctx, a.Job, u, func(in *records.Unit, h *payload.InputHeader) error {
 		if total += h.Size(); total <= int64(room) {
 			inputs = append(inputs, input{in, h})
 		}
@@ -249,7 +249,7 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 			}
 		}
 		if h.Calls { // which the trace may have captured
-			if bare, err := output.WithoutCalls(one.Data); err == nil { // else the reduce says so
+			if bare, err := payload.WithoutCalls(one.Data); err == nil { // else the reduce says so
 				one.Data = bare
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/levels"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A decision is what becomes of a direct unit once all documents are text.
@@ -69,7 +69,7 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 		d.dissolve = u != nil
 		return d, nil
 	}
-	slices.SortFunc(all.docs, func(a, b output.Bundled) int { return int(a.Number - b.Number) })
+	slices.SortFunc(all.docs, func(a, b payload.Document) int { return int(a.Number - b.Number) })
 	return d, d.chooseDirect(all, s.config, parsed)
 }
 
@@ -106,9 +106,9 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 			if len(parsed.Text) == 0 {
 				continue // it is skipped
 			}
-			doc := output.Bundled{Document: string(u.Document), Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: parsed.Text}
+			doc := payload.Document{Document: string(u.Document), Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: parsed.Text}
 			all.addDocument(doc, "text/plain")
-			chars += countCharacters([]output.Bundled{doc})
+			chars += countCharacters([]payload.Document{doc})
 		}
 	}
 	return chars, nil
@@ -116,7 +116,7 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 
 // splitDirectUnit gives the documents of a direct unit that is dissolved units of their
 // own. Their characters were counted when they were submitted.
-func (s *Intake) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, docs []output.Bundled) error {
+func (s *Intake) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, docs []payload.Document) error {
 	for _, doc := range docs {
 		d := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: "text/plain", Metadata: doc.Metadata}
 		units, err := s.config.makeDocumentUnits(spec, g, d, string(doc.Text), doc.Number)

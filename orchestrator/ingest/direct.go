@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // maxDirectBytes bounds the documents that one call may take, whatever their
@@ -25,7 +25,7 @@ type directInput struct {
 	graph  *plan.Graph
 	spec   mapreduce.JobSpec // as that stage runs
 	count  jobspec.Counter
-	docs   []output.Bundled
+	docs   []payload.Document
 	types  []string // media types of docs
 	tokens int64
 	bytes  int
@@ -44,7 +44,7 @@ func newBundle(g *plan.Graph, spec *mapreduce.JobSpec, count jobspec.Counter) *d
 }
 
 // addDocument takes a document.
-func (b *directInput) addDocument(d output.Bundled, mediaType string) {
+func (b *directInput) addDocument(d payload.Document, mediaType string) {
 	b.docs, b.types = append(b.docs, d), append(b.types, mediaType)
 	b.tokens = pack.Sum(b.tokens, int64(b.count.Count(string(d.Text))))
 	b.bytes += len(d.Text)
@@ -62,7 +62,7 @@ func (b *directInput) isTaken() (bool, error) {
 }
 
 // countCharacters counts those of all documents.
-func countCharacters(docs []output.Bundled) (n int64) {
+func countCharacters(docs []payload.Document) (n int64) {
 	for _, d := range docs {
 		n += int64(utf8.RuneCount(d.Text))
 	}
@@ -71,7 +71,7 @@ func countCharacters(docs []output.Bundled) (n int64) {
 
 // makeUnit makes the unit that takes all, with its text.
 func (b *directInput) makeUnit(c *Config) (*records.Unit, []byte, error) {
-	data, err := output.EncodeBundle(b.docs)
+	data, err := payload.EncodeDocuments(b.docs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +93,7 @@ func (in *submission) holdDocument(ctx context.Context, d *mapreduce.Document, n
 	if err := memory.Hold(ctx, heldBytes(d)); err != nil {
 		return err
 	}
-	in.bundle.addDocument(output.Bundled{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
+	in.bundle.addDocument(payload.Document{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
 	if in.bundle.fitsOneUnit() {
 		return nil
 	}

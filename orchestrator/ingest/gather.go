@@ -19,7 +19,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // maxSortedBytes bounds the documents that a submission holds until it knows all of
@@ -139,8 +139,8 @@ func (g *gatherer) each() int { return max(1, len(g.stage.Agents)) }
 
 // makeUnits makes the units that take a group of documents, with their text, which all
 // of them share. Each of several agents counts for its share of the characters.
-func (g *gatherer) makeUnits(docs []output.Bundled) ([]*records.Unit, []byte, error) {
-	data, err := output.EncodeBundle(docs)
+func (g *gatherer) makeUnits(docs []payload.Document) ([]*records.Unit, []byte, error) {
+	data, err := payload.EncodeDocuments(docs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -242,10 +242,10 @@ func (in *submission) stageGathered(ctx context.Context, open bool) error {
 }
 
 // bundled returns documents as a unit is given them.
-func (g *gathering) bundled(group []gathered) []output.Bundled {
-	docs := make([]output.Bundled, len(group))
+func (g *gathering) bundled(group []gathered) []payload.Document {
+	docs := make([]payload.Document, len(group))
 	for i, d := range group {
-		docs[i] = output.Bundled{Document: string(d.id), Number: d.number, Metadata: g.meta[d.number], Text: d.text}
+		docs[i] = payload.Document{Document: string(d.id), Number: d.number, Metadata: g.meta[d.number], Text: d.text}
 	}
 	return docs
 }
@@ -291,7 +291,7 @@ type regathering struct {
 	intake *Intake
 	job    mapreduce.JobID
 	docs   []gathered
-	staged map[int64]output.Bundled   // documents that were text already, by number
+	staged map[int64]payload.Document // documents that were text already, by number
 	parsed map[int64]mapreduce.UnitID // the parse units of the others, by number
 }
 
@@ -302,10 +302,10 @@ type regathering struct {
 func (s *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (dissolve bool, err error) {
 	r := &regathering{
 		gatherer: newGatherer(s.config, c.Spec, c.Graph), intake: s, job: id,
-		staged: make(map[int64]output.Bundled), parsed: make(map[int64]mapreduce.UnitID),
+		staged: make(map[int64]payload.Document), parsed: make(map[int64]mapreduce.UnitID),
 	}
 	staged := mapreduce.UnitID(r.stage.Name)
-	var docs []output.Bundled
+	var docs []payload.Document
 	if d.dissolve {
 		docs, staged = d.staged.docs, c.DirectUnit()
 	} else {
@@ -403,7 +403,7 @@ func (r *regathering) addParsed(ctx context.Context, taken map[mapreduce.Documen
 
 // plantGroup plants the units of documents that are gathered.
 func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathered) error {
-	docs, counted := make([]output.Bundled, len(group)), int64(0)
+	docs, counted := make([]payload.Document, len(group)), int64(0)
 	for i, d := range group {
 		if doc, ok := r.staged[d.number]; ok {
 			docs[i] = doc
@@ -419,7 +419,7 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 			return err
 		}
 		text := parsed.Text[:r.stage.Kept(parsed.Text)]
-		docs[i] = output.Bundled{Document: string(d.id), Number: d.number, Metadata: u.Reads().Metadata, Text: text}
+		docs[i] = payload.Document{Document: string(d.id), Number: d.number, Metadata: u.Reads().Metadata, Text: text}
 	}
 	units, data, err := r.makeUnits(docs)
 	if err != nil {

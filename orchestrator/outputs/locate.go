@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/layout"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A LayoutSource is where the layouts of documents are read. A *jobs.Jobs is one, and
@@ -21,12 +22,12 @@ type LayoutSource interface {
 
 // Parsed returns the document that a unit parsed. Its text is empty if it has none. The
 // error is errs.DataLoss if the output is not one of such a unit.
-func Parsed(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) (*output.Parsed, error) {
+func Parsed(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) (*payload.Parsed, error) {
 	data, err := s.Output(ctx, id, u)
 	if err != nil {
 		return nil, err
 	}
-	p, err := output.DecodeParsed(data)
+	p, err := payload.DecodeParsed(data)
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", id, u.ID, err)
 	}
@@ -45,11 +46,11 @@ func ParsedTextLength(ctx context.Context, s LayoutSource, id mapreduce.JobID, u
 	return h.TextLength, nil
 }
 
-func parsedHead(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *records.Unit) (*output.ParsedHead, error) {
-	h, err := output.ReadParsedHead(u.Published().Length, func(from, to int64) ([]byte, error) {
+func parsedHead(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *records.Unit) (*payload.ParsedHead, error) {
+	h, err := payload.ReadParsedHead(u.Published().Length, func(from, to int64) ([]byte, error) {
 		return s.OutputRange(ctx, id, u, from, to)
 	})
-	if errors.Is(err, output.ErrParsed) {
+	if errors.Is(err, payload.ErrParsed) {
 		err = errs.New(errs.DataLoss, "job %s: output of unit %s: %v", id, u.ID, err)
 	}
 	return h, err

@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A Source is where units, their texts and their outputs are read. A *jobs.Jobs is
@@ -92,7 +93,7 @@ func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []ou
 func IsBundle(u *records.Unit) bool { return u != nil && u.Reads().Documents > 0 }
 
 // Documents returns the documents of a unit that works on several; none of a nil one.
-func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) ([]output.Bundled, error) {
+func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) ([]payload.Document, error) {
 	if u == nil {
 		return nil, nil
 	}
@@ -100,7 +101,7 @@ func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *records.Uni
 	if err != nil {
 		return nil, err
 	}
-	docs, err := output.DecodeBundle(data)
+	docs, err := payload.DecodeDocuments(data)
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "documents of unit %s: %v", u.ID, err)
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A StageSource returns the stage of a unit, and the schema of the records that it makes,
@@ -63,7 +65,7 @@ func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *recor
 // verifyText is verify for who has the text of a unit at hand, or nil.
 func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *records.Unit, text, data []byte) (why, err error) {
 	if u.Kind == mapreduce.KindParse {
-		return output.CheckParsed(data), nil
+		return payload.CheckParsed(data), nil
 	}
 	out, why := output.Decode(data)
 	if why != nil {
@@ -130,7 +132,7 @@ var errNoRecords = errs.New(errs.Invalid, "a unit that makes records reports ano
 // verifyValue checks the output of a unit whose stage makes no records against the
 // form of the stage and what the unit was given: it may refer to nothing else.
 func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, text []byte, out *output.Output) (why, err error) {
-	form, err := output.NewForm(stage.Output.Form())
+	form, err := jsonvalue.NewForm(stage.Output.Form())
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "form of stage %s: %v", stage.Name, err)
 	}
@@ -195,7 +197,7 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 
 // withDocuments returns the form of the values of a unit that reads documents, with what is
 // given in it.
-func (c *Checker) withDocuments(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, form *output.Form) (*output.Form, error) {
+func (c *Checker) withDocuments(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, form *jsonvalue.Form) (*jsonvalue.Form, error) {
 	if !form.NeedsGiven() {
 		return form, nil
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -79,16 +81,16 @@ func CheckRecords(t Text, o *Output) error {
 // CheckPassages checks the passages that a unit chose out of the texts that it may cite:
 // that each stands there and is described as its document is, and that each element names
 // one of them.
-func CheckPassages(unit string, texts Texts, form *Form, o *Output) error {
+func CheckPassages(unit string, texts Texts, f *jsonvalue.Form, o *Output) error {
 	if len(o.Entries)+len(o.Open)+len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Judged) > 0 {
 		return breachError("a unit that chooses passages reports more than these")
 	}
-	if err := form.checkCanonical(o.Value); err != nil {
+	if err := f.CheckValue(o.Value); err != nil {
 		return err
 	}
 	chosen, err := Passages(nil, []*Output{o})
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrForm, err)
+		return fmt.Errorf("%w: %w", jsonvalue.ErrForm, err)
 	}
 	if len(chosen) != len(o.Citations) {
 		return breachError("%s has %d passages and %d citations", unit, len(chosen), len(o.Citations))
@@ -150,7 +152,7 @@ func (t *Text) checkCitations(cited []Citation) error {
 // CheckDirect checks the output of a direct unit, of some index, as CheckMap does
 // that of a map unit, against all the documents that it read; and that its records
 // are its own and name no other documents.
-func CheckDirect(unit string, index int64, docs []Bundled, evidence EvidenceFinder, o *Output) error {
+func CheckDirect(unit string, index int64, docs []payload.Document, evidence EvidenceFinder, o *Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Open) > 0 {
 		return breachError("a direct unit reports what only a reduce can")
 	}

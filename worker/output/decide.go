@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -62,14 +61,10 @@ func (i *Issued) Names() []string { return slices.Sorted(maps.Keys(i.ids)) }
 
 // Show returns a text that holds ids in full as the reducer is to read it.
 func (i *Issued) Show(text string) string {
-	return inFull.ReplaceAllStringFunc(text, func(name string) string {
-		id, _ := refs.Parse(name) // it has the form
+	return refs.RespellFull(text, func(id refs.ID) string {
 		return cmp.Or(i.names[merge.Citation(id[:])], refs.Unknown)
 	})
 }
-
-// inFull matches an id as it is spelled inside.
-var inFull = regexp.MustCompile(`REF_[0-9a-f]{64}`)
 
 // Spelled returns a value with the ids in its texts, which are spelled in full
 // inside, as spell says. Of ids there are those that the value cites; any other

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/worker/bibliography"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -85,7 +86,7 @@ func MapTexts(t Text, evidence EvidenceFinder) Texts {
 
 // BundleTexts are the texts that a unit may cite which works on several documents, or none,
 // and on evidence; nil if it has no evidence.
-func BundleTexts(unit string, docs []Bundled, evidence EvidenceFinder) Texts {
+func BundleTexts(unit string, docs []payload.Document, evidence EvidenceFinder) Texts {
 	at := make(map[string]int, len(docs))
 	for i, d := range docs {
 		at[d.Document] = i

@@ -2,11 +2,16 @@ package output
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
+
+	"github.com/coditect/mapreduce/api/schema"
 
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 )
 
 // errNoValues is why there is nothing to merge.
@@ -23,11 +28,11 @@ var errNoValues = errors.New("output: there is no value to merge")
 //     Decided with all of them. Null differs from nothing.
 //
 // What the inputs report as removed or decided is reported still.
-func MergeValues(unit string, form *Form, inputs []*Output) (*Output, error) {
-	m := &valueMerger{unit: unit, form: form, out: &Output{}}
+func MergeValues(unit string, f *jsonvalue.Form, inputs []*Output) (*Output, error) {
+	m := &valueMerger{unit: unit, form: f, out: &Output{}}
 	var all []any
 	for _, in := range inputs {
-		v, err := decodeValue(in.Value)
+		v, err := jsonvalue.Decode(in.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -42,8 +47,8 @@ func MergeValues(unit string, form *Form, inputs []*Output) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	form.fillGiven(merged)
-	if m.out.Value, err = encodeValue(merged); err != nil {
+	f.Fill(merged)
+	if m.out.Value, err = jsonvalue.Encode(merged); err != nil {
 		return nil, err
 	}
 	m.out.citeFrom(inputs)
@@ -61,7 +66,7 @@ func appendNew(to, more []Removed) []Removed {
 
 type valueMerger struct {
 	unit string
-	form *Form
+	form *jsonvalue.Form
 	out  *Output
 }
 
@@ -103,7 +108,7 @@ func uniteLists(lists [][]any) ([]any, error) {
 	united := []any{}
 	for _, list := range lists {
 		for _, item := range list {
-			key, err := encodeValue(item)
+			key, err := jsonvalue.Encode(item)
 			if err != nil {
 				return nil, err
 			}
@@ -126,11 +131,11 @@ func (m *valueMerger) mergeObjects(path string, all []map[string]any) (any, erro
 	}
 	out := make(map[string]any, len(by))
 	for _, key := range sortedKeys(by) {
-		if path == "" && m.form.isGiven(key) {
+		if path == "" && m.form.IsGiven(key) {
 			out[key] = by[key][0] // it is filled in
 			continue
 		}
-		if join, ok := m.form.joinOf(path, key); ok {
+		if join, ok := m.form.JoinOf(path, key); ok {
 			if lists, ok := allOf[[]any](by[key]); ok {
 				joined, err := m.joinLists(join, lists)
 				if err != nil {
@@ -161,7 +166,7 @@ func (m *valueMerger) noteConflict(path string, all []any) error {
 			d.Candidates[i].Count++
 			continue
 		}
-		raw, err := encodeValue(v)
+		raw, err := jsonvalue.Encode(v)
 		if err != nil {
 			return err
 		}
@@ -183,7 +188,7 @@ func (m *valueMerger) noteConflict(path string, all []any) error {
 // output's by settling the conflicts that the merge by a unit left. These say then
 // what stands in the value now, and why.
 func (o *Output) Settle(typed *Output, unit, why string) error {
-	v, err := decodeValue(o.Value)
+	v, err := jsonvalue.Decode(o.Value)
 	if err != nil {
 		return err
 	}
@@ -217,4 +222,84 @@ func valueAt(v any, path string) any {
 		}
 	}
 	return nil
+}
+
+// joinLists unites lists of objects, of which those are one whose texts are equal.
+func (m *valueMerger) joinLists(j jsonvalue.Joining, lists [][]any) (any, error) {
+	at := make(map[string]int)
+	joined := []any{}
+	for _, list := range lists {
+		for _, item := range list {
+			object, ok := item.(map[string]any)
+			text, named := object[j.By].(string)
+			key := equalText(text)
+			if !ok || !named || key == "" {
+				joined = append(joined, item)
+				continue
+			}
+			i, seen := at[key]
+			if !seen {
+				at[key] = len(joined)
+				joined = append(joined, object)
+				continue
+			}
+			one, err := m.joinObjects(j, joined[i].(map[string]any), object)
+			if err != nil {
+				return nil, err
+			}
+			joined[i] = one
+		}
+	}
+	return joined, nil
+}
+
+// equalText returns a text that is the same for texts which differ in case, spaces and
+// punctuation alone.
+func equalText(text string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), " ")
+}
+
+// joinObjects makes one object of two: lists are united, texts that the form has
+// concatenated are, of two values of an enum the one stays that the enum has first, and of
+// others that of the first object, with the conflict listed.
+func (m *valueMerger) joinObjects(j jsonvalue.Joining, a, b map[string]any) (map[string]any, error) {
+	out := make(map[string]any, len(a))
+	maps.Copy(out, a)
+	for _, key := range sortedKeys(b) {
+		first, both := out[key]
+		if !both || first == nil {
+			out[key] = b[key]
+			continue
+		}
+		if key == j.By || reflect.DeepEqual(first, b[key]) {
+			continue
+		}
+		one, err := m.joinParts(j, key, first, b[key])
+		if err != nil {
+			return nil, err
+		}
+		out[key] = one
+	}
+	return out, nil
+}
+
+func (m *valueMerger) joinParts(j jsonvalue.Joining, key string, a, b any) (any, error) {
+	x, xText := a.(string)
+	y, yText := b.(string)
+	p := j.Parts[key]
+	switch {
+	case p == nil || !xText || !yText:
+		return m.mergeAt(j.List+"."+key, []any{a, b})
+	case len(p.Enum) > 0:
+		if slices.Index(p.Enum, any(y)) < slices.Index(p.Enum, any(x)) {
+			return y, nil
+		}
+		return x, nil
+	case p.Hints.Merge == schema.MergeConcat:
+		if strings.Contains(x, y) {
+			return x, nil
+		}
+		return x + " " + y, nil
+	}
+	return m.mergeAt(j.List+"."+key, []any{a, b})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -49,7 +50,7 @@ func ChoosePassages(all []Passage) (*Output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("output: passages: %w", err)
 	}
-	o.Value, err = Canonical(raw)
+	o.Value, err = jsonvalue.Canonical(raw)
 	return o, err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -30,7 +31,7 @@ func (o *Output) Read(schemas ...*schema.Schema) ([]byte, error) {
 		}
 		list = append(list, record)
 	}
-	return encodeValue(map[string]any{"records": list})
+	return jsonvalue.Encode(map[string]any{"records": list})
 }
 
 func readEntry(e *Entry, schemas []*schema.Schema) (map[string]any, error) {

@@ -1,134 +1,16 @@
 package output
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/coditect/mapreduce/worker/claims"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/refs"
 )
-
-// MaxValue bounds a value, in bytes of its canonical JSON.
-const MaxValue = 15 << 18
-
-// ErrForm is what a value is refused with that is not what its stage is to make.
-var ErrForm = errors.New("output: the value does not fit the schema of its stage")
-
-// A Form is what the values of a stage have to look like: a JSON Schema made
-// ready, with its hints. It is immutable and safe for concurrent use.
-type Form struct {
-	validator *jsonschema.Schema
-	hints     formHints
-	given     *Given // nil if nothing is known that could be filled in
-}
-
-// NewForm reads a JSON Schema (2020-12).
-func NewForm(schema []byte) (*Form, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, fmt.Errorf("output: schema: %w", err)
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
-	c.UseLoader(noLoader{})
-	const url = "mem:///value.json"
-	if err := c.AddResource(url, doc); err != nil {
-		return nil, fmt.Errorf("output: schema: %w", err)
-	}
-	v, err := c.Compile(url)
-	if err != nil {
-		return nil, fmt.Errorf("output: schema: %w", err)
-	}
-	return &Form{validator: v, hints: hintsOf(schema)}, nil
-}
-
-// A noLoader keeps the compiler from reading files and the network.
-type noLoader struct{}
-
-// Load implements jsonschema.URLLoader.
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("a schema may not refer to %s", url)
-}
-
-// checkFit checks a value that was decoded.
-func (f *Form) checkFit(value any) error {
-	if err := f.validator.Validate(value); err != nil {
-		return fmt.Errorf("%w: %w", ErrForm, err)
-	}
-	return nil
-}
-
-// decodeValue reads one JSON value, with numbers as they were written. Numbers
-// that would take long to compute with are refused.
-func decodeValue(raw []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("output: value: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("output: value: there is more than one")
-	}
-	return v, boundNumbers(v)
-}
-
-// boundNumbers refuses numbers that no float can hold.
-func boundNumbers(v any) error {
-	switch v := v.(type) {
-	case json.Number:
-		if f, err := strconv.ParseFloat(v.String(), 64); err != nil || math.IsInf(f, 0) || len(v) > 400 {
-			return fmt.Errorf("output: value: the number %.40s is out of range", v.String())
-		}
-	case []any:
-		for _, item := range v {
-			if err := boundNumbers(item); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		for _, item := range v {
-			if err := boundNumbers(item); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// encodeValue returns the canonical JSON of a value: keys sorted, no white space,
-// no escapes that pages would need.
-func encodeValue(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("output: value: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// Canonical returns a JSON value in canonical form, which is the same for values
-// that differ in the order of keys and in white space alone.
-func Canonical(value []byte) ([]byte, error) {
-	v, err := decodeValue(value)
-	if err != nil {
-		return nil, err
-	}
-	return encodeValue(v)
-}
 
 // IssueAll spells the citations that the outputs hold, as short as they can be
 // told apart.
@@ -150,33 +32,33 @@ func IssueAll(outputs []*Output) *Issued {
 //   - of a list of references the element is left out;
 //   - elsewhere a question mark stands in its place.
 //
-// The error wraps ErrForm if the value does not fit the form, with what was
+// The error wraps jsonvalue.ErrForm if the value does not fit the form, with what was
 // removed or at all, and so is worth another try by the writer.
-func NewValue(unit string, raw []byte, form *Form, issued *Issued, inputs []*Output) (*Output, error) {
-	v, err := decodeValue(raw)
+func NewValue(unit string, raw []byte, f *jsonvalue.Form, issued *Issued, inputs []*Output) (*Output, error) {
+	v, err := jsonvalue.Decode(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrForm, err)
+		return nil, fmt.Errorf("%w: %w", jsonvalue.ErrForm, err)
 	}
 	var broken error
 	for _, drop := range []bool{true, false} {
 		c := &citer{unit: unit, issued: issued, drop: drop}
 		cited, _ := c.citeValue("", v)
-		form.fillGiven(cited)
-		if broken = form.checkFit(cited); broken != nil {
+		f.Fill(cited)
+		if broken = f.CheckFit(cited); broken != nil {
 			if len(c.removed) > 0 {
 				continue // the list may be too short now
 			}
 			return nil, broken
 		}
 		o := &Output{Removed: c.removed}
-		if o.Value, err = encodeValue(cited); err != nil {
+		if o.Value, err = jsonvalue.Encode(cited); err != nil {
 			return nil, err
 		}
-		if len(o.Value) > MaxValue {
-			return nil, fmt.Errorf("%w: it has %d bytes; at most %d are kept", ErrForm, len(o.Value), MaxValue)
+		if len(o.Value) > jsonvalue.MaxValue {
+			return nil, fmt.Errorf("%w: it has %d bytes; at most %d are kept", jsonvalue.ErrForm, len(o.Value), jsonvalue.MaxValue)
 		}
 		o.citeFrom(inputs)
-		if broken = form.checkQuoted(cited, o.Citations); broken != nil {
+		if broken = f.CheckQuoted(cited, o.quoteOf); broken != nil {
 			return nil, broken
 		}
 		return o, nil
@@ -245,7 +127,8 @@ func (c *citer) citeText(path, text string) (_ string, ok bool) {
 		return refs.Unknown, false
 	}
 	// What is in full is checked wherever it stands, in code and addresses too.
-	text = inFull.ReplaceAllStringFunc(text, func(name string) string {
+	text = refs.RespellFull(text, func(id refs.ID) string {
+		name := id.Full()
 		if _, known := c.issuedID(name); known {
 			return name
 		}
@@ -288,36 +171,14 @@ const wholeValue = "value"
 
 // citesOf visits the citations to which a value refers.
 func citesOf(value []byte, visit func(merge.Citation)) {
-	for _, name := range inFull.FindAll(value, -1) {
-		id, _ := refs.Parse(string(name)) // it has the form
+	for _, id := range refs.FullIDs(string(value)) {
 		visit(merge.Citation(id[:]))
 	}
 }
 
 // Respelled returns JSON that holds references in full with each as spell says.
 func Respelled(value []byte, spell func(refs.ID) string) []byte {
-	return inFull.ReplaceAllFunc(value, func(name []byte) []byte {
-		id, _ := refs.Parse(string(name)) // it has the form
-		return []byte(spell(id))
-	})
-}
-
-// checkCanonical checks a value: that it is canonical, fits the form, and has what is given.
-func (f *Form) checkCanonical(value []byte) error {
-	if len(value) == 0 || len(value) > MaxValue {
-		return fmt.Errorf("%w: it has %d bytes; 1 to %d are kept", ErrForm, len(value), MaxValue)
-	}
-	v, err := decodeValue(value)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrForm, err)
-	}
-	if canonical, err := encodeValue(v); err != nil || !bytes.Equal(canonical, value) {
-		return fmt.Errorf("%w: it is not in canonical form", ErrForm)
-	}
-	if err := f.checkFit(v); err != nil {
-		return err
-	}
-	return f.checkGiven(v)
+	return []byte(refs.RespellFull(string(value), spell))
 }
 
 // Bounds of what is kept of judgements.
@@ -343,11 +204,11 @@ func checkJudged(o *Output) error {
 // value: that it is canonical and fits the form, and that it cites only what these
 // cite, all that it refers to and no more. A unit with tools may cite texts of its own as
 // well; of any other own is nil.
-func CheckValue(inputs []*Output, own Texts, form *Form, o *Output) error {
+func CheckValue(inputs []*Output, own Texts, f *jsonvalue.Form, o *Output) error {
 	if len(o.Entries)+len(o.Open)+len(o.Dropped) > 0 {
 		return breachError("a unit that comes to a value reports records")
 	}
-	if err := form.checkCanonical(o.Value); err != nil {
+	if err := f.CheckValue(o.Value); err != nil {
 		return err
 	}
 	if err := checkJudged(o); err != nil {
@@ -369,7 +230,7 @@ func CheckValue(inputs []*Output, own Texts, form *Form, o *Output) error {
 		if err := c.checkCitations(o); err != nil {
 			return err
 		}
-		return form.checkQuotes(o)
+		return o.checkQuoted(f)
 	}
 	found, rest := c.ownCitations(o)
 	if err := checkCited("the unit", own, found); err != nil {
@@ -378,17 +239,23 @@ func CheckValue(inputs []*Output, own Texts, form *Form, o *Output) error {
 	if err := c.checkGiven(o, rest); err != nil {
 		return err
 	}
-	return form.checkQuotes(o)
+	return o.checkQuoted(f)
 }
 
-// checkQuotes is checkQuoted for the value of an output.
-func (f *Form) checkQuotes(o *Output) error {
-	if len(f.hints.quoted) == 0 {
+// checkQuoted checks that what has to stand in a quote does, by the output's citations.
+func (o *Output) checkQuoted(f *jsonvalue.Form) error {
+	if !f.HasQuoted() {
 		return nil
 	}
-	v, err := decodeValue(o.Value)
+	v, err := jsonvalue.Decode(o.Value)
 	if err != nil {
 		return err
 	}
-	return f.checkQuoted(v, o.Citations)
+	return f.CheckQuoted(v, o.quoteOf)
+}
+
+// quoteOf returns the quote of a citation of the output.
+func (o *Output) quoteOf(id refs.ID) (string, bool) {
+	c, ok := o.Citations[merge.Citation(id[:])]
+	return c.Quote, ok
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -31,9 +32,9 @@ func quoting(n int) (*output.Output, []refs.ID) {
 	return o, ids
 }
 
-func form(t fatal, doc string) *output.Form {
+func form(t fatal, doc string) *jsonvalue.Form {
 	t.Helper()
-	f, err := output.NewForm([]byte(doc))
+	f, err := jsonvalue.NewForm([]byte(doc))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,18 +124,18 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"two values", `{}`, `1 2`},
 		{"another type", `{"type":"object"}`, `[]`},
 		{"nothing left", `{"items":{"minLength":5},"minItems":1}`, `["REF_0123456789"]`},
-		{"too large", `{}`, `"` + strings.Repeat("x", output.MaxValue) + `"`},
+		{"too large", `{}`, `"` + strings.Repeat("x", jsonvalue.MaxValue) + `"`},
 		{"a number beyond floats", `{}`, `1e999999999`},
 		{"a bad date", `{"format":"date"}`, `"2024-13-01"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := output.NewValue("u", []byte(tt.raw), form(t, tt.form), output.IssueAll(nil), nil)
-			if !errors.Is(err, output.ErrForm) {
+			if !errors.Is(err, jsonvalue.ErrForm) {
 				t.Errorf("error %v, want one about the form", err)
 			}
 		})
 	}
-	if _, err := output.NewForm([]byte(`{"$ref":"file:///etc/passwd"}`)); err == nil {
+	if _, err := jsonvalue.NewForm([]byte(`{"$ref":"file:///etc/passwd"}`)); err == nil {
 		t.Error("a schema may refer to files")
 	}
 }
@@ -158,9 +159,9 @@ func TestCheckValue(t *testing.T) {
 			o.Value = []byte(`{"a":"` + refs.ID{9}.Full() + `","b":"` + ids[0].Full() + `"}`)
 		}, output.ErrBreach},
 		{"one too many", func(o *output.Output) { o.Cite(in.Citations[merge.Citation(ids[1][:])]) }, output.ErrBreach},
-		{"not canonical", func(o *output.Output) { o.Value = append(o.Value, ' ') }, output.ErrForm},
-		{"nothing", func(o *output.Output) { o.Value, o.Citations = nil, nil }, output.ErrForm},
-		{"another form", func(o *output.Output) { o.Value, o.Citations = []byte("1"), nil }, output.ErrForm},
+		{"not canonical", func(o *output.Output) { o.Value = append(o.Value, ' ') }, jsonvalue.ErrForm},
+		{"nothing", func(o *output.Output) { o.Value, o.Citations = nil, nil }, jsonvalue.ErrForm},
+		{"another form", func(o *output.Output) { o.Value, o.Citations = []byte("1"), nil }, jsonvalue.ErrForm},
 		{"records", func(o *output.Output) { o.Entries = []output.Entry{{}} }, output.ErrBreach},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

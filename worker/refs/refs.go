@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -183,3 +184,25 @@ func Parse(name string) (ID, bool) {
 
 // Full returns the name that spells the id in full.
 func (id ID) Full() string { return Mark + id.String() }
+
+// inFull matches an id as Full spells it.
+var inFull = regexp.MustCompile(Mark + `[0-9a-f]{64}`)
+
+// FullIDs returns the ids that a text holds in full, in the order of the text, with
+// repetitions.
+func FullIDs(text string) (ids []ID) {
+	for _, name := range inFull.FindAllString(text, -1) {
+		id, _ := Parse(name) // it has the form
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// RespellFull returns a text with each id that it holds in full as spell says, wherever
+// it stands: in code and addresses too.
+func RespellFull(text string, spell func(ID) string) string {
+	return inFull.ReplaceAllStringFunc(text, func(name string) string {
+		id, _ := Parse(name) // it has the form
+		return spell(id)
+	})
+}

@@ -21,6 +21,8 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -91,11 +93,11 @@ func (c *checker) evidence() output.EvidenceFinder {
 }
 
 // bundled returns the documents of a unit that works on several.
-func (c *checker) bundled() ([]output.Bundled, error) {
+func (c *checker) bundled() ([]payload.Document, error) {
 	if len(c.task.Inputs) != 1 {
 		return nil, errors.New("a direct unit has its documents as its one input")
 	}
-	return output.DecodeBundle(c.task.Inputs[0].Data)
+	return payload.DecodeDocuments(c.task.Inputs[0].Data)
 }
 
 // texts returns the texts that the unit may cite, of what it read and of its evidence.
@@ -163,7 +165,7 @@ func (c *checker) checkPassages(data []byte) error {
 	if err != nil {
 		return err
 	}
-	form, err := output.NewForm(c.task.StageSpec.Schema)
+	form, err := jsonvalue.NewForm(c.task.StageSpec.Schema)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/refs"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
@@ -98,8 +99,8 @@ func TestValues(t *testing.T) {
 		{"cited by what is referred to", cited, []mapreduce.Input{{Unit: "in", Data: given, Referred: true}}, nil},
 		{"cited by nobody", cited, nil, output.ErrBreach},
 		{"cited by what has failed", cited, []mapreduce.Input{{Unit: "in", Data: given, Failed: true}}, output.ErrBreach},
-		{"another form", output.Output{Value: []byte(`[]`)}, nil, output.ErrForm},
-		{"records", output.Output{}, nil, output.ErrForm},
+		{"another form", output.Output{Value: []byte(`[]`)}, nil, jsonvalue.ErrForm},
+		{"records", output.Output{}, nil, jsonvalue.ErrForm},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			write := &agent.Task{

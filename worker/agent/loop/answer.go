@@ -19,6 +19,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 )
 
 // An answerForm is the form of the final answer of a unit, by what its stage makes.
@@ -27,9 +28,9 @@ type answerForm struct {
 	told    string // of the form, in the instructions
 	opening string // follows what the unit is given
 
-	records *form.Form     // of a stage that makes records
-	fields  *schema.Schema // the same
-	value   *output.Form   // of a stage that makes values
+	records *form.Form      // of a stage that makes records
+	fields  *schema.Schema  // the same
+	value   *jsonvalue.Form // of a stage that makes values
 }
 
 // newForm returns the form of a unit's answer. The error says that no unit of the job could
@@ -239,7 +240,7 @@ func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte
 	})
 	inputs := append(slices.Clone(c.talk.Given), output.OfCitations(cited...))
 	out, err := output.NewValue(string(c.task.Unit), value, c.form.value, output.IssueAll(inputs), inputs)
-	if errors.Is(err, output.ErrForm) {
+	if errors.Is(err, jsonvalue.ErrForm) {
 		return nil, append(faults, clip(err.Error(), 600)), nil
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -391,7 +391,7 @@ stages:
 		r.spec.Definition, r.spec.Pipeline = p.Canonical(), p.Name
 		r.spec.Models = map[string]string{"strong": "anthropic/large"}
 		r.change = func(task *agent.Task) {
-			bundle, err := output.EncodeBundle([]output.Bundled{{Document: "own.txt", Text: []byte(own)}})
+			bundle, err := payload.EncodeDocuments([]payload.Document{{Document: "own.txt", Text: []byte(own)}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 const directRole = "ROLE: Document Extraction Agent\nTASK: Extract structured data from several documents according to the schema.\n"
@@ -129,7 +129,7 @@ func (d *directRun) rangeRequest(from, to int) (*llm.Request, error) {
 
 // directRequest returns the request for the records of documents. The text told about
 // these documents may be empty.
-func (p *program) directRequest(told string, docs []output.Bundled) *llm.Request {
+func (p *program) directRequest(told string, docs []payload.Document) *llm.Request {
 	texts := []string{told}
 	for _, doc := range docs {
 		texts = append(texts, string(doc.Text))
@@ -148,7 +148,7 @@ func (p *program) directRequest(told string, docs []output.Bundled) *llm.Request
 }
 
 // describeDocuments is what templates may say of documents.
-func describeDocuments(docs []output.Bundled) []pipeline.Document {
+func describeDocuments(docs []payload.Document) []pipeline.Document {
 	all := make([]pipeline.Document, len(docs))
 	for i, doc := range docs {
 		all[i] = pipeline.Document{ID: doc.Document, Metadata: doc.Metadata}

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 const cashiers = `
@@ -120,13 +121,13 @@ func TestReducersAreToldWhatThePipelineSays(t *testing.T) {
 // bundled is a direct unit over texts.
 func (r *rig) bundled(t *testing.T, texts ...string) *agent.Task {
 	t.Helper()
-	var docs []output.Bundled
+	var docs []payload.Document
 	for i, text := range texts {
-		docs = append(docs, output.Bundled{
+		docs = append(docs, payload.Document{
 			Document: fmt.Sprintf("r%d.txt", i+1), Number: int64(i), Text: []byte(text), Metadata: map[string]string{"shop": fmt.Sprint("Shop ", i+1)},
 		})
 	}
-	data, err := output.EncodeBundle(docs)
+	data, err := payload.EncodeDocuments(docs)
 	if err != nil {
 		t.Fatal(err)
 	}

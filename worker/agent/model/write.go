@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 )
 
 const writeRole = "ROLE: Writing Agent\nTASK: Sum up what you are given.\n"
@@ -74,7 +75,7 @@ func (p *program) tellWriter(stage *agent.StageSpec, vars map[string]string) err
 // A writeRun is a unit that writes a value.
 type writeRun struct {
 	*session
-	form             *output.Form
+	form             *jsonvalue.Form
 	inputs, referred []*output.Output
 	passages         []output.Passage // of a stage that reads them, in place of inputs
 	issued           *output.Issued
@@ -148,7 +149,7 @@ func (w *writeRun) askValue(ctx context.Context, req *llm.Request) (*output.Outp
 		switch {
 		case err == nil:
 			return out, writtenOf(res), nil
-		case !errors.Is(err, output.ErrForm) || repaired:
+		case !errors.Is(err, jsonvalue.ErrForm) || repaired:
 			return nil, 0, agent.Permanent(err)
 		}
 		req = followUp(req, res.Answer, "This cannot be kept: "+clipLine(err.Error())+again)

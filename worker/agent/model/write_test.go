@@ -15,6 +15,8 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/refs"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -125,7 +127,7 @@ func valued(t *testing.T, value, quote string) (*output.Output, refs.ID) {
 	} else {
 		in.Citations = nil
 	}
-	raw, err := output.Canonical([]byte(value))
+	raw, err := jsonvalue.Canonical([]byte(value))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +223,7 @@ func TestWritesAboutAnItem(t *testing.T) {
 func TestWritesOfDocuments(t *testing.T) {
 	w := newWriting(t, "anthropic", `{"topics":["a"]}`, `{"topics":["b"]}`)
 	task := w.taskOf(t, "overview")
-	bundle, err := output.EncodeBundle([]output.Bundled{{Document: "a.txt", Text: []byte("first text")}, {Document: "b.txt", Number: 1, Text: []byte("second text")}})
+	bundle, err := payload.EncodeDocuments([]payload.Document{{Document: "a.txt", Text: []byte("first text")}, {Document: "b.txt", Number: 1, Text: []byte("second text")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +269,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 		}
 	})
 	t.Run("too large to be kept", func(t *testing.T) {
-		large, err := json.Marshal(map[string]any{"topics": []any{map[string]any{"title": strings.Repeat("x", output.MaxValue), "refs": []any{}}}, "total": 1})
+		large, err := json.Marshal(map[string]any{"topics": []any{map[string]any{"title": strings.Repeat("x", jsonvalue.MaxValue), "refs": []any{}}}, "total": 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -372,7 +374,7 @@ func TestAgentsAreToldWhoTheyAre(t *testing.T) {
 	w := newWriting(t, "anthropic", `{"rank":1,"text":"x"}`)
 	w.setPipeline(t, council)
 	task := w.taskOf(t, "view")
-	bundle, err := output.EncodeBundle([]output.Bundled{{Document: "a.txt", Text: []byte("first text")}, {Document: "b.txt", Number: 1, Text: []byte("second text")}})
+	bundle, err := payload.EncodeDocuments([]payload.Document{{Document: "a.txt", Text: []byte("first text")}, {Document: "b.txt", Number: 1, Text: []byte("second text")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +406,7 @@ func TestAContextIsNotExceeded(t *testing.T) {
 	w := newWriting(t, "anthropic")
 	w.setPipeline(t, council)
 	task := w.taskOf(t, "view")
-	bundle, err := output.EncodeBundle([]output.Bundled{{Document: "a.txt", Text: []byte(strings.Repeat("long text ", 400))}})
+	bundle, err := payload.EncodeDocuments([]payload.Document{{Document: "a.txt", Text: []byte(strings.Repeat("long text ", 400))}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // Errors that a script makes units fail with.
@@ -362,7 +363,7 @@ func payloadText(p Payload) string {
 // into is text alone, without places.
 func encodeJSON(task *agent.Task, p Payload) []byte {
 	if task.Kind == mapreduce.KindParse {
-		out, err := (&output.Parsed{Format: "scripted", Text: []byte(payloadText(p))}).Encode()
+		out, err := (&payload.Parsed{Format: "scripted", Text: []byte(payloadText(p))}).Encode()
 		if err != nil { // of a string
 			panic(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A Direct collects what a direct unit finds in all the documents of its job. Its
@@ -15,7 +16,7 @@ import (
 type Direct struct {
 	task       *agent.Task
 	schema     *schema.Schema
-	docs       []output.Bundled
+	docs       []payload.Document
 	outs       []*output.Output
 	next       int64 // number of the next record
 	confidence float64
@@ -28,7 +29,7 @@ func NewDirect(task *agent.Task, s *schema.Schema) (*Direct, error) {
 	if len(task.Inputs) != 1 {
 		return nil, agent.Permanent(errors.New("a direct unit has its documents as its one input"))
 	}
-	docs, err := output.DecodeBundle(task.Inputs[0].Data)
+	docs, err := payload.DecodeDocuments(task.Inputs[0].Data)
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
@@ -36,7 +37,7 @@ func NewDirect(task *agent.Task, s *schema.Schema) (*Direct, error) {
 }
 
 // Documents are those that the unit works on, in order of the input.
-func (d *Direct) Documents() []output.Bundled { return d.docs }
+func (d *Direct) Documents() []payload.Document { return d.docs }
 
 // Task is the unit as one that works on its i-th document alone.
 func (d *Direct) Task(i int) *agent.Task {

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 )
 
 // Inputs returns the outputs that a unit reads, in order, without those of units
@@ -57,11 +58,11 @@ func Read(task *agent.Task, inputs, referred []*output.Output) ([][]byte, error)
 }
 
 // Form returns what the values of a task's stage have to look like.
-func Form(task *agent.Task) (*output.Form, error) {
+func Form(task *agent.Task) (*jsonvalue.Form, error) {
 	if task.StageSpec == nil || len(task.StageSpec.Schema) == 0 {
 		return nil, agent.PermanentJob(fmt.Errorf("the stage of %s has no schema", task.Unit))
 	}
-	form, err := output.NewForm(task.StageSpec.Schema)
+	form, err := jsonvalue.NewForm(task.StageSpec.Schema)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/layout"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -57,10 +57,10 @@ func encode(d *document.Document) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	notes := make([]string, 0, min(len(d.Notes), output.MaxNotes))
+	notes := make([]string, 0, min(len(d.Notes), payload.MaxNotes))
 	for _, note := range d.Notes[:cap(notes)] {
-		notes = append(notes, strings.ToValidUTF8(note[:min(len(note), output.MaxNote)], ""))
+		notes = append(notes, strings.ToValidUTF8(note[:min(len(note), payload.MaxNote)], ""))
 	}
-	p := &output.Parsed{Format: string(d.Kind), Charset: d.Charset, Notes: notes, Text: []byte(d.Text), Layout: places}
+	p := &payload.Parsed{Format: string(d.Kind), Charset: d.Charset, Notes: notes, Text: []byte(d.Text), Layout: places}
 	return p.Encode()
 }

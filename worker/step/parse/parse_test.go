@@ -10,7 +10,7 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/html"
 	"github.com/coditect/mapreduce/worker/document/text"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/step/parse"
 )
 
@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := output.DecodeParsed(res.Output)
+			got, err := payload.DecodeParsed(res.Output)
 			if err != nil || string(got.Text) != tt.want || (tt.want == "") != (len(res.Output) == 0) {
 				t.Errorf("got %+v and error %v, want %q", got, err, tt.want)
 			}

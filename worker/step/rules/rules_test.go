@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
@@ -161,7 +162,7 @@ func TestMergesValues(t *testing.T) {
 		t.Errorf("value %s of text %q and error %v, want %s", out.Value, res.Text, err, want)
 	}
 	_, err = group(`{"properties":{"l":{"maxItems":2}}}`, `{"l":[1,2]}`, `{"l":[2,3]}`)
-	if class, _ := agent.Classify(err); !errors.Is(err, output.ErrForm) || class != mapreduce.PermanentUnit {
+	if class, _ := agent.Classify(err); !errors.Is(err, jsonvalue.ErrForm) || class != mapreduce.PermanentUnit {
 		t.Errorf("a list that is too long: %v", err)
 	}
 }

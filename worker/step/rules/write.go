@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/digest"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // A writer writes values by extracts: the schema of the stage says with the hint write
@@ -55,7 +56,7 @@ func (writer) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.
 // A writing is the value of one unit, as it is made.
 type writing struct {
 	task     *agent.Task
-	docs     []output.Bundled // that the unit reads; none if it reads outputs, or one document
+	docs     []payload.Document // that the unit reads; none if it reads outputs, or one document
 	query    *digest.Query
 	given    []*output.Output // what may be cited
 	passages []digest.Passage // that the unit reads; none if it reads values

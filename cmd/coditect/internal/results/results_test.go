@@ -27,6 +27,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -342,7 +343,7 @@ func TestUnits(t *testing.T) {
 			ID: "d1", Document: "d1", Kind: mapreduce.KindMap, State: mapreduce.UnitFailed, Index: 1, Attempts: 3,
 			Errors: []string{"no"}, Tokens: mapreduce.Tokens{In: 40}, Elapsed: time.Second,
 		}
-		parsed, err := (&output.Parsed{Format: "html", Notes: []string{"a note"}, Text: bytes.Repeat([]byte("text "), 20_000)}).Encode()
+		parsed, err := (&payload.Parsed{Format: "html", Notes: []string{"a note"}, Text: bytes.Repeat([]byte("text "), 20_000)}).Encode()
 		if err != nil {
 			t.Fatal(err)
 		}

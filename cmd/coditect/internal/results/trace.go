@@ -7,7 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/trace"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // modeOf returns the mode in which a job's tree was planned.
@@ -31,7 +31,7 @@ func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
 	r := trace.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID)}
 	if t.w.job.Spec.Capture != mapreduce.CaptureOff && u.Kind != mapreduce.KindParse && len(u.Output) > 0 {
 		var err error
-		if r.Calls, err = output.CallsOf(u.Output); err != nil {
+		if r.Calls, err = payload.CallsOf(u.Output); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -43,7 +44,7 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 		return Extract{}, nil
 	}
 	if u.Kind == mapreduce.KindParse {
-		parsed, err := output.DecodeParsed(u.Output)
+		parsed, err := payload.DecodeParsed(u.Output)
 		if err != nil {
 			return Extract{}, err
 		}

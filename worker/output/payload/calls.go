@@ -1,4 +1,4 @@
-package output
+package payload
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func WithCalls(data []byte, calls []mapreduce.Call) ([]byte, error) {
 	// Fields of a message may follow each other in any order.
 	all, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(slices.Clip(data), m)
 	if err != nil {
-		return nil, fmt.Errorf("output: %w", err)
+		return nil, fmt.Errorf("payload: %w", err)
 	}
 	return all, nil
 }
@@ -37,7 +37,7 @@ func WithCalls(data []byte, calls []mapreduce.Call) ([]byte, error) {
 func CallsOf(data []byte) ([]mapreduce.Call, error) {
 	var m storagev1.Output
 	if err := proto.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("output: %w", err)
+		return nil, fmt.Errorf("payload: %w", err)
 	}
 	var calls []mapreduce.Call
 	for _, c := range m.Calls {
@@ -58,7 +58,7 @@ func CallsOf(data []byte) ([]mapreduce.Call, error) {
 func WithoutCalls(data []byte) ([]byte, error) {
 	var m storagev1.Output
 	if err := proto.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("output: %w", err)
+		return nil, fmt.Errorf("payload: %w", err)
 	}
 	if len(m.Calls) == 0 {
 		return data, nil

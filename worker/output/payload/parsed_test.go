@@ -1,4 +1,4 @@
-package output_test
+package payload_test
 
 import (
 	"errors"
@@ -9,17 +9,17 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/layout"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // parsed returns a document with a layout.
-func parsed(t testing.TB) *output.Parsed {
+func parsed(t testing.TB) *payload.Parsed {
 	t.Helper()
 	places, err := layout.Encode(layout.Layout{{Start: 0, End: 5, Location: &mapreduce.Location{Page: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &output.Parsed{Format: "pdf", Charset: "utf-8", Notes: []string{"page 2 has no text"}, Text: []byte("Größe 12"), Layout: places}
+	return &payload.Parsed{Format: "pdf", Charset: "utf-8", Notes: []string{"page 2 has no text"}, Text: []byte("Größe 12"), Layout: places}
 }
 
 func TestParsedIsReadAsWritten(t *testing.T) {
@@ -28,17 +28,17 @@ func TestParsedIsReadAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := output.DecodeParsed(data)
+	got, err := payload.DecodeParsed(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-written +read):\n%s", diff)
 	}
-	if err := output.CheckParsed(data); err != nil {
+	if err := payload.CheckParsed(data); err != nil {
 		t.Error(err)
 	}
-	if err := output.CheckParsed(nil); err != nil {
+	if err := payload.CheckParsed(nil); err != nil {
 		t.Errorf("a document without text: %v", err)
 	}
 }
@@ -49,7 +49,7 @@ func TestParsedIsNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encode := func(change func(*output.Parsed)) []byte {
+	encode := func(change func(*payload.Parsed)) []byte {
 		p := parsed(t)
 		change(p)
 		data, err := p.Encode()
@@ -63,23 +63,23 @@ func TestParsedIsNotBelieved(t *testing.T) {
 		data []byte
 		want error
 	}{
-		{"text alone", []byte("a text"), output.ErrParsed},
-		{"cut short", good[:len(good)-1], output.ErrParsed},
-		{"more behind it", append([]byte(nil), append(good, 0)...), output.ErrParsed},
-		{"no text", encode(func(p *output.Parsed) { p.Text = nil }), output.ErrParsed},
-		{"not UTF-8", encode(func(p *output.Parsed) { p.Text[0] = 0xff }), output.ErrParsed},
-		{"a layout of a longer text", encode(func(p *output.Parsed) { p.Text = p.Text[:2] }), layout.ErrInvalid},
-		{"no layout", encode(func(p *output.Parsed) { p.Layout = []byte("x") }), layout.ErrInvalid},
+		{"text alone", []byte("a text"), payload.ErrParsed},
+		{"cut short", good[:len(good)-1], payload.ErrParsed},
+		{"more behind it", append([]byte(nil), append(good, 0)...), payload.ErrParsed},
+		{"no text", encode(func(p *payload.Parsed) { p.Text = nil }), payload.ErrParsed},
+		{"not UTF-8", encode(func(p *payload.Parsed) { p.Text[0] = 0xff }), payload.ErrParsed},
+		{"a layout of a longer text", encode(func(p *payload.Parsed) { p.Text = p.Text[:2] }), layout.ErrInvalid},
+		{"no layout", encode(func(p *payload.Parsed) { p.Layout = []byte("x") }), layout.ErrInvalid},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if err := output.CheckParsed(test.data); !errors.Is(err, test.want) {
+			if err := payload.CheckParsed(test.data); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
 	}
 	p := parsed(t)
-	p.Notes = []string{strings.Repeat("x", output.MaxNote+1)}
-	if _, err := p.Encode(); !errors.Is(err, output.ErrParsed) {
+	p.Notes = []string{strings.Repeat("x", payload.MaxNote+1)}
+	if _, err := p.Encode(); !errors.Is(err, payload.ErrParsed) {
 		t.Errorf("a long note: got %v", err)
 	}
 }
@@ -92,7 +92,7 @@ func FuzzDecodeParsed(f *testing.F) {
 	f.Add(good)
 	f.Add([]byte{0, 0, 0, 0, 'x'})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := output.DecodeParsed(data)
+		p, err := payload.DecodeParsed(data)
 		if err != nil || len(data) == 0 {
 			return
 		}
@@ -100,7 +100,7 @@ func FuzzDecodeParsed(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := output.DecodeParsed(again); err != nil || !cmp.Equal(p, got) {
+		if got, err := payload.DecodeParsed(again); err != nil || !cmp.Equal(p, got) {
 			t.Errorf("what was read is not read again: %v", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package output_test
+package payload_test
 
 import (
 	"bytes"
@@ -12,13 +12,14 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // blobOf returns inputs as a stream has them.
 func blobOf(t interface{ Fatal(...any) }, inputs []mapreduce.Input, calls bool) (all []byte) {
 	for _, in := range inputs {
 		sum := sha256.Sum256(in.Data)
-		h := output.InputHeader{
+		h := payload.InputHeader{
 			Unit: in.Unit, First: in.First, End: in.End, Failed: in.Failed, Referred: in.Referred,
 			Calls: calls, Length: int64(len(in.Data)), SHA256: sum[:],
 		}
@@ -36,7 +37,7 @@ func blobOf(t interface{ Fatal(...any) }, inputs []mapreduce.Input, calls bool) 
 }
 
 // decoded takes a stream that comes in pieces of so many bytes.
-func decoded(d *output.InputDecoder, blob []byte, piece int) ([]mapreduce.Input, error) {
+func decoded(d *payload.InputDecoder, blob []byte, piece int) ([]mapreduce.Input, error) {
 	for len(blob) > 0 {
 		n := min(piece, len(blob))
 		if err := d.Add(blob[:n]); err != nil {
@@ -57,7 +58,7 @@ func TestInputsRoundTrip(t *testing.T) {
 				Referred: rapid.Bool().Draw(t, "referred"), Data: rapid.SliceOfN(rapid.Byte(), 0, 50).Draw(t, "data"),
 			}
 		}), 0, 5).Draw(t, "inputs")
-		got, err := decoded(&output.InputDecoder{Most: 1000}, blobOf(t, inputs, false), rapid.IntRange(1, 200).Draw(t, "piece"))
+		got, err := decoded(&payload.InputDecoder{Most: 1000}, blobOf(t, inputs, false), rapid.IntRange(1, 200).Draw(t, "piece"))
 		if diff := cmp.Diff(inputs, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 			t.Errorf("%v; inputs (-sent +got):\n%s", err, diff)
 		}
@@ -75,14 +76,14 @@ func TestInputsAreChecked(t *testing.T) {
 		"cut short in a header":  {good[:3], 100, nil},
 		"cut short in data":      {good[:len(good)-1], 100, nil},
 		"other data":             {bytes.Replace(good, []byte("abcdef"), []byte("abcdeg"), 1), 100, nil},
-		"too large together":     {good, 11, output.ErrInputsTooLarge},
+		"too large together":     {good, 11, payload.ErrInputsTooLarge},
 		"a header without end":   {bytes.Repeat([]byte{0xff}, 20), 100, nil},
 		"a header that is large": {append([]byte{0xff, 0xff, 0x7f}, make([]byte, 50_000)...), 100, nil},
 		"a header that is none":  {[]byte{3, 0xff, 0xff, 0xff}, 100, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, piece := range []int{1, 7, 1 << 20} {
-				got, err := decoded(&output.InputDecoder{Most: tt.most}, tt.blob, piece)
+				got, err := decoded(&payload.InputDecoder{Most: tt.most}, tt.blob, piece)
 				if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 					t.Errorf("in pieces of %d: %+v and %v, want it refused", piece, got, err)
 				}
@@ -97,11 +98,11 @@ func TestInputsWithoutCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := output.WithCalls(bare, []mapreduce.Call{{Name: "m", Prompt: "long"}})
+	data, err := payload.WithCalls(bare, []mapreduce.Call{{Name: "m", Prompt: "long"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decoded(&output.InputDecoder{Most: 1000}, blobOf(t, []mapreduce.Input{{Unit: "a", Data: data}}, true), 10)
+	got, err := decoded(&payload.InputDecoder{Most: 1000}, blobOf(t, []mapreduce.Input{{Unit: "a", Data: data}}, true), 10)
 	if err != nil || !bytes.Equal(got[0].Data, bare) {
 		t.Errorf("%+v and %v, want the data %x", got, err, bare)
 	}
@@ -125,7 +126,7 @@ func TestNamesRecords(t *testing.T) {
 		"not encoded":  {[]byte("{}"), false},
 		"half a field": {[]byte{0x22, 0x7f, 1}, false},
 	} {
-		if got := output.NamesRecords(tt.data); got != tt.want {
+		if got := payload.NamesRecords(tt.data); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -138,7 +139,7 @@ func FuzzInputs(f *testing.F) {
 	f.Add([]byte{0}, 1)
 	f.Fuzz(func(t *testing.T, blob []byte, piece int) {
 		const most = 1 << 16
-		got, err := decoded(&output.InputDecoder{Most: most}, blob, max(1, piece))
+		got, err := decoded(&payload.InputDecoder{Most: most}, blob, max(1, piece))
 		if err != nil {
 			return
 		}
@@ -149,7 +150,7 @@ func FuzzInputs(f *testing.F) {
 		if held > most {
 			t.Fatalf("%d bytes were held, more than %d", held, most)
 		}
-		again, err := decoded(&output.InputDecoder{Most: most}, blobOf(t, got, false), 1<<20)
+		again, err := decoded(&payload.InputDecoder{Most: most}, blobOf(t, got, false), 1<<20)
 		if diff := cmp.Diff(got, again, cmpopts.EquateEmpty()); diff != "" || err != nil {
 			t.Fatalf("%v; inputs (-first +again):\n%s", err, diff)
 		}

@@ -1,4 +1,4 @@
-package output
+package payload
 
 import (
 	"encoding/binary"
@@ -23,7 +23,7 @@ type Parsed struct {
 }
 
 // ErrParsed is what is refused as the output of a unit that parses.
-var ErrParsed = errors.New("output: this is no parsed document")
+var ErrParsed = errors.New("payload: this is no parsed document")
 
 // Bounds of what is said of a parsed document.
 const (

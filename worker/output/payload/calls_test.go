@@ -1,4 +1,4 @@
-package output_test
+package payload_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 // Calls travel with an output, and whoever reads that does not notice.
@@ -21,11 +22,11 @@ func TestCalls(t *testing.T) {
 		{Name: "v/m", At: time.Second, Latency: 3 * time.Millisecond, Tokens: mapreduce.Tokens{In: 5, Out: 7}, CostMicros: 11, Prompt: "p", Answer: "a", Cut: true},
 		{Name: "v/m", Error: "overloaded"},
 	}
-	data, err := output.WithCalls(bare, calls)
+	data, err := payload.WithCalls(bare, calls)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := output.CallsOf(data)
+	got, err := payload.CallsOf(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("decoded %+v, %v", decoded, err)
 	}
 	for _, in := range [][]byte{data, bare} {
-		without, err := output.WithoutCalls(in)
+		without, err := payload.WithoutCalls(in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,10 +46,10 @@ func TestCalls(t *testing.T) {
 			t.Errorf("without calls (-want +got):\n%s", diff)
 		}
 	}
-	if same, err := output.WithCalls(bare, nil); err != nil || !cmp.Equal(bare, same) {
+	if same, err := payload.WithCalls(bare, nil); err != nil || !cmp.Equal(bare, same) {
 		t.Errorf("no calls made %v of %v, %v", same, bare, err)
 	}
-	if _, err := output.CallsOf([]byte("\xff")); err == nil {
+	if _, err := payload.CallsOf([]byte("\xff")); err == nil {
 		t.Error("garbage was read")
 	}
 }

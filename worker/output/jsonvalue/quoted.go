@@ -1,4 +1,4 @@
-package output
+package jsonvalue
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -32,9 +31,12 @@ func quotedIn(properties []schema.Property, path []string) (found []quotedField)
 	return found
 }
 
-// checkQuoted refuses a value in which a property that has to stand in a quote does not
+// CheckQuoted refuses a value in which a property that has to stand in a quote does not
 // stand in one of the references that the object around it has.
-func (f *Form) checkQuoted(v any, cited map[merge.Citation]Citation) error {
+//
+// v is the decoded value, and quote returns the quote of a reference that the value's
+// output carries.
+func (f *Form) CheckQuoted(v any, quote func(refs.ID) (string, bool)) error {
 	for _, q := range f.hints.quoted {
 		object, ok := v.(map[string]any)
 		for _, name := range q.path {
@@ -44,7 +46,7 @@ func (f *Form) checkQuoted(v any, cited map[merge.Citation]Citation) error {
 		if !ok || !isText {
 			continue // whether it may be missing the schema says
 		}
-		if !q.standsIn(text, quotesOf(object, cited)) {
+		if !q.standsIn(text, quotesOf(object, quote)) {
 			at := strings.Join(append(q.path, q.property.Name), ".")
 			return fmt.Errorf("%w: %s, %.80q, does not stand in a quote of the references beside it", ErrForm, at, text)
 		}
@@ -53,12 +55,11 @@ func (f *Form) checkQuoted(v any, cited map[merge.Citation]Citation) error {
 }
 
 // quotesOf returns the quotes of the references that an object has itself, or in its lists.
-func quotesOf(object map[string]any, cited map[merge.Citation]Citation) (quotes []string) {
+func quotesOf(object map[string]any, quote func(refs.ID) (string, bool)) (quotes []string) {
 	add := func(text string) {
-		for _, name := range inFull.FindAllString(text, -1) {
-			id, _ := refs.Parse(name) // it has the form
-			if c, ok := cited[merge.Citation(id[:])]; ok {
-				quotes = append(quotes, c.Quote)
+		for _, id := range refs.FullIDs(text) {
+			if text, ok := quote(id); ok {
+				quotes = append(quotes, text)
 			}
 		}
 	}
@@ -111,3 +112,6 @@ func meansDate(quote, day string) bool {
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// HasQuoted reports whether some property has to stand in a quote.
+func (f *Form) HasQuoted() bool { return len(f.hints.quoted) > 0 }

@@ -1,4 +1,4 @@
-package output
+package payload
 
 import (
 	"crypto/sha256"
@@ -38,7 +38,7 @@ func (h *InputHeader) Append(b []byte) ([]byte, error) {
 	b = binary.AppendUvarint(b, uint64(opts.Size(m)))
 	b, err := opts.MarshalAppend(b, m)
 	if err != nil {
-		return nil, fmt.Errorf("output: header of input %s: %w", h.Unit, err)
+		return nil, fmt.Errorf("payload: header of input %s: %w", h.Unit, err)
 	}
 	return b, nil
 }
@@ -53,7 +53,7 @@ func (h *InputHeader) Size() int64 {
 const maxHeader = 16 << 10
 
 // errInputs is what is refused as the inputs of a unit.
-var errInputs = errors.New("output: these are no inputs of a unit")
+var errInputs = errors.New("payload: these are no inputs of a unit")
 
 // An InputDecoder takes a mapreduce.BlobInputs apart, as it comes. It holds the
 // inputs without what no reduce is given.
@@ -70,7 +70,7 @@ type InputDecoder struct {
 }
 
 // ErrInputsTooLarge is what a unit's inputs fail with that are more than fits.
-var ErrInputsTooLarge = errors.New("output: the inputs of the unit are too large together")
+var ErrInputsTooLarge = errors.New("payload: the inputs of the unit are too large together")
 
 // Add takes the next bytes of the blob.
 func (d *InputDecoder) Add(part []byte) error {

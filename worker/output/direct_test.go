@@ -6,66 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
-var bundled = []output.Bundled{
+var bundled = []payload.Document{
 	{Document: "a.txt", Number: 0, Text: []byte("Größe: 1\n"), Metadata: map[string]string{"dish": "soup", "cuisine": "French"}},
 	{Document: "b.txt", Number: 3, Text: []byte("Höhe: 2\n")},
-}
-
-func TestBundlesAreReadAsWritten(t *testing.T) {
-	first, err := output.EncodeBundle(bundled)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := output.DecodeBundle(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(bundled, got); diff != "" {
-		t.Errorf("documents (-written +read):\n%s", diff)
-	}
-	for name, docs := range map[string][]output.Bundled{
-		"twice":      {bundled[0], {Document: "a.txt", Number: 9}},
-		"one number": {bundled[0], {Document: "b", Number: bundled[0].Number}},
-		"without id": {{Text: []byte("x")}},
-		"not text":   {{Document: "a", Text: []byte("\xff")}},
-	} {
-		data, err := output.EncodeBundle(docs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := output.DecodeBundle(data); err == nil {
-			t.Errorf("%s: was taken", name)
-		}
-	}
-}
-
-func FuzzDecodeBundle(f *testing.F) {
-	good, err := output.EncodeBundle(bundled)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(good)
-	f.Add([]byte("\x0a\x02\x08\x01"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		docs, err := output.DecodeBundle(data)
-		if err != nil {
-			return
-		}
-		again, err := output.EncodeBundle(docs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := output.DecodeBundle(again); err != nil || len(got) != len(docs) {
-			t.Errorf("what was read is not read again: %v", err)
-		}
-	})
 }
 
 // direct is the output of a direct unit that cites both documents.
