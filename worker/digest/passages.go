@@ -86,14 +86,22 @@ const leastRelevance = 0.12
 
 // Choose returns the places of a text that bear most on a question, at most so many, each
 // of whole sentences and about so many characters long. They are in the order of the
-// text. Of a question that says nothing the first places are chosen.
+// text. Of a question that says nothing the first places are chosen. Code, markup and
+// tables are chosen only of a text that has nothing else.
 func Choose(text string, q *Query, most, length int64) []Place {
-	var all []Place
+	var all, unreadable []Place
 	for _, span := range windows(text, int(length)) {
 		one := Place{span, q.Relevance(span.In(text))}
-		if one.Relevance >= leastRelevance || q.Empty() {
+		switch {
+		case one.Relevance < leastRelevance && !q.Empty():
+		case isReadable(span.In(text)):
 			all = append(all, one)
+		default:
+			unreadable = append(unreadable, one)
 		}
+	}
+	if len(all) == 0 {
+		all = unreadable
 	}
 	slices.SortStableFunc(all, func(a, b Place) int { return cmp.Compare(b.Relevance, a.Relevance) })
 	if most > 0 {
@@ -101,6 +109,17 @@ func Choose(text string, q *Query, most, length int64) []Place {
 	}
 	slices.SortFunc(all, func(a, b Place) int { return cmp.Compare(a.Start, b.Start) })
 	return all
+}
+
+// isReadable reports whether half of a text, or more, is sentences that read as prose.
+func isReadable(text string) bool {
+	readable := 0
+	for _, s := range prose.Sentences(text) {
+		if prose.IsReadable(s.In(text)) {
+			readable += s.End - s.Start
+		}
+	}
+	return readable*2 >= len(text)
 }
 
 // windows cuts a text into parts of whole sentences, each up to so many characters unless

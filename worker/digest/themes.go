@@ -226,7 +226,7 @@ func bestSentence(q *Query, text string) string { return bestSentences(q, text, 
 // bestSentences returns the sentences of a text that bear most on the question, at most so
 // many and at least one, in their order. A sentence that claims something goes before one
 // that does not, and one that can be read by itself before one that begins by pointing
-// back. Only the first may claim nothing.
+// back. Only the first may claim nothing, or be no prose.
 func bestSentences(q *Query, text string, most int) []string {
 	type scored struct {
 		text  string
@@ -249,6 +249,9 @@ func bestSentences(q *Query, text string, most int) []string {
 		}
 		if pointsBack(one) {
 			s -= 0.15
+		}
+		if !prose.IsReadable(span.In(text)) {
+			s -= 1 // tables, markup and code, which claim much by the look of them
 		}
 		all = append(all, scored{one, i, s})
 	}
@@ -304,8 +307,13 @@ var bracketed = regexp.MustCompile(`\s?\[\s*[0-9?]{1,4}(?:\s*[,;–-]\s*[0-9]{1,
 
 var leadingMark = regexp.MustCompile(`^(?:[-*+•#>]+|[0-9]{1,3}[.)])\s+`)
 
-// tidy returns a sentence on one line, without references and marks of its own text.
+// link matches a link of Markdown; its first group is the text.
+var link = regexp.MustCompile(`\[([^\[\]]+)\]\([^()\s]*\)`)
+
+// tidy returns a sentence on one line, without references, links and marks of its own text.
 func tidy(sentence string) string {
+	sentence = link.ReplaceAllString(sentence, "$1")
+	sentence = strings.ReplaceAll(sentence, "**", "")
 	sentence = bracketed.ReplaceAllString(sentence, "")
 	sentence = strings.Join(strings.Fields(sentence), " ")
 	return strings.TrimSpace(leadingMark.ReplaceAllString(sentence, ""))

@@ -96,3 +96,22 @@ func TestStem(t *testing.T) {
 		}
 	}
 }
+
+func TestIsReadable(t *testing.T) {
+	for text, want := range map[string]bool{
+		"A worker that dies loses nothing: another goes on with its units [7].":            true,
+		"Der Vertrag beginnt am 18. März 2001.":                                            true,
+		"契約は二〇〇一年四月に始まる。":                                                                  true,
+		"| `job_id`, `record` | the other job, and the place of the record |":              false,
+		"```sh\ncoditect serve --listen 0.0.0.0:7600 --tls-cert certs/server.pem\n```":     false,
+		"coditect serve --listen 0.0.0.0:7600 --tls-cert=/etc/server.pem --key=/etc/s.key": false,
+		`<svg viewBox="0 0 990 1489"><title>One trace of a job over all processes</title>`: false,
+		"![One trace over a client, two servers and three workers](images/trace.svg)":      false,
+		`{match: "spiffe://example.org/worker", roles: [worker]}`:                          false,
+		"": false,
+	} {
+		if got := prose.IsReadable(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}

@@ -74,7 +74,7 @@ func isFullStop(r rune) bool { return r == '。' || r == '！' || r == '？' || 
 // breaksBlock reports whether a new block begins with the line behind a line's end.
 func breaksBlock(rest string) bool {
 	line := strings.TrimLeft(rest, " \t\r")
-	if line == "" || line[0] == '\n' || line[0] == '#' || line[0] == '>' || line[0] == '|' {
+	if line == "" || line[0] == '\n' || line[0] == '#' || line[0] == '>' || line[0] == '|' || strings.HasPrefix(line, "```") {
 		return true
 	}
 	return listMark.MatchString(line)
@@ -150,3 +150,23 @@ func isAbbreviation(before string, next rune) bool {
 	}
 	return false
 }
+
+// IsReadable reports whether a text reads as prose does: at most one of eight of its
+// characters is a mark or a symbol, and it is no row of a table, no markup and no code.
+func IsReadable(text string) bool {
+	text = strings.TrimSpace(text)
+	if strings.Contains(text, "```") || strings.HasPrefix(text, "|") || strings.Count(text, "|") > 1 || markup.MatchString(text) {
+		return false
+	}
+	marks, all := 0, 0
+	for _, r := range text {
+		all++
+		if unicode.IsPunct(r) || unicode.IsSymbol(r) || unicode.IsControl(r) && !unicode.IsSpace(r) {
+			marks++
+		}
+	}
+	return all > 0 && marks*8 <= all
+}
+
+// markup is a tag of HTML or XML, or a picture of Markdown.
+var markup = regexp.MustCompile(`</?[A-Za-z][^<>]*>|!\[[^\]]*\]\(`)
