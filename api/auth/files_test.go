@@ -52,6 +52,7 @@ principals:
 		{"principals:\n- {match: 'dns:a', roles: [viewer]}", "principals[0].tenant: is missing"},
 		{"principals:\n- {match: 'dns:a', tenant: '', roles: [viewer]}", `principals[0].tenant: "" is no name of a tenant`},
 		{"principals:\n- {match: 'dns:a', tenant: t, roles: [worker]}", "principals[0].tenant: must be left out"},
+		{"principals:\n- {match: 'dns:a', tenant: t, roles: [scaler]}", "principals[0].tenant: must be left out"},
 		{"principals:\n- {match: 'dns:a', tenant: t, roles: [viewer]}\n- {match: 'dns:A', tenant: u, roles: [viewer]}", "p.yaml:3:11: principals[1].match: dns:a stands in line 2 already"},
 	} {
 		p, err := auth.ParsePolicy("p.yaml", []byte(tt.policy))

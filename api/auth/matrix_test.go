@@ -107,7 +107,7 @@ func policy(role mapreduce.Role) string {
 	b.WriteString("principals:\n")
 	for _, match := range ways() {
 		tenant := "tenant: a, "
-		if role == mapreduce.Worker {
+		if role == mapreduce.Worker || role == mapreduce.Scaler {
 			tenant = ""
 		}
 		fmt.Fprintf(&b, "- {match: %q, %sroles: [%s]}\n", match, tenant, role)
@@ -370,10 +370,10 @@ func documented(t *testing.T) map[string]row {
 	rows := make(map[string]row)
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(line, "|")
-		if len(cells) != 9 || !strings.HasPrefix(cells[1], " `") {
+		if len(cells) != 10 || !strings.HasPrefix(cells[1], " `") {
 			continue
 		}
-		r := row{roles: make(map[mapreduce.Role]bool), another: strings.TrimSpace(cells[7])}
+		r := row{roles: make(map[mapreduce.Role]bool), another: strings.TrimSpace(cells[8])}
 		for i, role := range mapreduce.Roles() {
 			r.roles[role] = strings.TrimSpace(cells[2+i]) == "yes"
 		}

@@ -128,7 +128,7 @@ func (p *policyParser) addEntry(at string, n *yaml.Node) error {
 	case by.Tenant == "" && by.Has(mapreduce.Viewer) && !by.Has(mapreduce.Admin):
 		return p.faultAt(n, "%s.tenant: is missing: the roles are those of a tenant", at)
 	case by.Tenant != "" && !by.Has(mapreduce.Viewer):
-		return p.faultAt(fields["tenant"], "%s.tenant: must be left out: a worker runs units of all tenants", at)
+		return p.faultAt(fields["tenant"], "%s.tenant: must be left out: these roles are for all tenants", at)
 	}
 	p.policy.entries[match] = entry{by, n.Line}
 	return nil

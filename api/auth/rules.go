@@ -36,7 +36,7 @@ var (
 	operators  = Rule{Roles: []mapreduce.Role{mapreduce.Operator}}
 	workers    = Rule{Roles: []mapreduce.Role{mapreduce.Worker}}
 	admins     = Rule{Roles: []mapreduce.Role{mapreduce.Admin}}
-	scalers    = Rule{Roles: []mapreduce.Role{mapreduce.Worker, mapreduce.Viewer}}
+	scalers    = Rule{Roles: []mapreduce.Role{mapreduce.Scaler, mapreduce.Viewer}}
 	health     = Rule{Open: OpenHealth, Lasts: true}
 	reflection = Rule{Open: OpenReflection}
 )

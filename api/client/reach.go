@@ -48,11 +48,22 @@ func describeUnreachable(name, hint string, err error) error {
 		if strings.HasPrefix(s.Message(), begin) {
 			return &errs.Error{
 				Kind: errs.Unavailable, Err: status.Error(codes.Unavailable, s.Message()),
-				Message: fmt.Sprintf("cannot reach %s: %s%s", name, plainReason(s.Message()), hint),
+				Message: fmt.Sprintf("cannot reach %s: %s", name, reasonFor(s.Message(), hint)),
 			}
 		}
 	}
 	return err
+}
+
+// reasonFor returns what gRPC says, with the hint that fits it. A server that hangs up
+// without a word has most often been waiting for TLS.
+func reasonFor(message, hint string) string {
+	reason := plainReason(message)
+	silent := strings.HasSuffix(reason, "EOF") || strings.HasSuffix(reason, "connection reset by peer")
+	if silent && strings.Contains(message, "error reading server preface: ") {
+		return "it hangs up at once; if it asks for TLS, give --tls-ca"
+	}
+	return reason + hint
 }
 
 // plainReason returns what gRPC says without the layers that it names.

@@ -147,7 +147,7 @@ func TestMutualTLS(t *testing.T) {
 	}{
 		{"all is well", good, l.clientFiles("alice"), ""},
 		{"no certificate", good, l.clientFiles(""), "asks for a certificate, and this program has none; give --tls-cert and --tls-key"},
-		{"no TLS", good, transport.ClientConfig{}, "cannot reach"},
+		{"no TLS", good, transport.ClientConfig{}, "if it asks for TLS, give --tls-ca"},
 		{"a client of another authority", good, l.clientFiles("foreign"), "refuses this program's certificate: it is of no authority that is trusted there"},
 		{"a server's certificate for a client", good, l.clientFiles("server-as-client"), "refuses this program's certificate"},
 		{"a server of another authority", serveTLS(t, tlsOf(t, l.serverFiles("foreign-server"))), l.clientFiles("alice"), "TLS: its certificate is of no authority that is trusted"},

@@ -22,11 +22,12 @@ const (
 	Submitter Role = "submitter" // submits and plans jobs; is a viewer too
 	Operator  Role = "operator"  // resumes, pauses, cancels and deletes jobs, wakes units, and looks after the tenant's answers; is a viewer too
 	Worker    Role = "worker"    // runs units of all tenants; sees nothing else
+	Scaler    Role = "scaler"    // counts the units of all tenants that could run; sees nothing else
 	Admin     Role = "admin"     // does for every tenant what the first three do, and looks at the store as a whole
 )
 
 // Roles returns all roles.
-func Roles() []Role { return []Role{Viewer, Submitter, Operator, Worker, Admin} }
+func Roles() []Role { return []Role{Viewer, Submitter, Operator, Worker, Scaler, Admin} }
 
 // Local returns the principal of a caller without authentication, such as one on this
 // machine. It may do everything, and calls for a tenant if it names one.

@@ -153,8 +153,11 @@ func Describe(err error) string {
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
 		network   *net.OpError
+		record    tls.RecordHeaderError
 	)
 	switch {
+	case errors.As(err, &record):
+		return "the other side does not speak TLS; leave out --tls-ca, if this is the right address"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil && time.Now().Before(invalid.Cert.NotBefore):
 		return "its certificate is not valid yet"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

@@ -215,7 +215,7 @@ func (demand) Demand(context.Context, mapreduce.Principal) ([]mapreduce.Demand, 
 
 func TestDemand(t *testing.T) {
 	d := access.NewDemander(demand{})
-	for role, want := range map[mapreduce.Role]int{mapreduce.Viewer: 1, mapreduce.Operator: 1, mapreduce.Worker: 2, mapreduce.Admin: 2, "": 0} {
+	for role, want := range map[mapreduce.Role]int{mapreduce.Viewer: 1, mapreduce.Operator: 1, mapreduce.Worker: 0, mapreduce.Scaler: 2, mapreduce.Admin: 2, "": 0} {
 		got, err := d.Demand(t.Context(), mapreduce.Principal{Tenant: "a", Roles: []mapreduce.Role{role}})
 		if len(got) != want || (err != nil) != (want == 0) {
 			t.Errorf("a %s sees %v, %v", role, got, err)

@@ -149,8 +149,8 @@ func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 	return f.next.PutBlob(ctx, q, next)
 }
 
-// A Demander tells the demand of all tenants to who may run their units, and to others
-// that of their own.
+// A Demander tells the demand of all tenants to autoscalers and admins, and to viewers that
+// of their own. Workers, which read documents of others, are told nothing of it.
 type Demander struct{ next mapreduce.Demander }
 
 // NewDemander returns a demander that keeps the rules before next.
@@ -159,7 +159,7 @@ func NewDemander(next mapreduce.Demander) *Demander { return &Demander{next} }
 // Demand implements mapreduce.Demander.
 func (d *Demander) Demand(ctx context.Context, by mapreduce.Principal) ([]mapreduce.Demand, error) {
 	all, err := d.next.Demand(ctx, by)
-	if err != nil || by.Has(mapreduce.Admin) || by.Has(mapreduce.Worker) {
+	if err != nil || by.Has(mapreduce.Admin) || by.Has(mapreduce.Scaler) {
 		return all, err
 	}
 	if err := needs(by, mapreduce.Viewer); err != nil {

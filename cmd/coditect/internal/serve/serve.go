@@ -71,7 +71,7 @@ cut off.
 
 A policy has a list of principals, each with what it matches (spiffe://…, dns:NAME, cn:NAME,
 oidc:SUBJECT, token:NAME or uid:NUMBER), a tenant, and roles: viewer, submitter, operator,
-worker, admin.
+worker, scaler (an autoscaler), admin.
 
 Several servers can share the jobs of a FoundationDB cluster. When a server dies, the
 others continue its jobs. This needs a program built with FoundationDB: make build-fdb.`,
@@ -316,8 +316,12 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 	if err != nil {
 		return err
 	}
+	keyless := a.Runners.CheckKeys()
+	if keyless != nil {
+		log.Warn("units that ask these models will fail here", "error", keyless)
+	}
 	var ready readiness
-	closeAdmin, err := a.listenAdmin(admin, ready.workerChecks(w), log)
+	closeAdmin, err := a.listenAdmin(admin, ready.workerChecks(w, keyless), log)
 	if err != nil {
 		return err
 	}
