@@ -46,7 +46,7 @@ func (s *session) stayConnected(life context.Context) error {
 		if s.isIdle() || life.Err() != nil || s.hasResigned(lost) {
 			break
 		}
-		s.cfg.Logger.Warn("connection to orchestrator ended", "address", s.cfg.addressOf(i%len(s.cfg.Connect)), "error", err)
+		s.noteTrouble(s.cfg.addressOf(i%len(s.cfg.Connect)), met, err)
 		if met && time.Since(start) >= healthy {
 			pauses.Reset()
 			first = true
@@ -57,6 +57,17 @@ func (s *session) stayConnected(life context.Context) error {
 		first = false
 	}
 	return nil
+}
+
+// noteTrouble logs why a stream ended, or why there was none, and keeps it for Trouble.
+func (s *session) noteTrouble(address string, met bool, err error) {
+	what := "connection to orchestrator ended"
+	if !met {
+		what = "no connection to orchestrator"
+	}
+	at := fmt.Errorf("%s: %w", address, err)
+	s.trouble.Store(&at)
+	s.cfg.Logger.Warn(what, "address", address, "error", err)
 }
 
 // isRefused reports whether trying again cannot help.

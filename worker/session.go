@@ -70,12 +70,13 @@ type session struct {
 	transfers *transfers
 	memory    *semaphore.Weighted // bytes of what is fetched for units
 	tokens    *token.Counter
-	life      context.Context // ends when the session does; set by Run
-	connected atomic.Bool     // an orchestrator has taken it up, and the stream has not ended
-	slots     sync.WaitGroup  // goroutines of slots, abandoned ones excepted
-	putting   sync.WaitGroup  // what reports wait for
-	wake      chan struct{}   // capacity 1: there may be something to send
-	idle      chan struct{}   // closed when draining and nothing is held
+	life      context.Context       // ends when the session does; set by Run
+	connected atomic.Bool           // an orchestrator has taken it up, and the stream has not ended
+	trouble   atomic.Pointer[error] // why the latest stream ended, or could not be opened
+	slots     sync.WaitGroup        // goroutines of slots, abandoned ones excepted
+	putting   sync.WaitGroup        // what reports wait for
+	wake      chan struct{}         // capacity 1: there may be something to send
+	idle      chan struct{}         // closed when draining and nothing is held
 
 	mu       sync.Mutex // guards the fields below, and those of units marked so
 	jobs     map[mapreduce.JobID]*job

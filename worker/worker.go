@@ -141,6 +141,16 @@ func (w *Worker) Stats() Stats { return w.session.copyStats() }
 // has not ended.
 func (w *Worker) Connected() bool { return w.session.connected.Load() }
 
+// Trouble returns why no orchestrator has this worker: how its latest stream ended, or why
+// there was none, with the address. It returns nil while it is connected, and before the
+// first attempt has failed.
+func (w *Worker) Trouble() error {
+	if err := w.session.trouble.Load(); err != nil && !w.Connected() {
+		return *err
+	}
+	return nil
+}
+
 // Run serves orchestrators until ctx ends, and then drains: it takes nothing
 // more, hands back what has not begun, lets what runs finish within
 // Config.DrainTimeout, hands back the rest, and waits for the verdicts. If there

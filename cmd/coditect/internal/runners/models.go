@@ -2,6 +2,7 @@ package runners
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -99,6 +100,26 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 		}
 	}
 	return all, nil
+}
+
+// CheckKeys returns an error if there is no key for a provider that --providers names, and
+// that cannot be asked without one. Where all providers are offered, nobody has said that
+// any of them will be asked.
+func (r *Runners) CheckKeys() error {
+	endpoints, err := r.Models.baseURLs()
+	if err != nil {
+		return err
+	}
+	var missing []error
+	for _, v := range vendors.All() {
+		if !slices.Contains(r.Models.offered, v.Name) {
+			continue
+		}
+		if _, err := v.New(llm.Config{Key: llm.NewKey(r.Getenv(v.KeyVariable)), BaseURL: endpoints[v.Name]}); err != nil {
+			missing = append(missing, err)
+		}
+	}
+	return errors.Join(missing...)
 }
 
 func (m *modelFlags) priceList() (*llm.Prices, error) {
