@@ -38,6 +38,7 @@ func (o *Orchestrator) observedFleet() metrics.Fleet {
 			_, all := o.members.QueuePlace()
 			return all
 		},
+		Demand: func(ctx context.Context) ([]mapreduce.Demand, error) { return o.scaler.Demand(ctx) },
 	}
 }
 

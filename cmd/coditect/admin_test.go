@@ -56,6 +56,25 @@ func becomes(t *testing.T, address, path string, status int) string {
 	}
 }
 
+// shows asks until /metrics has a line of a form, and returns the page.
+func shows(t *testing.T, address, form string) string {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for {
+		_, page := get(t, address, "/metrics")
+		if regexp.MustCompile(form).MatchString(page) {
+			return page
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("/metrics never shows %s\n%s", form, page)
+		}
+	}
+}
+
 const saysAdmin = `msg="operators are served" admin=(\S+)`
 
 // A server and a worker tell their operators whether they live and are ready, and why they
@@ -82,7 +101,8 @@ func TestOperatorsAreServed(t *testing.T) {
 		t.Errorf("a page of somebody else's reads metrics: status %d", status)
 	}
 	s.want(0, "run", "--detach", "--server", address, "--input", s.docs, "--schema", s.path("schema.yaml"), "--provider", "anthropic", "--model", "claude-haiku-4-5")
-	_, waiting := get(t, server, "/metrics")
+	// The calls of the fleet, 50, bound nothing here: three documents wait for a worker.
+	waiting := shows(t, server, `coditect_runnable_units\{model="anthropic/claude-haiku-4-5",tenant="\w*"\} 3\n`)
 	worker := s.start([]string{"ANTHROPIC_API_KEY=" + modelKey}, "worker", "--server", address,
 		"--providers", "anthropic", "--endpoint", "anthropic="+s.url, "--admin", "127.0.0.1:0")
 	there := worker.said.await(t, saysAdmin)

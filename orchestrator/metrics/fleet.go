@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -28,12 +30,14 @@ type Fleet struct {
 	StoreAnswers func() bool
 	// Orchestrators returns how many of them share the store, this one included.
 	Orchestrators func() int
+	// Demand returns how many units of each job could run, over the whole fleet.
+	Demand func(context.Context) ([]mapreduce.Demand, error)
 }
 
 // gauges are the instruments that Observe fills.
 type gauges struct {
 	workers, slots, busy, calls, breakers, limits, storeUp, peers metric.Int64ObservableGauge
-	runs                                                          metric.Int64ObservableGauge
+	runs, runnable                                                metric.Int64ObservableGauge
 	age                                                           metric.Float64ObservableGauge
 	paused                                                        metric.Float64ObservableGauge
 	transactions                                                  metric.Int64ObservableCounter
@@ -66,6 +70,7 @@ func Observe(m metric.Meter, f Fleet) error {
 		limits:   gauge("coditect.model.limit", "", "What the fleet may ask of a model: calls at once, and requests, input and output tokens a minute; 0 is no limit."),
 		paused:   seconds("coditect.model.pause", "How long no unit of a model begins, as its vendor refused some."),
 		storeUp:  gauge("coditect.store.up", "", "1 while the store answers."),
+		runnable: gauge("coditect.runnable.units", "{unit}", "Units of the whole fleet that run or wait for nothing but a worker, by tenant and model; the model is empty for those that ask none."),
 		peers:    gauge("coditect.orchestrators", "{orchestrator}", "Orchestrators that share the store, as this one sees it."),
 	}
 	transactions, err := m.Int64ObservableCounter("coditect.store.transactions", metric.WithUnit("{transaction}"),
@@ -74,11 +79,14 @@ func Observe(m metric.Meter, f Fleet) error {
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return fmt.Errorf("gauges of the orchestrator: %w", err)
 	}
-	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	_, err = m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		g.observeFleet(o, f.Snapshot())
 		g.observeStore(o, f)
+		if f.StoreAnswers() {
+			g.observeDemand(ctx, o, f)
+		}
 		return nil
-	}, g.workers, g.slots, g.busy, g.runs, g.age, g.calls, g.breakers, g.limits, g.paused, g.storeUp, g.peers, g.transactions)
+	}, g.runnable, g.workers, g.slots, g.busy, g.runs, g.age, g.calls, g.breakers, g.limits, g.paused, g.storeUp, g.peers, g.transactions)
 	return err
 }
 
@@ -113,6 +121,39 @@ func (g *gauges) observeStore(o metric.Observer, f Fleet) {
 		"too_old": f.Store.TooOld.Load(), "unknown": f.Store.Unknown.Load(),
 	} {
 		o.ObserveInt64(g.transactions, n, oneLabel(outcomeKey, outcome))
+	}
+}
+
+// demandWait bounds the reading of the demand for one scrape.
+const demandWait = 2 * time.Second
+
+// observeDemand shows what autoscalers without KEDA go by. While the store does not answer
+// there is nothing to show, which an autoscaler takes as a reason to change nothing.
+func (g *gauges) observeDemand(ctx context.Context, o metric.Observer, f Fleet) {
+	ctx, stop := context.WithTimeout(ctx, demandWait)
+	defer stop()
+	all, err := f.Demand(ctx)
+	if err != nil {
+		return // coditect.store.up says it
+	}
+	type series struct{ tenant, model string }
+	units := make(map[series]int64)
+	for _, d := range all {
+		units[series{string(d.Tenant), d.Model}] += d.Units
+	}
+	most := func(a, b series) int {
+		return cmp.Or(cmp.Compare(units[b], units[a]), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.model, b.model))
+	}
+	rest := int64(0)
+	for i, s := range slices.SortedFunc(maps.Keys(units), most) {
+		if i >= maxModels {
+			rest += units[s]
+			continue
+		}
+		o.ObserveInt64(g.runnable, units[s], metric.WithAttributes(attribute.String(tenantKey, s.tenant), attribute.String(modelKey, s.model)))
+	}
+	if rest > 0 {
+		o.ObserveInt64(g.runnable, rest, metric.WithAttributes(attribute.String(tenantKey, telemetry.Other), attribute.String(modelKey, telemetry.Other)))
 	}
 }
 
