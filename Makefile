@@ -198,8 +198,8 @@ documents: ## compare documents that LibreOffice writes with their source, and r
 	CODITECT_LIBREOFFICE=1 CODITECT_HOSTILE=1 go test -count 1 -timeout 60m -v ./worker/document/internal/producers
 
 .PHONY: observability
-observability: ## run the tests of alerts and boards, with promtool where it is installed
-	go test -count 1 -v -run 'TestAlerts|TestOperatorsAreServed' ./cmd/coditect
+observability: ## run the tests of alerts and boards, with Prometheus where it is installed
+	CODITECT_OBSERVABILITY=1 go test -count 1 -v -run 'TestAlerts|TestOperatorsAreServed|TestPrometheusFiresAlerts' ./cmd/coditect
 
 .PHONY: soak
 soak: ## kill -9 and resume, over and over: TRIALS=200
@@ -209,19 +209,30 @@ soak: ## kill -9 and resume, over and over: TRIALS=200
 rolling: ## replace all servers and workers while a job runs: UNITS=200, on a cluster with FDB_CLUSTER_FILE=file
 	CODITECT_ROLLING_UNITS=$(or $(UNITS),200) $(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1) -run 'TestRollingRestart$$' -v ./cmd/coditect
 
-# The image with FoundationDB's client has a base, which a daemon has to pull.
+# With IMAGES=server,worker the processes are containers under the constraints of pods.
+.PHONY: rolling-fleet
+rolling-fleet: ## the same with thousands of units and users' settings: UNITS=10000 IMAGES=coditect/mapreduce:fdb,coditect/mapreduce:pure
+	CODITECT_ROLLING_FLEET=$(or $(UNITS),10000) CODITECT_ROLLING_IMAGES=$(IMAGES) $(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1 -timeout 60m) -run 'TestRollingFleet$$' -v ./cmd/coditect
+
+# FoundationDB's client is a shared library, so the image with it is that of this machine's
+# platform: it brings along what the program needs here.
 PLATFORMS := linux/amd64 linux/arm64
+IMAGE = go run ./deploy/images -version '$(VERSION)' -revision "$$(git rev-parse HEAD)" -date "$$(git log -1 --format=%ct)"
 .PHONY: images
-images: ## make the images: the static one without daemon and registry, the one with FoundationDB by docker
+images: ## make the images as OCI layouts in bin/images, without daemon and registry
 	@mkdir -p bin/images
 	for p in $(PLATFORMS); do \
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/images/coditect-$${p#*/} ./cmd/coditect; \
 	done
-	go run ./deploy/images -out bin/images/pure.tar -version '$(VERSION)' -revision "$$(git rev-parse HEAD)" -date "$$(git log -1 --format=%ct)" \
-		$(foreach p,$(PLATFORMS),$(p)=bin/images/coditect-$(notdir $(p)))
-	@if docker info >/dev/null 2>&1; then \
-		docker build -f deploy/docker/Dockerfile --target fdb --build-arg VERSION='$(VERSION)' -t coditect/mapreduce:fdb .; \
-	else echo 'no docker daemon answers: the image with FoundationDB is left out'; fi
+	$(IMAGE) -out bin/images/pure.tar $(foreach p,$(PLATFORMS),$(p)=bin/images/coditect-$(notdir $(p)))
+	@if [ -e /usr/include/foundationdb/fdb_c.h ] || [ -e /usr/local/include/foundationdb/fdb_c.h ]; then set -x; \
+		CGO_ENABLED=1 go build -tags fdb -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/images/coditect-fdb ./cmd/coditect; \
+		$(IMAGE) -reference coditect/mapreduce:fdb -out bin/images/fdb.tar linux/$$(go env GOHOSTARCH)=bin/images/coditect-fdb; \
+	else echo "FoundationDB's client is not installed: the image with it is left out"; fi
+
+.PHONY: test-images
+test-images: images ## run the images as pods do: no root, nothing writable, no capabilities; needs a Docker daemon
+	CODITECT_IMAGES=$(CURDIR)/bin/images go test -count 1 -v ./deploy/images/...
 
 .PHONY: compose-smoke
 compose-smoke: ## kill what docker-compose.yml starts while a job runs, and compare results

@@ -1,12 +1,15 @@
-// Command images makes the image of the static program, for several platforms, without a
-// daemon and without a registry: an OCI layout in a tar file, with a list of what is in it
-// (SPDX) and of how it was made (SLSA) attached to each platform's image.
+// Command images makes the image of a program, for several platforms, without a daemon and
+// without a registry: an OCI layout in a tar file, with a list of what is in it (SPDX) and
+// of how it was made (SLSA) attached to each platform's image. A program that is not static
+// brings the shared libraries along that it needs on this machine.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,6 +31,7 @@ func run() error {
 	flag.StringVar(&c.Revision, "revision", "", "commit that it was built from")
 	flag.StringVar(&c.Reference, "reference", "coditect/mapreduce:pure", "name of the image")
 	flag.StringVar(&c.Certificates, "certificates", "/etc/ssl/certs/ca-certificates.crt", "`file` of the certificates of public authorities")
+	dirs := flag.String("libraries", "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib:/usr/lib", "`folders` of shared libraries, as the loader of the image looks for them")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "images -out FILE PLATFORM=PROGRAM...    such as linux/amd64=bin/coditect")
 		flag.PrintDefaults()
@@ -39,7 +43,14 @@ func run() error {
 		if !found {
 			return fmt.Errorf("%q is not PLATFORM=PROGRAM, such as linux/amd64=bin/coditect", arg)
 		}
-		c.Programs = append(c.Programs, oci.Program{Platform: platform, Path: program})
+		libraries, err := oci.LibrariesOf(program, filepath.SplitList(*dirs))
+		if err != nil {
+			return err
+		}
+		for i := range libraries {
+			libraries[i].Package, libraries[i].Version = packageOf(libraries[i].Path)
+		}
+		c.Programs = append(c.Programs, oci.Program{Platform: platform, Path: program, Libraries: libraries})
 	}
 	if *out == "" || len(c.Programs) == 0 {
 		return fmt.Errorf("-out and at least one PLATFORM=PROGRAM are needed")
@@ -57,4 +68,28 @@ func run() error {
 	}
 	fmt.Printf("%s: %s, %d platforms, %s\n", *out, c.Reference, len(c.Programs), digest)
 	return nil
+}
+
+// packageOf returns the package of Debian that a file is from, with its version. They are
+// empty where dpkg does not know the file, or is not there.
+func packageOf(path string) (name, version string) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", ""
+	}
+	// A file may be listed under the folder that a merged /usr has moved it from.
+	for _, listed := range []string{path, real, strings.TrimPrefix(real, "/usr")} {
+		out, err := exec.Command("dpkg-query", "--search", listed).Output()
+		if err != nil {
+			continue
+		}
+		name, _, _ = strings.Cut(string(out), ":")
+		out, err = exec.Command("dpkg-query", "--show", "--showformat", "${Version}\\n", name).Output()
+		if err != nil {
+			continue
+		}
+		version, _, _ = strings.Cut(string(out), "\n")
+		return name, version
+	}
+	return "", ""
 }

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
@@ -25,7 +26,7 @@ type subject struct {
 
 // attest adds what is in an image and how it was made, attached to the image as BuildKit
 // does it.
-func (l *layout) attest(c *Config, image descriptor, info *buildinfo.BuildInfo, binary []byte) (descriptor, error) {
+func (l *layout) attest(c *Config, image descriptor, info *buildinfo.BuildInfo, binary []byte, libraries []Library) (descriptor, error) {
 	of := []subject{{c.Reference, map[string]string{"sha256": strings.TrimPrefix(image.Digest, "sha256:")}}}
 	config, err := l.json(typeConfig, map[string]any{
 		"architecture": "unknown", "os": "unknown", "config": map[string]any{}, "rootfs": map[string]any{"type": "layers", "diff_ids": []string{}},
@@ -35,7 +36,7 @@ func (l *layout) attest(c *Config, image descriptor, info *buildinfo.BuildInfo, 
 	}
 	m := manifest{SchemaVersion: 2, MediaType: typeManifest, Config: &config}
 	for _, s := range []statement{
-		{"https://in-toto.io/Statement/v1", of, "https://spdx.dev/Document", c.spdx(info, binary)},
+		{"https://in-toto.io/Statement/v1", of, "https://spdx.dev/Document", c.spdx(info, binary, libraries)},
 		{"https://in-toto.io/Statement/v1", of, "https://slsa.dev/provenance/v1", c.provenance(info)},
 	} {
 		d, err := l.json(typeInToto, s)
@@ -79,8 +80,9 @@ type spdxRelation struct {
 	To   string `json:"relatedSpdxElement"`
 }
 
-// spdx lists the modules of a program, as the linker has noted them in it.
-func (c *Config) spdx(info *buildinfo.BuildInfo, binary []byte) any {
+// spdx lists the modules of a program, as the linker has noted them in it, and the shared
+// libraries beside it.
+func (c *Config) spdx(info *buildinfo.BuildInfo, binary []byte, libraries []Library) any {
 	sum := sha256.Sum256(binary)
 	one := func(i int, path, version string) spdxPackage {
 		return spdxPackage{
@@ -99,6 +101,15 @@ func (c *Config) spdx(info *buildinfo.BuildInfo, binary []byte) any {
 		p := one(len(packages), d.Path, d.Version)
 		packages = append(packages, p)
 		relations = append(relations, spdxRelation{own.ID, "DEPENDS_ON", p.ID})
+	}
+	for _, lib := range libraries {
+		p := one(len(packages), lib.Path, cmp.Or(lib.Version, "NOASSERTION"))
+		p.ExternalRefs = []spdxRef{}
+		if lib.Package != "" {
+			p.ExternalRefs = []spdxRef{{"PACKAGE-MANAGER", "purl", "pkg:deb/debian/" + lib.Package + "@" + lib.Version}}
+		}
+		packages = append(packages, p)
+		relations = append(relations, spdxRelation{own.ID, "DYNAMIC_LINK", p.ID})
 	}
 	return map[string]any{
 		"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": c.Reference,

@@ -1,5 +1,5 @@
-// Package oci writes images of a static program as an OCI layout: the same input gives
-// the same bytes.
+// Package oci writes images of a program, with the shared libraries that it needs and
+// nothing else, as an OCI layout that Docker loads too: the same input gives the same bytes.
 package oci
 
 import (
@@ -21,6 +21,8 @@ import (
 type Program struct {
 	Platform string // such as linux/amd64
 	Path     string
+	// Libraries are those of a program that is not static, see LibrariesOf.
+	Libraries []Library
 }
 
 // A Config says what is in an image.
@@ -112,13 +114,19 @@ func Write(w io.Writer, c Config) (digest string, err error) {
 	l := &layout{tar: tar.NewWriter(w), made: c.Made, has: make(map[string]bool)}
 	index := manifest{SchemaVersion: 2, MediaType: typeIndex, Annotations: c.labels()}
 	var attestations []descriptor
-	for _, p := range c.Programs {
-		image, attestation, err := l.image(&c, p)
+	var docker []dockerImage
+	for i, p := range c.Programs {
+		made, err := l.image(&c, p)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", p.Path, err)
 		}
-		index.Manifests = append(index.Manifests, image)
-		attestations = append(attestations, attestation)
+		index.Manifests = append(index.Manifests, made.image)
+		attestations = append(attestations, made.attestation)
+		tag := c.Reference
+		if i > 0 {
+			tag += "-" + made.image.Platform.Architecture
+		}
+		docker = append(docker, dockerImage{made.config.path(), []string{tag}, []string{made.layer.path()}})
 	}
 	index.Manifests = append(index.Manifests, attestations...)
 	top, err := l.json(typeIndex, index)
@@ -132,6 +140,12 @@ func Write(w io.Writer, c Config) (digest string, err error) {
 	}
 	if err == nil {
 		err = l.file("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`))
+	}
+	if err == nil {
+		data, err = json.Marshal(docker)
+	}
+	if err == nil {
+		err = l.file("manifest.json", data)
 	}
 	if err != nil {
 		return "", err
@@ -152,46 +166,64 @@ func (c *Config) labels() map[string]string {
 	}
 }
 
+// A dockerImage is an image as Docker, which does not load every OCI layout, finds it in
+// manifest.json. The second platform and those after it have a tag of their own.
+type dockerImage struct {
+	Config   string
+	RepoTags []string
+	Layers   []string
+}
+
+// path returns where a blob is in the layout.
+func (d descriptor) path() string { return "blobs/sha256/" + strings.TrimPrefix(d.Digest, "sha256:") }
+
+// A made image is that of one program, with what is attested of it.
+type made struct{ image, config, layer, attestation descriptor }
+
 // image adds the image of one program, and what is attested of it.
-func (l *layout) image(c *Config, p Program) (image, attestation descriptor, err error) {
+func (l *layout) image(c *Config, p Program) (m made, err error) {
 	osName, arch, found := strings.Cut(p.Platform, "/")
 	if !found {
-		return image, attestation, fmt.Errorf("%q is no platform such as linux/amd64", p.Platform)
+		return m, fmt.Errorf("%q is no platform such as linux/amd64", p.Platform)
 	}
 	binary, err := os.ReadFile(p.Path)
 	if err != nil {
-		return image, attestation, err
+		return m, err
 	}
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
-		return image, attestation, err
+		return m, err
 	}
-	if err := checkBuild(info, osName, arch); err != nil {
-		return image, attestation, err
+	if err := checkBuild(info, osName, arch, len(p.Libraries) > 0); err != nil {
+		return m, err
 	}
 	files, err := c.files(binary)
 	if err != nil {
-		return image, attestation, err
+		return m, err
 	}
-	layer, diffID, err := l.layer(files)
+	libraries, err := members(p.Libraries)
 	if err != nil {
-		return image, attestation, err
+		return m, err
 	}
-	config, err := l.json(typeConfig, c.imageConfig(osName, arch, diffID))
+	var diffID string
+	if m.layer, diffID, err = l.layer(append(files, libraries...)); err != nil {
+		return m, err
+	}
+	if m.config, err = l.json(typeConfig, c.imageConfig(osName, arch, diffID)); err != nil {
+		return m, err
+	}
+	m.image, err = l.json(typeManifest, manifest{SchemaVersion: 2, MediaType: typeManifest, Config: &m.config, Layers: []descriptor{m.layer}, Annotations: c.labels()})
 	if err != nil {
-		return image, attestation, err
+		return m, err
 	}
-	image, err = l.json(typeManifest, manifest{SchemaVersion: 2, MediaType: typeManifest, Config: &config, Layers: []descriptor{layer}, Annotations: c.labels()})
-	if err != nil {
-		return image, attestation, err
-	}
-	image.Platform = &platform{Architecture: arch, OS: osName}
-	attestation, err = l.attest(c, image, info, binary)
-	return image, attestation, err
+	m.image.Platform = &platform{Architecture: arch, OS: osName}
+	m.attestation, err = l.attest(c, m.image, info, binary, p.Libraries)
+	return m, err
 }
 
-// checkBuild refuses a program that is of another platform, or that needs a C library.
-func checkBuild(info *buildinfo.BuildInfo, osName, arch string) error {
+// checkBuild refuses a program that is of another platform, or that needs a C library which
+// the image does not have.
+func checkBuild(info *buildinfo.BuildInfo, osName, arch string, libraries bool) error {
 	set := make(map[string]string)
 	for _, s := range info.Settings {
 		set[s.Key] = s.Value
@@ -199,7 +231,7 @@ func checkBuild(info *buildinfo.BuildInfo, osName, arch string) error {
 	if set["GOOS"] != osName || set["GOARCH"] != arch {
 		return fmt.Errorf("it is built for %s/%s, not for %s/%s", set["GOOS"], set["GOARCH"], osName, arch)
 	}
-	if set["CGO_ENABLED"] != "0" {
+	if set["CGO_ENABLED"] != "0" && !libraries {
 		return fmt.Errorf("it is built with cgo, and needs a C library that the image does not have; build it with CGO_ENABLED=0")
 	}
 	return nil

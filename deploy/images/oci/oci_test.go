@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -20,10 +21,16 @@ import (
 )
 
 // compile builds a small static program for an architecture.
-func compile(t *testing.T, arch string, env ...string) string {
+func compile(t *testing.T, arch string) string {
+	t.Helper()
+	return compileWith(t, "package main\n\nfunc main() {}\n", arch)
+}
+
+// compileWith builds a small program.
+func compileWith(t *testing.T, source, arch string, env ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module example.com/small\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() {}\n"} {
+	for name, text := range map[string]string{"go.mod": "module example.com/small\n\ngo 1.26\n", "main.go": source} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -198,6 +205,77 @@ func checkAttested(t *testing.T, files map[string][]byte, image, attestation doc
 	}
 }
 
+// A program that is not static brings what it needs along, and what that needs, and the
+// list of parts says so. Docker finds the images of both platforms under names of their own.
+func TestImageWithLibraries(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("gcc is not installed, so there is no library to bring along")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"deep.c": "int deep(void) { return 1; }\n", "near.c": "int deep(void); int near_(void) { return deep(); }\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"-shared", "-o", "libdeep.so", "deep.c"}, {"-shared", "-o", "libnear.so", "near.c", "-L.", "-ldeep"}} {
+		cmd := exec.CommandContext(t.Context(), gcc, args...)
+		cmd.Dir = dir
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	program := compileWith(t, "package main\n\n// #cgo LDFLAGS: -L"+dir+" -lnear -Wl,-rpath-link,"+dir+"\n// int near_(void);\nimport \"C\"\n\nfunc main() { C.near_() }\n",
+		runtime.GOARCH, "CGO_ENABLED=1", "CGO_LDFLAGS_ALLOW=.*")
+	dirs := []string{dir, "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
+	libraries, err := oci.LibrariesOf(program, dirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := oci.LibrariesOf(program, dirs[1:]); err == nil || !strings.Contains(err.Error(), "needs libnear.so") {
+		t.Errorf("error %v, want that libnear.so is missing", err)
+	}
+	for i := range libraries {
+		if filepath.Base(libraries[i].Path) == "libnear.so" {
+			libraries[i].Package, libraries[i].Version = "near", "1.2"
+		}
+	}
+	var out bytes.Buffer
+	if _, err := oci.Write(&out, config(t, oci.Program{Platform: "linux/" + runtime.GOARCH, Path: program, Libraries: libraries})); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := unpack(t, &out)
+	var images []struct {
+		RepoTags, Layers []string
+	}
+	if err := json.Unmarshal(files["manifest.json"], &images); err != nil {
+		t.Fatal(err)
+	}
+	if len(images) != 1 || images[0].RepoTags[0] != "coditect/mapreduce:pure" {
+		t.Fatalf("Docker finds %+v", images)
+	}
+	zip, err := gzip.NewReader(bytes.NewReader(files[images[0].Layers[0]]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, headers := unpack(t, zip)
+	for _, want := range []string{strings.TrimPrefix(dir, "/") + "/libdeep.so", strings.TrimPrefix(dir, "/") + "/libnear.so", "etc/nsswitch.conf", "usr/local/bin/coditect"} {
+		if headers[want] == nil {
+			t.Errorf("the image lacks %s", want)
+		}
+	}
+	if len(libraries) < 4 { // these two, the loader, and the C library
+		t.Errorf("the program needs %v", libraries)
+	}
+	found := false
+	for _, data := range files {
+		found = found || bytes.Contains(data, []byte(`pkg:deb/debian/near@1.2`))
+	}
+	if !found {
+		t.Error("the list of parts does not have the library's package")
+	}
+}
+
 // A program of another platform is refused, and one without certificates.
 func TestRefusals(t *testing.T) {
 	path := compile(t, "amd64")
@@ -207,8 +285,12 @@ func TestRefusals(t *testing.T) {
 	}{
 		"another platform": {func(c *oci.Config) { c.Programs[0].Platform = "linux/arm64" }, "it is built for linux/amd64, not for linux/arm64"},
 		"no platform":      {func(c *oci.Config) { c.Programs[0].Platform = "amd64" }, "is no platform"},
-		"no program":       {func(c *oci.Config) { c.Programs[0].Path = c.Certificates }, "unrecognized file format"},
-		"no certificates":  {func(c *oci.Config) { c.Certificates = path }, "has no certificate"},
+		"no libraries": {func(c *oci.Config) {
+			c.Programs[0].Path = compileWith(t, "package main\n\nimport \"C\"\n\nfunc main() {}\n", runtime.GOARCH, "CGO_ENABLED=1")
+			c.Programs[0].Platform = "linux/" + runtime.GOARCH
+		}, "needs a C library that the image does not have"},
+		"no program":      {func(c *oci.Config) { c.Programs[0].Path = c.Certificates }, "unrecognized file format"},
+		"no certificates": {func(c *oci.Config) { c.Certificates = path }, "has no certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := config(t, oci.Program{Platform: "linux/amd64", Path: path})
