@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Shows that docker-compose.yml holds: builds the images, runs receipts through the
-# fleet, adds workers, kills one container of each kind while the job runs, and
-# compares the results with those of a run in a single process.
+# Shows that docker-compose.yml holds: builds the images, refuses who shows no
+# certificate or the wrong one, runs receipts through the fleet, adds workers, kills one
+# container of each kind while the job runs, and compares the results with those of a run
+# in a single process. With TELEMETRY=1 it starts Prometheus, Grafana and Jaeger too, and
+# looks for the metrics, the board and the trace there.
 #
 #   CODITECT_TESTDATA=FOLDER deploy/docker/smoke.sh      # or make compose-smoke
 #
@@ -58,7 +60,7 @@ teardown() {
 	fi
 	say 'tearing down'
 	docker rm --force --volumes "$CLIENT" >/dev/null 2>&1 || true
-	compose down --volumes --remove-orphans --timeout 5 >/dev/null 2>&1 || true
+	compose --profile telemetry down --volumes --remove-orphans --timeout 5 >/dev/null 2>&1 || true
 	rm -rf "$work"
 	exit "$rc"
 }
@@ -134,7 +136,7 @@ reference() {
 
 start() {
 	say 'starting the fleet with one worker'
-	compose up --detach
+	compose "${PROFILE[@]}" up --detach
 	until_true 'orchestrator-1 is healthy' healthy orchestrator-1
 	until_true 'orchestrator-2 is healthy' healthy orchestrator-2
 }
@@ -146,6 +148,41 @@ submit() {
 	job=$(docker logs "$CLIENT" 2>&1 | sed -n 's/^job //p')
 	total=$(field total_units)
 	echo "$job has $total units"
+}
+
+# client ARG... runs the command line as the fleet's client, with what docker run needs
+# before it in OPTIONS.
+client() { compose run --rm --no-deps "${OPTIONS[@]}" cli mapreduce "$@" 2>&1; }
+
+# refuses WHAT TEXT COMMAND... makes sure that a command fails, and says a text.
+refuses() {
+	local what=$1 text=$2 out
+	shift 2
+	if out=$("$@"); then fail "$what: it was let in"; fi
+	grep -q "$text" <<<"$out" || fail "$what: it says $out"
+	echo "$what: refused"
+}
+
+strangers() {
+	say 'who shows no certificate, or the wrong one, is refused'
+	OPTIONS=(--env CODITECT_TLS_CERT= --env CODITECT_TLS_KEY=)
+	refuses 'no certificate' 'asks for a certificate' client list
+	OPTIONS=(--env CODITECT_TLS_CA= --env CODITECT_TLS_CERT= --env CODITECT_TLS_KEY=)
+	refuses 'no TLS' 'cannot reach' client list
+	OPTIONS=(--env CODITECT_TLS_CERT=/etc/coditect/tls/worker.pem --env CODITECT_TLS_KEY=/etc/coditect/tls/worker.key)
+	refuses 'a worker that lists jobs' 'may not' client list
+	OPTIONS=()
+	client list
+}
+
+# page URL PATTERN succeeds once a page of the telemetry has a pattern.
+page() { curl -fsS "$1" | grep -q "$2"; }
+
+telemetry() {
+	say 'telemetry: each orchestrator and worker is scraped, the board is there, and the trace'
+	until_true 'Prometheus has six targets' page 'http://127.0.0.1:9090/api/v1/query?query=sum(up)' '"6"'
+	until_true 'Grafana has the board' page "http://127.0.0.1:3000/api/dashboards/uid/coditect" '"title"'
+	until_true 'Jaeger has the trace' page 'http://127.0.0.1:16686/api/services' 'coditect-worker'
 }
 
 scale() {
@@ -199,16 +236,26 @@ CLIENT=$COMPOSE_PROJECT_NAME-client
 watcher=orchestrator-1 # is asked about the job
 JOB=(--input /in --schema /schema.yaml --parallelism 2)
 work=$(mktemp -d)
+mkdir "$work/certs"
+# All run as who runs this, so that certificates and results belong to them.
+CODITECT_UID=$(id -u) CODITECT_GID=$(id -g)
+export CODITECT_UID CODITECT_GID CODITECT_CERTS=$work/certs
+PROFILE=()
+if [ -n "${TELEMETRY:-}" ]; then
+	PROFILE=(--profile telemetry)
+	export OTEL_EXPORTER_OTLP_ENDPOINT=http://jaeger:4317
+fi
 trap teardown EXIT
-# The containers write results as who runs this.
-MOUNTS=(--user "$(id -u):$(id -g)" --volume "$work:/work" --volume "$PWD/examples/receipts/schema.yaml:/schema.yaml:ro")
+MOUNTS=(--user "$CODITECT_UID:$CODITECT_GID" --volume "$work:/work" --volume "$PWD/examples/receipts/schema.yaml:/schema.yaml:ro")
 for ((i = 1; i <= COPIES; i++)); do MOUNTS+=(--volume "$DOCS:/in/$i:ro"); done
 
 build
 reference
 start
+strangers
 submit
 scale
+[ -z "${TELEMETRY:-}" ] || telemetry
 kills
 finish
 say 'all is as it should be'
