@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,9 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/coditect/mapreduce/api/auth"
+	main "github.com/coditect/mapreduce/cmd/coditect"
 )
 
 const observability = "../../deploy/observability"
@@ -63,6 +68,56 @@ func TestAlerts(t *testing.T) {
 	cmd.Dir = filepath.Join(observability, "prometheus")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The chart has the alerts and the boards that are tested here, to the byte: Helm packs only
+// what is in the chart's folder.
+func TestChartHasAlertsAndBoards(t *testing.T) {
+	const files = "../../deploy/helm/coditect/files"
+	for from, to := range map[string]string{"prometheus/alerts.yaml": "alerts/alerts.yaml", "grafana/boards/coditect.json": "boards/coditect.json"} {
+		if readFile(t, observability+"/"+from) != readFile(t, files+"/"+to) {
+			t.Errorf("deploy/helm/coditect/files/%s differs from deploy/observability/%s: cp the latter", to, from)
+		}
+	}
+	for _, pattern := range []string{"/prometheus/*.yaml", "/grafana/boards/*"} {
+		all, err := filepath.Glob(observability + pattern)
+		if err != nil || len(all) > 3 {
+			t.Errorf("%s has %v (%v): a new one belongs into the chart and into this test", pattern, all, err)
+		}
+	}
+}
+
+// Each flag in docker-compose.yml is one, with a value that it can have, and the policy there
+// is one.
+func TestComposeHasFlagsThatExist(t *testing.T) {
+	var file struct {
+		Services map[string]struct{ Command yaml.Node }
+	}
+	text := regexp.MustCompile(`\$\{\w+:-([^}]*)\}`).ReplaceAllString(readFile(t, "../../docker-compose.yml"), "$1")
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for name, service := range file.Services {
+		var args []string
+		if err := service.Command.Decode(&args); err != nil || len(args) < 2 {
+			continue // of another program, or none
+		}
+		if args[0] != "serve" && args[0] != "worker" && args[0] != "certs" {
+			continue
+		}
+		checked++
+		var out bytes.Buffer
+		if code := main.Run(t.Context(), append(args, "--help"), &out); code != 0 {
+			t.Errorf("%s: %s", name, &out)
+		}
+	}
+	if checked != 4 {
+		t.Errorf("the flags of %d services were checked, want those of two servers, a worker, and certs", checked)
+	}
+	if _, err := auth.New(auth.Config{Policy: "../../deploy/docker/policy.yaml", Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Errorf("the policy of docker-compose.yml: %v", err)
 	}
 }
 
