@@ -596,3 +596,56 @@ func TestLint(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }
+
+// Each argument of each container is one that the program knows, with a value that it can
+// have: whatever is switched on.
+func TestEveryFlagExists(t *testing.T) {
+	program := programOf(t)
+	everything := values{
+		"orchestrator": values{"rates": []any{"openai/gpt-5=requests:500"}, "slots": 2},
+		"security":     values{"tokensSecret": "tokens", "oidc": values{"issuer": "https://issuer.example.com", "audience": "jobs"}},
+		"http":         values{"enabled": true},
+		"keda":         values{"enabled": true},
+		"workerPools":  values{"models": values{"providers": []any{"openai", "anthropic"}, "tools": []any{"fetch"}}},
+	}
+	shared := values{"store": values{"type": "foundationdb", "foundationdb": values{"existingConfigMap": "fdb-config", "prefix": "a"}}}
+	merge(shared, everything)
+	seen := make(map[string]bool)
+	for name, v := range map[string]values{"nothing": {}, "everything": everything, "on a cluster": shared, "without security": {"security": values{"insecure": true}}} {
+		docs, err := render(t, v)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, doc := range docs {
+			for _, args := range argumentsOf(t, doc) {
+				line := strings.Join(args, " ")
+				if seen[line] {
+					continue
+				}
+				seen[line] = true
+				if out, err := run(t, nil, program, append(args, "--help")...); err != nil {
+					t.Errorf("%s: %s: %v\n%s", name, line, err, out)
+				}
+			}
+		}
+	}
+	t.Logf("%d different command lines", len(seen))
+}
+
+// argumentsOf returns the arguments of the containers of an object.
+func argumentsOf(t *testing.T, doc []byte) (all [][]string) {
+	t.Helper()
+	var o struct {
+		Spec struct {
+			Containers []corev1.Container
+			Template   struct{ Spec corev1.PodSpec }
+		}
+	}
+	if err := yaml.Unmarshal(doc, &o); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range append(o.Spec.Containers, o.Spec.Template.Spec.Containers...) {
+		all = append(all, c.Args)
+	}
+	return all
+}
