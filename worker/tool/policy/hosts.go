@@ -19,6 +19,9 @@ type rule struct {
 	name  string     // in the form of hostName
 	addr  netip.Addr // in place of a name
 	port  uint16     // 0 for the ports of the web, 80 and 443
+
+	// at are the addresses that the name may stand for. Empty for all public ones.
+	at []netip.Prefix
 }
 
 // ParseHosts reads what an operator allows:
@@ -27,8 +30,13 @@ type rule struct {
 //	*.example.com      all hosts below it, likewise
 //	*                  all hosts, likewise
 //	*.example.com:8443 all hosts below it at one port, where their addresses are public
-//	intranet:8080      the host at that port, also where its addresses are private or loopback
 //	10.0.0.5:8080      the address at that port, whatever address it is
+//	intranet:8080=10.0.0.5     the host at that port, where it is at that address
+//	intranet:8080=10.0.0.0/24  the host at that port, where its addresses are in that network
+//	localhost:8080     the same as localhost:8080=127.0.0.0/8 and localhost:8080=::1
+//
+// A name alone never leads to a private address: whoever can change what it stands for
+// would choose which.
 //
 // An error quotes what cannot be understood, and says why.
 func ParseHosts(texts []string) (Hosts, error) {
@@ -57,38 +65,81 @@ func (h Hosts) String() string {
 
 func parseRule(text string) (rule, error) {
 	r := rule{text: text}
+	text, at, pinned := strings.Cut(text, "=")
 	host, port, err := splitPort(text)
 	if err != nil {
 		return r, err
 	}
 	r.port = port
+	if err := r.setHost(host); err != nil {
+		return r, err
+	}
+	switch {
+	case pinned:
+		return r, r.setPlace(at)
+	case r.name == localhost && !r.below && port != 0:
+		r.at = slices.Clone(loopbacks)
+	}
+	return r, nil
+}
+
+// localhost is the name that stands for loopback addresses alone, whatever a resolver says
+// (RFC 6761).
+const localhost = "localhost"
+
+var loopbacks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// setHost sets which hosts the rule is about. The port is set.
+func (r *rule) setHost(host string) error {
 	if host == "*" {
 		r.any = true
-		return r, nil
+		return nil
 	}
 	if strings.HasPrefix(host, "*.") {
 		r.below, host = true, host[2:]
 	}
 	if strings.Contains(host, "*") {
-		return r, fmt.Errorf("* stands for a whole host, or is followed by a dot: *.example.com")
+		return fmt.Errorf("* stands for a whole host, or is followed by a dot: *.example.com")
 	}
 	name, addr, err := parseHost(host)
 	if err != nil {
-		return r, err
+		return err
 	}
 	r.name, r.addr = name, addr
 	if !addr.IsValid() {
-		return r, nil
+		return nil
 	}
 	switch c := classOf(addr); {
 	case r.below:
-		return r, fmt.Errorf("an address has no hosts below it")
+		return fmt.Errorf("an address has no hosts below it")
 	case c == thisHost, c == multicast:
-		return r, fmt.Errorf("is %s, and not one of a host", c)
-	case c != public && port == 0:
-		return r, fmt.Errorf("is %s, which is allowed at one port at a time: %s", c, netip.AddrPortFrom(addr, 80))
+		return fmt.Errorf("is %s, and not one of a host", c)
+	case c != public && r.port == 0:
+		return fmt.Errorf("is %s, which is allowed at one port at a time: %s", c, netip.AddrPortFrom(addr, 80))
 	}
-	return r, nil
+	return nil
+}
+
+// setPlace sets at which addresses the hosts of the rule are reached: ADDRESS or
+// ADDRESS/BITS.
+func (r *rule) setPlace(text string) error {
+	switch {
+	case r.addr.IsValid():
+		return fmt.Errorf("an address is where it is; only a name can be at another one")
+	case r.port == 0:
+		return fmt.Errorf("a host at a named address is allowed at one port at a time: %s:80=%s", r.text[:strings.IndexByte(r.text, '=')], text)
+	}
+	var place netip.Prefix
+	if _, addr, err := parseHost(strings.Trim(text, "[]")); err == nil && addr.IsValid() {
+		place = netip.PrefixFrom(addr, addr.BitLen())
+	} else if place, err = netip.ParsePrefix(text); err != nil || place != place.Masked() || place.Addr().Is4In6() {
+		return fmt.Errorf("behind = stands no address such as 10.0.0.5, and no network such as 10.0.0.0/24")
+	}
+	if c := classOf(place.Addr()); place.IsSingleIP() && (c == thisHost || c == multicast) {
+		return fmt.Errorf("behind = stands %s, and not one of a host", c)
+	}
+	r.at = []netip.Prefix{place}
+	return nil
 }
 
 // splitPort divides HOST[:PORT]. An IPv6 address is in brackets, at least if a port
@@ -138,8 +189,8 @@ var webPorts = []uint16{80, 443}
 // A grant is what the rules say of a host at a port.
 type grant struct {
 	allowed bool
-	inside  bool       // its addresses may be private or loopback, as the operator vouches for the name
-	addr    netip.Addr // may be reached whatever it is, if it is valid
+	public  bool           // its public addresses may be reached
+	at      []netip.Prefix // that may be reached as well
 }
 
 // grantFor returns what the rules say of a host, which has a name or an address.
@@ -150,27 +201,40 @@ func (h Hosts) grantFor(name string, addr netip.Addr, port uint16) grant {
 			continue
 		}
 		g.allowed = true
-		if r.port != 0 && r.addr.IsValid() {
-			g.addr = r.addr
-		}
-		if r.port != 0 && r.name != "" && !r.below {
-			g.inside = true
+		switch {
+		case len(r.at) > 0:
+			g.at = append(g.at, r.at...)
+		case r.addr.IsValid() && r.port != 0:
+			g.at = append(g.at, netip.PrefixFrom(r.addr, r.addr.BitLen()))
+		default:
+			g.public = true
 		}
 	}
 	return g
 }
 
-// refusal returns why an address is not reached under a grant, or "".
-func (g grant) refusal(a netip.Addr) string {
+// refusal returns why an address of a target is not reached under a grant, or "".
+func (g grant) refusal(t target, a netip.Addr) string {
 	a = a.WithZone("").Unmap()
 	c := classOf(a)
-	switch {
-	case c == public, g.addr.IsValid() && g.addr == a:
+	if c == public && g.public {
 		return ""
-	case g.inside && (c == private || c == loopback):
-		return ""
-	case g.inside:
-		return string(c) + " is reached only if it is allowed itself, as " + a.String() + ":PORT"
 	}
-	return string(c) + " is reached only if the operator allows the host with its port"
+	named := t.String() // the rule that would allow it
+	if !t.addr.IsValid() {
+		named += "=" + a.String()
+	}
+	for _, place := range g.at {
+		if !place.Contains(a) {
+			continue
+		}
+		if place.IsSingleIP() || c == public || c == private || c == loopback {
+			return ""
+		}
+		return fmt.Sprintf("%s is reached only if it is allowed by itself: %s", c, named)
+	}
+	if c == public {
+		return fmt.Sprintf("the operator allows the host at other addresses alone; %s would allow this one", named)
+	}
+	return fmt.Sprintf("%s is reached only if the operator allows it: %s", c, named)
 }

@@ -67,7 +67,7 @@ func (p *Policy) grantOf(t target, what string) (grant, error) {
 		return g, &tool.Refused{What: what, Why: fmt.Sprintf("%s is not among the hosts that the operator allows, with ports 80 and 443 unless others are named", t)}
 	}
 	if t.addr.IsValid() {
-		if why := g.refusal(t.addr); why != "" {
+		if why := g.refusal(t, t.addr); why != "" {
 			return g, &tool.Refused{What: what, Why: why}
 		}
 	}
@@ -122,7 +122,7 @@ func (p *Policy) lookUp(ctx context.Context, t target, g grant) ([]netip.Addr, e
 	}
 	for i, a := range addrs {
 		addrs[i] = a.Unmap()
-		if why := g.refusal(a); why != "" {
+		if why := g.refusal(t, a); why != "" {
 			return nil, &tool.Refused{What: fmt.Sprintf("a connection to %s, which is at %s,", t, a), Why: why}
 		}
 	}
@@ -156,7 +156,7 @@ func (g grant) control(t target) Control {
 		if err != nil {
 			return &tool.Refused{What: fmt.Sprintf("a connection to %s, for %s,", shown(address), t), Why: "it is not an address"}
 		}
-		if why := g.refusal(to.Addr()); why != "" || to.Port() != t.port {
+		if why := g.refusal(t, to.Addr()); why != "" || to.Port() != t.port {
 			return &tool.Refused{What: fmt.Sprintf("a connection to %s, for %s,", to, t), Why: why}
 		}
 		return nil
