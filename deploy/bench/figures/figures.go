@@ -36,6 +36,7 @@ func All() []Figure {
 		{"idle", asRows(MeasureIdle)},
 		{"reduce", asRows(MeasureReducing)},
 		{"models", asRows(MeasureModels)},
+		{"retrieval", asRows(MeasureRetrieval)},
 	}
 }
 
@@ -72,6 +73,8 @@ type Lab struct {
 	Calls    int           // that they make at once. Defaults to 50.
 	Think    time.Duration // that a call takes, on average. Defaults to 2 s.
 	Struck   int           // workers killed in the midst of calls. Defaults to 100.
+	Passages int           // of an index. Defaults to 100,000.
+	Queries  int           // that are asked of it. Defaults to 1,000.
 	Lanes    int           // of an orchestrator, and of the bare loop. Defaults to what orchestrators have there.
 	// Without are the courtesies that orchestrators leave out. Defaults to none.
 	Without orchestrator.Courtesies
@@ -92,6 +95,8 @@ func (l Lab) withDefaults() Lab {
 	setDefault(&l.Calls, 50)
 	setDefault(&l.Think, 2*time.Second)
 	setDefault(&l.Struck, 100)
+	setDefault(&l.Passages, 100_000)
+	setDefault(&l.Queries, 1000)
 	if l.Lanes == 0 && l.Cluster != "" {
 		l.Lanes = 8
 	}

@@ -33,6 +33,7 @@ func tiny(t *testing.T) *figures.Lab {
 		Dir: t.TempDir(), Size: 40, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
 		Claimers: 4, Idle: 20, Reduced: 200, Beat: 50 * time.Millisecond,
 		Asked: 40, Calls: 8, Think: 40 * time.Millisecond, Struck: 3,
+		Passages: 50, Queries: 5,
 	}
 }
 
@@ -237,6 +238,18 @@ func TestModels(t *testing.T) {
 	}
 	// That kills lose no place is shown where time is virtual: TestKillsLoseNoPlace of
 	// orchestrator.
+}
+
+func TestRetrieval(t *testing.T) {
+	t.Setenv("CODITECT_TESTDATA", "") // TestRecallOf… of package retrieval measure it
+	r, err := figures.MeasureRetrieval(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, r.Rows())
+	if r.Answers != nil || r.Size.Passages < 50 || len(r.Size.Queries) != 5 {
+		t.Errorf("retrieval: %+v", r)
+	}
 }
 
 func TestNeighbourRunsOut(t *testing.T) {

@@ -382,3 +382,13 @@ func TestFormats(t *testing.T) {
 	}
 	want(t, find(t, k, "grosse, in großen FLÜSSEN"), "old.txt")
 }
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
