@@ -439,6 +439,17 @@ func (w bare) putEvidence(session mapreduce.SessionID, h mapreduce.Held, number 
 	return err
 }
 
+// tinyPicture begins as a picture does.
+const tinyPicture = "\x89PNG\r\n\x1a\n..."
+
+// pictureOf changes a put to one of a picture.
+func pictureOf(media, data string) func(*mapreduce.Blob) {
+	return func(b *mapreduce.Blob) {
+		b.Evidence.URI, b.Evidence.Media = "https://example.org/", media
+		b.Evidence.DescribeText([]byte(data))
+	}
+}
+
 // greetTooled is greet for a worker that has a tool.
 func greetTooled(t *testing.T, n *node, session mapreduce.SessionID) bare {
 	t.Helper()
@@ -466,6 +477,7 @@ func TestHostileEvidence(t *testing.T) {
 			}
 		}
 	}
+	largePicture := tinyPicture + strings.Repeat("x", mapreduce.MaxEvidencePicture)
 	stale, other := held, held
 	stale.Attempt++
 	other.Unit = "doc-0000001"
@@ -476,23 +488,27 @@ func TestHostileEvidence(t *testing.T) {
 		err  error
 		want errs.Kind
 	}{
-		"another session":      {w.putEvidence("x", held, 2, "c"), errs.Aborted},
-		"a later attempt":      {w.putEvidence("w", stale, 2, "c"), errs.Precondition},
-		"another unit":         {w.putEvidence("w", other, 0, "c"), errs.Precondition},
-		"a gap":                {w.putEvidence("w", held, 3, "c"), errs.Precondition},
-		"another item":         {w.putEvidence("w", held, 1, "c"), errs.Precondition},
-		"before the first":     {w.putEvidence("w", held, -1, "c"), errs.Invalid},
-		"no text":              {w.putEvidence("w", held, 2, ""), errs.Invalid},
-		"no description":       {w.putEvidence("w", held, 2, "c", func(b *mapreduce.Blob) { b.Evidence = nil }), errs.Invalid},
-		"more than fits":       {w.putEvidence("w", held, 2, large+"c"), errs.Invalid},
-		"not UTF-8":            {w.putEvidence("w", held, 2, "c\xff"), errs.Invalid},
-		"another hash":         {w.putEvidence("w", held, 2, "c", func(b *mapreduce.Blob) { b.SHA256 = make([]byte, 32) }), errs.Invalid},
-		"another's hash":       {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.SHA256 = make([]byte, 32) })), errs.Invalid},
-		"a forged id":          {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Document = "evidence_0123456789abcdef" })), errs.Invalid},
-		"the id of a document": {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Document = "doc-0000000" })), errs.Invalid},
-		"another size":         {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Bytes++ })), errs.Invalid},
-		"other characters":     {w.putEvidence("w", held, 2, "cc", says(func(e *mapreduce.Evidence) { e.Characters-- })), errs.Invalid},
-		"no place":             {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.URI = ""; e.DescribeText([]byte("c")) })), errs.Invalid},
+		"another session":         {w.putEvidence("x", held, 2, "c"), errs.Aborted},
+		"a later attempt":         {w.putEvidence("w", stale, 2, "c"), errs.Precondition},
+		"another unit":            {w.putEvidence("w", other, 0, "c"), errs.Precondition},
+		"a gap":                   {w.putEvidence("w", held, 3, "c"), errs.Precondition},
+		"another item":            {w.putEvidence("w", held, 1, "c"), errs.Precondition},
+		"before the first":        {w.putEvidence("w", held, -1, "c"), errs.Invalid},
+		"no text":                 {w.putEvidence("w", held, 2, ""), errs.Invalid},
+		"a picture as a text":     {w.putEvidence("w", held, 2, tinyPicture), errs.Invalid},
+		"another kind of picture": {w.putEvidence("w", held, 2, tinyPicture, pictureOf("image/jpeg", tinyPicture)), errs.Invalid},
+		"a text as a picture":     {w.putEvidence("w", held, 2, "<svg onload=x>", says(func(e *mapreduce.Evidence) { e.Media, e.Characters = "image/png", 0 })), errs.Invalid},
+		"a picture too large":     {w.putEvidence("w", held, 2, largePicture, pictureOf("image/png", largePicture)), errs.Invalid},
+		"no description":          {w.putEvidence("w", held, 2, "c", func(b *mapreduce.Blob) { b.Evidence = nil }), errs.Invalid},
+		"more than fits":          {w.putEvidence("w", held, 2, large+"c"), errs.Invalid},
+		"not UTF-8":               {w.putEvidence("w", held, 2, "c\xff"), errs.Invalid},
+		"another hash":            {w.putEvidence("w", held, 2, "c", func(b *mapreduce.Blob) { b.SHA256 = make([]byte, 32) }), errs.Invalid},
+		"another's hash":          {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.SHA256 = make([]byte, 32) })), errs.Invalid},
+		"a forged id":             {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Document = "evidence_0123456789abcdef" })), errs.Invalid},
+		"the id of a document":    {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Document = "doc-0000000" })), errs.Invalid},
+		"another size":            {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.Bytes++ })), errs.Invalid},
+		"other characters":        {w.putEvidence("w", held, 2, "cc", says(func(e *mapreduce.Evidence) { e.Characters-- })), errs.Invalid},
+		"no place":                {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) { e.URI = ""; e.DescribeText([]byte("c")) })), errs.Invalid},
 		"a place too long": {w.putEvidence("w", held, 2, "c", says(func(e *mapreduce.Evidence) {
 			e.URI = strings.Repeat("x", mapreduce.MaxEvidenceURI+1)
 			e.DescribeText([]byte("c"))

@@ -40,7 +40,8 @@ type unitText struct {
 	reader *output.Reader
 	whole  *output.Reader // for what is cited outside of it; nil before it is needed
 
-	evidence *mapreduce.Evidence // that the text is; nil if it is a document
+	evidence *mapreduce.Evidence  // that the text is; nil if it is a document
+	pictures []mapreduce.Evidence // of the same place, which the same unit has
 }
 
 // readPageTexts reads the texts of units that come next, as far as that takes little.

@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"context"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
@@ -47,7 +48,11 @@ func (c *contexts) readEvidence(ctx context.Context, key evidenceKey) (unitText,
 		return unitText{}, err
 	}
 	e, text, err := outputs.EvidenceOf(ctx, s, job, u, mapreduce.DocumentID(key.document))
-	if err != nil || e == nil {
+	if err != nil || e == nil || e.IsPicture() {
+		return unitText{}, err
+	}
+	all, err := s.Evidence(ctx, job, u)
+	if err != nil {
 		return unitText{}, err
 	}
 	found := output.EvidenceOf(e, text)
@@ -56,7 +61,8 @@ func (c *contexts) readEvidence(ctx context.Context, key evidenceKey) (unitText,
 		SHA256: e.SHA256, Length: e.Bytes, End: e.Bytes, Metadata: e.Source(),
 	}}
 	reader := output.NewReader(*read)
-	return unitText{unit: one, text: text, reader: reader, whole: reader, evidence: e}, nil
+	pictures := slices.DeleteFunc(all, func(p mapreduce.Evidence) bool { return !p.IsPicture() || p.URI != e.URI })
+	return unitText{unit: one, text: text, reader: reader, whole: reader, evidence: e, pictures: pictures[:min(len(pictures), maxPictures)]}, nil
 }
 
 // keep keeps a text, in place of those that were read first if there is no room.
@@ -72,15 +78,25 @@ func (t *evidenceTexts) keep(key evidenceKey, text unitText) {
 	}
 }
 
-// writeEvidence tells of the evidence that a citation is of, whose text was read last: once
-// for each document.
+// maxPictures is how many pictures of one text are told of.
+const maxPictures = 8
+
+// writeEvidence tells of the evidence that a citation is of, whose text was read last, and
+// of the pictures of it: once for each document.
 func (r *result) writeEvidence(texts *contexts) error {
-	e := texts.unitText.evidence
-	if e == nil || r.shown[e.Document] {
+	if texts.unitText.evidence == nil {
 		return nil
 	}
-	r.shown[e.Document] = true
-	return r.sink(&mapreduce.ResultPart{Evidence: &mapreduce.CitedEvidence{Unit: texts.unit.ID, Evidence: *e}})
+	for _, e := range append([]mapreduce.Evidence{*texts.unitText.evidence}, texts.unitText.pictures...) {
+		if r.shown[e.Document] {
+			continue
+		}
+		r.shown[e.Document] = true
+		if err := r.sink(&mapreduce.ResultPart{Evidence: &mapreduce.CitedEvidence{Unit: texts.unit.ID, Evidence: e}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A maker is the unit that made a record, and the document that it read; none if it read

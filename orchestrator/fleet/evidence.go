@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -59,8 +58,8 @@ func (t *Transfers) putEvidence(ctx context.Context, s *schedule.Session, q *map
 
 // checkEvidence refuses evidence that is out of bounds, or says of its text what is not so.
 func checkEvidence(e *mapreduce.Evidence, text []byte) error {
-	if !utf8.Valid(text) {
-		return errs.Field("blob", "the text of evidence is not UTF-8")
+	if err := e.CheckText(text); err != nil {
+		return err
 	}
 	said := *e
 	e.DescribeText(text)

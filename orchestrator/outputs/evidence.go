@@ -42,7 +42,7 @@ func EvidenceOf(ctx context.Context, s EvidenceSource, id mapreduce.JobID, u *re
 	return &all[n], text, nil
 }
 
-// FindEvidence returns what finds evidence of a unit. What cannot be read is as if it were
+// FindEvidence returns what finds evidence of a unit that can be cited. What cannot be read is as if it were
 // not there, and the error is left in failed: whoever checks an output looks there first.
 func FindEvidence(ctx context.Context, s EvidenceSource, id mapreduce.JobID, u *records.Unit, failed *error) output.EvidenceFinder {
 	return func(document string) *output.Evidence {
@@ -50,7 +50,7 @@ func FindEvidence(ctx context.Context, s EvidenceSource, id mapreduce.JobID, u *
 		if err != nil {
 			*failed = err
 		}
-		if err != nil || e == nil {
+		if err != nil || e == nil || e.IsPicture() {
 			return nil
 		}
 		return output.EvidenceOf(e, text)

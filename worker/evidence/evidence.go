@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -81,8 +80,8 @@ func Open(ctx context.Context, list []byte, own int, store Store) (*Shelf, error
 // KeepEvidence implements agent.EvidenceKeeper. A put goes on after ctx has ended, as long
 // as the attempt does: the next item has the next number.
 func (s *Shelf) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []byte) (mapreduce.DocumentID, error) {
-	if !utf8.Valid(text) {
-		return "", errs.Field("evidence", "the text of %s is not UTF-8", e.URI)
+	if err := e.CheckText(text); err != nil {
+		return "", err
 	}
 	e.Retrieved = e.Retrieved.UTC().Truncate(time.Microsecond) // as it is stored
 	e.DescribeText(text)

@@ -50,6 +50,9 @@ func page(uri, text string) mapreduce.Evidence {
 	return e
 }
 
+// picture begins as a picture does.
+const picture = "\x89PNG\r\n\x1a\n..."
+
 func open(t *testing.T, m *memory, own int, items ...mapreduce.Evidence) *evidence.Shelf {
 	t.Helper()
 	if m.texts == nil {
@@ -129,13 +132,21 @@ func TestBounds(t *testing.T) {
 		text string
 	}{
 		"no place": {mapreduce.Evidence{Tool: "fetch"}, "x"}, "no tool": {mapreduce.Evidence{URI: "u"}, "x"},
-		"no text":   {mapreduce.Evidence{URI: "u", Tool: "fetch"}, ""},
-		"not UTF-8": {mapreduce.Evidence{URI: "u", Tool: "fetch"}, "\xff"},
-		"too long":  {mapreduce.Evidence{URI: "u", Tool: "fetch"}, strings.Repeat("x", mapreduce.MaxEvidenceText+1)},
+		"no text":                   {mapreduce.Evidence{URI: "u", Tool: "fetch"}, ""},
+		"not UTF-8":                 {mapreduce.Evidence{URI: "u", Tool: "fetch"}, "\xff"},
+		"a picture without a type":  {mapreduce.Evidence{URI: "u", Tool: "fetch"}, picture},
+		"a picture of another type": {mapreduce.Evidence{URI: "u", Tool: "fetch", Media: "image/jpeg"}, picture},
+		"a picture too large":       {mapreduce.Evidence{URI: "u", Tool: "fetch", Media: "image/png"}, picture + strings.Repeat("x", mapreduce.MaxEvidencePicture)},
+		"too long":                  {mapreduce.Evidence{URI: "u", Tool: "fetch"}, strings.Repeat("x", mapreduce.MaxEvidenceText+1)},
 	} {
 		if _, err := s.KeepEvidence(t.Context(), tt.e, []byte(tt.text)); errs.KindOf(err) != errs.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	shot := open(t, &memory{}, 0)
+	id, err := shot.KeepEvidence(t.Context(), mapreduce.Evidence{URI: "u", Tool: "browser", Media: "image/png"}, []byte(picture))
+	if err != nil || !shot.Evidence()[0].IsPicture() || shot.Evidence()[0].Document != id {
+		t.Errorf("a picture: %v, %+v", err, shot.Evidence())
 	}
 	m.fail = errs.New(errs.Precondition, "the attempt is over")
 	if _, err := s.KeepEvidence(t.Context(), mapreduce.Evidence{URI: "u", Tool: "fetch"}, []byte("x")); !errors.Is(err, errs.Precondition) || len(s.Evidence()) > 0 {

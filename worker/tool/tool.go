@@ -91,6 +91,8 @@ const (
 	MaxInput       = 64 << 10
 	MaxEvidence    = 4 << 20 // bytes of the text of one piece of evidence
 	MaxLinks       = 500     // of a result
+	MaxPictures    = 4       // of a result
+	MaxPicture     = 1 << 20 // bytes of one picture
 )
 
 // A Result is what a call brought.
@@ -100,6 +102,10 @@ type Result struct {
 	Text string
 
 	Evidence []Evidence // what may be cited, in the order in which it is shown
+
+	// Pictures are for people, who see them beside what is cited of the same place. At most
+	// MaxPictures.
+	Pictures []Picture
 
 	// Links are where the text leads, in order: what was found by a search, or the links of
 	// a page. Models read them in Text; a step that asks no model follows some of them.
@@ -129,6 +135,15 @@ type Evidence struct {
 	Shown []Range
 
 	Metadata map[string]string // of the source, such as the date or the author; may be nil
+}
+
+// A Picture is a picture of what a tool used, such as a page.
+type Picture struct {
+	URI       string // the URI of the evidence that it is a picture of
+	Title     string // may be empty
+	Media     string // image/png or image/jpeg
+	Retrieved time.Time
+	Data      []byte // at most MaxPicture
 }
 
 // A Range is a half-open range of bytes.

@@ -3,9 +3,9 @@ package agenttest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -26,15 +26,13 @@ type Keeper struct {
 // KeepEvidence implements agent.EvidenceKeeper.
 func (k *Keeper) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []byte) (mapreduce.DocumentID, error) {
 	e.DescribeText(text)
-	if err := e.Check(); err != nil {
+	if err := errors.Join(e.CheckText(text), e.Check()); err != nil {
 		return "", err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, known := k.texts[e.Document]
 	switch {
-	case !utf8.Valid(text):
-		return "", errs.Field("evidence", "the text of %s is not UTF-8", e.URI)
 	case known:
 		return e.Document, nil
 	case len(k.kept) == mapreduce.MaxEvidenceItems || k.bytes+e.Bytes > mapreduce.MaxEvidenceBytes:

@@ -79,7 +79,7 @@ func (c *checker) evidence() output.EvidenceFinder {
 	}
 	return func(document string) *output.Evidence {
 		all := c.keeper.Evidence()
-		i := slices.IndexFunc(all, func(e mapreduce.Evidence) bool { return string(e.Document) == document })
+		i := slices.IndexFunc(all, func(e mapreduce.Evidence) bool { return string(e.Document) == document && !e.IsPicture() })
 		if i < 0 {
 			return nil
 		}

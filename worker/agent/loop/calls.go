@@ -226,6 +226,11 @@ func (c *conversation) callTool(ctx context.Context, spec *tool.Spec, input json
 			return nil, err
 		}
 	}
+	for i := range res.Pictures {
+		if err := c.keepPicture(ctx, b, spec, &res.Pictures[i]); err != nil {
+			return nil, err
+		}
+	}
 	return b, nil
 }
 
@@ -261,6 +266,20 @@ func (c *conversation) keep(ctx context.Context, b *brought, spec *tool.Spec, e 
 	}
 	b.Shown = append(b.Shown, s)
 	return nil
+}
+
+// keepPicture keeps a picture for people.
+func (c *conversation) keepPicture(ctx context.Context, b *brought, spec *tool.Spec, p *tool.Picture) error {
+	e := tool.Evidence{URI: p.URI, Title: p.Title, Media: p.Media, Retrieved: p.Retrieved}
+	_, err := c.keeper.KeepEvidence(ctx, describe(spec, &e), p.Data)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, agent.ErrNoRoom) || errors.Is(err, errs.Invalid):
+		b.Text += fmt.Sprintf("\n(The picture cannot be kept: %v.)", err)
+		return nil
+	}
+	return err
 }
 
 // describe returns evidence of a tool as the unit keeps it.

@@ -355,6 +355,35 @@ func TestRecordsAndPassages(t *testing.T) {
 	})
 }
 
+// A picture is kept for people: a model is shown nothing of it, and cannot quote it.
+func TestPictures(t *testing.T) {
+	const picture = "\x89PNG\r\n\x1a\n..."
+	of := mapreduce.Evidence{URI: "https://web.test/x", Tool: "fetch", Media: "image/png"}
+	of.DescribeText([]byte(picture))
+	id := string(of.Document)
+	r := newRig(t, "anthropic", itemsOutput, "{}", fakellm.Config{Model: func(c fakellm.Call) fakellm.Reply {
+		switch turnOf(c) {
+		case 0:
+			return fetches("x")
+		case 1:
+			return fakellm.Reply{Calls: []fakellm.Use{{Name: "read_evidence", Input: json.RawMessage(`{"document":"` + id + `","offset":0}`)}}}
+		}
+		return fakellm.Reply{Text: `{"quotes":[{"ref":"REF_Q1","document":"` + id + `","quote":"PNG"}],"value":{"facts":[{"fact":"x","refs":["REF_Q1"]}]}}`}
+	}})
+	r.web.call = func(context.Context, string, string) (*tool.Result, error) {
+		return &tool.Result{Text: "A picture was taken.", Pictures: []tool.Picture{{URI: of.URI, Media: of.Media, Data: []byte(picture)}}}, nil
+	}
+	out, _ := r.run(t)
+	kept := r.disk.Evidence()
+	if len(out.Citations) != 0 || len(kept) != 1 || !kept[0].IsPicture() || string(kept[0].Document) != id {
+		t.Errorf("%d citations of %+v", len(out.Citations), kept)
+	}
+	uses := r.fake.Entries()[len(r.fake.Entries())-1].Uses
+	if len(uses) != 2 || !strings.Contains(uses[0].Result, "A picture was taken.") || strings.Contains(uses[0].Result, "PNG") || !strings.Contains(uses[1].Result, "is a picture, for people") {
+		t.Errorf("the model is told %+v", uses)
+	}
+}
+
 // E3: agents of one stage have a description, a prompt, tools and a model of their own.
 func TestAgentsOfTheirOwn(t *testing.T) {
 	const file = `

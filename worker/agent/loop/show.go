@@ -125,6 +125,9 @@ func (c *conversation) reread(ctx context.Context, input json.RawMessage) (text 
 	if i < 0 {
 		return fmt.Sprintf("There is no text %.80q: no tool has brought it.", in.Document), true, nil
 	}
+	if known[i].IsPicture() {
+		return fmt.Sprintf("%s is a picture, for people.", in.Document), true, nil
+	}
 	whole, err := c.keeper.EvidenceText(ctx, in.Document)
 	switch {
 	case errors.Is(err, errs.NotFound):

@@ -12,10 +12,10 @@ import (
 )
 
 // Evidence returns evidence of a unit with its text, as outputs cite it. It returns
-// errs.NotFound if the unit has none of that id.
+// errs.NotFound if the unit has none of that id that can be cited.
 func Evidence(ctx context.Context, keeper agent.EvidenceKeeper, id mapreduce.DocumentID) (*output.Evidence, error) {
 	all := keeper.Evidence()
-	i := slices.IndexFunc(all, func(e mapreduce.Evidence) bool { return e.Document == id })
+	i := slices.IndexFunc(all, func(e mapreduce.Evidence) bool { return e.Document == id && !e.IsPicture() })
 	if i < 0 {
 		return nil, errs.New(errs.NotFound, "the unit has no evidence %s", id)
 	}

@@ -35,8 +35,6 @@ type Config struct {
 	Path string
 	// NoSandbox runs Chromium without its sandbox, as where the machine itself is one.
 	NoSandbox bool
-	// Screenshots is a folder for pictures of pages. Empty means that none are made.
-	Screenshots string
 
 	// LoadTime is how long a page may load; what it shows by then is read. Defaults to 20 s.
 	LoadTime time.Duration
@@ -69,7 +67,7 @@ const (
 
 const callTime = time.Minute
 
-// Specs returns the tools that a kit has, with that of pictures, which not all have.
+// Specs returns the tools of the kit.
 func Specs() []tool.Spec {
 	object := func(properties string, required ...string) json.RawMessage {
 		names, err := json.Marshal(append([]string{}, required...))
@@ -100,7 +98,7 @@ func Specs() []tool.Spec {
 		},
 		{
 			Name: screenshotTool, Idempotent: true,
-			Description: "Saves a picture of the open page for people, and returns its name.",
+			Description: "Takes a picture of the open page for people, who see it in the result beside what is cited of the page. It shows you nothing.",
 			Input:       object(``),
 		},
 	}
@@ -145,13 +143,7 @@ func New(ctx context.Context, c Config) (*Kit, error) {
 func (k *Kit) Name() string { return Name }
 
 // Tools implements tool.Kit.
-func (k *Kit) Tools() []tool.Spec {
-	all := Specs()
-	if k.config.Screenshots == "" {
-		all = all[:len(all)-1]
-	}
-	return all
-}
+func (*Kit) Tools() []tool.Spec { return Specs() }
 
 // leastLife is how long a Chromium has to live before another may be started.
 const leastLife = 3 * time.Second

@@ -1,10 +1,15 @@
 package browser_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	_ "image/jpeg"
+	_ "image/png"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -32,14 +37,10 @@ import (
 // TestMain runs the tests, or is a worker with a browser that waits to be killed.
 func TestMain(m *testing.M) {
 	if os.Getenv("CODITECT_TEST_PARENT") == "" {
-		code := 1
-		if err := os.MkdirAll(pictures, 0o700); err == nil {
-			code = m.Run()
-		}
+		code := m.Run()
 		if shared.kit != nil {
 			_ = shared.kit.Close()
 		}
-		_ = os.RemoveAll(pictures)
 		os.Exit(code)
 	}
 	k, err := browser.New(context.Background(), config(&policy.Policy{}))
@@ -100,9 +101,7 @@ func sharedKit(t *testing.T, hosts ...string) (*browser.Kit, *policy.Policy) {
 	}
 	if shared.kit == nil {
 		shared.network = new(policy.Policy)
-		c := config(shared.network)
-		c.Screenshots = pictures
-		if shared.kit, err = browser.New(t.Context(), c); errors.Is(err, browser.ErrNone) {
+		if shared.kit, err = browser.New(t.Context(), config(shared.network)); errors.Is(err, browser.ErrNone) {
 			t.Skip(err)
 		} else if err != nil {
 			t.Fatal(err)
@@ -111,9 +110,6 @@ func sharedKit(t *testing.T, hosts ...string) (*browser.Kit, *policy.Policy) {
 	shared.network.Hosts = allowed
 	return shared.kit, shared.network
 }
-
-// pictures is a folder for pictures of pages.
-var pictures = filepath.Join(os.TempDir(), fmt.Sprintf("coditect-pictures-%d", os.Getpid()))
 
 // unit opens a session.
 func unit(t *testing.T, k *browser.Kit) tool.Session {
@@ -221,6 +217,9 @@ func TestPages(t *testing.T) {
 	if !strings.Contains(article, "The bridge of the town was opened on Monday") || strings.Contains(article, "cookies") {
 		t.Errorf("the text of the page is %q", article)
 	}
+	if r, err := call(t, s, "browser_read", nil); err != nil || len(r.Links) != 1 || r.Links[0] != (tool.Link{Text: "Next page", Address: "http://" + host + "/next"}) {
+		t.Errorf("the page has the links %+v, error %v", r.Links, err)
+	}
 	field := ref(t, outline, `textbox "Search the news"`)
 	outline, _ = must(t, s, "browser_type", map[string]any{"ref": field, "text": "old words"})
 	if !strings.Contains(outline, `value="old words"`) {
@@ -239,9 +238,54 @@ func TestPages(t *testing.T) {
 	if outline, _ := must(t, s, "browser_open", map[string]any{"url": "http://" + host + "/none"}); !strings.Contains(outline, "status 404") {
 		t.Errorf("a page that is not there:\n%s", outline)
 	}
-	said, _ := must(t, s, "browser_screenshot", nil)
-	if files, err := filepath.Glob(filepath.Join(pictures, "*.png")); err != nil || len(files) != 1 || !strings.Contains(said, filepath.Base(files[0])) {
-		t.Errorf("pictures %q, error %v: %s", files, err, said)
+	r, err = call(t, s, "browser_screenshot", nil)
+	if err != nil || len(r.Evidence) != 0 || len(r.Pictures) != 1 || !strings.Contains(r.Text, "A picture of http://"+host+"/none was taken") {
+		t.Fatalf("a picture: %+v, error %v", r, err)
+	}
+	p := r.Pictures[0]
+	if config, as, err := image.DecodeConfig(bytes.NewReader(p.Data)); err != nil || as != "png" || p.Media != "image/png" || p.URI != "http://"+host+"/none" || config.Width != 1280 {
+		t.Errorf("a picture of %s: %s, %+v, %v", p.URI, p.Media, config, err)
+	}
+}
+
+// A page of many elements is read, and used, by what can be used of it.
+func TestLargePages(t *testing.T) {
+	host := site(t, map[string]http.HandlerFunc{
+		"/": says(`<title>Large</title><h1>The first</h1><a href=/next>To the next</a><label>Name <input aria-label="Your name" oninput="said.textContent = 'Hello ' + value"></label><p id=said></p>` +
+			strings.Repeat("<p>Weather and <b>stars</b>.", 20_000)),
+		"/next": says(`<p>The next page`),
+	})
+	k, _ := sharedKit(t, host)
+	s := unit(t, k)
+	outline, _ := must(t, s, "browser_open", map[string]any{"url": "http://" + host + "/"})
+	if !strings.Contains(outline, "The page has 400") || !strings.Contains(outline, `heading "The first"`) || strings.Contains(outline, "Weather") {
+		t.Errorf("the outline is %.2000s", outline)
+	}
+	outline, text := must(t, s, "browser_type", map[string]any{"ref": ref(t, outline, `textbox "Your name"`), "text": "Ada"})
+	if !strings.Contains(text, "Hello Ada") {
+		t.Errorf("after typing the page says %.200s", text)
+	}
+	if _, text := must(t, s, "browser_click", map[string]any{"ref": ref(t, outline, `link "To the next"`)}); !strings.Contains(text, "The next page") {
+		t.Errorf("behind the link stands %.200s", text)
+	}
+}
+
+// A picture that is too large as PNG is taken in less quality.
+func TestPictures(t *testing.T) {
+	host := site(t, map[string]http.HandlerFunc{"/": says(`<title>Noise</title><body style="margin:0"><canvas id=c width=1280 height=1024></canvas><script>
+		const g = c.getContext("2d"), d = g.createImageData(1280, 1024);
+		for (let i = 0, x = 1; i < d.data.length; i++) { x = (Math.imul(x, 1103515245) + 12345) & 0x7fffffff; d.data[i] = i % 4 == 3 ? 255 : (x >> 16) & 255; }
+		g.putImageData(d, 0, 0)</script>`)})
+	k, _ := sharedKit(t, host)
+	s := unit(t, k)
+	must(t, s, "browser_open", map[string]any{"url": "http://" + host + "/"})
+	r, err := call(t, s, "browser_screenshot", nil)
+	if err != nil || len(r.Pictures) != 1 {
+		t.Fatalf("a picture: %+v, error %v", r, err)
+	}
+	p := r.Pictures[0]
+	if _, as, err := image.DecodeConfig(bytes.NewReader(p.Data)); err != nil || as != "jpeg" || p.Media != "image/jpeg" || len(p.Data) > tool.MaxPicture || p.Title != "Noise" {
+		t.Errorf("a picture of %d bytes: %s, %s, %v", len(p.Data), p.Media, as, err)
 	}
 }
 
@@ -567,6 +611,72 @@ func TestBrowserEnds(t *testing.T) {
 	if !strings.Contains(text, "All is well") {
 		t.Errorf("in a new browser the page says %q", text)
 	}
+}
+
+// A page of 4 GB in a few MB, which Chromium unpacks, ends the browser at most.
+func TestPackedPages(t *testing.T) {
+	long(t)
+	host := site(t, map[string]http.HandlerFunc{
+		"/good": says(`<p>All is well`),
+		"/packed": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Content-Encoding", "gzip")
+			z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+			if err != nil {
+				panic(err)
+			}
+			for block, i := []byte(strings.Repeat("<p>x", 1<<18)), 0; i < 4096; i++ {
+				if _, err := z.Write(block); err != nil {
+					return
+				}
+			}
+			_ = z.Close() // the browser may have gone
+		},
+	})
+	k := newKit(t, []string{host}, func(c *browser.Config) { c.MaxMemory = 700 << 20 })
+	s, most := unit(t, k), int64(0)
+	watching, stop := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for watching.Err() == nil {
+			most = max(most, memoryOf(t, chromiums(t, "coditect-browser-")))
+			<-time.After(100 * time.Millisecond)
+		}
+	})
+	r, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + "/packed"})
+	stop()
+	watch.Wait()
+	t.Logf("it took %d MiB at most: %v", most>>20, err)
+	if err == nil {
+		t.Errorf("it was opened: %.500s", r.Text)
+	}
+	if most > 2<<30 {
+		t.Errorf("the browser took %d MiB, and may take 700", most>>20)
+	}
+	text := ""
+	for begun := time.Now(); text == "" && time.Since(begun) < 30*time.Second; { // a browser that ended young is not started again at once
+		if r, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + "/good"}); err == nil {
+			text = r.Evidence[0].Text
+		} else {
+			<-time.After(100 * time.Millisecond)
+		}
+	}
+	if !strings.Contains(text, "All is well") {
+		t.Errorf("in a new browser the page says %q", text)
+	}
+}
+
+// memoryOf returns what processes have of their own in memory, in bytes.
+func memoryOf(t *testing.T, pids []int) (n int64) {
+	t.Helper()
+	for _, pid := range pids {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if m := regexp.MustCompile(`RssAnon:\s+(\d+) kB`).FindSubmatch(status); err == nil && m != nil {
+			kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
+			n += kb << 10
+		}
+	}
+	return n
 }
 
 // chromiums returns the processes below a process whose command line holds a text.

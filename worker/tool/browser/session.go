@@ -3,13 +3,9 @@ package browser
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -149,7 +145,13 @@ func (s *session) read(ctx context.Context) (*tool.Result, error) {
 		fmt.Fprintf(&b, "(%d more bytes of outline are left out)\n", cut)
 	}
 	result := &tool.Result{Text: b.String()}
-	text, left := s.textOf(ctx, page)
+	for _, l := range page.Links {
+		result.Links = append(result.Links, tool.Link{Text: oneLine(l.Text), Address: l.Address})
+	}
+	text, left, err := s.textOf(ctx, page)
+	if err != nil {
+		return nil, err
+	}
 	result.Cut = left
 	if text != "" {
 		result.Evidence = []tool.Evidence{{
@@ -161,12 +163,16 @@ func (s *session) read(ctx context.Context) (*tool.Result, error) {
 
 // textOf returns the readable text of a page: of its article if it has one, else all that
 // it shows.
-func (s *session) textOf(ctx context.Context, page *pageView) (string, int64) {
+func (s *session) textOf(ctx context.Context, page *pageView) (string, int64, error) {
 	t, err := readable.Read(ctx, s.kit.config.Formats, document.Input{Name: "page.html", Content: strings.NewReader(page.HTML), MediaType: "text/html; charset=utf-8"})
 	if err == nil && strings.TrimSpace(t.Text) != "" {
-		return t.Text, t.Cut
+		return t.Text, t.Cut, nil
 	}
-	text, cut := page.Shown, int64(0)
+	text, err := s.tab.shown(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	cut := int64(0)
 	if len(text) > tool.MaxEvidence {
 		n := tool.MaxEvidence
 		for n > 0 && !utf8.RuneStart(text[n]) {
@@ -174,24 +180,20 @@ func (s *session) textOf(ctx context.Context, page *pageView) (string, int64) {
 		}
 		text, cut = text[:n], int64(len(text)-n)
 	}
-	return strings.TrimSpace(text), cut
+	return strings.TrimSpace(text), cut, nil
 }
 
-// screenshot saves a picture of the page.
+// screenshot takes a picture of the page.
 func (s *session) screenshot(ctx context.Context) (*tool.Result, error) {
-	if s.kit.config.Screenshots == "" {
-		return nil, fmt.Errorf("%w: %q", tool.ErrNoTool, screenshotTool)
-	}
-	picture, address, err := s.tab.picture(ctx)
+	p, err := s.tab.picture(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(picture)
-	name := s.kit.config.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(sum[:6]) + ".png"
-	if err := os.WriteFile(filepath.Join(s.kit.config.Screenshots, name), picture, 0o600); err != nil {
-		return nil, fmt.Errorf("the picture cannot be saved: %w", errors.Unwrap(err))
-	}
-	return &tool.Result{Text: fmt.Sprintf("A picture of %s was saved as %s (%d bytes).", address, name, len(picture))}, nil
+	p.Retrieved = s.kit.config.Now()
+	return &tool.Result{
+		Text:     fmt.Sprintf("A picture of %s was taken (%d bytes). People see it beside what is cited of the page.", p.URI, len(p.Data)),
+		Pictures: []tool.Picture{*p},
+	}, nil
 }
 
 // drop closes the tab.

@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/coditect/mapreduce/worker/tool"
 )
 
 // A tab is the page of one unit, in a browser context of its own.
@@ -29,7 +31,7 @@ type tab struct {
 	ctx      context.Context // of chromedp
 	cancel   context.CancelFunc
 	id       target.ID
-	refs     map[string]cdp.BackendNodeID // of the last outline
+	refs     map[string]node // of the last outline
 
 	mu      sync.Mutex // guards the variables below
 	notes   []string
@@ -213,8 +215,12 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 	return t.settle(ctx)
 }
 
-// answerTime is how long a page may take to answer, beside what it loads.
-const answerTime = 5 * time.Second
+// How long a page may take to answer, beside what it loads, and to be read: a large one on a
+// busy machine needs seconds.
+const (
+	answerTime = 5 * time.Second
+	readTime   = 20 * time.Second
+)
 
 // quiet is a promise that is kept when the page has not changed for 300 ms, or after 1.5 s.
 const quiet = `new Promise((done) => {
@@ -252,60 +258,137 @@ type pageView struct {
 	Title   string `json:"title"`
 	Status  int    `json:"status"` // of HTTP; 0 if it is not known
 	HTML    string `json:"html"`
-	Shown   string `json:"shown"` // its text as it is shown
+	Links   []link `json:"links"` // in their order on the page
+	Size    int    `json:"size"`  // how many elements it has
+	Parts   []part `json:"parts"` // the first that match usable
 	Outline string `json:"-"`
 }
 
-// maxHTML bounds the page that is read, in UTF-16 units.
-const maxHTML = 8 << 20
+// isLarge reports whether the tree of the page's elements would be too large to look at.
+func (v *pageView) isLarge() bool { return v.Size > maxElements || len(v.HTML) > maxTree }
+
+// A part is an element of a large page.
+type part struct {
+	Role string `json:"role"`
+	Name string `json:"name"`
+}
+
+// A link is where one can go from a page.
+type link struct {
+	Text    string `json:"text"`
+	Address string `json:"address"`
+}
+
+// Bounds of the page that is read.
+const (
+	maxHTML     = 8 << 20 // UTF-16 units
+	maxElements = 10_000  // of a page whose tree is looked at
+	maxTree     = 4 << 20 // bytes of HTML of such a page
+	maxParts    = 300     // of any other
+)
+
+// usable selects what can be clicked or typed into, and headings.
+const usable = "a[href], button, input:not([type=hidden]), select, textarea, summary, [role=button], [role=link], [role=tab], [role=menuitem], [role=textbox], h1, h2, h3"
+
+// place is where a page is, as a pageView.
+const place = `({url: location.href.slice(0, 4096), title: document.title.slice(0, 1000)})`
 
 var view = fmt.Sprintf(`({
-	url: location.href.slice(0, 4096), title: document.title.slice(0, 1000),
+	...%s,
 	status: (performance.getEntriesByType("navigation")[0] || {}).responseStatus || 0,
 	html: document.documentElement ? document.documentElement.outerHTML.slice(0, %d) : "",
-	shown: document.body ? document.body.innerText.slice(0, %d) : "",
-})`, maxHTML, maxHTML)
+	size: document.getElementsByTagName("*").length,
+	parts: Array.from(document.querySelectorAll(%q)).slice(0, %d).map((e) => ({
+		role: (e.getAttribute("role") || {A: "link", BUTTON: "button", SUMMARY: "button", INPUT: "textbox", TEXTAREA: "textbox", SELECT: "combobox"}[e.tagName] || "heading").slice(0, 20),
+		name: (e.getAttribute("aria-label") || e.innerText || e.value || "").slice(0, %d),
+	})),
+	links: Array.from(document.links).filter((a) => /^https?:$/.test(a.protocol)).slice(0, %d).map((a) => ({text: (a.innerText || "").slice(0, %d), address: a.href.slice(0, 4096)})),
+})`, place, maxHTML, usable, maxParts, maxLine, tool.MaxLinks, maxLine)
+
+// shown returns the text of the page as it is shown.
+func (t *tab) shown(ctx context.Context) (text string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	err = t.do(ctx, func(ctx context.Context) (err error) {
+		text, err = chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.body ? document.body.innerText.slice(0, %d) : ""`, maxHTML)))
+		return err
+	})
+	return text, err
+}
 
 // look reads the page and makes its outline.
 func (t *tab) look(ctx context.Context) (*pageView, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	var v pageView
-	var tree accessibility.GetFullAXTreeResult
 	err := t.do(ctx, func(ctx context.Context) (err error) {
 		if v, err = chromedp.Run(ctx, chromedp.Evaluate[pageView](view)); err != nil {
 			return err
 		}
-		tree, err = chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+		if v.isLarge() {
+			v.Outline, t.refs, err = outlineOfParts(ctx, &v)
+			return err
+		}
+		tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+		if err == nil {
+			v.Outline, t.refs = outline(tree.Nodes)
+		}
 		return err
 	})
+	return &v, err
+}
+
+// outlineOfParts returns the outline of a large page: what can be used of it first.
+func outlineOfParts(ctx context.Context, v *pageView) (string, map[string]node, error) {
+	root, err := chromedp.Call(ctx, dom.GetDocument, dom.GetDocumentParams{Depth: new(int64(0))})
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	v.Outline, t.refs = outline(tree.Nodes)
-	return &v, nil
+	found, err := chromedp.Call(ctx, dom.QuerySelectorAll, dom.QuerySelectorAllParams{NodeID: root.Root.NodeID, Selector: usable})
+	if err != nil {
+		return "", nil, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "(The page has %d elements. These are the first that can be used, and headings.)\n", v.Size)
+	refs := make(map[string]node)
+	for i, p := range v.Parts[:min(len(v.Parts), len(found.NodeIDs))] {
+		fmt.Fprintf(&b, "- %s %q", oneLine(p.Role), oneLine(p.Name))
+		if p.Role != "heading" {
+			ref := fmt.Sprintf("e%d", len(refs)+1)
+			refs[ref] = node{id: found.NodeIDs[i]}
+			b.WriteString(" [" + ref + "]")
+		}
+		b.WriteString("\n")
+	}
+	return b.String(), refs, nil
+}
+
+// A node is an element of the page, by one of two ids.
+type node struct {
+	backend cdp.BackendNodeID
+	id      cdp.NodeID
 }
 
 // node returns the element that a ref means.
-func (t *tab) node(ref string) (cdp.BackendNodeID, error) {
-	id, ok := t.refs[ref]
+func (t *tab) node(ref string) (node, error) {
+	n, ok := t.refs[ref]
 	if !ok {
-		return 0, fmt.Errorf("no element has the ref %.20q in the last outline of the page", ref)
+		return node{}, fmt.Errorf("no element has the ref %.20q in the last outline of the page", ref)
 	}
-	return id, nil
+	return n, nil
 }
 
 // click clicks an element as a mouse does.
 func (t *tab) click(ctx context.Context, ref string) error {
-	id, err := t.node(ref)
+	n, err := t.node(ref)
 	if err != nil {
 		return err
 	}
 	err = t.do(ctx, func(ctx context.Context) error {
-		if _, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: id}); err != nil {
+		if _, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: n.backend, NodeID: n.id}); err != nil {
 			return gone(ref, err)
 		}
-		quads, err := chromedp.Call(ctx, dom.GetContentQuads, dom.GetContentQuadsParams{BackendNodeID: id})
+		quads, err := chromedp.Call(ctx, dom.GetContentQuads, dom.GetContentQuadsParams{BackendNodeID: n.backend, NodeID: n.id})
 		if err != nil || len(quads.Quads) == 0 || len(quads.Quads[0]) != 8 {
 			return gone(ref, err)
 		}
@@ -327,12 +410,12 @@ func gone(ref string, err error) error {
 
 // enter types a text into a field.
 func (t *tab) enter(ctx context.Context, ref, text string, submit bool) error {
-	id, err := t.node(ref)
+	n, err := t.node(ref)
 	if err != nil {
 		return err
 	}
 	err = t.do(ctx, func(ctx context.Context) error {
-		if _, err := chromedp.Call(ctx, dom.Focus, dom.FocusParams{BackendNodeID: id}); err != nil {
+		if _, err := chromedp.Call(ctx, dom.Focus, dom.FocusParams{BackendNodeID: n.backend, NodeID: n.id}); err != nil {
 			return fmt.Errorf("the element %s takes no text", ref)
 		}
 		if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](`document.activeElement && document.activeElement.select && document.activeElement.select()`)); err != nil {
@@ -352,16 +435,32 @@ func (t *tab) enter(ctx context.Context, ref, text string, submit bool) error {
 	return t.settle(ctx)
 }
 
-// picture returns a picture of what can be seen of the page, as PNG, and its address.
-func (t *tab) picture(ctx context.Context) (picture []byte, address string, err error) {
-	err = t.do(ctx, func(ctx context.Context) (err error) {
-		if address, err = chromedp.Run(ctx, chromedp.Location()); err != nil {
+// picture returns a picture of what can be seen of the page, in the best quality that fits.
+func (t *tab) picture(ctx context.Context) (*tool.Picture, error) {
+	var p tool.Picture
+	err := t.do(ctx, func(ctx context.Context) error {
+		v, err := chromedp.Run(ctx, chromedp.Evaluate[pageView](place))
+		if err != nil {
 			return err
 		}
-		picture, err = chromedp.Run(ctx, chromedp.CaptureScreenshot())
-		return err
+		p.URI, p.Title = v.URL, oneLine(v.Title)
+		for _, as := range []page.CaptureScreenshotParams{
+			{Format: page.CaptureScreenshotFormatPng},
+			{Format: page.CaptureScreenshotFormatJpeg, Quality: new(int64(80))},
+			{Format: page.CaptureScreenshotFormatJpeg, Quality: new(int64(20))},
+		} {
+			r, err := chromedp.Call(ctx, page.CaptureScreenshot, as)
+			if err != nil {
+				return err
+			}
+			p.Media, p.Data = "image/"+as.Format.String(), r.Data
+			if len(p.Data) <= tool.MaxPicture {
+				return nil
+			}
+		}
+		return fmt.Errorf("the picture has %d bytes, and at most %d are kept", len(p.Data), tool.MaxPicture)
 	})
-	return picture, oneLine(address), err
+	return &p, err
 }
 
 // refRoles are the roles of elements that can be clicked or typed into.
@@ -383,12 +482,12 @@ const (
 
 // outline returns the elements of a page that people see or use, each on a line, and what
 // the refs in it mean.
-func outline(nodes []*accessibility.Node) (string, map[string]cdp.BackendNodeID) {
+func outline(nodes []*accessibility.Node) (string, map[string]node) {
 	byID := make(map[accessibility.NodeID]*accessibility.Node, len(nodes))
 	for _, n := range nodes {
 		byID[n.NodeID] = n
 	}
-	refs, seen := make(map[string]cdp.BackendNodeID), 0
+	refs, seen := make(map[string]node), 0
 	var b strings.Builder
 	var write func(n *accessibility.Node, depth int, above string)
 	write = func(n *accessibility.Node, depth int, above string) {
@@ -403,7 +502,7 @@ func outline(nodes []*accessibility.Node) (string, map[string]cdp.BackendNodeID)
 			}
 			if refRoles[role] && n.BackendDOMNodeID != 0 {
 				ref := fmt.Sprintf("e%d", len(refs)+1)
-				refs[ref] = n.BackendDOMNodeID
+				refs[ref] = node{backend: n.BackendDOMNodeID}
 				b.WriteString(" [" + ref + "]")
 			}
 			if value := textOf(n.Value); value != "" {

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,6 +135,16 @@ func TestHTTPAnswers(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			for block := []byte(strings.Repeat(" ", 1<<20)); ; {
 				if _, err := w.Write(block); err != nil {
+					return
+				}
+			}
+		}, "the answer has more than 16777216 bytes"},
+		"bomb": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			for block := []byte(strings.Repeat(" ", 1<<20)); ; {
+				if _, err := z.Write(block); err != nil {
 					return
 				}
 			}

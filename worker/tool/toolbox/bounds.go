@@ -1,6 +1,7 @@
 package toolbox
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -33,6 +34,15 @@ func within(spec *tool.Spec, in *tool.Result, now time.Time) *tool.Result {
 		if l.Address != "" && len(l.Address) <= maxURI && utf8.ValidString(l.Address) {
 			out.Links = append(out.Links, tool.Link{Text: plain(l.Text, maxTitle), Address: strings.Clone(l.Address)})
 		}
+	}
+	for i := range in.Pictures {
+		p := &in.Pictures[i]
+		if i >= tool.MaxPictures || len(p.Data) > tool.MaxPicture {
+			out.Cut += int64(len(p.Data))
+			continue
+		}
+		e, _ := bounded(&tool.Evidence{URI: p.URI, Title: p.Title, Media: p.Media, Retrieved: p.Retrieved}, 0, now)
+		out.Pictures = append(out.Pictures, tool.Picture{URI: e.URI, Title: e.Title, Media: e.Media, Retrieved: e.Retrieved, Data: bytes.Clone(p.Data)})
 	}
 	room := maxAll
 	for i := range in.Evidence {

@@ -326,6 +326,10 @@ func TestTooMuch(t *testing.T) {
 	piece := strings.Repeat("ä", tool.MaxEvidence)
 	_, s := box(t, func(context.Context, string, json.RawMessage) (*tool.Result, error) {
 		res := &tool.Result{Text: strings.Repeat("é", 1<<29), Cut: -5}
+		for range 10 {
+			res.Pictures = append(res.Pictures, tool.Picture{URI: strings.Repeat("u", 1<<20), Data: make([]byte, 100)})
+		}
+		res.Pictures[1].Data = make([]byte, tool.MaxPicture+1)
 		for range 200 {
 			res.Evidence = append(res.Evidence, tool.Evidence{URI: strings.Repeat("u", 1<<20), Text: piece})
 		}
@@ -344,7 +348,10 @@ func TestTooMuch(t *testing.T) {
 	if len(res.Text) != tool.DefaultOutput || !utf8.ValidString(res.Text) || size > 16<<20 {
 		t.Errorf("%d bytes of text, %d of evidence", len(res.Text), size)
 	}
-	if want := int64(1<<30 + 200*len(piece) - len(res.Text) - size); res.Cut != want {
+	if len(res.Pictures) != tool.MaxPictures-1 || len(res.Pictures[0].URI) > 2048 || res.Pictures[0].Retrieved.IsZero() {
+		t.Errorf("%d pictures", len(res.Pictures))
+	}
+	if want := int64(1<<30 + 200*len(piece) - len(res.Text) - size + tool.MaxPicture + 1 + 600); res.Cut != want {
 		t.Errorf("%d bytes were left out, want %d", res.Cut, want)
 	}
 }

@@ -70,6 +70,8 @@ type Data struct {
 	Conflicts []Conflict     `json:"conflicts"`
 	// MoreConflicts counts those that are left out of the page.
 	MoreConflicts int `json:"more_conflicts,omitempty"`
+	// Pictures are those that agents took of what is cited.
+	Pictures []Picture `json:"pictures,omitempty"`
 	// Report is the report that the job wrote; nil if it wrote none.
 	Report *Report `json:"report,omitempty"`
 	// Lists are shown below the records, each in a table of its own.
@@ -110,6 +112,14 @@ type Citation struct {
 	Outside  bool    `json:"x,omitempty"` // it is not in the chunk that was read
 	Others   int     `json:"o,omitempty"` // other places that the unit may have meant
 	Coverage float64 `json:"y,omitempty"` // of fuzzy ones: share of the words looked for
+}
+
+// A Picture is a picture of something that is cited.
+type Picture struct {
+	Title string `json:"title"` // of what it is of
+	Place string `json:"place"` // where that is
+	Media string `json:"media"` // image/png or image/jpeg
+	Data  []byte `json:"data"`
 }
 
 // A Report is a text whose references are numbers in brackets, such as [1] or [1, 3].

@@ -341,7 +341,18 @@
 		});
 	}
 
+	function picturesSection() {
+		const pictures = data.pictures || [];
+		if (!pictures.length) return;
+		byId("rest").append(element("section", { id: "pictures", "aria-labelledby": "pictures-title" },
+			element("h2", { id: "pictures-title" }, "Pictures (" + pictures.length + ")"),
+			pictures.map((p) => element("figure", {},
+				element("img", { src: "data:" + p.media + ";base64," + p.data, alt: "The page " + visible(p.title || p.place) + " as the agent saw it" }),
+				element("figcaption", {}, quoted(p.title), " ", quoted(p.place))))));
+	}
+
 	if (data.report) writeReport();
+	picturesSection();
 	unverifiedSection();
 	conflictsSection();
 	for (const list of data.lists) {

@@ -29,6 +29,9 @@ const (
 	maxTexts     = 2000
 )
 
+// maxPagePictures bounds the pictures in report.html, in bytes of all together.
+const maxPagePictures = 8 << 20
+
 // maxTree bounds the picture of the tree in report.html, in bytes.
 const maxTree = 1 << 20
 
@@ -101,6 +104,27 @@ func (b *pageBuilder) addRecord(rec record, size int) {
 		}
 	}
 	b.data.Records = append(b.data.Records, p)
+}
+
+// addPictures adds pictures of what is cited, as far as the page has room.
+func (w *writer) addPictures(ctx context.Context, b *pageBuilder) error {
+	left := maxPagePictures
+	for _, e := range w.report.evidence.entries {
+		if !e.IsPicture() || e.Bytes > int64(left) {
+			continue
+		}
+		var data []byte
+		err := w.service.ReadText(ctx, w.config.Job, e.Unit, e.Document, func(part []byte) error {
+			data = append(data, part...)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("the picture %s: %w", e.Document, err)
+		}
+		left -= len(data)
+		b.data.Pictures = append(b.data.Pictures, page.Picture{Title: e.Title, Place: e.URI, Media: e.Media, Data: data})
+	}
+	return nil
 }
 
 // setEntry sets an entry of a map, which may be nil.
@@ -188,7 +212,7 @@ func (w *writer) writePage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.addTexts(ctx, w.report.page); err != nil {
+	if err := errors.Join(w.addTexts(ctx, w.report.page), w.addPictures(ctx, w.report.page)); err != nil {
 		return err
 	}
 	p := &page.Page{

@@ -3,7 +3,6 @@ package runners
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -70,11 +69,8 @@ func openBrowser(ctx context.Context, n kitNeeds) ([]tool.Kit, error) {
 	if n.network.Hosts.Empty() {
 		return nil, exit.UsageError("--tool browser: reaches nothing without --allow-host HOST[:PORT]")
 	}
-	if info, err := os.Stat(t.pictures); t.pictures != "" && (err != nil || !info.IsDir()) {
-		return nil, exit.UsageError("--browser-pictures: %s is not a folder", t.pictures)
-	}
 	kit, err := browser.New(ctx, browser.Config{
-		Network: n.network, Formats: n.formats, Path: t.chromium, NoSandbox: t.noSandbox, Screenshots: t.pictures,
+		Network: n.network, Formats: n.formats, Path: t.chromium, NoSandbox: t.noSandbox,
 	})
 	switch {
 	case errors.Is(err, browser.ErrNone):
