@@ -61,6 +61,7 @@ LARGE := $(LARGE)|TestNeighbour$$|TestAThousandCitations|TestModels$$|TestReduci
 LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFoldsThatAreNotDecided
 APART := TestKilledAtEveryPoint|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
+APART := $(APART)|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
 PROPERTIES := TestAgainstModel|TestTheFleetKeepsToWhatIsConfigured|TestAnIdleWorkerIsTimedOut|TestASlowWorkerIsNotTimedOut|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
 STORMS := TestSoak(Storms|Trees|Budgets)|TestSoak$$|TestBudgetWhileWorkersDie
 UNRACED := $(LARGE)|$(APART)|$(PROPERTIES)
@@ -140,8 +141,9 @@ test-mcp: ## check MCP, on both sides, against servers and a client of others; n
 	deploy/mcp/run.sh
 
 .PHONY: test-browser
-test-browser: ## check the browser of agents against hostile pages at length; needs Chromium
+test-browser: ## check the browser of agents against hostile pages and 50 sources of news; needs Chromium
 	CODITECT_TEST_BROWSER=all go test -count 1 -v ./worker/tool/browser
+	CODITECT_TEST_BROWSER=all go test -count 1 -v -run 'Compare(ThroughChromium|BrowsesWithRules)' ./cmd/coditect
 
 .PHONY: test-page
 test-page: ## check report.html in Chromium for what keeps people out, with axe-core; needs npm

@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 			}
 			os.Exit(code)
 		},
+		"documentation": serveDocumentation,
 	})
 }
 

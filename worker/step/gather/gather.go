@@ -4,11 +4,12 @@
 // the stage says with the hint write what stands where.
 //
 // Whether a tool can be asked its Spec says: one with an Address gets the address of the
-// unit's element, and one with a Query the question. Where a tool brings links, those that
+// unit's element, and one with a Query the query of the element, or else the question. Where a tool brings links, those that
 // bear most on the question are followed. Tools that may change something are not called.
 package gather
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,10 +61,8 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 		return nil, agent.Permanent(err)
 	}
 	defer session.Close()
-	g := &gathering{
-		task: task, calls: calls, keeper: keeper, session: session,
-		query: digest.NewQuery(task.StageSpec.Query), asked: make(map[string]bool),
-	}
+	g := newGathering(task)
+	g.calls, g.keeper, g.session = calls, keeper, session
 	if len(session.Specs()) == 0 {
 		g.failures = append(g.failures, "this worker has none of the tools "+strings.Join(tools, ", "))
 	}
@@ -101,6 +100,8 @@ type gathering struct {
 	calls   agent.Calls
 	keeper  agent.EvidenceKeeper
 	session *toolbox.Session
+	item    element
+	asks    string // what tools are asked for
 	query   *digest.Query
 
 	asked    map[string]bool // tools with their inputs
@@ -108,10 +109,18 @@ type gathering struct {
 	failures []string
 }
 
+func newGathering(task *agent.Task) *gathering {
+	g := &gathering{task: task, asked: make(map[string]bool)}
+	_ = json.Unmarshal(task.Item, &g.item) // what is another object says nothing of it
+	g.asks = cmp.Or(g.item.Query, task.StageSpec.Query)
+	g.query = digest.NewQuery(g.asks)
+	return g
+}
+
 // gather asks all tools that can be asked. What a tool is refused or fails at is noted, and
 // the others go on.
 func (g *gathering) gather(ctx context.Context) error {
-	address := g.address()
+	address := g.item.address()
 	for _, spec := range g.session.Specs() {
 		var err error
 		switch {
@@ -119,8 +128,8 @@ func (g *gathering) gather(ctx context.Context) error {
 			continue
 		case spec.Address != "" && address != "":
 			err = g.ask(ctx, spec, spec.Address, address)
-		case spec.Query != "" && g.task.StageSpec.Query != "":
-			err = g.ask(ctx, spec, spec.Query, g.task.StageSpec.Query)
+		case spec.Query != "" && g.asks != "":
+			err = g.ask(ctx, spec, spec.Query, g.asks)
 		case len(spec.Listing) > 0 && address == "":
 			err = g.readListed(ctx, spec)
 		}
@@ -134,20 +143,15 @@ func (g *gathering) gather(ctx context.Context) error {
 	return nil
 }
 
-// address is where the element of the unit is, or "".
-func (g *gathering) address() string {
-	var item struct {
-		URL     string `json:"url"`
-		Address string `json:"address"`
-	}
-	if json.Unmarshal(g.task.Item, &item) != nil {
-		return ""
-	}
-	if item.URL != "" {
-		return item.URL
-	}
-	return item.Address
+// An element is what the element of a unit says of where to look.
+type element struct {
+	URL     string `json:"url"`
+	Address string `json:"address"`
+	Query   string `json:"query"`
 }
+
+// address is where the element is, or "".
+func (e *element) address() string { return cmp.Or(e.URL, e.Address) }
 
 // ask calls a tool, keeps what it brings, and follows the links that bear on the question.
 func (g *gathering) ask(ctx context.Context, spec tool.Spec, property, value string) error {
@@ -155,16 +159,10 @@ func (g *gathering) ask(ctx context.Context, spec tool.Spec, property, value str
 	if result == nil || err != nil {
 		return err
 	}
-	follow, ok := g.follower(spec)
-	if !ok {
-		return nil
+	if property == spec.Address {
+		g.failures = nil // of tools that could not read the same address, or what it leads to
 	}
-	for _, link := range g.bestLinks(result.Links, value) {
-		if _, err := g.call(ctx, follow, follow.Address, link.Address); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.follow(ctx, spec, g.bestLinks(result.Links, value))
 }
 
 // readListed reads what a tool lists, as far as the unit may make calls.
@@ -173,26 +171,32 @@ func (g *gathering) readListed(ctx context.Context, spec tool.Spec) error {
 	if result == nil || err != nil {
 		return err
 	}
-	follow, ok := g.follower(spec)
-	for _, link := range result.Links {
+	return g.follow(ctx, spec, result.Links)
+}
+
+// follow reads what links of a tool lead to, as far as a tool does.
+func (g *gathering) follow(ctx context.Context, from tool.Spec, links []tool.Link) error {
+	for _, link := range links {
+		by, ok := g.follower(from, link)
 		if !ok {
-			break
+			continue
 		}
-		if _, err := g.call(ctx, follow, follow.Address, link.Address); err != nil {
+		if _, err := g.call(ctx, by, by.Address, link.Address); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// follower returns the tool that reads what links lead to: the tool itself, or the first
-// that takes an address.
-func (g *gathering) follower(spec tool.Spec) (tool.Spec, bool) {
-	if spec.Address != "" {
-		return spec, true
+// follower returns the tool that reads what a link leads to: the tool that the link is from,
+// or the first that takes such an address: a URL or a path.
+func (g *gathering) follower(from tool.Spec, link tool.Link) (tool.Spec, bool) {
+	if from.Address != "" {
+		return from, true
 	}
+	isURL := strings.Contains(link.Address, "://")
 	all := g.session.Specs()
-	i := slices.IndexFunc(all, func(s tool.Spec) bool { return s.Address != "" && s.Idempotent })
+	i := slices.IndexFunc(all, func(s tool.Spec) bool { return s.Idempotent && s.Address != "" && (s.Address == "url") == isURL })
 	if i < 0 {
 		return tool.Spec{}, false
 	}
