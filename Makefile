@@ -199,6 +199,10 @@ figures-of-code: ## count how long, how documented and how named the code is, be
 documents: ## compare documents that LibreOffice writes with their source, and read large hostile files
 	CODITECT_LIBREOFFICE=1 CODITECT_HOSTILE=1 go test -count 1 -timeout 60m -v ./worker/document/internal/producers
 
+.PHONY: documents-bench
+documents-bench: ## pages of PDF read a second and the memory that takes, beside pdftotext; pages drawn a second
+	go test -run '^$$' -bench 'Pages' -benchtime 3x ./worker/document/pdf
+
 .PHONY: observability
 observability: ## run the tests of alerts and boards, with Prometheus where it is installed
 	CODITECT_OBSERVABILITY=1 go test -count 1 -v -run 'TestAlerts|TestOperatorsAreServed|TestPrometheusFiresAlerts' ./cmd/coditect

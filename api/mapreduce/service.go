@@ -55,8 +55,9 @@ type Service interface {
 	WakeUnit(ctx context.Context, by Principal, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
 
 	// ReadText calls sink with the text of a document, part after part: the whole text
-	// that the citations of a unit count in. Evidence of the unit is a document, too. A
-	// part may end within a character. It returns errs.NotFound if the unit read no such
+	// that the citations of a unit count in. Evidence of the unit is a document, too. Of
+	// a unit that parsed a document it is that document as it was submitted, and no text.
+	// A part may end within a character. It returns errs.NotFound if the unit read no such
 	// document.
 	ReadText(ctx context.Context, by Principal, job JobID, unit UnitID, document DocumentID, sink func([]byte) error) error
 
@@ -228,6 +229,18 @@ type Summary struct {
 	Statistics    []byte // JSON of statistics
 	Skipped       []SkippedDocument
 	Broken        []BrokenConstraint // by field, then constraint
+	Notes         []DocumentNote     // in input order, at most MaxDocumentNotes
+	MoreNotes     int64              // that are left out
+}
+
+// MaxDocumentNotes bounds the notes of a result.
+const MaxDocumentNotes = 500
+
+// A DocumentNote is what readers of a document should know of it, such as that pages of
+// it have no text.
+type DocumentNote struct {
+	Document DocumentID
+	Note     string
 }
 
 // A BrokenConstraint counts the records of a result in which a value was refused because

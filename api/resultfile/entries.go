@@ -2,6 +2,7 @@ package resultfile
 
 import (
 	"encoding/hex"
+	"fmt"
 	"time"
 
 	"github.com/coditect/mapreduce/api/lineage"
@@ -120,6 +121,24 @@ func SkippedOf(s *mapreduce.Summary) []SkippedDocument {
 	list := make([]SkippedDocument, len(s.Skipped))
 	for i, d := range s.Skipped {
 		list[i] = SkippedDocument{d.Document, d.Reason}
+	}
+	return list
+}
+
+// A DocumentNote is an entry of document_notes of result.json.
+type DocumentNote struct {
+	Document mapreduce.DocumentID `json:"document_id,omitempty"`
+	Note     string               `json:"note"`
+}
+
+// NotesOf returns the entries of document_notes. The last says how many are left out.
+func NotesOf(s *mapreduce.Summary) []DocumentNote {
+	list := make([]DocumentNote, 0, len(s.Notes)+1)
+	for _, n := range s.Notes {
+		list = append(list, DocumentNote{n.Document, n.Note})
+	}
+	if s.MoreNotes > 0 {
+		list = append(list, DocumentNote{Note: fmt.Sprintf("and %d more notes, which stand in units.jsonl", s.MoreNotes)})
 	}
 	return list
 }

@@ -142,6 +142,9 @@ func (s *Sections) WriteFile(out io.Writer, job *mapreduce.Job) error {
 		member("coverage", CoverageOf(job.Coverage)),
 		member("warnings", warningsOf(summary)),
 	}
+	if len(summary.Notes) > 0 {
+		members = append(members, member("document_notes", NotesOf(summary)))
+	}
 	if s.evidence.n > 0 {
 		members = slices.Insert(members, 4, list("evidence", "[", &s.evidence, "]"))
 	} else if err := s.evidence.Out.MoveTo(io.Discard); err != nil { // nothing is in it; this lets go of it

@@ -130,6 +130,10 @@ func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 		Broken: encodeEach(s.Broken, func(p *pb.BrokenConstraint, b *mapreduce.BrokenConstraint) {
 			p.Field, p.Constraint, p.RecordCount = validText(b.Field), validText(b.Constraint), b.Records
 		}),
+		Notes: encodeEach(s.Notes, func(p *pb.DocumentNote, n *mapreduce.DocumentNote) {
+			p.DocumentId, p.Note = string(n.Document), validText(n.Note)
+		}),
+		MoreNoteCount: s.MoreNotes,
 	}
 }
 
@@ -147,6 +151,10 @@ func decodeSummary(p *pb.Summary) *mapreduce.Summary {
 		Broken: convertEach(p.GetBroken(), func(b *pb.BrokenConstraint) mapreduce.BrokenConstraint {
 			return mapreduce.BrokenConstraint{Field: b.GetField(), Constraint: b.GetConstraint(), Records: b.GetRecordCount()}
 		}),
+		Notes: convertEach(p.GetNotes(), func(n *pb.DocumentNote) mapreduce.DocumentNote {
+			return mapreduce.DocumentNote{Document: mapreduce.DocumentID(n.GetDocumentId()), Note: n.GetNote()}
+		}),
+		MoreNotes: p.GetMoreNoteCount(),
 	}
 }
 

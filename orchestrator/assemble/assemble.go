@@ -100,6 +100,8 @@ type result struct {
 	statistics *merge.Statistics
 	duplicates map[string]int64
 	broken     map[constraint]int64
+	notes      []mapreduce.DocumentNote // of documents that were parsed
+	moreNotes  int64
 }
 
 // A span is the map units with indexes in [first, end).
@@ -636,14 +638,34 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 	return r.writeEvidence(texts)
 }
 
-// writeUnparsed tells of the documents that could not be parsed, by their units.
+// writeUnparsed tells of the documents that could not be parsed, by their units. It
+// collects the notes on the others.
 func (r *result) writeUnparsed(ctx context.Context) error {
 	return r.visitUnits(ctx, -1, func(u *records.Unit) error {
-		if u.State != mapreduce.UnitFailed {
-			return nil
+		switch u.State {
+		case mapreduce.UnitFailed:
+			return r.writeUnitStatus(u)
+		case mapreduce.UnitComplete:
+			return r.addNotes(ctx, u)
 		}
-		return r.writeUnitStatus(u)
+		return nil
 	})
+}
+
+// addNotes adds the notes on the document that a unit parsed.
+func (r *result) addNotes(ctx context.Context, u *records.Unit) error {
+	notes, err := outputs.ParsedNotes(ctx, r.source, r.job.ID, u)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		if len(r.notes) == mapreduce.MaxDocumentNotes {
+			r.moreNotes++
+			continue
+		}
+		r.notes = append(r.notes, mapreduce.DocumentNote{Document: u.Document, Note: note})
+	}
+	return nil
 }
 
 // writeUnitStatus tells what became of a unit.
@@ -670,7 +692,7 @@ func (r *result) writeSummary(ctx context.Context) error {
 	if err := r.writeDecisions(); err != nil {
 		return err
 	}
-	s := &mapreduce.Summary{Single: r.single || !r.value && r.schema.Entities() == schema.Single, Broken: r.brokenConstraints()}
+	s := &mapreduce.Summary{Single: r.single || !r.value && r.schema.Entities() == schema.Single, Broken: r.brokenConstraints(), Notes: r.notes, MoreNotes: r.moreNotes}
 	for _, part := range []struct {
 		to   *[]byte
 		from any

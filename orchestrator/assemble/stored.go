@@ -163,7 +163,10 @@ func storedCitation(c *mapreduce.Citation) *storagev1.ShownCitation {
 }
 
 func storedSummary(s *mapreduce.Summary) *storagev1.Summary {
-	out := &storagev1.Summary{Single: s.Single, Deduplication: s.Deduplication, Statistics: s.Statistics}
+	out := &storagev1.Summary{Single: s.Single, Deduplication: s.Deduplication, Statistics: s.Statistics, MoreNotes: s.MoreNotes}
+	for _, n := range s.Notes {
+		out.Notes = append(out.Notes, &storagev1.DocumentNote{Document: string(n.Document), Note: n.Note})
+	}
 	for _, d := range s.Skipped {
 		out.Skipped = append(out.Skipped, &storagev1.SkippedDocument{Document: string(d.Document), Reason: d.Reason})
 	}
@@ -210,7 +213,10 @@ func shownCitation(s *storagev1.ShownCitation) *mapreduce.Citation {
 }
 
 func summaryOf(s *storagev1.Summary) *mapreduce.Summary {
-	out := &mapreduce.Summary{Single: s.Single, Deduplication: s.Deduplication, Statistics: s.Statistics}
+	out := &mapreduce.Summary{Single: s.Single, Deduplication: s.Deduplication, Statistics: s.Statistics, MoreNotes: s.MoreNotes}
+	for _, n := range s.Notes {
+		out.Notes = append(out.Notes, mapreduce.DocumentNote{Document: mapreduce.DocumentID(n.Document), Note: n.Note})
+	}
 	for _, d := range s.Skipped {
 		out.Skipped = append(out.Skipped, mapreduce.SkippedDocument{Document: mapreduce.DocumentID(d.Document), Reason: d.Reason})
 	}

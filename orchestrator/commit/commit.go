@@ -249,7 +249,8 @@ func (c *Committer) handleResult(r *schedule.Job, res *turns.Result, idle bool) 
 	if len(res.Told) > 0 {
 		c.signals.NoteEndedInputs(r.ID, res.Told)
 	}
-	if idle || failed || !res.State.Running() || res.Need > 0 || res.Short || c.scheduler.Grants.IsUnknown(r) {
+	parsed := res.MapEarly && len(res.Verdicts) > 0 // what of it is text may be mapped
+	if idle || failed || parsed || !res.State.Running() || res.Need > 0 || res.Short || c.scheduler.Grants.IsUnknown(r) {
 		c.signals.MarkDue(r.ID)
 	}
 	c.signals.NotifyWatchers(r.ID)

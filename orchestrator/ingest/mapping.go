@@ -50,7 +50,8 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 	if cuts < 0 { // the documents that there are have their unit, or there are none
 		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), false)
 	}
-	if err := s.plantParsed(ctx, id, epoch, spec, graph, d.taken); err != nil {
+	s.early.forget(id)
+	if err := s.jobs.Levels.PlantParsed(ctx, id, epoch, s.parsedUnits(id, spec, graph, d.taken)); err != nil {
 		return err
 	}
 	first := jobspec.LevelOf(graph.First(cuts))
@@ -63,10 +64,10 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 	return s.jobs.Levels.StartMapping(ctx, id, epoch, first, d.dissolve)
 }
 
-// plantParsed inserts the units of the documents that workers have parsed, except those
-// in taken.
-func (s *Intake) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) error {
-	return s.jobs.Levels.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *records.Unit) ([]records.Batch, error) {
+// parsedUnits returns what makes the units of the documents that workers have parsed,
+// except those in taken.
+func (s *Intake) parsedUnits(id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) levels.DocumentUnits {
+	return func(ctx context.Context, u *records.Unit) ([]records.Batch, error) {
 		if taken[u.ID] {
 			return nil, nil
 		}
@@ -81,7 +82,7 @@ func (s *Intake) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int6
 			return nil, err
 		}
 		return splitBatches(text, units), nil
-	})
+	}
 }
 
 // splitBatches spreads a document over transactions of a suitable size, its text

@@ -81,6 +81,7 @@ type Intake struct {
 	node       Node
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
+	early      earlyJobs
 }
 
 // New returns an intake of jobs of a store.
@@ -184,6 +185,7 @@ func (in *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Do
 		}
 	}
 	in.bundle = newBundle(graph, spec, in.count)
+	in.flip.MapEarly = !in.flip.Tree && mapsEarly(spec, graph, in.bundle)
 	if g := newGatherer(s.config, spec, graph); g != nil {
 		in.gather = &gathering{gatherer: g, meta: make(map[int64]map[string]string), ids: make(map[mapreduce.DocumentID]int64)}
 	}

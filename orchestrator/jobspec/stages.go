@@ -12,7 +12,7 @@ import (
 type Stages struct {
 	Compiled *Compiled
 	levels   []records.Level // from level 0 on
-	Level    int64           // where the job is
+	Level    int64           // by whose stage the units of the job run; see Control.StageLevel
 }
 
 // StageAt returns the stage of a level; nil for the level of units that parse documents.
@@ -48,7 +48,7 @@ func (s Stages) TreeDepth(level int64) int {
 
 // NewStages returns the stages of a job, as its switch has them.
 func NewStages(c *Compiled, ctl *records.Control) Stages {
-	return Stages{Compiled: c, Level: ctl.Level, levels: ctl.Levels}
+	return Stages{Compiled: c, Level: ctl.StageLevel(), levels: ctl.Levels}
 }
 
 // Requirements returns what units of a stage need of a worker.

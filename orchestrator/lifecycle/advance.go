@@ -59,6 +59,9 @@ type Turns interface {
 // A Mapper plans the level of a job that reads documents, once all of these are text.
 type Mapper interface {
 	StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error
+	// PlantEarly plants the units of the documents that are text by now, of a job in which
+	// those need not wait for the others, and returns where they wait.
+	PlantEarly(ctx context.Context, id mapreduce.JobID, epoch int64) ([]records.Candidate, error)
 }
 
 // Results make the results of jobs that no stage has anything left to do for.
@@ -226,6 +229,13 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	if s.AtResult {
 		m.results.Begin(id)
 		return nil
+	}
+	if s.Level < 0 && s.MapEarly {
+		waiting, err := m.mapper.PlantEarly(ctx, id, s.Epoch)
+		m.scheduler.Enqueue(id, waiting) // before units that parse: no model is to wait for these
+		if err != nil {
+			return err
+		}
 	}
 	return m.scheduler.AdjustGrants(ctx, id)
 }

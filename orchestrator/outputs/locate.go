@@ -46,6 +46,18 @@ func ParsedTextLength(ctx context.Context, s LayoutSource, id mapreduce.JobID, u
 	return h.TextLength, nil
 }
 
+// ParsedNotes returns what the parser of a document notes on it.
+func ParsedNotes(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *records.Unit) ([]string, error) {
+	if u.Published().Length == 0 {
+		return nil, nil
+	}
+	h, err := parsedHead(ctx, s, id, u)
+	if err != nil {
+		return nil, err
+	}
+	return h.Notes, nil
+}
+
 func parsedHead(ctx context.Context, s LayoutSource, id mapreduce.JobID, u *records.Unit) (*payload.ParsedHead, error) {
 	h, err := payload.ReadParsedHead(u.Published().Length, func(from, to int64) ([]byte, error) {
 		return s.OutputRange(ctx, id, u, from, to)

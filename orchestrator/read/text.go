@@ -10,7 +10,8 @@ import (
 )
 
 // ReadText calls sink with the text of a document that a unit read, part after part. It is
-// the whole text, also if the unit read a chunk of it.
+// the whole text, also if the unit read a chunk of it. What a unit parsed are the bytes of
+// the document, as it was submitted.
 func (r *Reader) ReadText(ctx context.Context, id mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
 	u, err := r.jobs.View.Unit(ctx, id, unit)
 	if err != nil {
@@ -27,7 +28,7 @@ func (r *Reader) ReadText(ctx context.Context, id mapreduce.JobID, unit mapreduc
 		}
 		return sink(text)
 	}
-	if u == nil || u.Source == nil || u.Kind == mapreduce.KindParse {
+	if u == nil || u.Source == nil {
 		return notRead
 	}
 	if outputs.IsBundle(u) {

@@ -40,7 +40,7 @@ type munit struct {
 type mjob struct {
 	id    mapreduce.JobID
 	state mapreduce.JobState
-	level int64
+	open  int64 // the highest level whose units may be claimed
 	units map[string]*munit
 	gone  int64 // spent by units that resumes dropped
 	keeps bool  // journals of units that are complete
@@ -52,7 +52,7 @@ func (u *munit) sleeps() bool { return u.delayed || u.handle != "" }
 // waiting counts the units that may be claimed.
 func (m *mjob) waiting() (n int) {
 	for _, u := range m.units {
-		if u.state == mapreduce.Pending && !u.sleeps() && u.level <= m.level {
+		if u.state == mapreduce.Pending && !u.sleeps() && u.level <= m.open {
 			n++
 		}
 	}
@@ -131,7 +131,7 @@ func (m *machine) adopt(id mapreduce.JobID) {
 	k := m.jobs[id]
 	ctl, err := m.look.View.Control(m.ctx, id)
 	m.must(err)
-	k.state, k.level = mapreduce.JobState(ctl.State), ctl.Level
+	k.state, k.open = mapreduce.JobState(ctl.State), ctl.OpenLevel()
 	stored := m.stored(id)
 	for name, u := range stored {
 		if k.units[name] == nil {

@@ -167,7 +167,7 @@ func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *mapreduce.JobSpec, sh
 	if err := j.Submit.Begin(w.ctx, id, s); err != nil {
 		return nil, err
 	}
-	f := &submit.Publication{Spec: s, Shards: shards, Level: mapLevel}
+	f := &submit.Publication{Spec: s, Shards: shards, Level: mapLevel, MapEarly: len(docs)%2 == 0}
 	for n, d := range docs {
 		b := batch(d, int64(n), shards)
 		if err := j.Submit.Stage(w.ctx, id, &b); err != nil {
@@ -297,6 +297,10 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	w.Helper()
 	s, err := j.Levels.Status(w.ctx, id)
 	w.must(err)
+	if s.State.Running() && !s.Ended() && s.Level < 0 && s.MapEarly {
+		_, err := j.Levels.PlantReady(w.ctx, id, s.Epoch, new(levels.Planted), w.plant(j, id))
+		w.must(err)
+	}
 	if !s.State.Running() || !s.Ended() {
 		return false
 	}

@@ -76,6 +76,7 @@ type Input struct {
 	Name      string    // of the file; may be empty
 	MediaType string    // as declared, with its parameters; may be empty
 	Content   io.Reader // the whole document, from its first byte on
+	Limits    Limits    // of what reading it may take
 }
 
 // A Document is a text and where it came from.

@@ -209,7 +209,7 @@ func (w *walker) emitFile(path, name string) error {
 // skipReason returns why a regular file cannot be read, or "" if it can.
 func (w *walker) skipReason(path, name string, size int64) string {
 	if size > w.max && !w.holdsMany(name) {
-		return fmt.Sprintf("too large: %d bytes, more than %d", size, w.max)
+		return fmt.Sprintf("too large: %d bytes, more than %d (--document-bytes)", size, w.max)
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -125,7 +125,7 @@ func TestWalk(t *testing.T) {
 		want    []string
 	}{
 		{"all", document.WalkOptions{MaxBytes: 50, Formats: formats()}, []string{
-			"a.md", "b.txt", "big.jsonl", "big.txt: too large: 100 bytes, more than 50", "caf%E9", "%66inal", "new%0Aline",
+			"a.md", "b.txt", "big.jsonl", "big.txt: too large: 100 bytes, more than 50 (--document-bytes)", "caf%E9", "%66inal", "new%0Aline",
 			"sub/broken: unreadable: no such file or directory", "sub/c.txt", "sub/deep/d.html", "sub/link.txt", "sub/loop: a link to a folder",
 		}},
 		{"included", document.WalkOptions{Include: []string{"*.txt", "sub/deep/**"}}, []string{

@@ -39,7 +39,7 @@ func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64
 	const most = store.TargetTxSize / store.ChunkSize
 	for at := 0; at < len(d.Blobs); at += most {
 		part := &records.Batch{Blobs: d.Blobs[at:min(at+most, len(d.Blobs))]}
-		if err := st.insertBatch(ctx, id, epoch, part); err != nil {
+		if _, err := st.insertBatch(ctx, id, epoch, part); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (rec Records) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.J
 // transactions as there are batches.
 func (st *Store) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []records.Batch) error {
 	for i := range batches {
-		if err := st.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
+		if _, err := st.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
 			return err
 		}
 	}

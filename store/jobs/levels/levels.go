@@ -18,6 +18,7 @@ type Status struct {
 	State     mapreduce.JobState
 	Epoch     int64
 	Level     int64 // -1 while documents are parsed, 0 while they are mapped
+	MapEarly  bool  // while documents are parsed, those that are text may be mapped
 	Units     int64 // planned in this level
 	Completed int64
 	Failed    int64
@@ -51,7 +52,7 @@ func (st *Store) Status(ctx context.Context, id mapreduce.JobID) (*Status, error
 		}
 		s = &Status{
 			State: mapreduce.JobState(ctl.State), Epoch: ctl.Epoch, Level: ctl.Level,
-			FailFast: ctl.FailFast, Sweeping: ctl.Sweeping, TreeTop: ctl.TreeTop, AtResult: records.AtResult(ctl),
+			FailFast: ctl.FailFast, Sweeping: ctl.Sweeping, MapEarly: ctl.MapEarly, TreeTop: ctl.TreeTop, AtResult: records.AtResult(ctl),
 		}
 		for _, l := range ctl.Levels {
 			s.Planned = append(s.Planned, records.LevelFrom(l))
@@ -115,79 +116,6 @@ func (st *Store) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) 
 		}
 		ctl.State = uint32(mapreduce.JobComplete)
 		return "complete", true, nil
-	})
-}
-
-// PlantParsed plants the units of parsed documents, in the order of their parse
-// units, until all are planted. next returns the units of the document of a
-// parse unit, none if it has no text.
-func (st *Store) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, next func(ctx context.Context, u *records.Unit) ([]records.Batch, error)) error {
-	cursor := int64(0)
-	for {
-		parsed, err := st.db.OrderPage(ctx, id, -1, cursor, 64)
-		if err != nil {
-			return err
-		}
-		for _, u := range parsed {
-			if err := st.insertDocument(ctx, id, epoch, u, next); err != nil {
-				return err
-			}
-			cursor = u.Index + 1
-		}
-		if len(parsed) == 0 {
-			return nil
-		}
-	}
-}
-
-func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, next func(ctx context.Context, u *records.Unit) ([]records.Batch, error)) error {
-	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
-		return nil
-	}
-	batches, err := next(ctx, records.UnitFrom(u))
-	if err != nil {
-		return err
-	}
-	for i := range batches {
-		if err := st.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *records.Batch) error {
-	units := records.StoredUnits(b.Units)
-	return st.db.Update(ctx, failpoint.Plant, func(tx store.Tx) error {
-		ctl, err := st.ReadControl(ctx, tx, id)
-		if err != nil || ctl.Epoch != epoch {
-			return err
-		}
-		for _, c := range b.Blobs {
-			tx.Set(st.Keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
-		}
-		ks := make([][]byte, len(units))
-		for i, u := range units {
-			ks[i] = st.Keys.Unit(id, mapreduce.UnitID(u.UnitId))
-		}
-		old, err := records.ReadPresent(ctx, tx, ks)
-		if err != nil {
-			return err
-		}
-		for i, u := range units {
-			if old == nil || old[i] == nil { // else planted before: by an earlier run, or before a resume
-				if i == 0 {
-					tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), -b.Known)
-				}
-				st.InsertNew(tx, id, u)
-				tx.Add(st.Keys.Counter(id, keys.Planted, 0, st.Node), 1)
-				if b.Counted {
-					continue
-				}
-				tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), u.Source.GetCharEnd()-u.Source.GetCharStart())
-			}
-		}
-		return nil
 	})
 }
 

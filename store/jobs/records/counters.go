@@ -39,9 +39,22 @@ func (c Counters) ByLevel(ctl *storagev1.Ctl) []LevelProgress {
 		add(-1, LevelProgress{Parses: true, Units: ctl.ParseUnits})
 	}
 	for level, l := range ctl.Levels[:CountStageLevels(ctl)] {
-		add(int64(level), LevelProgress{Stage: int(l.Stage), Units: l.Units})
+		p := LevelProgress{Stage: int(l.Stage), Units: l.Units}
+		if level == 0 {
+			p.Units += c.MappedEarly(ctl)
+		}
+		add(int64(level), p)
 	}
 	return all
+}
+
+// MappedEarly returns how many units of level 0 there are beyond those that the control
+// record counts: while documents are parsed, units come with each that is text.
+func (c Counters) MappedEarly(ctl *storagev1.Ctl) int64 {
+	if ctl.Level >= 0 || !ctl.MapEarly {
+		return 0
+	}
+	return ctl.StagedUnits + c[CounterAt{keys.Planted, 0}] - UnitsOf(ctl, 0)
 }
 
 // SumUnits returns a counter of units, summed over all levels of the job's stages.

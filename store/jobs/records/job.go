@@ -21,6 +21,7 @@ type Control struct {
 	Shards   int64 // of its queue
 
 	ParseUnits, StagedUnits int64 // units that parse documents, and those of level 0 that were submitted
+	MapEarly                bool  // units of documents that are text may run while others are parsed
 	Resuming                bool  // a resume began and has not ended
 	Sweeping                bool  // a cancel has units left to end
 }
@@ -31,7 +32,7 @@ func ControlOf(c *storagev1.Ctl) *Control {
 		State: mapreduce.JobState(c.State), Phase: mapreduce.JobState(c.Phase), Epoch: c.Epoch, Level: c.Level,
 		Levels: make([]Level, len(c.Levels)), TreeTop: c.TreeTop, Error: c.Error,
 		Tenant: mapreduce.TenantID(c.Tenant), Priority: int(c.Priority), Budget: c.Budget, Shards: c.Shards,
-		ParseUnits: c.ParseUnits, StagedUnits: c.StagedUnits, Resuming: c.Resuming, Sweeping: c.Sweeping,
+		ParseUnits: c.ParseUnits, StagedUnits: c.StagedUnits, MapEarly: c.MapEarly, Resuming: c.Resuming, Sweeping: c.Sweeping,
 	}
 	for i, l := range c.Levels {
 		out.Levels[i] = LevelFrom(l)
@@ -40,8 +41,18 @@ func ControlOf(c *storagev1.Ctl) *Control {
 }
 
 // OpenLevel returns the highest level whose units may be claimed: of a tree that was
-// planned at once any that is not blocked, once its level 0 may be claimed.
-func (c *Control) OpenLevel() int64 { return openLevel(c.Level, c.TreeTop) }
+// planned at once any that is not blocked, once its level 0 may be claimed; and level 0
+// while documents are parsed, if the others need not wait for these.
+func (c *Control) OpenLevel() int64 { return openLevel(c.Level, c.TreeTop, c.MapEarly) }
+
+// StageLevel returns the level by whose stage the units of a job run that may be claimed
+// now: -1 while documents are parsed and nothing else runs.
+func (c *Control) StageLevel() int64 {
+	if c.Level < 0 && c.MapEarly {
+		return 0
+	}
+	return c.Level
+}
 
 // StageLevels returns the levels of the pipeline's stages: all but the one that
 // assembles the result.

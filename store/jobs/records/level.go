@@ -128,14 +128,18 @@ func UnitAt(l *storagev1.Level, index int64) mapreduce.UnitID {
 func IsBundle(ctl *storagev1.Ctl) bool { return LevelAt(ctl, 0).GetUnit() != "" }
 
 // OpenLevel returns the highest level whose units may be claimed: of a tree that
-// was planned at once any that is not blocked, once its level 0 may be claimed.
-func OpenLevel(ctl *storagev1.Ctl) int64 { return openLevel(ctl.Level, ctl.TreeTop) }
+// was planned at once any that is not blocked, once its level 0 may be claimed; and
+// level 0 while documents are parsed, if the others need not wait for these.
+func OpenLevel(ctl *storagev1.Ctl) int64 { return openLevel(ctl.Level, ctl.TreeTop, ctl.MapEarly) }
 
-func openLevel(level, treeTop int64) int64 {
-	if level < 0 {
-		return level
+func openLevel(level, treeTop int64, mapEarly bool) int64 {
+	switch {
+	case level >= 0:
+		return max(level, treeTop)
+	case mapEarly:
+		return 0
 	}
-	return max(level, treeTop)
+	return level
 }
 
 // A WaitRef is a reduce of a tree that waits for its inputs.

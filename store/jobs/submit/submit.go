@@ -165,6 +165,7 @@ type Publication struct {
 	Skipped    int64
 	Slots      int64         // granted to this node at once; nobody can have any yet
 	Tree       bool          // a tree of reduces is planned before anything is mapped
+	MapEarly   bool          // of documents that are parsed each may be mapped before the others are text
 	Level      records.Level // level 0, but for the number of its units
 	Warnings   []string      // for the job's owner
 }
@@ -220,7 +221,7 @@ func (f *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 		UpdatedAtMicros: now, MaxAttempts: spec.MaxAttempts, Budget: spec.Budget,
 		FailFast: spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
 		Tenant: spec.Tenant, Priority: spec.Priority, ReduceShare: spec.ReduceShare,
-		CheckpointInterval: spec.CheckpointInterval,
+		CheckpointInterval: spec.CheckpointInterval, MapEarly: f.MapEarly && f.Parse > 0,
 	}
 	job := &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: spec,

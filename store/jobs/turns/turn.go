@@ -115,6 +115,7 @@ type WorkerSlots struct {
 type Result struct {
 	State    mapreduce.JobState // of the job; unknown if it is gone
 	Level    int64
+	MapEarly bool // documents are parsed, and those that are text may be mapped
 	Epoch    int64
 	Verdicts []Settled // one for each report, in order
 	Claimed  []Claimed
@@ -243,6 +244,7 @@ func (t *turn) decodeControl(value []byte) error {
 	}
 	t.out.State = mapreduce.JobState(t.Ctl.State)
 	t.out.Level, t.out.Epoch = t.Ctl.Level, t.Ctl.Epoch
+	t.out.MapEarly = t.Ctl.MapEarly && t.Ctl.Level < 0
 	return nil
 }
 

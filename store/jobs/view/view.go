@@ -59,7 +59,7 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 		ID: id, Spec: records.SpecOf(record.Config), State: mapreduce.JobState(ctl.State), Phase: mapreduce.JobState(ctl.Phase),
 		Level: int(min(ctl.Level, records.CountStageLevels(ctl)-1)), Epoch: ctl.Epoch, Error: ctl.Error,
 		Created: time.UnixMicro(record.CreatedAtMicros).UTC(), Updated: time.UnixMicro(ctl.UpdatedAtMicros).UTC(),
-		TotalUnits: records.TotalUnits(ctl), CompletedUnits: c.SumUnits(ctl, keys.Completed), FailedUnits: c.SumUnits(ctl, keys.Failed),
+		TotalUnits: records.TotalUnits(ctl) + c.MappedEarly(ctl), CompletedUnits: c.SumUnits(ctl, keys.Completed), FailedUnits: c.SumUnits(ctl, keys.Failed),
 		RunningUnits: c.SumUnits(ctl, keys.Running), ParkedUnits: c.SumLevels(keys.UnitsParked), CostMicros: c.SumLevels(keys.Cost),
 		TotalTokens: mapreduce.Tokens{In: c.SumLevels(keys.TokensIn), Out: c.SumLevels(keys.TokensOut)},
 		Savings:     c.TotalSavings(),

@@ -110,7 +110,7 @@ func isHidden(name string) bool {
 // zipMembers implements the Members of document.Format.
 func zipMembers(ctx context.Context, in document.Input) document.Members {
 	return func(yield func(document.Member, error) bool) {
-		z, err := zipfile.New(ctx, in.Content, zipfile.Limits{Bytes: maxUnpacked, Entries: maxMembers, Unpacked: maxUnpacked, Ratio: maxRatio})
+		z, err := zipfile.New(ctx, in.Content, document.Limits{Bytes: maxUnpacked, Entries: maxMembers, Unpacked: maxUnpacked, Ratio: maxRatio})
 		if err != nil {
 			yield(document.Member{}, err)
 			return

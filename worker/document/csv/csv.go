@@ -49,7 +49,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	}
 	rows := stdcsv.NewReader(strings.NewReader(content))
 	rows.Comma, rows.LazyQuotes, rows.FieldsPerRecord, rows.ReuseRecord = separator, true, -1, true
-	writer := new(richtext.Writer)
+	writer := &richtext.Writer{MaxBytes: in.Limits.Bytes}
 	table := rowWriter{text: writer}
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {

@@ -35,7 +35,7 @@ func Format() document.Format {
 
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
-	z, err := zipfile.New(ctx, in.Content, zipfile.Limits{})
+	z, err := zipfile.Open(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{zip: z, folder: path.Dir(main), writer: new(richtext.Writer)}
+	r := &reader{zip: z, folder: path.Dir(main), writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}}
 	if err := r.readStyles(); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func mainPart(z *zipfile.Reader) (string, error) {
 	}
 	defer e.Close()
 	main := ""
-	d := xmlread.New("_rels/.rels", e)
+	d := xmlread.New("_rels/.rels", e, z.Limits())
 	err = d.Document(func(xml.StartElement) error {
 		return d.Each(func(rel xml.StartElement) error {
 			if strings.HasSuffix(xmlread.Attr(rel, "Type"), "/officeDocument") {
@@ -119,7 +119,7 @@ func (r *reader) readOptional(name string, root func(*xmlread.Decoder) error) er
 		return err
 	}
 	defer e.Close()
-	d := xmlread.New(name, e)
+	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error { return root(d) })
 }
 
@@ -130,7 +130,7 @@ func (r *reader) readPart(name string, take func(block) error) error {
 		return err
 	}
 	defer e.Close()
-	d := xmlread.New(name, e)
+	d := xmlread.New(name, e, r.zip.Limits())
 	p := &parser{reader: r, xml: d}
 	return d.Document(func(xml.StartElement) error { return p.readBlocks(take) })
 }

@@ -40,11 +40,11 @@ const maxChapter = 32 << 20
 
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
-	z, err := zipfile.New(ctx, in.Content, zipfile.Limits{})
+	z, err := zipfile.Open(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{zip: z, writer: new(richtext.Writer), encrypted: map[string]bool{}}
+	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, encrypted: map[string]bool{}}
 	if err := r.readEncryption(); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (r *reader) open(name string, child func(*xmlread.Decoder, xml.StartElement
 		return err
 	}
 	defer e.Close()
-	d := xmlread.New(name, e)
+	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error {
 		return d.Each(func(e xml.StartElement) error { return child(d, e) }, nil)
 	})

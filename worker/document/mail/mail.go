@@ -200,7 +200,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 	m := newMessage(root)
-	w := new(richtext.Writer)
+	w := &richtext.Writer{MaxBytes: in.Limits.Bytes}
 	headers := 0
 	for _, name := range shown {
 		if value := m.value(name); value != "" {

@@ -255,7 +255,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := new(richtext.Writer)
+	w := &richtext.Writer{MaxBytes: in.Limits.Bytes}
 	for _, h := range m.headers() {
 		if h.value != "" {
 			w.Paragraph(h.name+": "+strings.Join(strings.Fields(h.value), " "), &mapreduce.Location{Header: h.name})

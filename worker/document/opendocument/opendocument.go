@@ -39,14 +39,14 @@ func Format() document.Format {
 
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
-	z, err := zipfile.New(ctx, in.Content, zipfile.Limits{})
+	z, err := zipfile.Open(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkEncryption(z); err != nil {
 		return nil, err
 	}
-	r := &reader{zip: z, writer: new(richtext.Writer), lists: map[string]*listStyle{}, continued: map[string]*listStyle{}}
+	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}}
 	if err := r.readStyles("styles.xml"); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func checkEncryption(z *zipfile.Reader) error {
 	}
 	defer e.Close()
 	encrypted := false
-	d := xmlread.New(manifest, e)
+	d := xmlread.New(manifest, e, z.Limits())
 	err = d.Document(func(xml.StartElement) error {
 		return d.Each(func(xml.StartElement) error {
 			return d.Each(func(e xml.StartElement) error {
@@ -128,7 +128,7 @@ func (r *reader) open(name string, root func(*xmlread.Decoder) error) error {
 		return err
 	}
 	defer e.Close()
-	d := xmlread.New(name, e)
+	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error { return root(d) })
 }
 

@@ -17,7 +17,7 @@ const maxSheetRows = 1 << 24
 
 // readSheets reads the sheets of a spreadsheet.
 func (p *parser) readSheets() error {
-	w := &sheet.Writer{Text: p.writer}
+	w := &sheet.Writer{Text: p.writer, Limits: p.zip.Limits()}
 	return p.xml.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "table" {
 			return p.xml.Skip()
@@ -78,8 +78,8 @@ func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int) 
 	if len(cells) == 0 {
 		written = 1
 	}
-	if written*len(cells) > sheet.MaxCells {
-		return document.Refuse("more than %d cells", sheet.MaxCells)
+	if written*len(cells) > w.Limits.WithDefaults().Cells {
+		return sheet.TooManyCells(w.Limits)
 	}
 	for i := range written {
 		if err := w.Row(*number+i, cells); err != nil {

@@ -86,12 +86,8 @@ const wasmPage = 64 << 10
 // openCache returns the cache of compiled code, nil if there is no place for it: it only
 // saves time.
 func openCache(dir string) wazero.CompilationCache {
-	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return nil
-		}
-		dir = filepath.Join(base, "coditect", "wasm")
+	if dir = cacheDir(dir); dir == "" {
+		return nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil
@@ -101,6 +97,19 @@ func openCache(dir string) wazero.CompilationCache {
 		return nil
 	}
 	return cache
+}
+
+// cacheDir returns the folder of compiled code: dir, or one in the user's cache; "" if
+// there is none.
+func cacheDir(dir string) string {
+	if dir != "" {
+		return dir
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(base, "coditect", "wasm")
 }
 
 // close ends the engine, for tests.

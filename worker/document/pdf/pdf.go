@@ -32,9 +32,9 @@ type Config struct {
 	OCR       []string      // program with arguments that reads pictures; see recognise
 	MaxBytes  int64         // of a document. Defaults to 256 MiB
 	MaxPages  int           // of a document. Defaults to 10,000
-	MaxText   int           // bytes of text of a document. Defaults to 64 MiB
+	MaxText   int64         // bytes of text of a document. Defaults to 64 MiB
 	MaxMemory int64         // bytes that PDFium may use for a document. Defaults to 256 MiB
-	MaxTime   time.Duration // for a document, beside OCR. Defaults to 1 minute
+	MaxTime   time.Duration // for a document, beside OCR. Defaults to 30 s
 	CacheDir  string        // of compiled code. Defaults to a folder in the user's cache
 }
 
@@ -43,7 +43,7 @@ func (c Config) withDefaults() Config {
 	c.MaxPages = cmp.Or(c.MaxPages, 10_000)
 	c.MaxText = cmp.Or(c.MaxText, 64<<20)
 	c.MaxMemory = cmp.Or(c.MaxMemory, 256<<20)
-	c.MaxTime = cmp.Or(c.MaxTime, time.Minute)
+	c.MaxTime = cmp.Or(c.MaxTime, 30*time.Second)
 	return c
 }
 
@@ -112,7 +112,7 @@ func (d *reading) refusal(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(context.Cause(d.clock.ctx), errTime):
-		return document.Refuse("a PDF file that takes longer than %v to read, up to page %d of %d", d.reader.config.MaxTime, d.page, d.pages)
+		return document.Refuse("a PDF file that takes longer than %v to read (--document-time), up to page %d of %d", d.reader.config.MaxTime, d.page, d.pages)
 	case errors.As(err, &refused):
 		return err
 	case errors.Is(err, pdfiumerrors.ErrPassword) && d.reader.config.Password != "":
@@ -125,7 +125,8 @@ func (d *reading) refusal(ctx context.Context, err error) error {
 		return document.Refuse("a damaged PDF file: %v", err)
 	}
 	// Whatever else PDFium says is of its sandbox: memory that is used up, or a trap.
-	return document.Refuse("a PDF file that cannot be read, from page %d of %d on: %.200v", d.page, d.pages, err)
+	return document.Refuse("a PDF file that cannot be read, or not within %d MiB of memory (--document-memory), from page %d of %d on: %.200v",
+		d.reader.config.MaxMemory>>20, d.page, d.pages, err)
 }
 
 // A reading is one document that is being read.
@@ -146,35 +147,53 @@ type reading struct {
 
 // read reads all pages.
 func (d *reading) read(data []byte) error {
-	if len(data) == 0 {
-		return document.ErrNoText
-	}
-	p, end, err := d.reader.engine.instance(d.clock.ctx)
+	end, err := d.open(data)
 	if err != nil {
 		return err
 	}
 	defer end()
+	for d.page = 1; d.page <= d.pages; d.page++ {
+		if err := d.readPage(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens the document. The caller must call end if there is no error.
+func (d *reading) open(data []byte) (end func(), err error) {
+	if len(data) == 0 {
+		return nil, document.ErrNoText
+	}
+	p, end, err := d.reader.engine.instance(d.clock.ctx)
+	if err != nil {
+		return nil, err
+	}
 	d.pdfium = p
+	if err := d.openWith(data); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
+// openWith opens the document, and counts its pages.
+func (d *reading) openWith(data []byte) error {
 	open := &requests.OpenDocument{FileReader: bytes.NewReader(data), FileReaderSize: int64(len(data))}
 	if d.reader.config.Password != "" {
 		open.Password = &d.reader.config.Password
 	}
-	opened, err := p.OpenDocument(open)
+	opened, err := d.pdfium.OpenDocument(open)
 	if err != nil {
 		return err
 	}
 	d.handle = opened.Document
-	count, err := p.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: d.handle})
+	count, err := d.pdfium.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: d.handle})
 	if err != nil {
 		return err
 	}
 	if d.pages = count.PageCount; d.pages > d.reader.config.MaxPages {
 		return document.Refuse("a PDF file of %d pages, more than the %d that are read (--document-pages)", d.pages, d.reader.config.MaxPages)
-	}
-	for d.page = 1; d.page <= d.pages; d.page++ {
-		if err := d.readPage(); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -217,8 +236,8 @@ func (d *reading) readPage() error {
 		d.empty = append(d.empty, d.page)
 	}
 	d.text.addPage(d.page, arrange(words), notes)
-	if d.text.Len() > d.reader.config.MaxText {
-		return document.Refuse("a PDF file with more than %d bytes of text, on page %d of %d", d.reader.config.MaxText, d.page, d.pages)
+	if int64(d.text.Len()) > d.reader.config.MaxText {
+		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.reader.config.MaxText, d.page, d.pages)
 	}
 	return nil
 }

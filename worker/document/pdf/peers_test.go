@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -213,15 +214,24 @@ func BenchmarkPages(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(100*b.N)/b.Elapsed().Seconds(), "pages/s")
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(own.Maxrss)/1024, "MiB") // of the whole process, PDFium's code included
 	if path, err := exec.LookPath("pdftotext"); err == nil {
 		file := filepath.Join(b.TempDir(), "a.pdf")
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			b.Fatal(err)
 		}
+		run := exec.CommandContext(b.Context(), path, file, os.DevNull)
 		begin := time.Now()
-		if err := exec.CommandContext(b.Context(), path, file, os.DevNull).Run(); err != nil {
+		if err := run.Run(); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(100/time.Since(begin).Seconds(), "pdftotext-pages/s")
+		if used, ok := run.ProcessState.SysUsage().(*syscall.Rusage); ok {
+			b.ReportMetric(float64(used.Maxrss)/1024, "pdftotext-MiB")
+		}
 	}
 }

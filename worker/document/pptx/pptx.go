@@ -40,11 +40,11 @@ const presentation = "ppt/presentation.xml"
 
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
-	z, err := zipfile.New(ctx, in.Content, zipfile.Limits{})
+	z, err := zipfile.Open(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{zip: z, writer: new(richtext.Writer)}
+	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}}
 	slides, err := r.readOrder()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (r *reader) open(name string, root func(*xmlread.Decoder) error) error {
 		return err
 	}
 	defer e.Close()
-	d := xmlread.New(name, e)
+	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error { return root(d) })
 }
 

@@ -18,7 +18,7 @@ import (
 const tableRepeat = 8 << 10
 
 // DefaultMaxBytes is the default bound on the text of a document.
-const DefaultMaxBytes = document.DefaultMaxBytes
+const DefaultMaxBytes int64 = document.DefaultMaxBytes
 
 // maxParts bounds the layout of a document. What stands behind so many paragraphs and cells
 // has no place, as places take more memory than the text.
@@ -27,7 +27,7 @@ const maxParts = 500_000
 // A Writer writes one text with its layout. The zero Writer is ready.
 type Writer struct {
 	// MaxBytes bounds the text. Defaults to DefaultMaxBytes.
-	MaxBytes int
+	MaxBytes int64
 
 	text   strings.Builder
 	layout layout.Layout
@@ -139,8 +139,8 @@ func (w *Writer) room(n int) bool {
 	if limit == 0 {
 		limit = DefaultMaxBytes
 	}
-	if w.err == nil && w.text.Len()+n > limit {
-		w.err = document.Refuse("more than %d bytes of text", limit)
+	if w.err == nil && int64(w.text.Len())+int64(n) > limit {
+		w.err = document.Refuse("more than %d bytes of text (--document-bytes)", limit)
 	}
 	return w.err == nil
 }

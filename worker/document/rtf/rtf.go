@@ -49,7 +49,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, document.Refuse("too large: more than %d bytes", document.DefaultMaxBytes)
 	}
 	r := &reader{
-		data: document.TrimBegin(data), writer: new(richtext.Writer), ansi: charmap.Windows1252,
+		data: document.TrimBegin(data), writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, ansi: charmap.Windows1252,
 		fonts: map[int]encoding.Encoding{}, outlines: map[int]int{}, state: state{skip: 1, outline: -1},
 	}
 	if err := r.read(ctx); err != nil {

@@ -14,22 +14,21 @@ import (
 	"github.com/coditect/mapreduce/worker/document/richtext"
 )
 
-// Bounds of sheets.
-const (
-	MaxColumns = 16_384    // of a row
-	MaxCells   = 4_000_000 // of all sheets together, with those that are empty
-)
+// MaxColumns bounds the cells of a row.
+const MaxColumns = 16_384
 
 // maxTitles is how many lines of a single cell may stand above a table.
 const maxTitles = 8
 
 // A Writer writes sheets.
 type Writer struct {
-	Text  *richtext.Writer // Needed.
-	sheet string
-	cells int
-	alone []row // rows of a single value since the last empty row
-	open  bool  // a table is
+	Text *richtext.Writer // Needed.
+	// Limits are those of the document, of which Cells counts here.
+	Limits document.Limits
+	sheet  string
+	cells  int
+	alone  []row // rows of a single value since the last empty row
+	open   bool  // a table is
 }
 
 // A row is one that has values.
@@ -46,8 +45,11 @@ func (w *Writer) Begin(name string) {
 
 // Row writes a row with a number from 1. An empty row ends a table.
 func (w *Writer) Row(number int, cells []string) error {
-	if w.cells += len(cells) + 1; w.cells > MaxCells || len(cells) > MaxColumns {
-		return document.Refuse("more than %d cells", MaxCells)
+	if len(cells) > MaxColumns {
+		return document.Refuse("more than %d cells in row %d", MaxColumns, number)
+	}
+	if w.cells += len(cells) + 1; w.cells > w.Limits.WithDefaults().Cells {
+		return TooManyCells(w.Limits)
 	}
 	for len(cells) > 0 && strings.TrimSpace(cells[len(cells)-1]) == "" {
 		cells = cells[:len(cells)-1]
@@ -64,6 +66,11 @@ func (w *Writer) Row(number int, cells []string) error {
 		w.beginTable(r)
 	}
 	return w.Text.Err()
+}
+
+// TooManyCells returns why a document is refused that has more cells than its limits allow.
+func TooManyCells(l document.Limits) error {
+	return document.Refuse("more than %d cells (--document-cells)", l.WithDefaults().Cells)
 }
 
 // beginTable begins a table with the row that has its header. What stands above it alone

@@ -46,15 +46,15 @@ const (
 
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
-	z, err := zipfile.New(ctx, in.Content, zipfile.Limits{})
+	z, err := zipfile.Open(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	if !z.Has(workbook) && z.Has("xl/workbook.bin") {
 		return nil, document.Refuse("a binary Excel workbook (.xlsb), which is not read; save it as .xlsx")
 	}
-	text := new(richtext.Writer)
-	r := &reader{zip: z, text: text, sheets: &sheet.Writer{Text: text}}
+	text := &richtext.Writer{MaxBytes: in.Limits.Bytes}
+	r := &reader{zip: z, text: text, sheets: &sheet.Writer{Text: text, Limits: in.Limits}}
 	sheets, err := r.readWorkbook()
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (r *reader) open(name string, child func(*xmlread.Decoder, xml.StartElement
 		return err
 	}
 	defer e.Close()
-	d := xmlread.New(name, e)
+	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error {
 		return d.Each(func(e xml.StartElement) error { return child(d, e) }, nil)
 	})

@@ -13,11 +13,8 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 )
 
-// Bounds of what is read.
-const (
-	MaxDepth = 256     // elements within each other
-	MaxToken = 2 << 20 // bytes of one tag or run of text
-)
+// MaxToken bounds one tag or run of text, in bytes.
+const MaxToken = 2 << 20
 
 // A Decoder gives the tokens of an XML document.
 type Decoder struct {
@@ -25,11 +22,13 @@ type Decoder struct {
 	xml   *xml.Decoder
 	in    *meter
 	depth int
+	most  int // elements within each other
 }
 
-// New returns a decoder of the XML that r holds. Errors name it.
-func New(name string, r io.Reader) *Decoder {
-	d := &Decoder{name: name, in: &meter{r: r}}
+// New returns a decoder of the XML that r holds, within the limits of its document.
+// Errors name it.
+func New(name string, r io.Reader, limits document.Limits) *Decoder {
+	d := &Decoder{name: name, in: &meter{r: r}, most: limits.WithDefaults().Nesting}
 	d.xml = xml.NewDecoder(d.in)
 	d.xml.CharsetReader = charsetReader
 	return d
@@ -82,8 +81,8 @@ func (d *Decoder) Next() (xml.Token, error) {
 		}
 		switch t.(type) {
 		case xml.StartElement:
-			if d.depth++; d.depth > MaxDepth {
-				return nil, document.Refuse("damaged: %s has more than %d elements within each other", d.name, MaxDepth)
+			if d.depth++; d.depth > d.most {
+				return nil, document.Refuse("%s has more than %d elements within each other (--document-nesting)", d.name, d.most)
 			}
 			return t, nil
 		case xml.EndElement:

@@ -47,7 +47,7 @@ func TestDecoder(t *testing.T) {
 		{"many attributes", `<a ` + strings.Repeat(`b="" `, 1<<19) + `/>`, "", "more than 2097152 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := text(xmlread.New("name", strings.NewReader(test.xml)))
+			got, err := text(xmlread.New("name", strings.NewReader(test.xml), document.Limits{}))
 			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -62,7 +62,7 @@ func TestDecoder(t *testing.T) {
 // TestReadErrors passes errors of reading on as they are.
 func TestReadErrors(t *testing.T) {
 	broken := errors.New("broken")
-	if _, err := text(xmlread.New("name", iotest.ErrReader(broken))); !errors.Is(err, broken) {
+	if _, err := text(xmlread.New("name", iotest.ErrReader(broken), document.Limits{})); !errors.Is(err, broken) {
 		t.Errorf("got %v, want the error of the reader", err)
 	}
 }

@@ -6,7 +6,6 @@ package zipfile
 import (
 	"archive/zip"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,22 +17,6 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 )
 
-// Limits bound what is read of a zip file. Zero fields have their defaults.
-type Limits struct {
-	Bytes    int64 // of the zip file; document.DefaultMaxBytes
-	Entries  int   // 10,000
-	Unpacked int64 // bytes of all entries that are opened, together; 256 MiB
-	Ratio    int64 // unpacked to packed bytes of an entry above 1 MiB; 300
-}
-
-func (l Limits) withDefaults() Limits {
-	l.Bytes = cmp.Or(l.Bytes, document.DefaultMaxBytes)
-	l.Entries = cmp.Or(l.Entries, 10_000)
-	l.Unpacked = cmp.Or(l.Unpacked, 256<<20)
-	l.Ratio = cmp.Or(l.Ratio, 300)
-	return l
-}
-
 // ratioFree is how many bytes any entry may expand to: a short text of one letter packs
 // a thousandfold and harms nobody.
 const ratioFree = 1 << 20
@@ -44,46 +27,55 @@ type Reader struct {
 	files  []*zip.File
 	byName map[string]*zip.File
 	size   int64 // bytes of the zip file
-	limits Limits
+	limits document.Limits
+	flags  bool  // set the limits: refusals name them
 	left   int64 // bytes that may still be unpacked
 }
 
 // directoryRecord begins the record of an entry in the directory of a zip file.
 var directoryRecord = []byte("PK\x01\x02")
 
+// Open reads a document that is a zip file, within the limits of the document.
+func Open(ctx context.Context, in document.Input) (*Reader, error) {
+	r := &Reader{ctx: ctx, flags: true, limits: in.Limits.WithDefaults()}
+	return r, r.readDirectory(in.Content)
+}
+
 // New reads a zip file from its first to its last byte. What is read of it ends when ctx
 // does. The error is a document.RefusedError if it is none, or exceeds the limits.
-func New(ctx context.Context, content io.Reader, limits Limits) (*Reader, error) {
-	limits = limits.withDefaults()
-	data, size, err := readerAt(content, limits.Bytes)
+func New(ctx context.Context, content io.Reader, limits document.Limits) (*Reader, error) {
+	r := &Reader{ctx: ctx, limits: limits.WithDefaults()}
+	return r, r.readDirectory(content)
+}
+
+// readDirectory reads what the file has.
+func (r *Reader) readDirectory(content io.Reader) error {
+	data, size, err := readerAt(content, r.limits.Bytes)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// The directory is counted before it is read, as each record of 46 bytes takes several
 	// hundred in memory. Packed data may hold such bytes too, hence the factor.
 	switch n, err := countRecords(io.NewSectionReader(data, 0, size)); {
 	case err != nil:
-		return nil, fmt.Errorf("zipfile: %w", err)
-	case n > 4*limits.Entries:
-		return nil, tooManyEntries(limits)
+		return fmt.Errorf("zipfile: %w", err)
+	case n > 4*r.limits.Entries:
+		return r.tooManyEntries()
 	}
 	z, err := zip.NewReader(data, size)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // such names are known to none that asks
-		return nil, document.Refuse("a damaged zip file: %v", err)
+		return document.Refuse("a damaged zip file: %v", err)
 	}
-	if len(z.File) > limits.Entries {
-		return nil, tooManyEntries(limits)
+	if len(z.File) > r.limits.Entries {
+		return r.tooManyEntries()
 	}
-	r := &Reader{
-		ctx: ctx, files: z.File, byName: make(map[string]*zip.File, len(z.File)), size: size,
-		limits: limits, left: limits.Unpacked,
-	}
+	r.files, r.byName, r.size, r.left = z.File, make(map[string]*zip.File, len(z.File)), size, r.limits.Unpacked
 	for _, f := range z.File {
 		if _, twice := r.byName[f.Name]; !twice {
 			r.byName[f.Name] = f
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // readerAt returns a file as it is, and reads all of another reader. It also returns the
@@ -126,9 +118,20 @@ func countRecords(r io.Reader) (int, error) {
 	}
 }
 
-func tooManyEntries(limits Limits) error {
-	return document.Refuse("a zip file of more than %d entries", limits.Entries)
+func (r *Reader) tooManyEntries() error {
+	return document.Refuse("a zip file of more than %d entries%s", r.limits.Entries, r.flag("entries"))
 }
+
+// flag returns the end of a refusal: the flag that sets the limit, if one does.
+func (r *Reader) flag(name string) string {
+	if !r.flags {
+		return ""
+	}
+	return " (--document-" + name + ")"
+}
+
+// Limits returns the limits of the document.
+func (r *Reader) Limits() document.Limits { return r.limits }
 
 // Names returns the names of all entries in the order of the file. They are as hostile
 // as the file, and may stand twice.
@@ -219,9 +222,9 @@ func (e *entry) Read(p []byte) (int, error) {
 	e.reader.left -= int64(n)
 	switch {
 	case e.read > e.max:
-		return 0, document.Refuse("%s expands to more than %d times its size", e.name, e.reader.limits.Ratio)
+		return 0, document.Refuse("%s expands to more than %d times its size%s", e.name, e.reader.limits.Ratio, e.reader.flag("ratio"))
 	case e.reader.left < 0:
-		return 0, document.Refuse("expands to more than %d bytes", e.reader.limits.Unpacked)
+		return 0, document.Refuse("expands to more than %d bytes%s", e.reader.limits.Unpacked, e.reader.flag("unpacked"))
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, document.Refuse("damaged: %s: %v", e.name, err)
 	}

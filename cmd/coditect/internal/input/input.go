@@ -307,7 +307,7 @@ func (r *reader) readWhole(ctx context.Context, e document.Entry, in io.Reader) 
 	case err != nil:
 		return skippedDocument(e, unreadableReason(err))
 	case int64(len(data)) > r.config.MaxBytes:
-		return skippedDocument(e, fmt.Sprintf("too large: more than %d bytes", r.config.MaxBytes))
+		return skippedDocument(e, fmt.Sprintf("too large: more than %d bytes (--document-bytes)", r.config.MaxBytes))
 	}
 	e.Size = int64(len(data))
 	return r.decodeDocument(ctx, e, data, "")
@@ -425,8 +425,8 @@ func (r *reader) recordDocument(e document.Entry, rec jsonl.Record) *mapreduce.D
 	}
 	d := &mapreduce.Document{ID: mapreduce.DocumentID(id), MediaType: "text/plain", Content: []byte(rec.Text), Size: int64(len(rec.Text))}
 	for name, v := range rec.Metadata {
-		if v == nil && rec.Citation {
-			continue // a citation without a title has none, rather than one that is "null"
+		if v == nil {
+			continue // a line without a title has none, rather than one that is "null"
 		}
 		if d.Metadata == nil {
 			d.Metadata = make(map[string]string, len(rec.Metadata))

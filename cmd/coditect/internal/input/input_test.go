@@ -71,7 +71,7 @@ func TestDocuments(t *testing.T) {
 		"note.md":     "# head",
 		"page.html":   "<p>Gr\xf6\xdfe",
 		"large.txt":   strings.Repeat("x", 101),
-		"lines.jsonl": "{\"id\": \"one\", \"text\": \"1\", \"n\": 1.50, \"s\": \"x\"}\n\nnonsense\n{\"text\": \"2\"}\n",
+		"lines.jsonl": "{\"id\": \"one\", \"text\": \"1\", \"n\": 1.50, \"s\": \"x\", \"no\": null}\n\nnonsense\n{\"text\": \"2\"}\n",
 		".hidden":     "x",
 	})
 	got, err := read(t.Context(), input.Config{Formats: formats(), Inputs: []string{dir}, MaxBytes: 100})
@@ -81,7 +81,7 @@ func TestDocuments(t *testing.T) {
 	want := []*mapreduce.Document{
 		{ID: "a.txt", MediaType: "text/plain", Content: []byte("plain"), Size: 5},
 		{ID: "bom.txt", MediaType: "text/plain", Content: []byte("marked"), Size: 9},
-		{ID: "large.txt", Skip: "too large: 101 bytes, more than 100", Size: 101},
+		{ID: "large.txt", Skip: "too large: 101 bytes, more than 100 (--document-bytes)", Size: 101},
 		{ID: "latin.txt", Skip: "not UTF-8: byte 0xf6 at offset 2, and no other charset is declared", Size: 5},
 		{ID: "one", MediaType: "text/plain", Content: []byte("1"), Size: 1, Metadata: map[string]string{"n": "1.50", "s": "x"}},
 		{ID: "lines.jsonl#3", Skip: "line 3: not JSON: column 2: invalid character 'o' in literal null (expecting 'u')"},

@@ -74,7 +74,7 @@ func (m *memberReader) readMember(ctx context.Context, e document.Entry, member 
 		reason = document.TooLong(e.ID)
 	}
 	if reason == "" && e.Size > m.config.MaxBytes {
-		reason = fmt.Sprintf("too large: more than %d bytes", m.config.MaxBytes)
+		reason = fmt.Sprintf("too large: more than %d bytes (--document-bytes)", m.config.MaxBytes)
 	}
 	if reason != "" {
 		return m.add(e, func() *mapreduce.Document { return skippedDocument(e, reason) })

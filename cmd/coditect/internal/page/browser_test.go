@@ -1,9 +1,13 @@
 package page_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"net/url"
 	"os"
 	"os/exec"
@@ -224,6 +228,46 @@ func TestFindSortAndOpen(t *testing.T) {
 	b.checkQuiet()
 }
 
+// pictured returns a page whose first quote stands in two lines of a picture.
+func pictured(t testing.TB) *page.Page {
+	t.Helper()
+	m := image.NewGray(image.Rect(0, 0, 300, 400))
+	for i := range m.Pix {
+		m.Pix[i] = 0xff
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	p := shops(3)
+	p.Data.Citations[0].Boxes = [][]float64{{2, 60, 80, 180, 92}, {2, 60, 700, 120, 712}}
+	p.Data.Pages = []page.DrawnPage{{Document: 0, Page: 2, Width: 600, Height: 800, URL: "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())}}
+	return p
+}
+
+// TestPictures: the boxes of a quote are marked where they are on the picture of its page,
+// on a wide screen and on a phone.
+func TestPictures(t *testing.T) {
+	b := newBrowser(t)
+	for _, width := range []int64{1200, 360} {
+		b.run(chromedp.EmulateViewport(width, 800))
+		b.open(pictured(t))
+		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#r1 td button").click()`), chromedp.WaitVisible(chromedp.CSS("#detail .page img")))
+		for i, z := range [][4]float64{{60, 80, 180, 92}, {60, 700, 120, 712}} {
+			b.want(fmt.Sprintf(`(() => {
+				const m = document.querySelector("#detail .page img").getBoundingClientRect(), r = document.querySelectorAll("#detail .page i")[%d].getBoundingClientRect();
+				const points = [(r.left - m.left), (r.top - m.top), (r.right - m.left), (r.bottom - m.top)].map((v) => v * 600 / m.width);
+				return points.map((v, i) => Math.abs(v - [%v, %v, %v, %v][i]) < 3);
+			})()`, i, z[0], z[1], z[2], z[3]), "true,true,true,true")
+		}
+		b.want(`document.querySelector("#detail .page img").alt`, "Page 2 of 00000.txt, with the quote marked")
+		b.want(`(() => { const m = document.querySelector("#detail .page img"); return Math.abs(m.clientHeight / m.clientWidth - 4 / 3) < 0.02; })()`, "true")
+		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#detail").close()`), chromedp.Evaluate[chromedp.Void](`document.querySelector("#r2 td button").click()`))
+		b.want(`document.querySelectorAll("#detail .page").length`, "0")
+	}
+	b.checkQuiet()
+}
+
 // written returns a page of a job that wrote a report.
 func written() *page.Page {
 	p := shops(3)
@@ -350,7 +394,9 @@ func TestAccessible(t *testing.T) {
 			})
 			return err
 		}))
-		b.open(shops(150))
+		p := shops(150)
+		p.Data.Citations[0].Boxes, p.Data.Pages = pictured(t).Data.Citations[0].Boxes, pictured(t).Data.Pages
+		b.open(p)
 		b.run(chromedp.Evaluate[chromedp.Void](string(axe)))
 		const violations = `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`
 		if found := evaluate[string](b, violations); found != "" {

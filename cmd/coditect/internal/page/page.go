@@ -67,7 +67,9 @@ type Data struct {
 	// Texts are the texts of some documents, whole, by the position of the document.
 	Texts     map[int]string `json:"texts,omitempty"`
 	Citations []Citation     `json:"citations"`
-	Conflicts []Conflict     `json:"conflicts"`
+	// Pages are pages of documents, on which the places of citations are marked.
+	Pages     []DrawnPage `json:"pages,omitempty"`
+	Conflicts []Conflict  `json:"conflicts"`
 	// MoreConflicts counts those that are left out of the page.
 	MoreConflicts int `json:"more_conflicts,omitempty"`
 	// Pictures are those that agents took of what is cited.
@@ -112,6 +114,18 @@ type Citation struct {
 	Outside  bool    `json:"x,omitempty"` // it is not in the chunk that was read
 	Others   int     `json:"o,omitempty"` // other places that the unit may have meant
 	Coverage float64 `json:"y,omitempty"` // of fuzzy ones: share of the words looked for
+	// Boxes are what the quote covers of pages: the page's number, left, top, right and
+	// bottom, in points.
+	Boxes [][]float64 `json:"z,omitempty"`
+}
+
+// A DrawnPage is a picture of a page of a document.
+type DrawnPage struct {
+	Document int     `json:"d"` // position of the document
+	Page     int     `json:"n"` // counted from 1
+	Width    float64 `json:"w"` // points
+	Height   float64 `json:"h"`
+	URL      string  `json:"u"` // a data: URL of a PNG or JPEG
 }
 
 // A Picture is a picture of something that is cited.

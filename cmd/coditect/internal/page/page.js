@@ -186,12 +186,32 @@
 			element("bdi", {}, hasMore && before ? "…" : "", visible(before), element("mark", {}, visible(c.q)), visible(after), hasMore && after ? "…" : ""));
 	}
 
+	// drawnPages shows the pages on which a quote stands, with its places marked.
+	function drawnPages(c) {
+		const boxes = c.z || [];
+		return (data.pages || []).filter((p) => p.d === c.d && boxes.some((z) => z[0] === p.n)).map((p) => {
+			const shown = element("div", { class: "page" }, element("img", {
+				src: p.u, alt: "Page " + p.n + " of " + visible(documentName(p.d)) + ", with the quote marked",
+			}));
+			for (const [, left, top, right, bottom] of boxes.filter((z) => z[0] === p.n)) {
+				const box = element("i", {});
+				const set = (name, points, of) => { box.style[name] = 100 * points / of + "%"; }; // the policy allows no style attributes
+				set("left", left - 1, p.w);
+				set("top", top - 1, p.h);
+				set("width", right - left + 2, p.w);
+				set("height", bottom - top + 2, p.h);
+				shown.append(box);
+			}
+			return element("div", { class: "paper", role: "group", tabindex: "0", "aria-label": "Picture of page " + p.n }, shown);
+		});
+	}
+
 	function citation(i) {
 		const c = data.citations[i];
 		if (!c || !c.q) return element("p", { class: "note" }, "The quote is in result.json alone, as this page has a limit.");
 		const notes = [c.p, "characters " + c.s + "–" + c.e, c.g + (c.y ? " (" + Math.round(100 * c.y) + " % of the words)" : ""),
 			c.x ? "not in the chunk that was read" : null, c.o ? "or at one of " + c.o + " other places" : null, c.r];
-		return element("figure", {}, passage(c),
+		return element("figure", {}, passage(c), drawnPages(c),
 			element("figcaption", {}, quoted(documentName(c.d)), ": ", quoted(notes.filter(Boolean).join(", "))));
 	}
 
@@ -208,6 +228,10 @@
 		for (const mark of detail.querySelectorAll("mark")) {
 			const box = mark.closest(".text");
 			box.scrollTop = mark.offsetTop - box.offsetTop - box.clientHeight / 3;
+		}
+		for (const paper of detail.querySelectorAll(".paper")) {
+			// Before it is decoded, the picture has no height.
+			paper.querySelector("img").decode().then(() => { paper.scrollTop = paper.querySelector("i").offsetTop - paper.clientHeight / 3; }, () => {});
 		}
 	}
 	detail.addEventListener("close", () => { if (opener) opener.focus(); opener = null; });

@@ -191,6 +191,13 @@ func (m *markdownPage) writeSections(v view) {
 			m.writeRow(string(d.Document), d.Reason)
 		}
 	}
+	if len(v.Notes) > 0 {
+		m.printf("\n## Notes on documents\n\n")
+		m.writeHeader("document", "note")
+		for _, n := range v.Notes {
+			m.writeRow(string(n.Document), n.Note)
+		}
+	}
 }
 
 // writeEvidence writes where what is cited of tools is from. When it was read is different in

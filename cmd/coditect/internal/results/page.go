@@ -44,6 +44,8 @@ type pageBuilder struct {
 	units     map[int]mapreduce.UnitID     // one that cites each document, by the document's position
 	documents map[mapreduce.DocumentID]int // positions in data
 	citations map[string]int               // positions in data, by reference
+	pages     []citedPage                  // that citations are on, in their order
+	cited     map[citedPage]bool           // the same
 }
 
 func newPageBuilder(limit int) *pageBuilder {
@@ -51,7 +53,7 @@ func newPageBuilder(limit int) *pageBuilder {
 		limit: limit, budget: pageBytes,
 		data:   page.Data{Records: []page.Record{}, Citations: []page.Citation{}, Conflicts: []page.Conflict{}, Lists: []page.List{}},
 		fields: make(map[string]bool), units: make(map[int]mapreduce.UnitID),
-		documents: make(map[mapreduce.DocumentID]int), citations: make(map[string]int),
+		documents: make(map[mapreduce.DocumentID]int), citations: make(map[string]int), cited: make(map[citedPage]bool),
 	}
 }
 
@@ -184,6 +186,7 @@ func (b *pageBuilder) addCitation(c *mapreduce.Citation) {
 		Ref: c.Ref, Document: document, Place: place, Start: c.Start, End: c.End, Quote: c.Quote, Grade: c.Grade,
 		Before: c.Before, After: c.After, Outside: c.Outside, Others: c.Others, Coverage: c.Coverage,
 	}
+	b.addBoxes(&b.data.Citations[i], c.Location)
 }
 
 // addConflict adds an entry of conflict_resolutions, or counts it if the page is full.
@@ -213,6 +216,9 @@ func (w *writer) writePage(ctx context.Context) error {
 		return err
 	}
 	if err := errors.Join(w.addTexts(ctx, w.report.page), w.addPictures(ctx, w.report.page)); err != nil {
+		return err
+	}
+	if err := w.addDrawnPages(ctx, w.report.page); err != nil {
 		return err
 	}
 	p := &page.Page{
@@ -354,6 +360,7 @@ func (v *view) lists() []page.List {
 		{ID: "removed", Title: "Removed from answers", Columns: []string{"what", "field", "unit", "why"}, More: v.MoreGone},
 		{ID: "failed", Title: "Failed units", Columns: []string{"unit", "errors"}, More: v.MoreFails},
 		{ID: "skipped", Title: "Skipped documents", Columns: []string{"document", "reason"}, More: v.MoreSkips},
+		{ID: "notes", Title: "Notes on documents", Columns: []string{"document", "note"}},
 	}
 	add := func(i int, cells ...string) { lists[i].Rows = append(lists[i].Rows, cells) }
 	for _, s := range v.Statistics {
@@ -373,6 +380,9 @@ func (v *view) lists() []page.List {
 	}
 	for _, d := range v.Skipped {
 		add(5, string(d.Document), d.Reason)
+	}
+	for _, n := range v.Notes {
+		add(6, string(n.Document), n.Note)
 	}
 	return slices.DeleteFunc(lists, func(l page.List) bool { return len(l.Rows)+l.More == 0 })
 }

@@ -26,6 +26,7 @@ type view struct {
 	Failures   []resultfile.FailedUnit
 	MoreFails  int
 	Skipped    []resultfile.SkippedDocument
+	Notes      []resultfile.DocumentNote
 	MoreSkips  int
 	Conflicts  []conflictView
 	MoreDiffer int
@@ -132,7 +133,7 @@ func (r *report) buildView() (view, error) {
 			{"characters", resultfile.Ledger(r.job.Coverage.Characters)},
 		},
 		More: r.more, Total: len(r.records) + r.more, Failures: r.failures, MoreFails: r.moreFails,
-		Skipped: resultfile.SkippedOf(r.summary),
+		Skipped: resultfile.SkippedOf(r.summary), Notes: resultfile.NotesOf(r.summary),
 	}
 	order := map[string]int{}
 	if s, err := schema.Parse("schema", r.job.Spec.Schema); err == nil {

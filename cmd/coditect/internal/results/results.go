@@ -47,6 +47,9 @@ type Config struct {
 	Citations bool
 	// NoReport leaves report.md and report.html out.
 	NoReport bool
+	// Pages draws the pages that citations are on, for report.html. If it is nil, they are
+	// not drawn.
+	Pages PageDrawer
 	// Progress is told how many records were read so far and how many units, if it is set.
 	Progress func(records, units int64)
 	// ReportRecords bounds the records that report.md shows, and each of its other

@@ -184,7 +184,8 @@ func (j *jobFlags) inputConfig(ctx context.Context, a *program.Program) (input.C
 	formats, err := a.Runners.DocumentFormats()
 	return input.Config{
 		Formats: formats, Inputs: j.inputs, Include: j.include, Exclude: j.exclude, FollowLinks: j.followLinks, Archives: j.archives, Partial: j.partial, Sample: j.sample, Encoding: j.encoding,
-		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, a.Stdin), 64<<10),
+		MaxBytes: a.Runners.Documents.MaxBytes(),
+		Stdin:    bufio.NewReaderSize(files.NewInterruptibleReader(ctx, a.Stdin), 64<<10),
 	}, err
 }
 

@@ -103,6 +103,19 @@ func (o *outputFlags) configFor(id mapreduce.JobID) results.Config {
 	}
 }
 
+// configWith returns the same, with pictures of pages in the report if they can be drawn.
+func (o *outputFlags) configWith(a *program.Program, id mapreduce.JobID) (results.Config, error) {
+	c := o.configFor(id)
+	if o.noReport {
+		return c, nil
+	}
+	pages, err := a.Runners.PageDrawer()
+	if pages != nil {
+		c.Pages = pages
+	}
+	return c, err
+}
+
 // printResult prints the result of a job as -o asks: its records, or for json all of
 // result.json.
 func (o *outputFlags) printResult(ctx context.Context, a *program.Program, s *program.Session, c results.Config) error {

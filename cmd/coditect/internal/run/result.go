@@ -46,7 +46,10 @@ records instead, and with -o json all of result.json; it then writes files only 
 
 // writeResult writes the results of a job, or prints them.
 func (a *commands) writeResult(ctx context.Context, s *program.Session, id mapreduce.JobID, out *outputFlags, partial bool) error {
-	c := out.configFor(id)
+	c, err := out.configWith(a.Program, id)
+	if err != nil {
+		return err
+	}
 	c.Partial = partial
 	prints := out.print.Value != string(console.Text)
 	if !prints || out.dir != "" {

@@ -216,7 +216,10 @@ func (r *runner) followAndWrite(ctx context.Context, id mapreduce.JobID) error {
 // writeResults writes the results, and prints the records if the user wants them. It
 // returns the job as it is afterwards.
 func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID) (job *mapreduce.Job, end show.End, err error) {
-	c := r.output.configFor(id)
+	c, err := r.output.configWith(r.app, id)
+	if err != nil {
+		return nil, end, err
+	}
 	r.s.Meter.Note("writing results to %s", c.Dir)
 	c.Progress = r.s.Meter.Writing
 	err = r.s.RetryReconnected(ctx, func() error {

@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/pdf"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
@@ -54,6 +55,7 @@ type Runners struct {
 	steps  *step.Registry          // set by StepRegistry
 	askers map[string]*model.Agent // set by StepRegistry; those of agents that ask models
 	Gates  *decorator.Gates        // set by StepRegistry; of their calls
+	pdfs   *pdf.Reader             // set by DocumentFormats
 }
 
 // StepRegistry returns the steps that workers run units with, made once.

@@ -1479,7 +1479,8 @@ func (x *ReadTextRequest) GetDocumentId() string {
 // A part of a text.
 type ReadTextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The next bytes of the text, which is UTF-8. A part may end within a character.
+	// The next bytes of the text, which is UTF-8 but for documents as they were submitted. A
+	// part may end within a character.
 	Text          []byte `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

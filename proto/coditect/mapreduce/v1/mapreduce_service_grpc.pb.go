@@ -92,7 +92,8 @@ type MapReduceServiceClient interface {
 	// away. UNAVAILABLE also if the result of a job that is not complete has changed
 	// meanwhile.
 	GetResultFile(ctx context.Context, in *GetResultFileRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultFileResponse], error)
-	// Sends the text of a document that a unit read: that which its citations count in.
+	// Sends the text of a document that a unit read: that which its citations count in. Of a
+	// unit that parsed a document, the document as it was submitted.
 	ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error)
 	// Returns a page of a job's checkpoints, oldest first.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
@@ -343,7 +344,8 @@ type MapReduceServiceServer interface {
 	// away. UNAVAILABLE also if the result of a job that is not complete has changed
 	// meanwhile.
 	GetResultFile(*GetResultFileRequest, grpc.ServerStreamingServer[GetResultFileResponse]) error
-	// Sends the text of a document that a unit read: that which its citations count in.
+	// Sends the text of a document that a unit read: that which its citations count in. Of a
+	// unit that parsed a document, the document as it was submitted.
 	ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error
 	// Returns a page of a job's checkpoints, oldest first.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)

@@ -707,7 +707,11 @@ type Summary struct {
 	// Documents that were not processed.
 	Skipped []*SkippedDocument `protobuf:"bytes,5,rep,name=skipped,proto3" json:"skipped,omitempty"`
 	// What records break of the schema, by field and constraint.
-	Broken        []*BrokenConstraint `protobuf:"bytes,8,rep,name=broken,proto3" json:"broken,omitempty"`
+	Broken []*BrokenConstraint `protobuf:"bytes,8,rep,name=broken,proto3" json:"broken,omitempty"`
+	// What readers of documents should know of them, such as pages without text.
+	Notes []*DocumentNote `protobuf:"bytes,9,rep,name=notes,proto3" json:"notes,omitempty"`
+	// How many more notes there are.
+	MoreNoteCount int64 `protobuf:"varint,10,opt,name=more_note_count,json=moreNoteCount,proto3" json:"more_note_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -775,6 +779,20 @@ func (x *Summary) GetBroken() []*BrokenConstraint {
 		return x.Broken
 	}
 	return nil
+}
+
+func (x *Summary) GetNotes() []*DocumentNote {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+func (x *Summary) GetMoreNoteCount() int64 {
+	if x != nil {
+		return x.MoreNoteCount
+	}
+	return 0
 }
 
 // Counts the records of a result in which a value was refused because it breaks a
@@ -897,6 +915,61 @@ func (x *SkippedDocument) GetReason() string {
 	return ""
 }
 
+// What readers of a document should know of it.
+type DocumentNote struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The document.
+	DocumentId string `protobuf:"bytes,1,opt,name=document_id,json=documentId,proto3" json:"document_id,omitempty"`
+	// One sentence.
+	Note          string `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DocumentNote) Reset() {
+	*x = DocumentNote{}
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DocumentNote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DocumentNote) ProtoMessage() {}
+
+func (x *DocumentNote) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DocumentNote.ProtoReflect.Descriptor instead.
+func (*DocumentNote) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DocumentNote) GetDocumentId() string {
+	if x != nil {
+		return x.DocumentId
+	}
+	return ""
+}
+
+func (x *DocumentNote) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
 // Where a reader of a document would look for a piece of its text. Only the fields that
 // the document's format has are set.
 type Location struct {
@@ -927,7 +1000,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -939,7 +1012,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1025,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Location) GetPlace() string {
@@ -1045,7 +1118,7 @@ type Box struct {
 
 func (x *Box) Reset() {
 	*x = Box{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1057,7 +1130,7 @@ func (x *Box) String() string {
 func (*Box) ProtoMessage() {}
 
 func (x *Box) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1070,7 +1143,7 @@ func (x *Box) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Box.ProtoReflect.Descriptor instead.
 func (*Box) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Box) GetPage() int32 {
@@ -1175,7 +1248,7 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"9\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
-	"\x06errors\x18\x02 \x03(\tR\x06errors\"\x99\x02\n" +
+	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xfc\x02\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x03 \x01(\tR\rdeduplication\x12\x1e\n" +
@@ -1183,7 +1256,10 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"statistics\x18\x04 \x01(\tR\n" +
 	"statistics\x12@\n" +
 	"\askipped\x18\x05 \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\askipped\x12?\n" +
-	"\x06broken\x18\b \x03(\v2'.coditect.mapreduce.v1.BrokenConstraintR\x06brokenJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"k\n" +
+	"\x06broken\x18\b \x03(\v2'.coditect.mapreduce.v1.BrokenConstraintR\x06broken\x129\n" +
+	"\x05notes\x18\t \x03(\v2#.coditect.mapreduce.v1.DocumentNoteR\x05notes\x12&\n" +
+	"\x0fmore_note_count\x18\n" +
+	" \x01(\x03R\rmoreNoteCountJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"k\n" +
 	"\x10BrokenConstraint\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x1e\n" +
 	"\n" +
@@ -1193,7 +1269,11 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x0fSkippedDocument\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8a\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"C\n" +
+	"\fDocumentNote\x12\x1f\n" +
+	"\vdocument_id\x18\x01 \x01(\tR\n" +
+	"documentId\x12\x12\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\"\x8a\x02\n" +
 	"\bLocation\x12\x14\n" +
 	"\x05place\x18\x01 \x01(\tR\x05place\x12\x12\n" +
 	"\x04page\x18\x02 \x01(\x05R\x04page\x120\n" +
@@ -1225,7 +1305,7 @@ func file_coditect_mapreduce_v1_result_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_result_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
 	(*ResultPart)(nil),            // 0: coditect.mapreduce.v1.ResultPart
 	(*Citation)(nil),              // 1: coditect.mapreduce.v1.Citation
@@ -1235,30 +1315,32 @@ var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
 	(*Summary)(nil),               // 5: coditect.mapreduce.v1.Summary
 	(*BrokenConstraint)(nil),      // 6: coditect.mapreduce.v1.BrokenConstraint
 	(*SkippedDocument)(nil),       // 7: coditect.mapreduce.v1.SkippedDocument
-	(*Location)(nil),              // 8: coditect.mapreduce.v1.Location
-	(*Box)(nil),                   // 9: coditect.mapreduce.v1.Box
-	nil,                           // 10: coditect.mapreduce.v1.Evidence.MetadataEntry
-	(*Job)(nil),                   // 11: coditect.mapreduce.v1.Job
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*DocumentNote)(nil),          // 8: coditect.mapreduce.v1.DocumentNote
+	(*Location)(nil),              // 9: coditect.mapreduce.v1.Location
+	(*Box)(nil),                   // 10: coditect.mapreduce.v1.Box
+	nil,                           // 11: coditect.mapreduce.v1.Evidence.MetadataEntry
+	(*Job)(nil),                   // 12: coditect.mapreduce.v1.Job
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_result_proto_depIdxs = []int32{
-	11, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
+	12, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
 	1,  // 1: coditect.mapreduce.v1.ResultPart.citation:type_name -> coditect.mapreduce.v1.Citation
 	4,  // 2: coditect.mapreduce.v1.ResultPart.source:type_name -> coditect.mapreduce.v1.Source
 	5,  // 3: coditect.mapreduce.v1.ResultPart.summary:type_name -> coditect.mapreduce.v1.Summary
 	2,  // 4: coditect.mapreduce.v1.ResultPart.evidence:type_name -> coditect.mapreduce.v1.CitedEvidence
-	8,  // 5: coditect.mapreduce.v1.Citation.location:type_name -> coditect.mapreduce.v1.Location
+	9,  // 5: coditect.mapreduce.v1.Citation.location:type_name -> coditect.mapreduce.v1.Location
 	3,  // 6: coditect.mapreduce.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.v1.Evidence
-	12, // 7: coditect.mapreduce.v1.Evidence.retrieve_time:type_name -> google.protobuf.Timestamp
-	10, // 8: coditect.mapreduce.v1.Evidence.metadata:type_name -> coditect.mapreduce.v1.Evidence.MetadataEntry
+	13, // 7: coditect.mapreduce.v1.Evidence.retrieve_time:type_name -> google.protobuf.Timestamp
+	11, // 8: coditect.mapreduce.v1.Evidence.metadata:type_name -> coditect.mapreduce.v1.Evidence.MetadataEntry
 	7,  // 9: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
 	6,  // 10: coditect.mapreduce.v1.Summary.broken:type_name -> coditect.mapreduce.v1.BrokenConstraint
-	9,  // 11: coditect.mapreduce.v1.Location.boxes:type_name -> coditect.mapreduce.v1.Box
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	8,  // 11: coditect.mapreduce.v1.Summary.notes:type_name -> coditect.mapreduce.v1.DocumentNote
+	10, // 12: coditect.mapreduce.v1.Location.boxes:type_name -> coditect.mapreduce.v1.Box
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_result_proto_init() }
@@ -1285,7 +1367,7 @@ func file_coditect_mapreduce_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_result_proto_rawDesc), len(file_coditect_mapreduce_v1_result_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

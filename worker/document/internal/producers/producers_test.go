@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/coditect/mapreduce/worker/document/mail"
 	"github.com/coditect/mapreduce/worker/document/msg"
 	"github.com/coditect/mapreduce/worker/document/opendocument"
+	"github.com/coditect/mapreduce/worker/document/pdf"
 	"github.com/coditect/mapreduce/worker/document/pptx"
 	"github.com/coditect/mapreduce/worker/document/rtf"
 	plaintext "github.com/coditect/mapreduce/worker/document/text"
@@ -127,7 +129,7 @@ func TestTextsOfLibreOffice(t *testing.T) {
 			tables = append(tables, p.table)
 		}
 	}
-	for _, to := range libreOfficeFormats(t, []string{"docx", "odt", "rtf", "epub"}) {
+	for _, to := range libreOfficeFormats(t, []string{"docx", "odt", "rtf", "epub", "html"}) {
 		t.Run(to, func(t *testing.T) {
 			data := convert(t, "source.fodt", flat, to)
 			started := time.Now()
@@ -154,6 +156,58 @@ func TestTextsOfLibreOffice(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPrintOfLibreOffice prints a document to PDF. A page has its notes at its end, so words
+// are compared with them, and their order without them. Cells have tabs between them.
+func TestPrintOfLibreOffice(t *testing.T) {
+	libreOfficeFormats(t, nil)
+	reader := pdf.New(pdf.Config{})
+	defer func() {
+		if err := reader.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	formats, err := document.NewRegistry(reader.Format())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(name string, parts []part) string {
+		d, err := formats.Parse(t.Context(), document.Input{Name: name, Content: bytes.NewReader(convert(t, name+".fodt", flatText(parts), "pdf"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Text
+	}
+	noted := source()
+	plain := slices.Clone(noted)
+	for i := range plain {
+		plain[i].text, plain[i].note = strings.TrimSuffix(plain[i].text, "^"), ""
+	}
+	f := f1(words(text("noted", noted)), words(sourceText(noted, false)))
+	got := text("plain", plain)
+	e := distance(words(got), words(sourceText(plain, false)))
+	t.Logf("pdf: F1 %.4f, edit distance %.4f", f, e)
+	if f < 0.99 || e > 0.02 {
+		t.Errorf("F1 %.4f, want 0.99; edit distance %.4f, want 0.02\n%s", f, e, cmp.Diff(strings.Join(words(sourceText(plain, false)), "\n"), strings.Join(words(got), "\n")))
+	}
+	lines := make(map[string]bool)
+	for line := range strings.Lines(got) {
+		lines[strings.TrimSpace(line)] = true
+	}
+	rows, missing := 0, 0
+	for _, p := range plain {
+		for _, row := range p.table {
+			rows++
+			if !lines[strings.TrimSpace(strings.Join(row, "\t"))] {
+				missing++
+				t.Logf("there is no row %q", row)
+			}
+		}
+	}
+	if missing > 0 || rows == 0 {
+		t.Errorf("%d of %d rows of tables are not as they were written", missing, rows)
 	}
 }
 

@@ -2465,6 +2465,8 @@ type Summary struct {
 	Statistics    []byte                 `protobuf:"bytes,3,opt,name=statistics,proto3" json:"statistics,omitempty"`       // JSON of statistics
 	Skipped       []*SkippedDocument     `protobuf:"bytes,4,rep,name=skipped,proto3" json:"skipped,omitempty"`
 	Broken        []*BrokenConstraint    `protobuf:"bytes,5,rep,name=broken,proto3" json:"broken,omitempty"`
+	Notes         []*DocumentNote        `protobuf:"bytes,6,rep,name=notes,proto3" json:"notes,omitempty"`
+	MoreNotes     int64                  `protobuf:"varint,7,opt,name=more_notes,json=moreNotes,proto3" json:"more_notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2534,6 +2536,20 @@ func (x *Summary) GetBroken() []*BrokenConstraint {
 	return nil
 }
 
+func (x *Summary) GetNotes() []*DocumentNote {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+func (x *Summary) GetMoreNotes() int64 {
+	if x != nil {
+		return x.MoreNotes
+	}
+	return 0
+}
+
 // BrokenConstraint counts the records that break a constraint of the schema.
 type BrokenConstraint struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2595,6 +2611,59 @@ func (x *BrokenConstraint) GetRecords() int64 {
 	return 0
 }
 
+// DocumentNote is what readers of a document should know of it.
+type DocumentNote struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Document      string                 `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	Note          string                 `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DocumentNote) Reset() {
+	*x = DocumentNote{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DocumentNote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DocumentNote) ProtoMessage() {}
+
+func (x *DocumentNote) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DocumentNote.ProtoReflect.Descriptor instead.
+func (*DocumentNote) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *DocumentNote) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *DocumentNote) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
 // SkippedDocument is a document that was left out.
 type SkippedDocument struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2606,7 +2675,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2618,7 +2687,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2631,7 +2700,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SkippedDocument) GetDocument() string {
@@ -2866,7 +2935,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\n" +
 	"SourceUnit\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +
-	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xfa\x01\n" +
+	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xdc\x02\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x02 \x01(\fR\rdeduplication\x12\x1e\n" +
@@ -2874,13 +2943,19 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"statistics\x18\x03 \x01(\fR\n" +
 	"statistics\x12H\n" +
 	"\askipped\x18\x04 \x03(\v2..coditect.mapreduce.storage.v1.SkippedDocumentR\askipped\x12G\n" +
-	"\x06broken\x18\x05 \x03(\v2/.coditect.mapreduce.storage.v1.BrokenConstraintR\x06broken\"b\n" +
+	"\x06broken\x18\x05 \x03(\v2/.coditect.mapreduce.storage.v1.BrokenConstraintR\x06broken\x12A\n" +
+	"\x05notes\x18\x06 \x03(\v2+.coditect.mapreduce.storage.v1.DocumentNoteR\x05notes\x12\x1d\n" +
+	"\n" +
+	"more_notes\x18\a \x01(\x03R\tmoreNotes\"b\n" +
 	"\x10BrokenConstraint\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x1e\n" +
 	"\n" +
 	"constraint\x18\x02 \x01(\tR\n" +
 	"constraint\x12\x18\n" +
-	"\arecords\x18\x03 \x01(\x03R\arecords\"E\n" +
+	"\arecords\x18\x03 \x01(\x03R\arecords\">\n" +
+	"\fDocumentNote\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x12\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\"E\n" +
 	"\x0fSkippedDocument\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reasonBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
@@ -2897,7 +2972,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),           // 0: coditect.mapreduce.storage.v1.Output
 	(*Judgement)(nil),        // 1: coditect.mapreduce.storage.v1.Judgement
@@ -2930,8 +3005,9 @@ var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*SourceUnit)(nil),       // 28: coditect.mapreduce.storage.v1.SourceUnit
 	(*Summary)(nil),          // 29: coditect.mapreduce.storage.v1.Summary
 	(*BrokenConstraint)(nil), // 30: coditect.mapreduce.storage.v1.BrokenConstraint
-	(*SkippedDocument)(nil),  // 31: coditect.mapreduce.storage.v1.SkippedDocument
-	nil,                      // 32: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	(*DocumentNote)(nil),     // 31: coditect.mapreduce.storage.v1.DocumentNote
+	(*SkippedDocument)(nil),  // 32: coditect.mapreduce.storage.v1.SkippedDocument
+	nil,                      // 33: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	7,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
@@ -2957,18 +3033,19 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	29, // 20: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
 	20, // 21: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
 	21, // 22: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
-	32, // 23: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	33, // 23: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 	15, // 24: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
 	23, // 25: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
 	26, // 26: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
 	23, // 27: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
-	31, // 28: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	32, // 28: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
 	30, // 29: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	31, // 30: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -2993,7 +3070,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -883,8 +883,10 @@ type Ctl struct {
 	// inputs end; 0 if there is no such tree.
 	TreeTop            int64 `protobuf:"varint,20,opt,name=tree_top,json=treeTop,proto3" json:"tree_top,omitempty"`
 	CheckpointInterval int64 `protobuf:"varint,22,opt,name=checkpoint_interval,json=checkpointInterval,proto3" json:"checkpoint_interval,omitempty"` // completions between two marks of progress
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Units of documents that are text may run while others are parsed.
+	MapEarly      bool `protobuf:"varint,23,opt,name=map_early,json=mapEarly,proto3" json:"map_early,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Ctl) Reset() {
@@ -1055,6 +1057,13 @@ func (x *Ctl) GetCheckpointInterval() int64 {
 		return x.CheckpointInterval
 	}
 	return 0
+}
+
+func (x *Ctl) GetMapEarly() bool {
+	if x != nil {
+		return x.MapEarly
+	}
+	return false
 }
 
 // Level is one level of a job: the units of a stage, or of one depth of the tree
@@ -3776,7 +3785,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	" \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\"3\n" +
 	"\aWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xec\x04\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\x89\x05\n" +
 	"\x03Ctl\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\rR\x05state\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\rR\x05phase\x12\x14\n" +
@@ -3799,7 +3808,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\fstaged_units\x18\x13 \x01(\x03R\vstagedUnits\x12!\n" +
 	"\freduce_share\x18\x10 \x01(\x01R\vreduceShare\x12\x19\n" +
 	"\btree_top\x18\x14 \x01(\x03R\atreeTop\x12/\n" +
-	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\"\xbb\x01\n" +
+	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\x12\x1b\n" +
+	"\tmap_early\x18\x17 \x01(\bR\bmapEarly\"\xbb\x01\n" +
 	"\x05Level\x12\x14\n" +
 	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x14\n" +
 	"\x05stage\x18\x02 \x01(\x03R\x05stage\x12\x14\n" +

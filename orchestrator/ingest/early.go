@@ -1,0 +1,73 @@
+package ingest
+
+import (
+	"context"
+	"reflect"
+	"sync"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// While workers parse some documents of a job, those that are text can be mapped, so that
+// no call of a model waits for the slowest parser. This holds where each document has
+// units of its own, and it is known which stage gets them: a unit of several documents,
+// and a choice between stages by the size of the input, need all documents as text. A
+// static tree is known as a whole before anything is mapped, so it waits as well.
+
+// mapsEarly reports whether documents of a job may be mapped while others are parsed. The
+// units of both then run with one spec, so the stage may not change it.
+func mapsEarly(spec *mapreduce.JobSpec, g *plan.Graph, bundle *directInput) bool {
+	cuts := g.Cuts()
+	if cuts < 0 || bundle != nil || g.Gathers() {
+		return false
+	}
+	stage := g.Pipeline().Stages[cuts]
+	return stage.When == "" && len(stage.Tools) == 0 && reflect.DeepEqual(jobspec.ForStage(*spec, stage), *spec)
+}
+
+// earlyJobs has how far the documents of jobs are planted that are parsed and mapped at
+// once.
+type earlyJobs struct {
+	mu   sync.Mutex // guards the map; a job's entry is used by the one goroutine that advances the job
+	jobs map[mapreduce.JobID]*levels.Planted
+}
+
+// maxEarlyJobs bounds the jobs that are remembered. Of others more is read.
+const maxEarlyJobs = 256
+
+// of returns how far a job is.
+func (e *earlyJobs) of(id mapreduce.JobID) *levels.Planted {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.jobs[id]
+	if p == nil {
+		if e.jobs == nil || len(e.jobs) >= maxEarlyJobs {
+			e.jobs = make(map[mapreduce.JobID]*levels.Planted)
+		}
+		p = new(levels.Planted)
+		e.jobs[id] = p
+	}
+	return p
+}
+
+// forget drops a job whose documents are all planted.
+func (e *earlyJobs) forget(id mapreduce.JobID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.jobs, id)
+}
+
+// PlantEarly plants the units of the documents that workers have parsed by now, of a job
+// that still parses others, and returns where they wait. A job is planted by one goroutine
+// at a time.
+func (s *Intake) PlantEarly(ctx context.Context, id mapreduce.JobID, epoch int64) ([]records.Candidate, error) {
+	compiled, err := s.specs.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.jobs.Levels.PlantReady(ctx, id, epoch, s.early.of(id), s.parsedUnits(id, compiled.Spec, compiled.Graph, nil))
+}
