@@ -172,7 +172,7 @@ generate: $(BUF) ## generate Go from the .proto files
 check-generated: $(BUF) ## fail if generated code is stale
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	$(BUF) generate --output "$$tmp"; \
-	diff -r --exclude='*.proto' "$$tmp/proto" proto \
+	diff -r --exclude='*.proto' --exclude='*.yaml' "$$tmp/proto" proto && diff "$$tmp/api/web/openapi.swagger.json" api/web/openapi.swagger.json \
 		|| { echo 'generated code is stale: run make generate' >&2; exit 1; }
 
 .PHONY: bench

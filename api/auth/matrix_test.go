@@ -31,6 +31,7 @@ import (
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/api/transport"
 	"github.com/coditect/mapreduce/api/transport/authority"
+	"github.com/coditect/mapreduce/api/web"
 	"github.com/coditect/mapreduce/orchestrator/access"
 )
 
@@ -121,6 +122,7 @@ type house struct {
 	policy    string // file
 	guard     *auth.Guard
 	tcp, unix string // addresses
+	http      string // address of HTTP
 }
 
 // serve serves a service under a policy until the test ends.
@@ -150,7 +152,7 @@ func (l *laboratory) serve(name, policy string, service mapreduce.Service, fleet
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	served := make(chan error, 2)
+	served := make(chan error, 3)
 	listen := func(network, address string) string {
 		listener, err := net.Listen(network, address)
 		if err != nil {
@@ -160,11 +162,22 @@ func (l *laboratory) serve(name, policy string, service mapreduce.Service, fleet
 		return listener.Addr().String()
 	}
 	h.tcp, h.unix = listen("tcp", "127.0.0.1:0"), "unix:"+listen("unix", l.path(name))
+	edge, err := web.New(web.Config{Server: s, TLS: secured.WebTLS(), Logger: quiet})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	h.http = listener.Addr().String()
+	go func() { served <- edge.Serve(listener) }()
 	l.t.Cleanup(func() {
 		ctx, stop := context.WithCancel(context.Background())
 		stop()
 		s.Shutdown(ctx)
-		if err := errors.Join(<-served, <-served); err != nil {
+		edge.Shutdown(ctx)
+		if err := errors.Join(<-served, <-served, <-served); err != nil {
 			l.t.Error(err)
 		}
 	})
@@ -383,8 +396,8 @@ func documented(t *testing.T) map[string]row {
 }
 
 // Each method of each service, called in each role, about what is the caller's own and what
-// is another tenant's, by each way to show who calls: what comes of it is what
-// docs/security.md says. A method that has no line there fails the test.
+// is another tenant's, by each way to show who calls, by gRPC, gRPC-Web and REST: what
+// comes of it is what docs/security.md says. A method that has no line there fails the test.
 func TestMatrix(t *testing.T) {
 	l := newLaboratory(t)
 	table, all := documented(t), methods(t)
@@ -396,7 +409,7 @@ func TestMatrix(t *testing.T) {
 		service := access.NewService(&servertest.Service{}, access.Rules{TenantOf: tenantOf})
 		h := l.serve(string(role), policy(role), service, fleet{})
 		for way := range ways() {
-			conn := h.dial(t, way)
+			callers := h.callers(t, way)
 			for _, m := range all {
 				expected, ok := table[fmt.Sprintf("%s.%s", m.Parent().Name(), m.Name())]
 				if !ok {
@@ -410,9 +423,14 @@ func TestMatrix(t *testing.T) {
 					case about.job == otherJob && expected.another != "–" && role != mapreduce.Admin:
 						want = expected.another
 					}
-					got, err := outcome(t.Context(), conn, m, about.job, about.tenant)
-					if calls++; got != want || err != nil {
-						t.Errorf("%s as %s by %s, of tenant %q: %s, want %s; %v", fullName(m), role, way, about.tenant, got, want, err)
+					for protocol, call := range callers {
+						if protocol != byGRPC && !offered(m) {
+							continue
+						}
+						got, err := call(t.Context(), m, about.job, about.tenant)
+						if calls++; got != want || err != nil {
+							t.Errorf("%s as %s by %s over %s, of tenant %q: %s, want %s; %v", fullName(m), role, way, protocol, about.tenant, got, want, err)
+						}
 					}
 				}
 			}
@@ -428,10 +446,14 @@ func TestNobody(t *testing.T) {
 	for way, want := range map[string]string{
 		"nobody": unknownCaller, "spiffe": denied, "dns": denied, "cn": denied, "oidc": denied, "token": denied, "uid": denied,
 	} {
-		conn := h.dial(t, way)
-		for _, m := range methods(t) {
-			if got, err := outcome(t.Context(), conn, m, ownJob, "a"); got != want || err != nil {
-				t.Errorf("%s by %s: %s, want %s; %v", fullName(m), way, got, want, err)
+		for protocol, call := range h.callers(t, way) {
+			for _, m := range methods(t) {
+				if protocol != byGRPC && !offered(m) {
+					continue
+				}
+				if got, err := call(t.Context(), m, ownJob, "a"); got != want || err != nil {
+					t.Errorf("%s by %s over %s: %s, want %s; %v", fullName(m), way, protocol, got, want, err)
+				}
 			}
 		}
 	}

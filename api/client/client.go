@@ -1,8 +1,9 @@
 // Package client is the gRPC edge of everything that talks to an orchestrator.
 // A Client is a Service like the one at the other end, whether that is in this
 // process, behind a Unix socket or on another machine, and it connects workers.
-// It adapts and decides nothing: no retries, no choice between addresses. Of the
-// project it must import only the vocabulary and the wire.
+// It adapts and decides nothing: it makes a call again only where the service says when,
+// and has no choice between addresses. Of the project it must import only the vocabulary
+// and the wire.
 package client
 
 import (
@@ -46,6 +47,13 @@ type Config struct {
 	// call under way or not. Servers allow no less than 10 s, which is also the
 	// least that gRPC does. Defaults to 30 s.
 	Keepalive time.Duration
+
+	// Patience is how long one call may wait in all for a service that refuses it for a
+	// while, and says for how long, as it does when a quota is used up or it holds too
+	// much already. The call is then made again: the documents of a submission are taken
+	// again from their sequence. A call that failed in any other way, or whose outcome is
+	// not known, is never repeated. Defaults to none.
+	Patience time.Duration
 
 	// Name is what errors call the server by. Defaults to the target.
 	Name string
@@ -98,6 +106,7 @@ type Client struct {
 	jobs    pb.MapReduceServiceClient
 	admin   pb.AdminServiceClient
 	workers pb.WorkerServiceClient
+	patience time.Duration
 	split   int    // bytes above which a message of a session is sent as several
 	after   func() // what Close has to end besides; may be nil
 }
@@ -141,7 +150,7 @@ func openClient(target string, config Config, more ...grpc.DialOption) (*Client,
 		jobs:    pb.NewMapReduceServiceClient(conn),
 		admin:   pb.NewAdminServiceClient(conn),
 		workers: pb.NewWorkerServiceClient(conn),
-		split:   min(wire.SplitSize, config.MaxSend),
+		split:   min(wire.SplitSize, config.MaxSend), patience: config.Patience,
 	}, nil
 }
 

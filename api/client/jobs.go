@@ -16,6 +16,19 @@ import (
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
+// A jobReply is one with a job.
+type jobReply interface{ GetJob() *pb.Job }
+
+// jobAfter makes a call, again if need be, and returns the job of its reply.
+func jobAfter[R jobReply](ctx context.Context, c *Client, call func() (R, error)) (job *mapreduce.Job, err error) {
+	err = c.again(ctx, func() error {
+		p, failed := call()
+		job, failed = jobOf(p.GetJob(), failed)
+		return failed
+	})
+	return job, err
+}
+
 // jobOf returns the job of a reply.
 func jobOf(p *pb.Job, err error) (*mapreduce.Job, error) {
 	switch {
@@ -28,61 +41,76 @@ func jobOf(p *pb.Job, err error) (*mapreduce.Job, error) {
 }
 
 // GetJob implements mapreduce.Client.
-func (c *Client) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return jobOf(c.jobs.GetJob(ctx, &pb.GetJobRequest{JobId: string(id)}))
+func (c *Client) GetJob(ctx context.Context, id mapreduce.JobID) (job *mapreduce.Job, err error) {
+	err = c.again(ctx, func() (err error) {
+		job, err = jobOf(c.jobs.GetJob(ctx, &pb.GetJobRequest{JobId: string(id)}))
+		return err
+	})
+	return job, err
 }
 
 // PauseJob implements mapreduce.Client.
 func (c *Client) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	p, err := c.jobs.PauseJob(ctx, &pb.PauseJobRequest{JobId: string(id)})
-	return jobOf(p.GetJob(), err)
+	return jobAfter(ctx, c, func() (*pb.PauseJobResponse, error) {
+		return c.jobs.PauseJob(ctx, &pb.PauseJobRequest{JobId: string(id)})
+	})
 }
 
 // CancelJob implements mapreduce.Client.
 func (c *Client) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	p, err := c.jobs.CancelJob(ctx, &pb.CancelJobRequest{JobId: string(id)})
-	return jobOf(p.GetJob(), err)
+	return jobAfter(ctx, c, func() (*pb.CancelJobResponse, error) {
+		return c.jobs.CancelJob(ctx, &pb.CancelJobRequest{JobId: string(id)})
+	})
 }
 
 // ResumeJob implements mapreduce.Client.
 func (c *Client) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
-	p, err := c.jobs.ResumeJob(ctx, wire.EncodeResume(id, r))
-	return jobOf(p.GetJob(), err)
+	return jobAfter(ctx, c, func() (*pb.ResumeJobResponse, error) { return c.jobs.ResumeJob(ctx, wire.EncodeResume(id, r)) })
 }
 
 // DeleteJob implements mapreduce.Client.
 func (c *Client) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
-	_, err := c.jobs.DeleteJob(ctx, &pb.DeleteJobRequest{JobId: string(id)})
-	return wire.Error(err)
+	return c.again(ctx, func() error {
+		_, err := c.jobs.DeleteJob(ctx, &pb.DeleteJobRequest{JobId: string(id)})
+		return wire.Error(err)
+	})
 }
 
 // ListJobs implements mapreduce.Client.
-func (c *Client) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
-	p, err := c.jobs.ListJobs(ctx, wire.EncodeListJobs(&q))
-	if err != nil {
-		return nil, wire.Error(err)
-	}
-	return wire.DecodeJobs(p), nil
+func (c *Client) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (page *mapreduce.JobPage, err error) {
+	err = c.again(ctx, func() error {
+		p, err := c.jobs.ListJobs(ctx, wire.EncodeListJobs(&q))
+		if err == nil {
+			page = wire.DecodeJobs(p)
+		}
+		return wire.Error(err)
+	})
+	return page, err
 }
 
 // ListUnits implements mapreduce.Client. Pages with large outputs may be much
 // shorter than asked for.
-func (c *Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
-	p, err := c.jobs.ListUnits(ctx, wire.EncodeListUnits(&q))
-	if err != nil {
-		return nil, wire.Error(err)
-	}
-	return wire.DecodeUnits(p), nil
+func (c *Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (page *mapreduce.UnitPage, err error) {
+	err = c.again(ctx, func() error {
+		p, err := c.jobs.ListUnits(ctx, wire.EncodeListUnits(&q))
+		if err == nil {
+			page = wire.DecodeUnits(p)
+		}
+		return wire.Error(err)
+	})
+	return page, err
 }
 
 // WakeUnit implements mapreduce.Client.
 func (c *Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
-	p, err := c.jobs.WakeUnit(ctx, &pb.WakeUnitRequest{
-		JobId: string(job), UnitId: string(unit), Handle: handle, Answer: answer,
+	var p *pb.WakeUnitResponse
+	err := c.again(ctx, func() (err error) {
+		p, err = c.jobs.WakeUnit(ctx, &pb.WakeUnitRequest{JobId: string(job), UnitId: string(unit), Handle: handle, Answer: answer})
+		return wire.Error(err)
 	})
 	switch {
 	case err != nil:
-		return nil, wire.Error(err)
+		return nil, err
 	case p.GetUnit() == nil:
 		return nil, errs.New(errs.Internal, "the server's reply holds no unit")
 	}
@@ -90,20 +118,22 @@ func (c *Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapredu
 }
 
 // ListEvents implements mapreduce.Client.
-func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
-	p, err := c.jobs.ListEvents(ctx, wire.EncodeListEvents(&q))
-	if err != nil {
-		return nil, wire.Error(err)
-	}
-	return wire.DecodeEvents(p), nil
+func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (page *mapreduce.EventPage, err error) {
+	err = c.again(ctx, func() error {
+		p, err := c.jobs.ListEvents(ctx, wire.EncodeListEvents(&q))
+		if err == nil {
+			page = wire.DecodeEvents(p)
+		}
+		return wire.Error(err)
+	})
+	return page, err
 }
 
 // WatchJob implements mapreduce.Client.
 func (c *Client) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := c.jobs.WatchJob(ctx, &pb.WatchJobRequest{JobId: string(id)})
-	return drainStream(stream, err, func(p *pb.WatchJobResponse) error {
+	return drainStream(ctx, c, func(ctx context.Context) (grpc.ServerStreamingClient[pb.WatchJobResponse], error) {
+		return c.jobs.WatchJob(ctx, &pb.WatchJobRequest{JobId: string(id)})
+	}, func(p *pb.WatchJobResponse) error {
 		job, err := jobOf(p.GetJob(), nil)
 		if err != nil {
 			return err
@@ -114,10 +144,9 @@ func (c *Client) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapr
 
 // GetResult implements mapreduce.Client.
 func (c *Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := c.jobs.GetResult(ctx, &pb.GetResultRequest{JobId: string(id), Partial: partial})
-	return drainStream(stream, err, func(p *pb.GetResultResponse) error {
+	return drainStream(ctx, c, func(ctx context.Context) (grpc.ServerStreamingClient[pb.GetResultResponse], error) {
+		return c.jobs.GetResult(ctx, &pb.GetResultRequest{JobId: string(id), Partial: partial})
+	}, func(p *pb.GetResultResponse) error {
 		for _, part := range p.GetParts() {
 			if v := wire.DecodeResultPart(part); v != nil {
 				if err := sink(v); err != nil {
@@ -133,10 +162,9 @@ func (c *Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool
 // line writes. While the job is not complete, partial must be true. After an error, what
 // was written is to be thrown away.
 func (c *Client) GetResultFile(ctx context.Context, id mapreduce.JobID, partial bool, out io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := c.jobs.GetResultFile(ctx, &pb.GetResultFileRequest{JobId: string(id), Partial: partial})
-	return drainStream(stream, err, func(p *pb.GetResultFileResponse) error {
+	return drainStream(ctx, c, func(ctx context.Context) (grpc.ServerStreamingClient[pb.GetResultFileResponse], error) {
+		return c.jobs.GetResultFile(ctx, &pb.GetResultFileRequest{JobId: string(id), Partial: partial})
+	}, func(p *pb.GetResultFileResponse) error {
 		_, err := out.Write(p.GetData())
 		return err
 	})
@@ -144,10 +172,9 @@ func (c *Client) GetResultFile(ctx context.Context, id mapreduce.JobID, partial 
 
 // ReadText implements mapreduce.Client.
 func (c *Client) ReadText(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, document mapreduce.DocumentID, sink func([]byte) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := c.jobs.ReadText(ctx, &pb.ReadTextRequest{JobId: string(job), UnitId: string(unit), DocumentId: string(document)})
-	return drainStream(stream, err, func(p *pb.ReadTextResponse) error { return sink(p.GetText()) })
+	return drainStream(ctx, c, func(ctx context.Context) (grpc.ServerStreamingClient[pb.ReadTextResponse], error) {
+		return c.jobs.ReadText(ctx, &pb.ReadTextRequest{JobId: string(job), UnitId: string(unit), DocumentId: string(document)})
+	}, func(p *pb.ReadTextResponse) error { return sink(p.GetText()) })
 }
 
 // AnswerCache implements mapreduce.Client.
@@ -162,37 +189,57 @@ func (c *Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget b
 
 // CheckStore implements mapreduce.Client.
 func (c *Client) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := c.admin.CheckStore(ctx, &pb.CheckStoreRequest{})
-	return drainStream(stream, err, func(p *pb.CheckStoreResponse) error {
+	return drainStream(ctx, c, func(ctx context.Context) (grpc.ServerStreamingClient[pb.CheckStoreResponse], error) {
+		return c.admin.CheckStore(ctx, &pb.CheckStoreRequest{})
+	}, func(p *pb.CheckStoreResponse) error {
 		return found(wire.DecodeFinding(p.GetFinding()))
 	})
 }
 
-// drainStream takes what a stream brings until it ends. The stream's context must end
-// when drain returns, since take may have stopped it early.
-func drainStream[P any](stream grpc.ServerStreamingClient[P], err error, take func(*P) error) error {
-	if err != nil {
-		return wire.Error(err)
-	}
-	for {
-		p, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+// drainStream opens a stream and takes what it brings until it ends. It opens the stream
+// again only if nothing has come.
+func drainStream[P any](ctx context.Context, c *Client, open func(context.Context) (grpc.ServerStreamingClient[P], error), take func(*P) error) error {
+	var begun error // what has ended a stream of which something was taken
+	err := c.again(ctx, func() error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel() // take may have stopped it early
+		stream, err := open(ctx)
+		if err != nil {
 			return wire.Error(err)
 		}
-		if err := take(p); err != nil {
-			return err
+		for first := true; ; first = false {
+			p, err := stream.Recv()
+			switch {
+			case errors.Is(err, io.EOF):
+				return nil
+			case err != nil && first:
+				return wire.Error(err)
+			case err != nil:
+				begun = wire.Error(err)
+				return nil
+			}
+			if begun = take(p); begun != nil {
+				return nil
+			}
 		}
+	})
+	if begun != nil {
+		return begun
 	}
+	return err
 }
 
 // SubmitJob implements mapreduce.Client. Documents are taken from docs as fast
 // as the server takes them, and large ones are sent in pieces.
-func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (job *mapreduce.Job, err error) {
+	err = c.again(ctx, func() (err error) {
+		job, err = c.submit(ctx, spec, docs)
+		return err
+	})
+	return job, err
+}
+
+func (c *Client) submit(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	// Whatever stops the sending must break the stream, not end it: the server
 	// takes an ended stream for the whole submission.
 	ctx, cancel := context.WithCancel(ctx)
@@ -216,7 +263,15 @@ func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 
 // PlanJob implements mapreduce.Client. Documents are sent as SubmitJob sends
 // them.
-func (c *Client) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+func (c *Client) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (p *mapreduce.Plan, err error) {
+	err = c.again(ctx, func() (err error) {
+		p, err = c.plan(ctx, q, docs)
+		return err
+	})
+	return p, err
+}
+
+func (c *Client) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.jobs.PlanJob(ctx)

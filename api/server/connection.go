@@ -59,6 +59,13 @@ func connectionOf(a net.Addr) *connection {
 	return nil
 }
 
+// isSocket reports whether the connection needs a file of this process: those of peers of
+// another edge are bounded there.
+func (c *connection) isSocket() bool {
+	_, within := c.Conn.(*bridged)
+	return !within
+}
+
 // RemoteAddr implements net.Conn.
 func (c *connection) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c} }
 

@@ -82,9 +82,12 @@ func messageCame(ctx context.Context) {
 
 // admit asks the guard of the server whether a call may begin.
 func (s *Server) admit(ctx context.Context, method string) (admitted context.Context, done func(), err error) {
-	o, ok := ctx.Value(openingKey{}).(*opening)
-	if s.config.Guard == nil || !ok {
+	if s.config.Guard == nil {
 		return ctx, func() {}, nil
+	}
+	o, ok := ctx.Value(openingKey{}).(*opening)
+	if !ok { // tapCall has not seen it, so nothing could cut it off
+		return ctx, nil, errs.New(errs.Internal, "a call of %s has no opening", method)
 	}
 	return s.config.Guard.Admit(ctx, method, o.end)
 }

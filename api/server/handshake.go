@@ -16,8 +16,8 @@ import (
 )
 
 // handshakes secure the connections of all listeners: TLS over TCP if the server has it,
-// nothing within this process, and nothing over Unix sockets, of which the system says
-// who is at the other end.
+// nothing within this process, nothing over a bridge, whose other side has done it, and
+// nothing over Unix sockets, of which the system says who is at the other end.
 type handshakes struct {
 	tls    *tls.Config // nil for none
 	logger *slog.Logger
@@ -32,6 +32,9 @@ func (h handshakes) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 	c, ok := raw.(*connection)
 	if !ok {
 		return raw, transport.Memory{CommonAuthInfo: noSecurity}, nil
+	}
+	if over, ok := c.Conn.(*bridged); ok {
+		return c, over.info, nil
 	}
 	if unix, ok := c.Conn.(*net.UnixConn); ok {
 		return c, transport.UnixPeer(unix), nil

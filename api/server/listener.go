@@ -24,8 +24,9 @@ type peers struct {
 	most   int // connections; 0 is no limit
 	budget *memory.Budget
 
-	mu  sync.Mutex // guards the variable below
-	all map[*connection]struct{}
+	mu      sync.Mutex // guards the variables below
+	all     map[*connection]struct{}
+	sockets int // of all, those that need a file
 }
 
 // idleBefore is how long a connection must have had no use to make way for another.
@@ -70,24 +71,27 @@ func (p *peers) admit(conn net.Conn) *connection {
 	c.unfinished.Store(now.UnixNano()) // its preface is yet to come
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.most > 0 && len(p.all) >= p.most {
+	if p.most > 0 && c.isSocket() && p.sockets >= p.most {
 		idle := p.mostIdle(now)
 		if idle == nil {
 			return nil
 		}
-		delete(p.all, idle)
+		p.forget(idle)
 		idle.cutOff(nil)
+	}
+	if c.isSocket() {
+		p.sockets++
 	}
 	c.account = p.budget.Connect(c.cutOff)
 	p.all[c] = struct{}{}
 	return c
 }
 
-// mostIdle returns the connection without calls that was used last the longest ago, or
-// nil. The caller holds mu.
+// mostIdle returns the connection without calls that was used last the longest ago, of
+// those that need a file, or nil. The caller holds mu.
 func (p *peers) mostIdle(now time.Time) (idle *connection) {
 	for c := range p.all {
-		if c.calls.Load() > 0 || now.UnixNano()-c.used.Load() < int64(idleBefore) {
+		if !c.isSocket() || c.calls.Load() > 0 || now.UnixNano()-c.used.Load() < int64(idleBefore) {
 			continue
 		}
 		if idle == nil || c.used.Load() < idle.used.Load() {
@@ -101,7 +105,18 @@ func (p *peers) mostIdle(now time.Time) (idle *connection) {
 func (p *peers) remove(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.forget(c)
+}
+
+// forget is remove for a caller that holds mu.
+func (p *peers) forget(c *connection) {
+	if _, found := p.all[c]; !found {
+		return
+	}
 	delete(p.all, c)
+	if c.isSocket() {
+		p.sockets--
+	}
 }
 
 // watch ends connections whose peers stall, until done closes.

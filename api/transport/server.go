@@ -77,15 +77,20 @@ func (c ServerConfig) noteChange(what, file string) func(error) {
 
 // TLS returns the configuration of TLS for listeners. It has what the files hold at the
 // time of each handshake.
-func (s *Server) TLS() *tls.Config {
-	c := s.current()
-	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.current(), nil }
+func (s *Server) TLS() *tls.Config { return s.following(protocols) }
+
+// WebTLS is TLS for listeners of HTTP.
+func (s *Server) WebTLS() *tls.Config { return s.following(webProtocols) }
+
+func (s *Server) following(protocols []string) *tls.Config {
+	c := s.current(protocols)
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.current(protocols), nil }
 	return c
 }
 
 // current returns the configuration for a handshake now. Sessions are not resumed, so that
 // each connection shows a certificate that holds now.
-func (s *Server) current() *tls.Config {
+func (s *Server) current(protocols []string) *tls.Config {
 	pair, _ := s.pair.Get()
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: protocols, SessionTicketsDisabled: true,

@@ -23,8 +23,11 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 )
 
-// protocols are what TLS agrees on to be spoken: gRPC needs HTTP/2.
-var protocols = []string{"h2"}
+// What TLS agrees on to be spoken: gRPC needs HTTP/2, and not each client of HTTP knows it.
+var (
+	protocols    = []string{"h2"}
+	webProtocols = []string{"h2", "http/1.1"}
+)
 
 // refused returns an error about a file.
 func refused(file, format string, args ...any) error {

@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"iter"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -33,6 +36,49 @@ func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
 		piece.Content = part
 	}
 	return append(pieces, piece), nil
+}
+
+// GroupPieces yields pieces in groups of about PartSize bytes, each for one message, and
+// cuts those that hold more. It yields at least one group, which may be empty.
+func GroupPieces(pieces []*pb.DocumentPiece) iter.Seq[[]*pb.DocumentPiece] {
+	return func(yield func([]*pb.DocumentPiece) bool) {
+		var group []*pb.DocumentPiece
+		size := 0
+		for p := range cutPieces(pieces) {
+			n := proto.Size(p)
+			if size > 0 && size+n > PartSize {
+				if !yield(group) {
+					return
+				}
+				group, size = nil, 0
+			}
+			group, size = append(group, p), size+n
+		}
+		yield(group)
+	}
+}
+
+// cutPieces yields pieces whose content is at most PartSize bytes.
+func cutPieces(pieces []*pb.DocumentPiece) iter.Seq[*pb.DocumentPiece] {
+	return func(yield func(*pb.DocumentPiece) bool) {
+		for _, p := range pieces {
+			rest, more := p.GetContent(), p.GetMore()
+			for len(rest) > PartSize {
+				p.Content, p.More = rest[:PartSize], true
+				if !yield(p) {
+					return
+				}
+				rest = rest[PartSize:]
+				p = &pb.DocumentPiece{DocumentId: p.GetDocumentId()}
+			}
+			if len(rest) > 0 {
+				p.Content, p.More = rest, more
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 // A Joiner puts documents together from their pieces, one at a time.

@@ -9,12 +9,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/term"
+	"google.golang.org/grpc/grpclog"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
@@ -28,6 +30,9 @@ func main() { os.Exit(mainCode()) }
 
 // mainCode runs the command line of this process and returns its exit code.
 func mainCode() int {
+	// Packages around gRPC write there what peers do wrong, line by line: peers could fill
+	// a disk. What matters of it comes back as an error, and is logged by who gets it.
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 	ctx, stop := withInterrupt(context.Background())
 	defer stop()
 	return runMain(ctx, &program.Program{

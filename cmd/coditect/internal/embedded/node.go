@@ -29,6 +29,7 @@ import (
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/telemetry"
+	"github.com/coditect/mapreduce/api/web"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/metrics"
@@ -90,6 +91,8 @@ type Config struct {
 	// Guard asks the callers of other processes who they are. Defaults to none: each may do
 	// everything.
 	Guard *auth.Guard
+	// HTTP leaves some of the connections that a process may have to ServeHTTP.
+	HTTP bool
 	// Hook is told of the points that are passed, for tests.
 	Hook failpoint.Hook
 	// Logger defaults to none.
@@ -122,6 +125,7 @@ type Node struct {
 	jobs   *jobs.Jobs
 	orch   *orchestrator.Orchestrator
 	server *server.Server
+	web    *web.Edge // nil before ServeHTTP
 	guests *waitingClients
 
 	stopOrchestrator context.CancelFunc // nil before Start
@@ -178,7 +182,7 @@ func (n *Node) wireService() (err error) {
 		}
 	}
 	n.server, err = server.New(service, access.NewFleet(n.orch), server.Config{
-		Logger: n.config.Logger, MaxConnections: maxConnections(pebble.MaxTableFiles()), Memory: n.config.Memory, Demand: access.NewDemander(n.orch), TLS: n.config.TLS, Guard: n.config.Guard,
+		Logger: n.config.Logger, MaxConnections: n.connections(), Memory: n.config.Memory, Demand: access.NewDemander(n.orch), TLS: n.config.TLS, Guard: n.config.Guard,
 		Options: append([]grpc.ServerOption{grpc.StatsHandler(n.guests)}, n.config.Serve...),
 	})
 	if err != nil {
@@ -258,6 +262,28 @@ func (n *Node) Serve(l net.Listener) {
 	n.serving.Go(func() { n.recordFailure("server", n.server.Serve(l)) })
 }
 
+// ServeHTTP takes connections of HTTP from a listener until Close. Of the configuration,
+// Server, MaxConnections and Logger are the node's.
+func (n *Node) ServeHTTP(l net.Listener, c web.Config) error {
+	c.Server, c.MaxConnections, c.Logger = n.server, n.connections(), n.config.Logger
+	edge, err := web.New(c)
+	if err != nil {
+		return err
+	}
+	n.web = edge
+	n.serving.Go(func() { n.recordFailure("HTTP", edge.Serve(l)) })
+	return nil
+}
+
+// connections returns how many connections an edge may have.
+func (n *Node) connections() int {
+	all := maxConnections(pebble.MaxTableFiles())
+	if n.config.HTTP {
+		all /= 2
+	}
+	return all
+}
+
 // Guests returns how many other processes wait here for jobs of theirs.
 func (n *Node) Guests() int { return n.guests.countWaiting() }
 
@@ -292,6 +318,19 @@ func (n *Node) Close() error {
 	return n.closed
 }
 
+// shutDownEdges ends the calls of others. Those that came by HTTP end with those that they
+// have become.
+func (n *Node) shutDownEdges() {
+	ctx, stop := context.WithTimeout(context.Background(), shutdownWait)
+	defer stop()
+	var both sync.WaitGroup
+	both.Go(func() { n.server.Shutdown(ctx) })
+	if n.web != nil {
+		both.Go(func() { n.web.Shutdown(ctx) })
+	}
+	both.Wait()
+}
+
 func (n *Node) close() error {
 	if n.stopWorker != nil {
 		n.stopWorker()
@@ -301,10 +340,10 @@ func (n *Node) close() error {
 		n.stopOrchestrator()
 		n.orchestrating.Wait()
 	}
+	n.shutDownEdges()
+	n.serving.Wait()
 	ctx, stop := context.WithTimeout(context.Background(), shutdownWait)
 	defer stop()
-	n.server.Shutdown(ctx)
-	n.serving.Wait()
 	if n.stopOrchestrator != nil && n.config.isShared() {
 		if err := n.orch.Retire(ctx); err != nil { // others find out by the lease
 			n.config.Logger.Warn("others wait for the lease", "err", err)

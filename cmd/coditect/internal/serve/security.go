@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/auth"
 	"github.com/coditect/mapreduce/api/auth/oidc"
 	"github.com/coditect/mapreduce/api/transport"
+	"github.com/coditect/mapreduce/api/web"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 )
 
@@ -75,41 +76,67 @@ func (n *times) IsBoolFlag() bool { return true }
 func isPublic(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return false, exit.UsageError("--listen: %q is not HOST:PORT, nor unix", address)
+		return false, err
 	}
 	ip := net.ParseIP(host)
 	return host != "localhost" && (ip == nil || !ip.IsLoopback()), nil
 }
 
-// checkListen refuses an address that other machines can reach, unless peers show who they
-// are over TLS, or nobody is to be asked, which has to be said twice.
-func (a *commands) checkListen(o serveOptions) error {
+// checkAddresses refuses flags of listeners that do not fit each other, or what others can
+// reach.
+func (a *commands) checkAddresses(o serveOptions) error {
 	if err := o.security.check(&a.Global.TLS); err != nil {
 		return err
 	}
-	if o.listen == "" || o.listen == socketAlone {
-		return nil
+	if o.listen != "" && o.listen != socketAlone {
+		public, err := isPublic(o.listen)
+		if err != nil {
+			return exit.UsageError("--listen: %q is not HOST:PORT, nor unix", o.listen)
+		}
+		if public {
+			err = a.checkPublic("--listen", o.listen, o.security)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	public, err := isPublic(o.listen)
-	if err != nil || !public || o.security.insecure >= 2 {
-		return err
+	switch public, err := isPublic(o.http); {
+	case o.http == "" && len(o.origins) > 0:
+		return exit.UsageError("--cors-origin: there is no HTTP without --http")
+	case o.http == "":
+		return nil
+	case web.CheckOrigins(o.origins) != nil:
+		return exit.UsageError("--%w", web.CheckOrigins(o.origins))
+	case err != nil:
+		return exit.UsageError("--http: %q is not HOST:PORT", o.http)
+	case public:
+		return a.checkPublic("--http", o.http, o.security)
+	}
+	return nil
+}
+
+// checkPublic refuses an address that other machines can reach, unless peers show who they
+// are over TLS, or nobody is to be asked, which has to be said twice.
+func (a *commands) checkPublic(flag, address string, o securityOptions) error {
+	if o.insecure >= 2 {
+		return nil
 	}
 	var lacking []string
 	if a.Global.TLS.Cert == "" {
 		lacking = append(lacking, "--tls-cert and --tls-key")
 	}
-	if o.security.policy == "" {
+	if o.policy == "" {
 		lacking = append(lacking, "--policy with --client-ca, --tokens or --oidc-issuer")
 	}
 	if len(lacking) == 0 {
 		return nil
 	}
 	said := ""
-	if o.security.insecure == 1 {
+	if o.insecure == 1 {
 		said = "; --insecure is for 127.0.0.1, and has to be said twice for other addresses"
 	}
-	return exit.UsageError("--listen: other machines can reach %s, and anyone who can reach it would have full control of all jobs; "+
-		"give %s, or listen on 127.0.0.1%s", o.listen, strings.Join(lacking, ", and "), said)
+	return exit.UsageError("%s: other machines can reach %s, and anyone who can reach it would have full control of all jobs; "+
+		"give %s, or listen on 127.0.0.1%s", flag, address, strings.Join(lacking, ", and "), said)
 }
 
 // check refuses flags that do not fit each other.
@@ -179,9 +206,20 @@ func (s *security) tls() *tls.Config {
 	return s.server.TLS()
 }
 
+// webTLS is tls for a listener of HTTP.
+func (s *security) webTLS() *tls.Config {
+	if s.server == nil {
+		return nil
+	}
+	return s.server.WebTLS()
+}
+
+// asked reports whether callers have to show who they are.
+func (s *security) asked() bool { return s.peers || s.guard != nil }
+
 // warn tells the operator of an address whose peers need not say who they are.
 func (s *security) warn(log *slog.Logger, address string) {
-	if !s.peers && s.guard == nil {
+	if !s.asked() {
 		log.Warn("anyone who can reach this address has full control of all jobs, as nobody is asked who they are", "address", address)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
+	"github.com/coditect/mapreduce/api/web"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/worker"
@@ -41,6 +42,8 @@ func aheadOf(slots int) int { return max(1, slots/4) }
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	listen   string
+	http     string
+	origins  []string // of pages that may call by HTTP
 	workers  int
 	security securityOptions
 	admin    string
@@ -69,6 +72,10 @@ tokens whose hashes the server has (--tokens) or by tokens of an issuer of OpenI
 out. All these files are read again when they change; whoever is no longer in the policy is
 cut off.
 
+--http serves the same calls to browsers and to programs without gRPC: REST, described by
+/openapi.json, Connect and gRPC-Web. Callers show who they are as elsewhere. Scripts of
+pages may not call it, but for those of origins that --cors-origin names.
+
 A policy has a list of principals, each with what it matches (spiffe://…, dns:NAME, cn:NAME,
 oidc:SUBJECT, token:NAME or uid:NUMBER), a tenant, and roles: viewer, submitter, operator,
 worker, scaler (an autoscaler), admin.
@@ -79,12 +86,15 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
   coditect serve --listen unix
   coditect serve --listen 127.0.0.1:7601 --store pebble:/var/lib/coditect --workers 0
   coditect serve --listen 0.0.0.0:7600 --tls-cert server.pem --tls-key server.key --client-ca ca.pem --policy policy.yaml
+  coditect serve --http 127.0.0.1:7680
   coditect serve --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT, or unix for the socket in the data directory alone (default 127.0.0.1:7600, if it is free)")
+	f.StringVar(&o.http, "http", "", "`address` for REST, Connect and gRPC-Web, HOST:PORT (default: none)")
+	f.StringSliceVar(&o.origins, "cors-origin", nil, "`origin` of pages whose scripts may call --http, SCHEME://HOST[:PORT]; may be repeated")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves all units to other workers")
 	a.Runners.Models.AddFleet(f)
 	a.Runners.Documents.AddFlags(f)
@@ -110,7 +120,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if o.listen == socketAlone && a.Global.Location.Dir == "" {
 		return exit.UsageError("--listen: a server on a cluster has no data directory for a socket; give HOST:PORT")
 	}
-	if err := a.checkListen(o); err != nil {
+	if err := a.checkAddresses(o); err != nil {
 		return err
 	}
 	a.Runners.Models.Fleet = true
@@ -142,7 +152,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	config.TLS, config.Guard = secured.tls(), secured.guard
-	config.Adopt, config.Drain = true, o.drain
+	config.Adopt, config.Drain, config.HTTP = true, o.drain, o.http != ""
 	var ready readiness
 	closeAdmin, err := a.listenAdmin(o.admin, ready.serverChecks(), log)
 	if err != nil {
@@ -194,6 +204,9 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 		address = l.Addr().String()
 		secured.warn(log, address)
 	}
+	if err := a.serveHTTP(node, o, secured, log); err != nil {
+		return err
+	}
 	if o.workers > 0 {
 		if err := node.Work(o.workers, aheadOf(o.workers)); err != nil {
 			return err
@@ -204,6 +217,28 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 		secured.guard.Run(ctx)
 	}
 	<-ctx.Done()
+	return nil
+}
+
+// serveHTTP begins to serve HTTP, if there is an address for it.
+func (a *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *security, log *slog.Logger) error {
+	if o.http == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", o.http)
+	if err != nil {
+		return exit.RefusedError("--http: %w", err)
+	}
+	public, err := isPublic(o.http)
+	if err == nil {
+		err = node.ServeHTTP(l, web.Config{TLS: secured.webTLS(), Origins: o.origins, LocalOnly: !public && !secured.asked()})
+	}
+	if err != nil {
+		_ = l.Close() // nobody has used it
+		return exit.RefusedError("--%w", err)
+	}
+	log.Info("HTTP is served", "http", l.Addr().String())
+	secured.warn(log, l.Addr().String())
 	return nil
 }
 

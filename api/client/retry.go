@@ -1,0 +1,31 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+)
+
+// again makes a call, and makes it again while the service refuses it for a while and says
+// for how long: such a call has done nothing. It gives up when it would wait for longer
+// than the client's patience in all.
+func (c *Client) again(ctx context.Context, call func() error) error {
+	for left := c.patience; ; {
+		err := call()
+		var e *errs.Error
+		if !errors.As(err, &e) || e.RetryAfter <= 0 || e.RetryAfter > left {
+			return err
+		}
+		left -= e.RetryAfter
+		wait := time.NewTimer(e.RetryAfter + rand.N(e.RetryAfter/4+1)) // so that clients do not come back all at once
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return err
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+
+	"connectrpc.com/connect"
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/wire"
+)
+
+// asStatus returns the status of an error. One that does not come from the server gets the
+// details that the server's have.
+func asStatus(err error) *status.Status {
+	if s, ok := status.FromError(err); ok && len(s.Details()) > 0 {
+		return s
+	}
+	return wire.Status(err)
+}
+
+// retryAfter returns how many seconds a peer should wait before it tries again, or "".
+func retryAfter(s *status.Status) string {
+	for _, d := range s.Details() {
+		if info, ok := d.(*errdetails.RetryInfo); ok {
+			return strconv.Itoa(int(math.Ceil(info.GetRetryDelay().AsDuration().Seconds())))
+		}
+	}
+	return ""
+}
+
+// writeError answers a request with an error: as a google.rpc.Status, with its details.
+func writeError(w http.ResponseWriter, err error) {
+	s := asStatus(err)
+	data, err := marshaler{}.Marshal(s.Proto())
+	if err != nil { // its details are not known here
+		data, _ = marshaler{}.Marshal(status.New(s.Code(), s.Message()).Proto()) // cannot fail
+	}
+	h := w.Header()
+	h.Del("Transfer-Encoding")
+	h.Set("Content-Type", "application/json")
+	if after := retryAfter(s); after != "" {
+		h.Set("Retry-After", after)
+	}
+	if s.Code() == codes.Unauthenticated {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	w.WriteHeader(runtime.HTTPStatusFromCode(s.Code()))
+	_, _ = w.Write(data) // a peer that is gone cannot be told
+}
+
+// connectError returns an error as Connect and gRPC-Web have it.
+func connectError(err error) error {
+	s := asStatus(err)
+	e := connect.NewError(connect.Code(s.Code()), textError(s.Message()))
+	for _, d := range s.Details() {
+		m, ok := d.(proto.Message)
+		if !ok {
+			continue
+		}
+		if detail, err := connect.NewErrorDetail(m); err == nil {
+			e.AddDetail(detail)
+		}
+	}
+	if after := retryAfter(s); after != "" {
+		e.Meta().Set("Retry-After", after)
+	}
+	return e
+}
+
+// A textError is an error that a message says all of.
+type textError string
+
+func (e textError) Error() string { return string(e) }
