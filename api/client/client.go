@@ -102,13 +102,13 @@ var connecting = grpc.ConnectParams{
 
 // A Client talks to one server. Its methods may be called at the same time.
 type Client struct {
-	conn    *grpc.ClientConn
-	jobs    pb.MapReduceServiceClient
-	admin   pb.AdminServiceClient
-	workers pb.WorkerServiceClient
+	conn     *grpc.ClientConn
+	jobs     pb.MapReduceServiceClient
+	admin    pb.AdminServiceClient
+	workers  pb.WorkerServiceClient
 	patience time.Duration
-	split   int    // bytes above which a message of a session is sent as several
-	after   func() // what Close has to end besides; may be nil
+	split    int    // bytes above which a message of a session is sent as several
+	after    func() // what Close has to end besides; may be nil
 }
 
 // Dial returns a client of the server at target: HOST:PORT, or unix:PATH. It

@@ -141,7 +141,9 @@ func (w *writer) Flush() {
 }
 
 // FlushError sends what was written.
-func (w *writer) FlushError() error { return w.inTime(http.NewResponseController(w.ResponseWriter).Flush) }
+func (w *writer) FlushError() error {
+	return w.inTime(http.NewResponseController(w.ResponseWriter).Flush)
+}
 
 // inTime bounds how long the peer may take to read.
 func (w *writer) inTime(do func() error) error {

@@ -140,10 +140,10 @@ func (strictQuery) Parse(m proto.Message, values url.Values, filter *utilities.D
 type marshaler struct{}
 
 var (
-	_ runtime.Marshaler         = marshaler{}
-	_ runtime.StreamContentType = marshaler{}
-	toJSON                      = protojson.MarshalOptions{}
-	fromJSON                    = protojson.UnmarshalOptions{}
+	_        runtime.Marshaler         = marshaler{}
+	_        runtime.StreamContentType = marshaler{}
+	toJSON                             = protojson.MarshalOptions{}
+	fromJSON                           = protojson.UnmarshalOptions{}
 )
 
 // ContentType implements runtime.Marshaler.
