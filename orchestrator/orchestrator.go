@@ -207,12 +207,10 @@ func (c Config) validate() error {
 	return nil
 }
 
-// anyProvider describes a provider that is not registered.
+// anyProvider describes a provider of whose steps nothing is known: workers say what they
+// lack. All but the default one may ask models.
 func anyProvider(name string) mapreduce.Provider {
-	if name == mapreduce.DefaultProvider {
-		return mapreduce.Provider{Name: name, Steps: []string{"agent", "extract", "merge", "parse", "select", "write"}}
-	}
-	return mapreduce.Provider{Name: name, Models: true, Steps: []string{"agent", "extract", "merge", "parse", "select", "write"}}
+	return mapreduce.Provider{Name: name, Models: name != mapreduce.DefaultProvider}
 }
 
 // specRules returns what the specs of jobs are completed and checked with.
@@ -221,9 +219,10 @@ func (c *Config) specRules() *jobspec.Rules {
 }
 
 // CheckSpec returns what SubmitJob would refuse of s, whatever the documents
-// are, so that it can be said before any is read.
-func CheckSpec(s mapreduce.JobSpec) error {
-	c := Config{}.withDefaults()
+// are, so that it can be said before any is read. Provider returns what is known of a
+// provider, as Config.Provider.
+func CheckSpec(s mapreduce.JobSpec, provider func(name string) mapreduce.Provider) error {
+	c := Config{Provider: provider}.withDefaults()
 	return c.specRules().CheckOpen(s)
 }
 

@@ -171,16 +171,31 @@ func (u *unit) ToolCalled(d time.Duration) {
 	u.toolTime += max(d, 0)
 }
 
-// Progress implements agent.Calls.
-func (u *unit) Progress(note string) {
-	note = cleanText(note, maxNote)
+var _ agent.PromptMeter = (*unit)(nil)
+
+// Prompted implements agent.PromptMeter.
+func (u *unit) Prompted(bytes int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.prompt = max(u.prompt, bytes)
+}
+
+// Progress implements agent.Calls.
+func (u *unit) Progress(note string) {
+	note = cleanText(note, mapreduce.MaxNote)
+	u.mu.Lock()
 	u.note = note
+	u.notes++
+	said := mapreduce.Progress{Held: u.attemptHeld(), Tokens: u.spent, Note: note, Number: u.notes}
+	u.mu.Unlock()
+	said.Running = true
+	if u.talks {
+		u.session.queueNote(said)
+	}
 }
 
 func (u *unit) readProgress() mapreduce.Progress {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return mapreduce.Progress{Held: u.heldState(), Tokens: u.spent, Note: u.note}
+	return mapreduce.Progress{Held: u.heldState(), Tokens: u.spent, Note: u.note, Number: u.notes}
 }

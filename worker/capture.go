@@ -20,8 +20,14 @@ const (
 
 var _ agent.Recorder = (*unit)(nil)
 
-// Captures implements agent.Recorder.
-func (u *unit) Captures() mapreduce.Capture { return u.job.spec.Capture }
+// Captures implements agent.Recorder. The turns and calls of agents with tools are always
+// captured: people have to see what such an agent did.
+func (u *unit) Captures() mapreduce.Capture {
+	if u.talks {
+		return max(u.job.spec.Capture, mapreduce.CaptureStandard)
+	}
+	return u.job.spec.Capture
+}
 
 // Record implements agent.Recorder.
 func (u *unit) Record(c mapreduce.Call) {

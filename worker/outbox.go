@@ -22,6 +22,52 @@ type outbox struct {
 	limits  bool // models have something to tell
 	beat    bool
 	drain   bool
+
+	notes    []mapreduce.Progress // what units said since the last message, oldest first
+	notesDue bool                 // a timer runs that has them sent
+	notesOut bool                 // they are to be sent
+}
+
+// What units say of themselves is sent soon, and not more often than that: a turn of a model
+// takes seconds. Of what is said meanwhile the last is kept.
+const (
+	notePause = 100 * time.Millisecond
+	maxQueued = 256 // notes
+)
+
+// queueNote queues what a unit says of itself.
+func (s *session) queueNote(p mapreduce.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := &s.out
+	if len(o.notes) == maxQueued {
+		o.notes = slices.Delete(o.notes, 0, 1)
+	}
+	o.notes = append(o.notes, p)
+	if !o.notesDue {
+		o.notesDue = true
+		time.AfterFunc(notePause, s.sendNotes)
+	}
+}
+
+// sendNotes has the notes sent that are queued.
+func (s *session) sendNotes() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out.notesDue = false
+	if len(s.out.notes) > 0 {
+		s.out.notesOut = true
+		s.wakeSender()
+	}
+}
+
+// pullNotes takes the notes that are to be sent, or that go along with something else. mu is
+// held.
+func (s *session) pullNotes(m *mapreduce.FromWorker) {
+	if len(s.out.notes) > 0 {
+		m.Heartbeat = &mapreduce.Heartbeat{Progress: s.out.notes}
+	}
+	s.out.notes, s.out.notesOut = nil, false
 }
 
 // pullMessage takes one message out of the outbox, or returns nil if there is nothing
@@ -30,18 +76,23 @@ func (s *session) pullMessage() (*mapreduce.FromWorker, []*unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &s.out
-	if len(o.reports)+len(o.started)+len(o.asks) == 0 && !o.beat && !o.drain && !o.limits {
+	if len(o.reports)+len(o.started)+len(o.asks) == 0 && !o.beat && !o.drain && !o.limits && !o.notesOut {
 		return nil, nil
 	}
 	m := &mapreduce.FromWorker{Drain: o.drain}
 	o.drain = false
+	s.pullNotes(m)
 	s.pullReports(m)
 	announced := s.pullStarted(m)
 	s.pullAsks(m)
 	s.pullLimits(m)
 	if o.beat {
 		o.beat = false
-		m.Heartbeat = s.newHeartbeat()
+		beat := s.newHeartbeat()
+		if m.Heartbeat != nil {
+			beat.Progress = append(m.Heartbeat.Progress, beat.Progress...) // what was said comes first
+		}
+		m.Heartbeat = beat
 	}
 	return m, announced
 }
@@ -139,7 +190,7 @@ func (s *session) resetOutbox() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs = make(map[mapreduce.JobID]*job) // each stream introduces its own
-	s.out = outbox{started: s.out.started, drain: s.out.drain, beat: true}
+	s.out = outbox{started: s.out.started, drain: s.out.drain, beat: true, notes: s.out.notes, notesDue: s.out.notesDue}
 	for _, u := range s.units {
 		switch u.phase {
 		case reported:

@@ -17,7 +17,6 @@ import (
 const (
 	maxError  = 1 << 10 // bytes of one error's text
 	maxErrors = 100     // of one report
-	maxNote   = 256     // bytes of a progress note
 	maxSize   = 1 << 34 // tokens of an output, whatever its provider says: a level's sum is a number still
 )
 
@@ -30,7 +29,7 @@ func (u *unit) baseReport(o mapreduce.Outcome, texts ...string) mapreduce.Report
 	defer u.mu.Unlock()
 	return mapreduce.Report{
 		Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Outcome: o,
-		Tokens: u.spent, CostMicros: u.cost, Calls: u.calls, Latency: u.latency, Tools: u.tools, ToolTime: u.toolTime, Savings: u.savings, Errors: cleanAll(texts),
+		Tokens: u.spent, CostMicros: u.cost, Calls: u.calls, Latency: u.latency, Tools: u.tools, ToolTime: u.toolTime, Prompt: u.prompt, Savings: u.savings, Errors: cleanAll(texts),
 	}
 }
 
@@ -85,7 +84,7 @@ func (u *unit) parkedReport(p mapreduce.Parking) mapreduce.Report {
 		return u.erroredReport(mapreduce.PermanentUnit, 0, fmt.Sprintf(
 			"agent parked the unit under the handle %.64q, for %v: a handle is text of 1 to %d bytes", p.Handle, p.WakeAfter, mapreduce.MaxHandle))
 	}
-	p.Note = cleanText(p.Note, maxNote)
+	p.Note = cleanText(p.Note, mapreduce.MaxNote)
 	r := u.baseReport(mapreduce.Parked)
 	r.Parking = &p
 	return r

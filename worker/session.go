@@ -186,7 +186,7 @@ func (s *session) runnerOf(u *unit) (step.Runner, error) {
 			return nil, of.unclear
 		}
 		if u.task.StageSpec = of.spec; of.spec != nil {
-			u.most = of.spec.Tokens
+			u.most, u.talks = of.spec.Tokens, len(of.spec.Tools) > 0
 		}
 	}
 	kind, err := s.cfg.Steps.KindOf(u.task.Kind, u.task.StageSpec)

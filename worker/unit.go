@@ -46,6 +46,7 @@ type unit struct {
 	limit  time.Duration   // from its start
 	traced context.Context // ctx with the span of the attempt; nil if that is not traced. Of the slot's goroutine
 	most   int64           // tokens that its stage gives it; 0 is no limit
+	talks  bool            // its stage has tools: what it says of itself is told soon, not with signs of life alone
 	memory int64           // bytes set aside for what was fetched; used by the slot's goroutine
 
 	*evidence.Shelf        // set before the agent runs
@@ -78,9 +79,11 @@ type unit struct {
 	latency  time.Duration // of calls
 	tools    int           // calls of them
 	toolTime time.Duration // of these
+	prompt   int64         // bytes of the largest that a model was given
 	captured capturedCalls
 	asking   *reserveQuestion
 	note     string
+	notes    int64 // so far
 	sentAt   int64 // tokens that were spent when entries of the journal were last sent
 }
 

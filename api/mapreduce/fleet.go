@@ -102,6 +102,7 @@ type Report struct {
 	Latency    time.Duration // of these
 	Tools      int           // calls of tools
 	ToolTime   time.Duration // of these
+	Prompt     int64         // bytes of text that a model was given in one call, at most
 	Elapsed    time.Duration
 	Savings    Savings
 
@@ -160,8 +161,12 @@ type Heartbeat struct {
 type Progress struct {
 	Held
 	Tokens Tokens
-	Note   string
+	Note   string // at most MaxNote bytes count
+	Number int64  // of the note among those of the attempt, from 1; 0 if it has none
 }
+
+// MaxNote bounds what a unit says of itself at a time, in bytes.
+const MaxNote = 256
 
 // A BreakerState says that a worker's breaker is open, and how long it stays so.
 type BreakerState struct {

@@ -46,7 +46,7 @@ type Capture uint8
 
 // The values of Capture.
 const (
-	CaptureOff      Capture = iota // nothing
+	CaptureOff      Capture = iota // nothing, but each turn and call of agents with tools, without what was said
 	CaptureStandard                // each call, without what was said
 	CaptureFull                    // what was asked and answered, as far as it is short
 )
@@ -71,6 +71,7 @@ func (k CallKind) String() string {
 // A Call is one call of a model, or of a tool, as it is captured.
 type Call struct {
 	Kind       CallKind
+	Turn       int           // of the agent with tools that made it, from 1; 0 if there is none
 	Name       string        // provider/model, or of the tool
 	At         time.Duration // when it began, since the attempt did
 	Latency    time.Duration
@@ -223,6 +224,18 @@ type Job struct {
 	// Stages says how far each stage of the pipeline is, in order. Only GetJob
 	// returns it.
 	Stages []StageProgress
+	// Activity is what running units said of themselves since the last call. Only
+	// WatchJob gives it, and it is stored nowhere.
+	Activity []Activity
+}
+
+// Activity is what a running unit says of itself: a turn of its agent, a call of a tool.
+type Activity struct {
+	Unit    UnitID
+	Attempt int
+	Number  int64  // of the note among those of the attempt, from 1; some may be left out
+	Tokens  Tokens // that the attempt had spent
+	Note    string // for people, at most MaxNote bytes; it may hold words of documents and tools
 }
 
 // StageProgress says how far a stage of a job is. Its units are those that are
@@ -295,11 +308,12 @@ type CallSums struct {
 	Latency  time.Duration // of these
 	Tools    int64         // calls of tools
 	ToolTime time.Duration // of these
+	Prompt   int64         // bytes of text that a model was given in one call, at most
 }
 
 // Add returns the sum of j and k.
 func (j CallSums) Add(k CallSums) CallSums {
-	return CallSums{j.Calls + k.Calls, j.Latency + k.Latency, j.Tools + k.Tools, j.ToolTime + k.ToolTime}
+	return CallSums{j.Calls + k.Calls, j.Latency + k.Latency, j.Tools + k.Tools, j.ToolTime + k.ToolTime, max(j.Prompt, k.Prompt)}
 }
 
 // Savings are what caches saved: that of answers, which jobs of a tenant may

@@ -17,11 +17,16 @@ type Provider struct {
 	// costs money, and counts against the limits of calls. The units of a provider
 	// that asks none are over in less time than it takes to claim the next.
 	Models bool
-	Steps  []string // kinds of steps that the provider has, sorted
+	// Steps are the kinds of steps that the provider has, sorted; none if they are not
+	// known here, as of a provider that only workers elsewhere have.
+	Steps []string
 }
 
 // Has reports whether the provider has a kind of step.
 func (p Provider) Has(step string) bool { return slices.Contains(p.Steps, step) }
+
+// Lacks reports whether it is known that the provider has no such step.
+func (p Provider) Lacks(step string) bool { return len(p.Steps) > 0 && !p.Has(step) }
 
 // Requirements are what a unit needs of the worker that runs it.
 type Requirements struct {

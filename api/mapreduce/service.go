@@ -28,7 +28,8 @@ type Service interface {
 	ListJobs(ctx context.Context, by Principal, q ListJobsQuery) (*JobPage, error)
 
 	// WatchJob calls fn with the job now and after each change, until the job
-	// is not running (then it returns nil), ctx ends, or fn returns an error.
+	// is not running (then it returns nil), ctx ends, or fn returns an error. What running
+	// units say of themselves meanwhile comes with it, in Job.Activity.
 	WatchJob(ctx context.Context, by Principal, id JobID, fn func(*Job) error) error
 
 	// ResumeJob continues a paused, failed or interrupted job. For a job that is

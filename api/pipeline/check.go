@@ -59,7 +59,34 @@ func (p *Pipeline) checkStages() error {
 			}
 		}
 	}
+	if err := p.checkAdvice(); err != nil {
+		return err
+	}
 	return p.checkGraph()
+}
+
+// maxAdvice bounds the advice of a pipeline.
+const maxAdvice = 8
+
+// checkAdvice refuses advice for no run that there can be, or about what is not known when a
+// run begins.
+func (p *Pipeline) checkAdvice() error {
+	if len(p.Advice) > maxAdvice {
+		return p.fieldError("advice", "there are %d; at most %d are accepted", len(p.Advice), maxAdvice)
+	}
+	for i, a := range p.Advice {
+		field := fmt.Sprintf("advice[%d]", i)
+		when, err := ParseCondition(a.When)
+		switch {
+		case err != nil:
+			return p.fieldError(field+".when", "%s", err)
+		case a.When == "" || len(when.Stages()) > 0 || strings.Contains(a.When, "tokens"):
+			return p.fieldError(field+".when", "must be a condition on the count of documents, such as count < 3")
+		case a.Text == "" || len(a.Text) > maxWord*4:
+			return p.fieldError(field+".text", "must be a text of at most %d bytes, and has %d", maxWord*4, len(a.Text))
+		}
+	}
+	return nil
 }
 
 // checkNames refuses stages with equal or reserved names.
@@ -510,7 +537,7 @@ func (c *checker) checkWork() error {
 		return c.keyError("agent", "is required beside task: it says who does the work")
 	case !agent && c.Output.Kind != OutputRecords && c.Output.Kind != OutputPassages && c.Merge != "typed":
 		return c.keyError("agent", "is required, and task; only a stage of records, or one with merge: typed, needs neither")
-	case c.Agent != nil && (len(c.Agent.Tools) > 0 || c.Agent.Model != ""):
+	case c.Agent != nil && (len(c.Agent.Tools) > 0 && !slices.Equal(c.Agent.Tools, c.Tools) || c.Agent.Model != "" && c.Agent.Model != c.Model):
 		return c.keyError("agent", "has tools or a model of its own, which only agents of a stage with each: agent have; set them in the stage")
 	case c.Agent != nil && c.Agent.Name != "" && c.Pipeline.Agents[c.Agent.Name] == nil:
 		return c.keyError("agent", "%.80q is none of the pipeline's agents: %s", c.Agent.Name, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
@@ -532,6 +559,10 @@ func (c *checker) checkOutput() error {
 	switch {
 	case !slices.Contains([]string{OutputRecords, OutputItems, OutputTable, OutputReport, OutputPassages}, o.Kind):
 		return c.keyError("output", "must be records, items, table, report or passages, and is %.40q", o.Kind)
+	case o.File != "" && (o.Kind != OutputReport || c.isStageRead(c.i)):
+		return c.keyError("output.file", "is of a report that is the result: of a stage that no other reads")
+	case o.File != "" && !reportFile.MatchString(o.File):
+		return c.keyError("output.file", "must be a name such as report_XXXXX.md: letters, digits, - and _, once 5 to 16 X for what differs, then .md; it is %.80q", o.File)
 	case o.Kind == OutputReport && o.parsed != nil && o.parsed.Kind != schema.KindRecord:
 		return c.keyError("output.schema", "must be of an object, whose properties are the sections of the report")
 	case o.Kind == OutputItems && o.parsed != nil && o.parsed.Kind != schema.KindRecord:

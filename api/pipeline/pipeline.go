@@ -35,10 +35,29 @@ type Pipeline struct {
 	Agents map[string]*Agent `json:"agents,omitempty"`
 	// Stages are in the order of the file: a stage reads documents or earlier stages.
 	Stages []*Stage `json:"stages"`
+	// Advice is for runs over few documents, or over many.
+	Advice []Advice `json:"advice,omitempty"`
 
 	file      string
 	root      *node               // of the file, for the lines of faults
 	templates map[string]Template // by field, such as stages[0].agent.role
+}
+
+// An Advice is what the owner of a run is told if a condition holds on the number of its
+// documents. The run goes on.
+type Advice struct {
+	When string `json:"when"` // see ParseCondition; of count alone
+	Text string `json:"text"`
+}
+
+// AdviceFor returns the advice for a run over so many documents.
+func (p *Pipeline) AdviceFor(documents int64) (all []string) {
+	for _, a := range p.Advice {
+		if when, err := ParseCondition(a.When); err == nil && when.Holds(documents, 0, 0) {
+			all = append(all, a.Text)
+		}
+	}
+	return all
 }
 
 // A Stage is one step of a pipeline. Its units all do the same, each over its own part
@@ -145,21 +164,53 @@ type Output struct {
 	// Schema is the canonical JSON of the schema of the output; nil if the stage
 	// names none. Records are those of the run's schema then.
 	Schema json.RawMessage
+	// File is the name of a file of its own that a report gets among the results, as in
+	// report_XXXXX.md: what stands in place of the X follows from the report. It is empty if
+	// the report gets none.
+	File string
 
 	parsed *schema.Schema
 }
 
+// FileName returns the name of the file of a report by a code, of which at least as many
+// characters are used as the name has X; more says how many more.
+func (o Output) FileName(code string, more int) string {
+	at := fileCode.FindStringIndex(o.File)
+	if at == nil {
+		return o.File
+	}
+	return o.File[:at[0]] + code[:min(len(code), at[1]-at[0]+more)] + o.File[at[1]:]
+}
+
+// reportFile is the form of the name of a file; fileCode is the part of it that differs.
+var (
+	reportFile = regexp.MustCompile(`^[A-WYZa-z0-9][A-WYZa-z0-9_-]{0,40}X{5,16}[A-WYZa-z0-9_-]{0,20}\.md$`)
+	fileCode   = regexp.MustCompile(`X{5,16}`)
+)
+
+// ReportFile returns the output of the stage whose report gets a file of its own, if there is
+// one.
+func (p *Pipeline) ReportFile() (Output, bool) {
+	for _, s := range p.Stages {
+		if s.Output.File != "" {
+			return s.Output, true
+		}
+	}
+	return Output{}, false
+}
+
 // MarshalJSON writes an output as pipeline files have it: the kind alone if there is
-// no schema.
+// nothing else.
 func (o Output) MarshalJSON() ([]byte, error) {
-	if o.Schema == nil {
+	if o.Schema == nil && o.File == "" {
 		return json.Marshal(o.Kind)
 	}
 	var b bytes.Buffer
 	err := encodeJSON(&b, struct {
 		Kind   string          `json:"kind"`
-		Schema json.RawMessage `json:"schema"`
-	}{o.Kind, o.Schema})
+		File   string          `json:"file,omitempty"`
+		Schema json.RawMessage `json:"schema,omitempty"`
+	}{o.Kind, o.File, o.Schema})
 	return b.Bytes(), err
 }
 
@@ -172,6 +223,13 @@ type Limits struct {
 	Context   int64  `json:"context,omitempty"`    // bytes that a prompt may have
 }
 
+// limitsWith are limits whose context an input of the run sets.
+type limitsWith struct {
+	Limits
+
+	Context string `json:"context"` // in place of the field of the same name
+}
+
 // An Agent does the work of a stage. Its texts are templates.
 type Agent struct {
 	// Name is the agent's name among Pipeline.Agents; empty for an agent that is
@@ -181,6 +239,9 @@ type Agent struct {
 	Role       string `json:"role,omitempty"`
 	Goal       string `json:"goal,omitempty"`
 	Background string `json:"background,omitempty"`
+	// Instructions are what the agent is told beside its task, as the file of an agent has
+	// them.
+	Instructions string `json:"instructions,omitempty"`
 
 	// The fields below are of agents of stages with each: agent. Description says when the
 	// agent is of use. Tools are those of the stage's that it may use; nil is all of them.
@@ -219,14 +280,14 @@ func Parse(file string, data []byte) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.Contains(reserved, p.Name) {
-		return nil, p.fieldError("name", "%q is the name of a pipeline that comes with the program; choose another", p.Name)
-	}
-	return p, nil
+	return p, p.checkUnreserved()
 }
 
 // parseFile reads a pipeline file whatever the pipeline's name is.
-func parseFile(file string, data []byte) (*Pipeline, error) {
+func parseFile(file string, data []byte) (*Pipeline, error) { return parseFound(file, data, nil) }
+
+// parseFound is parseFile for a file that names agents which find finds; nil finds none.
+func parseFound(file string, data []byte, find func(name string) (*Agent, error)) (*Pipeline, error) {
 	r := &reader{file: file}
 	if len(data) > 4*MaxBytes {
 		r.recordFault("pipeline", 0, "has %d bytes; at most %d are accepted", len(data), MaxBytes)
@@ -238,6 +299,11 @@ func parseFile(file string, data []byte) (*Pipeline, error) {
 	}
 	if r.err != nil {
 		return nil, r.err
+	}
+	if find != nil {
+		if err := p.findAgents(find); err != nil {
+			return nil, err
+		}
 	}
 	p.fillDefaults()
 	if err := p.bindDefaults(); err != nil {
@@ -301,7 +367,9 @@ func (p *Pipeline) completeOutput(s *Stage) {
 	source := p.Stage(s.Sources()[0])
 	if s.Each == EachGroup && source != nil && s.Output.Schema == nil {
 		if s.Output.Kind == "" || s.Output.Kind == source.Output.Kind {
+			own := s.Output.File
 			s.Output = source.Output
+			s.Output.File = own
 		}
 	}
 	if s.Output.Kind == "" {
@@ -347,6 +415,7 @@ func (s *Stage) MarshalJSON() ([]byte, error) {
 		Tokens    any `json:"tokens,omitempty"`
 		ChunkSize any `json:"chunk_size,omitempty"`
 		When      any `json:"when,omitempty"`
+		Limits    any `json:"limits,omitempty"`
 	}{
 		fields: (*fields)(s), Size: s.setting("size", s.Size), Passage: s.setting("passage", s.Passage), Tokens: s.setting("tokens", s.Tokens),
 		When: s.Settings["when"],
@@ -359,6 +428,12 @@ func (s *Stage) MarshalJSON() ([]byte, error) {
 	}
 	if named.When == "" {
 		named.When = nil
+	}
+	switch text := s.Settings[limitsContext]; {
+	case text != "":
+		named.Limits = limitsWith{Limits: s.Limits, Context: text}
+	case s.Limits != Limits{}:
+		named.Limits = s.Limits
 	}
 	switch {
 	case s.Agent == nil:

@@ -135,6 +135,13 @@ func (r *reader) readPipeline(n *node, p *Pipeline) {
 		"name": r.readText(&p.Name), "description": r.readText(&p.Description),
 		"inputs": func(n *node, at string) { r.readInputs(n, at, p) },
 		"agents": func(n *node, at string) { r.readAgents(n, at, p) },
+		"advice": func(n *node, at string) {
+			r.readList(n, at, func(n *node, at string) {
+				var a Advice
+				r.readMapping(n, at, map[string]entry{"when": r.readText(&a.When), "text": r.readText(&a.Text)})
+				p.Advice = append(p.Advice, a)
+			})
+		},
 		"stages": func(n *node, at string) {
 			if len(n.items) > maxStages {
 				r.recordFault(at, n.line, "there are %d; at most %d are accepted", len(n.items), maxStages)
@@ -185,7 +192,7 @@ func (r *reader) readAgents(n *node, at string, p *Pipeline) {
 
 func (r *reader) readAgent(n *node, at string, a *Agent) {
 	r.readMapping(n, at, map[string]entry{
-		"role": r.readText(&a.Role), "goal": r.readText(&a.Goal), "background": r.readText(&a.Background),
+		"role": r.readText(&a.Role), "goal": r.readText(&a.Goal), "background": r.readText(&a.Background), "instructions": r.readText(&a.Instructions),
 		"description": r.readText(&a.Description), "tools": r.readTexts(&a.Tools), "model": r.readText(&a.Model),
 	})
 }
@@ -204,7 +211,7 @@ func (r *reader) readStage(n *node, at string) *Stage {
 			r.readList(n, at, func(n *node, at string) { s.Examples = append(s.Examples, r.readExample(n, at)) })
 		},
 		"model": r.readText(&s.Model), "output": func(n *node, at string) { r.readOutput(n, at, s) },
-		"tools": r.readTexts(&s.Tools), "limits": func(n *node, at string) { r.readLimits(n, at, &s.Limits) },
+		"tools": r.readTexts(&s.Tools), "limits": func(n *node, at string) { r.readLimits(n, at, s) },
 		"parallel": r.readNumber(&s.Parallel, 1), "on_error": r.readText(&s.OnError),
 		"merge": r.readText(&s.Merge), "fold": r.readFlag(&s.Fold), "strategy": r.readText(&s.Strategy),
 		"chunk_size": r.readSetting(s, "chunk_size", r.readOption(&s.ChunkSize, 2)), "target_token_budget": r.readOption(&s.TargetTokenBudget, 1),
@@ -237,10 +244,11 @@ func (r *reader) readTask(n *node, at string, s *Stage) {
 	r.readText(&s.Task.Description)(n, at)
 }
 
-func (r *reader) readLimits(n *node, at string, l *Limits) {
+func (r *reader) readLimits(n *node, at string, s *Stage) {
+	l := &s.Limits
 	r.readMapping(n, at, map[string]entry{
 		"turns": r.readNumber(&l.Turns, 1), "tool_calls": r.readNumber(&l.ToolCalls, 1), "tokens": r.readNumber(&l.Tokens, 1),
-		"context": r.readNumber(&l.Context, 1),
+		"context": r.readSetting(s, limitsContext, r.readNumber(&l.Context, 1)),
 		"time": func(n *node, at string) {
 			r.readText(&l.Time)(n, at)
 			if d, err := time.ParseDuration(l.Time); err != nil || d <= 0 {
@@ -258,6 +266,7 @@ func (r *reader) readOutput(n *node, at string, s *Stage) {
 	}
 	r.readMapping(n, at, map[string]entry{
 		"kind":   r.readText(&s.Output.Kind),
+		"file":   r.readText(&s.Output.File),
 		"schema": func(n *node, at string) { r.readSchema(n, at, &s.Output) },
 	})
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,7 +24,7 @@ type part struct {
 // agentParts are the texts of an agent.
 func agentParts(field string, a *Agent) []part {
 	return presentParts([]part{
-		{field + ".role", "ROLE", a.Role}, {field + ".description", "DESCRIPTION", a.Description}, {field + ".goal", "GOAL", a.Goal}, {field + ".background", "BACKGROUND", a.Background},
+		{field + ".role", "ROLE", a.Role}, {field + ".description", "DESCRIPTION", a.Description}, {field + ".goal", "GOAL", a.Goal}, {field + ".background", "BACKGROUND", a.Background}, {field + ".instructions", "INSTRUCTIONS OF THE AGENT", a.Instructions},
 	})
 }
 
@@ -112,6 +113,8 @@ func (p *Pipeline) variableValue(v Variable, vars map[string]string, docs []Docu
 			return *text, true
 		}
 		return "", false
+	case OfAgents:
+		return p.describeAgents(v.Name), true
 	case Item:
 		if len(docs) == 0 {
 			return "", false
@@ -123,6 +126,15 @@ func (p *Pipeline) variableValue(v Variable, vars map[string]string, docs []Docu
 		}
 	}
 	return itemsValue(v.Name, docs)
+}
+
+// describeAgents names the agents that may work in a stage, each with what it is good for.
+func (p *Pipeline) describeAgents(stage string) string {
+	var all []string
+	for _, name := range p.Stage(stage).Agents {
+		all = append(all, name+" ("+plainText(cmp.Or(p.Agents[name].Description, p.Agents[name].Goal, p.Agents[name].Role))+")")
+	}
+	return strings.Join(all, ", ")
 }
 
 // itemsValue is what all items have under a name, in order.

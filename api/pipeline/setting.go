@@ -17,7 +17,9 @@ import (
 // stop a run.
 
 // settingKeys are the keys that inputs may set, in the order in which they are bound.
-var settingKeys = []string{"when", "size", "passage", "tokens", "chunk_size"}
+var settingKeys = []string{"when", "size", "passage", "tokens", "chunk_size", limitsContext}
+
+const limitsContext = "limits.context"
 
 // readSetting reads a key that an input may set: a template is kept, and anything else is
 // read as it stands.
@@ -102,6 +104,8 @@ func (s *Stage) applySetting(key string, value func(name string) string) {
 		s.Tokens = n
 	case "chunk_size":
 		s.ChunkSize = &n
+	case limitsContext:
+		s.Limits.Context = n
 	}
 }
 

@@ -41,17 +41,19 @@ const (
 	Items = "items"
 	// Input is the space of the inputs of a run.
 	Input = "input"
+	// OfAgents is the space of the agents that may work in a stage, by its name.
+	OfAgents = "agents"
 )
 
 // variableSpaces returns the spaces of the variables that a stage's templates may use.
 func (s *Stage) variableSpaces() []string {
 	switch s.Each {
 	case EachAgent, EachGroup:
-		return []string{Input}
+		return []string{Input, OfAgents}
 	case EachAll:
-		return []string{Items, Input}
+		return []string{Items, Input, OfAgents}
 	}
-	return []string{Item, Input}
+	return []string{Item, Input, OfAgents}
 }
 
 // parseTemplate reads a template.
@@ -86,8 +88,8 @@ func parseTemplate(text string) (Template, error) {
 // template languages have it.
 func parseVariable(inside string) (Variable, error) {
 	space, key, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(inside), "."), ".")
-	if (space != Item && space != Items && space != Input) || !name.MatchString(key) {
-		return Variable{}, fmt.Errorf("names {{%.60s}}, which is no variable: those are item.NAME, items.NAME and input.NAME", inside)
+	if !slices.Contains([]string{Item, Items, Input, OfAgents}, space) || !name.MatchString(key) {
+		return Variable{}, fmt.Errorf("names {{%.60s}}, which is no variable: those are item.NAME, items.NAME, input.NAME and agents.STAGE", inside)
 	}
 	return Variable{space, key}, nil
 }
@@ -124,7 +126,10 @@ func (t Template) renderTemplate(value func(Variable) (string, bool)) (string, e
 		if !ok {
 			return "", fmt.Errorf("needs the variable %s, which is not there", p.Variable)
 		}
-		b.WriteString(plainText(text))
+		if p.Space != OfAgents { // whose parts are plain
+			text = plainText(text)
+		}
+		b.WriteString(text)
 	}
 	return b.String(), nil
 }
@@ -155,6 +160,9 @@ func (p *Pipeline) checkVariables(s *Stage, field string, t Template) error {
 		}
 		if _, ok := p.Inputs[v.Name]; v.Space == Input && !ok {
 			return p.fieldError(field, "names %s, which is not among inputs: %s", v, listNames(slices.Sorted(maps.Keys(p.Inputs))))
+		}
+		if of := p.Stage(v.Name); v.Space == OfAgents && (of == nil || of.Each != EachAgent) {
+			return p.fieldError(field, "names %s, and no stage %s has each: agent", v, v.Name)
 		}
 	}
 	return nil
@@ -197,6 +205,9 @@ func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
 		}
 		for _, one := range p.stageParts(i) {
 			for _, v := range p.templates[one.field].Variables() {
+				if v.Space == OfAgents {
+					continue
+				}
 				counted := v.Name == count && (v.Space == Items || s.Each == EachBatch)
 				if _, ok := itemValue(v.Name, id, metadata); !ok && !counted && v.Space != Input {
 					return p.fieldError(one.field, "names %s, and document %q has no %q; it has %s", v, id, v.Name,

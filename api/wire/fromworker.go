@@ -112,6 +112,7 @@ func encodeReport(p *pb.Report, r *mapreduce.Report) {
 	p.CostMicros = r.CostMicros
 	p.CallCount, p.CallLatency = clampInt32(r.Calls), encodeDuration(r.Latency)
 	p.ToolCallCount, p.ToolTime = clampInt32(r.Tools), encodeDuration(r.ToolTime)
+	p.LargestPromptBytes = r.Prompt
 	p.Elapsed = encodeDuration(r.Elapsed)
 	p.Savings = encodeSavings(r.Savings)
 
@@ -141,6 +142,7 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 		Latency:    d.decodeDuration("call_latency", p.GetCallLatency()),
 		Tools:      d.decodeCount("tool_call_count", p.GetToolCallCount()),
 		ToolTime:   d.decodeDuration("tool_time", p.GetToolTime()),
+		Prompt:     d.decodeCount64("largest_prompt_bytes", p.GetLargestPromptBytes()),
 		Elapsed:    d.decodeDuration("elapsed", p.GetElapsed()),
 		Savings:    decodePart(d, "savings", p.GetSavings(), checkSavings),
 
@@ -181,7 +183,7 @@ func encodeHeartbeat(h *mapreduce.Heartbeat) *pb.Heartbeat {
 	}
 	return &pb.Heartbeat{
 		Progress: encodeEach(h.Progress, func(p *pb.Progress, v *mapreduce.Progress) {
-			p.Held, p.Tokens, p.Note = encodeHeld(v.Held), encodeTokens(v.Tokens), validText(v.Note)
+			p.Held, p.Tokens, p.Note, p.NoteNumber = encodeHeld(v.Held), encodeTokens(v.Tokens), validText(v.Note), v.Number
 		}),
 		Breakers: encodeEach(h.Breakers, func(p *pb.BreakerState, b *mapreduce.BreakerState) {
 			p.Name, p.OpenFor = validText(b.Name), encodeDuration(b.OpenFor)
@@ -201,6 +203,7 @@ func decodeProgress(d *decoder, p *pb.Progress) mapreduce.Progress {
 		Held:   decodePart(d, "held", p.GetHeld(), decodeHeld),
 		Tokens: decodePart(d, "tokens", p.GetTokens(), checkTokens),
 		Note:   p.GetNote(),
+		Number: d.decodeCount64("note_number", p.GetNoteNumber()),
 	}
 }
 

@@ -146,6 +146,7 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 		Warnings:   validTexts(j.Warnings),
 		Superseded: convertEach(j.Superseded, encodeSpent),
 		Stages:     convertEach(j.Stages, encodeStage),
+		Activity:   convertEach(j.Activity, encodeActivity),
 	}
 }
 
@@ -182,6 +183,19 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 		Warnings:   p.GetWarnings(),
 		Superseded: convertEach(p.GetSuperseded(), decodeSpent),
 		Stages:     convertEach(p.GetStages(), decodeStage),
+		Activity:   convertEach(p.GetActivity(), decodeActivity),
+	}
+}
+
+func encodeActivity(a mapreduce.Activity) *pb.Activity {
+	return &pb.Activity{
+		UnitId: string(a.Unit), Attempt: clampInt32(a.Attempt), NoteNumber: a.Number, Tokens: encodeTokens(a.Tokens), Note: validText(a.Note),
+	}
+}
+
+func decodeActivity(p *pb.Activity) mapreduce.Activity {
+	return mapreduce.Activity{
+		Unit: mapreduce.UnitID(p.GetUnitId()), Attempt: int(p.GetAttempt()), Number: p.GetNoteNumber(), Tokens: decodeTokens(p.GetTokens()), Note: p.GetNote(),
 	}
 }
 
@@ -203,7 +217,7 @@ func encodeSpent(s mapreduce.Spent) *pb.Spent {
 		Level: clampInt32(s.Level), Units: s.Units, Tokens: encodeTokens(s.Tokens), CostMicros: s.CostMicros,
 		Savings:   encodeSavings(s.Savings),
 		CallCount: s.CallSums.Calls, CallLatency: encodeDuration(s.CallSums.Latency),
-		ToolCount: s.CallSums.Tools, ToolTime: encodeDuration(s.CallSums.ToolTime),
+		ToolCount: s.CallSums.Tools, ToolTime: encodeDuration(s.CallSums.ToolTime), LargestPromptBytes: s.CallSums.Prompt,
 	}
 }
 
@@ -213,7 +227,7 @@ func decodeSpent(p *pb.Spent) mapreduce.Spent {
 		Savings: decodeSavings(p.GetSavings()),
 		CallSums: mapreduce.CallSums{
 			Calls: p.GetCallCount(), Latency: p.GetCallLatency().AsDuration(),
-			Tools: p.GetToolCount(), ToolTime: p.GetToolTime().AsDuration(),
+			Tools: p.GetToolCount(), ToolTime: p.GetToolTime().AsDuration(), Prompt: p.GetLargestPromptBytes(),
 		},
 	}
 }

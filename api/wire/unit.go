@@ -29,6 +29,8 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		CallLatency:   encodeDuration(u.CallSums.Latency),
 		ToolCallCount: u.CallSums.Tools,
 		ToolTime:      encodeDuration(u.CallSums.ToolTime),
+
+		LargestPromptBytes: u.CallSums.Prompt,
 		Savings:       encodeSavings(u.Savings),
 
 		ChunkIndex: clampInt32(u.ChunkIndex),
@@ -65,7 +67,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		Parking:    believedParking(p.GetParking()),
 		CallSums: mapreduce.CallSums{
 			Calls: p.GetCallCount(), Latency: p.GetCallLatency().AsDuration(),
-			Tools: p.GetToolCallCount(), ToolTime: p.GetToolTime().AsDuration(),
+			Tools: p.GetToolCallCount(), ToolTime: p.GetToolTime().AsDuration(), Prompt: p.GetLargestPromptBytes(),
 		},
 		Savings: decodeSavings(p.GetSavings()),
 

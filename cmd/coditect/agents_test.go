@@ -195,6 +195,92 @@ func TestAgentsWithTools(t *testing.T) {
 	s.nowhere(o)
 }
 
+// Each turn and each call of a tool is shown while it happens: the model waits with an answer
+// until the watcher has shown the call before it. The trace has all of them afterwards, in
+// turns, although nothing was to be captured.
+func TestTurnsAreShownAsTheyHappen(t *testing.T) {
+	begin, shown := make(chan struct{}), make(chan struct{})
+	s := newBridges(t, fakellm.Config{Key: modelKey, Model: func(c fakellm.Call) fakellm.Reply {
+		switch c.N {
+		case 1:
+			<-begin
+		case 4:
+			<-shown
+		}
+		return scout(c)
+	}})
+	s.write("docs/b.txt", "") // one town is enough
+	s.write("docs/c.txt", "")
+	key := []string{"ANTHROPIC_API_KEY=" + modelKey}
+	serve := s.start(key, "serve", "--listen", "127.0.0.1:0", "--tool-root", s.path("files"), "--endpoint", "anthropic="+s.url)
+	address := serve.said.await(t, `msg=serving address=(\S+)`)
+	o := s.try(nil, "run", "--server", address, "--detach", "--input", s.path("docs/a.txt"), "--pipeline", s.path("bridges.yaml"),
+		"--provider", "anthropic", "--model", "claude-haiku-4-5", "-o", "json")
+	if o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	id := regexp.MustCompile(`mr_\d{8}_\w{6}`).FindString(o.stdout)
+	watch := func(flags ...string) *daemon {
+		d := &daemon{cmd: s.command(nil, append([]string{"mapreduce", "watch", id, "--server", address}, flags...)...), said: &output{more: make(chan struct{})}}
+		d.cmd.Stderr, d.cmd.Stdout = d.said, d.said
+		if err := d.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	lines, objects := watch(), watch("-o", "json")
+	lines.said.await(t, `(mapping|units)`)
+	objects.said.await(t, `("job_id")`)
+	close(begin)
+	lines.said.await(t, `a.txt: (turn 3 of 25: read 2.txt)`)
+	lines.said.await(t, `a.txt: (turn 3 of 25: grep failed: )`)
+	lines.said.await(t, `a.txt: (turn 4 of 25: \S+ thinks)`)
+	objects.said.await(t, `"unit_id":\s*"a.txt",\s*"attempt":\s*1,\s*"number":\s*\d+,\s*"tokens":\s*[1-9]\d*,\s*("note":\s*"turn 3 of 25: read 2.txt")`)
+	close(shown)
+	for _, w := range []*daemon{lines, objects} {
+		if err := w.cmd.Wait(); err != nil {
+			t.Errorf("%v\n%s", err, w.said)
+		}
+	}
+	if o := s.try(nil, "result", id, "--server", address, "--output", s.path("out")); o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	var trace struct {
+		Tasks []struct {
+			Stage  string
+			Prompt int `json:"largestPrompt_bytes"`
+			Calls  []struct {
+				Model, Tool, Prompt, Answer string
+				Turn                        int
+			}
+		}
+	}
+	data, err := os.ReadFile(s.path("out/trace.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.decode(string(data), &trace)
+	turns, calls := 0, 0
+	for _, c := range trace.Tasks[0].Calls {
+		switch {
+		case c.Prompt != "" || c.Answer != "":
+			t.Errorf("it was captured what was said: %+v", c)
+		case c.Model != "":
+			turns++
+			if c.Turn != turns {
+				t.Errorf("the model's call %d is of turn %d", turns, c.Turn)
+			}
+		case c.Turn != turns:
+			t.Errorf("a call of %s stands in turn %d, and is of %d", c.Tool, turns, c.Turn)
+		default:
+			calls++
+		}
+	}
+	if turns != bridgeFiles+1 || calls != bridgeFiles+2 || trace.Tasks[0].Stage != "look" || trace.Tasks[0].Prompt < 1000 {
+		t.Errorf("the trace has %d turns and %d calls: %+v", turns, calls, trace.Tasks[0])
+	}
+}
+
 // The program is killed while agents take their turns. What is resumed comes to the same, and
 // pays again for no more than one interval of the journal and the turn under way, an agent.
 func TestKilledWhileAgentsWork(t *testing.T) {

@@ -264,6 +264,9 @@ func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.F
 	if err != nil {
 		return nil, err
 	}
+	if m.Heartbeat != nil { // before its reports: what an attempt said last is still its own
+		f.passNotes(s, m.Heartbeat.Progress)
+	}
 	suspects := f.scheduler.Sessions.Apply(s.Session, m)
 	return suspects, f.checkLater(ctx, s, later)
 }

@@ -59,6 +59,9 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	if err := dag.RequireExact(); q.Exact && err != nil {
 		return nil, err
 	}
+	for _, text := range graph.Pipeline().AdviceFor(p.flip.Documents - p.flip.Skipped) {
+		dag.Warnings = append(dag.Warnings, plan.Warning{Kind: plan.Advised, Text: text})
+	}
 	return dag.Plan(), nil
 }
 

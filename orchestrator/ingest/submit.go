@@ -197,6 +197,7 @@ func (in *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Do
 			return err
 		}
 	}
+	in.flip.Warnings = append(in.flip.Warnings, graph.Pipeline().AdviceFor(in.flip.Documents-in.flip.Skipped)...)
 	if err := in.finishIngest(ctx); err != nil {
 		return err
 	}

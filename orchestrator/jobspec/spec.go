@@ -221,14 +221,14 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 			}
 		}
 		switch {
-		case len(stage.Tools) > 0 && len(provider.Steps) > 0 && !provider.Has("agent"):
+		case len(stage.Tools) > 0 && provider.Lacks("agent"):
 			return errs.Field(field("tools"), "needs a provider with agents that use tools, and %s has none", provider.Name)
 		case stage.Output.Kind == pipeline.OutputRecords && stage.Output.Schema == nil && len(s.Schema) == 0:
 			return errs.Field("schema", "is needed: it says what stage %s is to find", stage.Name)
 		case len(stage.Tools) > 0: // what its agents make, their provider knows
 		case stage.Merge == "model" && !provider.Models:
 			return errs.Field(field("merge"), "must be typed with the provider %s, which asks no model", provider.Name)
-		case stage.Output.Kind != pipeline.OutputRecords && stage.Output.Kind != pipeline.OutputPassages && len(provider.Steps) > 0 && !provider.Has("write"):
+		case stage.Output.Kind != pipeline.OutputRecords && stage.Output.Kind != pipeline.OutputPassages && provider.Lacks("write"):
 			return errs.Field(field("output"), "is %s, and the provider %s makes records alone; give the stage a model", stage.Output.Kind, provider.Name)
 		case !provider.Models && unwritten(stage) != "":
 			return errs.Field(field("output"), "is %s, and the provider %s writes extracts alone: %s; or give the stage a model", stage.Output.Kind, provider.Name, unwritten(stage))

@@ -29,6 +29,7 @@ type Jobs struct {
 	watchers       map[mapreduce.JobID]*jobWatchers
 	timers         timers
 	sleeping       map[Sleeper]bool // in timers
+	Feeds          Feeds            // what running units of watched jobs say; guards itself
 	DueSignal      Signal           // there are due jobs
 	TimerSignal    Signal           // the next timer is another
 }
@@ -197,6 +198,18 @@ func (n *Jobs) NotifyWatchers(id mapreduce.JobID) {
 		n.unsealed = make(map[mapreduce.JobID]bool)
 	}
 	n.unsealed[id] = true
+	n.wakeWatchers(id)
+}
+
+// WakeWatchers has those who watch a job look again, for what its units say of themselves.
+func (n *Jobs) WakeWatchers(id mapreduce.JobID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.wakeWatchers(id)
+}
+
+// wakeWatchers tells those who watch a job. The caller holds n.mu.
+func (n *Jobs) wakeWatchers(id mapreduce.JobID) {
 	if w := n.watchers[id]; w != nil {
 		close(w.changed)
 		delete(n.watchers, id)

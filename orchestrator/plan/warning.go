@@ -15,6 +15,7 @@ const (
 	NoProgress  WarningKind = "no-progress"  // another level would not be smaller
 	MaxLevels   WarningKind = "max-levels"   // no more levels are allowed
 	GuessedSize WarningKind = "guessed-size" // tokens are a quarter of the characters
+	Advised     WarningKind = "advice"       // the pipeline has advice for so many documents
 )
 
 // A Warning is something that a job gets over, and its owner should know.

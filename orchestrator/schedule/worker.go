@@ -68,6 +68,7 @@ type HeldUnit struct {
 	checking bool // its output is being checked: it has ended, and holds its slot
 	taken    bool // its report is in a turn under way
 	clock    attemptClock
+	said     saidNotes
 
 	// The unit's record, against which its output is checked; nil if it must be read
 	// again.

@@ -1,7 +1,10 @@
 package verify
 
 import (
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -21,6 +24,8 @@ const (
 	maxParked = 366 * 24 * time.Hour
 	// maxSpan bounds the times that an attempt took.
 	maxSpan = 31 * 24 * time.Hour
+	// maxPrompt bounds what a model was given in one call, in bytes.
+	maxPrompt = 1 << 30
 	// maxSuccesses bounds the calls between two notes, and maxRate what a vendor may allow
 	// in a minute.
 	maxSuccesses = 1 << 20
@@ -45,15 +50,36 @@ func BoundMessage(m *mapreduce.FromWorker) {
 	if m.Heartbeat == nil {
 		return
 	}
+	for i := range m.Heartbeat.Progress {
+		p := &m.Heartbeat.Progress[i]
+		p.Note = boundNote(p.Note)
+		p.Tokens.In, p.Tokens.Out = min(p.Tokens.In, maxReportTokens), min(p.Tokens.Out, maxReportTokens)
+	}
 	for i := range m.Heartbeat.Breakers {
 		b := &m.Heartbeat.Breakers[i]
 		b.OpenFor = min(b.OpenFor, maxPause)
 	}
 }
 
+// boundNote returns a note as it is shown to people: one line without control characters, cut
+// between characters.
+func boundNote(note string) string {
+	end := min(len(note), mapreduce.MaxNote)
+	for end > 0 && end < len(note) && !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, note[:end])
+}
+
 func boundReport(r *mapreduce.Report) {
 	r.RetryAfter = min(r.RetryAfter, maxPause)
 	r.Latency, r.ToolTime, r.Elapsed = min(r.Latency, maxSpan), min(r.ToolTime, maxSpan), min(r.Elapsed, maxSpan)
+	r.Prompt = min(r.Prompt, maxPrompt)
 	if r.Parking != nil {
 		r.Parking.WakeAfter = min(r.Parking.WakeAfter, maxParked)
 	}

@@ -87,7 +87,7 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable,
 		Errors: slices.Concat(rep.Errors, []string{fmt.Sprintf("the output that worker %s reported was refused: %v", nameOf(session), why)}),
 		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
-		ToolTime: rep.ToolTime, Elapsed: rep.Elapsed, Savings: rep.Savings,
+		ToolTime: rep.ToolTime, Prompt: rep.Prompt, Elapsed: rep.Elapsed, Savings: rep.Savings,
 	}
 	if !countsTokens(rep.Tokens.In) || !countsTokens(rep.Tokens.Out) || rep.CostMicros < 0 || rep.CostMicros > maxReportMicros {
 		refused.Tokens, refused.CostMicros = mapreduce.Tokens{}, 0

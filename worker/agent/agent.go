@@ -162,6 +162,13 @@ type ToolMeter interface {
 	ToolCalled(d time.Duration)
 }
 
+// A PromptMeter is an optional part of Calls, which the worker's Calls implement. It keeps
+// how much a model was given at once.
+type PromptMeter interface {
+	// Prompted notes a prompt by the bytes of its texts, which limits.context bounds.
+	Prompted(bytes int64)
+}
+
 // A Saver is an optional part of Calls, which the worker's Calls implement. It sums up
 // what caches save.
 type Saver interface {

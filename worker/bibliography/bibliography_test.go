@@ -72,6 +72,11 @@ func TestMarkdown(t *testing.T) {
 	if diff := cmp.Diff(want, bibliography.Markdown(entries())); diff != "" {
 		t.Error(diff)
 	}
+	again := entries()[0]
+	again.Number, again.Ref = 3, "REF_00000003"
+	if diff := cmp.Diff(want+"3. Another passage of 1.\n", bibliography.Markdown(append(entries(), again))); diff != "" {
+		t.Errorf("two passages of one document: %s", diff)
+	}
 }
 
 func TestBibTeX(t *testing.T) {

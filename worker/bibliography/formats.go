@@ -9,11 +9,18 @@ import (
 	"unicode"
 )
 
-// Markdown returns the entries as a list in Markdown, one a line, each behind its number.
-// Nothing of a source is read as Markdown.
+// Markdown returns the entries as a list in Markdown, one a line, each behind its number. A
+// source is described once: further passages of it name the number of the first. Nothing of a
+// source is read as Markdown.
 func Markdown(entries []Entry) string {
 	var b strings.Builder
+	first := make(map[string]int) // numbers, by document
 	for _, e := range entries {
+		if n := first[e.ID]; n > 0 {
+			fmt.Fprintf(&b, "%d. Another passage of %d.\n", e.Number, n)
+			continue
+		}
+		first[e.ID] = e.Number
 		fmt.Fprintf(&b, "%d. %s\n", e.Number, e.markdown())
 	}
 	return b.String()

@@ -123,6 +123,7 @@ type Trace struct {
 	Unit    string
 	Attempt int
 	Fence   int64
+	Turn    int // of an agent with tools, from 1; it is not sent
 }
 
 // Role is the speaker of a message.

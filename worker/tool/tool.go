@@ -79,10 +79,6 @@ func (s Spec) PipelineName(kit string) string { return kit + "/" + s.memberName(
 
 func (s Spec) memberName() string { return cmp.Or(s.Member, s.Name) }
 
-// OptionalMark ends the name of a tool in a pipeline that units do without where a worker
-// does not have it.
-const OptionalMark = "?"
-
 // Bounds of a call, where its tool states none, and of what any call may bring.
 const (
 	DefaultTimeout = 30 * time.Second

@@ -37,6 +37,7 @@ func All() []Figure {
 		{"reduce", asRows(MeasureReducing)},
 		{"models", asRows(MeasureModels)},
 		{"retrieval", asRows(MeasureRetrieval)},
+		{"agents", asRows(MeasureAgents)},
 	}
 }
 
@@ -72,6 +73,8 @@ type Lab struct {
 	Asked    int           // units that ask a model. Defaults to 2,000.
 	Calls    int           // that they make at once. Defaults to 50.
 	Think    time.Duration // that a call takes, on average. Defaults to 2 s.
+	Agents   int           // agents with tools that run at once. Defaults to 1,000.
+	Mull     time.Duration // that a turn of such an agent takes, on average. Defaults to 20 s.
 	Struck   int           // workers killed in the midst of calls. Defaults to 100.
 	Passages int           // of an index. Defaults to 100,000.
 	Queries  int           // that are asked of it. Defaults to 1,000.
@@ -97,6 +100,8 @@ func (l Lab) withDefaults() Lab {
 	setDefault(&l.Struck, 100)
 	setDefault(&l.Passages, 100_000)
 	setDefault(&l.Queries, 1000)
+	setDefault(&l.Agents, 1000)
+	setDefault(&l.Mull, 20*time.Second)
 	if l.Lanes == 0 && l.Cluster != "" {
 		l.Lanes = 8
 	}

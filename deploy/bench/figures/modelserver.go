@@ -21,6 +21,7 @@ type modelOrder struct {
 	Mean   time.Duration // of its latencies, which are log-normal
 	Faults float64       // share of calls that go wrong
 	Rates  fakellm.Rates
+	Agents bool // it leads agents with tools, see ofTurn for its latencies
 }
 
 // Sigma is the deviation of the logarithm of latencies, and their seed.
@@ -39,9 +40,13 @@ func (o *modelOrder) serveModel(ctx context.Context, out *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	fake := fakellm.New(fakellm.Config{
+	config := fakellm.Config{
 		Model: readReceipt, Latency: o.latencyFunc(), Rates: o.Rates, Fault: fakellm.Mix(latencySeed, o.Faults, passingFaults()...),
-	})
+	}
+	if o.Agents {
+		config = fakellm.Config{Model: runAgent, Latency: func(c fakellm.Call) time.Duration { return o.ofTurn(c.Unit, turnsTaken(c)) }}
+	}
+	fake := fakellm.New(config)
 	c := &clocked{fake: fake}
 	mux := http.NewServeMux()
 	mux.Handle("/", c)

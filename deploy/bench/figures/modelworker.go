@@ -9,12 +9,15 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/checked"
+	"github.com/coditect/mapreduce/worker/agent/loop"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/worker/tool/toolbox"
 )
 
 // An askerOrder makes a process a worker whose units ask a model.
@@ -24,6 +27,7 @@ type askerOrder struct {
 	Prefetch      int           // units held beside
 	Idle          time.Duration // after which an answer is given up of which nothing comes
 	Unlimited     bool          // it keeps to no limits of the model
+	Look          time.Duration // that its tool takes; 0 if it has none
 }
 
 // asked is the provider of units that ask a model: one that tells its limits.
@@ -47,12 +51,21 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 	}
 	asker, err := model.New(model.Config{
 		Provider: asked, Random: rand.Float64, Limited: limited,
-		LLM: llm.Config{Key: llm.NewKey("of-a-figure"), BaseURL: o.Model, Idle: o.Idle},
+		LLM: llm.Config{Key: llm.NewKey("of-a-figure"), BaseURL: o.Model, Idle: o.Idle, SendTrace: o.Look > 0},
 	})
 	if err != nil {
 		return err
 	}
 	config.Steps = step.Serving(asked, checked.New(asker))
+	if o.Look > 0 {
+		box, err := toolbox.New(nil, lookKit{o.Look})
+		if err != nil {
+			return err
+		}
+		agents := checked.New(loop.New(asker, func() *toolbox.Box { return box }))
+		config.Steps, config.Tools = step.NewRegistry(), box.Offers()
+		config.Steps.Provide(mapreduce.Provider{Name: asked, Models: true}, step.Table{step.Agent: agents, step.Write: checked.New(asker)})
+	}
 	greet := func() error { return out.Encode(workerNews{Connected: true}) }
 	config.Connect = []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 		stream, err := c.Connect(ctx)

@@ -65,6 +65,7 @@ type Task struct {
 	Latency  float64          `json:"llmLatency_ms"`
 	Tools    int64            `json:"toolCallCount"`
 	ToolTime float64          `json:"toolExecutionTime_ms"`
+	Prompt   int64            `json:"largestPrompt_bytes,omitempty"` // that a model was given in one call
 	Calls    []Call           `json:"calls,omitempty"`
 }
 
@@ -72,6 +73,7 @@ type Task struct {
 type Call struct {
 	Model   string  `json:"model,omitempty"`
 	Tool    string  `json:"tool,omitempty"`
+	Turn    int     `json:"turn,omitempty"` // of an agent with tools, from 1
 	At      float64 `json:"at_ms"` // since the attempt began
 	Latency float64 `json:"latency_ms"`
 	In      int64   `json:"tokens_in"`
@@ -101,6 +103,7 @@ type Metrics struct {
 	Latency  float64 `json:"totalLlmLatency_ms"`
 	Tools    int64   `json:"toolCallCount"`
 	ToolTime float64 `json:"totalToolExecutionTime_ms"`
+	Prompt   int64   `json:"largestPrompt_bytes,omitempty"` // that a model was given in one call
 	Cost     float64 `json:"totalCostEstimate"` // US dollars
 }
 
@@ -117,11 +120,11 @@ func Of(r Ran) Task {
 		ID: r.ID, Stage: r.Stage, State: r.State.String(), Attempts: r.Attempts, Duration: toMilliseconds(r.Elapsed),
 		In: r.Tokens.In, Out: r.Tokens.Out, Cost: toDollars(r.CostMicros),
 		LLMCalls: r.CallSums.Calls, Latency: toMilliseconds(r.CallSums.Latency),
-		Tools: r.CallSums.Tools, ToolTime: toMilliseconds(r.CallSums.ToolTime),
+		Tools: r.CallSums.Tools, ToolTime: toMilliseconds(r.CallSums.ToolTime), Prompt: r.CallSums.Prompt,
 	}
 	for _, c := range r.Calls {
 		call := Call{
-			Model: c.Name, At: toMilliseconds(c.At), Latency: toMilliseconds(c.Latency), In: c.Tokens.In, Out: c.Tokens.Out,
+			Model: c.Name, Turn: c.Turn, At: toMilliseconds(c.At), Latency: toMilliseconds(c.Latency), In: c.Tokens.In, Out: c.Tokens.Out,
 			Cost: toDollars(c.CostMicros), Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
 		}
 		if c.Kind == mapreduce.CallTool {
@@ -210,7 +213,7 @@ func (s *levelSums) toMetrics() Metrics {
 	return Metrics{
 		Total: s.tokens.Total(), In: s.tokens.In, Out: s.tokens.Out, Cost: toDollars(s.cost),
 		Calls: s.calls.Calls, Latency: toMilliseconds(s.calls.Latency),
-		Tools: s.calls.Tools, ToolTime: toMilliseconds(s.calls.ToolTime),
+		Tools: s.calls.Tools, ToolTime: toMilliseconds(s.calls.ToolTime), Prompt: s.calls.Prompt,
 	}
 }
 

@@ -78,7 +78,7 @@ func carryUnit(tx store.Tx, job *storagev1.Job, first int64, kv store.KeyValue) 
 		addSuperseded(job, spent)
 	}
 	u.TokensIn, u.TokensOut, u.CostMicros, u.Savings = 0, 0, 0, nil
-	u.Calls, u.LatencyMicros, u.Tools, u.ToolMicros = 0, 0, 0, 0
+	u.Calls, u.LatencyMicros, u.Tools, u.ToolMicros, u.LargestPrompt = 0, 0, 0, 0, 0
 	u.Session, u.Claim, u.Started, u.Charged = "", "", false, 0 // what was charged stays charged
 	tx.Set(kv.Key, records.Encode(u))
 	return nil
@@ -88,7 +88,7 @@ func carryUnit(tx store.Tx, job *storagev1.Job, first int64, kv store.KeyValue) 
 func spentBy(u *storagev1.Unit) *storagev1.Spent {
 	s := &storagev1.Spent{
 		TokensIn: u.TokensIn, TokensOut: u.TokensOut, CostMicros: u.CostMicros,
-		Calls: u.Calls, LatencyMicros: u.LatencyMicros, Tools: u.Tools, ToolMicros: u.ToolMicros, Savings: u.Savings,
+		Calls: u.Calls, LatencyMicros: u.LatencyMicros, Tools: u.Tools, ToolMicros: u.ToolMicros, LargestPrompt: u.LargestPrompt, Savings: u.Savings,
 	}
 	if proto.Size(s) == 0 {
 		return nil
@@ -109,6 +109,7 @@ func addSuperseded(job *storagev1.Job, s *storagev1.Spent) {
 			sum.LatencyMicros += s.LatencyMicros
 			sum.Tools += s.Tools
 			sum.ToolMicros += s.ToolMicros
+			sum.LargestPrompt = max(sum.LargestPrompt, s.LargestPrompt)
 			if s.Savings != nil {
 				sum.Savings = records.StoredSavings(records.SavingsOf(sum.Savings).Add(records.SavingsOf(s.Savings)))
 			}

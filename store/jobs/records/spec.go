@@ -61,6 +61,7 @@ type callCounter interface {
 	GetLatencyMicros() int64
 	GetTools() int64
 	GetToolMicros() int64
+	GetLargestPrompt() int64
 }
 
 // callSumsOf returns what attempts did.
@@ -68,5 +69,6 @@ func callSumsOf(of callCounter) mapreduce.CallSums {
 	return mapreduce.CallSums{
 		Calls: of.GetCalls(), Latency: time.Duration(of.GetLatencyMicros()) * time.Microsecond,
 		Tools: of.GetTools(), ToolTime: time.Duration(of.GetToolMicros()) * time.Microsecond,
+		Prompt: of.GetLargestPrompt(),
 	}
 }

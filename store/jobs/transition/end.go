@@ -65,6 +65,7 @@ func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	u.LatencyMicros += r.Latency.Microseconds()
 	u.Tools += int64(r.Tools)
 	u.ToolMicros += r.ToolTime.Microseconds()
+	u.LargestPrompt = max(u.LargestPrompt, r.Prompt)
 	u.ElapsedMicros = r.Elapsed.Microseconds()
 	t.addSavings(u, owner, r.Savings)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +25,6 @@ const maxAtOnce = 32
 // callTools makes the calls of one turn at once, and returns their results in order, for one
 // message. An error ends the attempt; a call that fails is a result.
 func (c *conversation) callTools(ctx context.Context, wanted []*llm.ToolCall) ([]llm.Part, error) {
-	c.progress("%s", namesOf(wanted))
 	results, failed := make([]llm.Part, len(wanted)), make([]error, len(wanted))
 	room := make(chan struct{}, maxAtOnce)
 	var all sync.WaitGroup
@@ -43,24 +41,6 @@ func (c *conversation) callTools(ctx context.Context, wanted []*llm.ToolCall) ([
 	}
 	all.Wait()
 	return results, errors.Join(failed...)
-}
-
-// namesOf lists tools that are called, each with how often: "fetch ×3, grep".
-func namesOf(calls []*llm.ToolCall) string {
-	var names []string
-	times := make(map[string]int)
-	for _, call := range calls {
-		name := clip(call.Name, 40)
-		if times[name]++; times[name] == 1 {
-			names = append(names, name)
-		}
-	}
-	for i, name := range names {
-		if times[name] > 1 {
-			names[i] = fmt.Sprintf("%s ×%d", name, times[name])
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 // counts counts a call of a tool that the stage lists, and reports whether the limit allows
@@ -102,8 +82,11 @@ func (c *conversation) callOne(ctx context.Context, i int, call *llm.ToolCall, a
 		return "", false, err
 	}
 	if !b.recalled {
+		if b.Error != "" {
+			c.progress(c.turns, "%s failed: %s", clip(call.Name, 80), clip(b.Error, maxNoted))
+		}
 		c.record(mapreduce.Call{
-			Kind: mapreduce.CallTool, Name: clip(call.Name, 80), Latency: time.Since(began), Error: b.Error, Prompt: string(call.Input), Answer: text,
+			Kind: mapreduce.CallTool, Turn: int(c.turns), Name: clip(call.Name, 80), Latency: time.Since(began), Error: b.Error, Prompt: string(call.Input), Answer: text,
 		})
 	}
 	return text, isError, nil
@@ -122,6 +105,9 @@ func (c *conversation) failure(call *llm.ToolCall, why string) string {
 	}
 	return string(raw)
 }
+
+// maxNoted bounds what people are told of one call, in characters.
+const maxNoted = 120
 
 // maxQuery bounds what is repeated of the input of a call, in characters.
 const maxQuery = 300
@@ -172,8 +158,11 @@ func (c *conversation) bring(ctx context.Context, i int, call *llm.ToolCall) (*b
 	if !spec.Idempotent {
 		do = c.calls.DoOnce
 	}
-	b := &brought{recalled: true}
-	raw, err := do(ctx, c.callKey(i, call, input), func(ctx context.Context) ([]byte, error) {
+	b, key := &brought{recalled: true}, c.callKey(i, call, input)
+	if _, done := c.calls.Recall(key); !done {
+		c.progress(c.turns, "%s %s", spec.Name, clip(c.queryOf(call), maxNoted))
+	}
+	raw, err := do(ctx, key, func(ctx context.Context) ([]byte, error) {
 		if b, err = c.callTool(ctx, &spec, input); err != nil {
 			return nil, err
 		}

@@ -186,6 +186,7 @@ func (c *conversation) request() *llm.Request {
 	end.Parts[len(end.Parts)-1].Cache = llm.FiveMinutes // the next turn begins with all of this
 	req := c.talk.NewRequest(c.system, said)
 	req.Tools, req.Schema, req.NoCalls = c.offered, c.form.schema, c.last != ""
+	req.Trace.Turn = int(c.turns + 1)
 	return req
 }
 
@@ -194,7 +195,7 @@ func (c *conversation) request() *llm.Request {
 func (c *conversation) takeTurn(ctx context.Context) (*llm.Response, error) {
 	c.fit(1)
 	for {
-		c.progress("%s thinks", c.talk.NewRequest("", nil).Model)
+		c.progress(c.turns+1, "%s thinks", c.talk.NewRequest("", nil).Model)
 		req := c.request()
 		res, err := c.talk.Ask(ctx, req)
 		if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.TooLarge && c.dropHalf() {
@@ -209,9 +210,9 @@ func (c *conversation) takeTurn(ctx context.Context) (*llm.Response, error) {
 	}
 }
 
-// progress tells people how far the unit is.
-func (c *conversation) progress(format string, args ...any) {
-	c.calls.Progress(fmt.Sprintf("turn %d of %d: ", c.turns+1, c.limits.turns) + fmt.Sprintf(format, args...))
+// progress tells people what the agent does in a turn.
+func (c *conversation) progress(turn int64, format string, args ...any) {
+	c.calls.Progress(fmt.Sprintf("turn %d of %d: ", turn, c.limits.turns) + fmt.Sprintf(format, args...))
 }
 
 // finish makes the final answer the output of the unit. An answer that does not do is sent

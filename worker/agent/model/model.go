@@ -694,12 +694,16 @@ func savingsSink(calls agent.Calls) func(mapreduce.Savings) {
 // completeRequest asks the model, unless the request does not fit into the window.
 func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	req = s.agent.withForm(s.program, req)
-	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt}
+	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt, Turn: req.Trace.Turn}
 	if need := req.Prompt + s.MaxAnswer; s.Window > 0 && need > s.Window {
 		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.Window)
 	}
-	if most := s.mostContext(); most > 0 && promptBytes(req) > most {
-		return nil, tooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", promptBytes(req), s.task.StageSpec.Name, most)
+	size := promptBytes(req)
+	if most := s.mostContext(); most > 0 && size > most {
+		return nil, tooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", size, s.task.StageSpec.Name, most)
+	}
+	if m, ok := s.calls.(agent.PromptMeter); ok {
+		m.Prompted(size)
 	}
 	return s.ask.Complete(ctx, req)
 }

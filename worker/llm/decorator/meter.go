@@ -90,7 +90,7 @@ func (m *Meter) recordCall(req *llm.Request, start time.Time, cost int64, u llm.
 		return
 	}
 	c := mapreduce.Call{
-		Name: BreakerName(m.Name(), req.Model), Latency: time.Since(start),
+		Turn: req.Trace.Turn, Name: BreakerName(m.Name(), req.Model), Latency: time.Since(start),
 		Tokens: mapreduce.Tokens{In: u.In(), Out: u.Output}, CostMicros: cost,
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package payload
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -22,7 +23,7 @@ func WithCalls(data []byte, calls []mapreduce.Call) ([]byte, error) {
 		m.Calls = append(m.Calls, &storagev1.Call{
 			Name: c.Name, AtMicros: c.At.Microseconds(), LatencyMicros: c.Latency.Microseconds(),
 			TokensIn: c.Tokens.In, TokensOut: c.Tokens.Out, CostMicros: c.CostMicros,
-			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut, Tool: c.Kind == mapreduce.CallTool,
+			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut, Tool: c.Kind == mapreduce.CallTool, Turn: int32(min(c.Turn, math.MaxInt32)), //nolint:gosec // bounded
 		})
 	}
 	// Fields of a message may follow each other in any order.
@@ -46,7 +47,7 @@ func CallsOf(data []byte) ([]mapreduce.Call, error) {
 			kind = mapreduce.CallTool
 		}
 		calls = append(calls, mapreduce.Call{
-			Kind: kind, Name: c.Name, At: time.Duration(c.AtMicros) * time.Microsecond, Latency: time.Duration(c.LatencyMicros) * time.Microsecond,
+			Kind: kind, Turn: int(c.Turn), Name: c.Name, At: time.Duration(c.AtMicros) * time.Microsecond, Latency: time.Duration(c.LatencyMicros) * time.Microsecond,
 			Tokens: mapreduce.Tokens{In: c.TokensIn, Out: c.TokensOut}, CostMicros: c.CostMicros,
 			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
 		})

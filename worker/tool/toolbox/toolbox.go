@@ -24,6 +24,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/tool"
 )
@@ -157,11 +158,11 @@ func (b *Box) Offers() []string {
 var ErrUnknown = errors.New("this worker has no such tool")
 
 // Specs returns the tools that names stand for, each once, in the order of the names. Their
-// timeouts and bounds are set. A name that ends in a question mark may stand for none.
+// timeouts and bounds are set. A name that ends with pipeline.OptionalTool may stand for none.
 func (b *Box) Specs(names []string) ([]tool.Spec, error) {
 	var all []tool.Spec
 	for _, name := range names {
-		name, optional := strings.CutSuffix(name, tool.OptionalMark)
+		name, optional := strings.CutSuffix(name, pipeline.OptionalTool)
 		var tools []string
 		if b != nil {
 			tools = b.names[name]

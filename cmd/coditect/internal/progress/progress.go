@@ -128,10 +128,13 @@ func sizeOf(bytes int64) string {
 	return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
 }
 
-// Job shows the progress of a job.
+// Job shows the progress of a job, and a line for each thing that its units say.
 func (m *Meter) Job(j *mapreduce.Job) {
 	if m.config.Quiet {
 		return
+	}
+	for _, a := range j.Activity {
+		m.Note("%s", lineOfActivity(a))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,6 +186,15 @@ func phaseOf(j *mapreduce.Job) string {
 		return fmt.Sprintf("%s %d", j.State, j.Level)
 	}
 	return j.State.String()
+}
+
+// lineOfActivity returns a line, whatever a worker has made of the note.
+func lineOfActivity(a mapreduce.Activity) string {
+	line := string(a.Unit) + ": "
+	if a.Attempt > 1 {
+		line += fmt.Sprintf("attempt %d, ", a.Attempt)
+	}
+	return strings.Join(strings.Fields(line+a.Note), " ")
 }
 
 func lineOf(j *mapreduce.Job) string {

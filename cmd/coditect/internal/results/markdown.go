@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -27,7 +28,7 @@ func (w *writer) writeMarkdown(context.Context) error {
 
 // A markdownPage writes Markdown. The first error ends the output.
 type markdownPage struct {
-	out *file
+	out io.Writer
 	err error
 }
 

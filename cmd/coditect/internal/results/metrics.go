@@ -40,13 +40,18 @@ type callLine struct {
 	modelCalls
 }
 
-// modelCalls are the number of calls of a model and their total latency.
+// modelCalls are the number of calls of models and of tools, their total latency, and the
+// largest text that a model was given in one call.
 type modelCalls struct {
 	Calls   int64 `json:"model_calls,omitempty"`
 	Latency int64 `json:"latency_ms,omitempty"`
+	Tools   int64 `json:"tool_calls,omitempty"`
+	Prompt  int64 `json:"largest_prompt_bytes,omitempty"`
 }
 
-func callsOf(j mapreduce.CallSums) modelCalls { return modelCalls{j.Calls, j.Latency.Milliseconds()} }
+func callsOf(j mapreduce.CallSums) modelCalls {
+	return modelCalls{j.Calls, j.Latency.Milliseconds(), j.Tools, j.Prompt}
+}
 
 func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	l := t.levels[u.Level]
@@ -81,6 +86,7 @@ func (t *unitTally) sortedLevels() []int { return slices.Sorted(maps.Keys(t.leve
 // A levelMetrics is an entry of metrics.json's levels.
 type levelMetrics struct {
 	Level    int      `json:"level"`
+	Stage    string   `json:"stage,omitempty"` // of the pipeline; none of units that parse
 	Units    int64    `json:"units"`
 	Complete int64    `json:"complete"`
 	Failed   int64    `json:"failed"`
@@ -98,7 +104,7 @@ func (t *unitTally) levelMetrics() []levelMetrics {
 	for _, n := range t.sortedLevels() {
 		l := t.levels[n]
 		out = append(out, levelMetrics{
-			n, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, Cost(t.spec, l.tokens, l.cost), l.busy.Seconds(),
+			n, l.stage, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, Cost(t.spec, l.tokens, l.cost), l.busy.Seconds(),
 			savingsOrNil(t.spec, l.savings), callsOf(l.calls),
 		})
 	}
@@ -142,6 +148,7 @@ type jobMetrics struct {
 	Total       int64           `json:"total_tokens"`
 	Cost        *float64        `json:"cost"` // null if it is not known
 	AuditHead   string          `json:"audit_head"`
+	Prompt      int64           `json:"largest_prompt_bytes,omitempty"` // of all calls of models
 }
 
 // writeMetrics writes metrics.json.
@@ -158,8 +165,10 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 	seconds := job.Updated.Sub(job.Created).Seconds()
 	documents := job.Coverage.Documents.Mapped + job.Coverage.Documents.Failed
 	var busy float64
+	var prompt int64
 	for _, l := range w.tally.levels {
 		busy += l.busy.Seconds()
+		prompt = max(prompt, l.calls.Prompt)
 	}
 	tokens, mapTokens := float64(job.TotalTokens.Total()), 0.0
 	if l := w.tally.levels[0]; l != nil {
@@ -182,7 +191,7 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 			func() error {
 				return resultfile.WriteMember(out, "multi_agent_multiplier", roundedRatio(tokens, mapTokens))
 			},
-			func() error { return resultfile.WriteMember(out, "job", jobMetricsOf(job, seconds, documents)) },
+			func() error { return resultfile.WriteMember(out, "job", jobMetricsOf(job, seconds, documents, prompt)) },
 			func() error { return resultfile.WriteMember(out, "savings", SavingsOf(&job.Spec, job.Savings)) },
 			func() error { return resultfile.WriteMember(out, "warnings", append([]string{}, job.Warnings...)) },
 			func() error { return resultfile.WriteMember(out, "levels", w.tally.levelMetrics()) },
@@ -196,11 +205,11 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 	})
 }
 
-func jobMetricsOf(job *mapreduce.Job, seconds float64, documents int64) jobMetrics {
+func jobMetricsOf(job *mapreduce.Job, seconds float64, documents, prompt int64) jobMetrics {
 	return jobMetrics{
 		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Parallelism: job.Spec.Parallelism,
 		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget,
 		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: Cost(&job.Spec, job.TotalTokens, job.CostMicros),
-		AuditHead: job.AuditHead,
+		AuditHead: job.AuditHead, Prompt: prompt,
 	}
 }

@@ -139,7 +139,7 @@ func (w *writer) writeAll(ctx context.Context) error {
 func (w *writer) resultSteps() []step {
 	steps := []step{{"result.json", w.writeResult}}
 	if !w.config.NoReport {
-		steps = append(steps, step{"report.md", w.writeMarkdown})
+		steps = append(steps, step{"report.md", w.writeMarkdown}, step{"the file of the report", w.writeReportFile})
 	}
 	return append(steps, step{"bibliography.json", w.writeBibliography})
 }

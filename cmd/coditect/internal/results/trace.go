@@ -29,7 +29,8 @@ func newTrace(w *writer) (*traceWriter, error) {
 // outcome and its duration, so it is a little too late.
 func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
 	r := trace.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID)}
-	if t.w.job.Spec.Capture != mapreduce.CaptureOff && u.Kind != mapreduce.KindParse && len(u.Output) > 0 {
+	captured := t.w.job.Spec.Capture != mapreduce.CaptureOff || u.CallSums.Tools > 0 // those of agents with tools always are
+	if captured && u.Kind != mapreduce.KindParse && len(u.Output) > 0 {
 		var err error
 		if r.Calls, err = payload.CallsOf(u.Output); err != nil {
 			return err

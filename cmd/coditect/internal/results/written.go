@@ -86,6 +86,17 @@ func (w *writer) writeBibliography(context.Context) error {
 
 // writeWritten writes a report with its bibliography, and what its check found.
 func (m *markdownPage) writeWritten(r *writtenReport, v view) {
+	m.writeText(r, v)
+	m.writeClaims(r)
+	m.printf("\n## Coverage\n\nJob %s is %s.\n\n", v.Job, v.Status)
+	m.writeHeader("", "total", "mapped", "failed", "skipped")
+	for _, l := range v.Coverage {
+		m.writeRow(l.Name, fmt.Sprint(l.Total), fmt.Sprint(l.Mapped), fmt.Sprint(l.Failed), fmt.Sprint(l.Skipped))
+	}
+}
+
+// writeText writes a report with its bibliography.
+func (m *markdownPage) writeText(r *writtenReport, v view) {
 	m.printf("# %s\n", escapeInline(cmp.Or(r.Question, v.Title)))
 	for i, s := range r.Sections {
 		if i > 0 || len(s.Items) > 0 {
@@ -110,12 +121,6 @@ func (m *markdownPage) writeWritten(r *writtenReport, v view) {
 	}
 	if len(r.References) > 0 {
 		m.printf("\n## References\n\n%s", bibliography.Markdown(r.References))
-	}
-	m.writeClaims(r)
-	m.printf("\n## Coverage\n\nJob %s is %s.\n\n", v.Job, v.Status)
-	m.writeHeader("", "total", "mapped", "failed", "skipped")
-	for _, l := range v.Coverage {
-		m.writeRow(l.Name, fmt.Sprint(l.Total), fmt.Sprint(l.Mapped), fmt.Sprint(l.Failed), fmt.Sprint(l.Skipped))
 	}
 }
 

@@ -35,6 +35,7 @@ type jobFlags struct {
 	sample                   int
 	encoding                 string
 	pipeline                 string
+	agents                   string // folder of their files
 	parsed                   *pipeline.Pipeline // the file that pipeline names; nil if it names none
 	schema                   string
 	vars                     []string
@@ -83,6 +84,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, job:`ID` for the records of a finished job, or - for standard input; arguments are inputs too")
+	f.StringVar(&j.agents, "agents", "", "`folder` of agents, a Markdown file each; they work in stages with each: agent, or where the pipeline names them")
 	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "name of a pipeline (see pipelines), or a pipeline `file` with stages and agents")
 	f.StringVar(&j.schema, "schema", "", "`file` that says what to extract")
 	f.StringArrayVar(&j.include, "include", nil, "`glob` of files to take from folders; may be repeated")

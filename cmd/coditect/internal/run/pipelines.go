@@ -26,7 +26,14 @@ const extractPipeline = "extract"
 
 // readPipeline enters the pipeline that --pipeline names in a job, and returns it.
 func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
+	agents, err := readAgents(ctx, j.agents)
+	if err != nil {
+		return nil, err
+	}
 	if p, err := pipeline.Preset(j.pipeline); err == nil {
+		if j.agents != "" {
+			return j.enterOwn(agents, p, s)
+		}
 		s.Pipeline = p.Name
 		if len(p.Inputs) == 0 {
 			return p, nil // its variables are those of its provider
@@ -40,7 +47,16 @@ func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pip
 		}
 		return nil, exit.UsageError("--pipeline: is neither the name of a pipeline (%s) nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
 	}
-	p, err := pipeline.Parse(j.pipeline, data)
+	p, err := pipeline.ParseWith(j.pipeline, data, agents.find)
+	if err != nil {
+		return nil, pipelineFault(err)
+	}
+	return j.enterOwn(agents, p, s)
+}
+
+// enterOwn enters a pipeline in a job by its definition, with the agents of the run.
+func (j *jobFlags) enterOwn(agents *agentFiles, p *pipeline.Pipeline, s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
+	p, err := agents.join(p)
 	if err != nil {
 		return nil, pipelineFault(err)
 	}
@@ -80,6 +96,9 @@ func (j *jobFlags) locateFault(err error) error {
 
 // pipelineFault returns the error for a fault in a pipeline file, with its place.
 func pipelineFault(err error) error {
+	if of, ok := errors.AsType[*exit.Error](err); ok { // of the file of an agent
+		return of
+	}
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
 	case !ok:

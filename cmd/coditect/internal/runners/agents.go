@@ -114,7 +114,11 @@ func (r *Runners) CheckAccepted(spec mapreduce.JobSpec) error {
 	if r.Remote {
 		return nil
 	}
-	return orchestrator.CheckSpec(spec)
+	all, err := r.StepRegistry()
+	if err != nil {
+		return err
+	}
+	return orchestrator.CheckSpec(spec, all.Provider)
 }
 
 // modelFreeSteps returns all steps that ask no model. If ledger names a file, the

@@ -128,16 +128,11 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	log, closeAll, err := a.openTelemetry(ctx, "coditect-server", o.admin)
+	log, closeAll, err := a.openTelemetryAndTools(ctx, "coditect-server", o.admin)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
-	a.Runners.Note = func(message string) { log.Info(message) }
-	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
-	if _, err := a.Runners.OpenTools(ctx); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, closeAll()) }()
 	config, err := a.NodeConfig(all, log)
 	if err != nil {
 		return err
@@ -168,6 +163,25 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	ready.stopping.Store(true)
 	log.Info("stopping; what runs may finish", "for", o.drain)
 	return errors.Join(err, node.Close())
+}
+
+// openTelemetryAndTools opens what a server and a worker have beside their work: telemetry of
+// a name, and tools. It returns the log and what closes both.
+func (a *commands) openTelemetryAndTools(ctx context.Context, name, admin string) (*slog.Logger, func() error, error) {
+	log, closeTelemetry, err := a.openTelemetry(ctx, name, admin)
+	if err != nil {
+		return nil, nil, err
+	}
+	closeAll := func() error {
+		err := a.Runners.CloseTools()
+		closeTelemetry()
+		return err
+	}
+	a.Runners.Note = func(message string) { log.Info(message) }
+	if _, err := a.Runners.OpenTools(ctx); err != nil {
+		return nil, nil, errors.Join(err, closeAll())
+	}
+	return log, closeAll, nil
 }
 
 // leastMemory is the least --memory, in MiB: documents have up to 64 MiB, and what a
@@ -325,16 +339,11 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 	if err != nil {
 		return err
 	}
-	log, closeAll, err := a.openTelemetry(ctx, "coditect-worker", admin)
+	log, closeAll, err := a.openTelemetryAndTools(ctx, "coditect-worker", admin)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
-	a.Runners.Note = func(message string) { log.Info(message) }
-	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
-	if _, err := a.Runners.OpenTools(ctx); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, closeAll()) }()
 	c := worker.Config{
 		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), DrainTimeout: drain,
 	}

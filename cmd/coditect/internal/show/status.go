@@ -39,6 +39,24 @@ type JobStatus struct {
 	Output    string                       `json:"output,omitempty"`
 	Skipped   []resultfile.SkippedDocument `json:"skipped_documents,omitempty"` // the first of them
 	Stages    []StageStatus                `json:"stages,omitempty"`            // only of status
+	Activity  []UnitActivity               `json:"activity,omitempty"`          // only of watch
+}
+
+// A UnitActivity is what a running unit says of itself.
+type UnitActivity struct {
+	Unit    mapreduce.UnitID `json:"unit_id"`
+	Attempt int              `json:"attempt"`
+	Number  int64            `json:"number"` // of the attempt's notes, from 1; some may be left out
+	Tokens  int64            `json:"tokens"` // that the attempt had spent
+	Note    string           `json:"note"`
+}
+
+func unitActivities(all []mapreduce.Activity) []UnitActivity {
+	var out []UnitActivity
+	for _, a := range all {
+		out = append(out, UnitActivity{Unit: a.Unit, Attempt: a.Attempt, Number: a.Number, Tokens: a.Tokens.Total(), Note: a.Note})
+	}
+	return out
 }
 
 // A StageStatus is how far a stage of a job is.
@@ -66,7 +84,7 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
 		Created: console.FormatTime(j.Created), Updated: console.FormatTime(j.Updated),
 		Coverage: resultfile.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
-		Stages: stageStatuses(j.Stages),
+		Stages: stageStatuses(j.Stages), Activity: unitActivities(j.Activity),
 	}
 	switch {
 	case j.Error == "":

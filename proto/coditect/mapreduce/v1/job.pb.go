@@ -869,9 +869,11 @@ type Spent struct {
 	// Calls of tools.
 	ToolCount int64 `protobuf:"varint,8,opt,name=tool_count,json=toolCount,proto3" json:"tool_count,omitempty"`
 	// How long these took together.
-	ToolTime      *durationpb.Duration `protobuf:"bytes,9,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ToolTime *durationpb.Duration `protobuf:"bytes,9,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	// Bytes of text that a model was given in one call, at most.
+	LargestPromptBytes int64 `protobuf:"varint,10,opt,name=largest_prompt_bytes,json=largestPromptBytes,proto3" json:"largest_prompt_bytes,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Spent) Reset() {
@@ -965,6 +967,13 @@ func (x *Spent) GetToolTime() *durationpb.Duration {
 		return x.ToolTime
 	}
 	return nil
+}
+
+func (x *Spent) GetLargestPromptBytes() int64 {
+	if x != nil {
+		return x.LargestPromptBytes
+	}
+	return 0
 }
 
 // A count of one thing by what became of it. The sums agree once a job ended.
@@ -1141,6 +1150,9 @@ type Job struct {
 	ParkedUnits int64 `protobuf:"varint,20,opt,name=parked_units,json=parkedUnits,proto3" json:"parked_units,omitempty"`
 	// How far each stage of the pipeline is, in order. Only GetJob returns it.
 	Stages []*StageProgress `protobuf:"bytes,21,rep,name=stages,proto3" json:"stages,omitempty"`
+	// What running units said of themselves since the message before. Only WatchJob returns
+	// it, as far as workers are connected to the orchestrator that is asked.
+	Activity []*Activity `protobuf:"bytes,22,rep,name=activity,proto3" json:"activity,omitempty"`
 	// What caches saved.
 	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1324,11 +1336,102 @@ func (x *Job) GetStages() []*StageProgress {
 	return nil
 }
 
+func (x *Job) GetActivity() []*Activity {
+	if x != nil {
+		return x.Activity
+	}
+	return nil
+}
+
 func (x *Job) GetSavings() *Savings {
 	if x != nil {
 		return x.Savings
 	}
 	return nil
+}
+
+// Activity is what a running unit says of itself: a turn of its agent, a call of a tool. It
+// is stored nowhere.
+type Activity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The unit.
+	UnitId string `protobuf:"bytes,1,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
+	// The attempt, counted from 1.
+	Attempt int32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The place of the note among those of the attempt, from 1. Notes may be left out where
+	// there are too many.
+	NoteNumber int64 `protobuf:"varint,3,opt,name=note_number,json=noteNumber,proto3" json:"note_number,omitempty"`
+	// Spent by the attempt until then.
+	Tokens *Tokens `protobuf:"bytes,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// For people; at most 256 bytes. It may hold words of documents and of tools.
+	Note          string `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Activity) Reset() {
+	*x = Activity{}
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Activity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Activity) ProtoMessage() {}
+
+func (x *Activity) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Activity.ProtoReflect.Descriptor instead.
+func (*Activity) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Activity) GetUnitId() string {
+	if x != nil {
+		return x.UnitId
+	}
+	return ""
+}
+
+func (x *Activity) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Activity) GetNoteNumber() int64 {
+	if x != nil {
+		return x.NoteNumber
+	}
+	return 0
+}
+
+func (x *Activity) GetTokens() *Tokens {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+func (x *Activity) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
 }
 
 // StageProgress says how far a stage of a job is.
@@ -1350,7 +1453,7 @@ type StageProgress struct {
 
 func (x *StageProgress) Reset() {
 	*x = StageProgress{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1465,7 @@ func (x *StageProgress) String() string {
 func (*StageProgress) ProtoMessage() {}
 
 func (x *StageProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1478,7 @@ func (x *StageProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageProgress.ProtoReflect.Descriptor instead.
 func (*StageProgress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StageProgress) GetStage() string {
@@ -1482,7 +1585,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x12prompt_cost_micros\x18\x05 \x01(\x03R\x10promptCostMicros\"6\n" +
 	"\x06Tokens\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\x03R\x05input\x12\x16\n" +
-	"\x06output\x18\x02 \x01(\x03R\x06output\"\xf9\x02\n" +
+	"\x06output\x18\x02 \x01(\x03R\x06output\"\xab\x03\n" +
 	"\x05Spent\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x05R\x05level\x12\x14\n" +
 	"\x05units\x18\x02 \x01(\x03R\x05units\x125\n" +
@@ -1495,7 +1598,9 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\fcall_latency\x18\a \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12\x1d\n" +
 	"\n" +
 	"tool_count\x18\b \x01(\x03R\ttoolCount\x126\n" +
-	"\ttool_time\x18\t \x01(\v2\x19.google.protobuf.DurationR\btoolTime\"h\n" +
+	"\ttool_time\x18\t \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x120\n" +
+	"\x14largest_prompt_bytes\x18\n" +
+	" \x01(\x03R\x12largestPromptBytes\"h\n" +
 	"\x06Ledger\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06mapped\x18\x02 \x01(\x03R\x06mapped\x12\x16\n" +
@@ -1505,7 +1610,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tdocuments\x18\x01 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\tdocuments\x12=\n" +
 	"\n" +
 	"characters\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\n" +
-	"characters\"\xc0\a\n" +
+	"characters\"\xfd\a\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x125\n" +
@@ -1535,8 +1640,16 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"superseded\x18\x13 \x03(\v2\x1c.coditect.mapreduce.v1.SpentR\n" +
 	"superseded\x12!\n" +
 	"\fparked_units\x18\x14 \x01(\x03R\vparkedUnits\x12<\n" +
-	"\x06stages\x18\x15 \x03(\v2$.coditect.mapreduce.v1.StageProgressR\x06stages\x128\n" +
-	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\"\xc9\x01\n" +
+	"\x06stages\x18\x15 \x03(\v2$.coditect.mapreduce.v1.StageProgressR\x06stages\x12;\n" +
+	"\bactivity\x18\x16 \x03(\v2\x1f.coditect.mapreduce.v1.ActivityR\bactivity\x128\n" +
+	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\"\xa9\x01\n" +
+	"\bActivity\x12\x17\n" +
+	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x1f\n" +
+	"\vnote_number\x18\x03 \x01(\x03R\n" +
+	"noteNumber\x125\n" +
+	"\x06tokens\x18\x04 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x12\n" +
+	"\x04note\x18\x05 \x01(\tR\x04note\"\xc9\x01\n" +
 	"\rStageProgress\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x125\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x1f.coditect.mapreduce.v1.JobStateR\x05phase\x12\x1f\n" +
@@ -1584,7 +1697,7 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
@@ -1598,43 +1711,46 @@ var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(*Ledger)(nil),                // 9: coditect.mapreduce.v1.Ledger
 	(*Coverage)(nil),              // 10: coditect.mapreduce.v1.Coverage
 	(*Job)(nil),                   // 11: coditect.mapreduce.v1.Job
-	(*StageProgress)(nil),         // 12: coditect.mapreduce.v1.StageProgress
-	nil,                           // 13: coditect.mapreduce.v1.JobSpec.VarsEntry
-	nil,                           // 14: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*Activity)(nil),              // 12: coditect.mapreduce.v1.Activity
+	(*StageProgress)(nil),         // 13: coditect.mapreduce.v1.StageProgress
+	nil,                           // 14: coditect.mapreduce.v1.JobSpec.VarsEntry
+	nil,                           // 15: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
-	13, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	14, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 1: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 2: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	15, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	15, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	16, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	16, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 5: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 6: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
-	14, // 7: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	15, // 7: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
 	7,  // 8: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
 	6,  // 9: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	15, // 10: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	15, // 11: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	16, // 10: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	16, // 11: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
 	9,  // 12: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
 	9,  // 13: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
 	5,  // 14: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	0,  // 15: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
 	0,  // 16: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	16, // 17: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	16, // 18: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	17, // 17: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	17, // 18: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
 	7,  // 19: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
 	10, // 20: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
 	8,  // 21: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	12, // 22: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
-	6,  // 23: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	0,  // 24: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	13, // 22: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
+	12, // 23: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
+	6,  // 24: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	7,  // 25: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	0,  // 26: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -1649,7 +1765,7 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -213,6 +213,8 @@ type Unit struct {
 	ToolCallCount int64 `protobuf:"varint,25,opt,name=tool_call_count,json=toolCallCount,proto3" json:"tool_call_count,omitempty"`
 	// Time of these.
 	ToolTime *durationpb.Duration `protobuf:"bytes,26,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	// Bytes of text that a model was given in one call, at most: what limits.context bounds.
+	LargestPromptBytes int64 `protobuf:"varint,28,opt,name=largest_prompt_bytes,json=largestPromptBytes,proto3" json:"largest_prompt_bytes,omitempty"`
 	// What it waits for, of a pending unit that is parked.
 	Parking *Parking `protobuf:"bytes,27,opt,name=parking,proto3" json:"parking,omitempty"`
 	// What caches saved all its attempts.
@@ -438,6 +440,13 @@ func (x *Unit) GetToolTime() *durationpb.Duration {
 	return nil
 }
 
+func (x *Unit) GetLargestPromptBytes() int64 {
+	if x != nil {
+		return x.LargestPromptBytes
+	}
+	return 0
+}
+
 func (x *Unit) GetParking() *Parking {
 	if x != nil {
 		return x.Parking
@@ -589,7 +598,7 @@ var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\x1egoogle/protobuf/duration.proto\"\xec\b\n" +
+	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\x1egoogle/protobuf/duration.proto\"\x9e\t\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x1f\n" +
@@ -626,7 +635,8 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"call_count\x18\x17 \x01(\x03R\tcallCount\x12<\n" +
 	"\fcall_latency\x18\x18 \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12&\n" +
 	"\x0ftool_call_count\x18\x19 \x01(\x03R\rtoolCallCount\x126\n" +
-	"\ttool_time\x18\x1a \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x128\n" +
+	"\ttool_time\x18\x1a \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x120\n" +
+	"\x14largest_prompt_bytes\x18\x1c \x01(\x03R\x12largestPromptBytes\x128\n" +
 	"\aparking\x18\x1b \x01(\v2\x1e.coditect.mapreduce.v1.ParkingR\aparking\x128\n" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\x12\x14\n" +
 	"\x05stage\x18= \x01(\tR\x05stage\x12B\n" +

@@ -659,6 +659,8 @@ type Report struct {
 	ToolCallCount int32 `protobuf:"varint,26,opt,name=tool_call_count,json=toolCallCount,proto3" json:"tool_call_count,omitempty"`
 	// Time of these.
 	ToolTime *durationpb.Duration `protobuf:"bytes,27,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	// Bytes of text that a model was given in one call, at most.
+	LargestPromptBytes int64 `protobuf:"varint,29,opt,name=largest_prompt_bytes,json=largestPromptBytes,proto3" json:"largest_prompt_bytes,omitempty"`
 	// What the unit waits for; of parked units.
 	Parking *Parking `protobuf:"bytes,28,opt,name=parking,proto3" json:"parking,omitempty"`
 	// What caches saved.
@@ -835,6 +837,13 @@ func (x *Report) GetToolTime() *durationpb.Duration {
 		return x.ToolTime
 	}
 	return nil
+}
+
+func (x *Report) GetLargestPromptBytes() int64 {
+	if x != nil {
+		return x.LargestPromptBytes
+	}
+	return 0
 }
 
 func (x *Report) GetParking() *Parking {
@@ -1024,7 +1033,10 @@ type Progress struct {
 	// Spent so far by this attempt.
 	Tokens *Tokens `protobuf:"bytes,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// For people.
-	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	Note string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	// The place of the note among those of the attempt, from 1; 0 if it has none. The latest
+	// note of an attempt comes again with each sign of life.
+	NoteNumber    int64 `protobuf:"varint,4,opt,name=note_number,json=noteNumber,proto3" json:"note_number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1078,6 +1090,13 @@ func (x *Progress) GetNote() string {
 		return x.Note
 	}
 	return ""
+}
+
+func (x *Progress) GetNoteNumber() int64 {
+	if x != nil {
+		return x.NoteNumber
+	}
+	return 0
 }
 
 // An open breaker of a worker.
@@ -2679,7 +2698,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
-	"\arunning\x18\x04 \x01(\bR\arunning\"\x9a\a\n" +
+	"\arunning\x18\x04 \x01(\bR\arunning\"\xcc\a\n" +
 	"\x06Report\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -2706,7 +2725,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\abreaker\x18\x12 \x01(\tR\abreaker\x12<\n" +
 	"\fcall_latency\x18\x19 \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12&\n" +
 	"\x0ftool_call_count\x18\x1a \x01(\x05R\rtoolCallCount\x126\n" +
-	"\ttool_time\x18\x1b \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x128\n" +
+	"\ttool_time\x18\x1b \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x120\n" +
+	"\x14largest_prompt_bytes\x18\x1d \x01(\x03R\x12largestPromptBytes\x128\n" +
 	"\aparking\x18\x1c \x01(\v2\x1e.coditect.mapreduce.v1.ParkingR\aparking\x128\n" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\":\n" +
 	"\bWakeCall\x12\x16\n" +
@@ -2717,11 +2737,13 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06tokens\x18\x02 \x01(\x03R\x06tokens\"\x89\x01\n" +
 	"\tHeartbeat\x12;\n" +
 	"\bprogress\x18\x01 \x03(\v2\x1f.coditect.mapreduce.v1.ProgressR\bprogress\x12?\n" +
-	"\bbreakers\x18\x02 \x03(\v2#.coditect.mapreduce.v1.BreakerStateR\bbreakers\"\x86\x01\n" +
+	"\bbreakers\x18\x02 \x03(\v2#.coditect.mapreduce.v1.BreakerStateR\bbreakers\"\xa7\x01\n" +
 	"\bProgress\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x125\n" +
 	"\x06tokens\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note\"X\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\x12\x1f\n" +
+	"\vnote_number\x18\x04 \x01(\x03R\n" +
+	"noteNumber\"X\n" +
 	"\fBreakerState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xe6\x03\n" +

@@ -255,6 +255,7 @@ type Call struct {
 	Answer        string                 `protobuf:"bytes,9,opt,name=answer,proto3" json:"answer,omitempty"`
 	Cut           bool                   `protobuf:"varint,10,opt,name=cut,proto3" json:"cut,omitempty"`   // prompt or answer is not whole
 	Tool          bool                   `protobuf:"varint,11,opt,name=tool,proto3" json:"tool,omitempty"` // it was called, and no model
+	Turn          int32                  `protobuf:"varint,12,opt,name=turn,proto3" json:"turn,omitempty"` // of an agent with tools, from 1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -364,6 +365,13 @@ func (x *Call) GetTool() bool {
 		return x.Tool
 	}
 	return false
+}
+
+func (x *Call) GetTurn() int32 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
 }
 
 // Dropped is a citation that a reducer did not pass on.
@@ -2741,7 +2749,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x1a\n" +
 	"\bcitation\x18\x02 \x01(\fR\bcitation\x12\x14\n" +
 	"\x05grade\x18\x03 \x01(\tR\x05grade\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xa7\x02\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xbb\x02\n" +
 	"\x04Call\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tat_micros\x18\x02 \x01(\x03R\batMicros\x12%\n" +
@@ -2756,7 +2764,8 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x06answer\x18\t \x01(\tR\x06answer\x12\x10\n" +
 	"\x03cut\x18\n" +
 	" \x01(\bR\x03cut\x12\x12\n" +
-	"\x04tool\x18\v \x01(\bR\x04tool\"\xa6\x01\n" +
+	"\x04tool\x18\v \x01(\bR\x04tool\x12\x12\n" +
+	"\x04turn\x18\f \x01(\x05R\x04turn\"\xa6\x01\n" +
 	"\aDropped\x12\x1a\n" +
 	"\bcitation\x18\x01 \x01(\rR\bcitation\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +

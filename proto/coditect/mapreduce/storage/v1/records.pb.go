@@ -700,6 +700,7 @@ type Spent struct {
 	Tools         int64                  `protobuf:"varint,8,opt,name=tools,proto3" json:"tools,omitempty"`                                      // calls of tools
 	ToolMicros    int64                  `protobuf:"varint,9,opt,name=tool_micros,json=toolMicros,proto3" json:"tool_micros,omitempty"`
 	Savings       *Savings               `protobuf:"bytes,10,opt,name=savings,proto3" json:"savings,omitempty"`
+	LargestPrompt int64                  `protobuf:"varint,11,opt,name=largest_prompt,json=largestPrompt,proto3" json:"largest_prompt,omitempty"` // bytes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -802,6 +803,13 @@ func (x *Spent) GetSavings() *Savings {
 		return x.Savings
 	}
 	return nil
+}
+
+func (x *Spent) GetLargestPrompt() int64 {
+	if x != nil {
+		return x.LargestPrompt
+	}
+	return 0
 }
 
 // Warning is something that a job got over, and its owner should know.
@@ -1768,14 +1776,15 @@ type Unit struct {
 	LatencyMicros int64                  `protobuf:"varint,36,opt,name=latency_micros,json=latencyMicros,proto3" json:"latency_micros,omitempty"` // of these
 	Tools         int64                  `protobuf:"varint,37,opt,name=tools,proto3" json:"tools,omitempty"`                                      // calls of tools
 	ToolMicros    int64                  `protobuf:"varint,38,opt,name=tool_micros,json=toolMicros,proto3" json:"tool_micros,omitempty"`
-	Savings       *Savings               `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`   // of all attempts
-	Put           *Put                   `protobuf:"bytes,28,opt,name=put,proto3" json:"put,omitempty"`           // a large output that is being stored for this attempt
-	Journal       *Journal               `protobuf:"bytes,63,opt,name=journal,proto3" json:"journal,omitempty"`   // what its attempts have remembered; unset if that is nothing
-	Evidence      *EvidenceSum           `protobuf:"bytes,65,opt,name=evidence,proto3" json:"evidence,omitempty"` // what tools have brought to its attempts; unset if that is nothing
-	Woken         string                 `protobuf:"bytes,45,opt,name=woken,proto3" json:"woken,omitempty"`       // the handle of the last call that woke it
-	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`    // 1 + index of the reduce above that waits for it; 0: none waits
-	Item          []byte                 `protobuf:"bytes,61,opt,name=item,proto3" json:"item,omitempty"`         // JSON: the element of an earlier output that it works on
-	Stage         int64                  `protobuf:"varint,62,opt,name=stage,proto3" json:"stage,omitempty"`      // index in the stages of the pipeline; of parse units 0
+	LargestPrompt int64                  `protobuf:"varint,39,opt,name=largest_prompt,json=largestPrompt,proto3" json:"largest_prompt,omitempty"` // bytes that a model was given in one call, at most
+	Savings       *Savings               `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`                                   // of all attempts
+	Put           *Put                   `protobuf:"bytes,28,opt,name=put,proto3" json:"put,omitempty"`                                           // a large output that is being stored for this attempt
+	Journal       *Journal               `protobuf:"bytes,63,opt,name=journal,proto3" json:"journal,omitempty"`                                   // what its attempts have remembered; unset if that is nothing
+	Evidence      *EvidenceSum           `protobuf:"bytes,65,opt,name=evidence,proto3" json:"evidence,omitempty"`                                 // what tools have brought to its attempts; unset if that is nothing
+	Woken         string                 `protobuf:"bytes,45,opt,name=woken,proto3" json:"woken,omitempty"`                                       // the handle of the last call that woke it
+	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`                                    // 1 + index of the reduce above that waits for it; 0: none waits
+	Item          []byte                 `protobuf:"bytes,61,opt,name=item,proto3" json:"item,omitempty"`                                         // JSON: the element of an earlier output that it works on
+	Stage         int64                  `protobuf:"varint,62,opt,name=stage,proto3" json:"stage,omitempty"`                                      // index in the stages of the pipeline; of parse units 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2023,6 +2032,13 @@ func (x *Unit) GetTools() int64 {
 func (x *Unit) GetToolMicros() int64 {
 	if x != nil {
 		return x.ToolMicros
+	}
+	return 0
+}
+
+func (x *Unit) GetLargestPrompt() int64 {
+	if x != nil {
+		return x.LargestPrompt
 	}
 	return 0
 }
@@ -3767,7 +3783,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\acarried\x18\x10 \x01(\bR\acarried\x12!\n" +
 	"\faudit_number\x18\x11 \x01(\x03R\vauditNumber\x12\x1d\n" +
 	"\n" +
-	"audit_head\x18\x12 \x01(\fR\tauditHead\"\xc6\x02\n" +
+	"audit_head\x18\x12 \x01(\fR\tauditHead\"\xed\x02\n" +
 	"\x05Spent\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x14\n" +
 	"\x05units\x18\x02 \x01(\x03R\x05units\x12\x1b\n" +
@@ -3782,7 +3798,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\vtool_micros\x18\t \x01(\x03R\n" +
 	"toolMicros\x12@\n" +
 	"\asavings\x18\n" +
-	" \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\"3\n" +
+	" \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\x12%\n" +
+	"\x0elargest_prompt\x18\v \x01(\x03R\rlargestPrompt\"3\n" +
 	"\aWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\"\x89\x05\n" +
@@ -3879,7 +3896,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xa9\n" +
+	"confidence\"\xd0\n" +
 	"\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
@@ -3917,7 +3934,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x0elatency_micros\x18$ \x01(\x03R\rlatencyMicros\x12\x14\n" +
 	"\x05tools\x18% \x01(\x03R\x05tools\x12\x1f\n" +
 	"\vtool_micros\x18& \x01(\x03R\n" +
-	"toolMicros\x12@\n" +
+	"toolMicros\x12%\n" +
+	"\x0elargest_prompt\x18' \x01(\x03R\rlargestPrompt\x12@\n" +
 	"\asavings\x18< \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\x124\n" +
 	"\x03put\x18\x1c \x01(\v2\".coditect.mapreduce.storage.v1.PutR\x03put\x12@\n" +
 	"\ajournal\x18? \x01(\v2&.coditect.mapreduce.storage.v1.JournalR\ajournal\x12F\n" +

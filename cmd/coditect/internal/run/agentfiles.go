@@ -1,0 +1,107 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
+)
+
+// agentFolders are where the files of agents are looked for that a pipeline names, behind the
+// folder of --agents. Nothing that stands there works unless a pipeline names it.
+var agentFolders = []string{filepath.Join(".coditect", "agents"), filepath.Join(".claude", "agents")}
+
+// agentFiles are the agents that a run has in files.
+type agentFiles struct {
+	ctx   context.Context
+	given []*pipeline.Agent // of the folder that --agents names, by the names of their files
+	named bool              // the pipeline names one of these
+}
+
+// readAgents reads all agents of the folder of --agents.
+func readAgents(ctx context.Context, dir string) (*agentFiles, error) {
+	a := &agentFiles{ctx: ctx}
+	if dir == "" {
+		return a, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, exit.RefusedError("--agents: %w", err)
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".md" || strings.EqualFold(e.Name(), "readme.md") {
+			continue
+		}
+		one, err := a.read(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(a.given, func(other *pipeline.Agent) bool { return other.Name == one.Name }); i >= 0 {
+			return nil, exit.RefusedError("--agents: %s: name: %q is the name of another agent of the folder already", filepath.Join(dir, e.Name()), one.Name)
+		}
+		a.given = append(a.given, one)
+	}
+	if len(a.given) == 0 {
+		return nil, exit.RefusedError("--agents: %s has no agents: those are files NAME.md", dir)
+	}
+	return a, nil
+}
+
+func (a *agentFiles) read(file string) (*pipeline.Agent, error) {
+	data, err := files.ReadBounded(a.ctx, file, pipeline.MaxAgentFile)
+	if err != nil {
+		return nil, files.UnreadableFlag(a.ctx, "agent "+file, err)
+	}
+	one, err := pipeline.ParseAgent(file, data)
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		if e.Field == "agent" {
+			return nil, exit.RefusedError("agent %s: %s", e.Op, e.Message)
+		}
+		return nil, exit.RefusedError("agent %s: %s: %s", e.Op, e.Field, e.Message)
+	}
+	return one, err
+}
+
+// find returns the agent that a pipeline names and does not define: by the path of its file,
+// or by its name.
+func (a *agentFiles) find(name string) (*pipeline.Agent, error) {
+	if strings.HasSuffix(name, ".md") {
+		return a.read(name)
+	}
+	if i := slices.IndexFunc(a.given, func(one *pipeline.Agent) bool { return one.Name == name }); i >= 0 {
+		a.named = true
+		return a.given[i], nil
+	}
+	if !filepath.IsLocal(name) || filepath.Base(name) != name {
+		return nil, nil
+	}
+	for _, dir := range agentFolders {
+		file := filepath.Join(dir, name+".md")
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		one, err := a.read(file)
+		if err == nil && one.Name != name {
+			err = exit.RefusedError("agent %s: name: is %q, and the file is called like another", file, one.Name)
+		}
+		return one, err
+	}
+	return nil, nil
+}
+
+// join returns the pipeline with the agents of the folder that --agents names, unless it names
+// some of them itself.
+func (a *agentFiles) join(p *pipeline.Pipeline) (*pipeline.Pipeline, error) {
+	if len(a.given) == 0 || a.named {
+		return p, nil
+	}
+	return p.Join(a.given)
+}

@@ -1,0 +1,21 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// passNotes passes what units of a worker say of themselves on to those who watch their
+// jobs. It is stored nowhere.
+func (f *Fleet) passNotes(s *workerStream, all []mapreduce.Progress) {
+	now := time.Now()
+	woken := make(map[mapreduce.JobID]bool)
+	for _, p := range f.scheduler.Sessions.HearNotes(s.Session, all, f.signals.Feeds.Number) {
+		f.signals.Feeds.Add(p.Job, now, mapreduce.Activity{Unit: p.Unit, Attempt: p.Attempt, Number: p.Number, Tokens: p.Tokens, Note: p.Note})
+		woken[p.Job] = true
+	}
+	for id := range woken {
+		f.signals.WakeWatchers(id)
+	}
+}
