@@ -238,7 +238,7 @@ func TestHeartbeat(t *testing.T) {
 		for _, id := range []mapreduce.UnitID{"a", "b"} {
 			want.Progress = append(want.Progress, mapreduce.Progress{
 				Held:   mapreduce.Held{Job: jobID, Unit: id, Attempt: 1, Running: true},
-				Tokens: mapreduce.Tokens{In: 10, Out: 1}, Note: "reading " + string(id),
+				Tokens: mapreduce.Tokens{In: 10, Out: 1}, Note: "reading " + string(id), Number: 1,
 			})
 		}
 		if diff := cmp.Diff(want, r.take().Heartbeat); diff != "" {
