@@ -31,7 +31,7 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		ToolTime:      encodeDuration(u.CallSums.ToolTime),
 
 		LargestPromptBytes: u.CallSums.Prompt,
-		Savings:       encodeSavings(u.Savings),
+		Savings:            encodeSavings(u.Savings),
 
 		ChunkIndex: clampInt32(u.ChunkIndex),
 		ChunkCount: clampInt32(u.Chunks),

@@ -74,7 +74,7 @@ type Call struct {
 	Model   string  `json:"model,omitempty"`
 	Tool    string  `json:"tool,omitempty"`
 	Turn    int     `json:"turn,omitempty"` // of an agent with tools, from 1
-	At      float64 `json:"at_ms"` // since the attempt began
+	At      float64 `json:"at_ms"`          // since the attempt began
 	Latency float64 `json:"latency_ms"`
 	In      int64   `json:"tokens_in"`
 	Out     int64   `json:"tokens_out"`
@@ -104,7 +104,7 @@ type Metrics struct {
 	Tools    int64   `json:"toolCallCount"`
 	ToolTime float64 `json:"totalToolExecutionTime_ms"`
 	Prompt   int64   `json:"largestPrompt_bytes,omitempty"` // that a model was given in one call
-	Cost     float64 `json:"totalCostEstimate"` // US dollars
+	Cost     float64 `json:"totalCostEstimate"`             // US dollars
 }
 
 // A Ran is a unit that ran, with its end and calls.

@@ -35,7 +35,7 @@ type jobFlags struct {
 	sample                   int
 	encoding                 string
 	pipeline                 string
-	agents                   string // folder of their files
+	agents                   string             // folder of their files
 	parsed                   *pipeline.Pipeline // the file that pipeline names; nil if it names none
 	schema                   string
 	vars                     []string
