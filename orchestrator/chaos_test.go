@@ -203,7 +203,7 @@ func (f *fleet) verify(id mapreduce.JobID, resumes int) {
 	if resumes == 0 {
 		f.verifyLedger(id, units)
 	}
-	if err := n.CheckStore(t.Context(), func(found mapreduce.Finding) error {
+	if err := n.CheckStore(t.Context(), mapreduce.CheckQuery{}, func(found mapreduce.Finding) error {
 		if found.Severity > mapreduce.Info {
 			t.Errorf("doctor: %+v", found)
 		}

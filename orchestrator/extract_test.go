@@ -222,7 +222,7 @@ func TestPagesThatCannotBeRead(t *testing.T) {
 // sound fails the test if doctor finds anything wrong.
 func (n *node) sound() {
 	n.t.Helper()
-	err := n.CheckStore(n.t.Context(), func(found mapreduce.Finding) error {
+	err := n.CheckStore(n.t.Context(), mapreduce.CheckQuery{}, func(found mapreduce.Finding) error {
 		if found.Severity > mapreduce.Info {
 			n.t.Errorf("doctor: %+v", found)
 		}

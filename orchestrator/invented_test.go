@@ -315,7 +315,7 @@ func says(t *testing.T, lie func(*storagev1.Output)) func(*storagev1.Result) {
 // findings are what doctor finds wrong.
 func (n *node) findings() (found []string) {
 	n.t.Helper()
-	err := n.CheckStore(n.t.Context(), func(f mapreduce.Finding) error {
+	err := n.CheckStore(n.t.Context(), mapreduce.CheckQuery{}, func(f mapreduce.Finding) error {
 		if f.Severity > mapreduce.Info {
 			found = append(found, f.Message)
 		}

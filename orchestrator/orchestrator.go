@@ -127,6 +127,11 @@ type Config struct {
 	// Count counts the tokens of a text of a job that names no other estimator.
 	// Defaults to those of token.O200kBase.
 	Count func(text string) int
+	// Rules returns what is set for a tenant: its quotas, and for how long its jobs are kept
+	// after their end. All orchestrators must have the same. Defaults to nothing.
+	Rules func(mapreduce.TenantID) mapreduce.TenantRule
+	// Retire is how often jobs are looked for whose time is over. Defaults to a minute.
+	Retire time.Duration
 	// Without leaves courtesies out. Benchmarks set it. Defaults to none.
 	Without Courtesies
 	// Logger defaults to none.
@@ -166,6 +171,7 @@ func (c Config) withDefaults() Config {
 	c.WarmFor = cmp.Or(c.WarmFor, 30*time.Second)
 	c.AnswerBytes = cmp.Or(c.AnswerBytes, 1<<30)
 	c.AnswerAge = cmp.Or(c.AnswerAge, 30*24*time.Hour)
+	c.Retire = cmp.Or(c.Retire, time.Minute)
 	c.SmallResult = cmp.Or(c.SmallResult, 256)
 	if c.Provider == nil {
 		c.Provider = anyProvider
@@ -252,6 +258,7 @@ type Orchestrator struct {
 	reader     *read.Reader
 	checker    *verify.Checker // of outputs
 	scaler     *scaler.Scaler
+	calls      *callRate // of tenants
 
 	polledLast mapreduce.JobID // of polls only
 }
@@ -275,6 +282,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	if err != nil {
 		return nil, err
 	}
+	j.SetRules(c.Rules)
 	t := tracing.New(c.Tracer, j.Node())
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{
@@ -289,13 +297,14 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig(t))
 	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{Grace: c.Grace, SmallUnits: c.SmallResult})
-	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal, Ended: endedHook(m, t)})
+	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal, Retire: c.Retire, Logger: c.Logger, Ended: endedHook(m, t)})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
 		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, NewID: newID, Logger: c.Logger,
 	})
+	o.calls = newCallRate(j, time.Now)
 	o.scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 	o.fleet = fleet.New(fleet.Parts{
 		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Specs: o.specs, Signals: &o.signals, Supervisor: o.supervisor, Metrics: m, Tracing: t,
@@ -337,7 +346,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 	return map[string]func(context.Context){
 		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.fleet.KeepaliveLoop, "seals": o.life.SealLoop,
-		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "results": o.results.Loop, "trim answers": o.fleet.Transfers.TrimAnswersLoop,
+		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "results": o.results.Loop, "retention": o.life.RetentionLoop, "trim answers": o.fleet.Transfers.TrimAnswersLoop,
 	}
 }
 

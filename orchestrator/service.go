@@ -11,33 +11,33 @@ import (
 // decides who may call them.
 
 // SubmitJob implements mapreduce.Service.
-func (o *Orchestrator) SubmitJob(ctx context.Context, _ mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
-	return o.intake.SubmitJob(ctx, spec, docs)
+func (o *Orchestrator) SubmitJob(ctx context.Context, by mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+	return o.intake.SubmitJob(mapreduce.WithActor(ctx, by), spec, docs)
 }
 
 // ResumeJob implements mapreduce.Service.
-func (o *Orchestrator) ResumeJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
-	return o.life.ResumeJob(ctx, id, r)
+func (o *Orchestrator) ResumeJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
+	return o.life.ResumeJob(mapreduce.WithActor(ctx, by), id, r)
 }
 
 // PauseJob implements mapreduce.Service.
-func (o *Orchestrator) PauseJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return o.life.PauseJob(ctx, id)
+func (o *Orchestrator) PauseJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
+	return o.life.PauseJob(mapreduce.WithActor(ctx, by), id)
 }
 
 // CancelJob implements mapreduce.Service.
-func (o *Orchestrator) CancelJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return o.life.CancelJob(ctx, id)
+func (o *Orchestrator) CancelJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
+	return o.life.CancelJob(mapreduce.WithActor(ctx, by), id)
 }
 
 // DeleteJob implements mapreduce.Service.
-func (o *Orchestrator) DeleteJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID) error {
-	return o.life.DeleteJob(ctx, id)
+func (o *Orchestrator) DeleteJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) error {
+	return o.life.DeleteJob(mapreduce.WithActor(ctx, by), id)
 }
 
 // WakeUnit implements mapreduce.Service.
-func (o *Orchestrator) WakeUnit(ctx context.Context, _ mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
-	return o.life.WakeUnit(ctx, job, unit, handle, answer)
+func (o *Orchestrator) WakeUnit(ctx context.Context, by mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
+	return o.life.WakeUnit(mapreduce.WithActor(ctx, by), job, unit, handle, answer)
 }
 
 // GetJob implements mapreduce.Service.
@@ -72,8 +72,8 @@ func (o *Orchestrator) ListEvents(ctx context.Context, _ mapreduce.Principal, q 
 }
 
 // CheckStore implements mapreduce.Service.
-func (o *Orchestrator) CheckStore(ctx context.Context, _ mapreduce.Principal, found func(mapreduce.Finding) error) error {
-	return o.reader.CheckStore(ctx, found)
+func (o *Orchestrator) CheckStore(ctx context.Context, _ mapreduce.Principal, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
+	return o.reader.CheckStore(ctx, q, found)
 }
 
 // AnswerCache implements mapreduce.Service.

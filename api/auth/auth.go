@@ -202,6 +202,12 @@ func (a *Authenticator) PrincipalOf(id Identity) (mapreduce.Principal, error) {
 	return by, errs.New(errs.Denied, "%s is no principal here", strings.Join(id.Names, " or "))
 }
 
+// RuleOf returns what the policy says now of a tenant.
+func (a *Authenticator) RuleOf(t mapreduce.TenantID) mapreduce.TenantRule {
+	policy, _ := a.policy.Get()
+	return policy.Rule(t)
+}
+
 // Authenticate returns the principal of a call.
 func (a *Authenticator) Authenticate(ctx context.Context, peer credentials.AuthInfo, authorization []string) (mapreduce.Principal, Identity, error) {
 	id, err := a.Identify(ctx, peer, authorization)

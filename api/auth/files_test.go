@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/auth"
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
 // A policy that breaks a rule is refused with the line and the rule.
@@ -19,9 +20,22 @@ principals:
   - {match: "token:ci", tenant: a, roles: [submitter]}
   - {match: "uid:1000", roles: [admin]}
   - {match: "cn:Old Program", tenant: a, roles: [viewer, worker]}
+  - {match: "dns:worker-of-a", tenant: a, roles: [worker]}
+tenants:
+  - tenant: a
+    quotas: {jobs: 100, unended_jobs: 10, waiting_units: 100000, stored_bytes: 10 GiB, tokens_per_day: 5000000, calls: 8, requests_per_minute: 600}
+    keep: 720h
+  - {tenant: b}
 `
-	if p, err := auth.ParsePolicy("policy.yaml", []byte(good)); err != nil || p.Len() != 6 {
+	p, err := auth.ParsePolicy("policy.yaml", []byte(good))
+	if err != nil || p.Len() != 7 {
 		t.Fatalf("%v, %v", p, err)
+	}
+	want := mapreduce.TenantRule{Keep: 30 * 24 * time.Hour, Quota: mapreduce.Quota{
+		Jobs: 100, UnendedJobs: 10, WaitingUnits: 100_000, StoredBytes: 10 << 30, TokensPerDay: 5_000_000, Calls: 8, RequestsPerMinute: 600,
+	}}
+	if p.Rule("a") != want || p.Rule("b") != (mapreduce.TenantRule{}) || p.Rule("c") != (mapreduce.TenantRule{}) {
+		t.Errorf("of tenants: %+v, %+v", p.Rule("a"), p.Rule("b"))
 	}
 	if p, err := auth.ParsePolicy("policy.json", []byte(`{"principals": []}`)); err != nil || p.Len() != 0 {
 		t.Errorf("a policy of nobody: %v, %v", p, err)
@@ -51,8 +65,17 @@ principals:
 		{"principals:\n- {match: 'dns:a', tenant: t, roles: [viewer, viewer]}", "the role viewer stands twice"},
 		{"principals:\n- {match: 'dns:a', roles: [viewer]}", "principals[0].tenant: is missing"},
 		{"principals:\n- {match: 'dns:a', tenant: '', roles: [viewer]}", `principals[0].tenant: "" is no name of a tenant`},
-		{"principals:\n- {match: 'dns:a', tenant: t, roles: [worker]}", "principals[0].tenant: must be left out"},
 		{"principals:\n- {match: 'dns:a', tenant: t, roles: [scaler]}", "principals[0].tenant: must be left out"},
+		{"principals: []\ntenants: a", "p.yaml:2:10: tenants: must be a list"},
+		{"principals: []\ntenants:\n- {keep: 1h}", "p.yaml:3:3: tenants[0].tenant: is missing"},
+		{"principals: []\ntenants:\n- {tenant: a}\n- {tenant: a}", `p.yaml:4:12: tenants[1].tenant: "a" stands above already`},
+		{"principals: []\ntenants:\n- {tenant: a, quota: {}}", `p.yaml:3:15: tenants[0]: has no key "quota"`},
+		{"principals: []\ntenants:\n- {tenant: a, keep: soon}", `p.yaml:3:21: tenants[0].keep: "soon" is no time of 1m0s or longer`},
+		{"principals: []\ntenants:\n- {tenant: a, keep: 1s}", `tenants[0].keep: "1s" is no time`},
+		{"principals: []\ntenants:\n- {tenant: a, quotas: {units: 1}}", `p.yaml:3:24: tenants[0].quotas: has no key "units"`},
+		{"principals: []\ntenants:\n- {tenant: a, quotas: {jobs: 0}}", `p.yaml:3:30: tenants[0].quotas.jobs: "0" is no whole number above 0`},
+		{"principals: []\ntenants:\n- {tenant: a, quotas: {stored_bytes: 9000000000 GiB}}", `"9000000000 GiB" is no whole number above 0`},
+		{"principals: []\ntenants:\n- {tenant: a, quotas: {calls: 1.5}}", `"1.5" is no whole number above 0`},
 		{"principals:\n- {match: 'dns:a', tenant: t, roles: [viewer]}\n- {match: 'dns:A', tenant: u, roles: [viewer]}", "p.yaml:3:11: principals[1].match: dns:a stands in line 2 already"},
 	} {
 		p, err := auth.ParsePolicy("p.yaml", []byte(tt.policy))

@@ -46,6 +46,9 @@ type call struct {
 	generation [3]int // of the files by which it was last looked at
 }
 
+// RuleOf returns what the policy says now of a tenant.
+func (g *Guard) RuleOf(t mapreduce.TenantID) mapreduce.TenantRule { return g.auth.RuleOf(t) }
+
 // NewGuard returns a guard that asks a. Run must be called for it to cut calls off.
 func NewGuard(a *Authenticator) *Guard {
 	return &Guard{auth: a, calls: make(map[*call]struct{})}

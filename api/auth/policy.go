@@ -19,7 +19,11 @@ import (
 // A Policy says which principals there are, and what they may do.
 type Policy struct {
 	entries map[string]entry // by what they match
+	rules   map[mapreduce.TenantID]mapreduce.TenantRule
 }
+
+// Rule returns what the policy sets for a tenant.
+func (p *Policy) Rule(t mapreduce.TenantID) mapreduce.TenantRule { return p.rules[t] }
 
 type entry struct {
 	principal mapreduce.Principal
@@ -39,7 +43,7 @@ const (
 // ParsePolicy reads a policy, in YAML or JSON. name is that of the file, for errors, which
 // have the line and the rule that is broken.
 func ParsePolicy(name string, data []byte) (*Policy, error) {
-	p := policyParser{name: name, policy: &Policy{entries: make(map[string]entry)}}
+	p := policyParser{name: name, policy: &Policy{entries: make(map[string]entry), rules: make(map[mapreduce.TenantID]mapreduce.TenantRule)}}
 	if err := p.parse(data); err != nil {
 		return nil, err
 	}
@@ -67,7 +71,7 @@ func (p *policyParser) parse(data []byte) error {
 		return errs.New(errs.Invalid, "%s: has more than one document", p.name)
 	}
 	top := doc.Content[0]
-	fields, err := p.fields(top, "the policy", "principals")
+	fields, err := p.fields(top, "the policy", "principals", "tenants")
 	if err != nil {
 		return err
 	}
@@ -83,7 +87,7 @@ func (p *policyParser) parse(data []byte) error {
 			return err
 		}
 	}
-	return nil
+	return p.addRules(fields["tenants"])
 }
 
 // fields returns the values of a mapping by their keys, which must be of those known.
@@ -127,8 +131,8 @@ func (p *policyParser) addEntry(at string, n *yaml.Node) error {
 	switch {
 	case by.Tenant == "" && by.Has(mapreduce.Viewer) && !by.Has(mapreduce.Admin):
 		return p.faultAt(n, "%s.tenant: is missing: the roles are those of a tenant", at)
-	case by.Tenant != "" && !by.Has(mapreduce.Viewer):
-		return p.faultAt(fields["tenant"], "%s.tenant: must be left out: these roles are for all tenants", at)
+	case by.Tenant != "" && !by.Has(mapreduce.Viewer) && !by.Has(mapreduce.Worker):
+		return p.faultAt(fields["tenant"], "%s.tenant: must be left out: its roles are for all tenants", at)
 	}
 	p.policy.entries[match] = entry{by, n.Line}
 	return nil

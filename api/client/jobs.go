@@ -188,9 +188,9 @@ func (c *Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget b
 }
 
 // CheckStore implements mapreduce.Client.
-func (c *Client) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
+func (c *Client) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	return drainStream(ctx, c, func(ctx context.Context) (grpc.ServerStreamingClient[pb.CheckStoreResponse], error) {
-		return c.admin.CheckStore(ctx, &pb.CheckStoreRequest{})
+		return c.admin.CheckStore(ctx, &pb.CheckStoreRequest{RepairCounters: q.RepairCounters})
 	}, func(p *pb.CheckStoreResponse) error {
 		return found(wire.DecodeFinding(p.GetFinding()))
 	})

@@ -245,11 +245,11 @@ func exerciseAnswers(t *testing.T, s mapreduce.Client) {
 
 func exerciseCheck(t *testing.T, s mapreduce.Client) {
 	var lines []mapreduce.Finding
-	err := s.CheckStore(t.Context(), func(f mapreduce.Finding) error { lines = append(lines, f); return nil })
+	err := s.CheckStore(t.Context(), mapreduce.CheckQuery{}, func(f mapreduce.Finding) error { lines = append(lines, f); return nil })
 	if err != nil || len(lines) != 2 || lines[0].Severity != mapreduce.Info || lines[0].Message != "checked" {
 		t.Errorf("got %v and %v, want two lines", lines, err)
 	}
-	if err := s.CheckStore(t.Context(), func(mapreduce.Finding) error { return io.ErrShortWrite }); !errors.Is(err, io.ErrShortWrite) {
+	if err := s.CheckStore(t.Context(), mapreduce.CheckQuery{}, func(mapreduce.Finding) error { return io.ErrShortWrite }); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("got %v, want the reader's own error", err)
 	}
 }

@@ -21,7 +21,7 @@ const (
 	Viewer    Role = "viewer"    // reads jobs, their units, events and results
 	Submitter Role = "submitter" // submits and plans jobs; is a viewer too
 	Operator  Role = "operator"  // resumes, pauses, cancels and deletes jobs, wakes units, and looks after the tenant's answers; is a viewer too
-	Worker    Role = "worker"    // runs units of all tenants; sees nothing else
+	Worker    Role = "worker"    // runs units: of all tenants, or of its own if it has one; sees nothing else
 	Scaler    Role = "scaler"    // counts the units of all tenants that could run; sees nothing else
 	Admin     Role = "admin"     // does for every tenant what the first three do, and looks at the store as a whole
 )
@@ -58,6 +58,23 @@ type callerKey struct{}
 // WithCaller returns a context of calls of a principal.
 func WithCaller(ctx context.Context, by Principal) context.Context {
 	return context.WithValue(ctx, callerKey{}, by)
+}
+
+// An actorKey is the key of the principal for whom something is done.
+type actorKey struct{}
+
+// WithActor returns a context of what is done because a principal has asked for it: the
+// audit trail names it. The context of a call alone does not say so, as its caller may be
+// a worker whose report brings something about.
+func WithActor(ctx context.Context, by Principal) context.Context {
+	return context.WithValue(ctx, actorKey{}, by)
+}
+
+// ActorOf returns the principal who has asked for what is done under ctx. Found is false if
+// nobody has.
+func ActorOf(ctx context.Context) (by Principal, found bool) {
+	by, found = ctx.Value(actorKey{}).(Principal)
+	return by, found
 }
 
 // CallerOf returns the principal whose call ctx is of. Found is false if nobody has asked

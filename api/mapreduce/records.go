@@ -155,6 +155,10 @@ type JobSpec struct {
 	// the tenant and the request.
 	Replay JobID
 
+	// Keep is for how long the job is kept after its end. It shortens the time for which
+	// the service keeps the jobs of its tenant, and does not lengthen it. 0 leaves it.
+	Keep time.Duration
+
 	// TraceParent is the span under which those of the job stand, as a traceparent of W3C
 	// Trace Context; empty if it was submitted where nothing was traced. The service sets
 	// it, whatever a client says.
@@ -216,8 +220,12 @@ type Job struct {
 	CostMicros     int64 // millionths of a US dollar
 	Savings        Savings
 	Coverage       Coverage
-	AuditHead      string   // hex; the head of the sealed chain of events
-	Warnings       []string // what the owner should know about how outputs are reduced, by level
+	AuditHead      string    // hex; the head of the sealed chain of events
+	Ended          time.Time // zero while it has not ended
+	// DeleteAfter is when the service deletes the job, by its present rules; zero if it
+	// does not.
+	DeleteAfter time.Time
+	Warnings    []string // what the owner should know about how outputs are reduced, by level
 	// Superseded is what dropped units had spent, by level; resumes drop units. It is
 	// part of the totals, but no unit has it any more.
 	Superseded []Spent
@@ -348,7 +356,28 @@ type Checkpoint struct {
 	Failed    []UnitRef
 	Tokens    Tokens
 	Message   string
+	Principal string        // whose call caused it; empty if none did
+	Tenant    TenantID      // that the principal called for
+	Deleted   *DeletedJob   // of an event of the log of a tenant
+	Proof     Proof         // only if it was asked for
 	Progress  *ProgressMark // at every CheckpointInterval; nil at others, and until the checkpoint is sealed
+}
+
+// A DeletedJob is what is kept of a job that was deleted.
+type DeletedJob struct {
+	Job     JobID
+	State   JobState // that it had
+	Created time.Time
+	Ended   time.Time // zero if it had not
+	Rule    string    // of retention, that has deleted it; empty if a call has
+	Seals   int64     // of its audit chain
+	Head    []byte    // of its audit chain
+}
+
+// A Proof is a checkpoint as it is stored: what the hashes of seals are over.
+type Proof struct {
+	Key    []byte // its place in the chain
+	Record []byte // an encoded storage.v1.Checkpoint
 }
 
 // A ProgressMark is how far a job was by a checkpoint.
@@ -376,9 +405,11 @@ const (
 	EventState               // the job's state or level changed
 	EventReclaimed           // units of a lost or leaving worker went back
 	EventRetried             // units failed and will be tried again
+	EventWoken               // a call woke a parked unit
+	EventDeleted             // the job was deleted: an event of the log of its tenant
 )
 
-var eventKindNames = [...]string{"unknown", "submitted", "finished", "state", "reclaimed", "retried"}
+var eventKindNames = [...]string{"unknown", "submitted", "finished", "state", "reclaimed", "retried", "woken", "deleted"}
 
 // String returns the kind's name.
 func (k EventKind) String() string { return stateName(eventKindNames[:], k) }

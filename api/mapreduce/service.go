@@ -66,7 +66,8 @@ type Service interface {
 	// the job is not complete, partial must be true.
 	GetResult(ctx context.Context, by Principal, id JobID, partial bool, sink func(*ResultPart) error) error
 
-	// ListEvents returns a page of a job's checkpoints, oldest first.
+	// ListEvents returns a page of a job's checkpoints, oldest first, or of the log of a
+	// tenant.
 	ListEvents(ctx context.Context, by Principal, q ListEventsQuery) (*EventPage, error)
 
 	// AnswerCache describes the answers of models that a tenant's jobs share. With
@@ -75,7 +76,14 @@ type Service interface {
 
 	// CheckStore reads the whole store and calls found with each thing that
 	// is wrong in it. Progress lines go to found with Severity Info.
-	CheckStore(ctx context.Context, by Principal, found func(Finding) error) error
+	CheckStore(ctx context.Context, by Principal, q CheckQuery, found func(Finding) error) error
+}
+
+// A CheckQuery says what a check of the store does beside it.
+type CheckQuery struct {
+	// RepairCounters has the counters of what tenants use corrected first, with a line of
+	// Severity Info for each.
+	RepairCounters bool
 }
 
 // An AnswerCache is the answers of models that jobs of a tenant share.
@@ -122,11 +130,13 @@ type UnitPage struct {
 	NextPageToken string
 }
 
-// A ListEventsQuery chooses checkpoints of a job.
+// A ListEventsQuery chooses checkpoints of a job, or of the log of a tenant.
 type ListEventsQuery struct {
-	Job       JobID
-	Verify    bool // recompute the chain and fail at the first broken link
-	PageSize  int  // at most 1000; 0 means 100
+	Job       JobID    // empty: the log of a tenant, of its jobs that are gone
+	Tenant    TenantID // whose log
+	Proofs    bool     // with Checkpoint.Proof
+	Verify    bool     // recompute the chain and fail at the first broken link
+	PageSize  int      // at most 1000; 0 means 100
 	PageToken string
 }
 

@@ -355,9 +355,9 @@ func (a *admin) answerCache(ctx context.Context, tenant string, forget bool) (*p
 }
 
 // CheckStore sends the findings of a check of the store.
-func (a *admin) CheckStore(_ *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
+func (a *admin) CheckStore(req *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
 	return whileServing(stream.Context(), a.leaving, func(ctx context.Context) error {
-		return a.service.CheckStore(ctx, callerOf(ctx), func(f mapreduce.Finding) error {
+		return a.service.CheckStore(ctx, callerOf(ctx), mapreduce.CheckQuery{RepairCounters: req.GetRepairCounters()}, func(f mapreduce.Finding) error {
 			return wire.Error(stream.Send(&pb.CheckStoreResponse{Finding: wire.EncodeFinding(f)}))
 		})
 	})

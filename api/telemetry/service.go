@@ -205,9 +205,9 @@ func (s *Service) AnswerCache(ctx context.Context, by mapreduce.Principal, t map
 }
 
 // CheckStore implements mapreduce.Service.
-func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, found func(mapreduce.Finding) error) (err error) {
+func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) (err error) {
 	s.observe(ctx, "CheckStore", by, "", func(ctx context.Context) error {
-		err = s.next.CheckStore(ctx, by, found)
+		err = s.next.CheckStore(ctx, by, q, found)
 		return err
 	})
 	return err

@@ -14,7 +14,7 @@ const (
 	lastJobState     = mapreduce.JobPaused
 	lastUnitState    = mapreduce.UnitCancelled
 	lastUnitKind     = mapreduce.KindDirect
-	lastEventKind    = mapreduce.EventRetried
+	lastEventKind    = mapreduce.EventDeleted
 	lastOutcome      = mapreduce.Parked
 	lastVerdict      = mapreduce.Gone
 	lastFailureClass = mapreduce.PermanentJob

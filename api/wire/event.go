@@ -36,6 +36,37 @@ func EncodeCheckpoint(c *mapreduce.Checkpoint) *pb.Checkpoint {
 		Tokens:       encodeTokens(c.Tokens),
 		Message:      validText(c.Message),
 		Progress:     encodeMark(c.Progress),
+		Principal:    validText(c.Principal),
+		TenantId:     string(c.Tenant),
+		Deleted:      encodeDeleted(c.Deleted),
+		Proof:        encodeProof(c.Proof),
+	}
+}
+
+func encodeProof(p mapreduce.Proof) *pb.CheckpointProof {
+	if len(p.Record) == 0 {
+		return nil
+	}
+	return &pb.CheckpointProof{Key: p.Key, Record: p.Record}
+}
+
+func encodeDeleted(d *mapreduce.DeletedJob) *pb.DeletedJob {
+	if d == nil {
+		return nil
+	}
+	return &pb.DeletedJob{
+		JobId: string(d.Job), State: pb.JobState(d.State), CreateTime: encodeTime(d.Created), EndTime: encodeTime(d.Ended),
+		Retention: validText(d.Rule), SealCount: d.Seals, AuditHead: d.Head,
+	}
+}
+
+func decodeDeleted(p *pb.DeletedJob) *mapreduce.DeletedJob {
+	if p == nil {
+		return nil
+	}
+	return &mapreduce.DeletedJob{
+		Job: mapreduce.JobID(p.GetJobId()), State: knownOrZero(p.GetState(), lastJobState), Created: decodeTime(p.GetCreateTime()),
+		Ended: decodeTime(p.GetEndTime()), Rule: p.GetRetention(), Seals: p.GetSealCount(), Head: p.GetAuditHead(),
 	}
 }
 
@@ -66,6 +97,10 @@ func DecodeCheckpoint(p *pb.Checkpoint) *mapreduce.Checkpoint {
 		Tokens:    decodeTokens(p.GetTokens()),
 		Message:   p.GetMessage(),
 		Progress:  decodeMark(p.GetProgress()),
+		Principal: p.GetPrincipal(),
+		Tenant:    mapreduce.TenantID(p.GetTenantId()),
+		Deleted:   decodeDeleted(p.GetDeleted()),
+		Proof:     mapreduce.Proof{Key: p.GetProof().GetKey(), Record: p.GetProof().GetRecord()},
 	}
 }
 

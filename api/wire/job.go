@@ -50,6 +50,7 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		MaxReduceLevels:   s.MaxReduceLevels,
 		PromptOverhead:    s.PromptOverhead,
 		TraceParent:       validText(s.TraceParent),
+		Keep:              encodeDuration(s.Keep),
 		ReservedOutput:    s.ReservedOutput,
 		Estimator:         s.Estimator,
 	}
@@ -109,6 +110,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		MaxReduceLevels:   p.MaxReduceLevels,
 		PromptOverhead:    p.PromptOverhead,
 		TraceParent:       d.decodeName("trace_parent", p.GetTraceParent(), MaxNames),
+		Keep:              d.decodeDuration("keep", p.GetKeep()),
 		ReservedOutput:    p.ReservedOutput,
 		Estimator:         p.Estimator,
 	}
@@ -143,6 +145,8 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 			Characters: encodeLedger(j.Coverage.Characters),
 		},
 		AuditHead:  j.AuditHead,
+		EndTime:    encodeTime(j.Ended),
+		DeleteTime: encodeTime(j.DeleteAfter),
 		Warnings:   validTexts(j.Warnings),
 		Superseded: convertEach(j.Superseded, encodeSpent),
 		Stages:     convertEach(j.Stages, encodeStage),
@@ -179,11 +183,13 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 			Documents:  decodeLedger(p.GetCoverage().GetDocuments()),
 			Characters: decodeLedger(p.GetCoverage().GetCharacters()),
 		},
-		AuditHead:  p.GetAuditHead(),
-		Warnings:   p.GetWarnings(),
-		Superseded: convertEach(p.GetSuperseded(), decodeSpent),
-		Stages:     convertEach(p.GetStages(), decodeStage),
-		Activity:   convertEach(p.GetActivity(), decodeActivity),
+		AuditHead:   p.GetAuditHead(),
+		Ended:       decodeTime(p.GetEndTime()),
+		DeleteAfter: decodeTime(p.GetDeleteTime()),
+		Warnings:    p.GetWarnings(),
+		Superseded:  convertEach(p.GetSuperseded(), decodeSpent),
+		Stages:      convertEach(p.GetStages(), decodeStage),
+		Activity:    convertEach(p.GetActivity(), decodeActivity),
 	}
 }
 

@@ -104,7 +104,9 @@ func DecodeListUnits(p *pb.ListUnitsRequest) (mapreduce.ListUnitsQuery, error) {
 func EncodeListEvents(q *mapreduce.ListEventsQuery) *pb.ListEventsRequest {
 	return &pb.ListEventsRequest{
 		JobId:     string(q.Job),
+		TenantId:  string(q.Tenant),
 		Verify:    q.Verify,
+		Proofs:    q.Proofs,
 		PageSize:  clampInt32(q.PageSize),
 		PageToken: q.PageToken,
 	}
@@ -114,10 +116,14 @@ func EncodeListEvents(q *mapreduce.ListEventsQuery) *pb.ListEventsRequest {
 func DecodeListEvents(p *pb.ListEventsRequest) (mapreduce.ListEventsQuery, error) {
 	var d decoder
 	q := mapreduce.ListEventsQuery{
-		Job:       d.jobID("job_id", p.GetJobId()),
+		Tenant:    mapreduce.TenantID(d.decodeName("tenant_id", p.GetTenantId(), MaxNames)),
 		Verify:    p.GetVerify(),
+		Proofs:    p.GetProofs(),
 		PageSize:  d.pageSize(p.GetPageSize()),
 		PageToken: p.GetPageToken(),
+	}
+	if p.GetJobId() != "" {
+		q.Job = d.jobID("job_id", p.GetJobId())
 	}
 	return q, d.firstError()
 }

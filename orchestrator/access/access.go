@@ -17,6 +17,17 @@ import (
 // errs.NotFound.
 type Rules struct {
 	TenantOf func(ctx context.Context, id mapreduce.JobID) (mapreduce.TenantID, error)
+	// AdmitCall refuses a call of a tenant that makes more than it may; nil refuses none.
+	AdmitCall func(ctx context.Context, t mapreduce.TenantID) error
+}
+
+// admit refuses a call of a tenant that makes more than it may. Who acts for every tenant is
+// not bound by the quota of one.
+func (r Rules) admit(ctx context.Context, by mapreduce.Principal) error {
+	if r.AdmitCall == nil || by.Tenant == "" || by.Has(mapreduce.Admin) {
+		return nil
+	}
+	return r.AdmitCall(ctx, by.Tenant)
 }
 
 // NoJob is the error about a job that is not there for who asks for it.
@@ -41,6 +52,17 @@ func (r Rules) UseJob(ctx context.Context, by mapreduce.Principal, role mapreduc
 	if err := needs(by, role); err != nil || by.Has(mapreduce.Admin) {
 		return err
 	}
+	if err := r.admit(ctx, by); err != nil {
+		return err
+	}
+	return r.ownJob(ctx, by, id)
+}
+
+// ownJob refuses a job of another tenant than that of a principal.
+func (r Rules) ownJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) error {
+	if by.Has(mapreduce.Admin) {
+		return nil
+	}
 	t, err := r.TenantOf(ctx, id)
 	switch {
 	case err != nil && errs.KindOf(err) != errs.NotFound:
@@ -53,8 +75,11 @@ func (r Rules) UseJob(ctx context.Context, by mapreduce.Principal, role mapreduc
 
 // TenantFor returns the tenant that a call is for: the caller's own. One that may act for
 // every tenant may name another.
-func (r Rules) TenantFor(by mapreduce.Principal, role mapreduce.Role, named mapreduce.TenantID) (mapreduce.TenantID, error) {
+func (r Rules) TenantFor(ctx context.Context, by mapreduce.Principal, role mapreduce.Role, named mapreduce.TenantID) (mapreduce.TenantID, error) {
 	if err := needs(by, role); err != nil {
+		return "", err
+	}
+	if err := r.admit(ctx, by); err != nil {
 		return "", err
 	}
 	switch {
@@ -68,11 +93,11 @@ func (r Rules) TenantFor(by mapreduce.Principal, role mapreduce.Role, named mapr
 
 // ListedTenant returns whose jobs a principal sees that asks for those of a tenant, or of
 // all if it names none. An empty answer stands for all.
-func (r Rules) ListedTenant(by mapreduce.Principal, named mapreduce.TenantID) (mapreduce.TenantID, error) {
+func (r Rules) ListedTenant(ctx context.Context, by mapreduce.Principal, named mapreduce.TenantID) (mapreduce.TenantID, error) {
 	if by.Has(mapreduce.Admin) {
 		return named, nil
 	}
-	t, err := r.TenantFor(by, mapreduce.Viewer, named)
+	t, err := r.TenantFor(ctx, by, mapreduce.Viewer, named)
 	if err == nil && t == "" {
 		err = errs.New(errs.Denied, "%s has no tenant", by.Name) // it would list the jobs of all
 	}

@@ -94,7 +94,7 @@ func TestTenants(t *testing.T) {
 		{admin, "b", "b", false},
 		{nobody, "", "", true}, // no submitter
 	} {
-		got, err := rules.TenantFor(tt.by, mapreduce.Submitter, tt.named)
+		got, err := rules.TenantFor(t.Context(), tt.by, mapreduce.Submitter, tt.named)
 		if got != tt.want || (err != nil) != tt.fails || err != nil && errs.KindOf(err) != errs.Denied {
 			t.Errorf("%s names %q: %q, %v", tt.by.Name, tt.named, got, err)
 		}
@@ -107,7 +107,7 @@ func TestTenants(t *testing.T) {
 	}{
 		{ann, "", "a", false}, {ann, "b", "", true}, {admin, "", "", false}, {admin, "b", "b", false}, {nobody, "", "", true},
 	} {
-		got, err := rules.ListedTenant(tt.by, tt.named)
+		got, err := rules.ListedTenant(t.Context(), tt.by, tt.named)
 		if got != tt.want || (err != nil) != tt.fails {
 			t.Errorf("%s lists %q: %q, %v", tt.by.Name, tt.named, got, err)
 		}

@@ -24,11 +24,11 @@ func NewService(next mapreduce.Service, rules Rules) *Service {
 // SubmitJob implements mapreduce.Service. The job is of the caller's tenant.
 func (s *Service) SubmitJob(ctx context.Context, by mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	var err error
-	if spec.Tenant, err = s.rules.TenantFor(by, mapreduce.Submitter, spec.Tenant); err != nil {
+	if spec.Tenant, err = s.rules.TenantFor(ctx, by, mapreduce.Submitter, spec.Tenant); err != nil {
 		return nil, err
 	}
 	if spec.Replay != "" {
-		if err := s.rules.UseJob(ctx, by, mapreduce.Submitter, spec.Replay); err != nil {
+		if err := s.rules.ownJob(ctx, by, spec.Replay); err != nil {
 			return nil, err
 		}
 	}
@@ -38,7 +38,7 @@ func (s *Service) SubmitJob(ctx context.Context, by mapreduce.Principal, spec ma
 // PlanJob implements mapreduce.Service.
 func (s *Service) PlanJob(ctx context.Context, by mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
 	var err error
-	if q.Spec.Tenant, err = s.rules.TenantFor(by, mapreduce.Submitter, q.Spec.Tenant); err != nil {
+	if q.Spec.Tenant, err = s.rules.TenantFor(ctx, by, mapreduce.Submitter, q.Spec.Tenant); err != nil {
 		return nil, err
 	}
 	return s.next.PlanJob(ctx, by, q, docs)
@@ -55,7 +55,7 @@ func (s *Service) GetJob(ctx context.Context, by mapreduce.Principal, id mapredu
 // ListJobs implements mapreduce.Service.
 func (s *Service) ListJobs(ctx context.Context, by mapreduce.Principal, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
 	var err error
-	if q.Tenant, err = s.rules.ListedTenant(by, q.Tenant); err != nil {
+	if q.Tenant, err = s.rules.ListedTenant(ctx, by, q.Tenant); err != nil {
 		return nil, err
 	}
 	return s.next.ListJobs(ctx, by, q)
@@ -135,7 +135,13 @@ func (s *Service) GetResult(ctx context.Context, by mapreduce.Principal, id mapr
 
 // ListEvents implements mapreduce.Service.
 func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
-	if err := s.rules.UseJob(ctx, by, mapreduce.Viewer, q.Job); err != nil {
+	var err error
+	if q.Job == "" {
+		q.Tenant, err = s.rules.TenantFor(ctx, by, mapreduce.Viewer, q.Tenant)
+	} else {
+		err = s.rules.UseJob(ctx, by, mapreduce.Viewer, q.Job)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s.next.ListEvents(ctx, by, q)
@@ -143,7 +149,7 @@ func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapr
 
 // AnswerCache implements mapreduce.Service.
 func (s *Service) AnswerCache(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
-	t, err := s.rules.TenantFor(by, mapreduce.Operator, t)
+	t, err := s.rules.TenantFor(ctx, by, mapreduce.Operator, t)
 	if err != nil {
 		return nil, err
 	}
@@ -151,9 +157,9 @@ func (s *Service) AnswerCache(ctx context.Context, by mapreduce.Principal, t map
 }
 
 // CheckStore implements mapreduce.Service. The store is that of all tenants.
-func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, found func(mapreduce.Finding) error) error {
+func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	if err := needs(by, mapreduce.Admin); err != nil {
 		return err
 	}
-	return s.next.CheckStore(ctx, by, found)
+	return s.next.CheckStore(ctx, by, q, found)
 }

@@ -328,7 +328,7 @@ func (a *Assembler) ownSession(ctx context.Context) (turns.WorkerSlots, error) {
 		return seat, nil
 	}
 	seat := turns.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
-	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: seat.Session, Slots: maxAssemblies, Embedded: true}, seat.Epoch)
+	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: seat.Session, Slots: maxAssemblies, Embedded: true}, "", seat.Epoch)
 	if err != nil {
 		return turns.WorkerSlots{}, err
 	}

@@ -246,6 +246,9 @@ func (c *Committer) handleResult(r *schedule.Job, res *turns.Result, idle bool) 
 	if res.JobError != "" {
 		c.signals.RequestFailure(r.ID, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
 	}
+	if res.Full {
+		c.signals.CallAt(time.Now().Add(schedule.FullPause), func(context.Context) { c.scheduler.ReopenFor(r) })
+	}
 	if len(res.Told) > 0 {
 		c.signals.NoteEndedInputs(r.ID, res.Told)
 	}

@@ -170,7 +170,8 @@ func (f *Fleet) bindSession(ctx context.Context, first *mapreduce.FromWorker, st
 	// being right.
 	epoch := max(before, time.Now().UnixMicro()) + 1
 	f.scheduler.Sessions.Supersede(hello.Session, epoch)
-	b, err := f.jobs.Sessions.Bind(ctx, hello, epoch)
+	by, _ := mapreduce.CallerOf(ctx) // who has a tenant works for that alone
+	b, err := f.jobs.Sessions.Bind(ctx, hello, by.Tenant, epoch)
 	if err != nil {
 		f.handleUnbound(hello.Session, before, epoch)
 		return nil, err
@@ -178,7 +179,7 @@ func (f *Fleet) bindSession(ctx context.Context, first *mapreduce.FromWorker, st
 	s := &workerStream{
 		out: newOutbox(f.scheduler.Sessions.OfferAgain), stop: stop, life: ctx, checking: make(chan struct{}, maxChecking),
 	}
-	s.Session = schedule.NewSession(hello, b.Epoch, first.Drain, s)
+	s.Session = schedule.NewSession(hello, by.Tenant, b.Epoch, first.Drain, s)
 	silence := f.maxWorkerSilence()
 	if hello.Embedded {
 		silence = 0 // there is no other orchestrator for it
@@ -257,6 +258,9 @@ func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *mapreduce
 // were checked at once; the others follow once they were. It returns what board.Apply
 // does.
 func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
+	if err := f.refuseOthers(ctx, s, m); err != nil {
+		return nil, err
+	}
 	if err := f.answerStrays(ctx, s, m); err != nil {
 		return nil, err
 	}
@@ -269,6 +273,57 @@ func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.F
 	}
 	suspects := f.scheduler.Sessions.Apply(s.Session, m)
 	return suspects, f.checkLater(ctx, s, later)
+}
+
+// refuseOthers answers the reports of a worker that is bound to a tenant about units of
+// other tenants, which it may have held before it was bound, and takes them off the message.
+// To it there are no such jobs.
+func (f *Fleet) refuseOthers(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
+	if s.Tenant == "" || len(m.Reports) == 0 {
+		return nil
+	}
+	others := make(map[mapreduce.JobID]bool)
+	for _, r := range m.Reports {
+		if _, seen := others[r.Job]; seen {
+			continue
+		}
+		t, err := f.tenantOf(ctx, r.Job)
+		if err != nil {
+			return err
+		}
+		others[r.Job] = t != s.Tenant
+	}
+	gone := &mapreduce.ToWorker{}
+	m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(r mapreduce.Report) bool {
+		if others[r.Job] {
+			gone.Verdicts = append(gone.Verdicts, mapreduce.VerdictOn{
+				Held: mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}, Verdict: mapreduce.Gone,
+			})
+		}
+		return others[r.Job]
+	})
+	if len(gone.Verdicts) > 0 {
+		s.Send(gone)
+	}
+	return nil
+}
+
+// tenantOf returns whose a job is; of one that is gone it returns "".
+func (f *Fleet) tenantOf(ctx context.Context, id mapreduce.JobID) (t mapreduce.TenantID, err error) {
+	if t, known := f.scheduler.TenantOf(id); known {
+		return t, nil
+	}
+	err = f.supervisor.RetryStoreCall(ctx, "looking for a job that a worker names", func() error {
+		ctl, err := f.jobs.View.Control(ctx, id)
+		if err == nil {
+			t = ctl.Tenant
+		}
+		if errs.KindOf(err) == errs.NotFound && err != nil {
+			return nil
+		}
+		return err
+	})
+	return t, err
 }
 
 // answerStrays answers the reports of jobs that are not there, and takes them off the

@@ -160,6 +160,9 @@ func (s *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs it
 	if err != nil {
 		return "", "", err
 	}
+	if s.jobs.RuleOf(spec.Tenant).Quota.TokensPerDay > 0 && spec.Budget == 0 && s.config.Rules.Provider(spec.Provider).Models {
+		return "", "", errs.Field("budget", "is missing: tenant %q has a quota of tokens a day, of which each job that asks a model takes its budget", spec.Tenant)
+	}
 	in := &submission{
 		intake: s, config: s.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
 		flip: submit.Publication{Spec: spec, Shards: int64(s.config.Shards)},

@@ -296,6 +296,7 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 		{s.ReduceShare >= 0 && s.ReduceShare < 1, "reduce_share", "must be at least 0 and less than 1"},
 		{s.MaxAttempts >= 1 && s.MaxAttempts <= 100, "max_attempts", "must be 1 to 100"},
 		{s.UnitTimeout > 0, "unit_timeout", "must be positive"},
+		{s.Keep == 0 || s.Keep >= time.Minute, "keep", "must be a minute or longer, or 0"},
 		{s.BreakerThreshold >= 1, "circuit_breaker_threshold", "must be at least 1"},
 		{s.BreakerTimeout > 0, "circuit_breaker_timeout", "must be positive"},
 		{s.CheckpointInterval >= 1, "checkpoint_interval", "must be at least 1"},

@@ -5,6 +5,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,9 @@ import (
 type Config struct {
 	Adopt bool          // it runs every job that may run, and not its own alone
 	Seal  time.Duration // between two seals
+	// Retire is how often jobs are looked for whose time is over.
+	Retire time.Duration
+	Logger *slog.Logger
 	// Ended is called with a job that this orchestrator has ended, once it is; nil is not.
 	Ended func(context.Context, *mapreduce.Job)
 }

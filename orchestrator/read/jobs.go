@@ -232,7 +232,12 @@ func (r *Reader) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*
 }
 
 // CheckStore checks the whole store with all outputs, and calls found for each fault.
-func (r *Reader) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
+func (r *Reader) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
+	if q.RepairCounters {
+		if err := r.jobs.Check.RepairUses(ctx, found); err != nil {
+			return err
+		}
+	}
 	return r.jobs.Check.RunWith(ctx, r.config.Verify, found)
 }
 

@@ -138,6 +138,17 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	b.activateJob(r)
 }
 
+// TenantOf returns whose a job is that stands on the scheduler.
+func (b *Scheduler) TenantOf(id mapreduce.JobID) (t mapreduce.TenantID, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil || !r.running {
+		return "", false
+	}
+	return r.tenant, true
+}
+
 // HasEpoch reports whether a job stands on the scheduler as of an epoch.
 func (b *Scheduler) HasEpoch(id mapreduce.JobID, epoch int64) bool {
 	b.mu.Lock()

@@ -37,8 +37,9 @@ type Scheduler struct {
 	closed     bool
 	runs       map[mapreduce.JobID]*Job
 	fairQueue  fairQueue
-	lastTenant mapreduce.TenantID // whose units were claimed last
-	mixedAt    time.Time          // when another tenant's were claimed before
+	full       map[mapreduce.TenantID]time.Time // until when no units of a tenant are claimed, as many run as may
+	lastTenant mapreduce.TenantID               // whose units were claimed last
+	mixedAt    time.Time                        // when another tenant's were claimed before
 }
 
 // A Config is what a scheduler is given. All of it must be set but NoReservedSlots.
@@ -58,7 +59,7 @@ type Config struct {
 func New(c Config) *Scheduler {
 	b := &Scheduler{
 		node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, noReservedSlots: c.NoReservedSlots,
-		runs: make(map[mapreduce.JobID]*Job),
+		runs: make(map[mapreduce.JobID]*Job), full: make(map[mapreduce.TenantID]time.Time),
 	}
 	b.wake = sync.NewCond(&b.mu)
 	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
@@ -192,6 +193,9 @@ func (b *Scheduler) taskFor(r *Job) *Task {
 // freeSlots returns how many more units r may have claimed now.
 func (b *Scheduler) freeSlots(r *Job) int {
 	if !r.running || r.claiming || (r.spec.Budget > 0 && (r.neededTokens > r.tokens || !r.granted)) {
+		return 0
+	}
+	if b.now().Before(b.full[r.tenant]) {
 		return 0
 	}
 	free := 0

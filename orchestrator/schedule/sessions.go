@@ -264,7 +264,7 @@ func (t *Sessions) reachableSlots(r *Job) (slots, all int) {
 func (t *Sessions) SlotsFor(spec *mapreduce.JobSpec) int64 {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
-	return t.slotCapacity(&Job{spec: spec, needs: jobspec.Requirements(spec, nil)})
+	return t.slotCapacity(&Job{spec: spec, tenant: spec.Tenant, needs: jobspec.Requirements(spec, nil)})
 }
 
 // providerSlots counts the slots of workers that have a provider.

@@ -154,6 +154,12 @@ func (b *Scheduler) ApplyResult(t *Task, res *turns.Result) (idle bool) {
 			}
 		}
 	}
+	switch {
+	case res.Full:
+		b.full[r.tenant] = b.now().Add(FullPause)
+	case len(t.Sent) > 0:
+		b.reopenTenant(r.tenant) // there may be room again
+	}
 	if !res.State.Running() && r.running {
 		r.running, r.queue = false, nil
 	}
@@ -165,6 +171,31 @@ func (b *Scheduler) ApplyResult(t *Task, res *turns.Result) (idle bool) {
 	b.dropJob(r)
 	b.wake.Signal()
 	return idle
+}
+
+// FullPause is after how long it is tried again to claim units of a tenant of which as many
+// run as may. It is tried at once when units of it end that this node holds.
+const FullPause = 500 * time.Millisecond
+
+// ReopenFor has units of the tenant of a job claimed again.
+func (b *Scheduler) ReopenFor(r *Job) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reopenTenant(r.tenant)
+}
+
+// reopenTenant has units of a tenant claimed again. The caller holds b.mu.
+func (b *Scheduler) reopenTenant(t mapreduce.TenantID) {
+	if _, full := b.full[t]; !full {
+		return
+	}
+	delete(b.full, t)
+	for _, r := range b.runs {
+		if r.tenant == t && r.running {
+			b.fairQueue.add(r)
+		}
+	}
+	b.wake.Broadcast()
 }
 
 // applyVerdict enters the verdict on a report.

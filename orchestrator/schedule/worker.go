@@ -16,6 +16,7 @@ type Session struct {
 	Slots    int
 	prefetch int
 	offer    mapreduce.Offer
+	Tenant   mapreduce.TenantID // whose units alone it is given; empty for all
 	Peer     Peer
 
 	// Guarded by the scheduler's mu.
@@ -43,10 +44,10 @@ type Peer interface {
 }
 
 // NewSession returns a session that a worker has begun, or goes on with, as of an
-// epoch. It is on no scheduler yet.
-func NewSession(hello *mapreduce.Hello, epoch int64, draining bool, p Peer) *Session {
+// epoch. tenant is the only one whose units it may be given; empty stands for all. It is on no scheduler yet.
+func NewSession(hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64, draining bool, p Peer) *Session {
 	return &Session{
-		ID: hello.Session, Epoch: epoch, Slots: hello.Slots, prefetch: hello.Prefetch, offer: hello.Offer, Peer: p,
+		ID: hello.Session, Epoch: epoch, Slots: hello.Slots, prefetch: hello.Prefetch, offer: hello.Offer, Tenant: tenant, Peer: p,
 		held: make(map[unitKey]*HeldUnit), breakers: make(map[string]time.Time), knows: make(map[mapreduce.JobID]int64), draining: draining,
 	}
 }
@@ -115,6 +116,9 @@ func (c *claimOf) endUnit(r *Job) {
 // scheduler's mu.
 func (s *Session) canRun(r *Job, now time.Time) bool {
 	if s.gone || s.draining || s.Peer.Lags() || r.assembles || r.needs.MetBy(s.offer) != "" {
+		return false
+	}
+	if s.Tenant != "" && s.Tenant != r.tenant {
 		return false
 	}
 	if r.spec.OnBreaker == mapreduce.BreakerSkip {

@@ -34,6 +34,7 @@ const (
 	Wake     Step = "wake"     // a call wakes a parked unit
 	Grant    Step = "grant"    // a node is given slots and tokens
 	Return   Step = "return"   // it gives them back
+	Rate     Step = "rate"     // a node is given calls of a tenant
 	Fleet    Step = "fleet"    // a node is given a part of the model calls of all
 	Reserve  Step = "reserve"  // an attempt reserves more
 	Plant    Step = "plant"    // a part of a parsed document becomes units
@@ -66,7 +67,7 @@ const (
 // Steps returns all steps.
 func Steps() []Step {
 	return []Step{
-		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Fleet, Reserve,
+		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, Journal, Evidence, Wakeup, Wake, Grant, Return, Rate, Fleet, Reserve,
 		Plant, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
 		Answer, Assign,
 	}

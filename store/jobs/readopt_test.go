@@ -70,7 +70,7 @@ func TestBindsOfASessionInTheWrongOrder(t *testing.T) {
 	s := w.session(j)
 	u := w.claim(j, id, s, 1)[0]
 	for _, late := range w.nodes {
-		_, err := late.Sessions.Bind(w.ctx, &mapreduce.Hello{Session: s.id, Slots: 10}, s.epoch-1)
+		_, err := late.Sessions.Bind(w.ctx, &mapreduce.Hello{Session: s.id, Slots: 10}, "", s.epoch-1)
 		if errs.KindOf(err) != errs.Aborted {
 			t.Errorf("an older bind on %s: error %v", late.Node(), err)
 		}

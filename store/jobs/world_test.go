@@ -207,7 +207,7 @@ func (w *world) bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.
 	w.must(err)
 	w.micro++
 	epoch = max(epoch, w.micro) + 1
-	b, err := j.Sessions.Bind(w.ctx, &mapreduce.Hello{Session: id, Slots: 10, Holding: holding}, epoch)
+	b, err := j.Sessions.Bind(w.ctx, &mapreduce.Hello{Session: id, Slots: 10, Holding: holding}, "", epoch)
 	w.must(err)
 	return seat{id, b.Epoch}, b
 }

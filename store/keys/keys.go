@@ -54,6 +54,16 @@
 //	('mapreduce','answer',T,sha256,i)            bytes: chunk i of it
 //	('mapreduce','aged',T,micros,sha256)         empty: answers by age
 //	('mapreduce','kept',T,what)                  counter: answers (0), their bytes (1)
+//	('mapreduce','use',T,what,day)               counter: what the jobs of a tenant use of its
+//	                                             quotas; see Used
+//	('mapreduce','usedraw',T,what)               never stored: transactions that use more of a
+//	                                             quota conflict on this key
+//	('mapreduce','rate',T)                       Rate: calls of a tenant in the present minute
+//	('mapreduce','ended',T,micros,J)             empty: jobs that have ended, by when
+//	('mapreduce','expires',micros,J)             empty: jobs that have ended and are kept for a
+//	                                             time of their own, by when it is over
+//	('mapreduce','log',T,n)                      LogEntry: what became of jobs of a tenant that
+//	                                             are gone, each chained to the one before
 //	('mapreduce','wake')                         counter: changes made for others
 //
 // J, U, D, S, O and T are the ids of job, unit, document, session, orchestrator
@@ -130,10 +140,25 @@ const (
 	CacheRead                           // tokens of prompts
 	PromptsSaved                        // millionths of a US dollar, by reading prompts from caches
 	UnitsParked                         // units that wait for something outside
+	UnitsWaiting                        // units that were submitted and have not ended
 )
 
 // LastCounter is the last of them.
-const LastCounter = UnitsParked
+const LastCounter = UnitsWaiting
+
+// A Used is something that the jobs of a tenant use, of which it may have a quota.
+type Used int64
+
+// What a tenant's jobs use. It is counted under day 0, but for tokens.
+const (
+	UsedJobs          Used = iota + 1 // jobs, and submissions under way
+	UsedUnended                       // of these, those that have not ended
+	UsedUnits                         // units that were submitted and have not ended
+	UsedBytes                         // of documents
+	UsedCalls                         // units that run
+	UsedTokens                        // by day: that jobs were given, and have spent or may spend
+	UsedTokensDropped                 // by day: those of UsedTokens that no job accounts for any more
+)
 
 // A Waiting is the value under a Wait key of a reduce of a static tree: how many of
 // its inputs have not ended, how many have an output, and whether the reduce was
@@ -167,7 +192,7 @@ type Space struct {
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
 	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "blob",
-	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept",
+	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "use", "usedraw", "rate", "ended", "expires", "log",
 }
 
 // New returns the key space whose keys begin with the elements of prefix.
@@ -441,6 +466,9 @@ func (s *Space) Draw(j mapreduce.JobID, o mapreduce.NodeID) []byte {
 	return tuple.AppendString(s.jobKey("draw", j), string(o))
 }
 
+// Draws returns the range of the Draw keys of a job.
+func (s *Space) Draws(j mapreduce.JobID) store.Range { return childRange(s.jobKey("draw", j)) }
+
 // Grants returns the range of the grants of a scope.
 func (s *Space) Grants(of mapreduce.Scope) store.Range { return childRange(s.grantKey(of)) }
 
@@ -695,6 +723,108 @@ func (s *Space) Kept(t mapreduce.TenantID, what int64) []byte {
 
 // KeptAll returns the range of the counts of all tenants' answers.
 func (s *Space) KeptAll() store.Range { return childRange(s.nameKey("kept")) }
+
+// Use returns the key that counts what the jobs of a tenant use; day is 0 but for tokens.
+func (s *Space) Use(t mapreduce.TenantID, what Used, day int64) []byte {
+	return tuple.AppendInt(tuple.AppendInt(tuple.AppendString(s.nameKey("use"), string(t)), int64(what)), day)
+}
+
+// UseDays returns the range of the counts of something from one day up to another.
+func (s *Space) UseDays(t mapreduce.TenantID, what Used, from, to int64) store.Range {
+	return store.Range{Begin: s.Use(t, what, from), End: s.Use(t, what, to)}
+}
+
+// Uses returns the range of what all tenants use.
+func (s *Space) Uses() store.Range { return childRange(s.nameKey("use")) }
+
+// UseAt returns what a key of Use counts.
+func (s *Space) UseAt(key []byte) (t mapreduce.TenantID, what Used, day int64, err error) {
+	_, rest, err := s.Last(key)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	t, what, day = mapreduce.TenantID(rest.Text()), Used(rest.Int()), rest.Int()
+	return t, what, day, rest.Err()
+}
+
+// UseDraw returns the key on which transactions conflict that use more of something.
+func (s *Space) UseDraw(t mapreduce.TenantID, what Used) []byte {
+	return tuple.AppendInt(tuple.AppendString(s.nameKey("usedraw"), string(t)), int64(what))
+}
+
+// Rate returns the key of the calls of a tenant.
+func (s *Space) Rate(t mapreduce.TenantID) []byte {
+	return tuple.AppendString(s.nameKey("rate"), string(t))
+}
+
+// Rates returns the range of the calls of all tenants.
+func (s *Space) Rates() store.Range { return childRange(s.nameKey("rate")) }
+
+// Ended returns the key that lists a job of a tenant by when it ended.
+func (s *Space) Ended(t mapreduce.TenantID, micros int64, j mapreduce.JobID) []byte {
+	return tuple.AppendString(tuple.AppendInt(tuple.AppendString(s.nameKey("ended"), string(t)), micros), string(j))
+}
+
+// EndedBefore returns the range of a tenant's jobs that ended before a time.
+func (s *Space) EndedBefore(t mapreduce.TenantID, micros int64) store.Range {
+	key := tuple.AppendString(s.nameKey("ended"), string(t))
+	return store.Range{Begin: childRange(key).Begin, End: tuple.AppendInt(key, micros)}
+}
+
+// EndedAll returns the range of all jobs that have ended, by tenant.
+func (s *Space) EndedAll() store.Range { return childRange(s.nameKey("ended")) }
+
+// EndedAt returns which job a key of Ended lists.
+func (s *Space) EndedAt(key []byte) (t mapreduce.TenantID, micros int64, j mapreduce.JobID, err error) {
+	_, rest, err := s.Last(key)
+	if err != nil {
+		return "", 0, "", err
+	}
+	t, micros, j = mapreduce.TenantID(rest.Text()), rest.Int(), mapreduce.JobID(rest.Text())
+	return t, micros, j, rest.Err()
+}
+
+// AfterTenant returns the first key of the list of ended jobs behind those of a tenant.
+func (s *Space) AfterTenant(t mapreduce.TenantID) []byte {
+	return s.After(tuple.AppendString(s.nameKey("ended"), string(t)))
+}
+
+// Expires returns the key that lists a job by when the time is over for which it is kept.
+func (s *Space) Expires(micros int64, j mapreduce.JobID) []byte {
+	return tuple.AppendString(tuple.AppendInt(s.nameKey("expires"), micros), string(j))
+}
+
+// ExpiredBefore returns the range of the jobs whose own time was over before a time.
+func (s *Space) ExpiredBefore(micros int64) store.Range {
+	key := s.nameKey("expires")
+	return store.Range{Begin: childRange(key).Begin, End: tuple.AppendInt(key, micros)}
+}
+
+// ExpiresAll returns the range of all jobs that are kept for a time of their own.
+func (s *Space) ExpiresAll() store.Range { return childRange(s.nameKey("expires")) }
+
+// LogEntry returns the key of the n-th entry of a tenant's log, counted from 1.
+func (s *Space) LogEntry(t mapreduce.TenantID, n int64) []byte {
+	return tuple.AppendInt(tuple.AppendString(s.nameKey("log"), string(t)), n)
+}
+
+// Log returns the range of a tenant's log.
+func (s *Space) Log(t mapreduce.TenantID) store.Range {
+	return childRange(tuple.AppendString(s.nameKey("log"), string(t)))
+}
+
+// Logs returns the range of the logs of all tenants.
+func (s *Space) Logs() store.Range { return childRange(s.nameKey("log")) }
+
+// LogAt returns which entry of a tenant's log a key is.
+func (s *Space) LogAt(key []byte) (t mapreduce.TenantID, n int64, err error) {
+	_, rest, err := s.Last(key)
+	if err != nil {
+		return "", 0, err
+	}
+	t, n = mapreduce.TenantID(rest.Text()), rest.Int()
+	return t, n, rest.Err()
+}
 
 // Ingest returns the key that marks a submission under way.
 func (s *Space) Ingest(j mapreduce.JobID) []byte { return s.jobKey("ingest", j) }

@@ -91,6 +91,6 @@ func (c Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bo
 }
 
 // CheckStore implements mapreduce.Client.
-func (c Client) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
-	return c.Service.CheckStore(ctx, c.By, found)
+func (c Client) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
+	return c.Service.CheckStore(ctx, c.By, q, found)
 }

@@ -442,7 +442,7 @@ func (s *Service) AnswerCache(ctx context.Context, _ mapreduce.Principal, t mapr
 }
 
 // CheckStore implements mapreduce.Service. A job without documents is wrong.
-func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, found func(mapreduce.Finding) error) error {
+func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, _ mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	s.mu.Lock()
 	jobs := slices.Clone(s.jobs)
 	s.mu.Unlock()

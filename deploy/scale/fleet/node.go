@@ -28,7 +28,7 @@ func (n *node) enter(i int) {
 	w.session = schedule.NewSession(&mapreduce.Hello{
 		Session: mapreduce.SessionID(fmt.Sprintf("worker-%05d", i)), Slots: n.config.Slots, Prefetch: n.config.Prefetch,
 		Offer: mapreduce.Offer{Providers: []string{provider}},
-	}, 1, false, w)
+	}, "", 1, false, w)
 	n.scheduler.Sessions.Enter(w.session, nil)
 	n.workers[w.session.ID] = w
 	n.slots += int64(n.config.Slots)

@@ -129,6 +129,9 @@ func stampOf(key []byte) []byte {
 // List returns a page of checkpoints, oldest first, and the seals over
 // them. With Verify it fails with errs.DataLoss at the first broken link.
 func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	if q.Job == "" {
+		return st.Log(ctx, q)
+	}
 	from, err := hex.DecodeString(q.PageToken)
 	if err != nil || (len(from) != 0 && len(from) != len(store.Versionstamp{})) {
 		return nil, errs.Field("page_token", "is not one that a list returned")
@@ -149,6 +152,9 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 			if err != nil {
 				return err
 			}
+			if q.Proofs {
+				c.Proof = mapreduce.Proof{Key: kv.Key[len(st.Keys.Checkpoints(q.Job).Begin)-1:], Record: kv.Value}
+			}
 			page.Checkpoints = append(page.Checkpoints, c)
 		}
 		if more {
@@ -163,13 +169,33 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 }
 
 func decodeCheckpoint(kv store.KeyValue) (*mapreduce.Checkpoint, error) {
+	out, err := DecodeCheckpoint(kv.Value)
+	if err != nil {
+		return nil, records.CorruptError(kv.Key, "%v", err)
+	}
+	out.ID = hex.EncodeToString(stampOf(kv.Key))
+	return out, nil
+}
+
+// DecodeCheckpoint returns what a stored checkpoint says, but for its id and its progress.
+func DecodeCheckpoint(data []byte) (*mapreduce.Checkpoint, error) {
 	var c storagev1.Checkpoint
-	if err := records.Decode(kv.Key, kv.Value, &c); err != nil {
+	if err := proto.Unmarshal(data, &c); err != nil {
 		return nil, err
 	}
 	out := &mapreduce.Checkpoint{
-		ID: hex.EncodeToString(stampOf(kv.Key)), Time: time.UnixMicro(c.TimestampMicros).UTC(),
+		Time: time.UnixMicro(c.TimestampMicros).UTC(),
 		Kind: mapreduce.EventKind(c.Kind), Node: mapreduce.NodeID(c.Node), State: mapreduce.JobState(c.State), Message: c.Message,
+		Principal: c.Principal, Tenant: mapreduce.TenantID(c.Tenant),
+	}
+	if d := c.Deleted; d != nil {
+		out.Deleted = &mapreduce.DeletedJob{
+			Job: mapreduce.JobID(d.Job), State: mapreduce.JobState(d.State), Created: time.UnixMicro(d.CreatedMicros).UTC(),
+			Rule: d.Retention, Seals: d.AuditNumber, Head: d.AuditHead,
+		}
+		if d.EndedMicros > 0 {
+			out.Deleted.Ended = time.UnixMicro(d.EndedMicros).UTC()
+		}
 	}
 	for _, o := range c.CompletedUnits {
 		out.Completed = append(out.Completed, unitRef(o, &out.Tokens))

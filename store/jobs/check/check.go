@@ -53,6 +53,9 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		{"list of requests", c.checkRequests},
 		{"list of jobs that run", c.checkRuns},
 		{"answers of models", c.checkAnswers},
+		{"lists of jobs that have ended", c.checkEnded},
+		{"logs of tenants", c.checkLogs},
+		{"what tenants use", c.checkUses},
 		{"key space", c.checkSpace},
 	} {
 		if err := c.reportDamage("", s.what, s.check(ctx)); err != nil {
@@ -344,7 +347,8 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 	run, recent := k.Keys.Run(tenant, k.id), k.Keys.Recent(rec.CreatedAtMicros, k.id)
 	idem := k.Keys.Idem(tenant, mapreduce.RequestID(rec.Config.GetRequestId()))
 	listed := k.Keys.TenantJob(tenant, rec.CreatedAtMicros, k.id)
-	values, err := l.GetAll(ctx, [][]byte{run, recent, idem, k.Keys.Ingest(k.id), listed})
+	ended := k.Keys.Ended(tenant, ctl.EndedMicros, k.id)
+	values, err := l.GetAll(ctx, [][]byte{run, recent, idem, k.Keys.Ingest(k.id), listed, ended})
 	if err != nil {
 		return err
 	}
@@ -370,6 +374,9 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 	}
 	if values[4] == nil {
 		l.addFinding(listed, "the job is not in the list of its tenant %q", tenant)
+	}
+	if has := ctl.EndedMicros > 0; has != state.Ended() || has != ctl.Use.GetEnded() || has != (values[5] != nil) {
+		l.addFinding(ended, "the job is %s; it is noted to have ended: %t, and listed so: %t; resume and cancel it, or delete it", state, has, values[5] != nil)
 	}
 	if rec.Config.GetRequestId() != "" && string(values[2]) != string(k.id) {
 		l.addFinding(idem, "the request that submitted the job leads to %q", values[2])

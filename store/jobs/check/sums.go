@@ -101,6 +101,9 @@ func (s *sums) addUnit(u *storagev1.Unit) {
 		s.units[u.Level] = make(map[mapreduce.UnitState]int64)
 	}
 	s.units[u.Level][state]++
+	if u.Submitted && !state.Ended() {
+		s.add(keys.UnitsWaiting, 0, 1)
+	}
 	switch state {
 	case mapreduce.Pending:
 		if records.IsParked(u) {
@@ -264,7 +267,7 @@ func counterName(c keys.Counter) string {
 		"", "completed", "failed", "running", "size", "tokens in", "tokens out", "reserved", "charged", "cost",
 		"documents mapped", "documents failed", "characters mapped", "characters failed", "claimed",
 		"characters parsed", "planted", "documents skipped",
-		"answered", "answers saved", "cache written", "cache read", "prompts saved", "parked",
+		"answered", "answers saved", "cache written", "cache read", "prompts saved", "parked", "waiting",
 	}
 	return names[c]
 }

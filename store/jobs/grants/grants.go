@@ -385,6 +385,12 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 				continue
 			}
 			owner, more := mapreduce.NodeID(u.Node), r.Tokens-u.Reserved
+			if ended, err := st.hasEnded(ctx, tx, r.Job); err != nil {
+				return err
+			} else if more > 0 && ended { // what it has not spent was given back
+				before = append(before, -1)
+				continue
+			}
 			if left, err := st.tokensLeft(ctx, tx, r.Job); err != nil {
 				return err
 			} else if more > 0 && left < more {
@@ -406,6 +412,13 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 		return nil
 	})
 	return before, err
+}
+
+// hasEnded reports whether a job has ended, or is gone.
+func (rec Records) hasEnded(ctx context.Context, tx store.Tx, id mapreduce.JobID) (bool, error) {
+	ctl := new(storagev1.Ctl)
+	found, err := records.Read(ctx, tx, rec.Keys.Ctl(id), ctl)
+	return !found || mapreduce.JobState(ctl.State).Ended(), err
 }
 
 // raiseEstimate has the next claim of a unit reserve at least tokens. Else units whose

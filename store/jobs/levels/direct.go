@@ -54,7 +54,7 @@ func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64
 		if staged == nil {
 			tx.Add(st.Keys.Counter(id, keys.Planted, 0, st.Node), 1)
 		} else {
-			st.removeStaged(tx, id, staged, d.Unit.Source.SHA256)
+			st.removeStaged(tx, id, ctl, staged, d.Unit.Source.SHA256)
 		}
 		st.InsertNew(tx, id, records.StoredUnit(d.Unit))
 		tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), d.Characters)
@@ -66,7 +66,9 @@ func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64
 
 // removeStaged removes the direct unit, which was never claimed, with its text if
 // that is not the one to keep.
-func (rec Records) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, keep []byte) {
+func (rec Records) removeStaged(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit, keep []byte) {
+	tx.Add(rec.Keys.Counter(id, keys.UnitsWaiting, 0, rec.Node), -1)
+	rec.AddUse(tx, mapreduce.TenantID(ctl.Tenant), keys.UsedUnits, 0, -1)
 	rec.DequeueUnit(tx, id, u)
 	tx.Clear(rec.Keys.Unit(id, mapreduce.UnitID(u.UnitId)))
 	tx.Clear(rec.Keys.Order(id, u.Level, u.Index))
@@ -81,7 +83,7 @@ func (rec Records) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.J
 	if err != nil || u == nil {
 		return err
 	}
-	rec.removeStaged(tx, id, u, nil)
+	rec.removeStaged(tx, id, ctl, u, nil)
 	ctl.StagedUnits--
 	return nil
 }

@@ -85,7 +85,7 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 		if err != nil {
 			return err
 		}
-		if err := st.cancelUnits(tx, id, pairs); err != nil {
+		if err := st.cancelUnits(tx, id, ctl, pairs); err != nil {
 			return err
 		}
 		if more {
@@ -104,8 +104,8 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 	return next, done, err
 }
 
-func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyValue) error {
-	left := make(map[records.CounterAt]int64)
+func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, pairs []store.KeyValue) error {
+	t := transition.New(rec.Records, tx, id, ctl)
 	for _, kv := range pairs {
 		u := new(storagev1.Unit)
 		if err := records.Decode(kv.Key, kv.Value, u); err != nil {
@@ -117,23 +117,27 @@ func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.Key
 		}
 		switch {
 		case state == mapreduce.Processing:
-			left[records.CounterAt{Name: keys.Running, Level: u.Level}]++ // its session stays named: a late report still settles what it spent
+			t.Add(keys.Running, u.Level, -1) // its session stays named: a late report still settles what it spent
 		case records.IsParked(u):
-			left[records.CounterAt{Name: keys.UnitsParked, Level: u.Level}]++
+			t.Add(keys.UnitsParked, u.Level, -1)
 		}
-		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
-		rec.ClearJournal(tx, id, u)
-		rec.ClearEvidence(tx, id, u)
+		u.Queue = nil
+		t.CancelUnit(u)
 		tx.Set(kv.Key, records.Encode(u))
 	}
-	for at, n := range left {
-		tx.Add(rec.Keys.Counter(id, at.Name, at.Level, rec.Node), -n)
-	}
+	t.Record()
 	return nil
 }
 
-// Delete removes a job that does not run with everything it holds.
+// Delete removes a job that does not run with everything it holds. The log of its tenant
+// says that it was there, and whose call has deleted it.
 func (st *Store) Delete(ctx context.Context, id mapreduce.JobID) error {
+	return st.deleteJob(ctx, id, nil)
+}
+
+// deleteJob removes a job that does not run: one that has expired, if it still stands as
+// that says.
+func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID, expired *Expired) error {
 	begun := false // it was there, so what finds it gone is this delete
 	return st.db.Update(ctx, failpoint.Delete, func(tx store.Tx) error {
 		ctl, err := st.ReadControl(ctx, tx, id)
@@ -144,6 +148,13 @@ func (st *Store) Delete(ctx context.Context, id mapreduce.JobID) error {
 			return err
 		}
 		begun = true
+		rule := ""
+		if expired != nil {
+			if ctl.EndedMicros != expired.ended {
+				return nil // it has gone on since
+			}
+			rule = expired.Rule
+		}
 		if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
 			return records.WrongState("delete", id, state)
 		}
@@ -151,6 +162,24 @@ func (st *Store) Delete(ctx context.Context, id mapreduce.JobID) error {
 		if _, err := records.Read(ctx, tx, st.Keys.Job(id), job); err != nil {
 			return err
 		}
+		seal, err := st.LastSeal(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		err = st.AppendLog(ctx, tx, mapreduce.TenantID(ctl.Tenant), &storagev1.Checkpoint{
+			Kind: uint32(mapreduce.EventDeleted), State: ctl.State, Message: "deleted",
+			Deleted: &storagev1.Deleted{
+				Job: string(id), State: ctl.State, CreatedMicros: job.CreatedAtMicros, EndedMicros: ctl.EndedMicros,
+				Retention: rule, AuditNumber: seal.Number, AuditHead: seal.Hash,
+			},
+		})
+		if err != nil {
+			return err
+		}
+		if err := st.ReturnUse(ctx, tx, id, mapreduce.TenantID(ctl.Tenant), ctl.Use); err != nil {
+			return err
+		}
+		st.UnlistEnd(tx, id, ctl)
 		for _, r := range st.Keys.Owned(id) {
 			tx.ClearRange(r)
 		}

@@ -163,6 +163,9 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 			u.Woken = call.Handle
 			tx.Set(st.Keys.Woken(id, name), records.Encode(&storagev1.WakeCall{Handle: call.Handle, Answer: call.Answer}))
 			st.releaseUnit(tx, id, u)
+			st.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
+				Kind: uint32(mapreduce.EventWoken), Level: u.Level, Message: records.ClipText(fmt.Sprintf("unit %s was woken under %q", name, call.Handle)),
+			})
 			st.WakeOthers(tx)
 			return nil
 		case u != nil && u.Woken == call.Handle:

@@ -29,8 +29,11 @@ func (rec *Records) WriteControl(ctx context.Context, tx store.Tx, id mapreduce.
 
 // WriteControlWith does the same for a change of which the event says more.
 func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, c *storagev1.Checkpoint) error {
-	ctl.Epoch++
 	ctl.UpdatedAtMicros = rec.NowMicros()
+	if err := rec.ChargeState(ctx, tx, id, ctl); err != nil {
+		return err
+	}
+	ctl.Epoch++
 	if mapreduce.JobState(ctl.State).Running() {
 		ctl.Phase = ctl.State
 	}
@@ -41,6 +44,7 @@ func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapred
 	}
 	tx.Set(rec.Keys.Ctl(id), Encode(ctl))
 	c.Kind, c.State, c.Level, c.Epoch = uint32(mapreduce.EventState), ctl.State, ctl.Level, ctl.Epoch
+	nameCaller(ctx, c)
 	rec.AddCheckpoint(tx, id, c)
 	rec.WakeOthers(tx)
 	return rec.UpdateRecord(ctx, tx, id, ctl)
@@ -139,6 +143,20 @@ func (rec *Records) AddCheckpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.
 	c.Node = string(rec.Node)
 	key, offset := rec.Keys.NextCheckpoint(id)
 	tx.SetVersionstampedKey(key, offset, Encode(c))
+}
+
+// nameCaller notes in an event whose call has caused it.
+func nameCaller(ctx context.Context, c *storagev1.Checkpoint) {
+	if by, found := mapreduce.ActorOf(ctx); found {
+		c.Principal, c.Tenant = by.Name, string(by.Tenant)
+	}
+}
+
+// AddCalled is AddCheckpoint for an event that a call may have caused: it names the
+// principal of ctx.
+func (rec *Records) AddCalled(ctx context.Context, tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
+	nameCaller(ctx, c)
+	rec.AddCheckpoint(tx, id, c)
 }
 
 // WarningSuffix is what a message says of warnings.

@@ -19,6 +19,8 @@ type Records struct {
 	Keys *keys.Space      // where each record is
 	Node mapreduce.NodeID // in whose name records are written
 	now  func() time.Time
+
+	rules func(mapreduce.TenantID) mapreduce.TenantRule // nil: no tenant has any
 }
 
 // New returns the records kept under space, as written by node. The clock is

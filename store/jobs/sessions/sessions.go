@@ -41,8 +41,9 @@ type Held struct {
 // run again.
 // Of what the session holds in the store, the attempts that the worker named
 // stay; the rest it never received, and they go back to their queues. The slots
-// of all of them come to this node.
-func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*Binding, error) {
+// of all of them come to this node. A worker that is bound to a tenant keeps no unit of
+// another; tenant is empty for one that is not.
+func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
 	named, running := make(map[mapreduce.Held]bool, len(holding)), make(map[mapreduce.Held]bool)
 	for _, h := range holding {
@@ -66,7 +67,7 @@ func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) 
 		if err := st.nodes.EndDoubt(ctx, tx); err != nil {
 			return err
 		}
-		s := &sweep{Records: st.Records, tx: tx, session: id, kept: named}
+		s := &sweep{Records: st.Records, tx: tx, session: id, tenant: tenant, kept: named}
 		if err := s.sweepHeld(ctx, 0); err != nil {
 			return err
 		}
@@ -153,6 +154,7 @@ type sweep struct {
 	*records.Records
 	tx      store.Tx
 	session mapreduce.SessionID
+	tenant  mapreduce.TenantID      // whose units alone it may hold; empty for all
 	lost    bool                    // the worker is gone, so its running units are suspects
 	kept    map[mapreduce.Held]bool // named by the worker
 	running map[mapreduce.Held]bool // known to have been running
@@ -264,8 +266,13 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 		if err != nil {
 			return err
 		}
-		if t == nil || mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled {
+		if t == nil || mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled || s.tenant != "" && mapreduce.TenantID(t.Ctl.Tenant) != s.tenant {
 			continue
+		}
+		if room, err := t.RoomToRun(ctx); err != nil {
+			return err
+		} else if room <= 0 {
+			continue // others of its tenant run in its place
 		}
 		id := name(len(taken))
 		t.ReadoptUnit(u, id)
@@ -308,13 +315,27 @@ func (s *sweep) visitUnit(ctx context.Context, claim string, h *storagev1.HeldUn
 		return false, nil
 	}
 	id := mapreduce.Held{Job: mapreduce.JobID(h.Job), Unit: mapreduce.UnitID(h.Unit), Attempt: int(h.Attempt)}
-	if s.kept[id] {
+	stays, err = s.mayKeep(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if stays {
 		s.stay = append(s.stay, Held{id, claim, mapreduce.NodeID(u.Node), u.Reserved})
 		return true, nil
 	}
 	s.swept++
 	s.back[id.Job]++
 	return false, s.returnUnit(ctx, id, u)
+}
+
+// mayKeep reports whether the session goes on with a unit that it holds: the worker has
+// named it, and may run units of its tenant.
+func (s *sweep) mayKeep(ctx context.Context, id mapreduce.Held) (bool, error) {
+	if !s.kept[id] || s.tenant == "" {
+		return s.kept[id], nil
+	}
+	t, err := s.turnOf(ctx, id.Job)
+	return t != nil && mapreduce.TenantID(t.Ctl.Tenant) == s.tenant, err
 }
 
 // heldSlots counts by job the units that the session held, and holds, as far as it
@@ -349,9 +370,8 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 	}
 	switch {
 	case mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled:
-		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
-		t.ClearJournal(t.Tx, id.Job, u)
-		t.ClearEvidence(t.Tx, id.Job, u)
+		u.Queue = nil
+		t.CancelUnit(u)
 	case u.Kills >= transition.MaxKills:
 		u.Errors = records.KeepErrors(u.Errors, []string{fmt.Sprintf(
 			"set aside: %d workers died while they ran it", u.Kills)})

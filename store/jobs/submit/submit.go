@@ -9,42 +9,78 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
 )
 
 // Begin opens a submission under an id that no job has; if one has it, Begin
 // fails with errs.Exists and the caller draws again.
 func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec) error {
-	mark := records.Encode(&storagev1.Ingest{
-		Node: string(st.Node), CreatedAtMicros: st.NowMicros(), RequestId: string(spec.RequestID), Tenant: string(spec.Tenant),
-	})
+	at := st.NowMicros()
 	return st.db.Update(ctx, failpoint.Begin, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, [][]byte{st.Keys.Ctl(id), st.Keys.Ingest(id)})
 		if err != nil {
 			return err
 		}
-		if values[0] != nil || (values[1] != nil && !bytes.Equal(values[1], mark)) {
+		in := &storagev1.Ingest{
+			Node: string(st.Node), CreatedAtMicros: at, RequestId: string(spec.RequestID), Tenant: string(spec.Tenant), Use: new(storagev1.Use),
+		}
+		if values[1] != nil {
+			var other storagev1.Ingest
+			if err := records.Decode(st.Keys.Ingest(id), values[1], &other); err != nil {
+				return err
+			}
+			other.Use = in.Use
+			if proto.Equal(&other, in) {
+				return nil // an earlier run committed
+			}
+		}
+		if values[0] != nil || values[1] != nil {
 			return errs.New(errs.Exists, "job id %s is taken", id)
 		}
-		tx.Set(st.Keys.Ingest(id), mark)
+		for _, what := range []keys.Used{keys.UsedJobs, keys.UsedUnended} {
+			if err := st.TakeUse(ctx, tx, spec.Tenant, what, 0, 1); err != nil {
+				return err
+			}
+		}
+		if err := st.TakeTokens(ctx, tx, spec.Tenant, in.Use, spec.Budget); err != nil {
+			return err
+		}
+		tx.Set(st.Keys.Ingest(id), records.Encode(in))
 		return nil
 	})
 }
 
 // Stage stores a part of a submission. Nobody sees it before Flip. A unit whose
-// id another document's unit has is refused with errs.Exists.
+// id another document's unit has is refused with errs.Exists, and more than the quotas of
+// the tenant allow with errs.Exhausted. The parts of a submission are staged one after the
+// other.
 func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch) error {
 	units := records.StoredUnits(b.Units)
+	for _, u := range units {
+		u.Submitted = true
+	}
+	before := int64(-1)
 	return st.db.Update(ctx, failpoint.Stage, func(tx store.Tx) error {
-		if err := st.checkIngesting(ctx, tx, id); err != nil {
+		in, err := st.readIngest(ctx, tx, id)
+		if err != nil {
 			return err
 		}
+		if before >= 0 && in.Parts > before {
+			return nil // an earlier run committed
+		}
+		before = in.Parts
 		if err := st.checkUnique(ctx, tx, id, units); err != nil {
+			return err
+		}
+		if err := st.chargePart(ctx, tx, id, in, b); err != nil {
 			return err
 		}
 		for _, u := range units {
@@ -60,15 +96,39 @@ func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch
 	})
 }
 
-func (rec writer) checkIngesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) error {
-	v, err := tx.Get(ctx, rec.Keys.Ingest(id))
-	if err != nil {
+// chargePart counts a part of a submission as used by its tenant.
+func (rec writer) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobID, in *storagev1.Ingest, b *records.Batch) error {
+	tenant, units, size := mapreduce.TenantID(in.Tenant), int64(len(b.Units)), int64(0)
+	for _, c := range b.Blobs {
+		size += int64(len(c.Data))
+	}
+	if err := rec.TakeUse(ctx, tx, tenant, keys.UsedUnits, 0, units); err != nil {
 		return err
 	}
-	if v == nil {
-		return errs.New(errs.Aborted, "submission %s was given up; submit again", id)
+	if err := rec.TakeUse(ctx, tx, tenant, keys.UsedBytes, 0, size); err != nil {
+		return err
 	}
+	if units > 0 {
+		tx.Add(rec.Keys.Counter(id, keys.UnitsWaiting, 0, rec.Node), units)
+	}
+	if in.Use == nil {
+		in.Use = new(storagev1.Use)
+	}
+	in.Use.Units += units
+	in.Use.Bytes += size
+	in.Parts++
+	tx.Set(rec.Keys.Ingest(id), records.Encode(in))
 	return nil
+}
+
+// readIngest returns the record of a submission under way.
+func (rec writer) readIngest(ctx context.Context, tx store.Tx, id mapreduce.JobID) (*storagev1.Ingest, error) {
+	in := new(storagev1.Ingest)
+	found, err := records.Read(ctx, tx, rec.Keys.Ingest(id), in)
+	if err == nil && !found {
+		err = errs.New(errs.Aborted, "submission %s was given up; submit again", id)
+	}
+	return in, err
 }
 
 // checkUnique refuses units whose id is another's, and documents whose id is. A unit
@@ -181,7 +241,8 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 		if err != nil || done != nil { // done: an earlier run committed
 			return err
 		}
-		if err := st.checkIngesting(ctx, tx, id); err != nil {
+		in, err := st.readIngest(ctx, tx, id)
+		if err != nil {
 			return err
 		}
 		if f.Spec.RequestID != "" {
@@ -196,7 +257,7 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 			}
 			tx.Set(key, []byte(id))
 		}
-		st.publishJob(tx, id, f)
+		st.publishJob(ctx, tx, id, f, in)
 		return nil
 	})
 	return winner, err
@@ -221,7 +282,7 @@ func (f *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 		UpdatedAtMicros: now, MaxAttempts: spec.MaxAttempts, Budget: spec.Budget,
 		FailFast: spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
 		Tenant: spec.Tenant, Priority: spec.Priority, ReduceShare: spec.ReduceShare,
-		CheckpointInterval: spec.CheckpointInterval, MapEarly: f.MapEarly && f.Parse > 0,
+		CheckpointInterval: spec.CheckpointInterval, MapEarly: f.MapEarly && f.Parse > 0, KeepMicros: spec.KeepMicros,
 	}
 	job := &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: spec,
@@ -234,9 +295,10 @@ func (f *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 	return ctl, job
 }
 
-func (rec writer) publishJob(tx store.Tx, id mapreduce.JobID, f *Publication) {
+func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobID, f *Publication, in *storagev1.Ingest) {
 	now := rec.NowMicros()
 	ctl, job := f.toStored(id, now)
+	ctl.Use = in.Use
 	tx.Set(rec.Keys.Ctl(id), records.Encode(ctl))
 	tx.Set(rec.Keys.Job(id), records.Encode(job))
 	tx.Set(rec.Keys.Recent(now, id), nil)
@@ -246,7 +308,7 @@ func (rec writer) publishJob(tx store.Tx, id mapreduce.JobID, f *Publication) {
 		tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: f.Slots}))
 	}
 	tx.Clear(rec.Keys.Ingest(id))
-	rec.AddCheckpoint(tx, id, &storagev1.Checkpoint{
+	rec.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level, Submitted: records.SubmittedSum(job),
 		Message: records.ClipText(fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse) + records.WarningSuffix(f.Warnings)),
 	})
@@ -290,6 +352,12 @@ func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 		for i, id := range ids {
 			if values[i] == nil {
 				continue
+			}
+			var in storagev1.Ingest
+			if records.Decode(marks[i], values[i], &in) == nil { // of one that is damaged nobody knows what it uses
+				if err := st.ReturnUse(ctx, tx, id, mapreduce.TenantID(in.Tenant), in.Use); err != nil {
+					return err
+				}
 			}
 			for _, r := range st.Keys.Owned(id) {
 				tx.ClearRange(r)

@@ -4,7 +4,9 @@
 package transition
 
 import (
+	"context"
 	"fmt"
+	"math"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -65,12 +67,55 @@ func (t *Changes) AddFor(node mapreduce.NodeID, c keys.Counter, level int64, n i
 	}
 }
 
+// addWaiting adds n to the units that were submitted and have not ended, if u was.
+func (t *Changes) addWaiting(u *storagev1.Unit, n int64) {
+	if u.Submitted {
+		t.Add(keys.UnitsWaiting, 0, n)
+	}
+}
+
+// CancelUnit makes a unit that has not ended cancelled. The caller writes it.
+func (t *Changes) CancelUnit(u *storagev1.Unit) {
+	if !mapreduce.UnitState(u.Status).Ended() {
+		t.addWaiting(u, -1)
+	}
+	u.Status = uint32(mapreduce.UnitCancelled)
+	t.ClearJournal(t.Tx, t.Job, u)
+	t.ClearEvidence(t.Tx, t.Job, u)
+}
+
+// RoomToRun returns how many more units of the job's tenant may run.
+func (t *Changes) RoomToRun(ctx context.Context) (int64, error) {
+	tenant := mapreduce.TenantID(t.Ctl.Tenant)
+	limit := t.RuleOf(tenant).Quota.Calls
+	if limit == 0 {
+		return math.MaxInt64, nil
+	}
+	used, err := t.ReadUse(ctx, t.Tx, tenant, keys.UsedCalls, 0)
+	return limit - used - t.Counted(keys.Running), err
+}
+
+// Counted returns by how much a counter of units is changed, over all levels.
+func (t *Changes) Counted(c keys.Counter) (n int64) {
+	for at, more := range t.counts {
+		if at.name == c {
+			n += more
+		}
+	}
+	return n
+}
+
 // Record writes the counters and the checkpoint of what was changed.
 func (t *Changes) Record() {
 	for c, n := range t.counts {
 		if n != 0 {
 			t.Tx.Add(t.Keys.Counter(t.Job, c.name, c.level, c.node), n)
 		}
+	}
+	if t.Ctl != nil {
+		tenant := mapreduce.TenantID(t.Ctl.Tenant)
+		t.AddUse(t.Tx, tenant, keys.UsedCalls, 0, t.Counted(keys.Running))
+		t.AddUse(t.Tx, tenant, keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting))
 	}
 	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits)+len(t.ended.ReopenedUnits) > 0 {
 		t.ended.Kind = uint32(mapreduce.EventFinished)

@@ -80,6 +80,7 @@ func (t *Changes) DelayUnit(u *storagev1.Unit, d time.Duration) {
 
 // CompleteUnit makes a unit complete with the output that r reports.
 func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapreduce.Report) error {
+	t.addWaiting(u, -1)
 	u.Status = uint32(mapreduce.UnitComplete)
 	u.Errors = records.KeepErrors(nil, r.Errors)
 	u.Result = &storagev1.Result{
@@ -113,6 +114,7 @@ func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapred
 
 // FailUnit makes a unit fail, and tells the reduce above it.
 func (t *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
+	t.addWaiting(u, -1)
 	u.Status, u.Put = uint32(mapreduce.UnitFailed), nil
 	t.Add(keys.Failed, u.Level, 1)
 	t.Tx.Set(t.Keys.Failed(t.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)

@@ -36,12 +36,16 @@ func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) error
 			return err
 		}
 		t.Add(keys.Failed, u.Level, -1)
+		t.addWaiting(u, 1)
 		u.Failures, u.Kills, u.Started = 0, 0, false
 		t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassRequeued)
 		t.SetUnit(t.Tx, t.Job, u)
 		if err := t.reopenReduce(ctx, u, 0); err != nil {
 			return err
 		}
+	}
+	if err := t.CheckUse(ctx, t.Tx, mapreduce.TenantID(t.Ctl.Tenant), keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting)); err != nil {
+		return err
 	}
 	t.Record()
 	return nil

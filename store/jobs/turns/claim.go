@@ -123,10 +123,19 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	if err != nil {
 		return err
 	}
+	room, err := t.RoomToRun(ctx)
+	if err != nil {
+		return err
+	}
 	taken := make(map[mapreduce.UnitID]bool, len(c.Candidates))
 	for i, cand := range c.Candidates {
 		if taken[cand.Unit] {
 			continue // seen twice
+		}
+		if int64(len(t.out.Claimed)) >= room {
+			t.out.Left = append(t.out.Left, cand)
+			t.out.Full = true
+			continue
 		}
 		u, err := t.waitingUnit(cand, ks[i], values[i])
 		if err != nil {

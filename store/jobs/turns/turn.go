@@ -129,8 +129,11 @@ type Result struct {
 	// node has.
 	Short        bool
 	Slots, Calls Share
-	JobError     string            // a failure that no unit of the job can survive
-	Told         []records.WaitRef // reduces of a tree that were told of an input's end
+	// Full says that units of Left were not claimed because as many units of the job's
+	// tenant run as may.
+	Full     bool
+	JobError string            // a failure that no unit of the job can survive
+	Told     []records.WaitRef // reduces of a tree that were told of an input's end
 }
 
 // Settled is what became of a report.
@@ -315,9 +318,8 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 	t.ClearPartEvidence(t.Tx, t.Job, u)
 	var err error
 	if cancelled || s.State == mapreduce.UnitCancelled {
-		s.Verdict, u.Status = mapreduce.Gone, uint32(mapreduce.UnitCancelled)
-		t.ClearJournal(t.Tx, t.Job, u)
-		t.ClearEvidence(t.Tx, t.Job, u)
+		s.Verdict = mapreduce.Gone
+		t.CancelUnit(u)
 	} else {
 		s.Verdict = mapreduce.Accepted
 		err = t.concludeUnit(ctx, u, put, r, &s)

@@ -70,6 +70,7 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 			return nil, nil, err
 		}
 	}
+	rec.noteEnd(job, ctl)
 	for _, w := range record.Warnings {
 		job.Warnings = append(job.Warnings, w.Text)
 	}
@@ -81,6 +82,19 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 		job.Phase = mapreduce.JobComplete
 	}
 	return job, c.ByLevel(ctl), nil
+}
+
+// noteEnd notes when a job ended, and when it is to be deleted.
+func (rec reader) noteEnd(job *mapreduce.Job, ctl *storagev1.Ctl) {
+	if ctl.EndedMicros == 0 {
+		return
+	}
+	job.Ended = time.UnixMicro(ctl.EndedMicros).UTC()
+	for _, keep := range []time.Duration{rec.RuleOf(mapreduce.TenantID(ctl.Tenant)).Keep, job.Spec.Keep} {
+		if at := job.Ended.Add(keep); keep > 0 && (job.DeleteAfter.IsZero() || at.Before(job.DeleteAfter)) {
+			job.DeleteAfter = at
+		}
+	}
 }
 
 // lastChange returns the time of the last checkpoint of a job, or since if that is later.

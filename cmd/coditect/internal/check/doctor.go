@@ -45,15 +45,19 @@ type diagnosis struct {
 
 func (a *commands) doctorCommand() *cobra.Command {
 	var repair []string
+	var q mapreduce.CheckQuery
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check every record, index, counter and hash of the store",
-		Long: `Doctor reads the whole store and changes nothing. It names each damaged file, says
+		Long: `Doctor reads the whole store and changes nothing unless it is told to. It names each damaged file, says
 which data it cannot read for that reason, and checks the rest. It exits with 1 if it
 finds something wrong.
 
 With --repair it removes the temporary folders that writers of results have left in a
-folder when they were killed. A run does the same with the folder of its results.`,
+folder when they were killed. A run does the same with the folder of its results.
+
+With --repair-counters it first corrects the counters of what tenants use, by which their
+quotas are kept, if they differ from what their jobs come to.`,
 		Example: `  coditect mapreduce doctor
   coditect mapreduce doctor --repair results
   coditect mapreduce doctor --data-dir /var/lib/coditect -o json
@@ -67,7 +71,11 @@ folder when they were killed. A run does the same with the folder of its results
 			if a.HasNoData() {
 				return a.printDiagnosis(&diagnosis{OK: true, Checked: append(swept, "there is no store in "+a.Global.Location.Dir+": there was nothing to check")})
 			}
-			err = a.WithReader(cmd.Context(), func(s *program.Session) error { return a.examineStore(cmd.Context(), s, swept) })
+			mode := program.ModeRead
+			if q.RepairCounters {
+				mode = program.ModeMoveJobs
+			}
+			err = a.WithSession(cmd.Context(), mode, func(s *program.Session) error { return a.examineStore(cmd.Context(), s, q, swept) })
 			if errors.Is(err, store.ErrCorrupt) { // it cannot even be opened
 				return a.printDiagnosis(&diagnosis{Checked: swept, Findings: []finding{{Message: err.Error()}}})
 			}
@@ -75,6 +83,7 @@ folder when they were killed. A run does the same with the folder of its results
 		},
 	}
 	cmd.Flags().StringArrayVar(&repair, "repair", nil, "remove what killed writers of results have left in a `folder`, or beside it; may be repeated")
+	cmd.Flags().BoolVar(&q.RepairCounters, "repair-counters", false, "correct the counters of what tenants use")
 	_ = cmd.MarkFlagDirname("repair") // the flag exists
 	return cmd
 }
@@ -96,9 +105,9 @@ func sweepFolders(dirs []string) (lines []string, err error) {
 	return lines, nil
 }
 
-func (a *commands) examineStore(ctx context.Context, s *program.Session, swept []string) error {
+func (a *commands) examineStore(ctx context.Context, s *program.Session, q mapreduce.CheckQuery, swept []string) error {
 	d := diagnosis{OK: true, Checked: swept}
-	err := s.CheckStore(ctx, func(f mapreduce.Finding) error {
+	err := s.CheckStore(ctx, q, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Info {
 			d.Checked = append(d.Checked, finding{Job: f.Job, Message: f.Message}.String())
 			return nil

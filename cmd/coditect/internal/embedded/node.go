@@ -88,6 +88,8 @@ type Config struct {
 	Memory memory.Limits
 	// TLS secures the connections that Serve takes over TCP. Defaults to none.
 	TLS *tls.Config
+	// Rules is that of orchestrator.Config, and has its default.
+	Rules func(mapreduce.TenantID) mapreduce.TenantRule
 	// Guard asks the callers of other processes who they are. Defaults to none: each may do
 	// everything.
 	Guard *auth.Guard
@@ -171,11 +173,12 @@ func (n *Node) wireService() (err error) {
 		Adopt: n.config.Adopt, Exclusive: !n.config.isShared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Warms: n.config.Warms,
 		Overhead: n.config.Overhead, Check: n.config.Check, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
+		Rules: n.config.Rules,
 	})
 	if err != nil {
 		return err
 	}
-	var service mapreduce.Service = access.NewService(n.orch, access.Rules{TenantOf: n.orch.TenantOf})
+	var service mapreduce.Service = access.NewService(n.orch, access.Rules{TenantOf: n.orch.TenantOf, AdmitCall: n.orch.AdmitCall})
 	if n.config.Meter != nil || n.config.Tracer != nil {
 		if service, err = telemetry.NewService(service, n.config.Meter, n.config.Tracer); err != nil {
 			return err

@@ -50,6 +50,30 @@ type Checkpoint struct {
 	Failed    []UnitRef `json:"failed_units,omitempty"`
 	Tokens    int64     `json:"tokens"`
 	Progress  *Progress `json:"progress,omitempty"`
+	Principal string    `json:"principal,omitempty"` // whose call caused it
+	Tenant    string    `json:"tenant,omitempty"`    // that the principal called for
+	Deleted   *Deleted  `json:"deleted,omitempty"`   // of the log of a tenant
+}
+
+// A Deleted is what is kept of a job that was deleted.
+type Deleted struct {
+	Job       mapreduce.JobID `json:"job_id"`
+	Status    string          `json:"status"` // that it had
+	Created   *string         `json:"created_at"`
+	Ended     *string         `json:"ended_at,omitempty"`
+	Retention string          `json:"retention,omitempty"` // the rule that has deleted it
+	Seals     int64           `json:"seals"`
+	AuditHead string          `json:"audit_head"`
+}
+
+func deletedOf(d *mapreduce.DeletedJob) *Deleted {
+	if d == nil {
+		return nil
+	}
+	return &Deleted{
+		Job: d.Job, Status: d.State.String(), Created: formatTime(d.Created), Ended: formatTime(d.Ended),
+		Retention: d.Rule, Seals: d.Seals, AuditHead: hex.EncodeToString(d.Head),
+	}
 }
 
 // Progress is how far the job was by a checkpoint, at every --checkpoint-interval.
@@ -71,6 +95,7 @@ func CheckpointOf(c *mapreduce.Checkpoint) Checkpoint {
 	out := Checkpoint{
 		ID: c.ID, Time: formatTime(c.Time), Kind: c.Kind.String(), Node: string(c.Node), Message: c.Message,
 		Completed: unitRefs(c.Completed), Failed: unitRefs(c.Failed), Tokens: c.Tokens.Total(),
+		Principal: c.Principal, Tenant: string(c.Tenant), Deleted: deletedOf(c.Deleted),
 	}
 	if c.State != mapreduce.JobUnknown {
 		out.State = c.State.String()

@@ -76,6 +76,7 @@ type jobFlags struct {
 	checkpointInterval int
 	capture            console.Choice
 	cache              bool
+	keep               time.Duration
 
 	requestID string
 }
@@ -125,6 +126,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	j.capture = console.NewChoice("off", "off", "standard", "full")
 	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: only sums, each call, or each call with prompt and answer")
 	f.BoolVar(&j.cache, "cache", false, "use answers that models gave to the same questions of other jobs, and share this job's answers")
+	f.DurationVar(&j.keep, "keep", 0, "how long the job is kept after its end, if that is shorter than the service keeps jobs; 0 leaves it to the service")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission: the same name again gives the same job")
 	j.addCompletions(cmd)
 }
@@ -200,7 +202,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 		Estimator: j.estimator,
 		Budget:    j.budget, ReduceShare: j.reduceShare,
 		OnError: mapreduce.OnError(j.onError.ValueIndex()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.ValueIndex()),
-		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, BreakerThreshold: j.breakerThreshold,
+		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, Keep: j.keep, BreakerThreshold: j.breakerThreshold,
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
 		Capture: mapreduce.Capture(j.capture.ValueIndex()), Cache: j.cache, StrictSchema: j.strictSchema,
 	}

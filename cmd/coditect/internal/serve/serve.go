@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/coditect/mapreduce/api/auth"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/web"
@@ -49,6 +50,19 @@ type serveOptions struct {
 	admin    string
 	memory   int64 // MiB
 	drain    time.Duration
+	keep     time.Duration
+}
+
+// rules returns what is set for tenants: by the policy, and by --keep for how long jobs are
+// kept of which the policy does not say it.
+func (o *serveOptions) rules(g *auth.Guard) func(mapreduce.TenantID) mapreduce.TenantRule {
+	return func(t mapreduce.TenantID) (rule mapreduce.TenantRule) {
+		if g != nil {
+			rule = g.RuleOf(t)
+		}
+		rule.Keep = cmp.Or(rule.Keep, o.keep)
+		return rule
+	}
 }
 
 func (a *commands) serveCommand() *cobra.Command {
@@ -103,6 +117,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	f.Int64Var(&o.memory, "memory", 384, "`MiB` that clients and workers together can make this process hold; who needs more waits, and is then refused for a while")
 	addAdminFlag(f, &o.admin)
 	addDrainFlag(f, &o.drain)
+	f.DurationVar(&o.keep, "keep", 0, "how long jobs are kept after their end, unless the policy says it for their tenant; 0 keeps them until they are deleted")
 	o.security.addFlags(f)
 	return cmd
 }
@@ -113,6 +128,9 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	}
 	if o.drain <= 0 {
 		return exit.UsageError("--drain: must be above 0")
+	}
+	if o.keep < 0 || o.keep > 0 && o.keep < leastKeep {
+		return exit.UsageError("--keep: must be %v or longer, or 0 to keep jobs until they are deleted", leastKeep)
 	}
 	if o.workers < 0 {
 		return exit.UsageError("--workers: must not be negative")
@@ -146,7 +164,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	config.TLS, config.Guard = secured.tls(), secured.guard
+	config.TLS, config.Guard, config.Rules = secured.tls(), secured.guard, o.rules(secured.guard)
 	config.Adopt, config.Drain, config.HTTP = true, o.drain, o.http != ""
 	var ready readiness
 	closeAdmin, err := a.listenAdmin(o.admin, ready.serverChecks(), log)
@@ -183,6 +201,9 @@ func (a *commands) openTelemetryAndTools(ctx context.Context, name, admin string
 	}
 	return log, closeAll, nil
 }
+
+// leastKeep is the least --keep: jobs are looked for whose time is over once a minute.
+const leastKeep = time.Minute
 
 // leastMemory is the least --memory, in MiB: documents have up to 64 MiB, and what a
 // document takes while it is dealt with is a multiple of that.

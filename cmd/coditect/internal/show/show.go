@@ -269,33 +269,69 @@ type auditList struct {
 
 func (a *commands) auditCommand() *cobra.Command {
 	var (
-		id string
-		q  mapreduce.ListEventsQuery
+		id, export, head string
+		log              bool
+		q                mapreduce.ListEventsQuery
 	)
 	cmd := &cobra.Command{
-		Use:   "audit JOB",
-		Short: "Show the chain of events of a job, and check it",
+		Use:   "audit [JOB|FILE]",
+		Short: "Show, export and verify the chain of events of a job, or of a tenant",
 		Long: `Audit shows every transaction of a job, the oldest first, and the seals that chain
 them by hash. With --verify it first computes the chain again: it fails at the first
 link that differs from its seal, and names the link. PROGRESS shows how far the job
 was each time that another --checkpoint-interval of units was complete; a unit that is
-completed again counts again.`,
-		Example: `  coditect mapreduce audit mr_20260101_a1b2c3 --verify`,
+completed again counts again.
+
+With --export it writes all of it to a file, each event as it is stored. --verify of such
+a file needs no service: it says which line was changed, left out, added or cut off. Who
+knows the head of the chain, from the result or from status, gives it by --head: else a
+file that was made up as a whole would hold.
+
+With --log it shows the log of a tenant instead: which of its jobs were deleted, when, by
+whom or by which rule, and the head of the chain that each had.`,
+		Example: `  coditect mapreduce audit mr_20260101_a1b2c3 --verify
+  coditect mapreduce audit mr_20260101_a1b2c3 --export audit.jsonl
+  coditect mapreduce audit --verify audit.jsonl
+  coditect mapreduce audit --log`,
 	}
-	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
+	show := func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {
 			return exit.UsageError("--limit: must be 1 to 1000")
 		}
 		q.Job = job
+		if export != "" {
+			return a.exportEvents(ctx, s, q, export)
+		}
 		page, err := s.ListEvents(ctx, q)
 		if err != nil {
 			return err
 		}
 		return a.printEvents(page, q.Verify)
-	})
+	}
+	onJob := a.OnJob(&id, show)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		file := len(args) == 1 && isFile(args[0])
+		switch {
+		case head != "" && !(q.Verify && file):
+			return exit.UsageError("--head: is for --verify of a file")
+		case q.Tenant != "" && !log:
+			return exit.UsageError("--tenant: is for --log")
+		case q.Verify && file:
+			return a.verifyFile(args[0], head)
+		case !log:
+			return onJob(cmd, args)
+		case id != "" || len(args) > 0:
+			return exit.UsageError("--log: shows the log of a tenant, and takes no job")
+		}
+		return a.WithReader(cmd.Context(), func(s *program.Session) error { return show(cmd.Context(), s, "") })
+	}
 	a.AddJobID(cmd, &id)
 	f := cmd.Flags()
-	f.BoolVar(&q.Verify, "verify", false, "check the chain of hashes")
+	f.BoolVar(&q.Verify, "verify", false, "check the chain of hashes: of the job, or of a file that --export has written")
+	f.BoolVar(&log, "log", false, "show the log of a tenant: its jobs that are gone")
+	f.StringVar((*string)(&q.Tenant), "tenant", "", "the `tenant` whose log is shown (default the caller's own)")
+	f.StringVar(&export, "export", "", "write all events to a `file`, or to - for the standard output")
+	f.StringVar(&head, "head", "", "the `hash` in which the chain of a file has to end")
 	f.IntVar(&q.PageSize, "limit", 100, "most events to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
 	return cmd
@@ -310,9 +346,9 @@ func (a *commands) printEvents(page *mapreduce.EventPage, verified bool) error {
 		l.Seals = append(l.Seals, results.SealOf(s))
 	}
 	return a.PrintData(l, func() {
-		a.PrintTable("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS MESSAGE", func(row func(...any)) {
+		a.PrintTable("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS PRINCIPAL MESSAGE", func(row func(...any)) {
 			for i, c := range page.Checkpoints {
-				row(console.FormatTime(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), progressOf(c), c.Message)
+				row(console.FormatTime(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), progressOf(c), c.Principal, messageOf(c))
 			}
 		})
 		a.PrintNextPage(l.Next)
@@ -320,6 +356,17 @@ func (a *commands) printEvents(page *mapreduce.EventPage, verified bool) error {
 			fmt.Fprintln(a.Stdout, "the chain holds")
 		}
 	})
+}
+
+// messageOf returns what an event says, with the job of one of a tenant's log.
+func messageOf(c *mapreduce.Checkpoint) string {
+	if c.Deleted == nil {
+		return c.Message
+	}
+	if c.Deleted.Rule != "" {
+		return fmt.Sprintf("%s: %s", c.Deleted.Job, c.Deleted.Rule)
+	}
+	return string(c.Deleted.Job)
 }
 
 // progressOf returns the progress of the job at a checkpoint; "" if c has none.

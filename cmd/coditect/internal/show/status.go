@@ -34,6 +34,8 @@ type JobStatus struct {
 	Created   string                       `json:"created_at"`
 	Updated   string                       `json:"updated_at"`
 	Coverage  resultfile.Coverage          `json:"coverage"`
+	Ended     string                       `json:"ended_at,omitempty"`
+	DeletedAt string                       `json:"deleted_at,omitempty"` // when it will be
 	AuditHead string                       `json:"audit_head"`
 	Warnings  []string                     `json:"warnings,omitempty"`
 	Output    string                       `json:"output,omitempty"`
@@ -92,6 +94,12 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 		s.Reason = &j.Error
 	default:
 		s.Error = &j.Error
+	}
+	if !j.Ended.IsZero() {
+		s.Ended = console.FormatTime(j.Ended)
+	}
+	if !j.DeleteAfter.IsZero() {
+		s.DeletedAt = console.FormatTime(j.DeleteAfter)
 	}
 	if j.Savings != (mapreduce.Savings{}) {
 		s.Savings = new(results.SavingsOf(&j.Spec, j.Savings))

@@ -344,9 +344,11 @@ func (x *ClearAnswerCacheResponse) GetCleared() *AnswerCache {
 
 // Asks for a check of the store.
 type CheckStoreRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Correct the counters of what tenants use, before anything is checked.
+	RepairCounters bool `protobuf:"varint,1,opt,name=repair_counters,json=repairCounters,proto3" json:"repair_counters,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CheckStoreRequest) Reset() {
@@ -377,6 +379,13 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
 	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CheckStoreRequest) GetRepairCounters() bool {
+	if x != nil {
+		return x.RepairCounters
+	}
+	return false
 }
 
 // What CheckStore sends.
@@ -518,8 +527,9 @@ const file_coditect_mapreduce_v1_admin_service_proto_rawDesc = "" +
 	"\x17ClearAnswerCacheRequest\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\"X\n" +
 	"\x18ClearAnswerCacheResponse\x12<\n" +
-	"\acleared\x18\x01 \x01(\v2\".coditect.mapreduce.v1.AnswerCacheR\acleared\"\x13\n" +
-	"\x11CheckStoreRequest\"N\n" +
+	"\acleared\x18\x01 \x01(\v2\".coditect.mapreduce.v1.AnswerCacheR\acleared\"<\n" +
+	"\x11CheckStoreRequest\x12'\n" +
+	"\x0frepair_counters\x18\x01 \x01(\bR\x0erepairCounters\"N\n" +
 	"\x12CheckStoreResponse\x128\n" +
 	"\afinding\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.FindingR\afinding\"\x89\x01\n" +
 	"\aFinding\x12;\n" +

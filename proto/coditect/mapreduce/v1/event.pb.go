@@ -38,6 +38,10 @@ const (
 	EventKind_EVENT_KIND_RECLAIMED EventKind = 4
 	// Units failed and will be tried again.
 	EventKind_EVENT_KIND_RETRIED EventKind = 5
+	// A call woke a parked unit.
+	EventKind_EVENT_KIND_WOKEN EventKind = 6
+	// The job was deleted: an event of the log of its tenant.
+	EventKind_EVENT_KIND_DELETED EventKind = 7
 )
 
 // Enum value maps for EventKind.
@@ -49,6 +53,8 @@ var (
 		3: "EVENT_KIND_STATE",
 		4: "EVENT_KIND_RECLAIMED",
 		5: "EVENT_KIND_RETRIED",
+		6: "EVENT_KIND_WOKEN",
+		7: "EVENT_KIND_DELETED",
 	}
 	EventKind_value = map[string]int32{
 		"EVENT_KIND_UNSPECIFIED": 0,
@@ -57,6 +63,8 @@ var (
 		"EVENT_KIND_STATE":       3,
 		"EVENT_KIND_RECLAIMED":   4,
 		"EVENT_KIND_RETRIED":     5,
+		"EVENT_KIND_WOKEN":       6,
+		"EVENT_KIND_DELETED":     7,
 	}
 )
 
@@ -110,7 +118,15 @@ type Checkpoint struct {
 	Message string `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`
 	// How far the job was, at the checkpoints at which the units that it had
 	// completed reached another checkpoint_interval.
-	Progress      *ProgressMark `protobuf:"bytes,10,opt,name=progress,proto3" json:"progress,omitempty"`
+	Progress *ProgressMark `protobuf:"bytes,10,opt,name=progress,proto3" json:"progress,omitempty"`
+	// The principal whose call caused it; empty if none did.
+	Principal string `protobuf:"bytes,11,opt,name=principal,proto3" json:"principal,omitempty"`
+	// The tenant that the principal called for.
+	TenantId string `protobuf:"bytes,12,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	// Of an event of the log of a tenant: the job that was deleted.
+	Deleted *DeletedJob `protobuf:"bytes,13,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// The checkpoint as it is stored, if that was asked for.
+	Proof         *CheckpointProof `protobuf:"bytes,14,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,6 +231,189 @@ func (x *Checkpoint) GetProgress() *ProgressMark {
 	return nil
 }
 
+func (x *Checkpoint) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Checkpoint) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *Checkpoint) GetDeleted() *DeletedJob {
+	if x != nil {
+		return x.Deleted
+	}
+	return nil
+}
+
+func (x *Checkpoint) GetProof() *CheckpointProof {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
+// What is kept of a job that was deleted.
+type DeletedJob struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// The state that it had.
+	State JobState `protobuf:"varint,2,opt,name=state,proto3,enum=coditect.mapreduce.v1.JobState" json:"state,omitempty"`
+	// When it was submitted.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When it ended; unset if it had not.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// The rule of retention that has deleted it; empty if a call has.
+	Retention string `protobuf:"bytes,5,opt,name=retention,proto3" json:"retention,omitempty"`
+	// Seals of its audit chain.
+	SealCount int64 `protobuf:"varint,6,opt,name=seal_count,json=sealCount,proto3" json:"seal_count,omitempty"`
+	// Head of its audit chain.
+	AuditHead     []byte `protobuf:"bytes,7,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeletedJob) Reset() {
+	*x = DeletedJob{}
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeletedJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeletedJob) ProtoMessage() {}
+
+func (x *DeletedJob) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeletedJob.ProtoReflect.Descriptor instead.
+func (*DeletedJob) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DeletedJob) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *DeletedJob) GetState() JobState {
+	if x != nil {
+		return x.State
+	}
+	return JobState_JOB_STATE_UNSPECIFIED
+}
+
+func (x *DeletedJob) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *DeletedJob) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *DeletedJob) GetRetention() string {
+	if x != nil {
+		return x.Retention
+	}
+	return ""
+}
+
+func (x *DeletedJob) GetSealCount() int64 {
+	if x != nil {
+		return x.SealCount
+	}
+	return 0
+}
+
+func (x *DeletedJob) GetAuditHead() []byte {
+	if x != nil {
+		return x.AuditHead
+	}
+	return nil
+}
+
+// A checkpoint as it is stored: the hash of a seal is over key and record.
+type CheckpointProof struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its place in the chain; empty in the log of a tenant.
+	Key []byte `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// An encoded coditect.mapreduce.storage.v1.Checkpoint.
+	Record        []byte `protobuf:"bytes,2,opt,name=record,proto3" json:"record,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointProof) Reset() {
+	*x = CheckpointProof{}
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointProof) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointProof) ProtoMessage() {}
+
+func (x *CheckpointProof) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointProof.ProtoReflect.Descriptor instead.
+func (*CheckpointProof) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CheckpointProof) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *CheckpointProof) GetRecord() []byte {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
 // How far a job was by a checkpoint.
 type ProgressMark struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -228,7 +427,7 @@ type ProgressMark struct {
 
 func (x *ProgressMark) Reset() {
 	*x = ProgressMark{}
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -240,7 +439,7 @@ func (x *ProgressMark) String() string {
 func (*ProgressMark) ProtoMessage() {}
 
 func (x *ProgressMark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -253,7 +452,7 @@ func (x *ProgressMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgressMark.ProtoReflect.Descriptor instead.
 func (*ProgressMark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ProgressMark) GetCompletedUnits() int64 {
@@ -287,7 +486,7 @@ type UnitRef struct {
 
 func (x *UnitRef) Reset() {
 	*x = UnitRef{}
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +498,7 @@ func (x *UnitRef) String() string {
 func (*UnitRef) ProtoMessage() {}
 
 func (x *UnitRef) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +511,7 @@ func (x *UnitRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnitRef.ProtoReflect.Descriptor instead.
 func (*UnitRef) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UnitRef) GetUnitId() string {
@@ -360,7 +559,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -372,7 +571,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -385,7 +584,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -420,7 +619,7 @@ var File_coditect_mapreduce_v1_event_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"!coditect/mapreduce/v1/event.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x03\n" +
+	"!coditect/mapreduce/v1/event.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x05\n" +
 	"\n" +
 	"Checkpoint\x12#\n" +
 	"\rcheckpoint_id\x18\x01 \x01(\tR\fcheckpointId\x12;\n" +
@@ -434,7 +633,26 @@ const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\x06tokens\x18\b \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x18\n" +
 	"\amessage\x18\t \x01(\tR\amessage\x12?\n" +
 	"\bprogress\x18\n" +
-	" \x01(\v2#.coditect.mapreduce.v1.ProgressMarkR\bprogress\"n\n" +
+	" \x01(\v2#.coditect.mapreduce.v1.ProgressMarkR\bprogress\x12\x1c\n" +
+	"\tprincipal\x18\v \x01(\tR\tprincipal\x12\x1b\n" +
+	"\ttenant_id\x18\f \x01(\tR\btenantId\x12;\n" +
+	"\adeleted\x18\r \x01(\v2!.coditect.mapreduce.v1.DeletedJobR\adeleted\x12<\n" +
+	"\x05proof\x18\x0e \x01(\v2&.coditect.mapreduce.v1.CheckpointProofR\x05proof\"\xaa\x02\n" +
+	"\n" +
+	"DeletedJob\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x125\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1f.coditect.mapreduce.v1.JobStateR\x05state\x12;\n" +
+	"\vcreate_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x125\n" +
+	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1c\n" +
+	"\tretention\x18\x05 \x01(\tR\tretention\x12\x1d\n" +
+	"\n" +
+	"seal_count\x18\x06 \x01(\x03R\tsealCount\x12\x1d\n" +
+	"\n" +
+	"audit_head\x18\a \x01(\fR\tauditHead\";\n" +
+	"\x0fCheckpointProof\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x16\n" +
+	"\x06record\x18\x02 \x01(\fR\x06record\"n\n" +
 	"\fProgressMark\x12'\n" +
 	"\x0fcompleted_units\x18\x01 \x01(\x03R\x0ecompletedUnits\x125\n" +
 	"\x06tokens\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\"\x8b\x01\n" +
@@ -447,14 +665,16 @@ const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12)\n" +
 	"\x10checkpoint_count\x18\x02 \x01(\x05R\x0fcheckpointCount\x12,\n" +
 	"\x12last_checkpoint_id\x18\x03 \x01(\tR\x10lastCheckpointId\x12\x12\n" +
-	"\x04hash\x18\x04 \x01(\fR\x04hash*\xa2\x01\n" +
+	"\x04hash\x18\x04 \x01(\fR\x04hash*\xd0\x01\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14EVENT_KIND_SUBMITTED\x10\x01\x12\x17\n" +
 	"\x13EVENT_KIND_FINISHED\x10\x02\x12\x14\n" +
 	"\x10EVENT_KIND_STATE\x10\x03\x12\x18\n" +
 	"\x14EVENT_KIND_RECLAIMED\x10\x04\x12\x16\n" +
-	"\x12EVENT_KIND_RETRIED\x10\x05BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\x12EVENT_KIND_RETRIED\x10\x05\x12\x14\n" +
+	"\x10EVENT_KIND_WOKEN\x10\x06\x12\x16\n" +
+	"\x12EVENT_KIND_DELETED\x10\aBGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_event_proto_rawDescOnce sync.Once
@@ -469,32 +689,39 @@ func file_coditect_mapreduce_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_coditect_mapreduce_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_coditect_mapreduce_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_coditect_mapreduce_v1_event_proto_goTypes = []any{
 	(EventKind)(0),                // 0: coditect.mapreduce.v1.EventKind
 	(*Checkpoint)(nil),            // 1: coditect.mapreduce.v1.Checkpoint
-	(*ProgressMark)(nil),          // 2: coditect.mapreduce.v1.ProgressMark
-	(*UnitRef)(nil),               // 3: coditect.mapreduce.v1.UnitRef
-	(*Seal)(nil),                  // 4: coditect.mapreduce.v1.Seal
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(JobState)(0),                 // 6: coditect.mapreduce.v1.JobState
-	(*Tokens)(nil),                // 7: coditect.mapreduce.v1.Tokens
+	(*DeletedJob)(nil),            // 2: coditect.mapreduce.v1.DeletedJob
+	(*CheckpointProof)(nil),       // 3: coditect.mapreduce.v1.CheckpointProof
+	(*ProgressMark)(nil),          // 4: coditect.mapreduce.v1.ProgressMark
+	(*UnitRef)(nil),               // 5: coditect.mapreduce.v1.UnitRef
+	(*Seal)(nil),                  // 6: coditect.mapreduce.v1.Seal
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(JobState)(0),                 // 8: coditect.mapreduce.v1.JobState
+	(*Tokens)(nil),                // 9: coditect.mapreduce.v1.Tokens
 }
 var file_coditect_mapreduce_v1_event_proto_depIdxs = []int32{
-	5, // 0: coditect.mapreduce.v1.Checkpoint.create_time:type_name -> google.protobuf.Timestamp
-	0, // 1: coditect.mapreduce.v1.Checkpoint.kind:type_name -> coditect.mapreduce.v1.EventKind
-	6, // 2: coditect.mapreduce.v1.Checkpoint.state:type_name -> coditect.mapreduce.v1.JobState
-	3, // 3: coditect.mapreduce.v1.Checkpoint.completed:type_name -> coditect.mapreduce.v1.UnitRef
-	3, // 4: coditect.mapreduce.v1.Checkpoint.failed:type_name -> coditect.mapreduce.v1.UnitRef
-	7, // 5: coditect.mapreduce.v1.Checkpoint.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	2, // 6: coditect.mapreduce.v1.Checkpoint.progress:type_name -> coditect.mapreduce.v1.ProgressMark
-	7, // 7: coditect.mapreduce.v1.ProgressMark.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	7, // 8: coditect.mapreduce.v1.UnitRef.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	7,  // 0: coditect.mapreduce.v1.Checkpoint.create_time:type_name -> google.protobuf.Timestamp
+	0,  // 1: coditect.mapreduce.v1.Checkpoint.kind:type_name -> coditect.mapreduce.v1.EventKind
+	8,  // 2: coditect.mapreduce.v1.Checkpoint.state:type_name -> coditect.mapreduce.v1.JobState
+	5,  // 3: coditect.mapreduce.v1.Checkpoint.completed:type_name -> coditect.mapreduce.v1.UnitRef
+	5,  // 4: coditect.mapreduce.v1.Checkpoint.failed:type_name -> coditect.mapreduce.v1.UnitRef
+	9,  // 5: coditect.mapreduce.v1.Checkpoint.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	4,  // 6: coditect.mapreduce.v1.Checkpoint.progress:type_name -> coditect.mapreduce.v1.ProgressMark
+	2,  // 7: coditect.mapreduce.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.v1.DeletedJob
+	3,  // 8: coditect.mapreduce.v1.Checkpoint.proof:type_name -> coditect.mapreduce.v1.CheckpointProof
+	8,  // 9: coditect.mapreduce.v1.DeletedJob.state:type_name -> coditect.mapreduce.v1.JobState
+	7,  // 10: coditect.mapreduce.v1.DeletedJob.create_time:type_name -> google.protobuf.Timestamp
+	7,  // 11: coditect.mapreduce.v1.DeletedJob.end_time:type_name -> google.protobuf.Timestamp
+	9,  // 12: coditect.mapreduce.v1.ProgressMark.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	9,  // 13: coditect.mapreduce.v1.UnitRef.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_event_proto_init() }
@@ -509,7 +736,7 @@ func file_coditect_mapreduce_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_event_proto_rawDesc), len(file_coditect_mapreduce_v1_event_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

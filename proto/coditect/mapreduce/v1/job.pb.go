@@ -410,7 +410,10 @@ type JobSpec struct {
 	StrictSchema bool `protobuf:"varint,63,opt,name=strict_schema,json=strictSchema,proto3" json:"strict_schema,omitempty"`
 	// The span under which those of the job stand, as a traceparent of W3C Trace
 	// Context. Output only: the service derives it from the call that submits the job.
-	TraceParent   string `protobuf:"bytes,64,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
+	TraceParent string `protobuf:"bytes,64,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
+	// For how long the job is kept after its end. It shortens the time for which the service
+	// keeps the jobs of the tenant, and does not lengthen it. Defaults to that time.
+	Keep          *durationpb.Duration `protobuf:"bytes,65,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -709,6 +712,13 @@ func (x *JobSpec) GetTraceParent() string {
 		return x.TraceParent
 	}
 	return ""
+}
+
+func (x *JobSpec) GetKeep() *durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
 }
 
 // What caches saved.
@@ -1154,7 +1164,11 @@ type Job struct {
 	// it, as far as workers are connected to the orchestrator that is asked.
 	Activity []*Activity `protobuf:"bytes,22,rep,name=activity,proto3" json:"activity,omitempty"`
 	// What caches saved.
-	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
+	Savings *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
+	// When it ended; unset while it has not.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// When the service deletes it, by its present rules; unset if it does not.
+	DeleteTime    *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=delete_time,json=deleteTime,proto3" json:"delete_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1350,6 +1364,20 @@ func (x *Job) GetSavings() *Savings {
 	return nil
 }
 
+func (x *Job) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *Job) GetDeleteTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DeleteTime
+	}
+	return nil
+}
+
 // Activity is what a running unit says of itself: a turn of its agent, a call of a tool. It
 // is stored nowhere.
 type Activity struct {
@@ -1520,7 +1548,7 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8a\x0f\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb9\x0f\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1563,7 +1591,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\rreplay_job_id\x18= \x01(\tR\vreplayJobId\x12U\n" +
 	"\rmodel_aliases\x18> \x03(\v20.coditect.mapreduce.v1.JobSpec.ModelAliasesEntryR\fmodelAliases\x12#\n" +
 	"\rstrict_schema\x18? \x01(\bR\fstrictSchema\x12!\n" +
-	"\ftrace_parent\x18@ \x01(\tR\vtraceParent\x1a7\n" +
+	"\ftrace_parent\x18@ \x01(\tR\vtraceParent\x12-\n" +
+	"\x04keep\x18A \x01(\v2\x19.google.protobuf.DurationR\x04keep\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -1610,7 +1639,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tdocuments\x18\x01 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\tdocuments\x12=\n" +
 	"\n" +
 	"characters\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\n" +
-	"characters\"\xfd\a\n" +
+	"characters\"\xf1\b\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x125\n" +
@@ -1642,7 +1671,10 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\fparked_units\x18\x14 \x01(\x03R\vparkedUnits\x12<\n" +
 	"\x06stages\x18\x15 \x03(\v2$.coditect.mapreduce.v1.StageProgressR\x06stages\x12;\n" +
 	"\bactivity\x18\x16 \x03(\v2\x1f.coditect.mapreduce.v1.ActivityR\bactivity\x128\n" +
-	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\"\xa9\x01\n" +
+	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\x125\n" +
+	"\bend_time\x18= \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12;\n" +
+	"\vdelete_time\x18> \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"deleteTime\"\xa9\x01\n" +
 	"\bActivity\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x1f\n" +
@@ -1727,30 +1759,33 @@ var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
 	3,  // 5: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 6: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
 	15, // 7: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	7,  // 8: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	6,  // 9: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	16, // 10: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	16, // 11: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
-	9,  // 12: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	9,  // 13: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	5,  // 14: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	0,  // 15: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
-	0,  // 16: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	17, // 17: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	17, // 18: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	7,  // 19: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	10, // 20: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	8,  // 21: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	13, // 22: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
-	12, // 23: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
-	6,  // 24: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	7,  // 25: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	0,  // 26: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	16, // 8: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
+	7,  // 9: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	6,  // 10: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
+	16, // 11: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	16, // 12: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	9,  // 13: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	9,  // 14: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	5,  // 15: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	0,  // 16: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
+	0,  // 17: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
+	17, // 18: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	17, // 19: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	7,  // 20: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	10, // 21: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	8,  // 22: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
+	13, // 23: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
+	12, // 24: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
+	6,  // 25: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	17, // 26: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	17, // 27: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
+	7,  // 28: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	0,  // 29: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }

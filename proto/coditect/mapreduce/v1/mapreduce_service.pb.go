@@ -1526,7 +1526,7 @@ func (x *ReadTextResponse) GetText() []byte {
 // Asks for a page of checkpoints.
 type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The job.
+	// The job. Empty asks for the log of a tenant: what became of its jobs that are gone.
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// Recompute the chain, and fail at the first broken link.
 	Verify bool `protobuf:"varint,2,opt,name=verify,proto3" json:"verify,omitempty"`
@@ -1534,7 +1534,12 @@ type ListEventsRequest struct {
 	// 100.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the page before, with all else unchanged.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The tenant whose log is asked for; empty means the caller's own.
+	TenantId string `protobuf:"bytes,5,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	// Return each checkpoint as it is stored, too, so that the chain can be verified by
+	// whoever has it.
+	Proofs        bool `protobuf:"varint,6,opt,name=proofs,proto3" json:"proofs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1595,6 +1600,20 @@ func (x *ListEventsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListEventsRequest) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *ListEventsRequest) GetProofs() bool {
+	if x != nil {
+		return x.Proofs
+	}
+	return false
 }
 
 // A page of checkpoints.
@@ -1756,13 +1775,15 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\vdocument_id\x18\x03 \x01(\tR\n" +
 	"documentId\"&\n" +
 	"\x10ReadTextResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\fR\x04text\"~\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\"\xb3\x01\n" +
 	"\x11ListEventsRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06verify\x18\x02 \x01(\bR\x06verify\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"\xb4\x01\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x1b\n" +
+	"\ttenant_id\x18\x05 \x01(\tR\btenantId\x12\x16\n" +
+	"\x06proofs\x18\x06 \x01(\bR\x06proofs\"\xb4\x01\n" +
 	"\x12ListEventsResponse\x12C\n" +
 	"\vcheckpoints\x18\x01 \x03(\v2!.coditect.mapreduce.v1.CheckpointR\vcheckpoints\x121\n" +
 	"\x05seals\x18\x02 \x03(\v2\x1b.coditect.mapreduce.v1.SealR\x05seals\x12&\n" +

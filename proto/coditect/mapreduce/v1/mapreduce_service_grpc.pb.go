@@ -95,7 +95,7 @@ type MapReduceServiceClient interface {
 	// Sends the text of a document that a unit read: that which its citations count in. Of a
 	// unit that parsed a document, the document as it was submitted.
 	ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error)
-	// Returns a page of a job's checkpoints, oldest first.
+	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 }
 
@@ -347,7 +347,7 @@ type MapReduceServiceServer interface {
 	// Sends the text of a document that a unit read: that which its citations count in. Of a
 	// unit that parsed a document, the document as it was submitted.
 	ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error
-	// Returns a page of a job's checkpoints, oldest first.
+	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	mustEmbedUnimplementedMapReduceServiceServer()
 }

@@ -65,6 +65,7 @@ type Spec struct {
 	Models               map[string]string      `protobuf:"bytes,62,rep,name=models,proto3" json:"models,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // what aliases of models stand for
 	StrictSchema         bool                   `protobuf:"varint,63,opt,name=strict_schema,json=strictSchema,proto3" json:"strict_schema,omitempty"`                                          // map units fail whose records break the schema
 	TraceParent          string                 `protobuf:"bytes,64,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`                                              // W3C traceparent of the span that those of the job stand under
+	KeepMicros           int64                  `protobuf:"varint,65,opt,name=keep_micros,json=keepMicros,proto3" json:"keep_micros,omitempty"`                                                // for how long the job is kept after its end; 0: as its tenant's jobs are
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -363,6 +364,13 @@ func (x *Spec) GetTraceParent() string {
 		return x.TraceParent
 	}
 	return ""
+}
+
+func (x *Spec) GetKeepMicros() int64 {
+	if x != nil {
+		return x.KeepMicros
+	}
+	return 0
 }
 
 // Savings are what caches saved.
@@ -892,7 +900,10 @@ type Ctl struct {
 	TreeTop            int64 `protobuf:"varint,20,opt,name=tree_top,json=treeTop,proto3" json:"tree_top,omitempty"`
 	CheckpointInterval int64 `protobuf:"varint,22,opt,name=checkpoint_interval,json=checkpointInterval,proto3" json:"checkpoint_interval,omitempty"` // completions between two marks of progress
 	// Units of documents that are text may run while others are parsed.
-	MapEarly      bool `protobuf:"varint,23,opt,name=map_early,json=mapEarly,proto3" json:"map_early,omitempty"`
+	MapEarly      bool  `protobuf:"varint,23,opt,name=map_early,json=mapEarly,proto3" json:"map_early,omitempty"`
+	Use           *Use  `protobuf:"bytes,26,opt,name=use,proto3" json:"use,omitempty"`                                     // of the quotas of its tenant
+	EndedMicros   int64 `protobuf:"varint,24,opt,name=ended_micros,json=endedMicros,proto3" json:"ended_micros,omitempty"` // since 1970: when it ended; 0 while it has not
+	KeepMicros    int64 `protobuf:"varint,25,opt,name=keep_micros,json=keepMicros,proto3" json:"keep_micros,omitempty"`    // for how long it asks to be kept after its end; 0: as its tenant's jobs are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1074,6 +1085,113 @@ func (x *Ctl) GetMapEarly() bool {
 	return false
 }
 
+func (x *Ctl) GetUse() *Use {
+	if x != nil {
+		return x.Use
+	}
+	return nil
+}
+
+func (x *Ctl) GetEndedMicros() int64 {
+	if x != nil {
+		return x.EndedMicros
+	}
+	return 0
+}
+
+func (x *Ctl) GetKeepMicros() int64 {
+	if x != nil {
+		return x.KeepMicros
+	}
+	return 0
+}
+
+// Use is what a submission or a job has of the quotas of its tenant, beside being one of
+// its jobs. The counters of the tenant have the sums.
+type Use struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Units         int64                  `protobuf:"varint,1,opt,name=units,proto3" json:"units,omitempty"`     // that were submitted
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`     // of the documents that were submitted
+	Ended         bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`     // the job has ended, and is none of those that may run
+	Day           int64                  `protobuf:"varint,4,opt,name=day,proto3" json:"day,omitempty"`         // since 1970: whose tokens these are
+	Tokens        int64                  `protobuf:"varint,5,opt,name=tokens,proto3" json:"tokens,omitempty"`   // of that day, which the job may spend, or has spent
+	Covered       int64                  `protobuf:"varint,6,opt,name=covered,proto3" json:"covered,omitempty"` // how much of its budget was taken from the tokens of some day
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Use) Reset() {
+	*x = Use{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Use) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Use) ProtoMessage() {}
+
+func (x *Use) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Use.ProtoReflect.Descriptor instead.
+func (*Use) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Use) GetUnits() int64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *Use) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Use) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *Use) GetDay() int64 {
+	if x != nil {
+		return x.Day
+	}
+	return 0
+}
+
+func (x *Use) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *Use) GetCovered() int64 {
+	if x != nil {
+		return x.Covered
+	}
+	return 0
+}
+
 // Level is one level of a job: the units of a stage, or of one depth of the tree
 // of a stage that reduces groups.
 type Level struct {
@@ -1092,7 +1210,7 @@ type Level struct {
 
 func (x *Level) Reset() {
 	*x = Level{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1222,7 @@ func (x *Level) String() string {
 func (*Level) ProtoMessage() {}
 
 func (x *Level) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1235,7 @@ func (x *Level) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Level.ProtoReflect.Descriptor instead.
 func (*Level) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Level) GetUnits() int64 {
@@ -1183,13 +1301,15 @@ type Ingest struct {
 	CreatedAtMicros int64                  `protobuf:"varint,2,opt,name=created_at_micros,json=createdAtMicros,proto3" json:"created_at_micros,omitempty"`
 	RequestId       string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Tenant          string                 `protobuf:"bytes,4,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Use             *Use                   `protobuf:"bytes,5,opt,name=use,proto3" json:"use,omitempty"`
+	Parts           int64                  `protobuf:"varint,6,opt,name=parts,proto3" json:"parts,omitempty"` // that are staged
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Ingest) Reset() {
 	*x = Ingest{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1201,7 +1321,7 @@ func (x *Ingest) String() string {
 func (*Ingest) ProtoMessage() {}
 
 func (x *Ingest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1214,7 +1334,7 @@ func (x *Ingest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ingest.ProtoReflect.Descriptor instead.
 func (*Ingest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Ingest) GetNode() string {
@@ -1245,6 +1365,20 @@ func (x *Ingest) GetTenant() string {
 	return ""
 }
 
+func (x *Ingest) GetUse() *Use {
+	if x != nil {
+		return x.Use
+	}
+	return nil
+}
+
+func (x *Ingest) GetParts() int64 {
+	if x != nil {
+		return x.Parts
+	}
+	return 0
+}
+
 // Source is the part of a document that a map unit works on.
 type Source struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1268,7 +1402,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1414,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1427,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Source) GetSha256() []byte {
@@ -1404,7 +1538,7 @@ type Bundle struct {
 
 func (x *Bundle) Reset() {
 	*x = Bundle{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1550,7 @@ func (x *Bundle) String() string {
 func (*Bundle) ProtoMessage() {}
 
 func (x *Bundle) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1563,7 @@ func (x *Bundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bundle.ProtoReflect.Descriptor instead.
 func (*Bundle) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Bundle) GetDocuments() []*Bundled {
@@ -1452,7 +1586,7 @@ type Bundled struct {
 
 func (x *Bundled) Reset() {
 	*x = Bundled{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1598,7 @@ func (x *Bundled) String() string {
 func (*Bundled) ProtoMessage() {}
 
 func (x *Bundled) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1611,7 @@ func (x *Bundled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bundled.ProtoReflect.Descriptor instead.
 func (*Bundled) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Bundled) GetDocumentId() string {
@@ -1526,7 +1660,7 @@ type Inputs struct {
 
 func (x *Inputs) Reset() {
 	*x = Inputs{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1538,7 +1672,7 @@ func (x *Inputs) String() string {
 func (*Inputs) ProtoMessage() {}
 
 func (x *Inputs) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1551,7 +1685,7 @@ func (x *Inputs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inputs.ProtoReflect.Descriptor instead.
 func (*Inputs) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Inputs) GetFirst() int64 {
@@ -1607,7 +1741,7 @@ type Picks struct {
 
 func (x *Picks) Reset() {
 	*x = Picks{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1753,7 @@ func (x *Picks) String() string {
 func (*Picks) ProtoMessage() {}
 
 func (x *Picks) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1766,7 @@ func (x *Picks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Picks.ProtoReflect.Descriptor instead.
 func (*Picks) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Picks) GetFirst() int64 {
@@ -1665,7 +1799,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1811,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1824,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Result) GetAttempt() int64 {
@@ -1785,13 +1919,14 @@ type Unit struct {
 	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`                                    // 1 + index of the reduce above that waits for it; 0: none waits
 	Item          []byte                 `protobuf:"bytes,61,opt,name=item,proto3" json:"item,omitempty"`                                         // JSON: the element of an earlier output that it works on
 	Stage         int64                  `protobuf:"varint,62,opt,name=stage,proto3" json:"stage,omitempty"`                                      // index in the stages of the pipeline; of parse units 0
+	Submitted     bool                   `protobuf:"varint,66,opt,name=submitted,proto3" json:"submitted,omitempty"`                              // it was staged with the job, and counts as waiting until it ends
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Unit) Reset() {
 	*x = Unit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +1938,7 @@ func (x *Unit) String() string {
 func (*Unit) ProtoMessage() {}
 
 func (x *Unit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +1951,7 @@ func (x *Unit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unit.ProtoReflect.Descriptor instead.
 func (*Unit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Unit) GetUnitId() string {
@@ -2099,6 +2234,13 @@ func (x *Unit) GetStage() int64 {
 	return 0
 }
 
+func (x *Unit) GetSubmitted() bool {
+	if x != nil {
+		return x.Submitted
+	}
+	return false
+}
+
 // Put is how much of a large output is stored, before the report that publishes it.
 type Put struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2111,7 +2253,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2123,7 +2265,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2136,7 +2278,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Put) GetLength() int64 {
@@ -2173,7 +2315,7 @@ type Journal struct {
 
 func (x *Journal) Reset() {
 	*x = Journal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2327,7 @@ func (x *Journal) String() string {
 func (*Journal) ProtoMessage() {}
 
 func (x *Journal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2340,7 @@ func (x *Journal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Journal.ProtoReflect.Descriptor instead.
 func (*Journal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Journal) GetEntries() int64 {
@@ -2242,7 +2384,7 @@ type EvidenceSum struct {
 
 func (x *EvidenceSum) Reset() {
 	*x = EvidenceSum{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +2396,7 @@ func (x *EvidenceSum) String() string {
 func (*EvidenceSum) ProtoMessage() {}
 
 func (x *EvidenceSum) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +2409,7 @@ func (x *EvidenceSum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvidenceSum.ProtoReflect.Descriptor instead.
 func (*EvidenceSum) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *EvidenceSum) GetItems() int64 {
@@ -2310,7 +2452,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2322,7 +2464,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2335,7 +2477,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Queue) GetClass() uint32 {
@@ -2369,7 +2511,7 @@ type Delay struct {
 
 func (x *Delay) Reset() {
 	*x = Delay{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2523,7 @@ func (x *Delay) String() string {
 func (*Delay) ProtoMessage() {}
 
 func (x *Delay) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2536,7 @@ func (x *Delay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delay.ProtoReflect.Descriptor instead.
 func (*Delay) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Delay) GetMicros() int64 {
@@ -2417,7 +2559,7 @@ type Parked struct {
 
 func (x *Parked) Reset() {
 	*x = Parked{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2571,7 @@ func (x *Parked) String() string {
 func (*Parked) ProtoMessage() {}
 
 func (x *Parked) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2584,7 @@ func (x *Parked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parked.ProtoReflect.Descriptor instead.
 func (*Parked) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Parked) GetHandle() string {
@@ -2485,7 +2627,7 @@ type WakeCall struct {
 
 func (x *WakeCall) Reset() {
 	*x = WakeCall{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2639,7 @@ func (x *WakeCall) String() string {
 func (*WakeCall) ProtoMessage() {}
 
 func (x *WakeCall) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2652,7 @@ func (x *WakeCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeCall.ProtoReflect.Descriptor instead.
 func (*WakeCall) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WakeCall) GetHandle() string {
@@ -2537,7 +2679,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2691,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2704,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -2584,7 +2726,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2596,7 +2738,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2609,7 +2751,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -2645,7 +2787,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2657,7 +2799,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2670,7 +2812,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Session) GetNode() string {
@@ -2704,7 +2846,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +2858,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +2871,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -2750,7 +2892,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2762,7 +2904,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2775,7 +2917,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Doubt) GetId() string {
@@ -2799,7 +2941,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +2953,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +2966,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -2882,7 +3024,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2894,7 +3036,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2907,7 +3049,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -3001,7 +3143,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3155,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3168,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -3084,7 +3226,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3096,7 +3238,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3109,7 +3251,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -3193,7 +3335,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3347,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3360,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -3250,7 +3392,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3262,7 +3404,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3275,7 +3417,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -3335,13 +3477,16 @@ type Checkpoint struct {
 	Epoch           int64                  `protobuf:"varint,10,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	ReopenedUnits   []*Outcome             `protobuf:"bytes,11,rep,name=reopened_units,json=reopenedUnits,proto3" json:"reopened_units,omitempty"` // whose completion counts no more
 	Submitted       []byte                 `protobuf:"bytes,12,opt,name=submitted,proto3" json:"submitted,omitempty"`                              // of the first: SHA-256 of what the job's record says of its submission
+	Principal       string                 `protobuf:"bytes,13,opt,name=principal,proto3" json:"principal,omitempty"`                              // whose call caused it; empty if none did
+	Tenant          string                 `protobuf:"bytes,14,opt,name=tenant,proto3" json:"tenant,omitempty"`                                    // that the principal called for
+	Deleted         *Deleted               `protobuf:"bytes,15,opt,name=deleted,proto3" json:"deleted,omitempty"`                                  // of the log of a tenant: the job that was deleted
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +3498,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +3511,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -3453,6 +3598,226 @@ func (x *Checkpoint) GetSubmitted() []byte {
 	return nil
 }
 
+func (x *Checkpoint) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Checkpoint) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *Checkpoint) GetDeleted() *Deleted {
+	if x != nil {
+		return x.Deleted
+	}
+	return nil
+}
+
+// LogEntry is one entry of the log of a tenant.
+type LogEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoint    []byte                 `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"` // an encoded Checkpoint
+	Hash          []byte                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`             // SHA-256 of the hash before, and of the SHA-256 of checkpoint
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogEntry) Reset() {
+	*x = LogEntry{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogEntry) ProtoMessage() {}
+
+func (x *LogEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
+func (*LogEntry) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *LogEntry) GetCheckpoint() []byte {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return nil
+}
+
+func (x *LogEntry) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+// Rate is how many calls of a tenant servers have been given to let through in a minute.
+type Rate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Minute        int64                  `protobuf:"varint,1,opt,name=minute,proto3" json:"minute,omitempty"` // since 1970
+	Calls         int64                  `protobuf:"varint,2,opt,name=calls,proto3" json:"calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Rate) GetMinute() int64 {
+	if x != nil {
+		return x.Minute
+	}
+	return 0
+}
+
+func (x *Rate) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+// Deleted is what is kept of a job that was deleted.
+type Deleted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	State         uint32                 `protobuf:"varint,2,opt,name=state,proto3" json:"state,omitempty"` // that it had
+	CreatedMicros int64                  `protobuf:"varint,3,opt,name=created_micros,json=createdMicros,proto3" json:"created_micros,omitempty"`
+	EndedMicros   int64                  `protobuf:"varint,4,opt,name=ended_micros,json=endedMicros,proto3" json:"ended_micros,omitempty"`
+	Retention     string                 `protobuf:"bytes,5,opt,name=retention,proto3" json:"retention,omitempty"`                         // the rule that has deleted it; empty if a call has
+	AuditNumber   int64                  `protobuf:"varint,6,opt,name=audit_number,json=auditNumber,proto3" json:"audit_number,omitempty"` // of the last seal of its audit chain
+	AuditHead     []byte                 `protobuf:"bytes,7,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`        // its hash
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Deleted) Reset() {
+	*x = Deleted{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Deleted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Deleted) ProtoMessage() {}
+
+func (x *Deleted) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
+func (*Deleted) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Deleted) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Deleted) GetState() uint32 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
+func (x *Deleted) GetCreatedMicros() int64 {
+	if x != nil {
+		return x.CreatedMicros
+	}
+	return 0
+}
+
+func (x *Deleted) GetEndedMicros() int64 {
+	if x != nil {
+		return x.EndedMicros
+	}
+	return 0
+}
+
+func (x *Deleted) GetRetention() string {
+	if x != nil {
+		return x.Retention
+	}
+	return ""
+}
+
+func (x *Deleted) GetAuditNumber() int64 {
+	if x != nil {
+		return x.AuditNumber
+	}
+	return 0
+}
+
+func (x *Deleted) GetAuditHead() []byte {
+	if x != nil {
+		return x.AuditHead
+	}
+	return nil
+}
+
 // Seal is one link of the chain over a job's checkpoints.
 type Seal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3469,7 +3834,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3481,7 +3846,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3494,7 +3859,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -3559,7 +3924,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3571,7 +3936,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3584,7 +3949,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Mark) GetCheckpoint() []byte {
@@ -3628,7 +3993,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3640,7 +4005,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3653,7 +4018,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -3688,7 +4053,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xad\r\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xce\r\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -3731,7 +4096,9 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06replay\x18= \x01(\tR\x06replay\x12G\n" +
 	"\x06models\x18> \x03(\v2/.coditect.mapreduce.storage.v1.Spec.ModelsEntryR\x06models\x12#\n" +
 	"\rstrict_schema\x18? \x01(\bR\fstrictSchema\x12!\n" +
-	"\ftrace_parent\x18@ \x01(\tR\vtraceParent\x1a7\n" +
+	"\ftrace_parent\x18@ \x01(\tR\vtraceParent\x12\x1f\n" +
+	"\vkeep_micros\x18A \x01(\x03R\n" +
+	"keepMicros\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -3802,7 +4169,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x0elargest_prompt\x18\v \x01(\x03R\rlargestPrompt\"3\n" +
 	"\aWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\x89\x05\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\x83\x06\n" +
 	"\x03Ctl\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\rR\x05state\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\rR\x05phase\x12\x14\n" +
@@ -3826,7 +4193,18 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\freduce_share\x18\x10 \x01(\x01R\vreduceShare\x12\x19\n" +
 	"\btree_top\x18\x14 \x01(\x03R\atreeTop\x12/\n" +
 	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\x12\x1b\n" +
-	"\tmap_early\x18\x17 \x01(\bR\bmapEarly\"\xbb\x01\n" +
+	"\tmap_early\x18\x17 \x01(\bR\bmapEarly\x124\n" +
+	"\x03use\x18\x1a \x01(\v2\".coditect.mapreduce.storage.v1.UseR\x03use\x12!\n" +
+	"\fended_micros\x18\x18 \x01(\x03R\vendedMicros\x12\x1f\n" +
+	"\vkeep_micros\x18\x19 \x01(\x03R\n" +
+	"keepMicros\"\x8b\x01\n" +
+	"\x03Use\x12\x14\n" +
+	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\bR\x05ended\x12\x10\n" +
+	"\x03day\x18\x04 \x01(\x03R\x03day\x12\x16\n" +
+	"\x06tokens\x18\x05 \x01(\x03R\x06tokens\x12\x18\n" +
+	"\acovered\x18\x06 \x01(\x03R\acovered\"\xbb\x01\n" +
 	"\x05Level\x12\x14\n" +
 	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x14\n" +
 	"\x05stage\x18\x02 \x01(\x03R\x05stage\x12\x14\n" +
@@ -3835,13 +4213,15 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06prefix\x18\x05 \x01(\tR\x06prefix\x12\x12\n" +
 	"\x04unit\x18\x06 \x01(\tR\x04unit\x12\x14\n" +
 	"\x05phase\x18\a \x01(\rR\x05phase\x12\x16\n" +
-	"\x06result\x18\b \x01(\bR\x06result\"\x7f\n" +
+	"\x06result\x18\b \x01(\bR\x06result\"\xcb\x01\n" +
 	"\x06Ingest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12*\n" +
 	"\x11created_at_micros\x18\x02 \x01(\x03R\x0fcreatedAtMicros\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12\x16\n" +
-	"\x06tenant\x18\x04 \x01(\tR\x06tenant\"\xf9\x03\n" +
+	"\x06tenant\x18\x04 \x01(\tR\x06tenant\x124\n" +
+	"\x03use\x18\x05 \x01(\v2\".coditect.mapreduce.storage.v1.UseR\x03use\x12\x14\n" +
+	"\x05parts\x18\x06 \x01(\x03R\x05parts\"\xf9\x03\n" +
 	"\x06Source\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\fR\x06sha256\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\x03R\x06length\x12\x14\n" +
@@ -3896,7 +4276,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xd0\n" +
+	"confidence\"\xee\n" +
 	"\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
@@ -3943,7 +4323,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05woken\x18- \x01(\tR\x05woken\x12\x16\n" +
 	"\x06parent\x18\x1b \x01(\x03R\x06parent\x12\x12\n" +
 	"\x04item\x18= \x01(\fR\x04item\x12\x14\n" +
-	"\x05stage\x18> \x01(\x03R\x05stage\"M\n" +
+	"\x05stage\x18> \x01(\x03R\x05stage\x12\x1c\n" +
+	"\tsubmitted\x18B \x01(\bR\tsubmitted\"M\n" +
 	"\x03Put\x12\x16\n" +
 	"\x06length\x18\x01 \x01(\x03R\x06length\x12\x16\n" +
 	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x16\n" +
@@ -4041,7 +4422,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\ttokens_in\x18\x04 \x01(\x03R\btokensIn\x12\x1d\n" +
 	"\n" +
 	"tokens_out\x18\x05 \x01(\x03R\ttokensOut\x12\x14\n" +
-	"\x05level\x18\x06 \x01(\x03R\x05level\"\xe9\x03\n" +
+	"\x05level\x18\x06 \x01(\x03R\x05level\"\xe1\x04\n" +
 	"\n" +
 	"Checkpoint\x12#\n" +
 	"\rcheckpoint_id\x18\x01 \x01(\tR\fcheckpointId\x12)\n" +
@@ -4056,7 +4437,27 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05epoch\x18\n" +
 	" \x01(\x03R\x05epoch\x12M\n" +
 	"\x0ereopened_units\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.OutcomeR\rreopenedUnits\x12\x1c\n" +
-	"\tsubmitted\x18\f \x01(\fR\tsubmitted\"\xf4\x01\n" +
+	"\tsubmitted\x18\f \x01(\fR\tsubmitted\x12\x1c\n" +
+	"\tprincipal\x18\r \x01(\tR\tprincipal\x12\x16\n" +
+	"\x06tenant\x18\x0e \x01(\tR\x06tenant\x12@\n" +
+	"\adeleted\x18\x0f \x01(\v2&.coditect.mapreduce.storage.v1.DeletedR\adeleted\">\n" +
+	"\bLogEntry\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x01 \x01(\fR\n" +
+	"checkpoint\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\"4\n" +
+	"\x04Rate\x12\x16\n" +
+	"\x06minute\x18\x01 \x01(\x03R\x06minute\x12\x14\n" +
+	"\x05calls\x18\x02 \x01(\x03R\x05calls\"\xdb\x01\n" +
+	"\aDeleted\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\rR\x05state\x12%\n" +
+	"\x0ecreated_micros\x18\x03 \x01(\x03R\rcreatedMicros\x12!\n" +
+	"\fended_micros\x18\x04 \x01(\x03R\vendedMicros\x12\x1c\n" +
+	"\tretention\x18\x05 \x01(\tR\tretention\x12!\n" +
+	"\faudit_number\x18\x06 \x01(\x03R\vauditNumber\x12\x1d\n" +
+	"\n" +
+	"audit_head\x18\a \x01(\fR\tauditHead\"\xf4\x01\n" +
 	"\x04Seal\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x12\n" +
@@ -4086,7 +4487,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),        // 0: coditect.mapreduce.storage.v1.Spec
 	(*Savings)(nil),     // 1: coditect.mapreduce.storage.v1.Savings
@@ -4095,76 +4496,83 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spent)(nil),       // 4: coditect.mapreduce.storage.v1.Spent
 	(*Warning)(nil),     // 5: coditect.mapreduce.storage.v1.Warning
 	(*Ctl)(nil),         // 6: coditect.mapreduce.storage.v1.Ctl
-	(*Level)(nil),       // 7: coditect.mapreduce.storage.v1.Level
-	(*Ingest)(nil),      // 8: coditect.mapreduce.storage.v1.Ingest
-	(*Source)(nil),      // 9: coditect.mapreduce.storage.v1.Source
-	(*Bundle)(nil),      // 10: coditect.mapreduce.storage.v1.Bundle
-	(*Bundled)(nil),     // 11: coditect.mapreduce.storage.v1.Bundled
-	(*Inputs)(nil),      // 12: coditect.mapreduce.storage.v1.Inputs
-	(*Picks)(nil),       // 13: coditect.mapreduce.storage.v1.Picks
-	(*Result)(nil),      // 14: coditect.mapreduce.storage.v1.Result
-	(*Unit)(nil),        // 15: coditect.mapreduce.storage.v1.Unit
-	(*Put)(nil),         // 16: coditect.mapreduce.storage.v1.Put
-	(*Journal)(nil),     // 17: coditect.mapreduce.storage.v1.Journal
-	(*EvidenceSum)(nil), // 18: coditect.mapreduce.storage.v1.EvidenceSum
-	(*Queue)(nil),       // 19: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),       // 20: coditect.mapreduce.storage.v1.Delay
-	(*Parked)(nil),      // 21: coditect.mapreduce.storage.v1.Parked
-	(*WakeCall)(nil),    // 22: coditect.mapreduce.storage.v1.WakeCall
-	(*Held)(nil),        // 23: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),    // 24: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),     // 25: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),        // 26: coditect.mapreduce.storage.v1.Beat
-	(*Doubt)(nil),       // 27: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),       // 28: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),       // 29: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),       // 30: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),        // 31: coditect.mapreduce.storage.v1.Plan
-	(*Skipped)(nil),     // 32: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),     // 33: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),  // 34: coditect.mapreduce.storage.v1.Checkpoint
-	(*Seal)(nil),        // 35: coditect.mapreduce.storage.v1.Seal
-	(*Mark)(nil),        // 36: coditect.mapreduce.storage.v1.Mark
-	nil,                 // 37: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                 // 38: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                 // 39: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                 // 40: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	(*Limit_Share)(nil), // 41: coditect.mapreduce.storage.v1.Limit.Share
+	(*Use)(nil),         // 7: coditect.mapreduce.storage.v1.Use
+	(*Level)(nil),       // 8: coditect.mapreduce.storage.v1.Level
+	(*Ingest)(nil),      // 9: coditect.mapreduce.storage.v1.Ingest
+	(*Source)(nil),      // 10: coditect.mapreduce.storage.v1.Source
+	(*Bundle)(nil),      // 11: coditect.mapreduce.storage.v1.Bundle
+	(*Bundled)(nil),     // 12: coditect.mapreduce.storage.v1.Bundled
+	(*Inputs)(nil),      // 13: coditect.mapreduce.storage.v1.Inputs
+	(*Picks)(nil),       // 14: coditect.mapreduce.storage.v1.Picks
+	(*Result)(nil),      // 15: coditect.mapreduce.storage.v1.Result
+	(*Unit)(nil),        // 16: coditect.mapreduce.storage.v1.Unit
+	(*Put)(nil),         // 17: coditect.mapreduce.storage.v1.Put
+	(*Journal)(nil),     // 18: coditect.mapreduce.storage.v1.Journal
+	(*EvidenceSum)(nil), // 19: coditect.mapreduce.storage.v1.EvidenceSum
+	(*Queue)(nil),       // 20: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),       // 21: coditect.mapreduce.storage.v1.Delay
+	(*Parked)(nil),      // 22: coditect.mapreduce.storage.v1.Parked
+	(*WakeCall)(nil),    // 23: coditect.mapreduce.storage.v1.WakeCall
+	(*Held)(nil),        // 24: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),    // 25: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),     // 26: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),        // 27: coditect.mapreduce.storage.v1.Beat
+	(*Doubt)(nil),       // 28: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),       // 29: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),       // 30: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),       // 31: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),        // 32: coditect.mapreduce.storage.v1.Plan
+	(*Skipped)(nil),     // 33: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),     // 34: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),  // 35: coditect.mapreduce.storage.v1.Checkpoint
+	(*LogEntry)(nil),    // 36: coditect.mapreduce.storage.v1.LogEntry
+	(*Rate)(nil),        // 37: coditect.mapreduce.storage.v1.Rate
+	(*Deleted)(nil),     // 38: coditect.mapreduce.storage.v1.Deleted
+	(*Seal)(nil),        // 39: coditect.mapreduce.storage.v1.Seal
+	(*Mark)(nil),        // 40: coditect.mapreduce.storage.v1.Mark
+	nil,                 // 41: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                 // 42: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                 // 43: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                 // 44: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	(*Limit_Share)(nil), // 45: coditect.mapreduce.storage.v1.Limit.Share
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	37, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	38, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	41, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	42, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	0,  // 2: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	5,  // 3: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	4,  // 4: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
 	1,  // 5: coditect.mapreduce.storage.v1.Spent.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	7,  // 6: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	39, // 7: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
-	11, // 8: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	40, // 9: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	9,  // 10: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
-	12, // 11: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
-	14, // 12: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
-	19, // 13: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
-	1,  // 14: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	16, // 15: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
-	17, // 16: coditect.mapreduce.storage.v1.Unit.journal:type_name -> coditect.mapreduce.storage.v1.Journal
-	18, // 17: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
-	16, // 18: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
-	24, // 19: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	41, // 20: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	7,  // 21: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
-	7,  // 22: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	33, // 23: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	33, // 24: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	33, // 25: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	36, // 26: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	36, // 27: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	8,  // 6: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	7,  // 7: coditect.mapreduce.storage.v1.Ctl.use:type_name -> coditect.mapreduce.storage.v1.Use
+	7,  // 8: coditect.mapreduce.storage.v1.Ingest.use:type_name -> coditect.mapreduce.storage.v1.Use
+	43, // 9: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	12, // 10: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
+	44, // 11: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	10, // 12: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
+	13, // 13: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
+	15, // 14: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
+	20, // 15: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	1,  // 16: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
+	17, // 17: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
+	18, // 18: coditect.mapreduce.storage.v1.Unit.journal:type_name -> coditect.mapreduce.storage.v1.Journal
+	19, // 19: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
+	17, // 20: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
+	25, // 21: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	45, // 22: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	8,  // 23: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
+	8,  // 24: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	34, // 25: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	34, // 26: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	34, // 27: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	38, // 28: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
+	40, // 29: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	40, // 30: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -4179,7 +4587,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

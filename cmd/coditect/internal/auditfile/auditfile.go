@@ -1,0 +1,121 @@
+// Package auditfile writes the audit trail of a job, or the log of a tenant, to a file that
+// holds all that its hashes are over, and verifies such a file without the service.
+//
+// A file has a JSON object on each line: a head, checkpoints each with its record as it is
+// stored, behind those that a seal covers the seal, and an end, so that a file that was cut
+// off shows it. What people read of a checkpoint is compared with its record, and the
+// records with the chain of seals.
+package auditfile
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+)
+
+// version is that of the format.
+const version = 1
+
+// A line is one line of a file: one of its fields is set.
+type line struct {
+	Head       *head               `json:"audit,omitempty"`
+	Checkpoint *results.Checkpoint `json:"checkpoint,omitempty"`
+	Key        []byte              `json:"key,omitempty"`    // of the checkpoint: its place in the chain
+	Record     []byte              `json:"record,omitempty"` // the checkpoint as it is stored
+	Seal       *results.Seal       `json:"seal,omitempty"`
+	End        *end                `json:"end,omitempty"`
+}
+
+// A head begins a file.
+type head struct {
+	Version  int                `json:"version"`
+	Job      mapreduce.JobID    `json:"job_id,omitempty"` // none of the log of a tenant
+	Tenant   mapreduce.TenantID `json:"tenant"`
+	Exported string             `json:"exported_at"`
+}
+
+// An end ends a file.
+type end struct {
+	Checkpoints int    `json:"checkpoints"`
+	Seals       int64  `json:"seals"`
+	Head        string `json:"head"` // hash of the last seal, in hexadecimal
+}
+
+// pageSize is how many checkpoints are asked for at a time.
+const pageSize = 500
+
+// Write writes the audit trail of a job; or, if q names none, the log of a tenant.
+func Write(ctx context.Context, w io.Writer, c mapreduce.Client, q mapreduce.ListEventsQuery, now time.Time) error {
+	out := json.NewEncoder(w)
+	tenant := q.Tenant
+	if q.Job != "" {
+		job, err := c.GetJob(ctx, q.Job)
+		if err != nil {
+			return err
+		}
+		tenant = job.Spec.Tenant
+	}
+	if err := out.Encode(line{Head: &head{Version: version, Job: q.Job, Tenant: tenant, Exported: now.UTC().Format(time.RFC3339)}}); err != nil {
+		return err
+	}
+	q.Proofs, q.Verify, q.PageSize, q.PageToken = true, false, pageSize, ""
+	var last end
+	for {
+		page, err := c.ListEvents(ctx, q)
+		if err != nil {
+			return err
+		}
+		if err := writePage(out, page, &last); err != nil {
+			return err
+		}
+		if q.PageToken = page.NextPageToken; q.PageToken == "" {
+			return out.Encode(line{End: &last})
+		}
+	}
+}
+
+func writePage(out *json.Encoder, page *mapreduce.EventPage, last *end) error {
+	seals := page.Seals
+	for _, c := range page.Checkpoints {
+		shown := results.CheckpointOf(c)
+		shown.Progress = nil // which seals have
+		if err := out.Encode(line{Checkpoint: &shown, Key: c.Proof.Key, Record: c.Proof.Record}); err != nil {
+			return err
+		}
+		last.Checkpoints++
+		for len(seals) > 0 && seals[0].Last == c.ID {
+			s := results.SealOf(seals[0])
+			if err := out.Encode(line{Seal: &s}); err != nil {
+				return err
+			}
+			last.Seals, last.Head = s.Number, s.Hash
+			seals = seals[1:]
+		}
+	}
+	return nil
+}
+
+// link returns the hash of a seal behind one that has a hash, over checkpoints.
+func link(before []byte, covered []line) []byte {
+	h := sha256.New()
+	h.Write(before)
+	for _, l := range covered {
+		value := sha256.Sum256(l.Record)
+		h.Write(l.Key)
+		h.Write(value[:])
+	}
+	return h.Sum(nil)
+}
+
+// sameHash reports whether a hash is that which a line has in hexadecimal.
+func sameHash(hash []byte, text string) bool {
+	want, err := hex.DecodeString(text)
+	return err == nil && bytes.Equal(hash, want)
+}

@@ -1,0 +1,203 @@
+package auditfile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/store/jobs/audit"
+)
+
+// A Verified is what a file that holds has.
+type Verified struct {
+	Job         mapreduce.JobID    `json:"job_id,omitempty"`
+	Tenant      mapreduce.TenantID `json:"tenant"`
+	Checkpoints int                `json:"checkpoints"`
+	Seals       int64              `json:"seals"`
+	Head        string             `json:"head"`
+	// Unsealed are checkpoints at the end that no seal covers: nothing vouches for them.
+	Unsealed int `json:"unsealed"`
+}
+
+// maxLine is the most bytes of a line: those of a checkpoint, and of what is shown of it.
+const maxLine = 4 << 20
+
+// A verifier goes over a file.
+type verifier struct {
+	name    string
+	number  int // of the line, counted from 1
+	found   Verified
+	begun   bool
+	ended   bool
+	hash    []byte // of the last seal
+	covered []line // checkpoints since then, and
+	first   int    // the line of the first of them
+	lastID  string
+}
+
+// Verify reads a file, and returns an error that names the first line that does not hold,
+// and why. If want is not empty, the chain has to end in that hash: whoever can write the
+// file can make up a whole chain, and who has seen the head of the true one finds out.
+func Verify(name string, r io.Reader, want string) (*Verified, error) {
+	v := &verifier{name: name}
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, maxLine)
+	for in.Scan() {
+		v.number++
+		if err := v.take(in.Bytes()); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
+		v.number++
+		return nil, v.fault("is longer than %d bytes", maxLine)
+	} else if err != nil {
+		return nil, err
+	}
+	switch {
+	case !v.begun:
+		return nil, fmt.Errorf("%s: is empty", name)
+	case !v.ended:
+		return nil, fmt.Errorf("%s: ends after line %d, and has no end: it was cut off", name, v.number)
+	case want != "" && !sameHash(v.hash, strings.ToLower(want)):
+		return nil, fmt.Errorf("%s: the chain ends in %x, and not in %s: it is that of another job, or was made up as a whole", name, v.hash, want)
+	}
+	v.found.Unsealed = len(v.covered)
+	return &v.found, nil
+}
+
+func (v *verifier) fault(format string, args ...any) error {
+	return fmt.Errorf("%s: line %d %s", v.name, v.number, fmt.Sprintf(format, args...))
+}
+
+// take checks a line.
+func (v *verifier) take(data []byte) error {
+	var l line
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&l); err != nil {
+		return v.fault("is no line of an audit trail: %v", err)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return v.fault("has more than one object")
+	}
+	switch {
+	case v.ended:
+		return v.fault("comes behind the end")
+	case (l.Head != nil) == v.begun:
+		return v.fault("has to be the head of an audit trail if it is the first, and only then")
+	case l.Head != nil:
+		return v.begin(l.Head)
+	case l.Checkpoint != nil && l.Seal == nil && l.End == nil:
+		return v.checkpoint(l)
+	case l.Seal != nil && l.End == nil && l.Record == nil:
+		return v.seal(l.Seal)
+	case l.End != nil && l.Record == nil:
+		return v.end(l.End)
+	}
+	return v.fault("is neither a checkpoint nor a seal nor the end")
+}
+
+func (v *verifier) begin(h *head) error {
+	if h.Version != version {
+		return v.fault("says format %d, and this program reads format %d", h.Version, version)
+	}
+	v.begun, v.found.Job, v.found.Tenant = true, h.Job, h.Tenant
+	return nil
+}
+
+// checkpoint checks that what a line shows of a checkpoint is what its record says.
+func (v *verifier) checkpoint(l line) error {
+	c, err := audit.DecodeCheckpoint(l.Record)
+	if err != nil {
+		return v.fault("has a record that cannot be read: %v", err)
+	}
+	if c.ID, err = idOf(l); err != nil {
+		return v.fault("%v", err)
+	}
+	if c.ID <= v.lastID {
+		return v.fault("has checkpoint %s, which does not come behind %s", c.ID, v.lastID)
+	}
+	if field := differs(results.CheckpointOf(c), *l.Checkpoint); field != "" {
+		return v.fault("shows another %s of checkpoint %s than its record has", field, c.ID)
+	}
+	v.lastID = c.ID
+	v.found.Checkpoints++
+	if len(v.covered) == 0 {
+		v.first = v.number
+	}
+	v.covered = append(v.covered, l)
+	return nil
+}
+
+// The end of a key: a versionstamp, and two bytes behind it.
+const (
+	stampBytes = 10
+	orderBytes = 2
+)
+
+// idOf returns the id of a checkpoint: of its key, or in the log of a tenant, whose entries
+// have none, that which is shown.
+func idOf(l line) (string, error) {
+	if len(l.Key) == 0 {
+		return l.Checkpoint.ID, nil
+	}
+	if len(l.Key) < stampBytes+orderBytes {
+		return "", errors.New("has a key that is too short for a checkpoint")
+	}
+	stamp := l.Key[len(l.Key)-stampBytes-orderBytes : len(l.Key)-orderBytes]
+	return hex.EncodeToString(stamp), nil
+}
+
+// differs returns the name of a field in which two checkpoints differ, or "".
+func differs(a, b results.Checkpoint) string {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range x.NumField() {
+		f := x.Type().Field(i)
+		one, _ := json.Marshal(x.Field(i).Interface())
+		other, _ := json.Marshal(y.Field(i).Interface())
+		if !bytes.Equal(one, other) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			return name
+		}
+	}
+	return ""
+}
+
+// seal checks that a seal is the next, and over the checkpoints before it.
+func (v *verifier) seal(s *results.Seal) error {
+	switch {
+	case s.Number != v.found.Seals+1:
+		return v.fault("has seal %d, and seal %d has to follow: one was left out, or moved", s.Number, v.found.Seals+1)
+	case s.Count != len(v.covered):
+		return v.fault("has seal %d over %d checkpoints, and %d stand before it: one was left out, or added", s.Number, s.Count, len(v.covered))
+	case s.Count == 0 || s.Last != v.lastID:
+		return v.fault("has seal %d up to checkpoint %s, and checkpoint %s stands before it", s.Number, s.Last, v.lastID)
+	}
+	hash := link(v.hash, v.covered)
+	if !sameHash(hash, s.Hash) {
+		return v.fault("has seal %d, whose hash is not that of the checkpoints of lines %d to %d behind the seal before: one of them, or the seal, was changed", s.Number, v.first, v.number-1)
+	}
+	v.hash, v.covered = hash, nil
+	v.found.Seals, v.found.Head = s.Number, s.Hash
+	return nil
+}
+
+func (v *verifier) end(e *end) error {
+	switch {
+	case e.Checkpoints != v.found.Checkpoints || e.Seals != v.found.Seals:
+		return v.fault("ends %d checkpoints and %d seals, and %d and %d stand before it", e.Checkpoints, e.Seals, v.found.Checkpoints, v.found.Seals)
+	case !sameHash(v.hash, e.Head):
+		return v.fault("says that the chain ends in %s, and it ends in %x", e.Head, v.hash)
+	}
+	v.ended = true
+	return nil
+}

@@ -1,0 +1,62 @@
+package show
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
+)
+
+// isFile reports whether a name is that of a file, and no name of a job.
+func isFile(name string) bool {
+	if name == program.Last || mapreduce.JobID(name).Valid() {
+		return false
+	}
+	info, err := os.Stat(name)
+	return err == nil && !info.IsDir()
+}
+
+// exportEvents writes all events to a file, or to the standard output.
+func (a *commands) exportEvents(ctx context.Context, s *program.Session, q mapreduce.ListEventsQuery, name string) (err error) {
+	var out io.Writer = a.Stdout
+	if name != "-" {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return exit.RefusedError("--export: %w", err)
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		out = f
+	}
+	w := bufio.NewWriter(out)
+	if err := auditfile.Write(ctx, w, s, q, time.Now()); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// verifyFile verifies a file that exportEvents has written.
+func (a *commands) verifyFile(name, head string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	v, err := auditfile.Verify(name, f, head)
+	if err != nil {
+		return err
+	}
+	return a.PrintData(v, func() {
+		fmt.Fprintf(a.Stdout, "the chain holds: %d checkpoints, %d seals, and it ends in %s\n", v.Checkpoints, v.Seals, v.Head)
+		if v.Unsealed > 0 {
+			fmt.Fprintf(a.Stdout, "no seal covers the last %d checkpoints yet\n", v.Unsealed)
+		}
+	})
+}

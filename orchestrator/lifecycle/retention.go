@@ -1,0 +1,40 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
+	store "github.com/coditect/mapreduce/store/jobs/lifecycle"
+)
+
+// RetentionLoop deletes jobs that ended longer ago than they are kept. Each goes in one
+// transaction, so that a loop which is interrupted has deleted some and touched no other;
+// another, of whichever orchestrator, goes on.
+func (m *Manager) RetentionLoop(ctx context.Context) {
+	supervise.CallEvery(ctx, supervise.WithJitter(m.config.Retire), func() {
+		m.supervisor.LogFailure(ctx, "deleting jobs whose time is over", m.DeleteExpired(ctx))
+	})
+}
+
+// DeleteExpired deletes the jobs whose time is over.
+func (m *Manager) DeleteExpired(ctx context.Context) error {
+	seen := make(map[mapreduce.JobID]bool) // what is found again stays, such as what is damaged
+	for {
+		expired, err := m.jobs.Lifecycle.Expired(ctx)
+		expired = slices.DeleteFunc(expired, func(e store.Expired) bool { return seen[e.Job] })
+		if err != nil || len(expired) == 0 {
+			return err
+		}
+		for _, e := range expired {
+			seen[e.Job] = true
+			if err := m.jobs.Lifecycle.DeleteExpired(ctx, e); err != nil {
+				return err
+			}
+			m.config.Logger.Info("a job was deleted whose time was over", "job", e.Job, "tenant", e.Tenant, "rule", e.Rule)
+			m.signals.MarkDue(e.Job)
+			m.signals.NotifyWatchers(e.Job)
+		}
+	}
+}

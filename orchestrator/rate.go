@@ -1,0 +1,82 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// A callRate holds the calls that this orchestrator may let through in the present minute,
+// by tenant. It takes them from the store some at a time, so that all orchestrators
+// together let no more through than the tenant may make. What one that dies had taken is
+// lost until the minute is over.
+type callRate struct {
+	jobs *jobs.Jobs
+	now  func() time.Time
+
+	mu      sync.Mutex // guards the variable below
+	tenants map[mapreduce.TenantID]*tenantCalls
+}
+
+// tenantCalls are the calls of one tenant.
+type tenantCalls struct {
+	mu     sync.Mutex // held while the store is asked: guards the variables below
+	minute int64
+	left   int64
+	spent  bool // nothing was left of the minute when the store was asked
+}
+
+func newCallRate(j *jobs.Jobs, now func() time.Time) *callRate {
+	return &callRate{jobs: j, now: now, tenants: make(map[mapreduce.TenantID]*tenantCalls)}
+}
+
+// AdmitCall lets a call of a tenant through, or refuses it as errs.Exhausted if the tenant
+// has made as many in this minute as its quota allows.
+func (o *Orchestrator) AdmitCall(ctx context.Context, t mapreduce.TenantID) error {
+	return o.calls.admit(ctx, t)
+}
+
+func (r *callRate) admit(ctx context.Context, t mapreduce.TenantID) error {
+	limit := r.jobs.RuleOf(t).Quota.RequestsPerMinute
+	if limit == 0 {
+		return nil
+	}
+	c := r.of(t)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := r.now()
+	if minute := now.Unix() / 60; c.minute != minute {
+		c.minute, c.left, c.spent = minute, 0, false
+	}
+	if c.left == 0 && !c.spent {
+		n, err := r.jobs.Grants.TakeCalls(ctx, t, c.minute, limit)
+		if err != nil {
+			return err
+		}
+		c.left, c.spent = n, n == 0
+	}
+	if c.left == 0 {
+		return &errs.Error{
+			Kind: errs.Exhausted, Reason: mapreduce.QuotaExceeded, RetryAfter: time.Unix((c.minute+1)*60, 0).Sub(now),
+			Message: fmt.Sprintf("tenant %q has a quota of %d requests_per_minute, and has made as many: wait for the next minute", t, limit),
+		}
+	}
+	c.left--
+	return nil
+}
+
+func (r *callRate) of(t mapreduce.TenantID) *tenantCalls {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.tenants[t]
+	if c == nil {
+		c = new(tenantCalls)
+		r.tenants[t] = c
+	}
+	return c
+}

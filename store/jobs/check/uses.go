@@ -1,0 +1,332 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A use is something of which a tenant uses some.
+type use struct {
+	tenant mapreduce.TenantID
+	what   keys.Used
+	day    int64
+}
+
+// uses are amounts of it.
+type uses map[use]int64
+
+// recounts is how often what tenants use is counted anew until it stands still.
+const recounts = 3
+
+// checkUses compares the counters of what tenants use with what their jobs and submissions
+// come to.
+func (c *checker) checkUses(ctx context.Context) error {
+	wrong, err := c.wrongUses(ctx)
+	if err != nil {
+		return err
+	}
+	return c.runCheckTx(ctx, "", func(l *checkTx) error {
+		for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
+			l.addFinding(c.Keys.Use(u.tenant, u.what, u.day), "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
+				u.tenant, useName(u.what), wrong[u])
+		}
+		return nil
+	})
+}
+
+// RepairUses corrects the counters of what tenants use, and calls found with each that it
+// has corrected. The service may go on meanwhile.
+func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) error) error {
+	c := &checker{Records: st.Records, db: st.db, emit: found}
+	wrong, err := c.wrongUses(ctx)
+	if err == nil && c.wrongs > 0 {
+		err = errs.New(errs.DataLoss, "what tenants use cannot be counted anew, for something of the store cannot be read: %w", store.ErrCorrupt)
+	}
+	if err != nil {
+		return err
+	}
+	for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
+		key := c.Keys.Use(u.tenant, u.what, u.day)
+		var first *int64 // what a run before this one found, which may have committed
+		err := st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
+			v, err := tx.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			n := records.DecodeCount(v)
+			if first != nil && n == *first-wrong[u] {
+				return nil
+			}
+			first = &n
+			tx.Add(key, -wrong[u])
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := found(mapreduce.Finding{Key: keyName(key), Message: fmt.Sprintf("corrected by %d: what tenant %q uses: %s", -wrong[u], u.tenant, useName(u.what))}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compareUses(a, b use) int {
+	return slices.Compare([]string{string(a.tenant), useName(a.what)}, []string{string(b.tenant), useName(b.what)})
+}
+
+func useName(what keys.Used) string {
+	names := [...]string{"", "jobs", "jobs that have not ended", "units", "bytes", "units that run", "tokens", "tokens of jobs that are gone"}
+	if what < 1 || int(what) >= len(names) {
+		return "an unknown thing"
+	}
+	return names[what]
+}
+
+// wrongUses returns by how much counters are above what they count, those that are right
+// left out. While things move it counts again, and returns nothing if they do not rest.
+func (c *checker) wrongUses(ctx context.Context) (uses, error) {
+	wrongs := c.wrongs
+	before, err := c.readUses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var last uses
+	for range recounts {
+		counted, err := c.countUses(ctx)
+		if err != nil {
+			return nil, err
+		}
+		after, err := c.readUses(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.wrongs > wrongs {
+			return nil, nil // something cannot be read, so nothing can be compared
+		}
+		wrong := differUses(after, counted)
+		// What was begun and ended while the jobs were walked over leaves the counters as
+		// they were. That it has the same difference twice is no chance.
+		if maps.Equal(before, after) && (len(wrong) == 0 || maps.Equal(wrong, last)) {
+			return wrong, nil
+		}
+		before, last = after, wrong
+	}
+	return nil, nil
+}
+
+// differUses returns by how much counters are above what was counted. Tokens are compared
+// of the last day alone: those of earlier days are being forgotten.
+func differUses(counters, counted uses) uses {
+	last := make(map[mapreduce.TenantID]int64)
+	for u := range counters {
+		last[u.tenant] = max(last[u.tenant], u.day)
+	}
+	all := maps.Clone(counted)
+	maps.Copy(all, counters)
+	wrong := make(uses)
+	for u := range all {
+		more := counters[u] - counted[u]
+		switch {
+		case u.what == keys.UsedTokensDropped:
+			continue
+		case u.what == keys.UsedTokens && u.day != last[u.tenant]:
+			continue
+		case u.what == keys.UsedTokens:
+			more -= counters[use{u.tenant, keys.UsedTokensDropped, u.day}]
+		}
+		if more != 0 {
+			wrong[u] = more
+		}
+	}
+	return wrong
+}
+
+// readUses returns the counters.
+func (c *checker) readUses(ctx context.Context) (uses, error) {
+	all := make(uses)
+	err := c.walkRange(ctx, "", c.Keys.Uses(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			t, what, day, err := c.Keys.UseAt(kv.Key)
+			if err != nil || len(kv.Value) != 8 {
+				l.addFinding(kv.Key, "this is no counter of what a tenant uses; clear it")
+				continue
+			}
+			all[use{t, what, day}] = records.DecodeCount(kv.Value)
+		}
+		return nil
+	}, nil)
+	return all, err
+}
+
+// countUses adds up what jobs and submissions use.
+func (c *checker) countUses(ctx context.Context) (uses, error) {
+	all := make(uses)
+	var ids []mapreduce.JobID
+	err := c.walkRange(ctx, "", c.Keys.Jobs(), pageOptions(), func(_ *checkTx, page []store.KeyValue) error {
+		ids = ids[:0]
+		for _, kv := range page {
+			_, rest, err := c.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			ids = append(ids, mapreduce.JobID(rest.Text()))
+		}
+		return nil
+	}, func() error {
+		for _, id := range ids {
+			if err := c.countUse(ctx, id, all); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var under []mapreduce.JobID
+	err = c.walkRange(ctx, "", c.Keys.Ingests(), pageOptions(), func(_ *checkTx, page []store.KeyValue) error {
+		under = under[:0]
+		for _, kv := range page {
+			_, rest, err := c.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			under = append(under, mapreduce.JobID(rest.Text()))
+		}
+		return nil
+	}, func() error {
+		for _, id := range under {
+			if err := c.countUse(ctx, id, all); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// countUse adds what one job, or submission, uses.
+func (c *checker) countUse(ctx context.Context, id mapreduce.JobID, all uses) error {
+	var own uses
+	err := c.db.View(ctx, func(tx store.Tx) error {
+		own = make(uses)
+		s := tx.Snapshot()
+		var ctl storagev1.Ctl
+		var in storagev1.Ingest
+		isJob, err := records.Read(ctx, s, c.Keys.Ctl(id), &ctl)
+		if err != nil {
+			return err
+		}
+		tenant, used := ctl.Tenant, ctl.Use
+		if !isJob {
+			isSubmission, err := records.Read(ctx, s, c.Keys.Ingest(id), &in)
+			if err != nil || !isSubmission {
+				return err
+			}
+			tenant, used = in.Tenant, in.Use
+		}
+		counters, err := c.ReadCounters(ctx, s, id)
+		if err != nil {
+			return err
+		}
+		add := func(what keys.Used, day, n int64) {
+			if n != 0 {
+				own[use{mapreduce.TenantID(tenant), what, day}] += n
+			}
+		}
+		add(keys.UsedJobs, 0, 1)
+		if !used.GetEnded() {
+			add(keys.UsedUnended, 0, 1)
+		}
+		add(keys.UsedUnits, 0, counters.SumLevels(keys.UnitsWaiting))
+		add(keys.UsedCalls, 0, counters.SumLevels(keys.Running))
+		add(keys.UsedBytes, 0, used.GetBytes())
+		add(keys.UsedTokens, used.GetDay(), used.GetTokens())
+		return nil
+	})
+	for u, n := range own {
+		all[u] += n
+	}
+	return err
+}
+
+// checkEnded checks that every job in the lists of those that have ended has.
+func (c *checker) checkEnded(ctx context.Context) error {
+	err := c.walkRange(ctx, "", c.Keys.EndedAll(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			t, ended, id, err := c.Keys.EndedAt(kv.Key)
+			if err != nil {
+				return err
+			}
+			ctl := new(storagev1.Ctl)
+			found, err := l.get(ctx, c.Keys.Ctl(id), ctl)
+			if err != nil {
+				return err
+			}
+			if l.job = id; !found || ctl.EndedMicros != ended || ctl.Tenant != string(t) {
+				l.addFinding(kv.Key, "the list has a job of tenant %q that ended at that time, and it is not there; clear the key", t)
+			}
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		return err
+	}
+	return c.walkRange(ctx, "", c.Keys.ExpiresAll(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			at, id := rest.Int(), mapreduce.JobID(rest.Text())
+			ctl := new(storagev1.Ctl)
+			found, err := l.get(ctx, c.Keys.Ctl(id), ctl)
+			if err != nil {
+				return err
+			}
+			if l.job = id; !found || ctl.EndedMicros+ctl.KeepMicros != at || ctl.KeepMicros == 0 {
+				l.addFinding(kv.Key, "the list has a job that is kept until that time, and it is not there; clear the key")
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// checkLogs checks the chains of the logs of all tenants.
+func (c *checker) checkLogs(ctx context.Context) error {
+	seen := make(map[mapreduce.TenantID]bool)
+	next := c.Keys.Logs()
+	for next.Begin != nil {
+		var tenant mapreduce.TenantID
+		err := c.db.View(ctx, func(tx store.Tx) error {
+			pairs, _, err := tx.Snapshot().GetRange(ctx, next, store.RangeOptions{Limit: 1})
+			if err != nil || len(pairs) == 0 {
+				next.Begin = nil
+				return err
+			}
+			tenant, _, err = c.Keys.LogAt(pairs[0].Key)
+			return err
+		})
+		if err != nil || next.Begin == nil || seen[tenant] {
+			return err
+		}
+		seen[tenant] = true
+		next.Begin = c.Keys.Log(tenant).End
+		if err := c.audit.VerifyLog(ctx, tenant); err != nil {
+			if err := c.emitFinding(mapreduce.Finding{Severity: mapreduce.Wrong, Key: keyName(c.Keys.LogEntry(tenant, 1)), Message: err.Error()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package records
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+)
+
+// AppendLog adds an event to the log of a tenant: of what becomes of a job whose own events
+// go with it. It names the principal of ctx. Entries of one tenant come one after the
+// other.
+func (rec *Records) AppendLog(ctx context.Context, tx store.Tx, t mapreduce.TenantID, c *storagev1.Checkpoint) error {
+	number, hash, err := rec.LogHead(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+	nameCaller(ctx, c)
+	c.TimestampMicros, c.Node = rec.NowMicros(), string(rec.Node)
+	data := Encode(c)
+	tx.Set(rec.Keys.LogEntry(t, number+1), Encode(&storagev1.LogEntry{Checkpoint: data, Hash: ChainLog(hash, data)}))
+	return nil
+}
+
+// LogHead returns the number and the hash of the last entry of a tenant's log; 0 and nil if
+// there is none.
+func (rec *Records) LogHead(ctx context.Context, r store.Reader, t mapreduce.TenantID) (int64, []byte, error) {
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Log(t), store.RangeOptions{Limit: 1, Reverse: true})
+	if err != nil || len(pairs) == 0 {
+		return 0, nil, err
+	}
+	var last storagev1.LogEntry
+	if err := Decode(pairs[0].Key, pairs[0].Value, &last); err != nil {
+		return 0, nil, err
+	}
+	_, number, err := rec.Keys.LogAt(pairs[0].Key)
+	return number, last.Hash, err
+}
+
+// ChainLog returns the hash of an entry of a log behind an entry that has a hash.
+func ChainLog(before, checkpoint []byte) []byte {
+	value := sha256.Sum256(checkpoint)
+	sum := sha256.Sum256(append(append([]byte(nil), before...), value[:]...))
+	return sum[:]
+}
