@@ -114,7 +114,7 @@ flaky: ## run tests of time, processes and chance over and over, and count: TIME
 		-run '$(FLAKY)' -skip '$(LARGE)' $(RACED) | go run ./deploy/tally
 
 .PHONY: test-all
-test-all: test test-race soak flaky fuzz ## run all there is on one machine, at length: hours
+test-all: test test-race test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours
 
 # Suites run on the cluster that FDB_CLUSTER_FILE names, in parts of it of their
 # own, which they clear; then again with a client that fails and dawdles at random.
@@ -139,6 +139,16 @@ test-peers: ## check providers of models against servers and clients of others; 
 .PHONY: test-mcp
 test-mcp: ## check MCP, on both sides, against servers and a client of others; needs npm
 	deploy/mcp/run.sh
+
+.PHONY: test-clients
+test-clients: build $(BUF) ## run the examples in Python and TypeScript against a server; says what tools are missing
+	examples/clients/run.sh
+
+# The commands of users over mutual TLS, as principals of an issuer: a few of their scripts
+# are in `make test`.
+.PHONY: test-secured
+test-secured: ## run the scripts of the command line over mutual TLS with tokens of OpenID Connect
+	@$(IN_MEMORY) set -x; CODITECT_SECURED=all $(TEST) -count 1 -timeout 60m -run TestScriptsSecured ./cmd/coditect
 
 .PHONY: test-browser
 test-browser: ## check the browser of agents against hostile pages and 50 sources of news; needs Chromium
@@ -174,6 +184,22 @@ check-generated: $(BUF) ## fail if generated code is stale
 	$(BUF) generate --output "$$tmp"; \
 	diff -r --exclude='*.proto' --exclude='*.yaml' "$$tmp/proto" proto && diff "$$tmp/api/web/openapi.swagger.json" api/web/openapi.swagger.json \
 		|| { echo 'generated code is stale: run make generate' >&2; exit 1; }
+
+# What the protocol must stay compatible with: the last release, or, before there is one,
+# the last commit that has changed it so that older clients do not understand it. Until the
+# first release such a change is allowed; it moves PROTO_BASE. What is stored is no protocol.
+PROTO_BASE := 6ea6fc7818afe9b27034c99d5b6fb37a6585b473
+
+.PHONY: check-breaking
+check-breaking: $(BUF) ## fail if clients or workers of the last release would not understand the protocol
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	base=$$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || echo $(PROTO_BASE)); \
+	if ! git cat-file -e "$$base^{commit}" 2>/dev/null; then \
+		echo "the protocol is not compared, as this clone does not have $$base" >&2; exit 0; \
+	fi; \
+	git archive "$$base" buf.yaml proto/coditect/mapreduce/v1 | tar -x -C "$$tmp"; \
+	$(BUF) breaking --against "$$tmp"; \
+	echo "the protocol is compatible with $$base"
 
 .PHONY: bench
 bench: ## measure how fast it is, beside goals and ceilings: FIGURES=pattern

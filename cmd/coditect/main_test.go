@@ -62,8 +62,11 @@ func (s suite) Run() (code int) {
 	return code
 }
 
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
+func TestScripts(t *testing.T) { testscript.Run(t, scriptParams(t)) }
+
+// scriptParams returns what the scripts in testdata run with.
+func scriptParams(t *testing.T) testscript.Params {
+	return testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		UpdateScripts:       *update,
@@ -87,6 +90,8 @@ func TestScripts(t *testing.T) {
 				return driver.FDB, nil
 			case "cluster":
 				return found, nil
+			case "secured":
+				return false, nil
 			}
 			return false, fmt.Errorf("there is no condition %q", name)
 		},
@@ -108,8 +113,11 @@ func TestScripts(t *testing.T) {
 			},
 
 			"sametasks": sameTasks,
+			"doctor": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Check(ts.Exec("coditect", "mapreduce", "doctor"))
+			},
 		},
-	})
+	}
 }
 
 // latin writes a file in ISO 8859-1: latin FILE TEXT, with \n for the end of a line.
