@@ -571,3 +571,100 @@ func readTenant(w *town, by, other *client.Client, c *cage) {
 		}
 	}
 }
+
+// A tenant that may run few units at once runs as many and no more, on however many workers;
+// its jobs end, and another tenant is not held up.
+func TestUnitsAtOnceOfATenant(t *testing.T) {
+	w := newTown(t, townPolicy+"tenants:\n- {tenant: a, quotas: {calls: 3}}\n")
+	alice, bob := w.as("alice"), w.as("bob")
+	var docs []*mapreduce.Document
+	for i := range 40 {
+		docs = append(docs, doc(fmt.Sprintf("d%02d", i), fmt.Sprintf("Name: Ann %d\n", i)))
+	}
+	one, two := w.submit(alice, byRules(), docs...), w.submit(alice, byRules(), docs...)
+	held := w.puppet("worker", "session-that-holds")
+	held.unit(one.ID) // and gets no more than the quota, however many wait
+	if n := len(held.given[one.ID]) + len(held.given[two.ID]); n > 3 {
+		t.Errorf("%d units run of a tenant that may run 3", n)
+	}
+	ofB := w.submit(bob, byRules(), docs...)
+	held.unit(ofB.ID)
+	job, err := alice.GetJob(t.Context(), one.ID)
+	other, err2 := alice.GetJob(t.Context(), two.ID)
+	if err != nil || err2 != nil || job.RunningUnits+other.RunningUnits > 3 {
+		t.Errorf("%d and %d units run of a tenant that may run 3 (%v, %v)", job.RunningUnits, other.RunningUnits, err, err2)
+	}
+	w.work("worker", 8)
+	w.work("worker", 8)
+	held.end()
+	for _, id := range []mapreduce.JobID{one.ID, two.ID} {
+		if job := ended(t, alice, id); job.State != mapreduce.JobComplete {
+			t.Errorf("a job of a is %v: %s", job.State, job.Error)
+		}
+	}
+	if job := ended(t, bob, ofB.ID); job.State != mapreduce.JobComplete {
+		t.Errorf("the job of b is %v: %s", job.State, job.Error)
+	}
+	w.sound()
+}
+
+// sound checks that nothing is wrong in the store.
+func (w *town) sound() {
+	w.t.Helper()
+	err := w.node.CheckStore(w.t.Context(), mapreduce.CheckQuery{}, func(f mapreduce.Finding) error {
+		if f.Severity == mapreduce.Wrong {
+			w.t.Errorf("check: %s %s: %s", f.Job, f.Key, f.Message)
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// Quotas are refused through the wire with what is exceeded and how long to wait.
+func TestQuotasThroughTheWire(t *testing.T) {
+	w := newTown(t, townPolicy+`tenants:
+- {tenant: a, quotas: {unended_jobs: 1, requests_per_minute: 5}}
+- {tenant: b, quotas: {tokens_per_day: 1000, jobs: 1}}
+`)
+	alice, bob := w.as("alice"), w.as("bob")
+	w.submit(alice, byRules(), doc("d", "Name: Ann\n"))
+	_, err := alice.SubmitJob(t.Context(), byRules(), documents(doc("d", "Name: Ann\n")))
+	refused := func(err error, waits bool, words ...string) {
+		t.Helper()
+		e, ok := errors.AsType[*errs.Error](err)
+		if !ok || e.Kind != errs.Exhausted || e.Reason != mapreduce.QuotaExceeded || (e.RetryAfter > 0) != waits {
+			t.Errorf("%v (%+v)", err, e)
+			return
+		}
+		for _, word := range words {
+			if !strings.Contains(e.Message, word) {
+				t.Errorf("%q does not say %q", e.Message, word)
+			}
+		}
+	}
+	refused(err, true, `tenant "a"`, "quota of 1 unended_jobs", "uses 1", "asks for 1 more")
+	for range 11 { // the minute may change once
+		if _, err = alice.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
+			break
+		}
+	}
+	refused(err, true, `tenant "a"`, "quota of 5 requests_per_minute")
+	s := byRules()
+	s.Provider = "scripted"
+	_, err = bob.SubmitJob(t.Context(), s, documents(doc("d", "Name: Bob\n")))
+	if errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), "budget") {
+		t.Errorf("a job without a budget, of a tenant with a quota of tokens: %v", err)
+	}
+	s.Budget = 20_000
+	_, err = bob.SubmitJob(t.Context(), s, documents(doc("d", "Name: Bob\n")))
+	refused(err, false, `tenant "b"`, "quota of 1000 tokens_per_day", "uses 0", "asks for 20000 more")
+	w.submit(bob, byRules(), doc("d", "Name: Bob\n"))
+	_, err = bob.SubmitJob(t.Context(), byRules(), documents(doc("d", "Name: Bob\n")))
+	refused(err, false, `tenant "b"`, "quota of 1 jobs")
+	write(t, w.policy, townPolicy) // without quotas: it is read again
+	w.guard.Recheck()
+	w.submit(bob, byRules(), doc("d", "Name: Bob\n"))
+	w.sound()
+}
