@@ -31,7 +31,7 @@ var quotaKills = flag.Int("quota.kills", 100, "how many nodes are killed while t
 // quotaOfA is what tenant a may use while nodes are killed: little, so that each quota is
 // met again and again. Tenant b may use what it likes.
 var quotaOfA = mapreduce.Quota{
-	Jobs: 8, UnendedJobs: 4, WaitingUnits: 20, StoredBytes: 900, TokensPerDay: 60_000, Calls: 5,
+	Jobs: 8, UnendedJobs: 4, WaitingUnits: 20, StoredBytes: 900, TokensPerDay: 60_000, Calls: 2,
 }
 
 var limitsOfA = map[keys.Used]int64{
@@ -388,11 +388,6 @@ func TestQuotasAreExactUnderKills(t *testing.T) {
 	nodes.Wait()
 	stop()
 	watcher.Wait()
-	for _, what := range []string{"submit", "claim", "resume"} {
-		if _, ok := f.refused.Load(what); !ok {
-			t.Logf("no quota refused: %s", what)
-		}
-	}
 	if _, ok := f.refused.Load("submit"); !ok {
 		t.Error("no submission was refused: nothing was tested")
 	}
