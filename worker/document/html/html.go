@@ -184,10 +184,22 @@ type htmlParser struct {
 	preStart bool   // nothing has been read since a pre element began
 	rawText  bool   // the next text has no character references
 
-	breaks   int  // line breaks held back
-	tab      bool // a tab is held back
-	space    int  // bytes of white space held back
-	spacePos int  // where the white space held back begins
+	breaks   int // line breaks held back
+	tabs     int // tabs held back
+	space    int // bytes of white space held back
+	spacePos int // where the white space held back begins
+	row      tableRow
+	links    int // open links
+	raised   int // open elements of raised text
+}
+
+// A tableRow is the row of a table that is being read, as far as it is. The blocks in a
+// cell of a table of values, which has one paragraph at most, break no lines.
+type tableRow struct {
+	begun  bool // a row has begun, and no cell of it
+	text   bool // it has text
+	fresh  bool // its cell has begun, and has no text
+	broken bool // its cell has text of several lines, as those have that lay a page out
 }
 
 // parse reads the page. If the page ends within a dropped element, parse returns
@@ -269,8 +281,16 @@ func (p *htmlParser) startElement(name string, closed bool) {
 		}
 		return
 	case cell:
-		p.tab = true
+		p.startCell()
 		return
+	}
+	switch name {
+	case "tr":
+		p.row, p.tabs = tableRow{begun: true}, 0
+	case "a":
+		p.links++
+	case "sup":
+		p.raised++
 	}
 	if name == "br" {
 		p.breaks = min(p.breaks+1, 2)
@@ -295,14 +315,48 @@ func (p *htmlParser) endElement(name string) {
 		return
 	}
 	p.preStart, p.rawText = false, false
+	switch name {
+	case "td", "th":
+		if !p.row.fresh && !p.row.broken {
+			p.breaks = 0
+		}
+		p.row.fresh = false
+	case "tr":
+		p.row.fresh = false
+	case "table":
+		p.row = tableRow{text: true, broken: true} // the cell that it stands in, if it does
+	case "a":
+		p.links = max(p.links-1, 0)
+	case "sup":
+		p.raised = max(p.raised-1, 0)
+	}
 	if name == "pre" || name == "textarea" {
 		p.pre = max(p.pre-1, 0)
 	}
 	p.holdBreaks(name)
 }
 
+// startCell begins a cell. A tab parts it from the one before, also from an empty one, so
+// that cells of one column have as many tabs before them.
+func (p *htmlParser) startCell() {
+	switch {
+	case p.row.begun:
+	case p.row.broken:
+		p.breaks, p.tabs = max(p.breaks, 1), 0
+	default:
+		p.tabs++
+		if p.row.text {
+			p.breaks = 0
+		}
+	}
+	p.row.begun, p.row.fresh, p.row.broken = false, true, false
+}
+
 // holdBreaks holds back the line breaks around a block.
 func (p *htmlParser) holdBreaks(name string) {
+	if p.row.fresh {
+		return
+	}
 	switch layoutOf(name) {
 	case line:
 		p.breaks = max(p.breaks, 1)
@@ -440,22 +494,25 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// flushHeld writes the breaks and white space held back before the text at pos.
+// flushHeld writes the breaks, tabs and white space held back before the text at pos.
 func (p *htmlParser) flushHeld(pos int) {
-	breaks, tab, space := p.breaks, p.tab, p.space
-	p.breaks, p.tab, p.space = 0, false, 0
+	breaks, tabs, space := p.breaks, p.tabs, p.space
+	p.breaks, p.tabs, p.space = 0, 0, 0
+	p.row.broken = p.row.broken || breaks > 0 && !p.row.fresh
+	p.row.text, p.row.fresh = true, false
 	switch {
 	case p.out.Len() == 0:
-	case breaks > 0:
-		p.out.WriteString("\n\n"[:breaks])
-		for range breaks {
+	case breaks+tabs > 0:
+		for _, c := range "\n\n"[:breaks] + strings.Repeat("\t", tabs) {
+			p.out.WriteRune(c)
 			p.back.Step(1, pos, 0)
 		}
-	case tab:
-		p.out.WriteByte('\t')
-		p.back.Step(1, pos, 0)
 	case space > 0:
 		p.out.WriteByte(' ')
 		p.back.Step(1, p.spacePos, space)
+	case p.raised > 0 && p.links > 0: // the number of a note belongs to no word
+		p.out.WriteByte(' ')
+		p.back.Step(1, pos, 0)
+		p.raised = 0 // for the rest of it
 	}
 }

@@ -35,7 +35,7 @@ func TestHTML(t *testing.T) {
 		{"heading", "<h1>Title</h1>text", "Title\n\ntext"},
 		{"head", "<html><head><title>T &amp; U</title><style>x</style><meta x></head><body>text", "T & U\n\ntext"},
 		{"list", "<ul><li>one<li>two</ul>three", "one\ntwo\n\nthree"},
-		{"table", "<table><tr><td>a<td> b </td><th>c</th></tr>\n<tr><td>d</td><td></td><td>e</table>", "a\tb\tc\nd\te"},
+		{"table", "<table><tr><td>a<td> b </td><th>c</th></tr>\n<tr><td>d</td><td></td><td>e</table>", "a\tb\tc\nd\t\te"},
 		{"script", "one<script>if (a < b) '</p>'</script> two", "one two"},
 		{"dropped in itself", "one<svg><svg>x</svg>y</svg>two<template>z</template>", "onetwo"},
 		{"closed at once", "one<svg/>two", "onetwo"},
@@ -130,6 +130,28 @@ func TestHTMLOfACharset(t *testing.T) {
 		from, to := d.Source.Source(i, i+len(test.text))
 		if got := page[from:to]; got != test.source {
 			t.Errorf("%q comes from %q, want %q", test.text, got, test.source)
+		}
+	}
+}
+
+// TestCells: the cells of a row stand on a line, with tabs between them, also those that
+// have paragraphs in them, and empty ones; tables that lay out a page do not join their
+// columns.
+func TestCells(t *testing.T) {
+	for page, want := range map[string]string{
+		"<table><tr><td><p>a</p></td><td><p>b</p></td></tr><tr><td><p>1</p></td><td><p>2</p></td></tr></table>x": "a\tb\n1\t2\n\nx",
+		"<table><tr><th>a<th>b<th>c<tr><td><td>2<td><tr><td>3<td><td>5</table>":                                  "a\tb\tc\n\t2\n3\t\t5",
+		"y<table><tr><td><div></div></td><td><div>2</div></td></tr></table>":                                     "y\n\n\t2",
+		"<table><tr><td><p>menu</p><p>more</p></td><td><p>main</p></td></tr></table>":                            "menu\n\nmore\n\nmain",
+		"<table><tr><td>a<table><tr><td>b</td><td>c</td></tr></table></td><td>d</td></tr></table>":               "a\n\nb\tc\n\nd",
+		`in March<a href="#n"><sup>1</sup></a> and 10<sup>2</sup>`:                                               "in March 1 and 102",
+	} {
+		d, err := read(page, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Text != want {
+			t.Errorf("%s is %q, want %q", page, d.Text, want)
 		}
 	}
 }

@@ -67,9 +67,9 @@ func testTable(n int) [][]string {
 	return rows
 }
 
-// sourceText returns the words of a source in their order, with its notes behind them, or
-// behind each chapter and without the marks of items.
-func sourceText(parts []part, book bool) string {
+// sourceText returns the words of a source in their order, with or without the marks of
+// items, and with its notes behind each chapter or all.
+func sourceText(parts []part, marks, byChapter bool) string {
 	var b strings.Builder
 	var notes []string
 	n := 0
@@ -83,7 +83,7 @@ func sourceText(parts []part, book bool) string {
 		switch {
 		case p.items != nil:
 			for i, item := range p.items {
-				if !book {
+				if marks {
 					b.WriteString(p.marks[i] + " ")
 				}
 				b.WriteString(strings.TrimSpace(item) + "\n")
@@ -93,7 +93,7 @@ func sourceText(parts []part, book bool) string {
 				b.WriteString(strings.Join(row, "\n") + "\n")
 			}
 		default:
-			if book && p.level == 1 {
+			if byChapter && p.level == 1 {
 				flush()
 			}
 			text := p.text
