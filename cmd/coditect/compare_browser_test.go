@@ -171,6 +171,8 @@ func TestD2CompareThroughChromium(t *testing.T) {
 				"--provider", "anthropic", "--model", "claude-haiku-4-5", "--base-url", s.url)...)
 			r.check(t, site, most, site.covers)
 			s.checkContexts(most)
+			s.checkSizes("out")
+			s.checkThree("out")
 			s.checkRefused("out", "send_mail", "read", "is not among the hosts")
 			s.checkPictures(r)
 		})

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
@@ -42,6 +43,9 @@ func TestD8TheReportHasAFileOfItsOwn(t *testing.T) {
 	if o := s.try(nil, "result", "last", "--output", s.path("out")); o.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
 	}
+	if o := s.try(nil, append([]string{"replay", "last", "--tool", "fetch"}, site.hosts()...)...); o.code != 2 || !strings.Contains(o.stderr, "called tools without a model, and would call them again") {
+		t.Errorf("a job that would fetch pages again is repeated: %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
 	compare(6) // another job of the same sources
 	reports(1)
 	compare(7)
@@ -67,4 +71,72 @@ func TestD9FewSourcesAreBetterReadDirectly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// checkSizes checks what a comparison by a model says of its contexts (D6): of 50 sources the
+// planner is given at most 10 KiB, a reader of one source 50 and the editor 30, and no context
+// has 100.
+func (s *studio) checkSizes(output string) {
+	s.t.Helper()
+	var m struct {
+		Job struct {
+			Prompt int64 `json:"largest_prompt_bytes"`
+		}
+		Levels []struct {
+			Stage  string
+			Prompt int64 `json:"largest_prompt_bytes"`
+		}
+	}
+	data, err := os.ReadFile(s.path(filepath.Join(output, "metrics.json")))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.decode(string(data), &m)
+	most, seen, peak := map[string]int64{"plan": 10 << 10, "coverage": 50 << 10, "table": 30 << 10}, 0, int64(0)
+	for _, l := range m.Levels {
+		if bound := most[l.Stage]; bound > 0 {
+			seen++
+			if l.Prompt < 1000 || l.Prompt > bound {
+				s.t.Errorf("D6: a context of the stage %s has %d bytes, want at most %d", l.Stage, l.Prompt, bound)
+			}
+		}
+		peak = max(peak, l.Prompt)
+	}
+	if seen != 3 || m.Job.Prompt != peak || peak >= 100_000 {
+		s.t.Errorf("D6: %d stages are measured, and the largest context has %d bytes, %d of them all", seen, m.Job.Prompt, peak)
+	}
+	s.t.Logf("D6: contexts in bytes: %+v", m.Levels)
+}
+
+// checkThree checks that a comparison reads three sources at a time (D3).
+func (s *studio) checkThree(output string) {
+	s.t.Helper()
+	var trace struct {
+		Tasks []struct {
+			Stage          string
+			Started, Ended time.Time
+		}
+	}
+	data, err := os.ReadFile(s.path(filepath.Join(output, "trace.json")))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.decode(string(data), &trace)
+	most := 0
+	for _, one := range trace.Tasks {
+		if one.Stage != "coverage" {
+			continue
+		}
+		together := 0
+		for _, other := range trace.Tasks {
+			if other.Stage == "coverage" && !other.Started.After(one.Started) && other.Ended.After(one.Started) {
+				together++
+			}
+		}
+		most = max(most, together)
+	}
+	if most < 2 || most > 3 {
+		s.t.Errorf("D3: %d sources were read at a time, want 3", most)
+	}
+	s.t.Logf("D3: %d sources were read at a time", most)
 }

@@ -345,6 +345,18 @@ func ValidName(s string, emptyOK bool) bool {
 	return true
 }
 
+// CallsToolsAlone reports whether a stage of a job calls tools without a model.
+func (r *Rules) CallsToolsAlone(spec *mapreduce.JobSpec) bool {
+	p, err := pipelineOf(spec)
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(p.Stages, func(s *pipeline.Stage) bool {
+		own := ForStage(*spec, s)
+		return len(s.Tools) > 0 && !r.Provider(own.Provider).Models
+	})
+}
+
 // AsksModels reports whether a stage of a job may ask models.
 func (r *Rules) AsksModels(spec *mapreduce.JobSpec) bool {
 	p, err := pipelineOf(spec)

@@ -2,6 +2,8 @@ package notify_test
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,4 +70,50 @@ func TestFeeds(t *testing.T) {
 	if got := c.Next(); len(got) != 96 {
 		t.Errorf("%d notes after one and a half seconds, want 96", len(got))
 	}
+}
+
+// E7: many units say something at once while followers come, read and go. Each follower sees
+// what it sees once, and of each unit in the order in which it was said.
+func TestE7ManyTellAndFollowAtOnce(t *testing.T) {
+	var f notify.Feeds
+	const units, each = 8, 200
+	keeper := f.Follow(job)
+	defer keeper.Close()
+	var telling, following sync.WaitGroup
+	done := make(chan struct{})
+	for range 4 {
+		following.Go(func() {
+			r := f.Follow(job)
+			defer r.Close()
+			last := make(map[mapreduce.UnitID]int64)
+			for ended := false; !ended; {
+				select {
+				case <-done:
+					ended = true // and what is left is read
+				default:
+				}
+				for _, a := range r.Next() {
+					if a.Number <= last[a.Unit] {
+						t.Errorf("unit %s: note %d came behind %d", a.Unit, a.Number, last[a.Unit])
+					}
+					last[a.Unit] = a.Number
+				}
+			}
+			if len(last) != units {
+				t.Errorf("a follower saw %d units, want %d", len(last), units)
+			}
+		})
+	}
+	start := time.Unix(1_800_000_000, 0)
+	var passed atomic.Int64 // seconds
+	for u := range units {
+		telling.Go(func() {
+			for n := range int64(each) { // a second passes between two notes: none is too many
+				f.Add(job, start.Add(time.Duration(passed.Add(1))*time.Second), mapreduce.Activity{Unit: mapreduce.UnitID(fmt.Sprint(u)), Number: n + 1})
+			}
+		})
+	}
+	telling.Wait()
+	close(done)
+	following.Wait()
 }

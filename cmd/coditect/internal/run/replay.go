@@ -35,7 +35,8 @@ func (a *commands) replayCommand() *cobra.Command {
 		Long: `Replay runs a complete job again over the same documents, and gives its units the
 answers of the first run. It asks no model, needs no key and spends nothing. Then it
 compares both result.json, byte by byte. The first job must have run with --capture
-full, unless it asked no model.
+full, unless it asked no model. What tools brought to agents is kept with the first job;
+no tool is called, but a worker with the same tools has to be there, by the same flags.
 
 The repetition is a job of its own. Replay deletes it afterwards, unless --keep is
 given. Its result.json has the id and the tokens of the first job.
@@ -43,7 +44,7 @@ given. Its result.json has the id and the tokens of the first job.
 Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`,
 		Example: `  coditect mapreduce replay mr_20260101_a1b2c3
   coditect mapreduce replay mr_20260101_a1b2c3 --output again --keep`,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			name, err := program.JobName(cmd, id, args)
 			if err != nil {
 				return err
@@ -55,6 +56,10 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 			}
 			r := &replayer{runner{app: a.Program}, out}
 			ctx := cmd.Context()
+			defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
+			if _, err := a.Runners.OpenTools(ctx); err != nil {
+				return err
+			}
 			return r.withSession(ctx, func() error {
 				job, err := r.s.FindJob(ctx, name)
 				if err != nil {
@@ -65,6 +70,7 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 		},
 	}
 	a.AddJobID(cmd, &id)
+	a.Runners.Tools.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&out, "output", "", "`folder` for the results of the repetition (default: they are only compared)")
 	_ = cmd.MarkFlagDirname("output") // the flag exists
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the repetition as a job")
@@ -81,6 +87,9 @@ type replayer struct {
 func (r *replayer) replayJob(ctx context.Context, id mapreduce.JobID, keep bool) error {
 	first, err := r.s.GetJob(ctx, id)
 	if err != nil {
+		return err
+	}
+	if err := r.app.Runners.CheckTools(&first.Spec); err != nil {
 		return err
 	}
 	if err := r.s.RunWorkerFor(&first.Spec); err != nil {

@@ -89,7 +89,7 @@ func (r *Runners) CheckRunnable(spec *mapreduce.JobSpec, units *pflag.Flag) erro
 	if err := r.checkProvider(spec.Provider); err != nil {
 		return err
 	}
-	if err := r.checkTools(spec); err != nil {
+	if err := r.CheckTools(spec); err != nil {
 		return err
 	}
 	return r.checkModel(spec, units)

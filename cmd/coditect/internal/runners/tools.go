@@ -344,9 +344,9 @@ func toolsOf(kit tool.Kit, wanted []toolName) (only []string, offered bool) {
 	return only, offered
 }
 
-// checkTools refuses a job whose stages need tools that are not here, and says which flag
+// CheckTools refuses a job whose stages need tools that are not here, and says which flag
 // gives them. The workers of a server may have them.
-func (r *Runners) checkTools(spec *mapreduce.JobSpec) error {
+func (r *Runners) CheckTools(spec *mapreduce.JobSpec) error {
 	if r.Remote {
 		return nil
 	}
