@@ -23,7 +23,7 @@ func WithCalls(data []byte, calls []mapreduce.Call) ([]byte, error) {
 		m.Calls = append(m.Calls, &storagev1.Call{
 			Name: c.Name, AtMicros: c.At.Microseconds(), LatencyMicros: c.Latency.Microseconds(),
 			TokensIn: c.Tokens.In, TokensOut: c.Tokens.Out, CostMicros: c.CostMicros,
-			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut, Tool: c.Kind == mapreduce.CallTool, Turn: int32(min(c.Turn, math.MaxInt32)), //nolint:gosec // bounded
+			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut, Tool: c.Kind == mapreduce.CallTool, Turn: int32(min(c.Turn, math.MaxInt32)),
 		})
 	}
 	// Fields of a message may follow each other in any order.
