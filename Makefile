@@ -31,6 +31,7 @@ BUGGY_JOBS ?= ./store/jobs
 TOOLS := deploy/tools
 BUF   := bin/tools/buf
 LINT  := bin/tools/golangci-lint
+SPELL := bin/tools/misspell
 
 .PHONY: help
 help: ## print this list
@@ -161,9 +162,16 @@ test-page: ## check report.html in Chromium for what keeps people out, with axe-
 	CODITECT_AXE=$(CURDIR)/bin/axe/node_modules/axe-core/axe.min.js go test -count 1 -v -run Accessible ./cmd/coditect/internal/page
 
 .PHONY: lint
-lint: $(LINT) $(BUF) ## run the linters, on Go and on .proto files
+lint: $(LINT) $(BUF) spell ## run the linters, on Go, on .proto files and on texts
 	$(LINT) run --allow-serial-runners $(PKG)
 	$(BUF) lint
+
+# deploy/prose holds the words that the texts do without, and what to write instead.
+PROSE = $(shell git ls-files '*.md' '*.txtar' '*.proto' '*.yaml' '*.yml' '*.tmpl')
+.PHONY: spell
+spell: $(SPELL) ## check the spelling of texts and what people read of the program, and their style
+	$(SPELL) -locale UK -i "$$(grep -v '^#' deploy/prose/accepted.txt | paste -sd ,)" -error $(PROSE)
+	go test -count 1 ./deploy/prose
 
 .PHONY: fmt
 fmt: $(LINT) ## format Go files
@@ -236,6 +244,18 @@ observability: ## run the tests of alerts and boards, with Prometheus where it i
 .PHONY: soak
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
+
+# A test of each kind of harm: files of the store, power, clocks, processes.
+.PHONY: damage
+damage: ## damage stores, cut the power, move clocks and kill processes: TRIALS=420
+	CODITECT_SOAK_TRIALS=$(if $(filter file,$(origin TRIALS)),420,$(TRIALS)) go test -count 1 -timeout 180m -v -run TestSoakDamage ./cmd/coditect
+	CODITECT_SOAK_TRIALS=36 CODITECT_CLOCKS=1 go test -count 1 -timeout 60m -v -run TestSoakClocks ./cmd/coditect
+	go test -count 1 -timeout 60m -v -run 'TestPowerLoss|TestFullDisk' ./store/pebble
+	CODITECT_SOAK_TRIALS=40 go test -count 1 -timeout 120m -v -run 'TestSoakKills|TestSoakStopped|TestKilledAtEveryPoint' ./cmd/coditect
+
+.PHONY: schemas
+schemas: ## run schemas and documents that are drawn at random, twice each: TRIALS=1000
+	CODITECT_SCHEMA_TRIALS=$(if $(filter file,$(origin TRIALS)),1000,$(TRIALS)) go test -count 1 -timeout 120m -v -run TestSchemasAtRandom ./cmd/coditect
 
 .PHONY: rolling
 rolling: ## replace all servers and workers while a job runs: UNITS=200, on a cluster with FDB_CLUSTER_FILE=file
@@ -310,7 +330,7 @@ clean: ## remove what was built
 	rm -rf bin
 
 .PHONY: tools
-tools: $(BUF) $(LINT)
+tools: $(BUF) $(LINT) $(SPELL)
 
 $(BUF): $(TOOLS)/go.mod $(TOOLS)/go.sum
 	CGO_ENABLED=0 go build -C $(TOOLS) -o $(CURDIR)/$@ github.com/bufbuild/buf/cmd/buf
@@ -318,4 +338,8 @@ $(BUF): $(TOOLS)/go.mod $(TOOLS)/go.sum
 
 $(LINT): $(TOOLS)/go.mod $(TOOLS)/go.sum
 	CGO_ENABLED=0 go build -C $(TOOLS) -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+$(SPELL): $(TOOLS)/go.mod $(TOOLS)/go.sum
+	CGO_ENABLED=0 go build -C $(TOOLS) -o $(CURDIR)/$@ github.com/golangci/misspell/cmd/misspell
 	@touch $@

@@ -323,7 +323,6 @@ func TestSubmissionsThatAreMalformed(t *testing.T) {
 		{"spec out of range", "spec.reduce_share", []*pb.SubmitJobRequest{{Spec: &pb.JobSpec{ReduceShare: 2}}}},
 		{"document cut off", "documents.more: the last piece", []*pb.SubmitJobRequest{spec, open}},
 		{"documents mixed", "documents.document_id", []*pb.SubmitJobRequest{spec, open, piece(&pb.DocumentPiece{DocumentId: "b"})}},
-		{"document too large", "documents.content", []*pb.SubmitJobRequest{spec, open, piece(&pb.DocumentPiece{DocumentId: "a", Content: make([]byte, 1000)})}},
 		{"document without id", "documents.document_id", []*pb.SubmitJobRequest{spec, piece(&pb.DocumentPiece{Content: []byte("x")})}},
 	}
 	memory := new(servertest.Service)
@@ -351,6 +350,38 @@ func TestSubmissionsThatAreMalformed(t *testing.T) {
 	}
 	if page, err := memory.ListJobs(t.Context(), mapreduce.Local(""), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 0 {
 		t.Errorf("got %v and %v, want no job", page, err)
+	}
+}
+
+// A document that is larger than the server takes is skipped, with the reason, and the
+// others are taken.
+func TestADocumentThatIsTooLargeRefusesNoOther(t *testing.T) {
+	service := new(servertest.Service)
+	conn, _ := start(t, service, nil, server.Config{MaxDocument: 1000})
+	stream, err := pb.NewMapReduceServiceClient(conn).SubmitJob(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*pb.SubmitJobRequest{
+		{Spec: &pb.JobSpec{}, Documents: []*pb.DocumentPiece{{DocumentId: "first", Content: []byte("text")}, {DocumentId: "large", Content: make([]byte, 900), More: true}}},
+		{Documents: []*pb.DocumentPiece{{DocumentId: "large", Content: make([]byte, 900), More: true}}},
+		{Documents: []*pb.DocumentPiece{{DocumentId: "large", Content: make([]byte, 900)}, {DocumentId: "last", Content: []byte("text")}}},
+	} {
+		if err := stream.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reply, err := stream.CloseAndRecv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range service.Documents(mapreduce.JobID(reply.GetJob().GetJobId())) {
+		got = append(got, fmt.Sprintf("%s %d %s", d.ID, d.Size, d.Skip))
+	}
+	want := []string{"first 0 ", "large 2700 it has 2700 bytes, more than the 1000 that are taken; split it", "last 0 "}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -167,12 +167,17 @@ func (s *submission) readDocuments() iter.Seq2[*mapreduce.Document, error] {
 // with: as it comes, as a text, and in parts.
 const documentCopies = 3
 
-// holdPiece waits for room for the next piece of a large document. What the document
-// before held is free then: who took that has dealt with it.
+// holdPiece waits for room for the next piece of a large document, if that is kept. What
+// the document before held is free then: who took that has dealt with it.
 func (s *submission) holdPiece(p *pb.DocumentPiece) error {
-	if !s.joiner.Midway() {
+	if !s.joiner.Midway() || s.joiner.Dropping() {
 		s.lease.Release(s.held)
 		s.held = 0
+	}
+	if s.joiner.Dropping() {
+		return nil
+	}
+	if !s.joiner.Midway() {
 		if !p.GetMore() && len(p.GetContent()) < beginBytes/documentCopies {
 			return nil // what its submission holds anyway
 		}

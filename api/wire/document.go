@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"iter"
 	"unicode/utf8"
 
@@ -81,15 +82,20 @@ func cutPieces(pieces []*pb.DocumentPiece) iter.Seq[*pb.DocumentPiece] {
 	}
 }
 
-// A Joiner puts documents together from their pieces, one at a time.
+// A Joiner puts documents together from their pieces, one at a time. A document with more
+// content than it keeps becomes one that is skipped, with the reason.
 type Joiner struct {
 	MaxBytes int // of a document's content
 
 	open *mapreduce.Document // has more pieces to come
+	size int64               // of the content that has come of the document
 }
 
 // Midway reports whether a document has begun to come, and not ended.
 func (j *Joiner) Midway() bool { return j.open != nil }
+
+// Dropping reports whether what comes next of the document that has begun is not kept.
+func (j *Joiner) Dropping() bool { return j.open != nil && j.size > int64(j.MaxBytes) }
 
 // Add takes the next piece. It returns the document that the piece ends, or nil
 // if more is to come.
@@ -98,16 +104,21 @@ func (j *Joiner) Add(p *pb.DocumentPiece) (*mapreduce.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(p.GetContent()) > j.MaxBytes-len(doc.Content) {
-		return nil, errs.Field("documents.content", "document %q is larger than %d bytes", doc.ID, j.MaxBytes)
-	}
-	if doc.Content == nil {
+	j.size += int64(len(p.GetContent()))
+	switch {
+	case j.size > int64(j.MaxBytes):
+		doc.Content = nil
+	case doc.Content == nil:
 		doc.Content = p.GetContent()
-	} else {
+	default:
 		doc.Content = append(doc.Content, p.GetContent()...)
 	}
 	if j.open = nil; p.GetMore() {
-		j.open, doc = doc, nil
+		j.open = doc
+		return nil, nil
+	}
+	if j.size > int64(j.MaxBytes) {
+		doc.Skip, doc.Size = fmt.Sprintf("it has %d bytes, more than the %d that are taken; split it", j.size, j.MaxBytes), j.size
 	}
 	return doc, nil
 }
@@ -119,6 +130,7 @@ func (j *Joiner) beginDocument(p *pb.DocumentPiece) (*mapreduce.Document, error)
 	}
 	var d decoder
 	doc := decodePart(&d, "documents", p, decodeFirstPiece)
+	j.size = 0
 	return doc, d.firstError()
 }
 

@@ -71,8 +71,6 @@ func TestJoinerRefuses(t *testing.T) {
 		{"size negative", "documents.size_bytes", []*pb.DocumentPiece{{DocumentId: "a", SizeBytes: -1}}},
 		{"skipped with content", "documents.skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", Content: []byte("x")}}},
 		{"skipped with more", "documents.skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", More: true}}},
-		{"too large at once", "documents.content", []*pb.DocumentPiece{{DocumentId: "a", Content: make([]byte, 11)}}},
-		{"too large in all", "documents.content", []*pb.DocumentPiece{open, {DocumentId: "a", Content: make([]byte, 6)}}},
 		{"another document between", "documents.document_id", []*pb.DocumentPiece{open, {DocumentId: "b"}}},
 		{"described twice", "documents.more", []*pb.DocumentPiece{open, {DocumentId: "a", MediaType: "text/html"}}},
 		{"empty pieces for ever", "documents.content", []*pb.DocumentPiece{open, {DocumentId: "a", More: true}}},
@@ -99,5 +97,41 @@ func TestADocumentWhoseIDIsNotUTF8IsSkipped(t *testing.T) {
 	pieces, err := wire.CutDocument(&mapreduce.Document{ID: "a\xff", Content: []byte("text")})
 	if err != nil || len(pieces) != 1 || pieces[0].GetDocumentId() != "a\uFFFD" || pieces[0].GetSkipReason() == "" || len(pieces[0].GetContent()) > 0 {
 		t.Errorf("cut into %v, %v; want one piece, which skips it", pieces, err)
+	}
+}
+
+// A document that is too large refuses no other: it is skipped, and what comes of it is
+// not kept.
+func TestADocumentThatIsTooLargeIsSkipped(t *testing.T) {
+	joiner := wire.Joiner{MaxBytes: 10}
+	add := func(id string, bytes int, more bool) *mapreduce.Document {
+		t.Helper()
+		doc, err := joiner.Add(&pb.DocumentPiece{DocumentId: id, Content: make([]byte, bytes), More: more})
+		if err != nil || (doc == nil) != more {
+			t.Fatalf("a piece of %q gave %v, %v", id, doc, err)
+		}
+		return doc
+	}
+	add("large", 10, true)
+	if joiner.Dropping() {
+		t.Error("what fits is dropped")
+	}
+	add("large", 6, true)
+	if !joiner.Dropping() {
+		t.Error("what does not fit is kept")
+	}
+	add("large", 100, true)
+	skipped := add("large", 1, false)
+	if skipped.Skip != "it has 117 bytes, more than the 10 that are taken; split it" || skipped.Size != 117 || len(skipped.Content) > 0 {
+		t.Errorf("a document of 117 bytes gave %+v", skipped)
+	}
+	if once := add("at once", 11, false); once.Skip == "" || once.Size != 11 || len(once.Content) > 0 {
+		t.Errorf("a document of 11 bytes gave %+v", once)
+	}
+	if fits := add("fits", 10, false); fits.Skip != "" || len(fits.Content) != 10 {
+		t.Errorf("a document of 10 bytes gave %+v", fits)
+	}
+	if err := joiner.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -335,4 +337,47 @@ func (s *interposed) Begin(ctx context.Context) (store.Tx, error) {
 		s.then()
 	}
 	return s.Store.Begin(ctx)
+}
+
+// A unit that workers hand back or park over and over comes to an end: each time counts,
+// and in the end for a failed attempt.
+func TestHandingBackComesToAnEnd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		say    func(id mapreduce.JobID, u *records.Unit) *mapreduce.Report
+		almost func(u *storagev1.Unit) // so often that one time more is one too many
+	}{
+		"handed back": {returned, func(u *storagev1.Unit) { u.Returns = 998 }},
+		"parked": {
+			func(id mapreduce.JobID, u *records.Unit) *mapreduce.Report { return parked(id, u, "h", time.Microsecond) },
+			func(u *storagev1.Unit) { u.Parks = 9_998 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, open(t), 1)
+			j := w.nodes[0]
+			settings := spec()
+			settings.MaxAttempts = 1
+			id := w.submit(j, settings, texts(1))
+			s := w.session(j)
+			u := w.claim(j, id, s, 1)[0]
+			key, stored := w.space.Unit(id, u.ID), new(storagev1.Unit)
+			w.must(proto.Unmarshal(w.get(key), stored))
+			tt.almost(stored)
+			w.set(key, stored)
+			got := w.report(j, tt.say(id, u))
+			if got.State != mapreduce.Pending || got.Sleeps == nil || got.Sleeps.For < 10*time.Second {
+				t.Fatalf("the last time but one came to %+v, want the unit to sleep long", got)
+			}
+			again := w.report(j, tt.say(id, u))
+			if diff := cmp.Diff(got, again); diff != "" {
+				t.Errorf("the same report came to something else the second time, want (-), got (+):\n%s", diff)
+			}
+			_, err := j.Queue.Wakeup(w.ctx, id, []records.Sleeper{got.Sleeps.Sleeper})
+			w.must(err)
+			u = w.claim(j, id, s, 1)[0]
+			if got := w.report(j, tt.say(id, u)); got.State != mapreduce.UnitFailed {
+				t.Errorf("the last time came to %+v, want the unit to fail", got)
+			}
+		})
+	}
 }

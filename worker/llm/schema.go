@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,6 +24,7 @@ type Schema struct {
 	doc       object
 	wrap      bool // a vendor is given an object with the answer in it
 	validator *jsonschema.Schema
+	tolerated *regexp.Regexp // places that need not fit, see Tolerating; nil if there are none
 }
 
 // wrapped is the field for an answer that is no object itself: vendors want one
@@ -146,6 +148,40 @@ func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
 		return raw, nil
 	}
 	return nil, first
+}
+
+// Tolerating returns the schema for a reader who judges some places of an answer again,
+// and can use the rest if one of them does not fit: those whose JSON pointer matches. See
+// Salvage.
+func (s *Schema) Tolerating(places *regexp.Regexp) *Schema {
+	out := *s
+	out.tolerated = places
+	return &out
+}
+
+// Salvage returns an answer, in compact form, that does not fit and will not be mended
+// any more. It returns false unless all that does not fit is at tolerated places.
+func (s *Schema) Salvage(answer []byte) (json.RawMessage, bool) {
+	v, err := parseJSON(stripFence(answer))
+	if err != nil || s.tolerated == nil {
+		return nil, false
+	}
+	if o, ok := v.(object); ok && s.wrap && len(o) == 1 && o[0].key == wrapped {
+		v = o[0].value
+	}
+	v = s.pruneNulls(s.doc, v, 0)
+	_, err = s.fitValue(v)
+	if e, ok := errors.AsType[*MismatchError](err); ok {
+		if slices.ContainsFunc(e.Faults, func(f Fault) bool { return !s.tolerated.MatchString(f.Path) }) {
+			return nil, false
+		}
+		err = nil
+	}
+	if err != nil {
+		return nil, false
+	}
+	raw, err := encodeJSON(v)
+	return raw, err == nil
 }
 
 func (s *Schema) fitValue(v any) (json.RawMessage, error) {

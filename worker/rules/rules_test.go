@@ -245,6 +245,7 @@ func TestSections(t *testing.T) {
 		"numbers with a nought": {"1.0 Term\n\n1.1 Two years is the term of this\nagreement.\n\n2.0 Governing Law\n\n2.1 The laws of Ohio shall govern the\nagreement.\n\n3.0 Notices\n", "2.1 The laws of Ohio shall govern the agreement."},
 		"articles":              {"ARTICLE I\n\nTERM\n\nTwo years.\n\nARTICLE II\n\nGOVERNING LAW\n\nOhio.\n\nARTICLE III\n\nNOTICES\n\nNone.\n", "Ohio."},
 		"articles with titles":  {"ARTICLE I - TERM\nTwo years.\nARTICLE II - GOVERNING LAW; VENUE\nOhio.\nARTICLE III - NOTICES\nNone.\n", "Ohio."},
+		"titles below articles": {"ARTICLE 1\nTERM\nTwo years.\n\nARTICLE 2\nGoverning Law\nOhio.\n\nARTICLE 3\nNOTICES\nNone.\n", "Ohio."},
 		"lines alone":           {"Term\n\nTwo years.\n\nGoverning Law\n\nOhio is where it is.\n\nNotices\n\nNone.\n", "Ohio is where it is."},
 		"Japanese":              {"第1条 期間\n二年\n第2条 準拠法\n日本法\n第3条 通知\nなし\n", "日本法"},
 		"none":                  {"The governing law is that of Ohio.\n", ""},

@@ -178,6 +178,21 @@ func cutHeadingNumber(text string) (rest string, level int, ok bool) {
 	return strings.TrimLeft(text[end:], " .:)\t-—–"), level, true
 }
 
+// titleBelow adds the title to a heading whose number stands on line i alone: the next line,
+// if it looks like one.
+func (d *document) titleBelow(h heading, i int) heading {
+	if i+1 >= len(d.lines) {
+		return h
+	}
+	line := span.Trim(d.text, d.lines[i+1])
+	text := d.text[line.Start:line.End]
+	capitals := text != "" && strings.ToUpper(text) == text && strings.ContainsFunc(text, unicode.IsUpper)
+	if len(text) <= maxHeading && text != "" && !strings.HasSuffix(text, ".") && (capitals || isTitle(text)) {
+		h.title, h.body = text, d.lines[i+1].End
+	}
+	return h
+}
+
 // numberedHeading reads the title behind the number of a heading. If more than a title
 // stands on the line, the title ends with its sentence: "7. Governing Law. This
 // Agreement …".
@@ -186,7 +201,7 @@ func (d *document) numberedHeading(h heading, i int, rest string, level int) (he
 	line := span.Trim(d.text, d.lines[i])
 	first, _ := utf8.DecodeRuneInString(rest)
 	if rest == "" {
-		return h, true
+		return d.titleBelow(h, i), true
 	}
 	if !unicode.IsUpper(first) && !unicode.Is(unicode.Lo, first) {
 		return h, false

@@ -199,8 +199,10 @@ func (a *surroundings) checkClaimed(l *checkTx, key []byte, id mapreduce.JobID, 
 func checkNumbers(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	state := mapreduce.UnitState(u.Status)
 	if u.Attempt < 0 || u.Failures < 0 || u.Failures > u.Attempt || u.Kills < 0 || u.Kills > transition.MaxKills ||
+		u.Returns < 0 || u.Parks < 0 || u.Returns+u.Parks > u.Attempt ||
 		(u.Attempt == 0 && (state == mapreduce.Processing || state == mapreduce.UnitComplete || state == mapreduce.UnitFailed && ctl.TreeTop == 0)) {
-		l.addFinding(key, "unit %s is %s with %d attempts, %d failures, %d lost workers", u.UnitId, state, u.Attempt, u.Failures, u.Kills)
+		l.addFinding(key, "unit %s is %s with %d attempts, %d failures, %d lost workers; %d attempts were handed back, and %d parked it",
+			u.UnitId, state, u.Attempt, u.Failures, u.Kills, u.Returns, u.Parks)
 	}
 	if u.Reserved < 0 || u.Charged < 0 || u.TokensIn < 0 || u.TokensOut < 0 || u.CostMicros < 0 {
 		l.addFinding(key, "unit %s has reserved %d, is charged %d, has spent %d and %d tokens, and %d cost: none can be negative",

@@ -162,7 +162,7 @@ func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	// Its attempts go on being counted: a late report of one must not be taken
 	// for that of the next.
 	u.Status, u.Result, u.Session, u.Claim, u.Reporter = uint32(mapreduce.Blocked), nil, "", "", ""
-	u.Failures, u.Kills, u.Started, u.Errors, u.Put = 0, 0, false, nil, nil
+	u.Failures, u.Kills, u.Returns, u.Parks, u.Started, u.Errors, u.Put = 0, 0, 0, 0, false, nil, nil
 	u.Queue = &storagev1.Queue{Shard: u.Queue.GetShard()}
 	if u.Woken != "" { // by an answer that was about other inputs
 		u.Woken = ""

@@ -49,6 +49,16 @@ const (
 	maxBackoff = 30 * time.Second
 )
 
+// A unit whose attempts end without a result or a failure goes on, as often as honest
+// workers may have to hand it back, or wait for something outside. After freeEnds of
+// these it pauses longer each time, so that no worker keeps the store busy with it; and
+// after maxReturns or maxParks of them the attempt counts as one that failed.
+const (
+	freeEnds   = 100
+	maxReturns = 1000
+	maxParks   = 10_000
+)
+
 // retryPause returns how long a unit waits after its n-th failure.
 func (r Report) retryPause(n int64) time.Duration {
 	bound := maxBackoff
@@ -63,12 +73,30 @@ func (r Report) delayedRef(n int64) *records.SleeperRef {
 	return &records.SleeperRef{Sleeper: records.Sleeper{Unit: r.Unit}, For: r.retryPause(n)}
 }
 
-// parkedRef returns how the unit sleeps that r parks, nil if only a call wakes it.
-func (r Report) parkedRef() *records.SleeperRef {
-	if r.Parking.WakeAfter <= 0 {
+// returnedRef returns how a unit sleeps that was handed back so often, nil if it may be
+// claimed at once.
+func (r Report) returnedRef(returns int64) *records.SleeperRef {
+	if returns <= freeEnds {
 		return nil
 	}
-	return &records.SleeperRef{Sleeper: records.Sleeper{Unit: r.Unit, Attempt: int64(r.Attempt)}, For: r.Parking.WakeAfter}
+	return r.delayedRef(returns - freeEnds)
+}
+
+// parking returns how r parks its unit, which was parked so often with it.
+func (r Report) parking(parks int64) *mapreduce.Parking {
+	p := *r.Parking
+	if p.WakeAfter > 0 && parks > freeEnds {
+		p.WakeAfter = max(p.WakeAfter, r.retryPause(parks-freeEnds))
+	}
+	return &p
+}
+
+// parkedRef returns how the unit sleeps that r parks, nil if only a call wakes it.
+func (r Report) parkedRef(p *mapreduce.Parking) *records.SleeperRef {
+	if p.WakeAfter <= 0 {
+		return nil
+	}
+	return &records.SleeperRef{Sleeper: records.Sleeper{Unit: r.Unit, Attempt: int64(r.Attempt)}, For: p.WakeAfter}
 }
 
 // A HeldID names one claim of a session.
@@ -357,8 +385,10 @@ func (t *turn) repeatSettled(u *storagev1.Unit, r Report) Settled {
 	switch {
 	case records.IsClaimable(u):
 		s.Requeued = records.CandidateOf(u)
-	case r.Outcome == mapreduce.Parked:
-		s.Sleeps = r.parkedRef()
+	case r.Outcome == mapreduce.Parked && u.Parks > 0:
+		s.Sleeps = r.parkedRef(r.parking(u.Parks))
+	case r.Outcome == mapreduce.Returned && u.Returns > 0:
+		s.Sleeps = r.returnedRef(u.Returns)
 	default:
 		s.Sleeps = r.delayedRef(max(1, u.Failures))
 	}
@@ -387,20 +417,49 @@ func (t *turn) concludeUnit(ctx context.Context, u *storagev1.Unit, put *storage
 	case r.Broke:
 		return t.blameUnit(ctx, u, s)
 	case r.Outcome == mapreduce.Returned:
-		t.requeueUnit(u, s)
-		return nil
+		return t.returnUnit(ctx, u, r, s)
 	case r.Outcome == mapreduce.Parked:
-		t.ParkUnit(u, r.Parking)
-		s.Sleeps = r.parkedRef()
-		return nil
+		return t.parkUnit(ctx, u, r, s)
 	case r.Class == mapreduce.PermanentJob:
 		u.Errors = records.KeepErrors(u.Errors, r.Errors)
 		t.out.JobError = jobError(r)
 		t.requeueUnit(u, s)
 		return nil
 	}
-	u.Errors = records.KeepErrors(u.Errors, r.Errors)
+	return t.failAttempt(ctx, u, r, r.Errors, s)
+}
+
+// returnUnit has a unit wait that was handed back.
+func (t *turn) returnUnit(ctx context.Context, u *storagev1.Unit, r Report, s *Settled) error {
+	u.Returns++
+	if u.Returns >= maxReturns {
+		return t.failAttempt(ctx, u, r, []string{fmt.Sprintf("workers handed it back %d times", u.Returns)}, s)
+	}
+	if s.Sleeps = r.returnedRef(u.Returns); s.Sleeps != nil {
+		t.DelayUnit(u, s.Sleeps.For)
+		return nil
+	}
+	t.requeueUnit(u, s)
+	return nil
+}
+
+// parkUnit has a unit wait for something outside.
+func (t *turn) parkUnit(ctx context.Context, u *storagev1.Unit, r Report, s *Settled) error {
+	u.Parks++
+	if u.Parks >= maxParks {
+		return t.failAttempt(ctx, u, r, []string{fmt.Sprintf("it was parked %d times without a result", u.Parks)}, s)
+	}
+	p := r.parking(u.Parks)
+	t.ParkUnit(u, p)
+	s.Sleeps = r.parkedRef(p)
+	return nil
+}
+
+// failAttempt has a unit back off whose attempt failed, or fail if that was the last.
+func (t *turn) failAttempt(ctx context.Context, u *storagev1.Unit, r Report, why []string, s *Settled) error {
+	u.Errors = records.KeepErrors(u.Errors, why)
 	u.Failures++
+	u.Returns, u.Parks = 0, 0
 	if r.Class == mapreduce.PermanentUnit || u.Failures >= t.Ctl.MaxAttempts {
 		return t.FailUnit(ctx, u)
 	}

@@ -155,9 +155,14 @@ func (c *conversation) instructions() string {
 // accept makes the output of the unit of a final answer. Faults tell the model what is wrong
 // with it; there is no result if it does not do at all. An error ends the attempt.
 func (c *conversation) accept(ctx context.Context, res *llm.Response) (out *agent.Result, faults []string, err error) {
+	var misfits []string
 	raw, err := c.form.schema.Check(answerIn(res))
 	if err != nil {
-		return nil, []string{err.Error()}, nil
+		salvaged, ok := c.form.schema.Salvage(answerIn(res))
+		if misfits = []string{err.Error()}; !ok {
+			return nil, misfits, nil
+		}
+		raw = salvaged
 	}
 	texts := c.newTexts()
 	switch f := c.form; {
@@ -171,7 +176,7 @@ func (c *conversation) accept(ctx context.Context, res *llm.Response) (out *agen
 	if out != nil {
 		out.Errors = append(out.Errors, texts.notes...)
 	}
-	return out, faults, err
+	return out, append(misfits, faults...), err
 }
 
 // answerIn returns the final answer of a turn.

@@ -2,12 +2,14 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/orchestrator/chunk"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -289,17 +291,20 @@ func quotesOf(f *form.Form, answers []form.Record) []string {
 }
 
 // placeFinding returns a finding with the places of its quotes; nothing, if it has no
-// value that fits the schema.
+// value. A value that is none of its field stays as the model gave it: the record will not
+// have it, and shows it beside what it breaks.
 func (r *answerReading) placeFinding(f form.Field, found form.Finding, places []unit.Place) []unit.Value {
 	p := f.Property
 	if p.Type == schema.Array && p.Items != nil {
 		p = p.Items
 	}
 	value, err := p.Normalize(found.Value)
-	if err != nil {
+	misfit := err != nil
+	if misfit {
 		r.faults = append(r.faults, fmt.Sprintf("%s: %v", f.Key, err))
+		value = unfitValue(found.Value)
 	}
-	if err != nil || value == nil || value == "" {
+	if value == nil || value == "" {
 		return nil
 	}
 	v := unit.Value{Field: f.Path, Value: value, Said: max(0, min(found.Confidence, 1))}
@@ -315,11 +320,33 @@ func (r *answerReading) placeFinding(f form.Field, found form.Finding, places []
 	if len(places) == 0 {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.Key, value))
 	}
-	if len(v.Places) > 0 && isContradicted(p, value, v.Places) {
+	if len(v.Places) > 0 && !misfit && isContradicted(p, value, v.Places) {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow from %.120q", f.Key, value, v.Places[0].Quote))
 		v.Places = nil
 	}
 	return []unit.Value{v}
+}
+
+// maxUnfit bounds a text that is shown although it is no value of its field, in bytes.
+const maxUnfit = 1000
+
+// unfitValue returns a value that does not fit its field as it can be shown; nil if it is
+// no single value.
+func unfitValue(found any) any {
+	switch v := found.(type) {
+	case string:
+		if v = format.Text(v); len(v) <= maxUnfit {
+			return v
+		}
+		return strings.ToValidUTF8(v[:maxUnfit], "") + "…"
+	case json.Number:
+		if len(v) <= 100 {
+			return v
+		}
+	case bool:
+		return v
+	}
+	return nil
 }
 
 // absentMessage says that a quote is not in the document, and shows the text at the

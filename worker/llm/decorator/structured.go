@@ -22,7 +22,7 @@ import (
 //   - a turn that paused is asked to go on;
 //   - an answer, or the input of a tool, is checked against the whole schema. One
 //     that does not fit is sent back once with the validator's words, and is a
-//     Mismatch if that does not help;
+//     Mismatch if that does not help, unless the schema tolerates what is left;
 //   - nothing at all is Empty, which is worth another attempt;
 //   - an answer that was cut off is TooLarge: the same again would be cut off
 //     again, but a smaller unit might not;
@@ -130,6 +130,9 @@ func (w *work) judgeResponse(r *llm.Response, said []llm.Message) ([]llm.Message
 		return nil, nil
 	}
 	if w.repairs <= 0 {
+		if w.salvageAnswer(r) {
+			return nil, nil
+		}
 		return nil, w.rejectResponse(r, llm.Mismatch, "the answer does not fit the schema", err.Error())
 	}
 	w.repairs--
@@ -192,6 +195,19 @@ func (w *work) checkAnswer(r *llm.Response) error {
 		return &llm.MismatchError{Faults: []llm.Fault{{Message: fmt.Sprintf("the tool %q was not called", w.req.Force)}}}
 	}
 	return nil
+}
+
+// salvageAnswer replaces an answer that does not fit, and was not mended, by what can be
+// used of it. It reports whether that is all but tolerated places.
+func (w *work) salvageAnswer(r *llm.Response) bool {
+	if w.req.Schema == nil || w.toolTurn(r) {
+		return false
+	}
+	salvaged, ok := w.req.Schema.Salvage(r.Answer)
+	if ok {
+		r.Answer = salvaged
+	}
+	return ok
 }
 
 // toolTurn reports whether the model wants tools called before it answers.

@@ -128,12 +128,7 @@ const maxEvalFile = 2 << 30
 
 // openBounded calls read with a file that is no device and not too large.
 func openBounded(flag, name string, read func(io.Reader) error) error {
-	in, err := os.Open(name)
-	if err != nil {
-		return exit.RefusedError("%s: %w", flag, err)
-	}
-	defer in.Close()
-	info, err := in.Stat()
+	info, err := os.Stat(name) // before it is opened: a pipe would wait for its writer
 	switch {
 	case err != nil:
 		return exit.RefusedError("%s: %w", flag, err)
@@ -142,6 +137,11 @@ func openBounded(flag, name string, read func(io.Reader) error) error {
 	case info.Size() > maxEvalFile:
 		return exit.RefusedError("%s: %s has %d bytes; at most %d are read", flag, name, info.Size(), maxEvalFile)
 	}
+	in, err := os.Open(name)
+	if err != nil {
+		return exit.RefusedError("%s: %w", flag, err)
+	}
+	defer in.Close()
 	if err := read(io.LimitReader(in, maxEvalFile)); err != nil {
 		return exit.RefusedError("%s: %w", flag, err)
 	}

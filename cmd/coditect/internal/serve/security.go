@@ -88,7 +88,7 @@ func (a *commands) checkAddresses(o serveOptions) error {
 	if err := o.security.check(&a.Global.TLS); err != nil {
 		return err
 	}
-	if o.listen != "" && o.listen != socketAlone {
+	if o.listen != socketAlone {
 		public, err := isPublic(o.listen)
 		if err != nil {
 			return exit.UsageError("--listen: %q is not HOST:PORT, nor unix", o.listen)

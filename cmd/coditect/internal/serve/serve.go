@@ -3,7 +3,6 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,8 +74,8 @@ Jobs continue when serve starts again.
 
 Serve always listens on a Unix socket in its data directory, which only its owner can
 open. Commands and workers with the same --data-dir find it there, and need no --server.
-Without --listen, it listens on 127.0.0.1:7600 too, unless that is taken. With
---listen unix it listens on the socket alone.
+--listen HOST:PORT makes it listen on a TCP address too. On a cluster there is no data
+directory, so serve listens on 127.0.0.1:7600 unless --listen names another address.
 
 An address that other machines can reach needs TLS (--tls-cert, --tls-key) and a policy of
 who may do what (--policy). Callers show who they are by certificates (--client-ca), by
@@ -97,7 +95,7 @@ worker, scaler (an autoscaler), admin.
 Several servers can share the jobs of a FoundationDB cluster. When a server dies, the
 others continue its jobs. This needs a program built with FoundationDB: make build-fdb.`,
 		Example: `  coditect serve
-  coditect serve --listen unix
+  coditect serve --listen 127.0.0.1:7600
   coditect serve --listen 127.0.0.1:7601 --store pebble:/var/lib/coditect --workers 0
   coditect serve --listen 0.0.0.0:7600 --tls-cert server.pem --tls-key server.key --client-ca ca.pem --policy policy.yaml
   coditect serve --http 127.0.0.1:7680
@@ -106,7 +104,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT, or unix for the socket in the data directory alone (default 127.0.0.1:7600, if it is free)")
+	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT, or unix for the socket in the data directory alone (default unix; 127.0.0.1:7600 on a cluster)")
 	f.StringVar(&o.http, "http", "", "`address` for REST, Connect and gRPC-Web, HOST:PORT (default: none)")
 	f.StringSliceVar(&o.origins, "cors-origin", nil, "`origin` of pages whose scripts may call --http, SCHEME://HOST[:PORT]; may be repeated")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves all units to other workers")
@@ -134,6 +132,11 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	}
 	if o.workers < 0 {
 		return exit.UsageError("--workers: must not be negative")
+	}
+	if o.listen == "" {
+		if o.listen = defaultListen; a.Global.Location.Dir != "" {
+			o.listen = socketAlone
+		}
 	}
 	if o.listen == socketAlone && a.Global.Location.Dir == "" {
 		return exit.UsageError("--listen: a server on a cluster has no data directory for a socket; give HOST:PORT")
@@ -219,7 +222,7 @@ func limitHeap(held int64) {
 
 // serveNode serves until ctx ends.
 func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, secured *security, log *slog.Logger) error {
-	l, err := a.listen(o, log)
+	l, err := listen(o)
 	if err != nil {
 		return err
 	}
@@ -277,28 +280,24 @@ func (a *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *secur
 	return nil
 }
 
-// defaultListen is where a server listens if --listen does not say where, and socketAlone
-// is the value of --listen with which it listens on its socket alone.
+// defaultListen is where a server of a cluster listens if --listen does not say where, and
+// socketAlone is the value of --listen with which a server listens on its socket alone, as
+// one with a data directory does if --listen says nothing.
 const (
 	defaultListen = "127.0.0.1:7600"
 	socketAlone   = "unix"
 )
 
-// listen returns the TCP listener of the server, or nil if it listens on its socket alone:
-// by choice, or because another program has the default address.
-func (a *commands) listen(o serveOptions, log *slog.Logger) (net.Listener, error) {
+// listen returns the TCP listener of the server, or nil if it listens on its socket alone.
+func listen(o serveOptions) (net.Listener, error) {
 	if o.listen == socketAlone {
 		return nil, nil
 	}
-	l, err := net.Listen("tcp", cmp.Or(o.listen, defaultListen))
-	switch {
-	case err == nil:
-		return l, nil
-	case o.listen == "" && a.Global.Location.Dir != "" && errors.Is(err, syscall.EADDRINUSE):
-		log.Warn("another program has the default address, so only the socket is served; --listen names another", "address", defaultListen)
-		return nil, nil
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return nil, exit.RefusedError("--listen: %w", err)
 	}
-	return nil, exit.RefusedError("--listen: %w", err)
+	return l, nil
 }
 
 func (a *commands) workerCommand() *cobra.Command {

@@ -61,11 +61,25 @@ func New(s *schema.Schema) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Answer, err = llm.NewSchema("extraction", doc); err != nil {
+	if f.Answer, err = extractionSchema(doc); err != nil {
 		return nil, err
 	}
 	f.Direct, err = f.directForm(raw)
 	return f, err
+}
+
+// foundValue matches the place of a value in an answer. If the value does not fit the
+// user's schema the answer can be used all the same: the value is none of the record's,
+// and is shown with what it breaks.
+var foundValue = regexp.MustCompile(`^(/records/[0-9]+)?/fields/[^/]+/[0-9]+/value(/|$)`)
+
+// extractionSchema reads the schema of answers about records.
+func extractionSchema(doc []byte) (*llm.Schema, error) {
+	s, err := llm.NewSchema("extraction", doc)
+	if err != nil {
+		return nil, err
+	}
+	return s.Tolerating(foundValue), nil
 }
 
 // objectSchema is the schema of an object that has all of its fields and no others.

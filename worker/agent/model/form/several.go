@@ -17,7 +17,7 @@ func (f *Form) directForm(raw []any) (*llm.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return llm.NewSchema("extraction", doc)
+	return extractionSchema(doc)
 }
 
 // A numbered is a record of an answer about several documents.

@@ -21,7 +21,7 @@ func (f *Form) Sourced() (*llm.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return llm.NewSchema("extraction", doc)
+	return extractionSchema(doc)
 }
 
 // A Quote is a passage of a text, and which text that is.

@@ -1888,6 +1888,8 @@ type Unit struct {
 	Attempt       int64                  `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`   // claims so far
 	Failures      int64                  `protobuf:"varint,8,opt,name=failures,proto3" json:"failures,omitempty"` // attempts that failed, since the last resume
 	Kills         int64                  `protobuf:"varint,9,opt,name=kills,proto3" json:"kills,omitempty"`       // workers that died while running it
+	Returns       int64                  `protobuf:"varint,67,opt,name=returns,proto3" json:"returns,omitempty"`  // attempts that workers handed back, since one failed last
+	Parks         int64                  `protobuf:"varint,68,opt,name=parks,proto3" json:"parks,omitempty"`      // attempts that ended as the unit was parked, since one failed last
 	Session       string                 `protobuf:"bytes,10,opt,name=session,proto3" json:"session,omitempty"`   // that holds it, while processing
 	Claim         string                 `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`
 	Reserved      int64                  `protobuf:"varint,12,opt,name=reserved,proto3" json:"reserved,omitempty"` // tokens reserved for the attempt
@@ -2013,6 +2015,20 @@ func (x *Unit) GetFailures() int64 {
 func (x *Unit) GetKills() int64 {
 	if x != nil {
 		return x.Kills
+	}
+	return 0
+}
+
+func (x *Unit) GetReturns() int64 {
+	if x != nil {
+		return x.Returns
+	}
+	return 0
+}
+
+func (x *Unit) GetParks() int64 {
+	if x != nil {
+		return x.Parks
 	}
 	return 0
 }
@@ -4276,8 +4292,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xee\n" +
-	"\n" +
+	"confidence\"\x9e\v\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -4289,6 +4304,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\aattempt\x18\a \x01(\x03R\aattempt\x12\x1a\n" +
 	"\bfailures\x18\b \x01(\x03R\bfailures\x12\x14\n" +
 	"\x05kills\x18\t \x01(\x03R\x05kills\x12\x18\n" +
+	"\areturns\x18C \x01(\x03R\areturns\x12\x14\n" +
+	"\x05parks\x18D \x01(\x03R\x05parks\x12\x18\n" +
 	"\asession\x18\n" +
 	" \x01(\tR\asession\x12\x14\n" +
 	"\x05claim\x18\v \x01(\tR\x05claim\x12\x1a\n" +
