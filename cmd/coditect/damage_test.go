@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -109,6 +110,9 @@ func newShelf(t *testing.T) *shelf {
 		}
 	}
 	s.data = h.path("data")
+	if err := os.Remove(filepath.Join(s.data, "coditect", "coditect.sock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err) // the process that was killed left it, and no copy can have one
+	}
 	s.want = map[string]map[string]string{s.complete: reference(t, rules, 0), s.interrupted: reference(t, scripted, 0)}
 	return s
 }

@@ -348,7 +348,9 @@ func TestHandingBackComesToAnEnd(t *testing.T) {
 	}{
 		"handed back": {returned, func(u *storagev1.Unit) { u.Returns = 998 }},
 		"parked": {
-			func(id mapreduce.JobID, u *records.Unit) *mapreduce.Report { return parked(id, u, "h", time.Microsecond) },
+			func(id mapreduce.JobID, u *records.Unit) *mapreduce.Report {
+				return parked(id, u, "h", time.Microsecond)
+			},
 			func(u *storagev1.Unit) { u.Parks = 9_998 },
 		},
 	} {
