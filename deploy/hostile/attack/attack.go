@@ -176,7 +176,8 @@ func (a *attacker) draw(n int) int {
 
 const (
 	victim   = "honest"  // the tenant that works
-	villain  = "hostile" // the tenant that attacks, and the provider of its jobs
+	villain  = "hostile" // the tenant that attacks
+	vendor   = "openai"  // the provider of its jobs, for which the server has no key, so that they are its workers' alone
 	labelled = `{"title": "order", "type": "object", "properties": {"order": {"type": "string", "x-coditect": {"labels": ["ORDER"]}}}}`
 )
 

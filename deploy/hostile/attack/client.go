@@ -66,7 +66,7 @@ func destroys(method string, m proto.Message, job string) bool {
 
 func villainSpec() *pb.JobSpec {
 	return &pb.JobSpec{
-		TenantId: villain, Provider: villain, Model: "m", Schema: labelled, Parallelism: 10, MaxAttempts: 2, BudgetTokens: 1 << 40,
+		TenantId: villain, Provider: vendor, Model: "m", Schema: labelled, Parallelism: 10, MaxAttempts: 2, BudgetTokens: 1 << 40,
 		UnitTimeout: durationpb.New(time.Minute), BreakerTimeout: durationpb.New(time.Minute), Vars: map[string]string{"k": "v"},
 	}
 }

@@ -35,7 +35,7 @@ func openSession(ctx context.Context, conn *grpc.ClientConn, slots int32) (*sess
 		return nil, err
 	}
 	s := &session{fmt.Sprintf("hostile-%d", sessions.Add(1)), stream, stop}
-	if err := stream.Send(&pb.WorkRequest{Hello: &pb.Hello{SessionId: s.id, Slots: slots, Offer: &pb.Offer{Providers: []string{villain}}}}); err != nil {
+	if err := stream.Send(&pb.WorkRequest{Hello: &pb.Hello{SessionId: s.id, Slots: slots, Offer: &pb.Offer{Providers: []string{vendor}}}}); err != nil {
 		stop()
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func truths(s string, u *pb.Assignment) []proto.Message {
 			Heartbeat: &pb.Heartbeat{Progress: []*pb.Progress{{Held: held, Tokens: &pb.Tokens{}, Note: "on it"}}, Breakers: []*pb.BreakerState{{Name: "hostile/m", OpenFor: durationpb.New(time.Millisecond)}}},
 			Limits:    []*pb.LimitNote{{Name: "hostile/m", Successes: 1, Told: &pb.Rates{Requests: 100}, Left: &pb.Rates{Requests: 99}}},
 		},
-		&pb.WorkRequest{Hello: &pb.Hello{SessionId: s, Slots: 1, Holding: []*pb.Held{held}, Offer: &pb.Offer{Providers: []string{villain}}}},
+		&pb.WorkRequest{Hello: &pb.Hello{SessionId: s, Slots: 1, Holding: []*pb.Held{held}, Offer: &pb.Offer{Providers: []string{vendor}}}},
 		putOf(s, held),
 		&pb.GetBlobRequest{SessionId: s, Held: held, Blob: &pb.Blob{Kind: pb.BlobKind_BLOB_KIND_TEXT}},
 	}
