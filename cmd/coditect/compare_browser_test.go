@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
@@ -166,6 +167,7 @@ func TestD2CompareThroughChromium(t *testing.T) {
 			}
 			site := newNewsSite(t, browsedKinds)
 			s := newStudio(t, fakellm.Config{Key: modelKey, Model: (&newsroom{most: most}).answer})
+			s.patience = 10 * time.Minute
 			s.write("sources.jsonl", site.sources(50))
 			r := s.compare("out", most, append(site.hosts(), "--tool", "fetch", "--tool", "browser",
 				"--provider", "anthropic", "--model", "claude-haiku-4-5", "--base-url", s.url)...)
@@ -298,6 +300,7 @@ func TestD7CompareBrowsesWithRules(t *testing.T) {
 	needChromium(t)
 	site := newNewsSite(t, browsedKinds)
 	s := newStudio(t, fakellm.Config{})
+	s.patience = 10 * time.Minute
 	most, sources := 10, site.sources(browsedKinds)
 	if os.Getenv("CODITECT_TEST_BROWSER") == "all" {
 		most, sources = 50, site.sources(50)

@@ -136,6 +136,8 @@ type house struct {
 	store   []string       // environment that says where jobs are kept
 	asked   []asking       // units that waited for an answer when one of them was chosen
 	done    map[string]int // units that were seen complete, and how many entries the ledger had then
+
+	patience time.Duration // with a command. At least slowest
 }
 
 func newHouse(t *testing.T, c *corpus) *house {
@@ -178,7 +180,7 @@ func (h *house) try(env []string, args ...string) outcome {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	slow := time.AfterFunc(slowest, func() {
+	slow := time.AfterFunc(max(h.patience, slowest), func() {
 		_ = cmd.Process.Signal(syscall.SIGQUIT) // it may have ended meanwhile
 	})
 	defer slow.Stop()
