@@ -36,7 +36,8 @@ type Config struct {
 	// NoSandbox runs Chromium without its sandbox, as where the machine itself is one.
 	NoSandbox bool
 
-	// LoadTime is how long a page may load; what it shows by then is read. Defaults to 20 s.
+	// LoadTime is how long a page may load; what it shows by then is read. It is how long
+	// reading it may take, too, if that is more than 5 s. Defaults to 20 s.
 	LoadTime time.Duration
 	// MaxMemory bounds what Chromium may take, in bytes; above it, it is ended and started
 	// again. Defaults to 2 GiB.

@@ -215,12 +215,11 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 	return t.settle(ctx)
 }
 
-// How long a page may take to answer, beside what it loads, and to be read: a large one on a
-// busy machine needs seconds.
-const (
-	answerTime = 5 * time.Second
-	readTime   = 20 * time.Second
-)
+// answerTime is how long a page may take to answer, beside what it loads.
+const answerTime = 5 * time.Second
+
+// readTime is how long a page may take to be read: a large one takes as long as to load.
+func (t *tab) readTime() time.Duration { return max(answerTime, t.config.LoadTime) }
 
 // quiet is a promise that is kept when the page has not changed for 300 ms, or after 1.5 s.
 const quiet = `new Promise((done) => {
@@ -307,7 +306,7 @@ var view = fmt.Sprintf(`({
 
 // shown returns the text of the page as it is shown.
 func (t *tab) shown(ctx context.Context) (text string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
+	ctx, cancel := context.WithTimeout(ctx, t.readTime())
 	defer cancel()
 	err = t.do(ctx, func(ctx context.Context) (err error) {
 		text, err = chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.body ? document.body.innerText.slice(0, %d) : ""`, maxHTML)))
@@ -318,7 +317,7 @@ func (t *tab) shown(ctx context.Context) (text string, err error) {
 
 // look reads the page and makes its outline.
 func (t *tab) look(ctx context.Context) (*pageView, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
+	ctx, cancel := context.WithTimeout(ctx, t.readTime())
 	defer cancel()
 	var v pageView
 	err := t.do(ctx, func(ctx context.Context) (err error) {
