@@ -178,7 +178,7 @@ type heldEvidence struct {
 	Unit     string `json:"unit_id"`
 }
 
-// D1, D4, D5: of 50 sources the plan chooses as many as it may, each is read by a unit of its
+// D1, D3, D4, D5: of 50 sources the plan chooses as many as it may, each is read by a unit of its
 // own, and the table is what the sources say: that one is silent is no error, and that one
 // cannot be read is.
 func TestD4CompareGivesWhatSourcesSay(t *testing.T) {
@@ -189,7 +189,41 @@ func TestD4CompareGivesWhatSourcesSay(t *testing.T) {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			r := s.compare(fmt.Sprint("out", most), most, append(site.hosts(), "--tool", "fetch")...)
 			r.check(t, site, most, site.covers)
+			s.checkThreeAtATime(fmt.Sprint("out", most), most)
 		})
+	}
+}
+
+// checkThreeAtATime checks by the trace that three sources were read at a time (D3).
+func (s *studio) checkThreeAtATime(output string, most int) {
+	s.t.Helper()
+	data, err := os.ReadFile(s.path(output + "/trace.json"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var trace struct {
+		Tasks []struct {
+			Stage          string
+			Started, Ended time.Time
+		}
+	}
+	s.decode(string(data), &trace)
+	read, peak := 0, 0
+	for _, one := range trace.Tasks {
+		if one.Stage != "coverage" {
+			continue
+		}
+		read++
+		at := 0
+		for _, other := range trace.Tasks {
+			if other.Stage == "coverage" && !other.Started.After(one.Started) && other.Ended.After(one.Started) {
+				at++
+			}
+		}
+		peak = max(peak, at)
+	}
+	if read != most || peak != 3 {
+		s.t.Errorf("%d sources were read, at most %d at a time; want %d, and 3", read, peak, most)
 	}
 }
 

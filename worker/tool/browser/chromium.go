@@ -210,8 +210,12 @@ func (c *chromium) notice(event any) {
 	})
 }
 
-// closeTime is how long a tab or window may take to close.
-const closeTime = 5 * time.Second
+// How long a tab or window may take to close, and to end with its process. A machine may be
+// busy, and all units lose their pages with the browser.
+const (
+	closeTime = 5 * time.Second
+	endTime   = 25 * time.Second
+)
 
 // memoryEvery is the time between two looks at the memory of a browser.
 const memoryEvery = time.Second

@@ -24,6 +24,14 @@ type session struct {
 // errNoPage says that nothing is open.
 var errNoPage = errors.New("no page is open: open one with " + openTool + " first (work that goes on elsewhere has a new browser)")
 
+// errEnded says that the browser ended before a page was open.
+var errEnded = errors.New("the browser ended; open the page again")
+
+// lost reports whether a call failed as the browser ended.
+func (s *session) lost(err error) bool {
+	return errors.Is(err, errEnded) || s.tab != nil && s.tab.chromium.ended() != nil
+}
+
 // Call implements tool.Session.
 func (s *session) Call(ctx context.Context, name string, input json.RawMessage) (*tool.Result, error) {
 	var in struct {
@@ -49,6 +57,10 @@ func (s *session) Call(ctx context.Context, name string, input json.RawMessage) 
 		s.drop()
 	}
 	result, err := s.run(ctx, name, in.URL, in.Ref, in.Text, in.Submit)
+	if err != nil && name == openTool && s.lost(err) && ctx.Err() == nil { // a page of another unit took the browser down
+		s.drop()
+		result, err = s.run(ctx, name, in.URL, in.Ref, in.Text, in.Submit)
+	}
 	if err == nil || s.tab == nil {
 		return result, err
 	}
@@ -102,6 +114,9 @@ func (s *session) open(ctx context.Context, address string) (*tool.Result, error
 			return nil, err
 		}
 		if s.tab, err = openTab(ctx, c, &s.kit.config); err != nil {
+			if why := c.ended(); why != nil {
+				err = fmt.Errorf("%w: %w", errEnded, why)
+			}
 			return nil, err
 		}
 	}

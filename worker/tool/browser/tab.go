@@ -104,8 +104,8 @@ func (t *tab) do(ctx context.Context, f func(context.Context) error) error {
 	return err
 }
 
-// close closes the tab with its browser context. A page that does not let itself be closed
-// takes the browser down.
+// close closes the tab with its browser context. The process of a page that does not let
+// itself be closed is ended; if that does not help, so is the browser with all its pages.
 func (t *tab) close() {
 	t.chromium.pages.Delete(t.id)
 	closed := make(chan struct{})
@@ -117,8 +117,18 @@ func (t *tab) close() {
 	select {
 	case <-closed:
 	case <-timer(closeTime):
-		t.chromium.end(errors.New("a page did not close"))
-		<-closed
+		crashing, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), endTime)
+		go func() { // it is not answered
+			defer cancel()
+			_, _ = chromedp.Call(crashing, page.Crash, cdp.Empty{})
+		}()
+		select {
+		case <-closed:
+		case <-crashing.Done():
+			t.chromium.end(errors.New("a page did not close"))
+			<-closed
+		}
+		cancel()
 	}
 	t.working.Wait()
 	t.proxy.close()
