@@ -50,6 +50,7 @@ func TestRollingFleet(t *testing.T) {
 	for _, name := range append(servers, workers[:2]...) {
 		r.start(name)
 	}
+	r.served() // once they answer
 	r.want(0, c.run("--detach", "--request-id", "rollout", "--server", r.address)...)
 	job := r.served().JobID
 	busy := r.watchCalls(units)
