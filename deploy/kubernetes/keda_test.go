@@ -55,9 +55,9 @@ workerDefaults: {slots: %d, autoscaling: {min: 0, max: %d}}
 	s := &scaling{plane: p, program: program, server: fmt.Sprintf("localhost:%d", grpc)}
 	s.writeJob()
 	s.reach("no job", 0, 0)
-	limited := s.submit("openai", "gpt-5-mini", "50000")
+	limited := s.submit("openai", "gpt-5-mini", "10000")
 	s.reach("10,000 units of a model that bears 120 calls", modelCalls, modelCalls/scaledSlots)
-	free := s.submit("scripted", "", "50000")
+	free := s.submit("scripted", "", "10000")
 	s.reach("10,000 more, without a limit", modelCalls+scaledUnits, scaledCap)
 	s.mapreduce("cancel", "--job-id", limited)
 	s.reach("the first 10,000 are cancelled", scaledUnits, scaledCap)

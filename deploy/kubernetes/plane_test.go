@@ -3,15 +3,17 @@ package kubernetes_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +36,7 @@ type plane struct {
 	config     *rest.Config
 	api        *kubernetes.Clientset
 	dynamic    *dynamic.DynamicClient
+	ports      []port // that were given out
 }
 
 // namespace is where the chart is installed. It admits restricted pods alone.
@@ -78,12 +81,22 @@ type port int
 
 func (p *plane) port() port {
 	p.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		p.t.Fatal(err)
+	// Nobody takes one of these for a connection, as systems take those from higher ports.
+	const from, to = 20000, 32000
+	for range 100 {
+		n := port(from + rand.IntN(to-from))
+		l, err := net.Listen("tcp", n.host())
+		if err != nil || slices.Contains(p.ports, n) {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			p.t.Fatal(err)
+		}
+		p.ports = append(p.ports, n)
+		return n
 	}
-	defer l.Close()
-	return port(l.Addr().(*net.TCPAddr).Port)
+	p.t.Fatal("no port is free")
+	return 0
 }
 
 func (n port) host() string             { return fmt.Sprintf("127.0.0.1:%d", n) }
@@ -100,7 +113,7 @@ func (p *plane) write(name string, text []byte) {
 // certificate by which the API server talks to others behind it.
 func (p *plane) writeKeys() {
 	p.t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := rsa.GenerateKey(cryptorand.Reader, 2048)
 	if err != nil {
 		p.t.Fatal(err)
 	}
