@@ -38,7 +38,7 @@ global: {scrape_interval: 250ms, evaluation_interval: 250ms, scrape_timeout: 250
 rule_files: [alerts.yaml]
 scrape_configs: [{job_name: coditect, static_configs: [{targets: [%q]}]}]
 `, server))
-	cmd := exec.Command(prometheus, "--config.file", s.path("prometheus.yaml"), "--storage.tsdb.path", s.path("tsdb"), "--web.listen-address", web, "--log.level", "warn") //nolint:gosec // the program of the path
+	cmd := exec.Command(prometheus, "--config.file", s.path("prometheus.yaml"), "--storage.tsdb.path", s.path("tsdb"), "--web.listen-address", web, "--log.level", "warn")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

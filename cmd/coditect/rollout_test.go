@@ -100,7 +100,7 @@ func newRollout(t *testing.T, c *corpus, servers, workers []string) *rollout {
 	serve, work, _ := strings.Cut(os.Getenv("CODITECT_ROLLING_IMAGES"), ",")
 	if serve != "" {
 		r.image["serve"], r.image["worker"] = serve, work
-		if err := os.Chmod(r.dir, 0o777); err != nil { //nolint:gosec // the user of the containers writes the ledger here
+		if err := os.Chmod(r.dir, 0o777); err != nil { // the user of the containers writes the ledger here
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +127,7 @@ func (r *rollout) start(name string) {
 			docker = append(docker, "--volume", file+":"+file+":ro")
 		}
 	}
-	cmd := exec.Command("docker", append(append(docker, image), args...)...) //nolint:gosec // an image that the operator names
+	cmd := exec.Command("docker", append(append(docker, image), args...)...)
 	log, err := os.OpenFile(r.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		r.t.Fatal(err)

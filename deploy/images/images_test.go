@@ -36,16 +36,16 @@ func TestImagesRunRestricted(t *testing.T) {
 	}
 	work := t.TempDir()
 	for name, text := range map[string]string{"a.txt": "TOTAL: 1.50\n", "schema.yaml": "type: object\nproperties:\n  total: {type: number, x-coditect: {labels: [TOTAL]}}\n"} {
-		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil { //nolint:gosec // the user of the container reads it
+		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil { // the user of the container reads it
 			t.Fatal(err)
 		}
 	}
 	data := filepath.Join(work, "data")
-	if err := os.Mkdir(data, 0o777); err != nil { //nolint:gosec // the user of the container writes there
+	if err := os.Mkdir(data, 0o777); err != nil { // the user of the container writes there
 		t.Fatal(err)
 	}
 	for _, path := range []string{work, data} {
-		if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // the same, whatever the mask
+		if err := os.Chmod(path, 0o777); err != nil { // the same, whatever the mask
 			t.Fatal(err)
 		}
 	}

@@ -20,15 +20,18 @@ app.kubernetes.io/name: {{ include "coditect.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- define "coditect.labels" -}}
-{{ include "coditect.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{/* The labels of an object, with more of its own. No label stands twice: those by which
+objects are found win, and then those of the object. */}}
+{{- define "coditect.labelsWith" -}}
+{{- $fixed := include "coditect.selector" .root | fromYaml -}}
+{{- $_ := set $fixed "app.kubernetes.io/version" .root.Chart.AppVersion -}}
+{{- $_ := set $fixed "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- $_ := set $fixed "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version) -}}
+{{- $given := mergeOverwrite (deepCopy .root.Values.commonLabels) (deepCopy (.more | default dict)) -}}
+{{- $given = omit $given "app.kubernetes.io/component" "coditect.dev/pool" "coditect.dev/metrics" -}}
+{{- toYaml (mergeOverwrite $given $fixed) -}}
 {{- end -}}
+{{- define "coditect.labels" -}}{{ include "coditect.labelsWith" (dict "root" .) }}{{- end -}}
 
 {{- define "coditect.embedded" -}}{{ if eq .Values.store.type "embedded" }}yes{{ end }}{{- end -}}
 {{- define "coditect.secure" -}}{{ if not .Values.security.insecure }}yes{{ end }}{{- end -}}
@@ -86,12 +89,14 @@ imagePullSecrets:
 {{- end }}
 {{- end -}}
 
-{{- define "coditect.telemetryEnv" -}}
-{{- if .Values.telemetry.otlpEndpoint }}
-- name: OTEL_EXPORTER_OTLP_ENDPOINT
-  value: {{ .Values.telemetry.otlpEndpoint | quote }}
-{{- end }}
-{{- include "coditect.env" .Values.telemetry.env }}
+{{/* The variables of a container: of telemetry and its own, which count more. None stands
+twice, nor beside those that are taken by others. */}}
+{{- define "coditect.environment" -}}
+{{- $all := dict "OTEL_RESOURCE_ATTRIBUTES" .attributes -}}
+{{- with .root.Values.telemetry.otlpEndpoint -}}{{- $_ := set $all "OTEL_EXPORTER_OTLP_ENDPOINT" . -}}{{- end -}}
+{{- $all = mergeOverwrite $all (deepCopy .root.Values.telemetry.env) (deepCopy (.own | default dict)) -}}
+{{- range .taken -}}{{- $all = omit $all . -}}{{- end -}}
+{{- include "coditect.env" (omit $all "POD_NAME") -}}
 {{- end -}}
 
 {{/* A pool: the defaults with what the pool says. A list of the pool replaces that of the defaults. */}}
