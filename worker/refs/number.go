@@ -147,7 +147,7 @@ func (c *Converted) spellNames(m mention, spell func(string) (string, bool)) []s
 // reference, and not for a year or an amount.
 func isReference(number string) bool {
 	n, err := strconv.Atoi(number)
-	return err == nil && n > 0 && n < 10_000 && (n < 1900 || n >= 2100)
+	return err == nil && n < 10_000 && (n < 1900 || n >= 2100)
 }
 
 // Mentioned returns the ids in the prose of text, known or not, each once, in the

@@ -97,6 +97,7 @@ func TestConvert(t *testing.T) {
 		{"C7 unknown in a list", "[REF_a1b2c3d4, REF_FFFFFFFF, REF_e5f6g7h8]", "[1, ?, 2]", []string{a, b}, removed("REF_ffffffff")},
 		{"C7 unknown without brackets", "as REF_ffffffff and REF_deadbeef say", "as [?] and [?] say", nil, removed("REF_ffffffff", "REF_deadbeef")},
 		{"C7 too short, too long", "[REF_a1b2c3d] [REF_a1b2c3d40] [REF_a1b2c3d4_2] [REF_x]", "[?] [?] [?] [?]", nil, removed("REF_a1b2c3d", "REF_a1b2c3d40", "REF_a1b2c3d4_2", "REF_x")},
+		{"C7 a number of a writer who counts from 0", "[REF_a1b2c3d4] [0]", "[1] [?]", []string{a}, removed("[0]")},
 		{"C7 a number of the writer's own", "[REF_a1b2c3d4] [2] [1, 3]", "[1] [?] [?]", []string{a}, removed("[2]", "[1]", "[3]")},
 		{"what was removed before", "[REF_a1b2c3d4, ?] [?] [?, REF_e5f6g7h8]", "[1, ?] [?] [?, 2]", []string{a, b}, nil},
 		{"a year is none", "[2019] [REF_a1b2c3d4] [12 mg]", "[2019] [1] [12 mg]", []string{a}, nil},
