@@ -20,7 +20,8 @@ func (c *Client) again(ctx context.Context, call func() error) error {
 			return err
 		}
 		left -= e.RetryAfter
-		wait := time.NewTimer(e.RetryAfter + rand.N(e.RetryAfter/4+1)) // so that clients do not come back all at once
+		more := rand.N(e.RetryAfter/4 + 1) //nolint:gosec // no secret: clients should not come back all at once
+		wait := time.NewTimer(e.RetryAfter + more)
 		select {
 		case <-wait.C:
 		case <-ctx.Done():

@@ -141,7 +141,7 @@ func TestShutdown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := l.http.Do(q)
+		a, err := l.http.Do(q) //nolint:bodyclose // below, when the watch has ended
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,7 @@ func writeError(w http.ResponseWriter, err error) {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	w.WriteHeader(runtime.HTTPStatusFromCode(s.Code()))
-	_, _ = w.Write(data) // a peer that is gone cannot be told
+	_, _ = w.Write(data) //nolint:gosec // it is JSON and says so, with nosniff; a peer that is gone cannot be told
 }
 
 // connectError returns an error as Connect and gRPC-Web have it.
