@@ -198,6 +198,10 @@ check-generated: $(BUF) ## fail if generated code is stale
 # first release such a change is allowed; it moves PROTO_BASE. What is stored is no protocol.
 PROTO_BASE := 6ea6fc7818afe9b27034c99d5b6fb37a6585b473
 
+.PHONY: check-listener
+check-listener: build ## look at the listeners of a server with OpenSSL and nmap, where these are installed
+	deploy/listener/check.sh
+
 .PHONY: check-breaking
 check-breaking: $(BUF) ## fail if clients or workers of the last release would not understand the protocol
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \

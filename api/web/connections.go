@@ -48,8 +48,9 @@ type connection struct {
 // idleBefore is how long a connection must have had no call to make way for another.
 const idleBefore = time.Second
 
-// idleRelay is how long a connection to the server is kept that has no calls.
-const idleRelay = 30 * time.Second
+// idleRelay is how long a connection to the server is kept that has no calls: it takes some
+// 60 kB, and peers may keep many connections open.
+const idleRelay = 2 * time.Second
 
 // A listener bounds connections: while there are as many as may be, the one that has had
 // no call for the longest makes way for the next; if each has calls, the next is closed.
