@@ -55,12 +55,12 @@ build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 
 # - PROPERTIES of store/jobs, each of which runs in one goroutine;
 # - STORMS, but for one of each kind.
 # `make test-race` runs all of it with the race detector.
-LARGE := TestPackages$$|TestLargeLevel|TestLargestDocument|TestMergedRecordsLargerThanAnOutput|TestUnitsWithManyInputs
+LARGE := TestPackages$$|TestSchemasAtRandom|TestLargeLevel|TestLargestDocument|TestMergedRecordsLargerThanAnOutput|TestUnitsWithManyInputs
 LARGE := $(LARGE)|TestDocumentsWithMuchMetadata|TestChunkingKeeps|TestResultDoesNotDependOnTheTree|TestHostileTexts|TestLongText
 LARGE := $(LARGE)|TestMatrixOfFaults/(openai|ollama)|TestTheFleetKeeps|TestTheFleetLearns|TestFiftyCalls|TestScripts/large
 LARGE := $(LARGE)|TestNeighbour$$|TestAThousandCitations|TestModels$$|TestReducing$$|TestHostile$$
 LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFoldsThatAreNotDecided
-APART := TestKilledAtEveryPoint|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
+APART := TestKilledAtEveryPoint|TestSoakDamage|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
 APART := $(APART)|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
 PROPERTIES := TestAgainstModel|TestTheFleetKeepsToWhatIsConfigured|TestAnIdleWorkerIsTimedOut|TestASlowWorkerIsNotTimedOut|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded

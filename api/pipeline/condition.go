@@ -41,7 +41,7 @@ func ParseCondition(text string) (Condition, error) {
 	}
 	parts, either := strings.Split(text, " and "), strings.Split(text, " or ")
 	if len(parts) > 1 && len(either) > 1 {
-		return c, fmt.Errorf("%.80q joins comparisons by and as well as by or; use one of them", text)
+		return c, fmt.Errorf("%.80q joins some comparisons by and, others by or; use one of them", text)
 	}
 	if len(parts)+len(either)-1 > maxComparisons {
 		return c, fmt.Errorf("has %d comparisons; at most %d are accepted", len(parts)+len(either)-1, maxComparisons)

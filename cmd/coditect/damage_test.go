@@ -288,6 +288,7 @@ func (d *damaged) check() {
 	}
 	resume := d.try(nil, next, "--job-id", d.shelf.interrupted, "--output", "out")
 	d.judge(next, resume, d.shelf.interrupted)
+	t.Logf("%s: doctor ends with %d, list with %d, result with %d, %s with %d", d.what, doctor.code, list.code, result.code, next, resume.code)
 	if doctor.code == 0 && (result.code != 0 || resume.code != 0) {
 		t.Errorf("%s: doctor finds nothing, but result ends with %d and resume with %d\n%s%s", d.what, result.code, resume.code, result.stderr, resume.stderr)
 	}

@@ -56,11 +56,14 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
+// lexicon lists words for comparing statements; nobody reads it as a text.
+const lexicon = "worker/claims/words.go"
+
 // So does everything that the program may print: each text of its code with several words.
 func TestTextsOfTheProgram(t *testing.T) {
 	files := token.NewFileSet()
 	each(t, ".go", func(path string, content []byte) error {
-		if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go") {
+		if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go") || filepath.ToSlash(path) == "../../"+lexicon {
 			return nil
 		}
 		file, err := parser.ParseFile(files, path, content, parser.SkipObjectResolution)
