@@ -123,6 +123,9 @@ func TestSoakDamage(t *testing.T) {
 	if _, shared := driver.Cluster(t); shared {
 		t.Skip("a cluster keeps its own files")
 	}
+	if os.Getenv("CODITECT_DAMAGE") == "" {
+		t.Skip("it takes minutes: make damage")
+	}
 	s := newShelf(t)
 	for seed := range trials(t) {
 		moment := moments[seed%len(moments)]
