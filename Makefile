@@ -261,6 +261,10 @@ damage: ## damage stores, cut the power, move clocks and kill processes: TRIALS=
 schemas: ## run schemas and documents that are drawn at random, twice each: TRIALS=1000
 	CODITECT_SCHEMA_TRIALS=$(if $(filter file,$(origin TRIALS)),1000,$(TRIALS)) go test -count 1 -timeout 120m -v -run TestSchemasAtRandom ./cmd/coditect
 
+.PHONY: quota-kills
+quota-kills: ## kill nodes that work for tenants with quotas: KILLS=10000, on a cluster with FDB_CLUSTER_FILE=file
+	$(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1 -timeout 60m) -run 'TestQuotasAreExactUnderKills$$' -v ./store/jobs -quota.kills $(or $(KILLS),10000)
+
 .PHONY: rolling
 rolling: ## replace all servers and workers while a job runs: UNITS=200, on a cluster with FDB_CLUSTER_FILE=file
 	CODITECT_ROLLING_UNITS=$(or $(UNITS),200) $(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1) -run 'TestRollingRestart$$' -v ./cmd/coditect

@@ -43,7 +43,7 @@ func quotaRules(t mapreduce.TenantID) mapreduce.TenantRule {
 	if t == "a" {
 		return mapreduce.TenantRule{Quota: quotaOfA}
 	}
-	return mapreduce.TenantRule{}
+	return mapreduce.TenantRule{Keep: 100 * time.Microsecond} // of the clock of the test, whose every look is 1 µs
 }
 
 // errKilled is what a node that is killed panics with.
@@ -160,8 +160,10 @@ func (a *actor) act(ctx context.Context) {
 		a.note("pause", a.j.Lifecycle.Pause(ctx, id, records.AnyEpoch, "for a while"))
 	case n < 89:
 		a.note("resume", a.j.Lifecycle.Resume(ctx, id, mapreduce.Resume{Budget: int64(a.IntN(3)) * 2000}))
-	case n < 94:
+	case n < 92:
 		a.note("delete", a.j.Lifecycle.Delete(ctx, id))
+	case n < 96:
+		a.note("retention", a.expire(ctx))
 	default:
 		a.note("take over", a.takeOver(ctx, a.IntN(2) == 0))
 	}
@@ -274,6 +276,18 @@ func (a *actor) cancel(ctx context.Context, id mapreduce.JobID) error {
 		return err
 	}
 	return sweepJob(ctx, a.j, id)
+}
+
+// expire deletes jobs whose time is over, until it is done or killed.
+func (a *actor) expire(ctx context.Context) error {
+	all, err := a.j.Lifecycle.Expired(ctx)
+	for _, e := range all {
+		if err == nil {
+			err = a.j.Lifecycle.DeleteExpired(ctx, e)
+			a.met.Store("expired", true)
+		}
+	}
+	return err
 }
 
 func sweepJob(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID) error {
@@ -394,6 +408,9 @@ func TestQuotasAreExactUnderKills(t *testing.T) {
 	if _, ok := f.refused.Load("claim"); !ok {
 		t.Error("no claim was refused: nothing was tested")
 	}
+	if _, ok := f.met.Load("expired"); !ok {
+		t.Error("no job was deleted whose time was over: nothing was tested")
+	}
 	t.Logf("%d kills, %d jobs, %d looks", f.kills.Load(), f.names.Load(), looks)
 	f.settle()
 }
@@ -424,15 +441,20 @@ func (f *fleetOf) settle() {
 		must("abandon", j.Submit.Abandon(ctx, r.Job))
 	}
 	f.sound(j, false)
-	page, err := j.View.List(ctx, mapreduce.ListJobsQuery{PageSize: 1000})
-	must("list", err)
-	for _, job := range page.Jobs {
-		err := j.Lifecycle.Cancel(ctx, job.ID)
-		if errs.KindOf(err) != errs.Precondition {
-			must("cancel", err)
+	for {
+		page, err := j.View.List(ctx, mapreduce.ListJobsQuery{PageSize: 1000})
+		must("list", err)
+		if len(page.Jobs) == 0 {
+			break
 		}
-		must("sweep", sweepJob(ctx, j, job.ID))
-		must("delete", j.Lifecycle.Delete(ctx, job.ID))
+		for _, job := range page.Jobs {
+			err := j.Lifecycle.Cancel(ctx, job.ID)
+			if errs.KindOf(err) != errs.Precondition {
+				must("cancel", err)
+			}
+			must("sweep", sweepJob(ctx, j, job.ID))
+			must("delete", j.Lifecycle.Delete(ctx, job.ID))
+		}
 	}
 	f.sound(j, false)
 	left, err := f.uses(ctx)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -26,7 +25,7 @@ func isFile(name string) bool {
 
 // exportEvents writes all events to a file, or to the standard output.
 func (a *commands) exportEvents(ctx context.Context, s *program.Session, q mapreduce.ListEventsQuery, name string) (err error) {
-	var out io.Writer = a.Stdout
+	out := a.Stdout
 	if name != "-" {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
