@@ -92,6 +92,11 @@ func (s *Store) checkOwnership() error {
 				store.ErrForeign, s.folder, name)
 		}
 	}
+	for _, name := range names { // that file is written before any of Pebble's
+		if ofPebble(name) {
+			return fmt.Errorf("%w: %s holds %q, and %s is missing, which every store has; restore it from a copy", store.ErrCorrupt, s.folder, name, formatFile)
+		}
+	}
 	return nil
 }
 

@@ -146,3 +146,21 @@ func TestReadOnlyOfNothing(t *testing.T) {
 		t.Errorf("a new store holds %v", got)
 	}
 }
+
+// A store whose format file is gone is damaged, and is not taken for a new one.
+func TestAStoreWithoutItsFormatFileIsDamaged(t *testing.T) {
+	for _, readOnly := range []bool{true, false} {
+		fs := stored(t)
+		if err := fs.Remove("data/CODITECT_STORE"); err != nil {
+			t.Fatal(err)
+		}
+		before := readFolder(t, fs, "data")
+		s, err := pebble.Open("data", pebble.Config{FS: fs, ReadOnly: readOnly})
+		if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "CODITECT_STORE is missing") {
+			t.Errorf("Open = %v, %v, want %v", s, err, store.ErrCorrupt)
+		}
+		if d := cmp.Diff(before, readFolder(t, fs, "data")); d != "" {
+			t.Errorf("files changed (-before +after):\n%s", d)
+		}
+	}
+}
