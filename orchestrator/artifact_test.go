@@ -129,20 +129,20 @@ func TestTheResultIsStoredWithTheEndOfItsJob(t *testing.T) {
 func TestADamagedResultIsNotGiven(t *testing.T) {
 	for name, damage := range map[string]func(tx store.Tx, id mapreduce.JobID, value []byte){
 		"gone": func(tx store.Tx, id mapreduce.JobID, _ []byte) {
-			tx.Clear(keys.New().ResultChunk(id, mapreduce.ResultUnit, 1, 1))
+			tx.Clear(keys.New().Outputs(id).ResultChunk(mapreduce.ResultUnit, 1, 1))
 		},
 		"changed": func(tx store.Tx, id mapreduce.JobID, value []byte) {
 			value[len(value)/2] ^= 1
-			tx.Set(keys.New().ResultChunk(id, mapreduce.ResultUnit, 1, 1), value)
+			tx.Set(keys.New().Outputs(id).ResultChunk(mapreduce.ResultUnit, 1, 1), value)
 		},
 		"one too many": func(tx store.Tx, id mapreduce.JobID, value []byte) {
-			tx.Set(keys.New().ResultChunk(id, mapreduce.ResultUnit, 1, 99), value)
+			tx.Set(keys.New().Outputs(id).ResultChunk(mapreduce.ResultUnit, 1, 99), value)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, n, id, _ := assembled(t, 200, false)
 			err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
-				value, err := tx.Get(t.Context(), keys.New().ResultChunk(id, mapreduce.ResultUnit, 1, 1))
+				value, err := tx.Get(t.Context(), keys.New().Outputs(id).ResultChunk(mapreduce.ResultUnit, 1, 1))
 				if err == nil && value == nil {
 					err = errors.New("the result has one chunk")
 				}

@@ -215,7 +215,7 @@ func largeTexts(n int) (map[string]string, []string) {
 func TestSlowBlobsDelayNoReports(t *testing.T) {
 	c := newCluster(t)
 	slow := &deaf{Store: c.store, healed: make(chan struct{})}
-	slow.texts = store.Range{Begin: keys.New().Blob("mr_20000101_aaaaaa", nil, 0, 1).Begin, End: keys.New().Blob("mr_29990101_zzzzzz", nil, 0, 1).End}
+	slow.texts = store.Range{Begin: keys.New().Job("mr_20000101_aaaaaa").Blob(nil, 0, 1).Begin, End: keys.New().Job("mr_29990101_zzzzzz").Blob(nil, 0, 1).End}
 	c.store = slow
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	const units = 3

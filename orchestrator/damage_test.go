@@ -38,7 +38,7 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 		r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:]
 	})
 	err = store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
-		tx.ClearRange(keys.New().Results(id, large.Unit))
+		tx.ClearRange(keys.New().Outputs(id).Results(large.Unit))
 		return nil
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 func TestADamagedRunStopsNobody(t *testing.T) {
 	c := newCluster(t)
 	err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
-		tx.Set(keys.New().Run("default", "mr_20250101_aaaaaa"), []byte("damaged"))
+		tx.Set(keys.New().Tenant("default").Run("mr_20250101_aaaaaa"), []byte("damaged"))
 		return nil
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func TestADamagedRunStopsNobody(t *testing.T) {
 func (c *cluster) damage(id mapreduce.JobID, unit mapreduce.UnitID) {
 	c.t.Helper()
 	err := store.NewDB(c.store, store.Config{}).Update(c.t.Context(), func(tx store.Tx) error {
-		tx.Set(keys.New().Unit(id, unit), []byte("\xffdamaged"))
+		tx.Set(keys.New().Job(id).Unit(unit), []byte("\xffdamaged"))
 		return nil
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func TestAReportThatCannotBeStoredIsAlone(t *testing.T) {
 		}
 	}
 	job := n.wantEnd(id, mapreduce.JobFailed)
-	if want := fmt.Sprintf("value of %x", keys.New().Unit(id, held[7].Unit)); !strings.Contains(job.Error, want) || job.CompletedUnits != units-1 {
+	if want := fmt.Sprintf("value of %x", keys.New().Job(id).Unit(held[7].Unit)); !strings.Contains(job.Error, want) || job.CompletedUnits != units-1 {
 		t.Errorf("the job failed with %d units complete and %q, want %d and what is damaged: %s", job.CompletedUnits, job.Error, units-1, want)
 	}
 	other := n.submit(script(nil), 1) // the worker goes on with other jobs
@@ -211,7 +211,7 @@ func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
 	w.report(held, w.putOutput("w", held, long))
 	next := w.assigned()
 	err = store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
-		tx.ClearRange(keys.New().Results(job.ID, held.Unit))
+		tx.ClearRange(keys.New().Outputs(job.ID).Results(held.Unit))
 		return nil
 	})
 	if err != nil {
@@ -228,8 +228,8 @@ func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
 // run, by an orchestrator that runs already as by one that starts.
 func TestADamagedJobStopsNoOther(t *testing.T) {
 	for name, key := range map[string]func(*keys.Space, mapreduce.JobID) []byte{
-		"switch": func(s *keys.Space, id mapreduce.JobID) []byte { return s.Ctl(id) },
-		"record": func(s *keys.Space, id mapreduce.JobID) []byte { return s.Job(id) },
+		"switch": func(s *keys.Space, id mapreduce.JobID) []byte { return s.Job(id).Ctl() },
+		"record": func(s *keys.Space, id mapreduce.JobID) []byte { return s.Job(id).Record() },
 		"grant":  func(s *keys.Space, id mapreduce.JobID) []byte { return s.Grant(mapreduce.JobScope(id), "node-1") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -617,13 +617,13 @@ func TestEvidenceOutlivesAttempts(t *testing.T) {
 func TestChangedEvidenceIsNotShown(t *testing.T) {
 	for name, change := range map[string]func(tx store.Tx, space *keys.Space, id mapreduce.JobID){
 		"the text": func(tx store.Tx, space *keys.Space, id mapreduce.JobID) {
-			tx.Set(space.EvidenceChunk(id, "look_1", 0, 0), []byte(strings.Replace(webPage("bonn"), "1913", "2013", 1)))
+			tx.Set(space.Outputs(id).EvidenceChunk("look_1", 0, 0), []byte(strings.Replace(webPage("bonn"), "1913", "2013", 1)))
 		},
 		"its end": func(tx store.Tx, space *keys.Space, id mapreduce.JobID) {
-			tx.Set(space.EvidenceChunk(id, "look_1", 0, 1), []byte("more"))
+			tx.Set(space.Outputs(id).EvidenceChunk("look_1", 0, 1), []byte("more"))
 		},
 		"all of it": func(tx store.Tx, space *keys.Space, id mapreduce.JobID) {
-			tx.ClearRange(space.EvidenceOf(id, "look_1"))
+			tx.ClearRange(space.Outputs(id).EvidenceOf("look_1"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

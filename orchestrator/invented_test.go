@@ -278,7 +278,7 @@ func TestPutsOfOthers(t *testing.T) {
 // outputs were checked.
 func (n *node) alter(t *testing.T, c *cluster, id mapreduce.JobID, unit mapreduce.UnitID, change func(*storagev1.Result)) {
 	t.Helper()
-	key := keys.New().Unit(id, unit)
+	key := keys.New().Job(id).Unit(unit)
 	err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
 		value, err := tx.Get(t.Context(), key)
 		if err != nil {

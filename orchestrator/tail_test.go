@@ -25,7 +25,7 @@ func TestTheEndOfTheAuditChainIsHeld(t *testing.T) {
 	change := func(f func(*storagev1.Job)) func(t *testing.T, tx store.Tx, space *keys.Space, id mapreduce.JobID) {
 		return func(t *testing.T, tx store.Tx, space *keys.Space, id mapreduce.JobID) {
 			t.Helper()
-			value, err := tx.Get(t.Context(), space.Job(id))
+			value, err := tx.Get(t.Context(), space.Job(id).Record())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func TestTheEndOfTheAuditChainIsHeld(t *testing.T) {
 			if value, err = proto.Marshal(job); err != nil {
 				t.Fatal(err)
 			}
-			tx.Set(space.Job(id), value)
+			tx.Set(space.Job(id).Record(), value)
 		}
 	}
 	cut := func(t *testing.T, tx store.Tx, r store.Range, least int) {
@@ -53,15 +53,15 @@ func TestTheEndOfTheAuditChainIsHeld(t *testing.T) {
 		why    string
 	}{
 		"the last seal is gone": {func(t *testing.T, tx store.Tx, space *keys.Space, id mapreduce.JobID) {
-			cut(t, tx, space.Seals(id), 1)
+			cut(t, tx, space.Job(id).Seals(), 1)
 		}, "is gone"},
 		"the last seal and its checkpoint are gone": {func(t *testing.T, tx store.Tx, space *keys.Space, id mapreduce.JobID) {
-			cut(t, tx, space.Seals(id), 1)
-			cut(t, tx, space.Checkpoints(id), 2)
+			cut(t, tx, space.Job(id).Seals(), 1)
+			cut(t, tx, space.Job(id).Checkpoints(), 2)
 		}, "is gone"},
 		"the whole chain is gone": {func(t *testing.T, tx store.Tx, space *keys.Space, id mapreduce.JobID) {
-			tx.ClearRange(space.Seals(id))
-			tx.ClearRange(space.Checkpoints(id))
+			tx.ClearRange(space.Job(id).Seals())
+			tx.ClearRange(space.Job(id).Checkpoints())
 		}, "is gone"},
 		"the record has another head":          {change(func(j *storagev1.Job) { j.AuditHead[0]++ }), "and the chain has"},
 		"the record has another specification": {change(func(j *storagev1.Job) { j.Config.Schema = []byte(`{"type":"object","title":"another"}`) }), "was submitted"},
@@ -87,7 +87,7 @@ func TestTheEndOfTheAuditChainIsHeld(t *testing.T) {
 			n.sound()
 			job := new(storagev1.Job)
 			err = store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
-				value, err := tx.Get(t.Context(), keys.New().Job(id))
+				value, err := tx.Get(t.Context(), keys.New().Job(id).Record())
 				if err != nil {
 					return err
 				}

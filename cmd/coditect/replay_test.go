@@ -115,8 +115,8 @@ func (s *studio) lose(job, unit string) {
 	}
 	err = store.NewDB(p, store.Config{}).Update(s.t.Context(), func(tx store.Tx) error {
 		j, id := mapreduce.JobID(job), mapreduce.UnitID(unit)
-		tx.ClearRange(keys.New().Journal(j, id))
-		value, err := tx.Get(s.t.Context(), keys.New().Unit(j, id))
+		tx.ClearRange(keys.New().Outputs(j).Journal(id))
+		value, err := tx.Get(s.t.Context(), keys.New().Job(j).Unit(id))
 		var u storagev1.Unit
 		if err == nil {
 			err = proto.Unmarshal(value, &u)
@@ -125,7 +125,7 @@ func (s *studio) lose(job, unit string) {
 		if err == nil {
 			value, err = proto.Marshal(&u)
 		}
-		tx.Set(keys.New().Unit(j, id), value)
+		tx.Set(keys.New().Job(j).Unit(id), value)
 		return err
 	})
 	if e := p.Close(); err != nil || e != nil {

@@ -143,15 +143,15 @@ func TestAnswersAreTrimmed(t *testing.T) {
 // What is not what was kept is given to nobody, and found by a check.
 func TestDamagedAnswers(t *testing.T) {
 	for name, damage := range map[string]func(w *world, tx store.Tx){
-		"changed": func(w *world, tx store.Tx) { tx.Set(w.space.AnswerChunk("a", keyOf("q"), 0), []byte("answeR")) },
-		"longer":  func(w *world, tx store.Tx) { tx.Set(w.space.AnswerChunk("a", keyOf("q"), 1), []byte("!")) },
-		"gone":    func(w *world, tx store.Tx) { tx.Clear(w.space.AnswerChunk("a", keyOf("q"), 0)) },
+		"changed": func(w *world, tx store.Tx) { tx.Set(w.space.Tenant("a").AnswerChunk(keyOf("q"), 0), []byte("answeR")) },
+		"longer":  func(w *world, tx store.Tx) { tx.Set(w.space.Tenant("a").AnswerChunk(keyOf("q"), 1), []byte("!")) },
+		"gone":    func(w *world, tx store.Tx) { tx.Clear(w.space.Tenant("a").AnswerChunk(keyOf("q"), 0)) },
 		"of another question": func(w *world, tx store.Tx) {
-			tx.Set(w.space.Answer("a", keyOf("q")), w.get(w.space.Answer("a", keyOf("other"))))
-			tx.Set(w.space.AnswerChunk("a", keyOf("q"), 0), []byte("wrong!"))
+			tx.Set(w.space.Tenant("a").Answer(keyOf("q")), w.get(w.space.Tenant("a").Answer(keyOf("other"))))
+			tx.Set(w.space.Tenant("a").AnswerChunk(keyOf("q"), 0), []byte("wrong!"))
 		},
-		"unlisted": func(w *world, tx store.Tx) { tx.ClearRange(w.space.AgedAll("a")) },
-		"headless": func(w *world, tx store.Tx) { tx.Clear(w.space.Answer("a", keyOf("q"))) },
+		"unlisted": func(w *world, tx store.Tx) { tx.ClearRange(w.space.Tenant("a").AllAged()) },
+		"headless": func(w *world, tx store.Tx) { tx.Clear(w.space.Tenant("a").Answer(keyOf("q"))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, open(t), 1)

@@ -18,7 +18,7 @@ func TestASignOfLifeSeesWhatRuns(t *testing.T) {
 	if err != nil || len(refs) != 1 {
 		t.Fatalf("jobs that may run: %v (error %v)", refs, err)
 	}
-	run := func(id string) []byte { return w.space.Run(refs[0].Tenant, mapreduce.JobID(id)) }
+	run := func(id string) []byte { return w.space.Tenant(refs[0].Tenant).Run(mapreduce.JobID(id)) }
 	value := w.get(run(string(id)))
 	for count, given := range []struct {
 		name  string

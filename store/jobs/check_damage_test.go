@@ -122,7 +122,7 @@ func TestCheckFindsFaultsAroundDamage(t *testing.T) {
 	m := newMixture(t)
 	var units [][]byte
 	for _, kv := range m.all() {
-		if r := m.space.Units(m.mid); bytes.Compare(r.Begin, kv.Key) <= 0 && bytes.Compare(kv.Key, r.End) < 0 {
+		if r := m.space.Job(m.mid).Units(); bytes.Compare(r.Begin, kv.Key) <= 0 && bytes.Compare(kv.Key, r.End) < 0 {
 			units = append(units, kv.Key)
 		}
 	}
@@ -157,7 +157,7 @@ func TestCheckFindsFaultsAroundDamage(t *testing.T) {
 // A job whose record cannot be read is named, and the others are checked.
 func TestCheckWithoutAJobsRecord(t *testing.T) {
 	m := newMixture(t)
-	wrong, info := m.examine(store.Single(m.space.Job(m.end)))
+	wrong, info := m.examine(store.Single(m.space.Job(m.end).Record()))
 	named, checked := false, false
 	for _, f := range wrong {
 		named = named || strings.Contains(f.Key+string(f.Job)+f.Message, string(m.end))
@@ -173,7 +173,7 @@ func TestCheckWithoutAJobsRecord(t *testing.T) {
 // A result that cannot be read is told by its unit.
 func TestCheckNamesTheUnitOfADamagedResult(t *testing.T) {
 	m := newMixture(t)
-	wrong, _ := m.examine(m.space.Result(m.mid, m.large.ID, m.large.Attempt))
+	wrong, _ := m.examine(m.space.Outputs(m.mid).Result(m.large.ID, m.large.Attempt))
 	for _, f := range wrong {
 		if f.Job == m.mid && strings.Contains(f.Message, "text, result, journal or evidence of unit "+string(m.large.ID)+" cannot be read") {
 			return
@@ -185,7 +185,7 @@ func TestCheckNamesTheUnitOfADamagedResult(t *testing.T) {
 // An error of damage names the key under which one has to look.
 func TestErrorsOfDamageNameTheKey(t *testing.T) {
 	m := newMixture(t)
-	r := m.space.Result(m.mid, m.large.ID, m.large.Attempt)
+	r := m.space.Outputs(m.mid).Result(m.large.ID, m.large.Attempt)
 	m.write(func(tx store.Tx) {
 		chunk := m.first(r)
 		chunk.Value[0]++

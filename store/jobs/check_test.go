@@ -102,7 +102,7 @@ func edit[M proto.Message](m *mixture, key []byte, msg M, change func(M)) func(t
 }
 
 func (m *mixture) editUnit(id mapreduce.JobID, u string, change func(u *storagev1.Unit)) func(tx store.Tx) {
-	return edit(m, m.space.Unit(id, mapreduce.UnitID(u)), new(storagev1.Unit), change)
+	return edit(m, m.space.Job(id).Unit(mapreduce.UnitID(u)), new(storagev1.Unit), change)
 }
 
 func (m *mixture) first(r store.Range) store.KeyValue {
@@ -127,29 +127,29 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		of   func(m *mixture) corruption
 		want string // part of one finding
 	}{
-		{"queue entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.ReadyAll(m.mid)) }, "has to wait"},
+		{"queue entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.Queues(m.mid).AllReady()) }, "has to wait"},
 		{"queue entry of a unit that is processed", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.Ready(m.mid, 0, keys.ClassRequeued, keys.Seq(0, m.busy.Index)), []byte(m.busy.ID))
+				tx.Set(m.space.Queues(m.mid).Ready(0, keys.ClassRequeued, keys.Seq(0, m.busy.Index)), []byte(m.busy.ID))
 			}
 		}, "the entry is dead"},
 		{"queue entry in another shard", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Ready(m.mid, 7, keys.ClassNew, 99), []byte("doc-00008")) }
+			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Ready(7, keys.ClassNew, 99), []byte("doc-00008")) }
 		}, "the entry is dead"},
 		{"queue entry of nothing", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Ready(m.mid, 0, keys.ClassNew, 99), []byte("nobody")) }
+			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Ready(0, keys.ClassNew, 99), []byte("nobody")) }
 		}, `of unit "nobody", which is not there`},
-		{"delay lost", func(m *mixture) corruption { return m.clearFirst(m.space.DelayedAll(m.mid)) }, "has to wait"},
+		{"delay lost", func(m *mixture) corruption { return m.clearFirst(m.space.Queues(m.mid).AllDelayed()) }, "has to wait"},
 		{"delay of a unit that failed", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Delayed(m.mid, m.failed.ID), nil) }
+			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Delayed(m.failed.ID), nil) }
 		}, "the entry is dead"},
-		{"failed entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.FailedAll(m.mid)) }, "is listed as failed: false"},
+		{"failed entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.Queues(m.mid).AllFailed()) }, "is listed as failed: false"},
 		{"failed entry of a unit that is processed", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Failed(m.mid, 0, m.busy.ID), nil) }
+			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Failed(0, m.busy.ID), nil) }
 		}, "is listed as failed: true"},
-		{"order lost", func(m *mixture) corruption { return m.clearFirst(m.space.OrderFrom(m.mid, 0, 0)) }, "in the order"},
+		{"order lost", func(m *mixture) corruption { return m.clearFirst(m.space.Job(m.mid).OrderFrom(0, 0)) }, "in the order"},
 		{"order of nothing", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Order(m.mid, 0, 1<<40), []byte("nobody")) }
+			return func(tx store.Tx) { tx.Set(m.space.Job(m.mid).Order(0, 1<<40), []byte("nobody")) }
 		}, "which is not there"},
 		{"session lost", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Clear(m.space.Session(m.seat.id)) }
@@ -179,10 +179,10 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.UnitId = "other" })
 		}, `of unit "other"`},
 		{"unit garbled", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Unit(m.mid, m.busy.ID), []byte{0xff}) }
+			return func(tx store.Tx) { tx.Set(m.space.Job(m.mid).Unit(m.busy.ID), []byte{0xff}) }
 		}, "cannot be decoded"},
 		{"unit lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Unit(m.end, "doc-00000")) }
+			return func(tx store.Tx) { tx.Clear(m.space.Job(m.end).Unit("doc-00000")) }
 		}, "level 0 has 9 units, and 10 were planned"},
 		{"reservation changed", func(m *mixture) corruption {
 			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Reserved++ })
@@ -200,28 +200,28 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Result.Size++ })
 		}, "counter size"},
 		{"counter completed", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Add(m.space.Counter(m.end, keys.Completed, 0, "node-0"), 1) }
+			return func(tx store.Tx) { tx.Add(m.space.Job(m.end).Counter(keys.Completed, 0, "node-0"), 1) }
 		}, "counter completed of level 0"},
 		{"counter running", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Add(m.space.Counter(m.mid, keys.Running, 0, "node-1"), 1) }
+			return func(tx store.Tx) { tx.Add(m.space.Job(m.mid).Counter(keys.Running, 0, "node-1"), 1) }
 		}, "counter running"},
 		{"counter failed", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Add(m.space.Counter(m.mid, keys.Failed, 0, "node-1"), -1) }
+			return func(tx store.Tx) { tx.Add(m.space.Job(m.mid).Counter(keys.Failed, 0, "node-1"), -1) }
 		}, "counter failed"},
 		{"counter claimed", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Add(m.space.Counter(m.mid, keys.Claimed, 0, "node-1"), 1) }
+			return func(tx store.Tx) { tx.Add(m.space.Job(m.mid).Counter(keys.Claimed, 0, "node-1"), 1) }
 		}, "counter claimed"},
 		{"counter of documents", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Add(m.space.Counter(m.end, keys.DocumentsMapped, 0, "node-0"), -1) }
+			return func(tx store.Tx) { tx.Add(m.space.Job(m.end).Counter(keys.DocumentsMapped, 0, "node-0"), -1) }
 		}, "counter documents mapped"},
 		{"counter of characters", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Add(m.space.Counter(m.end, keys.CharactersMapped, 0, "node-0"), -1) }
+			return func(tx store.Tx) { tx.Add(m.space.Job(m.end).Counter(keys.CharactersMapped, 0, "node-0"), -1) }
 		}, "counter characters mapped"},
 		{"counter garbled", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Counter(m.end, keys.Completed, 0, "node-0"), []byte("1")) }
+			return func(tx store.Tx) { tx.Set(m.space.Job(m.end).Counter(keys.Completed, 0, "node-0"), []byte("1")) }
 		}, "no counter"},
 		{"counter unknown", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Counter(m.end, 77, 0, "node-0"), little(1)) }
+			return func(tx store.Tx) { tx.Set(m.space.Job(m.end).Counter(77, 0, "node-0"), little(1)) }
 		}, "no counter"},
 		{"charge lost", func(m *mixture) corruption {
 			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Charged = 5 })
@@ -234,60 +234,60 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "has the result of attempt 2"},
 		{"large result changed", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.ResultChunk(m.mid, m.large.ID, 1, 1), bytes.Repeat([]byte("x"), store.ChunkSize))
+				tx.Set(m.space.Outputs(m.mid).ResultChunk(m.large.ID, 1, 1), bytes.Repeat([]byte("x"), store.ChunkSize))
 			}
 		}, "the result of unit"},
 		{"chunk lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.ResultChunk(m.mid, m.large.ID, 1, 1)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Outputs(m.mid).ResultChunk(m.large.ID, 1, 1)) }
 		}, "the result of unit"},
 		{"chunk of another attempt", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.ResultChunk(m.mid, m.large.ID, 9, 0), []byte("x"))
+				tx.Set(m.space.Outputs(m.mid).ResultChunk(m.large.ID, 9, 0), []byte("x"))
 			}
 		}, "nobody will read this chunk"},
 		{"chunk of nothing", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.ResultChunk(m.mid, "nobody", 1, 0), []byte("x")) }
+			return func(tx store.Tx) { tx.Set(m.space.Outputs(m.mid).ResultChunk("nobody", 1, 0), []byte("x")) }
 		}, "which is not there"},
-		{"parked unit forgotten", func(m *mixture) corruption { return m.clearFirst(m.space.ParkedAll(m.mid)) }, "has to wait"},
+		{"parked unit forgotten", func(m *mixture) corruption { return m.clearFirst(m.space.Queues(m.mid).AllParked()) }, "has to wait"},
 		{"parked by another attempt", func(m *mixture) corruption {
-			return edit(m, m.space.Parked(m.mid, m.parked.ID), new(storagev1.Parked), func(p *storagev1.Parked) { p.Attempt++ })
+			return edit(m, m.space.Queues(m.mid).Parked(m.parked.ID), new(storagev1.Parked), func(p *storagev1.Parked) { p.Attempt++ })
 		}, "the entry is dead"},
 		{"parked beside its queue", func(m *mixture) corruption {
-			value := m.get(m.space.Parked(m.mid, m.parked.ID))
-			return func(tx store.Tx) { tx.Set(m.space.Parked(m.mid, m.busy.ID), value) }
+			value := m.get(m.space.Queues(m.mid).Parked(m.parked.ID))
+			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Parked(m.busy.ID), value) }
 		}, "the entry is dead"},
 		{"parked units counted wrong", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Add(m.space.Counter(m.mid, keys.UnitsParked, 0, "node-0"), 1) }
+			return func(tx store.Tx) { tx.Add(m.space.Job(m.mid).Counter(keys.UnitsParked, 0, "node-0"), 1) }
 		}, "counter parked of level 0 is 2"},
-		{"answer lost", func(m *mixture) corruption { return m.clearFirst(m.space.WokenAll(m.mid)) }, "is not there"},
+		{"answer lost", func(m *mixture) corruption { return m.clearFirst(m.space.Queues(m.mid).AllWoken()) }, "is not there"},
 		{"answer of another call", func(m *mixture) corruption {
-			return edit(m, m.space.Woken(m.mid, m.woken.ID), new(storagev1.WakeCall), func(w *storagev1.WakeCall) { w.Handle = "batch" })
+			return edit(m, m.space.Queues(m.mid).Woken(m.woken.ID), new(storagev1.WakeCall), func(w *storagev1.WakeCall) { w.Handle = "batch" })
 		}, "the entry is dead"},
 		{"answer for nobody", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Woken(m.mid, "nobody"), nil) }
+			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Woken("nobody"), nil) }
 		}, "which is not there"},
 		{"entry of nobody's journal", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.JournalChunk(m.mid, "nobody", 0, 0), []byte("x")) }
+			return func(tx store.Tx) { tx.Set(m.space.Outputs(m.mid).JournalChunk("nobody", 0, 0), []byte("x")) }
 		}, "which is not there"},
 		{"entry of a unit without a journal", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.JournalChunk(m.mid, m.large.ID, 0, 0), []byte("x"))
+				tx.Set(m.space.Outputs(m.mid).JournalChunk(m.large.ID, 0, 0), []byte("x"))
 			}
 		}, "or has none"},
-		{"entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.JournalsAll(m.mid)) }, "one is missing"},
+		{"entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.Outputs(m.mid).AllJournals()) }, "one is missing"},
 		{"last entry lost", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.ClearRange(m.space.JournalEntries(m.mid, m.busy.ID, 1, 2))
+				tx.ClearRange(m.space.Outputs(m.mid).JournalEntries(m.busy.ID, 1, 2))
 			}
 		}, "one is missing"},
 		{"entry changed", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.JournalChunk(m.mid, m.busy.ID, 0, 0), journalEntry("another", 1))
+				tx.Set(m.space.Outputs(m.mid).JournalChunk(m.busy.ID, 0, 0), journalEntry("another", 1))
 			}
 		}, "the hash over them differs"},
 		{"entry too many", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				tx.Set(m.space.JournalChunk(m.mid, m.busy.ID, 2, 0), journalEntry("another", 1))
+				tx.Set(m.space.Outputs(m.mid).JournalChunk(m.busy.ID, 2, 0), journalEntry("another", 1))
 			}
 		}, "this is another"},
 		{"journal of another size", func(m *mixture) corruption {
@@ -297,35 +297,35 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Status = uint32(mapreduce.UnitCancelled) })
 		}, "should have none any more"},
 		{"evidence of nobody", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.EvidenceChunk(m.mid, "nobody", 0, 0), []byte("x")) }
+			return func(tx store.Tx) { tx.Set(m.space.Outputs(m.mid).EvidenceChunk("nobody", 0, 0), []byte("x")) }
 		}, "which is not there"},
 		{"evidence of a unit without any", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Evidence(m.mid, m.large.ID, 0), []byte("x")) }
+			return func(tx store.Tx) { tx.Set(m.space.Outputs(m.mid).Evidence(m.large.ID, 0), []byte("x")) }
 		}, "or has none"},
 		{"evidence lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Evidence(m.mid, m.busy.ID, 1)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Outputs(m.mid).Evidence(m.busy.ID, 1)) }
 		}, "one is missing"},
 		{"evidence changed", func(m *mixture) corruption {
-			return edit(m, m.space.Evidence(m.mid, m.busy.ID, 0), new(storagev1.Evidence), func(e *storagev1.Evidence) { e.Title = "Another" })
+			return edit(m, m.space.Outputs(m.mid).Evidence(m.busy.ID, 0), new(storagev1.Evidence), func(e *storagev1.Evidence) { e.Title = "Another" })
 		}, "the hash over them differs"},
 		{"evidence out of bounds", func(m *mixture) corruption {
-			key := m.space.Evidence(m.mid, m.busy.ID, 0)
+			key := m.space.Outputs(m.mid).Evidence(m.busy.ID, 0)
 			raw := append(bytes.Clone(m.get(key)), 0x12, 0) // without a URI
 			unit := m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) {
 				first := sha256.Sum256(raw)
-				both := sha256.Sum256(append(first[:], m.get(m.space.Evidence(m.mid, m.busy.ID, 1))...))
+				both := sha256.Sum256(append(first[:], m.get(m.space.Outputs(m.mid).Evidence(m.busy.ID, 1))...))
 				u.Evidence.Sha256 = both[:]
 			})
 			return func(tx store.Tx) { tx.Set(key, raw); unit(tx) }
 		}, "item 0: evidence.uri"},
 		{"text of evidence lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.EvidenceChunk(m.mid, m.busy.ID, 1, 0)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Outputs(m.mid).EvidenceChunk(m.busy.ID, 1, 0)) }
 		}, "the text of unit"},
 		{"text of evidence changed", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.EvidenceChunk(m.mid, m.busy.ID, 0, 0), []byte("a pagf")) }
+			return func(tx store.Tx) { tx.Set(m.space.Outputs(m.mid).EvidenceChunk(m.busy.ID, 0, 0), []byte("a pagf")) }
 		}, "the text of unit"},
 		{"evidence too many", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.EvidenceChunk(m.mid, m.busy.ID, 2, 0), []byte("x")) }
+			return func(tx store.Tx) { tx.Set(m.space.Outputs(m.mid).EvidenceChunk(m.busy.ID, 2, 0), []byte("x")) }
 		}, "this is of another"},
 		{"evidence of another size", func(m *mixture) corruption {
 			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Evidence.Bytes++ })
@@ -333,22 +333,22 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"evidence of a unit that was cancelled", func(m *mixture) corruption {
 			return m.editUnit(m.mid, string(m.busy.ID), func(u *storagev1.Unit) { u.Status = uint32(mapreduce.UnitCancelled) })
 		}, "evidence of unit " + "doc-0"},
-		{"text lost", func(m *mixture) corruption { return m.clearFirst(m.space.Blobs(m.end)) }, "the text of unit"},
+		{"text lost", func(m *mixture) corruption { return m.clearFirst(m.space.Job(m.end).Blobs()) }, "the text of unit"},
 		{"text changed", func(m *mixture) corruption {
-			kv := m.first(m.space.Blobs(m.mid))
+			kv := m.first(m.space.Job(m.mid).Blobs())
 			return func(tx store.Tx) { tx.Set(kv.Key, append(kv.Value[1:], 'x')) }
 		}, "the text of unit"},
 		{"tally changed", func(m *mixture) corruption {
-			return edit(m, m.space.Tally(m.end, "cut"), new(storagev1.Tally), func(t *storagev1.Tally) { t.Failed++ })
+			return edit(m, m.space.Job(m.end).Tally("cut"), new(storagev1.Tally), func(t *storagev1.Tally) { t.Failed++ })
 		}, "the tally of document"},
 		{"tally lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Tally(m.end, "cut")) }
+			return func(tx store.Tx) { tx.Clear(m.space.Job(m.end).Tally("cut")) }
 		}, "the tallies come to"},
 		{"level miscounted", func(m *mixture) corruption {
-			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Levels[1].Units++ })
+			return edit(m, m.space.Job(m.end).Ctl(), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Levels[1].Units++ })
 		}, "were planned"},
 		{"complete without the final unit", func(m *mixture) corruption {
-			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Levels = c.Levels[:len(c.Levels)-1]; c.Level-- })
+			return edit(m, m.space.Job(m.end).Ctl(), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Levels = c.Levels[:len(c.Levels)-1]; c.Level-- })
 		}, "the unit that assembles its result is not"},
 		{"result of another", func(m *mixture) corruption {
 			return m.editUnit(m.end, string(mapreduce.ResultUnit), func(u *storagev1.Unit) { u.Result.Sha256[0]++ })
@@ -357,7 +357,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return m.editUnit(m.end, string(mapreduce.ResultUnit), func(u *storagev1.Unit) { u.Kind = uint32(mapreduce.KindReduce) })
 		}, "a reduce unit, has a source"},
 		{"complete with units left", func(m *mixture) corruption {
-			return edit(m, m.space.Ctl(m.mid), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.State = uint32(mapreduce.JobComplete) })
+			return edit(m, m.space.Job(m.mid).Ctl(), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.State = uint32(mapreduce.JobComplete) })
 		}, "have not ended"},
 		{"reduce that takes too little", func(m *mixture) corruption {
 			return m.editUnit(m.end, "reduce_L1_1", func(u *storagev1.Unit) { u.Inputs.First = 0 })
@@ -366,7 +366,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return m.editUnit(m.end, "reduce_L1_3", func(u *storagev1.Unit) { u.Inputs.End++ })
 		}, "takes the units up to"},
 		{"reduce begun before its inputs", func(m *mixture) corruption {
-			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Level = 0 })
+			return edit(m, m.space.Job(m.end).Ctl(), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Level = 0 })
 		}, "was begun, while the job is at level 0"},
 		{"ledger: hash changed", func(m *mixture) corruption {
 			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) {
@@ -377,7 +377,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"ledger: completion lost", func(m *mixture) corruption {
 			for _, kv := range m.all() {
 				var c storagev1.Checkpoint
-				r := m.space.Checkpoints(m.mid)
+				r := m.space.Job(m.mid).Checkpoints()
 				in := bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0
 				if in && proto.Unmarshal(kv.Value, &c) == nil && len(c.CompletedUnits) > 0 {
 					return func(tx store.Tx) { tx.Clear(kv.Key) }
@@ -392,17 +392,17 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 				c := &storagev1.Checkpoint{CompletedUnits: []*storagev1.Outcome{{Unit: string(u.ID), Attempt: 1, Sha256: u.Result.SHA256}}}
 				v, err := proto.Marshal(c)
 				m.must(err)
-				tx.Set(m.space.Checkpoint(m.mid, store.Versionstamp{0xff}), v)
+				tx.Set(m.space.Job(m.mid).Checkpoint(store.Versionstamp{0xff}), v)
 			}
 		}, "the ledger has 2 completions"},
 		{"sealed checkpoint changed", func(m *mixture) corruption {
-			return edit(m, m.first(m.space.Checkpoints(m.end)).Key, new(storagev1.Checkpoint), func(c *storagev1.Checkpoint) { c.Node = "someone" })
+			return edit(m, m.first(m.space.Job(m.end).Checkpoints()).Key, new(storagev1.Checkpoint), func(c *storagev1.Checkpoint) { c.Node = "someone" })
 		}, "not those that were sealed"},
 		{"seal lost", func(m *mixture) corruption {
-			kv := m.first(m.space.Seals(m.end))
+			kv := m.first(m.space.Job(m.end).Seals())
 			return func(tx store.Tx) {
 				tx.Clear(kv.Key)
-				tx.Set(m.space.Seal(m.end, 2), kv.Value)
+				tx.Set(m.space.Job(m.end).Seal(2), kv.Value)
 			}
 		}, "not those that were sealed"},
 		{"tokens granted without a budget", func(m *mixture) corruption {
@@ -419,58 +419,58 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			}
 		}, "of a budget of 10000"},
 		{"not listed to run", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Run("", m.mid)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Tenant("").Run(m.mid)) }
 		}, "is listed to run: false"},
 		{"listed to run", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Run("", m.end), []byte("0")) }
+			return func(tx store.Tx) { tx.Set(m.space.Tenant("").Run(m.end), []byte("0")) }
 		}, "is listed to run: true"},
 		{"a job to run that is not there", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Run("", "nobody"), []byte("0")) }
+			return func(tx store.Tx) { tx.Set(m.space.Tenant("").Run("nobody"), []byte("0")) }
 		}, "and does not"},
 		{"not in its tenant's list", func(m *mixture) corruption { return m.clearFirst(m.space.AllTenantJobs()) }, "in the list of its tenant"},
 		{"in the list of another tenant", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.TenantJob("another", 5, m.end), nil) }
+			return func(tx store.Tx) { tx.Set(m.space.Tenant("another").Job(5, m.end), nil) }
 		}, "which is not there"},
 		{"not listed by time", func(m *mixture) corruption { return m.clearFirst(m.space.RecentJobs()) }, "by its time"},
 		{"listed by another time", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Recent(5, m.end), nil) }
 		}, "which is not there; clear the key"},
 		{"request of nothing", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Idem("", "request-2"), []byte("nobody")) }
+			return func(tx store.Tx) { tx.Set(m.space.Tenant("").Request("request-2"), []byte("nobody")) }
 		}, "which it did not submit"},
 		{"request lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Idem("", "request-1")) }
+			return func(tx store.Tx) { tx.Clear(m.space.Tenant("").Request("request-1")) }
 		}, `leads to ""`},
 		{"submission of a dead node", func(m *mixture) corruption {
 			return func(tx store.Tx) {
 				v, err := proto.Marshal(&storagev1.Ingest{Node: "dead"})
 				m.must(err)
-				tx.Set(m.space.Ingest("job-x"), v)
+				tx.Set(m.space.Job("job-x").Ingest(), v)
 			}
 		}, "no sign of life"},
 		{"claim without a session", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Held("nobody", "claim"), nil) }
 		}, "which is not there"},
 		{"record lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Job(m.mid)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Job(m.mid).Record()) }
 		}, "a record or a switch, but not both"},
 		{"switch lost", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Clear(m.space.Ctl(m.mid)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Job(m.mid).Ctl()) }
 		}, "a record and a switch"},
 		{"record behind the switch", func(m *mixture) corruption {
-			return edit(m, m.space.Job(m.end), new(storagev1.Job), func(r *storagev1.Job) { r.Status = 1 })
+			return edit(m, m.space.Job(m.end).Record(), new(storagev1.Job), func(r *storagev1.Job) { r.Status = 1 })
 		}, "the switch says"},
 		{"left of a job that was deleted", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.Skipped("nobody", 1), nil) }
+			return func(tx store.Tx) { tx.Set(m.space.Job("nobody").Skipped(1), nil) }
 		}, "are left, and the job is not there"},
 		{"skipped document lost", func(m *mixture) corruption {
-			return edit(m, m.space.Job(m.end), new(storagev1.Job), func(r *storagev1.Job) { r.SkippedDocuments++ })
+			return edit(m, m.space.Job(m.end).Record(), new(storagev1.Job), func(r *storagev1.Job) { r.SkippedDocuments++ })
 		}, "listed as skipped"},
 		{"plan of no level", func(m *mixture) corruption {
 			return func(tx store.Tx) {
 				v, err := proto.Marshal(&storagev1.Plan{Level: 7, Plan: &storagev1.Level{Units: 3}, Planned: 1})
 				m.must(err)
-				tx.Set(m.space.Plan(m.end, 7), v)
+				tx.Set(m.space.Job(m.end).Plan(7), v)
 			}
 		}, "levels are planned"},
 		{"unknown key", func(m *mixture) corruption {

@@ -250,7 +250,7 @@ func TestEvidenceOfLevels(t *testing.T) {
 		prefix, unit string
 		within       bool
 	}{{"look_", "look_0", true}, {"look_", "look_12", true}, {"look_", "look_L1_0", false}, {"look_", "lool_0", false}} {
-		r, k := space.NumberedEvidence("j", tt.prefix), space.EvidenceChunk("j", mapreduce.UnitID(tt.unit), 3, 4)
+		r, k := space.Outputs("j").NumberedEvidence(tt.prefix), space.Outputs("j").EvidenceChunk(mapreduce.UnitID(tt.unit), 3, 4)
 		if got := string(r.Begin) <= string(k) && string(k) < string(r.End); got != tt.within {
 			t.Errorf("evidence of %s goes with units %s0 …: %t", tt.unit, tt.prefix, got)
 		}

@@ -142,7 +142,7 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 	w.look = jobs.New(store.NewDB(rushed{s, timeFor(400)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "looker", w.clock)
 	w.healthy()
 	w.must(store.NewDB(s, store.Config{}).Update(w.ctx, func(tx store.Tx) error {
-		tx.Clear(w.space.Unit(id, "doc-00250"))
+		tx.Clear(w.space.Job(id).Unit("doc-00250"))
 		return nil
 	}))
 	if found := w.findings(); len(found) == 0 {

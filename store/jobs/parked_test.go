@@ -362,7 +362,7 @@ func TestHandingBackComesToAnEnd(t *testing.T) {
 			id := w.submit(j, settings, texts(1))
 			s := w.session(j)
 			u := w.claim(j, id, s, 1)[0]
-			key, stored := w.space.Unit(id, u.ID), new(storagev1.Unit)
+			key, stored := w.space.Job(id).Unit(u.ID), new(storagev1.Unit)
 			w.must(proto.Unmarshal(w.get(key), stored))
 			tt.almost(stored)
 			w.set(key, stored)

@@ -99,16 +99,16 @@ func TestAReportWithoutItsOutput(t *testing.T) {
 func TestDamagedParts(t *testing.T) {
 	for name, damage := range map[string]func(m *mixture) func(tx store.Tx){
 		"a chunk is gone": func(m *mixture) func(tx store.Tx) {
-			return func(tx store.Tx) { tx.Clear(m.space.ResultChunk(m.mid, m.large.ID, 1, 1)) }
+			return func(tx store.Tx) { tx.Clear(m.space.Outputs(m.mid).ResultChunk(m.large.ID, 1, 1)) }
 		},
 		"one is too many": func(m *mixture) func(tx store.Tx) {
 			return func(tx store.Tx) {
-				tx.Set(m.space.ResultChunk(m.mid, m.large.ID, 1, 99), make([]byte, store.ChunkSize))
+				tx.Set(m.space.Outputs(m.mid).ResultChunk(m.large.ID, 1, 99), make([]byte, store.ChunkSize))
 			}
 		},
 		"another chunk": func(m *mixture) func(tx store.Tx) {
 			return func(tx store.Tx) {
-				tx.Set(m.space.ResultChunk(m.mid, m.large.ID, 1, 0), make([]byte, store.ChunkSize))
+				tx.Set(m.space.Outputs(m.mid).ResultChunk(m.large.ID, 1, 0), make([]byte, store.ChunkSize))
 			}
 		},
 	} {

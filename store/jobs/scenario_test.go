@@ -126,7 +126,7 @@ func TestChainShowsTampering(t *testing.T) {
 	w.seal(j, id, 4)
 	w.must(j.Audit.Verify(w.ctx, id))
 	var all []store.KeyValue
-	r := w.space.Checkpoints(id)
+	r := w.space.Job(id).Checkpoints()
 	for _, kv := range w.all() {
 		if bytes.Compare(kv.Key, r.Begin) > 0 && bytes.Compare(kv.Key, r.End) < 0 {
 			all = append(all, kv)
@@ -136,7 +136,7 @@ func TestChainShowsTampering(t *testing.T) {
 		"changed": func(tx store.Tx) { tx.Set(all[1].Key, all[2].Value) },
 		"removed": func(tx store.Tx) { tx.Clear(all[1].Key) },
 		"inserted": func(tx store.Tx) {
-			tx.Set(w.space.Checkpoint(id, store.Versionstamp{0, 0, 0, 0, 0, 0, 0, 1}), all[1].Value)
+			tx.Set(w.space.Job(id).Checkpoint(store.Versionstamp{0, 0, 0, 0, 0, 0, 0, 1}), all[1].Value)
 		},
 		"swapped": func(tx store.Tx) { tx.Set(all[1].Key, all[2].Value); tx.Set(all[2].Key, all[1].Value) },
 	} {
@@ -244,11 +244,11 @@ func TestProgressIsMarkedOnceAnInterval(t *testing.T) {
 	}
 	w.write(func(tx store.Tx) { // who claims more progress
 		seal := new(storagev1.Seal)
-		w.must(proto.Unmarshal(w.get(w.space.Seal(id, 2)), seal))
+		w.must(proto.Unmarshal(w.get(w.space.Job(id).Seal(2)), seal))
 		seal.Progress.TokensOut++
 		value, err := proto.Marshal(seal)
 		w.must(err)
-		tx.Set(w.space.Seal(id, 2), value)
+		tx.Set(w.space.Job(id).Seal(2), value)
 	})
 	if err := w.nodes[0].Audit.Verify(w.ctx, id); errs.KindOf(err) != errs.DataLoss {
 		t.Errorf("progress that was changed: %v", err)
@@ -674,7 +674,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				}
 				for _, n := range w.nodes {
 					for _, c := range []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Reserved, keys.Charged} {
-						used += w.number(w.space.Counter(id, c, 0, n.Node()))
+						used += w.number(w.space.Job(id).Counter(c, 0, n.Node()))
 					}
 				}
 				if used > granted {

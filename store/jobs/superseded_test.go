@@ -176,11 +176,11 @@ func TestCheckComparesWhatIsSuperseded(t *testing.T) {
 	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	w.run(j, id)
 	m := &mixture{world: w}
-	w.write(edit(m, w.space.Job(id), new(storagev1.Job), func(job *storagev1.Job) { job.Superseded[0].TokensIn-- }))
+	w.write(edit(m, w.space.Job(id).Record(), new(storagev1.Job), func(job *storagev1.Job) { job.Superseded[0].TokensIn-- }))
 	if found := w.findings(); len(found) != 1 || found[0].Severity != mapreduce.Wrong {
 		t.Errorf("a token less: %+v", found)
 	}
 	// Jobs of before it was kept lack some.
-	w.write(edit(m, w.space.Job(id), new(storagev1.Job), func(job *storagev1.Job) { job.Superseded, job.Carried = nil, false }))
+	w.write(edit(m, w.space.Job(id).Record(), new(storagev1.Job), func(job *storagev1.Job) { job.Superseded, job.Carried = nil, false }))
 	w.healthy()
 }

@@ -427,7 +427,7 @@ func TestResumeKeepsWhatDoesNotDepend(t *testing.T) {
 // reparent writes of a unit that another reduce waits for it.
 func (w *world) reparent(id mapreduce.JobID, unit mapreduce.UnitID, parent int64) {
 	w.Helper()
-	key, u := w.space.Unit(id, unit), new(storagev1.Unit)
+	key, u := w.space.Job(id).Unit(unit), new(storagev1.Unit)
 	w.must(proto.Unmarshal(w.get(key), u))
 	u.Parent = parent
 	w.set(key, u)
@@ -440,14 +440,14 @@ func TestCheckFindsLostWaits(t *testing.T) {
 		damage func(w *world, id mapreduce.JobID)
 	}{
 		{"a reduce waits for one too many", func(w *world, id mapreduce.JobID) {
-			w.write(func(tx store.Tx) { tx.Add(w.space.Wait(id, 1, 1), int64(keys.OneLeft)) })
+			w.write(func(tx store.Tx) { tx.Add(w.space.Queues(id).Wait(1, 1), int64(keys.OneLeft)) })
 		}},
 		{"a reduce was let go and did not notice", func(w *world, id mapreduce.JobID) {
-			w.write(func(tx store.Tx) { tx.Set(w.space.Wait(id, 1, 1), little(int64(keys.LetGo+2*keys.OneSurvivor))) })
+			w.write(func(tx store.Tx) { tx.Set(w.space.Queues(id).Wait(1, 1), little(int64(keys.LetGo+2*keys.OneSurvivor))) })
 		}},
-		{"nobody knows what it waits for", func(w *world, id mapreduce.JobID) { w.clear(w.space.Wait(id, 1, 1)) }},
+		{"nobody knows what it waits for", func(w *world, id mapreduce.JobID) { w.clear(w.space.Queues(id).Wait(1, 1)) }},
 		{"nobody waits so", func(w *world, id mapreduce.JobID) {
-			w.write(func(tx store.Tx) { tx.Add(w.space.Wait(id, 1, 9), int64(keys.OneLeft)) })
+			w.write(func(tx store.Tx) { tx.Add(w.space.Queues(id).Wait(1, 9), int64(keys.OneLeft)) })
 		}},
 		{"a unit is another's input", func(w *world, id mapreduce.JobID) {
 			w.reparent(id, "doc-00005", 1)

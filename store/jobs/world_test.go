@@ -510,7 +510,7 @@ func (w *world) seal(j *jobs.Jobs, id mapreduce.JobID, least int64) {
 	w.Helper()
 	_, err := j.Audit.Seal(w.ctx, id)
 	w.must(err)
-	sealed, r := int64(0), w.space.Seals(id)
+	sealed, r := int64(0), w.space.Job(id).Seals()
 	for _, kv := range w.all() {
 		var s storagev1.Seal
 		if bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0 {

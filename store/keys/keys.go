@@ -241,51 +241,8 @@ func (s *Space) Below() store.Range {
 // Format returns the key of the layout's version.
 func (s *Space) Format() []byte { return s.nameKey("format") }
 
-// Job returns the key of job j's record.
-func (s *Space) Job(j mapreduce.JobID) []byte { return s.jobKey("jobs", j) }
-
 // Jobs returns the range of all jobs' records.
 func (s *Space) Jobs() store.Range { return childRange(s.nameKey("jobs")) }
-
-// Ctl returns the key of job j's switch.
-func (s *Space) Ctl(j mapreduce.JobID) []byte { return s.jobKey("ctl", j) }
-
-// Unit returns the key of a unit's record.
-func (s *Space) Unit(j mapreduce.JobID, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(s.jobKey("units", j), string(u))
-}
-
-// Units returns the range of job j's units, in order of id.
-func (s *Space) Units(j mapreduce.JobID) store.Range { return childRange(s.jobKey("units", j)) }
-
-// NumberedUnits returns the range of job j's units whose ids are prefix and a
-// number. No other unit's id may begin with prefix and a digit.
-func (s *Space) NumberedUnits(j mapreduce.JobID, prefix string) store.Range {
-	return numberedRange(s.jobKey("units", j), prefix)
-}
-
-// NumberedResults returns the range of the large results of units whose ids are
-// prefix and a number.
-func (s *Space) NumberedResults(j mapreduce.JobID, prefix string) store.Range {
-	return numberedRange(s.jobKey("result", j), prefix)
-}
-
-// NumberedJournals returns the range of the journals of units whose ids are prefix and
-// a number.
-func (s *Space) NumberedJournals(j mapreduce.JobID, prefix string) store.Range {
-	return numberedRange(s.jobKey("journal", j), prefix)
-}
-
-// NumberedEvidence returns the range of the evidence of units whose ids are prefix and a
-// number.
-func (s *Space) NumberedEvidence(j mapreduce.JobID, prefix string) store.Range {
-	return numberedRange(s.jobKey("evidence", j), prefix)
-}
-
-// ParseUnits returns the range of job j's units that parse documents.
-func (s *Space) ParseUnits(j mapreduce.JobID) store.Range {
-	return store.Prefixed(openText(s.jobKey("units", j), string(mapreduce.ParseUnit(""))))
-}
 
 // numberedRange returns the range of keys whose next element is a text of prefix and
 // what begins with a digit.
@@ -300,19 +257,6 @@ func openText(packed []byte, text string) []byte {
 	return k[:len(k)-1]
 }
 
-// Order returns the key that names the unit with an index in level -1 (parse
-// units) or 0 (map units). The ids of later levels follow from their indexes.
-func (s *Space) Order(j mapreduce.JobID, level, index int64) []byte {
-	return tuple.AppendInt(tuple.AppendInt(s.jobKey("order", j), level), index)
-}
-
-// OrderFrom returns the range of a level's units from an index on.
-func (s *Space) OrderFrom(j mapreduce.JobID, level, index int64) store.Range {
-	r := childRange(tuple.AppendInt(s.jobKey("order", j), level))
-	r.Begin = s.Order(j, level, index)
-	return r
-}
-
 // Recent returns the key that lists a job by its time of submission.
 func (s *Space) Recent(micros int64, j mapreduce.JobID) []byte {
 	return tuple.AppendString(tuple.AppendInt(s.nameKey("recent"), micros), string(j))
@@ -321,92 +265,8 @@ func (s *Space) Recent(micros int64, j mapreduce.JobID) []byte {
 // RecentJobs returns the range of jobs by time of submission.
 func (s *Space) RecentJobs() store.Range { return childRange(s.nameKey("recent")) }
 
-// TenantJob returns the key that lists a job of a tenant by its time of submission.
-func (s *Space) TenantJob(t mapreduce.TenantID, micros int64, j mapreduce.JobID) []byte {
-	return tuple.AppendString(tuple.AppendInt(tuple.AppendString(s.nameKey("tenantjobs"), string(t)), micros), string(j))
-}
-
-// TenantJobs returns the range of a tenant's jobs by time of submission.
-func (s *Space) TenantJobs(t mapreduce.TenantID) store.Range {
-	return childRange(tuple.AppendString(s.nameKey("tenantjobs"), string(t)))
-}
-
 // AllTenantJobs returns the range of all tenants' jobs, by tenant.
 func (s *Space) AllTenantJobs() store.Range { return childRange(s.nameKey("tenantjobs")) }
-
-// Ready returns the key of a queue entry.
-func (s *Space) Ready(j mapreduce.JobID, shard int64, class uint32, seq int64) []byte {
-	k := tuple.AppendInt(s.jobKey("ready", j), shard)
-	return tuple.AppendInt(tuple.AppendInt(k, int64(class)), seq)
-}
-
-// ReadyAll returns the range of all of job j's queue entries.
-func (s *Space) ReadyAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("ready", j)) }
-
-// ReadyLevel returns the range of the entries of a class that wait for a level.
-func (s *Space) ReadyLevel(j mapreduce.JobID, shard int64, class uint32, level int64) store.Range {
-	return store.Range{Begin: s.Ready(j, shard, class, Seq(level, 0)), End: s.Ready(j, shard, class, Seq(level+1, 0))}
-}
-
-// NumberedDelayed returns the range of the units backing off whose ids are prefix
-// and a number.
-func (s *Space) NumberedDelayed(j mapreduce.JobID, prefix string) store.Range {
-	return numberedRange(s.jobKey("delayed", j), prefix)
-}
-
-// Delayed returns the key of a unit that is backing off.
-func (s *Space) Delayed(j mapreduce.JobID, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(s.jobKey("delayed", j), string(u))
-}
-
-// DelayedAll returns the range of job j's units that are backing off.
-func (s *Space) DelayedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("delayed", j)) }
-
-// Parked returns the key of the record that says what a parked unit waits for.
-func (s *Space) Parked(j mapreduce.JobID, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(s.jobKey("parked", j), string(u))
-}
-
-// ParkedAll returns the range of the Parked keys of job j.
-func (s *Space) ParkedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("parked", j)) }
-
-// NumberedParked returns the range of the parked units whose ids are prefix and a
-// number.
-func (s *Space) NumberedParked(j mapreduce.JobID, prefix string) store.Range {
-	return numberedRange(s.jobKey("parked", j), prefix)
-}
-
-// Woken returns the key of the last call that woke a unit.
-func (s *Space) Woken(j mapreduce.JobID, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(s.jobKey("woken", j), string(u))
-}
-
-// WokenAll returns the range of the calls that woke job j's units.
-func (s *Space) WokenAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("woken", j)) }
-
-// NumberedWoken returns the range of the calls that woke units whose ids are prefix and a
-// number.
-func (s *Space) NumberedWoken(j mapreduce.JobID, prefix string) store.Range {
-	return numberedRange(s.jobKey("woken", j), prefix)
-}
-
-// Failed returns the key that lists a unit that failed for good.
-func (s *Space) Failed(j mapreduce.JobID, level int64, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(tuple.AppendInt(s.jobKey("failed", j), level), string(u))
-}
-
-// FailedAll returns the range of job j's failed units, by level.
-func (s *Space) FailedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("failed", j)) }
-
-// FailedLevel returns the range of job j's failed units of one level.
-func (s *Space) FailedLevel(j mapreduce.JobID, level int64) store.Range {
-	return childRange(tuple.AppendInt(s.jobKey("failed", j), level))
-}
-
-// Run returns the key that lets a job run.
-func (s *Space) Run(t mapreduce.TenantID, j mapreduce.JobID) []byte {
-	return tuple.AppendString(tuple.AppendString(s.nameKey("run"), string(t)), string(j))
-}
 
 // Runs returns the range of the jobs that may run.
 func (s *Space) Runs() store.Range { return childRange(s.nameKey("run")) }
@@ -460,12 +320,6 @@ func GrantScope(r *tuple.Reader) mapreduce.Scope {
 	return mapreduce.Scope{Kind: kind, Name: r.Text()}
 }
 
-// Draw returns the key on which transactions conflict that take of what an orchestrator
-// was granted. It has no value.
-func (s *Space) Draw(j mapreduce.JobID, o mapreduce.NodeID) []byte {
-	return tuple.AppendString(s.jobKey("draw", j), string(o))
-}
-
 // Draws returns the range of the Draw keys of a job.
 func (s *Space) Draws(j mapreduce.JobID) store.Range { return childRange(s.jobKey("draw", j)) }
 
@@ -480,246 +334,17 @@ func (s *Space) Limit(model string) []byte {
 // Limits returns the range of the Limit keys of all models.
 func (s *Space) Limits() store.Range { return childRange(s.nameKey("limit")) }
 
-// Counter returns the key of one orchestrator's stripe of a counter.
-func (s *Space) Counter(j mapreduce.JobID, c Counter, level int64, o mapreduce.NodeID) []byte {
-	k := tuple.AppendInt(tuple.AppendInt(s.jobKey("ctr", j), int64(c)), level)
-	return tuple.AppendString(k, string(o))
-}
-
-// Counters returns the range of all of job j's counters.
-func (s *Space) Counters(j mapreduce.JobID) store.Range { return childRange(s.jobKey("ctr", j)) }
-
-// CounterStripes returns the range of one counter at one level.
-func (s *Space) CounterStripes(j mapreduce.JobID, c Counter, level int64) store.Range {
-	return childRange(tuple.AppendInt(tuple.AppendInt(s.jobKey("ctr", j), int64(c)), level))
-}
-
-// Tally returns the key of a cut document's count of chunks.
-func (s *Space) Tally(j mapreduce.JobID, d mapreduce.DocumentID) []byte {
-	return tuple.AppendString(s.jobKey("tally", j), string(d))
-}
-
-// Tallies returns the range of job j's cut documents.
-func (s *Space) Tallies(j mapreduce.JobID) store.Range { return childRange(s.jobKey("tally", j)) }
-
-// Checkpoint returns the key of a checkpoint with a known versionstamp.
-func (s *Space) Checkpoint(j mapreduce.JobID, v store.Versionstamp) []byte {
-	return tuple.AppendVersionstamp(s.jobKey("checkpoints", j), tuple.Versionstamp{Transaction: v})
-}
-
-// NextCheckpoint returns the key of a checkpoint whose versionstamp the commit
-// fills in at offset.
-func (s *Space) NextCheckpoint(j mapreduce.JobID) (key []byte, offset int) {
-	k := s.jobKey("checkpoints", j)
-	offset = len(k) + 1 // after the type code
-	return tuple.AppendVersionstamp(k, tuple.Incomplete(0)), offset
-}
-
-// Checkpoints returns the range of job j's checkpoints, oldest first.
-func (s *Space) Checkpoints(j mapreduce.JobID) store.Range {
-	return childRange(s.jobKey("checkpoints", j))
-}
-
-// Seal returns the key of one link of job j's chain.
-func (s *Space) Seal(j mapreduce.JobID, number int64) []byte {
-	return tuple.AppendInt(s.jobKey("seal", j), number)
-}
-
-// Seals returns the range of job j's chain.
-func (s *Space) Seals(j mapreduce.JobID) store.Range { return childRange(s.jobKey("seal", j)) }
-
-// Plan returns the key of the cursor of planning a level.
-func (s *Space) Plan(j mapreduce.JobID, level int64) []byte {
-	return tuple.AppendInt(s.jobKey("plan", j), level)
-}
-
-// Plans returns the range of job j's planning cursors.
-func (s *Space) Plans(j mapreduce.JobID) store.Range { return childRange(s.jobKey("plan", j)) }
-
-// Picks returns the key of the inputs that a reduce picked from the unit with
-// index first on.
-func (s *Space) Picks(j mapreduce.JobID, level, index, first int64) []byte {
-	return tuple.AppendInt(s.picksOf(j, level, index), first)
-}
-
-func (s *Space) picksOf(j mapreduce.JobID, level, index int64) []byte {
-	return tuple.AppendInt(tuple.AppendInt(s.jobKey("picks", j), level), index)
-}
-
-// PicksOf returns the range of all inputs that a reduce picked.
-func (s *Space) PicksOf(j mapreduce.JobID, level, index int64) store.Range {
-	return childRange(s.picksOf(j, level, index))
-}
-
-// PicksLevel returns the range of the inputs that reduces of a level picked.
-func (s *Space) PicksLevel(j mapreduce.JobID, level int64) store.Range {
-	return childRange(tuple.AppendInt(s.jobKey("picks", j), level))
-}
-
-// PicksAll returns the range of the inputs that reduces of job j picked.
-func (s *Space) PicksAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("picks", j)) }
-
-// Wait returns the key of the Waiting of a reduce.
-func (s *Space) Wait(j mapreduce.JobID, level, index int64) []byte {
-	return tuple.AppendInt(tuple.AppendInt(s.jobKey("wait", j), level), index)
-}
-
-// WaitLevel returns the range of the Wait keys of a level.
-func (s *Space) WaitLevel(j mapreduce.JobID, level int64) store.Range {
-	return childRange(tuple.AppendInt(s.jobKey("wait", j), level))
-}
-
-// Waits returns the range of the Wait keys of job j.
-func (s *Space) Waits(j mapreduce.JobID) store.Range { return childRange(s.jobKey("wait", j)) }
-
-// ResultChunk returns the key of chunk i of a large result.
-func (s *Space) ResultChunk(j mapreduce.JobID, u mapreduce.UnitID, attempt, i int64) []byte {
-	k := tuple.AppendString(s.jobKey("result", j), string(u))
-	return tuple.AppendInt(tuple.AppendInt(k, attempt), i)
-}
-
-// Result returns the range of the chunks of one attempt's result.
-func (s *Space) Result(j mapreduce.JobID, u mapreduce.UnitID, attempt int64) store.Range {
-	k := tuple.AppendString(s.jobKey("result", j), string(u))
-	return childRange(tuple.AppendInt(k, attempt))
-}
-
-// Results returns the range of the results of all of a unit's attempts.
-func (s *Space) Results(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
-	return childRange(tuple.AppendString(s.jobKey("result", j), string(u)))
-}
-
-// ResultsAll returns the range of all large results of job j.
-func (s *Space) ResultsAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("result", j)) }
-
-// JournalChunk returns the key of chunk i of entry n of a unit's journal.
-func (s *Space) JournalChunk(j mapreduce.JobID, u mapreduce.UnitID, n, i int64) []byte {
-	return tuple.AppendInt(s.journalEntry(j, u, n), i)
-}
-
-func (s *Space) journalEntry(j mapreduce.JobID, u mapreduce.UnitID, n int64) []byte {
-	return tuple.AppendInt(tuple.AppendString(s.jobKey("journal", j), string(u)), n)
-}
-
-// JournalEntries returns the range of entries [from, to) of a unit's journal.
-func (s *Space) JournalEntries(j mapreduce.JobID, u mapreduce.UnitID, from, to int64) store.Range {
-	return store.Range{Begin: s.journalEntry(j, u, from), End: s.journalEntry(j, u, to)}
-}
-
-// Journal returns the range of a unit's journal.
-func (s *Space) Journal(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
-	return childRange(tuple.AppendString(s.jobKey("journal", j), string(u)))
-}
-
-// JournalsAll returns the range of the journals of all units of job j.
-func (s *Space) JournalsAll(j mapreduce.JobID) store.Range {
-	return childRange(s.jobKey("journal", j))
-}
-
-// Evidence returns the key of item n of the evidence of a unit.
-func (s *Space) Evidence(j mapreduce.JobID, u mapreduce.UnitID, n int64) []byte {
-	return tuple.AppendInt(tuple.AppendString(s.jobKey("evidence", j), string(u)), n)
-}
-
-// EvidenceChunk returns the key of chunk i of the text of item n.
-func (s *Space) EvidenceChunk(j mapreduce.JobID, u mapreduce.UnitID, n, i int64) []byte {
-	return tuple.AppendInt(s.Evidence(j, u, n), i)
-}
-
-// EvidenceText returns the range of the chunks of the text of item n.
-func (s *Space) EvidenceText(j mapreduce.JobID, u mapreduce.UnitID, n int64) store.Range {
-	return childRange(s.Evidence(j, u, n))
-}
-
-// EvidenceFrom returns the range of the items of a unit from item n on, with their texts.
-func (s *Space) EvidenceFrom(j mapreduce.JobID, u mapreduce.UnitID, n int64) store.Range {
-	return store.Range{Begin: s.Evidence(j, u, n), End: s.EvidenceOf(j, u).End}
-}
-
-// EvidenceOf returns the range of the evidence of a unit, with the texts.
-func (s *Space) EvidenceOf(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
-	return childRange(tuple.AppendString(s.jobKey("evidence", j), string(u)))
-}
-
-// EvidenceAll returns the range of the evidence of all units of job j.
-func (s *Space) EvidenceAll(j mapreduce.JobID) store.Range {
-	return childRange(s.jobKey("evidence", j))
-}
-
-// BlobChunk returns the key of chunk i of a document's text.
-func (s *Space) BlobChunk(j mapreduce.JobID, sha256 []byte, i int64) []byte {
-	return tuple.AppendInt(tuple.AppendBytes(s.jobKey("blob", j), sha256), i)
-}
-
-// Blob returns the range of chunks [from, to) of a document's text.
-func (s *Space) Blob(j mapreduce.JobID, sha256 []byte, from, to int64) store.Range {
-	return store.Range{Begin: s.BlobChunk(j, sha256, from), End: s.BlobChunk(j, sha256, to)}
-}
-
-// Blobs returns the range of all documents' texts of job j.
-func (s *Space) Blobs(j mapreduce.JobID) store.Range { return childRange(s.jobKey("blob", j)) }
-
-// Skipped returns the key of the n-th document left out.
-func (s *Space) Skipped(j mapreduce.JobID, n int64) []byte {
-	return tuple.AppendInt(s.jobKey("skipped", j), n)
-}
-
-// SkippedAll returns the range of the documents left out.
-func (s *Space) SkippedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("skipped", j)) }
-
-// Idem returns the key of a tenant's request.
-func (s *Space) Idem(t mapreduce.TenantID, r mapreduce.RequestID) []byte {
-	return tuple.AppendString(tuple.AppendString(s.nameKey("idem"), string(t)), string(r))
-}
-
 // Requests returns the range of all tenants' requests.
 func (s *Space) Requests() store.Range { return childRange(s.nameKey("idem")) }
 
-func (s *Space) answerKey(t mapreduce.TenantID, sha256 []byte) []byte {
-	return tuple.AppendBytes(tuple.AppendString(s.nameKey("answer"), string(t)), sha256)
-}
-
-// Answer returns the key of a model's answer that a tenant's jobs share.
-func (s *Space) Answer(t mapreduce.TenantID, sha256 []byte) []byte { return s.answerKey(t, sha256) }
-
-// AnswerChunks returns the range of the chunks of an answer.
-func (s *Space) AnswerChunks(t mapreduce.TenantID, sha256 []byte) store.Range {
-	return childRange(s.answerKey(t, sha256))
-}
-
-// AnswerChunk returns the key of chunk i of an answer.
-func (s *Space) AnswerChunk(t mapreduce.TenantID, sha256 []byte, i int64) []byte {
-	return tuple.AppendInt(s.answerKey(t, sha256), i)
-}
-
-// Answers returns the range of a tenant's answers with their chunks.
-func (s *Space) Answers(t mapreduce.TenantID) store.Range {
-	return childRange(tuple.AppendString(s.nameKey("answer"), string(t)))
-}
-
 // AnswersAll returns the range of all tenants' answers with their chunks.
 func (s *Space) AnswersAll() store.Range { return childRange(s.nameKey("answer")) }
-
-// Aged returns the key that lists an answer by when it was kept.
-func (s *Space) Aged(t mapreduce.TenantID, micros int64, sha256 []byte) []byte {
-	return tuple.AppendBytes(tuple.AppendInt(tuple.AppendString(s.nameKey("aged"), string(t)), micros), sha256)
-}
-
-// AgedAll returns the range of a tenant's answers by age.
-func (s *Space) AgedAll(t mapreduce.TenantID) store.Range {
-	return childRange(tuple.AppendString(s.nameKey("aged"), string(t)))
-}
 
 // The counters of a tenant's answers.
 const (
 	KeptAnswers int64 = iota
 	KeptBytes
 )
-
-// Kept returns the key of a count of a tenant's answers.
-func (s *Space) Kept(t mapreduce.TenantID, what int64) []byte {
-	return tuple.AppendInt(tuple.AppendString(s.nameKey("kept"), string(t)), what)
-}
 
 // KeptAll returns the range of the counts of all tenants' answers.
 func (s *Space) KeptAll() store.Range { return childRange(s.nameKey("kept")) }
@@ -826,9 +451,6 @@ func (s *Space) LogAt(key []byte) (t mapreduce.TenantID, n int64, err error) {
 	return t, n, rest.Err()
 }
 
-// Ingest returns the key that marks a submission under way.
-func (s *Space) Ingest(j mapreduce.JobID) []byte { return s.jobKey("ingest", j) }
-
 // Ingests returns the range of the submissions under way.
 func (s *Space) Ingests() store.Range { return childRange(s.nameKey("ingest")) }
 
@@ -839,17 +461,6 @@ func (s *Space) Wake() []byte { return s.nameKey("wake") }
 var ownedNames = []string{
 	"units", "order", "ready", "delayed", "parked", "woken", "failed", "ctr", "tally",
 	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "evidence", "blob", "skipped",
-}
-
-// Owned returns the ranges of all keys of a job, except its record, its control record,
-// and keys by tenant or time.
-func (s *Space) Owned(j mapreduce.JobID) []store.Range {
-	var all []store.Range
-	for _, n := range ownedNames {
-		key := s.jobKey(n, j) // some have a single value, which is there
-		all = append(all, store.Range{Begin: key, End: childRange(key).End})
-	}
-	return append(all, s.Grants(mapreduce.JobScope(j)))
 }
 
 // Known reports whether keys of that name are of this key space, and whether

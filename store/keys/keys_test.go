@@ -36,19 +36,19 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 	sha := rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "sha")
 	all := []drawn{
 		{"format", nil, s.Format()},
-		{"jobs", []any{a}, s.Job(j)},
-		{"units", []any{a, b}, s.Unit(j, u)},
-		{"checkpoints", []any{a, tuple.Versionstamp{Transaction: stamp}}, s.Checkpoint(j, stamp)},
-		{"ctl", []any{a}, s.Ctl(j)},
-		{"order", []any{a, m, n}, s.Order(j, m, n)},
+		{"jobs", []any{a}, s.Job(j).Record()},
+		{"units", []any{a, b}, s.Job(j).Unit(u)},
+		{"checkpoints", []any{a, tuple.Versionstamp{Transaction: stamp}}, s.Job(j).Checkpoint(stamp)},
+		{"ctl", []any{a}, s.Job(j).Ctl()},
+		{"order", []any{a, m, n}, s.Job(j).Order(m, n)},
 		{"recent", []any{m, a}, s.Recent(m, j)},
-		{"tenantjobs", []any{c, m, a}, s.TenantJob(mapreduce.TenantID(c), m, j)},
-		{"ready", []any{a, m, int64(class), n}, s.Ready(j, m, class, n)},
-		{"delayed", []any{a, b}, s.Delayed(j, u)},
-		{"parked", []any{a, b}, s.Parked(j, u)},
-		{"woken", []any{a, b}, s.Woken(j, u)},
-		{"failed", []any{a, m, b}, s.Failed(j, m, u)},
-		{"run", []any{c, a}, s.Run(mapreduce.TenantID(c), j)},
+		{"tenantjobs", []any{c, m, a}, s.Tenant(mapreduce.TenantID(c)).Job(m, j)},
+		{"ready", []any{a, m, int64(class), n}, s.Queues(j).Ready(m, class, n)},
+		{"delayed", []any{a, b}, s.Queues(j).Delayed(u)},
+		{"parked", []any{a, b}, s.Queues(j).Parked(u)},
+		{"woken", []any{a, b}, s.Queues(j).Woken(u)},
+		{"failed", []any{a, m, b}, s.Queues(j).Failed(m, u)},
+		{"run", []any{c, a}, s.Tenant(mapreduce.TenantID(c)).Run(j)},
 		{"held", []any{b, c}, s.Held(mapreduce.SessionID(b), c)},
 		{"sess", []any{b}, s.Session(mapreduce.SessionID(b))},
 		{"beat", []any{b}, s.Beat(mapreduce.NodeID(b))},
@@ -57,24 +57,24 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"grant", []any{int64(mapreduce.TenantKind), a, b}, s.Grant(mapreduce.TenantScope(mapreduce.TenantID(a)), mapreduce.NodeID(b))},
 		{"grant", []any{int64(mapreduce.FleetKind), "", b}, s.Grant(mapreduce.FleetScope(), mapreduce.NodeID(b))},
 		{"limit", []any{a}, s.Limit(a)},
-		{"answer", []any{a, sha}, s.Answer(mapreduce.TenantID(a), sha)},
-		{"answer", []any{a, sha, m}, s.AnswerChunk(mapreduce.TenantID(a), sha, m)},
-		{"aged", []any{a, m, sha}, s.Aged(mapreduce.TenantID(a), m, sha)},
-		{"kept", []any{a, m}, s.Kept(mapreduce.TenantID(a), m)},
-		{"ctr", []any{a, m, n, b}, s.Counter(j, keys.Counter(m), n, mapreduce.NodeID(b))},
-		{"tally", []any{a, b}, s.Tally(j, mapreduce.DocumentID(b))},
-		{"seal", []any{a, m}, s.Seal(j, m)},
-		{"plan", []any{a, m}, s.Plan(j, m)},
-		{"picks", []any{a, m, n, int64(class)}, s.Picks(j, m, n, int64(class))},
-		{"wait", []any{a, m, n}, s.Wait(j, m, n)},
-		{"result", []any{a, b, m, n}, s.ResultChunk(j, u, m, n)},
-		{"journal", []any{a, b, m, n}, s.JournalChunk(j, u, m, n)},
-		{"evidence", []any{a, b, n}, s.Evidence(j, u, n)},
-		{"evidence", []any{a, b, m, n}, s.EvidenceChunk(j, u, m, n)},
-		{"blob", []any{a, sha, n}, s.BlobChunk(j, sha, n)},
-		{"skipped", []any{a, n}, s.Skipped(j, n)},
-		{"idem", []any{a, b}, s.Idem(mapreduce.TenantID(a), mapreduce.RequestID(b))},
-		{"ingest", []any{a}, s.Ingest(j)},
+		{"answer", []any{a, sha}, s.Tenant(mapreduce.TenantID(a)).Answer(sha)},
+		{"answer", []any{a, sha, m}, s.Tenant(mapreduce.TenantID(a)).AnswerChunk(sha, m)},
+		{"aged", []any{a, m, sha}, s.Tenant(mapreduce.TenantID(a)).Aged(m, sha)},
+		{"kept", []any{a, m}, s.Tenant(mapreduce.TenantID(a)).Kept(m)},
+		{"ctr", []any{a, m, n, b}, s.Job(j).Counter(keys.Counter(m), n, mapreduce.NodeID(b))},
+		{"tally", []any{a, b}, s.Job(j).Tally(mapreduce.DocumentID(b))},
+		{"seal", []any{a, m}, s.Job(j).Seal(m)},
+		{"plan", []any{a, m}, s.Job(j).Plan(m)},
+		{"picks", []any{a, m, n, int64(class)}, s.Job(j).Picks(m, n, int64(class))},
+		{"wait", []any{a, m, n}, s.Queues(j).Wait(m, n)},
+		{"result", []any{a, b, m, n}, s.Outputs(j).ResultChunk(u, m, n)},
+		{"journal", []any{a, b, m, n}, s.Outputs(j).JournalChunk(u, m, n)},
+		{"evidence", []any{a, b, n}, s.Outputs(j).Evidence(u, n)},
+		{"evidence", []any{a, b, m, n}, s.Outputs(j).EvidenceChunk(u, m, n)},
+		{"blob", []any{a, sha, n}, s.Job(j).BlobChunk(sha, n)},
+		{"skipped", []any{a, n}, s.Job(j).Skipped(n)},
+		{"idem", []any{a, b}, s.Tenant(mapreduce.TenantID(a)).Request(mapreduce.RequestID(b))},
+		{"ingest", []any{a}, s.Job(j).Ingest()},
 		{"wake", nil, s.Wake()},
 	}
 	return rapid.SampledFrom(all).Draw(t, "kind")
@@ -160,16 +160,16 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 		regions := []region{
 			{"jobs", s.Jobs(), of("jobs", 0)},
 			{"limits", s.Limits(), of("limit", 0)},
-			{"units", s.Units(j), of("units", 1, a)},
+			{"units", s.Job(j).Units(), of("units", 1, a)},
 			{"recent", s.RecentJobs(), of("recent", 0)},
-			{"jobs of a tenant", s.TenantJobs(mapreduce.TenantID(a)), of("tenantjobs", 1, a)},
+			{"jobs of a tenant", s.Tenant(mapreduce.TenantID(a)).Jobs(), of("tenantjobs", 1, a)},
 			{"jobs of all tenants", s.AllTenantJobs(), of("tenantjobs", 0)},
-			{"ready", s.ReadyAll(j), of("ready", 1, a)},
-			{"delayed", s.DelayedAll(j), of("delayed", 1, a)},
-			{"parked", s.ParkedAll(j), of("parked", 1, a)},
-			{"woken", s.WokenAll(j), of("woken", 1, a)},
-			{"failed", s.FailedAll(j), of("failed", 1, a)},
-			{"failed level", s.FailedLevel(j, level), of("failed", 2, a, level)},
+			{"ready", s.Queues(j).AllReady(), of("ready", 1, a)},
+			{"delayed", s.Queues(j).AllDelayed(), of("delayed", 1, a)},
+			{"parked", s.Queues(j).AllParked(), of("parked", 1, a)},
+			{"woken", s.Queues(j).AllWoken(), of("woken", 1, a)},
+			{"failed", s.Queues(j).AllFailed(), of("failed", 1, a)},
+			{"failed level", s.Queues(j).FailedLevel(level), of("failed", 2, a, level)},
 			{"runs", s.Runs(), of("run", 1)},
 			{"held by", s.HeldBy(mapreduce.SessionID(b)), of("held", 1, b)},
 			{"held", s.HeldAll(), of("held", 1)},
@@ -177,38 +177,38 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 			{"beats", s.Beats(), of("beat", 0)},
 			{"grants", s.Grants(mapreduce.JobScope(j)), of("grant", 2, int64(mapreduce.JobKind), a)},
 			{"fleet's grants", s.Grants(mapreduce.FleetScope()), of("grant", 2, int64(mapreduce.FleetKind), "")},
-			{"counters", s.Counters(j), of("ctr", 1, a)},
-			{"stripes", s.CounterStripes(j, 3, level), of("ctr", 3, a, int64(3), level)},
-			{"tallies", s.Tallies(j), of("tally", 1, a)},
-			{"checkpoints", s.Checkpoints(j), of("checkpoints", 1, a)},
-			{"seals", s.Seals(j), of("seal", 1, a)},
-			{"plans", s.Plans(j), of("plan", 1, a)},
-			{"picks of", s.PicksOf(j, 3, level), of("picks", 3, a, int64(3), level)},
-			{"picks level", s.PicksLevel(j, level), of("picks", 2, a, level)},
-			{"all picks", s.PicksAll(j), of("picks", 1, a)},
-			{"wait level", s.WaitLevel(j, level), of("wait", 2, a, level)},
-			{"waits", s.Waits(j), of("wait", 1, a)},
-			{"results", s.Results(j, mapreduce.UnitID(b)), of("result", 3, a, b)},
-			{"result", s.Result(j, mapreduce.UnitID(b), level), of("result", 3, a, b, level)},
-			{"all results", s.ResultsAll(j), of("result", 1, a)},
-			{"journals", s.JournalsAll(j), of("journal", 1, a)},
-			{"journal", s.Journal(j, mapreduce.UnitID(b)), of("journal", 3, a, b)},
-			{"journal entry", s.JournalEntries(j, mapreduce.UnitID(b), level, level+1), of("journal", 3, a, b, level)},
-			{"blobs", s.Blobs(j), of("blob", 1, a)},
-			{"skipped", s.SkippedAll(j), of("skipped", 1, a)},
+			{"counters", s.Job(j).Counters(), of("ctr", 1, a)},
+			{"stripes", s.Job(j).CounterStripes(3, level), of("ctr", 3, a, int64(3), level)},
+			{"tallies", s.Job(j).Tallies(), of("tally", 1, a)},
+			{"checkpoints", s.Job(j).Checkpoints(), of("checkpoints", 1, a)},
+			{"seals", s.Job(j).Seals(), of("seal", 1, a)},
+			{"plans", s.Job(j).Plans(), of("plan", 1, a)},
+			{"picks of", s.Job(j).PicksOf(3, level), of("picks", 3, a, int64(3), level)},
+			{"picks level", s.Job(j).PicksLevel(level), of("picks", 2, a, level)},
+			{"all picks", s.Job(j).AllPicks(), of("picks", 1, a)},
+			{"wait level", s.Queues(j).WaitLevel(level), of("wait", 2, a, level)},
+			{"waits", s.Queues(j).Waits(), of("wait", 1, a)},
+			{"results", s.Outputs(j).Results(mapreduce.UnitID(b)), of("result", 3, a, b)},
+			{"result", s.Outputs(j).Result(mapreduce.UnitID(b), level), of("result", 3, a, b, level)},
+			{"all results", s.Outputs(j).AllResults(), of("result", 1, a)},
+			{"journals", s.Outputs(j).AllJournals(), of("journal", 1, a)},
+			{"journal", s.Outputs(j).Journal(mapreduce.UnitID(b)), of("journal", 3, a, b)},
+			{"journal entry", s.Outputs(j).JournalEntries(mapreduce.UnitID(b), level, level+1), of("journal", 3, a, b, level)},
+			{"blobs", s.Job(j).Blobs(), of("blob", 1, a)},
+			{"skipped", s.Job(j).SkippedDocuments(), of("skipped", 1, a)},
 			{"requests", s.Requests(), of("idem", 1)},
 			{"ingests", s.Ingests(), of("ingest", 0)},
-			{"units with prefix", s.NumberedUnits(j, b), text("units")},
-			{"results with prefix", s.NumberedResults(j, b), text("result")},
-			{"journals with prefix", s.NumberedJournals(j, b), text("journal")},
-			{"all evidence", s.EvidenceAll(j), of("evidence", 1, a)},
-			{"evidence", s.EvidenceOf(j, mapreduce.UnitID(b)), of("evidence", 2, a, b)},
-			{"text of evidence", s.EvidenceText(j, mapreduce.UnitID(b), level), of("evidence", 3, a, b, level)},
-			{"evidence with prefix", s.NumberedEvidence(j, b), text("evidence")},
-			{"delayed with prefix", s.NumberedDelayed(j, b), text("delayed")},
-			{"parked with prefix", s.NumberedParked(j, b), text("parked")},
-			{"woken with prefix", s.NumberedWoken(j, b), text("woken")},
-			{"order from", s.OrderFrom(j, 0, level), func(d drawn) bool {
+			{"units with prefix", s.Job(j).NumberedUnits(b), text("units")},
+			{"results with prefix", s.Outputs(j).NumberedResults(b), text("result")},
+			{"journals with prefix", s.Outputs(j).NumberedJournals(b), text("journal")},
+			{"all evidence", s.Outputs(j).AllEvidence(), of("evidence", 1, a)},
+			{"evidence", s.Outputs(j).EvidenceOf(mapreduce.UnitID(b)), of("evidence", 2, a, b)},
+			{"text of evidence", s.Outputs(j).EvidenceText(mapreduce.UnitID(b), level), of("evidence", 3, a, b, level)},
+			{"evidence with prefix", s.Outputs(j).NumberedEvidence(b), text("evidence")},
+			{"delayed with prefix", s.Queues(j).NumberedDelayed(b), text("delayed")},
+			{"parked with prefix", s.Queues(j).NumberedParked(b), text("parked")},
+			{"woken with prefix", s.Queues(j).NumberedWoken(b), text("woken")},
+			{"order from", s.Job(j).OrderFrom(0, level), func(d drawn) bool {
 				return d.name == "order" && d.elements[0] == a && d.elements[1] == int64(0) && d.elements[2].(int64) >= level
 			}},
 		}
@@ -218,9 +218,11 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 				t.Errorf("range of %s holds %s %v: %t, want %t", r.name, d.name, d.elements, got, want)
 			}
 		}
-		owned := slices.ContainsFunc(s.Owned(j), func(r store.Range) bool { return in(r, d.key) })
+		owned := slices.ContainsFunc(s.Job(j).Owned(), func(r store.Range) bool { return in(r, d.key) })
 		_, ofJob := s.Known(d.name)
-		if want := ofJob && !slices.Contains([]string{"jobs", "ctl", "ingest"}, d.name) && d.elements[0] == a; owned != want {
+		want := ofJob && !slices.Contains([]string{"jobs", "ctl", "ingest"}, d.name) && d.elements[0] == a
+		want = want || d.name == "grant" && d.elements[0] == int64(mapreduce.JobKind) && d.elements[1] == a
+		if owned != want {
 			t.Errorf("job %q owns %s %v: %t, want %t", a, d.name, d.elements, owned, want)
 		}
 	})
@@ -228,10 +230,10 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 
 func TestNextCheckpointIsFilledIn(t *testing.T) {
 	s := keys.New("prefix")
-	key, offset := s.NextCheckpoint("job")
+	key, offset := s.Job("job").NextCheckpoint()
 	stamp := store.Versionstamp{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	copy(key[offset:], stamp[:])
-	if want := s.Checkpoint("job", stamp); !bytes.Equal(key, want) {
+	if want := s.Job("job").Checkpoint(stamp); !bytes.Equal(key, want) {
 		t.Errorf("filled in %x, want %x", key, want)
 	}
 }

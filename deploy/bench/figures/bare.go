@@ -69,15 +69,17 @@ func mustEncode(m proto.Message) []byte {
 
 func bareUnit(n int) string { return fmt.Sprintf("document-%07d.txt", n) }
 
-func (b *bareStore) unitKey(n int) []byte { return b.space.Unit(b.job, mapreduce.UnitID(bareUnit(n))) }
+func (b *bareStore) unitKey(n int) []byte {
+	return b.space.Job(b.job).Unit(mapreduce.UnitID(bareUnit(n)))
+}
 
 func (b *bareStore) readyKey(n int) []byte {
-	return b.space.Ready(b.job, 0, keys.ClassNew, keys.Seq(0, keys.MapIndex(int64(n), 0)))
+	return b.space.Queues(b.job).Ready(0, keys.ClassNew, keys.Seq(0, keys.MapIndex(int64(n), 0)))
 }
 
 // blobKey is the key of a unit's text, as scattered as its hash.
 func (b *bareStore) blobKey(n int) []byte {
-	return b.space.BlobChunk(b.job, randomBytes(-int64(n), 32), 0)
+	return b.space.Job(b.job).BlobChunk(randomBytes(-int64(n), 32), 0)
 }
 
 // stageUnits writes n units as a submission does, and returns how long it took.
@@ -87,7 +89,7 @@ func (b *bareStore) stageUnits(ctx context.Context, n int) (time.Duration, error
 	for from := 0; from < n; from += step {
 		to := min(from+step, n)
 		err := b.Update(ctx, func(tx store.Tx) error {
-			if _, err := tx.Get(ctx, b.space.Ingest(b.job)); err != nil {
+			if _, err := tx.Get(ctx, b.space.Job(b.job).Ingest()); err != nil {
 				return err
 			}
 			ks := make([][]byte, 0, step)
@@ -101,7 +103,7 @@ func (b *bareStore) stageUnits(ctx context.Context, n int) (time.Duration, error
 			for i := from; i < to; i++ {
 				tx.Set(ks[i-from], b.pending)
 				tx.Set(b.readyKey(i), []byte(bareUnit(i)))
-				tx.Set(b.space.Order(b.job, 0, keys.MapIndex(int64(i), 0)), []byte(bareUnit(i)))
+				tx.Set(b.space.Job(b.job).Order(0, keys.MapIndex(int64(i), 0)), []byte(bareUnit(i)))
 				tx.Set(b.blobKey(i), randomBytes(int64(i), textBytes))
 			}
 			return nil
@@ -164,7 +166,7 @@ func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, 
 		if _, _, err := tx.Snapshot().GetRange(ctx, queue, store.RangeOptions{Limit: batch}); err != nil {
 			return err
 		}
-		ks := [][]byte{b.space.Ctl(b.job), b.space.Session(session), held(turn)}
+		ks := [][]byte{b.space.Job(b.job).Ctl(), b.space.Session(session), held(turn)}
 		if _, err := tx.GetAll(ctx, ks); err != nil {
 			return err
 		}
@@ -195,11 +197,11 @@ func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, 
 		}
 		if len(finish) > 0 {
 			tx.Clear(held(turn - 1))
-			key, offset := b.space.NextCheckpoint(b.job)
+			key, offset := b.space.Job(b.job).NextCheckpoint()
 			tx.SetVersionstampedKey(key, offset, b.checkpoint)
 		}
 		for c := range keys.Counter(6) {
-			tx.Add(b.space.Counter(b.job, c+1, 0, "node"), 1)
+			tx.Add(b.space.Job(b.job).Counter(c+1, 0, "node"), 1)
 		}
 		return nil
 	})

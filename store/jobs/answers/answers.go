@@ -28,7 +28,7 @@ func (st *Store) Get(ctx context.Context, t mapreduce.TenantID, key []byte, sinc
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		data = nil
 		a := new(storagev1.Answer)
-		found, err := records.Read(ctx, tx, st.Keys.Answer(t, key), a)
+		found, err := records.Read(ctx, tx, st.Keys.Tenant(t).Answer(key), a)
 		if err != nil || !found || a.KeptMicros < since.UnixMicro() {
 			return err
 		}
@@ -44,7 +44,7 @@ func (st *Store) Get(ctx context.Context, t mapreduce.TenantID, key []byte, sinc
 // AnswerBytes reads the chunks of an answer. The error wraps store.ErrCorrupt if
 // they are not what was kept under that key.
 func (rec Records) AnswerBytes(ctx context.Context, r store.Reader, t mapreduce.TenantID, key []byte, a *storagev1.Answer) ([]byte, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.AnswerChunks(t, key), store.RangeOptions{})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Tenant(t).AnswerChunks(key), store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (rec Records) AnswerBytes(ctx context.Context, r store.Reader, t mapreduce.
 		data = append(data, kv.Value...)
 	}
 	if sum := answerSum(key, data); int64(len(data)) != a.Length || string(sum[:]) != string(a.Sha256) {
-		return nil, records.CorruptError(rec.Keys.Answer(t, key), "the answer of %d bytes is not that which was kept", a.Length)
+		return nil, records.CorruptError(rec.Keys.Tenant(t).Answer(key), "the answer of %d bytes is not that which was kept", a.Length)
 	}
 	return data, nil
 }
@@ -72,37 +72,37 @@ func (st *Store) Keep(ctx context.Context, t mapreduce.TenantID, key, data []byt
 	now, sum := st.NowMicros(), answerSum(key, data)
 	return st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 		old := new(storagev1.Answer)
-		found, err := records.Read(ctx, tx, st.Keys.Answer(t, key), old)
+		found, err := records.Read(ctx, tx, st.Keys.Tenant(t).Answer(key), old)
 		if err != nil || found && old.KeptMicros >= since.UnixMicro() {
 			return err
 		}
 		if found {
 			st.clearAnswer(tx, t, key, old)
 		}
-		tx.Set(st.Keys.Answer(t, key), records.Encode(&storagev1.Answer{KeptMicros: now, Length: int64(len(data)), Sha256: sum[:]}))
+		tx.Set(st.Keys.Tenant(t).Answer(key), records.Encode(&storagev1.Answer{KeptMicros: now, Length: int64(len(data)), Sha256: sum[:]}))
 		for i := 0; i*store.ChunkSize < len(data); i++ {
-			tx.Set(st.Keys.AnswerChunk(t, key, int64(i)), data[i*store.ChunkSize:min((i+1)*store.ChunkSize, len(data))])
+			tx.Set(st.Keys.Tenant(t).AnswerChunk(key, int64(i)), data[i*store.ChunkSize:min((i+1)*store.ChunkSize, len(data))])
 		}
-		tx.Set(st.Keys.Aged(t, now, key), nil)
-		tx.Add(st.Keys.Kept(t, keys.KeptAnswers), 1)
-		tx.Add(st.Keys.Kept(t, keys.KeptBytes), int64(len(data)))
+		tx.Set(st.Keys.Tenant(t).Aged(now, key), nil)
+		tx.Add(st.Keys.Tenant(t).Kept(keys.KeptAnswers), 1)
+		tx.Add(st.Keys.Tenant(t).Kept(keys.KeptBytes), int64(len(data)))
 		return nil
 	})
 }
 
 // clearAnswer removes an answer that was read in the same transaction.
 func (rec Records) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a *storagev1.Answer) {
-	tx.Clear(rec.Keys.Answer(t, key))
-	tx.ClearRange(rec.Keys.AnswerChunks(t, key))
-	tx.Clear(rec.Keys.Aged(t, a.KeptMicros, key))
-	tx.Add(rec.Keys.Kept(t, keys.KeptAnswers), -1)
-	tx.Add(rec.Keys.Kept(t, keys.KeptBytes), -a.Length)
+	tx.Clear(rec.Keys.Tenant(t).Answer(key))
+	tx.ClearRange(rec.Keys.Tenant(t).AnswerChunks(key))
+	tx.Clear(rec.Keys.Tenant(t).Aged(a.KeptMicros, key))
+	tx.Add(rec.Keys.Tenant(t).Kept(keys.KeptAnswers), -1)
+	tx.Add(rec.Keys.Tenant(t).Kept(keys.KeptBytes), -a.Length)
 }
 
 func (st *Store) removeAnswer(ctx context.Context, t mapreduce.TenantID, key []byte) error {
 	return st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 		a := new(storagev1.Answer)
-		found, err := records.Read(ctx, tx, st.Keys.Answer(t, key), a)
+		found, err := records.Read(ctx, tx, st.Keys.Tenant(t).Answer(key), a)
 		if err == nil && found {
 			st.clearAnswer(tx, t, key, a)
 		}
@@ -130,11 +130,11 @@ func (st *Store) Trim(ctx context.Context, t mapreduce.TenantID, most int64, sin
 
 // trimAnswers removes some answers, and reports whether there are more to remove.
 func (rec Records) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most, since int64) (more bool, err error) {
-	size, err := tx.Snapshot().Get(ctx, rec.Keys.Kept(t, keys.KeptBytes))
+	size, err := tx.Snapshot().Get(ctx, rec.Keys.Tenant(t).Kept(keys.KeptBytes))
 	if err != nil {
 		return false, err
 	}
-	oldest, _, err := tx.Snapshot().GetRange(ctx, rec.Keys.AgedAll(t), store.RangeOptions{Limit: trimmed})
+	oldest, _, err := tx.Snapshot().GetRange(ctx, rec.Keys.Tenant(t).AllAged(), store.RangeOptions{Limit: trimmed})
 	if err != nil {
 		return false, err
 	}
@@ -148,7 +148,7 @@ func (rec Records) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.Ten
 			return false, nil
 		}
 		a := new(storagev1.Answer)
-		found, err := records.Read(ctx, tx, rec.Keys.Answer(t, key), a)
+		found, err := records.Read(ctx, tx, rec.Keys.Tenant(t).Answer(key), a)
 		if err != nil {
 			return false, err
 		}
@@ -200,12 +200,12 @@ func (st *Store) Tenants(ctx context.Context) ([]mapreduce.TenantID, error) {
 func (st *Store) Stats(ctx context.Context, t mapreduce.TenantID) (c mapreduce.AnswerCache, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		r := tx.Snapshot()
-		values, err := r.GetAll(ctx, [][]byte{st.Keys.Kept(t, keys.KeptAnswers), st.Keys.Kept(t, keys.KeptBytes)})
+		values, err := r.GetAll(ctx, [][]byte{st.Keys.Tenant(t).Kept(keys.KeptAnswers), st.Keys.Tenant(t).Kept(keys.KeptBytes)})
 		if err != nil {
 			return err
 		}
 		c = mapreduce.AnswerCache{Answers: records.DecodeCount(values[0]), Bytes: records.DecodeCount(values[1])}
-		oldest, _, err := r.GetRange(ctx, st.Keys.AgedAll(t), store.RangeOptions{Limit: 1})
+		oldest, _, err := r.GetRange(ctx, st.Keys.Tenant(t).AllAged(), store.RangeOptions{Limit: 1})
 		if err != nil || len(oldest) == 0 {
 			return err
 		}
@@ -219,10 +219,10 @@ func (st *Store) Stats(ctx context.Context, t mapreduce.TenantID) (c mapreduce.A
 // Clear removes all answers of a tenant.
 func (st *Store) Clear(ctx context.Context, t mapreduce.TenantID) error {
 	return st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
-		tx.ClearRange(st.Keys.Answers(t))
-		tx.ClearRange(st.Keys.AgedAll(t))
-		tx.Clear(st.Keys.Kept(t, keys.KeptAnswers))
-		tx.Clear(st.Keys.Kept(t, keys.KeptBytes))
+		tx.ClearRange(st.Keys.Tenant(t).Answers())
+		tx.ClearRange(st.Keys.Tenant(t).AllAged())
+		tx.Clear(st.Keys.Tenant(t).Kept(keys.KeptAnswers))
+		tx.Clear(st.Keys.Tenant(t).Kept(keys.KeptBytes))
 		return nil
 	})
 }

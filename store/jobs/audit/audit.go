@@ -42,8 +42,8 @@ func (st *Store) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
-		next := linkSeal(head, pairs, len(st.Keys.Checkpoints(id).Begin)-1, ctl.CheckpointInterval)
-		tx.Set(st.Keys.Seal(id, next.Number), records.Encode(next))
+		next := linkSeal(head, pairs, len(st.Keys.Job(id).Checkpoints().Begin)-1, ctl.CheckpointInterval)
+		tx.Set(st.Keys.Job(id).Seal(next.Number), records.Encode(next))
 		covered = len(pairs)
 		if mapreduce.JobState(ctl.State).Running() {
 			return nil
@@ -58,7 +58,7 @@ func (st *Store) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err
 // or gone, is found by itself.
 func (rec reader) recordHead(ctx context.Context, tx store.Tx, id mapreduce.JobID, head *storagev1.Seal) error {
 	job := new(storagev1.Job)
-	found, err := records.Read(ctx, tx, rec.Keys.Job(id), job)
+	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job)
 	if errors.Is(err, store.ErrCorrupt) || err == nil && !found {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (rec reader) recordHead(ctx context.Context, tx store.Tx, id mapreduce.JobI
 		return err
 	}
 	job.AuditNumber, job.AuditHead = head.Number, head.Hash
-	tx.Set(rec.Keys.Job(id), records.Encode(job))
+	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 	return nil
 }
 
@@ -153,7 +153,7 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 				return err
 			}
 			if q.Proofs {
-				c.Proof = mapreduce.Proof{Key: kv.Key[len(st.Keys.Checkpoints(q.Job).Begin)-1:], Record: kv.Value}
+				c.Proof = mapreduce.Proof{Key: kv.Key[len(st.Keys.Job(q.Job).Checkpoints().Begin)-1:], Record: kv.Value}
 			}
 			page.Checkpoints = append(page.Checkpoints, c)
 		}
@@ -218,7 +218,7 @@ func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobI
 		return nil
 	}
 	first, last := page.Checkpoints[0].ID, page.Checkpoints[len(page.Checkpoints)-1].ID
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Seals(id), store.RangeOptions{})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).Seals(), store.RangeOptions{})
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (st *Store) Verify(ctx context.Context, id mapreduce.JobID) error {
 	job := new(storagev1.Job)
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		job.Reset()
-		_, err := records.Read(ctx, tx.Snapshot(), st.Keys.Job(id), job)
+		_, err := records.Read(ctx, tx.Snapshot(), st.Keys.Job(id).Record(), job)
 		return err
 	})
 	if err != nil && !errors.Is(err, store.ErrCorrupt) { // which is found by itself
@@ -296,7 +296,7 @@ func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *stora
 		s := tx.Snapshot()
 		stored.Reset()
 		want = nil
-		if found, err = records.Read(ctx, s, st.Keys.Seal(id, head.Number+1), stored); err != nil {
+		if found, err = records.Read(ctx, s, st.Keys.Job(id).Seal(head.Number+1), stored); err != nil {
 			return err
 		}
 		if !found { // the end of the chain, unless seals behind it are left
@@ -309,7 +309,7 @@ func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *stora
 			return err
 		}
 		if len(pairs) > 0 {
-			want = linkSeal(head, pairs, len(st.Keys.Checkpoints(id).Begin)-1, stored.Interval)
+			want = linkSeal(head, pairs, len(st.Keys.Job(id).Checkpoints().Begin)-1, stored.Interval)
 		}
 		return nil
 	})

@@ -39,7 +39,7 @@ func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]
 		return nil, err
 	}
 	t, sum := mapreduce.TenantID(rest.Text()), rest.Bytes()
-	next := c.Keys.AnswerChunks(t, sum).End
+	next := c.Keys.Tenant(t).AnswerChunks(sum).End
 	if rest.Err() != nil || len(rest.Rest()) > 0 {
 		l.addFinding(kv.Key, "this is a chunk of an answer that is not there; forget all answers with `coditect mapreduce cache --clear`")
 		return next, nil
@@ -53,7 +53,7 @@ func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]
 	} else if err != nil {
 		return nil, err
 	}
-	listed, err := l.Get(ctx, c.Keys.Aged(t, a.KeptMicros, sum))
+	listed, err := l.Get(ctx, c.Keys.Tenant(t).Aged(a.KeptMicros, sum))
 	if err == nil && listed == nil {
 		l.addFinding(kv.Key, "the answer is not listed by its age: it would be kept for ever; forget all with `coditect mapreduce cache --clear`")
 	}

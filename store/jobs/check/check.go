@@ -309,7 +309,7 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 	err := k.runCheckTx(ctx, k.id, func(l *checkTx) error {
 		s = nil
 		now := &standingOf{ctl: new(storagev1.Ctl), rec: new(storagev1.Job)}
-		values, err := l.GetAll(ctx, [][]byte{k.Keys.Job(k.id), k.Keys.Ctl(k.id)})
+		values, err := l.GetAll(ctx, [][]byte{k.Keys.Job(k.id).Record(), k.Keys.Job(k.id).Ctl()})
 		if err != nil {
 			return err
 		}
@@ -318,17 +318,17 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 			return nil
 		case values[0] == nil || values[1] == nil:
 			if first {
-				l.addFinding(k.Keys.Job(k.id), "a job has a record and a switch, or neither; remove what is left of this one")
+				l.addFinding(k.Keys.Job(k.id).Record(), "a job has a record and a switch, or neither; remove what is left of this one")
 			}
 			return nil
-		case !l.decode(k.Keys.Job(k.id), values[0], now.rec) || !l.decode(k.Keys.Ctl(k.id), values[1], now.ctl):
+		case !l.decode(k.Keys.Job(k.id).Record(), values[0], now.rec) || !l.decode(k.Keys.Job(k.id).Ctl(), values[1], now.ctl):
 			return nil
 		}
 		now.raw = values[1]
 		if now.stripes, err = k.readStripes(ctx, l); err != nil {
 			return err
 		}
-		if now.plan, err = l.Get(ctx, k.Keys.Plan(k.id, max(1, records.CountLevels(now.ctl)))); err != nil {
+		if now.plan, err = l.Get(ctx, k.Keys.Job(k.id).Plan(max(1, records.CountLevels(now.ctl)))); err != nil {
 			return err
 		}
 		s = now
@@ -344,24 +344,24 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) error {
 	ctl, rec := s.ctl, s.rec
 	tenant := mapreduce.TenantID(ctl.Tenant)
-	run, recent := k.Keys.Run(tenant, k.id), k.Keys.Recent(rec.CreatedAtMicros, k.id)
-	idem := k.Keys.Idem(tenant, mapreduce.RequestID(rec.Config.GetRequestId()))
-	listed := k.Keys.TenantJob(tenant, rec.CreatedAtMicros, k.id)
+	run, recent := k.Keys.Tenant(tenant).Run(k.id), k.Keys.Recent(rec.CreatedAtMicros, k.id)
+	idem := k.Keys.Tenant(tenant).Request(mapreduce.RequestID(rec.Config.GetRequestId()))
+	listed := k.Keys.Tenant(tenant).Job(rec.CreatedAtMicros, k.id)
 	ended := k.Keys.Ended(tenant, ctl.EndedMicros, k.id)
-	values, err := l.GetAll(ctx, [][]byte{run, recent, idem, k.Keys.Ingest(k.id), listed, ended})
+	values, err := l.GetAll(ctx, [][]byte{run, recent, idem, k.Keys.Job(k.id).Ingest(), listed, ended})
 	if err != nil {
 		return err
 	}
 	state := mapreduce.JobState(ctl.State)
 	if state == mapreduce.JobUnknown || state > mapreduce.JobPaused {
-		l.addFinding(k.Keys.Ctl(k.id), "no job state has the number %d", ctl.State)
+		l.addFinding(k.Keys.Job(k.id).Ctl(), "no job state has the number %d", ctl.State)
 	}
 	if rec.JobId != string(k.id) || rec.Status != ctl.State || rec.Error != ctl.Error {
-		l.addFinding(k.Keys.Job(k.id), "the record says job %q is %s, the switch says it is %s; pause and resume it, or delete it",
+		l.addFinding(k.Keys.Job(k.id).Record(), "the record says job %q is %s, the switch says it is %s; pause and resume it, or delete it",
 			rec.JobId, mapreduce.JobState(rec.Status), state)
 	}
 	if rec.TotalUnits != records.TotalUnits(ctl) && !ctl.Resuming {
-		l.addFinding(k.Keys.Job(k.id), "the record says %d units, the switch %d", rec.TotalUnits, records.TotalUnits(ctl))
+		l.addFinding(k.Keys.Job(k.id).Record(), "the record says %d units, the switch %d", rec.TotalUnits, records.TotalUnits(ctl))
 	}
 	if records.IsListed(ctl) != (values[0] != nil) {
 		l.addFinding(run, "the job is %s, and is listed to run: %t; pause and resume it", state, values[0] != nil)
@@ -382,7 +382,7 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 		l.addFinding(idem, "the request that submitted the job leads to %q", values[2])
 	}
 	if values[3] != nil {
-		l.addFinding(k.Keys.Ingest(k.id), "the job is there, and its submission still under way")
+		l.addFinding(k.Keys.Job(k.id).Ingest(), "the job is there, and its submission still under way")
 	}
 	return nil
 }

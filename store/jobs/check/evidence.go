@@ -16,7 +16,7 @@ import (
 
 // checkEvidences finds evidence of units that have none.
 func (k *jobCheck) checkEvidences(ctx context.Context) error {
-	return k.visitHeads(ctx, k.Keys.EvidenceAll(k.id), 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
+	return k.visitHeads(ctx, k.Keys.Outputs(k.id).AllEvidence(), 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
 		name := mapreduce.UnitID(rest.Text())
 		u, err := k.ReadUnit(ctx, l, k.id, name)
 		if err == nil && u.GetEvidence() == nil {
@@ -43,7 +43,7 @@ func (k *jobCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error {
 		if say != "" || proto.Unmarshal(raw, e) != nil {
 			break
 		}
-		if err := k.checkHash(ctx, u, k.Keys.EvidenceText(k.id, unit.ID, int64(i)), e.Bytes, e.Sha256, "text"); err != nil {
+		if err := k.checkHash(ctx, u, k.Keys.Outputs(k.id).EvidenceText(unit.ID, int64(i)), e.Bytes, e.Sha256, "text"); err != nil {
 			return err
 		}
 	}
@@ -52,12 +52,12 @@ func (k *jobCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error {
 			return err // there is more of it now
 		}
 		if say != "" {
-			l.addFinding(k.Keys.Unit(k.id, unit.ID), "the evidence of unit %s: %s", u.UnitId, say)
+			l.addFinding(k.Keys.Job(k.id).Unit(unit.ID), "the evidence of unit %s: %s", u.UnitId, say)
 		}
 		if u.Evidence.Next != nil {
 			return nil // a part of the next is there
 		}
-		pairs, _, err := l.GetRange(ctx, k.Keys.EvidenceFrom(k.id, unit.ID, u.Evidence.Items), store.RangeOptions{Limit: 1})
+		pairs, _, err := l.GetRange(ctx, k.Keys.Outputs(k.id).EvidenceFrom(unit.ID, u.Evidence.Items), store.RangeOptions{Limit: 1})
 		if err == nil && len(pairs) > 0 {
 			l.addFinding(pairs[0].Key, "unit %s has %d items of evidence, and this is of another; clear it", u.UnitId, u.Evidence.Items)
 		}

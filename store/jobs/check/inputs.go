@@ -77,7 +77,7 @@ func (c *inputCheck) run(ctx context.Context) error {
 
 // checkInputPage checks what the next units of the level take.
 func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storagev1.Unit, error) {
-	raw, err := l.Get(ctx, c.Keys.Ctl(c.id))
+	raw, err := l.Get(ctx, c.Keys.Job(c.id).Ctl())
 	if err != nil || !bytes.Equal(raw, c.before.raw) {
 		c.moved = true
 		return nil, err
@@ -90,7 +90,7 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 		c.count++
 		in := u.Inputs
 		if in.GetLevel() != c.source {
-			l.addFinding(c.Keys.Unit(c.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units of level %d, and its level those of %d", u.UnitId, in.GetLevel(), c.source)
+			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes units of level %d, and its level those of %d", u.UnitId, in.GetLevel(), c.source)
 		}
 		if u.Item != nil {
 			c.items = true
@@ -101,7 +101,7 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 			continue
 		}
 		if in.GetFirst() < c.end || (c.source > 0 && in.GetFirst() != c.end) || in.GetEnd() <= in.GetFirst() {
-			l.addFinding(c.Keys.Unit(c.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, of which those up to %d are taken",
+			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, of which those up to %d are taken",
 				u.UnitId, in.GetFirst(), in.GetEnd(), c.source, c.end)
 		}
 		c.end = in.GetEnd()
@@ -119,7 +119,7 @@ func (c *inputCheck) allTaken(ctx context.Context, l *checkTx) error {
 		below = last + 1
 	}
 	if c.end != below {
-		l.addFinding(c.Keys.Ctl(c.id), "level %d takes the units up to %d of level %d, which has %d", c.level, c.end, c.source, below)
+		l.addFinding(c.Keys.Job(c.id).Ctl(), "level %d takes the units up to %d of level %d, which has %d", c.level, c.end, c.source, below)
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 		return nil
 	}
 	return c.runCheckTx(ctx, c.id, func(l *checkTx) error {
-		l.addFinding(c.Keys.PicksOf(c.id, u.Level, u.Index).Begin, "unit %s takes %d units from %d to %d, and %d from %d to %d are listed",
+		l.addFinding(c.Keys.Job(c.id).PicksOf(u.Level, u.Index).Begin, "unit %s takes %d units from %d to %d, and %d from %d to %d are listed",
 			u.UnitId, in.Picked, in.First, in.End-1, count, first, last)
 		return nil
 	})
@@ -186,11 +186,11 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 		return nil
 	}
 	return c.runCheckTx(ctx, c.id, func(l *checkTx) error {
-		raw, err := l.Get(ctx, c.Keys.Ctl(c.id))
+		raw, err := l.Get(ctx, c.Keys.Job(c.id).Ctl())
 		if err != nil || !bytes.Equal(raw, c.before.raw) {
 			return err
 		}
-		l.addFinding(c.Keys.Ctl(c.id), "the units of level %d picked %d units of level %d, of which %d are complete, or not the same ones",
+		l.addFinding(c.Keys.Job(c.id).Ctl(), "the units of level %d picked %d units of level %d, of which %d are complete, or not the same ones",
 			c.level, c.picked, c.source, complete)
 		return nil
 	})
@@ -198,13 +198,13 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 
 // checkPicks checks that what was picked belongs to a unit that picked it.
 func (k *jobCheck) checkPicks(ctx context.Context) error {
-	return k.walkRange(ctx, k.id, k.Keys.PicksAll(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).AllPicks(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		ctl, err := k.ReadControl(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
 		plan := new(storagev1.Plan)
-		if _, err := l.get(ctx, k.Keys.Plan(k.id, records.CountLevels(ctl)), plan); err != nil {
+		if _, err := l.get(ctx, k.Keys.Job(k.id).Plan(records.CountLevels(ctl)), plan); err != nil {
 			return err
 		}
 		for _, kv := range page {
@@ -231,7 +231,7 @@ func (k *jobCheck) checkPicks(ctx context.Context) error {
 // it has to was checked with its record.
 func (k *jobCheck) sumWaits(ctx context.Context) error {
 	part := make(map[int64]waitSum)
-	return k.walkRange(ctx, k.id, k.Keys.Waits(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return k.walkRange(ctx, k.id, k.Keys.Queues(k.id).Waits(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		clear(part)
 		ctl, err := k.ReadControl(ctx, l, k.id)
 		if err != nil {

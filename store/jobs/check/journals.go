@@ -16,7 +16,7 @@ import (
 
 // checkJournals finds entries of journals whose units have none.
 func (k *jobCheck) checkJournals(ctx context.Context) error {
-	return k.visitHeads(ctx, k.Keys.JournalsAll(k.id), 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
+	return k.visitHeads(ctx, k.Keys.Outputs(k.id).AllJournals(), 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
 		name := mapreduce.UnitID(rest.Text())
 		u, err := k.ReadUnit(ctx, l, k.id, name)
 		if err == nil && u.GetJournal() == nil {
@@ -42,7 +42,7 @@ func (k *jobCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 		if err != nil || now.GetJournal() == nil || now.Attempt != u.Attempt || now.Status != u.Status {
 			return err // it has moved on
 		}
-		all := k.Keys.JournalEntries(k.id, mapreduce.UnitID(u.UnitId), now.Journal.Entries, math.MaxInt64)
+		all := k.Keys.Outputs(k.id).JournalEntries(mapreduce.UnitID(u.UnitId), now.Journal.Entries, math.MaxInt64)
 		pairs, _, err := l.GetRange(ctx, all, store.RangeOptions{Limit: 1})
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (k *jobCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 			l.addFinding(pairs[0].Key, "the journal of unit %s has %d entries, and this is another; clear it", u.UnitId, now.Journal.Entries)
 		}
 		if say != "" {
-			l.addFinding(k.Keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "the journal of unit %s: %s", u.UnitId, say)
+			l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the journal of unit %s: %s", u.UnitId, say)
 		}
 		return nil
 	})

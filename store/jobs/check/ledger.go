@@ -37,7 +37,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 	keep, read, resumes := w.keep, int64(0), false
 	o := pageOptions()
 	o.Reverse = true
-	return w.walkRange(ctx, w.id, w.Keys.Checkpoints(w.id), o, func(l *checkTx, page []store.KeyValue) error {
+	return w.walkRange(ctx, w.id, w.Keys.Job(w.id).Checkpoints(), o, func(l *checkTx, page []store.KeyValue) error {
 		good, reopened, keep, read, resumes = good[:0], reopened[:0], w.keep, int64(len(page)), false
 		for _, kv := range page {
 			c := new(storagev1.Checkpoint)
@@ -81,7 +81,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 }
 
 func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*storagev1.Outcome, resumes bool) error {
-	raw, err := l.Get(ctx, w.Keys.Ctl(w.id))
+	raw, err := l.Get(ctx, w.Keys.Job(w.id).Ctl())
 	if err != nil || !bytes.Equal(raw, w.before.raw) {
 		return err // a resume may be dropping units
 	}
@@ -90,7 +90,7 @@ func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*stor
 	}
 	ks := make([][]byte, len(done))
 	for i, o := range done {
-		ks[i] = w.Keys.Unit(w.id, mapreduce.UnitID(o.Unit))
+		ks[i] = w.Keys.Job(w.id).Unit(mapreduce.UnitID(o.Unit))
 	}
 	values, err := l.GetAll(ctx, ks)
 	if err != nil {
@@ -117,7 +117,7 @@ func (k *jobCheck) checkSeals(ctx context.Context) error {
 	err := k.audit.Verify(ctx, k.id)
 	if errs.KindOf(err) == errs.DataLoss && !errors.Is(err, store.ErrCorrupt) {
 		return k.emitFinding(mapreduce.Finding{
-			Severity: mapreduce.Wrong, Job: k.id, Key: keyName(k.Keys.Seals(k.id).Begin),
+			Severity: mapreduce.Wrong, Job: k.id, Key: keyName(k.Keys.Job(k.id).Seals().Begin),
 			Message: fmt.Sprintf("%v; compare with the chain's head printed in the job's result", err),
 		})
 	}
@@ -135,7 +135,7 @@ func (k *jobCheck) checkSeals(ctx context.Context) error {
 // checkpoint has of it, which the audit chain holds.
 func (k *jobCheck) checkSubmitted(ctx context.Context) error {
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-		pairs, _, err := l.GetRange(ctx, k.Keys.Checkpoints(k.id), store.RangeOptions{Limit: 1})
+		pairs, _, err := l.GetRange(ctx, k.Keys.Job(k.id).Checkpoints(), store.RangeOptions{Limit: 1})
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
@@ -144,7 +144,7 @@ func (k *jobCheck) checkSubmitted(ctx context.Context) error {
 			return nil // found before, or of a job of before it was kept
 		}
 		if sum := records.SubmittedSum(k.before.rec); !bytes.Equal(sum, first.Submitted) {
-			l.addFinding(k.Keys.Job(k.id), "the record is not that of the job which was submitted: the SHA-256 of its specification and its documents is %x, and was %x; restore it from a backup, or delete the job",
+			l.addFinding(k.Keys.Job(k.id).Record(), "the record is not that of the job which was submitted: the SHA-256 of its specification and its documents is %x, and was %x; restore it from a backup, or delete the job",
 				sum, first.Submitted)
 		}
 		return nil
@@ -171,7 +171,7 @@ func (k *jobCheck) findUnrecorded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return k.walkRange(ctx, k.id, k.Keys.Units(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Units(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			u := new(storagev1.Unit)
 			if records.Decode(kv.Key, kv.Value, u) != nil || mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !buckets[bucketOf(u.UnitId)] {

@@ -47,7 +47,7 @@ func (k *jobCheck) checkEntries(ctx context.Context, l *checkTx, page []store.Ke
 		}
 		rest.Skip() // the job
 		all[i] = indexEntry{key: kv.Key, value: kv.Value, rest: rest, unit: name(kv, rest)}
-		ks[i] = k.Keys.Unit(k.id, all[i].unit)
+		ks[i] = k.Keys.Job(k.id).Unit(all[i].unit)
 	}
 	values, err := l.GetAll(ctx, ks)
 	if err != nil {
@@ -88,7 +88,7 @@ func (e *indexEntry) waitsIn(class uint32) bool {
 }
 
 func (k *jobCheck) checkQueues(ctx context.Context) error {
-	return k.checkIndex(ctx, k.Keys.ReadyAll(k.id), unitInValue, func(e *indexEntry) bool {
+	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllReady(), unitInValue, func(e *indexEntry) bool {
 		shard, class, seq := e.rest.Int(), uint32(e.rest.Int()), e.rest.Int()
 		q := e.record.Queue
 		return e.rest.Done() == nil && class < keys.ClassDelayed && e.waitsIn(class) && q.Shard == shard && q.Seq == seq
@@ -96,14 +96,14 @@ func (k *jobCheck) checkQueues(ctx context.Context) error {
 }
 
 func (k *jobCheck) checkDelayed(ctx context.Context) error {
-	return k.checkIndex(ctx, k.Keys.DelayedAll(k.id), unitFirst, func(e *indexEntry) bool {
+	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllDelayed(), unitFirst, func(e *indexEntry) bool {
 		var d storagev1.Delay
 		return e.waitsIn(keys.ClassDelayed) && records.Decode(e.key, e.value, &d) == nil && d.Micros >= 0
 	})
 }
 
 func (k *jobCheck) checkParked(ctx context.Context) error {
-	return k.checkIndex(ctx, k.Keys.ParkedAll(k.id), unitFirst, func(e *indexEntry) bool {
+	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllParked(), unitFirst, func(e *indexEntry) bool {
 		var p storagev1.Parked
 		return e.waitsIn(keys.ClassParked) && records.Decode(e.key, e.value, &p) == nil &&
 			p.Handle != "" && p.WakeMicros >= 0 && p.Attempt == e.record.Attempt
@@ -111,7 +111,7 @@ func (k *jobCheck) checkParked(ctx context.Context) error {
 }
 
 func (k *jobCheck) checkWoken(ctx context.Context) error {
-	return k.checkIndex(ctx, k.Keys.WokenAll(k.id), unitFirst, func(e *indexEntry) bool {
+	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllWoken(), unitFirst, func(e *indexEntry) bool {
 		var w storagev1.WakeCall
 		state := mapreduce.UnitState(e.record.Status)
 		return records.Decode(e.key, e.value, &w) == nil && w.Handle == e.record.Woken &&
@@ -120,14 +120,14 @@ func (k *jobCheck) checkWoken(ctx context.Context) error {
 }
 
 func (k *jobCheck) checkFailures(ctx context.Context) error {
-	return k.checkIndex(ctx, k.Keys.FailedAll(k.id), unitSecond, func(e *indexEntry) bool {
+	return k.checkIndex(ctx, k.Keys.Queues(k.id).AllFailed(), unitSecond, func(e *indexEntry) bool {
 		return mapreduce.UnitState(e.record.Status) == mapreduce.UnitFailed && e.record.Level == e.rest.Int()
 	})
 }
 
 func (k *jobCheck) checkOrder(ctx context.Context) error {
 	return k.checkIndex(ctx, store.Range{
-		Begin: k.Keys.OrderFrom(k.id, -1, 0).Begin, End: k.Keys.OrderFrom(k.id, 0, 0).End,
+		Begin: k.Keys.Job(k.id).OrderFrom(-1, 0).Begin, End: k.Keys.Job(k.id).OrderFrom(0, 0).End,
 	}, unitInValue, func(e *indexEntry) bool {
 		level, index := e.rest.Int(), e.rest.Int()
 		return e.record.Level == level && e.record.Index == index
@@ -175,7 +175,7 @@ func (k *jobCheck) visitHeads(ctx context.Context, r store.Range, elements int, 
 
 // checkResults finds chunks of results that belong to no attempt that may have any.
 func (k *jobCheck) checkResults(ctx context.Context) error {
-	return k.visitHeads(ctx, k.Keys.ResultsAll(k.id), 2, func(l *checkTx, key []byte, rest tuple.Reader) error {
+	return k.visitHeads(ctx, k.Keys.Outputs(k.id).AllResults(), 2, func(l *checkTx, key []byte, rest tuple.Reader) error {
 		name, attempt := mapreduce.UnitID(rest.Text()), rest.Int()
 		u, err := k.ReadUnit(ctx, l, k.id, name)
 		if err != nil {
@@ -207,7 +207,7 @@ const maxTallied = 20_000
 // checkTallies compares the tally of each document that is cut with its chunks.
 func (k *jobCheck) checkTallies(ctx context.Context) error {
 	var docs []*storagev1.Tally
-	return k.walkRange(ctx, k.id, k.Keys.Tallies(k.id), store.RangeOptions{Limit: 16}, func(l *checkTx, page []store.KeyValue) error {
+	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Tallies(), store.RangeOptions{Limit: 16}, func(l *checkTx, page []store.KeyValue) error {
 		docs = docs[:0]
 		for _, kv := range page {
 			t := new(storagev1.Tally)
@@ -241,7 +241,7 @@ func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d map
 	for at := int64(0); at < t.Chunks; at += checkPage {
 		var ks [][]byte
 		for i := at; i < min(t.Chunks, at+checkPage); i++ {
-			ks = append(ks, k.Keys.Unit(k.id, transition.TalliedUnit(t, d, i)))
+			ks = append(ks, k.Keys.Job(k.id).Unit(transition.TalliedUnit(t, d, i)))
 		}
 		values, err := l.GetAll(ctx, ks)
 		if err != nil {
@@ -270,7 +270,7 @@ func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d map
 // countSkipped counts the documents that were left out.
 func (k *jobCheck) countSkipped(ctx context.Context) error {
 	total, part := int64(0), int64(0)
-	err := k.walkRange(ctx, k.id, k.Keys.SkippedAll(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	err := k.walkRange(ctx, k.id, k.Keys.Job(k.id).SkippedDocuments(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		part = int64(len(page))
 		for _, kv := range page {
 			l.decode(kv.Key, kv.Value, new(storagev1.Skipped))
@@ -291,14 +291,14 @@ func (k *jobCheck) countSkipped(ctx context.Context) error {
 		return err
 	}
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-		l.addFinding(k.Keys.Job(k.id), "%d documents are listed as skipped, the record and the counter say %d", total, want)
+		l.addFinding(k.Keys.Job(k.id).Record(), "%d documents are listed as skipped, the record and the counter say %d", total, want)
 		return nil
 	})
 }
 
 // checkPlans checks the cursors of planning.
 func (k *jobCheck) checkPlans(ctx context.Context) error {
-	return k.walkRange(ctx, k.id, k.Keys.Plans(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Plans(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		ctl, err := k.ReadControl(ctx, l, k.id)
 		if err != nil {
 			return err
@@ -309,7 +309,7 @@ func (k *jobCheck) checkPlans(ctx context.Context) error {
 				continue
 			}
 			level := records.CountLevels(ctl)
-			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.Keys.Plan(k.id, level)) || p.Planned >= p.Plan.GetUnits() {
+			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.Keys.Job(k.id).Plan(level)) || p.Planned >= p.Plan.GetUnits() {
 				l.addFinding(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; clear it",
 					p.Planned, p.Plan.GetUnits(), p.Level, level)
 			}
@@ -326,7 +326,7 @@ func (k *jobCheck) checkGrants(ctx context.Context) error {
 			return err
 		}
 		rec := new(storagev1.Job)
-		if _, err := l.get(ctx, k.Keys.Job(k.id), rec); err != nil {
+		if _, err := l.get(ctx, k.Keys.Job(k.id).Record(), rec); err != nil {
 			return err
 		}
 		pairs, _, err := l.GetRange(ctx, k.Keys.Grants(mapreduce.JobScope(k.id)), store.RangeOptions{})

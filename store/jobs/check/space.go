@@ -82,7 +82,7 @@ func (c *checker) checkRecents(ctx context.Context) error {
 			}
 			micros, id := rest.Int(), mapreduce.JobID(rest.Text())
 			rec := new(storagev1.Job)
-			found, err := l.get(ctx, c.Keys.Job(id), rec)
+			found, err := l.get(ctx, c.Keys.Job(id).Record(), rec)
 			if err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func (c *checker) checkTenantJobs(ctx context.Context) error {
 			}
 			tenant, micros, id := rest.Text(), rest.Int(), mapreduce.JobID(rest.Text())
 			rec := new(storagev1.Job)
-			found, err := l.get(ctx, c.Keys.Job(id), rec)
+			found, err := l.get(ctx, c.Keys.Job(id).Record(), rec)
 			if err != nil {
 				return err
 			}
@@ -127,7 +127,7 @@ func (c *checker) checkRequests(ctx context.Context) error {
 			tenant, request := rest.Text(), rest.Text()
 			rec := new(storagev1.Job)
 			l.job = mapreduce.JobID(kv.Value)
-			found, err := l.get(ctx, c.Keys.Job(l.job), rec)
+			found, err := l.get(ctx, c.Keys.Job(l.job).Record(), rec)
 			if err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ func (c *checker) checkRuns(ctx context.Context) error {
 			}
 			tenant, id := rest.Text(), mapreduce.JobID(rest.Text())
 			ctl := new(storagev1.Ctl)
-			found, err := l.get(ctx, c.Keys.Ctl(id), ctl)
+			found, err := l.get(ctx, c.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
@@ -220,7 +220,7 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 		return store.Single(key).End, nil
 	}
 	head = len(key) - len(rest.Rest())
-	values, err := l.GetAll(ctx, [][]byte{c.Keys.Job(id), c.Keys.Ctl(id), c.Keys.Ingest(id)})
+	values, err := l.GetAll(ctx, [][]byte{c.Keys.Job(id).Record(), c.Keys.Job(id).Ctl(), c.Keys.Job(id).Ingest()})
 	if err != nil {
 		return nil, err
 	}

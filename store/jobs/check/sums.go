@@ -24,7 +24,7 @@ type stripe struct {
 
 // readStripes reads all counters of the job.
 func (k *jobCheck) readStripes(ctx context.Context, l *checkTx) (map[stripe]int64, error) {
-	pairs, _, err := l.GetRange(ctx, k.Keys.Counters(k.id), store.RangeOptions{})
+	pairs, _, err := l.GetRange(ctx, k.Keys.Job(k.id).Counters(), store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -236,20 +236,20 @@ func (k *jobCheck) compareCounters(l *checkTx) {
 			}
 		}
 		if got != want[at] {
-			l.addFinding(k.Keys.CounterStripes(k.id, at.Name, at.Level).Begin,
+			l.addFinding(k.Keys.Job(k.id).CounterStripes(at.Name, at.Level).Begin,
 				"counter %s of level %d is %d, the units come to %d", counterName(at.Name), at.Level, got, want[at])
 		}
 	}
 	for at, n := range k.before.stripes {
 		lacks := at.Name == keys.Reserved && n != k.sums.holds[at] || at.Name == keys.Charged && n < k.sums.holds[at]
 		if lacks {
-			l.addFinding(k.Keys.Counter(k.id, at.Name, at.Level, at.node), "counter %s of node %s is %d, its units come to %d",
+			l.addFinding(k.Keys.Job(k.id).Counter(at.Name, at.Level, at.node), "counter %s of node %s is %d, its units come to %d",
 				counterName(at.Name), at.node, n, k.sums.holds[at])
 		}
 	}
 	for at, n := range k.sums.holds {
 		if _, there := k.before.stripes[at]; !there && n != 0 {
-			l.addFinding(k.Keys.Counter(k.id, at.Name, at.Level, at.node), "counter %s of node %s is missing, its units come to %d",
+			l.addFinding(k.Keys.Job(k.id).Counter(at.Name, at.Level, at.node), "counter %s of node %s is missing, its units come to %d",
 				counterName(at.Name), at.node, n)
 		}
 	}
@@ -275,7 +275,7 @@ func counterName(c keys.Counter) string {
 // compareLevels compares the stored units with the planned units.
 func (k *jobCheck) compareLevels(l *checkTx) {
 	ctl := k.before.ctl
-	key := k.Keys.Ctl(k.id)
+	key := k.Keys.Job(k.id).Ctl()
 	planned, parsed := int64(0), int64(0)
 	for at, n := range k.before.stripes {
 		switch at.Name {
@@ -313,7 +313,7 @@ func (k *jobCheck) compareLevels(l *checkTx) {
 		l.addFinding(key, "the switch says %d map units, and %d were staged or parsed", records.UnitsOf(ctl, 0), want[0])
 	}
 	if chars := k.before.rec.Characters + parsed; k.sums.chars != chars {
-		l.addFinding(k.Keys.Job(k.id), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)
+		l.addFinding(k.Keys.Job(k.id).Record(), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)
 	}
 	k.checkEnds(l, key)
 }
@@ -326,7 +326,7 @@ func (k *jobCheck) compareWaits(l *checkTx) {
 		left := k.sums.countLevel(level-1) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed]
 		w := k.sums.waiting[level]
 		if w.left != left || w.survivors != states[mapreduce.UnitComplete] || w.reduces != k.sums.countLevel(level) {
-			l.addFinding(k.Keys.WaitLevel(k.id, level).Begin, "%d reduces of level %d wait for %d units and have %d outputs; there are %d, %d units have not ended, and %d have an output",
+			l.addFinding(k.Keys.Queues(k.id).WaitLevel(level).Begin, "%d reduces of level %d wait for %d units and have %d outputs; there are %d, %d units have not ended, and %d have an output",
 				w.reduces, level, w.left, w.survivors, k.sums.countLevel(level), left, states[mapreduce.UnitComplete])
 		}
 	}
@@ -355,7 +355,7 @@ func (k *jobCheck) checkEnds(l *checkTx, key []byte) {
 // compareCoverage checks the ledger of documents and characters.
 func (k *jobCheck) compareCoverage(l *checkTx) {
 	if k.sums.chunks != k.sums.tallied {
-		l.addFinding(k.Keys.Tallies(k.id).Begin, "chunks of cut documents complete and failed are %v, the tallies come to %v",
+		l.addFinding(k.Keys.Job(k.id).Tallies().Begin, "chunks of cut documents complete and failed are %v, the tallies come to %v",
 			k.sums.chunks, k.sums.tallied)
 	}
 	if !k.before.isFinished() {
@@ -367,10 +367,10 @@ func (k *jobCheck) compareCoverage(l *checkTx) {
 	}
 	ledger := view.JobCoverage(k.before.rec, c)
 	if d := ledger.Documents; d.Mapped+d.Failed+d.Skipped != d.Total {
-		l.addFinding(k.Keys.Job(k.id), "of %d documents %d are mapped, %d failed and %d skipped: the sum differs",
+		l.addFinding(k.Keys.Job(k.id).Record(), "of %d documents %d are mapped, %d failed and %d skipped: the sum differs",
 			d.Total, d.Mapped, d.Failed, d.Skipped)
 	}
 	if d := ledger.Characters; d.Mapped+d.Failed != d.Total {
-		l.addFinding(k.Keys.Job(k.id), "of %d characters %d are mapped and %d failed: the sum differs", d.Total, d.Mapped, d.Failed)
+		l.addFinding(k.Keys.Job(k.id).Record(), "of %d characters %d are mapped and %d failed: the sum differs", d.Total, d.Mapped, d.Failed)
 	}
 }

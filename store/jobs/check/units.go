@@ -16,14 +16,14 @@ import (
 // data, and sums them up.
 func (k *jobCheck) checkUnits(ctx context.Context) error {
 	var page []*storagev1.Unit
-	err := k.walkRange(ctx, k.id, k.Keys.Units(k.id), pageOptions(), func(l *checkTx, pairs []store.KeyValue) error {
+	err := k.walkRange(ctx, k.id, k.Keys.Job(k.id).Units(), pageOptions(), func(l *checkTx, pairs []store.KeyValue) error {
 		page = page[:0]
 		for _, kv := range pairs {
 			u := new(storagev1.Unit)
 			if !l.decode(kv.Key, kv.Value, u) {
 				continue
 			}
-			if string(kv.Key) != string(k.Keys.Unit(k.id, mapreduce.UnitID(u.UnitId))) {
+			if string(kv.Key) != string(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId))) {
 				l.addFinding(kv.Key, "the record says it is of unit %q", u.UnitId)
 				continue
 			}
@@ -75,11 +75,11 @@ func (k *jobCheck) readSurroundings(ctx context.Context, l *checkTx, ctl *storag
 		name, shard := mapreduce.UnitID(u.UnitId), u.Queue.GetShard()
 		seq := keys.Seq(u.Level, u.Index)
 		ks = append(ks,
-			k.Keys.Ready(k.id, shard, keys.ClassRequeued, seq), k.Keys.Ready(k.id, shard, keys.ClassNew, seq),
-			k.Keys.Delayed(k.id, name), k.Keys.Failed(k.id, u.Level, name), k.Keys.Order(k.id, u.Level, u.Index),
+			k.Keys.Queues(k.id).Ready(shard, keys.ClassRequeued, seq), k.Keys.Queues(k.id).Ready(shard, keys.ClassNew, seq),
+			k.Keys.Queues(k.id).Delayed(name), k.Keys.Queues(k.id).Failed(u.Level, name), k.Keys.Job(k.id).Order(u.Level, u.Index),
 			k.Keys.Session(mapreduce.SessionID(u.Session)), k.Keys.Held(mapreduce.SessionID(u.Session), u.Claim),
-			k.Keys.Unit(k.id, transition.ReduceAt(ctl, records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1})), k.Keys.Wait(k.id, u.Level, u.Index),
-			k.Keys.Parked(k.id, name), k.Keys.Woken(k.id, name))
+			k.Keys.Job(k.id).Unit(transition.ReduceAt(ctl, records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1})), k.Keys.Queues(k.id).Wait(u.Level, u.Index),
+			k.Keys.Queues(k.id).Parked(name), k.Keys.Queues(k.id).Woken(name))
 	}
 	values, err := l.GetAll(ctx, ks)
 	if err != nil {
@@ -98,7 +98,7 @@ func (k *jobCheck) readSurroundings(ctx context.Context, l *checkTx, ctl *storag
 }
 
 func (a *surroundings) checkUnit(l *checkTx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
-	key := l.Keys.Unit(id, mapreduce.UnitID(u.UnitId))
+	key := l.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId))
 	state := mapreduce.UnitState(u.Status)
 	a.checkQueued(l, key, ctl, u)
 	if (state == mapreduce.UnitFailed) != a.failed {
@@ -251,7 +251,7 @@ func checkPlace(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 // unit after the other.
 func (k *jobCheck) checkData(ctx context.Context) error {
 	var page []*storagev1.Unit
-	return k.walkRange(ctx, k.id, k.Keys.Units(k.id), pageOptions(), func(_ *checkTx, pairs []store.KeyValue) error {
+	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Units(), pageOptions(), func(_ *checkTx, pairs []store.KeyValue) error {
 		page = page[:0]
 		for _, kv := range pairs {
 			u := new(storagev1.Unit)
@@ -278,7 +278,7 @@ func (k *jobCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 		return err
 	}
 	if s := u.Source; s != nil && s.ChunkIndex == 0 {
-		err := k.checkHash(ctx, u, k.Keys.Blob(k.id, s.Sha256, 0, keys.MaxChunks), s.Length, s.Sha256, "text")
+		err := k.checkHash(ctx, u, k.Keys.Job(k.id).Blob(s.Sha256, 0, keys.MaxChunks), s.Length, s.Sha256, "text")
 		if err != nil {
 			return err
 		}
@@ -298,12 +298,12 @@ func (k *jobCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 			return k.verifyOutput(ctx, u)
 		}
 		return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-			l.addFinding(k.Keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "the result of unit %s is not the one that was published: its hash differs", u.UnitId)
+			l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the result of unit %s is not the one that was published: its hash differs", u.UnitId)
 			return nil
 		})
 	}
 	wrongs := k.wrongs
-	err := k.checkHash(ctx, u, k.Keys.Result(k.id, mapreduce.UnitID(u.UnitId), r.Attempt), r.Length, r.Sha256, "result")
+	err := k.checkHash(ctx, u, k.Keys.Outputs(k.id).Result(mapreduce.UnitID(u.UnitId), r.Attempt), r.Length, r.Sha256, "result")
 	if err != nil || k.wrongs > wrongs {
 		return err
 	}
@@ -328,7 +328,7 @@ func (k *jobCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
 		return nil
 	}
 	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
-		l.addFinding(k.Keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not what a unit comes to: %v; "+
+		l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not what a unit comes to: %v; "+
 			"delete the job and submit it again", u.UnitId, u.Attempt, why)
 		return nil
 	})

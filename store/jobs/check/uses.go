@@ -223,13 +223,13 @@ func (c *checker) countUse(ctx context.Context, id mapreduce.JobID, all uses) er
 		s := tx.Snapshot()
 		var ctl storagev1.Ctl
 		var in storagev1.Ingest
-		isJob, err := records.Read(ctx, s, c.Keys.Ctl(id), &ctl)
+		isJob, err := records.Read(ctx, s, c.Keys.Job(id).Ctl(), &ctl)
 		if err != nil {
 			return err
 		}
 		tenant, used := ctl.Tenant, ctl.Use
 		if !isJob {
-			isSubmission, err := records.Read(ctx, s, c.Keys.Ingest(id), &in)
+			isSubmission, err := records.Read(ctx, s, c.Keys.Job(id).Ingest(), &in)
 			if err != nil || !isSubmission {
 				return err
 			}
@@ -269,7 +269,7 @@ func (c *checker) checkEnded(ctx context.Context) error {
 				return err
 			}
 			ctl := new(storagev1.Ctl)
-			found, err := l.get(ctx, c.Keys.Ctl(id), ctl)
+			found, err := l.get(ctx, c.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
@@ -290,7 +290,7 @@ func (c *checker) checkEnded(ctx context.Context) error {
 			}
 			at, id := rest.Int(), mapreduce.JobID(rest.Text())
 			ctl := new(storagev1.Ctl)
-			found, err := l.get(ctx, c.Keys.Ctl(id), ctl)
+			found, err := l.get(ctx, c.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}

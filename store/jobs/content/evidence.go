@@ -65,18 +65,18 @@ func (st *Store) putEvidencePart(ctx context.Context, tx store.Tx, p *EvidencePu
 		return 0, errs.New(errs.Invalid, "the evidence of unit %s would have %d bytes; at most %d are kept", p.Unit, sum.Bytes+p.Item.Bytes, mapreduce.MaxEvidenceBytes)
 	}
 	if next := sum.Next; next == nil || next.Length != p.Item.Bytes || !bytes.Equal(next.Sha256, p.Item.SHA256) {
-		tx.ClearRange(st.Keys.EvidenceFrom(p.Job, p.Unit, n)) // another was being stored, or none
+		tx.ClearRange(st.Keys.Outputs(p.Job).EvidenceFrom(p.Unit, n)) // another was being stored, or none
 		sum.Next = &storagev1.Put{Length: p.Item.Bytes, Sha256: p.Item.SHA256}
 	}
 	start := sum.Next.Stored
 	end := min(start+MaxPutBytes, int64(len(text)))
 	for at := start; at < end; at += store.ChunkSize {
-		tx.Set(st.Keys.EvidenceChunk(p.Job, p.Unit, n, at/store.ChunkSize), bytes.Clone(text[at:min(at+store.ChunkSize, end)]))
+		tx.Set(st.Keys.Outputs(p.Job).EvidenceChunk(p.Unit, n, at/store.ChunkSize), bytes.Clone(text[at:min(at+store.ChunkSize, end)]))
 	}
 	sum.Next.Stored = end
 	if end == int64(len(text)) {
 		item := records.Encode(records.StoredEvidence(&p.Item))
-		tx.Set(st.Keys.Evidence(p.Job, p.Unit, n), item)
+		tx.Set(st.Keys.Outputs(p.Job).Evidence(p.Unit, n), item)
 		sum.Items, sum.Bytes, sum.Sha256, sum.Next = n+1, sum.Bytes+end, chainEntry(sum.Sha256, item), nil
 	}
 	st.SetUnit(tx, p.Job, u)
@@ -86,7 +86,7 @@ func (st *Store) putEvidencePart(ctx context.Context, tx store.Tx, p *EvidencePu
 // compareEvidence refuses an item whose number another one has.
 func (st *Store) compareEvidence(ctx context.Context, tx store.Tx, p *EvidencePut) error {
 	had := new(storagev1.Evidence)
-	if _, err := records.Read(ctx, tx, st.Keys.Evidence(p.Job, p.Unit, int64(p.Number)), had); err != nil {
+	if _, err := records.Read(ctx, tx, st.Keys.Outputs(p.Job).Evidence(p.Unit, int64(p.Number)), had); err != nil {
 		return err
 	}
 	if !proto.Equal(had, records.StoredEvidence(&p.Item)) {
@@ -105,12 +105,12 @@ func (st *Store) Evidence(ctx context.Context, id mapreduce.JobID, u *records.Un
 		return nil, err
 	}
 	if !WholeEvidence(u.Evidence, items) {
-		return nil, records.CorruptError(st.Keys.Evidence(id, u.ID, 0), "the evidence of unit %s is not the %d items that were stored", u.ID, u.Evidence.Items)
+		return nil, records.CorruptError(st.Keys.Outputs(id).Evidence(u.ID, 0), "the evidence of unit %s is not the %d items that were stored", u.ID, u.Evidence.Items)
 	}
 	all := make([]mapreduce.Evidence, len(items))
 	for i, raw := range items {
 		item := new(storagev1.Evidence)
-		if err := records.Decode(st.Keys.Evidence(id, u.ID, int64(i)), raw, item); err != nil {
+		if err := records.Decode(st.Keys.Outputs(id).Evidence(u.ID, int64(i)), raw, item); err != nil {
 			return nil, err
 		}
 		all[i] = records.EvidenceFrom(item)
@@ -131,12 +131,12 @@ const evidencePage = 64
 func (st *Store) ReadEvidence(ctx context.Context, id mapreduce.JobID, u *records.Unit) (items [][]byte, err error) {
 	n := u.Evidence.Items
 	if n < 0 || n > mapreduce.MaxEvidenceItems {
-		return nil, records.CorruptError(st.Keys.Unit(id, u.ID), "unit %s has %d items of evidence", u.ID, n)
+		return nil, records.CorruptError(st.Keys.Job(id).Unit(u.ID), "unit %s has %d items of evidence", u.ID, n)
 	}
 	for at := int64(0); at < n; at += evidencePage {
 		var ks [][]byte
 		for i := at; i < min(at+evidencePage, n); i++ {
-			ks = append(ks, st.Keys.Evidence(id, u.ID, i))
+			ks = append(ks, st.Keys.Outputs(id).Evidence(u.ID, i))
 		}
 		err := st.db.View(ctx, func(tx store.Tx) error {
 			values, err := tx.Snapshot().GetAll(ctx, ks)
@@ -154,7 +154,7 @@ func (st *Store) ReadEvidence(ctx context.Context, id mapreduce.JobID, u *record
 // given, part after part. That the text is damaged it may find out only after the last
 // part.
 func (st *Store) EvidenceText(ctx context.Context, id mapreduce.JobID, unit mapreduce.UnitID, n int, e *mapreduce.Evidence, visit func(part []byte) error) error {
-	r := st.Keys.EvidenceText(id, unit, int64(n))
+	r := st.Keys.Outputs(id).EvidenceText(unit, int64(n))
 	return st.hashedParts(ctx, r, e.Bytes, e.SHA256, visit, func() string {
 		return fmt.Sprintf("evidence %s of unit %s of job %s", e.Document, unit, id)
 	})

@@ -74,7 +74,7 @@ func (st *Store) appendEntry(tx store.Tx, a *JournalAppend, to *storagev1.Journa
 	}
 	for i := 0; i < len(entry); i += store.ChunkSize {
 		chunk := entry[i:min(i+store.ChunkSize, len(entry))]
-		tx.Set(st.Keys.JournalChunk(a.Job, a.Unit, to.Entries, int64(i/store.ChunkSize)), bytes.Clone(chunk))
+		tx.Set(st.Keys.Outputs(a.Job).JournalChunk(a.Unit, to.Entries, int64(i/store.ChunkSize)), bytes.Clone(chunk))
 	}
 	to.Entries++
 	to.Bytes += int64(len(entry))
@@ -92,7 +92,7 @@ func chainEntry(chain, entry []byte) []byte {
 
 // compareEntry refuses an entry whose number another one has.
 func (st *Store) compareEntry(ctx context.Context, tx store.Tx, a *JournalAppend, n int64, entry []byte) error {
-	pairs, _, err := tx.GetRange(ctx, st.Keys.JournalEntries(a.Job, a.Unit, n, n+1), store.RangeOptions{})
+	pairs, _, err := tx.GetRange(ctx, st.Keys.Outputs(a.Job).JournalEntries(a.Unit, n, n+1), store.RangeOptions{})
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (st *Store) Journal(ctx context.Context, id mapreduce.JobID, u *records.Uni
 	}
 	entries, err := st.ReadJournal(ctx, id, u)
 	if err == nil && !WholeJournal(u.Journal, entries) {
-		err = records.CorruptError(st.Keys.JournalChunk(id, u.ID, 0, 0),
+		err = records.CorruptError(st.Keys.Outputs(id).JournalChunk(u.ID, 0, 0),
 			"the entries of the journal of unit %s are not the %d that were stored", u.ID, u.Journal.Entries)
 	}
 	return entries, err
@@ -137,7 +137,7 @@ func isChain(entries [][]byte, count int64, sum []byte) bool {
 // ReadJournal reads what is there of a journal, of which u is the unit's record. An
 // entry that is missing is empty.
 func (st *Store) ReadJournal(ctx context.Context, id mapreduce.JobID, u *records.Unit) (entries [][]byte, err error) {
-	r := st.Keys.JournalEntries(id, u.ID, 0, u.Journal.Entries)
+	r := st.Keys.Outputs(id).JournalEntries(u.ID, 0, u.Journal.Entries)
 	if n := u.Journal.Entries; n < 0 || n > mapreduce.MaxJournalEntries {
 		return nil, records.CorruptError(r.Begin, "unit %s has a journal of %d entries", u.ID, n)
 	}

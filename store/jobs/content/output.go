@@ -54,8 +54,8 @@ func (st *Store) OutputRange(ctx context.Context, id mapreduce.JobID, u *records
 	}
 	first := from / store.ChunkSize
 	r := store.Range{
-		Begin: st.Keys.ResultChunk(id, u.ID, res.Attempt, first),
-		End:   st.Keys.ResultChunk(id, u.ID, res.Attempt, records.ChunksOf(to)),
+		Begin: st.Keys.Outputs(id).ResultChunk(u.ID, res.Attempt, first),
+		End:   st.Keys.Outputs(id).ResultChunk(u.ID, res.Attempt, records.ChunksOf(to)),
 	}
 	data := newBuffer(to - from)
 	at := first * store.ChunkSize
@@ -83,7 +83,7 @@ func (st *Store) OutputParts(ctx context.Context, id mapreduce.JobID, u *records
 	if res.Chunks == 0 {
 		return visit(res.Inline)
 	}
-	r := st.Keys.Result(id, u.ID, res.Attempt)
+	r := st.Keys.Outputs(id).Result(u.ID, res.Attempt)
 	tooLong := res.Length > mapreduce.MaxOutput && u.Kind != mapreduce.KindResult // which is never held as a whole
 	if res.Length <= 0 || tooLong || res.Chunks != records.ChunksOf(res.Length) {
 		return records.CorruptError(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.ID, id, res.Attempt, res.Length, res.Chunks)

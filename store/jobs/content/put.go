@@ -55,7 +55,7 @@ func (st *Store) StorePut(ctx context.Context, p *Put, start int64, data []byte)
 			return errs.New(errs.Precondition, "attempt %d of unit %s has stored another output whole: it cannot change", p.Attempt, p.Unit)
 		}
 		if !p.samePut(u.Put) { // another output of the same attempt, or none, was being stored
-			tx.ClearRange(st.Keys.Result(p.Job, p.Unit, u.Attempt))
+			tx.ClearRange(st.Keys.Outputs(p.Job).Result(p.Unit, u.Attempt))
 			u.Put = &storagev1.Put{Length: p.Length, Sha256: p.SHA256}
 		}
 		switch {
@@ -98,8 +98,8 @@ func (st *Store) AppendPut(ctx context.Context, p *Put, start int64, data []byte
 // PutParts calls visit with what is stored of an output, up to byte end.
 func (st *Store) PutParts(ctx context.Context, p *Put, end int64, visit func(part []byte) error) error {
 	r := store.Range{
-		Begin: st.Keys.ResultChunk(p.Job, p.Unit, int64(p.Attempt), 0),
-		End:   st.Keys.ResultChunk(p.Job, p.Unit, int64(p.Attempt), records.ChunksOf(end)),
+		Begin: st.Keys.Outputs(p.Job).ResultChunk(p.Unit, int64(p.Attempt), 0),
+		End:   st.Keys.Outputs(p.Job).ResultChunk(p.Unit, int64(p.Attempt), records.ChunksOf(end)),
 	}
 	return st.db.VisitChunks(ctx, r, visit)
 }

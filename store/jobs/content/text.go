@@ -41,7 +41,7 @@ func (st *Store) TextParts(ctx context.Context, id mapreduce.JobID, t TextRange,
 	}
 	what := func() string { return fmt.Sprintf("text %x of job %s", t.SHA256, id) }
 	from := t.Start / store.ChunkSize
-	r := st.Keys.Blob(id, t.SHA256, from, (t.End+store.ChunkSize-1)/store.ChunkSize)
+	r := st.Keys.Job(id).Blob(t.SHA256, from, (t.End+store.ChunkSize-1)/store.ChunkSize)
 	if t.Start == 0 && t.End == t.Length {
 		return st.hashedParts(ctx, r, t.Length, t.SHA256, visit, what)
 	}
@@ -75,7 +75,7 @@ func (st *Store) Texts(ctx context.Context, id mapreduce.JobID, spans []TextRang
 		if s.Start >= s.End || (s.End-1)/store.ChunkSize != chunk || len(ks) == MaxTexts {
 			continue
 		}
-		ks = append(ks, st.Keys.BlobChunk(id, s.SHA256, chunk))
+		ks = append(ks, st.Keys.Job(id).BlobChunk(s.SHA256, chunk))
 		at = append(at, i)
 	}
 	if len(ks) == 0 {

@@ -50,7 +50,7 @@ func (st *Store) Waiting(ctx context.Context, id mapreduce.JobID, most int64) (w
 
 // countReady counts up to most entries of a job's queue, and returns the first unit.
 func (st *Store) countReady(ctx context.Context, r store.Reader, id mapreduce.JobID, most int64, n *int64) (first mapreduce.UnitID, err error) {
-	rest := st.Keys.ReadyAll(id)
+	rest := st.Keys.Queues(id).AllReady()
 	for *n < most {
 		pairs, more, err := r.GetRange(ctx, rest, store.RangeOptions{Limit: int(min(most-*n, countedAtOnce))})
 		if err != nil {

@@ -183,7 +183,7 @@ func (rec Records) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.
 	names := []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved}
 	ks := make([][]byte, len(names))
 	for i, c := range names {
-		ks[i] = rec.Keys.Counter(id, c, 0, node)
+		ks[i] = rec.Keys.Job(id).Counter(c, 0, node)
 	}
 	values, err := r.GetAll(ctx, ks)
 	n := int64(0)
@@ -405,7 +405,7 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 			if err := st.moveGrant(ctx, tx, r.Job, owner, more); err != nil {
 				return err
 			}
-			tx.Add(st.Keys.Counter(r.Job, keys.Reserved, 0, owner), more)
+			tx.Add(st.Keys.Job(r.Job).Counter(keys.Reserved, 0, owner), more)
 			u.Reserved = r.Tokens
 			st.SetUnit(tx, r.Job, u)
 		}
@@ -417,7 +417,7 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 // hasEnded reports whether a job has ended, or is gone.
 func (rec Records) hasEnded(ctx context.Context, tx store.Tx, id mapreduce.JobID) (bool, error) {
 	ctl := new(storagev1.Ctl)
-	found, err := records.Read(ctx, tx, rec.Keys.Ctl(id), ctl)
+	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Ctl(), ctl)
 	return !found || mapreduce.JobState(ctl.State).Ended(), err
 }
 
@@ -445,7 +445,7 @@ func (rec Records) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.Job
 // two, the later runs again. What is used they read by snapshot, as reports change that
 // all the time, and mostly for the better; and the grant itself others read as well.
 func (rec Records) AddSpendConflict(tx store.Tx, id mapreduce.JobID) {
-	one := store.Single(rec.Keys.Draw(id, rec.Node))
+	one := store.Single(rec.Keys.Job(id).Draw(rec.Node))
 	tx.AddReadConflict(one)
 	tx.AddWriteConflict(one)
 }

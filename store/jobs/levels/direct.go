@@ -52,12 +52,12 @@ func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64
 			return "", false, err
 		}
 		if staged == nil {
-			tx.Add(st.Keys.Counter(id, keys.Planted, 0, st.Node), 1)
+			tx.Add(st.Keys.Job(id).Counter(keys.Planted, 0, st.Node), 1)
 		} else {
 			st.removeStaged(tx, id, ctl, staged, d.Unit.Source.SHA256)
 		}
 		st.InsertNew(tx, id, records.StoredUnit(d.Unit))
-		tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), d.Characters)
+		tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), d.Characters)
 		d.Level.Units = 1
 		ctl.Level, ctl.State, ctl.Levels = 0, uint32(d.Level.Phase), []*storagev1.Level{d.Level.ToStored()}
 		return "level 0: all documents in one unit", true, nil
@@ -67,13 +67,13 @@ func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64
 // removeStaged removes the direct unit, which was never claimed, with its text if
 // that is not the one to keep.
 func (rec Records) removeStaged(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit, keep []byte) {
-	tx.Add(rec.Keys.Counter(id, keys.UnitsWaiting, 0, rec.Node), -1)
+	tx.Add(rec.Keys.Job(id).Counter(keys.UnitsWaiting, 0, rec.Node), -1)
 	rec.AddUse(tx, mapreduce.TenantID(ctl.Tenant), keys.UsedUnits, 0, -1)
 	rec.DequeueUnit(tx, id, u)
-	tx.Clear(rec.Keys.Unit(id, mapreduce.UnitID(u.UnitId)))
-	tx.Clear(rec.Keys.Order(id, u.Level, u.Index))
+	tx.Clear(rec.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId)))
+	tx.Clear(rec.Keys.Job(id).Order(u.Level, u.Index))
 	if sum := u.Source.GetSha256(); !bytes.Equal(sum, keep) {
-		tx.ClearRange(rec.Keys.Blob(id, sum, 0, keys.MaxChunks))
+		tx.ClearRange(rec.Keys.Job(id).Blob(sum, 0, keys.MaxChunks))
 	}
 }
 

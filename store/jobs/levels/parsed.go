@@ -123,7 +123,7 @@ func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch i
 // isPlanted reports whether all units of the n-th document are there. They come in order,
 // so the last one tells.
 func (st *Store) isPlanted(ctx context.Context, id mapreduce.JobID, n int64) (there bool, err error) {
-	of := store.Range{Begin: st.Keys.Order(id, 0, keys.MapIndex(n, 0)), End: st.Keys.Order(id, 0, keys.MapIndex(n+1, 0))}
+	of := store.Range{Begin: st.Keys.Job(id).Order(0, keys.MapIndex(n, 0)), End: st.Keys.Job(id).Order(0, keys.MapIndex(n+1, 0))}
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		there = false
 		pairs, _, err := tx.Snapshot().GetRange(ctx, of, store.RangeOptions{Limit: 1, Reverse: true})
@@ -147,11 +147,11 @@ func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int6
 			return err
 		}
 		for _, c := range b.Blobs {
-			tx.Set(st.Keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
+			tx.Set(st.Keys.Job(id).BlobChunk(c.SHA256, c.Index), c.Data)
 		}
 		ks := make([][]byte, len(units))
 		for i, u := range units {
-			ks[i] = st.Keys.Unit(id, mapreduce.UnitID(u.UnitId))
+			ks[i] = st.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId))
 		}
 		old, err := records.ReadPresent(ctx, tx, ks)
 		if err != nil {
@@ -160,15 +160,15 @@ func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int6
 		for i, u := range units {
 			if old == nil || old[i] == nil { // else planted before: by an earlier run, or before a resume
 				if i == 0 {
-					tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), -b.Known)
+					tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), -b.Known)
 				}
 				st.InsertNew(tx, id, u)
 				waiting = append(waiting, *records.CandidateOf(u))
-				tx.Add(st.Keys.Counter(id, keys.Planted, 0, st.Node), 1)
+				tx.Add(st.Keys.Job(id).Counter(keys.Planted, 0, st.Node), 1)
 				if b.Counted {
 					continue
 				}
-				tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), u.Source.GetCharEnd()-u.Source.GetCharStart())
+				tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), u.Source.GetCharEnd()-u.Source.GetCharStart())
 			}
 		}
 		return nil

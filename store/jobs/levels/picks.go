@@ -22,7 +22,7 @@ func (rec Records) ReadPicked(ctx context.Context, r store.Reader, id mapreduce.
 	}
 	units, err := rec.UnitsNamed(ctx, r, id, names)
 	if err == nil && len(units) < len(indexes) {
-		return nil, records.CorruptError(rec.Keys.Unit(id, reduce.ID), "unit %s of %s takes %d units of which %d are there",
+		return nil, records.CorruptError(rec.Keys.Job(id).Unit(reduce.ID), "unit %s of %s takes %d units of which %d are there",
 			reduce.ID, id, len(indexes), len(units))
 	}
 	return units, err
@@ -30,8 +30,8 @@ func (rec Records) ReadPicked(ctx context.Context, r store.Reader, id mapreduce.
 
 // PicksFrom reads up to limit of the indexes that a reduce picked, from one on.
 func (rec Records) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]int64, error) {
-	span := rec.Keys.PicksOf(id, reduce.Level, reduce.Index)
-	before := store.Range{Begin: span.Begin, End: store.Single(rec.Keys.Picks(id, reduce.Level, reduce.Index, from)).End}
+	span := rec.Keys.Job(id).PicksOf(reduce.Level, reduce.Index)
+	before := store.Range{Begin: span.Begin, End: store.Single(rec.Keys.Job(id).Picks(reduce.Level, reduce.Index, from)).End}
 	pairs, _, err := r.GetRange(ctx, before, store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (rec Records) unitIDsAt(ctx context.Context, r store.Reader, id mapreduce.J
 	}
 	ks := make([][]byte, len(indexes))
 	for i, at := range indexes {
-		ks[i] = rec.Keys.Order(id, level, at)
+		ks[i] = rec.Keys.Job(id).Order(level, at)
 	}
 	values, err := r.GetAll(ctx, ks)
 	for i, v := range values {

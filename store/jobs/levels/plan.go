@@ -94,13 +94,13 @@ func (st *Store) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (from
 			return err
 		}
 		if before == [2]int64{p.cursor.Planned, p.cursor.Picked} {
-			return records.CorruptError(st.Keys.Ctl(id), "level %d of %s is to have %d units, and has inputs for %d",
+			return records.CorruptError(st.Keys.Job(id).Ctl(), "level %d of %s is to have %d units, and has inputs for %d",
 				n.Number, id, n.Units, p.cursor.Planned)
 		}
 		if done = p.cursor.Planned >= n.Units; done {
 			return p.beginLevel(ctx)
 		}
-		tx.Set(st.Keys.Plan(id, n.Number), records.Encode(p.cursor))
+		tx.Set(st.Keys.Job(id).Plan(n.Number), records.Encode(p.cursor))
 		return nil
 	})
 	return from, done, err
@@ -129,7 +129,7 @@ type planner struct {
 // it, as an earlier version of this program may have made, is dropped.
 func (p *planner) readCursor(ctx context.Context, digest []byte) error {
 	p.cursor = new(storagev1.Plan)
-	found, err := records.Read(ctx, p.tx, p.Keys.Plan(p.id, p.next.Number), p.cursor)
+	found, err := records.Read(ctx, p.tx, p.Keys.Job(p.id).Plan(p.next.Number), p.cursor)
 	if err != nil || found && bytes.Equal(p.cursor.Digest, digest) {
 		return err
 	}
@@ -143,7 +143,7 @@ func (p *planner) readCursor(ctx context.Context, digest []byte) error {
 // beginLevel turns the job to the level, which is planned.
 func (p *planner) beginLevel(ctx context.Context) error {
 	n := p.next
-	p.tx.Clear(p.Keys.Plan(p.id, n.Number))
+	p.tx.Clear(p.Keys.Job(p.id).Plan(n.Number))
 	p.ctl.Level, p.ctl.State = n.Number, uint32(n.Phase)
 	p.ctl.Levels = append(p.ctl.Levels[:n.Number], n.ToStored())
 	message := fmt.Sprintf("level %d: %d units", n.Number, n.Units)
@@ -251,7 +251,7 @@ func (p *planner) planBins(ctx context.Context) error {
 		bin := p.next.Bins[at]
 		for c.Picked < int64(len(bin)) && left > 0 {
 			part := bin[c.Picked:min(int(c.Picked)+min(PickChunk, left), len(bin))]
-			p.tx.Set(p.Keys.Picks(p.id, p.next.Number, at, part[0]), records.Encode(newPicks(part)))
+			p.tx.Set(p.Keys.Job(p.id).Picks(p.next.Number, at, part[0]), records.Encode(newPicks(part)))
 			c.Picked += int64(len(part))
 			left -= len(part)
 		}
@@ -289,7 +289,7 @@ func newPicks(indexes []int64) *storagev1.Picks {
 
 // LastMap returns the highest index of the units of level 0; 0 if there is none.
 func (rec Records) LastMap(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.OrderFrom(id, 0, 0), store.RangeOptions{Limit: 1, Reverse: true})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).OrderFrom(0, 0), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return 0, err
 	}
@@ -317,7 +317,7 @@ func lastInt(rest tuple.Reader) (int64, error) {
 // not change any more, so a snapshot of it will do.
 // A group is planned in one step, however large it is.
 func (p *planner) groupMaps(ctx context.Context) error {
-	r := p.Keys.OrderFrom(p.id, 0, p.cursor.Cursor)
+	r := p.Keys.Job(p.id).OrderFrom(0, p.cursor.Cursor)
 	var first, last, size int64
 	planned := 0
 	for more := true; more; {
@@ -375,7 +375,7 @@ func (p *planner) setMapRanges(ctx context.Context, all ...*storagev1.Inputs) er
 		return err
 	}
 	if len(ends) < len(ids) {
-		return records.CorruptError(p.Keys.Unit(p.id, ids[0]), "level %d of %s lacks some of units %d to %d", p.next.Source, p.id, all[0].First, all[len(all)-1].End-1)
+		return records.CorruptError(p.Keys.Job(p.id).Unit(ids[0]), "level %d of %s lacks some of units %d to %d", p.next.Source, p.id, all[0].First, all[len(all)-1].End-1)
 	}
 	for i, in := range all {
 		in.MapFirst, in.MapEnd = ends[2*i].Inputs.GetMapFirst(), ends[2*i+1].Inputs.GetMapEnd()

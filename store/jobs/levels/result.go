@@ -42,8 +42,8 @@ func (st *Store) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch int
 			Inputs: inputs, Status: uint32(mapreduce.UnitComplete), Attempt: 1, Result: st.storeSmall(tx, id, result),
 		}
 		st.SetUnit(tx, id, u)
-		tx.Add(st.Keys.Counter(id, keys.Claimed, 0, st.Node), 1)
-		tx.Add(st.Keys.Counter(id, keys.Completed, u.Level, st.Node), 1)
+		tx.Add(st.Keys.Job(id).Counter(keys.Claimed, 0, st.Node), 1)
+		tx.Add(st.Keys.Job(id).Counter(keys.Completed, u.Level, st.Node), 1)
 		ctl.Levels = append(ctl.Levels, p.next.ToStored())
 		ctl.Level, ctl.State = u.Level, uint32(mapreduce.JobComplete)
 		return st.WriteControlWith(ctx, tx, id, ctl, &storagev1.Checkpoint{

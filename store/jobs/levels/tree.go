@@ -66,7 +66,7 @@ func (st *Store) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (
 			return err
 		}
 		p.maps += ctl.StagedUnits
-		if _, err := records.Read(ctx, tx, st.Keys.Plan(id, 1), p.cursor); err != nil {
+		if _, err := records.Read(ctx, tx, st.Keys.Job(id).Plan(1), p.cursor); err != nil {
 			return err
 		}
 		if done, err = p.planLevels(ctx); err != nil {
@@ -75,7 +75,7 @@ func (st *Store) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (
 		if done {
 			return p.beginMapping(ctx)
 		}
-		tx.Set(st.Keys.Plan(id, 1), records.Encode(p.cursor))
+		tx.Set(st.Keys.Job(id).Plan(1), records.Encode(p.cursor))
 		return nil
 	})
 	return done, err
@@ -127,7 +127,7 @@ func (p *treePlanner) planReduces(ctx context.Context, below int64) error {
 		return err
 	}
 	for _, in := range all {
-		p.tx.Add(p.Keys.Wait(p.id, c.Level, c.Planned), int64(keys.OneLeft)*(in.End-in.First))
+		p.tx.Add(p.Keys.Queues(p.id).Wait(c.Level, c.Planned), int64(keys.OneLeft)*(in.End-in.First))
 		p.planReduce(in)
 	}
 	return nil
@@ -164,7 +164,7 @@ func (p *treePlanner) groupMaps(ctx context.Context) error {
 		limit = min(recordPage, p.room)
 	}
 	for p.room > 0 {
-		pairs, _, err := p.tx.Snapshot().GetRange(ctx, p.Keys.OrderFrom(p.id, 0, p.cursor.Cursor), store.RangeOptions{Limit: limit})
+		pairs, _, err := p.tx.Snapshot().GetRange(ctx, p.Keys.Job(p.id).OrderFrom(0, p.cursor.Cursor), store.RangeOptions{Limit: limit})
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (p *treePlanner) dealGroups(ctx context.Context, pairs []store.KeyValue) (d
 		}
 	}
 	for group, n := range waits {
-		p.tx.Add(p.Keys.Wait(p.id, 1, group), int64(n))
+		p.tx.Add(p.Keys.Queues(p.id).Wait(1, group), int64(n))
 	}
 	return dealt, nil
 }
@@ -225,7 +225,7 @@ func (p *treePlanner) readChildren(ctx context.Context, places []store.KeyValue)
 	}
 	units, err := p.UnitsNamed(ctx, p.tx, p.id, ids)
 	if err == nil && len(units) < len(ids) {
-		err = records.CorruptError(p.Keys.Unit(p.id, ids[0]), "a unit of %s, from %s to %s, has a place in the order, and is not there",
+		err = records.CorruptError(p.Keys.Job(p.id).Unit(ids[0]), "a unit of %s, from %s to %s, has a place in the order, and is not there",
 			p.id, ids[0], ids[len(ids)-1])
 	}
 	return units, err
@@ -258,7 +258,7 @@ func (p *treePlanner) lastGroup() error {
 		p.blockMaps()
 	}
 	if c.Planned != c.Plan.Units {
-		return records.CorruptError(p.Keys.Ctl(p.id), "%s is to have %d map units, and has those of %d reduces instead of %d",
+		return records.CorruptError(p.Keys.Job(p.id).Ctl(), "%s is to have %d map units, and has those of %d reduces instead of %d",
 			p.id, p.maps, c.Planned, c.Plan.Units)
 	}
 	return nil
@@ -272,7 +272,7 @@ func (p *treePlanner) blockMaps() {
 
 // beginMapping turns the job to mapping.
 func (p *treePlanner) beginMapping(ctx context.Context) error {
-	p.tx.Clear(p.Keys.Plan(p.id, 1))
+	p.tx.Clear(p.Keys.Job(p.id).Plan(1))
 	c, reduces := p.cursor, int64(0)
 	for _, l := range c.Levels {
 		reduces += l.Units

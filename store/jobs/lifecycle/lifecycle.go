@@ -77,7 +77,7 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 		if err != nil || !ctl.Sweeping {
 			return err
 		}
-		r := st.Keys.Units(id)
+		r := st.Keys.Job(id).Units()
 		if cursor != nil {
 			r.Begin = cursor
 		}
@@ -92,13 +92,13 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 			next, done = store.Single(pairs[len(pairs)-1].Key).End, false
 			return nil
 		}
-		tx.ClearRange(st.Keys.ReadyAll(id))
-		tx.ClearRange(st.Keys.DelayedAll(id))
-		tx.ClearRange(st.Keys.ParkedAll(id))
-		tx.ClearRange(st.Keys.WokenAll(id))
+		tx.ClearRange(st.Keys.Queues(id).AllReady())
+		tx.ClearRange(st.Keys.Queues(id).AllDelayed())
+		tx.ClearRange(st.Keys.Queues(id).AllParked())
+		tx.ClearRange(st.Keys.Queues(id).AllWoken())
 		ctl.Sweeping = false
-		tx.Clear(st.Keys.Run(mapreduce.TenantID(ctl.Tenant), id))
-		tx.Set(st.Keys.Ctl(id), records.Encode(ctl))
+		tx.Clear(st.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
+		tx.Set(st.Keys.Job(id).Ctl(), records.Encode(ctl))
 		return st.UpdateRecord(ctx, tx, id, ctl)
 	})
 	return next, done, err
@@ -159,7 +159,7 @@ func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID, expired *Exp
 			return records.WrongState("delete", id, state)
 		}
 		job := new(storagev1.Job)
-		if _, err := records.Read(ctx, tx, st.Keys.Job(id), job); err != nil {
+		if _, err := records.Read(ctx, tx, st.Keys.Job(id).Record(), job); err != nil {
 			return err
 		}
 		seal, err := st.LastSeal(ctx, tx, id)
@@ -180,16 +180,16 @@ func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID, expired *Exp
 			return err
 		}
 		st.UnlistEnd(tx, id, ctl)
-		for _, r := range st.Keys.Owned(id) {
+		for _, r := range st.Keys.Job(id).Owned() {
 			tx.ClearRange(r)
 		}
-		tx.Clear(st.Keys.Ctl(id))
-		tx.Clear(st.Keys.Job(id))
+		tx.Clear(st.Keys.Job(id).Ctl())
+		tx.Clear(st.Keys.Job(id).Record())
 		tx.Clear(st.Keys.Recent(job.CreatedAtMicros, id))
-		tx.Clear(st.Keys.TenantJob(mapreduce.TenantID(ctl.Tenant), job.CreatedAtMicros, id))
-		tx.Clear(st.Keys.Run(mapreduce.TenantID(ctl.Tenant), id))
+		tx.Clear(st.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Job(job.CreatedAtMicros, id))
+		tx.Clear(st.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
 		if r := job.Config.GetRequestId(); r != "" {
-			tx.Clear(st.Keys.Idem(mapreduce.TenantID(ctl.Tenant), mapreduce.RequestID(r)))
+			tx.Clear(st.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Request(mapreduce.RequestID(r)))
 		}
 		return nil
 	})
@@ -259,7 +259,7 @@ func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce
 const noneFailed = -2
 
 func (rec writer) lowestFailed(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
-	pairs, _, err := tx.GetRange(ctx, rec.Keys.FailedAll(id), store.RangeOptions{Limit: 1})
+	pairs, _, err := tx.GetRange(ctx, rec.Keys.Queues(id).AllFailed(), store.RangeOptions{Limit: 1})
 	if err != nil || len(pairs) == 0 {
 		return noneFailed, err
 	}
@@ -293,11 +293,11 @@ func (rec writer) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.Job
 
 func (rec writer) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, budget int64) error {
 	job := new(storagev1.Job)
-	if _, err := records.Read(ctx, tx, rec.Keys.Job(id), job); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
 		return err
 	}
 	job.Config.Budget = budget
-	tx.Set(rec.Keys.Job(id), records.Encode(job))
+	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 	return nil
 }
 
@@ -305,7 +305,7 @@ func (rec writer) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID
 func (rec writer) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
 	ctl.Level = min(ctl.Level, level)
 	if ctl.Resuming {
-		tx.Set(rec.Keys.Ctl(id), records.Encode(ctl))
+		tx.Set(rec.Keys.Job(id).Ctl(), records.Encode(ctl))
 		return nil
 	}
 	// The earlier result is invalid from now on, and must not be shown.
@@ -360,7 +360,7 @@ func (rec writer) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID
 func (rec writer) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.JobID, ctl *storagev1.Ctl) ([]*storagev1.Level, error) {
 	all := slices.Clone(ctl.Levels)
 	cursor := new(storagev1.Plan)
-	found, err := records.Read(ctx, r, rec.Keys.Plan(id, max(1, records.CountLevels(ctl))), cursor)
+	found, err := records.Read(ctx, r, rec.Keys.Job(id).Plan(max(1, records.CountLevels(ctl))), cursor)
 	if err != nil || !found {
 		return all, err
 	}
@@ -430,7 +430,7 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 			if !ctl.Resuming || mapreduce.JobState(ctl.State).Running() {
 				return errs.New(errs.Aborted, "job %s is being changed by another request; try again", id)
 			}
-			pairs, more, err := tx.GetRange(ctx, st.Keys.FailedLevel(id, level), store.RangeOptions{Limit: room})
+			pairs, more, err := tx.GetRange(ctx, st.Keys.Queues(id).FailedLevel(level), store.RangeOptions{Limit: room})
 			if err != nil {
 				return err
 			}

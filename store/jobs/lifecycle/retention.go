@@ -63,7 +63,7 @@ func (st *Store) ownExpired(ctx context.Context, now int64) (all []Expired, err 
 			}
 			rest.Skip()
 			id, ctl := mapreduce.JobID(rest.Text()), new(storagev1.Ctl)
-			found, err := records.Read(ctx, s, st.Keys.Ctl(id), ctl)
+			found, err := records.Read(ctx, s, st.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}

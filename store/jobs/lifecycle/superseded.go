@@ -34,7 +34,7 @@ func (rec writer) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobI
 		at = carrying{epoch: ctl.Epoch}
 	}
 	job := new(storagev1.Job)
-	if _, err := records.Read(ctx, tx, rec.Keys.Job(id), job); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
 		return nil, err
 	}
 	room := store.RangeOptions{Limit: records.StepUnits, Bytes: store.TargetTxSize}
@@ -56,11 +56,11 @@ func (rec writer) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobI
 		}
 		if more || room.Limit <= 0 || room.Bytes <= 0 {
 			at.from = store.Single(pairs[len(pairs)-1].Key).End
-			tx.Set(rec.Keys.Job(id), records.Encode(job))
+			tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 			return &at, nil
 		}
 	}
-	tx.Set(rec.Keys.Job(id), records.Encode(job))
+	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 	return nil, nil
 }
 

@@ -24,9 +24,9 @@ type Stretch struct {
 // Scan returns the units that wait in a stretch of a job's queue, and whether
 // there are more.
 func (st *Store) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found []records.Candidate, more bool, err error) {
-	r := store.Range{Begin: st.Keys.Ready(id, s.Shard, keys.ClassNew, s.From), End: st.Keys.Ready(id, s.Shard, keys.ClassNew, s.To)}
+	r := store.Range{Begin: st.Keys.Queues(id).Ready(s.Shard, keys.ClassNew, s.From), End: st.Keys.Queues(id).Ready(s.Shard, keys.ClassNew, s.To)}
 	if s.Returned {
-		r.Begin = st.Keys.Ready(id, s.Shard, keys.ClassRequeued, 0)
+		r.Begin = st.Keys.Queues(id).Ready(s.Shard, keys.ClassRequeued, 0)
 	}
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		found = found[:0]
@@ -49,7 +49,7 @@ func (st *Store) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found
 
 // Last returns where the last unit of a stretch waits, or -1 if none does.
 func (st *Store) Last(ctx context.Context, id mapreduce.JobID, s Stretch) (seq int64, err error) {
-	r := store.Range{Begin: st.Keys.Ready(id, s.Shard, keys.ClassNew, s.From), End: st.Keys.Ready(id, s.Shard, keys.ClassNew, s.To)}
+	r := store.Range{Begin: st.Keys.Queues(id).Ready(s.Shard, keys.ClassNew, s.From), End: st.Keys.Queues(id).Ready(s.Shard, keys.ClassNew, s.To)}
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		pairs, _, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 1, Reverse: true})
 		if err != nil || len(pairs) == 0 {

@@ -37,7 +37,7 @@ func (rec Records) ListSleepers(ctx context.Context, r store.Reader, id mapreduc
 }
 
 func (rec Records) listDelayed(ctx context.Context, r store.Reader, id mapreduce.JobID, limit int) ([]records.SleeperRef, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.DelayedAll(id), store.RangeOptions{Limit: limit})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Queues(id).AllDelayed(), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,9 @@ func (rec Records) listDelayed(ctx context.Context, r store.Reader, id mapreduce
 }
 
 func (rec Records) listParked(ctx context.Context, r store.Reader, id mapreduce.JobID, after mapreduce.UnitID, limit int) (refs []records.SleeperRef, next mapreduce.UnitID, err error) {
-	all := rec.Keys.ParkedAll(id)
+	all := rec.Keys.Queues(id).AllParked()
 	if after != "" {
-		all.Begin = store.Single(rec.Keys.Parked(id, after)).End
+		all.Begin = store.Single(rec.Keys.Queues(id).Parked(after)).End
 	}
 	pairs, more, err := r.GetRange(ctx, all, store.RangeOptions{Limit: limit, Bytes: store.TargetTxSize})
 	if err != nil {
@@ -89,7 +89,7 @@ func (rec Records) listParked(ctx context.Context, r store.Reader, id mapreduce.
 func (st *Store) Queued(ctx context.Context, id mapreduce.JobID) (queued bool, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		queued = false
-		for _, r := range []store.Range{st.Keys.ReadyAll(id), st.Keys.DelayedAll(id)} {
+		for _, r := range []store.Range{st.Keys.Queues(id).AllReady(), st.Keys.Queues(id).AllDelayed()} {
 			pairs, _, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 1})
 			if err != nil {
 				return err
@@ -161,7 +161,7 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 		case parked && (woke < 0 || woke == u.Attempt):
 			woke = u.Attempt
 			u.Woken = call.Handle
-			tx.Set(st.Keys.Woken(id, name), records.Encode(&storagev1.WakeCall{Handle: call.Handle, Answer: call.Answer}))
+			tx.Set(st.Keys.Queues(id).Woken(name), records.Encode(&storagev1.WakeCall{Handle: call.Handle, Answer: call.Answer}))
 			st.releaseUnit(tx, id, u)
 			st.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 				Kind: uint32(mapreduce.EventWoken), Level: u.Level, Message: records.ClipText(fmt.Sprintf("unit %s was woken under %q", name, call.Handle)),
@@ -191,7 +191,7 @@ func (rec Records) parkedUnder(ctx context.Context, r store.Reader, id mapreduce
 		return false, nil
 	}
 	var p storagev1.Parked
-	_, err := records.Read(ctx, r, rec.Keys.Parked(id, mapreduce.UnitID(u.UnitId)), &p)
+	_, err := records.Read(ctx, r, rec.Keys.Queues(id).Parked(mapreduce.UnitID(u.UnitId)), &p)
 	return p.Handle == handle, err
 }
 
@@ -200,7 +200,7 @@ func (st *Store) WakeCall(ctx context.Context, id mapreduce.JobID, name mapreduc
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		call = nil
 		var w storagev1.WakeCall
-		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Woken(id, name), &w)
+		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Queues(id).Woken(name), &w)
 		if found {
 			call = &mapreduce.WakeCall{Handle: w.Handle, Answer: w.Answer}
 		}
@@ -215,7 +215,7 @@ func (st *Store) Parkings(ctx context.Context, id mapreduce.JobID, units []*reco
 	var names []mapreduce.UnitID
 	for _, u := range units {
 		if u.Parked {
-			ks, names = append(ks, st.Keys.Parked(id, u.ID)), append(names, u.ID)
+			ks, names = append(ks, st.Keys.Queues(id).Parked(u.ID)), append(names, u.ID)
 		}
 	}
 	if len(ks) == 0 {

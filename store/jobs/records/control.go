@@ -40,9 +40,9 @@ func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapred
 	if IsListed(ctl) { // also the job that was paused: a cancel that is not done has to be seen to
 		rec.SetRun(tx, id, ctl)
 	} else {
-		tx.Clear(rec.Keys.Run(mapreduce.TenantID(ctl.Tenant), id))
+		tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
 	}
-	tx.Set(rec.Keys.Ctl(id), Encode(ctl))
+	tx.Set(rec.Keys.Job(id).Ctl(), Encode(ctl))
 	c.Kind, c.State, c.Level, c.Epoch = uint32(mapreduce.EventState), ctl.State, ctl.Level, ctl.Epoch
 	nameCaller(ctx, c)
 	rec.AddCheckpoint(tx, id, c)
@@ -55,7 +55,7 @@ func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapred
 // keep the job from ending.
 func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
 	job := new(storagev1.Job)
-	_, err := Read(ctx, tx.Snapshot(), rec.Keys.Job(id), job)
+	_, err := Read(ctx, tx.Snapshot(), rec.Keys.Job(id).Record(), job)
 	if errors.Is(err, store.ErrCorrupt) && !mapreduce.JobState(ctl.State).Running() {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.
 	job.TotalUnits = TotalUnits(ctl)
 	job.CompletedUnits = c.SumUnits(ctl, keys.Completed)
 	job.TotalTokens = c.SumLevels(keys.TokensIn) + c.SumLevels(keys.TokensOut)
-	tx.Set(rec.Keys.Job(id), Encode(job))
+	tx.Set(rec.Keys.Job(id).Record(), Encode(job))
 	return nil
 }
 
@@ -106,7 +106,7 @@ const Resumed = "resumed"
 // LastSeal returns the last seal of a job, an empty one if there is none.
 func (rec *Records) LastSeal(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Seal, error) {
 	seal := new(storagev1.Seal)
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Seals(id), store.RangeOptions{Limit: 1, Reverse: true})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).Seals(), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return seal, err
 	}
@@ -116,7 +116,7 @@ func (rec *Records) LastSeal(ctx context.Context, r store.Reader, id mapreduce.J
 // ReadControl returns the control record of a job, or errs.NotFound.
 func (rec *Records) ReadControl(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Ctl, error) {
 	ctl := new(storagev1.Ctl)
-	found, err := Read(ctx, r, rec.Keys.Ctl(id), ctl)
+	found, err := Read(ctx, r, rec.Keys.Job(id).Ctl(), ctl)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (rec *Records) WakeOthers(tx store.Tx) { tx.Add(rec.Keys.Wake(), 1) }
 func (rec *Records) AddCheckpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
 	c.TimestampMicros = rec.NowMicros()
 	c.Node = string(rec.Node)
-	key, offset := rec.Keys.NextCheckpoint(id)
+	key, offset := rec.Keys.Job(id).NextCheckpoint()
 	tx.SetVersionstampedKey(key, offset, Encode(c))
 }
 
@@ -171,7 +171,7 @@ func WarningSuffix(texts []string) string {
 // warnings of this level and of those above it.
 func (rec *Records) RecordWarnings(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
 	job := new(storagev1.Job)
-	if _, err := Read(ctx, tx, rec.Keys.Job(id), job); err != nil {
+	if _, err := Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
 		return err
 	}
 	before := len(job.Warnings)
@@ -180,7 +180,7 @@ func (rec *Records) RecordWarnings(ctx context.Context, tx store.Tx, id mapreduc
 		job.Warnings = append(job.Warnings, &storagev1.Warning{Level: level, Text: ClipText(text)})
 	}
 	if before > 0 || len(texts) > 0 {
-		tx.Set(rec.Keys.Job(id), Encode(job))
+		tx.Set(rec.Keys.Job(id).Record(), Encode(job))
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (rec *Records) ReadRuns(ctx context.Context, tx store.Tx, limit int) (refs 
 
 // SetRun lists a job to run.
 func (rec *Records) SetRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
-	tx.Set(rec.Keys.Run(mapreduce.TenantID(ctl.Tenant), id), RunValue(ctl))
+	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id), RunValue(ctl))
 }
 
 // RunValue is what an orchestrator has to know to see whether a job that may run

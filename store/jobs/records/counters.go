@@ -78,7 +78,7 @@ func (c Counters) SumLevels(name keys.Counter) (n int64) {
 
 // ReadCounters reads all counters of a job, summed over all stripes.
 func (rec *Records) ReadCounters(ctx context.Context, r store.Reader, id mapreduce.JobID) (Counters, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Counters(id), store.RangeOptions{})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).Counters(), store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (rec *Records) CounterKey(key []byte) (CounterAt, mapreduce.NodeID, error) 
 
 // ReadCounter reads one counter at one level, over all stripes.
 func (rec *Records) ReadCounter(ctx context.Context, r store.Reader, id mapreduce.JobID, c keys.Counter, level int64) (int64, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.CounterStripes(id, c, level), store.RangeOptions{})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).CounterStripes(c, level), store.RangeOptions{})
 	n := int64(0)
 	for _, kv := range pairs {
 		n += DecodeCount(kv.Value)

@@ -14,9 +14,9 @@ import (
 // than 0.
 func (rec *Records) UnitKeys(id mapreduce.JobID, l *storagev1.Level) store.Range {
 	if l.Unit != "" {
-		return store.Single(rec.Keys.Unit(id, mapreduce.UnitID(l.Unit)))
+		return store.Single(rec.Keys.Job(id).Unit(mapreduce.UnitID(l.Unit)))
 	}
-	return rec.Keys.NumberedUnits(id, l.Prefix)
+	return rec.Keys.Job(id).NumberedUnits(l.Prefix)
 }
 
 // DropLevel clears a level above 0: its units, their results and queue entries,
@@ -25,30 +25,30 @@ func (rec *Records) UnitKeys(id mapreduce.JobID, l *storagev1.Level) store.Range
 func (rec *Records) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storagev1.Level, shards int64) {
 	tx.ClearRange(rec.UnitKeys(id, l))
 	if unit := mapreduce.UnitID(l.Unit); unit != "" {
-		tx.Clear(rec.Keys.Delayed(id, unit))
-		tx.Clear(rec.Keys.Parked(id, unit))
-		tx.Clear(rec.Keys.Woken(id, unit))
-		tx.ClearRange(rec.Keys.Results(id, unit))
-		tx.ClearRange(rec.Keys.Journal(id, unit))
-		tx.ClearRange(rec.Keys.EvidenceOf(id, unit))
+		tx.Clear(rec.Keys.Queues(id).Delayed(unit))
+		tx.Clear(rec.Keys.Queues(id).Parked(unit))
+		tx.Clear(rec.Keys.Queues(id).Woken(unit))
+		tx.ClearRange(rec.Keys.Outputs(id).Results(unit))
+		tx.ClearRange(rec.Keys.Outputs(id).Journal(unit))
+		tx.ClearRange(rec.Keys.Outputs(id).EvidenceOf(unit))
 	} else {
-		tx.ClearRange(rec.Keys.NumberedResults(id, l.Prefix))
-		tx.ClearRange(rec.Keys.NumberedDelayed(id, l.Prefix))
-		tx.ClearRange(rec.Keys.NumberedParked(id, l.Prefix))
-		tx.ClearRange(rec.Keys.NumberedWoken(id, l.Prefix))
-		tx.ClearRange(rec.Keys.NumberedJournals(id, l.Prefix))
-		tx.ClearRange(rec.Keys.NumberedEvidence(id, l.Prefix))
+		tx.ClearRange(rec.Keys.Outputs(id).NumberedResults(l.Prefix))
+		tx.ClearRange(rec.Keys.Queues(id).NumberedDelayed(l.Prefix))
+		tx.ClearRange(rec.Keys.Queues(id).NumberedParked(l.Prefix))
+		tx.ClearRange(rec.Keys.Queues(id).NumberedWoken(l.Prefix))
+		tx.ClearRange(rec.Keys.Outputs(id).NumberedJournals(l.Prefix))
+		tx.ClearRange(rec.Keys.Outputs(id).NumberedEvidence(l.Prefix))
 	}
-	tx.ClearRange(rec.Keys.FailedLevel(id, level))
-	tx.ClearRange(rec.Keys.PicksLevel(id, level))
-	tx.ClearRange(rec.Keys.WaitLevel(id, level))
-	tx.Clear(rec.Keys.Plan(id, level))
+	tx.ClearRange(rec.Keys.Queues(id).FailedLevel(level))
+	tx.ClearRange(rec.Keys.Job(id).PicksLevel(level))
+	tx.ClearRange(rec.Keys.Queues(id).WaitLevel(level))
+	tx.Clear(rec.Keys.Job(id).Plan(level))
 	for shard := range shards {
-		tx.ClearRange(rec.Keys.ReadyLevel(id, shard, keys.ClassRequeued, level))
-		tx.ClearRange(rec.Keys.ReadyLevel(id, shard, keys.ClassNew, level))
+		tx.ClearRange(rec.Keys.Queues(id).ReadyLevel(shard, keys.ClassRequeued, level))
+		tx.ClearRange(rec.Keys.Queues(id).ReadyLevel(shard, keys.ClassNew, level))
 	}
 	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running, keys.UnitsParked} {
-		tx.ClearRange(rec.Keys.CounterStripes(id, c, level))
+		tx.ClearRange(rec.Keys.Job(id).CounterStripes(c, level))
 	}
 }
 
@@ -161,6 +161,6 @@ func (rec *Records) WaitRef(key []byte) (WaitRef, error) {
 func (rec *Records) SetOutput(tx store.Tx, id mapreduce.JobID, unit mapreduce.UnitID, attempt, start int64, data []byte) {
 	for i := 0; i < len(data); i += store.ChunkSize {
 		chunk := data[i:min(i+store.ChunkSize, len(data))]
-		tx.Set(rec.Keys.ResultChunk(id, unit, attempt, (start+int64(i))/store.ChunkSize), bytes.Clone(chunk))
+		tx.Set(rec.Keys.Outputs(id).ResultChunk(unit, attempt, (start+int64(i))/store.ChunkSize), bytes.Clone(chunk))
 	}
 }

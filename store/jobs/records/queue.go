@@ -18,7 +18,7 @@ func (rec *Records) EnqueueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Un
 	}
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: class, Seq: seq, Shard: shard}
-	tx.Set(rec.Keys.Ready(id, shard, class, seq), []byte(u.UnitId))
+	tx.Set(rec.Keys.Queues(id).Ready(shard, class, seq), []byte(u.UnitId))
 }
 
 // DequeueUnit takes u off whichever queue it waits in. The shard is kept for when
@@ -30,12 +30,12 @@ func (rec *Records) DequeueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Un
 	}
 	switch q.Class {
 	case keys.ClassDelayed:
-		tx.Clear(rec.Keys.Delayed(id, mapreduce.UnitID(u.UnitId)))
+		tx.Clear(rec.Keys.Queues(id).Delayed(mapreduce.UnitID(u.UnitId)))
 	case keys.ClassParked:
-		tx.Clear(rec.Keys.Parked(id, mapreduce.UnitID(u.UnitId)))
-		tx.Add(rec.Keys.Counter(id, keys.UnitsParked, u.Level, rec.Node), -1)
+		tx.Clear(rec.Keys.Queues(id).Parked(mapreduce.UnitID(u.UnitId)))
+		tx.Add(rec.Keys.Job(id).Counter(keys.UnitsParked, u.Level, rec.Node), -1)
 	default:
-		tx.Clear(rec.Keys.Ready(id, q.Shard, q.Class, q.Seq))
+		tx.Clear(rec.Keys.Queues(id).Ready(q.Shard, q.Class, q.Seq))
 	}
 }
 

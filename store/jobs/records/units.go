@@ -15,7 +15,7 @@ import (
 // ReadUnit returns a unit, or nil if it is not there.
 func (rec *Records) ReadUnit(ctx context.Context, r store.Reader, id mapreduce.JobID, u mapreduce.UnitID) (*storagev1.Unit, error) {
 	unit := new(storagev1.Unit)
-	found, err := Read(ctx, r, rec.Keys.Unit(id, u), unit)
+	found, err := Read(ctx, r, rec.Keys.Job(id).Unit(u), unit)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (rec *Records) ClearJournal(tx store.Tx, id mapreduce.JobID, u *storagev1.U
 	if u.Journal == nil {
 		return // as of most units: what is not there costs nothing
 	}
-	tx.ClearRange(rec.Keys.Journal(id, mapreduce.UnitID(u.UnitId)))
+	tx.ClearRange(rec.Keys.Outputs(id).Journal(mapreduce.UnitID(u.UnitId)))
 	u.Journal = nil
 }
 
@@ -56,7 +56,7 @@ func (rec *Records) ClearEvidence(tx store.Tx, id mapreduce.JobID, u *storagev1.
 	if u.Evidence == nil {
 		return
 	}
-	tx.ClearRange(rec.Keys.EvidenceOf(id, mapreduce.UnitID(u.UnitId)))
+	tx.ClearRange(rec.Keys.Outputs(id).EvidenceOf(mapreduce.UnitID(u.UnitId)))
 	u.Evidence = nil
 }
 
@@ -66,7 +66,7 @@ func (rec *Records) ClearPartEvidence(tx store.Tx, id mapreduce.JobID, u *storag
 	if u.Evidence.GetNext() == nil {
 		return
 	}
-	tx.ClearRange(rec.Keys.EvidenceFrom(id, mapreduce.UnitID(u.UnitId), u.Evidence.Items))
+	tx.ClearRange(rec.Keys.Outputs(id).EvidenceFrom(mapreduce.UnitID(u.UnitId), u.Evidence.Items))
 	if u.Evidence.Next = nil; u.Evidence.Items == 0 {
 		u.Evidence = nil
 	}
@@ -74,7 +74,7 @@ func (rec *Records) ClearPartEvidence(tx store.Tx, id mapreduce.JobID, u *storag
 
 // SetUnit writes a unit.
 func (rec *Records) SetUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
-	tx.Set(rec.Keys.Unit(id, mapreduce.UnitID(u.UnitId)), Encode(u))
+	tx.Set(rec.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId)), Encode(u))
 }
 
 // UnitsFrom reads up to limit units of a level from an index on, in order.
@@ -96,7 +96,7 @@ func (rec *Records) UnitsIn(ctx context.Context, r store.Reader, id mapreduce.Jo
 func (rec *Records) UnitsNamed(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
 	ks := make([][]byte, len(ids))
 	for i, u := range ids {
-		ks[i] = rec.Keys.Unit(id, u)
+		ks[i] = rec.Keys.Job(id).Unit(u)
 	}
 	found, err := ReadUnits(ctx, r, ks)
 	return slices.DeleteFunc(found, func(u *storagev1.Unit) bool { return u == nil }), err
@@ -104,7 +104,7 @@ func (rec *Records) UnitsNamed(ctx context.Context, r store.Reader, id mapreduce
 
 func (rec *Records) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
 	if level <= 0 {
-		span := store.Range{Begin: rec.Keys.Order(id, level, from), End: rec.Keys.Order(id, level, end)}
+		span := store.Range{Begin: rec.Keys.Job(id).Order(level, from), End: rec.Keys.Job(id).Order(level, end)}
 		pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: limit})
 		ids := make([]mapreduce.UnitID, len(pairs))
 		for i, kv := range pairs {
@@ -140,7 +140,7 @@ func isWhole(length, stored int64, sha []byte, r *mapreduce.Report) bool {
 func (rec *Records) SoundUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) (units []*storagev1.Unit, damaged []error, err error) {
 	ks := make([][]byte, len(held))
 	for i, h := range held {
-		ks[i] = rec.Keys.Unit(mapreduce.JobID(h.Job), mapreduce.UnitID(h.Unit))
+		ks[i] = rec.Keys.Job(mapreduce.JobID(h.Job)).Unit(mapreduce.UnitID(h.Unit))
 	}
 	values, err := r.GetAll(ctx, ks)
 	if err != nil {
@@ -168,7 +168,7 @@ func (rec *Records) SoundUnits(ctx context.Context, r store.Reader, held []*stor
 func (rec *Records) HeldUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) ([]*storagev1.Unit, error) {
 	ks := make([][]byte, len(held))
 	for i, h := range held {
-		ks[i] = rec.Keys.Unit(mapreduce.JobID(h.Job), mapreduce.UnitID(h.Unit))
+		ks[i] = rec.Keys.Job(mapreduce.JobID(h.Job)).Unit(mapreduce.UnitID(h.Unit))
 	}
 	return ReadUnits(ctx, r, ks)
 }
@@ -204,7 +204,7 @@ func (rec *Records) InsertNew(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit
 	rec.EnqueueUnit(tx, id, u, keys.ClassNew)
 	rec.SetUnit(tx, id, u)
 	if u.Level <= 0 {
-		tx.Set(rec.Keys.Order(id, u.Level, u.Index), []byte(u.UnitId))
+		tx.Set(rec.Keys.Job(id).Order(u.Level, u.Index), []byte(u.UnitId))
 	}
 }
 

@@ -249,7 +249,7 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 		h.Running = false
 		if !seen[h] {
 			seen[h] = true
-			missed, ks = append(missed, h), append(ks, s.Keys.Unit(h.Job, h.Unit))
+			missed, ks = append(missed, h), append(ks, s.Keys.Job(h.Job).Unit(h.Unit))
 		}
 	}
 	units, err := records.ReadUnits(ctx, s.tx, ks)
@@ -391,7 +391,7 @@ func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*transition.Cha
 		return t, nil
 	}
 	var ctl storagev1.Ctl
-	found, err := records.Read(ctx, s.tx, s.Keys.Ctl(id), &ctl)
+	found, err := records.Read(ctx, s.tx, s.Keys.Job(id).Ctl(), &ctl)
 	if errors.Is(err, store.ErrCorrupt) {
 		return nil, nil
 	}

@@ -25,7 +25,7 @@ import (
 func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec) error {
 	at := st.NowMicros()
 	return st.db.Update(ctx, failpoint.Begin, func(tx store.Tx) error {
-		values, err := tx.GetAll(ctx, [][]byte{st.Keys.Ctl(id), st.Keys.Ingest(id)})
+		values, err := tx.GetAll(ctx, [][]byte{st.Keys.Job(id).Ctl(), st.Keys.Job(id).Ingest()})
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 		}
 		if values[1] != nil {
 			var other storagev1.Ingest
-			if err := records.Decode(st.Keys.Ingest(id), values[1], &other); err != nil {
+			if err := records.Decode(st.Keys.Job(id).Ingest(), values[1], &other); err != nil {
 				return err
 			}
 			other.Use = in.Use
@@ -53,7 +53,7 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 		if err := st.TakeTokens(ctx, tx, spec.Tenant, in.Use, spec.Budget); err != nil {
 			return err
 		}
-		tx.Set(st.Keys.Ingest(id), records.Encode(in))
+		tx.Set(st.Keys.Job(id).Ingest(), records.Encode(in))
 		return nil
 	})
 }
@@ -87,10 +87,10 @@ func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch
 			st.InsertNew(tx, id, u)
 		}
 		for _, c := range b.Blobs {
-			tx.Set(st.Keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
+			tx.Set(st.Keys.Job(id).BlobChunk(c.SHA256, c.Index), c.Data)
 		}
 		for _, s := range b.Skipped {
-			tx.Set(st.Keys.Skipped(id, s.N), records.Encode(&storagev1.Skipped{DocumentId: string(s.Document), Reason: s.Reason}))
+			tx.Set(st.Keys.Job(id).Skipped(s.N), records.Encode(&storagev1.Skipped{DocumentId: string(s.Document), Reason: s.Reason}))
 		}
 		return nil
 	})
@@ -109,7 +109,7 @@ func (rec writer) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobI
 		return err
 	}
 	if units > 0 {
-		tx.Add(rec.Keys.Counter(id, keys.UnitsWaiting, 0, rec.Node), units)
+		tx.Add(rec.Keys.Job(id).Counter(keys.UnitsWaiting, 0, rec.Node), units)
 	}
 	if in.Use == nil {
 		in.Use = new(storagev1.Use)
@@ -117,14 +117,14 @@ func (rec writer) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	in.Use.Units += units
 	in.Use.Bytes += size
 	in.Parts++
-	tx.Set(rec.Keys.Ingest(id), records.Encode(in))
+	tx.Set(rec.Keys.Job(id).Ingest(), records.Encode(in))
 	return nil
 }
 
 // readIngest returns the record of a submission under way.
 func (rec writer) readIngest(ctx context.Context, tx store.Tx, id mapreduce.JobID) (*storagev1.Ingest, error) {
 	in := new(storagev1.Ingest)
-	found, err := records.Read(ctx, tx, rec.Keys.Ingest(id), in)
+	found, err := records.Read(ctx, tx, rec.Keys.Job(id).Ingest(), in)
 	if err == nil && !found {
 		err = errs.New(errs.Aborted, "submission %s was given up; submit again", id)
 	}
@@ -155,10 +155,10 @@ func (rec writer) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.Job
 // readNamesakes returns the units that are stored under the first names of units.
 func (rec writer) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
 	var mapped, parsed [][]byte // apart, for each lies close together
-	prefix := rec.Keys.ParseUnits(id)
+	prefix := rec.Keys.Job(id).ParseUnits()
 	for _, u := range units {
 		for _, name := range firstNames(u) {
-			key := rec.Keys.Unit(id, name)
+			key := rec.Keys.Job(id).Unit(name)
 			if bytes.Compare(key, prefix.Begin) >= 0 && bytes.Compare(key, prefix.End) < 0 {
 				parsed = append(parsed, key)
 			} else {
@@ -237,7 +237,7 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 	winner := id
 	err := st.db.Update(ctx, failpoint.Flip, func(tx store.Tx) error {
 		winner = id
-		done, err := tx.Get(ctx, st.Keys.Ctl(id))
+		done, err := tx.Get(ctx, st.Keys.Job(id).Ctl())
 		if err != nil || done != nil { // done: an earlier run committed
 			return err
 		}
@@ -246,7 +246,7 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 			return err
 		}
 		if f.Spec.RequestID != "" {
-			key := st.Keys.Idem(f.Spec.Tenant, f.Spec.RequestID)
+			key := st.Keys.Tenant(f.Spec.Tenant).Request(f.Spec.RequestID)
 			earlier, err := tx.Get(ctx, key)
 			if err != nil {
 				return err
@@ -299,15 +299,15 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	now := rec.NowMicros()
 	ctl, job := f.toStored(id, now)
 	ctl.Use = in.Use
-	tx.Set(rec.Keys.Ctl(id), records.Encode(ctl))
-	tx.Set(rec.Keys.Job(id), records.Encode(job))
+	tx.Set(rec.Keys.Job(id).Ctl(), records.Encode(ctl))
+	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 	tx.Set(rec.Keys.Recent(now, id), nil)
-	tx.Set(rec.Keys.TenantJob(mapreduce.TenantID(ctl.Tenant), now, id), nil)
+	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Job(now, id), nil)
 	rec.SetRun(tx, id, ctl)
 	if f.Slots > 0 {
 		tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: f.Slots}))
 	}
-	tx.Clear(rec.Keys.Ingest(id))
+	tx.Clear(rec.Keys.Job(id).Ingest())
 	rec.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level, Submitted: records.SubmittedSum(job),
 		Message: records.ClipText(fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse) + records.WarningSuffix(f.Warnings)),
@@ -319,7 +319,7 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 func (st *Store) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
 	var id []byte
 	err := st.db.View(ctx, func(tx store.Tx) (err error) {
-		id, err = tx.Get(ctx, st.Keys.Idem(t, r))
+		id, err = tx.Get(ctx, st.Keys.Tenant(t).Request(r))
 		return err
 	})
 	return mapreduce.JobID(id), err
@@ -342,7 +342,7 @@ func (st *Store) Abandon(ctx context.Context, ids ...mapreduce.JobID) error {
 func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 	marks := make([][]byte, len(ids))
 	for i, id := range ids {
-		marks[i] = st.Keys.Ingest(id)
+		marks[i] = st.Keys.Job(id).Ingest()
 	}
 	return st.db.Update(ctx, failpoint.Abandon, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, marks)
@@ -359,7 +359,7 @@ func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 					return err
 				}
 			}
-			for _, r := range st.Keys.Owned(id) {
+			for _, r := range st.Keys.Job(id).Owned() {
 				tx.ClearRange(r)
 			}
 			tx.Clear(marks[i])
@@ -382,7 +382,7 @@ func (st *Store) Ingests(ctx context.Context, after mapreduce.JobID) ([]Ref, err
 		refs = nil
 		all := st.Keys.Ingests()
 		if after != "" {
-			all.Begin = append(st.Keys.Ingest(after), 0)
+			all.Begin = append(st.Keys.Job(after).Ingest(), 0)
 		}
 		pairs, _, err := tx.Snapshot().GetRange(ctx, all, store.RangeOptions{Limit: 1000})
 		if err != nil {

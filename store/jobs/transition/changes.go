@@ -109,7 +109,7 @@ func (t *Changes) Counted(c keys.Counter) (n int64) {
 func (t *Changes) Record() {
 	for c, n := range t.counts {
 		if n != 0 {
-			t.Tx.Add(t.Keys.Counter(t.Job, c.name, c.level, c.node), n)
+			t.Tx.Add(t.Keys.Job(t.Job).Counter(c.name, c.level, c.node), n)
 		}
 	}
 	if t.Ctl != nil {

@@ -21,7 +21,7 @@ func (t *Changes) ParkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassParked, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
 	t.Add(keys.UnitsParked, u.Level, 1)
-	t.Tx.Set(t.Keys.Parked(t.Job, mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Parked{
+	t.Tx.Set(t.Keys.Queues(t.Job).Parked(mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Parked{
 		Handle: p.Handle, WakeMicros: wakeMicros(p.WakeAfter), Note: records.ClipText(p.Note), Attempt: u.Attempt,
 	}))
 }
@@ -75,7 +75,7 @@ func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 func (t *Changes) DelayUnit(u *storagev1.Unit, d time.Duration) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
-	t.Tx.Set(t.Keys.Delayed(t.Job, mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Delay{Micros: d.Microseconds()}))
+	t.Tx.Set(t.Keys.Queues(t.Job).Delayed(mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Delay{Micros: d.Microseconds()}))
 }
 
 // CompleteUnit makes a unit complete with the output that r reports.
@@ -92,7 +92,7 @@ func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapred
 		u.Result.Length, u.Result.Sha256 = int64(len(r.Output)), sum[:]
 	}
 	if u.Woken != "" {
-		t.Tx.Clear(t.Keys.Woken(t.Job, mapreduce.UnitID(u.UnitId)))
+		t.Tx.Clear(t.Keys.Queues(t.Job).Woken(mapreduce.UnitID(u.UnitId)))
 	}
 	if !u.Journal.GetKept() {
 		t.ClearJournal(t.Tx, t.Job, u)
@@ -100,7 +100,7 @@ func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapred
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
 		unit := mapreduce.UnitID(u.UnitId)
 		t.Tx.ClearRange(store.Range{
-			Begin: t.Keys.ResultChunk(t.Job, unit, 0, 0), End: t.Keys.ResultChunk(t.Job, unit, u.Attempt, 0),
+			Begin: t.Keys.Outputs(t.Job).ResultChunk(unit, 0, 0), End: t.Keys.Outputs(t.Job).ResultChunk(unit, u.Attempt, 0),
 		})
 	}
 	t.Add(keys.Completed, u.Level, 1)
@@ -117,8 +117,8 @@ func (t *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
 	t.addWaiting(u, -1)
 	u.Status, u.Put = uint32(mapreduce.UnitFailed), nil
 	t.Add(keys.Failed, u.Level, 1)
-	t.Tx.Set(t.Keys.Failed(t.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
-	t.Tx.ClearRange(t.Keys.Results(t.Job, mapreduce.UnitID(u.UnitId)))
+	t.Tx.Set(t.Keys.Queues(t.Job).Failed(u.Level, mapreduce.UnitID(u.UnitId)), nil)
+	t.Tx.ClearRange(t.Keys.Outputs(t.Job).Results(mapreduce.UnitID(u.UnitId)))
 	t.ClearPartEvidence(t.Tx, t.Job, u)
 	t.ended.FailedUnits = append(t.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
 	if err := t.tellParent(ctx, u, -keys.OneLeft); err != nil {
@@ -166,7 +166,7 @@ func (t *Changes) accountParse(u *storagev1.Unit, ok bool) {
 		t.Add(keys.DocumentsFailed, 0, 1)
 	case IsTextless(u):
 		t.Add(keys.DocumentsSkipped, 0, 1)
-		t.Tx.Set(t.Keys.Skipped(t.Job, keys.Document(u.Index)), records.Encode(&storagev1.Skipped{DocumentId: u.DocumentId, Reason: "no text"}))
+		t.Tx.Set(t.Keys.Job(t.Job).Skipped(keys.Document(u.Index)), records.Encode(&storagev1.Skipped{DocumentId: u.DocumentId, Reason: "no text"}))
 	}
 }
 
@@ -202,7 +202,7 @@ func numberedUnit(id string, more int64) string {
 
 // accountChunk counts a chunk. The document itself ends with its last chunk.
 func (t *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
-	key := t.Keys.Tally(t.Job, tallyName(u))
+	key := t.Keys.Job(t.Job).Tally(tallyName(u))
 	tally := new(storagev1.Tally)
 	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
 		return err

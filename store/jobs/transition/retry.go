@@ -21,7 +21,7 @@ func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) error
 		}
 		rest.Skip()
 		rest.Skip()
-		ks[i] = t.Keys.Unit(t.Job, mapreduce.UnitID(rest.Text()))
+		ks[i] = t.Keys.Job(t.Job).Unit(mapreduce.UnitID(rest.Text()))
 	}
 	units, err := records.ReadUnits(ctx, t.Tx, ks) // of one level, so that none is another's reduce
 	if err != nil {
@@ -65,7 +65,7 @@ func (t *Changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 		t.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
 		return nil
 	}
-	key := t.Keys.Tally(t.Job, tallyName(u))
+	key := t.Keys.Job(t.Job).Tally(tallyName(u))
 	tally := new(storagev1.Tally)
 	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
 		return err

@@ -31,11 +31,11 @@ func (t *Changes) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Wait
 		// The tree is being planned again, because a document that could not
 		// be parsed is tried again. What is planned counts u as it was.
 		var cursor storagev1.Plan
-		if _, err := records.Read(ctx, t.Tx, t.Keys.Plan(t.Job, 1), &cursor); err != nil || u.Index >= cursor.Cursor {
+		if _, err := records.Read(ctx, t.Tx, t.Keys.Job(t.Job).Plan(1), &cursor); err != nil || u.Index >= cursor.Cursor {
 			return err
 		}
 	}
-	t.Tx.Add(t.Keys.Wait(t.Job, u.Level+1, u.Parent-1), int64(n))
+	t.Tx.Add(t.Keys.Queues(t.Job).Wait(u.Level+1, u.Parent-1), int64(n))
 	t.NoteParent(u)
 	return nil
 }
@@ -62,7 +62,7 @@ func (t *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*record
 		return nil, nil
 	}
 	if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
-		return nil, records.CorruptError(t.Keys.Unit(t.Job, mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, t.Job, mapreduce.UnitState(u.Status))
+		return nil, records.CorruptError(t.Keys.Job(t.Job).Unit(mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, t.Job, mapreduce.UnitState(u.Status))
 	}
 	t.setWaits(r, w|keys.LetGo)
 	if skips {
@@ -92,19 +92,19 @@ func (t *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 }
 
 func (t *Changes) readWaits(ctx context.Context, r records.WaitRef) (w keys.Waiting, found bool, err error) {
-	v, err := t.Tx.Get(ctx, t.Keys.Wait(t.Job, r.Level, r.Index))
+	v, err := t.Tx.Get(ctx, t.Keys.Queues(t.Job).Wait(r.Level, r.Index))
 	return keys.Waiting(records.DecodeCount(v)), v != nil, err
 }
 
 func (t *Changes) setWaits(r records.WaitRef, w keys.Waiting) {
-	t.Tx.Set(t.Keys.Wait(t.Job, r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
+	t.Tx.Set(t.Keys.Queues(t.Job).Wait(r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
 }
 
 func (t *Changes) readReduce(ctx context.Context, r records.WaitRef) (*storagev1.Unit, error) {
 	name := ReduceAt(t.Ctl, r)
 	u, err := t.ReadUnit(ctx, t.Tx, t.Job, name)
 	if err == nil && u == nil {
-		err = records.CorruptError(t.Keys.Unit(t.Job, name), "unit %s of %s is waited for, and is not there", name, t.Job)
+		err = records.CorruptError(t.Keys.Job(t.Job).Unit(name), "unit %s of %s is waited for, and is not there", name, t.Job)
 	}
 	return u, err
 }
@@ -152,12 +152,12 @@ func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 		t.Add(keys.Completed, u.Level, -1)
 		t.Add(keys.Size, u.Level, -u.Result.GetSize())
 		t.ended.ReopenedUnits = append(t.ended.ReopenedUnits, newOutcome(u, u.Result.GetSha256(), mapreduce.Tokens{}))
-		t.Tx.ClearRange(t.Keys.Results(t.Job, unit))
+		t.Tx.ClearRange(t.Keys.Outputs(t.Job).Results(unit))
 	case mapreduce.UnitFailed:
 		t.Add(keys.Failed, u.Level, -1)
-		t.Tx.Clear(t.Keys.Failed(t.Job, u.Level, unit))
+		t.Tx.Clear(t.Keys.Queues(t.Job).Failed(u.Level, unit))
 	default:
-		return records.CorruptError(t.Keys.Unit(t.Job, unit), "unit %s of %s is %s, and was let go", unit, t.Job, state)
+		return records.CorruptError(t.Keys.Job(t.Job).Unit(unit), "unit %s of %s is %s, and was let go", unit, t.Job, state)
 	}
 	// Its attempts go on being counted: a late report of one must not be taken
 	// for that of the next.
@@ -166,7 +166,7 @@ func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	u.Queue = &storagev1.Queue{Shard: u.Queue.GetShard()}
 	if u.Woken != "" { // by an answer that was about other inputs
 		u.Woken = ""
-		t.Tx.Clear(t.Keys.Woken(t.Job, unit))
+		t.Tx.Clear(t.Keys.Queues(t.Job).Woken(unit))
 	}
 	t.ClearJournal(t.Tx, t.Job, u)
 	t.ClearEvidence(t.Tx, t.Job, u)

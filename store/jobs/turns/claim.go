@@ -112,7 +112,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	c := t.in.Claim
 	ks := make([][]byte, len(c.Candidates))
 	for i, cand := range c.Candidates {
-		ks[i] = t.Keys.Unit(t.Job, cand.Unit)
+		ks[i] = t.Keys.Job(t.Job).Unit(cand.Unit)
 	}
 	values, err := t.readCandidates(ctx, ks)
 	if err != nil {

@@ -231,7 +231,7 @@ func (t *turn) readInputs(ctx context.Context) (own, reported [][]byte, err erro
 	ks := t.inputKeys()
 	units := make([][]byte, len(t.in.Reports))
 	for i, r := range t.in.Reports {
-		units[i] = t.Keys.Unit(t.Job, r.Unit)
+		units[i] = t.Keys.Job(t.Job).Unit(r.Unit)
 	}
 	if len(units) < store.MinNear {
 		values, err := t.Tx.GetAll(ctx, append(ks, units...))
@@ -251,7 +251,7 @@ func (t *turn) readInputs(ctx context.Context) (own, reported [][]byte, err erro
 // session and whether the claim was made before, and what the node was granted.
 // Another that takes it for dead changes that.
 func (t *turn) inputKeys() [][]byte {
-	ks := [][]byte{t.Keys.Ctl(t.Job)}
+	ks := [][]byte{t.Keys.Job(t.Job).Ctl()}
 	if c := t.in.Claim; c != nil {
 		for _, s := range c.Seats {
 			ks = append(ks, t.Keys.Session(s.Session), t.Keys.Held(s.Session, c.ID))
@@ -270,7 +270,7 @@ func (t *turn) decodeControl(value []byte) error {
 	}
 	t.Ctl = new(storagev1.Ctl)
 	t.out.State = mapreduce.JobState(0)
-	if err := records.Decode(t.Keys.Ctl(t.Job), value, t.Ctl); err != nil {
+	if err := records.Decode(t.Keys.Job(t.Job).Ctl(), value, t.Ctl); err != nil {
 		return err
 	}
 	t.out.State = mapreduce.JobState(t.Ctl.State)
@@ -285,7 +285,7 @@ func (t *turn) finishAll(ctx context.Context, values [][]byte) error {
 		u, seen := units[r.Unit]
 		if !seen && values[i] != nil {
 			u = new(storagev1.Unit)
-			if err := records.Decode(t.Keys.Unit(t.Job, r.Unit), values[i], u); err != nil {
+			if err := records.Decode(t.Keys.Job(t.Job).Unit(r.Unit), values[i], u); err != nil {
 				return err
 			}
 		}

@@ -55,7 +55,7 @@ func (rec reader) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	var found []records.WaitRef
 	ks := make([][]byte, len(refs))
 	for i, r := range refs {
-		ks[i] = rec.Keys.Wait(id, r.Level, r.Index)
+		ks[i] = rec.Keys.Queues(id).Wait(r.Level, r.Index)
 	}
 	values, err := tx.Snapshot().GetAll(ctx, ks)
 	if err != nil {
@@ -73,8 +73,8 @@ func (rec reader) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobI
 // and in order, at most limit of them: nodes died before they let them go.
 func (st *Store) Forgotten(ctx context.Context, id mapreduce.JobID, from records.WaitRef, limit int) ([]records.WaitRef, error) {
 	var found []records.WaitRef
-	r := st.Keys.Waits(id)
-	r.Begin = st.Keys.Wait(id, from.Level, from.Index)
+	r := st.Keys.Queues(id).Waits()
+	r.Begin = st.Keys.Queues(id).Wait(from.Level, from.Index)
 	for more := true; more && len(found) < limit; {
 		var page []store.KeyValue
 		err := st.db.View(ctx, func(tx store.Tx) (err error) {

@@ -44,7 +44,7 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 		return nil, nil, err
 	}
 	record := new(storagev1.Job)
-	if _, err := records.Read(ctx, r, rec.Keys.Job(id), record); err != nil {
+	if _, err := records.Read(ctx, r, rec.Keys.Job(id).Record(), record); err != nil {
 		return nil, nil, err
 	}
 	c, err := rec.ReadCounters(ctx, r, id)
@@ -99,7 +99,7 @@ func (rec reader) noteEnd(job *mapreduce.Job, ctl *storagev1.Ctl) {
 
 // lastChange returns the time of the last checkpoint of a job, or since if that is later.
 func (rec reader) lastChange(ctx context.Context, r store.Reader, id mapreduce.JobID, since time.Time) (time.Time, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Checkpoints(id), store.RangeOptions{Limit: 1, Reverse: true})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).Checkpoints(), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return since, err
 	}
@@ -148,7 +148,7 @@ func (st *Store) Standing(ctx context.Context, id mapreduce.JobID) (*records.Sta
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		var ctl storagev1.Ctl
 		var job storagev1.Job
-		ks := [][]byte{st.Keys.Ctl(id), st.Keys.Job(id)}
+		ks := [][]byte{st.Keys.Job(id).Ctl(), st.Keys.Job(id).Record()}
 		values, err := tx.Snapshot().GetAll(ctx, ks)
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (st *Store) Record(ctx context.Context, id mapreduce.JobID) (*records.Job, 
 	var job *records.Job
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		var stored storagev1.Job
-		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Job(id), &stored)
+		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Job(id).Record(), &stored)
 		if err == nil && !found {
 			return records.NotFound(id)
 		}
@@ -186,7 +186,7 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduc
 	page := &mapreduce.JobPage{}
 	r := st.Keys.RecentJobs()
 	if q.Tenant != "" {
-		r = st.Keys.TenantJobs(q.Tenant)
+		r = st.Keys.Tenant(q.Tenant).Jobs()
 	}
 	if q.PageToken != "" {
 		end, err := base64.RawURLEncoding.DecodeString(q.PageToken)
@@ -305,7 +305,7 @@ func (st *Store) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *record
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		u = nil
 		s := tx.Snapshot()
-		pairs, _, err := s.GetRange(ctx, st.Keys.FailedAll(id), store.RangeOptions{Limit: 1})
+		pairs, _, err := s.GetRange(ctx, st.Keys.Queues(id).AllFailed(), store.RangeOptions{Limit: 1})
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
@@ -328,8 +328,8 @@ func (st *Store) Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit
 	var skipped []records.SkippedAt
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		skipped = nil
-		r := st.Keys.SkippedAll(id)
-		r.Begin = st.Keys.Skipped(id, n)
+		r := st.Keys.Job(id).SkippedDocuments()
+		r.Begin = st.Keys.Job(id).Skipped(n)
 		pairs, _, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit})
 		if err != nil {
 			return err
