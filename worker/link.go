@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -114,10 +115,15 @@ func (s *session) serveStream(life context.Context, at int) (met bool, err error
 // sendHello says hello and returns the orchestrator's first message.
 func (s *session) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
 	hello, announced := s.newHello()
-	if err := stream.Send(hello); err != nil {
+	// A stream that was refused may end before the hello is sent: io.EOF says so, and Recv
+	// why.
+	err := stream.Send(hello)
+	switch {
+	case err == nil:
+		announceUnits(announced)
+	case !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("hello: %w", err)
 	}
-	announceUnits(announced)
 	m, err := stream.Recv()
 	if err != nil {
 		return nil, fmt.Errorf("hello: %w", err)
