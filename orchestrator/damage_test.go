@@ -191,7 +191,9 @@ func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
 	w := greetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{
 		Session: "w", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}, Parsers: []string{"text/html"}},
 	}})
-	job, err := n.SubmitJob(t.Context(), script(nil), func(yield func(*mapreduce.Document, error) bool) {
+	spec := script(nil)
+	spec.Strategy = mapreduce.StrategyStatic // its units are planned once all documents are parsed
+	job, err := n.SubmitJob(t.Context(), spec, func(yield func(*mapreduce.Document, error) bool) {
 		for _, id := range []mapreduce.DocumentID{"a.html", "b.html"} {
 			yield(&mapreduce.Document{ID: id, MediaType: "text/html", Content: []byte("<p>a text</p>")}, nil)
 		}

@@ -157,19 +157,19 @@ func TestBlobsAreNotFetched(t *testing.T) {
 		},
 		"too large": {
 			textBlob(strings.Repeat("x", 100), 0, 100), nil, nil,
-			failed(mapreduce.PermanentUnit, "output: the inputs of the unit are too large together: a blob of 100 bytes; at most 50 are taken"),
+			failed(mapreduce.PermanentUnit, "payload: the inputs of the unit are too large together: a blob of 100 bytes; at most 50 are taken"),
 		},
 		"inputs too large": {
 			inputs, encoded(mapreduce.Input{Unit: "a", Data: make([]byte, 30)}, mapreduce.Input{Unit: "b", Data: make([]byte, 30)}), nil,
-			failed(mapreduce.PermanentUnit, "output: the inputs of the unit are too large together: more than 50 bytes"),
+			failed(mapreduce.PermanentUnit, "payload: the inputs of the unit are too large together: more than 50 bytes"),
 		},
 		"inputs cut short": {
 			inputs, encoded(mapreduce.Input{Unit: "a", Data: []byte("abc")})[:10], nil,
-			failed(mapreduce.Retryable, "input of the unit: output: these are no inputs of a unit: input 0 is cut short"),
+			failed(mapreduce.Retryable, "input of the unit: payload: these are no inputs of a unit: input 0 is cut short"),
 		},
 		"inputs that were changed": {
 			inputs, bytes.Replace(encoded(mapreduce.Input{Unit: "a", Data: []byte("abc")}), []byte("abc"), []byte("abd"), 1), nil,
-			failed(mapreduce.Retryable, "input of the unit: output: these are no inputs of a unit: what came of unit a is not what it made: its hash differs"),
+			failed(mapreduce.Retryable, "input of the unit: payload: these are no inputs of a unit: what came of unit a is not what it made: its hash differs"),
 		},
 		"held no more": {
 			inputs, []byte("x"), errs.New(errs.Precondition, "it does not hold the unit"), returned("it does not hold the unit"),
