@@ -13,6 +13,7 @@ import (
 
 // unreachable are the steps that one process on its own does not take, and why.
 var unreachable = map[failpoint.Step]string{
+	failpoint.Rate:   "calls are counted of tenants with a quota, which a process on its own has not: TestQuotasThroughTheWire",
 	failpoint.Return: "slots are given back to other orchestrators: TestSlotsAreGivenBack in package orchestrator",
 }
 
@@ -349,7 +350,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		{"chunk.after", "chunk.after", "chunk.after"},
 		{"journal.after", "turn.after:3", "reserve.after"},
 		{"plan.before", "plan.after", "plan.before", "turn.after"},
-		{"map.before", "plant.after", "map.after"},
+		{"plant.after", "map.before", "map.after"},
 		{"seal.after:2", "seal.before", "answer.before:3"},
 		{"complete.before", "complete.before", "complete.after"},
 	} {

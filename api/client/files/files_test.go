@@ -53,7 +53,7 @@ func TestDocuments(t *testing.T) {
 	}
 	want := []*mapreduce.Document{
 		{ID: "a.txt", MediaType: "text/plain", Content: []byte("marked"), Size: 9},
-		{ID: "large.txt", Skip: "too large: 101 bytes, more than 100", Size: 101},
+		{ID: "large.txt", Skip: "too large: 101 bytes, more than 100 (--document-bytes)", Size: 101},
 		{ID: "lines.jsonl", Skip: "a file of several documents: submit each of them", Size: 13},
 		{ID: "sub/page.html", MediaType: "text/html", Content: []byte("<p>Gr\xf6\xdfe"), Size: 8},
 	}
