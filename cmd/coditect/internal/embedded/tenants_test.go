@@ -227,14 +227,18 @@ func (p *puppet) until(there func(*mapreduce.ToWorker) bool) {
 	}
 }
 
-// unit waits for a unit of a job.
-func (p *puppet) unit(id mapreduce.JobID) mapreduce.Held {
+// unit waits for a unit of one of some jobs.
+func (p *puppet) unit(ids ...mapreduce.JobID) mapreduce.Held {
 	p.t.Helper()
-	if len(p.given[id]) == 0 {
-		p.until(func(*mapreduce.ToWorker) bool { return len(p.given[id]) > 0 })
+	for {
+		for _, id := range ids {
+			if len(p.given[id]) > 0 {
+				a := p.given[id][0]
+				return mapreduce.Held{Job: id, Unit: a.Unit, Attempt: a.Attempt}
+			}
+		}
+		p.until(func(*mapreduce.ToWorker) bool { return true })
 	}
-	a := p.given[id][0]
-	return mapreduce.Held{Job: id, Unit: a.Unit, Attempt: a.Attempt}
 }
 
 // A worker that is bound to a tenant gets units of that tenant alone; what it holds of
@@ -583,7 +587,7 @@ func TestUnitsAtOnceOfATenant(t *testing.T) {
 	}
 	one, two := w.submit(alice, byRules(), docs...), w.submit(alice, byRules(), docs...)
 	held := w.puppet("worker", "session-that-holds")
-	held.unit(one.ID) // and gets no more than the quota, however many wait
+	held.unit(one.ID, two.ID) // and gets no more than the quota, however many wait
 	if n := len(held.given[one.ID]) + len(held.given[two.ID]); n > 3 {
 		t.Errorf("%d units run of a tenant that may run 3", n)
 	}
