@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/worker/digest"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/output/payload"
+	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // A writer writes values by extracts: the schema of the stage says with the hint write
@@ -120,9 +120,6 @@ func (w *writing) readDocuments() error {
 	return nil
 }
 
-// fullRef matches a reference as values have it.
-var fullRef = regexp.MustCompile(`REF_[0-9a-f]{64}`)
-
 // collect makes a finding of every object of a value that has texts and references: of the
 // shortest text its topic, and of the longest what was found. Texts that have references of
 // their own keep these alone; to any other all references of the object are put.
@@ -175,7 +172,7 @@ func findingOf(object map[string]any) (f digest.Finding, ok bool) {
 	if len(f.Refs) == 0 || f.Text == "" {
 		return f, false
 	}
-	if !fullRef.MatchString(f.Text) {
+	if len(refs.FullIDs(f.Text)) == 0 {
 		f.Text = strings.TrimRight(f.Text, ". ") + " [" + strings.Join(f.Refs, ", ") + "]."
 	}
 	if enumLike(f.Topic, object) {
@@ -207,13 +204,14 @@ func firstText(object map[string]any, texts []string) string {
 	return best
 }
 
-func appendRefs(refs []string, text string) []string {
-	for _, ref := range fullRef.FindAllString(text, -1) {
-		if !slices.Contains(refs, ref) {
-			refs = append(refs, ref)
+// appendRefs appends the references that a text has in full, each once.
+func appendRefs(to []string, text string) []string {
+	for _, id := range refs.FullIDs(text) {
+		if !slices.Contains(to, id.Full()) {
+			to = append(to, id.Full())
 		}
 	}
-	return refs
+	return to
 }
 
 // value is what the unit comes to.
