@@ -44,7 +44,7 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		return err
 	}
 	for _, s := range []checkStep{
-		{"jobs", c.eachJob},
+		{"jobs", func(ctx context.Context) error { return c.eachJob(ctx, c.Keys.Jobs(), c.checkJob) }},
 		{"sessions of workers", c.checkSessions},
 		{"claims of workers", c.checkClaims},
 		{"submissions under way", c.checkIngests},
@@ -178,10 +178,10 @@ func pageOptions() store.RangeOptions {
 	return store.RangeOptions{Limit: checkPage, Bytes: store.TargetTxSize}
 }
 
-// eachJob checks all jobs, by their records for display.
-func (c *checker) eachJob(ctx context.Context) error {
+// eachJob visits the jobs whose ids are the first elements of the keys of a range.
+func (c *checker) eachJob(ctx context.Context, of store.Range, visit func(ctx context.Context, id mapreduce.JobID) error) error {
 	var ids []mapreduce.JobID
-	return c.walkRange(ctx, "", c.Keys.Jobs(), pageOptions(), func(_ *checkTx, page []store.KeyValue) error {
+	return c.walkRange(ctx, "", of, pageOptions(), func(_ *checkTx, page []store.KeyValue) error {
 		ids = ids[:0]
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
@@ -193,7 +193,7 @@ func (c *checker) eachJob(ctx context.Context) error {
 		return nil
 	}, func() error {
 		for _, id := range ids {
-			if err := c.checkJob(ctx, id); err != nil {
+			if err := visit(ctx, id); err != nil {
 				return err
 			}
 		}

@@ -171,47 +171,11 @@ func (c *checker) readUses(ctx context.Context) (uses, error) {
 // countUses adds up what jobs and submissions use.
 func (c *checker) countUses(ctx context.Context) (uses, error) {
 	all := make(uses)
-	var ids []mapreduce.JobID
-	err := c.walkRange(ctx, "", c.Keys.Jobs(), pageOptions(), func(_ *checkTx, page []store.KeyValue) error {
-		ids = ids[:0]
-		for _, kv := range page {
-			_, rest, err := c.Keys.Last(kv.Key)
-			if err != nil {
-				return err
-			}
-			ids = append(ids, mapreduce.JobID(rest.Text()))
-		}
-		return nil
-	}, func() error {
-		for _, id := range ids {
-			if err := c.countUse(ctx, id, all); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	count := func(ctx context.Context, id mapreduce.JobID) error { return c.countUse(ctx, id, all) }
+	if err := c.eachJob(ctx, c.Keys.Jobs(), count); err != nil {
 		return nil, err
 	}
-	var under []mapreduce.JobID
-	err = c.walkRange(ctx, "", c.Keys.Ingests(), pageOptions(), func(_ *checkTx, page []store.KeyValue) error {
-		under = under[:0]
-		for _, kv := range page {
-			_, rest, err := c.Keys.Last(kv.Key)
-			if err != nil {
-				return err
-			}
-			under = append(under, mapreduce.JobID(rest.Text()))
-		}
-		return nil
-	}, func() error {
-		for _, id := range under {
-			if err := c.countUse(ctx, id, all); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := c.eachJob(ctx, c.Keys.Ingests(), count)
 	return all, err
 }
 
