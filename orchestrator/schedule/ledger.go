@@ -59,7 +59,7 @@ func (l *Grants) fillGrantRequest(r *Job, ask *grants.Request) bool {
 		ask.Slots = want
 	}
 	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
-		ask.Give = surplus
+		ask.Give, ask.Taken = surplus, r.revocations
 	}
 	if r.spec.Budget > 0 && want > 0 && (r.neededTokens > r.tokens || !r.granted) && !r.claiming {
 		ask.Tokens = max(1, r.neededTokens-r.tokens)

@@ -180,6 +180,26 @@ func TestClaimUnderWayIsRefused(t *testing.T) {
 	p.check()
 }
 
+// A node that does not know yet that others took slots of it gives back what it thinks
+// it does not use: the slots of its running units stay its own.
+func TestGivenAfterOthersTook(t *testing.T) {
+	p := newParish(newWorld(t, open(t), 2))
+	first, second := p.all[0], p.all[1]
+	p.ask(first, grants.Request{Slots: parallel})
+	p.claims(first, 1)
+	p.doubts(second, first)
+	p.ask(second, grants.Request{Slots: parallel})
+	p.claims(second, parallel)
+	p.give(first)
+	if first.slots != 1 {
+		t.Errorf("the first has %d slots, want the one of its unit", first.slots)
+	}
+	p.ask(second, grants.Request{Slots: parallel})
+	p.claims(second, parallel)
+	p.check()
+	p.healthy()
+}
+
 // A parish is a job and those who believe that they run it.
 type parish struct {
 	*world
@@ -212,7 +232,7 @@ func (p *parish) ask(b *believer, ask grants.Request) {
 
 func (p *parish) give(b *believer) {
 	if surplus := b.slots - b.busy(); surplus > 0 {
-		ask := grants.Request{Give: surplus, ID: p.name("ask")}
+		ask := grants.Request{Give: surplus, Taken: b.taken, ID: p.name("ask")}
 		p.ask(b, ask)
 		p.ask(b, ask) // as after a commit of which nobody knows
 	}

@@ -21,7 +21,8 @@ import (
 type Request struct {
 	Tokens      int64                             // at least; 0 wants none
 	Slots       int64                             // at most; units running at once
-	Give        int64                             // slots that it gives back
+	Give        int64                             // slots that it gives back, if others have taken none of them
+	Taken       int64                             // how often others had taken some, as far as it knows
 	ID          string                            // of what it gives: drawn once, whatever becomes of the transaction
 	Parallelism int64                             // of the job
 	Alone       bool                              // no other node is alive: take all there is
@@ -74,7 +75,9 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 		} else {
 			before.Tokens, before.Slots = own.Tokens, own.Slots
 		}
-		if ask.Give > 0 && ask.ID != own.Given {
+		// A node that does not know that others took slots counts those among what it gives:
+		// it would give slots of units that run.
+		if ask.Give > 0 && ask.Taken == own.Taken && ask.ID != own.Given {
 			own.Slots, own.Given = own.Slots-min(own.Slots, ask.Give), ask.ID
 		}
 		rest, slots := spendableTokens(ctl), ask.Parallelism
