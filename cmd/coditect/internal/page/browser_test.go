@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	cdp "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -31,6 +30,8 @@ import (
 type browser struct {
 	t   testing.TB
 	ctx context.Context
+	// from is the address that the page has of a server, if it is not a file.
+	from string
 
 	mu       sync.Mutex // guards the variables below
 	problems []string   // errors on the console, dialogs, requests
@@ -76,7 +77,7 @@ func (b *browser) notice(event any) {
 	case *cdp.EventJavascriptDialogOpening:
 		problem = "dialog: " + e.Message
 	case *network.EventRequestWillBeSent:
-		if !strings.HasPrefix(e.Request.URL, "file:") && !strings.HasPrefix(e.Request.URL, "data:") {
+		if url := e.Request.URL; !strings.HasPrefix(url, "file:") && !strings.HasPrefix(url, "data:") && (b.from == "" || url != b.from) {
 			problem = "request: " + e.Request.URL
 		}
 	}
@@ -312,6 +313,16 @@ var hostileTexts = []string{
 	`<object data="data:text/html,<script>alert(12)</script>">`, `<template><script>alert(13)</script></template>`,
 }
 
+// shownAs returns an expression for a text as the page shows it: with pictures of control
+// characters, and one character for the end of a line.
+func shownAs(text string) string {
+	data, err := json.Marshal(strings.ToValidUTF8(text, "\ufffd"))
+	if err != nil {
+		panic(err) // a string has no other
+	}
+	return string(data) + `.replace(/\r\n?/g, "\n").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, (c) => c < " " ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\u2421")`
+}
+
 // TestHostileTexts shows a page, and a report, in which hostile texts stand wherever a
 // document or a model can put one.
 func TestHostileTexts(t *testing.T) {
@@ -344,6 +355,10 @@ func TestHostileTexts(t *testing.T) {
 		}
 		b.want(fmt.Sprintf(`JSON.parse(document.getElementById("data").textContent).citations[%d].q === %s`, i, want), "true")
 		b.want(`document.querySelectorAll("#detail mark").length + document.querySelectorAll("#detail :is(img, a, svg, script)").length`, "1")
+		b.click("#detail figcaption button")
+		b.want(`document.querySelector("#document-name").value`, fmt.Sprint(i))
+		b.want(`document.querySelector("#document-text").textContent === `+shownAs(text), "true")
+		b.want(`[...document.querySelectorAll("#documents :is(a, img, svg, script, style, iframe)")].map((e) => e.outerHTML).join()`, `<a href="#unverified">values that are not verified</a>`)
 	}
 
 	p = written()
@@ -354,7 +369,7 @@ func TestHostileTexts(t *testing.T) {
 		r.Claims = append(r.Claims, page.Claim{Section: text, Text: text, Grade: "partial", Reasons: []string{text}})
 	}
 	b.open(p)
-	b.want(`document.querySelectorAll("#report-body :is(script, img, style, iframe, a)").length`, "0")
+	b.want(`document.querySelectorAll(":is(#report-body, #documents) :is(script, img, style, iframe, a)").length`, "0")
 	b.checkQuiet()
 }
 
@@ -388,12 +403,7 @@ func TestAccessible(t *testing.T) {
 	}
 	b := newBrowser(t)
 	for _, scheme := range []string{"light", "dark"} {
-		b.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-			})
-			return err
-		}))
+		b.emulateMedia("", scheme)
 		p := shops(150)
 		p.Data.Citations[0].Boxes, p.Data.Pages = pictured(t).Data.Citations[0].Boxes, pictured(t).Data.Pages
 		b.open(p)
@@ -405,6 +415,13 @@ func TestAccessible(t *testing.T) {
 		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#r1 td button").click()`), chromedp.WaitVisible(chromedp.CSS("#detail mark")))
 		if found := evaluate[string](b, violations); found != "" {
 			t.Errorf("%s, with a quote open: %s", scheme, found)
+		}
+		for name, other := range map[string]*page.Page{"a report": written(), "values that overlap": invoices()} {
+			b.open(other)
+			b.run(chromedp.Evaluate[chromedp.Void](string(axe)))
+			if found := evaluate[string](b, violations); found != "" {
+				t.Errorf("%s, %s: %s", scheme, name, found)
+			}
 		}
 	}
 }

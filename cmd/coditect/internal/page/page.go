@@ -1,6 +1,7 @@
 // Package page writes report.html: the result of a job as one file that a browser shows
-// without a network. The reader filters, sorts and searches the records, and opens the
-// quotes of each value, highlighted in their documents.
+// without a network. The reader filters, sorts and searches the records, opens the quotes of
+// each value, highlighted in their documents, and goes through all values of a document in
+// its text.
 //
 // What documents and models say is data here. It stands in a JSON block that no browser
 // runs, and the page's script puts it into text nodes alone. A content security policy
@@ -201,7 +202,16 @@ type List struct {
 var style string
 
 //go:embed page.js
-var script string
+var pageScript string
+
+//go:embed documents.js
+var documentsScript string
+
+//go:embed start.js
+var startScript string
+
+// script is the page's script. Its parts share one scope, which nothing else sees.
+var script = "\"use strict\";\n(() => {\n" + pageScript + documentsScript + startScript + "})();\n"
 
 //go:embed page.html.tmpl
 var markup string

@@ -1,5 +1,3 @@
-"use strict";
-(() => {
 	// Texts of documents become text nodes only: nothing here reads markup from data.
 	const data = JSON.parse(document.getElementById("data").textContent);
 	const rowsOfPage = 100;
@@ -206,13 +204,15 @@
 		});
 	}
 
+	const gradeText = (c) => c.g + (c.y ? " (" + Math.round(100 * c.y) + " % of the words)" : "");
+
 	function citation(i) {
 		const c = data.citations[i];
 		if (!c || !c.q) return element("p", { class: "note" }, "The quote is in result.json alone, as this page has a limit.");
-		const notes = [c.p, "characters " + c.s + "–" + c.e, c.g + (c.y ? " (" + Math.round(100 * c.y) + " % of the words)" : ""),
+		const notes = [c.p, "characters " + c.s + "–" + c.e, gradeText(c),
 			c.x ? "not in the chunk that was read" : null, c.o ? "or at one of " + c.o + " other places" : null, c.r];
 		return element("figure", {}, passage(c), drawnPages(c),
-			element("figcaption", {}, quoted(documentName(c.d)), ": ", quoted(notes.filter(Boolean).join(", "))));
+			element("figcaption", {}, quoted(documentName(c.d)), ": ", quoted(notes.filter(Boolean).join(", ")), " ", inDocumentButton(i)));
 	}
 
 	const detail = byId("detail");
@@ -259,13 +259,22 @@
 
 	// ---- the report
 
-	// withReferences turns the numbers in brackets of a text into buttons that open quotes.
-	// Brackets in code and addresses are left alone, as are numbers of no reference.
+	// referenceParts cuts a text at its references, which are numbers in brackets. Brackets in
+	// code and addresses are left alone.
+	const referenceParts = /(`[^`]*`|https?:\/\/\S+|\[\d+(?:, ?\d+)*\])/;
+
+	// referenceNumbers returns the numbers of such a part; none if one of them is of no
+	// reference.
+	function referenceNumbers(part) {
+		const numbers = /^\[\d/.test(part) ? part.slice(1, -1).split(",").map(Number) : [];
+		return numbers.some((n) => n < 1 || n > data.report.references.length) ? [] : numbers;
+	}
+
+	// withReferences turns the references of a text into buttons that open quotes.
 	function withReferences(text) {
-		const references = data.report.references;
-		return text.split(/(`[^`]*`|https?:\/\/\S+|\[\d+(?:, ?\d+)*\])/).map((part) => {
-			const numbers = /^\[\d/.test(part) ? part.slice(1, -1).split(",").map(Number) : [];
-			if (!numbers.length || numbers.some((n) => n < 1 || n > references.length)) return visible(part);
+		return text.split(referenceParts).map((part) => {
+			const numbers = referenceNumbers(part);
+			if (!numbers.length) return visible(part);
 			return ["[", numbers.map((n, i) => [i ? ", " : "", element("button", {
 				type: "button", class: "link", "aria-label": "Reference " + n, click: () => openReference(n),
 			}, String(n))]), "]"].flat(2);
@@ -375,16 +384,6 @@
 				element("figcaption", {}, quoted(p.title), " ", quoted(p.place))))));
 	}
 
-	if (data.report) writeReport();
-	picturesSection();
-	unverifiedSection();
-	conflictsSection();
-	for (const list of data.lists) {
-		listSection(list.id, list.title, list.columns, list.rows.length, list.more || 0, (i) => list.rows[i].map(quoted));
-	}
-	byId("sections").append(...[...document.querySelectorAll("main section")].map((section) =>
-		element("li", {}, element("a", { href: "#" + section.id }, section.querySelector("h2").textContent))));
-
 	// ---- controls
 
 	function setUpRecords() {
@@ -403,5 +402,4 @@
 		addEventListener("afterprint", update);
 		update();
 	}
-	if (!data.report) setUpRecords();
-})();
+
