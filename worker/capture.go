@@ -3,7 +3,6 @@ package worker
 import (
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -37,9 +36,7 @@ func (u *unit) Record(c mapreduce.Call) {
 	if u.Captures() != mapreduce.CaptureFull {
 		c.Prompt, c.Answer, c.Cut = "", "", false
 	}
-	u.mu.Lock()
-	c.At = max(0, time.Since(u.begun)-c.Latency)
-	u.mu.Unlock()
+	c.At = max(0, u.age()-c.Latency)
 	u.captured.add(c)
 }
 

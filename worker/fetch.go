@@ -21,7 +21,7 @@ const maxReferred = 32 << 20
 // fetchLarge waits for memory and then gets the blobs of the assignment. It reports
 // whether there were any.
 func (u *unit) fetchLarge() (fetched bool, err error) {
-	need := u.fetchBytes()
+	need := min(bytesToFetch(u.task), int64(u.session.cfg.MaxInput)+maxReferred)
 	if need > 0 {
 		if err := u.session.memory.Acquire(u.ctx, need); err != nil {
 			return true, context.Cause(u.ctx)
@@ -34,7 +34,7 @@ func (u *unit) fetchLarge() (fetched bool, err error) {
 			return true, err
 		}
 	}
-	if u.task.Level < 2 || !u.mergesRecords() {
+	if u.task.Level < 2 || !mergesRecords(u.task) {
 		return fetched, nil
 	}
 	for _, in := range u.task.Inputs { // of a reduce of reduces
@@ -45,26 +45,26 @@ func (u *unit) fetchLarge() (fetched bool, err error) {
 	return fetched, nil
 }
 
-// mergesRecords reports whether the unit merges the records of its inputs. Only then does it
+// mergesRecords reports whether a unit merges the records of its inputs. Only then does it
 // have to ask for records that these name.
-func (u *unit) mergesRecords() bool {
-	return u.task.StageSpec == nil || u.task.StageSpec.Group && u.task.MakesRecords()
+func mergesRecords(t *agent.Task) bool {
+	return t.StageSpec == nil || t.StageSpec.Group && t.MakesRecords()
 }
 
-// fetchBytes returns how much memory the blobs of the assignment may need.
-func (u *unit) fetchBytes() (n int64) {
-	for _, b := range u.task.Blobs {
+// bytesToFetch returns how much memory the blobs of an assignment may need.
+func bytesToFetch(t *agent.Task) (n int64) {
+	for _, b := range t.Blobs {
 		switch {
 		case b.End > 0:
 			n += b.End - b.Start
 		default:
 			n += b.Length
 		}
-		if b.Kind == mapreduce.BlobInputs && u.task.Level > 1 && u.mergesRecords() {
+		if b.Kind == mapreduce.BlobInputs && t.Level > 1 && mergesRecords(t) {
 			n += maxReferred
 		}
 	}
-	return min(n, int64(u.session.cfg.MaxInput)+maxReferred)
+	return n
 }
 
 func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {

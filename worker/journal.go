@@ -55,9 +55,7 @@ func (u *unit) Recall(key string) ([]byte, bool) { return u.journal.Recall(key) 
 // offerEntries sends the entries of the journal if that is due, or somebody waits for
 // it.
 func (u *unit) offerEntries(now bool) {
-	u.mu.Lock()
-	due := now || u.spent.Total()-u.sentAt >= agent.KeepEvery
-	u.mu.Unlock()
+	due := now || u.unkept() >= agent.KeepEvery
 	if !due {
 		return
 	}
@@ -75,9 +73,7 @@ func (u *unit) sendEntries() {
 	if u.journal == nil {
 		return // the agent was not started
 	}
-	u.mu.Lock()
-	u.sentAt = u.spent.Total()
-	u.mu.Unlock()
+	u.markKept()
 	u.sendUpTo = u.journal.Len()
 	if u.sending || u.journal.Waiting() == 0 {
 		return

@@ -24,11 +24,11 @@ type Limiter interface {
 }
 
 // limitsDue returns a channel that says that models have something to tell.
-func (s *session) limitsDue() <-chan struct{} {
-	if s.cfg.Limits == nil {
+func (l *streamLink) limitsDue() <-chan struct{} {
+	if l.session.cfg.Limits == nil {
 		return nil
 	}
-	return s.cfg.Limits.Due()
+	return l.session.cfg.Limits.Due()
 }
 
 // noteLimits makes the next message carry the notes on models.
@@ -39,17 +39,18 @@ func (s *session) noteLimits() {
 	s.wakeSender()
 }
 
-// pullLimits adds the notes on models to m, if they are due. mu is held.
-func (s *session) pullLimits(m *mapreduce.FromWorker) {
-	if s.cfg.Limits == nil || (!s.out.limits && !s.out.beat) {
+// pullLimits adds the notes on models to m, if they are due.
+func (o *outbox) pullLimits(m *mapreduce.FromWorker, from Limiter) {
+	if from == nil || (!o.limits && !o.beat) {
 		return
 	}
-	s.out.limits = false
-	m.Limits = s.cfg.Limits.Notes()
+	o.limits = false
+	m.Limits = from.Notes()
 }
 
 // applyShares applies this worker's shares of the fleet's limits.
-func (s *session) applyShares(shares []mapreduce.LimitShare) {
+func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
+	s := l.session
 	if len(shares) == 0 {
 		return
 	}

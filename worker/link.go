@@ -21,11 +21,15 @@ const (
 	healthy      = time.Second      // a stream that lasts this long was a good one
 )
 
+// A connector keeps a session connected to one orchestrator after another.
+type connector struct{ session *session }
+
 // stayConnected keeps one stream after another until the session is drained or
 // has resigned, life ends, or the first orchestrator reached refuses this worker
 // for good. Each attempt goes to the next address: the one just lost is the least
 // likely to be there.
-func (s *session) stayConnected(life context.Context) error {
+func (c *connector) stayConnected(life context.Context) error {
+	s := c.session
 	pauses := &backoff.ExponentialBackOff{
 		InitialInterval:     50 * time.Millisecond,
 		RandomizationFactor: 1, // full jitter: a fleet must not come back in step
@@ -36,7 +40,7 @@ func (s *session) stayConnected(life context.Context) error {
 	lost := time.Now() // when the last orchestrator was
 	for i := 0; life.Err() == nil && !s.isIdle(); i++ {
 		start := time.Now()
-		met, err := s.serveStream(life, i%len(s.cfg.Connect))
+		met, err := c.serveStream(life, i%len(s.cfg.Connect))
 		welcomed = welcomed || met
 		if met {
 			lost = time.Now()
@@ -47,13 +51,13 @@ func (s *session) stayConnected(life context.Context) error {
 		if s.isIdle() || life.Err() != nil || s.hasResigned(lost) {
 			break
 		}
-		s.noteTrouble(s.cfg.addressOf(i%len(s.cfg.Connect)), met, err)
+		c.noteTrouble(s.cfg.addressOf(i%len(s.cfg.Connect)), met, err)
 		if met && time.Since(start) >= healthy {
 			pauses.Reset()
 			first = true
 		}
 		if !first {
-			s.waitReconnect(life, pauses.NextBackOff())
+			c.waitReconnect(life, pauses.NextBackOff())
 		}
 		first = false
 	}
@@ -61,14 +65,14 @@ func (s *session) stayConnected(life context.Context) error {
 }
 
 // noteTrouble logs why a stream ended, or why there was none, and keeps it for Trouble.
-func (s *session) noteTrouble(address string, met bool, err error) {
+func (c *connector) noteTrouble(address string, met bool, err error) {
 	what := "connection to orchestrator ended"
 	if !met {
 		what = "no connection to orchestrator"
 	}
 	at := fmt.Errorf("%s: %w", address, err)
-	s.trouble.Store(&at)
-	s.cfg.Logger.Warn(what, "address", address, "error", err)
+	c.session.trouble.Store(&at)
+	c.session.cfg.Logger.Warn(what, "address", address, "error", err)
 }
 
 // isRefused reports whether trying again cannot help.
@@ -77,12 +81,12 @@ func isRefused(err error) bool {
 }
 
 // waitReconnect waits, unless there is nothing to come back for.
-func (s *session) waitReconnect(life context.Context, d time.Duration) {
+func (c *connector) waitReconnect(life context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-life.Done():
-	case <-s.idle:
+	case <-c.session.idle:
 	case <-t.C:
 	}
 }
@@ -92,7 +96,8 @@ var errNoWelcome = errors.New("orchestrator did not answer")
 
 // serveStream carries the session over one stream to the orchestrator at a place of
 // Config.Connect until it ends, and reports whether the orchestrator took it up.
-func (s *session) serveStream(life context.Context, at int) (met bool, err error) {
+func (c *connector) serveStream(life context.Context, at int) (met bool, err error) {
+	s := c.session
 	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
 	impatience := time.AfterFunc(helloTimeout, func() { cancel(errNoWelcome) })
@@ -101,7 +106,7 @@ func (s *session) serveStream(life context.Context, at int) (met bool, err error
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
 	}
-	first, err := s.sendHello(stream)
+	first, err := c.sendHello(stream)
 	if err != nil {
 		return false, errors.Join(context.Cause(ctx), err)
 	}
@@ -113,8 +118,8 @@ func (s *session) serveStream(life context.Context, at int) (met bool, err error
 }
 
 // sendHello says hello and returns the orchestrator's first message.
-func (s *session) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
-	hello, announced := s.newHello()
+func (c *connector) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
+	hello, announced := c.session.newHello()
 	// A stream that was refused may end before the hello is sent: io.EOF says so, and Recv
 	// why.
 	err := stream.Send(hello)
@@ -183,7 +188,7 @@ func (l *streamLink) send(ctx context.Context, every time.Duration) error {
 		case <-tick.C:
 			s.queueHeartbeat()
 		case <-s.wake:
-		case <-s.limitsDue():
+		case <-l.limitsDue():
 			s.noteLimits()
 		case <-l.leaving:
 			return l.hangUp(tick.C)
@@ -259,7 +264,7 @@ func (l *streamLink) handleMessage(m *mapreduce.ToWorker) {
 	for _, info := range m.Jobs {
 		s.learnJob(info)
 	}
-	s.applyShares(m.Limits)
+	l.applyShares(m.Limits)
 	if len(m.Assignments) > 0 {
 		s.queueAssignments(m.Assignments)
 	}

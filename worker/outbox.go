@@ -63,11 +63,16 @@ func (s *session) sendNotes() {
 
 // pullNotes takes the notes that are to be sent, or that go along with something else. mu is
 // held.
-func (s *session) pullNotes(m *mapreduce.FromWorker) {
-	if len(s.out.notes) > 0 {
-		m.Heartbeat = &mapreduce.Heartbeat{Progress: s.out.notes}
+func (o *outbox) pullNotes(m *mapreduce.FromWorker) {
+	if len(o.notes) > 0 {
+		m.Heartbeat = &mapreduce.Heartbeat{Progress: o.notes}
 	}
-	s.out.notes, s.out.notesOut = nil, false
+	o.notes, o.notesOut = nil, false
+}
+
+// isEmpty reports whether there is nothing to send.
+func (o *outbox) isEmpty() bool {
+	return len(o.reports)+len(o.started)+len(o.asks) == 0 && !o.beat && !o.drain && !o.limits && !o.notesOut
 }
 
 // pullMessage takes one message out of the outbox, or returns nil if there is nothing
@@ -76,16 +81,16 @@ func (s *session) pullMessage() (*mapreduce.FromWorker, []*unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &s.out
-	if len(o.reports)+len(o.started)+len(o.asks) == 0 && !o.beat && !o.drain && !o.limits && !o.notesOut {
+	if o.isEmpty() {
 		return nil, nil
 	}
 	m := &mapreduce.FromWorker{Drain: o.drain}
 	o.drain = false
-	s.pullNotes(m)
-	s.pullReports(m)
-	announced := s.pullStarted(m)
-	s.pullAsks(m)
-	s.pullLimits(m)
+	o.pullNotes(m)
+	o.pullReports(m)
+	announced := o.pullStarted(m)
+	o.pullAsks(m)
+	o.pullLimits(m, s.cfg.Limits)
 	if o.beat {
 		o.beat = false
 		beat := s.newHeartbeat()
@@ -98,8 +103,7 @@ func (s *session) pullMessage() (*mapreduce.FromWorker, []*unit) {
 }
 
 // pullReports takes as many reports as suit a message.
-func (s *session) pullReports(m *mapreduce.FromWorker) {
-	o := &s.out
+func (o *outbox) pullReports(m *mapreduce.FromWorker) {
 	room := maxMessage
 	for len(o.reports) > 0 && room > 0 {
 		r := &o.reports[0].report
@@ -127,8 +131,8 @@ func reportBytes(r *mapreduce.Report) int {
 
 // pullStarted takes the starts of what still runs. Others are over, and their
 // reports say so.
-func (s *session) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
-	for _, u := range s.out.started {
+func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
+	for _, u := range o.started {
 		if u.phase != running {
 			continue
 		}
@@ -137,18 +141,19 @@ func (s *session) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
 			announced = append(announced, u)
 		}
 	}
-	clear(s.out.started)
-	s.out.started = s.out.started[:0]
+	clear(o.started)
+	o.started = o.started[:0]
 	return announced
 }
 
-func (s *session) pullAsks(m *mapreduce.FromWorker) {
-	for _, u := range s.out.asks {
+// pullAsks takes the open questions of what still runs.
+func (o *outbox) pullAsks(m *mapreduce.FromWorker) {
+	for _, u := range o.asks {
 		if n := u.openReserve(); n > 0 && u.phase == running {
 			m.Reserve = append(m.Reserve, mapreduce.ReserveRequest{Held: u.heldState(), Tokens: n})
 		}
 	}
-	s.out.asks = nil
+	o.asks = nil
 }
 
 // newHeartbeat tells how far everything is that runs. mu is held.

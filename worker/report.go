@@ -25,12 +25,9 @@ const skipped = "Circuit breaker open - skipped"
 
 // baseReport returns a report of the attempt with its spending so far.
 func (u *unit) baseReport(o mapreduce.Outcome, texts ...string) mapreduce.Report {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return mapreduce.Report{
-		Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Outcome: o,
-		Tokens: u.spent, CostMicros: u.cost, Calls: u.calls, Latency: u.latency, Tools: u.tools, ToolTime: u.toolTime, Prompt: u.prompt, Savings: u.savings, Errors: cleanAll(texts),
-	}
+	r := mapreduce.Report{Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Outcome: o, Errors: cleanAll(texts)}
+	u.enterInto(&r)
+	return r
 }
 
 // returnedReport is the report of an attempt that costs its unit nothing.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,13 +158,13 @@ func (s *session) acceptUnit(a *mapreduce.Assignment) *unit {
 		return nil
 	}
 	u := &unit{
-		session: s, id: id, attempt: a.Attempt, granted: a.Reserved,
+		session: s, id: id, attempt: a.Attempt, account: account{granted: a.Reserved},
 		job: s.jobs[a.Job], task: &agent.Task{Assignment: *a},
 	}
 	u.task.Whole = u.wholeText(a.Text)
 	if u.job != nil {
-		u.task.Spec = u.job.spec
-		u.runner, u.misfit = s.runnerOf(u)
+		u.task.Spec, u.bounded = u.job.spec, u.job.spec.Budget > 0
+		u.runner, u.misfit = u.chooseRunner(s.cfg.Steps)
 	}
 	if a.Attempt > 1 {
 		u.announced = make(chan struct{})
@@ -175,33 +174,6 @@ func (s *session) acceptUnit(a *mapreduce.Assignment) *unit {
 		s.dropUnit(old, errSuperseded)
 	}
 	return u
-}
-
-// runnerOf returns the runner of a unit, or an error if this worker has none. mu is
-// held.
-func (s *session) runnerOf(u *unit) (step.Runner, error) {
-	if u.task.Kind != mapreduce.KindParse {
-		of := u.job.stageOf(u.task.Stage)
-		if of.unclear != nil {
-			return nil, of.unclear
-		}
-		if u.task.StageSpec = of.spec; of.spec != nil {
-			u.most, u.talks = of.spec.Tokens, len(of.spec.Tools) > 0
-		}
-	}
-	kind, err := s.cfg.Steps.KindOf(u.task.Kind, u.task.StageSpec)
-	if err != nil {
-		return nil, err
-	}
-	provider := u.job.spec.Provider
-	runner, ok := s.cfg.Steps.Lookup(kind, provider)
-	switch names := s.cfg.Steps.Names(); {
-	case ok:
-		return runner, nil
-	case !slices.Contains(names, provider):
-		return nil, fmt.Errorf("this worker has no provider named %q (has: %s)", provider, strings.Join(names, ", "))
-	}
-	return nil, fmt.Errorf("the provider %s has no %s step (has: %v)", provider, kind, s.cfg.Steps.Kinds(provider))
 }
 
 // enqueueUnit lets a unit wait for a slot, or settles it at once if it cannot run.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,9 +47,11 @@ type unit struct {
 	cancel context.CancelCauseFunc
 	limit  time.Duration   // from its start
 	traced context.Context // ctx with the span of the attempt; nil if that is not traced. Of the slot's goroutine
-	most   int64           // tokens that its stage gives it; 0 is no limit
 	talks  bool            // its stage has tools: what it says of itself is told soon, not with signs of life alone
 	memory int64           // bytes set aside for what was fetched; used by the slot's goroutine
+
+	account                // of tokens, calls and notes
+	captured capturedCalls // for the trace
 
 	*evidence.Shelf        // set before the agent runs
 	evidenceList    []byte // as it was fetched, until the shelf has it
@@ -67,24 +71,6 @@ type unit struct {
 	journal     *journal.Journal        // nil before its agent is started; set by the slot's goroutine
 	sending     bool                    // entries of the journal are being put
 	sendUpTo    int                     // entries that are to be
-
-	mu       sync.Mutex // guards the fields below; taken after session.mu
-	granted  int64      // tokens reserved for this attempt
-	promises []int64    // tokens set aside for calls under way, ascending
-	spent    mapreduce.Tokens
-	cost     int64 // millionths of a US dollar
-	savings  mapreduce.Savings
-	begun    time.Time // when the agent was started
-	calls    int
-	latency  time.Duration // of calls
-	tools    int           // calls of them
-	toolTime time.Duration // of these
-	prompt   int64         // bytes of the largest that a model was given
-	captured capturedCalls
-	asking   *reserveQuestion
-	note     string
-	notes    int64 // so far
-	sentAt   int64 // tokens that were spent when entries of the journal were last sent
 }
 
 var _ agent.Calls = (*unit)(nil)
@@ -100,6 +86,33 @@ func (u *unit) attemptHeld() mapreduce.Held {
 
 func compareHeld(a, b mapreduce.Held) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
+}
+
+// chooseRunner returns the runner of the unit, or an error if this worker has none. It sets
+// what the stage of the unit says of it. The session's mu is held.
+func (u *unit) chooseRunner(steps *step.Registry) (step.Runner, error) {
+	if u.task.Kind != mapreduce.KindParse {
+		of := u.job.stageOf(u.task.Stage)
+		if of.unclear != nil {
+			return nil, of.unclear
+		}
+		if u.task.StageSpec = of.spec; of.spec != nil {
+			u.most, u.talks = of.spec.Tokens, len(of.spec.Tools) > 0
+		}
+	}
+	kind, err := steps.KindOf(u.task.Kind, u.task.StageSpec)
+	if err != nil {
+		return nil, err
+	}
+	provider := u.job.spec.Provider
+	runner, ok := steps.Lookup(kind, provider)
+	switch names := steps.Names(); {
+	case ok:
+		return runner, nil
+	case !slices.Contains(names, provider):
+		return nil, fmt.Errorf("this worker has no provider named %q (has: %s)", provider, strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("the provider %s has no %s step (has: %v)", provider, kind, steps.Kinds(provider))
 }
 
 // errGoexit is what an attempt fails with whose agent ended its goroutine.
@@ -118,9 +131,7 @@ func (e *deadlineError) Is(target error) bool { return target == context.Deadlin
 func (u *unit) executeAttempt() mapreduce.Report {
 	u.awaitAnnouncement()
 	start := time.Now()
-	u.mu.Lock()
-	u.begun = start
-	u.mu.Unlock()
+	u.begin(start)
 	defer func() { u.session.memory.Release(u.memory) }()
 	end := u.beginSpan()
 	r := u.runAttempt()

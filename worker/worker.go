@@ -173,10 +173,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	retired := make(chan struct{})
 	go func() {
 		defer close(retired)
-		s.awaitRetirement(ctx, life)
+		w.awaitRetirement(ctx, life)
 		end(errDraining)
 	}()
-	err := s.stayConnected(life)
+	err := (&connector{s}).stayConnected(life)
 	end(err)
 	<-retired
 	s.slots.Wait()
@@ -190,29 +190,30 @@ const (
 )
 
 // awaitRetirement waits for the reason to stop and then drains, within bounds.
-func (s *session) awaitRetirement(ctx, life context.Context) {
+func (w *Worker) awaitRetirement(ctx, life context.Context) {
+	s := w.session
 	select {
 	case <-ctx.Done():
 	case <-life.Done():
 		return
 	}
 	s.drainQueue()
-	if !s.waitIdle(life, s.cfg.DrainTimeout) {
+	if !w.waitIdle(life, s.cfg.DrainTimeout) {
 		limit := verdictWait
 		if s.interruptAll(errDraining) {
 			limit += s.cfg.Grace
 		}
-		s.waitIdle(life, limit)
+		w.waitIdle(life, limit)
 	}
 	_ = clock.Sleep(life, closeWait) // it is over either way
 }
 
 // waitIdle waits until the session holds nothing, and reports whether it does.
-func (s *session) waitIdle(life context.Context, limit time.Duration) bool {
+func (w *Worker) waitIdle(life context.Context, limit time.Duration) bool {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	select {
-	case <-s.idle:
+	case <-w.session.idle:
 		return true
 	case <-life.Done():
 	case <-t.C:

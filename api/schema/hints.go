@@ -13,9 +13,16 @@ import (
 	"github.com/coditect/mapreduce/api/schema/format"
 )
 
+// A hintReader reads the hints of a schema.
+type hintReader struct {
+	*views
+	hinted       map[*node]bool // the hints that were read
+	instructions int            // of the patterns so far
+}
+
 // strayHints refuses hints at places where nothing reads them: a hint that is
 // ignored would be worse than none.
-func (r *reader) strayHints(n *node, path string) {
+func (r *hintReader) strayHints(n *node, path string) {
 	switch n.kind {
 	case nodeList:
 		for i, item := range n.items {
@@ -37,7 +44,7 @@ func (r *reader) strayHints(n *node, path string) {
 }
 
 // hintNode returns the mapping of hints of v, nil when there is none.
-func (r *reader) hintNode(v *view) (*node, string) {
+func (r *hintReader) hintNode(v *view) (*node, string) {
 	n, path := v.get(HintKey)
 	if n == nil {
 		return nil, ""
@@ -58,7 +65,7 @@ func (r *reader) hintNode(v *view) (*node, string) {
 }
 
 // topHints reads the hints of the schema as a whole, and returns its key.
-func (r *reader) topHints(v *view, s *Schema) []string {
+func (r *hintReader) topHints(v *view, s *Schema) []string {
 	n, path := r.hintNode(v)
 	if n == nil {
 		return nil
@@ -118,7 +125,7 @@ func (s *Schema) HasDates() bool {
 }
 
 // readOrderOf reads the order of a property's dates. The elements of a list have it too.
-func (r *reader) readOrderOf(n *node, path string, p *Property) format.DateOrder {
+func (r *hintReader) readOrderOf(n *node, path string, p *Property) format.DateOrder {
 	element := p
 	if p.Type == Array {
 		element = p.Items
@@ -130,7 +137,7 @@ func (r *reader) readOrderOf(n *node, path string, p *Property) format.DateOrder
 	return r.readDateOrder(n, path)
 }
 
-func (r *reader) readDateOrder(n *node, path string) format.DateOrder {
+func (r *hintReader) readDateOrder(n *node, path string) format.DateOrder {
 	if order := format.DateOrder(n.text); n.kind == nodeString && slices.Contains(format.DateOrders(), order) {
 		return order
 	}
@@ -139,7 +146,7 @@ func (r *reader) readDateOrder(n *node, path string) format.DateOrder {
 }
 
 // readLocale reads a language with its region, and returns the order of its dates.
-func (r *reader) readLocale(n *node, path string) format.DateOrder {
+func (r *hintReader) readLocale(n *node, path string) format.DateOrder {
 	tag, err := language.Parse(n.text)
 	if n.kind != nodeString || err != nil {
 		r.recordFault(n, path, "must be a language with its region, such as en-US, not %q", clipText(n.text))
@@ -157,7 +164,7 @@ func (r *reader) readLocale(n *node, path string) format.DateOrder {
 }
 
 // readMatch reads how keys are compared, and reports whether near ones are equal.
-func (r *reader) readMatch(n *node, path string) bool {
+func (r *hintReader) readMatch(n *node, path string) bool {
 	if n.kind != nodeString || n.text != "exact" && n.text != "near" {
 		r.recordFault(n, path, "must be exact or near, not %s", clipText(n.text))
 	}
@@ -165,7 +172,7 @@ func (r *reader) readMatch(n *node, path string) bool {
 }
 
 // readKey reads the names of the key fields; the result is nil only after a fault.
-func (r *reader) readKey(n *node, path string, s *Schema) []string {
+func (r *hintReader) readKey(n *node, path string, s *Schema) []string {
 	if n.kind != nodeList {
 		r.recordFault(n, path, "must be a list of property names, not %s", n.kind)
 		return nil
@@ -206,7 +213,7 @@ func HintNames() []string { return slices.Clone(hintNames) }
 
 // readHints reads the hints of a property. Those of a list of single values may
 // stand with the list or with its items.
-func (r *reader) readHints(v *view, p *Property) Hints {
+func (r *hintReader) readHints(v *view, p *Property) Hints {
 	var h Hints
 	n, path := r.hintNode(v)
 	if n != nil && p.Type == Object && len(n.keys) == 1 && n.keys[0].text == "write" {
@@ -231,7 +238,7 @@ func (r *reader) readHints(v *view, p *Property) Hints {
 
 // readHintsOf reads the mapping n of hints into h. If n stands with the items of a
 // list, list is the mapping of the list itself, if it has one.
-func (r *reader) readHintsOf(n *node, path string, p *Property, h *Hints, inItems bool, list *node) {
+func (r *hintReader) readHintsOf(n *node, path string, p *Property, h *Hints, inItems bool, list *node) {
 	readers := map[string]func(*node, string){
 		"labels":       func(n *node, at string) { h.Labels = r.readPhrases(n, at) },
 		"pattern":      func(n *node, at string) { h.Patterns = r.readPatterns(n, at, p) },
@@ -273,7 +280,7 @@ func (r *reader) readHintsOf(n *node, path string, p *Property, h *Hints, inItem
 	r.checkPlaces(n, path)
 }
 
-func (r *reader) readNumberWords(n *node, path string, p *Property) bool {
+func (r *hintReader) readNumberWords(n *node, path string, p *Property) bool {
 	if !p.element().Numeric() {
 		r.recordFault(n, path, "number_words is for numbers, and %s is of type %s", p.Name, p.Type)
 	}
@@ -281,7 +288,7 @@ func (r *reader) readNumberWords(n *node, path string, p *Property) bool {
 }
 
 // readGiven reads what the program fills in, which has to fit the type of the property.
-func (r *reader) readGiven(n *node, path string, p *Property) Given {
+func (r *hintReader) readGiven(n *node, path string, p *Property) Given {
 	g := Given(n.text)
 	switch {
 	case n.kind != nodeString || !g.known():
@@ -303,7 +310,7 @@ func (r *reader) readGiven(n *node, path string, p *Property) Given {
 }
 
 // readQuoted reads whether a text or a date has to stand in a quote.
-func (r *reader) readQuoted(n *node, path string, p *Property) bool {
+func (r *hintReader) readQuoted(n *node, path string, p *Property) bool {
 	if p.Type != String {
 		r.recordFault(n, path, "quoted is for texts and dates, and %s is of type %s", p.Name, p.Type)
 		return false
@@ -312,7 +319,7 @@ func (r *reader) readQuoted(n *node, path string, p *Property) bool {
 }
 
 // readSelect reads what the objects of a list are chosen out of.
-func (r *reader) readSelect(n *node, path string, p *Property) bool {
+func (r *hintReader) readSelect(n *node, path string, p *Property) bool {
 	byID := p.listsObjects() && slices.ContainsFunc(p.Items.Properties, func(one Property) bool { return one.Name == "id" && one.Type == String })
 	switch {
 	case n.kind != nodeString || n.text != "documents":
@@ -326,7 +333,7 @@ func (r *reader) readSelect(n *node, path string, p *Property) bool {
 }
 
 // readJoin reads the name of the text by which objects of a list are joined.
-func (r *reader) readJoin(n *node, path string, p *Property) string {
+func (r *hintReader) readJoin(n *node, path string, p *Property) string {
 	if p.Type != Array || p.Items.Type != Object {
 		r.recordFault(n, path, "join is of lists of objects, and %s is none", p.Name)
 		return ""
@@ -339,7 +346,7 @@ func (r *reader) readJoin(n *node, path string, p *Property) string {
 }
 
 // readWord reads a word that is not empty.
-func (r *reader) readWord(n *node, path string) string {
+func (r *hintReader) readWord(n *node, path string) string {
 	if n.kind != nodeString || strings.TrimSpace(n.text) == "" {
 		r.recordFault(n, path, "must be a word, not %s", n.kind)
 		return ""
@@ -352,7 +359,7 @@ func (p *Property) listsObjects() bool {
 }
 
 // readPhrases reads a list of phrases, or a single one.
-func (r *reader) readPhrases(n *node, path string) []string {
+func (r *hintReader) readPhrases(n *node, path string) []string {
 	if n.kind == nodeString {
 		return r.appendPhrase(nil, n, path)
 	}
@@ -367,7 +374,7 @@ func (r *reader) readPhrases(n *node, path string) []string {
 	return list
 }
 
-func (r *reader) appendPhrase(list []string, n *node, path string) []string {
+func (r *hintReader) appendPhrase(list []string, n *node, path string) []string {
 	text := n.text
 	switch {
 	case n.kind != nodeString && n.kind != nodeNumber:
@@ -381,7 +388,7 @@ func (r *reader) appendPhrase(list []string, n *node, path string) []string {
 }
 
 // readValues reads the canonical values and their phrases, in the order of the file.
-func (r *reader) readValues(n *node, path string, p *Property) []Value {
+func (r *hintReader) readValues(n *node, path string, p *Property) []Value {
 	if n.kind != nodeMap || len(n.items) == 0 {
 		r.recordFault(n, path, "must map each value to its phrases")
 		return nil
@@ -403,7 +410,7 @@ func (r *reader) readValues(n *node, path string, p *Property) []Value {
 	return values
 }
 
-func (r *reader) readPick(n *node, path string, p *Property) Pick {
+func (r *hintReader) readPick(n *node, path string, p *Property) Pick {
 	pick := Pick(n.text)
 	known := []Pick{PickFirst, PickLast, PickMax, PickMin, PickLongest, PickAll}
 	element := p
@@ -442,7 +449,7 @@ var fits = map[Merge]func(*Property) bool{
 	},
 }
 
-func (r *reader) readMerge(n *node, path string, p *Property) Merge {
+func (r *hintReader) readMerge(n *node, path string, p *Property) Merge {
 	m := Merge(n.text)
 	fit, ok := fits[m]
 	switch {

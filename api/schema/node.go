@@ -87,27 +87,33 @@ func (n *node) decodeValue() any {
 	}
 }
 
+// A treeParser turns a file into a tree of nodes with their places.
+type treeParser struct {
+	*faults
+	nodes int // so far
+}
+
 // parseTree reads data as JSON when it looks like it, else as YAML.
-func (r *reader) parseTree(data []byte) *node {
+func (t *treeParser) parseTree(data []byte) *node {
 	if !utf8.Valid(data) {
-		r.errs = append(r.errs, &Error{File: r.file, Msg: "not valid UTF-8"})
+		t.errs = append(t.errs, &Error{File: t.file, Msg: "not valid UTF-8"})
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(bytes.TrimSpace(data)) == 0 {
-		r.errs = append(r.errs, &Error{File: r.file, Msg: "the schema is empty"})
+		t.errs = append(t.errs, &Error{File: t.file, Msg: "the schema is empty"})
 		return nil
 	}
-	if json.Valid(data) || strings.HasSuffix(strings.ToLower(r.file), ".json") {
-		return r.parseJSON(data)
+	if json.Valid(data) || strings.HasSuffix(strings.ToLower(t.file), ".json") {
+		return t.parseJSON(data)
 	}
-	return r.parseYAML(data)
+	return t.parseYAML(data)
 }
 
 // A jsonBuilder makes nodes of a JSON text; encoding/json knows no places but
 // byte offsets.
 type jsonBuilder struct {
-	*reader
+	*treeParser
 	data []byte
 	dec  *json.Decoder
 	seen int // offset up to which line and start are counted
@@ -115,14 +121,14 @@ type jsonBuilder struct {
 	bol  int // offset at which the current line begins
 }
 
-func (r *reader) parseJSON(data []byte) *node {
+func (t *treeParser) parseJSON(data []byte) *node {
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
 		line, col := lineColumn(data, int(syntax.Offset)-1)
-		r.errs = append(r.errs, &Error{File: r.file, Line: line, Column: col, Msg: err.Error()})
+		t.errs = append(t.errs, &Error{File: t.file, Line: line, Column: col, Msg: err.Error()})
 		return nil
 	}
-	b := &jsonBuilder{reader: r, data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
+	b := &jsonBuilder{treeParser: t, data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
 	b.dec.UseNumber()
 	return b.readValue("", 0)
 }
@@ -197,13 +203,13 @@ func (b *jsonBuilder) readItems(n *node, open json.Delim, path string, depth int
 
 // addItem puts an item into a list or mapping; a key that was there before is a
 // fault, since one of the two would be lost.
-func (r *reader) addItem(n, key, item *node, path string) {
+func (t *treeParser) addItem(n, key, item *node, path string) {
 	if key == nil {
 		n.items = append(n.items, item)
 		return
 	}
 	if i, ok := n.index[key.text]; ok {
-		r.recordFault(key, joinPath(path, key.text), "key already given in line %d", n.keys[i].line)
+		t.recordFault(key, joinPath(path, key.text), "key already given in line %d", n.keys[i].line)
 		return
 	}
 	if n.index == nil {
@@ -214,13 +220,13 @@ func (r *reader) addItem(n, key, item *node, path string) {
 }
 
 // countNode enforces the bounds on a file.
-func (r *reader) countNode(n *node, depth int) bool {
-	r.nodes++
+func (t *treeParser) countNode(n *node, depth int) bool {
+	t.nodes++
 	switch {
-	case r.nodes > maxNodes:
-		r.recordFault(n, "", "the schema has more than %d values", maxNodes)
+	case t.nodes > maxNodes:
+		t.recordFault(n, "", "the schema has more than %d values", maxNodes)
 	case depth > maxDepth:
-		r.recordFault(n, "", "the schema is nested deeper than %d", maxDepth)
+		t.recordFault(n, "", "the schema is nested deeper than %d", maxDepth)
 	default:
 		return true
 	}
@@ -228,34 +234,34 @@ func (r *reader) countNode(n *node, depth int) bool {
 }
 
 // checkNumber refuses numbers that would take unbounded memory to compute with.
-func (r *reader) checkNumber(n *node, path string) {
+func (t *treeParser) checkNumber(n *node, path string) {
 	if _, ok := format.CanonicalNumber(n.text); !ok {
-		r.recordFault(n, path, "the number %s is out of range", clipText(n.text))
+		t.recordFault(n, path, "the number %s is out of range", clipText(n.text))
 		n.text = "0"
 	}
 }
 
-func (r *reader) parseYAML(data []byte) *node {
+func (t *treeParser) parseYAML(data []byte) *node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil {
-		r.yamlError(err)
+		t.yamlError(err)
 		return nil
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
-		r.errs = append(r.errs, &Error{File: r.file, Line: more.Line, Column: more.Column, Msg: "more than one YAML document"})
+		t.errs = append(t.errs, &Error{File: t.file, Line: more.Line, Column: more.Column, Msg: "more than one YAML document"})
 		return nil
 	case !errors.Is(err, io.EOF):
-		r.yamlError(err)
+		t.yamlError(err)
 		return nil
 	}
-	return r.fromYAML(doc.Content[0], "", 0)
+	return t.fromYAML(doc.Content[0], "", 0)
 }
 
 // yamlError records a syntax error; the library gives its line only as text.
-func (r *reader) yamlError(err error) {
-	e := &Error{File: r.file, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
+func (t *treeParser) yamlError(err error) {
+	e := &Error{File: t.file, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if errors.Is(err, io.EOF) {
 		e.Msg = "the schema is empty"
 	}
@@ -266,22 +272,22 @@ func (r *reader) yamlError(err error) {
 			}
 		}
 	}
-	r.errs = append(r.errs, e)
+	t.errs = append(t.errs, e)
 }
 
 // fromYAML converts y. It returns nil after a fault that makes the rest useless.
-func (r *reader) fromYAML(y *yaml.Node, path string, depth int) *node {
+func (t *treeParser) fromYAML(y *yaml.Node, path string, depth int) *node {
 	n := &node{line: y.Line, col: y.Column}
-	if !r.countNode(n, depth) {
+	if !t.countNode(n, depth) {
 		return nil
 	}
 	switch y.Kind {
 	case yaml.AliasNode:
-		return r.fromYAML(y.Alias, path, depth+1)
+		return t.fromYAML(y.Alias, path, depth+1)
 	case yaml.SequenceNode:
 		n.kind = nodeList
 		for i, item := range y.Content {
-			v := r.fromYAML(item, fmt.Sprintf("%s[%d]", path, i), depth+1)
+			v := t.fromYAML(item, fmt.Sprintf("%s[%d]", path, i), depth+1)
 			if v == nil {
 				return nil
 			}
@@ -290,31 +296,31 @@ func (r *reader) fromYAML(y *yaml.Node, path string, depth int) *node {
 	case yaml.MappingNode:
 		n.kind = nodeMap
 		for i := 0; i+1 < len(y.Content); i += 2 {
-			if !r.pairYAML(n, y.Content[i], y.Content[i+1], path, depth) {
+			if !t.pairYAML(n, y.Content[i], y.Content[i+1], path, depth) {
 				return nil
 			}
 		}
 	default:
-		r.scalarYAML(n, y, path)
+		t.scalarYAML(n, y, path)
 	}
 	return n
 }
 
-func (r *reader) pairYAML(n *node, k, v *yaml.Node, path string, depth int) bool {
+func (t *treeParser) pairYAML(n *node, k, v *yaml.Node, path string, depth int) bool {
 	key := &node{kind: nodeString, line: k.Line, col: k.Column, text: k.Value}
 	if k.Kind != yaml.ScalarNode || k.ShortTag() == "!!merge" {
-		r.recordFault(key, path, "keys must be plain strings; write merged mappings out")
+		t.recordFault(key, path, "keys must be plain strings; write merged mappings out")
 		return true
 	}
-	item := r.fromYAML(v, joinPath(path, k.Value), depth+1)
+	item := t.fromYAML(v, joinPath(path, k.Value), depth+1)
 	if item == nil {
 		return false
 	}
-	r.addItem(n, key, item, path)
+	t.addItem(n, key, item, path)
 	return true
 }
 
-func (r *reader) scalarYAML(n *node, y *yaml.Node, path string) {
+func (t *treeParser) scalarYAML(n *node, y *yaml.Node, path string) {
 	n.kind, n.text = nodeString, y.Value
 	switch y.ShortTag() {
 	case "!!null":
@@ -326,7 +332,7 @@ func (r *reader) scalarYAML(n *node, y *yaml.Node, path string) {
 		if i, ok := new(big.Int).SetString(strings.ReplaceAll(y.Value, "_", ""), 0); ok {
 			n.text = i.String()
 		}
-		r.checkNumber(n, path)
+		t.checkNumber(n, path)
 	case "!!float":
 		n.kind = nodeNumber
 		f, err := strconv.ParseFloat(strings.ReplaceAll(y.Value, "_", ""), 64)
@@ -336,7 +342,7 @@ func (r *reader) scalarYAML(n *node, y *yaml.Node, path string) {
 		case !json.Valid([]byte(y.Value)):
 			n.text = strconv.FormatFloat(f, 'g', -1, 64)
 		}
-		r.checkNumber(n, path)
+		t.checkNumber(n, path)
 	}
 }
 

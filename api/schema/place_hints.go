@@ -17,7 +17,7 @@ func (p *Property) element() *Property {
 }
 
 // readTexts reads a text or a list of texts.
-func (r *reader) readTexts(n *node, path string) []string {
+func (r *hintReader) readTexts(n *node, path string) []string {
 	items := []*node{n}
 	if n.kind == nodeList {
 		items = n.items
@@ -38,7 +38,7 @@ func (r *reader) readTexts(n *node, path string) []string {
 
 // readPatterns reads a regular expression, or several in order of preference. Lines
 // are matched as in a text editor: ^ and $ stand for their ends.
-func (r *reader) readPatterns(n *node, path string, p *Property) []string {
+func (r *hintReader) readPatterns(n *node, path string, p *Property) []string {
 	items := []*node{n}
 	if n.kind == nodeList && len(n.items) > 0 {
 		items = n.items
@@ -70,7 +70,7 @@ func (r *reader) readPatterns(n *node, path string, p *Property) []string {
 // maxInstructions bounds the compiled patterns of a schema together.
 const maxInstructions = 50_000
 
-func (r *reader) countInstructions(n *node, path string, more int) {
+func (r *hintReader) countInstructions(n *node, path string, more int) {
 	if r.instructions <= maxInstructions && r.instructions+more > maxInstructions {
 		r.recordFault(n, path, "the patterns of the schema are together too large: more than %d instructions", maxInstructions)
 	}
@@ -79,10 +79,10 @@ func (r *reader) countInstructions(n *node, path string, more int) {
 
 // readLines reads a range of lines: [from, to), [from] (to the end) or a single
 // number.
-func (r *reader) readLines(n *node, path string) *Lines { return r.readRange(n, path, "line") }
+func (r *hintReader) readLines(n *node, path string) *Lines { return r.readRange(n, path, "line") }
 
 // readRange reads a range of lines or characters.
-func (r *reader) readRange(n *node, path, what string) *Lines {
+func (r *hintReader) readRange(n *node, path, what string) *Lines {
 	items := n.items
 	if n.kind != nodeList {
 		items = []*node{n}
@@ -115,7 +115,7 @@ func (r *reader) readRange(n *node, path, what string) *Lines {
 }
 
 // readWithin reads the part of a document to look in.
-func (r *reader) readWithin(n *node, path string) *Within {
+func (r *hintReader) readWithin(n *node, path string) *Within {
 	if n.kind != nodeMap || len(n.keys) == 0 {
 		r.recordFault(n, path, "must be a mapping of section, chars, column or row")
 		return nil
@@ -139,7 +139,7 @@ func (r *reader) readWithin(n *node, path string) *Within {
 }
 
 // readBetween reads the two anchors of a value.
-func (r *reader) readBetween(n *node, path string, h *Hints) {
+func (r *hintReader) readBetween(n *node, path string, h *Hints) {
 	if n.kind != nodeList || len(n.items) != 2 {
 		r.recordFault(n, path, "must be [text in front, text behind]; each may be a list")
 		return
@@ -152,7 +152,7 @@ func (r *reader) readBetween(n *node, path string, h *Hints) {
 const maxReplacement = 1000
 
 // readReplace reads what is replaced by what, in the order of the file.
-func (r *reader) readReplace(n *node, path string) []Replacement {
+func (r *hintReader) readReplace(n *node, path string) []Replacement {
 	if n.kind != nodeMap || len(n.keys) == 0 {
 		r.recordFault(n, path, "must map each regular expression to the text that replaces it")
 		return nil
@@ -178,7 +178,7 @@ func (r *reader) readReplace(n *node, path string) []Replacement {
 }
 
 // readYes reads a hint that is either on or off.
-func (r *reader) readYes(n *node, path string) bool {
+func (r *hintReader) readYes(n *node, path string) bool {
 	if n.kind != nodeBool {
 		r.recordFault(n, path, "must be true or false, not %s", n.kind)
 	}
@@ -186,7 +186,7 @@ func (r *reader) readYes(n *node, path string) bool {
 }
 
 // checkPlaces refuses hints that contradict each other.
-func (r *reader) checkPlaces(n *node, path string) {
+func (r *hintReader) checkPlaces(n *node, path string) {
 	both := func(a, b string) {
 		if n.get(a) != nil && n.get(b) != nil {
 			r.recordFault(n.get(b), joinPath(path, b), "%s is given as well; give one of them", a)

@@ -21,39 +21,48 @@ const maxNesting = 12
 // .json makes the file JSON whatever it looks like. All faults are reported at
 // once: the error is of type Errors.
 func Parse(file string, data []byte) (*Schema, error) {
-	r := &reader{file: file, hinted: map[*node]bool{}}
-	root := r.parseTree(data)
+	found := &faults{file: file}
+	root := (&treeParser{faults: found}).parseTree(data)
 	if root == nil {
-		return nil, r.errs.sortedUnique()
+		return nil, found.errs.sortedUnique()
 	}
-	s := r.readSchema(root)
+	all := &views{faults: found, root: root}
+	r := &reader{views: all, hints: &hintReader{views: all, hinted: map[*node]bool{}}}
+	s := r.readSchema()
 	if s != nil {
-		r.strayHints(root, "")
+		r.hints.strayHints(root, "")
 		r.compileSchema(s, root)
 	}
-	if len(r.errs) > 0 {
-		return nil, r.errs.sortedUnique()
+	if len(found.errs) > 0 {
+		return nil, found.errs.sortedUnique()
 	}
 	s.canonical, s.plain = encodeSchema(root, false), encodeSchema(root, true)
 	s.fields = flattenFields("", s.Properties)
 	return s, nil
 }
 
-// A reader turns a tree into a Schema and gathers the faults it meets.
+// A reader turns a tree into a Schema.
 type reader struct {
-	file   string
-	root   *node
-	nodes  int
-	errs   Errors
-	hinted map[*node]bool // the hints that were read
-
-	instructions int // of the patterns so far
+	*views
+	hints *hintReader
 }
 
-func (r *reader) recordFault(n *node, path, format string, args ...any) {
-	r.errs = append(r.errs, &Error{
-		File: r.file, Line: n.line, Column: n.col, Path: path, Msg: fmt.Sprintf(format, args...),
+// faults are what is wrong with a file, as far as it was read.
+type faults struct {
+	file string
+	errs Errors
+}
+
+func (f *faults) recordFault(n *node, path, format string, args ...any) {
+	f.errs = append(f.errs, &Error{
+		File: f.file, Line: n.line, Column: n.col, Path: path, Msg: fmt.Sprintf(format, args...),
 	})
+}
+
+// views looks schema objects up, and what they refer to.
+type views struct {
+	*faults
+	root *node
 }
 
 // A view is a schema object together with the objects that it refers to. Its own keys
@@ -76,7 +85,7 @@ func (v *view) get(key string) (*node, string) {
 }
 
 // readString returns the string at key, "" when there is none.
-func (r *reader) readString(v *view, key string) string {
+func (r *views) readString(v *view, key string) string {
 	n, path := v.get(key)
 	if n == nil {
 		return ""
@@ -88,13 +97,13 @@ func (r *reader) readString(v *view, key string) string {
 	return n.text
 }
 
-func (r *reader) newView(n *node, path string) *view {
+func (r *views) newView(n *node, path string) *view {
 	v := &view{}
 	r.gatherKeywords(v, n, path, 0)
 	return v
 }
 
-func (r *reader) gatherKeywords(v *view, n *node, path string, depth int) {
+func (r *views) gatherKeywords(v *view, n *node, path string, depth int) {
 	if n.kind == nodeBool && n.text == "true" {
 		return // the schema that allows everything
 	}
@@ -126,7 +135,7 @@ func (r *reader) gatherKeywords(v *view, n *node, path string, depth int) {
 
 // followAlternative follows anyOf and oneOf when all but one of their schemas are null,
 // which is how generators write "may be missing".
-func (r *reader) followAlternative(v *view, n, alternatives *node, path string, depth int) {
+func (r *views) followAlternative(v *view, n, alternatives *node, path string, depth int) {
 	var chosen []int
 	for i, item := range alternatives.items {
 		if t := item.get("type"); t != nil && t.text == "null" {
@@ -144,7 +153,7 @@ func (r *reader) followAlternative(v *view, n, alternatives *node, path string, 
 }
 
 // resolveRef follows a reference inside the file.
-func (r *reader) resolveRef(ref *node, path string) (*node, string) {
+func (r *views) resolveRef(ref *node, path string) (*node, string) {
 	fragment, ok := strings.CutPrefix(ref.text, "#")
 	if ref.kind != nodeString || !ok {
 		r.recordFault(ref, path, "only references within the file (#/…) are followed, not %q", clipText(ref.text))
@@ -166,8 +175,8 @@ func (r *reader) resolveRef(ref *node, path string) (*node, string) {
 }
 
 // readSchema reads the whole file.
-func (r *reader) readSchema(root *node) *Schema {
-	r.root = root
+func (r *reader) readSchema() *Schema {
+	root := r.root
 	if root.kind != nodeMap {
 		r.recordFault(root, "", "a schema must be a mapping, not %s", root.kind)
 		return nil
@@ -195,7 +204,7 @@ func (r *reader) readSchema(root *node) *Schema {
 	}
 	s.Properties = r.readProperties(record, root, "", 0)
 	r.checkUniquePaths(s, record)
-	s.Key = r.topHints(v, s)
+	s.Key = r.hints.topHints(v, s)
 	return s
 }
 
@@ -270,7 +279,7 @@ func (r *reader) requiredNames(v *view) map[string]*node {
 func (r *reader) readProperty(name string, n *node, path string, depth int) Property {
 	p := r.readShape(name, n, path, depth)
 	if depth <= maxNesting {
-		p.Hints = r.readHints(r.newView(n, path), &p)
+		p.Hints = r.hints.readHints(r.newView(n, path), &p)
 	}
 	return p
 }
@@ -306,7 +315,7 @@ func (r *reader) readShape(name string, n *node, path string, depth int) Propert
 func (r *reader) readItems(name string, n *node, path string, depth int) Property {
 	p := r.readShape(name, n, path, depth)
 	if p.Type == Object {
-		p.Hints = r.readHints(r.newView(n, path), &p)
+		p.Hints = r.hints.readHints(r.newView(n, path), &p)
 	}
 	return p
 }

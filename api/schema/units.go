@@ -96,7 +96,7 @@ func multiply(a, b string) (string, bool) {
 }
 
 // readUnits reads a list of units, or a mapping of units to factors.
-func (r *reader) readUnits(n *node, path string, p *Property) []Unit {
+func (r *hintReader) readUnits(n *node, path string, p *Property) []Unit {
 	if !p.element().Numeric() {
 		r.recordFault(n, path, "units stand beside numbers, and %s is of type %s", p.Name, p.Type)
 		return nil

@@ -24,6 +24,7 @@ type Throughput struct {
 	Mapped    time.Duration // from the worker's start to the end of the map level
 	Total     int64         // units with the reduces
 	Whole     time.Duration // to the end of the job
+	Read      time.Duration // of its result, after that
 	Commits   float64       // transactions that wrote, a unit
 	Conflicts float64       // a commit
 	Processor time.Duration // a unit
@@ -83,7 +84,10 @@ func (t *Throughput) measureJob(ctx context.Context, s *system) error {
 		return err
 	}
 	t.Total = job.TotalUnits
-	return nil
+	ended := time.Now()
+	err = s.GetResult(ctx, id, false, func(*mapreduce.ResultPart) error { return nil })
+	t.Read = time.Since(ended)
+	return err
 }
 
 // Rows returns the report.
@@ -100,6 +104,7 @@ func (u *Units) Rows() []Row {
 				"bare store loop %s; gRPC and worker alone %s", Number(t.Bare), Number(u.Wire))},
 			Row{"— of the bare store loop", t.PerSecond() / t.Bare, "", share, "1"},
 			Row{"— with the reduces over them", perSecond(int(t.Total), t.Whole), "units/s", nil, ""},
+			Row{"— and its result read", perSecond(int(t.Total), t.Whole+t.Read), "units/s", nil, ""},
 			Row{"— committing transactions", t.Commits, "a unit", atMost(0.1), fmt.Sprintf("%s conflicts a commit", Number(t.Conflicts))},
 			Row{"— processor time", float64(t.Processor) / 1000, "µs a unit", nil, "two cores: 50 µs make 40,000 a second"},
 		)

@@ -1,0 +1,223 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// An account holds what an attempt may spend, what it has spent, and what it has done and
+// said of itself so far. Its exported methods are a part of agent.Calls.
+type account struct {
+	most    int64 // tokens that its stage gives a unit; 0 is no limit. Set before the agent runs
+	bounded bool  // its job has a budget. Set before the agent runs
+
+	mu       sync.Mutex // guards the fields below; taken after session.mu
+	granted  int64      // tokens reserved for this attempt
+	promises []int64    // tokens set aside for calls under way, ascending
+	spent    mapreduce.Tokens
+	cost     int64 // millionths of a US dollar
+	savings  mapreduce.Savings
+	begun    time.Time // when the agent was started
+	calls    int
+	latency  time.Duration // of calls
+	tools    int           // calls of them
+	toolTime time.Duration // of these
+	prompt   int64         // bytes of the largest that a model was given
+	asking   *reserveQuestion
+	note     string // the last
+	notes    int64  // so far
+	keptAt   int64  // tokens that were spent when entries of the journal were last sent
+}
+
+// A reserveQuestion is a request for tokens that waits for its answer.
+type reserveQuestion struct {
+	tokens  int64         // the reservation in all that is asked for
+	done    chan struct{} // closed when answered
+	granted bool          // valid once done is closed
+}
+
+var (
+	_ agent.Saver       = (*account)(nil)
+	_ agent.ToolMeter   = (*account)(nil)
+	_ agent.PromptMeter = (*account)(nil)
+)
+
+// checkLimit refuses a call that might take the attempt above what its stage gives a
+// unit. Without a budget it also sets the tokens aside, which nobody else does.
+func (a *account) checkLimit(tokens int64) error {
+	if a.most == 0 {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	held := a.spent.Total()
+	for _, p := range a.promises {
+		held += p
+	}
+	if held+tokens > a.most {
+		return agent.Permanent(fmt.Errorf("a call of up to %d tokens is not made: limits.tokens of the stage gives a unit %d, and %d are spent or set aside",
+			tokens, a.most, held))
+	}
+	if !a.bounded {
+		a.promise(tokens)
+	}
+	return nil
+}
+
+// promise sets tokens aside for a call. mu is held.
+func (a *account) promise(tokens int64) {
+	i, _ := slices.BinarySearch(a.promises, tokens)
+	a.promises = slices.Insert(a.promises, i, tokens)
+}
+
+// setAside promises tokens to a call if the reservation holds them. Else it
+// returns the question that is open, and whether it was put by this call: one
+// at a time is under way for a unit.
+func (a *account) setAside(tokens int64) (q *reserveQuestion, mine bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	free := a.granted - a.spent.Total()
+	for _, p := range a.promises {
+		free -= p
+	}
+	if tokens <= free {
+		a.promise(tokens)
+		return nil, false
+	}
+	if a.asking == nil {
+		a.asking = &reserveQuestion{tokens: a.granted - free + tokens, done: make(chan struct{})}
+		return a.asking, true
+	}
+	return a.asking, false
+}
+
+// answerQuestion answers the open request for tokens. A grant counts even if no call
+// waits for it any more.
+func (a *account) answerQuestion(granted bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.asking
+	if q == nil {
+		return
+	}
+	a.asking = nil
+	q.granted = granted
+	if granted {
+		a.granted = max(a.granted, q.tokens)
+	}
+	close(q.done)
+}
+
+// openReserve returns the reservation that is asked for, or 0.
+func (a *account) openReserve() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asking == nil {
+		return 0
+	}
+	return a.asking.tokens
+}
+
+// Spent implements agent.Calls. The agent does not say which promise the call settles.
+// Spent settles the smallest promise that could have paid for the call. So the sum of
+// the other promises is never below the calls truly under way, and nothing is overspent.
+func (a *account) Spent(in, out, costMicros int64) {
+	t := mapreduce.Tokens{In: max(in, 0), Out: max(out, 0)}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.spent = a.spent.Add(t)
+	a.cost += max(costMicros, 0)
+	if n := len(a.promises); n > 0 {
+		i, _ := slices.BinarySearch(a.promises, t.Total())
+		i = min(i, n-1)
+		a.promises = slices.Delete(a.promises, i, i+1)
+	}
+}
+
+// Saved implements agent.Saver.
+func (a *account) Saved(s mapreduce.Savings) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.savings = a.savings.Add(s)
+}
+
+// countCall counts a call that took d.
+func (a *account) countCall(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls++
+	a.latency += d
+}
+
+// ToolCalled implements agent.ToolMeter.
+func (a *account) ToolCalled(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tools++
+	a.toolTime += max(d, 0)
+}
+
+// Prompted implements agent.PromptMeter.
+func (a *account) Prompted(bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.prompt = max(a.prompt, bytes)
+}
+
+// addNote takes what the attempt says of itself, and returns its progress with that.
+func (a *account) addNote(note string) mapreduce.Progress {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note = note
+	a.notes++
+	return mapreduce.Progress{Tokens: a.spent, Note: note, Number: a.notes}
+}
+
+// progress returns how far the attempt is. Whose attempt it is, the caller fills in.
+func (a *account) progress() mapreduce.Progress {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return mapreduce.Progress{Tokens: a.spent, Note: a.note, Number: a.notes}
+}
+
+// begin notes when the agent was started.
+func (a *account) begin(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.begun = now
+}
+
+// age is how long ago the agent was started.
+func (a *account) age() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Since(a.begun)
+}
+
+// unkept is how many tokens were spent since entries of the journal were last sent.
+func (a *account) unkept() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.spent.Total() - a.keptAt
+}
+
+// markKept notes that the entries of the journal are being sent.
+func (a *account) markKept() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keptAt = a.spent.Total()
+}
+
+// enterInto enters what was spent and done so far into a report.
+func (a *account) enterInto(r *mapreduce.Report) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r.Tokens, r.CostMicros, r.Savings = a.spent, a.cost, a.savings
+	r.Calls, r.Latency, r.Prompt = a.calls, a.latency, a.prompt
+	r.Tools, r.ToolTime = a.tools, a.toolTime
+}
