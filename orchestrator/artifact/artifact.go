@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -298,15 +299,28 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*r
 	return res.Claimed[0].Unit, claim, nil
 }
 
-// putResult assembles the result of a job, and puts it as the output of an attempt.
+// putResult assembles the result of a job, and puts it as the output of an attempt. While
+// a block is stored, the next is assembled.
 func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session mapreduce.SessionID) (length int64, sum []byte, err error) {
 	put, at := &content.Put{Held: held, Session: session}, int64(0)
+	stored := make(chan error, 1) // what became of the block before
+	stored <- nil
 	w := assemble.NewWriter(content.MaxPutBytes, func(block []byte) error {
-		err := a.jobs.Content.AppendPut(ctx, put, at, block)
+		if err := <-stored; err != nil {
+			stored <- nil
+			return err
+		}
+		block, from := slices.Clone(block), at
 		at += int64(len(block))
-		return err
+		go func() {
+			stored <- a.supervisor.ContainPanic(ctx, "storing a result", func() error {
+				return a.jobs.Content.AppendPut(ctx, put, from, block)
+			}, "job", held.Job)
+		}()
+		return nil
 	})
-	if err := a.assembleResult(ctx, held.Job, w.Add); err != nil {
+	err = a.assembleResult(ctx, held.Job, w.Add)
+	if err := errors.Join(err, <-stored); err != nil {
 		return 0, nil, err
 	}
 	block, length, sum := w.Rest()

@@ -15,6 +15,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -219,7 +220,7 @@ func (r *result) streamResult(ctx context.Context) error {
 		return err
 	}
 	texts := &contexts{r: r}
-	err = r.visitEntities(ctx, texts.readPageTexts, func(f found) error {
+	err = r.visitEntities(ctx, texts.beginPage, func(f found) error {
 		if err := r.writeEntity(&f.Result); err != nil {
 			return err
 		}
@@ -320,11 +321,9 @@ type found struct {
 // visitEntities visits the entities of the result, in order of the input, and after
 // those of a map unit the unit itself. Units come some at a time, which are told
 // before.
-func (r *result) visitEntities(ctx context.Context, some func(context.Context, []*records.Unit) error, visit func(found) error, after func(*records.Unit) error) error {
+func (r *result) visitEntities(ctx context.Context, some func([]*records.Unit), visit func(found) error, after func(*records.Unit) error) error {
 	return r.visitPages(ctx, 0, func(page []*records.Unit) error {
-		if err := some(ctx, page); err != nil {
-			return err
-		}
+		some(page)
 		for _, u := range page {
 			if r.includesUnit(u) {
 				if err := r.entitiesOf(ctx, u, visit); err != nil {
@@ -392,17 +391,35 @@ func (r *result) readSharedEntity(ctx context.Context, s *output.Shared) (*outpu
 	return &one.Entries[0], one, nil
 }
 
-// visitPages visits the units of a level, in order, some at a time.
+// A unitPage is some units of a level, in order, or why they cannot be read.
+type unitPage struct {
+	units []*records.Unit
+	err   error
+}
+
+// visitPages visits the units of a level, in order, some at a time. While a page is
+// visited, the next is read.
 func (r *result) visitPages(ctx context.Context, level int64, visit func([]*records.Unit) error) error {
-	for from := int64(0); ; {
-		page, err := r.source.UnitsFrom(ctx, r.job.ID, level, from, 256)
-		if err != nil || len(page) == 0 {
+	ctx, stop := context.WithCancel(ctx)
+	pages := make(chan unitPage, 1)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer stop()
+	read := func(from int64) {
+		reading.Go(func() {
+			units, err := r.source.UnitsFrom(ctx, r.job.ID, level, from, 256)
+			pages <- unitPage{units, err}
+		})
+	}
+	for read(0); ; {
+		page := <-pages
+		if page.err != nil || len(page.units) == 0 {
+			return page.err
+		}
+		read(page.units[len(page.units)-1].Index + 1)
+		if err := visit(page.units); err != nil {
 			return err
 		}
-		if err := visit(page); err != nil {
-			return err
-		}
-		from = page[len(page)-1].Index + 1
 	}
 }
 
@@ -447,7 +464,7 @@ func (f *found) visitCitations(visit func(merge.Citation)) {
 func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] {
 	return func(yield func(refs.ID) bool) {
 		stop := errs.New(errs.Cancelled, "enough")
-		none := func(context.Context, []*records.Unit) error { return nil }
+		none := func([]*records.Unit) {}
 		e := r.visitEntities(ctx, none, func(f found) error {
 			more := true
 			f.visitCitations(func(id merge.Citation) {

@@ -16,12 +16,13 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// contexts reads the text around quotes. Those of map units that come next are
-// read together; citations of a unit come together too, so of all others it keeps
-// the text of the latest.
+// contexts reads the text around quotes. When a map unit cites something, its text and
+// those of the units that come next are read together; citations of a unit come together
+// too, so of all others it keeps the text of the latest.
 type contexts struct {
 	r     *result
-	ahead map[string]unitText // of some units, by name
+	page  []*records.Unit     // that come next
+	ahead map[string]unitText // of those that were read together, by name; empty where that takes much
 	name  string
 	unitText
 	bundle mapreduce.UnitID    // the unit over several documents that was read last
@@ -44,24 +45,39 @@ type unitText struct {
 	pictures []mapreduce.Evidence // of the same place, which the same unit has
 }
 
-// readPageTexts reads the texts of units that come next, as far as that takes little.
-func (c *contexts) readPageTexts(ctx context.Context, page []*records.Unit) error {
-	c.ahead = make(map[string]unitText, len(page))
-	for some := range slices.Chunk(page, content.MaxTexts) {
-		spans := make([]content.TextRange, len(some))
-		for i, u := range some {
-			if s := u.Source; s != nil && !outputs.IsBundle(u) && c.r.includesUnit(u) {
-				spans[i] = content.TextRange{SHA256: s.SHA256, Start: s.Start, End: s.End}
-			}
+// beginPage tells which units come next.
+func (c *contexts) beginPage(page []*records.Unit) {
+	c.page, c.ahead = page, make(map[string]unitText)
+}
+
+// readAhead reads the text of a unit of the page and those of the units behind it, as far
+// as that takes little, once. Of units in front of it that cite nothing, none is read.
+func (c *contexts) readAhead(ctx context.Context, name string) error {
+	if _, asked := c.ahead[name]; asked {
+		return nil
+	}
+	at := slices.IndexFunc(c.page, func(u *records.Unit) bool { return string(u.ID) == name })
+	if at < 0 {
+		return nil
+	}
+	some := c.page[at:min(at+content.MaxTexts, len(c.page))]
+	spans := make([]content.TextRange, len(some))
+	for i, u := range some {
+		_, asked := c.ahead[string(u.ID)]
+		if s := u.Source; s != nil && !asked && !outputs.IsBundle(u) && c.r.includesUnit(u) {
+			spans[i] = content.TextRange{SHA256: s.SHA256, Start: s.Start, End: s.End}
 		}
-		texts, err := c.r.source.Texts(ctx, c.r.job.ID, spans)
-		if err != nil {
-			return err
-		}
-		for i, text := range texts {
-			if text != nil {
-				c.ahead[string(some[i].ID)] = unitText{unit: some[i], text: text}
-			}
+	}
+	texts, err := c.r.source.Texts(ctx, c.r.job.ID, spans)
+	if err != nil {
+		return err
+	}
+	for i, text := range texts {
+		name := string(some[i].ID)
+		if text != nil {
+			c.ahead[name] = unitText{unit: some[i], text: text}
+		} else if _, asked := c.ahead[name]; !asked {
+			c.ahead[name] = unitText{}
 		}
 	}
 	return nil
@@ -170,6 +186,9 @@ func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) erro
 	}
 	if c.name == cite.Unit && c.unit != nil && c.unitText.evidence == nil {
 		return nil
+	}
+	if err := c.readAhead(ctx, cite.Unit); err != nil {
+		return err
 	}
 	c.name, c.unitText = cite.Unit, c.ahead[cite.Unit]
 	if c.unit == nil {

@@ -89,7 +89,36 @@ func (rec *Records) UnitsIn(ctx context.Context, r store.Reader, id mapreduce.Jo
 	if err != nil {
 		return nil, err
 	}
+	units, err := rec.unitsSideBySide(ctx, r, id, ids)
+	if err != nil || units != nil {
+		return units, err
+	}
 	return rec.UnitsNamed(ctx, r, id, ids)
+}
+
+// unitsSideBySide reads units that stand beside each other in the store, as those of
+// documents do that were submitted in the order of their names. One read of their range
+// costs a cluster a fraction of a read for each. It returns nil if they stand apart.
+func (rec *Records) unitsSideBySide(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
+	if len(ids) < 2 || !slices.IsSorted(ids) {
+		return nil, nil
+	}
+	span := store.Range{Begin: rec.Keys.Job(id).Unit(ids[0]), End: store.Single(rec.Keys.Job(id).Unit(ids[len(ids)-1])).End}
+	pairs, more, err := r.GetRange(ctx, span, store.RangeOptions{Limit: len(ids)})
+	if err != nil || more || len(pairs) < len(ids) {
+		return nil, err
+	}
+	units := make([]*storagev1.Unit, len(ids))
+	for i, kv := range pairs {
+		if !bytes.Equal(kv.Key, rec.Keys.Job(id).Unit(ids[i])) {
+			return nil, nil
+		}
+		units[i] = new(storagev1.Unit)
+		if err := Decode(kv.Key, kv.Value, units[i]); err != nil {
+			return nil, err
+		}
+	}
+	return units, nil
 }
 
 // UnitsNamed reads units, as far as they are there.
