@@ -81,6 +81,11 @@ func (o *Orchestrator) AnswerCache(ctx context.Context, _ mapreduce.Principal, t
 	return o.reader.AnswerCache(ctx, t, forget)
 }
 
+// TenantUse implements mapreduce.Service.
+func (o *Orchestrator) TenantUse(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
+	return o.reader.TenantUse(ctx, t)
+}
+
 // TenantOf returns the tenant of a job, or errs.NotFound.
 func (o *Orchestrator) TenantOf(ctx context.Context, id mapreduce.JobID) (mapreduce.TenantID, error) {
 	ctl, err := o.jobs.View.Control(ctx, id)

@@ -65,6 +65,7 @@ var rules = map[string]Rule{
 	pb.MapReduceService_GetResultFile_FullMethodName: viewers,
 	pb.MapReduceService_ReadText_FullMethodName:      viewers,
 	pb.MapReduceService_ListEvents_FullMethodName:    viewers,
+	pb.MapReduceService_GetTenantUse_FullMethodName:  viewers,
 
 	pb.AdminService_CheckStore_FullMethodName:       admins,
 	pb.AdminService_GetAnswerCache_FullMethodName:   operators,

@@ -163,16 +163,20 @@ func rules(t testing.TB) map[string]rule {
 		t.Fatal(err)
 	}
 	var file struct {
-		HTTP struct{ Rules []map[string]string }
+		HTTP struct {
+			Rules []struct {
+				Selector, Get, Post, Delete string
+			}
+		}
 	}
 	if err := yaml.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
 	}
 	all := make(map[string]rule)
 	for _, r := range file.HTTP.Rules {
-		for _, verb := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-			if path := r[strings.ToLower(verb)]; path != "" {
-				all[r["selector"]] = rule{verb, path}
+		for verb, path := range map[string]string{http.MethodGet: r.Get, http.MethodPost: r.Post, http.MethodDelete: r.Delete} {
+			if path != "" {
+				all[r.Selector] = rule{verb, path}
 			}
 		}
 	}

@@ -187,6 +187,12 @@ func (c *Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget b
 	return wire.DecodeAnswerCache(p.GetCleared()), wire.Error(err)
 }
 
+// TenantUse implements mapreduce.Client.
+func (c *Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
+	p, err := c.jobs.GetTenantUse(ctx, &pb.GetTenantUseRequest{TenantId: string(t)})
+	return wire.DecodeTenantUse(p), wire.Error(err)
+}
+
 // CheckStore implements mapreduce.Client.
 func (c *Client) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	return drainStream(ctx, c, func(ctx context.Context) (grpc.ServerStreamingClient[pb.CheckStoreResponse], error) {

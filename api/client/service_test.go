@@ -66,6 +66,7 @@ func exercise(t *testing.T, s mapreduce.Client, memory *servertest.Service) {
 	t.Run("check", func(t *testing.T) { exerciseCheck(t, s) })
 	t.Run("parked units", func(t *testing.T) { exerciseWake(t, s, job.ID, memory) })
 	t.Run("answers", func(t *testing.T) { exerciseAnswers(t, s) })
+	t.Run("use", func(t *testing.T) { exerciseUse(t, s) })
 	t.Run("delete", func(t *testing.T) {
 		if err := s.DeleteJob(t.Context(), job.ID); err != nil {
 			t.Fatal(err)
@@ -240,6 +241,17 @@ func exerciseAnswers(t *testing.T, s mapreduce.Client) {
 		if diff := cmp.Diff(&want, got); diff != "" {
 			t.Errorf("look %d: -want +got:\n%s", i, diff)
 		}
+	}
+}
+
+func exerciseUse(t *testing.T, s mapreduce.Client) {
+	got, err := s.TenantUse(t.Context(), "nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &mapreduce.TenantUse{Tenant: "nobody", Quotas: []mapreduce.QuotaUse{{Name: "jobs", Limit: 10}}, Keep: time.Hour}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

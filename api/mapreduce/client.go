@@ -23,5 +23,6 @@ type Client interface {
 	GetResult(ctx context.Context, id JobID, partial bool, sink func(*ResultPart) error) error
 	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
 	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
+	TenantUse(ctx context.Context, t TenantID) (*TenantUse, error)
 	CheckStore(ctx context.Context, q CheckQuery, found func(Finding) error) error
 }

@@ -23,3 +23,17 @@ type TenantRule struct {
 
 // QuotaExceeded is the reason of the error about a request for more than a quota allows.
 const QuotaExceeded = "QUOTA_EXCEEDED"
+
+// A TenantUse is what the jobs of one tenant use, beside what they may use.
+type TenantUse struct {
+	Tenant TenantID
+	Quotas []QuotaUse    // in the order of Quota
+	Keep   time.Duration // for how long its jobs are kept after their end; 0 until they are deleted
+}
+
+// A QuotaUse is what is used of one thing that a quota can bound.
+type QuotaUse struct {
+	Name  string // as a policy has it, such as waiting_units
+	Used  int64  // now; of tokens_per_day and requests_per_minute on this day and in this minute
+	Limit int64  // 0 sets no bound
+}

@@ -74,6 +74,9 @@ type Service interface {
 	// forget it then removes them.
 	AnswerCache(ctx context.Context, by Principal, t TenantID, forget bool) (*AnswerCache, error)
 
+	// TenantUse returns what a tenant uses of its quotas, or of what could have one.
+	TenantUse(ctx context.Context, by Principal, t TenantID) (*TenantUse, error)
+
 	// CheckStore reads the whole store and calls found with each thing that
 	// is wrong in it. Progress lines go to found with Severity Info.
 	CheckStore(ctx context.Context, by Principal, q CheckQuery, found func(Finding) error) error

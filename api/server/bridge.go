@@ -78,3 +78,6 @@ func (c *bridged) RemoteAddr() net.Addr { return c.remote }
 // Account returns an account for what another edge holds for a connection of a peer, within
 // what all peers may make this process hold; see memory.Budget.Connect.
 func (s *Server) Account(cut func(error)) *memory.Connection { return s.budget.Connect(cut) }
+
+// Held returns how many bytes peers make this process hold, as far as these are counted.
+func (s *Server) Held() int64 { return s.budget.Used() }

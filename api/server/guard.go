@@ -163,8 +163,9 @@ var heavy = map[string]bool{
 // prompt lists the calls that need one small transaction and change nothing. A call that
 // changes something runs until its outcome is known or the caller is gone.
 var prompt = map[string]bool{
-	pb.MapReduceService_GetJob_FullMethodName:   true,
-	pb.MapReduceService_ListJobs_FullMethodName: true,
+	pb.MapReduceService_GetJob_FullMethodName:       true,
+	pb.MapReduceService_ListJobs_FullMethodName:     true,
+	pb.MapReduceService_GetTenantUse_FullMethodName: true,
 }
 
 // shortenDeadline takes the margin off the caller's deadline, and gives a call that has none

@@ -114,6 +114,19 @@ func (j *jobs) ListUnits(ctx context.Context, req *pb.ListUnitsRequest) (*pb.Lis
 	})
 }
 
+// GetTenantUse says what a tenant uses of its quotas.
+func (j *jobs) GetTenantUse(ctx context.Context, req *pb.GetTenantUseRequest) (*pb.TenantUse, error) {
+	t, err := wire.DecodeTenant(req.GetTenantId())
+	if err != nil {
+		return nil, err
+	}
+	use, err := j.service.TenantUse(ctx, callerOf(ctx), t)
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeTenantUse(use), nil
+}
+
 // WakeUnit makes a parked unit go on.
 func (j *jobs) WakeUnit(ctx context.Context, req *pb.WakeUnitRequest) (*pb.WakeUnitResponse, error) {
 	id, name, call, err := wire.DecodeWakeUnit(req)

@@ -204,6 +204,15 @@ func (s *Service) AnswerCache(ctx context.Context, by mapreduce.Principal, t map
 	return cache, err
 }
 
+// TenantUse implements mapreduce.Service.
+func (s *Service) TenantUse(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID) (use *mapreduce.TenantUse, err error) {
+	s.observe(ctx, "TenantUse", by, "", func(ctx context.Context) error {
+		use, err = s.next.TenantUse(ctx, by, t)
+		return err
+	})
+	return use, err
+}
+
 // CheckStore implements mapreduce.Service.
 func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) (err error) {
 	s.observe(ctx, "CheckStore", by, "", func(ctx context.Context) error {

@@ -128,6 +128,36 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
+// What a connection that has made a call takes is counted, while it takes it: for a moment,
+// and of few connections.
+func TestIdleConnectionsHoldLittle(t *testing.T) {
+	const relays, all = 5, 40
+	l := serve(t, &servertest.Service{}, web.Config{Relays: relays})
+	most := int64(0)
+	for range all {
+		c := l.connect("GET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n")
+		if line, _, err := status(c); err != nil || !strings.Contains(line, " 200 ") {
+			t.Fatalf("%q %v", line, err)
+		}
+		most = max(most, l.server.Held())
+	}
+	// A connection that the test has had its answer over may not be idle yet.
+	if each := int64(64 << 10); most < relays*each || most > 4*relays*each {
+		t.Errorf("%d connections held %d bytes at most, want those of %d, about", all, most, relays)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); l.server.Held() > 0; <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("idle connections hold %d bytes", l.server.Held())
+		}
+	}
+	again := l.connect("GET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n")
+	if line, _, err := status(again); err != nil || !strings.Contains(line, " 200 ") {
+		t.Errorf("%q %v", line, err)
+	}
+}
+
 // Shutdown ends watches, and waits for the rest.
 func TestShutdown(t *testing.T) {
 	service := &servertest.Service{}

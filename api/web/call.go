@@ -30,6 +30,25 @@ type call struct {
 	mu      sync.Mutex               // guards the variables below
 	control *http.ResponseController // nil when the call has ended: what reads the request may go on for longer
 	held    int64                    // bytes of the message that comes
+	wrong   error                    // with what the peer has sent; nil while there is nothing
+}
+
+// refuse notes what is wrong with what the peer sends. What is generated for streams both
+// ways says nothing of it, and would go on with what came before.
+func (c *call) refuse(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wrong = err
+}
+
+// refused returns what is wrong with what the peer has sent, or else err.
+func (c *call) refused(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wrong != nil {
+		return c.wrong
+	}
+	return err
 }
 
 type callKey struct{}
@@ -188,24 +207,48 @@ func (r relay) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	s, err := conn.NewStream(ctx, desc, method, opts...)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	return &stream{s, c}, nil
+	return &stream{s, c, cancel}, nil
 }
 
 // A stream is that of a call to the server.
 type stream struct {
 	grpc.ClientStream
-	call *call
+	call   *call
+	cancel context.CancelFunc // of its context, which ends with the request too
+}
+
+// CloseSend implements grpc.ClientStream. A stream of which something could not be read is
+// not whole: the server must not take it for that.
+func (s *stream) CloseSend() error {
+	if s.call.refused(nil) != nil {
+		s.cancel()
+	}
+	return s.ClientStream.CloseSend()
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *stream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err != nil {
+		err = s.call.refused(err)
+	}
+	return err
 }
 
 // Header implements grpc.ClientStream. If the call has failed before anything was sent, it
 // says so.
 func (s *stream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
-	if err == nil && header == nil {
+	switch {
+	case err != nil:
+		err = s.call.refused(err)
+	case header == nil:
 		if err = s.RecvMsg(new(anypb.Any)); errors.Is(err, io.EOF) {
 			err = nil
 		}

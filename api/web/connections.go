@@ -1,6 +1,7 @@
 package web
 
 import (
+	"container/list"
 	"context"
 	"net"
 	"net/http"
@@ -23,21 +24,27 @@ type connections struct {
 	server *server.Server
 	bridge *server.Bridge
 
-	mu    sync.Mutex // guards the variables below, and idle of each
-	all   map[net.Conn]*connection
-	count int // of those that were accepted, which are in all a little later
+	mostRelays int // beyond which idle connections lose theirs
+
+	mu     sync.Mutex // guards the variables below, and idle and resting of each
+	all    map[net.Conn]*connection
+	count  int         // of those that were accepted, which are in all a little later
+	idlers list.List   // of *connection: those that are idle and may have a relay, the longest first
+	relays int         // of all connections
+	sweep  *time.Timer // nil while nobody is idle
 }
 
-func newConnections(most int, s *server.Server, b *server.Bridge) *connections {
-	return &connections{most: most, server: s, bridge: b, all: make(map[net.Conn]*connection)}
+func newConnections(most, mostRelays int, s *server.Server, b *server.Bridge) *connections {
+	return &connections{most: most, mostRelays: mostRelays, server: s, bridge: b, all: make(map[net.Conn]*connection)}
 }
 
 // A connection is one of a peer.
 type connection struct {
+	conns   *connections
 	conn    net.Conn
-	bridge  *server.Bridge
 	account *memory.Connection // of what the calls of the connection hold here
 	idle    time.Time          // since when it has had no call; zero while it has one
+	resting *list.Element      // of idlers; nil while it has a call, and when its relay is closed
 
 	mu     sync.Mutex // guards the variables below
 	relay  *grpc.ClientConn
@@ -48,9 +55,13 @@ type connection struct {
 // idleBefore is how long a connection must have had no call to make way for another.
 const idleBefore = time.Second
 
-// idleRelay is how long a connection to the server is kept that has no calls: it takes some
-// 60 kB, and peers may keep many connections open.
-const idleRelay = 2 * time.Second
+// A relay is a connection to the server. Peers may keep many connections open, so relays of
+// those that are idle are closed after idleRelay, and those that have been idle for the
+// longest when there are many. Each is charged with what it takes.
+const (
+	idleRelay  = 2 * time.Second
+	relayBytes = 64 << 10
+)
 
 // A listener bounds connections: while there are as many as may be, the one that has had
 // no call for the longest makes way for the next; if each has calls, the next is closed.
@@ -124,7 +135,7 @@ type connectionKey struct{}
 
 // open is http.Server.ConnContext.
 func (cs *connections) open(ctx context.Context, conn net.Conn) context.Context {
-	c := &connection{conn: conn, bridge: cs.bridge, idle: time.Now()}
+	c := &connection{conns: cs, conn: conn, idle: time.Now()}
 	c.account = cs.server.Account(func(error) { go func() { _ = conn.Close() }() })
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -137,11 +148,13 @@ func (cs *connections) note(conn net.Conn, state http.ConnState) {
 	cs.mu.Lock()
 	c := cs.all[conn]
 	if c != nil {
+		cs.wake(c)
 		switch state {
 		case http.StateActive:
 			c.idle = time.Time{}
 		case http.StateIdle:
 			c.idle = time.Now()
+			cs.rest(c)
 		case http.StateClosed, http.StateHijacked:
 			delete(cs.all, conn)
 		}
@@ -152,13 +165,88 @@ func (cs *connections) note(conn net.Conn, state http.ConnState) {
 	}
 }
 
-func (c *connection) close() {
+// rest notes that a connection is idle. The caller holds mu.
+func (cs *connections) rest(c *connection) {
+	c.resting = cs.idlers.PushBack(c)
+	if cs.sweep == nil {
+		cs.sweep = time.AfterFunc(idleRelay, cs.closeIdle)
+	}
+}
+
+// wake notes that a connection is idle no more. The caller holds mu.
+func (cs *connections) wake(c *connection) {
+	if c.resting != nil {
+		cs.idlers.Remove(c.resting)
+		c.resting = nil
+	}
+}
+
+// closeIdle closes the relays of connections that have been idle for long.
+func (cs *connections) closeIdle() {
+	now := time.Now()
+	cs.closeRelays(func(longest *connection) bool { return now.Sub(longest.idle) >= idleRelay })
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if front := cs.idlers.Front(); front != nil {
+		cs.sweep = time.AfterFunc(idleRelay-now.Sub(front.Value.(*connection).idle), cs.closeIdle)
+	} else {
+		cs.sweep = nil
+	}
+}
+
+// closeRelays closes the relays of idle connections, the longest idle first, as long as that
+// is wanted.
+func (cs *connections) closeRelays(wanted func(longest *connection) bool) {
+	var closing []*connection
+	cs.mu.Lock()
+	for front := cs.idlers.Front(); front != nil && wanted(front.Value.(*connection)); front = cs.idlers.Front() {
+		c := front.Value.(*connection)
+		cs.wake(c)
+		if c.closeRelay() {
+			cs.relays--
+			closing = append(closing, c)
+		}
+	}
+	cs.mu.Unlock()
+	for _, c := range closing {
+		c.hold(-relayBytes)
+	}
+}
+
+// addRelay notes that a connection has a relay, and closes those of idle ones if there are
+// many.
+func (cs *connections) addRelay(c *connection) {
+	c.hold(relayBytes)
+	cs.mu.Lock()
+	cs.relays++
+	many := cs.relays > cs.mostRelays
+	cs.mu.Unlock()
+	if many {
+		cs.closeRelays(func(*connection) bool { return cs.relays > cs.mostRelays })
+	}
+}
+
+// closeRelay closes the relay, whose calls have ended with their requests, and reports
+// whether there was one.
+func (c *connection) closeRelay() bool {
 	c.mu.Lock()
 	relay := c.relay
-	c.relay, c.closed = nil, true
+	c.relay = nil
 	c.mu.Unlock()
 	if relay != nil {
-		_ = relay.Close() // its calls have ended with their requests
+		_ = relay.Close() // only says that it was closed before
+	}
+	return relay != nil
+}
+
+func (c *connection) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	if c.closeRelay() {
+		c.conns.mu.Lock()
+		c.conns.relays--
+		c.conns.mu.Unlock()
 	}
 	c.account.Close()
 }
@@ -177,13 +265,22 @@ func (c *connection) hold(n int64) {
 
 // dial returns the connection to the server, over which calls are those of the peer.
 func (c *connection) dial(r *http.Request) (*grpc.ClientConn, error) {
+	relay, made, err := c.openRelay(r)
+	if made {
+		c.conns.addRelay(c)
+	}
+	return relay, err
+}
+
+// openRelay returns the relay, and makes one if there is none.
+func (c *connection) openRelay(r *http.Request) (relay *grpc.ClientConn, made bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.relay != nil {
-		return c.relay, nil
+		return c.relay, false, nil
 	}
 	if c.closed {
-		return nil, net.ErrClosed
+		return nil, false, net.ErrClosed
 	}
 	var info credentials.AuthInfo = transport.Plain{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
 	if r.TLS != nil {
@@ -191,14 +288,14 @@ func (c *connection) dial(r *http.Request) (*grpc.ClientConn, error) {
 	}
 	codec, err := wire.NewCodec()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	remote := c.conn.RemoteAddr()
 	c.relay, err = grpc.NewClient("passthrough:///bridge",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // nothing leaves this process
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.bridge.Dial(ctx, info, remote) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.conns.bridge.Dial(ctx, info, remote) }),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec), grpc.MaxCallRecvMsgSize(wire.MaxReply), grpc.MaxCallSendMsgSize(wire.MaxRequest)),
-		grpc.WithIdleTimeout(idleRelay), grpc.WithReadBufferSize(8<<10), grpc.WithWriteBufferSize(8<<10), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithIdleTimeout(0), grpc.WithReadBufferSize(8<<10), grpc.WithWriteBufferSize(8<<10), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 	)
-	return c.relay, err
+	return c.relay, err == nil, err
 }

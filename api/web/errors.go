@@ -1,9 +1,11 @@
 package web
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -12,16 +14,49 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/wire"
 )
 
 // asStatus returns the status of an error. One that does not come from the server gets the
 // details that the server's have.
 func asStatus(err error) *status.Status {
-	if s, ok := status.FromError(err); ok && len(s.Details()) > 0 {
+	s, ok := status.FromError(err)
+	if ok && len(s.Details()) > 0 {
 		return s
 	}
+	if _, marked, found := strings.Cut(err.Error(), fieldMark); found {
+		field, message, _ := strings.Cut(marked, fieldMark)
+		return fieldStatus(field, message)
+	}
 	return wire.Status(err)
+}
+
+// A fieldError is about one field of a request, by its name in JSON. What is generated for
+// REST keeps nothing of an error but its text, so that has the field, too, between marks.
+type fieldError struct{ field, message string }
+
+const fieldMark = "\x1f"
+
+// wrongField returns the error about a field.
+func wrongField(field, format string, args ...any) error {
+	return fieldError{field, fmt.Sprintf(format, args...)}
+}
+
+// Error returns a text from which asStatus knows the field.
+func (e fieldError) Error() string { return fieldMark + e.field + fieldMark + e.message }
+
+// fieldStatus returns the status of the error about a field.
+func fieldStatus(field, message string) *status.Status {
+	reason := strings.ToUpper(errs.Invalid.String())
+	field, message = strings.ToValidUTF8(field, "?"), strings.ToValidUTF8(message, "?")
+	s := status.New(codes.InvalidArgument, field+": "+message)
+	detailed, err := s.WithDetails(&errdetails.ErrorInfo{Domain: wire.Domain, Reason: reason},
+		&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: message, Reason: reason}}})
+	if err != nil {
+		return s // it has no details then
+	}
+	return detailed
 }
 
 // retryAfter returns how many seconds a peer should wait before it tries again, or "".

@@ -2,13 +2,17 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -127,13 +131,44 @@ type strictQuery struct{}
 // Parse implements runtime.QueryParameterParser.
 func (strictQuery) Parse(m proto.Message, values url.Values, filter *utilities.DoubleArray) error {
 	fields := m.ProtoReflect().Descriptor().Fields()
-	for name := range values {
-		first, _, _ := strings.Cut(name, ".")
-		if fields.ByJSONName(first) == nil && fields.ByName(protoreflect.Name(first)) == nil {
-			return errs.Field(name, "there is no such parameter")
+	seen := make(map[string]bool)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		first, rest, _ := strings.Cut(name, ".")
+		f := fieldNamed(fields, first)
+		if f == nil {
+			return wrongField(name, "there is no such parameter")
+		}
+		proper := string(f.Name()) + "." + rest
+		if seen[proper] {
+			return wrongField(name, "stands twice, by two names")
+		}
+		seen[proper] = true
+		if err := (&runtime.DefaultQueryParser{}).Parse(m, url.Values{name: values[name]}, filter); err != nil {
+			return wrongField(name, "%s", valueError(err))
 		}
 	}
-	return (&runtime.DefaultQueryParser{}).Parse(m, values, filter)
+	return nil
+}
+
+// fieldNamed returns the field that a peer names by either of its names, or nil.
+func fieldNamed(all protoreflect.FieldDescriptors, name string) protoreflect.FieldDescriptor {
+	if f := all.ByJSONName(name); f != nil {
+		return f
+	}
+	return all.ByName(protoreflect.Name(name))
+}
+
+// valueError returns what is wrong with the value of a parameter, without the field, which
+// the error names, and without the names of functions.
+func valueError(err error) string {
+	if e, ok := errors.AsType[*strconv.NumError](err); ok {
+		return fmt.Sprintf("%q is no value of it: %v", e.Num, e.Err)
+	}
+	text := err.Error()
+	if strings.HasPrefix(text, "parsing ") {
+		_, text, _ = strings.Cut(text, ": ")
+	}
+	return text
 }
 
 // A marshaler reads and writes messages as JSON, in the form that Protocol Buffers define.
@@ -201,9 +236,61 @@ func (marshaler) Unmarshal(data []byte, v any) error {
 		return fmt.Errorf("a %T is no message", v)
 	}
 	if err := fromJSON.Unmarshal(data, m); err != nil {
-		return fmt.Errorf("the JSON is not a %s: %s", m.ProtoReflect().Descriptor().Name(), plainText(err))
+		path := cmp.Or(pathOfWrong(m.ProtoReflect(), data), wholeBody)
+		return wrongField(path, "the JSON is not a %s: %s", m.ProtoReflect().Descriptor().Name(), plainText(err))
 	}
 	return nil
+}
+
+// wholeBody stands for a field in errors about a body of which no field is wrong.
+const wholeBody = "body"
+
+// pathOfWrong returns the path of the first field of a message that JSON does not fit, such
+// as documents[2].content; "" if the JSON is no object.
+func pathOfWrong(m protoreflect.Message, data json.RawMessage) string {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(data, &values) != nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		f := fieldNamed(m.Descriptor().Fields(), name)
+		if f == nil {
+			return name
+		}
+		one, err := json.Marshal(map[string]json.RawMessage{name: values[name]})
+		if err == nil && fromJSON.Unmarshal(one, m.New().Interface()) == nil {
+			continue
+		}
+		return string(f.Name()) + pathWithin(m, f, values[name])
+	}
+	return ""
+}
+
+// pathWithin returns the rest of a path within the wrong value of a field.
+func pathWithin(m protoreflect.Message, f protoreflect.FieldDescriptor, data json.RawMessage) string {
+	if f.Message() == nil || f.IsMap() || f.Message().ParentFile().Package() == "google.protobuf" {
+		return ""
+	}
+	below := func(m protoreflect.Message, data json.RawMessage) string {
+		if path := pathOfWrong(m, data); path != "" {
+			return "." + path
+		}
+		return ""
+	}
+	if !f.IsList() {
+		return below(m.NewField(f).Message(), data)
+	}
+	var all []json.RawMessage
+	if json.Unmarshal(data, &all) != nil {
+		return ""
+	}
+	element := m.NewField(f).List().NewElement().Message()
+	for i, one := range all {
+		if fromJSON.Unmarshal(one, element.New().Interface()) != nil {
+			return fmt.Sprintf("[%d]", i) + below(element, one)
+		}
+	}
+	return ""
 }
 
 // plainText returns what protojson says of an error without the name of its package.
@@ -231,15 +318,34 @@ func (m marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 	return runtime.DecoderFunc(func(v any) error {
 		in.left = maxMessage
 		var value json.RawMessage
-		if err := values.Decode(&value); err != nil {
-			if errors.Is(err, io.ErrUnexpectedEOF) {
-				return errors.New("the body ends within a JSON value")
-			}
-			return err
+		err := values.Decode(&value)
+		if err == nil {
+			err = m.Unmarshal(value, v)
+		} else {
+			err = bodyError(err)
 		}
-		return m.Unmarshal(value, v)
+		if b, ok := r.(*body); ok && err != nil && !errors.Is(err, io.EOF) {
+			b.call.refuse(err)
+		}
+		return err
 	})
 }
+
+// bodyError returns the error about a body that has no further JSON value.
+func bodyError(err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return wrongField(wholeBody, "ends within a JSON value")
+	case errors.As(err, &syntax):
+		return wrongField(wholeBody, "is no JSON: %v", syntax)
+	case errors.Is(err, errTooLarge):
+		return wrongField(wholeBody, "%v", err)
+	}
+	return err
+}
+
+var errTooLarge = fmt.Errorf("a JSON value is larger than %d bytes; large documents come in pieces", maxMessage)
 
 // A limited reader ends with an error before it has read too much.
 type limited struct {
@@ -250,7 +356,7 @@ type limited struct {
 // Read implements io.Reader.
 func (l *limited) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, fmt.Errorf("a JSON value is larger than %d bytes; large documents come in pieces", maxMessage)
+		return 0, errTooLarge
 	}
 	n, err := l.r.Read(p[:min(len(p), l.left)])
 	l.left -= n

@@ -51,6 +51,10 @@ type Config struct {
 	// MaxConnections bounds the connections. Defaults to no limit.
 	MaxConnections int
 
+	// Relays is how many connections to the server those of peers may keep while they have
+	// no calls, for at most two seconds each. Defaults to 1,000.
+	Relays int
+
 	// Idle is how long a peer may take for each part of what it sends or reads, while it
 	// is awaited. Defaults to a minute.
 	Idle time.Duration
@@ -83,12 +87,13 @@ type Edge struct {
 func New(c Config) (*Edge, error) {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Idle = cmp.Or(c.Idle, time.Minute)
+	c.Relays = cmp.Or(c.Relays, 1000)
 	allowed, err := newOrigins(c.Origins)
 	if err != nil {
 		return nil, err
 	}
 	e := &Edge{config: c, origins: allowed, bridge: server.NewBridge(), routes: http.NewServeMux()}
-	e.conns = newConnections(c.MaxConnections, c.Server, e.bridge)
+	e.conns = newConnections(c.MaxConnections, c.Relays, c.Server, e.bridge)
 	rest, err := newREST()
 	if err != nil {
 		return nil, err

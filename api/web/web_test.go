@@ -226,6 +226,8 @@ func TestREST(t *testing.T) {
 	l.want("POST /v1/answers:clear", `{"tenantId":"abc"}`, `"cleared":{"answerCount":"3"`)
 	l.want("POST /v1/store:check", "", `{"result":{"finding":`)
 	l.want("DELETE "+job, "", "{}")
+	l.want("GET /v1/events?tenant_id=a", "", "404", `"code":5`) // the service of this test keeps no log
+	l.want("GET /v1/use?tenant_id=a", "", `{"tenantId":"a","quotas":[{"name":"jobs","used":"`, `"limit":"10"}],"keep":"3600s"}`)
 	l.want("GET "+job, "", "404", `"code":5`, `"@type":"type.googleapis.com/google.rpc.ErrorInfo"`, `"domain":"coditect.mapreduce"`)
 
 	for _, s := range web.Services() {
@@ -263,12 +265,24 @@ func TestErrors(t *testing.T) {
 		texts         []string
 	}{
 		{"GET /v1/jobs/nonsense", "", 400, []string{`"code":3`, "google.rpc.BadRequest", `"field":"job_id"`}},
-		{"GET /v1/jobs?page_size=x", "", 400, []string{`"code":3`, "page_size"}},
-		{"GET /v1/jobs?tenant=b", "", 400, []string{"tenant: there is no such parameter"}},
-		{"GET /v1/jobs/mr_20260101_aaaaaa/result.json?parts=b", "", 400, []string{"there is no such parameter", "google.rpc.BadRequest", `"field":"parts"`}},
-		{"POST /v1/jobs", "{", 400, []string{"ends within a JSON value"}},
-		{"POST /v1/jobs", `{"spec":{"tenent":"a"}}`, 400, []string{`unknown field`, "tenent"}},
-		{"POST /v1/jobs", `{"spec":{"vars":{"a":"` + strings.Repeat("x", 17<<20) + `"}}}`, 400, []string{"larger than 16777216 bytes"}},
+		{"GET /v1/jobs?page_size=x", "", 400, []string{`"code":3`, `"field":"page_size"`, `\"x\" is no value of it`}},
+		{"GET /v1/jobs?states=JOB_STATE_DONE", "", 400, []string{`"field":"states"`, "JOB_STATE_DONE"}},
+		{"GET /v1/jobs?page_size=1&pageSize=2", "", 400, []string{`"field":"page`, "stands twice"}},
+		{"GET /v1/jobs?page_size=1&page_size=2", "", 400, []string{`"field":"page_size"`, "too many values"}},
+		{"GET /v1/jobs?tenant=b", "", 400, []string{"tenant: there is no such parameter", `"field":"tenant"`}},
+		{"GET /v1/jobs/mr_20260101_aaaaaa/units?outputs=perhaps", "", 400, []string{`"field":"outputs"`}},
+		{"GET /v1/jobs/mr_20260101_aaaaaa/result.json?parts=b", "", 400, []string{"there is no such parameter", `"field":"parts"`}},
+		{"POST /v1/jobs", "{", 400, []string{"ends within a JSON value", `"field":"body"`}},
+		{"POST /v1/jobs", "{]", 400, []string{"is no JSON", `"field":"body"`}},
+		{"POST /v1/jobs", "[]", 400, []string{`"field":"body"`}},
+		{"POST /v1/jobs", `{"spec":{"tenent":"a"}}`, 400, []string{`unknown field`, `"field":"spec.tenent"`}},
+		{"POST /v1/jobs", `{"spec":{"parallelism":"many"}}`, 400, []string{`"field":"spec.parallelism"`}},
+		{"POST /v1/jobs", `{"spec":{"unitTimeout":"soon"}}`, 400, []string{`"field":"spec.unit_timeout"`}},
+		{"POST /v1/jobs", `{"documents":[{"documentId":"a"},{"documentId":"b","content":"?"}]}`, 400, []string{`"field":"documents[1].content"`}},
+		{"POST /v1/jobs:plan", `{"documents":[{"documentId":7}]}`, 400, []string{`"field":"documents[0].document_id"`}},
+		{"POST /v1/jobs:plan", `{"spec":{"tenantId":"a"},"documents":[{"documentId":"a"}]} {"documents":[{"documentId":"b","text":""}]}`, 400, []string{`"field":"documents[0].text"`}},
+		{"POST /v1/jobs/mr_20260101_aaaaaa:resume", `{"budgetTokens":{}}`, 400, []string{`"field":"budget_tokens"`}},
+		{"POST /v1/jobs", `{"spec":{"vars":{"a":"` + strings.Repeat("x", 17<<20) + `"}}}`, 400, []string{"larger than 16777216 bytes", `"field":"body"`}},
 		{"POST /v1/jobs", "", 400, []string{`"code":3`}},
 		{"POST /v1/jobs/mr_20260101_aaaaaa", "", 501, []string{`"code":12`}},
 		{"GET /v2/jobs", "", 404, []string{"/openapi.json"}},
@@ -282,6 +296,9 @@ func TestErrors(t *testing.T) {
 		a := l.ask(c.request, c.body, "Content-Type", "application/json")
 		if a.status != c.status || a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %d %s, want %d:\n%s", c.request, a.status, a.header.Get("Content-Type"), c.status, a.body)
+		}
+		if c.status == http.StatusBadRequest && !strings.Contains(a.body, "google.rpc.BadRequest") {
+			t.Errorf("%s: no field is named in %s", c.request, a.body)
 		}
 		for _, text := range append(c.texts, "google.rpc.ErrorInfo", `"reason"`) {
 			if !strings.Contains(a.body, text) {

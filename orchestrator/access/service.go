@@ -156,6 +156,15 @@ func (s *Service) AnswerCache(ctx context.Context, by mapreduce.Principal, t map
 	return s.next.AnswerCache(ctx, by, t, forget)
 }
 
+// TenantUse implements mapreduce.Service.
+func (s *Service) TenantUse(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
+	t, err := s.rules.TenantFor(ctx, by, mapreduce.Viewer, t)
+	if err != nil {
+		return nil, err
+	}
+	return s.next.TenantUse(ctx, by, t)
+}
+
 // CheckStore implements mapreduce.Service. The store is that of all tenants.
 func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	if err := needs(by, mapreduce.Admin); err != nil {

@@ -254,3 +254,8 @@ func (r *Reader) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget b
 	c.MaxBytes, c.MaxAge = r.config.AnswerBytes, r.config.AnswerAge
 	return &c, nil
 }
+
+// TenantUse returns what a tenant uses of its quotas.
+func (r *Reader) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
+	return r.jobs.View.Use(ctx, t)
+}

@@ -90,6 +90,11 @@ func (c Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bo
 	return c.Service.AnswerCache(ctx, c.By, t, forget)
 }
 
+// TenantUse implements mapreduce.Client.
+func (c Client) TenantUse(ctx context.Context, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
+	return c.Service.TenantUse(ctx, c.By, t)
+}
+
 // CheckStore implements mapreduce.Client.
 func (c Client) CheckStore(ctx context.Context, q mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	return c.Service.CheckStore(ctx, c.By, q, found)

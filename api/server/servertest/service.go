@@ -441,6 +441,19 @@ func (s *Service) AnswerCache(ctx context.Context, _ mapreduce.Principal, t mapr
 	return c, ctx.Err()
 }
 
+// TenantUse implements mapreduce.Service. A tenant uses its jobs, of which it may have ten.
+func (s *Service) TenantUse(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID) (*mapreduce.TenantUse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	jobs := mapreduce.QuotaUse{Name: "jobs", Limit: 10}
+	for _, r := range s.jobs {
+		if r.job.Spec.Tenant == t {
+			jobs.Used++
+		}
+	}
+	return &mapreduce.TenantUse{Tenant: t, Quotas: []mapreduce.QuotaUse{jobs}, Keep: time.Hour}, ctx.Err()
+}
+
 // CheckStore implements mapreduce.Service. A job without documents is wrong.
 func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, _ mapreduce.CheckQuery, found func(mapreduce.Finding) error) error {
 	s.mu.Lock()

@@ -38,6 +38,7 @@ func All() []Figure {
 		{"models", asRows(MeasureModels)},
 		{"retrieval", asRows(MeasureRetrieval)},
 		{"agents", asRows(MeasureAgents)},
+		{"overhead", asRows(MeasureOverhead)},
 	}
 }
 
@@ -78,6 +79,7 @@ type Lab struct {
 	Struck   int           // workers killed in the midst of calls. Defaults to 100.
 	Passages int           // of an index. Defaults to 100,000.
 	Queries  int           // that are asked of it. Defaults to 1,000.
+	Laps     int           // of each kind of service whose overhead is compared. Defaults to 12.
 	Lanes    int           // of an orchestrator, and of the bare loop. Defaults to what orchestrators have there.
 	// Without are the courtesies that orchestrators leave out. Defaults to none.
 	Without orchestrator.Courtesies
@@ -102,6 +104,7 @@ func (l Lab) withDefaults() Lab {
 	setDefault(&l.Queries, 1000)
 	setDefault(&l.Agents, 1000)
 	setDefault(&l.Mull, 20*time.Second)
+	setDefault(&l.Laps, 12)
 	if l.Lanes == 0 && l.Cluster != "" {
 		l.Lanes = 8
 	}

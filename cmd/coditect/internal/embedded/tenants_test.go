@@ -11,13 +11,16 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
@@ -43,6 +46,11 @@ type town struct {
 	steps   *step.Registry
 	policy  string // file
 	guard   *auth.Guard
+
+	http    string // address of HTTP, once it is served
+	browser *http.Client
+	log     logbook
+	metrics *sdkmetric.ManualReader
 }
 
 const townPolicy = `
@@ -77,8 +85,10 @@ func newTown(t *testing.T, policy string) *town {
 	if w.steps, err = r.StepRegistry(); err != nil {
 		t.Fatal(err)
 	}
+	w.metrics = sdkmetric.NewManualReader()
 	w.node, err = embedded.Open(embedded.Config{
 		Dir: filepath.Join(dir, "data"), Steps: w.steps, Adopt: true, Drain: 10 * time.Millisecond, Guard: w.guard, Rules: w.guard.RuleOf,
+		HTTP: true, Logger: w.log.logger(), Meter: sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.metrics)).Meter("coditect"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -351,6 +361,7 @@ func canaryJob(n int) (mapreduce.JobSpec, []*mapreduce.Document) {
 // Two tenants work on one fleet. Nothing of b is in anything that a can read, by any method.
 func TestNothingOfATenantReachesAnother(t *testing.T) {
 	w := newTown(t, townPolicy)
+	w.serveHTTP()
 	alice, bob := w.as("alice"), w.as("bob")
 	const rounds = 3
 	c := &cage{seen: make(map[string][]byte)}
@@ -429,15 +440,23 @@ func TestNothingOfATenantReachesAnother(t *testing.T) {
 		readJob(t.Context(), alice, id, c)
 	}
 	readTenant(w, alice, bob, c)
+	w.readWeb("alice", []mapreduce.JobID{ofA[0].ID, shared.ID}, []mapreduce.JobID{ofB[0].ID, parked.ID, "mr_20260101_000000"}, c)
 	if err := bob.DeleteJob(t.Context(), ofB[0].ID); err != nil {
 		t.Error(err)
 	}
 	readTenant(w, alice, bob, c)
+	w.readWeb("alice", nil, []mapreduce.JobID{ofB[0].ID}, c)
+	w.operatorsSee(canary)
 
 	if found := c.find(canary); len(found) > 0 {
 		t.Errorf("a has read of b by %v", found)
 	}
 	listed := string(c.seen["list"]) + string(c.seen["log"]) + string(c.seen["scaler"])
+	for what, data := range c.seen { // of which no request names a job
+		if strings.HasSuffix(what, " ListJobs") || strings.HasSuffix(what, " GetTenantUse") || what == "pages" {
+			listed += string(data)
+		}
+	}
 	for _, job := range append(ofB[:], parked) {
 		if strings.Contains(listed, string(job.ID)) {
 			t.Errorf("a has read of %s of b", job.ID)
@@ -447,9 +466,13 @@ func TestNothingOfATenantReachesAnother(t *testing.T) {
 	readJob(t.Context(), bob, parked.ID, of)
 	readJob(t.Context(), bob, ofB[1].ID, of)
 	readTenant(w, bob, alice, of)
-	for _, what := range []string{"get", "units", "watch", "result", "result file", "text", "list"} {
-		found := strings.Join(of.find(canary), " ")
-		if !strings.Contains(" "+found+" ", " "+what+" ") {
+	w.readWeb("bob", []mapreduce.JobID{ofB[1].ID}, nil, of)
+	found := of.find(canary)
+	for _, what := range []string{
+		"get", "units", "watch", "result", "result file", "text", "list", "REST GetJob", "REST ListJobs", "REST ListUnits", "REST WatchJob", "REST GetResult",
+		"REST GetResultFile", "Connect GetJob", "Connect ListUnits", "Connect GetResult", "gRPC-Web ListJobs", "gRPC-Web WatchJob", "gRPC-Web GetResult",
+	} {
+		if !slices.Contains(found, what) {
 			t.Errorf("b itself reads nothing of the canary by %s (but by %s): it would not be found", what, found)
 		}
 	}
@@ -667,6 +690,33 @@ func TestQuotasThroughTheWire(t *testing.T) {
 	w.submit(bob, byRules(), doc("d", "Name: Bob\n"))
 	_, err = bob.SubmitJob(t.Context(), byRules(), documents(doc("d", "Name: Bob\n")))
 	refused(err, false, `tenant "b"`, "quota of 1 jobs")
+	write(t, w.policy, townPolicy+"tenants:\n- {tenant: a, quotas: {unended_jobs: 1}}\n- {tenant: b, quotas: {tokens_per_day: 1000, jobs: 1}}\n")
+	w.guard.Recheck()
+	for _, c := range []struct {
+		by          *client.Client
+		tenant      mapreduce.TenantID
+		name        string
+		used, limit int64
+	}{
+		{alice, "", "unended_jobs", 1, 1},
+		{alice, "a", "jobs", 1, 0},
+		{alice, "", "waiting_units", 1, 0},
+		{alice, "", "stored_bytes", 10, 0},
+		{bob, "", "jobs", 1, 1},
+		{bob, "", "tokens_per_day", 0, 1000},
+	} {
+		use, err := c.by.TenantUse(t.Context(), c.tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(use.Quotas, func(q mapreduce.QuotaUse) bool { return q.Name == c.name })
+		if q := use.Quotas[i]; q.Used != c.used || q.Limit != c.limit {
+			t.Errorf("of %s %q uses %d of %d, want %d of %d", q.Name, use.Tenant, q.Used, q.Limit, c.used, c.limit)
+		}
+	}
+	if _, err := bob.TenantUse(t.Context(), "a"); errs.KindOf(err) != errs.Denied {
+		t.Errorf("b is told what a uses: %v", err)
+	}
 	write(t, w.policy, townPolicy) // without quotas: it is read again
 	w.guard.Recheck()
 	w.submit(bob, byRules(), doc("d", "Name: Bob\n"))

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,6 +51,12 @@ func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
 		{"cost", formatDollars(s.Cost)},
 		{"created", s.Created},
 		{"updated", s.Updated},
+	}
+	if s.Ended != "" {
+		rows = append(rows, [2]string{"ended", s.Ended})
+	}
+	if s.DeletedAt != "" {
+		rows = append(rows, [2]string{"kept until", s.DeletedAt})
 	}
 	for _, line := range savingsLines(s.Savings) {
 		rows = append(rows, [2]string{"saved", line})
@@ -171,12 +178,27 @@ func (a *commands) printJobs(page *mapreduce.JobPage) error {
 		l.Jobs = append(l.Jobs, StatusOf(j))
 	}
 	return a.PrintData(l, func() {
-		a.PrintTable("JOB STATUS UNITS FAILED TOKENS CREATED", func(row func(...any)) {
-			for _, j := range l.Jobs {
-				row(j.ID, j.Status, fmt.Sprintf("%d/%d", j.Completed, j.Total), j.Failed, j.Tokens, j.Created)
-			}
-		})
+		a.printJobTable(l.Jobs)
 		a.PrintNextPage(l.Next)
+	})
+}
+
+// printJobTable prints a line for each job, with when it will be deleted if that is set for
+// any of them.
+func (a *commands) printJobTable(jobs []JobStatus) {
+	header := "JOB STATUS UNITS FAILED TOKENS CREATED"
+	expires := slices.ContainsFunc(jobs, func(j JobStatus) bool { return j.DeletedAt != "" })
+	if expires {
+		header += " KEPT-UNTIL"
+	}
+	a.PrintTable(header, func(row func(...any)) {
+		for _, j := range jobs {
+			cells := []any{j.ID, j.Status, fmt.Sprintf("%d/%d", j.Completed, j.Total), j.Failed, j.Tokens, j.Created}
+			if expires {
+				cells = append(cells, cmp.Or(j.DeletedAt, "-"))
+			}
+			row(cells...)
+		}
 	})
 }
 

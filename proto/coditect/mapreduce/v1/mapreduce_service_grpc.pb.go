@@ -45,6 +45,7 @@ const (
 	MapReduceService_GetResultFile_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/GetResultFile"
 	MapReduceService_ReadText_FullMethodName      = "/coditect.mapreduce.v1.MapReduceService/ReadText"
 	MapReduceService_ListEvents_FullMethodName    = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
+	MapReduceService_GetTenantUse_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/GetTenantUse"
 )
 
 // MapReduceServiceClient is the client API for MapReduceService service.
@@ -97,6 +98,10 @@ type MapReduceServiceClient interface {
 	ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error)
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
+	// Says what a tenant uses of its quotas, and how long its jobs are kept.
+	// AIP-131: the resource itself.
+	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+	GetTenantUse(ctx context.Context, in *GetTenantUseRequest, opts ...grpc.CallOption) (*TenantUse, error)
 }
 
 type mapReduceServiceClient struct {
@@ -299,6 +304,16 @@ func (c *mapReduceServiceClient) ListEvents(ctx context.Context, in *ListEventsR
 	return out, nil
 }
 
+func (c *mapReduceServiceClient) GetTenantUse(ctx context.Context, in *GetTenantUseRequest, opts ...grpc.CallOption) (*TenantUse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TenantUse)
+	err := c.cc.Invoke(ctx, MapReduceService_GetTenantUse_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MapReduceServiceServer is the server API for MapReduceService service.
 // All implementations must embed UnimplementedMapReduceServiceServer
 // for forward compatibility.
@@ -349,6 +364,10 @@ type MapReduceServiceServer interface {
 	ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
+	// Says what a tenant uses of its quotas, and how long its jobs are kept.
+	// AIP-131: the resource itself.
+	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+	GetTenantUse(context.Context, *GetTenantUseRequest) (*TenantUse, error)
 	mustEmbedUnimplementedMapReduceServiceServer()
 }
 
@@ -403,6 +422,9 @@ func (UnimplementedMapReduceServiceServer) ReadText(*ReadTextRequest, grpc.Serve
 }
 func (UnimplementedMapReduceServiceServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
+}
+func (UnimplementedMapReduceServiceServer) GetTenantUse(context.Context, *GetTenantUseRequest) (*TenantUse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTenantUse not implemented")
 }
 func (UnimplementedMapReduceServiceServer) mustEmbedUnimplementedMapReduceServiceServer() {}
 func (UnimplementedMapReduceServiceServer) testEmbeddedByValue()                          {}
@@ -645,6 +667,24 @@ func _MapReduceService_ListEvents_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MapReduceService_GetTenantUse_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTenantUseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).GetTenantUse(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_GetTenantUse_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).GetTenantUse(ctx, req.(*GetTenantUseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MapReduceService_ServiceDesc is the grpc.ServiceDesc for MapReduceService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -687,6 +727,10 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListEvents",
 			Handler:    _MapReduceService_ListEvents_Handler,
+		},
+		{
+			MethodName: "GetTenantUse",
+			Handler:    _MapReduceService_GetTenantUse_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,7 @@
+package transport
+
+// What reads certificate files.
+var (
+	ReadPair        = readPair
+	ReadAuthorities = readAuthorities
+)

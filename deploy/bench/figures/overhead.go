@@ -1,0 +1,52 @@
+package figures
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coditect/mapreduce/deploy/bench/overhead"
+)
+
+// Overhead is what TLS, telemetry and quotas cost.
+type Overhead struct {
+	overhead.Result
+	Units, Rounds int
+}
+
+// MeasureOverhead measures it, with a tenth of the no-op units in each lap.
+func MeasureOverhead(ctx context.Context, l *Lab) (*Overhead, error) {
+	o := &Overhead{Units: l.Units / 10, Rounds: l.Laps}
+	err := l.inFolder(func(dir string) error {
+		r, err := overhead.Measure(ctx, overhead.Config{Dir: dir, Units: o.Units, Rounds: o.Rounds, Slots: busySlots, Processor: processorTime})
+		if r != nil {
+			o.Result = *r
+		}
+		return err
+	})
+	return o, err
+}
+
+// Rows returns the report.
+func (o *Overhead) Rows() []Row {
+	all := []Row{
+		{"no-op units over TCP, plain", o.Plain.Rate, "units/s", nil, fmt.Sprintf("laps of %s units, taking turns, %d of each kind", Number(float64(o.Units)), o.Rounds)},
+		{"— processor time", o.Plain.Processor, "µs a unit", nil, ""},
+	}
+	noise := fmt.Sprintf("plain laps differ among each other by %s %%", Number(100*o.NoiseRate))
+	noiseProcessor := fmt.Sprintf("plain laps differ among each other by %s %%", Number(100*o.NoiseProcessor))
+	for _, c := range o.Costs {
+		goal := atMost(2)
+		switch c.Kind {
+		case overhead.TLS:
+			goal = atMost(5)
+		case overhead.Everything:
+			goal = nil
+		}
+		all = append(all,
+			Row{"— fewer units/s with " + c.Kind, 100 * c.Slower, "%", goal, noise},
+			Row{"— more processor time a unit with " + c.Kind, 100 * c.Dearer, "%", goal, fmt.Sprintf(
+				"half of the laps between %s and %s %%; %s", Number(100*c.DearerLow), Number(100*c.DearerTop), noiseProcessor)},
+		)
+	}
+	return all
+}
