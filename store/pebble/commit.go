@@ -173,11 +173,22 @@ func (s *Store) publishGroup(g *group) {
 	if err != nil {
 		s.config.Fatal(fmt.Sprintf("%s: sync the log: %v", s.folder, err))
 	}
+	s.markSynced(g.view.version)
 	s.views.publishView(g.view)
 	s.stats.groups.Add(1)
 	s.stats.commits.Add(int64(len(g.members)))
 	for _, r := range g.members {
 		s.watches.notifyWatches(&r.wrote)
 		r.finishWith(nil)
+	}
+}
+
+// markSynced records that a group is synced. Where that fails, only the warning would
+// be missing that Open gives if the newest commits are lost.
+func (s *Store) markSynced(version uint64) {
+	if err := s.mark.setVersion(version); err != nil {
+		if n, due := s.unmarked.next(s.config.Now()); due {
+			s.config.Logger.Warn("what is synced cannot be marked: a loss of the newest commits would not be noticed", "folder", s.folder, "error", err, "times", n)
+		}
 	}
 }

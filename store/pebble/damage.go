@@ -84,7 +84,7 @@ func validChunk(text []byte, at int) bool {
 	if end > len(text) || (end-1)/blockSize != at/blockSize {
 		return false
 	}
-	sum := crc32.Checksum(text[at+kindAt:end], crc32.MakeTable(crc32.Castagnoli))
+	sum := crc32.Checksum(text[at+kindAt:end], castagnoli)
 	sum = (sum>>crcMaskBits | sum<<(32-crcMaskBits)) + crcMask
 	return sum == binary.LittleEndian.Uint32(text[at:])
 }

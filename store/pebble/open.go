@@ -92,17 +92,17 @@ func (s *Store) checkOwnership() error {
 				store.ErrForeign, s.folder, name)
 		}
 	}
-	for _, name := range names { // that file is written before any of Pebble's
-		if ofPebble(name) {
+	for _, name := range names { // that file is written before all others
+		if ofPebble(name) || name == markFile {
 			return fmt.Errorf("%w: %s holds %q, and %s is missing, which every store has; restore it from a copy", store.ErrCorrupt, s.folder, name, formatFile)
 		}
 	}
 	return nil
 }
 
-// ownFiles may be in a folder before its store is created. "lost+found" is in the
+// ownFiles are in the folder of a store beside Pebble's files. "lost+found" is in the
 // root of every disk.
-var ownFiles = [...]string{formatFile, formatFile + newSuffix, "LOCK", "lost+found"}
+var ownFiles = [...]string{formatFile, formatFile + newSuffix, markFile, "LOCK", "lost+found"}
 
 func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
 	lock, err := pebbledb.LockDirectory(folder, files)
@@ -161,14 +161,14 @@ func (s *Store) openDatabase() error {
 	if s.db, err = pebbledb.Open(s.folder, s.pebbleOptions()); err != nil {
 		return s.openError(err)
 	}
-	if recorded.isComplete() {
-		s.startWorkers(version)
-		return nil
+	s.mark, err = openMark(s.config.FS, s.folder, version)
+	if err == nil && !recorded.isComplete() {
+		err = s.register.setState(formatOpen, 0)
 	}
-	if err := s.register.setState(formatOpen, 0); err != nil {
-		return errors.Join(err, s.db.Close())
+	if err != nil {
+		return errors.Join(err, s.mark.close(), s.db.Close())
 	}
-	s.startWorkers(0)
+	s.startWorkers(version)
 	return nil
 }
 
@@ -197,11 +197,24 @@ func (s *Store) verifyFiles(recorded format) (version uint64, err error) {
 	if s.config.ReadOnly && errors.Is(err, store.ErrCorrupt) {
 		return recorded.version, nil // the version is in a damaged table; opening reports any further damage
 	}
-	if err == nil && version < recorded.version {
-		return 0, corruptError(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
-			s.folder, version, recorded.version))
+	if err == nil {
+		err = s.checkVersion(version, recorded)
 	}
 	return version, err
+}
+
+// checkVersion returns an error if version is that of the newest group, and newer
+// groups were acknowledged.
+func (s *Store) checkVersion(version uint64, recorded format) error {
+	marked, err := readMark(s.config.FS, s.folder)
+	if err != nil {
+		return err
+	}
+	if had := max(marked, recorded.version); version < had {
+		return corruptError(fmt.Sprintf("%s holds commits up to version %d, and those up to %d were acknowledged: its newest *.log file is cut short, damaged or missing, and what was stored last is lost with it",
+			s.folder, version, had))
+	}
+	return nil
 }
 
 // checkLogs returns an error if a log is missing that must exist.

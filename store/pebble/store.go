@@ -5,10 +5,11 @@
 // writes. One committer takes all waiting requests, in order, and refuses those
 // that read keys which a newer commit wrote (history). The rest become a group: one
 // Pebble batch, one version, one write to the log. A publisher waits until the log
-// is synced. Only then it makes the group's snapshot the one that new transactions
-// read, and acknowledges the commits. So a read version is always a synced group,
-// and nothing that anyone saw is lost when the machine fails. Later groups are
-// written while a sync runs.
+// is synced, and marks the version as synced (markFile). Only then it makes the group's
+// snapshot the one that new transactions read, and acknowledges the commits. So a read
+// version is always a synced group. Nothing that anyone saw is lost when the machine
+// fails, and Open says so if damage to a file has lost it. Later groups are written
+// while a sync runs.
 //
 // It imports package store and nothing else of the project.
 package pebble
@@ -110,6 +111,8 @@ type Store struct {
 	seed   maphash.Seed
 
 	register *logRegister
+	mark     *syncMark   // nil if the store is opened for reading only
+	unmarked logThrottle // of marks that cannot be written
 
 	queue   queue   // from Commit to the committer
 	views   views   // from the publisher to transactions
@@ -165,7 +168,7 @@ func (s *Store) Close() error {
 	s.watches.close()
 	version := s.views.currentVersion()
 	s.views.close()
-	err := s.db.Close()
+	err := errors.Join(s.mark.close(), s.db.Close())
 	if err == nil && !s.config.ReadOnly {
 		s.markClosed(version)
 	}

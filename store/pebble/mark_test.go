@@ -1,0 +1,169 @@
+package pebble_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/pebble"
+)
+
+const mark = "CODITECT_SYNCED"
+
+// damagedEnds are what happens to the end of a file, of which nothing else tells that it
+// is not the end.
+var damagedEnds = map[string]func(b []byte) []byte{
+	"cut short by a byte": func(b []byte) []byte { return b[:len(b)-1] },
+	"cut in half":         func(b []byte) []byte { return b[:len(b)/2] },
+	"emptied":             func([]byte) []byte { return nil },
+	"zeroed at its end":   func(b []byte) []byte { clear(b[len(b)-500:]); return b },
+	"zeroed from half on": func(b []byte) []byte { clear(b[len(b)/2:]); return b },
+	"with a flipped bit":  func(b []byte) []byte { b[len(b)-300] ^= 4; return b },
+}
+
+// What the newest log of a killed process has lost is missed, by those who only look too,
+// and nothing is touched. Pebble itself takes the damage for the end of the log.
+func TestDamagedLogOfAKilledStore(t *testing.T) {
+	left := killedStore(t, 80)
+	files := readFolder(t, left, "data")
+	name := nameWith(t, files, ".log")
+	for what, damage := range damagedEnds {
+		t.Run(what, func(t *testing.T) {
+			writeFile(t, left, "data/"+name, string(damage([]byte(files[name]))))
+			before := readFolder(t, left, "data")
+			for _, readOnly := range []bool{false, true} {
+				s, err := pebble.Open("data", pebble.Config{FS: left, ReadOnly: readOnly})
+				if err == nil {
+					t.Errorf("of 80 keys that were acknowledged, %d are there, and nothing is said of it", len(contents(t, s)))
+					mustClose(t, s)
+				} else if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "up to 80 were acknowledged") || !strings.Contains(err.Error(), "backup") {
+					t.Errorf("Open = %v, want %v, with what is lost and advice", err, store.ErrCorrupt)
+				}
+			}
+			if d := cmp.Diff(before, readFolder(t, left, "data")); d != "" {
+				t.Errorf("files changed (-before +after):\n%s", d)
+			}
+		})
+	}
+	writeFile(t, left, "data/"+name, files[name])
+	if got := len(contents(t, open(t, pebble.Config{FS: left}))); got != 80 {
+		t.Errorf("with the whole log there are %d keys, want 80", got)
+	}
+}
+
+// The mark itself proves nothing that it does not hold: a store with an older mark, a
+// torn one or none is whole, and its next commits are marked again.
+func TestMarksThatAreLost(t *testing.T) {
+	blank := func(b []byte, from, to int) []byte { clear(b[from:to]); return b }
+	tests := map[string]func(b []byte) []byte{
+		"the first slot is torn":  func(b []byte) []byte { return blank(b, 0, 4096) },
+		"the second slot is torn": func(b []byte) []byte { return blank(b, 4096, len(b)) },
+		"both are":                func(b []byte) []byte { return blank(b, 0, len(b)) },
+		"it is cut short":         func(b []byte) []byte { return b[:4] },
+		"it is garbage":           func([]byte) []byte { return bytes.Repeat([]byte("garbage"), 5000) },
+		"it is gone":              nil,
+	}
+	for name, lose := range tests {
+		t.Run(name, func(t *testing.T) {
+			left := killedStore(t, 80)
+			if lose == nil {
+				if err := left.Remove("data/" + mark); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				writeFile(t, left, "data/"+mark, string(lose([]byte(readFolder(t, left, "data")[mark]))))
+			}
+			s := open(t, pebble.Config{FS: left})
+			if got := len(contents(t, s)); got != 80 {
+				t.Errorf("%d keys, want 80", got)
+			}
+			for _, key := range []string{"x", "y"} { // a slot each
+				set(t, s, key, "")
+			}
+			killed := left.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+			files := readFolder(t, killed, "data")
+			log := nameWith(t, files, ".log")
+			writeFile(t, killed, "data/"+log, files[log][:len(files[log])/2])
+			if _, err := pebble.Open("data", pebble.Config{FS: killed}); !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("the next commits are lost without a word: Open = %v", err)
+			}
+		})
+	}
+}
+
+// A commit is marked before it is acknowledged, and not before it is synced.
+func TestWhenCommitsAreMarked(t *testing.T) {
+	gate := newLogGate()
+	fs := gate.fs()
+	s := open(t, pebble.Config{FS: fs})
+	set(t, s, "a", "")
+	before := readFolder(t, fs, "data")[mark]
+	gate.mu.Lock()
+	done := make(chan error, 1)
+	tx := begin(t, s)
+	tx.Set([]byte("b"), nil)
+	go func() { done <- tx.Commit(t.Context()) }()
+	<-gate.held
+	if now := readFolder(t, fs, "data")[mark]; now != before {
+		t.Error("it is marked while its sync is under way")
+	}
+	gate.mu.Unlock()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if now := readFolder(t, fs, "data")[mark]; now == before {
+		t.Error("it is acknowledged and not marked")
+	}
+}
+
+// A mark that cannot be written is said once, and stops no commit.
+func TestMarksThatCannotBeWritten(t *testing.T) {
+	var broken atomic.Bool
+	var log bytes.Buffer
+	s := open(t, pebble.Config{
+		FS: unmarkableFS{FS: vfs.NewMem(), broken: &broken}, Now: newClock().Now,
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	broken.Store(true)
+	for _, key := range []string{"a", "b", "c"} {
+		set(t, s, key, "")
+	}
+	mustClose(t, s)
+	if n := strings.Count(log.String(), "cannot be marked"); n != 1 || !strings.Contains(log.String(), "no blocks") {
+		t.Errorf("%d lines say it, want 1:\n%s", n, log.String())
+	}
+}
+
+// An unmarkableFS writes no marks while it is broken.
+type unmarkableFS struct {
+	vfs.FS
+	broken *atomic.Bool
+}
+
+func (f unmarkableFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	file, err := f.FS.OpenReadWrite(name, c, o...)
+	if err != nil || !strings.HasSuffix(name, mark) {
+		return file, err
+	}
+	return unmarkable{File: file, broken: f.broken}, nil
+}
+
+type unmarkable struct {
+	vfs.File
+	broken *atomic.Bool
+}
+
+func (f unmarkable) WriteAt(b []byte, at int64) (int, error) {
+	if f.broken.Load() {
+		return 0, errors.New("no blocks are left")
+	}
+	return f.File.WriteAt(b, at)
+}
