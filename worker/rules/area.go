@@ -345,7 +345,7 @@ func (s *search) addTextOf(a area) {
 	if a.kind != sectionArea && a.kind != charsArea {
 		v = s.trimSeparators(v)
 	}
-	v = span.Trim(s.text, span.New(v.Start, clampRune(s.text, v, valueBytes)))
+	v = span.Trim(s.text, span.New(v.Start, clampRune(s.text, v, s.most)))
 	if v.Start < v.End {
 		s.candidates = append(s.candidates, candidate{Span: v, matchStart: v.Start, score: score, value: -1})
 	}

@@ -18,6 +18,7 @@ type field struct {
 	path        string
 	property    *schema.Property // the field
 	element     *schema.Property // one value: the items of an array, else the field
+	most        int              // bytes of a text value
 	labels      []string
 	labelsGiven bool           // the schema names the labels; otherwise they are the field's name and title
 	patterns    []fieldPattern // the preferred first

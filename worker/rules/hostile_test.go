@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,24 @@ properties:
   weight: {type: array, items: {type: number}, x-coditect: {units: [a, total, '%'], number_words: true}}
   rows: {type: array, items: {required: [total], properties: {total: {type: number}, no: {}}}}
 `
+
+// TestManyFieldsAtOneLabel: a schema of a thousand fields that all stand at one label makes
+// no more of a document than its largest record may take.
+func TestManyFieldsAtOneLabel(t *testing.T) {
+	var schema strings.Builder
+	schema.WriteString("type: object\nproperties:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&schema, "  p%d: {type: string, x-coditect: {labels: [ORDER]}}\n", i)
+	}
+	out := extractAll(t, compile(t, schema.String()), rules.Document("ORDER: "+strings.Repeat("a", 20_000)))
+	total := 0
+	for _, f := range out.Records[0].Found {
+		total += len(f.Quote)
+	}
+	if total == 0 || total > 4<<20 {
+		t.Errorf("the values have %d bytes together, want some, and at most %d", total, 4<<20)
+	}
+}
 
 // TestHostile runs on texts that make careless matching quadratic: it would not
 // end in time.

@@ -77,7 +77,7 @@ func (s *search) followsWord(m mark) bool {
 func (s *search) restOfLine(m mark) span.Span {
 	line := s.lines[s.lineAt(m.Start)]
 	rest := span.New(m.End, max(min(line.End, s.area.End), m.End))
-	rest.End = clampRune(s.text, rest, valueBytes)
+	rest.End = clampRune(s.text, rest, s.most)
 	head := s.isEntry(m)
 	for _, next := range marksBetween(s.allLabels, m.End, rest.End) {
 		if s.endsValue(m, next, rest.End, head) {
@@ -131,7 +131,7 @@ func (s *search) addTextAfter(m mark) {
 	first := s.lineAt(m.Start) + 1
 	for i := first; i < min(len(s.lines), first+blankLines) && s.lines[i].Start < s.area.End; i++ {
 		line := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
-		v := span.Trim(s.text, span.New(line.Start, clampRune(s.text, line, valueBytes)))
+		v := span.Trim(s.text, span.New(line.Start, clampRune(s.text, line, s.most)))
 		if v.Start == v.End {
 			continue
 		}

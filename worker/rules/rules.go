@@ -102,6 +102,7 @@ func (p *Program) compileFields(fields []schema.Field) error {
 		if err != nil {
 			return err
 		}
+		f.most = longestValue(len(fields))
 		for rank, label := range f.labels {
 			b.add(label, i, labelPhrase, rank)
 		}

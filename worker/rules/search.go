@@ -57,11 +57,19 @@ func classOf(score int) int {
 // Bounds on what is looked at after a label.
 const (
 	nearBytes  = 200   // of the line, for values with a form
-	valueBytes = 16384 // of the line, for other text
+	valueBytes = 16384 // of the line, for other text; see field.most
 	nearLines  = 4     // below, for values with a form
 	blankLines = 20    // below, before something that is not blank
 	blockLines = 6     // of labels above a block of values
 )
+
+// recordBytes bounds the texts of one record together, so that a schema whose fields all
+// stand at one label does not make a thousand times the document of it.
+const recordBytes = 4 << 20
+
+// longestValue returns how many bytes a text value may have of a record with so many
+// fields: valueBytes, and less of one with more than 256.
+func longestValue(fields int) int { return min(valueBytes, recordBytes/max(1, fields)) }
 
 // A candidate is a place that may hold the field's value.
 type candidate struct {
