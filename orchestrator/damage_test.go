@@ -1,7 +1,6 @@
 package orchestrator_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,38 +17,56 @@ import (
 	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
-// A unit whose input is damaged must end its job with the reason: were it only
-// given back, it would be claimed again for ever.
+// A unit whose input is damaged ends its job with the reason, however often its job lets
+// it be tried: no attempt can do better, whoever meets the damage.
 func TestADamagedInputFailsItsUnit(t *testing.T) {
-	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	spec := script(nil)
-	spec.MaxAttempts = 1
-	id := n.submit(spec, 2)
-	w := greet(t, n, "w", 1)
-	large := w.assigned()
-	data, err := (&output.Output{Reason: strings.Repeat("x", mapreduce.MaxInline)}).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(data)
-	w.put("w", large, data)
-	w.report(large, func(r *mapreduce.Report) {
-		r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:]
-	})
-	err = store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
-		tx.ClearRange(keys.New().Outputs(id).Results(large.Unit))
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.report(w.assigned(), asIs)
-	w.cut()
-	c.worker(&scripted.Agent{}, worker.Config{Slots: 1}, n)
-	job := n.wantEnd(id, mapreduce.JobFailed)
-	if !strings.Contains(job.Error, "input of the unit") || !strings.Contains(job.Error, "0 of its 4099 bytes are there") {
-		t.Errorf("error %q does not say what is damaged", job.Error)
+	for name, tt := range map[string]struct {
+		size  int // of the input that is damaged
+		early bool
+		want  string
+	}{
+		"when it is assigned": {mapreduce.MaxInline, true, "input of the unit"},
+		"when it is fetched":  {2 * mapreduce.MaxAssigned, true, "input of the unit"},
+		"when it is reported": {mapreduce.MaxInline, false, "what the output is checked against cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+			spec := script(nil)
+			spec.MaxAttempts = 20
+			id := n.submit(spec, 2)
+			w := greet(t, n, "w", 1)
+			large := w.assigned()
+			data, err := (&output.Output{Reason: strings.Repeat("x", tt.size)}).Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.report(large, w.putOutput("w", large, data))
+			damage := func() {
+				err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
+					tx.ClearRange(keys.New().Outputs(id).Results(large.Unit))
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.early {
+				damage()
+			}
+			w.report(w.assigned(), asIs)
+			if !tt.early {
+				reduce := w.assigned()
+				damage()
+				w.report(reduce, asIs)
+			}
+			w.cut()
+			c.worker(&scripted.Agent{}, worker.Config{Slots: 1}, n)
+			job := n.endWithin(id, time.Minute)
+			if gone := fmt.Sprintf("0 of its %d bytes are there", len(data)); job.State != mapreduce.JobFailed || !strings.Contains(job.Error, tt.want) || !strings.Contains(job.Error, gone) {
+				t.Errorf("it ended %v with error %q, which does not say what is damaged", job.State, job.Error)
+			}
+		})
 	}
 }
 

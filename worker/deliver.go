@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
 )
 
 // beginPut stores something of a unit, for which its report waits. It ends when
@@ -41,7 +42,7 @@ func (s *session) deliverReport(u *unit) {
 }
 
 // putOutput stores the output of a report. Where that is refused for good, the
-// attempt has failed.
+// attempt has failed, and where the store is damaged, its unit.
 func (s *session) putOutput(ctx context.Context, u *unit) {
 	s.mu.Lock()
 	r, h := &u.report, u.attemptHeld()
@@ -55,6 +56,7 @@ func (s *session) putOutput(ctx context.Context, u *unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	elapsed := u.report.Elapsed
-	u.report = u.erroredReport(mapreduce.Retryable, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))
+	class, _ := agent.Classify(err)
+	u.report = u.erroredReport(class, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))
 	u.report.Elapsed = elapsed
 }

@@ -135,7 +135,7 @@ func TestBlobsAreNotFetched(t *testing.T) {
 	}{
 		"damaged in the store": {
 			textBlob(text, 0, 10), []byte(text), errs.New(errs.DataLoss, "text 00 is damaged"),
-			failed(mapreduce.Retryable, "input of the unit: text 00 is damaged"),
+			failed(mapreduce.PermanentUnit, "input of the unit: text 00 is damaged"),
 		},
 		"another text": {
 			textBlob(text, 0, 10), []byte("012345678X"), nil,

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,14 +13,16 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
 )
 
 const (
 	// transfersAtOnce is how many blobs a session gets at once, and how many it
 	// puts: fewer than an orchestrator allows.
 	transfersAtOnce = 8
-	transferIdle    = time.Minute // without a byte, after which a transfer starts again
-	maxSetbacks     = 10          // in a row and without a byte, after which a transfer fails
+	transferIdle    = time.Minute      // without a byte, after which a transfer starts again
+	maxSetbacks     = 10               // in a row and without a byte, after which a transfer fails
+	maxUnclear      = 30 * time.Second // of errors in a row of a kind that says nothing, after which it fails for good
 )
 
 // transfers carries the session's blobs over its current stream. A transfer that breaks
@@ -85,7 +86,10 @@ func (t *transfers) get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob,
 			return refused
 		})
 	}, func() bool { return refused != nil })
-	return cmp.Or(refused, err)
+	if refused != nil {
+		return refused
+	}
+	return classified(err)
 }
 
 // put stores a blob, and goes on trying until it is stored or refused, or for so
@@ -97,7 +101,7 @@ func (t *transfers) put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob,
 	defer func() { <-t.puts }()
 	b.Length = int64(len(data))
 	begun := false
-	return t.retryTransfer(ctx, setbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
+	err := t.retryTransfer(ctx, setbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
 		q := &mapreduce.BlobRequest{Held: h, Session: t.session, Blob: b}
 		if begun && b.Kind == mapreduce.BlobOutput {
 			had, err := via.PutBlob(ctx, q, func() ([]byte, error) { return nil, io.EOF })
@@ -123,6 +127,16 @@ func (t *transfers) put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob,
 		}
 		return err
 	}, func() bool { return false })
+	return classified(err)
+}
+
+// classified marks the error of a transfer with what it means for the unit: no attempt
+// can cure what is damaged where it is stored.
+func classified(err error) error {
+	if errors.Is(err, errs.DataLoss) {
+		return agent.Permanent(err)
+	}
+	return err
 }
 
 func enterRoom(ctx context.Context, room chan struct{}) error {
@@ -138,9 +152,11 @@ func enterRoom(ctx context.Context, room chan struct{}) error {
 var errIdle = errs.New(errs.Deadline, "the orchestrator neither sent nor took a byte for %v", transferIdle)
 
 // retryTransfer tries until the transfer is done, final says that it cannot be, or
-// nothing came of it too often.
+// nothing came of it too often. What the orchestrator answers again and again though
+// nobody knows why, no later attempt will get past.
 func (t *transfers) retryTransfer(ctx context.Context, most int, try func(ctx context.Context, via mapreduce.Blobs, alive func()) error, final func() bool) error {
 	pauses := &backoff.ExponentialBackOff{InitialInterval: 20 * time.Millisecond, RandomizationFactor: .5, Multiplier: 2, MaxInterval: 2 * time.Second}
+	var unclear time.Time // since when errors say nothing; zero if the last one did
 	for setbacks := 0; ; {
 		via, err := t.awaitStream(ctx)
 		if err != nil {
@@ -162,6 +178,14 @@ func (t *transfers) retryTransfer(ctx context.Context, most int, try func(ctx co
 			return context.Cause(ctx)
 		case final() || !isTransient(err):
 			return err
+		case errs.KindOf(err) != errs.Internal:
+			unclear = time.Time{}
+		case unclear.IsZero():
+			unclear = time.Now()
+		case time.Since(unclear) >= maxUnclear:
+			return agent.Permanent(err)
+		}
+		switch {
 		case moved:
 			setbacks = 0
 			pauses.Reset()

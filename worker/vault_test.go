@@ -195,6 +195,13 @@ func (v *vault) again(a mapreduce.Assignment) mapreduce.Assignment {
 	return a
 }
 
+// lose forgets what was put by a request.
+func (v *vault) lose(q *mapreduce.BlobRequest) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.put, nameOf(q))
+}
+
 // stored returns what was put.
 func (v *vault) stored(kind mapreduce.BlobKind, unit mapreduce.UnitID, attempt int) []byte {
 	v.mu.Lock()

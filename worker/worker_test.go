@@ -324,22 +324,30 @@ func TestOutputsAreResumed(t *testing.T) {
 }
 
 // An output that is refused for good makes its attempt a failure, and one whose
-// attempt is over leaves the verdict to the report.
+// attempt is over leaves the verdict to the report. Where the store is damaged, no other
+// attempt is to try the same.
 func TestOutputsAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
-		err  error
-		want mapreduce.Outcome
+		err   error
+		want  mapreduce.Outcome
+		class mapreduce.FailureClass
 	}{
-		"for good":            {errs.Field("blob.size_bytes", "is too much"), mapreduce.Errored},
-		"the attempt is over": {errs.New(errs.Precondition, "does not hold"), mapreduce.Done},
+		"for good":             {errs.Field("blob.size_bytes", "is too much"), mapreduce.Errored, mapreduce.Retryable},
+		"the attempt is over":  {errs.New(errs.Precondition, "does not hold"), mapreduce.Done, 0},
+		"the store is damaged": {errs.New(errs.DataLoss, "is too much damaged"), mapreduce.Errored, mapreduce.PermanentUnit},
+		"again and again":      {errs.New(errs.Internal, "input/output error: is too much"), mapreduce.Errored, mapreduce.PermanentUnit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := start(t, outputs(mapreduce.MaxInline+1), worker.Config{})
-				r.before = func(context.Context, *mapreduce.BlobRequest, int64) error { return tt.err }
+				r.before = func(_ context.Context, q *mapreduce.BlobRequest, _ int64) error {
+					r.lose(q)
+					return tt.err
+				}
 				r.assign(spec, unitOf("u"))
+				after(time.Minute)
 				rep := r.report()
-				if rep.Outcome != tt.want || tt.want == mapreduce.Errored && !strings.Contains(rep.Errors[0], "is too much") {
+				if rep.Outcome != tt.want || rep.Class != tt.class || tt.want == mapreduce.Errored && !strings.Contains(rep.Errors[0], "is too much") {
 					t.Errorf("report = %+v", rep)
 				}
 				r.verdicts(mapreduce.Stale, rep)

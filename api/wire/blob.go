@@ -180,10 +180,11 @@ func (c *PartChecker) Add(p *pb.BlobPart) ([]byte, error) {
 	return data, nil
 }
 
-// Close compares the SHA-256 of all bytes with the sender's.
+// Close compares the SHA-256 of all bytes with the sender's. Another one is errs.Aborted:
+// what is stored may be whole.
 func (c *PartChecker) Close(sum []byte) error {
 	if !bytes.Equal(c.sum.Sum(nil), sum) {
-		return errs.New(errs.DataLoss, "the bytes of a blob up to byte %d are not those that were sent: their SHA-256 differs", c.at)
+		return errs.New(errs.Aborted, "the bytes of a blob up to byte %d are not those that were sent: their SHA-256 differs", c.at)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func TestPartsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256([]byte("abd"))
-	if err := checker.Close(sum[:]); !errors.Is(err, errs.DataLoss) {
+	if err := checker.Close(sum[:]); !errors.Is(err, errs.Aborted) {
 		t.Errorf("bytes with another hash: %v", err)
 	}
 }

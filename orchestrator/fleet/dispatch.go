@@ -72,14 +72,18 @@ func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *reco
 const unpreparedAfter = time.Second
 
 // reportUnprepared reports in the worker's name that a unit was not run, once the store
-// had the time to recover: that is no fault of the unit's. What it works on being
-// damaged is, and costs it an attempt, or it would come back for ever.
+// had the time to recover: that is no fault of the unit's. What can never be read fails
+// the unit, and what fails for an unclear reason costs it an attempt, or it would come back
+// for ever.
 func (f *Fleet) reportUnprepared(r *schedule.Job, s *schedule.Session, u *records.Unit, why error) {
 	report := mapreduce.Report{
 		Job: r.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
 	if supervise.ClassOf(why) != supervise.Passing {
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
+		if supervise.IsDamage(why) {
+			report.Class = mapreduce.PermanentUnit
+		}
 	}
 	f.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {
 		f.scheduler.Sessions.EnterReportFor(s, &report, false)

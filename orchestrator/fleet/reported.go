@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/verify"
 )
 
@@ -72,11 +73,14 @@ func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Re
 	f.scheduler.Sessions.EnterChecked(s.Session, rep)
 }
 
-// CheckReported checks the output of a report, and makes one that is refused a failure
+// checkDone checks the output of a report, and makes one that is refused a failure
 // of its attempt, which another worker may run. The error is that of the stream.
 func (f *Fleet) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g verify.Given) error {
 	why, err := f.checker.CheckReported(ctx, s.ID, rep, g)
 	if err == nil && why != nil {
+		if supervise.IsDamage(why) {
+			f.supervisor.LogFailure(ctx, "an output cannot be checked", why, "job", rep.Job, "unit", rep.Unit)
+		}
 		f.refuseReport(s, rep, why)
 	}
 	return err

@@ -53,6 +53,12 @@ func ClassOf(err error) Class {
 // that trying again cannot help.
 func IsPermanent(err error) bool { return ClassOf(err) == Permanent }
 
+// IsDamage reports whether what is stored is at fault: no attempt at the unit that met it
+// can do better, and no worker is to blame.
+func IsDamage(err error) bool {
+	return errors.Is(err, store.ErrCorrupt) || errs.KindOf(err) == errs.DataLoss
+}
+
 // unclearFor is how long what fails with an unclear error is tried again, on the clock
 // that runs while the store answers.
 const unclearFor = 30 * time.Second

@@ -30,8 +30,9 @@ func (g Given) ChecksQuickly(rep *mapreduce.Report) bool {
 }
 
 // CheckReported returns the reason to refuse the output of a report. It returns an error,
-// which ends the stream, if it cannot read the data to check against. It trusts nothing in
-// the report but its unit and attempt.
+// which ends the stream, if it cannot read the data to check against at the moment. That
+// it cannot be read at all is a reason too, as the stream would come back with the same
+// report. It trusts nothing in the report but its unit and attempt.
 func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID, rep *mapreduce.Report, g Given) (why, err error) {
 	err = c.supervisor.RetryStoreCall(ctx, "reading what an output is checked against", func() error {
 		return c.supervisor.ContainPanic(ctx, "checking an output", func() (err error) {
@@ -44,7 +45,7 @@ func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID
 		return why, nil
 	case errs.KindOf(err) == errs.NotFound: // the job was deleted
 		return errNotIts, nil
-	case supervise.ClassOf(err) != supervise.Passing: // the stream would come back with the same report
+	case supervise.ClassOf(err) != supervise.Passing:
 		return err, nil
 	}
 	return nil, err
@@ -81,7 +82,8 @@ var errNotIts = errors.New("the attempt is not this worker's")
 
 // RefuseReport makes a report one of a failure of its attempt, which another worker may
 // run, and reports whether its worker is to blame: one that does so again and again is
-// broken, or hostile.
+// broken, or hostile. Where what an output is checked against is damaged, no attempt can
+// do better, and no worker is to blame.
 func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error) (blamed bool) {
 	refused := &mapreduce.Report{
 		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable,
@@ -93,8 +95,13 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 		refused.Tokens, refused.CostMicros = mapreduce.Tokens{}, 0
 	}
 	*rep = *refused
-	if errors.Is(why, errNotIts) {
+	switch {
+	case errors.Is(why, errNotIts):
 		rep.Outcome, rep.Errors = mapreduce.Returned, nil // says nothing of anything
+		return false
+	case supervise.IsDamage(why):
+		rep.Class = mapreduce.PermanentUnit
+		rep.Errors[len(rep.Errors)-1] = fmt.Sprintf("what the output is checked against cannot be read: %v", why)
 		return false
 	}
 	return true
