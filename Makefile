@@ -252,7 +252,7 @@ soak: ## kill -9 and resume, over and over: TRIALS=200
 # A test of each kind of harm: files of the store, power, clocks, processes.
 .PHONY: damage
 damage: ## damage stores, cut the power, move clocks and kill processes: TRIALS=420
-	CODITECT_SOAK_TRIALS=$(if $(filter file,$(origin TRIALS)),420,$(TRIALS)) CODITECT_DAMAGE=1 go test -count 1 -timeout 180m -v -run TestSoakDamage ./cmd/coditect
+	CODITECT_SOAK_TRIALS=$(if $(filter file,$(origin TRIALS)),420,$(TRIALS)) go test -count 1 -timeout 180m -v -run TestSoakDamage ./cmd/coditect
 	CODITECT_SOAK_TRIALS=36 CODITECT_CLOCKS=1 go test -count 1 -timeout 60m -v -run TestSoakClocks ./cmd/coditect
 	go test -count 1 -timeout 60m -v -run 'TestPowerLoss|TestFullDisk' ./store/pebble
 	CODITECT_SOAK_TRIALS=40 go test -count 1 -timeout 120m -v -run 'TestSoakKills|TestSoakStopped|TestKilledAtEveryPoint' ./cmd/coditect

@@ -123,19 +123,21 @@ func TestSoakDamage(t *testing.T) {
 	if _, shared := driver.Cluster(t); shared {
 		t.Skip("a cluster keeps its own files")
 	}
-	if os.Getenv("CODITECT_DAMAGE") == "" {
-		t.Skip("it takes minutes: make damage")
-	}
 	s := newShelf(t)
+	t.Run("the newest log of a killed process", func(t *testing.T) {
+		t.Parallel()
+		d := s.newDamaged(t, 0)
+		d.cutNewestLog()
+		if doctor := d.try(nil, "doctor"); doctor.code != 1 || !strings.Contains(doctor.stdout, "were acknowledged") {
+			t.Errorf("%s: doctor ends with %d\n%s%s", d.what, doctor.code, doctor.stdout, doctor.stderr)
+		}
+		d.check()
+	})
 	for seed := range trials(t) {
 		moment := moments[seed%len(moments)]
 		t.Run(fmt.Sprintf("%d %s", seed, moment.name), func(t *testing.T) {
 			t.Parallel()
-			d := &damaged{house: newHouse(t, s.corpus), random: rand.New(rand.NewPCG(uint64(seed), 3)), kind: seed % len(damages), shelf: s}
-			d.house.store = nil
-			if err := os.CopyFS(d.path("data"), os.DirFS(s.data)); err != nil {
-				t.Fatal(err)
-			}
+			d := s.newDamaged(t, seed)
 			moment.run(d)
 			if d.copied != "" {
 				if err := os.RemoveAll(d.store()); err != nil {
@@ -150,19 +152,46 @@ func TestSoakDamage(t *testing.T) {
 	}
 }
 
+// newDamaged returns a copy of the shelf for one trial.
+func (s *shelf) newDamaged(t *testing.T, seed int) *damaged {
+	t.Helper()
+	d := &damaged{house: newHouse(t, s.corpus), random: rand.New(rand.NewPCG(uint64(seed), 3)), kind: seed % len(damages), shelf: s}
+	d.house.store = nil
+	if err := os.CopyFS(d.path("data"), os.DirFS(s.data)); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// cutNewestLog cuts what the process that was killed wrote last, in half.
+func (d *damaged) cutNewestLog() {
+	d.t.Helper()
+	logs, err := filepath.Glob(filepath.Join(d.store(), "*.log"))
+	if err != nil || len(logs) == 0 {
+		d.t.Fatalf("there are no logs: %v", err)
+	}
+	newest := slices.Max(logs)
+	info, err := os.Stat(newest)
+	if err == nil {
+		err = os.Truncate(newest, info.Size()/2)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.what = fmt.Sprintf("%s of %d bytes was cut in half", filepath.Base(newest), info.Size())
+}
+
 // store returns the folder of the store.
 func (d *damaged) store() string { return filepath.Join(d.path("data"), "coditect") }
 
-// files lists the files of a store that have content.
+// files lists the files of a store.
 func (d *damaged) files(dir string) (names []string) {
 	d.t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return nil // it is gone meanwhile, or no file
 		}
-		if info, err := e.Info(); err == nil && info.Size() > 0 {
-			names = append(names, path)
-		}
+		names = append(names, path)
 		return nil
 	})
 	if err != nil {
@@ -181,7 +210,7 @@ func (d *damaged) damage(dir string) {
 		names = slices.Delete(names, i, i+1)
 		content, err := os.ReadFile(name)
 		if err != nil || len(content) == 0 {
-			continue // it is gone meanwhile
+			continue // it is gone meanwhile, or its name is all that it holds
 		}
 		k := damages[d.kind]
 		size := len(content)
