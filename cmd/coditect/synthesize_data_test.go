@@ -83,7 +83,7 @@ func (y *tally) String() string {
 
 // addExpert counts the claims of an expert's answer, whose marks are numbers of passages
 // from 0, as the check of reports grades them.
-func (y *tally) addExpert(answer string, passages []string) {
+func (y *tally) addExpert(answer string, passages []claims.Source) {
 	mark := regexp.MustCompile(`\[([0-9]+)\]`)
 	for _, span := range prose.Sentences(answer) {
 		sentence := span.In(answer)
@@ -91,19 +91,19 @@ func (y *tally) addExpert(answer string, passages []string) {
 			continue
 		}
 		y.claims++
-		var quotes []string
+		var cited []claims.Source
 		for _, m := range mark.FindAllStringSubmatch(sentence, -1) {
-			if n, err := strconv.Atoi(m[1]); err != nil || n >= len(passages) || passages[n] == "" {
+			if n, err := strconv.Atoi(m[1]); err != nil || n >= len(passages) || passages[n].Passage == "" {
 				y.outOfRange++
 			} else {
-				quotes = append(quotes, passages[n])
+				cited = append(cited, passages[n])
 			}
 		}
-		if len(quotes) == 0 {
+		if len(cited) == 0 {
 			continue
 		}
 		y.cited++
-		switch claims.Check(mark.ReplaceAllString(sentence, ""), quotes...).Grade {
+		switch claims.CheckSources(mark.ReplaceAllString(sentence, ""), cited...).Grade {
 		case claims.Supported:
 			y.supported++
 		case claims.Contradicted:
@@ -143,13 +143,17 @@ func TestReportsBesideExperts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var passages []string
+		var passages []claims.Source
 		for line := range strings.Lines(string(input)) {
-			var c struct{ Passage string }
+			var c struct {
+				Passage, Title string
+				Authors        []string
+				Year           json.Number
+			}
 			if json.Unmarshal([]byte(line), &c) != nil {
 				c.Passage = ""
 			}
-			passages = append(passages, c.Passage)
+			passages = append(passages, claims.Source{Passage: c.Passage, About: c.Title + ". " + strings.Join(c.Authors, ", ") + ", " + c.Year.String() + "."})
 		}
 		experts.addExpert(q.Answer, passages)
 		for provider, y := range map[string]*tally{"rules": &rules, "scripted": &scripted} {

@@ -85,7 +85,8 @@ type measures struct {
 // A reporter makes the report of a result.
 type reporter struct {
 	r         *result
-	cited     map[string]output.Citation // by name
+	cited     map[string]output.Citation     // by name
+	sources   map[string]bibliography.Source // of the same
 	numbering *refs.Numbering
 	judged    map[judgedClaim]output.Judgement
 	view      reportView
@@ -102,7 +103,7 @@ type judgedClaim struct {
 // writeReport makes the report of the value that the job came to, of which sources are the
 // descriptions of the cited documents, by the names of the citations.
 func (r *result) writeReport(ctx context.Context, sources map[string]bibliography.Source) error {
-	p := &reporter{r: r, cited: make(map[string]output.Citation), judged: make(map[judgedClaim]output.Judgement)}
+	p := &reporter{r: r, cited: make(map[string]output.Citation), sources: sources, judged: make(map[judgedClaim]output.Judgement)}
 	for _, c := range r.last.Citations {
 		p.cited[r.names.Spell(c.ID)] = c
 	}
@@ -349,14 +350,14 @@ func (p *reporter) checkClaim(section, sentence string) {
 		c, ok := p.cited[name]
 		return c.ID.Full(), ok
 	}).Text
-	var quotes []string
+	var passages []claims.Source
 	for _, name := range refs.Mentioned(sentence, p.isCited) {
 		c, ok := p.cited[name]
 		if !ok {
 			continue
 		}
-		quotes = append(quotes, c.Quote)
-		v := claims.Check(sentence, c.Quote)
+		passages = append(passages, claims.Source{Passage: c.Quote, About: aboutSource(p.sources[name])})
+		v := claims.CheckSources(sentence, passages[len(passages)-1])
 		one := claimRefView{Number: p.numbering.Number(name), Ref: name, Grade: v.Grade, Score: rounded(v.Score), Reasons: v.Reasons}
 		if j, asked := p.judged[judgedClaim{full, c.ID.Full()}]; asked {
 			one.Model = claims.Grade(j.Grade)
@@ -366,28 +367,33 @@ func (p *reporter) checkClaim(section, sentence string) {
 		}
 		view.References = append(view.References, one)
 	}
-	p.gradeClaim(&view, sentence, quotes)
+	p.gradeClaim(&view, sentence, passages)
 	p.view.Claims = append(p.view.Claims, view)
 }
 
+// aboutSource returns what a claim may say of a source that its passage does not.
+func aboutSource(s bibliography.Source) string {
+	return s.Title + ". " + strings.Join(s.Authors, ", ") + ", " + s.Year + "."
+}
+
 // gradeClaim grades a claim by all its references together.
-func (p *reporter) gradeClaim(view *claimView, sentence string, quotes []string) {
-	if len(quotes) == 0 {
+func (p *reporter) gradeClaim(view *claimView, sentence string, passages []claims.Source) {
+	if len(passages) == 0 {
 		view.Grade, view.Reasons = claims.Unsupported, []string{"the sentence has no reference"}
 		return
 	}
-	v := claims.Check(sentence, quotes...)
+	v := claims.CheckSources(sentence, passages...)
 	view.Grade, view.Score, view.Reasons = v.Grade, rounded(v.Score), v.Reasons
 	if best := bestModelGrade(view.References); best != "" {
 		view.Grade = claims.Join(v, best)
 	}
-	p.total += len(quotes)
+	p.total += len(passages)
 	if view.Grade != claims.Supported {
 		return
 	}
 	for i, ref := range view.References {
-		others := slices.Delete(slices.Clone(quotes), i, i+1)
-		if ref.Grade == claims.Supported || len(others) == 0 || claims.Check(sentence, others...).Grade != claims.Supported {
+		others := slices.Delete(slices.Clone(passages), i, i+1)
+		if ref.Grade == claims.Supported || len(others) == 0 || claims.CheckSources(sentence, others...).Grade != claims.Supported {
 			p.needed++
 		}
 	}

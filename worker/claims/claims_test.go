@@ -41,6 +41,38 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestAbout: a claim may name what is known of a source, which contradicts no claim.
+func TestAbout(t *testing.T) {
+	source := claims.Source{Passage: "Fish were not found below the weir after the heavy rain.", About: "Oxygen in the Moldau. Karel Dvorak, Jana Mala, 2015."}
+	for claim, want := range map[string]claims.Grade{
+		"Dvorak and Mala (2015) found no fish below the weir after heavy rain.": claims.Supported,
+		"Dvorak and Mala (2016) found no fish below the weir after heavy rain.": claims.Partial,
+		"Dvorak and Mala (2015) found fish below the weir after heavy rain.":    claims.Contradicted,
+		"There is no oxygen in the Elbe.":                                       claims.Partial, // the title is of another river, and says nothing against it
+	} {
+		if v := claims.CheckSources(claim, source); v.Grade != want {
+			t.Errorf("%s %s, want %s", claim, v, want)
+		}
+	}
+	source.About = ""
+	const named = "Dvorak and Mala (2015) found no fish below the weir after heavy rain."
+	if v := claims.CheckSources(named, source); v.Grade == claims.Supported {
+		t.Errorf("%s %s, and nothing is known of the source", named, v)
+	}
+}
+
+// TestListNumber: the number of a list is no number of the sentence behind it.
+func TestListNumber(t *testing.T) {
+	for _, claim := range []string{
+		"(3) The Elbe carried 450 tonnes of sand to the sea in 2019.", "3. The Elbe carried 450 tonnes of sand to the sea in 2019.",
+		"- 12) The Elbe carried 450 tonnes of sand to the sea in 2019.",
+	} {
+		if v := claims.Check(claim, river); v.Grade != claims.Supported {
+			t.Errorf("%s %s", claim, v)
+		}
+	}
+}
+
 // TestTogether: what one passage says in part, two may say together.
 func TestTogether(t *testing.T) {
 	const claim = "The reactor was shut down in March, and its operator paid a fine of 20,000 euros."

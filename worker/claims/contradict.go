@@ -16,7 +16,7 @@ func (c *claim) contradiction(e *evidence) string {
 	for i := range e.sentences {
 		s := &e.sentences[i]
 		common, rest := c.inCommon(s)
-		if common < contradictFrom {
+		if s.about || common < contradictFrom {
 			continue
 		}
 		found := c.differs(e, s, common)

@@ -23,6 +23,7 @@ type sentence struct {
 	words []prose.Word
 	stems map[string]bool
 	roots map[string]bool
+	about bool // it is from what is known of a source, and not from its passage
 }
 
 // rootLength is how many first letters long words have in common that mean about the same.
@@ -34,21 +35,26 @@ type match struct {
 	share    float64
 }
 
-func newEvidence(passages []string) *evidence {
+func newEvidence(sources []Source) *evidence {
 	e := &evidence{
 		stems: make(map[string]bool), numbers: make(map[string]bool), units: make(map[number]bool), pairs: make(map[[2]string]bool),
 		initials: make(map[string]bool), roots: make(map[string]bool),
 	}
-	for _, p := range passages {
-		for _, span := range prose.Sentences(p) {
-			e.addSentence(prose.Words(span.In(p)))
-		}
+	for _, source := range sources {
+		e.addText(source.Passage, false)
+		e.addText(source.About, true)
 	}
 	return e
 }
 
-func (e *evidence) addSentence(words []prose.Word) {
-	s := sentence{words: words, stems: make(map[string]bool), roots: make(map[string]bool)}
+func (e *evidence) addText(text string, about bool) {
+	for _, span := range prose.Sentences(text) {
+		e.addSentence(prose.Words(span.In(text)), about)
+	}
+}
+
+func (e *evidence) addSentence(words []prose.Word, about bool) {
+	s := sentence{words: words, stems: make(map[string]bool), roots: make(map[string]bool), about: about}
 	previous := ""
 	for i, w := range words {
 		if w.Number {
