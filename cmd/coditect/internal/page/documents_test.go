@@ -6,8 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -298,3 +303,64 @@ func TestInANotebook(t *testing.T) {
 	b.want(currentText, "Acme Ltd, |5 North St")
 	b.checkQuiet()
 }
+
+// TestPagesOfRuns goes through all values of the pages that the program writes of receipts
+// and of a report: each is marked where its quote stands, letter by letter.
+func TestPagesOfRuns(t *testing.T) {
+	program, data := os.Getenv("CODITECT_PROGRAM"), os.Getenv("CODITECT_TESTDATA")
+	if program == "" || data == "" {
+		t.Skip("CODITECT_PROGRAM names no program, or CODITECT_TESTDATA no folder with data; make test-page names the program")
+	}
+	texts, err := filepath.Glob(filepath.Join(data, "re3d", "*", "documents.json"))
+	if err != nil || len(texts) == 0 {
+		t.Skip("there are no documents of re3d: ", err)
+	}
+	briefing := filepath.Join(t.TempDir(), "documents.jsonl")
+	made, err := exec.CommandContext(t.Context(), filepath.Join("..", "..", "..", "..", "examples", "briefing", "make.sh"), texts...).Output()
+	if err == nil {
+		err = os.WriteFile(briefing, made, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		values int // at least
+		flags  []string
+	}{
+		{"receipts", 1500, []string{"--input", filepath.Join(data, "receipts", "docs"), "--schema", filepath.Join("..", "..", "..", "..", "examples", "receipts", "schema.yaml")}},
+		{"briefing", 10, []string{"--input", briefing, "--pipeline", "synthesize", "--question", "What did the coalition do against ISIL in Mosul and Raqqa?"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			run := exec.CommandContext(t.Context(), program, append([]string{"mapreduce", "run", "--data-dir", filepath.Join(dir, "store"), "--output", filepath.Join(dir, "out")}, tt.flags...)...)
+			begun := time.Now()
+			if out, err := run.CombinedOutput(); err != nil && run.ProcessState.ExitCode() != 3 { // 3: a document has no total
+				t.Fatalf("%v: %s", err, out)
+			}
+			t.Logf("the run took %s", time.Since(begun).Round(10*time.Millisecond))
+			b := newBrowser(t)
+			b.run(chromedp.Navigate("file://"+filepath.Join(dir, "out", "report.html")), chromedp.WaitReady(chromedp.CSS("#sections li")))
+			found := strings.Split(b.eval(allValues), "\n")
+			if n, err := strconv.Atoi(found[0]); err != nil || n < tt.values || len(found) > 1 {
+				t.Errorf("%s values, want at least %d, and these differ from their quotes: %q", found[0], tt.values, found[1:])
+			}
+			b.checkQuiet()
+		})
+	}
+}
+
+// allValues goes through all values of a page, and is their number, and on a line each those
+// whose mark is not their quote.
+const allValues = `(() => {
+	const data = JSON.parse(document.getElementById("data").textContent), next = document.getElementById("value-after");
+	const quotes = new Map(data.citations.map((c) => [c.r, c.q.replace(/\r\n?/g, "\n")]));
+	const differ = [];
+	for (let n = 1; ; n++) {
+		const marked = [...document.querySelectorAll("#document-text [aria-current]")].map((m) => m.textContent).join("");
+		const ref = [...document.querySelectorAll("#document-value dd")].pop().textContent;
+		if (marked !== quotes.get(ref)) differ.push(ref + " " + JSON.stringify(marked));
+		if (next.disabled) return [n, ...differ].join("\n");
+		next.click();
+	}
+})()`
