@@ -37,8 +37,11 @@ type Config struct {
 	NoSandbox bool
 
 	// LoadTime is how long a page may load; what it shows by then is read. It is how long
-	// reading it may take, too, if that is more than 5 s. Defaults to 20 s.
+	// reading it may take, too, if that is more than AnswerTime. Defaults to 20 s.
 	LoadTime time.Duration
+	// AnswerTime is how long a page may take to answer, beside what it loads. Defaults to
+	// 5 s.
+	AnswerTime time.Duration
 	// MaxMemory bounds what Chromium may take, in bytes; above it, it is ended and started
 	// again. Defaults to 2 GiB.
 	MaxMemory int64
@@ -49,6 +52,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.LoadTime = cmp.Or(c.LoadTime, 20*time.Second)
+	c.AnswerTime = cmp.Or(c.AnswerTime, 5*time.Second)
 	c.MaxMemory = cmp.Or(c.MaxMemory, 2<<30)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<20)
 	if c.Now == nil {
@@ -162,7 +166,7 @@ func (k *Kit) chromium(ctx context.Context) (*chromium, error) {
 		why := k.live.ended()
 		k.live.stop()
 		k.live = nil
-		if age := time.Since(k.begun); age < leastLife {
+		if age := k.config.Now().Sub(k.begun); age < leastLife {
 			return nil, fmt.Errorf("the browser ended after %v: %w; try again in a few seconds", age.Round(time.Millisecond), why)
 		}
 	}
@@ -170,7 +174,7 @@ func (k *Kit) chromium(ctx context.Context) (*chromium, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.live, k.begun = c, time.Now()
+	k.live, k.begun = c, k.config.Now()
 	return c, nil
 }
 

@@ -456,10 +456,17 @@ func TestUnitsAreApart(t *testing.T) {
 	}
 }
 
+// Times of pages in tests: enough for all that a busy machine does, and next to nothing, for
+// pages that take any time.
+const (
+	enough = 50 * time.Second
+	little = 500 * time.Millisecond
+)
+
 // Pages that do what no page should are survived, and another page opens afterwards.
 func TestHostilePages(t *testing.T) {
 	var windows atomic.Int64
-	never := make(chan struct{})
+	never, spin, spinning := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	host := site(t, map[string]http.HandlerFunc{
 		"/good":    says(`<p>All is well`),
 		"/window":  func(w http.ResponseWriter, r *http.Request) { windows.Add(1); says("<p>x")(w, r) },
@@ -467,6 +474,14 @@ func TestHostilePages(t *testing.T) {
 		"/dialogs": says(`<p>Before<script>for (let i = 0; i < 50; i++) alert("dialog " + i); prompt("password?"); onbeforeunload = () => "stay"; document.write("<p>After " + confirm("sure?"))</script>`),
 		"/spins":   says(`<p>x<script>while (true) {}</script>`),
 		"/later":   says(`<p>x<script>setTimeout(() => { while (true) {} }, 50)</script>`),
+		"/waits": says(`<p>x<script>fetch("/spin").then(() => {
+			const r = new XMLHttpRequest();
+			r.open("GET", "/spinning", false);
+			r.send();
+			while (true) {}
+		})</script>`),
+		"/spin":     func(http.ResponseWriter, *http.Request) { <-spin },
+		"/spinning": func(http.ResponseWriter, *http.Request) { close(spinning) },
 		"/endless": func(w http.ResponseWriter, r *http.Request) {
 			says("<p>The beginning of an endless page")(w, r)
 			w.(http.Flusher).Flush()
@@ -488,6 +503,7 @@ func TestHostilePages(t *testing.T) {
 		"/downloads": says(`<p>Links<script>for (let i = 0; i < 20; i++) { const a = document.createElement("a"); a.href = "/download"; a.download = "x"; document.body.append(a); a.click(); }</script>`),
 		"/changes":   says(`<p>x<script>setInterval(() => document.body.append("y"), 1)</script>`),
 		"/reloads":   says(`<p>Again<script>setTimeout(() => location.reload(), 400)</script>`),
+		"/overrides": says(`<p>Mine<script>MutationObserver = null; Promise = null; setTimeout = null</script>`),
 		"/bomb": func(w http.ResponseWriter, r *http.Request) {
 			says("<p>Large")(w, r)
 			for block := []byte(strings.Repeat("x", 1<<20)); ; {
@@ -498,19 +514,30 @@ func TestHostilePages(t *testing.T) {
 		},
 	})
 	t.Cleanup(func() { close(never) })
-	k := newKit(t, []string{host}, func(c *browser.Config) { c.LoadTime, c.MaxBytes = 2*time.Second, 2<<20 })
+	k := newKit(t, []string{host}, aged, func(c *browser.Config) { c.MaxBytes = 2 << 20 })
 	open := func(s tool.Session, path string) (string, string) {
 		t.Helper()
 		return must(t, s, "browser_open", map[string]any{"url": "http://" + host + path})
 	}
 	well := func(s tool.Session) {
 		t.Helper()
+		browser.SetTimes(k, enough, little)
 		if _, text := open(s, "/good"); !strings.Contains(text, "All is well") {
 			t.Errorf("another page says %q", text)
 		}
 	}
-	t.Run("windows", func(t *testing.T) {
-		s := unit(t, k)
+	hostile := func(name string, isLong bool, load time.Duration, try func(*testing.T, tool.Session)) {
+		t.Run(name, func(t *testing.T) {
+			if isLong {
+				long(t)
+			}
+			browser.SetTimes(k, load, load)
+			s := unit(t, k)
+			try(t, s)
+			well(s)
+		})
+	}
+	hostile("windows", false, enough, func(t *testing.T, s tool.Session) {
 		outline, _ := open(s, "/windows")
 		button := ref(t, outline, `button "Open"`)
 		if n := windows.Load(); n != 0 {
@@ -521,46 +548,66 @@ func TestHostilePages(t *testing.T) {
 			t.Errorf("a click opened %d windows", n)
 		}
 		outline, _ = must(t, s, "browser_click", map[string]any{"ref": ref(t, outline, `link "Blank"`)})
-		if !strings.Contains(outline, "opened a window, which was closed") {
-			t.Errorf("the window is not told of:\n%s", outline)
+		for begun := time.Now(); !strings.Contains(outline, "opened a window, which was closed"); { // it is told of when it has opened
+			if time.Since(begun) > enough {
+				t.Fatalf("the window is not told of:\n%s", outline)
+			}
+			outline, _ = must(t, s, "browser_read", nil)
 		}
-		well(s)
 	})
-	t.Run("dialogs", func(t *testing.T) {
-		s := unit(t, k)
+	hostile("dialogs", false, enough, func(t *testing.T, s tool.Session) {
 		outline, text := open(s, "/dialogs")
 		if !strings.Contains(outline, "which was dismissed: dialog 0") || strings.Contains(outline, "dialog 30") || !strings.Contains(text, "After false") {
 			t.Errorf("the page says %q\n%s", text, outline)
 		}
-		well(s)
 	})
-	for path, want := range map[string]string{"/spins": "", "/hangs": "did not answer within 2s", "/download": "", "/later": ""} {
-		t.Run(path[1:], func(t *testing.T) {
-			if path == "/later" {
-				long(t)
-			}
-			s := unit(t, k)
+	for path, tt := range map[string]struct {
+		isLong bool
+		load   time.Duration
+		want   string
+	}{
+		"/spins": {false, little, ""}, "/later": {true, little, ""},
+		"/hangs": {false, little, "did not answer within 500ms"}, "/download": {false, enough, ""},
+	} {
+		hostile(path[1:], tt.isLong, tt.load, func(t *testing.T, s tool.Session) {
 			r, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + path})
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %+v, error %v, want %q", r, err, want)
+			for err == nil && path == "/later" { // it was read before its scripts began
+				r, err = call(t, s, "browser_read", nil)
 			}
-			well(s)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %+v, error %v, want %q", r, err, tt.want)
+			}
 		})
 	}
-	for path, want := range map[string]string{"/endless": "The beginning of an endless page", "/downloads": "Links", "/changes": "yy", "/reloads": "Again"} {
-		t.Run(path[1:], func(t *testing.T) {
-			if path != "/endless" {
-				long(t)
+	hostile("waits", true, enough, func(t *testing.T, s tool.Session) { // it hangs after it was read: another page opens in its place
+		if _, text := open(s, "/waits"); text != "x" {
+			t.Errorf("the page says %q", text)
+		}
+		close(spin)
+		<-spinning
+	})
+	hostile("endless", false, 0, func(t *testing.T, s tool.Session) {
+		for load := time.Second; ; load *= 2 { // in as much time as a busy machine needs for its beginning
+			browser.SetTimes(k, load, enough)
+			r, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + "/endless"})
+			if err == nil && len(r.Evidence) == 1 && strings.Contains(r.Evidence[0].Text, "The beginning of an endless page") && strings.Contains(r.Text, "was still loading") {
+				return
 			}
-			s := unit(t, k)
+			if load > enough {
+				t.Fatalf("in %v it shows %+v, error %v", load, r, err)
+			}
+		}
+	})
+	for path, want := range map[string]string{"/downloads": "Links", "/changes": "yy", "/reloads": "Again", "/overrides": "Mine"} {
+		hostile(path[1:], true, enough, func(t *testing.T, s tool.Session) {
 			if _, text := open(s, path); !strings.Contains(text, want) {
 				t.Errorf("the page says %q", text)
 			}
-			well(s)
 		})
 	}
 	t.Run("bomb", func(t *testing.T) {
 		long(t)
+		browser.SetTimes(k, 2*time.Second, enough)
 		s := unit(t, k)
 		r, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + "/bomb"})
 		if err == nil && !strings.Contains(r.Text, "may get no more bytes") {
@@ -578,37 +625,77 @@ func long(t *testing.T) {
 	}
 }
 
-// A browser that takes too much memory is ended, and another page opens in a new one. So
-// it is when it ends by itself.
+// aged is a clock which is an hour on whenever it is read. A browser that ended young is not
+// started again at once.
+func aged(c *browser.Config) {
+	var reads atomic.Int64
+	c.Now = func() time.Time { return time.Now().Add(time.Duration(reads.Add(1)) * time.Hour) }
+}
+
+// A browser that takes too much memory is ended, and another page opens in a new one.
 func TestBrowserEnds(t *testing.T) {
 	long(t)
 	host := site(t, map[string]http.HandlerFunc{
 		"/good": says(`<p>All is well`),
 		"/eats": says(`<p>x<script>window.all = []; setInterval(() => { if (all.length < 40) { const a = new Uint8Array(32 << 20); crypto.getRandomValues(a.subarray(0, 65536)); a.fill(1); all.push(a); } }, 20)</script>`),
 	})
-	k := newKit(t, []string{host}, func(c *browser.Config) { c.MaxMemory = 700 << 20 })
+	k := newKit(t, []string{host}, aged, func(c *browser.Config) { c.MaxMemory = 700 << 20 })
 	s := unit(t, k)
 	must(t, s, "browser_open", map[string]any{"url": "http://" + host + "/good"})
-	begun, ended := time.Now(), ""
-	for ended == "" && time.Since(begun) < time.Minute {
-		if _, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + "/eats"}); err != nil {
-			ended = err.Error()
-		} else if _, err := call(t, s, "browser_read", nil); err != nil {
-			ended = err.Error()
+	limit := regexp.MustCompile(`MiB of memory, and may take 700|crashed`)
+	for said := ""; !limit.MatchString(said); { // a busy page may not answer first
+		_, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + "/eats"})
+		for err == nil {
+			_, err = call(t, s, "browser_read", nil)
 		}
+		said = err.Error()
+		t.Log(said)
 	}
-	if !strings.Contains(ended, "MiB of memory, and may take 700") && !strings.Contains(ended, "crashed") && !strings.Contains(ended, "no page is open") {
-		t.Errorf("a page that eats memory ended with %q", ended)
+	if _, text := must(t, s, "browser_open", map[string]any{"url": "http://" + host + "/good"}); !strings.Contains(text, "All is well") {
+		t.Errorf("in a new browser the page says %q", text)
 	}
-	text := ""
-	for begun := time.Now(); text == "" && time.Since(begun) < 30*time.Second; { // a browser that ended young is not started again at once
-		if r, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + "/good"}); err == nil {
-			text = r.Evidence[0].Text
-		} else {
-			<-time.After(100 * time.Millisecond)
-		}
+}
+
+// A unit whose browser a page of another one took down opens its page again by itself. What
+// it would do in an open page is told to have failed.
+func TestOtherUnitsOpenAgain(t *testing.T) {
+	var asked atomic.Int64
+	opening, never := make(chan struct{}), make(chan struct{})
+	host := site(t, map[string]http.HandlerFunc{
+		"/good": says(`<p>All is well`),
+		"/slow": func(w http.ResponseWriter, r *http.Request) {
+			if asked.Add(1) == 1 { // the browser ends meanwhile
+				close(opening)
+				select {
+				case <-never:
+				case <-r.Context().Done():
+				}
+				return
+			}
+			says("<p>At last")(w, r)
+		},
+	})
+	t.Cleanup(func() { close(never) })
+	k := newKit(t, []string{host}, aged)
+	browser.SetTimes(k, enough, enough)
+	reads, opens := unit(t, k), unit(t, k)
+	must(t, reads, "browser_open", map[string]any{"url": "http://" + host + "/good"})
+	var result *tool.Result
+	var err error
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		result, err = call(t, opens, "browser_open", map[string]any{"url": "http://" + host + "/slow"})
+	})
+	<-opening
+	browser.End(k, errors.New("a page of another unit took too much"))
+	calling.Wait()
+	if err != nil || len(result.Evidence) != 1 || result.Evidence[0].Text != "At last" || asked.Load() != 2 {
+		t.Errorf("the page was asked for %d times, and has %+v, error %v", asked.Load(), result, err)
 	}
-	if !strings.Contains(text, "All is well") {
+	if _, err := call(t, reads, "browser_read", nil); err == nil || !strings.Contains(err.Error(), "no page is open: open one with browser_open first") {
+		t.Errorf("a unit without its page reads it: %v", err)
+	}
+	if _, text := must(t, reads, "browser_open", map[string]any{"url": "http://" + host + "/good"}); !strings.Contains(text, "All is well") {
 		t.Errorf("in a new browser the page says %q", text)
 	}
 }
@@ -633,7 +720,7 @@ func TestPackedPages(t *testing.T) {
 			_ = z.Close() // the browser may have gone
 		},
 	})
-	k := newKit(t, []string{host}, func(c *browser.Config) { c.MaxMemory = 700 << 20 })
+	k := newKit(t, []string{host}, aged, func(c *browser.Config) { c.MaxMemory = 700 << 20 })
 	s, most := unit(t, k), int64(0)
 	watching, stop := context.WithCancel(t.Context())
 	var watch sync.WaitGroup
@@ -653,15 +740,7 @@ func TestPackedPages(t *testing.T) {
 	if most > 2<<30 {
 		t.Errorf("the browser took %d MiB, and may take 700", most>>20)
 	}
-	text := ""
-	for begun := time.Now(); text == "" && time.Since(begun) < 30*time.Second; { // a browser that ended young is not started again at once
-		if r, err := call(t, s, "browser_open", map[string]any{"url": "http://" + host + "/good"}); err == nil {
-			text = r.Evidence[0].Text
-		} else {
-			<-time.After(100 * time.Millisecond)
-		}
-	}
-	if !strings.Contains(text, "All is well") {
+	if _, text := must(t, s, "browser_open", map[string]any{"url": "http://" + host + "/good"}); !strings.Contains(text, "All is well") {
 		t.Errorf("in a new browser the page says %q", text)
 	}
 }

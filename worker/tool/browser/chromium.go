@@ -47,6 +47,7 @@ type chromium struct {
 	dir    string // its profile
 	tail   *child.Tail
 	guard  *child.Guard
+	relay  *relayed // nil if none was started
 
 	stopping chan struct{}
 	watching sync.WaitGroup
@@ -101,19 +102,27 @@ func startChromium(ctx context.Context, path string, config *Config) (_ *chromiu
 		chromedp.ExecPath(path), chromedp.UserDataDir(dir), chromedp.CombinedOutput(c.tail),
 		chromedp.NoInheritEnv, chromedp.Env("PATH="+os.Getenv("PATH"), "HOME="+dir, "TMPDIR="+dir, "LANG=C.UTF-8"),
 		chromedp.Flag("no-sandbox", config.NoSandbox),
-		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) { cmd.SysProcAttr = attributes }),
+		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
+			cmd.SysProcAttr = attributes
+			c.relay, cmd.Err = between(cmd) // with an error, it does not start
+		}),
 	)
-	allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(ctx), options...)
+	running, abort := context.WithCancel(context.WithoutCancel(ctx))
+	allocator, stop := chromedp.NewExecAllocator(running, options...)
 	tab, cancel := chromedp.NewContext(allocator)
-	c.ctx, c.cancel = tab, func() { cancel(); stop() }
+	c.ctx, c.cancel = tab, func() { cancel(); stop(); abort() }
 	started := make(chan error, 1)
 	go func() { started <- chromedp.Do(tab) }() // in tab itself: the browser lives as long as the context of its first call
 	select {
 	case err = <-started:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
+		abort()
+		<-started
 	case <-timer(startTime):
 		err = fmt.Errorf("it does not start within %v", startTime)
+		abort()
+		<-started
 	}
 	if err == nil {
 		c.guard, err = child.StartGuard(c.process())
@@ -184,6 +193,7 @@ func (c *chromium) stop() {
 	c.watching.Wait()
 	c.cancel()
 	chromedp.FromContext(c.ctx).Allocator.Wait()
+	c.relay.close()
 	c.guard.Stop()
 	_ = os.RemoveAll(c.dir) // what a dying process still writes there is in a folder for temporary files
 }

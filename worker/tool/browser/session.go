@@ -108,6 +108,9 @@ func (s *session) open(ctx context.Context, address string) (*tool.Result, error
 	if err != nil {
 		return nil, err
 	}
+	if s.tab != nil && !s.tab.answers(ctx) {
+		s.drop()
+	}
 	if s.tab == nil {
 		c, err := s.kit.chromium(ctx)
 		if err != nil {

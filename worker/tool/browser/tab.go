@@ -9,13 +9,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/accessibility"
 	protocol "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -72,18 +76,27 @@ func openTab(ctx context.Context, c *chromium, config *Config) (*tab, error) {
 	if err == nil {
 		t.id = chromedp.FromContext(t.ctx).Target.TargetID
 		c.pages.Store(t.id, t)
-		err = t.do(ctx, func(ctx context.Context) error {
-			_, err := chromedp.CallBrowser(ctx, protocol.SetDownloadBehavior, protocol.SetDownloadBehaviorParams{
-				Behavior: protocol.SetDownloadBehaviorBehaviorDeny, BrowserContextID: chromedp.FromContext(t.ctx).BrowserContextID,
-			})
-			return err
-		})
+		err = t.do(ctx, t.prepare)
 	}
 	if err != nil {
 		t.close()
 		return nil, err
 	}
 	return t, nil
+}
+
+// prepare sets the tab up before a page is in it.
+func (t *tab) prepare(ctx context.Context) error {
+	_, err := chromedp.CallBrowser(ctx, protocol.SetDownloadBehavior, protocol.SetDownloadBehaviorParams{
+		Behavior: protocol.SetDownloadBehaviorBehaviorDeny, BrowserContextID: chromedp.FromContext(t.ctx).BrowserContextID,
+	})
+	// chromedp has asked for events that nobody listens to. Chromium need not make them.
+	for _, off := range []cdp.Command[cdp.Empty, cdp.Empty]{runtime.Disable, network.Disable, log.Disable} {
+		if err == nil {
+			_, err = chromedp.Call(ctx, off, cdp.Empty{})
+		}
+	}
+	return err
 }
 
 // do calls f with a context of the tab that ends with ctx too.
@@ -215,7 +228,7 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 		t.mu.Lock()
 		t.noteOnce(1, 1, fmt.Sprintf("The page was still loading after %v; this is what it showed by then.", t.config.LoadTime))
 		t.mu.Unlock()
-		stopping, cancel := context.WithTimeout(ctx, answerTime)
+		stopping, cancel := context.WithTimeout(ctx, t.config.AnswerTime)
 		defer cancel()
 		return t.do(stopping, func(ctx context.Context) error {
 			_, err := chromedp.Call(ctx, page.StopLoading, cdp.Empty{})
@@ -225,11 +238,8 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 	return t.settle(ctx)
 }
 
-// answerTime is how long a page may take to answer, beside what it loads.
-const answerTime = 5 * time.Second
-
 // readTime is how long a page may take to be read: a large one takes as long as to load.
-func (t *tab) readTime() time.Duration { return max(answerTime, t.config.LoadTime) }
+func (t *tab) readTime() time.Duration { return max(t.config.AnswerTime, t.config.LoadTime) }
 
 // quiet is a promise that is kept when the page has not changed for 300 ms, or after 1.5 s.
 const quiet = `new Promise((done) => {
@@ -241,24 +251,47 @@ const quiet = `new Promise((done) => {
 // settle waits until scripts have drawn what they draw. A navigation meanwhile is waited
 // for as well.
 func (t *tab) settle(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, t.config.LoadTime)
+	err := t.within(ctx, t.config.LoadTime, func(ctx context.Context) error {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](quiet, chromedp.EvalAwaitPromise))
+		return err
+	})
+	if _, ok := errors.AsType[*chromedp.ExceptionError](err); ok {
+		return nil // the page has its own idea of a MutationObserver, and is read as it is
+	}
+	return err
+}
+
+// leftEvery is the time between two tries at a page that is just being left.
+const leftEvery = 100 * time.Millisecond
+
+// within calls f, which asks the page something, until the page is there to answer: one
+// that is just being left for another is not. After the time it returns that the deadline
+// is exceeded.
+func (t *tab) within(ctx context.Context, most time.Duration, f func(context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for {
-		err := t.do(within, func(ctx context.Context) error {
-			_, err := chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](quiet, chromedp.EvalAwaitPromise))
+		err := t.do(within, f)
+		refused, ok := errors.AsType[*cdproto.Error](err)
+		if !ok || refused.Code == tooLarge || t.chromium.ended() != nil {
 			return err
-		})
-		switch {
-		case err == nil, errors.Is(err, errCrashed), ctx.Err() != nil, t.chromium.ended() != nil:
-			return err
-		case within.Err() != nil:
-			return context.DeadlineExceeded // its scripts never rest, so nothing can be read
 		}
-		select { // the page was left while it was waited for
+		select {
 		case <-within.Done():
-		case <-timer(100 * time.Millisecond):
+			return context.Cause(within)
+		case <-timer(leftEvery):
 		}
 	}
+}
+
+// answers reports whether the page answers at all. One whose scripts never rest does not,
+// and cannot be left for another page.
+func (t *tab) answers(ctx context.Context) bool {
+	err := t.within(ctx, t.config.AnswerTime, func(ctx context.Context) error {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[int]("1"))
+		return err
+	})
+	return err == nil
 }
 
 // A pageView is a page as it is now.
@@ -316,9 +349,7 @@ var view = fmt.Sprintf(`({
 
 // shown returns the text of the page as it is shown.
 func (t *tab) shown(ctx context.Context) (text string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, t.readTime())
-	defer cancel()
-	err = t.do(ctx, func(ctx context.Context) (err error) {
+	err = t.within(ctx, t.readTime(), func(ctx context.Context) (err error) {
 		text, err = chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.body ? document.body.innerText.slice(0, %d) : ""`, maxHTML)))
 		return err
 	})
@@ -327,10 +358,8 @@ func (t *tab) shown(ctx context.Context) (text string, err error) {
 
 // look reads the page and makes its outline.
 func (t *tab) look(ctx context.Context) (*pageView, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.readTime())
-	defer cancel()
 	var v pageView
-	err := t.do(ctx, func(ctx context.Context) (err error) {
+	err := t.within(ctx, t.readTime(), func(ctx context.Context) (err error) {
 		if v, err = chromedp.Run(ctx, chromedp.Evaluate[pageView](view)); err != nil {
 			return err
 		}
@@ -447,7 +476,7 @@ func (t *tab) enter(ctx context.Context, ref, text string, submit bool) error {
 // picture returns a picture of what can be seen of the page, in the best quality that fits.
 func (t *tab) picture(ctx context.Context) (*tool.Picture, error) {
 	var p tool.Picture
-	err := t.do(ctx, func(ctx context.Context) error {
+	err := t.within(ctx, t.readTime(), func(ctx context.Context) error {
 		v, err := chromedp.Run(ctx, chromedp.Evaluate[pageView](place))
 		if err != nil {
 			return err
