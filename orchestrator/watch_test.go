@@ -138,3 +138,35 @@ func TestAWorkerCannotFloodWatchers(t *testing.T) {
 		}
 	})
 }
+
+// Whoever watches a job at one orchestrator sees what its units say at another, within two
+// signs of life, and nothing else is stored than in those.
+func TestWatchersSeeWhatUnitsSayElsewhere(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		here, there := c.orchestrator(quick(orchestrator.Config{Adopt: true})), c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+		w := greet(t, there, "worker", 1)
+		id := here.submit(script(nil), 1)
+		held := w.assigned()
+		w.say(saying(held, 1, "nobody watches"))
+		said := watched(t, here, id)
+		pass(t, time.Second)
+		w.say(saying(held, 2, "turn 1 of 3: m thinks"))
+		w.say(saying(held, 2, "turn 1 of 3: m thinks", "turn 1 of 3: fetch https://a.test/"))
+		pass(t, time.Second)
+		var got []mapreduce.Activity
+		for len(said) > 0 {
+			got = append(got, <-said...)
+		}
+		want := []mapreduce.Activity{
+			{Unit: held.Unit, Attempt: 1, Number: 2, Tokens: mapreduce.Tokens{In: 20}, Note: "turn 1 of 3: m thinks"},
+			{Unit: held.Unit, Attempt: 1, Number: 3, Tokens: mapreduce.Tokens{In: 30}, Note: "turn 1 of 3: fetch https://a.test/"},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("who watches elsewhere sees (-want +got):\n%s", diff)
+		}
+		if v := w.report(held, asIs); v != mapreduce.Accepted {
+			t.Errorf("the verdict is %v", v)
+		}
+	})
+}

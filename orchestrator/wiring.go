@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/fleet"
@@ -27,6 +28,16 @@ func (h clusterHost) GrantsFreed() {
 	h.o.scheduler.Grants.MarkCallsDue()
 	for _, id := range h.o.scheduler.Running() {
 		h.o.signals.MarkDue(id)
+	}
+}
+
+// News implements cluster.Host.
+func (h clusterHost) News() nodes.News { return h.o.signals.Feeds.News() }
+
+// HearNews implements cluster.Host.
+func (h clusterHost) HearNews(news map[mapreduce.NodeID]nodes.News) {
+	for _, id := range h.o.signals.Feeds.Hear(time.Now(), news) {
+		h.o.signals.WakeWatchers(id)
 	}
 }
 

@@ -233,7 +233,7 @@ type Job struct {
 	// returns it.
 	Stages []StageProgress
 	// Activity is what running units said of themselves since the last call. Only
-	// WatchJob gives it, and it is stored nowhere.
+	// WatchJob gives it, and nothing keeps it.
 	Activity []Activity
 }
 

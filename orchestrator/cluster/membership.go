@@ -40,6 +40,10 @@ type Host interface {
 	LookAtTrees()
 	// GrantsFreed says that there is more to be granted, as another node lost some.
 	GrantsFreed()
+	// News returns what this node tells the others with its next sign of life.
+	News() nodes.News
+	// HearNews takes in what the others have told with theirs.
+	HearNews(news map[mapreduce.NodeID]nodes.News)
 	// ExpireSession gives back what a session holds whose worker is lost.
 	ExpireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error
 }
@@ -75,7 +79,7 @@ func New(j *jobs.Jobs, h Host, s *supervise.Supervisor, c Config) *Membership {
 // whatever others left is taken over at once.
 func (m *Membership) Join(ctx context.Context, exclusive bool) error {
 	begun := time.Now()
-	signs, err := m.jobs.Nodes.Beat(ctx, 1)
+	signs, err := m.jobs.Nodes.Beat(ctx, 1, nodes.News{})
 	if err != nil {
 		return fmt.Errorf("orchestrator: first sign of life: %w", err)
 	}
@@ -136,6 +140,8 @@ func (m *Membership) BeatLoop(ctx context.Context) {
 		}
 		m.nodesGone(signs.Beats)
 		delete(signs.Beats, m.jobs.Node())
+		delete(signs.News, m.jobs.Node())
+		m.host.HearNews(signs.News)
 		m.watchNodes(seen, signs.Beats, m.supervisor.StoreUptime())
 	})
 }
@@ -150,7 +156,7 @@ var errAway = fmt.Errorf("no answer for %v: %w", patience, store.ErrProcessBehin
 func (m *Membership) signOfLife(ctx context.Context, count int64) (*nodes.Signs, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
 	defer stop()
-	return m.jobs.Nodes.Beat(ctx, count)
+	return m.jobs.Nodes.Beat(ctx, count, m.host.News())
 }
 
 // noteKnownNodes notes who else there may be: until one is known to be dead, it lives.

@@ -7,7 +7,7 @@ import (
 )
 
 // passNotes passes what units of a worker say of themselves on to those who watch their
-// jobs. It is stored nowhere.
+// jobs. Nothing keeps it.
 func (f *Fleet) passNotes(s *workerStream, all []mapreduce.Progress) {
 	now := time.Now()
 	woken := make(map[mapreduce.JobID]bool)

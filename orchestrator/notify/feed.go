@@ -1,11 +1,13 @@
 package notify
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 // Bounds of what those who watch a job are told of what its units say, however many units
@@ -16,18 +18,42 @@ const (
 	feedRate  = 64  // notes a second, after that
 )
 
+// Bounds of what orchestrators tell each other with their signs of life.
+const (
+	maxWatched   = 64       // jobs that the others are asked about; those who watch more see units of this node alone
+	maxTold      = 96       // notes in one sign of life, which has a second's
+	maxToldBytes = 32 << 10 // of their texts and ids
+	tellTimes    = 3        // signs of life that have a note, as others may miss one
+)
+
 // Feeds pass what running units say of themselves on to those who watch their jobs. Nothing
 // is kept of a job that nobody watches. The zero value is ready, and safe for concurrent use.
+//
+// A job may be watched at one orchestrator, and run by workers of another. Signs of life,
+// which all give and read anyway, say which jobs are watched, and then what their units say.
 type Feeds struct {
 	mu    sync.Mutex
 	feeds map[mapreduce.JobID]*feed
 	begun int64 // feeds so far
+
+	told    int64                      // notes to other orchestrators so far
+	telling []toldNote                 // the last of them
+	heard   map[mapreduce.NodeID]int64 // notes that others had told when they were heard last
 }
+
+// A toldNote is one that others are told.
+type toldNote struct {
+	note  nodes.Note
+	times int // that it was told
+}
+
+func (n *toldNote) size() int { return len(n.note.Job) + len(n.note.Unit) + len(n.note.Note) }
 
 // A feed is what units of a watched job said last. Feeds.mu guards it.
 type feed struct {
 	number    int64 // among all feeds
 	followers int
+	elsewhere bool                 // others have followers of the job
 	said      int64                // notes so far
 	kept      []mapreduce.Activity // the last of them
 	room      Allowance
@@ -44,7 +70,8 @@ func (f *Feeds) Number(id mapreduce.JobID) int64 {
 	return 0
 }
 
-// Add adds notes to the feed of a job, as many as it may have now. The others are left out.
+// Add adds notes of units that workers of this node run to the feed of a job, as many as it
+// may have now. The others are left out.
 func (f *Feeds) Add(id mapreduce.JobID, now time.Time, notes ...mapreduce.Activity) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,14 +80,115 @@ func (f *Feeds) Add(id mapreduce.JobID, now time.Time, notes ...mapreduce.Activi
 		return
 	}
 	for _, note := range notes {
-		if !one.room.Use(now, feedBurst, feedRate) {
+		if !one.add(now, note) {
 			return
 		}
-		one.said++
-		one.kept = append(one.kept, note)
+		if one.elsewhere {
+			f.told++
+			f.telling = append(f.telling, toldNote{note: nodes.Note{Job: id, Activity: note}})
+		}
 	}
-	if more := len(one.kept) - maxKept; more > 0 {
-		one.kept = slices.Delete(one.kept, 0, more)
+	f.telling = slices.Delete(f.telling, 0, max(0, len(f.telling)-maxTold))
+}
+
+// add adds a note, and reports whether there may be one now.
+func (one *feed) add(now time.Time, note mapreduce.Activity) bool {
+	if !one.room.Use(now, feedBurst, feedRate) {
+		return false
+	}
+	one.said++
+	one.kept = append(one.kept, note)
+	one.kept = slices.Delete(one.kept, 0, max(0, len(one.kept)-maxKept))
+	return true
+}
+
+// News returns what the others are told with the next sign of life: which jobs are watched
+// here, the longest first, and what units of jobs that are watched elsewhere have said.
+func (f *Feeds) News() nodes.News {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var n nodes.News
+	for id, one := range f.feeds {
+		if one.followers > 0 {
+			n.Watched = append(n.Watched, id)
+		}
+	}
+	slices.SortFunc(n.Watched, func(a, b mapreduce.JobID) int { return cmp.Compare(f.feeds[a].number, f.feeds[b].number) })
+	n.Watched = n.Watched[:min(len(n.Watched), maxWatched)]
+	f.telling = slices.DeleteFunc(f.telling, func(t toldNote) bool { return t.times == tellTimes })
+	first := len(f.telling)
+	for room := maxToldBytes; first > 0; first-- {
+		if room -= f.telling[first-1].size(); room < 0 {
+			break
+		}
+	}
+	f.telling = slices.Delete(f.telling, 0, first) // too much in one second: the latest count
+	for i := range f.telling {
+		f.telling[i].times++
+		n.Notes = append(n.Notes, f.telling[i].note)
+	}
+	n.Told = f.told
+	return n
+}
+
+// Hear takes in what others have told with their signs of life, and returns the jobs that
+// are watched here of whose units there are new notes.
+func (f *Feeds) Hear(now time.Time, news map[mapreduce.NodeID]nodes.News) (fresh []mapreduce.JobID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.setElsewhere(news)
+	for node, n := range news {
+		if n.Told < f.heard[node] {
+			delete(f.heard, node) // it began anew
+		}
+		first := n.Told - int64(len(n.Notes))
+		for _, note := range n.Notes[min(int64(len(n.Notes)), max(0, f.heard[node]-first)):] {
+			if one := f.feeds[note.Job]; one != nil && one.followers > 0 && one.add(now, note.Activity) {
+				fresh = append(fresh, note.Job)
+			}
+		}
+		if f.heard == nil {
+			f.heard = make(map[mapreduce.NodeID]int64)
+		}
+		f.heard[node] = n.Told
+	}
+	slices.Sort(fresh)
+	return slices.Compact(fresh)
+}
+
+// setElsewhere notes which jobs are watched at other orchestrators. The caller holds mu.
+func (f *Feeds) setElsewhere(news map[mapreduce.NodeID]nodes.News) {
+	for _, one := range f.feeds {
+		one.elsewhere = false
+	}
+	for _, n := range news {
+		for _, id := range n.Watched {
+			f.feed(id).elsewhere = true
+		}
+	}
+	for id, one := range f.feeds {
+		f.endUnwatched(id, one)
+	}
+}
+
+// feed returns the feed of a job, a new one if it has none. The caller holds mu.
+func (f *Feeds) feed(id mapreduce.JobID) *feed {
+	one := f.feeds[id]
+	if one == nil {
+		f.begun++
+		one = &feed{number: f.begun}
+		if f.feeds == nil {
+			f.feeds = make(map[mapreduce.JobID]*feed)
+		}
+		f.feeds[id] = one
+	}
+	return one
+}
+
+// endUnwatched ends a feed that nobody follows. The caller holds mu.
+func (f *Feeds) endUnwatched(id mapreduce.JobID, one *feed) {
+	if one.followers == 0 && !one.elsewhere {
+		delete(f.feeds, id)
 	}
 }
 
@@ -77,15 +205,7 @@ type Follower struct {
 func (f *Feeds) Follow(id mapreduce.JobID) *Follower {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	one := f.feeds[id]
-	if one == nil {
-		f.begun++
-		one = &feed{number: f.begun}
-		if f.feeds == nil {
-			f.feeds = make(map[mapreduce.JobID]*feed)
-		}
-		f.feeds[id] = one
-	}
+	one := f.feed(id)
 	one.followers++
 	return &Follower{feeds: f, job: id, feed: one}
 }
@@ -103,9 +223,8 @@ func (r *Follower) Next() []mapreduce.Activity {
 func (r *Follower) Close() {
 	r.feeds.mu.Lock()
 	defer r.feeds.mu.Unlock()
-	if r.feed.followers--; r.feed.followers == 0 {
-		delete(r.feeds.feeds, r.job)
-	}
+	r.feed.followers--
+	r.feeds.endUnwatched(r.job, r.feed)
 }
 
 // An Allowance is how much of something may be done now: so much at once, and so much a

@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 const job = mapreduce.JobID("mr_20261123_abc123")
@@ -118,4 +120,104 @@ func TestE7ManyTellAndFollowAtOnce(t *testing.T) {
 	telling.Wait()
 	close(done)
 	following.Wait()
+}
+
+// notesOf returns the texts of what a follower has not read.
+func notesOf(r *notify.Follower) (all []string) {
+	for _, a := range r.Next() {
+		all = append(all, a.Note)
+	}
+	return all
+}
+
+// What units of one orchestrator's workers say reaches those who watch the job at another,
+// once, though some signs of life are missed; nothing is told of a job that nobody watches.
+func TestFeedsOfOtherOrchestrators(t *testing.T) {
+	const other = mapreduce.JobID("mr_20261123_def456")
+	var here, there notify.Feeds
+	now := time.Unix(1_800_000_000, 0)
+	say := func(id mapreduce.JobID, text string) { there.Add(id, now, mapreduce.Activity{Unit: "u", Note: text}) }
+	exchange := func() (fresh []mapreduce.JobID) {
+		now = now.Add(time.Second)
+		there.Hear(now, map[mapreduce.NodeID]nodes.News{"here": here.News()})
+		return here.Hear(now, map[mapreduce.NodeID]nodes.News{"there": there.News()})
+	}
+	r := here.Follow(job)
+	say(job, "unheard")
+	exchange()
+	if there.Number(job) == 0 || there.Number(other) != 0 {
+		t.Fatal("what is watched elsewhere is not known")
+	}
+	say(job, "1")
+	say(other, "of a job that nobody watches")
+	say(job, "2")
+	if fresh := exchange(); len(fresh) != 1 || fresh[0] != job {
+		t.Errorf("there are new notes of %v", fresh)
+	}
+	if got := notesOf(r); fmt.Sprint(got) != "[1 2]" {
+		t.Errorf("read %v", got)
+	}
+	say(job, "3")
+	there.News() // a sign of life that nobody reads
+	say(job, "4")
+	exchange()
+	exchange()
+	if got := notesOf(r); fmt.Sprint(got) != "[3 4]" {
+		t.Errorf("read %v, want what was not read before", got)
+	}
+	if n := there.News(); n.Told != 4 || len(n.Notes) > 2 {
+		t.Errorf("%d notes were told, and are %v", n.Told, n.Notes)
+	}
+	for range 3 {
+		exchange()
+	}
+	if n := there.News(); len(n.Notes) != 0 || len(n.Watched) != 0 {
+		t.Errorf("it still tells %+v", n)
+	}
+	there = notify.Feeds{} // another process by the same name
+	exchange()
+	say(job, "again")
+	exchange()
+	if got := notesOf(r); fmt.Sprint(got) != "[again]" {
+		t.Errorf("read %v of an orchestrator that began anew", got)
+	}
+	r.Close()
+	exchange()
+	if there.Number(job) != 0 {
+		t.Error("a job is watched elsewhere, where nobody does")
+	}
+}
+
+// However much units say, and however many jobs are watched, what is told with a sign of life
+// is bounded, and is the latest.
+func TestNewsIsBounded(t *testing.T) {
+	var here, there notify.Feeds
+	now := time.Unix(1_800_000_000, 0)
+	var ids []mapreduce.JobID
+	for i := range 200 {
+		id := mapreduce.JobID(fmt.Sprintf("mr_20261123_%06d", i))
+		ids = append(ids, id)
+		here.Follow(id)
+	}
+	n := here.News()
+	if len(n.Watched) != 64 || n.Watched[0] != ids[0] || n.Watched[63] != ids[63] {
+		t.Fatalf("%d jobs are told to be watched", len(n.Watched))
+	}
+	there.Hear(now, map[mapreduce.NodeID]nodes.News{"here": n})
+	for _, size := range []int{10, mapreduce.MaxNote, 2000} {
+		for i := range 10_000 {
+			there.Add(ids[i%64], now, mapreduce.Activity{Unit: "u", Number: int64(i), Note: strings.Repeat("x", size)})
+		}
+		now = now.Add(time.Minute)
+		n, bytes := there.News(), 0
+		for _, note := range n.Notes {
+			bytes += len(note.Job) + len(note.Unit) + len(note.Note)
+		}
+		if len(n.Notes) == 0 || len(n.Notes) > 96 || bytes > 32<<10 {
+			t.Errorf("notes of %d bytes: %d are told, of %d bytes", size, len(n.Notes), bytes)
+		}
+		if last := n.Notes[len(n.Notes)-1]; last.Number < 9_000 && size == 10 {
+			t.Errorf("the last of them is %d", last.Number)
+		}
+	}
 }

@@ -143,9 +143,9 @@ func pageSize(n, otherwise int) (int, error) {
 // watchPause is the least time between two looks at a watched job.
 const watchPause = 100 * time.Millisecond
 
-// WatchJob calls fn with a job whenever it has changed, or units of it that workers of this
-// node run have said something, until it does not run any more.
-// Changes made here are seen at once, those of other orchestrators within a second.
+// WatchJob calls fn with a job whenever it has changed, or units of it have said something,
+// until it does not run any more. Changes made here are seen at once, those of other
+// orchestrators within a second, and what units say there within two signs of life.
 func (r *Reader) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
 	var last mapreduce.Job
 	feed := r.signals.Feeds.Follow(id)

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 // A sign of life sees the jobs that may run. It is given also if these cannot be
@@ -36,7 +39,7 @@ func TestASignOfLifeSeesWhatRuns(t *testing.T) {
 		}, false, 0},
 	} {
 		w.write(given.write)
-		s, err := j.Nodes.Beat(w.ctx, int64(count+2))
+		s, err := j.Nodes.Beat(w.ctx, int64(count+2), nodes.News{})
 		if err != nil {
 			t.Fatalf("%s: %v", given.name, err)
 		}
@@ -49,5 +52,34 @@ func TestASignOfLifeSeesWhatRuns(t *testing.T) {
 	}
 	if refs, err = j.View.Runs(w.ctx); err != nil || len(refs) != 1001 {
 		t.Errorf("%d jobs may run (error %v), want 1001", len(refs), err)
+	}
+}
+
+// What a node tells with its sign of life the others see with theirs, until it tells
+// something else.
+func TestSignsOfLifeTellNews(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	first, second := w.nodes[0], w.nodes[1]
+	told := nodes.News{
+		Watched: []mapreduce.JobID{"mr_20261123_aaaaaa", "mr_20261123_bbbbbb"}, Told: 17,
+		Notes: []nodes.Note{{Job: "mr_20261123_cccccc", Activity: mapreduce.Activity{
+			Unit: "map:3", Attempt: 2, Number: 5, Tokens: mapreduce.Tokens{In: 100, Out: 20}, Note: "turn 2 of 9: Größe",
+		}}},
+	}
+	for count, news := range []nodes.News{told, {}} {
+		if _, err := first.Nodes.Beat(w.ctx, int64(count+2), news); err != nil {
+			t.Fatal(err)
+		}
+		s, err := second.Nodes.Beat(w.ctx, int64(count+2), nodes.News{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[mapreduce.NodeID]nodes.News{}
+		if news.Told > 0 {
+			want[first.Node()] = news
+		}
+		if diff := cmp.Diff(want, s.News); diff != "" {
+			t.Errorf("the other node sees (-want +got):\n%s", diff)
+		}
 	}
 }

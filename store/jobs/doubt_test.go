@@ -87,7 +87,7 @@ func TestDoubtEnds(t *testing.T) {
 	}{
 		{"it does nothing", func(*parish, *believer, *believer, *believer) {}, 3},
 		{"it gives signs of life", func(p *parish, first, _, _ *believer) {
-			_, err := first.Nodes.Beat(p.ctx, 7)
+			_, err := first.Nodes.Beat(p.ctx, 7, nodes.News{})
 			p.must(err)
 		}, 3},
 		{"a unit ends", func(p *parish, first, _, third *believer) { p.finish(first, third) }, 3},

@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/limit"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 const model = "anthropic/m-1"
@@ -21,7 +22,7 @@ func TestLimitsAreOfTheWholeFleet(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		_, err := n.Nodes.Beat(w.ctx, 1)
+		_, err := n.Nodes.Beat(w.ctx, 1, nodes.News{})
 		w.must(err)
 	}
 	note := func(n limit.Note) limit.Note {
@@ -70,7 +71,7 @@ func TestOneNodeOfTheFleetProbes(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		_, err := n.Nodes.Beat(w.ctx, 1)
+		_, err := n.Nodes.Beat(w.ctx, 1, nodes.News{})
 		w.must(err)
 	}
 	_, err := a.Grants.NoteLimit(w.ctx, model, limit.Note{Want: 1, Opened: time.Minute}, nil)
@@ -100,7 +101,7 @@ func TestFleetSlotsAreShared(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		_, err := n.Nodes.Beat(w.ctx, 1)
+		_, err := n.Nodes.Beat(w.ctx, 1, nodes.News{})
 		w.must(err)
 	}
 	for i, step := range []struct {
@@ -136,7 +137,7 @@ func TestFleetSlotsAreNeverExceeded(t *testing.T) {
 		has := make(map[mapreduce.NodeID]int64)
 		for range 20 {
 			n := rapid.SampledFrom(w.nodes).Draw(t, "node")
-			_, err := n.Nodes.Beat(w.ctx, 1)
+			_, err := n.Nodes.Beat(w.ctx, 1, nodes.News{})
 			w.must(err)
 			count := rapid.Int64Range(0, 12)
 			ask := grants.CallsRequest{Need: count.Draw(t, "need"), Most: count.Draw(t, "most"), Keep: count.Draw(t, "keep"), Limit: 10}

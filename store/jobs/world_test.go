@@ -54,15 +54,15 @@ type world struct {
 	made  int        // jobs, claims and sessions so far
 }
 
-func newWorld(t failer, s store.Store, nodes int) *world {
+func newWorld(t failer, s store.Store, count int) *world {
 	w := &world{failer: t, ctx: context.Background(), store: s, space: keys.New(), micro: 1_700_000_000_000_000}
-	for i := range nodes {
+	for i := range count {
 		w.nodes = append(w.nodes, jobs.New(store.NewDB(s, store.Config{MaxBackoff: time.Millisecond}), w.space,
 			mapreduce.NodeID(fmt.Sprintf("node-%d", i)), w.clock))
 	}
 	w.look = w.nodes[0]
 	for _, n := range w.nodes {
-		_, err := n.Nodes.Beat(w.ctx, 1)
+		_, err := n.Nodes.Beat(w.ctx, 1, nodes.News{})
 		w.must(err)
 	}
 	return w

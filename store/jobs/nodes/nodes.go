@@ -15,6 +15,7 @@ import (
 // Signs are what a sign of life sees beside itself.
 type Signs struct {
 	Beats map[mapreduce.NodeID]int64 // every orchestrator's count
+	News  map[mapreduce.NodeID]News  // what every orchestrator tells, if anything
 	// Runs are the jobs that may run, so that who shows life every second needs no
 	// other look at them; but if there are very many, or what is stored of them is
 	// damaged, Seen is false. A node lives all the same.
@@ -25,13 +26,27 @@ type Signs struct {
 // seenRuns is how many jobs a sign of life looks at.
 const seenRuns = 1000
 
-// Beat shows that this node lives.
-func (st *Store) Beat(ctx context.Context, count int64) (*Signs, error) {
+// News is what a node tells the others with its sign of life, so that those who watch a job
+// anywhere see what units say everywhere. Its size is the node's to bound.
+type News struct {
+	Watched []mapreduce.JobID // jobs that clients of the node watch
+	Told    int64             // how many notes it has told in all
+	Notes   []Note            // the latest of them
+}
+
+// A Note is what a unit of a job said.
+type Note struct {
+	Job mapreduce.JobID
+	mapreduce.Activity
+}
+
+// Beat shows that this node lives, and tells the others what it has to tell.
+func (st *Store) Beat(ctx context.Context, count int64, told News) (*Signs, error) {
 	var s *Signs
 	err := st.db.Update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
 		s = new(Signs)
-		tx.Set(st.Keys.Beat(st.Node), records.Encode(&storagev1.Beat{Count: count}))
-		if s.Beats, err = st.readBeats(ctx, tx); err != nil {
+		tx.Set(st.Keys.Beat(st.Node), records.Encode(beatOf(count, told)))
+		if s.Beats, s.News, err = st.readBeats(ctx, tx); err != nil {
 			return err
 		}
 		var more bool
@@ -48,28 +63,60 @@ func (st *Store) Beat(ctx context.Context, count int64) (*Signs, error) {
 func (st *Store) Beats(ctx context.Context) (beats map[mapreduce.NodeID]int64, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		var err error
-		beats, err = st.readBeats(ctx, tx)
+		beats, _, err = st.readBeats(ctx, tx)
 		return err
 	})
 	return beats, err
 }
 
-func (rec Records) readBeats(ctx context.Context, tx store.Tx) (map[mapreduce.NodeID]int64, error) {
-	beats := make(map[mapreduce.NodeID]int64)
+func (rec Records) readBeats(ctx context.Context, tx store.Tx) (map[mapreduce.NodeID]int64, map[mapreduce.NodeID]News, error) {
+	beats, news := make(map[mapreduce.NodeID]int64), make(map[mapreduce.NodeID]News)
 	pairs, _, err := tx.Snapshot().GetRange(ctx, rec.Keys.Beats(), store.RangeOptions{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, kv := range pairs {
 		var b storagev1.Beat
 		if err := records.Decode(kv.Key, kv.Value, &b); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		_, rest, err := rec.Keys.Last(kv.Key)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		beats[mapreduce.NodeID(rest.Text())] = b.Count
+		node := mapreduce.NodeID(rest.Text())
+		beats[node] = b.Count
+		if len(b.Watched) > 0 || len(b.Notes) > 0 {
+			news[node] = newsOf(&b)
+		}
 	}
-	return beats, nil
+	return beats, news, nil
+}
+
+func beatOf(count int64, told News) *storagev1.Beat {
+	b := &storagev1.Beat{Count: count, Told: told.Told}
+	for _, id := range told.Watched {
+		b.Watched = append(b.Watched, string(id))
+	}
+	for _, n := range told.Notes {
+		b.Notes = append(b.Notes, &storagev1.Note{
+			Job: string(n.Job), Unit: string(n.Unit), Attempt: int64(n.Attempt), Number: n.Number,
+			TokensIn: n.Tokens.In, TokensOut: n.Tokens.Out, Text: n.Note,
+		})
+	}
+	return b
+}
+
+func newsOf(b *storagev1.Beat) News {
+	n := News{Told: b.Told}
+	for _, id := range b.Watched {
+		n.Watched = append(n.Watched, mapreduce.JobID(id))
+	}
+	for _, one := range b.Notes {
+		n.Notes = append(n.Notes, Note{Job: mapreduce.JobID(one.Job), Activity: mapreduce.Activity{
+			Unit: mapreduce.UnitID(one.Unit), Attempt: int(one.Attempt), Number: one.Number,
+			Tokens: mapreduce.Tokens{In: one.TokensIn, Out: one.TokensOut}, Note: one.Text,
+		}})
+	}
+	return n
 }

@@ -2852,10 +2852,13 @@ func (x *Session) GetEmbedded() bool {
 	return false
 }
 
-// Beat is an orchestrator's sign of life.
+// Beat is an orchestrator's sign of life, and what it tells the others with it.
 type Beat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Count         int64                  `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Watched       []string               `protobuf:"bytes,2,rep,name=watched,proto3" json:"watched,omitempty"` // jobs that clients of it watch
+	Told          int64                  `protobuf:"varint,3,opt,name=told,proto3" json:"told,omitempty"`      // how many notes it has told
+	Notes         []*Note                `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`     // the latest of those
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2897,6 +2900,120 @@ func (x *Beat) GetCount() int64 {
 	return 0
 }
 
+func (x *Beat) GetWatched() []string {
+	if x != nil {
+		return x.Watched
+	}
+	return nil
+}
+
+func (x *Beat) GetTold() int64 {
+	if x != nil {
+		return x.Told
+	}
+	return 0
+}
+
+func (x *Beat) GetNotes() []*Note {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+// Note is what a running unit of a job that is watched elsewhere said of itself.
+type Note struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Unit          string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
+	Attempt       int64                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Number        int64                  `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`                     // among the notes of the attempt
+	TokensIn      int64                  `protobuf:"varint,5,opt,name=tokens_in,json=tokensIn,proto3" json:"tokens_in,omitempty"` // that the attempt had spent
+	TokensOut     int64                  `protobuf:"varint,6,opt,name=tokens_out,json=tokensOut,proto3" json:"tokens_out,omitempty"`
+	Text          string                 `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Note) Reset() {
+	*x = Note{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Note) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Note) ProtoMessage() {}
+
+func (x *Note) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Note.ProtoReflect.Descriptor instead.
+func (*Note) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Note) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Note) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *Note) GetAttempt() int64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Note) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Note) GetTokensIn() int64 {
+	if x != nil {
+		return x.TokensIn
+	}
+	return 0
+}
+
+func (x *Note) GetTokensOut() int64 {
+	if x != nil {
+		return x.TokensOut
+	}
+	return 0
+}
+
+func (x *Note) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // Doubt says that another orchestrator has seen no sign of life of this one,
 // which has claimed nothing and taken up no session since.
 type Doubt struct {
@@ -2908,7 +3025,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +3037,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3050,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Doubt) GetId() string {
@@ -2957,7 +3074,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2969,7 +3086,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2982,7 +3099,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -3040,7 +3157,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3169,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3182,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -3159,7 +3276,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3171,7 +3288,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3184,7 +3301,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -3242,7 +3359,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3254,7 +3371,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3267,7 +3384,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -3351,7 +3468,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +3480,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +3493,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -3408,7 +3525,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3420,7 +3537,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3433,7 +3550,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -3502,7 +3619,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3631,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3644,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{35}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -3646,7 +3763,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3658,7 +3775,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3671,7 +3788,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{36}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LogEntry) GetCheckpoint() []byte {
@@ -3699,7 +3816,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3711,7 +3828,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[37]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3724,7 +3841,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{37}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Rate) GetMinute() int64 {
@@ -3757,7 +3874,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +3886,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +3899,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{38}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Deleted) GetJob() string {
@@ -3850,7 +3967,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3862,7 +3979,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3875,7 +3992,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{39}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -3940,7 +4057,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3952,7 +4069,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[40]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3965,7 +4082,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{40}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Mark) GetCheckpoint() []byte {
@@ -4009,7 +4126,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4021,7 +4138,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[45]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4034,7 +4151,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -4380,9 +4497,21 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\aSession\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x1a\n" +
-	"\bembedded\x18\x03 \x01(\bR\bembedded\"\x1c\n" +
+	"\bembedded\x18\x03 \x01(\bR\bembedded\"\x85\x01\n" +
 	"\x04Beat\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x03R\x05count\"\x17\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\x12\x18\n" +
+	"\awatched\x18\x02 \x03(\tR\awatched\x12\x12\n" +
+	"\x04told\x18\x03 \x01(\x03R\x04told\x129\n" +
+	"\x05notes\x18\x04 \x03(\v2#.coditect.mapreduce.storage.v1.NoteR\x05notes\"\xae\x01\n" +
+	"\x04Note\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\x03R\aattempt\x12\x16\n" +
+	"\x06number\x18\x04 \x01(\x03R\x06number\x12\x1b\n" +
+	"\ttokens_in\x18\x05 \x01(\x03R\btokensIn\x12\x1d\n" +
+	"\n" +
+	"tokens_out\x18\x06 \x01(\x03R\ttokensOut\x12\x12\n" +
+	"\x04text\x18\a \x01(\tR\x04text\"\x17\n" +
 	"\x05Doubt\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"u\n" +
 	"\x05Grant\x12\x16\n" +
@@ -4504,7 +4633,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),        // 0: coditect.mapreduce.storage.v1.Spec
 	(*Savings)(nil),     // 1: coditect.mapreduce.storage.v1.Savings
@@ -4534,28 +4663,29 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*HeldUnit)(nil),    // 25: coditect.mapreduce.storage.v1.HeldUnit
 	(*Session)(nil),     // 26: coditect.mapreduce.storage.v1.Session
 	(*Beat)(nil),        // 27: coditect.mapreduce.storage.v1.Beat
-	(*Doubt)(nil),       // 28: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),       // 29: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),       // 30: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),       // 31: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),        // 32: coditect.mapreduce.storage.v1.Plan
-	(*Skipped)(nil),     // 33: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),     // 34: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),  // 35: coditect.mapreduce.storage.v1.Checkpoint
-	(*LogEntry)(nil),    // 36: coditect.mapreduce.storage.v1.LogEntry
-	(*Rate)(nil),        // 37: coditect.mapreduce.storage.v1.Rate
-	(*Deleted)(nil),     // 38: coditect.mapreduce.storage.v1.Deleted
-	(*Seal)(nil),        // 39: coditect.mapreduce.storage.v1.Seal
-	(*Mark)(nil),        // 40: coditect.mapreduce.storage.v1.Mark
-	nil,                 // 41: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                 // 42: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                 // 43: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                 // 44: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	(*Limit_Share)(nil), // 45: coditect.mapreduce.storage.v1.Limit.Share
+	(*Note)(nil),        // 28: coditect.mapreduce.storage.v1.Note
+	(*Doubt)(nil),       // 29: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),       // 30: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),       // 31: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),       // 32: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),        // 33: coditect.mapreduce.storage.v1.Plan
+	(*Skipped)(nil),     // 34: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),     // 35: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),  // 36: coditect.mapreduce.storage.v1.Checkpoint
+	(*LogEntry)(nil),    // 37: coditect.mapreduce.storage.v1.LogEntry
+	(*Rate)(nil),        // 38: coditect.mapreduce.storage.v1.Rate
+	(*Deleted)(nil),     // 39: coditect.mapreduce.storage.v1.Deleted
+	(*Seal)(nil),        // 40: coditect.mapreduce.storage.v1.Seal
+	(*Mark)(nil),        // 41: coditect.mapreduce.storage.v1.Mark
+	nil,                 // 42: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                 // 43: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                 // 44: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                 // 45: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	(*Limit_Share)(nil), // 46: coditect.mapreduce.storage.v1.Limit.Share
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	41, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	42, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	42, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	43, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	0,  // 2: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	5,  // 3: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	4,  // 4: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
@@ -4563,9 +4693,9 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	8,  // 6: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
 	7,  // 7: coditect.mapreduce.storage.v1.Ctl.use:type_name -> coditect.mapreduce.storage.v1.Use
 	7,  // 8: coditect.mapreduce.storage.v1.Ingest.use:type_name -> coditect.mapreduce.storage.v1.Use
-	43, // 9: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	44, // 9: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	12, // 10: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	44, // 11: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	45, // 11: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	10, // 12: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	13, // 13: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	15, // 14: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
@@ -4576,20 +4706,21 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	19, // 19: coditect.mapreduce.storage.v1.Unit.evidence:type_name -> coditect.mapreduce.storage.v1.EvidenceSum
 	17, // 20: coditect.mapreduce.storage.v1.EvidenceSum.next:type_name -> coditect.mapreduce.storage.v1.Put
 	25, // 21: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	45, // 22: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	8,  // 23: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
-	8,  // 24: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	34, // 25: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	34, // 26: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	34, // 27: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	38, // 28: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
-	40, // 29: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	40, // 30: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	28, // 22: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
+	46, // 23: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	8,  // 24: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
+	8,  // 25: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	35, // 26: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	35, // 27: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	35, // 28: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	39, // 29: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
+	41, // 30: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	41, // 31: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -4604,7 +4735,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   46,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
