@@ -128,11 +128,43 @@ func (p *Pipeline) variableValue(v Variable, vars map[string]string, docs []Docu
 	return itemsValue(v.Name, docs)
 }
 
+// A Candidate is an agent among which a stage chooses those of a later one.
+type Candidate struct {
+	Name        string
+	Description string // what it is good for; of an agent without a description its goal or role, as in the file
+}
+
+// candidates returns the agents that may work in a stage.
+func (p *Pipeline) candidates(stage string) (all []Candidate) {
+	for _, name := range p.Stage(stage).Agents {
+		a := p.Agents[name]
+		all = append(all, Candidate{name, cmp.Or(a.Description, a.Goal, a.Role)})
+	}
+	return all
+}
+
+// Choices returns, by the property of the stage's output that lists their names, the agents
+// among which the stage chooses those that work in a later one; none if it chooses none.
+func (p *Pipeline) Choices(s *Stage) map[string][]Candidate {
+	var all map[string][]Candidate
+	for _, later := range p.Stages {
+		stage, path, ok := later.SelectPath()
+		if !ok || stage != s.Name || len(path) != 1 {
+			continue
+		}
+		if all == nil {
+			all = make(map[string][]Candidate)
+		}
+		all[path[0]] = append(all[path[0]], p.candidates(later.Name)...)
+	}
+	return all
+}
+
 // describeAgents names the agents that may work in a stage, each with what it is good for.
 func (p *Pipeline) describeAgents(stage string) string {
 	var all []string
-	for _, name := range p.Stage(stage).Agents {
-		all = append(all, name+" ("+plainText(cmp.Or(p.Agents[name].Description, p.Agents[name].Goal, p.Agents[name].Role))+")")
+	for _, c := range p.candidates(stage) {
+		all = append(all, c.Name+" ("+plainText(c.Description)+")")
 	}
 	return strings.Join(all, ", ")
 }

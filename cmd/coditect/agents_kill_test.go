@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -23,8 +24,9 @@ import (
 type noteServer struct {
 	url string
 
-	mu     sync.Mutex
-	posted map[string]int // how often, by the note
+	mu      sync.Mutex
+	posted  map[string]int    // how often, by the note
+	posting func(note string) // called when a note is posted, before that is answered; may be nil
 }
 
 func newNoteServer(t *testing.T) *noteServer {
@@ -39,8 +41,11 @@ func newNoteServer(t *testing.T) *noteServer {
 			return nil, err
 		}
 		n.mu.Lock()
-		defer n.mu.Unlock()
 		n.posted[in.Note]++
+		n.mu.Unlock()
+		if n.posting != nil {
+			n.posting(in.Note)
+		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "posted"}}}, nil
 	})
 	h := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
@@ -49,7 +54,8 @@ func newNoteServer(t *testing.T) *noteServer {
 	return n
 }
 
-// posting is a model that reads two files a turn and posts a note in some turns, beside them.
+// posting is a model that reads a file a turn and posts a note in every second one, beside it.
+// It answers in its twelfth turn.
 func posting(c fakellm.Call) fakellm.Reply {
 	if len(c.Tools) == 0 {
 		return scout(c)
@@ -58,20 +64,160 @@ func posting(c fakellm.Call) fakellm.Reply {
 	for _, u := range c.Uses {
 		turn = max(turn, u.Turn)
 	}
-	if turn == postingTurns {
-		return scout(fakellm.Call{Tools: c.Tools, Uses: append(c.Uses, fakellm.Use{Turn: bridgeFiles})})
+	if turn == bridgeFiles {
+		return scout(c)
 	}
-	var r fakellm.Reply
-	for i := range 2 {
-		r.Calls = append(r.Calls, fakellm.Use{Name: "read", Input: json.RawMessage(fmt.Sprintf(`{"path":"%d.txt"}`, (2*turn+i)%bridgeFiles))})
-	}
+	r := fakellm.Reply{Calls: []fakellm.Use{{Name: "read", Input: json.RawMessage(fmt.Sprintf(`{"path":"%d.txt"}`, turn))}}}
 	if turn%2 == 1 {
 		r.Calls = append(r.Calls, fakellm.Use{Name: "notes_post", Input: json.RawMessage(fmt.Sprintf(`{"note":"note %d"}`, turn))})
 	}
 	return r
 }
 
-const postingTurns = 5
+// agentTurns is how many turns the agent takes, and agentNotes how many notes it posts.
+const (
+	agentTurns = bridgeFiles + 1
+	agentNotes = bridgeFiles / 2
+)
+
+// A posts is a run of one agent that reads files and posts notes.
+type posts struct {
+	*studio
+	notes      *noteServer
+	run, flags []string // of the program
+}
+
+func newPosts(t *testing.T, model func(fakellm.Call) fakellm.Reply) *posts {
+	p := &posts{studio: newBridges(t, fakellm.Config{Model: model}), notes: newNoteServer(t)}
+	for _, town := range []string{"b", "c"} { // one town is enough
+		if err := os.Remove(p.path("docs/" + town + ".txt")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.write("bridges.yaml", strings.Replace(bridgePipeline, "tools: [read]", `tools: [read, "mcp:notes/post"]`, 1))
+	p.write("servers.json", fmt.Sprintf(`{"mcpServers":{"notes":{"url":%q}}}`, p.notes.url))
+	p.flags = append(p.bridgeFlags(), "--mcp", p.path("servers.json"), "--allow-host", strings.TrimPrefix(p.notes.url, "http://"))
+	p.run = append(p.askBridges("out"), p.flags[2:]...)
+	return p
+}
+
+// postsKey is what the program needs of its environment.
+func postsKey() []string { return []string{"ANTHROPIC_API_KEY=" + modelKey} }
+
+// paid returns the tokens that were paid in all, and of the largest call.
+func (p *posts) paid() (all, largest int64) {
+	for _, e := range p.fake.Entries() {
+		all += e.In() + e.Output
+		largest = max(largest, e.In()+e.Output)
+	}
+	return all, largest
+}
+
+// A wholeRun is what a run comes to that nobody killed.
+type wholeRun struct {
+	bridgeResult
+	cost, largest int64
+}
+
+// runWhole runs the agent, and nobody kills it.
+func runWhole(t *testing.T) *wholeRun {
+	p := newPosts(t, posting)
+	if o := p.try(postsKey(), p.run...); o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	w := &wholeRun{bridgeResult: p.bridges("out")}
+	w.cost, w.largest = p.paid()
+	if len(w.Citations) < 10 || len(p.notes.posted) != agentNotes || len(p.fake.Entries()) != agentTurns+1 {
+		t.Fatalf("the agent shows too little: %d citations, %d calls of the model, notes %v", len(w.Citations), len(p.fake.Entries()), p.notes.posted)
+	}
+	return w
+}
+
+// goOn goes on with what was killed, and reports what is wrong with what it comes to. It
+// returns how many tokens were paid twice.
+func (p *posts) goOn(t *testing.T, want *wholeRun) (twice int64) {
+	t.Helper()
+	var o outcome
+	switch job, found := p.job(); {
+	case found && job.Status == "complete": // and its results are not written
+		o = p.try(nil, "result", "--job-id", job.JobID, "--output", p.path("out"))
+	case found:
+		o = p.try(postsKey(), append([]string{"resume", "--job-id", job.JobID, "--output", p.path("out")}, p.flags...)...)
+	default:
+		o = p.try(postsKey(), p.run...)
+	}
+	if o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	if got := p.bridges("out"); string(got.Report) != string(want.Report) || len(got.Citations) != len(want.Citations) {
+		t.Errorf("it came to %.1000s, want %.1000s", got.Report, want.Report)
+	}
+	for note, times := range p.notes.posted {
+		if times > 1 {
+			t.Errorf("%q was posted %d times", note, times)
+		}
+	}
+	all, _ := p.paid()
+	if twice = all - want.cost; twice > unitagent.KeepEvery+want.largest {
+		t.Errorf("%d tokens were paid twice, more than %d", twice, unitagent.KeepEvery+want.largest)
+	}
+	if o := p.try(nil, "doctor"); o.code != 0 {
+		t.Errorf("doctor: %d\n%s", o.code, o.stdout)
+	}
+	return twice
+}
+
+// The program is killed in each of the twelve turns of an agent: while the model answers, and
+// while a note is posted, which is done and not answered. It goes on; no note is posted twice;
+// and what is paid twice is no more than one interval of the journal and the turn under way.
+// Two turns are tried, or all if trials are asked for.
+func TestSoakKillsInEachTurn(t *testing.T) {
+	want := runWhole(t)
+	most, kills := int64(0), 0
+	for turn := 1; turn <= agentTurns; turn++ {
+		if os.Getenv("CODITECT_SOAK_TRIALS") == "" && turn != 5 && turn != agentTurns-2 {
+			continue
+		}
+		for _, during := range []string{"answer", "post"} {
+			if during == "post" && (turn%2 == 1 || turn == agentTurns) { // no note is posted in it
+				continue
+			}
+			kills++
+			t.Run(fmt.Sprintf("turn %d %s", turn, during), func(t *testing.T) {
+				reached, hold := make(chan struct{}), make(chan struct{})
+				wait := sync.OnceFunc(func() { close(reached); <-hold })
+				p := newPosts(t, func(c fakellm.Call) fakellm.Reply {
+					if during == "answer" && c.N == turn {
+						wait()
+					}
+					return posting(c)
+				})
+				p.notes.posting = func(note string) {
+					if during == "post" && note == fmt.Sprintf("note %d", turn-1) {
+						wait()
+					}
+				}
+				cmd := p.command(postsKey(), append([]string{"mapreduce"}, p.run...)...)
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-reached:
+				case <-time.After(patience):
+					t.Error("the turn was not reached")
+				}
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				_ = cmd.Wait() // it was killed
+				close(hold)
+				most = max(most, p.goOn(t, want))
+			})
+		}
+	}
+	t.Logf("killed %d times in the turns of an agent of %d: at most %d tokens were paid twice, of %d (interval %d, largest turn %d); no note was posted twice",
+		kills, agentTurns, most, want.cost, unitagent.KeepEvery, want.largest)
+}
 
 // agentPoints are the points that agents with tools reach, some of them again and again.
 func agentPoints() []string {
@@ -95,35 +241,7 @@ func agentPoints() []string {
 // posted twice; and what is paid for twice is no more than one interval of the journal and the
 // turn under way. Six points are tried, or as many as trials are asked for.
 func TestSoakKillsOfAgents(t *testing.T) {
-	key := []string{"ANTHROPIC_API_KEY=" + modelKey}
-	begin := func(t *testing.T) (*studio, *noteServer, []string, []string) {
-		s, notes := newBridges(t, fakellm.Config{Model: posting}), newNoteServer(t)
-		for _, town := range []string{"b", "c"} { // one town is enough
-			if err := os.Remove(s.path("docs/" + town + ".txt")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.write("bridges.yaml", strings.Replace(bridgePipeline, "tools: [read]", `tools: [read, "mcp:notes/post"]`, 1))
-		s.write("servers.json", fmt.Sprintf(`{"mcpServers":{"notes":{"url":%q}}}`, notes.url))
-		flags := append(s.bridgeFlags(), "--mcp", s.path("servers.json"), "--allow-host", strings.TrimPrefix(notes.url, "http://"))
-		return s, notes, append(s.askBridges("out"), flags[2:]...), flags
-	}
-	paid := func(s *studio) (all, largest int64) {
-		for _, e := range s.fake.Entries() {
-			all += e.In() + e.Output
-			largest = max(largest, e.In()+e.Output)
-		}
-		return all, largest
-	}
-	whole, notes, run, _ := begin(t)
-	if o := whole.try(key, run...); o.code != 0 {
-		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
-	}
-	want := whole.bridges("out")
-	cost, largest := paid(whole)
-	if len(want.Citations) < 10 || len(notes.posted) != 2 {
-		t.Fatalf("the agent shows too little: %d citations, notes %v", len(want.Citations), notes.posted)
-	}
+	want := runWhole(t)
 	points := agentPoints()
 	n := 6
 	if os.Getenv("CODITECT_SOAK_TRIALS") != "" {
@@ -136,43 +254,15 @@ func TestSoakKillsOfAgents(t *testing.T) {
 			point = points[i*len(points)/n/2*2+i%2]
 		}
 		t.Run(point, func(t *testing.T) {
-			s, notes, run, flags := begin(t)
-			o := s.try(append(key, failpoint.Variable+"="+point), run...)
+			p := newPosts(t, posting)
+			o := p.try(append(postsKey(), failpoint.Variable+"="+point), p.run...)
 			if !o.killed {
 				t.Fatalf("it was not killed, and ended with %d\n%s%s", o.code, o.stdout, o.stderr)
 			}
-			switch job, found := s.job(); {
-			case found && job.Status == "complete": // and its results are not written
-				o = s.try(nil, "result", "--job-id", job.JobID, "--output", s.path("out"))
-			case found:
-				o = s.try(key, append([]string{"resume", "--job-id", job.JobID, "--output", s.path("out")}, flags...)...)
-			default:
-				o = s.try(key, run...)
-			}
-			if o.code != 0 {
-				t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
-			}
-			got := s.bridges("out")
-			if string(got.Report) != string(want.Report) || len(got.Citations) != len(want.Citations) {
-				t.Errorf("it came to %.1000s, want %.1000s", got.Report, want.Report)
-			}
-			for note, times := range notes.posted {
-				if times > 1 {
-					t.Errorf("%q was posted %d times", note, times)
-				}
-			}
-			again, _ := paid(s)
-			if twice := again - cost; twice > unitagent.KeepEvery+largest {
-				t.Errorf("%d tokens were paid twice, more than %d", twice, unitagent.KeepEvery+largest)
-			} else {
-				most = max(most, twice)
-			}
-			if o := s.try(nil, "doctor"); o.code != 0 {
-				t.Errorf("doctor: %d\n%s", o.code, o.stdout)
-			}
+			most = max(most, p.goOn(t, want))
 		})
 	}
-	t.Logf("%d points: at most %d tokens were paid twice, of %d (interval %d, largest turn %d); no note was posted twice", n, most, cost, unitagent.KeepEvery, largest)
+	t.Logf("%d points: at most %d tokens were paid twice, of %d (interval %d, largest turn %d); no note was posted twice", n, most, want.cost, unitagent.KeepEvery, want.largest)
 }
 
 // recordPipeline has agents that find the records of a schema in files.

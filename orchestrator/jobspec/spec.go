@@ -179,7 +179,7 @@ func ForStage(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
 
 // unwritten returns what a provider that asks no model does not know of a value that it is
 // to write, or "". Values are merged without that, and a report may be one text.
-func unwritten(stage *pipeline.Stage) string {
+func unwritten(p *pipeline.Pipeline, stage *pipeline.Stage) string {
 	switch {
 	case stage.Output.Kind == pipeline.OutputRecords || stage.Output.Kind == pipeline.OutputPassages || stage.Each == pipeline.EachGroup:
 		return ""
@@ -192,11 +192,11 @@ func unwritten(stage *pipeline.Stage) string {
 	if err != nil || s.Kind != schema.KindRecord {
 		return "the schema has to be of an object"
 	}
-	known := false
-	for _, p := range s.Properties {
-		has := p.Hints.Write != "" || p.Hints.Given != "" || p.Hints.Select
-		if p.Required && !has {
-			return fmt.Sprintf("the hint write of the schema has to say what stands in %s", p.Name)
+	known, choices := false, p.Choices(stage)
+	for _, one := range s.Properties {
+		has := one.Hints.Write != "" || one.Hints.Given != "" || one.Hints.Select || choices[one.Name] != nil
+		if one.Required && !has {
+			return fmt.Sprintf("the hint write of the schema has to say what stands in %s", one.Name)
 		}
 		known = known || has
 	}
@@ -230,8 +230,8 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 			return errs.Field(field("merge"), "must be typed with the provider %s, which asks no model", provider.Name)
 		case stage.Output.Kind != pipeline.OutputRecords && stage.Output.Kind != pipeline.OutputPassages && provider.Lacks("write"):
 			return errs.Field(field("output"), "is %s, and the provider %s makes records alone; give the stage a model", stage.Output.Kind, provider.Name)
-		case !provider.Models && unwritten(stage) != "":
-			return errs.Field(field("output"), "is %s, and the provider %s writes extracts alone: %s; or give the stage a model", stage.Output.Kind, provider.Name, unwritten(stage))
+		case !provider.Models && unwritten(p, stage) != "":
+			return errs.Field(field("output"), "is %s, and the provider %s writes extracts alone: %s; or give the stage a model", stage.Output.Kind, provider.Name, unwritten(p, stage))
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/ground"
 )
 
@@ -86,7 +87,10 @@ type StageSpec struct {
 	Query     string     // what the run asks: what passages are chosen for, or the run's question; may be empty
 	Size      int64      // of a stage that chooses passages: how many a unit chooses at most
 	Check     bool       // the model that writes a report checks its claims
-	Merge     string     // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
+	// Choices are agents of later stages, by the property of the output that lists those of
+	// them that are to work.
+	Choices map[string][]pipeline.Candidate
+	Merge   string // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
 }
 
 // Limits of agents with tools, where their stage states none.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
@@ -256,6 +257,9 @@ func (w *writing) part(p *schema.Property) (any, bool) {
 	if p.Hints.Select {
 		return w.selected(), true
 	}
+	if among := w.task.StageSpec.Choices[p.Name]; among != nil {
+		return w.chosen(among), true
+	}
 	switch p.Hints.Write {
 	case "query":
 		return w.task.StageSpec.Query, true
@@ -305,6 +309,22 @@ func (w *writing) selected() []map[string]any {
 			seen[name+"\x00"+value]++
 		}
 		left = slices.Delete(left, best, best+1)
+	}
+	return chosen
+}
+
+// chosen returns the agents whose names and descriptions bear on the question, and all of
+// them if none does.
+func (w *writing) chosen(among []pipeline.Candidate) []string {
+	var all, chosen []string
+	for _, c := range among {
+		all = append(all, c.Name)
+		if w.query.Relevance(c.Name+": "+c.Description) > 0 {
+			chosen = append(chosen, c.Name)
+		}
+	}
+	if chosen == nil {
+		return all
 	}
 	return chosen
 }

@@ -76,7 +76,7 @@ func (j *jobFlags) questionInput(s *mapreduce.JobSpec) string {
 		}
 	}
 	for _, stage := range p.DocumentStages() {
-		if len(stage.Tools) == 0 {
+		if len(stage.Tools) == 0 && p.Choices(stage) == nil {
 			return ""
 		}
 	}
