@@ -62,7 +62,7 @@ LARGE := $(LARGE)|TestNeighbour$$|TestAThousandCitations|TestModels$$|TestReduci
 LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFoldsThatAreNotDecided
 APART := TestKilledAtEveryPoint|TestSoakDamage|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
-APART := $(APART)|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
+APART := $(APART)|TestRotation|TestIdleAndSlow|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
 PROPERTIES := TestAgainstModel|TestTheFleetKeepsToWhatIsConfigured|TestAnIdleWorkerIsTimedOut|TestASlowWorkerIsNotTimedOut|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
 STORMS := TestSoak(Storms|Trees|Budgets)|TestSoak$$|TestBudgetWhileWorkersDie
 UNRACED := $(LARGE)|$(APART)|$(PROPERTIES)
@@ -264,6 +264,14 @@ schemas: ## run schemas and documents that are drawn at random, twice each: TRIA
 .PHONY: quota-kills
 quota-kills: ## kill nodes that work for tenants with quotas: KILLS=10000, on a cluster with FDB_CLUSTER_FILE=file
 	$(if $(FDB_CLUSTER_FILE),$(TEST_FDB),go test -vet=off -count 1 -timeout 60m) -run 'TestQuotasAreExactUnderKills$$' -v ./store/jobs -quota.kills $(or $(KILLS),10000)
+
+.PHONY: connections
+connections: ## keep idle and slow connections open to both listeners, and print memory and times: CONNECTIONS=10000
+	CODITECT_CONNECTIONS=$(or $(CONNECTIONS),10000) go test -vet=off -count 1 -timeout 30m -run 'TestIdleAndSlowConnections$$' -v ./cmd/coditect
+
+.PHONY: rotation
+rotation: ## replace certificates, authorities, tokens, the policy and keys of the issuer while a job runs: UNITS=10000
+	CODITECT_ROTATION_UNITS=$(or $(UNITS),10000) go test -vet=off -count 1 -timeout 60m -run 'TestRotation$$' -v ./cmd/coditect
 
 .PHONY: rolling
 rolling: ## replace all servers and workers while a job runs: UNITS=200, on a cluster with FDB_CLUSTER_FILE=file
