@@ -242,8 +242,12 @@ documents-bench: ## pages of PDF read a second and the memory that takes, beside
 	go test -run '^$$' -bench 'Pages' -benchtime 3x ./worker/document/pdf
 
 .PHONY: observability
-observability: ## run the tests of alerts and boards, with Prometheus where it is installed
-	CODITECT_OBSERVABILITY=1 go test -count 1 -v -run 'TestAlerts|TestOperatorsAreServed|TestPrometheusFiresAlerts' ./cmd/coditect
+observability: ## run the tests of alerts, boards and traces, with Prometheus where it is installed, and the collector CODITECT_OTELCOL
+	CODITECT_OBSERVABILITY=1 go test -count 1 -v -run 'TestAlerts|TestOperatorsAreServed|TestPrometheus|TestExemplars|TestOneTraceInACollectorOfOthers' ./cmd/coditect
+
+.PHONY: check-boards
+check-boards: ## compare the boards with the schemas of Grafana; needs npm
+	deploy/observability/schema/check.sh
 
 .PHONY: soak
 soak: ## kill -9 and resume, over and over: TRIALS=200

@@ -49,7 +49,7 @@ func endedHook(m *metrics.Metrics, t *tracing.Tracer) func(context.Context, *map
 	}
 	return func(ctx context.Context, job *mapreduce.Job) {
 		name := jobspec.PresetOf(&job.Spec)
+		ctx = t.JobEnded(ctx, job, name)
 		m.JobEnded(ctx, job.State, name, job.Updated.Sub(job.Created))
-		t.JobEnded(ctx, job, name)
 	}
 }

@@ -75,6 +75,38 @@ func TestWorkersSayWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A key that is wrong, rather than missing, shows as soon as its vendor is asked: the first
+// line that is no plain note says whose it is and where it was read, and so does readiness
+// from then on. Neither shows the key.
+func TestWorkersSayThatAKeyIsRefused(t *testing.T) {
+	const wrong = "sk-ant-0123456789-of-last-year"
+	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
+	s.shops(2)
+	address := s.start(nil, "serve", "--listen", "127.0.0.1:0", "--workers", "0").said.await(t, `msg=serving address=(\S+)`)
+	w := s.start([]string{"ANTHROPIC_API_KEY=" + wrong}, "worker", "--server", address, "--providers", "anthropic", "--endpoint", "anthropic="+s.url, "--admin", "127.0.0.1:0")
+	there := w.said.await(t, saysAdmin)
+	if body := becomes(t, there, "/readyz", 200); !strings.Contains(body, "[+] keys ok") {
+		t.Errorf("a key that nobody has refused: /readyz says\n%s", body)
+	}
+	if run := s.try(nil, "run", "--server", address, "--input", s.docs, "--schema", s.path("schema.yaml"), "--output", s.path("out"),
+		"--provider", "anthropic", "--model", "claude-haiku-4-5"); run.code == 0 {
+		t.Errorf("a job whose model refuses the key ends with 0:\n%s", run.stdout)
+	}
+	const says = "anthropic refuses the key in ANTHROPIC_API_KEY: authentication (status 401)"
+	w.said.await(t, `(level=WARN.*)\n`)
+	if line := firstTrouble(w.said.String()); !strings.Contains(line, says) {
+		t.Errorf("the first line of trouble is %q, want that it says %q", line, says)
+	}
+	body := becomes(t, there, "/readyz", 503)
+	if !strings.Contains(body, "[+] stream ok") || !strings.Contains(body, "[-] keys: "+says) {
+		t.Errorf("/readyz says\n%s\nwant %q", body, says)
+	}
+	if strings.Contains(body, wrong) || strings.Contains(w.said.String(), wrong) {
+		t.Error("the key is shown")
+	}
+	w.stop()
+}
+
 // firstTrouble returns the first line of a log that is no plain note.
 func firstTrouble(log string) string {
 	for line := range strings.Lines(log) {

@@ -22,10 +22,12 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
-// A collector receives what processes export by OTLP over gRPC.
+// A collector receives what processes export by OTLP over gRPC: from them, or from a
+// collector that others wrote.
 type collector struct {
 	collectortrace.UnimplementedTraceServiceServer
-	address string
+	address string // where processes export to
+	end     func() // ends what stands between, which passes on all that it has; nil if nothing does
 
 	mu    sync.Mutex // guards the variable below
 	spans []received
@@ -110,7 +112,10 @@ func (r received) attribute(key string) string {
 // command and call, the submission, claims, attempts, calls of the model, and the end. Each
 // span's parent is in the trace; the killed worker's attempt is there, as lost; the next
 // attempt has a link to it. No span holds a key, a prompt or an answer.
-func TestOneTraceOverAllProcesses(t *testing.T) {
+func TestOneTraceOverAllProcesses(t *testing.T) { checkOneTrace(t, newCollector(t)) }
+
+func checkOneTrace(t *testing.T, c *collector) {
+	t.Helper()
 	const documents = 12
 	const answered = 5 // before the first worker dies
 	var mu sync.Mutex  // guards the variables below
@@ -151,7 +156,6 @@ func TestOneTraceOverAllProcesses(t *testing.T) {
 		}
 	})
 	s.shops(documents)
-	c := newCollector(t)
 	serve := func() (*daemon, string) {
 		d := s.start(c.env(), "serve", "--listen", "127.0.0.1:0", "--workers", "0")
 		return d, d.said.await(t, `msg=serving address=(\S+)`)
@@ -185,6 +189,9 @@ func TestOneTraceOverAllProcesses(t *testing.T) {
 	c.await(t, "the end of the job", func(spans []received) bool { return len(only(spans, "finish extract")) > 0 })
 	for _, d := range append(workers, second) {
 		d.stop() // which sends what is left
+	}
+	if c.end != nil {
+		c.end()
 	}
 	trace := c.ofJob(t, id)
 	checkTree(t, trace)

@@ -7,6 +7,8 @@
 #
 #   CODITECT_TESTDATA=FOLDER deploy/docker/smoke.sh      # or make compose-smoke
 #
+# With IMAGES=bin/images it uses those that make images has made, and builds none.
+#
 # The folder holds receipts/docs/*.txt, as CONTRIBUTING.md says. It goes through as
 # often as COPIES says, 15 times, so that the job lasts longer than the killing.
 # All that it starts is removed at the end.
@@ -122,8 +124,14 @@ scrubbed() {
 }
 
 build() {
-	say 'building the images'
-	compose build orchestrator-1 worker cli
+	if [ -n "${IMAGES:-}" ]; then
+		say "loading the images of $IMAGES"
+		docker load --quiet --input "$IMAGES/pure.tar"
+		docker load --quiet --input "$IMAGES/fdb.tar"
+	else
+		say 'building the images'
+		compose build orchestrator-1 worker cli
+	fi
 	docker images coditect/mapreduce
 }
 
@@ -165,11 +173,11 @@ refuses() {
 
 strangers() {
 	say 'who shows no certificate, or the wrong one, is refused'
-	OPTIONS=(--env CODITECT_TLS_CERT= --env CODITECT_TLS_KEY=)
+	OPTIONS=(-e CODITECT_TLS_CERT= -e CODITECT_TLS_KEY=)
 	refuses 'no certificate' 'asks for a certificate' client list
-	OPTIONS=(--env CODITECT_TLS_CA= --env CODITECT_TLS_CERT= --env CODITECT_TLS_KEY=)
+	OPTIONS=(-e CODITECT_TLS_CA= -e CODITECT_TLS_CERT= -e CODITECT_TLS_KEY=)
 	refuses 'no TLS' 'cannot reach' client list
-	OPTIONS=(--env CODITECT_TLS_CERT=/etc/coditect/tls/worker.pem --env CODITECT_TLS_KEY=/etc/coditect/tls/worker.key)
+	OPTIONS=(-e CODITECT_TLS_CERT=/etc/coditect/tls/worker.pem -e CODITECT_TLS_KEY=/etc/coditect/tls/worker.key)
 	refuses 'a worker that lists jobs' 'may not' client list
 	OPTIONS=()
 	client list

@@ -127,6 +127,7 @@ var types = map[string]func() any{
 
 // others are kinds of others, which kubectl-validate checks where their definitions are.
 var others = []string{
+	"apps.foundationdb.org/v1beta2 FoundationDBCluster",
 	"cert-manager.io/v1 Certificate", "cert-manager.io/v1 Issuer", "gateway.networking.k8s.io/v1 HTTPRoute",
 	"keda.sh/v1alpha1 ScaledObject", "keda.sh/v1alpha1 TriggerAuthentication",
 	"monitoring.coreos.com/v1 PodMonitor", "monitoring.coreos.com/v1 PrometheusRule", "monitoring.coreos.com/v1 ServiceMonitor",
@@ -427,6 +428,23 @@ func TestRandomCombinations(t *testing.T) {
 		t.Errorf("%d of 100 combinations were refused: the test shows little", refused)
 	}
 	seen.validate(t)
+}
+
+// The examples beside the chart are objects as their definitions have them.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../helm/examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d examples: %v", len(files), err)
+	}
+	all := make(objects)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.check(t, [][]byte{text})
+	}
+	all.validate(t)
 }
 
 // explained reports whether an error is one of the chart's own sentences.

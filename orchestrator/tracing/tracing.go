@@ -213,14 +213,15 @@ func (t *Tracer) Lost(ctx context.Context, attempts map[mapreduce.Held]bool) {
 	}
 }
 
-// JobEnded makes the span of a job's end, with a link to its submission.
-func (t *Tracer) JobEnded(ctx context.Context, job *mapreduce.Job, pipeline string) {
+// JobEnded makes the span of a job's end, with a link to its submission, and returns ctx
+// with that span, so that what is measured of the end leads to it.
+func (t *Tracer) JobEnded(ctx context.Context, job *mapreduce.Job, pipeline string) context.Context {
 	if t == nil {
-		return
+		return ctx
 	}
 	ctx = under(ctx, job.ID, &job.Spec)
 	link := trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)})
-	_, span := t.tracer.Start(telemetry.WithIDs(ctx, trace.TraceID{}, telemetry.EndSpan(job.ID, job.Epoch)), "finish "+pipeline, link, t.ofJob(job.ID, job.Spec.Tenant,
+	ctx, span := t.tracer.Start(telemetry.WithIDs(ctx, trace.TraceID{}, telemetry.EndSpan(job.ID, job.Epoch)), "finish "+pipeline, link, t.ofJob(job.ID, job.Spec.Tenant,
 		attribute.String("coditect.job.state", job.State.String()), attribute.Float64("coditect.job.duration", job.Updated.Sub(job.Created).Seconds()),
 		attribute.Int64("coditect.job.units", job.TotalUnits), attribute.Int64("coditect.job.failed_units", job.FailedUnits),
 		attribute.Int64("coditect.job.tokens.input", job.TotalTokens.In), attribute.Int64("coditect.job.tokens.output", job.TotalTokens.Out),
@@ -230,4 +231,5 @@ func (t *Tracer) JobEnded(ctx context.Context, job *mapreduce.Job, pipeline stri
 		span.SetStatus(codes.Error, "job_failed")
 	}
 	span.End()
+	return ctx
 }

@@ -42,6 +42,8 @@ type Runners struct {
 	Remote    bool // the service is on a server, whose workers run the units
 	// Observers measure and trace calls of models; nil does neither.
 	Observers *decorator.Observers
+	// Keys notes vendors that refuse their keys, see WatchKeys; nil notes nothing.
+	Keys *decorator.Keys
 	// ToolCalls is told of calls of tools, see toolbox.Observe; nil is not.
 	ToolCalls func(ctx context.Context, tool string) (context.Context, func(error))
 	// Tools says which tools units may use here.

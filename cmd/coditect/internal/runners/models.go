@@ -3,6 +3,7 @@ package runners
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -92,7 +93,7 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 				SendTrace: r.Getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
 			},
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
-				return &decorator.Limit{Provider: r.Observers.Around(p), Gates: r.Gates, Count: count}
+				return &decorator.Limit{Provider: r.Observers.Around(r.Keys.Around(p)), Gates: r.Gates, Count: count}
 			},
 		})
 		if err != nil {
@@ -120,6 +121,14 @@ func (r *Runners) CheckKeys() error {
 		}
 	}
 	return errors.Join(missing...)
+}
+
+// WatchKeys has told called when a vendor begins to refuse the key of this process, with
+// what an operator can do about it. It is called before units run.
+func (r *Runners) WatchKeys(told func(error)) {
+	r.Keys = decorator.NewKeys(func(provider string, err error) error {
+		return fmt.Errorf("%s refuses the key in %s: %w; set it to one that is taken, and start this process again", provider, keyVariables[provider], err)
+	}, told)
 }
 
 func (m *modelFlags) priceList() (*llm.Prices, error) {

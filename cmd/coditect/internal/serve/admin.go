@@ -75,19 +75,19 @@ func (r *readiness) serverChecks() []admin.Check {
 	}
 }
 
-// workerChecks are the checks of a worker that has no key for some providers.
-func (*readiness) workerChecks(w *worker.Worker, keyless error) []admin.Check {
-	checks := []admin.Check{{Name: "stream", Run: func(context.Context) error {
-		switch err := w.Trouble(); {
-		case w.Connected():
-			return nil
-		case err != nil:
-			return fmt.Errorf("session %s has no stream to a server: %w", w.Session(), err)
-		}
-		return fmt.Errorf("session %s has no stream to a server yet", w.Session())
-	}}}
-	if keyless != nil {
-		checks = append(checks, admin.Check{Name: "keys", Run: func(context.Context) error { return keyless }})
+// workerChecks are the checks of a worker. It may have no key for some providers, which
+// shows at once, and refused returns what says that others refuse theirs.
+func (*readiness) workerChecks(w *worker.Worker, keyless error, refused func() error) []admin.Check {
+	return []admin.Check{
+		{Name: "stream", Run: func(context.Context) error {
+			switch err := w.Trouble(); {
+			case w.Connected():
+				return nil
+			case err != nil:
+				return fmt.Errorf("session %s has no stream to a server: %w", w.Session(), err)
+			}
+			return fmt.Errorf("session %s has no stream to a server yet", w.Session())
+		}},
+		{Name: "keys", Run: func(context.Context) error { return errors.Join(keyless, refused()) }},
 	}
-	return checks
 }

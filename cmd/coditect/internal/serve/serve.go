@@ -200,6 +200,7 @@ func (a *commands) openTelemetryAndTools(ctx context.Context, name, admin string
 		return err
 	}
 	a.Runners.Note = func(message string) { log.Info(message) }
+	a.Runners.WatchKeys(func(err error) { log.Warn("units that ask this provider fail here", "error", err) })
 	if _, err := a.Runners.OpenTools(ctx); err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
@@ -386,7 +387,7 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 		log.Warn("units that ask these models will fail here", "error", keyless)
 	}
 	var ready readiness
-	closeAdmin, err := a.listenAdmin(admin, ready.workerChecks(w, keyless), log)
+	closeAdmin, err := a.listenAdmin(admin, ready.workerChecks(w, keyless, a.Runners.Keys.Refused), log)
 	if err != nil {
 		return err
 	}
