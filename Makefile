@@ -234,8 +234,8 @@ figures-of-code: ## count how long, how documented and how named the code is, be
 	go run ./deploy/figures-of-code
 
 .PHONY: documents
-documents: ## compare documents that LibreOffice writes with their source, and read large hostile files
-	CODITECT_LIBREOFFICE=1 CODITECT_HOSTILE=1 go test -count 1 -timeout 60m -v ./worker/document/internal/producers
+documents: build ## compare documents that LibreOffice writes with their source, and read large hostile files
+	CODITECT_LIBREOFFICE=1 CODITECT_HOSTILE=1 CODITECT_PROGRAM=$(CURDIR)/bin/coditect go test -count 1 -timeout 60m -v ./worker/document/internal/producers
 
 .PHONY: documents-bench
 documents-bench: ## pages of PDF read a second and the memory that takes, beside pdftotext; pages drawn a second

@@ -149,6 +149,8 @@ type JobSpec struct {
 	CheckpointInterval int // completed units from one mark of progress in the ledger to the next
 	Capture            Capture
 
+	Reading Reading // how its documents are read
+
 	Cache bool // answers of models are shared with other jobs of the tenant
 	// Replay is the job that this one repeats, with that job's documents and kept
 	// answers, and without asking a model. All of that job's spec is used too, except

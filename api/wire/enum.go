@@ -23,6 +23,7 @@ const (
 	lastSeverity     = mapreduce.Wrong
 	lastStrategy     = mapreduce.StrategyAdaptive
 	lastCapture      = mapreduce.CaptureFull
+	lastPageText     = mapreduce.PageTextFull
 )
 
 // knownOrZero converts an enumerator of a reply; those it does not know become zero.

@@ -61,6 +61,7 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobEvidenceList)},
 	reflect.TypeFor[mapreduce.Severity](): {0, int64(mapreduce.Wrong)},
 	reflect.TypeFor[mapreduce.Strategy](): {1, int64(mapreduce.StrategyAdaptive)},
+	reflect.TypeFor[mapreduce.PageText](): {1, int64(mapreduce.PageTextFull)},
 }
 
 func (f filler) fill(v reflect.Value, field string) {

@@ -145,6 +145,8 @@ func TestDecodeRequestRefuses(t *testing.T) {
 		{"parallelism negative", "spec.parallelism", spec(&pb.JobSpec{Parallelism: -1})},
 		{"budget negative", "spec.budget_tokens", spec(&pb.JobSpec{BudgetTokens: -1})},
 		{"share infinite", "spec.reduce_share", spec(&pb.JobSpec{ReduceShare: math.Inf(1)})},
+		{"limit negative", "spec.reading.max_pages", spec(&pb.JobSpec{Reading: &pb.Reading{MaxPages: -1}})},
+		{"page_text unknown", "spec.reading.page_text", spec(&pb.JobSpec{Reading: &pb.Reading{PageText: 3}})},
 		{"on_error unknown", "spec.on_error", spec(&pb.JobSpec{OnError: 3})},
 		{"on_breaker negative", "spec.on_breaker", spec(&pb.JobSpec{OnBreaker: -1})},
 		{"request id giant", "spec.request_id", spec(&pb.JobSpec{RequestId: strings.Repeat("r", wire.MaxNames+1)})},

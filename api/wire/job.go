@@ -53,7 +53,35 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		Keep:              encodeDuration(s.Keep),
 		ReservedOutput:    s.ReservedOutput,
 		Estimator:         s.Estimator,
+
+		Reading: encodeReading(s.Reading),
 	}
+}
+
+// encodeReading encodes how documents are read; the zero is absent.
+func encodeReading(r mapreduce.Reading) *pb.Reading {
+	if r == (mapreduce.Reading{}) {
+		return nil
+	}
+	l := r.Limits
+	return &pb.Reading{
+		PageText: pb.PageText(r.PageText), MaxBytes: l.Bytes, MaxTime: encodeDuration(l.Time), MaxPages: clampInt32(l.Pages),
+		MaxEntries: clampInt32(l.Entries), MaxUnpackedBytes: l.Unpacked, MaxRatio: l.Ratio,
+		MaxNesting: clampInt32(l.Nesting), MaxCells: clampInt32(l.Cells),
+	}
+}
+
+func decodeReading(d *decoder, p *pb.Reading) mapreduce.Reading {
+	r := mapreduce.Reading{Limits: mapreduce.DocumentLimits{
+		Bytes: d.decodeCount64("max_bytes", p.GetMaxBytes()), Time: d.decodeDuration("max_time", p.GetMaxTime()),
+		Pages: d.decodeCount("max_pages", p.GetMaxPages()), Entries: d.decodeCount("max_entries", p.GetMaxEntries()),
+		Unpacked: d.decodeCount64("max_unpacked_bytes", p.GetMaxUnpackedBytes()), Ratio: d.decodeCount64("max_ratio", p.GetMaxRatio()),
+		Nesting: d.decodeCount("max_nesting", p.GetMaxNesting()), Cells: d.decodeCount("max_cells", p.GetMaxCells()),
+	}}
+	if p.GetPageText() != 0 {
+		r.PageText = decodeEnum(d, "page_text", p.GetPageText(), lastPageText)
+	}
+	return r
 }
 
 // DecodeSpec decodes the spec of a submission.
@@ -113,6 +141,8 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		Keep:              d.decodeDuration("keep", p.GetKeep()),
 		ReservedOutput:    p.ReservedOutput,
 		Estimator:         p.Estimator,
+
+		Reading: decodePart(d, "reading", p.GetReading(), decodeReading),
 	}
 }
 

@@ -1,11 +1,13 @@
 package main_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,6 +104,7 @@ func scriptParams(t *testing.T) testscript.Params {
 			"many":     many,
 			"letters":  letters,
 			"latin":    latin,
+			"pack":     pack,
 			"overlap":  overlap,
 			"scrub":    scrub,
 			"ranonce":  ranOnce,
@@ -130,6 +133,38 @@ func latin(ts *testscript.TestScript, _ bool, args []string) {
 	file := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(filepath.Dir(file), 0o700))
 	ts.Check(os.WriteFile(file, []byte(text), 0o600))
+}
+
+// pack writes a zip file of the files in a folder: pack FILE FOLDER. Formats are told by
+// their entry mimetype, which is the first and not packed.
+func pack(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: pack file folder")
+	}
+	folder := os.DirFS(ts.MkAbs(args[1]))
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	add := func(name string, method uint16) {
+		text, err := fs.ReadFile(folder, name)
+		ts.Check(err)
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: method})
+		ts.Check(err)
+		_, err = w.Write(bytes.TrimSuffix(text, []byte("\n")))
+		ts.Check(err)
+	}
+	if _, err := fs.Stat(folder, "mimetype"); err == nil {
+		add("mimetype", zip.Store)
+	}
+	ts.Check(fs.WalkDir(folder, ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && name != "mimetype" {
+			add(name, zip.Deflate)
+		}
+		return err
+	}))
+	ts.Check(z.Close())
+	file := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(filepath.Dir(file), 0o700))
+	ts.Check(os.WriteFile(file, b.Bytes(), 0o600))
 }
 
 // patience bounds what a script waits for.

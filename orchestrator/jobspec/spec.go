@@ -303,6 +303,7 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 		{s.Capture <= mapreduce.CaptureFull, "capture", "must be off, standard or full"},
 		{s.OnError <= mapreduce.FailFast, "on_error", "must be continue or fail-fast"},
 		{s.OnBreaker <= mapreduce.BreakerSkip, "on_breaker", "must be wait or skip"},
+		{s.Reading.PageText <= mapreduce.PageTextFull, "reading.page_text", "must be main or full"},
 	} {
 		if !f.ok {
 			return errs.Field(f.field, "%s", f.rule)

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/layout"
 	"github.com/coditect/mapreduce/worker/offset"
 )
@@ -77,6 +78,10 @@ type Input struct {
 	MediaType string    // as declared, with its parameters; may be empty
 	Content   io.Reader // the whole document, from its first byte on
 	Limits    Limits    // of what reading it may take
+	// PageText is which text of a web page is wanted. The default leaves it to the format.
+	PageText mapreduce.PageText
+	// Members bound what Format.Members reads.
+	Members MemberLimits
 }
 
 // A Document is a text and where it came from.

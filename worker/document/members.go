@@ -14,6 +14,7 @@ type Member struct {
 	Content   []byte
 	Metadata  map[string]string // of the member; may be nil
 	Skip      string            // the reason why it cannot be read, or "" if it can
+	Messages  int               // within which it is, of those that the file holds within each other
 }
 
 // Members are the documents of one file. An error ends them: it is a RefusedError if the

@@ -27,6 +27,7 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 		Strategy: mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator, TraceParent: s.GetTraceParent(),
+		Reading: readingOf(s.GetReading()),
 	}
 }
 
@@ -44,6 +45,30 @@ func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 		Strategy: uint32(s.Strategy), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator, TraceParent: s.TraceParent,
+		Reading: storedReading(s.Reading),
+	}
+}
+
+// readingOf returns the domain's form of how documents are read; of none its zero.
+func readingOf(r *storagev1.DocumentReading) mapreduce.Reading {
+	return mapreduce.Reading{
+		PageText: mapreduce.PageText(r.GetPageText()),
+		Limits: mapreduce.DocumentLimits{
+			Bytes: r.GetBytes(), Time: time.Duration(r.GetTimeMicros()) * time.Microsecond, Pages: int(r.GetPages()),
+			Entries: int(r.GetEntries()), Unpacked: r.GetUnpacked(), Ratio: r.GetRatio(), Nesting: int(r.GetNesting()), Cells: int(r.GetCells()),
+		},
+	}
+}
+
+// storedReading returns the stored form, nil of the zero.
+func storedReading(r mapreduce.Reading) *storagev1.DocumentReading {
+	if r == (mapreduce.Reading{}) {
+		return nil
+	}
+	l := r.Limits
+	return &storagev1.DocumentReading{
+		PageText: uint32(r.PageText), Bytes: l.Bytes, TimeMicros: l.Time.Microseconds(), Pages: int64(l.Pages),
+		Entries: int64(l.Entries), Unpacked: l.Unpacked, Ratio: l.Ratio, Nesting: int64(l.Nesting), Cells: int64(l.Cells),
 	}
 }
 

@@ -39,6 +39,9 @@ func TestSubmittedSum(t *testing.T) {
 			m.Set(f, protoreflect.ValueOfUint32(9))
 		case f.Kind() == protoreflect.DoubleKind:
 			m.Set(f, protoreflect.ValueOfFloat64(0.25))
+		case f.Kind() == protoreflect.MessageKind:
+			of := m.Mutable(f).Message()
+			of.Set(of.Descriptor().Fields().ByNumber(2), protoreflect.ValueOfInt64(1))
 		case f.Kind() == protoreflect.BoolKind:
 			m.Set(f, protoreflect.ValueOfBool(true))
 		default:

@@ -59,14 +59,8 @@ func TarFormat() document.Format {
 
 const gzipMagic = "\x1f\x8b"
 
-// maxUnpacked bounds the bytes of all members of an archive together.
-const maxUnpacked = 4 << 30
-
-// maxMembers bounds the members of an archive.
-const maxMembers = 100_000
-
-// maxRatio bounds how many times its size an archive may expand to.
-const maxRatio = 300
+// flags set the limits of archives.
+var flags = zipfile.Flags{Bytes: "archive-unpacked", Entries: "archive-entries", Unpacked: "archive-unpacked", Ratio: "archive-ratio"}
 
 // names makes the names of members unique, and tells those that lead out of a folder.
 type names map[string]int
@@ -110,7 +104,8 @@ func isHidden(name string) bool {
 // zipMembers implements the Members of document.Format.
 func zipMembers(ctx context.Context, in document.Input) document.Members {
 	return func(yield func(document.Member, error) bool) {
-		z, err := zipfile.New(ctx, in.Content, document.Limits{Bytes: maxUnpacked, Entries: maxMembers, Unpacked: maxUnpacked, Ratio: maxRatio})
+		limits := in.Members.WithDefaults()
+		z, err := zipfile.New(ctx, in.Content, document.Limits{Bytes: limits.Unpacked, Entries: limits.Entries, Unpacked: limits.Unpacked, Ratio: limits.Ratio}, flags)
 		if err != nil {
 			yield(document.Member{}, err)
 			return
@@ -122,7 +117,7 @@ func zipMembers(ctx context.Context, in document.Input) document.Members {
 			}
 			m := document.Member{Name: seen.unique(name), Skip: escapes(name)}
 			if m.Skip == "" {
-				if m.Content, err = readZip(z, i); err != nil {
+				if m.Content, err = readZip(z, i, limits.Bytes); err != nil {
 					m.Content, m.Skip = nil, skipReason(err)
 				}
 			}
@@ -138,20 +133,23 @@ func zipMembers(ctx context.Context, in document.Input) document.Members {
 }
 
 // readZip returns the content of a member.
-func readZip(z *zipfile.Reader, i int) ([]byte, error) {
+func readZip(z *zipfile.Reader, i int, most int64) ([]byte, error) {
 	e, err := z.OpenAt(i)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	return readBounded(e)
+	return readBounded(e, most)
 }
 
-// readBounded reads a member, which is no larger than a document may be.
-func readBounded(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, document.DefaultMaxBytes+1))
-	if err == nil && len(data) > document.DefaultMaxBytes {
-		return nil, document.Refuse("too large: more than %d bytes", document.DefaultMaxBytes)
+// tooLarge begins the reason to skip a member that is larger than a document may be.
+const tooLarge = "too large"
+
+// readBounded reads a member of at most so many bytes.
+func readBounded(r io.Reader, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		return nil, document.Refuse(tooLarge+": more than %d bytes (--document-bytes)", most)
 	}
 	return data, err
 }
@@ -166,6 +164,7 @@ func skipReason(err error) string {
 // tarMembers implements the Members of document.Format.
 func tarMembers(ctx context.Context, in document.Input) document.Members {
 	return func(yield func(document.Member, error) bool) {
+		limits := in.Members.WithDefaults()
 		meter := &meter{ctx: ctx, in: bufio.NewReader(in.Content)}
 		var content io.Reader = meter
 		if begin, err := meter.in.Peek(len(gzipMagic)); err == nil && string(begin) == gzipMagic {
@@ -174,16 +173,16 @@ func tarMembers(ctx context.Context, in document.Input) document.Members {
 				yield(document.Member{}, document.Refuse("damaged: %v", err))
 				return
 			}
-			content = &ratioMeter{in: unpacked, packed: meter}
+			content = &ratioMeter{in: unpacked, packed: meter, limits: limits}
 		}
-		if err := eachTar(tar.NewReader(content), yield); err != nil {
+		if err := eachTar(tar.NewReader(content), limits, yield); err != nil {
 			yield(document.Member{}, err)
 		}
 	}
 }
 
 // eachTar yields the members of a tar file.
-func eachTar(t *tar.Reader, yield func(document.Member, error) bool) error {
+func eachTar(t *tar.Reader, limits document.MemberLimits, yield func(document.Member, error) bool) error {
 	seen := names{}
 	for n := 0; ; n++ {
 		h, err := t.Next()
@@ -192,15 +191,15 @@ func eachTar(t *tar.Reader, yield func(document.Member, error) bool) error {
 			return nil
 		case err != nil && !errors.Is(err, tar.ErrInsecurePath):
 			return tarError(err)
-		case n == maxMembers:
-			return document.Refuse("an archive of more than %d members", maxMembers)
+		case n == limits.Entries:
+			return document.Refuse("an archive of more than %d entries (--%s)", n, flags.Entries)
 		case h.Typeflag != tar.TypeReg || isHidden(h.Name):
 			continue
 		}
 		m := document.Member{Name: seen.unique(h.Name), Skip: escapes(h.Name)}
 		if m.Skip == "" {
-			m.Content, err = readBounded(t)
-			if refused, ok := errors.AsType[*document.RefusedError](err); ok && strings.HasPrefix(refused.Reason, "too large") {
+			m.Content, err = readBounded(t, limits.Bytes)
+			if refused, ok := errors.AsType[*document.RefusedError](err); ok && strings.HasPrefix(refused.Reason, tooLarge) {
 				m.Content, m.Skip = nil, refused.Reason
 			} else if err != nil {
 				return tarError(err)
@@ -241,6 +240,7 @@ func (m *meter) Read(p []byte) (int, error) {
 type ratioMeter struct {
 	in     io.Reader
 	packed *meter
+	limits document.MemberLimits
 	read   int64
 }
 
@@ -249,10 +249,10 @@ func (m *ratioMeter) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
 	m.read += int64(n)
 	switch {
-	case m.read > maxUnpacked:
-		return 0, document.Refuse("expands to more than %d bytes", int64(maxUnpacked))
-	case m.read > 1<<20 && m.read > maxRatio*m.packed.read:
-		return 0, document.Refuse("expands to more than %d times its size", maxRatio)
+	case m.read > m.limits.Unpacked:
+		return 0, document.Refuse("expands to more than %d bytes (--%s)", m.limits.Unpacked, flags.Unpacked)
+	case m.read > 1<<20 && m.read/m.limits.Ratio > m.packed.read:
+		return 0, document.Refuse("expands to more than %d times its size (--%s)", m.limits.Ratio, flags.Ratio)
 	}
 	return n, err
 }

@@ -16,6 +16,7 @@ import (
 
 	xhtml "golang.org/x/net/html"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/charset"
 	"github.com/coditect/mapreduce/worker/document/text"
@@ -25,16 +26,21 @@ import (
 // Kind is the name of the format.
 const Kind document.Kind = "html"
 
-// Format returns the format, whose text is the main text of pages that have one.
+// Format returns the format, whose text is the main text of pages that have one, unless the
+// input says otherwise.
 func Format() document.Format { return format(false) }
 
-// FullFormat returns the format, whose text is all text of pages.
+// FullFormat returns the format, whose text is all text of pages, unless the input says
+// otherwise.
 func FullFormat() document.Format { return format(true) }
 
 func format(full bool) document.Format {
 	return document.Format{
 		Kind: Kind, Sniff: sniff,
 		Parse: func(_ context.Context, in document.Input) (*document.Document, error) {
+			if in.PageText != mapreduce.PageTextDefault {
+				return parse(in, in.PageText == mapreduce.PageTextFull)
+			}
 			return parse(in, full)
 		},
 		Extensions: []string{".html", ".htm", ".xhtml"},

@@ -64,11 +64,9 @@ func isHeader(line []byte) bool {
 
 // Bounds of messages.
 const (
-	maxHeader      = 1 << 20 // bytes
-	maxBoundaries  = 200     // parts that have parts
-	maxParts       = 20_000  // the library passes all parts before each
-	maxAttachments = 1000
-	maxNested      = 5 // messages attached to each other
+	maxHeader     = 1 << 20 // bytes
+	maxBoundaries = 200     // parts that have parts
+	maxParts      = 20_000  // the library passes all parts before each
 )
 
 // boundaryPattern finds what declares parts that have parts. The library reads each byte

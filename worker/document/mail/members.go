@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jhillyerd/enmime/v2"
 	"golang.org/x/text/encoding/htmlindex"
 
 	"github.com/coditect/mapreduce/worker/document"
@@ -57,12 +58,17 @@ func charsetReader(charset string, in io.Reader) (io.Reader, error) {
 // members implements the Members of document.Format: the message, and its attachments.
 func members(ctx context.Context, in document.Input) document.Members {
 	return func(yield func(document.Member, error) bool) {
-		data, err := io.ReadAll(io.LimitReader(in.Content, document.DefaultMaxBytes+1))
+		limits := in.Members.WithDefaults()
+		data, err := io.ReadAll(io.LimitReader(in.Content, limits.Bytes+1))
 		if err != nil {
 			yield(document.Member{}, fmt.Errorf("mail: %w", err))
 			return
 		}
-		s := &splitter{ctx: ctx, yield: yield, threads: threads{}}
+		s := &splitter{ctx: ctx, yield: yield, limits: limits, threads: threads{}}
+		if int64(len(data)) > limits.Bytes {
+			yield(document.Member{Skip: s.tooLarge()}, nil)
+			return
+		}
 		s.message("", data, 0)
 	}
 }
@@ -71,17 +77,23 @@ func members(ctx context.Context, in document.Input) document.Members {
 type splitter struct {
 	ctx     context.Context //nolint:containedctx // it lives as long as one call
 	yield   func(document.Member, error) bool
+	limits  document.MemberLimits
 	threads threads
 }
 
-// message yields a message, and under its name its attachments. It returns false when
-// that is to end.
-func (s *splitter) message(name string, data []byte, depth int) bool {
+// tooLarge returns the reason to skip a message of too many bytes.
+func (s *splitter) tooLarge() string {
+	return fmt.Sprintf("too large: more than %d bytes (--document-bytes)", s.limits.Bytes)
+}
+
+// message yields a message, and under its name its attachments. Within says how many
+// messages it is in. It returns false when that is to end.
+func (s *splitter) message(name string, data []byte, within int) bool {
 	if s.ctx.Err() != nil {
 		s.yield(document.Member{}, context.Cause(s.ctx))
 		return false
 	}
-	self := document.Member{Name: name, MediaType: mediaType, Content: data}
+	self := document.Member{Name: name, MediaType: mediaType, Content: data, Messages: within}
 	root, err := readParts(bytes.NewReader(data))
 	if err != nil { // the worker that parses it says so, too
 		if refused, ok := errors.AsType[*document.RefusedError](err); ok {
@@ -96,24 +108,32 @@ func (s *splitter) message(name string, data []byte, depth int) bool {
 	}
 	seen := map[string]int{}
 	for i, p := range m.attachments {
-		if i == maxAttachments {
+		if i == s.limits.Attachments {
 			return s.yield(document.Member{
-				Name: memberName(name, "more"), Skip: fmt.Sprintf("a message of more than %d attachments", maxAttachments),
+				Name: memberName(name, "more"), Skip: fmt.Sprintf("a message of more than %d attachments (--mail-attachments)", i),
 			}, nil)
 		}
-		attached := memberName(name, unique(seen, attachmentName(p, i)))
-		if p.ContentType == mediaType && depth < maxNested {
-			if !s.message(attached, p.Content, depth+1) {
-				return false
-			}
-			continue
-		}
-		if !s.yield(document.Member{Name: attached, MediaType: declaredType(p.ContentType), Content: p.Content, Metadata: self.Metadata}, nil) {
+		if !s.attachment(memberName(name, unique(seen, attachmentName(p, i))), p, self.Metadata, within+1) {
 			return false
 		}
 	}
 	return true
 }
+
+// attachment yields an attachment, which is in so many messages. It returns false when that
+// is to end.
+func (s *splitter) attachment(name string, p *enmime.Part, of map[string]string, within int) bool {
+	switch {
+	case p.ContentType != mediaType:
+		return s.yield(document.Member{Name: name, MediaType: declaredType(p.ContentType), Content: p.Content, Metadata: of, Messages: within}, nil)
+	case within > s.limits.Nesting:
+		return s.yield(document.Member{Name: name, Skip: TooDeep}, nil)
+	}
+	return s.message(name, p.Content, within)
+}
+
+// TooDeep is the reason to skip a message that is within more messages than are opened.
+const TooDeep = "a message within too many others, which stays closed (--mail-nesting)"
 
 // memberName returns the name of an attachment within the file.
 func memberName(message, attachment string) string {
@@ -211,7 +231,7 @@ func messageID(header string) string {
 // mailboxMembers implements the Members of document.Format.
 func mailboxMembers(ctx context.Context, in document.Input) document.Members {
 	return func(yield func(document.Member, error) bool) {
-		s := &splitter{ctx: ctx, yield: yield, threads: threads{}}
+		s := &splitter{ctx: ctx, yield: yield, limits: in.Members.WithDefaults(), threads: threads{}}
 		if err := eachMessage(in.Content, s); err != nil {
 			yield(document.Member{}, err)
 		}
@@ -222,8 +242,7 @@ func mailboxMembers(ctx context.Context, in document.Input) document.Members {
 // begins a message follows an empty one, and a header follows it.
 func eachMessage(content io.Reader, s *splitter) error {
 	r := bufio.NewReaderSize(content, 64<<10)
-	var b messageBuffer
-	b.whole = true
+	b := messageBuffer{whole: true, most: s.limits.Bytes}
 	number, blank := 0, true
 	for {
 		line, err := r.ReadSlice('\n')
@@ -267,23 +286,24 @@ func isQuoted(line []byte) bool {
 // A messageBuffer holds a message of a mailbox.
 type messageBuffer struct {
 	data  []byte
-	long  bool // it exceeds the bounds of a document
-	whole bool // the next bytes begin a line
+	most  int64 // bytes
+	long  bool  // it has more
+	whole bool  // the next bytes begin a line
 }
 
 func (b *messageBuffer) write(line []byte) {
-	if b.long = b.long || len(b.data)+len(line) > document.DefaultMaxBytes; !b.long {
+	if b.long = b.long || int64(len(b.data)+len(line)) > b.most; !b.long {
 		b.data = append(b.data, line...)
 	}
 }
 
-func (b *messageBuffer) reset() { *b = messageBuffer{} }
+func (b *messageBuffer) reset() { *b = messageBuffer{most: b.most} }
 
 // pass yields the message.
 func (b *messageBuffer) pass(s *splitter, number int) bool {
 	name := strconv.Itoa(number)
 	if b.long {
-		return s.yield(document.Member{Name: name, Skip: fmt.Sprintf("too large: more than %d bytes", document.DefaultMaxBytes)}, nil)
+		return s.yield(document.Member{Name: name, Skip: s.tooLarge()}, nil)
 	}
 	return s.message(name, b.data, 0)
 }

@@ -156,7 +156,7 @@ func foreign(stream string, depth int) string {
 	}
 	switch stream {
 	case "EncryptedPackage", "EncryptionInfo":
-		return "encrypted: it needs a password"
+		return "encrypted with a password, which is read of PDF files alone: save it without one"
 	case "WordDocument":
 		return "a Word document of before 2007, which is not read; save it as .docx"
 	case "Workbook", "Book":
@@ -337,9 +337,14 @@ func attachmentName(values map[string][]byte, i int) string {
 // members implements the Members of document.Format: the message, and its attachments.
 func members(ctx context.Context, in document.Input) document.Members {
 	return func(yield func(document.Member, error) bool) {
-		data, err := io.ReadAll(io.LimitReader(in.Content, document.DefaultMaxBytes+1))
-		if err != nil {
+		limits := in.Members.WithDefaults()
+		data, err := io.ReadAll(io.LimitReader(in.Content, limits.Bytes+1))
+		switch {
+		case err != nil:
 			yield(document.Member{}, fmt.Errorf("msg: %w", err))
+			return
+		case int64(len(data)) > limits.Bytes:
+			yield(document.Member{Skip: fmt.Sprintf("too large: more than %d bytes (--document-bytes)", limits.Bytes)}, nil)
 			return
 		}
 		m, err := read(ctx, bytes.NewReader(data))
@@ -356,11 +361,15 @@ func members(ctx context.Context, in document.Input) document.Members {
 		}
 		seen := map[string]int{}
 		for i, a := range m.attachments {
+			if i == limits.Attachments {
+				yield(document.Member{Name: "more", Skip: fmt.Sprintf("a message of more than %d attachments (--mail-attachments)", i)}, nil)
+				return
+			}
 			name := attachmentName(a, i)
 			if seen[name]++; seen[name] > 1 {
 				name = fmt.Sprintf("%s#%d", name, seen[name])
 			}
-			member := document.Member{Name: name, Content: a[dataTag+"0102"]}
+			member := document.Member{Name: name, Content: a[dataTag+"0102"], Messages: 1}
 			if member.Content == nil {
 				member.Skip = "a message or object within a message of Outlook, which is not read"
 			}

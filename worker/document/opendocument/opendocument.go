@@ -84,7 +84,7 @@ func checkEncryption(z *zipfile.Reader) error {
 		}, nil)
 	})
 	if err == nil && encrypted {
-		return document.Refuse("encrypted: it needs a password")
+		return document.Refuse("encrypted with a password, which is read of PDF files alone: save it without one")
 	}
 	return err
 }

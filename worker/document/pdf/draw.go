@@ -29,7 +29,7 @@ func (r *Reader) Draw(ctx context.Context, data []byte, pages []int, drawn func(
 	if _, err := r.engine.open(); err != nil {
 		return err
 	}
-	d := &reading{reader: r, clock: newStopwatch(ctx, r.config.MaxTime)}
+	d := &reading{reader: r, limits: r.config.limits(), clock: newStopwatch(ctx, r.config.MaxTime)}
 	defer d.clock.end()
 	end, err := d.open(data)
 	if err != nil {

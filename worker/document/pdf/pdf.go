@@ -47,6 +47,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// limits returns those that inputs may lower.
+func (c Config) limits() document.Limits {
+	return document.Limits{Bytes: c.MaxText, Time: c.MaxTime, Pages: c.MaxPages}
+}
+
 // A Reader reads PDF files. It is safe for concurrent use.
 type Reader struct {
 	config Config
@@ -94,7 +99,8 @@ func (r *Reader) Parse(ctx context.Context, in document.Input) (*document.Docume
 	if _, err := r.engine.open(); err != nil { // which takes its time, once
 		return nil, err
 	}
-	d := &reading{reader: r, name: in.Name, clock: newStopwatch(ctx, r.config.MaxTime)}
+	limits := in.Limits.Within(r.config.limits())
+	d := &reading{reader: r, limits: limits, name: in.Name, clock: newStopwatch(ctx, limits.Time)}
 	defer d.clock.end()
 	err = d.read(data)
 	if why := d.refusal(ctx, err); why != nil {
@@ -112,7 +118,7 @@ func (d *reading) refusal(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(context.Cause(d.clock.ctx), errTime):
-		return document.Refuse("a PDF file that takes longer than %v to read (--document-time), up to page %d of %d", d.reader.config.MaxTime, d.page, d.pages)
+		return document.Refuse("a PDF file that takes longer than %v to read (--document-time), up to page %d of %d", d.limits.Time, d.page, d.pages)
 	case errors.As(err, &refused):
 		return err
 	case errors.Is(err, pdfiumerrors.ErrPassword) && d.reader.config.Password != "":
@@ -132,6 +138,7 @@ func (d *reading) refusal(ctx context.Context, err error) error {
 // A reading is one document that is being read.
 type reading struct {
 	reader *Reader
+	limits document.Limits // bytes of text, time and pages
 	name   string
 	clock  *stopwatch
 	pdfium pdfium.Pdfium
@@ -192,8 +199,8 @@ func (d *reading) openWith(data []byte) error {
 	if err != nil {
 		return err
 	}
-	if d.pages = count.PageCount; d.pages > d.reader.config.MaxPages {
-		return document.Refuse("a PDF file of %d pages, more than the %d that are read (--document-pages)", d.pages, d.reader.config.MaxPages)
+	if d.pages = count.PageCount; d.pages > d.limits.Pages {
+		return document.Refuse("a PDF file of %d pages, more than the %d that are read (--document-pages)", d.pages, d.limits.Pages)
 	}
 	return nil
 }
@@ -236,8 +243,8 @@ func (d *reading) readPage() error {
 		d.empty = append(d.empty, d.page)
 	}
 	d.text.addPage(d.page, arrange(words), notes)
-	if int64(d.text.Len()) > d.reader.config.MaxText {
-		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.reader.config.MaxText, d.page, d.pages)
+	if int64(d.text.Len()) > d.limits.Bytes {
+		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.limits.Bytes, d.page, d.pages)
 	}
 	return nil
 }

@@ -270,6 +270,14 @@ func TestBounds(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for want, limits := range map[string]document.Limits{
+		"longer than 1ns": {Time: time.Nanosecond}, "more than the 10": {Pages: 10}, "100 bytes of text": {Bytes: 100},
+	} {
+		_, err := shared.Parse(t.Context(), document.Input{Content: bytes.NewReader(data), Limits: limits})
+		if refused, ok := errors.AsType[*document.RefusedError](err); !ok || !strings.Contains(refused.Reason, want) {
+			t.Errorf("with limits of the job: %v, want %q in it", err, want)
+		}
+	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
 	cancel(gone)

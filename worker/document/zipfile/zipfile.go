@@ -21,6 +21,12 @@ import (
 // a thousandfold and harms nobody.
 const ratioFree = 1 << 20
 
+// Flags are the names of the flags that set limits. Refusals name those that are there.
+type Flags struct{ Bytes, Entries, Unpacked, Ratio string }
+
+// ofDocuments are the flags that set the limits of documents.
+var ofDocuments = Flags{"document-bytes", "document-entries", "document-unpacked", "document-ratio"}
+
 // A Reader has the entries of a zip file. It is used by one goroutine.
 type Reader struct {
 	ctx    context.Context //nolint:containedctx // a reader lives as long as one call of a parser
@@ -28,7 +34,7 @@ type Reader struct {
 	byName map[string]*zip.File
 	size   int64 // bytes of the zip file
 	limits document.Limits
-	flags  bool  // set the limits: refusals name them
+	flags  Flags
 	left   int64 // bytes that may still be unpacked
 }
 
@@ -37,20 +43,21 @@ var directoryRecord = []byte("PK\x01\x02")
 
 // Open reads a document that is a zip file, within the limits of the document.
 func Open(ctx context.Context, in document.Input) (*Reader, error) {
-	r := &Reader{ctx: ctx, flags: true, limits: in.Limits.WithDefaults()}
+	r := &Reader{ctx: ctx, flags: ofDocuments, limits: in.Limits.WithDefaults()}
 	return r, r.readDirectory(in.Content)
 }
 
 // New reads a zip file from its first to its last byte. What is read of it ends when ctx
-// does. The error is a document.RefusedError if it is none, or exceeds the limits.
-func New(ctx context.Context, content io.Reader, limits document.Limits) (*Reader, error) {
-	r := &Reader{ctx: ctx, limits: limits.WithDefaults()}
+// does. The error is a document.RefusedError if it is none, or exceeds the limits, which
+// flags set.
+func New(ctx context.Context, content io.Reader, limits document.Limits, flags Flags) (*Reader, error) {
+	r := &Reader{ctx: ctx, flags: flags, limits: limits.WithDefaults()}
 	return r, r.readDirectory(content)
 }
 
 // readDirectory reads what the file has.
 func (r *Reader) readDirectory(content io.Reader) error {
-	data, size, err := readerAt(content, r.limits.Bytes)
+	data, size, err := r.readerAt(content)
 	if err != nil {
 		return err
 	}
@@ -80,14 +87,15 @@ func (r *Reader) readDirectory(content io.Reader) error {
 
 // readerAt returns a file as it is, and reads all of another reader. It also returns the
 // number of bytes.
-func readerAt(content io.Reader, limit int64) (io.ReaderAt, int64, error) {
+func (r *Reader) readerAt(content io.Reader) (io.ReaderAt, int64, error) {
+	limit := r.limits.Bytes
 	if file, ok := content.(interface {
 		io.ReaderAt
 		io.Seeker
 	}); ok {
 		size, err := file.Seek(0, io.SeekEnd)
 		if err == nil && size > limit {
-			err = document.Refuse("too large: more than %d bytes", limit)
+			err = document.Refuse("too large: more than %d bytes%s", limit, flagged(r.flags.Bytes))
 		}
 		return file, size, err
 	}
@@ -96,7 +104,7 @@ func readerAt(content io.Reader, limit int64) (io.ReaderAt, int64, error) {
 	case err != nil:
 		return nil, 0, fmt.Errorf("zipfile: %w", err)
 	case int64(len(data)) > limit:
-		return nil, 0, document.Refuse("too large: more than %d bytes", limit)
+		return nil, 0, document.Refuse("too large: more than %d bytes%s", limit, flagged(r.flags.Bytes))
 	}
 	return bytes.NewReader(data), int64(len(data)), nil
 }
@@ -119,15 +127,15 @@ func countRecords(r io.Reader) (int, error) {
 }
 
 func (r *Reader) tooManyEntries() error {
-	return document.Refuse("a zip file of more than %d entries%s", r.limits.Entries, r.flag("entries"))
+	return document.Refuse("a zip file of more than %d entries%s", r.limits.Entries, flagged(r.flags.Entries))
 }
 
-// flag returns the end of a refusal: the flag that sets the limit, if one does.
-func (r *Reader) flag(name string) string {
-	if !r.flags {
+// flagged returns the end of a refusal: the flag that sets the limit, if one does.
+func flagged(name string) string {
+	if name == "" {
 		return ""
 	}
-	return " (--document-" + name + ")"
+	return " (--" + name + ")"
 }
 
 // Limits returns the limits of the document.
@@ -176,7 +184,7 @@ const encryptedFlag = 1
 
 func (r *Reader) open(f *zip.File) (io.ReadCloser, error) {
 	if f.Flags&encryptedFlag != 0 {
-		return nil, document.Refuse("encrypted: %s needs a password", f.Name)
+		return nil, document.Refuse("encrypted: %s needs a password, which is read of PDF files alone", f.Name)
 	}
 	content, err := f.Open()
 	if err != nil {
@@ -222,9 +230,9 @@ func (e *entry) Read(p []byte) (int, error) {
 	e.reader.left -= int64(n)
 	switch {
 	case e.read > e.max:
-		return 0, document.Refuse("%s expands to more than %d times its size%s", e.name, e.reader.limits.Ratio, e.reader.flag("ratio"))
+		return 0, document.Refuse("%s expands to more than %d times its size%s", e.name, e.reader.limits.Ratio, flagged(e.reader.flags.Ratio))
 	case e.reader.left < 0:
-		return 0, document.Refuse("expands to more than %d bytes%s", e.reader.limits.Unpacked, e.reader.flag("unpacked"))
+		return 0, document.Refuse("expands to more than %d bytes%s", e.reader.limits.Unpacked, flagged(e.reader.flags.Unpacked))
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, document.Refuse("damaged: %s: %v", e.name, err)
 	}

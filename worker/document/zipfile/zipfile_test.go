@@ -27,7 +27,7 @@ func refusal(err error) string {
 func TestRead(t *testing.T) {
 	data := zipmake.Zip(t, zipmake.File{Name: "a/b", Content: "one"}, zipmake.File{Name: "../c", Content: "two"}, zipmake.File{Name: "a/b", Content: "three"})
 	for name, content := range map[string]io.Reader{"file": bytes.NewReader(data), "stream": io.MultiReader(bytes.NewReader(data))} {
-		z, err := zipfile.New(t.Context(), content, document.Limits{})
+		z, err := zipfile.New(t.Context(), content, document.Limits{}, zipfile.Flags{})
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -68,12 +68,12 @@ func TestLimits(t *testing.T) {
 		{"none", []byte("PK\x03\x04 no zip"), document.Limits{}, "a damaged zip file: zip: not a valid zip file"},
 		{"ratio", zipmake.Zip(t, zipmake.File{Name: "e", Content: long}), document.Limits{Ratio: 10}, "e expands to more than 10 times its size"},
 		{"unpacked", zipmake.Zip(t, zipmake.File{Name: "e", Content: long}), document.Limits{Unpacked: 1 << 20, Ratio: 1e6}, "expands to more than 1048576 bytes"},
-		{"encrypted", encrypted, document.Limits{}, "encrypted: e needs a password"},
+		{"encrypted", encrypted, document.Limits{}, "encrypted: e needs a password, which is read of PDF files alone"},
 		{"checksum", damaged, document.Limits{}, "damaged: e: zip: checksum error"},
 	} {
 		for _, content := range []io.Reader{bytes.NewReader(test.data), io.MultiReader(bytes.NewReader(test.data))} {
 			t.Run(test.name, func(t *testing.T) {
-				z, err := zipfile.New(t.Context(), content, test.limits)
+				z, err := zipfile.New(t.Context(), content, test.limits, zipfile.Flags{})
 				if err == nil {
 					_, err = z.ReadAll("e", 1<<30)
 				}
@@ -87,7 +87,7 @@ func TestLimits(t *testing.T) {
 
 func TestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	z, err := zipfile.New(ctx, bytes.NewReader(zipmake.Zip(t, zipmake.File{Name: "e", Content: "x"})), document.Limits{})
+	z, err := zipfile.New(ctx, bytes.NewReader(zipmake.Zip(t, zipmake.File{Name: "e", Content: "x"})), document.Limits{}, zipfile.Flags{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func FuzzNew(f *testing.F) {
 	f.Add(zipmake.Zip(f, zipmake.File{Name: "mimetype", Content: "x", Stored: true}, zipmake.File{Name: "b", Content: strings.Repeat("x", 1000)}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		zipfile.BeginsOf(data)
-		z, err := zipfile.New(t.Context(), bytes.NewReader(data), document.Limits{Unpacked: 10 << 20})
+		z, err := zipfile.New(t.Context(), bytes.NewReader(data), document.Limits{Unpacked: 10 << 20}, zipfile.Flags{})
 		if err != nil {
 			if !errors.As(err, new(*document.RefusedError)) {
 				t.Errorf("got %v, which does not refuse the file", err)

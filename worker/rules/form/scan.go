@@ -3,6 +3,7 @@
 package form
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -93,11 +94,37 @@ func scanDates(text string, start, end int) []span.Span {
 			continue
 		}
 		if _, to, ok := format.DateAt(text, i); ok {
-			found = append(found, span.New(i, to))
+			date := span.New(i, to)
+			if stored, ok := storedDate(text, i, to); ok {
+				date, to = stored, stored.End
+			}
+			found = append(found, date)
 			i = to - 1
 		}
 	}
 	return found
+}
+
+// storedForm is what a spreadsheet's text has behind a date: the time that is shown with
+// it, and in brackets the date as it is stored.
+var storedForm = regexp.MustCompile(`^(?: \d{1,2}:\d\d(?::\d\d)?(?: ?[APap][Mm])?)? \((\d{4}-\d\d-\d\d)[T)]`)
+
+// storedDate returns the stored form of the date text[start:end], such as that of
+// "04.03.2024 (2024-03-04)", which tells the month from the day. It must be a reading of
+// what is shown.
+func storedDate(text string, start, end int) (stored span.Span, ok bool) {
+	at := storedForm.FindStringSubmatchIndex(text[end:min(len(text), end+40)])
+	if at == nil {
+		return span.Span{}, false
+	}
+	stored = span.New(end+at[2], end+at[3])
+	iso := text[stored.Start:stored.End]
+	for d := range format.NumericDates(text[start:end]) {
+		if iso == d.DayFirst || iso == d.MonthFirst || iso == d.YearFirst {
+			return stored, true
+		}
+	}
+	return span.Span{}, false
 }
 
 // mayBeginDate reports whether i is the first digit of a run, or begins a word with

@@ -32,9 +32,13 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agen
 	if task.Text == nil {
 		return nil, agent.Permanent(errors.New("a parse unit has a document"))
 	}
-	d, err := r.Formats.Parse(ctx, document.Input{
+	in := document.Input{
 		Name: string(task.Text.Document), MediaType: task.Text.MediaType, Content: bytes.NewReader(task.Text.Content),
-	})
+	}
+	if task.Spec != nil {
+		in.PageText, in.Limits = task.Spec.Reading.PageText, document.Limits(task.Spec.Reading.Limits)
+	}
+	d, err := r.Formats.Parse(ctx, in)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -3,6 +3,7 @@ package parse_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -44,6 +45,29 @@ func TestParse(t *testing.T) {
 				t.Errorf("got %+v and error %v, want %q", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestReadingOfTheJob: a document is read as its job says.
+func TestReadingOfTheJob(t *testing.T) {
+	page := "<body><nav>Basket</nav><main>" + strings.Repeat("The supplier delivers the goods. ", 20) + "</main></body>"
+	formats, err := document.NewRegistry(text.Format(), html.Format())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, spec := range map[bool]*mapreduce.JobSpec{
+		false: {Reading: mapreduce.Reading{PageText: mapreduce.PageTextMain}},
+		true:  {Reading: mapreduce.Reading{PageText: mapreduce.PageTextFull}},
+	} {
+		res, err := parse.Runner{Formats: formats}.Run(t.Context(), &agent.Task{Spec: spec, Assignment: mapreduce.Assignment{
+			Kind: mapreduce.KindParse, Text: &mapreduce.Text{Document: "p.html", MediaType: "text/html", Content: []byte(page)},
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := payload.DecodeParsed(res.Output); err != nil || strings.Contains(string(got.Text), "Basket") != want {
+			t.Errorf("%+v: %+v, %v", spec.Reading, got, err)
+		}
 	}
 }
 

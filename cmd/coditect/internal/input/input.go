@@ -58,6 +58,9 @@ type Config struct {
 	Note func(message string)
 	// MaxBytes bounds a document. Defaults to document.DefaultMaxBytes.
 	MaxBytes int64
+	// Members bound what is read of files of several documents, but for lines. Its Bytes are
+	// MaxBytes.
+	Members document.MemberLimits
 	// Stdin is standard input. Check peeks at its beginning. Needed if Inputs
 	// names it.
 	Stdin *bufio.Reader
@@ -67,6 +70,8 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.MaxBytes = cmp.Or(c.MaxBytes, document.DefaultMaxBytes)
+	c.Members = c.Members.WithDefaults()
+	c.Members.Bytes = c.MaxBytes
 	c.files = outermost(c.paths())
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/jsonl"
+	"github.com/coditect/mapreduce/worker/document/mail"
 )
 
 // notOpened is the reason why an archive is skipped.
@@ -23,7 +24,7 @@ func (r *reader) readMany(ctx context.Context, e document.Entry, f document.Form
 		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, notOpened) })
 	}
 	m := &memberReader{reader: r, take: take}
-	return m.read(ctx, e, f, in, f.Archive)
+	return m.read(ctx, e, f, in, within{archive: f.Archive})
 }
 
 // A memberReader passes on the documents in one file, and in the files in it.
@@ -33,42 +34,56 @@ type memberReader struct {
 	count int // documents so far
 }
 
-// maxMembers bounds the documents in one file: a file within a file may hold many, too.
-const maxMembers = 1_000_000
+// within is what a file is in, or is itself.
+type within struct {
+	archive  bool
+	messages int
+}
 
-// read passes on the members of a file. Archives within an archive stay closed. A file
-// that cannot be read is in the ledger, and so is the rest of one that is damaged behind
-// its first members.
-func (m *memberReader) read(ctx context.Context, e document.Entry, f document.Format, in io.Reader, archived bool) error {
-	rest := e
-	for member, err := range f.Members(ctx, document.Input{Name: e.Name, Content: in}) {
+// read passes on the members of a file. Archives within an archive stay closed, and so do
+// messages within many. A file that cannot be read is in the ledger, and so is the rest of
+// one that is damaged behind its first members.
+func (m *memberReader) read(ctx context.Context, e document.Entry, f document.Format, in io.Reader, of within) error {
+	rest, limits, most := e, m.config.Members, m.config.Members.Documents
+	if limits.Nesting -= of.messages; limits.Nesting < 0 && !f.Archive {
+		return m.add(e, func() *mapreduce.Document { return skippedDocument(e, mail.TooDeep) })
+	}
+	if limits.Nesting <= 0 {
+		limits.Nesting = -1 // not the default
+	}
+	empty := true
+	for member, err := range f.Members(ctx, document.Input{Name: e.Name, Content: in, Members: limits}) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
 			return m.add(rest, func() *mapreduce.Document { return skippedDocument(rest, refusalReason(err)) })
 		}
-		if m.count++; m.count > maxMembers {
+		empty = false
+		if m.count++; m.count > most {
 			return m.add(rest, func() *mapreduce.Document {
-				return skippedDocument(rest, fmt.Sprintf("more than %d documents in one file", maxMembers))
+				return skippedDocument(rest, fmt.Sprintf("more than %d documents in one file (--file-documents)", most))
 			})
 		}
-		of := e
-		of.Name = document.MemberName(e.Name, member.Name)
-		of.ID, of.Size = document.ID(of.Name), int64(len(member.Content))
-		if rest.ID == of.ID {
+		own := e
+		own.Name = document.MemberName(e.Name, member.Name)
+		own.ID, own.Size = document.ID(own.Name), int64(len(member.Content))
+		if rest.ID == own.ID {
 			rest.Name = document.MemberName(e.Name, "the rest")
 			rest.ID, rest.Size = document.ID(rest.Name), 0
 		}
-		if err := m.readMember(ctx, of, member, archived); err != nil {
+		if err := m.readMember(ctx, own, member, within{of.archive, of.messages + member.Messages}); err != nil {
 			return err
 		}
+	}
+	if empty {
+		return m.add(e, func() *mapreduce.Document { return skippedDocument(e, "no document is in it") })
 	}
 	return nil
 }
 
 // readMember passes on one member, with what is in it.
-func (m *memberReader) readMember(ctx context.Context, e document.Entry, member document.Member, archived bool) error {
+func (m *memberReader) readMember(ctx context.Context, e document.Entry, member document.Member, of within) error {
 	reason := member.Skip
 	if reason == "" {
 		reason = document.TooLong(e.ID)
@@ -87,14 +102,14 @@ func (m *memberReader) readMember(ctx context.Context, e document.Entry, member 
 	case member.Name == "", f.Parse != nil && member.MediaType == f.MediaTypes[0]: // what its format has split already
 	case kind == jsonl.Kind:
 		return m.readLines(ctx, e, content, m.take)
-	case f.Archive && (archived || !m.config.Archives):
+	case f.Archive && (of.archive || !m.config.Archives):
 		reason := notOpened
-		if archived {
+		if of.archive {
 			reason = "an archive within an archive, which stays closed"
 		}
 		return m.add(e, func() *mapreduce.Document { return skippedDocument(e, reason) })
 	case f.Members != nil:
-		return m.read(ctx, e, f, content, archived || f.Archive)
+		return m.read(ctx, e, f, content, within{of.archive || f.Archive, of.messages})
 	}
 	return m.add(e, func() *mapreduce.Document {
 		d := m.decodeDocument(ctx, e, member.Content, member.MediaType)

@@ -80,6 +80,7 @@ func TestMembers(t *testing.T) {
 		"c.zip":  zipped(t, "d/one.txt", "one", "../two.txt", "two", "in.zip", inner, "m.eml", letter("d", "n.txt", "note"), "l.jsonl", "{\"id\": \"l1\", \"text\": \"x\"}\n", "bin", "\x00\x01\x02"),
 		"d.zip":  "PK\x03\x04 damaged",
 		"e.txt":  "neighbour",
+		"f.zip":  zipped(t, "empty/", ""),
 	})
 	mails := []string{
 		"a.eml: message/rfc822 first", "a.eml!/list.csv: text/csv first", "b.mbox!/1: message/rfc822 first", "b.mbox!/1!/n.txt: text/plain first", "b.mbox!/2: message/rfc822 first",
@@ -89,12 +90,12 @@ func TestMembers(t *testing.T) {
 		config input.Config
 		want   []string
 	}{
-		{"closed", input.Config{}, []string{"b.mbox!/2!/z.zip: an archive; --archives opens it", "c.zip: an archive; --archives opens it", "d.zip: an archive; --archives opens it", "e.txt: text/plain"}},
+		{"closed", input.Config{}, []string{"b.mbox!/2!/z.zip: an archive; --archives opens it", "c.zip: an archive; --archives opens it", "d.zip: an archive; --archives opens it", "e.txt: text/plain", "f.zip: an archive; --archives opens it"}},
 		{"open", input.Config{Archives: true}, []string{
 			"b.mbox!/2!/z.zip!/deep.txt: text/plain",
 			"c.zip!/d/one.txt: text/plain", "c.zip!/two.txt: its name leads out of the archive", "c.zip!/in.zip: an archive within an archive, which stays closed",
 			"c.zip!/m.eml: message/rfc822 first", "c.zip!/m.eml!/n.txt: text/plain first", "l1: text/plain", "c.zip!/bin: not text: 1 NUL and 2 other control characters in 3 bytes",
-			"d.zip: a damaged zip file: zip: not a valid zip file", "e.txt: text/plain",
+			"d.zip: a damaged zip file: zip: not a valid zip file", "e.txt: text/plain", "f.zip: no document is in it",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

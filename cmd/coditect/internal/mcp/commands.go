@@ -18,6 +18,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -35,6 +36,7 @@ type options struct {
 	tokenFile string
 	baseURL   string
 	spec      mapreduce.JobSpec // what the operator says of every job
+	flags     *pflag.FlagSet
 }
 
 // Commands returns the command.
@@ -56,7 +58,10 @@ all jobs. The default asks no model.`,
   coditect mcp --provider anthropic --model claude-haiku-4-5 --budget 200000
   coditect mcp --listen 127.0.0.1:7610 --http-token-file token`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), p, &o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.flags = cmd.Flags()
+			return serve(cmd.Context(), p, &o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "`address` on this machine to serve streamable HTTP on, such as 127.0.0.1:7610 (default standard input and output)")
@@ -72,6 +77,19 @@ all jobs. The default asks no model.`,
 	p.Runners.Tools.AddFlags(f)
 	_ = cmd.RegisterFlagCompletionFunc("provider", console.CompleteWords(append([]string{runners.RulesProvider}, runners.ModelProviders()...)...)) // the flag exists
 	return []*cobra.Command{cmd}
+}
+
+// checkReaders refuses flags of reading documents that have no effect because another
+// process reads those of jobs.
+func checkReaders(p *program.Program, flags *pflag.FlagSet, here bool) error {
+	where := "the server " + p.Global.Server
+	switch {
+	case here:
+		return nil
+	case p.Global.Server == "":
+		where = fmt.Sprintf("the process that works in %s", p.Global.Location)
+	}
+	return p.Runners.Documents.CheckElsewhere(flags, where, false)
 }
 
 // serve serves until ctx ends, or the input does.
@@ -99,6 +117,10 @@ func serve(ctx context.Context, p *program.Program, o *options) (err error) {
 	if err := p.Runners.CheckRunnable(&check, nil); err != nil {
 		return err
 	}
+	if err := checkReaders(p, o.flags, p.Global.Server == ""); err != nil {
+		return err
+	}
+	o.spec.Reading = p.Runners.Documents.Reading(o.flags)
 	var listener net.Listener
 	if o.listen != "" {
 		if listener, err = listenHere(ctx, o.listen); err != nil {
@@ -115,6 +137,9 @@ func serve(ctx context.Context, p *program.Program, o *options) (err error) {
 	session, err := p.OpenSession(ctx, program.ModeRunUnits, m)
 	if err != nil {
 		return exit.Cause(ctx, err)
+	}
+	if err := checkReaders(p, o.flags, session.IsHere()); err != nil {
+		return errors.Join(err, session.Close())
 	}
 	jobs := &jobs{session: session, runners: &p.Runners, spec: o.spec, local: p.Global.Server == ""}
 	if err = session.RunWorkerFor(&o.spec); err == nil {

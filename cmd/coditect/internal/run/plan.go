@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -59,24 +60,28 @@ the tree of a submitted job, with the state and cost of each unit.`,
 	f.VarP(&p.format, "print", "o", "format of the plan")
 	f.Var(planFormat{&p.format}, "format", "format of the plan")
 	f.BoolVar(&p.exact, "exact", false, "refuse a plan that is an estimate")
+	a.Runners.Models.AddFlags(f)
+	a.Runners.Documents.AddFlags(f)
+	a.Runners.Members.AddFlags(f)
 	a.AddJobFlag(cmd, &p.job)
 	_ = cmd.RegisterFlagCompletionFunc("print", console.CompleteWords(p.format.Of...)) // the flag exists
-	acceptRunFlags(cmd)
+	a.acceptRunFlags(cmd)
 	return cmd
 }
 
 // acceptRunFlags accepts the flags of run that have no effect on a plan, so that
 // a user can turn the command line of a run into that of its plan by one word.
-func acceptRunFlags(cmd *cobra.Command) {
-	f := cmd.Flags()
+func (a *commands) acceptRunFlags(cmd *cobra.Command) {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	a.Runners.Limits.AddFlags(f)
+	a.Runners.Tools.AddFlags(f)
 	f.String("output", "", "as run has it; nothing is written")
 	f.Bool("detach", false, "as run has it; nothing is waited for")
 	f.Bool("citations", false, "as run has it; nothing is written")
 	f.Bool("no-report", false, "as run has it; nothing is written")
 	f.Bool("fail-on-skipped", false, "as run has it; nothing is run")
-	for _, name := range []string{"output", "detach", "citations", "no-report", "fail-on-skipped"} {
-		_ = f.MarkHidden(name) // the flag exists
-	}
+	f.VisitAll(func(flag *pflag.Flag) { flag.Hidden = true })
+	cmd.Flags().AddFlagSet(f)
 }
 
 // A planFormat is the format of a plan as --format names it. It ignores the formats of
@@ -105,6 +110,10 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 		return err
 	}
 	in.Question = p.flags.questionInput(&spec)
+	spec.Reading = a.Runners.Documents.Reading(cmd.Flags())
+	if err := a.Runners.Models.SetPrices(&spec); err != nil {
+		return err
+	}
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
@@ -59,6 +60,7 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
 	out.addFlags(cmd)
 	out.addSkipped(cmd)
 	a.Runners.Documents.AddFlags(cmd.Flags())
+	a.Runners.Members.AddFlags(cmd.Flags())
 	a.Runners.Tools.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
 	return cmd
@@ -91,6 +93,10 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 		return err
 	}
 	in.Question = r.flags.questionInput(&spec)
+	spec.Reading = a.Runners.Documents.Reading(cmd.Flags())
+	if err := r.checkReaders(cmd.Flags(), false); err != nil {
+		return err
+	}
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
@@ -108,6 +114,9 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 		return err
 	}
 	return r.withSession(ctx, func() error {
+		if err := r.checkReaders(cmd.Flags(), false); err != nil {
+			return err
+		}
 		in.Service = r.s
 		in.Note = func(message string) { r.s.Meter.Note("note: %s", message) }
 		if err := r.s.RetryReconnected(ctx, func() error { return input.CheckJobs(ctx, in) }); err != nil {
@@ -125,6 +134,19 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 		}
 		return r.followAndWrite(ctx, job.ID)
 	})
+}
+
+// checkReaders refuses flags of reading documents that have no effect because another
+// process reads those of the job.
+func (r *runner) checkReaders(flags *pflag.FlagSet, submitted bool) error {
+	g := &r.app.Global
+	switch {
+	case g.Server != "":
+		return r.app.Runners.Documents.CheckElsewhere(flags, "the server "+g.Server, submitted)
+	case r.s != nil && !r.s.IsHere():
+		return r.app.Runners.Documents.CheckElsewhere(flags, fmt.Sprintf("the process that works in %s", g.Location), submitted)
+	}
+	return nil
 }
 
 // withSession calls do with a session.
@@ -306,6 +328,9 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		return err
 	}
 	return r.withSession(ctx, func() error {
+		if err := r.checkReaders(cmd.Flags(), true); err != nil {
+			return err
+		}
 		id, err := r.s.FindJob(ctx, name)
 		if err != nil {
 			return err
@@ -319,6 +344,9 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 			return err
 		}
 		if err := r.app.Runners.CheckRunnable(&job.Spec, nil); err != nil {
+			return err
+		}
+		if err := r.app.Runners.Documents.CheckResumed(cmd.Flags(), &job.Spec); err != nil {
 			return err
 		}
 		if err := r.output.checkFolder(); err != nil {

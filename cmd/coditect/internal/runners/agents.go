@@ -39,7 +39,9 @@ type Runners struct {
 	Limits limitFlags
 	// Documents says how this process reads documents.
 	Documents documentFlags
-	Remote    bool // the service is on a server, whose workers run the units
+	// Members says what this process reads of files of several documents.
+	Members memberFlags
+	Remote  bool // the service is on a server, whose workers run the units
 	// Observers measure and trace calls of models; nil does neither.
 	Observers *decorator.Observers
 	// Keys notes vendors that refuse their keys, see WatchKeys; nil notes nothing.

@@ -53,6 +53,9 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 		if err := checkSchema(spec); err != nil {
 			return err
 		}
+		if err := r.Documents.allow(spec); err != nil {
+			return err
+		}
 		if asker := askers[spec.Provider]; asker != nil {
 			return named("model", asker.Check(spec))
 		}

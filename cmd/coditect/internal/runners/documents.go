@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/archive"
@@ -47,7 +49,7 @@ type documentFlags struct {
 
 // AddFlags adds the flags of commands whose process may parse documents.
 func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&d.password, "password", "", "password of encrypted documents")
+	f.StringVar(&d.password, "password", "", "password of encrypted PDF files")
 	f.StringVar(&d.ocr, "ocr", "", "`command` that reads pages which are pictures, such as \"tesseract - - tsv\": a PNG on its standard input, text or tesseract's table on its output")
 	f.StringVar(&d.html, "html", "main", "`text` of web pages: \"main\", without navigation and advertisements, or \"full\"")
 	f.IntVar(&d.pages, "document-pages", 10_000, "most pages of a document")
@@ -94,13 +96,104 @@ func (d *documentFlags) check() error {
 // reading returns what the text of documents depends on beside their bytes. It tells no
 // password.
 func (d *documentFlags) reading() string {
-	password := sha256.Sum256([]byte(d.password))
-	return fmt.Sprintf("html %s, ocr %q, pages %d, limits %v, password %x", d.html, d.ocr, d.pages, d.limits(), password[:8])
+	password, limits := sha256.Sum256([]byte(d.password)), d.limits()
+	limits.Time = 0 // a document that takes longer has no text
+	return fmt.Sprintf("html %s, ocr %q, limits %v, password %x", d.html, d.ocr, limits, password[:8])
 }
 
 // limits returns what reading one document may take.
 func (d *documentFlags) limits() document.Limits {
-	return document.Limits{Bytes: d.bytes << 20, Entries: d.entries, Unpacked: d.unpacked << 20, Ratio: d.ratio, Nesting: d.nesting, Cells: d.cells}
+	return document.Limits{
+		Bytes: d.bytes << 20, Time: d.time, Pages: d.pages, Entries: d.entries, Unpacked: d.unpacked << 20,
+		Ratio: d.ratio, Nesting: d.nesting, Cells: d.cells,
+	}
+}
+
+// Flags of reading that jobs carry to the process that reads their documents, and flags of
+// that process alone: secrets, programs, and what it has set up before any document comes.
+var (
+	carriedFlags = []string{
+		"html", "document-bytes", "document-time", "document-pages", "document-entries", "document-unpacked", "document-ratio",
+		"document-nesting", "document-cells",
+	}
+	readersFlags = []string{"password", "ocr", "document-memory"}
+)
+
+// Reading returns how the documents of a job are read, as far as the user said it: the job
+// carries it to whoever reads them. The flags have been checked.
+func (d *documentFlags) Reading(flags *pflag.FlagSet) mapreduce.Reading {
+	var r mapreduce.Reading
+	l, all := &r.Limits, d.limits()
+	for name, set := range map[string]func(){
+		"html":              func() { r.PageText = pageTexts[d.html] },
+		"document-bytes":    func() { l.Bytes = all.Bytes },
+		"document-time":     func() { l.Time = all.Time },
+		"document-pages":    func() { l.Pages = all.Pages },
+		"document-entries":  func() { l.Entries = all.Entries },
+		"document-unpacked": func() { l.Unpacked = all.Unpacked },
+		"document-ratio":    func() { l.Ratio = all.Ratio },
+		"document-nesting":  func() { l.Nesting = all.Nesting },
+		"document-cells":    func() { l.Cells = all.Cells },
+	} {
+		if flags.Changed(name) {
+			set()
+		}
+	}
+	return r
+}
+
+// pageTexts are the values of --html.
+var pageTexts = map[string]mapreduce.PageText{"main": mapreduce.PageTextMain, "full": mapreduce.PageTextFull}
+
+// CheckElsewhere refuses flags of reading that have no effect because another process
+// reads the documents of a job: the process that where names. A submitted job has carried
+// its own flags there already.
+func (d *documentFlags) CheckElsewhere(flags *pflag.FlagSet, where string, submitted bool) error {
+	for _, name := range readersFlags {
+		if flags.Changed(name) {
+			return exit.UsageError("--%s: is not sent to %s, which reads the documents: start that with --%s, or leave it out here", name, where, name)
+		}
+	}
+	for _, name := range carriedFlags {
+		if submitted && flags.Changed(name) {
+			return exit.UsageError("--%s: the documents are read by %s, as it was said when the job was submitted: leave it out", name, where)
+		}
+	}
+	return nil
+}
+
+// CheckResumed refuses --html if a job says otherwise.
+func (d *documentFlags) CheckResumed(flags *pflag.FlagSet, spec *mapreduce.JobSpec) error {
+	asked := spec.Reading.PageText
+	if !flags.Changed("html") || asked == mapreduce.PageTextDefault || asked == pageTexts[d.html] {
+		return nil
+	}
+	return exit.UsageError("--html: the job was submitted with the other value, and its documents are all read alike: leave it out")
+}
+
+// allow refuses a job with a limit above that of this process.
+func (d *documentFlags) allow(spec *mapreduce.JobSpec) error {
+	asked, most := spec.Reading.Limits, d.limits()
+	if asked.Time > most.Time {
+		return errs.Field("reading.max_time", "%v is more than the %v that the service allows (its --document-time)", asked.Time, most.Time)
+	}
+	for _, l := range []struct {
+		field, flag string
+		asked, most int64
+	}{
+		{"max_bytes", "document-bytes", asked.Bytes, most.Bytes},
+		{"max_pages", "document-pages", int64(asked.Pages), int64(most.Pages)},
+		{"max_entries", "document-entries", int64(asked.Entries), int64(most.Entries)},
+		{"max_unpacked_bytes", "document-unpacked", asked.Unpacked, most.Unpacked},
+		{"max_ratio", "document-ratio", asked.Ratio, most.Ratio},
+		{"max_nesting", "document-nesting", int64(asked.Nesting), int64(most.Nesting)},
+		{"max_cells", "document-cells", int64(asked.Cells), int64(most.Cells)},
+	} {
+		if l.asked > l.most {
+			return errs.Field("reading."+l.field, "%d is more than the %d that the service allows (its --%s)", l.asked, l.most, l.flag)
+		}
+	}
+	return nil
 }
 
 // MaxBytes returns the bytes that a document may have; 0, the default, of a command without
@@ -133,7 +226,7 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 		archive.ZipFormat(), archive.TarFormat(),
 	}
 	for i := range formats {
-		formats[i] = bounded(formats[i], d.time, d.limits())
+		formats[i] = bounded(formats[i], d.limits())
 	}
 	return document.NewRegistry(append(formats, r.pdfs.Format())...) // which bounds its time itself
 }
@@ -155,19 +248,19 @@ type PageDrawer interface {
 // errDocumentTime is the cause by which a parser ends that takes too long.
 var errDocumentTime = errors.New("the time for a document is over")
 
-// bounded returns a format whose parser ends after a time, and keeps to limits.
-func bounded(f document.Format, most time.Duration, limits document.Limits) document.Format {
+// bounded returns a format whose parser keeps to limits, and to lower ones of an input.
+func bounded(f document.Format, most document.Limits) document.Format {
 	parse := f.Parse
 	if parse == nil {
 		return f
 	}
 	f.Parse = func(ctx context.Context, in document.Input) (*document.Document, error) {
-		within, cancel := context.WithTimeoutCause(ctx, most, errDocumentTime)
+		in.Limits = in.Limits.Within(most)
+		within, cancel := context.WithTimeoutCause(ctx, in.Limits.Time, errDocumentTime)
 		defer cancel()
-		in.Limits = limits
 		d, err := parse(within, in)
 		if err != nil && ctx.Err() == nil && within.Err() != nil {
-			return nil, document.Refuse("%s that takes longer than %v to read (--document-time)", "a document of the format "+string(f.Kind), most)
+			return nil, document.Refuse("%s that takes longer than %v to read (--document-time)", "a document of the format "+string(f.Kind), in.Limits.Time)
 		}
 		return d, err
 	}

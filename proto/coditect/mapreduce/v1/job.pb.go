@@ -313,6 +313,179 @@ func (Capture) EnumDescriptor() ([]byte, []int) {
 	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
+// Which text of web pages is read.
+type PageText int32
+
+const (
+	// Takes what the worker is set to; without a setting that is the main text.
+	PageText_PAGE_TEXT_UNSPECIFIED PageText = 0
+	// The main text, without navigation and advertisements.
+	PageText_PAGE_TEXT_MAIN PageText = 1
+	// All text.
+	PageText_PAGE_TEXT_FULL PageText = 2
+)
+
+// Enum value maps for PageText.
+var (
+	PageText_name = map[int32]string{
+		0: "PAGE_TEXT_UNSPECIFIED",
+		1: "PAGE_TEXT_MAIN",
+		2: "PAGE_TEXT_FULL",
+	}
+	PageText_value = map[string]int32{
+		"PAGE_TEXT_UNSPECIFIED": 0,
+		"PAGE_TEXT_MAIN":        1,
+		"PAGE_TEXT_FULL":        2,
+	}
+)
+
+func (x PageText) Enum() *PageText {
+	p := new(PageText)
+	*p = x
+	return p
+}
+
+func (x PageText) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PageText) Descriptor() protoreflect.EnumDescriptor {
+	return file_coditect_mapreduce_v1_job_proto_enumTypes[5].Descriptor()
+}
+
+func (PageText) Type() protoreflect.EnumType {
+	return &file_coditect_mapreduce_v1_job_proto_enumTypes[5]
+}
+
+func (x PageText) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PageText.Descriptor instead.
+func (PageText) EnumDescriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{5}
+}
+
+// How the documents of a job are read. Limits are those of one document; 0 sets none. A
+// limit above that of the service is refused. A worker keeps to the lower one of the job's
+// limit and its own.
+type Reading struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which text of web pages is read.
+	PageText PageText `protobuf:"varint,1,opt,name=page_text,json=pageText,proto3,enum=coditect.mapreduce.v1.PageText" json:"page_text,omitempty"`
+	// Bytes of a document, and of its text.
+	MaxBytes int64 `protobuf:"varint,2,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	// Longest time for reading a document, beside programs that read pictures.
+	MaxTime *durationpb.Duration `protobuf:"bytes,3,opt,name=max_time,json=maxTime,proto3" json:"max_time,omitempty"`
+	// Pages of a document that has pages.
+	MaxPages int32 `protobuf:"varint,4,opt,name=max_pages,json=maxPages,proto3" json:"max_pages,omitempty"`
+	// Entries of a packed document, such as DOCX.
+	MaxEntries int32 `protobuf:"varint,5,opt,name=max_entries,json=maxEntries,proto3" json:"max_entries,omitempty"`
+	// Bytes of its entries once they are unpacked, together.
+	MaxUnpackedBytes int64 `protobuf:"varint,6,opt,name=max_unpacked_bytes,json=maxUnpackedBytes,proto3" json:"max_unpacked_bytes,omitempty"`
+	// How many times its size an entry above 1 MiB may expand to.
+	MaxRatio int64 `protobuf:"varint,7,opt,name=max_ratio,json=maxRatio,proto3" json:"max_ratio,omitempty"`
+	// Elements within each other.
+	MaxNesting int32 `protobuf:"varint,8,opt,name=max_nesting,json=maxNesting,proto3" json:"max_nesting,omitempty"`
+	// Cells of a spreadsheet, the empty ones counted.
+	MaxCells      int32 `protobuf:"varint,9,opt,name=max_cells,json=maxCells,proto3" json:"max_cells,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reading) Reset() {
+	*x = Reading{}
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reading) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reading) ProtoMessage() {}
+
+func (x *Reading) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reading.ProtoReflect.Descriptor instead.
+func (*Reading) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Reading) GetPageText() PageText {
+	if x != nil {
+		return x.PageText
+	}
+	return PageText_PAGE_TEXT_UNSPECIFIED
+}
+
+func (x *Reading) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *Reading) GetMaxTime() *durationpb.Duration {
+	if x != nil {
+		return x.MaxTime
+	}
+	return nil
+}
+
+func (x *Reading) GetMaxPages() int32 {
+	if x != nil {
+		return x.MaxPages
+	}
+	return 0
+}
+
+func (x *Reading) GetMaxEntries() int32 {
+	if x != nil {
+		return x.MaxEntries
+	}
+	return 0
+}
+
+func (x *Reading) GetMaxUnpackedBytes() int64 {
+	if x != nil {
+		return x.MaxUnpackedBytes
+	}
+	return 0
+}
+
+func (x *Reading) GetMaxRatio() int64 {
+	if x != nil {
+		return x.MaxRatio
+	}
+	return 0
+}
+
+func (x *Reading) GetMaxNesting() int32 {
+	if x != nil {
+		return x.MaxNesting
+	}
+	return 0
+}
+
+func (x *Reading) GetMaxCells() int32 {
+	if x != nil {
+		return x.MaxCells
+	}
+	return 0
+}
+
 // What a client asks for. Fields that are zero or unset take their defaults,
 // but for those that are marked optional: of these a zero is a value.
 type JobSpec struct {
@@ -413,14 +586,16 @@ type JobSpec struct {
 	TraceParent string `protobuf:"bytes,64,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
 	// For how long the job is kept after its end. It shortens the time for which the service
 	// keeps the jobs of the tenant, and does not lengthen it. Defaults to that time.
-	Keep          *durationpb.Duration `protobuf:"bytes,65,opt,name=keep,proto3" json:"keep,omitempty"`
+	Keep *durationpb.Duration `protobuf:"bytes,65,opt,name=keep,proto3" json:"keep,omitempty"`
+	// How documents are read. Defaults to what workers are set to.
+	Reading       *Reading `protobuf:"bytes,66,opt,name=reading,proto3" json:"reading,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[0]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +607,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[0]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +620,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{0}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *JobSpec) GetTenantId() string {
@@ -721,6 +896,13 @@ func (x *JobSpec) GetKeep() *durationpb.Duration {
 	return nil
 }
 
+func (x *JobSpec) GetReading() *Reading {
+	if x != nil {
+		return x.Reading
+	}
+	return nil
+}
+
 // What caches saved.
 type Savings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -741,7 +923,7 @@ type Savings struct {
 
 func (x *Savings) Reset() {
 	*x = Savings{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +935,7 @@ func (x *Savings) String() string {
 func (*Savings) ProtoMessage() {}
 
 func (x *Savings) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +948,7 @@ func (x *Savings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Savings.ProtoReflect.Descriptor instead.
 func (*Savings) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Savings) GetAnswerCount() int64 {
@@ -817,7 +999,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +1011,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +1024,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Tokens) GetInput() int64 {
@@ -888,7 +1070,7 @@ type Spent struct {
 
 func (x *Spent) Reset() {
 	*x = Spent{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -900,7 +1082,7 @@ func (x *Spent) String() string {
 func (*Spent) ProtoMessage() {}
 
 func (x *Spent) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -913,7 +1095,7 @@ func (x *Spent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spent.ProtoReflect.Descriptor instead.
 func (*Spent) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Spent) GetLevel() int32 {
@@ -1003,7 +1185,7 @@ type Ledger struct {
 
 func (x *Ledger) Reset() {
 	*x = Ledger{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1197,7 @@ func (x *Ledger) String() string {
 func (*Ledger) ProtoMessage() {}
 
 func (x *Ledger) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1210,7 @@ func (x *Ledger) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ledger.ProtoReflect.Descriptor instead.
 func (*Ledger) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Ledger) GetTotal() int64 {
@@ -1072,7 +1254,7 @@ type Coverage struct {
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1266,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1279,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Coverage) GetDocuments() *Ledger {
@@ -1175,7 +1357,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1369,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1382,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Job) GetJobId() string {
@@ -1399,7 +1581,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1593,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1606,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Activity) GetUnitId() string {
@@ -1481,7 +1663,7 @@ type StageProgress struct {
 
 func (x *StageProgress) Reset() {
 	*x = StageProgress{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +1675,7 @@ func (x *StageProgress) String() string {
 func (*StageProgress) ProtoMessage() {}
 
 func (x *StageProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +1688,7 @@ func (x *StageProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageProgress.ProtoReflect.Descriptor instead.
 func (*StageProgress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StageProgress) GetStage() string {
@@ -1548,7 +1730,19 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb9\x0f\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe1\x02\n" +
+	"\aReading\x12<\n" +
+	"\tpage_text\x18\x01 \x01(\x0e2\x1f.coditect.mapreduce.v1.PageTextR\bpageText\x12\x1b\n" +
+	"\tmax_bytes\x18\x02 \x01(\x03R\bmaxBytes\x124\n" +
+	"\bmax_time\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\amaxTime\x12\x1b\n" +
+	"\tmax_pages\x18\x04 \x01(\x05R\bmaxPages\x12\x1f\n" +
+	"\vmax_entries\x18\x05 \x01(\x05R\n" +
+	"maxEntries\x12,\n" +
+	"\x12max_unpacked_bytes\x18\x06 \x01(\x03R\x10maxUnpackedBytes\x12\x1b\n" +
+	"\tmax_ratio\x18\a \x01(\x03R\bmaxRatio\x12\x1f\n" +
+	"\vmax_nesting\x18\b \x01(\x05R\n" +
+	"maxNesting\x12\x1b\n" +
+	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xf3\x0f\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1592,7 +1786,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\rmodel_aliases\x18> \x03(\v20.coditect.mapreduce.v1.JobSpec.ModelAliasesEntryR\fmodelAliases\x12#\n" +
 	"\rstrict_schema\x18? \x01(\bR\fstrictSchema\x12!\n" +
 	"\ftrace_parent\x18@ \x01(\tR\vtraceParent\x12-\n" +
-	"\x04keep\x18A \x01(\v2\x19.google.protobuf.DurationR\x04keep\x1a7\n" +
+	"\x04keep\x18A \x01(\v2\x19.google.protobuf.DurationR\x04keep\x128\n" +
+	"\areading\x18B \x01(\v2\x1e.coditect.mapreduce.v1.ReadingR\areading\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -1714,7 +1909,11 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x13CAPTURE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vCAPTURE_OFF\x10\x01\x12\x14\n" +
 	"\x10CAPTURE_STANDARD\x10\x02\x12\x10\n" +
-	"\fCAPTURE_FULL\x10\x03BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\fCAPTURE_FULL\x10\x03*M\n" +
+	"\bPageText\x12\x19\n" +
+	"\x15PAGE_TEXT_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0ePAGE_TEXT_MAIN\x10\x01\x12\x12\n" +
+	"\x0ePAGE_TEXT_FULL\x10\x02BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_job_proto_rawDescOnce sync.Once
@@ -1728,64 +1927,69 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_job_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
 	(OnBreaker)(0),                // 2: coditect.mapreduce.v1.OnBreaker
 	(ReduceStrategy)(0),           // 3: coditect.mapreduce.v1.ReduceStrategy
 	(Capture)(0),                  // 4: coditect.mapreduce.v1.Capture
-	(*JobSpec)(nil),               // 5: coditect.mapreduce.v1.JobSpec
-	(*Savings)(nil),               // 6: coditect.mapreduce.v1.Savings
-	(*Tokens)(nil),                // 7: coditect.mapreduce.v1.Tokens
-	(*Spent)(nil),                 // 8: coditect.mapreduce.v1.Spent
-	(*Ledger)(nil),                // 9: coditect.mapreduce.v1.Ledger
-	(*Coverage)(nil),              // 10: coditect.mapreduce.v1.Coverage
-	(*Job)(nil),                   // 11: coditect.mapreduce.v1.Job
-	(*Activity)(nil),              // 12: coditect.mapreduce.v1.Activity
-	(*StageProgress)(nil),         // 13: coditect.mapreduce.v1.StageProgress
-	nil,                           // 14: coditect.mapreduce.v1.JobSpec.VarsEntry
-	nil,                           // 15: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(PageText)(0),                 // 5: coditect.mapreduce.v1.PageText
+	(*Reading)(nil),               // 6: coditect.mapreduce.v1.Reading
+	(*JobSpec)(nil),               // 7: coditect.mapreduce.v1.JobSpec
+	(*Savings)(nil),               // 8: coditect.mapreduce.v1.Savings
+	(*Tokens)(nil),                // 9: coditect.mapreduce.v1.Tokens
+	(*Spent)(nil),                 // 10: coditect.mapreduce.v1.Spent
+	(*Ledger)(nil),                // 11: coditect.mapreduce.v1.Ledger
+	(*Coverage)(nil),              // 12: coditect.mapreduce.v1.Coverage
+	(*Job)(nil),                   // 13: coditect.mapreduce.v1.Job
+	(*Activity)(nil),              // 14: coditect.mapreduce.v1.Activity
+	(*StageProgress)(nil),         // 15: coditect.mapreduce.v1.StageProgress
+	nil,                           // 16: coditect.mapreduce.v1.JobSpec.VarsEntry
+	nil,                           // 17: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
-	14, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
-	1,  // 1: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
-	2,  // 2: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	16, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	16, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
-	3,  // 5: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
-	4,  // 6: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
-	15, // 7: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	16, // 8: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
-	7,  // 9: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	6,  // 10: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	16, // 11: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	16, // 12: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
-	9,  // 13: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	9,  // 14: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	5,  // 15: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	0,  // 16: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
-	0,  // 17: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	17, // 18: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	17, // 19: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	7,  // 20: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	10, // 21: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	8,  // 22: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	13, // 23: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
-	12, // 24: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
-	6,  // 25: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	17, // 26: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
-	17, // 27: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
-	7,  // 28: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	0,  // 29: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	5,  // 0: coditect.mapreduce.v1.Reading.page_text:type_name -> coditect.mapreduce.v1.PageText
+	18, // 1: coditect.mapreduce.v1.Reading.max_time:type_name -> google.protobuf.Duration
+	16, // 2: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	1,  // 3: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
+	2,  // 4: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
+	18, // 5: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	18, // 6: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	3,  // 7: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
+	4,  // 8: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
+	17, // 9: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	18, // 10: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
+	6,  // 11: coditect.mapreduce.v1.JobSpec.reading:type_name -> coditect.mapreduce.v1.Reading
+	9,  // 12: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	8,  // 13: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
+	18, // 14: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	18, // 15: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	11, // 16: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	11, // 17: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	7,  // 18: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	0,  // 19: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
+	0,  // 20: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
+	19, // 21: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	19, // 22: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	9,  // 23: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	12, // 24: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	10, // 25: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
+	15, // 26: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
+	14, // 27: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
+	8,  // 28: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	19, // 29: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	19, // 30: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
+	9,  // 31: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	0,  // 32: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -1793,14 +1997,14 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 	if File_coditect_mapreduce_v1_job_proto != nil {
 		return
 	}
-	file_coditect_mapreduce_v1_job_proto_msgTypes[0].OneofWrappers = []any{}
+	file_coditect_mapreduce_v1_job_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   11,
+			NumEnums:      6,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
