@@ -60,6 +60,10 @@ func hasPrefixFold(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }
 
+// maxReferences bounds the character references of a page. The map from its text to its
+// bytes has an entry for each.
+const maxReferences = 2_000_000
+
 // parse returns the main text of a page, or all of its text if full is set. A charset that
 // the media type declares takes precedence over the page's own.
 func parse(in document.Input, full bool) (*document.Document, error) {
@@ -68,6 +72,9 @@ func parse(in document.Input, full bool) (*document.Document, error) {
 		return nil, fmt.Errorf("document: %w", err)
 	}
 	declared := cmp.Or(text.DeclaredCharset(in.MediaType), metaCharset(data[:min(len(data), document.SniffBytes)]))
+	if n := bytes.Count(data, []byte("&")); n > maxReferences {
+		return nil, document.Refuse("a page of more than %d character references", maxReferences)
+	}
 	page, back, name, err := charset.Decode(data, declared)
 	if err != nil {
 		return nil, err

@@ -89,6 +89,24 @@ func checkPage(t *testing.T, page string, d *document.Document) {
 	}
 }
 
+// TestBoundsOfPages: what a page may make the parser hold is bounded.
+func TestBoundsOfPages(t *testing.T) {
+	parse := func(page string) (*document.Document, error) {
+		return html.Format().Parse(t.Context(), document.Input{Content: strings.NewReader(page)})
+	}
+	var refused *document.RefusedError
+	if _, err := parse("<p>" + strings.Repeat("&amp;", 2_000_001)); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "character references") {
+		t.Errorf("of many references: %v", err)
+	}
+	prose := strings.Repeat("The supplier delivers the goods. ", 20)
+	for depth, kept := range map[int]bool{10: false, 20_000: true} {
+		d, err := parse("<nav>Basket</nav>" + strings.Repeat("<div>", depth) + prose + strings.Repeat("</div>", depth))
+		if err != nil || strings.Contains(d.Text, "Basket") != kept || !strings.Contains(d.Text, "supplier") {
+			t.Errorf("of %d elements within each other: navigation is kept: %t, want %t, %v", depth, !kept, kept, err)
+		}
+	}
+}
+
 func FuzzHTML(f *testing.F) {
 	for _, seed := range []string{
 		"<p>one<p>two</p>", "a&ampb&#x;<pre>\n x\r\n</pre>", "<table><tr><td>a<td>b", "<svg><noscript><template>x", "<title>x</tit",

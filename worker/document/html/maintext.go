@@ -64,6 +64,9 @@ type element struct {
 // totals are how many elements of a kind have begun.
 type totals struct{ links, mains, headings int }
 
+// maxOpen bounds the elements within each other of a page of which parts are left out.
+const maxOpen = 10_000
+
 // A partFinder finds the parts of a page that are not its main text. It is told the tags
 // and the text of the page in order. Elements that are never closed, and those that hold
 // the main element, are no parts. The time is linear in what it is told.
@@ -79,6 +82,7 @@ type partFinder struct {
 	links     int // bytes of text in links so far
 	mainProse int // bytes of prose in main text so far
 	found     []part
+	tooDeep   bool // more than maxOpen were open: there are no parts
 }
 
 // tags returns the attributes of a tag that tell what its element is for.
@@ -116,7 +120,11 @@ func (f *partFinder) begin(name string, attrs map[string]string, from int) {
 		f.inTitle = true
 		return
 	}
-	if !isContainer(name) {
+	if !isContainer(name) || f.tooDeep {
+		return
+	}
+	if len(f.open) == maxOpen {
+		f.tooDeep, f.open, f.openNames, f.found = true, nil, nil, nil
 		return
 	}
 	e := element{name: name, from: from, prose: f.prose, links: f.links, count: f.count}

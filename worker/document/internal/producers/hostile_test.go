@@ -271,7 +271,11 @@ func parseHostile(ctx context.Context, r *document.Registry, name string, data [
 				reasons = append(reasons, m.Skip)
 				continue
 			}
-			n, why, err := parseHostile(ctx, r, m.Name, m.Content, depth+1)
+			below := depth + 1
+			if len(f.MediaTypes) > 0 && m.MediaType == f.MediaTypes[0] {
+				below = 2 // its format has split it already
+			}
+			n, why, err := parseHostile(ctx, r, m.Name, m.Content, below)
 			texts, reasons = texts+n, append(reasons, why...)
 			if err != nil {
 				return texts, reasons, err
