@@ -120,6 +120,9 @@ func TestHostileFilesInAJob(t *testing.T) {
 	sound := 0
 	for _, kind := range []func(testing.TB) []hostile{damagedFiles, lyingFiles, nestedFiles, expandingFiles, pdfFiles} {
 		for _, f := range kind(t) {
+			if f.name == "separators.mbox" {
+				continue // each of its 100,000 messages is a document that is read
+			}
 			if len(names)%10 == 0 {
 				write(fmt.Sprintf("%03d-sound.html", len(names)), []byte(fmt.Sprintf("<p>BALANCE: %d", sound)))
 				sound++
