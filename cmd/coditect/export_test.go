@@ -25,3 +25,21 @@ func RunAttending(ctx context.Context, args []string, out io.Writer, every time.
 		Getenv:  func(string) string { return "" }, AttendEvery: every,
 	}, args)
 }
+
+// CheckCommandLine returns what is wrong with a command line: a command, a flag or an
+// argument that does not exist. It runs nothing.
+func CheckCommandLine(args []string) error {
+	root := rootCommand(&program.Program{
+		Console: console.Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard},
+		Getenv:  func(string) string { return "" },
+	})
+	cmd, rest, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}

@@ -27,13 +27,13 @@ func Command(a *program.Program) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "certs",
-		Short: "Make certificates for trying out: a small authority, servers, clients and workers",
-		Long: `Certs makes a certificate authority in a folder, unless there is one, and certificates of
-it. The authority's key lies in that folder: anyone who can read it can be any client. A
-company has an authority of its own.
+		Short: "Make certificates for tests: an authority, servers, clients and workers",
+		Long: `Certs makes a certificate authority in a folder, unless the folder has one, and issues
+certificates with it. The key of the authority is in that folder: anyone who can read it can
+act as any client. For real use, take the certificate authority of your organisation.
 
-A certificate of a client or a worker has one name, which is what a policy knows it by: a
-URI such as spiffe://example.org/worker, or else a DNS name.`,
+A certificate of a client or a worker has one name, by which a policy names it: a URI such
+as spiffe://example.org/worker, or a DNS name.`,
 		Example: `  coditect certs --output certs --host localhost,127.0.0.1
   coditect certs --output certs --client alice --client spiffe://example.org/worker
   coditect certs token ci --output ci.token >> tokens.txt
@@ -45,9 +45,9 @@ URI such as spiffe://example.org/worker, or else a DNS name.`,
 	cmd.AddCommand(tokenCommand(a))
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "output", "certs", "`folder` of the authority and of the certificates")
-	f.StringSliceVar(&o.hosts, "host", nil, "hosts that a server's certificate, server.pem, is for: DNS `names` and IP addresses")
-	f.StringSliceVar(&o.clients, "client", nil, "`name` that a certificate of a client or worker is for; may be repeated")
-	f.IntVar(&o.days, "days", 30, "`days` that certificates are valid")
+	f.StringSliceVar(&o.hosts, "host", nil, "DNS `names` and IP addresses of the server, for its certificate server.pem")
+	f.StringSliceVar(&o.clients, "client", nil, "`name` of a client or worker that gets a certificate; may be repeated")
+	f.IntVar(&o.days, "days", 30, "number of `days` for which certificates are valid")
 	return cmd
 }
 

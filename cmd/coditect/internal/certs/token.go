@@ -20,10 +20,10 @@ func tokenCommand(a *program.Program) *cobra.Command {
 	var days int
 	cmd := &cobra.Command{
 		Use:   "token NAME --output FILE",
-		Short: "Make a token, and print its line of a token file",
-		Long: `Token makes a random token, writes it to a file that its owner alone can read, and prints
-the line of the token file of ` + "`coditect serve --tokens`" + `, which has the token's hash. A policy
-knows its holder as token:NAME.`,
+		Short: "Make a token, and print its line for a token file",
+		Long: `Token makes a random token and writes it to a file that only its owner can read. It prints
+a line with the hash of the token, for the file of ` + "`coditect serve --tokens`" + `. In a policy
+the holder of the token is token:NAME.`,
 		Example: `  coditect certs token ci --output ci.token >> tokens.txt
   coditect mapreduce list --server localhost:7600 --tls-ca certs/ca.pem --token-file ci.token`,
 		Args: cobra.ExactArgs(1),

@@ -27,9 +27,9 @@ func (a *commands) cacheCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache [--clear]",
 		Short: "Show, or delete, the answers of models that jobs share",
-		Long: `Cache shows the answers of models that are kept for jobs with --cache, or deletes all
-of them. A job that asks the same model the same question gets the kept answer. Answers
-are deleted by themselves when they are too old or too many.`,
+		Long: `Cache shows how many answers of models are stored for jobs with --cache, or deletes them
+all. If such a job asks the same model the same question, it gets the stored answer. The
+oldest answers are deleted automatically when they are too old or too many.`,
 		Example: `  coditect mapreduce cache
   coditect mapreduce cache --clear`,
 		Args: cobra.NoArgs,
@@ -47,7 +47,7 @@ are deleted by themselves when they are too old or too many.`,
 		},
 	}
 	cmd.Flags().BoolVar(&forget, "clear", false, "delete all answers")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "tenant whose answers are meant, if there are several")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`tenant` whose answers are shown or deleted (default the tenant of the caller)")
 	return cmd
 }
 

@@ -49,15 +49,15 @@ func (a *commands) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check every record, index, counter and hash of the store",
-		Long: `Doctor reads the whole store and changes nothing unless it is told to. It names each damaged file, says
-which data it cannot read for that reason, and checks the rest. It exits with 1 if it
-finds something wrong.
+		Long: `Doctor checks the whole store, and changes nothing without --repair or --repair-counters.
+It names each damaged file, says which data it cannot read for that reason, and checks the
+rest. It exits with 1 if it finds a fault.
 
-With --repair it removes the temporary folders that writers of results have left in a
-folder when they were killed. A run does the same with the folder of its results.
+With --repair it removes temporary folders that remain if a process is killed while it
+writes results. A run does the same with the folder of its results.
 
-With --repair-counters it first corrects the counters of what tenants use, by which their
-quotas are kept, if they differ from what their jobs come to.`,
+With --repair-counters it first corrects the counters on which the quotas of tenants are
+based, if they differ from the sums over the jobs.`,
 		Example: `  coditect mapreduce doctor
   coditect mapreduce doctor --repair results
   coditect mapreduce doctor --data-dir /var/lib/coditect -o json
@@ -82,8 +82,8 @@ quotas are kept, if they differ from what their jobs come to.`,
 			return err
 		},
 	}
-	cmd.Flags().StringArrayVar(&repair, "repair", nil, "remove what killed writers of results have left in a `folder`, or beside it; may be repeated")
-	cmd.Flags().BoolVar(&q.RepairCounters, "repair-counters", false, "correct the counters of what tenants use")
+	cmd.Flags().StringArrayVar(&repair, "repair", nil, "remove the temporary folders of killed processes in a `folder` of results, or beside it; may be repeated")
+	cmd.Flags().BoolVar(&q.RepairCounters, "repair-counters", false, "correct the counters on which quotas are based")
 	_ = cmd.MarkFlagDirname("repair") // the flag exists
 	return cmd
 }

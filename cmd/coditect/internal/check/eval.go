@@ -36,16 +36,16 @@ func (a *commands) evalCommand() *cobra.Command {
 		Short: "Compare a result with the truth: precision, recall and F1 of each field",
 		Long: `Eval compares the records of a result.json with a truth file of JSON lines,
 {"document": …, field: value, …}. Eval normalises values by the types of the schema
-before it compares them; without --schema it guesses the types. A document of the truth
-that the result does not know is an error, and so is a field that the schema lacks.
+before it compares them; without --schema it guesses the types. It is an error if the
+result does not have a document of the truth, or if the schema lacks one of its fields.
 
-Beside the scores stand the bounds of precision and recall in which they lie with a
-probability of 0.95. --errors lists each value that is wrong, missing or spurious, with
-the quotes that led to it; --html writes them side by side. --baseline names the result
-of an earlier run, and shows what got better or worse: p is how likely chance alone makes
-so large a difference (McNemar's exact test).
+For precision and recall the output has 95 % confidence intervals. --errors lists each value
+that is wrong, missing or spurious, with its quotes; --html writes a page that shows these
+values beside the truth. --baseline names the result of an earlier run, and shows which
+values became right or wrong. Its p is the probability of so large a difference by chance
+alone (McNemar's exact test).
 
-The reliability table shows how far confidences can be trusted. For each range of
+The reliability table shows whether confidences can be trusted. For each range of
 confidence it has the mean confidence beside the share of values that are right.`,
 		Example: `  coditect mapreduce eval --result results/result.json --truth truth.jsonl --schema schema.yaml
   coditect mapreduce eval --result new/result.json --baseline old/result.json --truth truth.jsonl --errors`,
@@ -62,9 +62,9 @@ confidence it has the mean confidence beside the share of values that are right.
 	flags.StringVar(&f.truth, "truth", "", "`file` of JSON lines with the true values")
 	flags.StringVar(&f.schema, "schema", "", "`file` with the schema of the job")
 	flags.StringVar(&f.baseline, "baseline", "", "`file` result.json to compare the result with")
-	flags.StringVar(&f.normalise, "normalise", "default", "which texts are equal: default, squad or kleister")
+	flags.StringVar(&f.normalise, "normalise", "default", "rules by which texts are compared: default, squad or kleister")
 	flags.BoolVar(&f.list, "errors", false, "list the values that are wrong, missing or spurious")
-	flags.StringVar(&f.html, "html", "", "`file` for these values as a page, side by side with the truth")
+	flags.StringVar(&f.html, "html", "", "`file` for a page that shows these values beside the truth")
 	for _, name := range []string{"result", "truth", "schema", "baseline", "html"} {
 		_ = cmd.MarkFlagFilename(name) // the flag exists
 	}

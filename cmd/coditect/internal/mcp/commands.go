@@ -44,15 +44,15 @@ func Commands(p *program.Program) []*cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve jobs to agents, by the Model Context Protocol",
-		Long: `Mcp serves jobs to agents, by the Model Context Protocol: an agent submits documents,
-looks at its job, reads the result with its citations, and searches in it. Messages come
-by standard input and go to standard output, as programs for agents expect. With
---listen they are served over HTTP, on this machine alone.
+		Short: "Let agents run jobs, by the Model Context Protocol",
+		Long: `Mcp is a server of the Model Context Protocol. Through it an agent can submit documents,
+watch its job, read the result with its citations, and search in it. It reads messages from
+standard input and writes answers to standard output. With --listen it uses HTTP instead, on
+this machine only.
 
-Jobs run in this process or, with --server, on a server. What an agent cannot choose is
-who finds the values, and what that may cost: --provider, --model and --budget say so for
-all jobs. The default asks no model.`,
+Jobs run in this process or, with --server, on a server. Agents cannot choose the provider,
+the model or the budget: --provider, --model and --budget set them for all jobs. The default
+provider asks no model.`,
 		Example: `  coditect mcp
   coditect mcp --server 127.0.0.1:7600
   coditect mcp --provider anthropic --model claude-haiku-4-5 --budget 200000
@@ -65,12 +65,12 @@ all jobs. The default asks no model.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "`address` on this machine to serve streamable HTTP on, such as 127.0.0.1:7610 (default standard input and output)")
-	f.StringVar(&o.tokenFile, "http-token-file", "", "`file` with a token that requests over HTTP have to bring (default none: whoever can log in to this machine can use it)")
-	f.StringVar(&o.spec.Provider, "provider", runners.RulesProvider, "who finds the values of all jobs: rules, or a model of anthropic, openai or ollama")
+	f.StringVar(&o.tokenFile, "http-token-file", "", "`file` with a token that each HTTP request must have (default none: anyone who can log in to this machine can use the server)")
+	f.StringVar(&o.spec.Provider, "provider", runners.RulesProvider, "provider that finds the values in all jobs: rules, anthropic, openai or ollama")
 	f.StringVar(&o.spec.Model, "model", "", "`name` of the provider's model")
-	f.StringVar(&o.baseURL, "base-url", "", "`address` of the provider's interface, or of a server that speaks it (default the provider's own)")
+	f.StringVar(&o.baseURL, "base-url", "", "`URL` of the provider's API, or of a server with the same API (default the provider's own)")
 	f.Int64Var(&o.spec.Budget, "budget", 0, "tokens that each job may spend in all (default no limit)")
-	f.IntVar(&o.spec.Parallelism, "parallelism", mapreduce.DefaultParallelism, "units at a time")
+	f.IntVar(&o.spec.Parallelism, "parallelism", mapreduce.DefaultParallelism, "number of units that run at the same time")
 	p.Runners.Models.AddFlags(f)
 	p.Runners.Limits.AddFlags(f)
 	p.Runners.Documents.AddFlags(f)

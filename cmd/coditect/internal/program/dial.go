@@ -17,10 +17,10 @@ import (
 // addConnectionFlags adds the flags that say how a server is dialled. Those of this
 // program's own certificate are those of a server, too.
 func (g *Globals) addConnectionFlags(f *pflag.FlagSet) {
-	f.StringVar(&g.TLS.CA, "tls-ca", "", "connect with TLS to servers whose authority is in this PEM `file`; system means those that the machine trusts")
+	f.StringVar(&g.TLS.CA, "tls-ca", "", "connect by TLS, and trust the certificate authorities in this PEM `file`; \"system\" trusts those of the operating system")
 	f.StringVar(&g.TLS.Cert, "tls-cert", "", "PEM `file` of this program's certificate")
 	f.StringVar(&g.TLS.Key, "tls-key", "", "PEM `file` of the private key of --tls-cert")
-	f.StringVar(&g.TokenFile, "token-file", "", "`file` of the token that shows servers who calls; it is read again when it changes")
+	f.StringVar(&g.TokenFile, "token-file", "", "`file` with the token by which servers authenticate the caller; it is read again when it changes")
 }
 
 // AddFlags adds the flags of all commands.
@@ -29,7 +29,7 @@ func (g *Globals) AddFlags(f *pflag.FlagSet) {
 	g.addConnectionFlags(f)
 	g.StoreFlags.AddFlags(f)
 	g.Timing.AddFlags(f)
-	f.StringVar(&g.Config, "config", "", "YAML `file` of settings; each is named like its flag, with _ for -")
+	f.StringVar(&g.Config, "config", "", "YAML `file` of settings; a setting has the name of its flag, with _ in place of -")
 }
 
 // Dial returns a client of a server, with the certificates that the flags name.

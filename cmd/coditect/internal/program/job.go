@@ -108,7 +108,7 @@ func (a *Program) AddJobID(cmd *cobra.Command, id *string) {
 
 // AddJobFlag adds the flag that names a job.
 func (a *Program) AddJobFlag(cmd *cobra.Command, id *string) {
-	cmd.Flags().StringVar(id, "job-id", "", "`id` of the job, such as mr_20260101_a1b2c3, or last for the newest")
+	cmd.Flags().StringVar(id, "job-id", "", "`id` of the job, such as mr_20260101_a1b2c3; \"last\" is the newest job")
 	_ = cmd.RegisterFlagCompletionFunc("job-id", a.completeJobID) // the flag exists
 }
 

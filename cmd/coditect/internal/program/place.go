@@ -49,9 +49,9 @@ type StoreFlags struct {
 // AddFlags adds the flags to f.
 func (p *StoreFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.dataDir, "data-dir", "", "`folder` in which jobs are kept (default $XDG_DATA_HOME/coditect)")
-	f.BoolVar(&p.strict, "strict", false, "refuse a data directory that others can read, instead of a warning")
-	f.StringArrayVar(&p.stores, "store", nil, "`WHERE` jobs are kept, pebble:DIR or fdb:CLUSTER_FILE (default pebble in --data-dir); or NAME=DIR, a folder of documents that search_local searches, which may be repeated")
-	f.StringVar(&p.cluster.Prefix, "store-prefix", "", "first part of all keys in a FoundationDB cluster, a `name` that separates installations")
+	f.BoolVar(&p.strict, "strict", false, "refuse a data directory that other users can read (default: warn)")
+	f.StringArrayVar(&p.stores, "store", nil, "`PLACE` where jobs are kept: pebble:DIR or fdb:CLUSTER_FILE (default pebble in --data-dir). Or NAME=DIR: a folder of documents for the tool search_local; may be repeated")
+	f.StringVar(&p.cluster.Prefix, "store-prefix", "", "`name` with which all keys in a FoundationDB cluster begin; it separates installations")
 	f.StringVar(&p.cluster.Installation, "installation", "", "`name` that the installation in a FoundationDB cluster must have")
 	f.DurationVar(&p.cluster.Timeout, "store-timeout", 5*time.Second, "how long to wait for the first answer of a FoundationDB cluster")
 }
@@ -187,9 +187,9 @@ type Timing struct {
 
 // AddFlags adds the flags to f.
 func (t *Timing) AddFlags(f *pflag.FlagSet) {
-	f.DurationVar(&t.lease, "lease", 0, "how long a silent worker is believed to live")
-	f.DurationVar(&t.heartbeat, "heartbeat", 0, "how often signs of life are given")
-	f.DurationVar(&t.grace, "grace", 0, "how long a worker whose connection broke has to come back")
+	f.DurationVar(&t.lease, "lease", 0, "time after which a silent worker is taken for dead")
+	f.DurationVar(&t.heartbeat, "heartbeat", 0, "time between two signs of life")
+	f.DurationVar(&t.grace, "grace", 0, "time in which a worker may connect again after its connection broke")
 	for _, name := range []string{"lease", "heartbeat", "grace"} {
 		_ = f.MarkHidden(name) // the flag exists
 	}

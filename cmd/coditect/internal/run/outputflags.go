@@ -31,11 +31,11 @@ type outputFlags struct {
 func (o *outputFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "output", "", "`folder` for the results (default results/JOB_ID)")
-	f.StringSliceVar(&o.formats, "format", nil, "write the records as csv, jsonl, json or parquet too, to records.csv and so on; may be repeated")
-	f.BoolVar(&o.citations, "citations", false, "add to such records where each value stands in its document")
+	f.StringSliceVar(&o.formats, "format", nil, "also write the records to records.csv, records.jsonl, records.json or records.parquet; `FORMAT` is csv, jsonl, json or parquet; may be repeated")
+	f.BoolVar(&o.citations, "citations", false, "with --format or -o: add the citation of each value to the records")
 	f.BoolVar(&o.noReport, "no-report", false, "do not write report.md and report.html")
 	o.print = console.NewChoice(string(console.Text), string(console.Text), string(console.JSON), records.JSONL, records.CSV, records.Parquet)
-	f.VarP(&o.print, "print", "o", "what to print: text, json, or the records as jsonl, csv or parquet")
+	f.VarP(&o.print, "print", "o", "what to print: text; json, the result; or the records as jsonl, csv or parquet")
 	_ = cmd.MarkFlagDirname("output")                                                         // the flag exists
 	_ = cmd.RegisterFlagCompletionFunc("format", console.CompleteWords(records.Formats()...)) // likewise
 	_ = cmd.RegisterFlagCompletionFunc("print", console.CompleteWords(o.print.Of...))         // likewise
@@ -43,7 +43,7 @@ func (o *outputFlags) addFlags(cmd *cobra.Command) {
 
 // addSkipped adds the flag that makes skipped documents count as failures.
 func (o *outputFlags) addSkipped(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.failOnSkipped, "fail-on-skipped", false, "end with exit code 3 if documents were skipped, as if units had failed")
+	cmd.Flags().BoolVar(&o.failOnSkipped, "fail-on-skipped", false, "exit with code 3 if documents were skipped, as if units had failed")
 }
 
 // printed returns the format of the records to print, or "" if none are printed.

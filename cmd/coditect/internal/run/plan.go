@@ -43,9 +43,9 @@ func (a *commands) planCommand() *cobra.Command {
 map level, the reduces above it, their sizes, and their expected calls, tokens, cost
 and time. It stores nothing and spends nothing.
 
-A static tree is known before the run. A tree that depends on the outputs of units is
-estimated, and marked as an estimate; --exact refuses it. With --job-id, plan shows
-the tree of a submitted job, with the state and cost of each unit.`,
+A static tree is known before the run. A tree that depends on the outputs of units can only
+be estimated; the plan says so, and --exact refuses it. With --job-id, plan shows the tree
+of a submitted job, with the state and cost of each unit.`,
 		Example: `  coditect mapreduce plan --input receipts --schema receipt.yaml --chunk-size 5
   coditect mapreduce plan --input docs --schema s.yaml --context-window 128000 -o json
   coditect mapreduce plan --input docs --schema s.yaml --format svg > plan.svg
@@ -59,7 +59,7 @@ the tree of a submitted job, with the state and cost of each unit.`,
 	f := cmd.Flags()
 	f.VarP(&p.format, "print", "o", "format of the plan")
 	f.Var(planFormat{&p.format}, "format", "format of the plan")
-	f.BoolVar(&p.exact, "exact", false, "refuse a plan that is an estimate")
+	f.BoolVar(&p.exact, "exact", false, "fail if the plan is only an estimate")
 	a.Runners.Models.AddFlags(f)
 	a.Runners.Documents.AddFlags(f)
 	a.Runners.Members.AddFlags(f)

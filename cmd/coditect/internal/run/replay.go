@@ -35,11 +35,11 @@ func (a *commands) replayCommand() *cobra.Command {
 		Long: `Replay runs a complete job again over the same documents, and gives its units the
 answers of the first run. It asks no model, needs no key and spends nothing. Then it
 compares both result.json, byte by byte. The first job must have run with --capture
-full, unless it asked no model. What tools brought to agents is kept with the first job;
-no tool is called, but a worker with the same tools has to be there, by the same flags.
+full, unless it asked no model. The results of tools are stored with the first job, so no
+tool is called. But there must be a worker with the same tools: give the same flags.
 
-The repetition is a job of its own. Replay deletes it afterwards, unless --keep is
-given. Its result.json has the id and the tokens of the first job.
+The repetition is a job of its own, which replay deletes afterwards unless --keep is given.
+Its result.json has the id and the tokens of the first job.
 
 Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`,
 		Example: `  coditect mapreduce replay mr_20260101_a1b2c3

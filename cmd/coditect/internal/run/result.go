@@ -22,7 +22,7 @@ func (a *commands) resultCommand() *cobra.Command {
 		Use:   "result JOB",
 		Short: "Write or print the results of a job again",
 		Long: `Result writes the results of a job again. With -o jsonl, csv or parquet it prints the
-records instead, and with -o json all of result.json; it then writes files only if
+records instead, and with -o json the whole result.json. It then writes files only if
 --output names a folder.`,
 		Example: `  coditect mapreduce result last --output results --format csv
   coditect mapreduce result last -o jsonl | jq .total

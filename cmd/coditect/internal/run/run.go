@@ -33,9 +33,9 @@ func (a *commands) runCommand() *cobra.Command {
 this process or, with --server, on a server.
 
 Finished work is always kept: ` + "`coditect mapreduce resume`" + ` continues an interrupted job.
-A second run on the same data directory hands its job to the first.
+If another run has the data directory open, that run's process runs the job.
 
-Exit codes: 0 complete, 1 failed, 2 the command was wrong, 3 complete with failed
+Exit codes: 0 complete, 1 failed, 2 wrong command line or refused input, 3 complete with failed
 units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelled,
 130 interrupted.`,
 		Example: `  coditect mapreduce run receipts --schema receipt.yaml --output results
@@ -317,7 +317,7 @@ tries the failed units again. It runs no complete unit again.`,
 	a.Runners.Limits.AddFlags(cmd.Flags())
 	a.Runners.Documents.AddFlags(cmd.Flags())
 	a.Runners.Tools.AddFlags(cmd.Flags())
-	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, in place of its earlier budget")
+	cmd.Flags().Int64Var(&budget, "budget", 0, "new budget: largest number of tokens that the whole job may spend")
 	return cmd
 }
 

@@ -45,8 +45,8 @@ func (a *commands) searchCommand() *cobra.Command {
 		Use:   "search QUERY --store NAME=DIR...",
 		Short: "Show the passages that search_local finds in folders of documents",
 		Long: `Search shows what agents with the tool search_local find for a query. The query is a
-question or words; no character of it has a special meaning. Each folder has an index, which
-is made once and kept; later, only files that were added, changed or deleted are read.`,
+question or a few words; it has no operators. Each folder has an index, which is made once
+and kept. Later only files that were added, changed or deleted are read.`,
 		Example: `  coditect mapreduce search "Who regulates banks?" --store papers=papers
   coditect mapreduce search heron --store papers=papers --store notes=notes --top-k 1 -o json`,
 		Args: cobra.MinimumNArgs(1),
@@ -54,7 +54,7 @@ is made once and kept; later, only files that were added, changed or deleted are
 			return a.search(cmd.Context(), search.Query{Text: strings.Join(args, " "), TopK: topK})
 		},
 	}
-	cmd.Flags().IntVar(&topK, "top-k", search.DefaultTopK, "passages of each folder")
+	cmd.Flags().IntVar(&topK, "top-k", search.DefaultTopK, "number of passages of each folder")
 	a.Runners.Documents.AddFlags(cmd.Flags())
 	a.Runners.Tools.AddSearchFlags(cmd.Flags())
 	return cmd

@@ -21,9 +21,9 @@ func (a *commands) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "Show the tools that agents can use, and the flags that offer them",
-		Long: `Tools lists the tools that stages of pipelines may use, with their limits, and with the
-flags that offer them here. It takes the same flags as run, serve and worker: of a kit
-that they give, it shows whether it is offered, and what it really has.`,
+		Long: `Tools lists the tools that stages of pipelines can use, with their limits and the flags that
+offer them. It accepts the flags of run, serve and worker for tools: for the kits that these
+flags offer it shows the tools that a worker would have.`,
 		Example: `  coditect mapreduce tools
   coditect mapreduce tools --tool-root docs -o json`,
 		Args: cobra.NoArgs,

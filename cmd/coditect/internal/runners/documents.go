@@ -50,17 +50,17 @@ type documentFlags struct {
 // AddFlags adds the flags of commands whose process may parse documents.
 func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.password, "password", "", "password of encrypted PDF files")
-	f.StringVar(&d.ocr, "ocr", "", "`command` that reads pages which are pictures, such as \"tesseract - - tsv\": a PNG on its standard input, text or tesseract's table on its output")
-	f.StringVar(&d.html, "html", "main", "`text` of web pages: \"main\", without navigation and advertisements, or \"full\"")
-	f.IntVar(&d.pages, "document-pages", 10_000, "most pages of a document")
-	f.Int64Var(&d.memory, "document-memory", 256, "most memory for reading a document, in MiB")
-	f.DurationVar(&d.time, "document-time", 30*time.Second, "longest time for reading a document, beside the --ocr command's")
-	f.Int64Var(&d.bytes, "document-bytes", mostBytes, "most bytes of a document, and of its text, in MiB")
-	f.IntVar(&d.entries, "document-entries", 10_000, "most entries of a packed document, such as DOCX")
-	f.Int64Var(&d.unpacked, "document-unpacked", 256, "most bytes of a packed document once it is unpacked, in MiB")
-	f.Int64Var(&d.ratio, "document-ratio", 300, "how many times its size an entry of a packed document may expand to")
-	f.IntVar(&d.nesting, "document-nesting", 256, "most elements within each other in a packed document")
-	f.IntVar(&d.cells, "document-cells", 4_000_000, "most cells of a spreadsheet, the empty ones counted")
+	f.StringVar(&d.ocr, "ocr", "", "`command` for optical character recognition of pages without text, such as \"tesseract - - tsv\": it gets a PNG on standard input, and writes text or Tesseract's TSV to standard output")
+	f.StringVar(&d.html, "html", "main", "`part` of web pages to read: \"main\" (without navigation and advertisements) or \"full\"")
+	f.IntVar(&d.pages, "document-pages", 10_000, "largest number of pages of a document")
+	f.Int64Var(&d.memory, "document-memory", 256, "largest amount of memory for reading a document, in MiB")
+	f.DurationVar(&d.time, "document-time", 30*time.Second, "longest time for reading a document, without the time of the --ocr command")
+	f.Int64Var(&d.bytes, "document-bytes", mostBytes, "largest size of a document, and of its text, in MiB")
+	f.IntVar(&d.entries, "document-entries", 10_000, "largest number of entries of a packed document, such as DOCX")
+	f.Int64Var(&d.unpacked, "document-unpacked", 256, "largest size of a packed document when it is unpacked, in MiB")
+	f.Int64Var(&d.ratio, "document-ratio", 300, "largest ratio of the unpacked size to the packed size of an entry of a packed document")
+	f.IntVar(&d.nesting, "document-nesting", 256, "largest depth of nested elements in a packed document")
+	f.IntVar(&d.cells, "document-cells", 4_000_000, "largest number of cells of a spreadsheet, including empty ones")
 }
 
 // mostBytes is the largest document that a server accepts, in MiB.

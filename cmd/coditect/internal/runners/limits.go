@@ -19,7 +19,7 @@ type limitFlags struct {
 }
 
 func (l *limitFlags) AddFlags(f *pflag.FlagSet) {
-	f.IntVar(&l.MaxCalls, "max-calls", mapreduce.MaxFleetCalls, "units of all jobs together that may ask models at a time")
+	f.IntVar(&l.MaxCalls, "max-calls", mapreduce.MaxFleetCalls, "largest number of units, over all jobs, that may call models at the same time")
 	f.StringArrayVar(&l.rates, "rate", nil, "`PROVIDER[/MODEL]=LIMIT:N`: limit for a model, where LIMIT is calls (at a time), or "+
 		"requests, input or output (tokens) a minute; may be repeated. The provider's own limit counts if it is lower")
 }

@@ -37,14 +37,14 @@ type modelFlags struct {
 
 // AddFlags adds the flags of a process that runs its user's own jobs.
 func (m *modelFlags) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&m.prices, "prices", "", "YAML `file` with prices of models, which replace those of the program's list")
+	f.StringVar(&m.prices, "prices", "", "YAML `file` with prices of models; they replace the prices that come with the program")
 }
 
 // AddFleet adds the flags of a process that runs the jobs of others.
 func (m *modelFlags) AddFleet(f *pflag.FlagSet) {
 	m.AddFlags(f)
-	f.StringArrayVar(&m.endpoints, "endpoint", nil, "`PROVIDER=URL`: address of a provider's interface; may be repeated")
-	f.StringSliceVar(&m.offered, "providers", nil, "providers to run units with (default all)")
+	f.StringArrayVar(&m.endpoints, "endpoint", nil, "`PROVIDER=URL`: URL of a provider's API; may be repeated")
+	f.StringSliceVar(&m.offered, "providers", nil, "`providers` of the units that run here (default all)")
 }
 
 // keyVariables has, by provider, the environment variable that holds its key.

@@ -32,8 +32,8 @@ func (r *Runners) kitNeeds(formats *document.Registry) (kitNeeds, error) {
 
 // AddSearchFlags adds the flags that say how folders of documents are searched.
 func (t *toolFlags) AddSearchFlags(f *pflag.FlagSet) {
-	f.StringVar(&t.embed.model, "embed", "", "`PROVIDER/MODEL` that turns passages of --store and queries into vectors, such as ollama/nomic-embed-text: finds passages by their meaning, too (default by words alone)")
-	f.StringVar(&t.embed.url, "embed-url", "", "address of the interface for --embed (default --endpoint's, or the vendor's)")
+	f.StringVar(&t.embed.model, "embed", "", "`PROVIDER/MODEL` for embeddings, such as ollama/nomic-embed-text: searches in --store also find passages by their meaning (default: by words only)")
+	f.StringVar(&t.embed.url, "embed-url", "", "`URL` of the API for --embed (default that of --endpoint, or the vendor's)")
 }
 
 // An embedder asks one model for vectors.

@@ -47,13 +47,13 @@ type toolFlags struct {
 // AddFlags adds the flags of a process that runs units.
 func (t *toolFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&t.names, "tool", nil, "`NAME` of a tool that units may use here; may be repeated. `coditect mapreduce tools` lists them")
-	f.StringArrayVar(&t.hosts, "allow-host", nil, "`HOST[:PORT]` that tools may reach, *.HOST for those below it, * for every public one, NAME:PORT=ADDRESS for a private one; may be repeated (default none)")
-	f.StringVar(&t.search, "search", "", "`ENGINE[=URL]` that searches the web: "+strings.Join(websearch.EngineNames(), ", ")+"; offers search_web. Keys are in the environment")
+	f.StringArrayVar(&t.hosts, "allow-host", nil, "`HOST[:PORT]` that tools may reach; *.HOST for its subdomains, * for all public hosts, NAME:PORT=ADDRESS for a private one; may be repeated (default none)")
+	f.StringVar(&t.search, "search", "", "`ENGINE[=URL]` of web searches: "+strings.Join(websearch.EngineNames(), ", ")+"; offers search_web. Keys are read from the environment")
 	t.AddSearchFlags(f)
 	f.StringVar(&t.root, "tool-root", "", "`folder` whose files tools may read: offers glob, grep and read")
 	f.StringVar(&t.mcp, "mcp", "", "JSON `file` of MCP servers whose tools units may use: offers mcp:NAME for each server")
-	f.StringVar(&t.chromium, "browser-path", "", "`path` of the Chromium of --tool browser (default what is found in PATH)")
-	f.BoolVar(&t.noSandbox, "browser-no-sandbox", false, "run Chromium without its sandbox, where the machine is nothing but one: a hostile page may then use it as this process does")
+	f.StringVar(&t.chromium, "browser-path", "", "`path` of Chromium for --tool browser (default: looked up in PATH)")
+	f.BoolVar(&t.noSandbox, "browser-no-sandbox", false, "run Chromium without its sandbox: a hostile page may then do what this process may do; only for machines that serve as a sandbox")
 }
 
 // A kitRow is a row of the table of kits.

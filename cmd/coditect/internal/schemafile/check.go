@@ -22,10 +22,10 @@ func (c *commands) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE [DOCUMENTS...]",
 		Short: "Check a schema, and show what its hints find in documents",
-		Long: `Check reads a schema file and names each of its faults. With documents it also shows,
-for each document and field, what the provider rules finds, from which words, or why it
-finds nothing; and at the end in how many of the records each field was found. Nothing is
-stored.`,
+		Long: `Check reads a schema file and names each of its faults. With documents it also shows, for
+each document and field, the value that the provider rules finds and its quote, or the
+reason why it finds none. At the end it shows in how many records each field was found.
+It stores nothing.`,
 		Example: `  coditect mapreduce schema check schema.yaml
   coditect mapreduce schema check schema.yaml --on docs --sample 20
   coditect mapreduce schema check schema.yaml docs/*.txt -o json`,

@@ -43,11 +43,11 @@ type inputFlags struct {
 }
 
 func (i *inputFlags) addFlags(f *pflag.FlagSet) {
-	f.StringArrayVar(&i.include, "include", nil, "`glob` of files to take from folders; may be repeated")
-	f.StringArrayVar(&i.exclude, "exclude", nil, "`glob` of files and folders to leave out; may be repeated")
-	f.BoolVar(&i.followLinks, "follow-symlinks", false, "read files outside of folders that links in them lead to")
-	f.StringVar(&i.encoding, "encoding", "", "`NAME` of the encoding of plain documents; the default is UTF-8, or what they look like")
-	f.IntVar(&i.sample, "sample", 0, "how many of the documents to read; 0 is all")
+	f.StringArrayVar(&i.include, "include", nil, "`glob` of the files to read in folders; may be repeated")
+	f.StringArrayVar(&i.exclude, "exclude", nil, "`glob` of files and folders to ignore; may be repeated")
+	f.BoolVar(&i.followLinks, "follow-symlinks", false, "follow links in folders to files outside of them")
+	f.StringVar(&i.encoding, "encoding", "", "`name` of the encoding of plain text documents, such as windows-1252 (default: detected)")
+	f.IntVar(&i.sample, "sample", 0, "read only a sample of `N` documents; 0 reads all")
 }
 
 // A text is a document that was read; skip says why it has no text.

@@ -15,10 +15,10 @@ func (c *commands) inferCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "infer DOCUMENTS...",
 		Short: "Propose a schema for documents",
-		Long: `Infer reads documents and prints a schema for them: a field for each label that many of
-them have, for each column of tables, and for dates, durations, addresses and currencies
-that stand without a label. A comment says how many documents have the field, with an
-example. The proposal is a start: look at it, and try it with schema check.`,
+		Long: `Infer reads documents and prints a schema for them. It has a field for each label that many
+documents have, for each column of tables, and for dates, durations, addresses and
+currencies without a label. A comment at each field says how many documents have it, and
+gives an example. The schema is a proposal: review it, and try it with schema check.`,
 		Example: `  coditect mapreduce schema infer docs > schema.yaml
   coditect mapreduce schema infer table.csv`,
 		Args: func(_ *cobra.Command, args []string) error {

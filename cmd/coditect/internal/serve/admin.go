@@ -16,7 +16,7 @@ import (
 )
 
 func addAdminFlag(f *pflag.FlagSet, address *string) {
-	f.StringVar(address, "admin", "", "`address` for operators, [HOST]:PORT, of this machine unless HOST says otherwise: /healthz, /readyz, /metrics and profiles (default: none)")
+	f.StringVar(address, "admin", "", "`address` for operators, [HOST]:PORT; without HOST only this machine can reach it. It serves /healthz, /readyz, /metrics and profiles (default: none)")
 }
 
 // openTelemetry sets up what the environment asks for, and metrics for an admin listener if

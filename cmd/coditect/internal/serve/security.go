@@ -30,14 +30,14 @@ type securityOptions struct {
 }
 
 func (o *securityOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.clientCA, "client-ca", "", "PEM `file` of the authorities that sign certificates of clients and workers, which then need one")
-	f.StringVar(&o.policy, "policy", "", "YAML `file` of the principals: what each is known by, its tenant and its roles; it is read again when it changes")
-	f.StringVar(&o.tokens, "tokens", "", "`file` of hashes of tokens, a line each, as \"coditect certs token\" prints them; it is read again when it changes")
-	f.StringVar(&o.issuer.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens show who calls")
-	f.StringVar(&o.issuer.Audience, "oidc-audience", "", "`name` that tokens of --oidc-issuer must be for")
-	f.StringVar(&o.issuer.CA, "oidc-ca", "", "PEM `file` of the authorities of the issuer's certificate (default those that the machine trusts)")
-	f.StringSliceVar(&o.open, "open", nil, "`services` that answer who is no principal: health, reflection")
-	f.Var(&o.insecure, "insecure", "said twice, listen without TLS and authentication on an address that other machines can reach, although anyone who can reach it has full control of all jobs")
+	f.StringVar(&o.clientCA, "client-ca", "", "PEM `file` of the authorities for certificates of clients and workers, which authenticate callers")
+	f.StringVar(&o.policy, "policy", "", "YAML `file` of the principals, with the tenant and the roles of each; it is read again when it changes")
+	f.StringVar(&o.tokens, "tokens", "", "`file` with hashes of tokens, as \"coditect certs token\" prints them; it is read again when it changes")
+	f.StringVar(&o.issuer.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect issuer whose tokens authenticate callers")
+	f.StringVar(&o.issuer.Audience, "oidc-audience", "", "`audience` that tokens of --oidc-issuer must have")
+	f.StringVar(&o.issuer.CA, "oidc-ca", "", "PEM `file` of the authorities for the issuer's certificate (default those of the operating system)")
+	f.StringSliceVar(&o.open, "open", nil, "`services` that callers may use without authentication: health, reflection")
+	f.Var(&o.insecure, "insecure", "given twice: allow an address that other machines can reach without TLS and authentication; anyone who can reach it has full control of all jobs")
 	f.Lookup("insecure").NoOptDefVal = "true"
 }
 

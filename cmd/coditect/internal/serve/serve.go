@@ -33,7 +33,7 @@ const drainWait = 25 * time.Second
 // addDrainFlag adds the flag of that time. Who stops processes should give them longer
 // than this before it kills them.
 func addDrainFlag(f *pflag.FlagSet, d *time.Duration) {
-	f.DurationVar(d, "drain", drainWait, "how long units may run on when this process is asked to stop; what then still runs goes back")
+	f.DurationVar(d, "drain", drainWait, "time for which units may continue after this process is asked to stop; it then hands the others back")
 }
 
 // aheadOf returns how many waiting units a worker for jobs of all kinds holds.
@@ -78,18 +78,18 @@ open. Commands and workers with the same --data-dir find it there, and need no -
 --listen HOST:PORT makes it listen on a TCP address too. On a cluster there is no data
 directory, so serve listens on 127.0.0.1:7600 unless --listen names another address.
 
-An address that other machines can reach needs TLS (--tls-cert, --tls-key) and a policy of
-who may do what (--policy). Callers show who they are by certificates (--client-ca), by
-tokens whose hashes the server has (--tokens) or by tokens of an issuer of OpenID Connect
-(--oidc-issuer, --oidc-audience). ` + "`coditect certs`" + ` makes certificates and tokens for trying
-out. All these files are read again when they change; whoever is no longer in the policy is
-cut off.
+An address that other machines can reach needs TLS (--tls-cert, --tls-key) and a policy that
+says who may do what (--policy). Callers authenticate with certificates (--client-ca), with
+tokens whose hashes the server has (--tokens), or with tokens of an OpenID Connect issuer
+(--oidc-issuer, --oidc-audience). ` + "`coditect certs`" + ` makes certificates and tokens for tests.
+All these files are read again when they change. The calls of a principal that is no longer
+in the policy are ended.
 
---http serves the same calls to browsers and to programs without gRPC: REST, described by
-/openapi.json, Connect and gRPC-Web. Callers show who they are as elsewhere. Scripts of
-pages may not call it, but for those of origins that --cors-origin names.
+--http serves the same methods to browsers and to programs without gRPC: REST, described by
+/openapi.json, Connect and gRPC-Web. Callers authenticate in the same ways. Scripts of web
+pages may call it only if --cors-origin names the origin of the page.
 
-A policy has a list of principals, each with what it matches (spiffe://…, dns:NAME, cn:NAME,
+A policy has a list of principals. Each has a name to match (spiffe://…, dns:NAME, cn:NAME,
 oidc:SUBJECT, token:NAME or uid:NUMBER), a tenant, and roles: viewer, submitter, operator,
 worker, scaler (an autoscaler), admin.
 
@@ -105,18 +105,18 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT, or unix for the socket in the data directory alone (default unix; 127.0.0.1:7600 on a cluster)")
+	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT, or \"unix\": only the socket in the data directory (default unix; 127.0.0.1:7600 on a cluster)")
 	f.StringVar(&o.http, "http", "", "`address` for REST, Connect and gRPC-Web, HOST:PORT (default: none)")
-	f.StringSliceVar(&o.origins, "cors-origin", nil, "`origin` of pages whose scripts may call --http, SCHEME://HOST[:PORT]; may be repeated")
-	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves all units to other workers")
+	f.StringSliceVar(&o.origins, "cors-origin", nil, "`origin` of web pages whose scripts may call --http, SCHEME://HOST[:PORT]; may be repeated")
+	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "number of units that run in this process at the same time; 0 leaves all units to other workers")
 	a.Runners.Models.AddFleet(f)
 	a.Runners.Documents.AddFlags(f)
 	a.Runners.Tools.AddFlags(f)
 	a.Runners.Limits.AddFlags(f)
-	f.Int64Var(&o.memory, "memory", 384, "`MiB` that clients and workers together can make this process hold; who needs more waits, and is then refused for a while")
+	f.Int64Var(&o.memory, "memory", 384, "`MiB` of memory for the calls of all clients and workers together; a call that needs more waits, and is refused after a while")
 	addAdminFlag(f, &o.admin)
 	addDrainFlag(f, &o.drain)
-	f.DurationVar(&o.keep, "keep", 0, "how long jobs are kept after their end, unless the policy says it for their tenant; 0 keeps them until they are deleted")
+	f.DurationVar(&o.keep, "keep", 0, "time for which jobs are kept after their end, if the policy does not say it for their tenant; 0 keeps them until they are deleted")
 	o.security.addFlags(f)
 	return cmd
 }
@@ -314,7 +314,7 @@ func (a *commands) workerCommand() *cobra.Command {
 		Short: "Run units for servers",
 		Long: `Worker runs units for the given servers, and connects again when they come back. On
 SIGTERM it finishes its units or hands them back. Without --server it works for the
-server that has the data directory.
+server that runs on the data directory.
 
 It reads the keys of models from its environment, ANTHROPIC_API_KEY and
 OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
@@ -329,7 +329,7 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&servers, "server", nil, "address of a server, `HOST:PORT` or unix:PATH; may be repeated")
-	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "units at a time")
+	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "number of units that run at the same time")
 	addAdminFlag(f, &admin)
 	addDrainFlag(f, &drain)
 	a.Runners.Models.AddFleet(f)

@@ -53,7 +53,7 @@ func (a *commands) verifyFile(name, head string) error {
 		return err
 	}
 	return a.PrintData(v, func() {
-		fmt.Fprintf(a.Stdout, "the chain holds: %d checkpoints, %d seals, and it ends in %s\n", v.Checkpoints, v.Seals, v.Head)
+		fmt.Fprintf(a.Stdout, "the chain is intact: %d checkpoints, %d seals; its head is %s\n", v.Checkpoints, v.Seals, v.Head)
 		if v.Unsealed > 0 {
 			fmt.Fprintf(a.Stdout, "no seal covers the last %d checkpoints yet\n", v.Unsealed)
 		}

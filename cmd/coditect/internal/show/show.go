@@ -144,7 +144,8 @@ func (a *commands) listCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "status", nil, "only jobs that are running, completed, failed, cancelled or paused")
-	f.IntVar(&q.PageSize, "limit", 20, "most jobs to show")
+	f.StringVar((*string)(&q.Tenant), "tenant", "", "only jobs of this `tenant`")
+	f.IntVar(&q.PageSize, "limit", 20, "largest number of jobs to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
 	_ = cmd.RegisterFlagCompletionFunc("status", console.CompleteWords("running", "completed", "failed", "cancelled", "paused")) // the flag exists
 	return cmd
@@ -245,7 +246,7 @@ func (a *commands) unitsCommand() *cobra.Command {
 	a.AddJobID(cmd, &id)
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "status", nil, "only units that are blocked, pending, processing, complete, failed or cancelled")
-	f.IntVar(&q.PageSize, "limit", 100, "most units to show")
+	f.IntVar(&q.PageSize, "limit", 100, "largest number of units to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
 	return cmd
 }
@@ -300,17 +301,17 @@ func (a *commands) auditCommand() *cobra.Command {
 		Short: "Show, export and verify the chain of events of a job, or of a tenant",
 		Long: `Audit shows every transaction of a job, the oldest first, and the seals that chain
 them by hash. With --verify it first computes the chain again: it fails at the first
-link that differs from its seal, and names the link. PROGRESS shows how far the job
-was each time that another --checkpoint-interval of units was complete; a unit that is
-completed again counts again.
+link that differs from its seal, and names the link. The column PROGRESS shows how far
+the job was after each --checkpoint-interval of completed units. A unit that is completed
+again counts again.
 
-With --export it writes all of it to a file, each event as it is stored. --verify of such
-a file needs no service: it says which line was changed, left out, added or cut off. Who
-knows the head of the chain, from the result or from status, gives it by --head: else a
-file that was made up as a whole would hold.
+With --export it writes all events to a file, as they are stored. --verify of such a file
+needs no service: it says which line was changed, left out, added or cut off. Give the head
+of the chain, which the result and status show, by --head. Without it, a file that was
+forged as a whole would pass.
 
 With --log it shows the log of a tenant instead: which of its jobs were deleted, when, by
-whom or by which rule, and the head of the chain that each had.`,
+which principal or rule, and the head of the chain of each.`,
 		Example: `  coditect mapreduce audit mr_20260101_a1b2c3 --verify
   coditect mapreduce audit mr_20260101_a1b2c3 --export audit.jsonl
   coditect mapreduce audit --verify audit.jsonl
@@ -349,12 +350,12 @@ whom or by which rule, and the head of the chain that each had.`,
 	}
 	a.AddJobID(cmd, &id)
 	f := cmd.Flags()
-	f.BoolVar(&q.Verify, "verify", false, "check the chain of hashes: of the job, or of a file that --export has written")
-	f.BoolVar(&log, "log", false, "show the log of a tenant: its jobs that are gone")
-	f.StringVar((*string)(&q.Tenant), "tenant", "", "the `tenant` whose log is shown (default the caller's own)")
-	f.StringVar(&export, "export", "", "write all events to a `file`, or to - for the standard output")
-	f.StringVar(&head, "head", "", "the `hash` in which the chain of a file has to end")
-	f.IntVar(&q.PageSize, "limit", 100, "most events to show")
+	f.BoolVar(&q.Verify, "verify", false, "check the chain of hashes of the job, or of a file that --export has written")
+	f.BoolVar(&log, "log", false, "show the log of a tenant: its deleted jobs")
+	f.StringVar((*string)(&q.Tenant), "tenant", "", "`tenant` whose log is shown (default the tenant of the caller)")
+	f.StringVar(&export, "export", "", "write all events to a `file`; - is standard output")
+	f.StringVar(&head, "head", "", "`hash` in which the chain of the file must end")
+	f.IntVar(&q.PageSize, "limit", 100, "largest number of events to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
 	return cmd
 }
@@ -375,7 +376,7 @@ func (a *commands) printEvents(page *mapreduce.EventPage, verified bool) error {
 		})
 		a.PrintNextPage(l.Next)
 		if verified {
-			fmt.Fprintln(a.Stdout, "the chain holds")
+			fmt.Fprintln(a.Stdout, "the chain is intact")
 		}
 	})
 }

@@ -17,9 +17,9 @@ func (a *commands) watchCommand() *cobra.Command {
 		Use:   "watch JOB",
 		Short: "Show the progress of a job until it ends",
 		Long: `Watch shows the progress of a job until it ends. Its exit code says how the job ended.
-Agents with tools show each turn and each call of a tool as it happens, as far as their
-workers are connected to the server that is asked.
-With -o json each change is a line of JSON, with these as its activity.`,
+For agents with tools it shows each turn and each call of a tool as it happens, if their
+workers are connected to the same server. With -o json each change is a line of JSON, in
+which turns and calls are under activity.`,
 		Example: `  coditect mapreduce watch mr_20260101_a1b2c3`,
 	}
 	cmd.RunE = a.OnJob(&id, a.watchJob)

@@ -88,11 +88,11 @@ func (a *commands) wakeCommand() *cobra.Command {
 	var id, unit, handle, answer string
 	cmd := &cobra.Command{
 		Use:   "wake JOB --unit UNIT --handle HANDLE",
-		Short: "Wake a unit that waits for something outside",
-		Long: `Wake lets a parked unit continue. A parked unit waits for something outside, such as a
-batch at a vendor or a person. ` + "`coditect mapreduce units`" + ` shows parked units with their
-handles. The unit gets the answer, which has at most 64 KiB. A second wake with the
-same handle changes nothing.`,
+		Short: "Wake a unit that waits for an external event",
+		Long: `Wake lets a parked unit continue. A parked unit waits for an external event, such as the end
+of a batch at a vendor, or the answer of a person. ` + "`coditect mapreduce units`" + ` shows
+parked units with their handles. The unit gets the answer, which has at most 64 KiB. A second
+wake with the same handle changes nothing.`,
 		Example: `  coditect mapreduce wake mr_20260101_a1b2c3 --unit 001.txt --handle review-1 --answer approved`,
 	}
 	cmd.RunE = a.MoveJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
@@ -112,9 +112,9 @@ same handle changes nothing.`,
 	})
 	a.AddJobID(cmd, &id)
 	f := cmd.Flags()
-	f.StringVar(&unit, "unit", "", "the `unit` to wake")
-	f.StringVar(&handle, "handle", "", "handle under which the unit is parked")
-	f.StringVar(&answer, "answer", "", "answer for the unit")
+	f.StringVar(&unit, "unit", "", "`unit` to wake")
+	f.StringVar(&handle, "handle", "", "`handle` under which the unit is parked")
+	f.StringVar(&answer, "answer", "", "`text` of the answer for the unit")
 	return cmd
 }
 
