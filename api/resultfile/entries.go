@@ -3,7 +3,9 @@ package resultfile
 import (
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/lineage"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -75,6 +77,42 @@ func CitationOf(c *mapreduce.Citation) Citation {
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
 		Via: lineage.Of(c), Location: LocationOf(c.Location), Label: c.Label, URI: c.URI,
 	}
+}
+
+// appendTo appends the citation as it is written, with a space behind each colon. It
+// returns false for one with members that few citations have.
+//
+// A large result has a million citations. To encode them by reflection would take most of
+// the time to write it.
+func (c *Citation) appendTo(b []byte) ([]byte, bool) {
+	if c.Outside || c.Others != 0 || c.Coverage != 0 || c.Density != 0 || c.Via != nil || c.Location != nil || c.Label != "" || c.URI != "" {
+		return b, false
+	}
+	b = appendText(append(b, `{"document_id": `...), string(c.Document))
+	for _, n := range [...]struct {
+		name  string
+		value int64
+	}{{`,"start": `, c.Start}, {`,"end": `, c.End}, {`,"byte_start": `, c.ByteStart}, {`,"byte_end": `, c.ByteEnd}} {
+		b = strconv.AppendInt(append(b, n.name...), n.value, 10)
+	}
+	b = appendText(append(b, `,"quote": `...), c.Quote)
+	b = appendText(append(b, `,"grade": `...), c.Grade)
+	b = appendText(append(b, `,"unit_id": `...), string(c.Unit))
+	return append(b, '}'), true
+}
+
+// appendText appends a text as JSON, as Encode writes it.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			encoded, err := Encode(s)
+			if err != nil { // no text is refused
+				panic(err)
+			}
+			return append(b, encoded...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // Evidence is an entry of evidence.

@@ -46,14 +46,9 @@ type List struct {
 
 // Add writes an element; name is empty in lists.
 func (l *List) Add(name string, data []byte) error {
-	l.n++
 	if l.Out == nil {
+		l.n++
 		return nil
-	}
-	if l.n > 1 {
-		if _, err := io.WriteString(l.Out, ","); err != nil {
-			return err
-		}
 	}
 	if name != "" {
 		key, err := Encode(name)
@@ -62,8 +57,21 @@ func (l *List) Add(name string, data []byte) error {
 		}
 		data = append(append(key, ':'), data...)
 	}
-	n, err := fmt.Fprintf(l.Out, "\n%s", spaceColons(data))
-	l.size += int64(n)
+	return l.addWritten(spaceColons(data))
+}
+
+// addWritten writes an element that has a space behind each colon, and its name in an object.
+func (l *List) addWritten(data []byte) error {
+	l.n++
+	before := "\n"
+	if l.n > 1 {
+		before = ",\n"
+	}
+	if _, err := io.WriteString(l.Out, before); err != nil {
+		return err
+	}
+	n, err := l.Out.Write(data)
+	l.size += int64(n) + 1
 	return err
 }
 

@@ -6,6 +6,7 @@
 package resultfile
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,8 +29,9 @@ type Sections struct {
 	dropped   List
 	removed   List
 	evidence  List
-	cited     map[string]bool // refs in citations
-	report    json.RawMessage // nil if the job did not write one
+	cited     map[[16]byte]struct{} // refs in citations: the first half of the SHA-256 of each
+	buffer    []byte                // of the latest citation
+	report    json.RawMessage       // nil if the job did not write one
 	summary   *mapreduce.Summary
 }
 
@@ -37,7 +39,7 @@ type Sections struct {
 // with the name of each section that may be large. A section whose Scratch is nil is left
 // out, and the file cannot be written then.
 func NewSections(create func(section string) (Scratch, error)) (*Sections, error) {
-	s := &Sections{cited: make(map[string]bool)}
+	s := &Sections{cited: make(map[[16]byte]struct{})}
 	for _, l := range []struct {
 		name string
 		list *List
@@ -90,11 +92,18 @@ func (s *Sections) AddPart(p *mapreduce.ResultPart) (added bool, err error) {
 }
 
 func (s *Sections) addCitation(c *mapreduce.Citation) (added bool, err error) {
-	if s.citations.Out == nil || s.cited[c.Ref] {
+	sum := sha256.Sum256([]byte(c.Ref))
+	key := [16]byte(sum[:16]) // a million strings would cost the garbage collector much
+	if _, known := s.cited[key]; known || s.citations.Out == nil {
 		return false, nil // another record cites it too
 	}
-	s.cited[c.Ref] = true
-	return true, s.citations.AddValue(c.Ref, CitationOf(c))
+	s.cited[key] = struct{}{}
+	entry := CitationOf(c)
+	data, ok := entry.appendTo(append(appendText(s.buffer[:0], c.Ref), ": "...))
+	if s.buffer = data; ok {
+		return true, s.citations.addWritten(data)
+	}
+	return true, s.citations.AddValue(c.Ref, entry)
 }
 
 func (s *Sections) addSource(src *mapreduce.Source) error {

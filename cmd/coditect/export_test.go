@@ -41,5 +41,8 @@ func CheckCommandLine(args []string) error {
 	if err := cmd.ParseFlags(rest); err != nil {
 		return err
 	}
-	return cmd.ValidateArgs(cmd.Flags().Args())
+	if given := cmd.Flags().Args(); len(given) > 0 { // a text may name a command alone
+		return cmd.ValidateArgs(given)
+	}
+	return nil
 }

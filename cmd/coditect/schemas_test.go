@@ -294,48 +294,11 @@ func TestSchemasAtRandom(t *testing.T) {
 	}
 	ran, values := 0, 0
 	for seed := range trials {
-		r := random{rand.New(rand.NewPCG(uint64(seed), 4))}
-		dir, schema := t.TempDir(), r.schema()
-		raw, err := json.MarshalIndent(schema, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		put(t, filepath.Join(dir, "schema.json"), string(raw))
-		for i := range 1 + r.IntN(6) {
-			put(t, filepath.Join(dir, "docs", fmt.Sprintf("%d.txt", i)), r.document())
-		}
-		var results [2]string
-		code := 0
-		for i := range results {
-			var out string
-			code, out = coditect(t, filepath.Join(dir, fmt.Sprint("data", i)), "mapreduce", "run", filepath.Join(dir, "docs"), "--schema", filepath.Join(dir, "schema.json"),
-				"--no-report", "--output", filepath.Join(dir, fmt.Sprint("out", i)))
-			if code == 2 && strings.Contains(out, "--schema") {
-				break // the schema is refused, as some that are drawn contradict themselves
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			if n, ok := runAtRandom(t, uint64(seed)); ok {
+				ran, values = ran+1, values+n
 			}
-			if code != 0 {
-				t.Fatalf("seed %d: exit code %d\n%s\n%s", seed, code, out, raw)
-			}
-			b, err := os.ReadFile(filepath.Join(dir, fmt.Sprint("out", i), "result.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			results[i] = settled(string(b))
-		}
-		if code != 0 {
-			continue
-		}
-		ran++
-		if results[0] != results[1] {
-			t.Errorf("seed %d: two runs differ\n%s", seed, raw)
-		}
-		n, broken, err := breaches(schema, []byte(results[0]))
-		if err != nil {
-			t.Fatalf("seed %d: %v\n%s", seed, err, raw)
-		}
-		if values += n; broken != nil {
-			t.Errorf("seed %d: %v\n%s", seed, broken, raw)
-		}
+		})
 	}
 	t.Logf("%d of %d schemas ran, and %d values were found", ran, trials, values)
 	if ran < trials*3/4 || values < ran {
@@ -352,4 +315,40 @@ func put(t *testing.T, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// runAtRandom runs a schema over documents, both drawn by a seed, twice. It returns how many
+// values were found, and false if the schema is refused.
+func runAtRandom(t *testing.T, seed uint64) (values int, ran bool) {
+	r := random{rand.New(rand.NewPCG(seed, 4))}
+	dir, schema := t.TempDir(), r.schema()
+	raw, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "schema.json"), string(raw))
+	for i := range 1 + r.IntN(6) {
+		put(t, filepath.Join(dir, "docs", fmt.Sprintf("%d.txt", i)), r.document())
+	}
+	var results [2]string
+	for i := range results {
+		out := filepath.Join(dir, fmt.Sprint("out", i))
+		code, said := coditect(t, filepath.Join(dir, fmt.Sprint("data", i)), "mapreduce", "run", filepath.Join(dir, "docs"), "--schema", filepath.Join(dir, "schema.json"),
+			"--no-report", "--output", out)
+		if code == 2 && strings.Contains(said, "--schema") {
+			return 0, false // some schemas that are drawn contradict themselves
+		}
+		if code != 0 {
+			t.Fatalf("exit code %d\n%s\n%s\n%s", code, said, readFile(t, filepath.Join(out, "units.jsonl")), raw)
+		}
+		results[i] = settled(readFile(t, filepath.Join(out, "result.json")))
+	}
+	if results[0] != results[1] {
+		t.Errorf("two runs differ\n%s", raw)
+	}
+	values, broken, err := breaches(schema, []byte(results[0]))
+	if err != nil || broken != nil {
+		t.Errorf("%v\n%s", errors.Join(err, broken), raw)
+	}
+	return values, true
 }

@@ -487,3 +487,34 @@ func TestTooManyPhrases(t *testing.T) {
 		t.Error("a schema with too many phrases was compiled")
 	}
 }
+
+// TestCurrenciesBesideNumbers checks that the quote of a currency is its sign, code or name
+// alone, in whole characters, whatever stands beside it.
+func TestCurrenciesBesideNumbers(t *testing.T) {
+	p := compile(t, "type: object\nproperties:\n  currency: {type: string, format: currency}\n")
+	for _, tt := range []struct{ text, quote, want string }{
+		{`"∞","a","USD 54,728.50"`, "USD", "USD"},
+		{`"54,728.50 USD","∞∞∞∞∞∞∞∞"`, "USD", "USD"},
+		{"Sum 5 EUR,∞∞∞∞∞∞∞∞", "EUR", "EUR"},
+		{"∞∞∞∞∞ € 5", "€", "EUR"},
+		{"Price:US$5", "US$", "USD"},
+		{"Price (GBP): 5", "GBP", "GBP"},
+		{"It costs 5 (EUR) a day", "EUR", "EUR"},
+		{"5\nEUR", "", ""},
+	} {
+		out, err := p.Extract(rules.Document(tt.text), func() error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var quote string
+		var value any = ""
+		for _, r := range out.Records {
+			for _, f := range r.Found {
+				quote, value = f.Quote, f.Value
+			}
+		}
+		if quote != tt.quote || value != any(tt.want) {
+			t.Errorf("%q: got %v from %q, want %v from %q", tt.text, value, quote, tt.want, tt.quote)
+		}
+	}
+}

@@ -138,18 +138,42 @@ func currencyBeside(text string, n span.Span, start, end int) (span.Span, bool) 
 		_, width := utf8.DecodeRuneInString(text[n.Start:])
 		n.Start += width
 	}
-	head := span.Trim(text, span.New(max(start, n.Start-12), n.Start))
-	from := head.Start + strings.LastIndexFunc(text[head.Start:head.End], func(c rune) bool { return unicode.IsSpace(c) || c == '(' }) + 1
-	if _, ok := format.ParseCurrency(text[from:head.End]); ok && from < head.End {
-		return span.New(from, head.End), true
+	front := max(start, n.Start-currencyReach)
+	for front < n.Start && !utf8.RuneStart(text[front]) {
+		front++
 	}
-	rest := text[n.End:min(end, n.End+24)]
-	rest, _, _ = strings.Cut(rest, "\n")
-	word, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	word = strings.TrimRight(word, ".,;:)")
+	head := span.New(front, n.Start)
+	head.End -= len(text[head.Start:head.End]) - len(strings.TrimRight(text[head.Start:head.End], " \t\n\u00a0)]:="))
+	if i := strings.LastIndexFunc(text[head.Start:head.End], endsCurrency); i >= 0 {
+		_, width := utf8.DecodeRuneInString(text[head.Start+i:])
+		head.Start += i + width
+	}
+	if _, ok := format.ParseCurrency(text[head.Start:head.End]); ok {
+		return head, true
+	}
+	back := min(end, n.End+2*currencyReach)
+	for back > n.End && back < len(text) && !utf8.RuneStart(text[back]) {
+		back--
+	}
+	rest := strings.TrimLeft(text[n.End:back], " \u00a0([")
+	word := rest
+	if i := strings.IndexFunc(rest, endsCurrency); i >= 0 {
+		word = rest[:i]
+	}
+	at := back - len(rest)
+	word = strings.TrimRight(word, ".")
 	if _, ok := format.ParseCurrency(word); ok {
-		at := n.End + strings.Index(rest, word)
 		return span.New(at, at+len(word)), true
 	}
 	return span.Span{}, false
+}
+
+// currencyReach is how many bytes in front of a number its currency may take; behind it the
+// name may be twice as long.
+const currencyReach = 12
+
+// endsCurrency reports whether a character is no part of the sign, code or name of a
+// currency: a space, a bracket, or a sign between the cells of a table.
+func endsCurrency(c rune) bool {
+	return unicode.IsSpace(c) || strings.ContainsRune("()[]{}\"',;:|=", c)
 }

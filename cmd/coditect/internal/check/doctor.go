@@ -41,6 +41,7 @@ type diagnosis struct {
 	OK       bool      `json:"ok"`
 	Findings []finding `json:"findings"`
 	Checked  []string  `json:"checked"`
+	empty    bool      // there was no store
 }
 
 func (a *commands) doctorCommand() *cobra.Command {
@@ -69,7 +70,7 @@ based, if they differ from the sums over the jobs.`,
 				return err
 			}
 			if a.HasNoData() {
-				return a.printDiagnosis(&diagnosis{OK: true, Checked: append(swept, "there is no store in "+a.Global.Location.Dir+": there was nothing to check")})
+				return a.printDiagnosis(&diagnosis{OK: true, empty: true, Checked: append(swept, "there is no store in "+a.Global.Location.Dir+": there was nothing to check")})
 			}
 			mode := program.ModeRead
 			if q.RepairCounters {
@@ -137,6 +138,7 @@ func (a *commands) printDiagnosis(d *diagnosis) error {
 			fmt.Fprintln(a.Stdout, "WRONG "+f.String())
 		}
 		switch n := len(d.Findings); {
+		case d.empty: // so nothing can be said of it
 		case d.OK:
 			fmt.Fprintln(a.Stdout, "nothing is wrong")
 		case n == 1:

@@ -57,6 +57,9 @@ type Config struct {
 	ReportRecords int
 	// PageRecords bounds the records that report.html shows. Defaults to 10,000.
 	PageRecords int
+	// UnitOutputs bounds the outputs that units.jsonl shows, in bytes of all together as they
+	// are stored. Defaults to 16 MiB.
+	UnitOutputs int
 }
 
 func (c Config) withDefaults() Config {
@@ -65,6 +68,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PageRecords == 0 {
 		c.PageRecords = 10_000
+	}
+	if c.UnitOutputs == 0 {
+		c.UnitOutputs = 16 << 20
 	}
 	return c
 }

@@ -334,6 +334,34 @@ func quoting(t *testing.T, id string, index int64, quote string) *mapreduce.Unit
 	}
 }
 
+// TestUnitsBeyondTheBound checks that a large job does not show the outputs of all of its
+// units in units.jsonl, beside result.json: a line then says how large its output is.
+func TestUnitsBeyondTheBound(t *testing.T) {
+	s := complete(records(1)...)
+	s.units = []*mapreduce.Unit{unitOf(t, "d0", 0), unitOf(t, "d1", 1), unitOf(t, "d2", 2)}
+	both := len(s.units[0].Output) + len(s.units[1].Output)
+	for _, tt := range []struct{ bound, shown int }{{0, 3}, {both, 2}, {both - 1, 1}, {1, 0}} {
+		lines := strings.Split(strings.TrimSpace(readFile(t, write(t, s, results.Config{UnitOutputs: tt.bound}), "units.jsonl")), "\n")
+		for i, line := range lines {
+			size := len(s.units[i].Output)
+			var unit struct {
+				Citations []any
+				Data      map[string]any `json:"extracted_data"`
+				LeftOut   int            `json:"left_out_bytes"`
+			}
+			if err := json.Unmarshal([]byte(line), &unit); err != nil {
+				t.Fatal(err)
+			}
+			switch shown := len(unit.Citations) > 0 && len(unit.Data) > 0; {
+			case i < tt.shown && (!shown || unit.LeftOut != 0):
+				t.Errorf("bound %d: line %d lacks the output: %s", tt.bound, i, line)
+			case i >= tt.shown && (shown || unit.LeftOut != size):
+				t.Errorf("bound %d: line %d does not say that %d bytes are left out: %s", tt.bound, i, size, line)
+			}
+		}
+	}
+}
+
 func TestUnits(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, page := range []int{0, 1, 2} {

@@ -35,7 +35,7 @@ type UnitLine struct {
 
 // maxLineOutput is the size, in bytes, of the largest output that a line of units.jsonl
 // shows. The records of larger ones are in result.json; twice, they would take most of
-// the room of a large result.
+// the room of a large result. So Config.UnitOutputs bounds all outputs together.
 const maxLineOutput = 64 << 10
 
 // Parked is what a unit waits for.
@@ -99,6 +99,23 @@ type unitPass struct {
 	lines  *file
 	dag    *dagWriter
 	trace  *traceWriter
+	shown  int  // bytes of outputs in lines
+	full   bool // no more outputs are shown
+}
+
+// showsOutput reports whether the line of a unit shows its output, and counts it. What a
+// parser notes is always shown.
+func (p *unitPass) showsOutput(u *mapreduce.Unit) bool {
+	size := len(u.Output)
+	switch {
+	case u.Kind == mapreduce.KindParse || size == 0:
+		return true
+	case size > maxLineOutput || p.full:
+		return false
+	}
+	p.shown += size
+	p.full = p.shown > p.w.config.UnitOutputs
+	return !p.full
 }
 
 func (p *unitPass) readUnits(ctx context.Context) (err error) {
@@ -124,16 +141,17 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 func (p *unitPass) addUnit(u *mapreduce.Unit) error {
 	p.w.countUnit()
 	var e Extract
-	if len(u.Output) <= maxLineOutput || u.Kind == mapreduce.KindParse {
+	var leftOut int
+	if p.showsOutput(u) {
 		var err error
 		if e, err = p.unpack.Unpack(u); err != nil {
 			return err
 		}
+	} else {
+		leftOut = len(u.Output)
 	}
 	line := UnitLineOf(u, e)
-	if len(u.Output) > maxLineOutput && u.Kind != mapreduce.KindParse {
-		line.LeftOut = int64(len(u.Output))
-	}
+	line.LeftOut = int64(leftOut)
 	if err := writeLine(p.lines, line); err != nil {
 		return err
 	}

@@ -24,8 +24,9 @@ func (c *commands) checkCommand() *cobra.Command {
 		Short: "Check a schema, and show what its hints find in documents",
 		Long: `Check reads a schema file and names each of its faults. With documents it also shows, for
 each document and field, the value that the provider rules finds and its quote, or the
-reason why it finds none. At the end it shows in how many records each field was found.
-It stores nothing.`,
+reason why it finds none. A value that the schema refuses, which a run would put under
+_unverified, is shown with the constraint that it breaks. At the end it shows in how many
+records each field was found. It stores nothing.`,
 		Example: `  coditect mapreduce schema check schema.yaml
   coditect mapreduce schema check schema.yaml --on docs --sample 20
   coditect mapreduce schema check schema.yaml docs/*.txt -o json`,
@@ -65,9 +66,10 @@ type found []foundField
 
 // A foundField is one field of a record: its values, or why there are none.
 type foundField struct {
-	Field  string       `json:"field"`
-	Values []foundValue `json:"values,omitempty"`
-	Reason string       `json:"reason,omitempty"`
+	Field   string       `json:"field"`
+	Values  []foundValue `json:"values,omitempty"`
+	Refused string       `json:"refused,omitempty"` // the constraint that a value breaks, and how
+	Reason  string       `json:"reason,omitempty"`
 }
 
 // A foundValue is a value and the words that it was read from, at bytes of the text.
@@ -100,15 +102,18 @@ func (c *commands) check(ctx context.Context, file string, paths []string, flags
 		result.Fields = append(result.Fields, fieldCount{Field: f.Path, Reasons: map[string]int{}})
 	}
 	if len(paths) > 0 {
-		if err := c.tryAll(ctx, program, paths, flags, &result); err != nil {
+		trial := newTrial(s)
+		if err := c.tryAll(ctx, program, paths, flags, trial); err != nil {
 			return err
 		}
+		result.Documents = trial.documents
+		result.countAll(trial.judgeAll())
 	}
 	return c.PrintData(result, func() { c.printChecked(&result, len(paths) > 0) })
 }
 
 // tryAll runs the rules on all documents.
-func (c *commands) tryAll(ctx context.Context, p *rules.Program, paths []string, flags *inputFlags, result *checked) error {
+func (c *commands) tryAll(ctx context.Context, p *rules.Program, paths []string, flags *inputFlags, all *trial) error {
 	texts, err := c.texts(ctx, paths, flags)
 	if err != nil {
 		return err
@@ -117,49 +122,37 @@ func (c *commands) tryAll(ctx context.Context, p *rules.Program, paths []string,
 		if err != nil {
 			return err
 		}
-		one := tried{Document: t.name, Skipped: t.skip}
+		var out rules.Output
 		if t.skip == "" {
-			out, err := p.Extract(rules.Document(t.content), ctx.Err)
-			if ctx.Err() != nil {
+			if out, err = p.Extract(rules.Document(t.content), ctx.Err); ctx.Err() != nil {
 				return context.Cause(ctx)
-			}
-			if err != nil {
-				one.Skipped = err.Error()
-			}
-			one.Reason = out.Reason
-			for i := range out.Records {
-				one.Records = append(one.Records, result.count(&out.Records[i]))
+			} else if err != nil {
+				t.skip = err.Error()
 			}
 		}
-		result.Documents = append(result.Documents, one)
+		all.addDocument(t, &out)
 	}
 	return nil
 }
 
-// count returns what was found in a record, and counts it.
-func (r *checked) count(record *rules.Record) found {
-	var all found
-	for i := range r.Fields {
-		count := &r.Fields[i]
-		one := foundField{Field: count.Field}
-		for _, f := range record.Found {
-			if f.Field == count.Field {
-				one.Values = append(one.Values, foundValue{f.Value, f.Quote, f.Start, f.End})
+// countAll counts what was found in all records, and why nothing was.
+func (r *checked) countAll(accepted map[*foundField]bool) {
+	for _, d := range r.Documents {
+		for _, record := range d.Records {
+			for i := range record {
+				f, count := &record[i], &r.Fields[i]
+				count.Records++
+				switch {
+				case accepted[f]:
+					count.Found++
+				case f.Refused != "":
+					count.Reasons[f.Refused]++
+				case f.Reason != "":
+					count.Reasons[f.Reason]++
+				}
 			}
 		}
-		for _, m := range record.Missing {
-			if m.Field == count.Field {
-				one.Reason = m.Reason
-				count.Reasons[m.Reason]++
-			}
-		}
-		count.Records++
-		if len(one.Values) > 0 {
-			count.Found++
-		}
-		all = append(all, one)
 	}
-	return all
 }
 
 // printChecked prints what was found as text.
@@ -205,6 +198,9 @@ func (c *commands) printRecord(record found) {
 					name = ""
 				}
 				row("", name, clip(valueText(v.Value)), `"`+clip(v.Quote)+`"`)
+			}
+			if f.Refused != "" {
+				row("", "", "refused", "("+f.Refused+")")
 			}
 		}
 	})
