@@ -304,6 +304,40 @@ func TestReadOfADamagedTable(t *testing.T) {
 	}
 }
 
+// A table that is cut short while the store is open is damaged, and not merely unreadable at
+// the moment.
+func TestReadOfATableThatWasCutShort(t *testing.T) {
+	folder := t.TempDir()
+	s, err := pebble.Open(folder, pebble.Config{MemTableSize: 32 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		set(t, s, fmt.Sprint(i), strings.Repeat("v", 1000))
+	}
+	mustClose(t, s)
+	if s, err = pebble.Open(folder, pebble.Config{CacheSize: 1}); err != nil {
+		t.Fatal(err)
+	}
+	defer mustClose(t, s)
+	tables, err := filepath.Glob(filepath.Join(folder, "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("there are no tables: %v", err)
+	}
+	if _, err := begin(t, s).Get(t.Context(), []byte("0")); err != nil { // which opens the tables
+		t.Fatal(err)
+	}
+	for _, name := range tables {
+		if err := os.Truncate(name, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err = begin(t, s).GetRange(t.Context(), store.Range{End: []byte("\xff")}, store.RangeOptions{})
+	if !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("GetRange = %v, want %v", err, store.ErrCorrupt)
+	}
+}
+
 // A machine that fails while a store is made leaves half of one, without
 // commits. Files of others in the folder are none of its business.
 func TestUnfinishedStoreIsMadeAnew(t *testing.T) {

@@ -3,6 +3,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 
@@ -101,8 +102,10 @@ func (v *view) withValue(key []byte, use func(value []byte)) error {
 	return nil
 }
 
+// readError distinguishes damage, which trying again does not repair. A table that is cut
+// short while it is open ends before the block that is read of it.
 func readError(err error) error {
-	if pebbledb.IsCorruptionError(err) {
+	if pebbledb.IsCorruptionError(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		text, _, _ := strings.Cut(err.Error(), "\n") // the rest are names of types
 		return corruptError(text)
 	}
