@@ -235,6 +235,10 @@ func TestPages(t *testing.T) {
 	if err != nil || len(r.Evidence) != 1 || r.Evidence[0].URI != "http://"+host+"/next" || r.Evidence[0].Media != "text/html" || r.Evidence[0].Retrieved.IsZero() {
 		t.Errorf("a redirect: %+v, error %v", r, err)
 	}
+	must(t, s, "browser_open", map[string]any{"url": "http://" + host + "/next"})
+	if outline, _ := must(t, s, "browser_open", map[string]any{"url": "http://" + host + "/next#below"}); strings.Contains(outline, "still loading") {
+		t.Errorf("a place in the same page is waited for:\n%s", outline)
+	}
 	if outline, _ := must(t, s, "browser_open", map[string]any{"url": "http://" + host + "/none"}); !strings.Contains(outline, "status 404") {
 		t.Errorf("a page that is not there:\n%s", outline)
 	}

@@ -30,7 +30,7 @@ var events = map[string]bool{
 	"Target.attachedToTarget": true, "Target.detachedFromTarget": true,
 	"Target.targetCreated": true, "Target.targetInfoChanged": true, "Target.targetDestroyed": true, "Target.targetCrashed": true,
 	"Inspector.targetCrashed": true, "Inspector.detached": true,
-	"Page.loadEventFired": true, "Page.javascriptDialogOpening": true,
+	"Page.lifecycleEvent": true, "Page.javascriptDialogOpening": true,
 }
 
 // How Chromium begins and ends its messages. A quote within a text is escaped, so no text of

@@ -42,7 +42,7 @@ type tab struct {
 	windows int
 	dialogs int
 	crashed bool
-	loaded  chan struct{} // closed when the page has loaded
+	arrival *arrival // of the page that was opened last
 	working sync.WaitGroup
 }
 
@@ -62,7 +62,7 @@ func openTab(ctx context.Context, c *chromium, config *Config) (*tab, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tab{chromium: c, config: config, proxy: p, loaded: make(chan struct{})}
+	t := &tab{chromium: c, config: config, proxy: p, arrival: newArrival()}
 	t.ctx, t.cancel = chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext(func(params *target.CreateBrowserContextParams) {
 		params.ProxyServer, params.ProxyBypassList = p.address(), "<-loopback>"
 	}))
@@ -74,7 +74,9 @@ func openTab(ctx context.Context, c *chromium, config *Config) (*tab, error) {
 		err = context.Cause(ctx)
 	}
 	if err == nil {
+		t.mu.Lock() // for notice, which is called already
 		t.id = chromedp.FromContext(t.ctx).Target.TargetID
+		t.mu.Unlock()
 		c.pages.Store(t.id, t)
 		err = t.do(ctx, t.prepare)
 	}
@@ -152,11 +154,9 @@ func (t *tab) notice(event any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch e := event.(type) {
-	case *page.EventLoadEventFired:
-		select {
-		case <-t.loaded:
-		default:
-			close(t.loaded)
+	case *page.EventLifecycleEvent:
+		if string(e.FrameID) == string(t.id) { // the page itself, and no frame in it
+			t.arrival.note(e.Name, e.LoaderID)
 		}
 	case *inspector.EventTargetCrashed:
 		t.crashed = true
@@ -198,9 +198,9 @@ func (t *tab) takeNotes() []string {
 
 // navigate opens an address and waits until it has loaded, or its time is over.
 func (t *tab) navigate(ctx context.Context, address string) error {
-	loaded := make(chan struct{})
+	arrival := newArrival()
 	t.mu.Lock()
-	t.loaded, t.notes = loaded, nil
+	t.arrival, t.notes = arrival, nil
 	t.mu.Unlock()
 	within, cancel := context.WithTimeout(ctx, t.config.LoadTime)
 	defer cancel()
@@ -219,8 +219,11 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 	case result.ErrorText != "":
 		return fmt.Errorf("%s cannot be opened: %s", address, result.ErrorText)
 	}
+	t.mu.Lock()
+	arrival.expect(result.LoaderID)
+	t.mu.Unlock()
 	select {
-	case <-loaded:
+	case <-arrival.loaded:
 	case <-within.Done():
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -236,6 +239,54 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 		})
 	}
 	return t.settle(ctx)
+}
+
+// An arrival is that of a page in a tab. Until it is there, the page before still is, and
+// may load again. The mutex of the tab guards it.
+type arrival struct {
+	wanted cdp.LoaderID         // empty until it is known
+	order  map[cdp.LoaderID]int // of documents that have begun since, from 1
+	last   int                  // of those that have loaded
+	loaded chan struct{}        // closed when the wanted document has loaded, or one that took its place
+}
+
+// maxBegun bounds the documents that begin while a page is waited for.
+const maxBegun = 1000
+
+func newArrival() *arrival {
+	return &arrival{order: make(map[cdp.LoaderID]int), loaded: make(chan struct{})}
+}
+
+// note notes what became of a document.
+func (a *arrival) note(what string, id cdp.LoaderID) {
+	switch {
+	case what == "init" && a.order[id] == 0 && len(a.order) < maxBegun:
+		a.order[id] = len(a.order) + 1
+	case what == "load":
+		a.last = max(a.last, a.order[id])
+	}
+	a.check()
+}
+
+// expect says which document is wanted; an empty id is that of a place in the same document.
+func (a *arrival) expect(id cdp.LoaderID) {
+	if id == "" {
+		a.order[id], a.last = 1, 1
+	}
+	a.wanted = id
+	a.check()
+}
+
+func (a *arrival) check() {
+	at := a.order[a.wanted]
+	if at == 0 || a.last < at {
+		return
+	}
+	select {
+	case <-a.loaded:
+	default:
+		close(a.loaded)
+	}
 }
 
 // readTime is how long a page may take to be read: a large one takes as long as to load.
