@@ -157,7 +157,7 @@ func timesOfCalls(t *testing.T, address, web string) (all []time.Duration) {
 			t.Errorf("a call of another: %v", err)
 			continue
 		}
-		if answer.Body.Close(); answer.StatusCode != http.StatusOK {
+		if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
 			t.Errorf("a call of another: %s", answer.Status)
 		}
 	}

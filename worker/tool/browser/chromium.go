@@ -118,11 +118,11 @@ func startChromium(ctx context.Context, path string, config *Config) (_ *chromiu
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 		abort()
-		_ = <-started // why is known
+		<-started // why is known
 	case <-timer(startTime):
 		err = fmt.Errorf("it does not start within %v", startTime)
 		abort()
-		_ = <-started // why is known
+		<-started // why is known
 	}
 	if err == nil {
 		c.guard, err = child.StartGuard(c.process())
