@@ -111,10 +111,15 @@ func startChromium(ctx context.Context, path string, config *Config) (_ *chromiu
 	allocator, stop := chromedp.NewExecAllocator(running, options...)
 	tab, cancel := chromedp.NewContext(allocator)
 	c.ctx, c.cancel = tab, func() { cancel(); stop(); abort() }
-	started := make(chan error, 1)
-	go func() { started <- chromedp.Do(tab) }() // in tab itself: the browser lives as long as the context of its first call
+	var failure error // once started is closed
+	started := make(chan struct{})
+	go func() { // in tab itself: the browser lives as long as the context of its first call
+		defer close(started)
+		failure = chromedp.Do(tab)
+	}()
 	select {
-	case err = <-started:
+	case <-started:
+		err = failure
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 		abort()
