@@ -63,7 +63,6 @@ LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFol
 APART := TestKilledAtEveryPoint|TestSoakDamage|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
 APART := $(APART)|TestRotation|TestIdleAndSlow|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
-APART := $(APART)|TestManyConnections
 PROPERTIES := TestAgainstModel|TestTheFleetKeepsToWhatIsConfigured|TestAnIdleWorkerIsTimedOut|TestASlowWorkerIsNotTimedOut|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
 STORMS := TestSoak(Storms|Trees|Budgets)|TestSoak$$|TestBudgetWhileWorkersDie
 UNRACED := $(LARGE)|$(APART)|$(PROPERTIES)
