@@ -124,15 +124,24 @@ func TestSoakDamage(t *testing.T) {
 		t.Skip("a cluster keeps its own files")
 	}
 	s := newShelf(t)
-	t.Run("the newest log of a killed process", func(t *testing.T) {
-		t.Parallel()
-		d := s.newDamaged(t, 0)
-		d.cutNewestLog()
-		if doctor := d.try(nil, "doctor"); doctor.code != 1 || !strings.Contains(doctor.stdout, "were acknowledged") {
-			t.Errorf("%s: doctor ends with %d\n%s%s", d.what, doctor.code, doctor.stdout, doctor.stderr)
-		}
-		d.check()
-	})
+	for _, of := range []struct {
+		name, files string
+		part        int64 // of the file is cut off
+		said        string
+	}{
+		{"the newest log of a killed process", "*.log", 2, "were acknowledged"},
+		{"the manifest of a killed process", "MANIFEST-*", 10, "bytes were synced"},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			t.Parallel()
+			d := s.newDamaged(t, 0)
+			d.cutNewest(of.files, of.part)
+			if doctor := d.try(nil, "doctor"); doctor.code != 1 || !strings.Contains(doctor.stdout, of.said) {
+				t.Errorf("%s: doctor ends with %d\n%s%s", d.what, doctor.code, doctor.stdout, doctor.stderr)
+			}
+			d.check()
+		})
+	}
 	for seed := range trials(t) {
 		moment := moments[seed%len(moments)]
 		t.Run(fmt.Sprintf("%d %s", seed, moment.name), func(t *testing.T) {
@@ -163,22 +172,23 @@ func (s *shelf) newDamaged(t *testing.T, seed int) *damaged {
 	return d
 }
 
-// cutNewestLog cuts what the process that was killed wrote last, in half.
-func (d *damaged) cutNewestLog() {
+// cutNewest cuts off a part of the newest of the files whose names match a pattern: of what
+// the process that was killed wrote last.
+func (d *damaged) cutNewest(pattern string, part int64) {
 	d.t.Helper()
-	logs, err := filepath.Glob(filepath.Join(d.store(), "*.log"))
-	if err != nil || len(logs) == 0 {
-		d.t.Fatalf("there are no logs: %v", err)
+	names, err := filepath.Glob(filepath.Join(d.store(), pattern))
+	if err != nil || len(names) == 0 {
+		d.t.Fatalf("there is no %s: %v", pattern, err)
 	}
-	newest := slices.Max(logs)
+	newest := slices.Max(names)
 	info, err := os.Stat(newest)
 	if err == nil {
-		err = os.Truncate(newest, info.Size()/2)
+		err = os.Truncate(newest, info.Size()-info.Size()/part)
 	}
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.what = fmt.Sprintf("%s of %d bytes was cut in half", filepath.Base(newest), info.Size())
+	d.what = fmt.Sprintf("of the %d bytes of %s the last %d were cut off", info.Size(), filepath.Base(newest), info.Size()/part)
 }
 
 // store returns the folder of the store.

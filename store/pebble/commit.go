@@ -183,12 +183,17 @@ func (s *Store) publishGroup(g *group) {
 	}
 }
 
-// markSynced records that a group is synced. Where that fails, only the warning would
-// be missing that Open gives if the newest commits are lost.
+// markSynced records that a group is synced.
 func (s *Store) markSynced(version uint64) {
 	if err := s.mark.setVersion(version); err != nil {
-		if n, due := s.unmarked.next(s.config.Now()); due {
-			s.config.Logger.Warn("what is synced cannot be marked: a loss of the newest commits would not be noticed", "folder", s.folder, "error", err, "times", n)
-		}
+		s.warnUnmarked(err)
+	}
+}
+
+// warnUnmarked says that what is synced could not be marked. Only the warning would be
+// missing that Open gives if it is lost.
+func (s *Store) warnUnmarked(err error) {
+	if n, due := s.unmarked.next(s.config.Now()); due {
+		s.config.Logger.Warn("what is synced cannot be marked: a loss of the newest commits would not be noticed", "folder", s.folder, "error", err, "times", n)
 	}
 }

@@ -18,9 +18,10 @@ import (
 // tables that later records name.
 //
 // A machine that fails may leave one record half written, because each record is
-// synced before the next. Such a record is the last. It is not the first, which is
-// written before the manifest is used. A store that was closed has none.
-func checkManifest(files vfs.FS, path string, closed bool) error {
+// synced before the next. Such a record is the last, and it is behind the synced bytes
+// of the manifest, if the mark of the store has their number. It is not the first, which
+// is written before the manifest is used. A store that was closed has none.
+func checkManifest(files vfs.FS, path string, synced uint64, closed bool) error {
 	text, err := readFile(files, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return corruptError(path + " is missing")
@@ -29,6 +30,9 @@ func checkManifest(files vfs.FS, path string, closed bool) error {
 		return fmt.Errorf("store/pebble: %w", err)
 	}
 	end, err := validRecords(text)
+	if uint64(skipPadding(end)) < synced {
+		return corruptError(fmt.Sprintf("%s has valid records up to byte %d, and %d bytes were synced: its end is cut short or damaged, and what was stored last may be lost with it", path, end, synced))
+	}
 	if errors.Is(err, io.EOF) || !closed && end > 0 && !recordAfter(text, end) {
 		return nil
 	}
@@ -66,10 +70,7 @@ const (
 // recordAfter reports whether any valid record begins behind the damaged record at
 // begin.
 func recordAfter(text []byte, begin int) bool {
-	if blockSize-begin%blockSize < chunkHead { // a head does not fit
-		begin += blockSize - begin%blockSize
-	}
-	for at := begin + 1; at+chunkHead <= len(text); at++ {
+	for at := skipPadding(begin) + 1; at+chunkHead <= len(text); at++ {
 		if kind := text[at+kindAt]; kind == chunkFull || kind == chunkFirst {
 			if validChunk(text, at) {
 				return true
@@ -77,6 +78,15 @@ func recordAfter(text []byte, begin int) bool {
 		}
 	}
 	return false
+}
+
+// skipPadding returns where the record behind one that ends at a byte can begin. The rest
+// of a block is left empty if no head fits there.
+func skipPadding(end int) int {
+	if left := blockSize - end%blockSize; left < chunkHead {
+		return end + left
+	}
+	return end
 }
 
 func validChunk(text []byte, at int) bool {

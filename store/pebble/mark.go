@@ -6,63 +6,121 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// markFile holds the version of the newest group that may have been acknowledged.
-// Pebble takes damage at the end of its newest log for the end, and what was
-// committed behind it would be gone without a trace; the mark reveals that.
+// markFile holds the version of the newest group that may have been acknowledged, and
+// how much of the newest manifest is synced. Pebble takes damage at the end of its
+// newest log, or of its manifest, for the end: what was committed behind it, or the
+// tables that are named behind it, would be gone without a trace. The mark reveals that.
 //
-// The mark is written after the log was synced and before the commits of the group
-// are acknowledged, and it is not synced itself. When a process is killed, the
-// operating system still has it. When the machine fails, an older mark may be left,
-// or none, but never one of a group that was not synced. So a mark that is above
-// the stored version always means that commits are lost, and an unreadable one
-// means nothing.
+// The version is written after the log was synced and before the commits of the group
+// are acknowledged; the length of a manifest is written after each sync of it. Neither
+// is synced itself. When a process is killed, the operating system still has them. When
+// the machine fails, older ones may be left, or none, but never one of what was not
+// synced. So a mark that is above what is stored always means that something is lost,
+// and an unreadable one means nothing.
 const markFile = "CODITECT_SYNCED"
 
-// The file has two slots, which are written in turn, so that the other one is whole
-// if a write is torn. They are in different blocks of the disk. A slot is a version
-// of eight bytes, big-endian, and the CRC-32C of these bytes in four.
+// The file has two slots for versions and two for manifests. Those for versions are
+// written in turn, so that the other one is whole if a write is torn. Those for
+// manifests hold the two newest, because a process may be killed before the newest one
+// is in use. All are in different blocks of the disk. A slot is two numbers of eight
+// bytes, big-endian, and the CRC-32C of these bytes in four: the version and 0, or the
+// number of the manifest and its synced length in bytes.
 const (
-	markSlots   = 2
-	markSpacing = 4096
-	markSize    = 8 + crc32.Size
+	versionSlots  = 2
+	manifestSlots = 2
+	markSlots     = versionSlots + manifestSlots
+	markSpacing   = 4096
+	markSize      = 16 + crc32.Size
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A syncMark writes markFile of an open store. The publisher alone uses it.
-type syncMark struct {
-	file vfs.File
-	slot [markSize]byte
+// A markSlot is the content of a slot.
+type markSlot [markSize]byte
+
+func newMarkSlot(first, second uint64) (s markSlot) {
+	binary.BigEndian.PutUint64(s[:], first)
+	binary.BigEndian.PutUint64(s[8:], second)
+	binary.BigEndian.PutUint32(s[16:], crc32.Checksum(s[:16], castagnoli))
+	return s
 }
 
-// openMark opens the mark of a store whose newest group has a version, and creates
-// it if necessary. Both slots then have their place on the disk, so a full disk does
-// not keep them from being written.
-func openMark(files vfs.FS, folder string, version uint64) (*syncMark, error) {
+// decodeMarkSlot returns the numbers of a slot, and false if the slot is not whole.
+func decodeMarkSlot(text []byte) (first, second uint64, ok bool) {
+	if len(text) < markSize || crc32.Checksum(text[:16], castagnoli) != binary.BigEndian.Uint32(text[16:]) {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(text), binary.BigEndian.Uint64(text[8:]), true
+}
+
+// A syncMark writes markFile of an open store.
+type syncMark struct {
+	file vfs.File
+
+	mu       sync.Mutex // guards the variable below, and the slots for manifests
+	manifest int        // index of the slot of the newest manifest
+}
+
+// openMark opens the mark of a store whose newest group has a version and whose manifest
+// in use has a number (0: there is none), and creates it if necessary. Of manifests it
+// keeps what it holds of that one: the number of another may be given again. All slots
+// then have their place on the disk, so a full disk does not keep them from being written.
+func openMark(files vfs.FS, folder string, version, manifest uint64) (*syncMark, error) {
+	had, err := readMark(files, folder)
+	if err != nil {
+		return nil, err
+	}
 	file, err := files.OpenReadWrite(files.PathJoin(folder, markFile), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, fmt.Errorf("store/pebble: %w", err)
 	}
-	m := &syncMark{file: file}
-	m.encodeSlot(version)
-	both := make([]byte, (markSlots-1)*markSpacing+markSize)
-	for at := 0; at < len(both); at += markSpacing {
-		copy(both[at:], m.slot[:])
+	all := make([]byte, (markSlots-1)*markSpacing+markSize)
+	for i, slot := range [markSlots]markSlot{
+		newMarkSlot(version, 0), newMarkSlot(version, 0), newMarkSlot(manifest, had.lengthOf(manifest)), newMarkSlot(0, 0),
+	} {
+		copy(all[i*markSpacing:], slot[:])
 	}
-	if _, err := file.WriteAt(both, 0); err != nil {
+	if _, err := file.WriteAt(all, 0); err != nil {
 		return nil, fmt.Errorf("store/pebble: %w", errors.Join(err, file.Close()))
 	}
-	return m, nil
+	return &syncMark{file: file}, nil
 }
 
-// setVersion records that the group of a version is synced, and all before it.
+// setVersion records that the group of a version is synced, and all before it. The
+// publisher alone calls it.
 func (m *syncMark) setVersion(version uint64) error {
-	m.encodeSlot(version)
-	_, err := m.file.WriteAt(m.slot[:], int64(version%markSlots)*markSpacing)
+	return m.write(int(version%versionSlots), newMarkSlot(version, 0))
+}
+
+// addManifest forgets the older manifest in favour of a new one, of which nothing is
+// synced. It is synced, because the number of the new one may have been another's that
+// was never used.
+func (m *syncMark) addManifest(number uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.manifest = (m.manifest + 1) % manifestSlots
+	if err := m.write(versionSlots+m.manifest, newMarkSlot(number, 0)); err != nil {
+		return err
+	}
+	return m.file.Sync()
+}
+
+// setManifest records how much of the newest manifest is synced, in bytes.
+func (m *syncMark) setManifest(number, length uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.write(versionSlots+m.manifest, newMarkSlot(number, length))
+}
+
+func (m *syncMark) write(slot int, content markSlot) error {
+	_, err := m.file.WriteAt(content[:], int64(slot)*markSpacing)
 	return err
 }
 
@@ -74,23 +132,103 @@ func (m *syncMark) close() error {
 	return m.file.Close()
 }
 
-func (m *syncMark) encodeSlot(version uint64) {
-	binary.BigEndian.PutUint64(m.slot[:], version)
-	binary.BigEndian.PutUint32(m.slot[8:], crc32.Checksum(m.slot[:8], castagnoli))
+// A marked is what markFile holds. What it does not hold, or what cannot be read, is 0.
+type marked struct {
+	version   uint64
+	manifests [manifestSlots]markedManifest
 }
 
-// readMark returns the version that the mark of a store holds: 0 if there is no mark,
-// or none that can be read.
-func readMark(files vfs.FS, folder string) (version uint64, err error) {
-	text, err := readFile(files, files.PathJoin(folder, markFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("store/pebble: %w", err)
-	}
-	for at := 0; at+markSize <= min(len(text), markSlots*markSpacing); at += markSpacing {
-		slot := text[at : at+markSize]
-		if crc32.Checksum(slot[:8], castagnoli) == binary.BigEndian.Uint32(slot[8:]) {
-			version = max(version, binary.BigEndian.Uint64(slot))
+type markedManifest struct {
+	number, length uint64 // length is in bytes
+}
+
+// lengthOf returns how many bytes of a manifest were synced at least.
+func (m marked) lengthOf(manifest uint64) (length uint64) {
+	for _, of := range m.manifests {
+		if of.number == manifest {
+			length = max(length, of.length)
 		}
 	}
-	return version, nil
+	return length
+}
+
+// readMark reads the mark of a store.
+func readMark(files vfs.FS, folder string) (m marked, err error) {
+	text, err := readFile(files, files.PathJoin(folder, markFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return marked{}, fmt.Errorf("store/pebble: %w", err)
+	}
+	for i := range markSlots {
+		first, second, ok := decodeMarkSlot(text[min(i*markSpacing, len(text)):])
+		switch {
+		case !ok:
+		case i < versionSlots:
+			m.version = max(m.version, first)
+		default:
+			m.manifests[i-versionSlots] = markedManifest{number: first, length: second}
+		}
+	}
+	return m, nil
+}
+
+const manifestPrefix = "MANIFEST-"
+
+// manifestNumber returns the number of a manifest, if name is that of a manifest.
+func manifestNumber(name string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(name, manifestPrefix)
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, ok && err == nil
+}
+
+// A markedFS marks how much of each manifest is synced.
+type markedFS struct {
+	vfs.FS
+	mark     *syncMark
+	unmarked func(error) // called with each failure to write the mark
+}
+
+// Create creates a file.
+func (f markedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	number, ok := manifestNumber(f.PathBase(name))
+	if !ok {
+		return f.FS.Create(name, category)
+	}
+	if err := f.mark.addManifest(number); err != nil {
+		f.unmarked(err)
+	}
+	file, err := f.FS.Create(name, category)
+	if err != nil {
+		return nil, err
+	}
+	return &markedManifestFile{File: file, of: f, number: number}, nil
+}
+
+// Unwrap returns the underlying file system.
+func (f markedFS) Unwrap() vfs.FS { return f.FS }
+
+// A markedManifestFile is a manifest that is being written. Pebble writes it by Write and
+// syncs it by Sync, one at a time.
+type markedManifestFile struct {
+	vfs.File
+	of      markedFS
+	number  uint64
+	written uint64 // bytes
+}
+
+// Write appends b.
+func (f *markedManifestFile) Write(b []byte) (int, error) {
+	n, err := f.File.Write(b)
+	f.written += uint64(n)
+	return n, err
+}
+
+// Sync syncs the file and marks that it is.
+func (f *markedManifestFile) Sync() error {
+	if err := f.File.Sync(); err != nil {
+		return err
+	}
+	if err := f.of.mark.setManifest(f.number, f.written); err != nil {
+		f.of.unmarked(err)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package pebble_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -57,6 +58,56 @@ func TestDamagedLogOfAKilledStore(t *testing.T) {
 	if got := len(contents(t, open(t, pebble.Config{FS: left}))); got != 80 {
 		t.Errorf("with the whole log there are %d keys, want 80", got)
 	}
+}
+
+// What the manifest of a killed process has lost is missed as well: the tables that its
+// last records name are gone, while the log is whole and has the newest version.
+func TestDamagedManifestOfAKilledStore(t *testing.T) {
+	const keys = 400 // memory holds a third of them at most, so that the others are in tables
+	left := flushedStore(t, keys)
+	files := readFolder(t, left, "data")
+	name := nameWith(t, files, "MANIFEST-")
+	damages := map[string]func(b []byte) []byte{
+		"cut short by a byte": func(b []byte) []byte { return b[:len(b)-1] },
+		"cut in half":         func(b []byte) []byte { return b[:len(b)/2] },
+		"zeroed at its end":   func(b []byte) []byte { clear(b[len(b)-30:]); return b },
+		"garbled at its end":  func(b []byte) []byte { copy(b[len(b)-30:], "garbage garbage garbage garbage"); return b },
+		"with a flipped bit":  func(b []byte) []byte { b[len(b)-20] ^= 4; return b },
+	}
+	for what, damage := range damages {
+		t.Run(what, func(t *testing.T) {
+			writeFile(t, left, "data/"+name, string(damage([]byte(files[name]))))
+			before := readFolder(t, left, "data")
+			for _, readOnly := range []bool{true, false} {
+				s, err := pebble.Open("data", pebble.Config{FS: left, ReadOnly: readOnly})
+				if err == nil {
+					t.Errorf("of %d keys that were acknowledged, %d are there, and nothing is said of it", keys, len(contents(t, s)))
+					mustClose(t, s)
+				} else if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes were synced", len(files[name]))) || !strings.Contains(err.Error(), "backup") {
+					t.Errorf("Open = %v, want %v, with what is damaged and advice", err, store.ErrCorrupt)
+				}
+			}
+			if d := cmp.Diff(before, readFolder(t, left, "data")); d != "" {
+				t.Errorf("files changed (-before +after):\n%s", d)
+			}
+		})
+	}
+	writeFile(t, left, "data/"+name, files[name]+"a record that was being written")
+	if got := len(contents(t, open(t, pebble.Config{FS: left}))); got != keys {
+		t.Errorf("with the whole manifest there are %d keys, want %d", got, keys)
+	}
+}
+
+// flushedStore returns the disk of a process that was killed when it had written most of
+// its keys to tables.
+func flushedStore(t *testing.T, keys int) *vfs.MemFS {
+	t.Helper()
+	disk := vfs.NewCrashableMem()
+	s := open(t, pebble.Config{FS: disk, MemTableSize: 32 << 10})
+	for i := range keys {
+		set(t, s, fmt.Sprint(i), strings.Repeat("v", 1000))
+	}
+	return disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 }
 
 // The mark itself proves nothing that it does not hold: a store with an older mark, a

@@ -137,7 +137,7 @@ func (s *Store) openDatabase() error {
 	}
 	s.register = &logRegister{files: s.config.FS, folder: s.folder, recorded: recorded}
 	s.config.ReadOnly = s.config.ReadOnly && recorded.isComplete()
-	version, err := s.verifyFiles(recorded)
+	version, manifest, err := s.verifyFiles(recorded)
 	if err != nil {
 		return err
 	}
@@ -158,63 +158,66 @@ func (s *Store) openDatabase() error {
 	if err := s.markInUse(recorded, version); err != nil {
 		return err
 	}
+	if s.mark, err = openMark(s.config.FS, s.folder, version, manifest); err != nil {
+		return err
+	}
 	if s.db, err = pebbledb.Open(s.folder, s.pebbleOptions()); err != nil {
-		return s.openError(err)
+		return errors.Join(s.openError(err), s.mark.close())
 	}
-	s.mark, err = openMark(s.config.FS, s.folder, version)
-	if err == nil && !recorded.isComplete() {
-		err = s.register.setState(formatOpen, 0)
-	}
-	if err != nil {
-		return errors.Join(err, s.mark.close(), s.db.Close())
+	if !recorded.isComplete() {
+		if err := s.register.setState(formatOpen, 0); err != nil {
+			return errors.Join(err, s.db.Close(), s.mark.close())
+		}
 	}
 	s.startWorkers(version)
 	return nil
 }
 
 // verifyFiles checks the files without changing anything, so that a damaged store
-// stays as it was found. It returns the version of the last group.
-func (s *Store) verifyFiles(recorded format) (version uint64, err error) {
+// stays as it was found. It returns the version of the last group and the number of the
+// manifest, which are 0 if the store is not complete.
+func (s *Store) verifyFiles(recorded format) (version, manifest uint64, err error) {
 	found, err := pebbledb.Peek(s.folder, s.config.FS)
 	if err != nil {
-		return 0, s.openError(err)
+		return 0, 0, s.openError(err)
 	}
 	switch {
 	case found.Exists && recorded.state == formatNone:
-		return 0, corruptError(s.folder + " holds a database without the file " + formatFile)
+		return 0, 0, corruptError(s.folder + " holds a database without the file " + formatFile)
 	case !recorded.isComplete():
-		return 0, nil
+		return 0, 0, nil
 	case !found.Exists:
-		return 0, corruptError(s.folder + " lacks its database: no MANIFEST is named by a marker file")
+		return 0, 0, corruptError(s.folder + " lacks its database: no MANIFEST is named by a marker file")
 	}
-	if err := checkManifest(s.config.FS, found.ManifestFilename, recorded.state == formatClosed); err != nil {
-		return 0, err
+	had, err := readMark(s.config.FS, s.folder)
+	if err != nil {
+		return 0, 0, err
+	}
+	manifest, _ = manifestNumber(s.config.FS.PathBase(found.ManifestFilename)) // Peek knows it by that name
+	if err := checkManifest(s.config.FS, found.ManifestFilename, had.lengthOf(manifest), recorded.state == formatClosed); err != nil {
+		return 0, 0, err
 	}
 	if err := s.checkLogs(recorded.logs); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	version, err = s.storedVersion()
 	if s.config.ReadOnly && errors.Is(err, store.ErrCorrupt) {
-		return recorded.version, nil // the version is in a damaged table; opening reports any further damage
+		return recorded.version, manifest, nil // the version is in a damaged table; opening reports any further damage
 	}
 	if err == nil {
-		err = s.checkVersion(version, recorded)
+		err = s.checkVersion(version, max(had.version, recorded.version))
 	}
-	return version, err
+	return version, manifest, err
 }
 
 // checkVersion returns an error if version is that of the newest group, and newer
 // groups were acknowledged.
-func (s *Store) checkVersion(version uint64, recorded format) error {
-	marked, err := readMark(s.config.FS, s.folder)
-	if err != nil {
-		return err
+func (s *Store) checkVersion(version, acknowledged uint64) error {
+	if version >= acknowledged {
+		return nil
 	}
-	if had := max(marked, recorded.version); version < had {
-		return corruptError(fmt.Sprintf("%s holds commits up to version %d, and those up to %d were acknowledged: its newest *.log file is cut short, damaged or missing, and what was stored last is lost with it",
-			s.folder, version, had))
-	}
-	return nil
+	return corruptError(fmt.Sprintf("%s holds commits up to version %d, and those up to %d were acknowledged: its newest *.log file is cut short, damaged or missing, and what was stored last is lost with it",
+		s.folder, version, acknowledged))
 }
 
 // checkLogs returns an error if a log is missing that must exist.

@@ -15,8 +15,12 @@ import (
 // pebbleOptions returns Pebble's settings for small writes, queues that leave many
 // tombstones, and a disk that other programs use too.
 func (s *Store) pebbleOptions() *pebbledb.Options {
+	files := s.config.FS
+	if s.mark != nil {
+		files = markedFS{FS: files, mark: s.mark, unmarked: s.warnUnmarked}
+	}
 	o := &pebbledb.Options{
-		FS:                          loggedFS{orderedFS{s.config.FS}, s.register},
+		FS:                          loggedFS{orderedFS{files}, s.register},
 		Lock:                        s.lock,
 		CacheSize:                   s.config.CacheSize,
 		Merger:                      sumMerger(),

@@ -111,7 +111,7 @@ type Store struct {
 	seed   maphash.Seed
 
 	register *logRegister
-	mark     *syncMark   // nil if the store is opened for reading only
+	mark     *syncMark   // nil before the files are checked, and if the store is opened for reading only
 	unmarked logThrottle // of marks that cannot be written
 
 	queue   queue   // from Commit to the committer
@@ -168,7 +168,7 @@ func (s *Store) Close() error {
 	s.watches.close()
 	version := s.views.currentVersion()
 	s.views.close()
-	err := errors.Join(s.mark.close(), s.db.Close())
+	err := errors.Join(s.db.Close(), s.mark.close())
 	if err == nil && !s.config.ReadOnly {
 		s.markClosed(version)
 	}
