@@ -133,7 +133,7 @@ func TestDoctorOfADamagedStore(t *testing.T) {
 			if name := strings.TrimSuffix(filepath.Base(path), ".sst"); !strings.Contains(d.Findings[0].Key+d.Findings[0].Message, name) {
 				t.Errorf("the first finding does not name %s: %+v", name, d.Findings[0])
 			}
-			if whole := strings.Contains(strings.Join(d.Checked, "\n"), "jobs checked"); whole != tt.checked {
+			if whole := strings.Contains(strings.Join(d.Checked, "\n"), " checked, "); whole != tt.checked {
 				t.Errorf("checked to its end: %t, want %t: %s", whole, tt.checked, out)
 			}
 			if d := cmp.Diff(before, filesOf(t, dir)); d != "" {

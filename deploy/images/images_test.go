@@ -61,7 +61,7 @@ func TestImagesRunRestricted(t *testing.T) {
 			of := append([]string{"run", "--rm"}, restricted...)
 			of = append(of, "--volume", work+":/in:ro", "--volume", data+":/var/lib/coditect", image)
 			out := docker(t, append(of, "mapreduce", "run", "--input", "/in/a.txt", "--schema", "/in/schema.yaml", "--output", "/var/lib/coditect/"+name)...)
-			if !strings.Contains(out, "1 of 1 documents mapped") {
+			if !strings.Contains(out, "1 of 1 document mapped") {
 				t.Errorf("a job says\n%s", out)
 			}
 			checkServer(t, image, data)

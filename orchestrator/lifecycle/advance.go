@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
@@ -290,7 +291,7 @@ func (m *Manager) mustFailFast(ctx context.Context, id mapreduce.JobID, s *level
 }
 
 func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
-	why := fmt.Sprintf("%d units failed, and the job is to fail fast", max(s.Failures, s.Failed))
+	why := plural.Count(max(s.Failures, s.Failed), "unit") + " failed, and the job is to fail fast"
 	if u, err := m.jobs.View.FirstFailed(ctx, id); err != nil {
 		return err
 	} else if u != nil {
@@ -390,7 +391,7 @@ func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *levels.Sta
 	why := "no document is left to process"
 	switch {
 	case u != nil && s.Failed > 0:
-		why = fmt.Sprintf("all %d units of level %d failed; the first, %s: %s", s.Failed, s.Level, u.ID, lastOf(u.Errors))
+		why = fmt.Sprintf("%s of level %d failed; the first, %s: %s", plural.Of(s.Failed, s.Failed, "unit"), s.Level, u.ID, lastOf(u.Errors))
 	case u != nil:
 		why += fmt.Sprintf("; the first to fail, %s: %s", u.ID, lastOf(u.Errors))
 	case len(skipped) > 0:

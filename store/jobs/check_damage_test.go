@@ -219,7 +219,7 @@ func TestCheckNamesDamagedFiles(t *testing.T) {
 		return nil
 	}))
 	text := strings.Join(lines, "\n")
-	for _, want := range []string{"000007.sst: the file is damaged", "000009.sst: the file is damaged", `"a"`, "12 files of the store checked, 2 of them damaged"} {
+	for _, want := range []string{"000007.sst: the file is damaged", "000009.sst: the file is damaged", `"a"`, "12 files of the store checked, 2 damaged"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no line has %q:\n%s", want, text)
 		}

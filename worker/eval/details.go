@@ -44,9 +44,10 @@ type Kind string
 
 // The kinds of differences.
 const (
-	Wrong    Kind = "wrong"    // another value than the true one
-	Missing  Kind = "missing"  // no value where there is a true one
-	Spurious Kind = "spurious" // a value where there is no true one
+	Wrong          Kind = "wrong"      // another value than the true one
+	Missing        Kind = "missing"    // no value where there is a true one
+	KindUnverified Kind = "unverified" // no value where there is a true one, and one under _unverified
+	Spurious       Kind = "spurious"   // a value where there is no true one
 )
 
 // A Difference is a value that differs from the truth.
@@ -54,8 +55,10 @@ type Difference struct {
 	Document   string   `json:"document"`
 	Field      string   `json:"field"`
 	Kind       Kind     `json:"kind"`
-	Truth      any      `json:"truth"` // null if there is none
-	Found      any      `json:"found"` // null if there is none
+	Truth      any      `json:"truth"`                // null if there is none
+	Found      any      `json:"found"`                // null if there is none; for KindUnverified what stands there
+	Constraint string   `json:"constraint,omitempty"` // of an unverified value: that which it breaks
+	Message    string   `json:"message,omitempty"`    // of an unverified value: what is wrong with it
 	Confidence float64  `json:"confidence,omitempty"`
 	Quotes     []string `json:"quotes,omitempty"` // of what was found
 }
@@ -92,20 +95,32 @@ func newDetails() *details {
 }
 
 // addField notes how a field of a record differs from the truth. Elements of lists that
-// differ are matched in their order.
+// differ are matched in their order: with what was found first, then with what stands under
+// _unverified.
 func (d *details) addField(document string, record int, j judge, p *pairing) {
-	truth, found := j.unmatched(p.truth, p.result)
+	truth, found := j.unmatched(p.truth, p.values())
 	d.outcomes[Outcome{document, record, j.path}] = len(truth)+len(found) == 0
+	result := p.result
+	if result == nil {
+		result = &Result{}
+	}
+	held := result.Unverified[j.path]
+	rest := j.listValues(map[string]any{j.path: held.Value})
 	for i := range max(len(truth), len(found)) {
-		one := Difference{Document: document, Field: j.path, Kind: Wrong, Confidence: p.confidence[j.path], Quotes: p.quotes[j.path]}
+		one := Difference{Document: document, Field: j.path, Kind: Wrong, Confidence: result.Confidence[j.path], Quotes: result.Quotes[j.path]}
 		if i < len(truth) {
 			one.Truth = truth[i]
 		} else {
 			one.Kind = Spurious
 		}
-		if i < len(found) {
+		switch {
+		case i < len(found):
 			one.Found = found[i]
-		} else {
+		case len(rest) > 0:
+			one.Kind, one.Confidence, one.Quotes = KindUnverified, 0, held.Quotes
+			one.Constraint, one.Message = held.Constraint, held.Message
+			one.Found, rest = rest[0], rest[1:]
+		default:
 			one.Kind, one.Confidence, one.Quotes = Missing, 0, nil
 		}
 		if one.Kind == Wrong {

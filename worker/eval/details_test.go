@@ -1,6 +1,7 @@
 package eval_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -52,6 +53,43 @@ func TestDifferences(t *testing.T) {
 	// Wilson's interval of 3 of 3, from its closed form n/(n+z²).
 	if got := r.Intervals["company"].Precision; got != [2]float64{0.4385, 1} {
 		t.Errorf("interval of 3 right among 3: %v", got)
+	}
+}
+
+// TestUnverifiedIsShown checks that a true value which stands under _unverified is told apart
+// from one that was not found at all, and counts against recall like it.
+func TestUnverifiedIsShown(t *testing.T) {
+	const result = `{"aggregated_data": [
+	{"total": null, "_sources": ["1.txt"], "_unverified": {"total": {"value": 12.5, "constraint": "maximum", "message": "must be at most 10", "citations": ["REF_1"]}}},
+	{"total": null, "_sources": ["2.txt"], "_unverified": {"total": 7}},
+	{"total": null, "_sources": ["3.txt"]},
+	{"total": null, "tags": ["a"], "_sources": ["4.txt"], "_unverified": {"tags": {"value": ["bb"], "constraint": "maxLength", "message": "must have at most 1 character", "citations": ["REF_2"]}}},
+	{"total": null, "_sources": ["5.txt"], "_unverified": {"total": 1}}
+], "citations": {"REF_1": {"quote": "TOTAL 12.50"}, "REF_2": {"quote": "bb"}}}`
+	const truths = `{"document": "1.txt", "total": 12.5}
+{"document": "2.txt", "total": 8}
+{"document": "3.txt", "total": 9}
+{"document": "4.txt", "tags": ["a", "bb", "cc"]}
+{"document": "5.txt", "total": null}
+`
+	results, _, truth := read(t, result, truths)
+	r := eval.Compare(nil, results, truth)
+	var got []string
+	for _, d := range r.Errors {
+		got = append(got, fmt.Sprint(d.Document, " ", d.Field, " ", d.Kind, " ", d.Truth, " ", d.Found, " ", d.Constraint, "|", d.Message, "|", strings.Join(d.Quotes, "|")))
+	}
+	want := []string{
+		"1.txt total unverified 12.5 12.5 maximum|must be at most 10|TOTAL 12.50",
+		"2.txt total unverified 8 7 ||",
+		"3.txt total missing 9 <nil> ||",
+		"4.txt tags unverified bb bb maxLength|must have at most 1 character|bb",
+		"4.txt tags missing cc <nil> ||",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+	if got := r.Fields["total"]; got.Recall != 0 || got.Support != 3 {
+		t.Errorf("total is scored %+v, want a recall of 0 of 3", got)
 	}
 }
 

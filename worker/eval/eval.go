@@ -21,6 +21,17 @@ type Result struct {
 	Confidence map[string]float64
 	// Quotes are those of the values' citations, by field path.
 	Quotes map[string][]string
+	// Unverified are the values that were found and are not in Values, by field path.
+	Unverified map[string]Unverified
+}
+
+// An Unverified is a value that was found and is no value of the record: its quote is not in
+// the document, or the schema does not allow it.
+type Unverified struct {
+	Value      any
+	Constraint string // that of the schema which the value breaks, such as "minimum"; empty if its quote was not found
+	Message    string // what is wrong with the value; empty if its quote was not found
+	Quotes     []string
 }
 
 // A Truth is the correct record of a document, or one of several.
@@ -239,10 +250,13 @@ func (d *document) compareRecords(judged []judge, counts []count, to *details) [
 	var sure []Judged
 	for n, p := range d.pairRecords(judged) {
 		for i, j := range judged {
-			c := j.compareField(p.truth, p.result)
+			c := j.compareField(p.truth, p.values())
 			counts[i].add(c)
 			to.addField(d.name, n, j, &p)
-			confidence, known := p.confidence[j.path]
+			if p.result == nil {
+				continue
+			}
+			confidence, known := p.result.Confidence[j.path]
 			for n := 0; known && n < c.found; n++ {
 				sure = append(sure, Judged{Field: j.path, Confidence: confidence, Right: n < c.right})
 			}
@@ -254,11 +268,18 @@ func (d *document) compareRecords(judged []judge, counts []count, to *details) [
 // A pairing is a record of the truth and the result that it is compared with.
 // Either may be nil.
 type pairing struct {
-	truth, result map[string]any
-	confidence    map[string]float64 // of the result
-	quotes        map[string][]string
-	right         int
-	t, r          int
+	truth  map[string]any
+	result *Result
+	right  int
+	t, r   int
+}
+
+// values returns the values of the result, none if there is no result.
+func (p *pairing) values() map[string]any {
+	if p.result == nil {
+		return nil
+	}
+	return p.result.Values
 }
 
 // maxPairs bounds the pairings of records that are tried for a document. Beyond
@@ -283,7 +304,7 @@ func (d *document) pairRecords(judged []judge) []pairing {
 	}
 	for r, used := range usedR {
 		if !used {
-			chosen = append(chosen, pairing{result: d.results[r].Values, confidence: d.results[r].Confidence, quotes: d.results[r].Quotes})
+			chosen = append(chosen, pairing{result: &d.results[r]})
 		}
 	}
 	return chosen
@@ -294,15 +315,15 @@ func (d *document) rankPairings(judged []judge) []pairing {
 	simple := len(d.truth) == 1 && len(d.results) == 1
 	if len(d.truth)*len(d.results) > maxPairs {
 		for i := range min(len(d.truth), len(d.results)) {
-			all = append(all, pairing{truth: d.truth[i].Values, result: d.results[i].Values, confidence: d.results[i].Confidence, quotes: d.results[i].Quotes, t: i, r: i})
+			all = append(all, pairing{truth: d.truth[i].Values, result: &d.results[i], t: i, r: i})
 		}
 		return all
 	}
 	for t, truth := range d.truth {
-		for r, result := range d.results {
-			p := pairing{truth: truth.Values, result: result.Values, confidence: result.Confidence, quotes: result.Quotes, t: t, r: r}
+		for r := range d.results {
+			p := pairing{truth: truth.Values, result: &d.results[r], t: t, r: r}
 			for i := 0; i < len(judged) && !simple; i++ {
-				p.right += judged[i].compareField(truth.Values, result.Values).right
+				p.right += judged[i].compareField(truth.Values, p.values()).right
 			}
 			all = append(all, p)
 		}

@@ -170,13 +170,19 @@ func (f *resultFile) readQuotes(dec *json.Decoder) error {
 
 // resolveQuotes replaces references by what they quote.
 func (f *resultFile) resolveQuotes() {
+	resolve := func(refs []string) {
+		for i, ref := range refs {
+			if quote, ok := f.quotes[ref]; ok {
+				refs[i] = quote
+			}
+		}
+	}
 	for _, r := range f.results {
 		for _, refs := range r.Quotes {
-			for i, ref := range refs {
-				if quote, ok := f.quotes[ref]; ok {
-					refs[i] = quote
-				}
-			}
+			resolve(refs)
+		}
+		for _, u := range r.Unverified {
+			resolve(u.Quotes)
 		}
 	}
 }
@@ -314,12 +320,13 @@ func newResult(values map[string]any) Result {
 	if cited, ok := values["_citations"].(map[string]any); ok {
 		r.Quotes = make(map[string][]string, len(cited))
 		for field, v := range cited {
-			refs, _ := v.([]any)
-			for _, ref := range refs {
-				if s, ok := ref.(string); ok {
-					r.Quotes[field] = append(r.Quotes[field], s)
-				}
-			}
+			r.Quotes[field] = textsOf(v)
+		}
+	}
+	if held, ok := values["_unverified"].(map[string]any); ok {
+		r.Unverified = make(map[string]Unverified, len(held))
+		for field, v := range held {
+			r.Unverified[field] = newUnverified(v)
 		}
 	}
 	for key, v := range values {
@@ -328,4 +335,28 @@ func newResult(values map[string]any) Result {
 		}
 	}
 	return r
+}
+
+// textsOf returns the texts of a JSON list.
+func textsOf(v any) []string {
+	list, _ := v.([]any)
+	var texts []string
+	for _, one := range list {
+		if s, ok := one.(string); ok {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
+
+// newUnverified returns an entry of _unverified: an object with the constraint that the value
+// breaks, or the value alone if its quote was not found.
+func newUnverified(v any) Unverified {
+	entry, _ := v.(map[string]any)
+	constraint, _ := entry["constraint"].(string)
+	message, refused := entry["message"].(string)
+	if constraint == "" || !refused {
+		return Unverified{Value: v}
+	}
+	return Unverified{Value: entry["value"], Constraint: constraint, Message: message, Quotes: textsOf(entry["citations"])}
 }

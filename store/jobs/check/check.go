@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/answers"
@@ -62,7 +63,7 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 			return err
 		}
 	}
-	message := fmt.Sprintf("%d jobs checked, %d findings", c.jobs, c.wrongs)
+	message := plural.Count(c.jobs, "job") + " checked, " + plural.Count(c.wrongs, "finding")
 	if c.jobs == 0 && c.wrongs == 0 { // else jobs may be there that cannot be read
 		message = "there were no jobs to check, 0 findings"
 	}
@@ -269,9 +270,10 @@ func (k *jobCheck) emitSummary() error {
 	}
 	s := k.sums
 	return k.emitFinding(mapreduce.Finding{Job: k.id, Message: fmt.Sprintf(
-		"%s: %d units, %d complete, %d failed, %d results of %d bytes, %d texts of %d bytes, %d checkpoints, %d seals%s",
-		mapreduce.JobState(k.before.ctl.State), s.sumStates(), s.countEnded(mapreduce.UnitComplete), s.countEnded(mapreduce.UnitFailed),
-		s.results, s.resultBytes, s.texts, s.textBytes, s.checkpoints, s.seals, note)})
+		"%s: %s, %d complete, %d failed, %s of %s, %s of %s, %s, %s%s",
+		mapreduce.JobState(k.before.ctl.State), plural.Count(s.sumStates(), "unit"), s.countEnded(mapreduce.UnitComplete), s.countEnded(mapreduce.UnitFailed),
+		plural.Count(s.results, "result"), plural.Count(s.resultBytes, "byte"), plural.Count(s.texts, "text"), plural.Count(s.textBytes, "byte"),
+		plural.Count(s.checkpoints, "checkpoint"), plural.Count(s.seals, "seal"), note)})
 }
 
 // A jobCheck is the check of one job.

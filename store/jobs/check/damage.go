@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/tuple"
 )
@@ -34,7 +35,7 @@ func (c *checker) checkFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.emitFinding(mapreduce.Finding{Message: fmt.Sprintf("%d files of the store checked, %d of them damaged", n, damaged)})
+	return c.emitFinding(mapreduce.Finding{Message: fmt.Sprintf("%s of the store checked, %d damaged", plural.Count(n, "file"), damaged)})
 }
 
 // boundName returns the bound of a range as people can read it. Bounds end in a

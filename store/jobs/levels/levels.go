@@ -3,9 +3,9 @@ package levels
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -140,6 +140,6 @@ func (st *Store) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 		first.Units = ctl.StagedUnits + planted
 		ctl.Level, ctl.State = 0, uint32(first.Phase)
 		ctl.Levels = []*storagev1.Level{first.ToStored()}
-		return fmt.Sprintf("level 0: %d units", first.Units), true, nil
+		return "level 0: " + plural.Count(first.Units, "unit"), true, nil
 	})
 }

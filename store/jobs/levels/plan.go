@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -146,7 +147,7 @@ func (p *planner) beginLevel(ctx context.Context) error {
 	p.tx.Clear(p.Keys.Job(p.id).Plan(n.Number))
 	p.ctl.Level, p.ctl.State = n.Number, uint32(n.Phase)
 	p.ctl.Levels = append(p.ctl.Levels[:n.Number], n.ToStored())
-	message := fmt.Sprintf("level %d: %d units", n.Number, n.Units)
+	message := fmt.Sprintf("level %d: %s", n.Number, plural.Count(n.Units, "unit"))
 	if n.Progress != "" {
 		message = n.Progress + ", " + message
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -282,7 +283,7 @@ func (p *treePlanner) beginMapping(ctx context.Context) error {
 	p.ctl.Level, p.ctl.State = 0, uint32(first.Phase)
 	p.ctl.Levels = append([]*storagev1.Level{first.ToStored()}, c.Levels...)
 	p.ctl.TreeTop = int64(len(c.Levels))
-	return p.WriteControl(ctx, p.tx, p.id, p.ctl, fmt.Sprintf("level 0: %d units; %d levels above it: %d units", p.maps, len(c.Levels), reduces))
+	return p.WriteControl(ctx, p.tx, p.id, p.ctl, fmt.Sprintf("level 0: %s; %s above it: %s", plural.Count(p.maps, "unit"), plural.Count(len(c.Levels), "level"), plural.Count(reduces, "unit")))
 }
 
 // Ascend turns a job to the lowest level of its tree that has not ended.
@@ -307,6 +308,6 @@ func (st *Store) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) er
 			ctl.Level++
 		}
 		ctl.State = records.LevelAt(ctl, ctl.Level).GetPhase()
-		return fmt.Sprintf("level %d: %d units", ctl.Level, records.UnitsOf(ctl, ctl.Level)), ctl.Level > from, nil
+		return fmt.Sprintf("level %d: %s", ctl.Level, plural.Count(records.UnitsOf(ctl, ctl.Level), "unit")), ctl.Level > from, nil
 	})
 }

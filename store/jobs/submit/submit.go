@@ -6,13 +6,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -310,7 +310,7 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	tx.Clear(rec.Keys.Job(id).Ingest())
 	rec.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level, Submitted: records.SubmittedSum(job),
-		Message: records.ClipText(fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse) + records.WarningSuffix(f.Warnings)),
+		Message: records.ClipText(plural.Count(f.Documents, "document") + ", " + plural.Count(f.Map+f.Parse, "unit") + records.WarningSuffix(f.Warnings)),
 	})
 	rec.WakeOthers(tx)
 }

@@ -124,7 +124,7 @@ func TestAFileThatWasChanged(t *testing.T) {
 		"another name":     {replace(3, "dns:ann", "dns:bob"), "", "f: line 3 shows another principal of checkpoint"},
 		"another message":  {replace(6, "a pause", "a break"), "", "f: line 6 shows another message of checkpoint"},
 		"another record":   {func(l []string) []string { l[6] = swapRecord(l[6], l[5]); return l }, "", "f: line 7 "},
-		"one left out":     {drop(7), "", "f: line 7 has seal 2 over 2 checkpoints, and 1 stand before it"},
+		"one left out":     {drop(7), "", "f: line 7 has seal 2 over 2 checkpoints, and the number of those before it is 1"},
 		"a seal left out":  {drop(5), "", "f: line 7 has seal 2, and seal 1 has to follow"},
 		"a round left out": {func(l []string) []string { return append(l[:5:5], l[8:]...) }, "", "f: line 8 has seal 3, and seal 2 has to follow"},
 		"another hash":     {replace(8, `"hash":"`, `"hash":"00`), "", "f: line 8 has seal 2, whose hash is not that of the checkpoints of lines 6 to 7"},

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 	"github.com/coditect/mapreduce/store/jobs/audit"
 )
@@ -178,7 +179,7 @@ func (v *verifier) seal(s *results.Seal) error {
 	case s.Number != v.found.Seals+1:
 		return v.fault("has seal %d, and seal %d has to follow: one was left out, or moved", s.Number, v.found.Seals+1)
 	case s.Count != len(v.covered):
-		return v.fault("has seal %d over %d checkpoints, and %d stand before it: one was left out, or added", s.Number, s.Count, len(v.covered))
+		return v.fault("has seal %d over %s, and the number of those before it is %d: one was left out, or added", s.Number, plural.Count(s.Count, "checkpoint"), len(v.covered))
 	case s.Count == 0 || s.Last != v.lastID:
 		return v.fault("has seal %d up to checkpoint %s, and checkpoint %s stands before it", s.Number, s.Last, v.lastID)
 	}

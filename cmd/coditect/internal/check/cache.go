@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 )
@@ -65,17 +66,17 @@ func (a *commands) printCache(c *mapreduce.AnswerCache, cleared bool) error {
 		v.Oldest = console.FormatTime(c.Oldest)
 	}
 	return a.PrintData(v, func() {
-		verb := "are kept"
+		verb := "kept"
 		if cleared {
-			verb = "were deleted"
+			verb = "deleted"
 		}
-		fmt.Fprintf(a.Stdout, "%d answers with %d bytes %s", v.Answers, v.Bytes, verb)
+		fmt.Fprintf(a.Stdout, "%s: %s, %s", verb, plural.Count(v.Answers, "answer"), plural.Count(v.Bytes, "byte"))
 		if v.Oldest != "" {
 			fmt.Fprintf(a.Stdout, ", the oldest from %s", v.Oldest)
 		}
 		fmt.Fprintln(a.Stdout)
 		if !cleared && v.MaxBytes > 0 {
-			fmt.Fprintf(a.Stdout, "at most %d bytes are kept, each for %.0f days\n", v.MaxBytes, v.MaxDays)
+			fmt.Fprintf(a.Stdout, "at most %d bytes are kept, each for %s\n", v.MaxBytes, plural.Count(int(v.MaxDays), "day"))
 		}
 	})
 }

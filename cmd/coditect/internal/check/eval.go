@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
@@ -40,7 +41,8 @@ before it compares them; without --schema it guesses the types. It is an error i
 result does not have a document of the truth, or if the schema lacks one of its fields.
 
 For precision and recall the output has 95 % confidence intervals. --errors lists each value
-that is wrong, missing or spurious, with its quotes; --html writes a page that shows these
+that is wrong, missing, unverified or spurious, with its quotes. Unverified is a value that
+stands under _unverified: the record lacks it, so recall counts it as missing. --html writes a page that shows these
 values beside the truth. --baseline names the result of an earlier run, and shows which
 values became right or wrong. Its p is the probability of so large a difference by chance
 alone (McNemar's exact test).
@@ -63,7 +65,7 @@ confidence it has the mean confidence beside the share of values that are right.
 	flags.StringVar(&f.schema, "schema", "", "`file` with the schema of the job")
 	flags.StringVar(&f.baseline, "baseline", "", "`file` result.json to compare the result with")
 	flags.StringVar(&f.normalise, "normalise", "default", "rules by which texts are compared: default, squad or kleister")
-	flags.BoolVar(&f.list, "errors", false, "list the values that are wrong, missing or spurious")
+	flags.BoolVar(&f.list, "errors", false, "list the values that are wrong, missing, unverified or spurious")
 	flags.StringVar(&f.html, "html", "", "`file` for a page that shows these values beside the truth")
 	for _, name := range []string{"result", "truth", "schema", "baseline", "html"} {
 		_ = cmd.MarkFlagFilename(name) // the flag exists
@@ -186,13 +188,23 @@ func (a *commands) printErrors(all []eval.Difference) {
 		if d.Truth != nil {
 			fmt.Fprintf(a.Stdout, "  truth %s\n", console.VisibleText(shown(d.Truth)))
 		}
-		if d.Found != nil {
+		if d.Kind == eval.KindUnverified {
+			fmt.Fprintf(a.Stdout, "  under _unverified %s: %s\n", console.VisibleText(shown(d.Found)), console.VisibleText(reason(d)))
+		} else if d.Found != nil {
 			fmt.Fprintf(a.Stdout, "  found %s, confidence %.2f\n", console.VisibleText(shown(d.Found)), d.Confidence)
 		}
 		for _, quote := range d.Quotes {
 			fmt.Fprintf(a.Stdout, "  quote %s\n", console.VisibleText(quote))
 		}
 	}
+}
+
+// reason returns why a value is unverified.
+func reason(d eval.Difference) string {
+	if d.Constraint == "" {
+		return "its quote is not in the document"
+	}
+	return d.Constraint + ": " + d.Message
 }
 
 // shown returns a value as JSON; null as nothing.
@@ -209,7 +221,7 @@ var pageSource string
 
 // writePage writes the differences as a page.
 func writePage(name string, e evaluation) error {
-	page, err := template.New("eval").Funcs(template.FuncMap{"shown": shown}).Parse(pageSource)
+	page, err := template.New("eval").Funcs(template.FuncMap{"shown": shown, "reason": reason}).Parse(pageSource)
 	if err != nil {
 		return err
 	}
@@ -235,7 +247,7 @@ func (a *commands) printScores(r eval.Report) {
 		score("(macro)", r.Macro)
 	})
 	d := r.Documents
-	fmt.Fprintf(a.Stdout, "%d documents in the truth, %d of them in the result; %d of the result are not in the truth\n", d.Truth, d.Found, d.Unknown)
+	fmt.Fprintf(a.Stdout, "%s in the truth, %d of which the result has; %d of the result not in the truth\n", plural.Count(d.Truth, "document"), d.Found, d.Unknown)
 	a.printCounts(r)
 	if r.Calibration != nil {
 		a.printCalibration(r.Calibration)
@@ -252,10 +264,10 @@ func (a *commands) printCounts(r eval.Report) {
 		counts[d.Field][d.Kind]++
 	}
 	fmt.Fprintln(a.Stdout)
-	a.PrintTable("FIELD WRONG MISSING SPURIOUS PRECISION_95% RECALL_95%", func(row func(...any)) {
+	a.PrintTable("FIELD WRONG MISSING UNVERIFIED SPURIOUS PRECISION_95% RECALL_95%", func(row func(...any)) {
 		for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
 			c, in := counts[name], r.Intervals[name]
-			row(name, c[eval.Wrong], c[eval.Missing], c[eval.Spurious], fmt.Sprintf("%.2f-%.2f", in.Precision[0], in.Precision[1]), fmt.Sprintf("%.2f-%.2f", in.Recall[0], in.Recall[1]))
+			row(name, c[eval.Wrong], c[eval.Missing], c[eval.KindUnverified], c[eval.Spurious], fmt.Sprintf("%.2f-%.2f", in.Precision[0], in.Precision[1]), fmt.Sprintf("%.2f-%.2f", in.Recall[0], in.Recall[1]))
 		}
 	})
 }
@@ -268,7 +280,7 @@ func (a *commands) printCalibration(c *eval.Calibration) {
 			row(fmt.Sprintf("%.1f-%.1f", b.From, b.To), b.Values, fmt.Sprintf("%.3f", b.Confidence), fmt.Sprintf("%.3f", b.Accuracy))
 		}
 	})
-	fmt.Fprintf(a.Stdout, "expected calibration error %.3f over %d values", c.Error, c.Values)
+	fmt.Fprintf(a.Stdout, "expected calibration error %.3f over %s", c.Error, plural.Count(c.Values, "value"))
 	for i, name := range slices.Sorted(maps.Keys(c.Fields)) {
 		sep := "; "
 		if i > 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/terminal"
 )
 
@@ -84,11 +85,13 @@ func (m *Meter) Planning(documents, bytes int64) { m.showReading("planning", doc
 
 // Writing shows how many records and units of a result were written so far.
 func (m *Meter) Writing(records, units int64) {
-	m.showCount(func() string { return fmt.Sprintf("writing: %d records, %d units", records, units) })
+	m.showCount(func() string {
+		return "writing: " + plural.Count(records, "record") + ", " + plural.Count(units, "unit")
+	})
 }
 
 func (m *Meter) showReading(what string, documents, bytes int64) {
-	m.showCount(func() string { return fmt.Sprintf("%s: %d documents, %s", what, documents, sizeOf(bytes)) })
+	m.showCount(func() string { return what + ": " + plural.Count(documents, "document") + ", " + sizeOf(bytes) })
 }
 
 // showCount shows a count that grows, not too often.
@@ -198,7 +201,7 @@ func lineOfActivity(a mapreduce.Activity) string {
 }
 
 func lineOf(j *mapreduce.Job) string {
-	s := fmt.Sprintf("%s: %d of %d units", phaseOf(j), doneUnits(j), j.TotalUnits)
+	s := phaseOf(j) + ": " + plural.Of(doneUnits(j), j.TotalUnits, "unit")
 	if j.FailedUnits > 0 {
 		s += fmt.Sprintf(", %d failed", j.FailedUnits)
 	}
@@ -206,7 +209,7 @@ func lineOf(j *mapreduce.Job) string {
 		s += fmt.Sprintf(", %d parked", j.ParkedUnits)
 	}
 	if t := j.TotalTokens.Total(); t > 0 {
-		s += fmt.Sprintf(", %d tokens", t)
+		s += ", " + plural.Count(t, "token")
 	}
 	return s
 }

@@ -85,7 +85,7 @@ func TestSubmitting(t *testing.T) {
 		want     string
 	}{
 		{"log", false, "submitting: 9 documents, 12.3 MB\n"},
-		{"terminal", true, "submitting: 1 documents, 0.5 kB\r\x1b[Ksubmitting: 9 documents, 12.3 MB\r\x1b[K"},
+		{"terminal", true, "submitting: 1 document, 0.5 kB\r\x1b[Ksubmitting: 9 documents, 12.3 MB\r\x1b[K"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out strings.Builder

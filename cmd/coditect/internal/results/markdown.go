@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/plural"
 )
 
 // writeMarkdown writes report.md.
@@ -113,7 +115,7 @@ func (m *markdownPage) writeRecords(v view) {
 		}
 	}
 	if v.More > 0 {
-		m.printf("\n%d more records are in result.json.\n", v.More)
+		m.printf("\nresult.json has %s.\n", plural.Count(v.More, "more record"))
 	}
 }
 

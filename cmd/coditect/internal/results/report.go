@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
 )
@@ -78,7 +79,7 @@ func (q quoteView) Found() string {
 		how += ", from " + q.URI
 	}
 	if q.Others > 0 {
-		how += fmt.Sprintf(", or at one of %d other places", q.Others)
+		how += ", or at " + plural.Count(q.Others, "other place")
 	}
 	return how
 }

@@ -251,7 +251,7 @@ func TestReports(t *testing.T) {
 	for _, want := range []string{
 		`| name | &lt;script&gt;alert(1)&lt;/script&gt; \*x\* \| 0 | 0.50 (says 0.90) | “&lt;i&gt;&amp;” (d, 0–5, exact) |`,
 		"## Dropped citations (1)", "| REF\\_00000002 | name | reduce\\_L1\\_0 |", "## Removed from answers (1)",
-		"3 more records are in result.json", "## Records (5)", "it &lt;failed&gt;",
+		"result.json has 3 more records", "## Records (5)", "it &lt;failed&gt;",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("report.md lacks %q:\n%s", want, text)

@@ -42,7 +42,7 @@ type writtenMeasures struct {
 
 // String returns the measures in a sentence.
 func (s *writtenMeasures) String() string {
-	return fmt.Sprintf("%d of %d claims are supported by their references, %d in part, %d not, and %d are contradicted "+
+	return fmt.Sprintf("Claims that their references support: %d of %d; in part: %d; not: %d; contradicted: %d "+
 		"(citation recall %.2f, precision %.2f, by %s).", s.Supported, s.Claims, s.Partial, s.Unsupported, s.Contradicted, s.Recall, s.Precision, cmp.Or(s.Judge, "rules"))
 }
 

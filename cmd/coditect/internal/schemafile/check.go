@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/worker/rules"
@@ -158,7 +159,7 @@ func (r *checked) countAll(accepted map[*foundField]bool) {
 // printChecked prints what was found as text.
 func (c *commands) printChecked(r *checked, tried bool) {
 	if !tried {
-		fmt.Fprintf(c.Stdout, "%s: nothing is wrong with it; it has %d fields. Name documents to see what it finds in them.\n", r.Schema, len(r.Fields))
+		fmt.Fprintf(c.Stdout, "%s: nothing is wrong with it; it has %s. Name documents to see what it finds in them.\n", r.Schema, plural.Count(len(r.Fields), "field"))
 		return
 	}
 	for _, d := range r.Documents {
@@ -230,7 +231,7 @@ func mostFrequent(reasons map[string]int) string {
 		parts = append(parts, fmt.Sprintf("%d: %s", reasons[reason], reason))
 	}
 	if len(list) > most {
-		parts = append(parts, fmt.Sprintf("and %d other reasons", len(list)-most))
+		parts = append(parts, "and "+plural.Count(len(list)-most, "other reason"))
 	}
 	return strings.Join(parts, "; ")
 }

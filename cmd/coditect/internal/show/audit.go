@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
@@ -53,9 +54,9 @@ func (a *commands) verifyFile(name, head string) error {
 		return err
 	}
 	return a.PrintData(v, func() {
-		fmt.Fprintf(a.Stdout, "the chain is intact: %d checkpoints, %d seals; its head is %s\n", v.Checkpoints, v.Seals, v.Head)
+		fmt.Fprintf(a.Stdout, "the chain is intact: %s, %s; its head is %s\n", plural.Count(v.Checkpoints, "checkpoint"), plural.Count(v.Seals, "seal"), v.Head)
 		if v.Unsealed > 0 {
-			fmt.Fprintf(a.Stdout, "no seal covers the last %d checkpoints yet\n", v.Unsealed)
+			fmt.Fprintf(a.Stdout, "not covered by a seal yet: the last %s\n", plural.Count(v.Unsealed, "checkpoint"))
 		}
 	})
 }

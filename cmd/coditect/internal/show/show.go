@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
@@ -397,5 +398,5 @@ func progressOf(c *mapreduce.Checkpoint) string {
 	if c.Progress == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d units, %d tokens", c.Progress.Completed, c.Progress.Tokens.Total())
+	return plural.Count(c.Progress.Completed, "unit") + ", " + plural.Count(c.Progress.Tokens.Total(), "token")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
@@ -162,7 +163,7 @@ func brokenLines(all []mapreduce.BrokenConstraint) (lines []string) {
 	slices.SortStableFunc(all, func(a, b mapreduce.BrokenConstraint) int { return cmp.Compare(b.Records, a.Records) })
 	for i, b := range all {
 		if i == maxBroken {
-			return append(lines, fmt.Sprintf("%d more constraints are broken: see warnings in result.json", len(all)-i))
+			return append(lines, plural.Count(len(all)-i, "more broken constraint")+": see warnings in result.json")
 		}
 		lines = append(lines, console.VisibleText(b.String()))
 	}
@@ -223,11 +224,11 @@ func savingsLines(s *results.Savings) (lines []string) {
 		return nil
 	}
 	if s.Answers > 0 {
-		lines = append(lines, fmt.Sprintf("%s: %d answers came from other jobs", formatDollars(s.AnswersCost), s.Answers))
+		lines = append(lines, formatDollars(s.AnswersCost)+": "+plural.Count(s.Answers, "answer")+" came from other jobs")
 	}
 	if s.CacheRead+s.CacheWrite > 0 {
-		lines = append(lines, fmt.Sprintf("%s: %d tokens of prompts were read from the vendor's cache, %d written to it",
-			formatDollars(s.PromptsCost), s.CacheRead, s.CacheWrite))
+		lines = append(lines, fmt.Sprintf("%s: %s of prompts read from the vendor's cache, %d written to it",
+			formatDollars(s.PromptsCost), plural.Count(s.CacheRead, "token"), s.CacheWrite))
 	}
 	return lines
 }
@@ -243,20 +244,17 @@ func endingText(j *mapreduce.Job) string {
 func outcomeText(j *mapreduce.Job, took time.Duration) string {
 	d := j.Coverage.Documents
 	parts := []string{
-		fmt.Sprintf("%d of %d documents mapped", d.Mapped, d.Total),
-		fmt.Sprintf("%d units", j.TotalUnits),
+		plural.Of(d.Mapped, d.Total, "document") + " mapped",
+		plural.Count(j.TotalUnits, "unit"),
 	}
 	if j.FailedUnits > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", j.FailedUnits))
 	}
-	switch {
-	case d.Skipped == 1:
-		parts = append(parts, "1 document skipped")
-	case d.Skipped > 1:
-		parts = append(parts, fmt.Sprintf("%d documents skipped", d.Skipped))
+	if d.Skipped > 0 {
+		parts = append(parts, plural.Count(d.Skipped, "document")+" skipped")
 	}
 	if t := j.TotalTokens.Total(); t > 0 {
-		parts = append(parts, fmt.Sprintf("%d tokens", t))
+		parts = append(parts, plural.Count(t, "token"))
 	}
 	if cost := results.Cost(&j.Spec, j.TotalTokens, j.CostMicros); cost == nil || *cost > 0 {
 		parts = append(parts, formatDollars(cost))
