@@ -231,6 +231,15 @@ func steady() orchestrator.Config {
 	}
 }
 
+// unhurried are settings for tests that last for hours of virtual time: what is done at
+// intervals is done a hundred times as seldom as with steady.
+func unhurried() orchestrator.Config {
+	c := steady()
+	c.Heartbeat, c.Beat, c.Lease, c.Grace = 20*time.Second, 20*time.Second, 5*time.Minute, 5*time.Minute
+	c.Poll, c.Seal = 20*time.Second, 10*time.Second
+	return c
+}
+
 // newFleet returns a fleet with so many orchestrators and no worker.
 func newFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config orchestrator.Config) *fleet {
 	t.Helper()

@@ -144,7 +144,7 @@ func TestASlowWorkerIsNotTimedOut(t *testing.T) {
 func TestTimesOfReportsAreBounded(t *testing.T) {
 	const years = 290 * 365 * 24 * time.Hour
 	virtually(t, func(t *testing.T) {
-		config := steady()
+		config := unhurried()
 		config.Stuck = 3 * time.Hour
 		f := newFleet(t, 0, 1, nil, config)
 		n := f.any()

@@ -107,7 +107,7 @@ func sameResult(t *testing.T, want, got *collected) {
 // Partial results that are read while units end are each sound, and grow.
 func TestPartialResultsGrow(t *testing.T) {
 	n := ruled(t)
-	docs, order := keyed(400)
+	docs, order := keyed(150)
 	job, err := n.SubmitJob(t.Context(), extracting(t, orders+"x-coditect: {key: [order]}\n"), texts(docs, order...))
 	if err != nil {
 		t.Fatal(err)

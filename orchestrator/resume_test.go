@@ -57,7 +57,7 @@ func TestResumeWithAReduceInTheWay(t *testing.T) {
 
 func resumeInTheWay(t *testing.T, waits time.Duration, paused bool) {
 	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	n := c.orchestrator(orchestrator.Config{Adopt: true}) // as users have it: minutes pass
 	var healed atomic.Bool
 	a := &lingering{
 		Agent: collector{func(*agent.Task, []string) int64 { return 50 }, func(task *agent.Task) error {
