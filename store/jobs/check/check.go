@@ -228,6 +228,7 @@ func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 }
 
 func (k *jobCheck) listSteps() []checkStep {
+	data := &dataCheck{k}
 	return []checkStep{
 		{"units, and what belongs to them", k.checkUnits},
 		{"queues", k.checkQueues},
@@ -237,8 +238,8 @@ func (k *jobCheck) listSteps() []checkStep {
 		{"list of failed units", k.checkFailures},
 		{"order of the documents", k.checkOrder},
 		{"results", k.checkResults},
-		{"journals of units", k.checkJournals},
-		{"evidence of units", k.checkEvidences},
+		{"journals of units", data.checkJournals},
+		{"evidence of units", data.checkEvidences},
 		{"tallies of documents", k.checkTallies},
 		{"documents that were left out", k.countSkipped},
 		{"plans of levels", k.checkPlans},

@@ -11,24 +11,11 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/tuple"
 )
-
-// checkEvidences finds evidence of units that have none.
-func (k *jobCheck) checkEvidences(ctx context.Context) error {
-	return k.visitHeads(ctx, k.Keys.Outputs(k.id).AllEvidence(), 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
-		name := mapreduce.UnitID(rest.Text())
-		u, err := k.ReadUnit(ctx, l, k.id, name)
-		if err == nil && u.GetEvidence() == nil {
-			l.addFinding(key, "the evidence is of unit %q, which is not there, or has none; clear it", name)
-		}
-		return err
-	})
-}
 
 // checkEvidence checks that a unit which has evidence may have it, and that its items and
 // their texts are those that were stored.
-func (k *jobCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error {
+func (k *dataCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error {
 	if u.Evidence == nil {
 		return nil
 	}
@@ -37,7 +24,7 @@ func (k *jobCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error {
 	if err != nil {
 		return err
 	}
-	say := k.faultOfEvidence(u, items)
+	say := faultOfEvidence(u, items)
 	for i, raw := range items {
 		e := new(storagev1.Evidence)
 		if say != "" || proto.Unmarshal(raw, e) != nil {
@@ -66,7 +53,7 @@ func (k *jobCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error {
 }
 
 // faultOfEvidence returns what is wrong with the items of the evidence of u, or "".
-func (k *jobCheck) faultOfEvidence(u *storagev1.Unit, items [][]byte) string {
+func faultOfEvidence(u *storagev1.Unit, items [][]byte) string {
 	if !content.WholeEvidence(records.UnitFrom(u).Evidence, items) {
 		return "its items are not those that were stored: one is missing, or the hash over them differs; delete the job and submit it again"
 	}

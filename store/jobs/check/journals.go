@@ -11,24 +11,11 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/tuple"
 )
-
-// checkJournals finds entries of journals whose units have none.
-func (k *jobCheck) checkJournals(ctx context.Context) error {
-	return k.visitHeads(ctx, k.Keys.Outputs(k.id).AllJournals(), 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
-		name := mapreduce.UnitID(rest.Text())
-		u, err := k.ReadUnit(ctx, l, k.id, name)
-		if err == nil && u.GetJournal() == nil {
-			l.addFinding(key, "the entry is of the journal of unit %q, which is not there, or has none; clear it", name)
-		}
-		return err
-	})
-}
 
 // checkJournal checks that a unit which has a journal may have it, and that its
 // entries are those that were stored, in their order.
-func (k *jobCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
+func (k *dataCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 	if u.Journal == nil {
 		return nil
 	}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"crypto/sha256"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -50,7 +49,7 @@ func (k *jobCheck) checkUnits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return k.checkData(ctx)
+	return (&dataCheck{k}).checkData(ctx)
 }
 
 // surroundings holds the records that must agree with a unit.
@@ -245,164 +244,4 @@ func checkPlace(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 		l.addFinding(key, "unit %s has bytes %d to %d of a text of %d, core %d to %d, chunk %d of %d",
 			u.UnitId, s.Start, s.End, s.Length, s.CoreStart, s.CoreEnd, s.ChunkIndex, s.Chunks)
 	}
-}
-
-// checkData checks the hash of every text and every result, one document and one
-// unit after the other.
-func (k *jobCheck) checkData(ctx context.Context) error {
-	var page []*storagev1.Unit
-	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Units(), pageOptions(), func(_ *checkTx, pairs []store.KeyValue) error {
-		page = page[:0]
-		for _, kv := range pairs {
-			u := new(storagev1.Unit)
-			if records.Decode(kv.Key, kv.Value, u) == nil { // else it was found before
-				page = append(page, u)
-			}
-		}
-		return nil
-	}, func() error {
-		for _, u := range page {
-			if err := k.reportDamage(k.id, "text, result, journal or evidence of unit "+u.UnitId, k.dataOf(ctx, u)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func (k *jobCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
-	if err := k.checkJournal(ctx, u); err != nil {
-		return err
-	}
-	if err := k.checkEvidence(ctx, u); err != nil {
-		return err
-	}
-	if s := u.Source; s != nil && s.ChunkIndex == 0 {
-		err := k.checkHash(ctx, u, k.Keys.Job(k.id).Blob(s.Sha256, 0, keys.MaxChunks), s.Length, s.Sha256, "text")
-		if err != nil {
-			return err
-		}
-		k.sums.texts++
-		k.sums.textBytes += s.Length
-	}
-	r := u.Result
-	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || r == nil {
-		return nil
-	}
-	k.sums.results++
-	k.sums.resultBytes += r.Length
-	if r.Chunks == 0 {
-		sum := sha256.Sum256(r.Inline)
-		whole := string(sum[:]) == string(r.Sha256) && r.Length == int64(len(r.Inline))
-		if whole {
-			return k.verifyOutput(ctx, u)
-		}
-		return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-			l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the result of unit %s is not the one that was published: its hash differs", u.UnitId)
-			return nil
-		})
-	}
-	wrongs := k.wrongs
-	err := k.checkHash(ctx, u, k.Keys.Outputs(k.id).Result(mapreduce.UnitID(u.UnitId), r.Attempt), r.Length, r.Sha256, "result")
-	if err != nil || k.wrongs > wrongs {
-		return err
-	}
-	return k.verifyOutput(ctx, u)
-}
-
-// verifyOutput checks the content of a unit's published output.
-func (k *jobCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
-	if k.verify == nil || mapreduce.UnitKind(u.Kind) == mapreduce.KindResult { // the ledger has the hash of a result
-		return nil
-	}
-	unit := records.UnitFrom(u)
-	data, err := k.content.Output(ctx, k.id, unit)
-	if err != nil {
-		return k.unlessMoved(ctx, u, err)
-	}
-	why, err := k.verify(ctx, k.id, unit, data)
-	if err != nil {
-		return k.unlessMoved(ctx, u, err)
-	}
-	if why == nil {
-		return nil
-	}
-	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
-		l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not what a unit comes to: %v; "+
-			"delete the job and submit it again", u.UnitId, u.Attempt, why)
-		return nil
-	})
-}
-
-// unlessMoved returns err, unless u has changed meanwhile.
-func (k *jobCheck) unlessMoved(ctx context.Context, u *storagev1.Unit, err error) error {
-	moved := true
-	if e := k.viewUnchanged(ctx, u, func(*checkTx) error { moved = false; return nil }); e != nil || moved {
-		return e
-	}
-	return err
-}
-
-// viewUnchanged looks at the store if u is there as it was.
-func (k *jobCheck) viewUnchanged(ctx context.Context, u *storagev1.Unit, do func(*checkTx) error) error {
-	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
-		now, err := k.ReadUnit(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
-		if err != nil || now == nil || now.Attempt != u.Attempt || now.Status != u.Status {
-			return err
-		}
-		return do(l)
-	})
-}
-
-// checkHash checks the chunks of r, and says so unless u has changed meanwhile.
-func (k *jobCheck) checkHash(ctx context.Context, u *storagev1.Unit, r store.Range, length int64, want []byte, what string) error {
-	h := sha256.New()
-	got, next, broken := int64(0), int64(0), false
-	for more := true; more; {
-		var page []store.KeyValue
-		err := k.runCheckTx(ctx, k.id, func(l *checkTx) (err error) {
-			page, more, err = l.GetRange(ctx, r, store.RangeOptions{Limit: 16})
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for _, kv := range page {
-			broken = broken || lastIndex(kv.Key, k.Keys) != next || (got%store.ChunkSize != 0)
-			next++
-			got += int64(len(kv.Value))
-			h.Write(kv.Value)
-		}
-		if more = more && len(page) > 0; more {
-			r.Begin = store.Single(page[len(page)-1].Key).End
-		}
-	}
-	chunks := u.Result.GetChunks()
-	if what == "text" {
-		chunks = (length + store.ChunkSize - 1) / store.ChunkSize
-	}
-	if !broken && got == length && next == chunks && string(h.Sum(nil)) == string(want) {
-		return nil
-	}
-	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
-		l.addFinding(r.Begin, "the %s of unit %s is not what was stored: %d of %d bytes in %d of %d chunks, or its hash differs; "+
-			"submit the document again", what, u.UnitId, got, length, next, chunks)
-		return nil
-	})
-}
-
-// lastIndex returns the last element of the key of a chunk, or -1.
-func lastIndex(key []byte, space *keys.Space) int64 {
-	name, rest, err := space.Last(key)
-	if err != nil {
-		return -1
-	}
-	for range map[string]int{"result": 3, "blob": 2, "evidence": 3}[name] {
-		rest.Skip()
-	}
-	i := rest.Int()
-	if rest.Done() != nil {
-		return -1
-	}
-	return i
 }
