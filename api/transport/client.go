@@ -67,7 +67,9 @@ func NewClient(c ClientConfig) (credentials.TransportCredentials, error) {
 
 // current returns the credentials for a handshake now.
 func (c *clientCredentials) current() credentials.TransportCredentials {
-	config := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: protocols, ServerName: c.server}
+	// Messages are written in whole buffers, for which small records at the beginning would be
+	// work without a use: nothing is shown to anyone before all of a message has come.
+	config := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: protocols, ServerName: c.server, DynamicRecordSizingDisabled: true}
 	if c.authorities != nil {
 		config.RootCAs, _ = c.authorities.Get()
 	}

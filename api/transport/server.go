@@ -94,7 +94,8 @@ func (s *Server) current(protocols []string) *tls.Config {
 	pair, _ := s.pair.Get()
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: protocols, SessionTicketsDisabled: true,
-		Certificates: []tls.Certificate{*pair},
+		DynamicRecordSizingDisabled: true, // messages are written in whole buffers
+		Certificates:                []tls.Certificate{*pair},
 	}
 	if s.authorities == nil {
 		return c

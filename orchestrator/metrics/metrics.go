@@ -53,6 +53,7 @@ type Metrics struct {
 	jobTime  metric.Float64Histogram
 
 	committed, uncommitted metric.MeasurementOption
+	ends                   [4][4]metric.MeasurementOption // of attempts, by outcome and verdict
 }
 
 // New returns the instruments of an orchestrator, or nil if m is nil.
@@ -93,6 +94,11 @@ func New(m metric.Meter) (*Metrics, error) {
 	t.cost, err = m.Float64Counter("coditect.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("What attempts have cost in US dollars, by model, as far as prices are known."))
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("instruments of the orchestrator: %w", err)
+	}
+	for o := range t.ends {
+		for v := range t.ends[o] {
+			t.ends[o][v] = attemptLabels(mapreduce.Outcome(o+1), mapreduce.Verdict(v))
+		}
 	}
 	t.beginAtZero()
 	return t, nil
@@ -169,7 +175,7 @@ func (t *Metrics) Attempts(ctx context.Context, model string, a *Attempts) {
 	for o := range a.ends {
 		for v, n := range a.ends[o] {
 			if n > 0 {
-				t.attempts.Add(ctx, n, attemptLabels(mapreduce.Outcome(o+1), mapreduce.Verdict(v)))
+				t.attempts.Add(ctx, n, t.ends[o][v])
 			}
 		}
 	}
@@ -197,7 +203,7 @@ var (
 )
 
 func attemptLabels(o mapreduce.Outcome, v mapreduce.Verdict) metric.MeasurementOption {
-	return metric.WithAttributes(attribute.String(outcomeKey, outcomeNames[o]), attribute.String(verdictKey, verdictNames[v]))
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(outcomeKey, outcomeNames[o]), attribute.String(verdictKey, verdictNames[v])))
 }
 
 // Why streams of workers end other than in order.

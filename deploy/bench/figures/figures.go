@@ -79,14 +79,23 @@ type Lab struct {
 	Struck   int           // workers killed in the midst of calls. Defaults to 100.
 	Passages int           // of an index. Defaults to 100,000.
 	Queries  int           // that are asked of it. Defaults to 1,000.
-	Laps     int           // of each kind of service whose overhead is compared. Defaults to 12.
-	Lanes    int           // of an orchestrator, and of the bare loop. Defaults to what orchestrators have there.
+	Laps     int           // of each kind of service whose overhead is compared, at most. Defaults to 12.
+	LapUnits int           // of each such lap. Defaults to a tenth of Units if that is given, else to 100,000.
+	// LapsWithin bounds how long they take, but for the first three. Defaults to six minutes
+	// if the units of a lap are not given; else 0, which bounds nothing.
+	LapsWithin time.Duration
+	Lanes      int // of an orchestrator, and of the bare loop. Defaults to what orchestrators have there.
 	// Without are the courtesies that orchestrators leave out. Defaults to none.
 	Without orchestrator.Courtesies
 }
 
 func (l Lab) withDefaults() Lab {
 	setDefault(&l.Size, 1_000_000)
+	if l.LapUnits == 0 && l.Units == 0 {
+		l.LapUnits = 100_000
+		setDefault(&l.LapsWithin, overheadWithin)
+	}
+	setDefault(&l.LapUnits, l.Units/10)
 	setDefault(&l.Units, 200_000)
 	setDefault(&l.Arrivals, 1000)
 	setDefault(&l.Pause, 20*time.Millisecond)

@@ -3,6 +3,8 @@ package figures
 import (
 	"context"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/coditect/mapreduce/deploy/bench/overhead"
 )
@@ -10,14 +12,20 @@ import (
 // Overhead is what TLS, telemetry and quotas cost.
 type Overhead struct {
 	overhead.Result
-	Units, Rounds int
+	Units int
 }
 
-// MeasureOverhead measures it, with a tenth of the no-op units in each lap.
+// overheadWithin is how long the laps of TLS, telemetry and quotas take together, about, if nobody has said how many
+// units there are.
+const overheadWithin = 6 * time.Minute
+
+// MeasureOverhead measures it: laps of as many units as l says, and as many laps as fit into
+// a few minutes. Only so many claims a second are traced, and more of them after a pause, so
+// a lap of less than 100,000 units would show what its beginning costs.
 func MeasureOverhead(ctx context.Context, l *Lab) (*Overhead, error) {
-	o := &Overhead{Units: l.Units / 10, Rounds: l.Laps}
+	o := &Overhead{Units: l.LapUnits}
 	err := l.inFolder(func(dir string) error {
-		r, err := overhead.Measure(ctx, overhead.Config{Dir: dir, Units: o.Units, Rounds: o.Rounds, Slots: busySlots, Processor: processorTime})
+		r, err := overhead.Measure(ctx, overhead.Config{Dir: dir, Units: o.Units, Rounds: l.Laps, Within: l.LapsWithin, Slots: busySlots, Processor: processorTime})
 		if r != nil {
 			o.Result = *r
 		}
@@ -33,7 +41,8 @@ func (o *Overhead) Rows() []Row {
 		{"— processor time", o.Plain.Processor, "µs a unit", nil, ""},
 	}
 	noise := fmt.Sprintf("plain laps differ among each other by %s %%", Number(100*o.NoiseRate))
-	noiseProcessor := fmt.Sprintf("plain laps differ among each other by %s %%", Number(100*o.NoiseProcessor))
+	noiseProcessor := fmt.Sprintf("plain laps differ among each other by %s %%, so that the median of %d tells about %s %%",
+		Number(100*o.NoiseProcessor), o.Rounds, Number(200*o.NoiseProcessor/math.Sqrt(float64(max(1, o.Rounds)))))
 	for _, c := range o.Costs {
 		goal := atMost(2)
 		switch c.Kind {
