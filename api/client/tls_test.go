@@ -1,8 +1,14 @@
 package client_test
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"log/slog"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -68,6 +74,42 @@ func (l *laboratory) issue(ca *authority.Authority, name string, r authority.Req
 	if err := authority.WritePair(l.path(name+".pem"), l.path(name+".key"), cert, key); err != nil {
 		l.t.Fatal(err)
 	}
+}
+
+// selfSign makes a certificate for a client that its own key has signed, and which says that
+// an issuer has.
+func (l *laboratory) selfSign(file, name, issuer string) {
+	l.t.Helper()
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: issuer}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, public, key)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.write(file+".pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	l.write(file+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+}
+
+// authorityName returns what an authority calls itself.
+func authorityName(t *testing.T, ca *authority.Authority) string {
+	t.Helper()
+	block, _ := pem.Decode(ca.CertPEM())
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert.Subject.CommonName
 }
 
 func (l *laboratory) serverFiles(name string) transport.ServerConfig {
@@ -137,6 +179,8 @@ func TestMutualTLS(t *testing.T) {
 	l.issue(other, "foreign", authority.Request{Names: []string{"alice"}})
 	l.issue(l.ca, "old", authority.Request{Names: []string{"alice"}, From: time.Now().Add(-2 * day), Valid: 3 * time.Second})
 	l.issue(l.ca, "server-as-client", here)
+	l.selfSign("self-signed", "alice", "alice")
+	l.selfSign("self-signed-as-authority", "alice", authorityName(t, l.ca))
 	good := serveTLS(t, tlsOf(t, l.serverFiles("server")))
 
 	for _, tt := range []struct {
@@ -149,6 +193,8 @@ func TestMutualTLS(t *testing.T) {
 		{"no certificate", good, l.clientFiles(""), "asks for a certificate, and this program has none; give --tls-cert and --tls-key"},
 		{"no TLS", good, transport.ClientConfig{}, "if it asks for TLS, give --tls-ca"},
 		{"a client of another authority", good, l.clientFiles("foreign"), "refuses this program's certificate: it is of no authority that is trusted there"},
+		{"a client that has signed its own certificate", good, l.clientFiles("self-signed"), "refuses this program's certificate: it is of no authority that is trusted there"},
+		{"a client that has signed its own certificate in the name of the authority", good, l.clientFiles("self-signed-as-authority"), "refuses this program's certificate"},
 		{"a server's certificate for a client", good, l.clientFiles("server-as-client"), "refuses this program's certificate"},
 		{"a server of another authority", serveTLS(t, tlsOf(t, l.serverFiles("foreign-server"))), l.clientFiles("alice"), "TLS: its certificate is of no authority that is trusted"},
 		{"a server for another host", serveTLS(t, tlsOf(t, l.serverFiles("elsewhere"))), l.clientFiles("alice"), "TLS: its certificate is not for the host 127.0.0.1"},
