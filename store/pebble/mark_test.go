@@ -98,6 +98,47 @@ func TestDamagedManifestOfAKilledStore(t *testing.T) {
 	}
 }
 
+// A log that is cut after the files were checked, and before the store is open, is missed
+// as well, then and at every later time.
+func TestLogThatIsCutWhileTheStoreIsOpened(t *testing.T) {
+	left := killedStore(t, 80)
+	files := readFolder(t, left, "data")
+	name := nameWith(t, files, ".log")
+	opened := 0
+	cutting := openHookFS{FS: left, beforeOpen: func(path string) {
+		if !strings.HasSuffix(path, name) {
+			return
+		}
+		if opened++; opened == 2 { // the first time it is checked
+			writeFile(t, left, path, files[name][:len(files[name])/2])
+		}
+	}}
+	for range 2 {
+		s, err := pebble.Open("data", pebble.Config{FS: cutting})
+		if err == nil {
+			t.Errorf("of 80 keys that were acknowledged, %d are there, and nothing is said of it", len(contents(t, s)))
+			mustClose(t, s)
+		} else if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "up to 80 were acknowledged") {
+			t.Errorf("Open = %v, want %v, with what is lost", err, store.ErrCorrupt)
+		}
+	}
+	if opened < 2 {
+		t.Errorf("the log was opened %d times only", opened)
+	}
+}
+
+// An openHookFS calls beforeOpen with the name of each file that is about to be opened for
+// reading.
+type openHookFS struct {
+	vfs.FS
+	beforeOpen func(name string)
+}
+
+func (f openHookFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
+	f.beforeOpen(name)
+	return f.FS.Open(name, o...)
+}
+
 // flushedStore returns the disk of a process that was killed when it had written most of
 // its keys to tables.
 func flushedStore(t *testing.T, keys int) *vfs.MemFS {

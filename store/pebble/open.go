@@ -164,13 +164,26 @@ func (s *Store) openDatabase() error {
 	if s.db, err = pebbledb.Open(s.folder, s.pebbleOptions()); err != nil {
 		return errors.Join(s.openError(err), s.mark.close())
 	}
-	if !recorded.isComplete() {
-		if err := s.register.setState(formatOpen, 0); err != nil {
-			return errors.Join(err, s.db.Close(), s.mark.close())
-		}
+	err = s.confirmVersion(version)
+	if err == nil && !recorded.isComplete() {
+		err = s.register.setState(formatOpen, 0)
+	}
+	if err != nil {
+		return errors.Join(err, s.db.Close(), s.mark.close())
 	}
 	s.startWorkers(version)
 	return nil
+}
+
+// confirmVersion returns an error if the newest group of the open database is older than
+// the files had when they were checked: they have been damaged since. The mark still
+// holds the version that was checked, so that the store is refused from now on.
+func (s *Store) confirmVersion(checked uint64) error {
+	version, err := readVersion(s.db)
+	if err == nil {
+		err = s.checkVersion(version, checked)
+	}
+	return err
 }
 
 // verifyFiles checks the files without changing anything, so that a damaged store
