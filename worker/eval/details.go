@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -248,7 +249,8 @@ func Changes(first, second Report) map[string]Change {
 	return all
 }
 
-// mcnemar returns the p-value of McNemar's exact test, two-sided, rounded to four places.
+// mcnemar returns the p-value of McNemar's exact test, two-sided, with four
+// significant digits: no difference is impossible by chance.
 func mcnemar(better, worse int) float64 {
 	n := better + worse
 	tail, term := 0.0, -float64(n)*math.Ln2
@@ -256,5 +258,6 @@ func mcnemar(better, worse int) float64 {
 		tail += math.Exp(term)
 		term += math.Log(float64(n-k)) - math.Log(float64(k+1))
 	}
-	return math.Round(min(1, 2*tail)*1e4) / 1e4
+	p, _ := strconv.ParseFloat(strconv.FormatFloat(min(1, 2*tail), 'g', 4, 64), 64) // it was formatted as one
+	return p
 }

@@ -2,6 +2,8 @@ package eval_test
 
 import (
 	"fmt"
+	"math"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -116,9 +118,9 @@ func TestChanges(t *testing.T) {
 	old, _, truths := read(t, file(first.String()), truth.String())
 	now, _, _ := read(t, file(second.String()), truth.String())
 	got := eval.Changes(eval.Compare(nil, old, truths), eval.Compare(nil, now, truths))["v"]
-	// 2 × (1 + 11) / 2¹¹ = 0.0117
-	if got.Better != 10 || got.Worse != 1 || got.P != 0.0117 {
-		t.Errorf("got %+v, want 10 better, 1 worse, p 0.0117", got)
+	// 2 × (1 + 11) / 2¹¹ = 0.01171875
+	if got.Better != 10 || got.Worse != 1 || got.P != 0.01172 {
+		t.Errorf("got %+v, want 10 better, 1 worse, p 0.01172", got)
 	}
 }
 
@@ -154,6 +156,29 @@ func TestCheckNames(t *testing.T) {
 		err := eval.CheckNames(s, results, others, truth)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+// TestChangesByChance checks McNemar's test against sums of integers, and that a difference
+// is never impossible by chance.
+func TestChangesByChance(t *testing.T) {
+	for _, n := range [][2]int{{0, 0}, {4, 0}, {3, 3}, {62, 2}, {2, 62}, {136, 0}, {300, 250}} {
+		first, second := eval.Report{Outcomes: map[eval.Outcome]bool{}}, eval.Report{Fields: map[string]eval.Score{"v": {}}, Outcomes: map[eval.Outcome]bool{}}
+		for i := range n[0] + n[1] {
+			key := eval.Outcome{Record: i, Field: "v"}
+			first.Outcomes[key], second.Outcomes[key] = i >= n[0], i < n[0]
+		}
+		all := int64(n[0] + n[1])
+		tail, term := new(big.Int), new(big.Int)
+		for k := range min(n[0], n[1]) + 1 {
+			tail.Add(tail, term.Binomial(all, int64(k)))
+		}
+		want, _ := new(big.Rat).SetFrac(tail.Lsh(tail, 1), new(big.Int).Lsh(big.NewInt(1), uint(all))).Float64()
+		want = min(1, want)
+		got := eval.Changes(first, second)["v"].P
+		if got <= 0 || math.Abs(got-want) > want*5e-4 {
+			t.Errorf("%d better and %d worse: p %g, want %g", n[0], n[1], got, want)
 		}
 	}
 }

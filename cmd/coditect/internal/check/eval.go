@@ -176,9 +176,17 @@ func (a *commands) printChanges(changes map[string]eval.Change) {
 	a.PrintTable("FIELD F1_BEFORE F1 BETTER WORSE P", func(row func(...any)) {
 		for _, name := range slices.Sorted(maps.Keys(changes)) {
 			c := changes[name]
-			row(name, fmt.Sprintf("%.4f", c.F1First), fmt.Sprintf("%.4f", c.F1), c.Better, c.Worse, fmt.Sprintf("%.4f", c.P))
+			row(name, fmt.Sprintf("%.4f", c.F1First), fmt.Sprintf("%.4f", c.F1), c.Better, c.Worse, probability(c.P))
 		}
 	})
+}
+
+// probability returns a probability as text. A small one is not shown as 0.
+func probability(p float64) string {
+	if p < 0.0001 {
+		return "<0.0001"
+	}
+	return fmt.Sprintf("%.4f", p)
 }
 
 // printErrors lists the values that differ from the truth.
@@ -221,7 +229,7 @@ var pageSource string
 
 // writePage writes the differences as a page.
 func writePage(name string, e evaluation) error {
-	page, err := template.New("eval").Funcs(template.FuncMap{"shown": shown, "reason": reason}).Parse(pageSource)
+	page, err := template.New("eval").Funcs(template.FuncMap{"shown": shown, "reason": reason, "probability": probability}).Parse(pageSource)
 	if err != nil {
 		return err
 	}
