@@ -22,6 +22,7 @@ import (
 const (
 	cachedBytes = 32      // longer pieces are rare and not cached
 	cachedWords = 1 << 15 // with the words themselves, about 3 MB
+	placesEach  = 4       // of a word in the cache: words that share one place only would displace each other again and again
 	pieceBytes  = 4 << 10 // longer pieces are counted in parts
 	spaceBytes  = 256     // the same for white space
 )
@@ -33,7 +34,7 @@ type Counter struct {
 	once  sync.Once
 	codec *codec.Codec // written under once, only read afterwards
 	seed  maphash.Seed // likewise
-	// The words counted latest, each at the place that its hash gives.
+	// The words counted latest, each at one of the places that its hash gives.
 	words [cachedWords]atomic.Pointer[word]
 }
 
@@ -71,9 +72,19 @@ func (c *Counter) countPiece(text string) int {
 	if len(text) > cachedBytes {
 		return c.countLong(text)
 	}
-	at := &c.words[maphash.String(c.seed, text)%cachedWords]
-	if w := at.Load(); w != nil && w.text == text {
-		return w.tokens
+	hash := maphash.String(c.seed, text)
+	first, start := hash%(cachedWords/placesEach)*placesEach, hash>>60
+	at := &c.words[first+start%placesEach] // if no place is free, as good as any
+	for i := range uint64(placesEach) {
+		place := &c.words[first+(start+i)%placesEach]
+		w := place.Load()
+		if w == nil {
+			at = place
+			break
+		}
+		if w.text == text {
+			return w.tokens
+		}
 	}
 	w := &word{text: strings.Clone(text)} // otherwise it would keep the whole document in memory
 	w.tokens = c.countTokens(w.text)

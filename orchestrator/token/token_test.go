@@ -169,3 +169,23 @@ func BenchmarkCount(b *testing.B) {
 		})
 	}
 }
+
+// TestKnownWordsAreNotCountedAgain checks that a vocabulary of usual size stays in the cache:
+// a word that is not there is copied and given to the tokenizer.
+func TestKnownWordsAreNotCountedAgain(t *testing.T) {
+	const words = 5000
+	var text strings.Builder
+	for i := range words {
+		fmt.Fprintf(&text, " %c%c%c%c", 'a'+i%26, 'a'+i/26%26, 'a'+i/676%26, 'a'+i%7)
+	}
+	c := token.New()
+	want := c.Count(text.String())
+	allocs := testing.AllocsPerRun(3, func() {
+		if got := c.Count(text.String()); got != want {
+			t.Errorf("%d tokens, and %d before", got, want)
+		}
+	})
+	if allocs > words/10 {
+		t.Errorf("%.0f allocations to count %d known words again", allocs, words)
+	}
+}
