@@ -38,7 +38,7 @@ func (n *node) wakeAll(id mapreduce.JobID, answer string) {
 func TestParkedUnitsHoldNoSlot(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
-		n := c.orchestrator(steady())
+		n := c.orchestrator(orchestrator.Config{Adopt: true}) // as users have it: minutes pass
 		c.worker(&scripted.Agent{}, worker.Config{Slots: 1}, n)
 		spec := script(map[string]string{
 			"script.parks": "1", "script.park_for": "5m", "script.tokens_in": "900", "script.tokens_out": "100",

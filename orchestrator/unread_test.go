@@ -85,7 +85,7 @@ func heap() int64 {
 func TestAWorkerThatReadsIsGivenAllItAsksFor(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
-		n := c.orchestrator(quick(orchestrator.Config{Adopt: true, MaxCalls: 1000}))
+		n := c.orchestrator(orchestrator.Config{Adopt: true, MaxCalls: 1000})
 		spec := script(map[string]string{"script.latency": "1m"})
 		spec.Parallelism, spec.UnitTimeout = 200, time.Hour
 		c.worker(&scripted.Agent{}, worker.Config{Slots: 200}, n)
