@@ -202,12 +202,18 @@ func quantile(all []float64, part float64) float64 {
 // settle waits until what laps before have left to be done, such as the compaction of a store
 // whose job was deleted, is done: another kind of service would pay for it. It waits no longer
 // than a few seconds, as there may always be something.
-func (c Config) settle() {
+func (c Config) settle(ctx context.Context) {
 	const look = 50 * time.Millisecond
 	runtime.GC()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
 	for range 60 {
 		before := c.Processor()
-		time.Sleep(look)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
 		if c.Processor()-before < look/10 {
 			return
 		}
@@ -216,7 +222,7 @@ func (c Config) settle() {
 
 // lap runs a job of units that do nothing.
 func (s *service) lap(ctx context.Context, c Config) (Lap, error) {
-	c.settle()
+	c.settle(ctx)
 	job, err := s.client.SubmitJob(ctx, mapreduce.JobSpec{
 		Provider: provider, Schema: []byte(`{"type":"object"}`), Parallelism: c.Slots, Budget: int64(c.Units),
 	}, documents(c.Units))
