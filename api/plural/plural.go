@@ -1,4 +1,5 @@
-// Package plural writes counts of things in English.
+// Package plural writes counts of things in English, for texts that people read. It imports
+// nothing of the project.
 package plural
 
 import (
