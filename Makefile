@@ -63,6 +63,7 @@ LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFol
 LARGE := $(LARGE)|TestTheResultIsStoredWithTheEndOfItsJob/too_large|TestPartialResults$$|TestOrchestratorsGoOneAfterTheOther
 LARGE := $(LARGE)|TestALevelInManyStepsIsPlannedByOne|TestAPlanThatIsLeftInPartIsGoneOnWith
 LARGE := $(LARGE)|TestNobodyIsLostInAnOutage/.*/3.37s|TestTheFleetSharesItsBreaker/parallelism_(20|1)$$|TestAModelThatRefusesAll/just_now_false
+LARGE := $(LARGE)|TestD4CompareGivesWhatSourcesSay/50
 APART := TestKilledAtEveryPoint|TestSoakDamage|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
 APART := $(APART)|TestRotation|TestIdleAndSlow|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
