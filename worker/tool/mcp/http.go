@@ -71,8 +71,14 @@ func (t *guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	most := int64(maxMessage)
-	if media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); media == "text/event-stream" {
+	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // "" fits no case
+	switch {
+	case media == "text/event-stream":
 		most = maxStream
+	case to == t.server && r.Method == http.MethodPost && response.StatusCode == http.StatusOK && media != "application/json":
+		// The library would end the session, whose end may then be reported in place of this.
+		_ = response.Body.Close() // nothing of it is read
+		return nil, fmt.Errorf("the answer has the content type %q, which is neither JSON nor events", media)
 	}
 	response.Body = &boundedBody{ReadCloser: response.Body, left: most, most: most}
 	return response, nil
