@@ -251,6 +251,20 @@ func (p *puppet) unit(ids ...mapreduce.JobID) mapreduce.Held {
 	}
 }
 
+// leave ends the stream and waits until the server has ended it too: until then the session
+// belongs to the principal of this stream.
+func (p *puppet) leave() {
+	p.t.Helper()
+	if err := p.stream.CloseSend(); err != nil {
+		p.t.Fatal(err)
+	}
+	for {
+		if _, err := p.stream.Recv(); err != nil {
+			return
+		}
+	}
+}
+
 // A worker that is bound to a tenant gets units of that tenant alone; what it holds of
 // others when it is bound is taken from it, and what it reports of them changes nothing.
 func TestWorkerOfATenant(t *testing.T) {
@@ -259,7 +273,7 @@ func TestWorkerOfATenant(t *testing.T) {
 	ofB := w.submit(bob, byRules(), doc("b1", "Name: Bob\n"), doc("b2", "Name: Bert\n"))
 	free := w.puppet("worker", "session-of-a-worker")
 	held := free.unit(ofB.ID)
-	free.end()
+	free.leave()
 	bound := w.puppet("worker-of-a", "session-of-a-worker", held)
 	if len(bound.drop) != 1 || bound.drop[0].Unit != held.Unit {
 		t.Errorf("of %v it drops %v", held, bound.drop)
