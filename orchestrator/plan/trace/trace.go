@@ -47,7 +47,8 @@ func (i Instant) String() string { return time.Time(i).UTC().Format("2006-01-02T
 // MarshalText implements encoding.TextMarshaler.
 func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// A Task is a unit of a trace.
+// A Task is a unit of a trace. Tokens, cost, and sums of calls are left out if they are 0:
+// a large job without a model would have more of them than of anything else.
 type Task struct {
 	ID       mapreduce.UnitID `json:"id"`
 	NodeType *string          `json:"nodeType"`
@@ -58,13 +59,13 @@ type Task struct {
 	Started  *Instant         `json:"started"`
 	Ended    *Instant         `json:"ended"`
 	Duration float64          `json:"duration_ms"`
-	In       int64            `json:"tokens_in"`
-	Out      int64            `json:"tokens_out"`
-	Cost     float64          `json:"cost"` // US dollars
-	LLMCalls int64            `json:"llmCallCount"`
-	Latency  float64          `json:"llmLatency_ms"`
-	Tools    int64            `json:"toolCallCount"`
-	ToolTime float64          `json:"toolExecutionTime_ms"`
+	In       int64            `json:"tokens_in,omitempty"`
+	Out      int64            `json:"tokens_out,omitempty"`
+	Cost     float64          `json:"cost,omitempty"` // US dollars
+	LLMCalls int64            `json:"llmCallCount,omitempty"`
+	Latency  float64          `json:"llmLatency_ms,omitempty"`
+	Tools    int64            `json:"toolCallCount,omitempty"`
+	ToolTime float64          `json:"toolExecutionTime_ms,omitempty"`
 	Prompt   int64            `json:"largestPrompt_bytes,omitempty"` // that a model was given in one call
 	Calls    []Call           `json:"calls,omitempty"`
 }

@@ -201,7 +201,7 @@ func (p *program) extract(ctx context.Context, u rules.Unit) (rules.Output, erro
 func locateValues(aligner ground.Unit, found []rules.Found) []unit.Value {
 	values := make([]unit.Value, len(found))
 	for i, f := range found {
-		values[i] = unit.Value{Field: f.Field, Value: f.Value, Said: f.Confidence, Basis: confidence.Basis(f.Basis), Rivals: f.Rivals}
+		values[i] = unit.Value{Field: f.Field, Value: f.Value, Basis: confidence.Basis(f.Basis), Rivals: f.Rivals}
 		if span, _ := aligner.Find(f.Quote, f.Start); span.Verified() {
 			values[i].Places = []unit.Place{unit.At(aligner, span)}
 		}

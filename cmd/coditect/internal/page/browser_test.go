@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	cdproto "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	cdp "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -97,8 +98,15 @@ func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open shows a page.
+// open shows a page, and waits until its script has run.
 func (b *browser) open(p *page.Page) {
+	b.t.Helper()
+	b.load(p)
+	b.run(chromedp.WaitReady(chromedp.CSS("#sections li")))
+}
+
+// load leads the browser to a page.
+func (b *browser) load(p *page.Page) {
 	b.t.Helper()
 	path := filepath.Join(b.t.TempDir(), "report.html")
 	f, err := os.Create(path)
@@ -111,7 +119,7 @@ func (b *browser) open(p *page.Page) {
 	if err := f.Close(); err != nil {
 		b.t.Fatal(err)
 	}
-	b.run(chromedp.Navigate((&url.URL{Scheme: "file", Path: path}).String()), chromedp.WaitReady(chromedp.CSS("#sections li")))
+	b.run(chromedp.Navigate((&url.URL{Scheme: "file", Path: path}).String()))
 }
 
 // eval returns what an expression is, as text.
@@ -227,6 +235,38 @@ func TestFindSortAndOpen(t *testing.T) {
 	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#conflicts button.link").click()`))
 	b.want(`document.querySelector("#detail mark").textContent`, "Shop 0")
 	b.checkQuiet()
+}
+
+// TestLargeData checks that a page with much data is small, and shows the same; in a browser
+// that cannot unpack it the page says so.
+func TestLargeData(t *testing.T) {
+	p := shops(4000)
+	var whole, packed bytes.Buffer
+	if err := json.NewEncoder(&whole).Encode(&p.Data); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Write(&packed); err != nil {
+		t.Fatal(err)
+	}
+	if packed.Len() > whole.Len()/4 {
+		t.Errorf("the page has %d bytes, its data alone %d", packed.Len(), whole.Len())
+	}
+	b := newBrowser(t)
+	b.open(p)
+	b.want(`document.querySelector("#count").textContent`, "4,000 records.")
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#r1 td button").click()`))
+	b.want(`document.querySelector("#detail mark").textContent`, "Shop 0")
+	b.want(`document.querySelector("#detail blockquote").textContent`, "Welcome 👋 to\nShop 0 of the town\nTOTAL 0\n")
+	b.checkQuiet()
+
+	old := newBrowser(t)
+	old.run(func(ctx context.Context, tab *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdproto.Call(ctx, tab, cdp.AddScriptToEvaluateOnNewDocument, cdp.AddScriptToEvaluateOnNewDocumentParams{Source: "delete globalThis.DecompressionStream"})
+		return chromedp.Void{}, err
+	})
+	old.load(p)
+	old.want(`document.querySelector("main .note").textContent.startsWith("This browser is too old")`, "true")
+	old.checkQuiet()
 }
 
 // pictured returns a page whose first quote stands in two lines of a picture.

@@ -341,7 +341,7 @@ func TestPagesOfRuns(t *testing.T) {
 			t.Logf("the run took %s", time.Since(begun).Round(10*time.Millisecond))
 			b := newBrowser(t)
 			b.run(chromedp.Navigate("file://"+filepath.Join(dir, "out", "report.html")), chromedp.WaitReady(chromedp.CSS("#sections li")))
-			found := strings.Split(b.eval(allValues), "\n")
+			found := strings.Split(evaluate[string](b, allValues), "\n")
 			if n, err := strconv.Atoi(found[0]); err != nil || n < tt.values || len(found) > 1 {
 				t.Errorf("%s values, want at least %d, and these differ from their quotes: %q", found[0], tt.values, found[1:])
 			}
@@ -352,8 +352,10 @@ func TestPagesOfRuns(t *testing.T) {
 
 // allValues goes through all values of a page, and is their number, and on a line each those
 // whose mark is not their quote.
-const allValues = `(() => {
-	const data = JSON.parse(document.getElementById("data").textContent), next = document.getElementById("value-after");
+const allValues = `(async () => {
+	const block = document.getElementById("data"), next = document.getElementById("value-after");
+	const data = block.type === "application/json" ? JSON.parse(block.textContent) : await new Response(
+		new Blob([Uint8Array.from(atob(block.textContent), (c) => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 	const quotes = new Map(data.citations.map((c) => [c.r, c.q.replace(/\r\n?/g, "\n")]));
 	const differ = [];
 	for (let n = 1; ; n++) {

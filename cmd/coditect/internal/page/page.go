@@ -10,6 +10,8 @@
 package page
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -211,7 +213,7 @@ var documentsScript string
 var startScript string
 
 // script is the page's script. Its parts share one scope, which nothing else sees.
-var script = "\"use strict\";\n(() => {\n" + pageScript + documentsScript + startScript + "})();\n"
+var script = "\"use strict\";\n(async () => {\n" + pageScript + documentsScript + startScript + "})();\n"
 
 //go:embed page.html.tmpl
 var markup string
@@ -248,17 +250,51 @@ func (p *Page) Write(w io.Writer) error {
 	if err := pages.ExecuteTemplate(w, "begin", p); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, `<script type="application/json" id="data">`); err != nil {
-		return err
-	}
-	// The encoder escapes < > and &, so that no text can end the block.
-	if err := json.NewEncoder(w).Encode(&p.Data); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(w, "</script>\n"); err != nil {
+	if err := p.writeData(w); err != nil {
 		return err
 	}
 	return pages.ExecuteTemplate(w, "end", p)
+}
+
+// maxPlainData is the size, in bytes, of the largest data that stands in the page as JSON. It
+// can be read and searched there without a browser. Larger data is packed, to about a sixth.
+const maxPlainData = 1 << 20
+
+// writeData writes the block of data that the script reads.
+func (p *Page) writeData(w io.Writer) error {
+	var data bytes.Buffer
+	// The encoder escapes < > and &, so that no text can end the block.
+	if err := json.NewEncoder(&data).Encode(&p.Data); err != nil {
+		return err
+	}
+	media, write := "application/json", data.WriteTo
+	if data.Len() > maxPlainData {
+		media, write = "application/gzip", func(w io.Writer) (int64, error) { return int64(data.Len()), writePacked(w, data.Bytes()) }
+	}
+	if _, err := fmt.Fprintf(w, `<script type="%s" id="data">`, media); err != nil {
+		return err
+	}
+	if _, err := write(w); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "</script>\n")
+	return err
+}
+
+// writePacked writes data packed by gzip, in base64.
+func writePacked(w io.Writer, data []byte) error {
+	text := base64.NewEncoder(base64.StdEncoding, w)
+	packed, err := gzip.NewWriterLevel(text, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	if _, err := packed.Write(data); err != nil {
+		return err
+	}
+	if err := packed.Close(); err != nil {
+		return err
+	}
+	return text.Close()
 }
 
 // Width is how much of the job's time the level took, in seconds.

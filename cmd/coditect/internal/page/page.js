@@ -1,5 +1,21 @@
 	// Texts of documents become text nodes only: nothing here reads markup from data.
-	const data = JSON.parse(document.getElementById("data").textContent);
+	const block = document.getElementById("data");
+	const data = block.type === "application/json" ? JSON.parse(block.textContent) : await unpacked(block.textContent);
+	if (data === null) return;
+
+	// unpacked returns what a text holds as JSON, packed by gzip, in base64. It returns null in a
+	// browser that cannot unpack it, and says so.
+	async function unpacked(text) {
+		if (typeof DecompressionStream === "undefined") {
+			const note = document.createElement("p");
+			note.className = "note";
+			note.append("This browser is too old for the tables of this page, whose data is packed. The same records stand in report.md and result.json.");
+			document.querySelector("main").prepend(note);
+			return null;
+		}
+		const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+		return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+	}
 	const rowsOfPage = 100;
 	const rowsOnPaper = 2000;
 	const byId = (id) => document.getElementById(id);

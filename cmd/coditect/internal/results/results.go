@@ -58,7 +58,7 @@ type Config struct {
 	// PageRecords bounds the records that report.html shows. Defaults to 10,000.
 	PageRecords int
 	// UnitOutputs bounds the outputs that units.jsonl shows, in bytes of all together as they
-	// are stored. Defaults to 16 MiB.
+	// are stored. Defaults to 4 MiB.
 	UnitOutputs int
 }
 
@@ -70,7 +70,7 @@ func (c Config) withDefaults() Config {
 		c.PageRecords = 10_000
 	}
 	if c.UnitOutputs == 0 {
-		c.UnitOutputs = 16 << 20
+		c.UnitOutputs = 4 << 20
 	}
 	return c
 }
