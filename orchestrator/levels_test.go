@@ -491,3 +491,20 @@ func TestResumeOfTrees(t *testing.T) {
 		})
 	}
 }
+
+// TestReducesAreReadTogether: what neighbouring reduces take is read together when they are
+// handed out, and is at hand when their outputs are checked.
+func TestReducesAreReadTogether(t *testing.T) {
+	n := collecting(t, collector{})
+	id := n.submit(asking(batches(1, 2)), 1) // what a job costs beside its units
+	n.wantEnd(id, mapreduce.JobComplete)
+	stats := n.jobs.DB().Stats()
+	reads := stats.Reads.Load()
+	const documents, reduces = 512, 512 - 1
+	id = n.submit(asking(batches(1, 2)), documents)
+	n.wantEnd(id, mapreduce.JobComplete)
+	reads = stats.Reads.Load() - reads
+	if reads > 3*reduces/2 {
+		t.Errorf("%d documents and %d reduces cost %d reading transactions, want at most %d", documents, reduces, reads, 3*reduces/2)
+	}
+}

@@ -397,6 +397,24 @@ type unitPage struct {
 	err   error
 }
 
+// Bounds of the units that are read at once. A page of small units costs a store little more
+// than one of a few.
+const (
+	minPage   = 256
+	maxPage   = 1024
+	pageBytes = 512 << 10 // of outputs that stand in the records of units
+)
+
+// nextLimit returns how many units the next page may have: as many as fit if they are like
+// those of this one.
+func (p *unitPage) nextLimit() int {
+	size := 1
+	for _, u := range p.units {
+		size += len(u.Published().Inline)
+	}
+	return min(max(minPage, pageBytes*len(p.units)/size), maxPage)
+}
+
 // visitPages visits the units of a level, in order, some at a time. While a page is
 // visited, the next is read.
 func (r *result) visitPages(ctx context.Context, level int64, visit func([]*records.Unit) error) error {
@@ -405,18 +423,18 @@ func (r *result) visitPages(ctx context.Context, level int64, visit func([]*reco
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer stop()
-	read := func(from int64) {
+	read := func(from int64, limit int) {
 		reading.Go(func() {
-			units, err := r.source.UnitsFrom(ctx, r.job.ID, level, from, 256)
+			units, err := r.source.UnitsFrom(ctx, r.job.ID, level, from, limit)
 			pages <- unitPage{units, err}
 		})
 	}
-	for read(0); ; {
+	for read(0, minPage); ; {
 		page := <-pages
 		if page.err != nil || len(page.units) == 0 {
 			return page.err
 		}
-		read(page.units[len(page.units)-1].Index + 1)
+		read(page.units[len(page.units)-1].Index+1, page.nextLimit())
 		if err := visit(page.units); err != nil {
 			return err
 		}

@@ -260,7 +260,7 @@ func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *r
 // sendInputs writes what a unit takes: the outputs of others, or the documents of a
 // direct unit. No more than some chunks of it are held at a time.
 func (t *Transfers) sendInputs(ctx context.Context, id mapreduce.JobID, u *records.Unit, w *rangeWriter) error {
-	return t.eachHeader(ctx, id, u, func(in *records.Unit, h *payload.InputHeader) error {
+	return t.eachHeader(ctx, id, u, t.eachInput(id), func(in *records.Unit, h *payload.InputHeader) error {
 		if w.skipBytes(h.Size()) {
 			return nil
 		}
@@ -288,8 +288,8 @@ func (t *Transfers) inputParts(ctx context.Context, id mapreduce.JobID, u, in *r
 // input of a direct unit is its own. A unit that works on an element of an output is
 // given that output for its citations alone. One that reads records and merges none
 // is given, behind each output of a tree, all that this only names; one that merges
-// asks for what it needs: see sendReferred.
-func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *records.Unit, visit func(*records.Unit, *payload.InputHeader) error) error {
+// asks for what it needs: see sendReferred. The units that it takes are visited by inputs.
+func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *records.Unit, inputs inputVisitor, visit func(*records.Unit, *payload.InputHeader) error) error {
 	if src := u.Source; outputs.IsBundle(u) {
 		return visit(u, &payload.InputHeader{
 			Unit: u.ID, First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.SHA256,
@@ -302,7 +302,7 @@ func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *recor
 	if err != nil {
 		return err
 	}
-	return outputs.EachInput(ctx, t.jobs.Reader(), id, u, func(in *records.Unit) error {
+	return inputs(ctx, u, func(in *records.Unit) error {
 		h, err := headerOf(in)
 		if err != nil {
 			return err
@@ -326,6 +326,16 @@ func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *recor
 			return visit(leaf, h)
 		})
 	})
+}
+
+// An inputVisitor visits the units that a unit takes, in order.
+type inputVisitor func(ctx context.Context, u *records.Unit, visit func(*records.Unit) error) error
+
+// eachInput returns what visits the inputs of units of a job, each for itself.
+func (t *Transfers) eachInput(id mapreduce.JobID) inputVisitor {
+	return func(ctx context.Context, u *records.Unit, visit func(*records.Unit) error) error {
+		return outputs.EachInput(ctx, t.jobs.Reader(), id, u, visit)
+	}
 }
 
 // headerOf returns the header of a unit's output, unless its record tells of one that

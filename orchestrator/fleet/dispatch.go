@@ -29,9 +29,14 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 	if err != nil {
 		f.supervisor.LogFailure(ctx, "reading documents", err, "job", t.Job.ID)
 	}
+	units := make([]*records.Unit, len(res.Claimed))
+	for i, c := range res.Claimed {
+		units[i] = c.Unit
+	}
+	inputs := outputs.NewInputPages(f.jobs.Reader(), t.Job.ID, units)
 	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
 	for i, c := range res.Claimed {
-		s := f.scheduler.Sessions.KeepClaimed(t, c, texts[i])
+		s := f.scheduler.Sessions.KeepClaimed(t, res.Epoch, c, texts[i])
 		if s == nil {
 			continue // gone meanwhile: what expires it gives the unit back
 		}
@@ -41,7 +46,9 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 			p = &assignmentBatch{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
-		err := f.supervisor.ContainPanic(ctx, "preparing a unit", func() error { return f.prepareAssignment(ctx, t, c.Unit, texts[i], p) },
+		err := f.supervisor.ContainPanic(ctx, "preparing a unit", func() error {
+			return f.prepareAssignment(ctx, t, c.Unit, texts[i], inputs.Each, p)
+		},
 			"job", t.Job.ID, "unit", c.Unit.ID)
 		if err != nil {
 			f.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.Job.ID, "unit", c.Unit.ID)
@@ -53,15 +60,17 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 	}
 }
 
-// prepareAssignment puts a unit into what its worker is sent.
-func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, p *assignmentBatch) error {
-	a, failed, err := f.makeAssignment(ctx, t, u, text)
+// prepareAssignment puts a unit into what its worker is sent. The units that it takes are
+// visited by inputs.
+func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs inputVisitor, p *assignmentBatch) error {
+	a, taken, failed, err := f.makeAssignment(ctx, t, u, text, inputs)
 	switch {
 	case err != nil:
 		return err
 	case failed != nil:
 		f.scheduler.Sessions.EnterReportFor(p.session, failed, false)
 	default:
+		f.scheduler.Sessions.KeepInputs(p.session, mapreduce.Held{Job: t.Job.ID, Unit: u.ID, Attempt: a.Attempt}, taken)
 		a.TraceParent = f.tracing.Claim(ctx, &a, t.Spec, p.session.ID)
 		p.addAssignment(a)
 	}
@@ -148,16 +157,16 @@ func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed 
 	return texts, nil
 }
 
-// makeAssignment returns the assignment of a unit, or of one that failed in the job that
-// this one repeats, its report.
-func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
+// makeAssignment returns the assignment of a unit with the units that it takes, if their
+// outputs are in it; or of one that failed in the job that this one repeats, its report.
+func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs inputVisitor) (a mapreduce.Assignment, taken []*records.Unit, failed *mapreduce.Report, err error) {
 	a = mapreduce.Assignment{
 		Job: t.Job.ID, Unit: u.ID, Attempt: int(u.Attempt), Kind: u.Kind,
 		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
 	if u.Woken != "" {
 		if a.WakeCall, err = f.jobs.Queue.WakeCall(ctx, t.Job.ID, a.Unit); err != nil {
-			return a, nil, err
+			return a, nil, nil, err
 		}
 	}
 	room := mapreduce.MaxAssigned - len(a.Item)
@@ -167,7 +176,7 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 	room = max(room, 0)
 	remembered, own, failed, err := f.Transfers.journalOf(ctx, t.Job.ID, t.Spec, u)
 	if err != nil || failed != nil {
-		return a, failed, err
+		return a, nil, failed, err
 	}
 	a.JournalEntries = own
 	if len(remembered) <= room {
@@ -178,15 +187,16 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
 	}
 	if err := f.assignEvidence(ctx, &a, t, u); err != nil {
-		return a, nil, err
+		return a, nil, nil, err
 	}
 	if u.Source != nil && !outputs.IsBundle(u) {
 		if err := f.assignText(ctx, &a, u, text, room); err != nil {
-			return a, nil, err
+			return a, nil, nil, err
 		}
 		room -= len(a.Text.Content)
 	}
-	return a, nil, f.assignInputs(ctx, &a, u, room)
+	taken, err = f.assignInputs(ctx, &a, u, inputs, room)
+	return a, taken, nil, err
 }
 
 // assignEvidence names what tools have brought to earlier attempts, if that is anything.
@@ -219,26 +229,27 @@ func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *reco
 	return err
 }
 
-// assignInputs adds what a unit takes to its assignment, or names it.
-func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, room int) error {
+// assignInputs adds what a unit takes to its assignment, or names it. It returns the units
+// that it takes, with their outputs, if it added these.
+func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, each inputVisitor, room int) (taken []*records.Unit, err error) {
 	type input struct {
 		unit   *records.Unit
 		header *payload.InputHeader
 	}
 	var inputs []input // as long as they fit
 	var total int64
-	err := f.Transfers.eachHeader(ctx, a.Job, u, func(in *records.Unit, h *payload.InputHeader) error {
+	err = f.Transfers.eachHeader(ctx, a.Job, u, each, func(in *records.Unit, h *payload.InputHeader) error {
 		if total += h.Size(); total <= int64(room) {
 			inputs = append(inputs, input{in, h})
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if total > int64(room) {
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobInputs, Length: total})
-		return nil
+		return nil, nil
 	}
 	for _, in := range inputs {
 		h := in.header
@@ -249,8 +260,11 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 				return nil
 			})
 			if err != nil {
-				return err
+				return nil, err
 			}
+		}
+		if u.Inputs != nil && in.unit.Level == u.Inputs.Level { // else a merged output below it only names it
+			taken = append(taken, in.unit.WithOutput(one.Data))
 		}
 		if h.Calls { // which the trace may have captured
 			if bare, err := payload.WithoutCalls(one.Data); err == nil { // else the reduce says so
@@ -259,7 +273,7 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 		}
 		a.Inputs = append(a.Inputs, one)
 	}
-	return nil
+	return taken, nil
 }
 
 func textOf(u *records.Unit, content []byte) *mapreduce.Text {

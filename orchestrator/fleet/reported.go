@@ -64,7 +64,8 @@ func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Re
 		return
 	}
 	defer leave()
-	if err := f.checkDone(ctx, s, rep, verify.Given{}); err != nil {
+	given := f.scheduler.Sessions.AssignedInputs(s.Session, []mapreduce.Report{*rep})
+	if err := f.checkDone(ctx, s, rep, verify.Given(given[0])); err != nil {
 		if ctx.Err() == nil {
 			s.stop(err) // as it would if the stream had waited
 		}

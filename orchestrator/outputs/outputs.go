@@ -36,26 +36,6 @@ func Of(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) (*ou
 	return out, nil
 }
 
-// EachInput visits the units that a unit takes, in order.
-func EachInput(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit, visit func(*records.Unit) error) error {
-	for from := u.Inputs.First; from < u.Inputs.End; {
-		page, err := s.Inputs(ctx, id, u, from, 256)
-		if err != nil {
-			return err
-		}
-		for _, in := range page {
-			if err := visit(in); err != nil {
-				return err
-			}
-			from = in.Index + 1
-		}
-		if len(page) == 0 {
-			return nil
-		}
-	}
-	return nil
-}
-
 // EachReferred visits the map units that have certain records, which come in
 // order, with outputs of just these. It returns errs.DataLoss if one is not there.
 func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []output.Open, visit func(*records.Unit, *output.Output) error) error {

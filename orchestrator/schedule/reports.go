@@ -114,8 +114,9 @@ func (t *Sessions) FindUnit(s *Session, h mapreduce.Held) (*HeldUnit, *Job) {
 
 // An assignedInput is what a unit was given, as far as it is kept: nil is not.
 type assignedInput struct {
-	Unit *records.Unit
-	Text []byte
+	Unit   *records.Unit
+	Text   []byte
+	Inputs []*records.Unit
 }
 
 // AssignedInputs returns what the units of reports were given.
@@ -125,7 +126,7 @@ func (t *Sessions) AssignedInputs(s *Session, reports []mapreduce.Report) []assi
 	all := make([]assignedInput, len(reports))
 	for i, rep := range reports {
 		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
-			all[i] = assignedInput{Unit: h.unit, Text: h.text}
+			all[i] = h.givenInput(t.sched.runs[rep.Job])
 		}
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/sessions"
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
@@ -288,8 +289,8 @@ func (t *Sessions) holdsOf(s *Session, name string) (n int64) {
 }
 
 // KeepClaimed returns the session that was given a claimed unit and still has it. It
-// keeps what the unit is given.
-func (t *Sessions) KeepClaimed(of *Task, c turns.Claimed, text []byte) *Session {
+// keeps what the unit is given. epoch is that of the job as the unit was claimed.
+func (t *Sessions) KeepClaimed(of *Task, epoch int64, c turns.Claimed, text []byte) *Session {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
 	s := t.sched.seatedSession(of, c.Session)
@@ -301,9 +302,22 @@ func (t *Sessions) KeepClaimed(of *Task, c turns.Claimed, text []byte) *Session 
 		return nil
 	}
 	if stage := of.Stages.StageAt(c.Unit.Level); stage == nil || len(stage.Tools) == 0 {
-		s.keepInput(h, c.Unit, text) // else its evidence is read with it, and that grows
+		s.keepInput(h, c.Unit, epoch, text) // else its evidence is read with it, and that grows
 	}
 	return s
+}
+
+// KeepInputs keeps the units that an attempt was given the outputs of, with these outputs,
+// if its unit is kept.
+func (t *Sessions) KeepInputs(s *Session, held mapreduce.Held, taken []*records.Unit) {
+	if len(taken) == 0 {
+		return
+	}
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	if h := s.held[unitKey{held.Job, held.Unit}]; h != nil && h.attempt == held.Attempt && h.unit != nil && h.inputs == nil {
+		s.keepTaken(h, taken)
+	}
 }
 
 // Introduce tells s what it has to know of the job first, unless it was told

@@ -73,28 +73,60 @@ type HeldUnit struct {
 
 	// The unit's record, against which its output is checked; nil if it must be read
 	// again.
-	unit *records.Unit
-	text []byte
+	unit   *records.Unit
+	text   []byte
+	inputs []*records.Unit // that it takes, with their outputs
+	epoch  int64           // of the job when it was claimed
+	kept   int64           // bytes of text and inputs
 }
 
-// maxKeptTexts bounds the texts of units that run, in bytes, that are kept for
+// maxKeptTexts bounds the texts and inputs of units that run, in bytes, that are kept for
 // their outputs to be checked against.
 const maxKeptTexts = 32 << 20
 
+// keptInput is about how many bytes an input takes beside its output.
+const keptInput = 512
+
 // keepInput has a unit keep what it was given, as far as there is room. The caller holds
 // the scheduler's mu.
-func (s *Session) keepInput(h *HeldUnit, u *records.Unit, text []byte) {
-	h.unit = u
+func (s *Session) keepInput(h *HeldUnit, u *records.Unit, epoch int64, text []byte) {
+	h.unit, h.epoch = u, epoch
 	if n := int64(len(text)); text != nil && *s.texts+n <= maxKeptTexts {
 		h.text = bytes.Clone(text) // it may be part of something larger
+		h.kept += n
 		*s.texts += n
 	}
 }
 
+// keepTaken has a unit keep the units that it takes, as far as there is room. The caller
+// holds the scheduler's mu.
+func (s *Session) keepTaken(h *HeldUnit, taken []*records.Unit) {
+	n := int64(0)
+	for _, in := range taken {
+		n += keptInput + int64(len(in.Published().Inline))
+	}
+	if *s.texts+n <= maxKeptTexts {
+		h.inputs = taken
+		h.kept += n
+		*s.texts += n
+	}
+}
+
+// givenInput returns what a unit was given, as far as it is kept. Of one that takes outputs
+// that is nothing once the job has changed: a resume drops levels and plans them anew, and
+// then another unit may have the same name, and another attempt the same number. r is nil
+// if the job is not known. The caller holds the scheduler's mu.
+func (h *HeldUnit) givenInput(r *Job) assignedInput {
+	if h.unit != nil && h.unit.Inputs != nil && (r == nil || r.epoch != h.epoch) {
+		return assignedInput{}
+	}
+	return assignedInput{Unit: h.unit, Text: h.text, Inputs: h.inputs}
+}
+
 // dropInput forgets what a unit was given. The caller holds the scheduler's mu.
 func (s *Session) dropInput(h *HeldUnit) {
-	*s.texts -= int64(len(h.text))
-	h.unit, h.text = nil, nil
+	*s.texts -= h.kept
+	h.unit, h.text, h.inputs, h.kept = nil, nil, nil, 0
 }
 
 // A claimOf counts the units of a claim that have not ended.

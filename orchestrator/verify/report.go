@@ -13,10 +13,11 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// An Given is what a unit was given, as far as it is kept.
+// A Given is what a unit was given, as far as it is kept.
 type Given struct {
-	Unit *records.Unit // nil if it has to be read again
-	Text []byte        // what a map unit reads; nil if it has to be read again
+	Unit   *records.Unit   // nil if it has to be read again
+	Text   []byte          // what a map unit reads; nil if it has to be read again
+	Inputs []*records.Unit // that it takes, with their outputs; nil if they have to be read again
 }
 
 // ChecksQuickly reports whether the output of a report can be checked without reading
@@ -25,8 +26,12 @@ func (g Given) ChecksQuickly(rep *mapreduce.Report) bool {
 	if g.Unit == nil || rep.Length > 0 {
 		return false
 	}
-	kind := g.Unit.Kind
-	return kind == mapreduce.KindParse || kind == mapreduce.KindMap && g.Text != nil
+	switch kind := g.Unit.Kind; {
+	case kind == mapreduce.KindParse, kind == mapreduce.KindMap && g.Text != nil:
+		return true
+	default: // outputs of higher levels may name records, which are read
+		return g.Inputs != nil && g.Unit.Takes().Level == 0
+	}
 }
 
 // CheckReported returns the reason to refuse the output of a report. It returns an error,
@@ -56,7 +61,7 @@ func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID
 // unread, which changes nothing, unless the attempt should become its own.
 func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID, rep *mapreduce.Report, g Given) (why, err error) {
 	u := g.Unit
-	if u == nil {
+	if u == nil || rep.Length > 0 { // what was put of its output is told by the record as it is now
 		if u, err = c.jobs.View.Unit(ctx, rep.Job, rep.Unit); err != nil {
 			return nil, err
 		}
@@ -71,7 +76,7 @@ func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID
 	if err != nil {
 		return nil, err
 	}
-	return c.verifyText(ctx, rep.Job, u, g.Text, data)
+	return c.verifyGiven(ctx, rep.Job, u, g, data)
 }
 
 // errNotPut is what a report is refused with whose output was not put before.

@@ -59,11 +59,11 @@ func (c *Checker) WaitTurn(ctx context.Context) (leave func(), err error) {
 // It returns the reason to refuse the output, or an error if it cannot read the data to
 // check against. It implements jobs.Verify.
 func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error) {
-	return c.verifyText(ctx, id, u, nil, data)
+	return c.verifyGiven(ctx, id, u, Given{}, data)
 }
 
-// verifyText is verify for who has the text of a unit at hand, or nil.
-func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *records.Unit, text, data []byte) (why, err error) {
+// verifyGiven is VerifyOutput for who has something of what a unit was given at hand.
+func (c *Checker) verifyGiven(ctx context.Context, id mapreduce.JobID, u *records.Unit, g Given, data []byte) (why, err error) {
 	if u.Kind == mapreduce.KindParse {
 		return payload.CheckParsed(data), nil
 	}
@@ -76,7 +76,7 @@ func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *records
 	case err != nil:
 		return nil, err
 	case stage != nil && stage.Output.Kind != pipeline.OutputRecords:
-		return c.verifyValue(ctx, id, u, stage, text, out)
+		return c.verifyValue(ctx, id, u, stage, g, out)
 	case len(out.Value) > 0:
 		return errNoRecords, nil
 	}
@@ -86,9 +86,9 @@ func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *records
 	case outputs.IsBundle(u):
 		why, err = c.verifyDirect(ctx, id, u, find, out)
 	case u.Kind == mapreduce.KindMap && u.Source != nil:
-		why, err = c.verifyMap(ctx, id, u, text, find, out)
+		why, err = c.verifyMap(ctx, id, u, g.Text, find, out)
 	case u.Kind == mapreduce.KindReduce, u.Kind == mapreduce.KindFinal:
-		why, err = c.verifyReduce(ctx, id, u, out)
+		why, err = c.verifyReduce(ctx, id, u, g, out)
 	default:
 		err = errNoKind(u)
 	}
@@ -131,7 +131,7 @@ var errNoRecords = errs.New(errs.Invalid, "a unit that makes records reports ano
 
 // verifyValue checks the output of a unit whose stage makes no records against the
 // form of the stage and what the unit was given: it may refer to nothing else.
-func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, text []byte, out *output.Output) (why, err error) {
+func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *records.Unit, stage *pipeline.Stage, g Given, out *output.Output) (why, err error) {
 	form, err := jsonvalue.NewForm(stage.Output.Form())
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "form of stage %s: %v", stage.Name, err)
@@ -140,7 +140,7 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	find := c.evidenceOf(ctx, id, u, stage, &unread)
 	var own output.Texts // of units with tools: of others a value cites no document
 	if find != nil || stage.Output.Kind == pipeline.OutputPassages {
-		if own, err = c.textsOf(ctx, id, u, text, find); err != nil {
+		if own, err = c.textsOf(ctx, id, u, g.Text, find); err != nil {
 			return nil, err
 		}
 	}
@@ -156,15 +156,9 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 		why = output.CheckValue(given, own, form, out)
 		return why, unread
 	}
-	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *records.Unit) error {
-		if in.State != mapreduce.UnitComplete {
-			return nil
-		}
-		one, err := outputs.Of(ctx, c.jobs.Reader(), id, in)
-		if err != nil {
-			return err
-		}
+	err = c.eachOutput(ctx, id, u, g, func(in *records.Unit, one *output.Output) error {
 		if in.Level > 0 && outputs.NamesRecordsOnly(one) {
+			var err error
 			if one, err = outputs.Resolve(ctx, c.jobs.Reader(), id, in, one); err != nil {
 				return err
 			}
@@ -193,6 +187,30 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	}
 	why = output.CheckValue(given, own, form, out)
 	return why, unread
+}
+
+// eachOutput visits the units that a unit takes and that have an output, with these
+// outputs, in order. They are read unless they are at hand.
+func (c *Checker) eachOutput(ctx context.Context, id mapreduce.JobID, u *records.Unit, g Given, visit func(*records.Unit, *output.Output) error) error {
+	visitInput := func(in *records.Unit) error {
+		if in.State != mapreduce.UnitComplete {
+			return nil
+		}
+		one, err := outputs.Of(ctx, c.jobs.Reader(), id, in)
+		if err != nil {
+			return err
+		}
+		return visit(in, one)
+	}
+	if g.Inputs == nil {
+		return outputs.EachInput(ctx, c.jobs.Reader(), id, u, visitInput)
+	}
+	for _, in := range g.Inputs {
+		if err := visitInput(in); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withDocuments returns the form of the values of a unit that reads documents, with what is
@@ -272,16 +290,9 @@ func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *recor
 
 // verifyReduce checks the output of a reduce against what it was given: the outputs
 // that it takes, and the records that these only name.
-func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *records.Unit, out *output.Output) (why, err error) {
+func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *records.Unit, g Given, out *output.Output) (why, err error) {
 	var given, reduced []*output.Output
-	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *records.Unit) error {
-		if in.State != mapreduce.UnitComplete {
-			return nil
-		}
-		one, err := outputs.Of(ctx, c.jobs.Reader(), id, in)
-		if err != nil {
-			return err
-		}
+	err = c.eachOutput(ctx, id, u, g, func(in *records.Unit, one *output.Output) error {
 		given = append(given, one)
 		if in.Level > 0 && outputs.NamesRecordsOnly(one) {
 			reduced = append(reduced, one)

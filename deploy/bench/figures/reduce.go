@@ -168,21 +168,41 @@ func (r *Reduced) measureReducing(ctx context.Context, s *system, o *reduceOrder
 // reduced in that time.
 func (s *system) jobDuration(ctx context.Context, id mapreduce.JobID, since mapreduce.JobState) (time.Duration, error) {
 	var began, ended time.Time
+	err := s.eachCheckpoint(ctx, id, func(c *mapreduce.Checkpoint) {
+		if began.IsZero() && c.Kind == mapreduce.EventState && c.State >= since {
+			began = c.Time
+		}
+		ended = c.Time
+	})
+	return ended.Sub(began), err
+}
+
+// lastPhase returns how long a complete job took from its last level on, which is that of
+// its result.
+func (s *system) lastPhase(ctx context.Context, id mapreduce.JobID) (time.Duration, error) {
+	var began, ended time.Time
+	err := s.eachCheckpoint(ctx, id, func(c *mapreduce.Checkpoint) {
+		if c.Kind == mapreduce.EventState {
+			began, ended = ended, c.Time
+		}
+	})
+	return ended.Sub(began), err
+}
+
+// eachCheckpoint visits the record of a job.
+func (s *system) eachCheckpoint(ctx context.Context, id mapreduce.JobID, visit func(*mapreduce.Checkpoint)) error {
 	q := mapreduce.ListEventsQuery{Job: id, PageSize: 1000}
 	for more := true; more; more = q.PageToken != "" {
 		page, err := s.ListEvents(ctx, q)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		for _, c := range page.Checkpoints {
-			if began.IsZero() && c.Kind == mapreduce.EventState && c.State >= since {
-				began = c.Time
-			}
-			ended = c.Time
+			visit(c)
 		}
 		q.PageToken = page.NextPageToken
 	}
-	return ended.Sub(began), nil
+	return nil
 }
 
 // peakMemory returns the most memory that this process takes until ctx ends, in bytes.

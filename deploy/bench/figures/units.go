@@ -28,7 +28,15 @@ type Throughput struct {
 	Commits   float64       // transactions that wrote, a unit
 	Conflicts float64       // a commit
 	Processor time.Duration // a unit
+	Reduces   ReducePhase   // from the end of the map to that of the job
 	Bare      float64       // units a second of the bare store
+}
+
+// A ReducePhase is what the units of a job cost that come after the map, and its result.
+type ReducePhase struct {
+	Commits, Reads float64       // transactions that wrote, and others, a unit
+	Processor      time.Duration // a unit
+	Result         time.Duration // from the end of the last reduce to that of the job
 }
 
 // PerSecond returns the units of the map level a second.
@@ -75,15 +83,25 @@ func (t *Throughput) measureJob(ctx context.Context, s *system) error {
 	t.Commits = float64(stats.Commits.Load()-commits) / float64(t.Units)
 	t.Conflicts = float64(stats.Conflicts.Load()-conflicts) / float64(stats.Commits.Load()-commits)
 	t.Processor = (processorTime() - used) / time.Duration(t.Units)
+	used = processorTime()
+	mapped, read := stats.Commits.Load(), stats.Reads.Load()
 	if err := s.awaitComplete(ctx, id); err != nil {
 		return err
 	}
+	used = processorTime() - used
+	mapped, read = stats.Commits.Load()-mapped, stats.Reads.Load()-read
 	t.Whole = s.observer.lastTurn(id).Sub(start)
 	job, err := s.GetJob(ctx, id)
 	if err != nil {
 		return err
 	}
 	t.Total = job.TotalUnits
+	reduces := float64(t.Total - int64(t.Units))
+	t.Reduces.Processor = time.Duration(float64(used) / reduces)
+	t.Reduces.Commits, t.Reduces.Reads = float64(mapped)/reduces, float64(read)/reduces
+	if t.Reduces.Result, err = s.lastPhase(ctx, id); err != nil {
+		return err
+	}
 	ended := time.Now()
 	err = s.GetResult(ctx, id, false, func(*mapreduce.ResultPart) error { return nil })
 	t.Read = time.Since(ended)
@@ -103,7 +121,9 @@ func (u *Units) Rows() []Row {
 			Row{name, t.PerSecond(), "units/s", rate, fmt.Sprintf(
 				"bare store loop %s; gRPC and worker alone %s", Number(t.Bare), Number(u.Wire))},
 			Row{"— of the bare store loop", t.PerSecond() / t.Bare, "", share, "1"},
-			Row{"— with the reduces over them", perSecond(int(t.Total), t.Whole), "units/s", nil, ""},
+			Row{"— with the reduces over them", perSecond(int(t.Total), t.Whole), "units/s", nil, fmt.Sprintf(
+				"%s commits, %s other transactions and %s µs of processor time a reduce; %s s of it all for the result",
+				Number(t.Reduces.Commits), Number(t.Reduces.Reads), Number(float64(t.Reduces.Processor)/1000), Number(t.Reduces.Result.Seconds()))},
 			Row{"— and its result read", perSecond(int(t.Total), t.Whole+t.Read), "units/s", nil, ""},
 			Row{"— committing transactions", t.Commits, "a unit", atMost(0.1), fmt.Sprintf("%s conflicts a commit", Number(t.Conflicts))},
 			Row{"— processor time", float64(t.Processor) / 1000, "µs a unit", nil, "two cores: 50 µs make 40,000 a second"},

@@ -50,6 +50,16 @@ type Unit struct {
 	Evidence *EvidenceSum // nil if tools brought nothing
 }
 
+// WithOutput returns a unit as those that take its output see it, with that output, and
+// with nothing else of the record.
+func (u *Unit) WithOutput(data []byte) *Unit {
+	one := &Unit{ID: u.ID, Kind: u.Kind, State: u.State, Level: u.Level, Index: u.Index, Inputs: u.Inputs}
+	if r := u.Result; r != nil {
+		one.Result = &Result{Attempt: r.Attempt, Inline: data, Length: r.Length, SHA256: r.SHA256}
+	}
+	return one
+}
+
 // A Source is the part of a document that a unit works on. Positions are in the
 // document's text: in bytes, and those named Char in code points.
 type Source struct {

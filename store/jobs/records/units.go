@@ -98,14 +98,16 @@ func (rec *Records) UnitsIn(ctx context.Context, r store.Reader, id mapreduce.Jo
 
 // unitsSideBySide reads units that stand beside each other in the store, as those of
 // documents do that were submitted in the order of their names. One read of their range
-// costs a cluster a fraction of a read for each. It returns nil if they stand apart.
+// costs a cluster a fraction of a read for each. It returns nil if they stand apart. It asks
+// for one more than there should be: a store that is asked for just as many as there are may
+// say that there are more.
 func (rec *Records) unitsSideBySide(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
 	if len(ids) < 2 || !slices.IsSorted(ids) {
 		return nil, nil
 	}
 	span := store.Range{Begin: rec.Keys.Job(id).Unit(ids[0]), End: store.Single(rec.Keys.Job(id).Unit(ids[len(ids)-1])).End}
-	pairs, more, err := r.GetRange(ctx, span, store.RangeOptions{Limit: len(ids)})
-	if err != nil || more || len(pairs) < len(ids) {
+	pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: len(ids) + 1})
+	if err != nil || len(pairs) != len(ids) {
 		return nil, err
 	}
 	units := make([]*storagev1.Unit, len(ids))
