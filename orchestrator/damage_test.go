@@ -27,7 +27,8 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 	}{
 		"when it is assigned": {mapreduce.MaxInline, true, "input of the unit"},
 		"when it is fetched":  {2 * mapreduce.MaxAssigned, true, "input of the unit"},
-		"when it is reported": {mapreduce.MaxInline, false, "what the output is checked against cannot be read"},
+		"when it is reported": {2 * mapreduce.MaxAssigned, false, "what the output is checked against cannot be read"},
+		"when it is shown":    {mapreduce.MaxInline, false, "its result cannot be assembled"}, // what was assigned is at hand until then
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)

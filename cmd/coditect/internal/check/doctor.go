@@ -16,7 +16,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/store"
 )
 
@@ -94,7 +94,7 @@ based, if they differ from the sums over the jobs.`,
 func sweepFolders(dirs []string) (lines []string, err error) {
 	for _, dir := range dirs {
 		for _, d := range []string{dir, filepath.Dir(filepath.Clean(dir))} {
-			removed, err := results.Sweep(d)
+			removed, err := folder.Sweep(d)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("--repair: %w", err)
 			}

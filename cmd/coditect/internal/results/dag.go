@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
 )
@@ -15,7 +16,7 @@ import (
 // depend on how often the job was interrupted, so the cost of units is only in the
 // picture.
 type dagWriter struct {
-	out    *file           // dag.json, or what is printed
+	out    *folder.File    // dag.json, or what is printed
 	tasks  resultfile.List // in a scratch file; its Out is nil if no JSON is wanted
 	cost   bool            // write the cost into the tasks as well
 	sketch render.Sketch
@@ -23,7 +24,7 @@ type dagWriter struct {
 }
 
 // newDAG returns a writer to out that collects the tasks in a scratch file.
-func newDAG(job *mapreduce.Job, out, tasks *file) *dagWriter {
+func newDAG(job *mapreduce.Job, out, tasks *folder.File) *dagWriter {
 	d := &dagWriter{
 		out:    out,
 		sketch: render.Sketch{Mode: modeOf(job), Exact: true},
@@ -111,7 +112,7 @@ func (d *dagWriter) writeEnd() error {
 }
 
 // writeSVG writes dag.svg, and keeps the picture for report.html.
-func (w *writer) writeSVG(d *dagWriter, out *file) error {
+func (w *writer) writeSVG(d *dagWriter, out *folder.File) error {
 	svg := d.sketch.SVG()
 	if len(svg) <= maxTree {
 		w.tree = svg
@@ -123,16 +124,16 @@ func (w *writer) writeSVG(d *dagWriter, out *file) error {
 // WriteDAG writes the current DAG of a job, with the state and the cost of each unit,
 // in a format of package render.
 func WriteDAG(ctx context.Context, s Service, job *mapreduce.Job, format string, to io.Writer) error {
-	out := &file{Writer: bufio.NewWriter(to)}
+	out := &folder.File{Writer: bufio.NewWriter(to)}
 	d := newDAG(job, out, nil)
 	d.cost = true
 	if format == "json" {
-		scratch, err := newScratchFolder()
+		scratch, err := folder.NewScratch()
 		if err != nil {
 			return err
 		}
-		defer scratch.discard() //nolint:errcheck // it is of use to nobody
-		if d.tasks.Out, err = scratch.createScratch(".dag"); err != nil {
+		defer scratch.Discard() //nolint:errcheck // it is of use to nobody
+		if d.tasks.Out, err = scratch.CreateScratch(".dag"); err != nil {
 			return err
 		}
 		if err := d.writeHead(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 )
 
 // endTimes maps units to the times when they ended. Its keys are the first half of
@@ -122,7 +123,7 @@ func unitRefs(refs []mapreduce.UnitRef) []UnitRef {
 // writeAudit writes audit.jsonl.
 func (w *writer) writeAudit(ctx context.Context) error {
 	w.ended = make(endTimes)
-	return w.dir.writeFile("audit.jsonl", func(out *file) error {
+	return w.dir.WriteFile("audit.jsonl", func(out *folder.File) error {
 		q := mapreduce.ListEventsQuery{Job: w.config.Job, PageSize: 1000}
 		for {
 			page, err := w.service.ListEvents(ctx, q)
@@ -139,7 +140,7 @@ func (w *writer) writeAudit(ctx context.Context) error {
 	})
 }
 
-func (w *writer) writeEvents(out *file, page *mapreduce.EventPage) error {
+func (w *writer) writeEvents(out *folder.File, page *mapreduce.EventPage) error {
 	seals := page.Seals
 	for _, c := range page.Checkpoints {
 		for _, refs := range [][]mapreduce.UnitRef{c.Completed, c.Failed} {
@@ -161,7 +162,7 @@ func (w *writer) writeEvents(out *file, page *mapreduce.EventPage) error {
 }
 
 // writeLine writes v as a line of JSON.
-func writeLine(out *file, v any) error {
+func writeLine(out *folder.File, v any) error {
 	data, err := resultfile.Encode(v)
 	if err != nil {
 		return err

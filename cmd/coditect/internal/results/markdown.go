@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/plural"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 )
 
 // writeMarkdown writes report.md.
@@ -15,7 +16,7 @@ func (w *writer) writeMarkdown(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.dir.writeFile("report.md", func(out *file) error {
+	return w.dir.WriteFile("report.md", func(out *folder.File) error {
 		m := &markdownPage{out: out}
 		if written := w.report.written; written != nil {
 			m.writeWritten(written, v)

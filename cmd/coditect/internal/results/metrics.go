@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 )
 
 // A unitTally sums up units by level.
@@ -174,7 +175,7 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 	if l := w.tally.levels[0]; l != nil {
 		mapTokens = float64(l.tokens.Total())
 	}
-	return w.dir.writeFile("metrics.json", func(out *file) error {
+	return w.dir.WriteFile("metrics.json", func(out *folder.File) error {
 		members := []func() error{
 			func() error {
 				return resultfile.WriteMember(out, "documents_per_minute", roundedRatio(float64(documents)*60, seconds))

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/worker/bibliography"
 )
 
@@ -235,7 +236,7 @@ func (w *writer) writePage(ctx context.Context) error {
 		p.Data.Records, p.Data.Fields = []page.Record{}, []string{}
 		p.Data.Report = w.report.page.reportOf(written)
 	}
-	return w.dir.writeFile("report.html", func(out *file) error { return p.Write(out) })
+	return w.dir.WriteFile("report.html", func(out *folder.File) error { return p.Write(out) })
 }
 
 // errTextTooLong ends the reading of a text that the page does not show.

@@ -10,11 +10,12 @@ import (
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 )
 
 // recordFiles are the files in which records are written for other programs.
 type recordFiles struct {
-	files []*file
+	files []*folder.File
 	all   *records.Collector
 }
 
@@ -27,7 +28,7 @@ func (w *writer) newRecordFiles() (*recordFiles, error) {
 	f := &recordFiles{}
 	var writers []records.Writer
 	for _, format := range w.config.Formats {
-		out, err := w.dir.createFile("records." + format)
+		out, err := w.dir.Create("records." + format)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +65,7 @@ func (f *recordFiles) addPart(p *mapreduce.ResultPart) error {
 func (f *recordFiles) close() error {
 	err := f.all.Close()
 	for _, out := range f.files {
-		err = errors.Join(err, out.closeDurably())
+		err = errors.Join(err, out.CloseDurably())
 	}
 	return err
 }
@@ -111,11 +112,11 @@ func PrintResult(ctx context.Context, s Service, c Config, out io.Writer) (*mapr
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := newScratchFolder()
+	scratch, err := folder.NewScratch()
 	if err != nil {
 		return nil, err
 	}
-	defer scratch.discard() //nolint:errcheck // it is of use to nobody
+	defer scratch.Discard() //nolint:errcheck // it is of use to nobody
 	w := &writer{service: s, config: c, job: job, dir: scratch}
 	sections, err := w.newSections()
 	if err != nil {

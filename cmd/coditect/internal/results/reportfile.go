@@ -14,6 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 )
 
 // reportOutput returns the output whose report gets a file of its own, as the pipeline of a job
@@ -51,14 +52,14 @@ func (w *writer) writeReportFile(context.Context) error {
 	code := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 	for more := 0; more < len(code); more++ {
 		name := output.FileName(code, more)
-		there, err := os.ReadFile(filepath.Join(w.dir.dir, name))
+		there, err := os.ReadFile(filepath.Join(w.dir.Path(), name))
 		if err == nil && !bytes.Equal(there, text.Bytes()) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			continue // something else has the name
 		}
-		return w.dir.writeFile(name, func(out *file) error {
+		return w.dir.WriteFile(name, func(out *folder.File) error {
 			_, err := out.Write(text.Bytes())
 			return err
 		})
 	}
-	return fmt.Errorf("every name for the report that %s allows is taken in %s", output.File, w.dir.dir)
+	return fmt.Errorf("every name for the report that %s allows is taken in %s", output.File, w.dir.Path())
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 )
 
 // writeResult writes result.json. Only the end of the stream tells whether the
@@ -35,12 +36,12 @@ func (w *writer) writeResult(ctx context.Context) error {
 		return err
 	}
 	close(w.read)
-	return w.dir.writeFile("result.json", func(out *file) error { return s.WriteFile(out, w.shownJob()) })
+	return w.dir.WriteFile("result.json", func(out *folder.File) error { return s.WriteFile(out, w.shownJob()) })
 }
 
 // newSections returns the sections of result.json, each in a scratch file.
 func (w *writer) newSections() (*resultfile.Sections, error) {
-	return resultfile.NewSections(func(section string) (resultfile.Scratch, error) { return w.dir.createScratch("." + section) })
+	return resultfile.NewSections(func(section string) (resultfile.Scratch, error) { return w.dir.CreateScratch("." + section) })
 }
 
 // shownJob returns the job as result.json describes it.

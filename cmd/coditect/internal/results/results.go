@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/orchestrator/plan/trace"
 )
 
@@ -89,16 +90,16 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 	if err != nil {
 		return nil, err
 	}
-	dir, err := newFolder(c.Dir)
+	dir, err := folder.New(c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, dir.discard()) }()
+	defer func() { err = errors.Join(err, dir.Discard()) }()
 	w := &writer{service: s, config: c, dir: dir, job: job, read: make(chan struct{})}
 	if err := w.writeAll(ctx); err != nil {
 		return nil, err
 	}
-	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary), Broken: w.report.summary.Broken}, dir.commit()
+	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary), Broken: w.report.summary.Broken}, dir.Commit()
 }
 
 // A step writes a file, and possibly others with it.
@@ -154,7 +155,7 @@ func (w *writer) resultSteps() []step {
 type writer struct {
 	service Service
 	config  Config
-	dir     *folder
+	dir     *folder.Folder
 	job     *mapreduce.Job
 	records atomic.Int64 // read so far
 	units   atomic.Int64

@@ -23,6 +23,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/orchestrator/plan/plantest"
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -600,7 +601,7 @@ func TestCheck(t *testing.T) {
 		{file, false},
 		{filepath.Join(file, "below"), false},
 	} {
-		err := results.Check(test.dir)
+		err := folder.Check(test.dir)
 		if (err == nil) != test.ok || err != nil && !errors.Is(err, errs.Invalid) {
 			t.Errorf("%s: %v", test.dir, err)
 		}

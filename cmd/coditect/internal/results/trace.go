@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/trace"
 	"github.com/coditect/mapreduce/worker/output/payload"
@@ -21,7 +22,7 @@ type traceWriter struct {
 }
 
 func newTrace(w *writer) (*traceWriter, error) {
-	out, err := w.dir.createScratch(".tasks")
+	out, err := w.dir.CreateScratch(".tasks")
 	return &traceWriter{w: w, tasks: resultfile.List{Out: out}}, err
 }
 
@@ -62,7 +63,7 @@ func (w *writer) fitTimes(ctx context.Context) error {
 }
 
 // writeTrace assembles trace.json.
-func (t *traceWriter) writeTrace(out *file) error {
+func (t *traceWriter) writeTrace(out *folder.File) error {
 	job := t.w.job
 	t.w.traced.Supersede(job.Superseded)
 	head := t.w.traced.Head(job.ID, modeOf(job), job.Spec.Pipeline)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 )
 
 // A UnitLine is a line of units.jsonl.
@@ -68,7 +69,7 @@ func toMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) 
 // metrics.json about units, in one pass over the units.
 func (w *writer) writeUnits(ctx context.Context) error {
 	w.tally.spec, w.tally.levels = &w.job.Spec, make(map[int]*levelTally)
-	calls, err := w.dir.createScratch(".calls")
+	calls, err := w.dir.CreateScratch(".calls")
 	if err != nil {
 		return err
 	}
@@ -80,9 +81,9 @@ func (w *writer) writeUnits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.dir.writeFile("units.jsonl", func(lines *file) error {
-		return w.dir.writeFile("dag.json", func(dag *file) error {
-			tasks, err := w.dir.createScratch(".dag")
+	return w.dir.WriteFile("units.jsonl", func(lines *folder.File) error {
+		return w.dir.WriteFile("dag.json", func(dag *folder.File) error {
+			tasks, err := w.dir.CreateScratch(".dag")
 			if err != nil {
 				return err
 			}
@@ -96,7 +97,7 @@ func (w *writer) writeUnits(ctx context.Context) error {
 type unitPass struct {
 	w      *writer
 	unpack *Unpacker
-	lines  *file
+	lines  *folder.File
 	dag    *dagWriter
 	trace  *traceWriter
 	shown  int  // bytes of outputs in lines
@@ -132,10 +133,10 @@ func (p *unitPass) readUnits(ctx context.Context) (err error) {
 	if err := p.dag.writeEnd(); err != nil {
 		return err
 	}
-	if err := p.w.dir.writeFile("dag.svg", func(out *file) error { return p.w.writeSVG(p.dag, out) }); err != nil {
+	if err := p.w.dir.WriteFile("dag.svg", func(out *folder.File) error { return p.w.writeSVG(p.dag, out) }); err != nil {
 		return err
 	}
-	return p.w.dir.writeFile("trace.json", p.trace.writeTrace)
+	return p.w.dir.WriteFile("trace.json", p.trace.writeTrace)
 }
 
 func (p *unitPass) addUnit(u *mapreduce.Unit) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/worker/bibliography"
 )
 
@@ -73,7 +74,7 @@ func (w *writer) writeBibliography(context.Context) error {
 	for _, f := range []struct {
 		name, text string
 	}{{"bibliography.json", string(csl)}, {"bibliography.bib", bibliography.BibTeX(entries)}} {
-		err := w.dir.writeFile(f.name, func(out *file) error {
+		err := w.dir.WriteFile(f.name, func(out *folder.File) error {
 			_, err := out.WriteString(f.text)
 			return err
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/show"
 )
 
@@ -80,9 +81,9 @@ func (o *outputFlags) apply(a *program.Program) error {
 // one checked.
 func (o *outputFlags) checkFolder() error {
 	if o.dir == "" {
-		return results.Check(filepath.Join(defaultOutput, "job"))
+		return folder.Check(filepath.Join(defaultOutput, "job"))
 	}
-	return results.Check(o.dir)
+	return folder.Check(o.dir)
 }
 
 // defaultOutput holds the folders of results, by the id of their jobs.

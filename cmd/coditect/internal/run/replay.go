@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 )
 
 // A replayed is what replay prints.
@@ -50,7 +51,7 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 				return err
 			}
 			if out != "" {
-				if err := results.Check(out); err != nil {
+				if err := folder.Check(out); err != nil {
 					return err
 				}
 			}

@@ -1,4 +1,4 @@
-package results
+package folder
 
 import (
 	"errors"

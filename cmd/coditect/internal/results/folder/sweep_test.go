@@ -1,4 +1,4 @@
-package results_test
+package folder_test
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 )
 
 // Folders of writers that were killed are removed, before others are written. Those of
@@ -34,7 +34,7 @@ func TestSweep(t *testing.T) {
 	if err := syscall.Flock(int(writer.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if err := results.Check(filepath.Join(dir, "out")); err != nil {
+	if err := folder.Check(filepath.Join(dir, "out")); err != nil {
 		t.Fatal(err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))
@@ -44,7 +44,7 @@ func TestSweep(t *testing.T) {
 	if diff := cmp.Diff([]string{lives, others}, left); diff != "" {
 		t.Errorf("folders before the next result is written (-want +got):\n%s", diff)
 	}
-	if removed, err := results.Sweep(dir); err != nil || len(removed) > 0 {
+	if removed, err := folder.Sweep(dir); err != nil || len(removed) > 0 {
 		t.Errorf("sweeping again removed %v (error %v)", removed, err)
 	}
 }

@@ -1,4 +1,7 @@
-package results
+// Package folder writes the files of a result to a folder so that they are all there or
+// none is, also if the process is killed. It knows the names of the files and nothing of
+// what is in them.
+package folder
 
 import (
 	"bufio"
@@ -18,16 +21,16 @@ import (
 // Check returns an error of the kind errs.Invalid if results cannot be written to
 // dir. It leaves nothing behind but the folders above dir.
 func Check(dir string) error {
-	f, err := newFolder(dir)
+	f, err := New(dir)
 	if err != nil {
 		return err
 	}
-	return f.discard()
+	return f.Discard()
 }
 
-// A folder collects files in a temporary folder on the same file system until they
+// A Folder collects files in a temporary folder on the same file system until they
 // are complete.
-type folder struct {
+type Folder struct {
 	dir    string   // the final folder
 	tmp    string   // the temporary folder; empty once it is gone
 	exists bool     // dir existed before
@@ -37,8 +40,10 @@ type folder struct {
 	names []string   // of the files
 }
 
-func newFolder(dir string) (*folder, error) {
-	f := &folder{dir: filepath.Clean(dir)}
+// New returns a folder whose files are to be in dir, in which files may be already. The error
+// is of the kind errs.Invalid if they cannot be written there.
+func New(dir string) (*Folder, error) {
+	f := &Folder{dir: filepath.Clean(dir)}
 	info, err := os.Stat(f.dir)
 	above := filepath.Dir(f.dir)
 	switch {
@@ -73,11 +78,11 @@ func isLink(path string) bool {
 	return err == nil && info.Mode().Type() == fs.ModeSymlink
 }
 
-// newScratchFolder returns a folder for scratch files alone, among the temporary files
+// NewScratch returns a folder for scratch files alone, among the temporary files
 // of the system.
-func newScratchFolder() (*folder, error) {
+func NewScratch() (*Folder, error) {
 	tmp, err := os.MkdirTemp("", "coditect")
-	return &folder{dir: tmp, tmp: tmp, exists: true}, err
+	return &Folder{dir: tmp, tmp: tmp, exists: true}, err
 }
 
 // resultFiles are the names of the files of a result.
@@ -100,9 +105,9 @@ func unwritableError(err error) error {
 	return errs.Field("output", "cannot be written to: %w; name another folder", err)
 }
 
-// commit moves the files to their final folder: all in one step if it did not exist,
+// Commit moves the files to their final folder: all in one step if it did not exist,
 // otherwise one by one.
-func (f *folder) commit() error {
+func (f *Folder) Commit() error {
 	if !f.exists {
 		if err := os.Rename(f.tmp, f.dir); err == nil {
 			f.tmp = ""
@@ -117,8 +122,8 @@ func (f *folder) commit() error {
 	return nil
 }
 
-// discard removes the files that were not committed.
-func (f *folder) discard() error {
+// Discard removes the files that were not committed.
+func (f *Folder) Discard() error {
 	if f.tmp == "" {
 		return nil
 	}
@@ -129,15 +134,19 @@ func (f *folder) discard() error {
 	return f.lock.Close()
 }
 
-// A file is a file that is being written.
-type file struct {
+// Path returns the final folder.
+func (f *Folder) Path() string { return f.dir }
+
+// A File is a file that is being written. One without a place on the disk is only written
+// to.
+type File struct {
 	*bufio.Writer
 	f *os.File
 }
 
-// createFile creates a file of the result.
-func (f *folder) createFile(name string) (*file, error) {
-	out, err := f.createScratch(name)
+// Create creates a file of the result.
+func (f *Folder) Create(name string) (*File, error) {
+	out, err := f.CreateScratch(name)
 	if err == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -146,22 +155,22 @@ func (f *folder) createFile(name string) (*file, error) {
 	return out, err
 }
 
-// createScratch creates a file that is not part of the result.
-func (f *folder) createScratch(name string) (*file, error) {
+// CreateScratch creates a file that is not part of the result.
+func (f *Folder) CreateScratch(name string) (*File, error) {
 	out, err := os.OpenFile(filepath.Join(f.tmp, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666) //nolint:gosec // it takes its place among the results, see above
 	if err != nil {
 		return nil, err
 	}
-	return &file{Writer: bufio.NewWriterSize(out, 64<<10), f: out}, nil
+	return &File{Writer: bufio.NewWriterSize(out, 64<<10), f: out}, nil
 }
 
-// closeDurably syncs and closes the file.
-func (f *file) closeDurably() error {
+// CloseDurably syncs and closes the file.
+func (f *File) CloseDurably() error {
 	return errors.Join(f.Flush(), f.f.Sync(), f.f.Close())
 }
 
 // MoveTo copies the content of f to out, and removes f.
-func (f *file) MoveTo(out io.Writer) error {
+func (f *File) MoveTo(out io.Writer) error {
 	err := f.Flush()
 	if err == nil {
 		_, err = f.f.Seek(0, io.SeekStart)
@@ -172,11 +181,11 @@ func (f *file) MoveTo(out io.Writer) error {
 	return errors.Join(err, f.f.Close(), os.Remove(f.f.Name()))
 }
 
-// writeFile creates a file of the result and writes it with do.
-func (f *folder) writeFile(name string, do func(*file) error) error {
-	out, err := f.createFile(name)
+// WriteFile creates a file of the result and writes it with do.
+func (f *Folder) WriteFile(name string, do func(*File) error) error {
+	out, err := f.Create(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(out), out.closeDurably())
+	return errors.Join(do(out), out.CloseDurably())
 }
