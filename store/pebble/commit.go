@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,6 +32,7 @@ type group struct {
 	view    *view           // the store with batch applied
 	members []*request
 	refused []*request
+	long    [][]byte // keys that it adds to and that are long sums
 }
 
 // A committer decides which requests are committed, and applies them in groups.
@@ -117,6 +119,7 @@ func (c *committer) addMember(g *group, r *request, now time.Time) {
 	r.fillStamps(newVersionstamp(version, len(g.members)), c.store)
 	c.history.add(version, now, &r.wrote)
 	g.members = append(g.members, r)
+	g.long = append(g.long, c.store.long.remove(&r.wrote.keys)...)
 	if g.batch == nil {
 		g.batch, r.batch = r.batch, nil
 		return
@@ -137,7 +140,23 @@ func (c *committer) writeGroup(g *group) {
 	if err := c.store.db.ApplyNoSyncWait(g.batch, pebbledb.Sync); err != nil {
 		c.reportFatal("write a group", err)
 	}
+	for _, key := range g.long {
+		c.shorten(key)
+	}
 	g.view = &view{version: c.version, snapshot: c.store.db.NewSnapshot()}
+}
+
+// shorten stores a sum of many deltas as one value. Nobody else writes, so it stays the
+// value that it is: this is no change, has no version, and nothing is lost without it.
+func (c *committer) shorten(key []byte) {
+	value, closer, err := c.store.db.Get(key)
+	if err != nil {
+		return // it was cleared; or damaged, which its readers report
+	}
+	err = errors.Join(c.store.db.Set(key, value, pebbledb.NoSync), closer.Close())
+	if err != nil {
+		c.reportFatal("shorten a sum", err)
+	}
 }
 
 func (c *committer) reportFatal(what string, err error) {

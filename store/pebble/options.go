@@ -23,7 +23,7 @@ func (s *Store) pebbleOptions() *pebbledb.Options {
 		FS:                          loggedFS{orderedFS{files}, s.register},
 		Lock:                        s.lock,
 		CacheSize:                   s.config.CacheSize,
-		Merger:                      sumMerger(),
+		Merger:                      s.sumMerger(),
 		FormatMajorVersion:          pebbledb.FormatValueSeparation,
 		MemTableSize:                s.config.MemTableSize,
 		MemTableStopWritesThreshold: 4,

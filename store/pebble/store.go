@@ -119,6 +119,7 @@ type Store struct {
 	watches watches // notified by the publisher
 	workers sync.WaitGroup
 	stats   stats
+	long    longSums // noted by reads, shortened by the committer
 
 	// gate is held for reading by every operation that uses db. Close holds
 	// it for writing, and so waits for these operations.
