@@ -138,13 +138,14 @@ func (c *Committer) beginTurn(ctx context.Context, t *schedule.Task) (context.Co
 		return ctx, func(*turns.Result, error) {}
 	}
 	begun := time.Now()
-	var held []mapreduce.Held
-	if c.tracing != nil {
+	held := func(yield func(mapreduce.Held) bool) {
 		for _, r := range t.Turn.Reports {
-			held = append(held, mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt})
+			if !yield(mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}) {
+				return
+			}
 		}
 	}
-	ctx, endSpan := c.tracing.BeginTurn(ctx, t.Job.ID, t.Spec, held)
+	ctx, endSpan := c.tracing.BeginTurn(ctx, t.Job.ID, t.Spec, held, len(t.Turn.Reports))
 	return ctx, func(res *turns.Result, err error) {
 		claimed := 0
 		if err == nil {

@@ -9,11 +9,13 @@
 //
 // Units that do nothing pass by the ten thousand a second. So only so many claims a second
 // are traced, with the attempts, calls and tools below them; whatever asks a model is far
-// below that.
+// below that. A traced unit that does nothing takes twice as long as another, so what may
+// be traced at once, after a pause, is kept small too.
 package tracing
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"time"
 
@@ -28,8 +30,8 @@ import (
 )
 
 const (
-	claimsASecond = 100  // that are traced, at most
-	claimsAtOnce  = 1000 // of these, when there were few before
+	claimsASecond = 100 // that are traced, at most
+	claimsAtOnce  = 200 // of these, when there were few before
 	turnsASecond  = 20
 	maxLinks      = 64     // of the span of a turn
 	maxOpen       = 50_000 // attempts that are traced at once
@@ -113,18 +115,22 @@ func finish(span trace.Span, err error) {
 }
 
 // BeginTurn begins the span of a turn, which has links to the attempts that it finishes. Not
-// every turn has one. ctx without a span is returned otherwise.
-func (t *Tracer) BeginTurn(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, reports []mapreduce.Held) (_ context.Context, end func(claimed int, err error)) {
+// every turn has one. ctx without a span is returned otherwise. The reports are so many as
+// count says, and are looked at only if the turn is traced.
+func (t *Tracer) BeginTurn(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, reports iter.Seq[mapreduce.Held], count int) (_ context.Context, end func(claimed int, err error)) {
 	if t == nil || !t.turns.Allow() {
 		return ctx, func(int, error) {}
 	}
 	ctx = under(ctx, id, spec)
 	to := trace.SpanContextFromContext(ctx)
-	links := make([]trace.Link, 0, min(len(reports), maxLinks))
-	for _, h := range reports[:min(len(reports), maxLinks)] {
+	links := make([]trace.Link, 0, min(count, maxLinks))
+	for h := range reports {
+		if len(links) == maxLinks {
+			break
+		}
 		links = append(links, trace.Link{SpanContext: to.WithSpanID(telemetry.AttemptSpan(h))})
 	}
-	ctx, span := t.tracer.Start(ctx, "turn", trace.WithLinks(links...), t.ofJob(id, tenantOf(spec), attribute.Int("coditect.turn.reports", len(reports))))
+	ctx, span := t.tracer.Start(ctx, "turn", trace.WithLinks(links...), t.ofJob(id, tenantOf(spec), attribute.Int("coditect.turn.reports", count)))
 	return ctx, func(claimed int, err error) {
 		span.SetAttributes(attribute.Int("coditect.turn.claimed", claimed))
 		finish(span, err)
@@ -175,16 +181,16 @@ func stageName(a *mapreduce.Assignment) string {
 }
 
 // Ended notes that attempts have ended, and that their workers have said so.
-func (t *Tracer) Ended(reports []mapreduce.Held) {
-	if t == nil || len(reports) == 0 {
+func (t *Tracer) Ended(reports iter.Seq[mapreduce.Held]) {
+	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.open) == 0 {
-		return
-	}
-	for _, h := range reports {
+	for h := range reports {
+		if len(t.open) == 0 {
+			return
+		}
 		delete(t.open, mapreduce.Held{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt})
 	}
 }

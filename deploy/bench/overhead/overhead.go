@@ -26,6 +26,7 @@ type Config struct {
 	Dir       string               // holds the stores
 	Units     int                  // of a lap
 	Rounds    int                  // of laps of each kind, at most
+	Kinds     []string             // that are measured, in this order. Defaults to Kinds()
 	Within    time.Duration        // no round begins later, but for the first three; 0 bounds nothing
 	Slots     int                  // of the worker
 	Processor func() time.Duration // what this process has used of the processors so far
@@ -78,13 +79,16 @@ const leastRounds = 3
 
 // Measure measures all kinds.
 func Measure(ctx context.Context, c Config) (r *Result, err error) {
+	if len(c.Kinds) == 0 {
+		c.Kinds = Kinds()
+	}
 	services := make(map[string]*service)
 	defer func() {
 		for _, s := range services {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	for i, kind := range append([]string{Plain}, Kinds()...) {
+	for i, kind := range append([]string{Plain}, c.Kinds...) {
 		var s *service
 		labelled(ctx, kind, func(ctx context.Context) { s, err = open(ctx, filepath.Join(c.Dir, fmt.Sprint(i)), optionsOf(kind)) })
 		if err != nil {
@@ -102,7 +106,7 @@ func Measure(ctx context.Context, c Config) (r *Result, err error) {
 		series = append(series, measured{kind, one})
 		return nil
 	}
-	for _, kind := range append([]string{Plain}, Kinds()...) { // what is compiled, opened and made large once
+	for _, kind := range append([]string{Plain}, c.Kinds...) { // what is compiled, opened and made large once
 		if _, err := services[kind].lap(ctx, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", kind, err)
 		}
@@ -112,7 +116,7 @@ func Measure(ctx context.Context, c Config) (r *Result, err error) {
 		if c.Within > 0 && round >= leastRounds && time.Since(begun) >= c.Within {
 			break
 		}
-		for _, kind := range Kinds() {
+		for _, kind := range c.Kinds {
 			if err := errors.Join(lap(Plain), lap(kind)); err != nil {
 				return nil, err
 			}
