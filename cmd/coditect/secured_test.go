@@ -16,21 +16,57 @@ import (
 	main "github.com/coditect/mapreduce/cmd/coditect"
 )
 
-// remote are the scripts that say what any service does, wherever it is. The others look
-// at the process that has the store, at workers of their own, or at flags of a run that a
-// server does not have.
-var remote = []string{"encoding", "eval", "everyday", "exit", "input", "pdf", "pipeline", "plan", "records", "run", "schema", "stages", "trace"}
-
-// brief are those that every run of the tests has time for.
+// brief are the scripts that every run of the tests has time for.
 var brief = []string{"encoding", "everyday", "records"}
+
+// own are the scripts that say nothing of a service, wherever it is, and why: all others
+// run on one.
+var own = map[string]string{
+	"agents":    "the tools of its agents read folders of the process that runs them, where a server has its own",
+	"cluster":   "it is about cluster files, and about installations side by side",
+	"interrupt": "it ends the process that runs the units; serve has what ends a client",
+	"large":     "it starts a server and a worker, for what goes between these two",
+	"local":     "it is about the socket of a data directory",
+	"owner":     "it is about processes that share a data directory",
+	"paused":    "it holds units back in the process that runs them",
+	"reading":   "it starts a server, for the limits that this has for documents",
+	"serve":     "it starts servers and workers, and ends them",
+	"tools":     "it is about the tools of the process that runs the units",
+	"tls":       "it is about certificates that fit and do not, at a server of its own",
+}
+
+// remote returns the scripts that say what any service does, wherever it is. What they say
+// of the process that has the store, of workers of their own, or of settings that a server
+// has itself, stands behind [!secured].
+func remote(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]bool)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		found[name] = true
+		if own[name] == "" {
+			names = append(names, name)
+		}
+	}
+	for name := range own {
+		if !found[name] {
+			t.Errorf("%s is said not to run on a server, and there is no such script", name)
+		}
+	}
+	return names
+}
 
 // The scripts that say what a service does give the same over mutual TLS, by principals
 // that an issuer of OpenID Connect knows, as they give within one process. They share a
 // server: each is a tenant of its own there. CODITECT_SECURED=all runs all of them.
 func TestScriptsSecured(t *testing.T) {
-	chosen := brief
-	if os.Getenv("CODITECT_SECURED") == "all" {
-		chosen = remote
+	chosen := remote(t)
+	if os.Getenv("CODITECT_SECURED") != "all" {
+		chosen = brief
 	}
 	h := newSecuredServer(t, chosen)
 	p := scriptParams(t)
