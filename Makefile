@@ -50,41 +50,61 @@ build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 
 # - packages in which no goroutine begins and no lock is held, in code or in tests;
 # - LARGE tests, which are about sizes, counts and formats: what runs at once in them
 #   runs at once in others too;
+# - VARIANTS of tests of which some run with it, and differ in numbers or in contents;
+# - LONG tests, of minutes of virtual time in which nothing new runs at once;
 # - tests APART, which start the program that users have, and look at what it leaves:
-#   TestScripts and tests with models start a program that looks for races;
+#   some of TestScripts and tests with models start a program that looks for races;
 # - PROPERTIES of store/jobs, each of which runs in one goroutine;
 # - STORMS, but for one of each kind.
 # `make test-race` runs all of it with the race detector.
 LARGE := TestPackages$$|TestSchemasAtRandom|TestLargeLevel|TestLargestDocument|TestMergedRecordsLargerThanAnOutput|TestUnitsWithManyInputs
 LARGE := $(LARGE)|TestDocumentsWithMuchMetadata|TestChunkingKeeps|TestResultDoesNotDependOnTheTree|TestHostileTexts|TestLongText
-LARGE := $(LARGE)|TestMatrixOfFaults/(openai|ollama)|TestTheFleetKeeps|TestTheFleetLearns|TestFiftyCalls|TestScripts/large
+LARGE := $(LARGE)|TestTheFleetKeeps|TestTheFleetLearns|TestFiftyCalls
 LARGE := $(LARGE)|TestNeighbour$$|TestAThousandCitations|TestModels$$|TestReducing$$|TestHostile$$
 LARGE := $(LARGE)|TestAnswersThatDoNotFit|TestOutputsThatDoNotPair|TestReduceFoldsThatAreNotDecided
 LARGE := $(LARGE)|TestTheResultIsStoredWithTheEndOfItsJob/too_large|TestPartialResults$$|TestOrchestratorsGoOneAfterTheOther
 LARGE := $(LARGE)|TestALevelInManyStepsIsPlannedByOne|TestAPlanThatIsLeftInPartIsGoneOnWith
-LARGE := $(LARGE)|TestNobodyIsLostInAnOutage/.*/3.37s|TestTheFleetSharesItsBreaker/parallelism_(20|1)$$|TestAModelThatRefusesAll/just_now_false
-LARGE := $(LARGE)|TestD4CompareGivesWhatSourcesSay/50
+LARGE := $(LARGE)|TestMemory$$|TestPacked$$|TestDraw$$|TestPrintedReceipts$$|TestOCR$$|TestRe3d(Perturbed|Invented)|TestWholeText$$
+LARGE := $(LARGE)|TestTextsOfTheProgram|TestDocuments$$|TestMatrix$$|TestLyingServers/floods|TestLargePages
+LARGE := $(LARGE)|TestAWorkerThatDoesNotReadIsGivenLittle|TestManySubmissionsOfADeadServerAreRemoved
+LARGE := $(LARGE)|TestD8The|TestD9Few|TestReceiptsByAModel|TestC1Estimate|TestC2C3C9C15|TestC7Invented|TestC11Batch|TestC13Report|TestC15Joined
+LARGE := $(LARGE)|TestBadCitations|TestReferencesThatGoWrong|TestReportsBesideExperts|TestSumsAfterResumes|TestDocsOfTools|TestDoctorOfACopy
+LARGE := $(LARGE)|TestCostByThePrices|TestOnlyWholeAnswers|TestReplayIsRefused|TestWorkersSayWhatIsWrong
+VARIANTS := TestMatrixOfFaults/(openai|ollama)|TestMatrixOfFaults/anthropic/(_always$$|[b-z].*_at_a_fifth$$)
+VARIANTS := $(VARIANTS)|TestNobodyIsLostInAnOutage/(short|^long|very_long|^two_nodes$$|break$$)|TestNobodyIsLostInAnOutage/.*/3.37s
+VARIANTS := $(VARIANTS)|TestTheFleetSharesItsBreaker/parallelism_(20|1)$$|TestAModelThatRefusesAll|TestD4CompareGivesWhatSourcesSay/50
+VARIANTS := $(VARIANTS)|TestTheFirstUnitRunsAlone/(it_is_answered$$|it_fails|it_takes|nothing)|TestSoakBudgets/(calm|faults)
+VARIANTS := $(VARIANTS)|TestSlotsAreBusyAndNeverMore/(20|9)_units|TestSlotsOfTheDeadAreSoonFree/(many_documents|a_budget)
+VARIANTS := $(VARIANTS)|TestSlotsFollowTheLimitsOfAModel/of_the_model|TestConformanceWithoutFaults
+VARIANTS := $(VARIANTS)|TestScripts$$/(config|documents|encoding|eval|everyday|exit|formats|html|input|large|local|models)
+VARIANTS := $(VARIANTS)|TestScripts$$/(owner|pdf|pipeline|plan|reading|records|schema|search|usage)
+LONG := TestParkedUnitsOutliveOrchestrators|TestParkedUnitsHoldNoSlot|TestKillsLoseNoPlace|TestTokensRestWhileABreakerIsOpen
 APART := TestKilledAtEveryPoint|TestSoakDamage|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
 APART := $(APART)|TestRotation|TestIdleAndSlow|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
 PROPERTIES := TestAgainstModel|TestTheFleetKeepsToWhatIsConfigured|TestAnIdleWorkerIsTimedOut|TestASlowWorkerIsNotTimedOut|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
+PROPERTIES := $(PROPERTIES)|TestCheckGoesOnWhereDamageEnds|TestCheckFindsEveryBreach|TestManyDroppedUnits|TestEvidenceBounds|TestB13TreesAreKnown|TestBinsArePlannedInSteps
+PROPERTIES := $(PROPERTIES)|TestResumeDropsALevelPlanned|ThatTakeTooLong
 STORMS := TestSoak(Storms|Trees|Budgets)|TestSoak$$|TestBudgetWhileWorkersDie
-UNRACED := $(LARGE)|$(APART)|$(PROPERTIES)
+UNRACED := $(LARGE)|$(VARIANTS)|$(LONG)|$(APART)|$(PROPERTIES)
 
 # How often processes are killed in each soak test.
 export CODITECT_SOAK_TRIALS ?= 5
 
 # Packages with tests, apart by whether something runs at once in them; the longest go
-# first, so that no core waits for them at the end. What tests WITH_MORE have that
-# is left out there runs in PLAIN.
+# first, so that no core waits for them at the end. What tests of theirs are left out
+# with the race detector run in PLAIN.
 TESTED     = $(eval TESTED := $(patsubst $(CURDIR)/%,./%,$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG))))$(TESTED)
 BEGINS    := ^[[:space:]]*go (func|[a-z])|\.Go\(|[a-z]\.Parallel\(\)|RunParallel|synctest|"sync(/atomic)?"
 CONCURRENT = $(eval CONCURRENT := $(filter $(TESTED),$(patsubst %/,%,$(sort $(dir $(shell grep -lE '$(BEGINS)' $(TESTED:=/*.go)))))))$(CONCURRENT)
 SEQUENTIAL = $(filter-out $(CONCURRENT),$(TESTED))
-LONGEST   := ./cmd/coditect ./orchestrator ./worker
+LONGEST   := ./cmd/coditect ./orchestrator ./store/jobs
 RACED      = $(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCURRENT))
-WITH_MORE := ./cmd/coditect ./deploy/bench/figures ./orchestrator ./orchestrator/token ./store/jobs ./worker ./worker/agent/loop ./worker/agent/model ./worker/ground
-PLAIN      = $(filter $(WITH_MORE),$(CONCURRENT))
+# NAMES leaves the names of the tests that are left out, as their functions begin.
+NAMES     := s@/(\([^)]*\)|[^|(])*@@g; s@\bTest@@g; s@\$$@\\(@g
+LEFT_OUT   = ^func Test.*($(shell echo '$(UNRACED)|$(STORMS)' | sed -E '$(NAMES)'))
+PLAIN_ALL  = $(patsubst %/,%,$(sort $(dir $(shell grep -lE '$(LEFT_OUT)' $(CONCURRENT:=/*_test.go)))))
+PLAIN      = $(filter $(LONGEST),$(PLAIN_ALL)) $(filter-out $(LONGEST),$(PLAIN_ALL))
 
 .PHONY: memory
 memory:

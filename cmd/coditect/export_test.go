@@ -26,6 +26,20 @@ func RunAttending(ctx context.Context, args []string, out io.Writer, every time.
 	}, args)
 }
 
+// RunIn runs a command line with the settings of an environment, NAME=VALUE, of which the
+// last of a name counts, and returns the exit code.
+func RunIn(ctx context.Context, env, args []string, out, said io.Writer) int {
+	settings := make(map[string]string, len(env))
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		settings[name] = value
+	}
+	return runMain(ctx, &program.Program{
+		Console: console.Console{Stdin: strings.NewReader(""), Stdout: out, Stderr: said},
+		Getenv:  func(name string) string { return settings[name] }, Environ: env,
+	}, args)
+}
+
 // CheckCommandLine returns what is wrong with a command line: a command, a flag or an
 // argument that does not exist. It runs nothing.
 func CheckCommandLine(args []string) error {

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	main "github.com/coditect/mapreduce/cmd/coditect"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
@@ -162,9 +164,40 @@ type outcome struct {
 func (h *house) command(env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(h.program, args...)
 	cmd.Dir = h.dir
-	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+h.path("data"), "HOME="+h.dir, "CODITECT_LEDGER="+h.path("ledger"), "GOGC=400")
-	cmd.Env = append(append(cmd.Env, h.store...), env...)
+	cmd.Env = append(h.environ(), env...)
 	return cmd
+}
+
+// environ returns the environment of the commands of this house.
+func (h *house) environ() []string {
+	return slices.Concat(os.Environ(), []string{
+		"XDG_DATA_HOME=" + h.path("data"), "HOME=" + h.dir, "CODITECT_LEDGER=" + h.path("ledger"), "GOGC=400",
+	}, h.store)
+}
+
+// ask runs a command of mapreduce that looks at the store and changes nothing, while no
+// process has it. It does so in this process: to begin one takes longer than to look. Each
+// process has a cluster's client of its own, so there it begins one.
+func (h *house) ask(args ...string) outcome {
+	h.t.Helper()
+	if h.store != nil {
+		return h.try(nil, args...)
+	}
+	ctx, cancel := context.WithTimeout(h.t.Context(), max(h.patience, slowest))
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	code := main.RunIn(ctx, h.environ(), append([]string{"mapreduce"}, args...), &stdout, &stderr)
+	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// answer returns what such a command prints, which has to succeed.
+func (h *house) answer(args ...string) string {
+	h.t.Helper()
+	o := h.ask(args...)
+	if o.code != 0 {
+		h.t.Fatalf("%s: exit code %d\n%s%s", strings.Join(args, " "), o.code, o.stdout, o.stderr)
+	}
+	return o.stdout
 }
 
 // slowest is how long a command may take before it is told to show what it does.
@@ -238,7 +271,7 @@ type listed struct {
 func (h *house) jobs() []listed {
 	h.t.Helper()
 	var page struct{ Jobs []listed }
-	h.decode(h.want(0, "list", "-o", "json"), &page)
+	h.decode(h.answer("list", "-o", "json"), &page)
 	return page.Jobs
 }
 
@@ -275,7 +308,7 @@ func (h *house) look() {
 			Units []listed
 			Next  string `json:"next_page_token"`
 		}
-		h.decode(h.want(0, "units", "--job-id", job.JobID, "--status", "complete", "--limit", "1000", "--page-token", token, "-o", "json"), &page)
+		h.decode(h.answer("units", "--job-id", job.JobID, "--status", "complete", "--limit", "1000", "--page-token", token, "-o", "json"), &page)
 		for _, u := range page.Units {
 			if h.done[u.UnitID] == 0 {
 				h.done[u.UnitID] = entries
@@ -404,7 +437,7 @@ func (h *house) verify(want map[string]string) {
 // healthy checks the store, with the audit chains of its jobs.
 func (h *house) healthy() {
 	h.t.Helper()
-	if o := h.try(nil, "doctor"); o.code != 0 {
+	if o := h.ask("doctor"); o.code != 0 {
 		h.t.Errorf("doctor: exit code %d\n%s%s", o.code, o.stdout, o.stderr)
 	}
 }
