@@ -120,6 +120,7 @@ func newShelf(t *testing.T) *shelf {
 // Whatever happens to a file of the store, and whenever, no command shows a wrong result
 // as if it were right, none dies of it, and no job is gone without a word.
 func TestSoakDamage(t *testing.T) {
+	t.Parallel()
 	if _, shared := driver.Cluster(t); shared {
 		t.Skip("a cluster keeps its own files")
 	}

@@ -15,6 +15,7 @@ import (
 // unit at a time there, and on a cluster if these tests have one: the files that
 // depend on the input alone are equal.
 func TestExamplesGiveTheSameOnEveryStore(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a few seconds of work")
 	}
@@ -31,6 +32,7 @@ func TestExamplesGiveTheSameOnEveryStore(t *testing.T) {
 		{"kitchen", kitchen("1000"), 1},
 	} {
 		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
 			schema, err := filepath.Abs(filepath.Join("..", "..", "examples", e.name, "schema.yaml"))
 			if err != nil {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,13 +31,17 @@ type killing struct {
 
 // Every point is hit, and the process that is killed there leaves nothing with
 // which the next cannot go on.
+//
+// Most of its time processes wait for units that failed, so many run at once.
 func TestKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	covered := make(map[failpoint.Step]bool)
 	for _, k := range killings(t, build(t)) {
 		for _, s := range k.steps {
 			covered[s] = true
 		}
 		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
 			for _, s := range k.steps {
 				for _, p := range []failpoint.Point{s.Before(), s.After()} {
 					t.Run(string(p), func(t *testing.T) {
@@ -68,6 +73,37 @@ func costly() []string {
 	}
 }
 
+// once returns what makes the results with which others are compared when they are
+// first needed, and no second time.
+func once(results func(t *testing.T) map[string]string) func(t *testing.T) map[string]string {
+	var mu sync.Mutex
+	var made map[string]string
+	return func(t *testing.T) map[string]string {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if made == nil {
+			made = results(t)
+		}
+		return made
+	}
+}
+
+// referenceOnce is reference when it is first needed.
+func referenceOnce(c *corpus, code int) func(t *testing.T) map[string]string {
+	return once(func(t *testing.T) map[string]string { t.Helper(); return reference(t, c, code) })
+}
+
+// withUnitsOnce is withUnits when it is first needed.
+func withUnitsOnce(c *corpus, wants ...string) func(t *testing.T) map[string]string {
+	return once(func(t *testing.T) map[string]string { t.Helper(); return withUnits(t, c, 0, wants...) })
+}
+
+// triedOnce is tried when it is first needed.
+func triedOnce(c *corpus) func(t *testing.T) map[string]string {
+	return once(func(t *testing.T) map[string]string { t.Helper(); return tried(t, c) })
+}
+
 // tried returns the results of a job whose failed units have been tried twice.
 func tried(t *testing.T, c *corpus) map[string]string {
 	t.Helper()
@@ -87,27 +123,27 @@ func killings(t *testing.T, program string) []killing {
 	partlyStatic := partly.reduced("--chunk-size", "3")
 	direct := whole.piped(t, "--target-token-budget", "100000")
 	dissolved := newCorpus(t, program, 2, costly()...).grown(t).piped(t, "--target-token-budget", "2400")
-	wantedDirect, wantedDissolved := withUnits(t, direct, 0, `"unit_id":"direct"`), withUnits(t, dissolved, 0, `"unit_id":"000.txt"`, `"unit_id":"grown.html"`)
-	wanted, wantedStatic, wantedAdaptive := reference(t, whole, 0), reference(t, static, 0), reference(t, adaptive, 0)
-	wantedPartlyStatic := tried(t, partlyStatic)
-	wantedPoor := reference(t, newCorpus(t, program, 12, "--var", "script.tokens_in=9000"), 0)
-	wantedPartly := tried(t, partly)
+	wantedDirect, wantedDissolved := withUnitsOnce(direct, `"unit_id":"direct"`), withUnitsOnce(dissolved, `"unit_id":"000.txt"`, `"unit_id":"grown.html"`)
+	wanted, wantedStatic, wantedAdaptive := referenceOnce(whole, 0), referenceOnce(static, 0), referenceOnce(adaptive, 0)
+	wantedPartlyStatic := triedOnce(partlyStatic)
+	wantedPoor := referenceOnce(newCorpus(t, program, 12, "--var", "script.tokens_in=9000"), 0)
+	wantedPartly := triedOnce(partly)
 	many := newCorpus(t, program, 260, "--var", "script.latency=1ms").reduced("--chunk-size", "100")
-	wantedMany := withUnits(t, many, 0, `"unit_id":"reduce_L1_2"`, `"unit_id":"final"`)
+	wantedMany := withUnitsOnce(many, `"unit_id":"reduce_L1_2"`, `"unit_id":"final"`)
 	stages := whole.surveyed(t)
-	wantedStages := withUnits(t, stages, 0, `"unit_id":"plan"`, `"unit_id":"item_6"`, `"unit_id":"group_L1_2"`, `"unit_id":"group"`, `"unit_id":"theme_0"`, `"unit_id":"report"`)
+	wantedStages := withUnitsOnce(stages, `"unit_id":"plan"`, `"unit_id":"item_6"`, `"unit_id":"group_L1_2"`, `"unit_id":"group"`, `"unit_id":"theme_0"`, `"unit_id":"report"`)
 	parking := newCorpus(t, program, 12, append(costly(), "--var", "script.parks=2", "--var", "script.park_for=20ms")...)
 	asking := newCorpus(t, program, 1, "--var", "script.parks=1", "--var", "script.answer=granted")
-	wantedAsking := withUnits(t, newCorpus(t, program, 1), 0, `"unit_id":"000.txt"`, `"unit_id":"final"`)
+	wantedAsking := withUnitsOnce(newCorpus(t, program, 1), `"unit_id":"000.txt"`, `"unit_id":"final"`)
 	searching := newCorpus(t, program, 6, "--tool", "read", "--tool-root", ".", "--var", "script.pages=2", "--var", "script.page_bytes=600000").searching(t)
-	wantedSearching := withUnits(t, searching, 0, `"unit_id":"000.txt"`, `"unit_id":"table"`, `"quote":"what the script found"`)
+	wantedSearching := withUnitsOnce(searching, `"unit_id":"000.txt"`, `"unit_id":"table"`, `"quote":"what the script found"`)
 	id := func(h *house) string {
 		job, _ := h.job()
 		return job.JobID
 	}
 	finish := func(h *house) {
 		h.carryThrough(whole)
-		h.verify(wanted)
+		h.verify(wanted(h.t))
 	}
 	enough := []string{"--budget", "100000000"}
 	return []killing{
@@ -130,7 +166,7 @@ func killings(t *testing.T, program string) []killing {
 			victim: func(*house) []string { return searching.run("--output", "out") },
 			after: func(h *house) {
 				h.want(0, "resume", "--job-id", id(h), "--tool", "read", "--tool-root", ".", "--output", "out")
-				h.verify(wantedSearching)
+				h.verify(wantedSearching(h.t))
 			},
 		},
 		{
@@ -141,7 +177,7 @@ func killings(t *testing.T, program string) []killing {
 			victim: func(h *house) []string { return []string{"resume", "--job-id", id(h), "--output", "out"} },
 			after: func(h *house) {
 				h.carryThrough(parking)
-				h.verify(wanted)
+				h.verify(wanted(h.t))
 			},
 		},
 		{
@@ -153,7 +189,7 @@ func killings(t *testing.T, program string) []killing {
 			after: func(h *house) {
 				h.want(0, h.asked[0].wake("granted")...) // whether the first was, or was not
 				h.answering(id(h), "granted")
-				h.verify(wantedAsking)
+				h.verify(wantedAsking(h.t))
 			},
 		},
 		{
@@ -165,7 +201,7 @@ func killings(t *testing.T, program string) []killing {
 			victim: func(*house) []string { return static.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(static)
-				h.verify(wantedStatic)
+				h.verify(wantedStatic(h.t))
 			},
 		},
 		{
@@ -179,7 +215,7 @@ func killings(t *testing.T, program string) []killing {
 				if code := h.carryOn(partlyStatic); code != 3 {
 					h.t.Fatalf("ended with %d", code)
 				}
-				h.verify(wantedPartlyStatic)
+				h.verify(wantedPartlyStatic(h.t))
 			},
 		},
 		{
@@ -189,7 +225,7 @@ func killings(t *testing.T, program string) []killing {
 			victim: func(*house) []string { return direct.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(direct)
-				h.verify(wantedDirect)
+				h.verify(wantedDirect(h.t))
 			},
 		},
 		{
@@ -199,7 +235,7 @@ func killings(t *testing.T, program string) []killing {
 			victim: func(*house) []string { return dissolved.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(dissolved)
-				h.verify(wantedDissolved)
+				h.verify(wantedDissolved(h.t))
 			},
 		},
 		{
@@ -212,7 +248,7 @@ func killings(t *testing.T, program string) []killing {
 			victim: func(*house) []string { return stages.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(stages)
-				h.verify(wantedStages)
+				h.verify(wantedStages(h.t))
 			},
 		},
 		{
@@ -222,7 +258,7 @@ func killings(t *testing.T, program string) []killing {
 			victim: func(*house) []string { return many.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(many)
-				h.verify(wantedMany)
+				h.verify(wantedMany(h.t))
 			},
 		},
 		{
@@ -232,7 +268,7 @@ func killings(t *testing.T, program string) []killing {
 			victim: func(*house) []string { return adaptive.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(adaptive)
-				h.verify(wantedAdaptive)
+				h.verify(wantedAdaptive(h.t))
 			},
 		},
 		{
@@ -260,7 +296,7 @@ func killings(t *testing.T, program string) []killing {
 				if code := h.carryOn(poor, enough...); code != 0 {
 					h.t.Fatalf("ended with %d", code)
 				}
-				h.verify(wantedPoor)
+				h.verify(wantedPoor(h.t))
 			},
 		},
 		{
@@ -275,7 +311,7 @@ func killings(t *testing.T, program string) []killing {
 				if code := h.carryOn(poor, enough...); code != 0 {
 					h.t.Fatalf("ended with %d", code)
 				}
-				h.verify(wantedPoor)
+				h.verify(wantedPoor(h.t))
 			},
 		},
 		{
@@ -289,7 +325,7 @@ func killings(t *testing.T, program string) []killing {
 				if code := h.carryOn(partly); code != 3 {
 					h.t.Fatalf("ended with %d", code)
 				}
-				h.verify(wantedPartly)
+				h.verify(wantedPartly(h.t))
 			},
 		},
 		{
@@ -340,6 +376,7 @@ func killings(t *testing.T, program string) []killing {
 
 // A process is killed at one point, and the next one at another, and so on.
 func TestKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	c := newCorpus(t, build(t), 12, costly()...)
 	want := reference(t, c, 0)
 	for _, points := range [][]string{

@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "write the files that scripts compare wi
 //
 // The tests that run in parallel wait most of the time: for other processes.
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
 	testscript.Main(suite{m}, map[string]func(){

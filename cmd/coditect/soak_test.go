@@ -22,6 +22,7 @@ import (
 // The process that does everything is killed, and what goes on with its job is
 // killed, and so on.
 func TestSoakKillsOfOneProcess(t *testing.T) {
+	t.Parallel()
 	program := build(t)
 	scriptedJob := newCorpus(t, program, 12, append(costly(), "--var", "script.latency=lognormal:20ms,1")...)
 	rulesJob := newCorpus(t, program, 120, "--provider", "rules")

@@ -318,7 +318,8 @@ func TestLyingServers(t *testing.T) {
 	})
 	for mode, want := range map[string]string{"malformed": "test_a: ", "floods": "the server wrote more than 67108864 bytes", "unknown": "test_a: ", "deep": "test_a: "} {
 		t.Run(mode, func(t *testing.T) {
-			s := unit(t, open(t, server(mode), config()))
+			patient := func(s *mcp.Server) { s.Timeout = 5 * time.Minute } // many bytes have to come
+			s := unit(t, open(t, server(mode, patient), config()))
 			refused(t, s, "test_a", `{}`, want)
 		})
 	}
