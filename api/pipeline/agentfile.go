@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 )
 
 // An agent may have a Markdown file of its own: front matter in YAML says its name, when it is
@@ -26,36 +27,36 @@ var fence = regexp.MustCompile(`(?m)^---[ \t]*\r?$`)
 // ParseAgent reads the file of an agent. An error is of kind Invalid: its field is the key
 // that is wrong, its operation names file and line.
 func ParseAgent(file string, data []byte) (*Agent, error) {
-	r := &reader{file: file}
+	r := newReader(file)
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	marks := fence.FindAllIndex(data, 2)
 	switch {
 	case len(data) > MaxAgentFile:
-		r.recordFault("agent", 0, "has %d bytes; at most %d are accepted", len(data), MaxAgentFile)
+		r.RecordFault("agent", 0, "has %d bytes; at most %d are accepted", len(data), MaxAgentFile)
 	case !utf8.Valid(data):
-		r.recordFault("agent", 0, "is not valid UTF-8")
+		r.RecordFault("agent", 0, "is not valid UTF-8")
 	case len(marks) == 0 || marks[0][0] != 0:
-		r.recordFault("agent", 1, "must begin with front matter: a line ---, then name and description, then a line ---")
+		r.RecordFault("agent", 1, "must begin with front matter: a line ---, then name and description, then a line ---")
 	case len(marks) == 1:
-		r.recordFault("agent", 1, "the front matter does not end: a line --- is missing behind it")
+		r.RecordFault("agent", 1, "the front matter does not end: a line --- is missing behind it")
 	}
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	a := &Agent{}
 	front := append([]byte("#"), data[marks[0][1]:marks[1][0]]...) // a comment in place of the fence: lines keep their numbers
-	root := r.yamlTree(front)
-	if r.err == nil {
+	root := r.ReadYAML(front)
+	if r.Err == nil {
 		r.readFront(root, a)
 	}
-	if r.err == nil {
+	if r.Err == nil {
 		r.readInstructions(data, marks[1][1], a)
 	}
-	if r.err != nil {
-		if r.err.Field == "pipeline" { // YAML that cannot be read
-			r.err.Field = "agent"
+	if r.Err != nil {
+		if r.Err.Field == "pipeline" { // YAML that cannot be read
+			r.Err.Field = "agent"
 		}
-		return nil, r.err
+		return nil, r.Err
 	}
 	a.Role = a.Name
 	return a, nil
@@ -64,16 +65,16 @@ func ParseAgent(file string, data []byte) (*Agent, error) {
 // ignored are keys of other programs' files that say nothing here.
 var ignored = []string{"color", "license", "metadata", "version"}
 
-func (r *reader) readFront(n *node, a *Agent) {
+func (r reader) readFront(n *filetree.Node, a *Agent) {
 	tools := map[string]int{} // their lines
-	known := map[string]entry{
-		"name": r.readText(&a.Name), "description": r.readText(&a.Description), "model": r.readText(&a.Model),
-		"tools": func(n *node, at string) { r.readTools(n, at, a, tools) },
+	known := map[string]filetree.Entry{
+		"name": r.ReadText(&a.Name), "description": r.ReadText(&a.Description), "model": r.ReadText(&a.Model),
+		"tools": func(n *filetree.Node, at string) { r.readTools(n, at, a, tools) },
 	}
 	for _, key := range ignored {
-		known[key] = func(*node, string) {}
+		known[key] = func(*filetree.Node, string) {}
 	}
-	if r.readMapping(n, "", known); r.err != nil {
+	if r.ReadMapping(n, "", known); r.Err != nil {
 		return
 	}
 	if a.Model == "inherit" {
@@ -81,47 +82,47 @@ func (r *reader) readFront(n *node, a *Agent) {
 	}
 	switch {
 	case a.Name == "":
-		r.recordFault("name", n.lineOf("name"), "is required: stages and results call the agent by it")
+		r.RecordFault("name", n.LineOf("name"), "is required: stages and results call the agent by it")
 	case !name.MatchString(a.Name):
-		r.recordFault("name", n.lineOf("name"), "must be %s, and is %.80q", nameRule, a.Name)
+		r.RecordFault("name", n.LineOf("name"), "must be %s, and is %.80q", nameRule, a.Name)
 	case a.Description == "":
-		r.recordFault("description", n.lineOf("description"), "is required: it says when the agent is of use")
+		r.RecordFault("description", n.LineOf("description"), "is required: it says when the agent is of use")
 	case a.Model != "" && !isWord(a.Model):
-		r.recordFault("model", n.lineOf("model"), "must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", maxWord, a.Model)
+		r.RecordFault("model", n.LineOf("model"), "must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", maxWord, a.Model)
 	case len(a.Tools) > maxTools:
-		r.recordFault("tools", n.lineOf("tools"), "there are %d; at most %d are accepted", len(a.Tools), maxTools)
+		r.RecordFault("tools", n.LineOf("tools"), "there are %d; at most %d are accepted", len(a.Tools), maxTools)
 	}
 	if _, err := parseTemplate(a.Description); err != nil {
-		r.recordFault("description", n.lineOf("description"), "%s", err)
+		r.RecordFault("description", n.LineOf("description"), "%s", err)
 	}
 }
 
 // readTools reads a list of tools, or their names in one text with commas between them.
-func (r *reader) readTools(n *node, at string, a *Agent, lines map[string]int) {
+func (r reader) readTools(n *filetree.Node, at string, a *Agent, lines map[string]int) {
 	add := func(text string, line int, at string) {
 		tool := toolName(strings.TrimSpace(text))
 		switch _, twice := lines[tool]; {
 		case tool == "" || !isWord(tool):
-			r.recordFault(at, line, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", maxWord, text)
+			r.RecordFault(at, line, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", maxWord, text)
 		case foreignTools[tool] != "":
-			r.recordFault(at, line, "%q is not to be had: %s", tool, foreignTools[tool])
+			r.RecordFault(at, line, "%q is not to be had: %s", tool, foreignTools[tool])
 		case twice:
-			r.recordFault(at, line, "%q is listed twice", tool)
+			r.RecordFault(at, line, "%q is listed twice", tool)
 		default:
 			lines[tool] = line
 			a.Tools = append(a.Tools, tool)
 		}
 	}
-	if n.kind == yaml.ScalarNode && n.tag == "!!str" {
-		for text := range strings.SplitSeq(n.text, ",") {
-			add(text, n.line, at)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		for text := range strings.SplitSeq(n.Text, ",") {
+			add(text, n.Line, at)
 		}
 		return
 	}
-	r.readList(n, at, func(item *node, at string) {
+	r.ReadList(n, at, func(item *filetree.Node, at string) {
 		var text string
-		if r.readText(&text)(item, at); r.err == nil {
-			add(text, item.line, at)
+		if r.ReadText(&text)(item, at); r.Err == nil {
+			add(text, item.Line, at)
 		}
 	})
 }
@@ -160,16 +161,16 @@ func toolName(text string) string {
 }
 
 // readInstructions reads the text behind the front matter.
-func (r *reader) readInstructions(data []byte, from int, a *Agent) {
+func (r reader) readInstructions(data []byte, from int, a *Agent) {
 	line := 1 + bytes.Count(data[:from], []byte("\n"))
 	a.Instructions = strings.TrimSpace(strings.ReplaceAll(string(data[from:]), "\r\n", "\n"))
 	switch {
 	case a.Instructions == "":
-		r.recordFault("agent", line, "says nothing behind its front matter: the text there is what the agent is told")
+		r.RecordFault("agent", line, "says nothing behind its front matter: the text there is what the agent is told")
 	case len(a.Instructions) > maxText:
-		r.recordFault("agent", line, "the text behind the front matter has %d bytes; at most %d are accepted", len(a.Instructions), maxText)
+		r.RecordFault("agent", line, "the text behind the front matter has %d bytes; at most %d are accepted", len(a.Instructions), maxText)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	if _, err := parseTemplate(a.Instructions); err != nil {
@@ -179,7 +180,7 @@ func (r *reader) readInstructions(data []byte, from int, a *Agent) {
 				break
 			}
 		}
-		r.recordFault("agent", line, "%s", err)
+		r.RecordFault("agent", line, "%s", err)
 	}
 }
 

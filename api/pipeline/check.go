@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/coditect/mapreduce/api/pipeline/condition"
+	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -76,7 +78,7 @@ func (p *Pipeline) checkAdvice() error {
 	}
 	for i, a := range p.Advice {
 		field := fmt.Sprintf("advice[%d]", i)
-		when, err := ParseCondition(a.When)
+		when, err := condition.Parse(a.When)
 		switch {
 		case err != nil:
 			return p.fieldError(field+".when", "%s", err)
@@ -151,9 +153,9 @@ func (c *checker) checkSources() error {
 		case source == c.Stage.Name:
 			return c.keyError("from", "%q is this stage itself: a stage reads documents or earlier stages", source)
 		case at > c.i:
-			return c.keyError("from", "%q is a later stage: a stage reads documents or earlier stages, which here are %s", source, listNames(append([]string{Documents}, c.earlierStages()...)))
+			return c.keyError("from", "%q is a later stage: a stage reads documents or earlier stages, which here are %s", source, filetree.ListNames(append([]string{Documents}, c.earlierStages()...)))
 		case at < 0:
-			return c.keyError("from", "%.80q is neither documents nor an earlier stage, which are %s", source, listNames(c.earlierStages()))
+			return c.keyError("from", "%.80q is neither documents nor an earlier stage, which are %s", source, filetree.ListNames(c.earlierStages()))
 		}
 	}
 	if c.From == Documents && c.i > 0 && c.Stages[c.i-1].From != Documents {
@@ -209,7 +211,7 @@ func (c *checker) eachPath() error {
 		return nil
 	}
 	if at := c.Index(stage); at < 0 || at >= c.i {
-		return c.keyError("each", "%.80q is no earlier stage: those are %s", stage, listNames(c.earlierStages()))
+		return c.keyError("each", "%.80q is no earlier stage: those are %s", stage, filetree.ListNames(c.earlierStages()))
 	}
 	if c.From != stage {
 		return c.keyError("from", "must be %s, whose list each names, or be left out", stage)
@@ -249,7 +251,7 @@ func (o *Output) listProperty(path []string) (*schema.Property, error) {
 		at := slices.IndexFunc(inside, func(p schema.Property) bool { return p.Name == key })
 		switch {
 		case at < 0:
-			return nil, fmt.Errorf("the schema has no %.80q there; it has %s", key, listNames(propertyNames(inside)))
+			return nil, fmt.Errorf("the schema has no %.80q there; it has %s", key, filetree.ListNames(propertyNames(inside)))
 		case n == len(path)-1 && inside[at].Type != schema.Array:
 			return nil, fmt.Errorf("%s is of type %s in the schema", key, inside[at].Type)
 		case n == len(path)-1:
@@ -338,7 +340,7 @@ func (c *checker) checkBatchedOutputs() error {
 			return c.keyError("order", "is of documents and of items, which have fields, and %s makes %s", name, o.Kind)
 		}
 		if o.parsed != nil && !slices.ContainsFunc(o.parsed.Properties, func(p schema.Property) bool { return p.Name == by.Field }) {
-			return c.keyError("order", "the schema of %s has no %.80q at its top; it has %s", name, by.Field, listNames(propertyNames(o.parsed.Properties)))
+			return c.keyError("order", "the schema of %s has no %.80q at its top; it has %s", name, by.Field, filetree.ListNames(propertyNames(o.parsed.Properties)))
 		}
 	}
 	return nil
@@ -348,7 +350,7 @@ func (c *checker) checkBatchedOutputs() error {
 func (c *checker) checkOwn(key string, a *Agent) error {
 	for _, tool := range a.Tools {
 		if !slices.Contains(c.Tools, tool) {
-			return c.keyError(key, "%s may use %.80q, which is not among the tools of the stage: %s", a.Name, tool, listNames(c.Tools))
+			return c.keyError(key, "%s may use %.80q, which is not among the tools of the stage: %s", a.Name, tool, filetree.ListNames(c.Tools))
 		}
 	}
 	if a.Model != "" && !isWord(a.Model) {
@@ -375,7 +377,7 @@ func (c *checker) checkSelects() error {
 		key := fmt.Sprintf("agents[%d]", n)
 		switch {
 		case c.Pipeline.Agents[agent] == nil:
-			return c.keyError(key, "%.80q is none of the pipeline's agents: %s", agent, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
+			return c.keyError(key, "%.80q is none of the pipeline's agents: %s", agent, filetree.ListNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
 		case slices.Contains(c.Stage.Agents[:n], agent):
 			return c.keyError(key, "%q is listed twice", agent)
 		}
@@ -391,7 +393,7 @@ func (c *checker) checkSelects() error {
 		return c.keyError("select", "must be all, or the path of a list of names as in STAGE.PATH, and is %.80q", c.Select)
 	}
 	if at := c.Index(stage); at < 0 || at >= c.i {
-		return c.keyError("select", "%.80q is no earlier stage: those are %s", stage, listNames(c.earlierStages()))
+		return c.keyError("select", "%.80q is no earlier stage: those are %s", stage, filetree.ListNames(c.earlierStages()))
 	}
 	if c.From == Documents {
 		return c.keyError("select", "must be all in a stage that reads documents: %s reads them in its place", stage)
@@ -407,7 +409,7 @@ func (c *checker) checkSelects() error {
 }
 
 func (c *checker) checkCondition() error {
-	when, err := ParseCondition(c.When)
+	when, err := condition.Parse(c.When)
 	if err != nil {
 		return c.keyError("when", "%s", err)
 	}
@@ -416,7 +418,7 @@ func (c *checker) checkCondition() error {
 		case c.From == Documents:
 			return c.keyError("when", "names the stage %s, and this one reads documents before any stage ran", name)
 		case at < 0 || at >= c.i:
-			return c.keyError("when", "%.80q is no earlier stage: those are %s", name, listNames(c.earlierStages()))
+			return c.keyError("when", "%.80q is no earlier stage: those are %s", name, filetree.ListNames(c.earlierStages()))
 		}
 	}
 	return nil
@@ -462,7 +464,7 @@ func (c *checker) checkQuery() error {
 	}
 	for _, v := range t.Variables() {
 		if _, ok := c.Inputs[v.Name]; v.Space != Input || !ok {
-			return c.keyError("query", "names %s, which is not among inputs: %s", v, listNames(slices.Sorted(maps.Keys(c.Inputs))))
+			return c.keyError("query", "names %s, which is not among inputs: %s", v, filetree.ListNames(slices.Sorted(maps.Keys(c.Inputs))))
 		}
 	}
 	c.templates[stageField(c.i, "query")] = t
@@ -540,7 +542,7 @@ func (c *checker) checkWork() error {
 	case c.Agent != nil && (len(c.Agent.Tools) > 0 && !slices.Equal(c.Agent.Tools, c.Tools) || c.Agent.Model != "" && c.Agent.Model != c.Model):
 		return c.keyError("agent", "has tools or a model of its own, which only agents of a stage with each: agent have; set them in the stage")
 	case c.Agent != nil && c.Agent.Name != "" && c.Pipeline.Agents[c.Agent.Name] == nil:
-		return c.keyError("agent", "%.80q is none of the pipeline's agents: %s", c.Agent.Name, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
+		return c.keyError("agent", "%.80q is none of the pipeline's agents: %s", c.Agent.Name, filetree.ListNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
 	case c.Task != nil && c.Task.Description == "":
 		return c.keyError("task.description", "is required: it says what to do")
 	case len(c.Examples) > 0 && (c.From != Documents || c.Output.Kind != OutputRecords):

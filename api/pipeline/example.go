@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -74,7 +75,7 @@ func (r Record) checkRecord(s *schema.Schema, document string) (path string, err
 	}
 	for _, path := range slices.Sorted(maps.Keys(r)) {
 		if !fields[path] {
-			return path, fmt.Errorf("is no field of the schema, which has %s", listNames(names))
+			return path, fmt.Errorf("is no field of the schema, which has %s", filetree.ListNames(names))
 		}
 	}
 	return "", nil

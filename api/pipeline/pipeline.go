@@ -18,6 +18,8 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/pipeline/condition"
+	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -39,21 +41,21 @@ type Pipeline struct {
 	Advice []Advice `json:"advice,omitempty"`
 
 	file      string
-	root      *node               // of the file, for the lines of faults
+	root      *filetree.Node      // of the file, for the lines of faults
 	templates map[string]Template // by field, such as stages[0].agent.role
 }
 
 // An Advice is what the owner of a run is told if a condition holds on the number of its
 // documents. The run goes on.
 type Advice struct {
-	When string `json:"when"` // see ParseCondition; of count alone
+	When string `json:"when"` // see condition.Parse; of count alone
 	Text string `json:"text"`
 }
 
 // AdviceFor returns the advice for a run over so many documents.
 func (p *Pipeline) AdviceFor(documents int64) (all []string) {
 	for _, a := range p.Advice {
-		if when, err := ParseCondition(a.When); err == nil && when.Holds(documents, 0, 0) {
+		if when, err := condition.Parse(a.When); err == nil && when.Holds(documents, 0, 0) {
 			all = append(all, a.Text)
 		}
 	}
@@ -99,7 +101,7 @@ type Stage struct {
 	Agents []string `json:"agents,omitempty"`
 	Select string   `json:"select,omitempty"`
 
-	// When is a condition on what the stage reads; see ParseCondition. A stage whose
+	// When is a condition on what the stage reads; see condition.Parse. A stage whose
 	// condition does not hold is skipped.
 	When string `json:"when,omitempty"`
 
@@ -206,7 +208,7 @@ func (o Output) MarshalJSON() ([]byte, error) {
 		return json.Marshal(o.Kind)
 	}
 	var b bytes.Buffer
-	err := encodeJSON(&b, struct {
+	err := filetree.EncodeJSON(&b, struct {
 		Kind   string          `json:"kind"`
 		File   string          `json:"file,omitempty"`
 		Schema json.RawMessage `json:"schema,omitempty"`
@@ -288,17 +290,17 @@ func parseFile(file string, data []byte) (*Pipeline, error) { return parseFound(
 
 // parseFound is parseFile for a file that names agents which find finds; nil finds none.
 func parseFound(file string, data []byte, find func(name string) (*Agent, error)) (*Pipeline, error) {
-	r := &reader{file: file}
+	r := newReader(file)
 	if len(data) > 4*MaxBytes {
-		r.recordFault("pipeline", 0, "has %d bytes; at most %d are accepted", len(data), MaxBytes)
-		return nil, r.err
+		r.RecordFault("pipeline", 0, "has %d bytes; at most %d are accepted", len(data), MaxBytes)
+		return nil, r.Err
 	}
-	p := &Pipeline{file: file, root: r.readTree(data)}
-	if r.err == nil {
+	p := &Pipeline{file: file, root: r.ReadTree(data)}
+	if r.Err == nil {
 		r.readPipeline(p.root, p)
 	}
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	if find != nil {
 		if err := p.findAgents(find); err != nil {
@@ -320,13 +322,13 @@ func parseFound(file string, data []byte, find func(name string) (*Agent, error)
 
 // fieldError returns an error about a field of the pipeline, with the line of the file.
 func (p *Pipeline) fieldError(field, format string, args ...any) error {
-	r := reader{file: p.file}
+	r := newReader(p.file)
 	line := 0
 	if field != "pipeline" {
-		line = p.root.lineOf(field)
+		line = p.root.LineOf(field)
 	}
-	r.recordFault(field, line, format, args...)
-	return r.err
+	r.RecordFault(field, line, format, args...)
+	return r.Err
 }
 
 // Locate returns an error about a key of a stage with the line of the file; ok is false if
@@ -384,7 +386,7 @@ const SelectAll = "all"
 // an equal pipeline of it.
 func (p *Pipeline) Canonical() []byte {
 	var b bytes.Buffer
-	if encodeJSON(&b, p) != nil {
+	if filetree.EncodeJSON(&b, p) != nil {
 		return nil // it was decoded, so that it can be encoded
 	}
 	return b.Bytes()
@@ -443,7 +445,7 @@ func (s *Stage) MarshalJSON() ([]byte, error) {
 		named.Agent = s.Agent
 	}
 	var b bytes.Buffer
-	err := encodeJSON(&b, named)
+	err := filetree.EncodeJSON(&b, named)
 	return b.Bytes(), err
 }
 

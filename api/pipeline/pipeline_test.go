@@ -516,36 +516,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-func FuzzParseCondition(f *testing.F) {
-	for _, text := range []string{"", "count > 5", "tokens <= budget and count != 3", "tokens > 10 and tokens < 5", "count >= -1", "count<9007199254740992"} {
-		f.Add(text, int64(3), int64(100), int64(50))
-	}
-	f.Fuzz(func(t *testing.T, text string, count, tokens, budget int64) {
-		c, err := pipeline.ParseCondition(text)
-		if err != nil {
-			if strings.Contains(err.Error(), "is never true") && count >= 0 && tokens >= 0 && budget > 0 {
-				for part := range strings.SplitSeq(text, " and ") {
-					if one, err := pipeline.ParseCondition(part); err != nil || !one.Holds(count, tokens, budget) {
-						return
-					}
-				}
-				t.Errorf("%q is refused as never true, and holds of %d, %d, %d", text, count, tokens, budget)
-			}
-			return
-		}
-		whole := true
-		if text != "" {
-			for part := range strings.SplitSeq(text, " and ") {
-				one, err := pipeline.ParseCondition(part)
-				if err != nil {
-					t.Fatalf("%q is a part of %q: %v", part, text, err)
-				}
-				whole = whole && one.Holds(count, tokens, budget)
-			}
-		}
-		if c.Holds(count, tokens, budget) != whole {
-			t.Errorf("%q holds of %d, %d, %d otherwise than its parts", text, count, tokens, budget)
-		}
-	})
-}

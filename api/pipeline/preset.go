@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 )
 
 // reserved are the names of the pipelines that come with the program, now or later.
@@ -39,7 +40,7 @@ func Preset(name string) (*Pipeline, error) {
 	if p := parsed()[name]; p != nil {
 		return p, nil
 	}
-	return nil, errs.Field("pipeline", "no pipeline that comes with the program is called %.80q; there is %s", name, listNames(presetNames()))
+	return nil, errs.Field("pipeline", "no pipeline that comes with the program is called %.80q; there is %s", name, filetree.ListNames(presetNames()))
 }
 
 // PresetFile returns the file of a pipeline that comes with the program, as its

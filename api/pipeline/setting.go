@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/coditect/mapreduce/api/pipeline/condition"
+	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 )
 
 // Some keys of stages are numbers, or hold numbers, that a run may set: "size:
@@ -23,16 +26,16 @@ const limitsContext = "limits.context"
 
 // readSetting reads a key that an input may set: a template is kept, and anything else is
 // read as it stands.
-func (r *reader) readSetting(s *Stage, key string, read entry) entry {
-	return func(n *node, at string) {
-		if n.kind != yaml.ScalarNode || n.tag != "!!str" || !strings.Contains(n.text, "{{") {
+func (r reader) readSetting(s *Stage, key string, read filetree.Entry) filetree.Entry {
+	return func(n *filetree.Node, at string) {
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || !strings.Contains(n.Text, "{{") {
 			read(n, at)
 			return
 		}
 		if s.Settings == nil {
 			s.Settings = make(map[string]string)
 		}
-		s.Settings[key] = n.text
+		s.Settings[key] = n.Text
 	}
 }
 
@@ -84,7 +87,7 @@ func settingNumber(text *string, key string) (string, bool) {
 		return "", false
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(*text), 10, 64)
-	return strconv.FormatInt(n, 10), err == nil && n >= leastOf(key) && n <= maxNumber
+	return strconv.FormatInt(n, 10), err == nil && n >= leastOf(key) && n <= filetree.MaxNumber
 }
 
 // applySetting sets a key to its template with the values of inputs, which are numbers.
@@ -138,7 +141,7 @@ func (p *Pipeline) Bind(vars map[string]string) (bound *Pipeline, warnings []str
 				return *p.Inputs[name]
 			})
 		}
-		if _, err := ParseCondition(one.When); err != nil { // with these numbers it never holds
+		if _, err := condition.Parse(one.When); err != nil { // with these numbers it never holds
 			warnings = append(warnings, fmt.Sprintf("the condition of stage %s cannot be used: %s: the default %q is used", s.Name, err, s.When))
 			one.When = s.When
 		}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 )
 
 // A Template is a text that names variables, as {{item.dish}}. Nothing else can
@@ -159,25 +160,13 @@ func (p *Pipeline) checkVariables(s *Stage, field string, t Template) error {
 			return p.fieldError(field, "names %s, and templates of the stage %s know %s alone", v, s.Name, strings.Join(s.variableSpaces(), " and "))
 		}
 		if _, ok := p.Inputs[v.Name]; v.Space == Input && !ok {
-			return p.fieldError(field, "names %s, which is not among inputs: %s", v, listNames(slices.Sorted(maps.Keys(p.Inputs))))
+			return p.fieldError(field, "names %s, which is not among inputs: %s", v, filetree.ListNames(slices.Sorted(maps.Keys(p.Inputs))))
 		}
 		if of := p.Stage(v.Name); v.Space == OfAgents && (of == nil || of.Each != EachAgent) {
 			return p.fieldError(field, "names %s, and no stage %s has each: agent", v, v.Name)
 		}
 	}
 	return nil
-}
-
-// listNames joins names for a message.
-func listNames(names []string) string {
-	const most = 20
-	switch {
-	case len(names) == 0:
-		return "there are none"
-	case len(names) > most:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }
 
 // CheckInputs refuses a run that does not set an input without a default.
@@ -200,7 +189,7 @@ func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
 		if order, ok := s.Ordering(); ok {
 			if _, ok := itemValue(order.Field, id, metadata); !ok {
 				return p.fieldError(stageField(i, "order"), "is by %s, and document %q has no %q; it has %s", order.Field, id, order.Field,
-					listNames(append(slices.Sorted(maps.Keys(metadata)), itemID)))
+					filetree.ListNames(append(slices.Sorted(maps.Keys(metadata)), itemID)))
 			}
 		}
 		for _, one := range p.stageParts(i) {
@@ -211,7 +200,7 @@ func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
 				counted := v.Name == count && (v.Space == Items || s.Each == EachBatch)
 				if _, ok := itemValue(v.Name, id, metadata); !ok && !counted && v.Space != Input {
 					return p.fieldError(one.field, "names %s, and document %q has no %q; it has %s", v, id, v.Name,
-						listNames(append(slices.Sorted(maps.Keys(metadata)), itemID)))
+						filetree.ListNames(append(slices.Sorted(maps.Keys(metadata)), itemID)))
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/condition"
 )
 
 // A Graph is a pipeline made ready to be planned: the levels of a job follow from
@@ -23,7 +24,7 @@ type Graph struct {
 // A stageOf is what a stage of the pipeline is planned by.
 type stageOf struct {
 	*pipeline.Stage
-	when  pipeline.Condition
+	when  condition.Condition
 	tree  *Planner // of a stage that reduces groups; else the run's
 	phase mapreduce.JobState
 }
@@ -32,7 +33,7 @@ type stageOf struct {
 // error names the field and the rule that it breaks.
 func NewGraph(p *pipeline.Pipeline, run Config) (*Graph, error) {
 	for _, s := range p.DocumentStages() {
-		when, err := pipeline.ParseCondition(s.When)
+		when, err := condition.Parse(s.When)
 		if err != nil {
 			return nil, errs.Field("stages."+s.Name+".when", "%s", err)
 		}
@@ -45,7 +46,7 @@ func NewGraph(p *pipeline.Pipeline, run Config) (*Graph, error) {
 	}
 	for i, s := range p.Stages {
 		one := stageOf{Stage: s, tree: g.tree, phase: phases[p.Phase(i)]}
-		if one.when, err = pipeline.ParseCondition(s.When); err != nil {
+		if one.when, err = condition.Parse(s.When); err != nil {
 			return nil, errs.Field("stages."+s.Name+".when", "%s", err)
 		}
 		if s.Each == pipeline.EachGroup {
@@ -290,7 +291,7 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 	if err != nil {
 		return nil, err
 	}
-	inputs := pipeline.Size{Count: sizes.Completed, Tokens: sizes.Tokens}
+	inputs := condition.Size{Count: sizes.Completed, Tokens: sizes.Tokens}
 	var items []Element
 	passages := g.makesPassages(planned[source].Stage) && s.Stage.Output.Kind != pipeline.OutputPassages
 	if _, path, ok := s.ListPath(); ok {
@@ -354,8 +355,8 @@ func (g *Graph) makesPassages(stage int) bool {
 
 // holds reports whether the condition of a stage holds of its inputs, and of what earlier
 // stages made.
-func (g *Graph) holds(s *stageOf, inputs pipeline.Size, planned []Planned, h History) (bool, error) {
-	stages := make(map[string]pipeline.Size)
+func (g *Graph) holds(s *stageOf, inputs condition.Size, planned []Planned, h History) (bool, error) {
+	stages := make(map[string]condition.Size)
 	for _, name := range s.when.Stages() {
 		at := g.pipeline.Index(name)
 		level := lastOf(planned, at)
@@ -374,7 +375,7 @@ func (g *Graph) holds(s *stageOf, inputs pipeline.Size, planned []Planned, h His
 		if err != nil {
 			return false, err
 		}
-		stages[name] = pipeline.Size{Count: sizes.Completed, Tokens: sizes.Tokens}
+		stages[name] = condition.Size{Count: sizes.Completed, Tokens: sizes.Tokens}
 	}
 	return s.when.HoldsAfter(inputs, stages, s.tree.budget), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/condition"
 )
 
 // A passage is what planning has to know of one: the elements of outputs of passages are
@@ -22,9 +23,9 @@ const charactersOfToken = 4
 
 // passagesOf returns the passages that the units of a level chose, and their number and
 // tokens: a fourth of their characters, all told.
-func passagesOf(level int, h History) ([]Element, pipeline.Size, error) {
+func passagesOf(level int, h History) ([]Element, condition.Size, error) {
 	all, err := h.Items(level, pipeline.PassagesPath)
-	size := pipeline.Size{Count: int64(len(all))}
+	size := condition.Size{Count: int64(len(all))}
 	characters := int64(0)
 	for i := range all {
 		one, decodeErr := passageOf(&all[i])

@@ -1,10 +1,10 @@
-package pipeline_test
+package condition_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/pipeline/condition"
 )
 
 func TestConditions(t *testing.T) {
@@ -29,7 +29,7 @@ func TestConditions(t *testing.T) {
 		{"count > 15 and tokens > 6000", 16, 6000, 0, false},
 		{"count > 15 and tokens > 6000", 16, 6001, 0, true},
 	} {
-		c, err := pipeline.ParseCondition(tt.text)
+		c, err := condition.Parse(tt.text)
 		if err != nil {
 			t.Errorf("%q: %v", tt.text, err)
 			continue
@@ -66,13 +66,46 @@ func TestConditionsThatAreNoneAreRefused(t *testing.T) {
 		"count > 1" + strings.Repeat(" and count > 1", 8):    "at most 8",
 		"5 < count":                                          "neither count nor tokens",
 	} {
-		if _, err := pipeline.ParseCondition(text); err == nil || !strings.Contains(err.Error(), rule) {
+		if _, err := condition.Parse(text); err == nil || !strings.Contains(err.Error(), rule) {
 			t.Errorf("%q: got %v, want %q", text, err, rule)
 		}
 	}
 	for _, text := range []string{"count > 4 and count < 6", "tokens > 9 and tokens < 12 and tokens != 10", "tokens < budget and tokens != 0 and tokens != 1", "tokens == budget"} {
-		if _, err := pipeline.ParseCondition(text); err != nil {
+		if _, err := condition.Parse(text); err != nil {
 			t.Errorf("%q can be true: %v", text, err)
 		}
 	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"", "count > 5", "tokens <= budget and count != 3", "tokens > 10 and tokens < 5", "count >= -1", "count<9007199254740992"} {
+		f.Add(text, int64(3), int64(100), int64(50))
+	}
+	f.Fuzz(func(t *testing.T, text string, count, tokens, budget int64) {
+		c, err := condition.Parse(text)
+		if err != nil {
+			if strings.Contains(err.Error(), "is never true") && count >= 0 && tokens >= 0 && budget > 0 {
+				for part := range strings.SplitSeq(text, " and ") {
+					if one, err := condition.Parse(part); err != nil || !one.Holds(count, tokens, budget) {
+						return
+					}
+				}
+				t.Errorf("%q is refused as never true, and holds of %d, %d, %d", text, count, tokens, budget)
+			}
+			return
+		}
+		whole := true
+		if text != "" {
+			for part := range strings.SplitSeq(text, " and ") {
+				one, err := condition.Parse(part)
+				if err != nil {
+					t.Fatalf("%q is a part of %q: %v", part, text, err)
+				}
+				whole = whole && one.Holds(count, tokens, budget)
+			}
+		}
+		if c.Holds(count, tokens, budget) != whole {
+			t.Errorf("%q holds of %d, %d, %d otherwise than its parts", text, count, tokens, budget)
+		}
+	})
 }

@@ -1,4 +1,6 @@
-package pipeline
+// Package condition reads and decides the conditions of stages: tests of the number and
+// the size of what a stage reads.
+package condition
 
 import (
 	"fmt"
@@ -24,17 +26,20 @@ type comparison struct {
 	budget bool // compares with the budget, else with number
 }
 
+// maxNumber bounds the numbers of comparisons: any JSON implementation keeps them exactly.
+const maxNumber = 1 << 53
+
 // maxComparisons bounds a condition.
 const maxComparisons = 8
 
 var operators = []string{"<=", ">=", "==", "!=", "<", ">"}
 
-// ParseCondition reads a condition: "count OP N" or "tokens OP N", several joined by
+// Parse reads a condition: "count OP N" or "tokens OP N", several joined by
 // " and ", or several by " or ". "STAGE.count" and "STAGE.tokens" are those of what an
 // earlier stage made, as a stage that reads it counts its inputs; 0 if it was skipped. OP is <, <=, >, >=, == or !=. N is a whole number, or for tokens "budget":
 // as many as one call of a reduce may read. Empty text is the condition that always
 // holds. A condition that never holds is an error.
-func ParseCondition(text string) (Condition, error) {
+func Parse(text string) (Condition, error) {
 	var c Condition
 	if text == "" {
 		return c, nil
@@ -66,7 +71,7 @@ func ParseCondition(text string) (Condition, error) {
 	return c, nil
 }
 
-const conditionForm = `a condition is "count OP N" or "tokens OP N", several joined by " and " or by " or ", where OP is <, <=, >, >=, == or !=, and N a whole number, or budget for tokens`
+const form = `a condition is "count OP N" or "tokens OP N", several joined by " and " or by " or ", where OP is <, <=, >, >=, == or !=, and N a whole number, or budget for tokens`
 
 func parseComparison(text string) (c comparison, err error) {
 	text = strings.TrimSpace(text)
@@ -78,13 +83,13 @@ func parseComparison(text string) (c comparison, err error) {
 	if !tokens {
 		var count bool
 		if rest, count = strings.CutPrefix(text, "count"); !count {
-			return c, fmt.Errorf("%.60q compares neither count nor tokens: %s", text, conditionForm)
+			return c, fmt.Errorf("%.60q compares neither count nor tokens: %s", text, form)
 		}
 	}
 	rest = strings.TrimSpace(rest)
 	at := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(rest, op) })
 	if at < 0 {
-		return c, fmt.Errorf("%.60q has no comparison that is known: %s", text, conditionForm)
+		return c, fmt.Errorf("%.60q has no comparison that is known: %s", text, form)
 	}
 	c.tokens, c.op = tokens, operators[at]
 	number := strings.TrimSpace(rest[len(c.op):])
@@ -94,7 +99,7 @@ func parseComparison(text string) (c comparison, err error) {
 	}
 	c.number, err = strconv.ParseInt(number, 10, 64)
 	if err != nil || c.number > maxNumber || c.number < -maxNumber {
-		return c, fmt.Errorf("%.60q compares with %.40q: %s", text, number, conditionForm)
+		return c, fmt.Errorf("%.60q compares with %.40q: %s", text, number, form)
 	}
 	return c, nil
 }
