@@ -21,7 +21,7 @@ import (
 // calls the tokenizer only for pieces that are not in its cache.
 const (
 	cachedBytes = 32      // longer pieces are rare and not cached
-	cachedWords = 1 << 15 // with the words themselves, about 3 MB
+	cachedWords = 1 << 16 // with the words themselves, about 6 MB
 	placesEach  = 4       // of a word in the cache: words that share one place only would displace each other again and again
 	pieceBytes  = 4 << 10 // longer pieces are counted in parts
 	spaceBytes  = 256     // the same for white space
@@ -36,6 +36,9 @@ type Counter struct {
 	seed  maphash.Seed // likewise
 	// The words counted latest, each at one of the places that its hash gives.
 	words [cachedWords]atomic.Pointer[word]
+	// marks are parts of the hashes of words, at the same places. They tell most other words
+	// apart without a look at their text, which is far away in memory.
+	marks [cachedWords]atomic.Uint32
 }
 
 // A word is a piece with its tokens.
@@ -73,22 +76,25 @@ func (c *Counter) countPiece(text string) int {
 		return c.countLong(text)
 	}
 	hash := maphash.String(c.seed, text)
-	first, start := hash%(cachedWords/placesEach)*placesEach, hash>>60
-	at := &c.words[first+start%placesEach] // if no place is free, as good as any
+	first, start, mark := hash%(cachedWords/placesEach)*placesEach, hash>>60, uint32(hash>>28)|1
+	at := first + start%placesEach // if no place is free, as good as any
 	for i := range uint64(placesEach) {
-		place := &c.words[first+(start+i)%placesEach]
-		w := place.Load()
-		if w == nil {
+		place := first + (start+i)%placesEach
+		found := c.marks[place].Load()
+		if found == 0 {
 			at = place
 			break
 		}
-		if w.text == text {
-			return w.tokens
+		if found == mark {
+			if w := c.words[place].Load(); w != nil && w.text == text {
+				return w.tokens
+			}
 		}
 	}
 	w := &word{text: strings.Clone(text)} // otherwise it would keep the whole document in memory
 	w.tokens = c.countTokens(w.text)
-	at.Store(w)
+	c.words[at].Store(w)
+	c.marks[at].Store(mark)
 	return w.tokens
 }
 
