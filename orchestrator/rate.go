@@ -63,7 +63,7 @@ func (r *callRate) admit(ctx context.Context, t mapreduce.TenantID) error {
 	if c.left == 0 {
 		return &errs.Error{
 			Kind: errs.Exhausted, Reason: mapreduce.QuotaExceeded, RetryAfter: time.Unix((c.minute+1)*60, 0).Sub(now),
-			Message: fmt.Sprintf("tenant %q has a quota of %d requests_per_minute, and has made as many: wait for the next minute", t, limit),
+			Message: fmt.Sprintf("tenant %q has a quota (requests_per_minute) of %d, and has made as many: wait for the next minute", t, limit),
 		}
 	}
 	c.left--

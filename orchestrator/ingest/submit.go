@@ -519,6 +519,9 @@ func (in *submission) checkBudget() error {
 		if f.Documents == 0 {
 			return errs.Field("documents", "there are none")
 		}
+		if f.Documents == 1 {
+			return errs.Field("documents", "the only one cannot be processed: %s", in.why)
+		}
 		return errs.Field("documents", "none of the %d can be processed; the first is %s", f.Documents, in.why)
 	}
 	budget := in.spec.Budget

@@ -557,12 +557,12 @@ func TestWhatQuotasSay(t *testing.T) {
 		want  string
 		waits bool
 	}{
-		{mapreduce.Quota{Jobs: 1}, `tenant "a" has a quota of 1 jobs, uses 1, and asks for 1 more: delete jobs that are no longer needed`, false},
-		{mapreduce.Quota{UnendedJobs: 1}, `tenant "a" has a quota of 1 unended_jobs, uses 1, and asks for 1 more: wait until one of the jobs has ended, or cancel one`, true},
-		{mapreduce.Quota{WaitingUnits: 3}, `tenant "a" has a quota of 3 waiting_units, uses 3, and asks for 1 more: wait until units have ended`, true},
-		{mapreduce.Quota{StoredBytes: 60}, `tenant "a" has a quota of 60 stored_bytes, uses 54, and asks for 18 more: delete jobs that are no longer needed`, false},
-		{mapreduce.Quota{TokensPerDay: 399}, `tenant "a" has a quota of 399 tokens_per_day, uses 300, and asks for 100 more: set a smaller budget, or wait for the next day`, true},
-		{mapreduce.Quota{TokensPerDay: 99}, `tenant "a" has a quota of 99 tokens_per_day, uses 300, and asks for 100 more: set a smaller budget, or wait for the next day`, false},
+		{mapreduce.Quota{Jobs: 1}, `tenant "a" has a quota (jobs) of 1, uses 1, and asks for 1 more: delete jobs that are no longer needed`, false},
+		{mapreduce.Quota{UnendedJobs: 1}, `tenant "a" has a quota (unended_jobs) of 1, uses 1, and asks for 1 more: wait until one of the jobs has ended, or cancel one`, true},
+		{mapreduce.Quota{WaitingUnits: 3}, `tenant "a" has a quota (waiting_units) of 3, uses 3, and asks for 1 more: wait until units have ended`, true},
+		{mapreduce.Quota{StoredBytes: 60}, `tenant "a" has a quota (stored_bytes) of 60, uses 54, and asks for 18 more: delete jobs that are no longer needed`, false},
+		{mapreduce.Quota{TokensPerDay: 399}, `tenant "a" has a quota (tokens_per_day) of 399, uses 300, and asks for 100 more: set a smaller budget, or wait for the next day`, true},
+		{mapreduce.Quota{TokensPerDay: 99}, `tenant "a" has a quota (tokens_per_day) of 99, uses 300, and asks for 100 more: set a smaller budget, or wait for the next day`, false},
 	} {
 		quota = tt.quota
 		_, err := w.stage(j, mapreduce.JobID(w.name("job")), s, 1, texts(1))

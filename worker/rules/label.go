@@ -20,9 +20,12 @@ func (s *search) addAfterLabel(m mark) {
 		less += scoreLabel - scoreApart
 	}
 	before := len(s.candidates)
-	if s.isText() {
+	cells, sure := s.headCells(m)
+	switch {
+	case sure && s.addFromCells(cells):
+	case s.isText():
 		s.addTextAfter(m)
-	} else if !s.addOnLine(m) {
+	case !s.addOnLine(m) && !s.addFromCells(cells):
 		s.addBelow(m)
 	}
 	for i := before; i < len(s.candidates); i++ {
@@ -122,7 +125,7 @@ func (s *search) addTextAfter(m mark) {
 		score = scoreProse
 	}
 	rest := s.restOfLine(m)
-	v := span.Trim(s.text, skipSeparators(s.text, rest))
+	v := span.Trim(s.text, s.withinCell(skipSeparators(s.text, rest)))
 	if v.Start < v.End {
 		v.End = max(v.End, s.endOfFolded(m))
 		s.candidates = append(s.candidates, candidate{Span: v, score: score, value: -1})
@@ -140,6 +143,17 @@ func (s *search) addTextAfter(m mark) {
 		}
 		return
 	}
+}
+
+// withinCell returns the part of r up to the end of the cell in which it begins, if its line
+// is a row of a table that begins with a bar.
+func (s *search) withinCell(r span.Span) span.Span {
+	if strings.HasPrefix(strings.TrimSpace(s.lineText(s.lineAt(r.Start))), "|") {
+		if end := strings.IndexByte(s.text[r.Start:r.End], '|'); end >= 0 {
+			r.End = r.Start + end
+		}
+	}
+	return r
 }
 
 // clampRune returns the end of r, at most limit bytes after its start and not

@@ -295,6 +295,33 @@ func TestTablesOfRecords(t *testing.T) {
 	}
 }
 
+// TestTablesAmongOtherText checks that the heads of a table are labels of what stands below
+// them, as office files have it, and that names beside their values remain what they are.
+func TestTablesAmongOtherText(t *testing.T) {
+	const rule = "\n|---|---|---|\n"
+	p := compile(t, `{type: object, properties: {item: {type: string}, price: {type: number}, due: {type: string, format: date}, prices: {type: array, items: {type: number}, x-coditect: {labels: [Price]}}}}`)
+	for _, tt := range []struct{ name, text, want string }{
+		{"heads", "Dear Bob,\n\n| Item | Due | Price |" + rule + "| Lamp | 2024-01-31 | 20.50 |\n| Desk | 2024-02-01 | 99 |\n\nRegards 7\n", "due=2024-01-31 item=Lamp price=20.5 prices=[20.5 99]"},
+		{"one head of a field", "Dear Bob,\n\n| Colour | Number | Price |" + rule + "| red | 4 | 20.50 |\n\nRegards 7\n", "price=20.5 prices=[20.5]"},
+		{"an empty cell", "Dear Bob,\n\n| Item | Due | Price |" + rule + "| Lamp | | |\n| Desk | 2024-02-01 | 99 |\n", "due=2024-02-01 item=Lamp price=99 prices=[99]"},
+		{"names and values", "Dear Bob,\n\n| Item | Lamp |\n|---|---|\n| Price | 20.50 |\n| Due | 2024-01-31 |\n", "due=2024-01-31 item=Lamp price=20.5 prices=[20.5]"},
+		{"two names and values in a row", "Dear Bob,\n\n| Price | 20.50 | Due | 2024-01-31 |\n|---|---|---|---|\n| Weight | 4 | Sent | 2024-03-01 |\n", "due=2024-01-31 price=20.5 prices=[20.5]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out := extractAll(t, p, rules.Document(tt.text))
+			checkQuotes(t, tt.text, out)
+			var values []string
+			for field, v := range p.Values(&out.Records[0]) {
+				values = append(values, fmt.Sprintf("%s=%v", field, v))
+			}
+			slices.Sort(values)
+			if got := strings.Join(values, " "); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestLists(t *testing.T) {
 	p := compile(t, `
 properties:

@@ -96,6 +96,57 @@ func (d *document) columnCells(head, n int, title span.Span, style table.Style, 
 	return found
 }
 
+// headCells returns the cells below a label that is the head of a column, in a table that
+// stands among other text and has a line below its heads, as tables of office files and of
+// Markdown do. sure says that most of the heads are labels of fields. In a table of names and
+// values without heads, the first row looks like heads, too, but half of it are values.
+func (s *search) headCells(m mark) (cells []span.Span, sure bool) {
+	head := s.lineAt(m.Start)
+	if head+1 >= len(s.lines) || table.StyleOf(s.lineText(head)) != table.Bars {
+		return nil, false
+	}
+	if rule := strings.TrimSpace(s.lineText(head + 1)); !table.IsRule(rule) || !strings.Contains(rule, "|") {
+		return nil, false
+	}
+	column, labels, named := -1, 0, 0
+	for n, c := range table.Split(s.text, s.lines[head], table.Bars) {
+		if c.Start < c.End {
+			named++
+		}
+		if slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.Start+1), func(l mark) bool { return l.End == c.End }) {
+			labels++
+		}
+		if c == m.Span {
+			column = n
+		}
+	}
+	if column < 0 {
+		return nil, false
+	}
+	for i := head + 2; i < len(s.lines) && s.lines[i].Start < s.area.End && table.StyleOf(s.lineText(i)) == table.Bars; i++ {
+		if row := table.Split(s.text, s.clipLine(i, s.area.Span), table.Bars); column < len(row) && row[column].Start < row[column].End {
+			cells = append(cells, row[column])
+		}
+	}
+	return cells, 2*labels > named
+}
+
+// addFromCells adds the values of cells, and reports whether there are any.
+func (s *search) addFromCells(cells []span.Span) bool {
+	before := len(s.candidates)
+	for _, cell := range cells {
+		if s.isText() {
+			s.candidates = append(s.candidates, candidate{Span: cell, score: scoreEntry, value: -1})
+			continue
+		}
+		for _, c := range s.candidatesIn(cell) {
+			c.score = scoreEntry
+			s.candidates = append(s.candidates, c)
+		}
+	}
+	return len(s.candidates) > before
+}
+
 // A grid is a text that is one table, with a head of names: a CSV file.
 type grid struct {
 	head    int // its line

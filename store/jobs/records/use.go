@@ -108,7 +108,7 @@ func (rec *Records) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.Tenan
 	}
 	return &errs.Error{
 		Kind: errs.Exhausted, Reason: mapreduce.QuotaExceeded, RetryAfter: pause,
-		Message: fmt.Sprintf("tenant %q has a quota of %d %s, uses %d, and asks for %d more: %s", t, limit, of.name, used, n, of.advice),
+		Message: fmt.Sprintf("tenant %q has a quota (%s) of %d, uses %d, and asks for %d more: %s", t, of.name, limit, used, n, of.advice),
 	}
 }
 

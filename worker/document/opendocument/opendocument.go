@@ -53,11 +53,9 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err := r.readStyles("content.xml"); err != nil {
 		return nil, err
 	}
-	r.writeMargins("header")
 	if err := r.readBody(); err != nil {
 		return nil, err
 	}
-	r.writeMargins("footer")
 	r.writeNotes()
 	return r.writer.Document()
 }
@@ -147,7 +145,12 @@ func (r *reader) readBody() error {
 				case "presentation", "drawing":
 					return p.readSlides()
 				}
-				return p.readBlocks(0, r.writeLine)
+				r.writeMargins("header") // those of sheets and slides are for print: the sheet's name, a page's number
+				if err := p.readBlocks(0, r.writeLine); err != nil {
+					return err
+				}
+				r.writeMargins("footer")
+				return nil
 			}, nil)
 		}, nil)
 	})

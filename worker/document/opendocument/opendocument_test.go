@@ -86,7 +86,9 @@ func TestSheets(t *testing.T) {
 		row(cell("", "a"), cell(`office:value-type="date" office:date-value="2024-03-04"`, "4.3.24"), cell(`office:value-type="float" office:value="1234.5"`, "1.234,50")) +
 		row(`<table:table-cell/>`, `<table:covered-table-cell/>`, `<table:table-cell office:value-type="float" office:value="2.345"><office:annotation><dc:creator>Ann</dc:creator><text:p>hm</text:p></office:annotation><text:p>2.3</text:p></table:table-cell>`) +
 		`<table:table-row table:number-rows-repeated="1048000"><table:table-cell table:number-columns-repeated="16384"/></table:table-row></table:table>`
-	d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "spreadsheet", body, ""))
+	// What programs put above and below the sheets when they print them is no text of it.
+	margins := `<office:document-styles` + namespaces + `><style:master-page><style:header><text:p><text:sheet-name>???</text:sheet-name></text:p></style:header><style:footer><text:p>Page <text:page-number>1</text:page-number></text:p></style:footer></style:master-page></office:document-styles>`
+	d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "spreadsheet", body, "", zipmake.File{Name: "styles.xml", Content: margins}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -685,13 +685,13 @@ func TestQuotasThroughTheWire(t *testing.T) {
 			}
 		}
 	}
-	refused(err, true, `tenant "a"`, "quota of 1 unended_jobs", "uses 1", "asks for 1 more")
+	refused(err, true, `tenant "a"`, "quota (unended_jobs) of 1", "uses 1", "asks for 1 more")
 	for range 11 { // the minute may change once
 		if _, err = alice.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
 			break
 		}
 	}
-	refused(err, true, `tenant "a"`, "quota of 5 requests_per_minute")
+	refused(err, true, `tenant "a"`, "quota (requests_per_minute) of 5")
 	s := byRules()
 	s.Provider = "scripted"
 	_, err = bob.SubmitJob(t.Context(), s, documents(doc("d", "Name: Bob\n")))
@@ -700,10 +700,10 @@ func TestQuotasThroughTheWire(t *testing.T) {
 	}
 	s.Budget = 20_000
 	_, err = bob.SubmitJob(t.Context(), s, documents(doc("d", "Name: Bob\n")))
-	refused(err, false, `tenant "b"`, "quota of 1000 tokens_per_day", "uses 0", "asks for 20000 more")
+	refused(err, false, `tenant "b"`, "quota (tokens_per_day) of 1000", "uses 0", "asks for 20000 more")
 	w.submit(bob, byRules(), doc("d", "Name: Bob\n"))
 	_, err = bob.SubmitJob(t.Context(), byRules(), documents(doc("d", "Name: Bob\n")))
-	refused(err, false, `tenant "b"`, "quota of 1 jobs")
+	refused(err, false, `tenant "b"`, "quota (jobs) of 1")
 	write(t, w.policy, townPolicy+"tenants:\n- {tenant: a, quotas: {unended_jobs: 1}}\n- {tenant: b, quotas: {tokens_per_day: 1000, jobs: 1}}\n")
 	w.guard.Recheck()
 	for _, c := range []struct {

@@ -201,6 +201,7 @@ func adviceFor(reason string) string {
 		{"not text", "convert it to text, or to another format that is read, and name that file"},
 		{"too large", "cut it into several files, or into lines of a .jsonl file"},
 		{"unreadable", "check that you may read it"},
+		{"archive within an archive", "unpack it, and name its files"},
 		{"no text", "leave it out, or recognise its text first"},
 	} {
 		if strings.Contains(reason, a.part) {
