@@ -115,16 +115,24 @@ memory:
 # compiler stay where they are.
 MEMORY    := $(shell [ -w /dev/shm ] && [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 3000000 ] && \
 	probe=$$(mktemp -p /dev/shm) && { dd if=/dev/zero of="$$probe" bs=4k count=1 oflag=direct status=none 2>/dev/null && echo /dev/shm; rm "$$probe"; })
-IN_MEMORY := tmp=$$(mktemp -d "$(or $(MEMORY),$${TMPDIR:-/tmp})/t.XXXXXX"); trap 'rm -rf "$$tmp"' EXIT; \
-	chmod 711 "$$tmp"; export GOTMPDIR="$${GOTMPDIR:-$${TMPDIR:-/tmp}}" TMPDIR="$$tmp";
+# Tests and the compiler look at GOTMPDIR, so only the settings of the compiler have it. The
+# name of the folder is that of before, so that results of tests are found again.
+IN_MEMORY := base="$(or $(MEMORY),$${TMPDIR:-/tmp})"; tmp="$$base/t.$$(printf %s "$(CURDIR)" | cksum | cut -d ' ' -f 1)"; \
+	mkdir "$$tmp" 2>/dev/null || tmp=$$(mktemp -d "$$base/t.XXXXXX"); trap 'rm -rf "$$tmp"' EXIT; chmod 711 "$$tmp"; \
+	{ grep -hv '^GOTMPDIR=' "$$(go env GOENV)" 2>/dev/null || true; echo "GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}}"; } >"$$tmp/go.env"; \
+	unset GOTMPDIR; export GOENV="$$tmp/go.env" TMPDIR="$$tmp";
 
 # What vet has to say, `make lint` says.
 TEST := go test -vet=off
 
+# A program that looks for races dawdles a second before it ends. Many tests wait for time
+# or for processes, so a package more than there are cores runs at a time.
+QUICK_RACE := GORACE=atexit_sleep_ms=0
+
 .PHONY: test
 test: ## run all tests, what runs at once with the race detector
 	@$(IN_MEMORY) set -x; \
-	$(if $(CONCURRENT),CODITECT_STORM_TRIALS=1 CGO_ENABLED=1 $(TEST) -race -timeout 45m -skip '$(UNRACED)' $(RACED);) \
+	$(if $(CONCURRENT),CODITECT_STORM_TRIALS=1 CGO_ENABLED=1 $(QUICK_RACE) $(TEST) -p 3 -race -timeout 45m -skip '$(UNRACED)' $(RACED);) \
 	$(if $(PLAIN),$(TEST) -timeout 45m -run '$(UNRACED)|$(STORMS)' $(PLAIN);) \
 	$(if $(SEQUENTIAL),$(TEST) $(SEQUENTIAL);)
 
@@ -142,14 +150,24 @@ flaky: ## run tests of time, processes and chance over and over, and count: TIME
 test-all: test test-race test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours
 
 # Suites run on the cluster that FDB_CLUSTER_FILE names, in parts of it of their
-# own, which they clear; then again with a client that fails and dawdles at random.
+# own, which they clear; and with a client that fails and dawdles at random. They wait for
+# the cluster most of the time, so all run at once.
 TEST_FDB := CODITECT_TEST_FDB=require CGO_ENABLED=1 go test -vet=off -tags fdb -count 1 -timeout 120m -skip '$(SKIP_FDB)'
+ON_FDB   := ./cmd/coditect ./orchestrator ./store/jobs ./cmd/coditect/internal/auditfile ./cmd/coditect/internal/embedded ./store/fdb ./store/storetest/driver
 
 .PHONY: test-fdb
 test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
-	RAPID_CHECKS=$(CHECKS) $(TEST_FDB) ./cmd/... ./orchestrator ./store/jobs ./store/fdb ./store/storetest/driver
-	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY)
-	$(if $(BUGGY_JOBS),FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY_JOBS) -rapid.checks=$(CHECKS))
+	@$(IN_MEMORY) $(MAKE) -j 2 -O --no-print-directory suites-fdb buggy-fdb
+
+.PHONY: suites-fdb
+suites-fdb:
+	RAPID_CHECKS=$(CHECKS) $(TEST_FDB) -p 4 $(ON_FDB)
+
+.PHONY: buggy-fdb
+buggy-fdb: export FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE =
+buggy-fdb:
+	$(TEST_FDB) $(BUGGY)
+	$(if $(BUGGY_JOBS),$(TEST_FDB) $(BUGGY_JOBS) -rapid.checks=$(CHECKS))
 
 # helm, kubectl-validate and the rest of the tools are found in CODITECT_KUBE_TOOLS or in
 # PATH; what is missing is said. docs/kubernetes.md names them.

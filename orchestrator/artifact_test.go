@@ -93,7 +93,7 @@ func TestTheResultIsStoredWithTheEndOfItsJob(t *testing.T) {
 		{"one document", 1, true, 0},
 		{"small", 60, true, 0},
 		{"a unit of its own", 60, false, 1},
-		{"too large to be small", 1500, true, 3},
+		{"too large to be small", 1500, true, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, n, id, steps := assembled(t, tt.documents, tt.small)
