@@ -52,7 +52,7 @@ type Config struct {
 	MaxConnections int
 
 	// Relays is how many connections to the server those of peers may keep while they have
-	// no calls, for at most two seconds each. Defaults to 1,000.
+	// no calls, for at most two seconds each. Defaults to 200.
 	Relays int
 
 	// Idle is how long a peer may take for each part of what it sends or reads, while it
@@ -87,7 +87,7 @@ type Edge struct {
 func New(c Config) (*Edge, error) {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Idle = cmp.Or(c.Idle, time.Minute)
-	c.Relays = cmp.Or(c.Relays, 1000)
+	c.Relays = cmp.Or(c.Relays, 200)
 	allowed, err := newOrigins(c.Origins)
 	if err != nil {
 		return nil, err
