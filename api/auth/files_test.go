@@ -107,6 +107,9 @@ func TestTokenFiles(t *testing.T) {
 		t.Fatalf("%v, %v", known, err)
 	}
 	hash := strings.Fields(line)[1]
+	if both, err := auth.ParseTokens("tokens.txt", []byte("ci "+hash+"\nci "+strings.Repeat("0", 64))); err != nil || both.Len() != 2 {
+		t.Errorf("a token that is replaced: %v, %v", both, err)
+	}
 	for _, tt := range []struct{ file, want string }{
 		{"ci", "t:1: must have a name, a hash"},
 		{"# x\nci secret-of-somebody", "t:2: the hash of ci is not 64 hexadecimal digits"},
@@ -116,7 +119,7 @@ func TestTokenFiles(t *testing.T) {
 		{"ci " + hash + " tomorrow", "when ci expires is no time"},
 		{"ci " + hash + " 2030-01-01T00:00:00Z more", "must have a name"},
 		{"c:i " + hash, "t:1: the name may have"},
-		{"ci " + hash + "\nci " + strings.Repeat("0", 64), "t:2: the name ci stands in line 1 already"},
+		{"ci " + hash + "\nci " + hash, "t:2: the hash of ci is that of ci in line 1"},
 		{"ci " + hash + "\nother " + hash, "t:2: the hash of other is that of ci in line 1"},
 		{strings.Repeat("x", 1<<17), "too long"},
 	} {

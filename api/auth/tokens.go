@@ -23,8 +23,9 @@ const tokenPrefix = "coditect_"
 //	NAME SHA256 [EXPIRES]
 //
 // with the SHA-256 of the token in hexadecimal digits and a time by RFC 3339. Tokens are
-// random and long, so that a hash needs no salt, and cannot be turned back. Empty lines
-// and those that begin with # mean nothing.
+// random and long, so that a hash needs no salt, and cannot be turned back. A name may have
+// several, so that one can be replaced while another is still in use. Empty lines and those
+// that begin with # mean nothing.
 type Tokens struct {
 	byHash map[[sha256.Size]byte]token
 }
@@ -62,7 +63,6 @@ func isTokenName(s string) bool {
 // and what is wrong with it, and nothing of what stands where a hash should.
 func ParseTokens(name string, data []byte) (*Tokens, error) {
 	t := &Tokens{byHash: make(map[[sha256.Size]byte]token)}
-	names := make(map[string]int)
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	for n := 1; lines.Scan(); n++ {
 		text := strings.TrimSpace(lines.Text())
@@ -80,8 +80,6 @@ func ParseTokens(name string, data []byte) (*Tokens, error) {
 			return nil, refused("must have a name, a hash, and perhaps a time")
 		case !isTokenName(parts[0]):
 			return nil, refused("the name may have letters, digits and .-_@/ alone")
-		case names[parts[0]] != 0:
-			return nil, refused("the name %s stands in line %d already", parts[0], names[parts[0]])
 		}
 		hash, err := hex.DecodeString(parts[1])
 		if err != nil || len(hash) != sha256.Size {
@@ -97,7 +95,7 @@ func ParseTokens(name string, data []byte) (*Tokens, error) {
 		if before, ok := t.byHash[key]; ok {
 			return nil, refused("the hash of %s is that of %s in line %d", of.name, before.name, before.line)
 		}
-		names[of.name], t.byHash[key] = n, of
+		t.byHash[key] = of
 	}
 	if lines.Err() != nil {
 		return nil, errs.New(errs.Invalid, "%s: has a line that is too long", name)
