@@ -177,7 +177,6 @@ func TestMutualTLS(t *testing.T) {
 	l.issue(l.ca, "client-as-server", authority.Request{Names: []string{"127.0.0.1"}})
 	l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}})
 	l.issue(other, "foreign", authority.Request{Names: []string{"alice"}})
-	l.issue(l.ca, "old", authority.Request{Names: []string{"alice"}, From: time.Now().Add(-2 * day), Valid: 3 * time.Second})
 	l.issue(l.ca, "server-as-client", here)
 	l.selfSign("self-signed", "alice", "alice")
 	l.selfSign("self-signed-as-authority", "alice", authorityName(t, l.ca))
