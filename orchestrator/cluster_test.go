@@ -70,7 +70,7 @@ type node struct {
 // quick are settings with which tests need not wait long. No worker is late with
 // them, however slow the machine: a test of what is late sets its own.
 func quick(c orchestrator.Config) orchestrator.Config {
-	c.Heartbeat, c.Lease, c.Grace = 50*time.Millisecond, 20*time.Second, 100*time.Millisecond
+	c.Heartbeat, c.Lease, c.Grace = 50*time.Millisecond, time.Minute, 100*time.Millisecond
 	c.Poll, c.Seal = 100*time.Millisecond, 20*time.Millisecond
 	return c
 }
