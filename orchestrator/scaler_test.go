@@ -2,18 +2,15 @@ package orchestrator_test
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
+	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/proto/externalscaler"
@@ -35,24 +32,7 @@ func (n *node) pool(t *testing.T, metadata map[string]string) *scaled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := bufconn.Listen(1 << 16)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	conn, err := grpc.NewClient("passthrough:pool", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = conn.Close()
-		stop, done := context.WithTimeout(context.Background(), time.Second)
-		defer done()
-		srv.Shutdown(stop)
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return &scaled{externalscaler.NewExternalScalerClient(conn), t, &externalscaler.ScaledObjectRef{Name: "workers", ScalerMetadata: metadata}}
+	return &scaled{externalscaler.NewExternalScalerClient(servertest.Connect(t, srv)), t, &externalscaler.ScaledObjectRef{Name: "workers", ScalerMetadata: metadata}}
 }
 
 // units returns what the metric of the pool is, after what was counted before is stale.

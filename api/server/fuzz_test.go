@@ -7,15 +7,12 @@ import (
 	"io"
 	"iter"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -47,22 +44,7 @@ func FuzzCalls(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	l := bufconn.Listen(1 << 20)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	conn, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.Background(), time.Second)
-		defer stop()
-		s.Shutdown(ctx)
-		if err := errors.Join(conn.Close(), <-served); err != nil {
-			f.Error(err)
-		}
-	})
+	conn := servertest.Connect(f, s)
 	all := requestMethods()
 	job := "mr_20260101_aaaaaa"
 	for i, m := range all {
