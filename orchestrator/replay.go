@@ -6,9 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/outputs"
-	"github.com/coditect/mapreduce/store/jobs/records"
-	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/orchestrator/replay"
 )
 
 // replayInput returns the spec and the documents of a job that repeats another: they are
@@ -31,7 +29,7 @@ func (o *Orchestrator) replayInput(ctx context.Context, asked mapreduce.JobSpec,
 	spec := job.Spec
 	spec.Tenant, spec.RequestID, spec.Replay = asked.Tenant, asked.RequestID, job.ID
 	spec.Budget, spec.Cache, spec.Capture = 0, false, mapreduce.CaptureOff
-	return spec, o.documentsOf(ctx, job.ID), nil
+	return spec, replay.Documents(ctx, o.jobs, job.ID), nil
 }
 
 // checkReplayable refuses to repeat a job that cannot be.
@@ -50,160 +48,4 @@ func (c *Config) checkReplayable(job *mapreduce.Job, t mapreduce.TenantID) error
 		return refused("job %s called tools without a model, and would call them again: what they bring may be something else by now", job.ID)
 	}
 	return nil
-}
-
-// documentsOf yields the documents of a job in their order, as they were submitted.
-func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, error] {
-	return func(yield func(*mapreduce.Document, error) bool) {
-		next := [...]func() (*records.Unit, error){o.unitsOf(ctx, id, -1), o.unitsOf(ctx, id, 0)}
-		rec, err := o.jobs.View.Record(ctx, id)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		bundles, err := o.bundlesOf(ctx, id)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		var at [len(next)]*records.Unit
-		for n := range rec.Documents {
-			var found *records.Unit
-			for i := range next {
-				for at[i] == nil || keys.Document(at[i].Index) < n {
-					if at[i], err = next[i](); err != nil {
-						yield(nil, err)
-						return
-					}
-					if at[i] == nil {
-						break
-					}
-				}
-				if found == nil && at[i] != nil && keys.Document(at[i].Index) == n && !outputs.IsBundle(at[i]) {
-					found = at[i] // of a document that was parsed, the unit that parsed it
-				}
-			}
-			d, err := bundles.document(ctx, n)
-			if err == nil && d == nil || found != nil && found.Level < 0 { // parsed: as it was before
-				d, err = o.documentOf(ctx, id, n, found)
-			}
-			if !yield(d, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// A bundleReader returns documents that units take together with others. It keeps
-// those of the unit that it read last.
-type bundleReader struct {
-	o    *Orchestrator
-	job  mapreduce.JobID
-	unit map[int64]mapreduce.UnitID // by the number of a document, a unit that has it
-	read mapreduce.UnitID
-	docs map[int64]*mapreduce.Document
-}
-
-// bundlesOf finds the documents that units of a job take together with others.
-func (o *Orchestrator) bundlesOf(ctx context.Context, id mapreduce.JobID) (*bundleReader, error) {
-	r := &bundleReader{o: o, job: id, unit: make(map[int64]mapreduce.UnitID)}
-	for next := o.unitsOf(ctx, id, 0); ; {
-		u, err := next()
-		if err != nil || u == nil {
-			return r, err
-		}
-		if !outputs.IsBundle(u) {
-			continue
-		}
-		if err := r.open(ctx, u); err != nil {
-			return nil, err
-		}
-		for n := range r.docs {
-			r.unit[n] = u.ID
-		}
-	}
-}
-
-// open reads the documents of a unit.
-func (r *bundleReader) open(ctx context.Context, u *records.Unit) error {
-	docs, err := outputs.Documents(ctx, r.o.jobs.Reader(), r.job, u)
-	if err != nil {
-		return err
-	}
-	r.read, r.docs = u.ID, make(map[int64]*mapreduce.Document, len(docs))
-	for _, d := range docs {
-		r.docs[d.Number] = &mapreduce.Document{
-			ID: mapreduce.DocumentID(d.Document), MediaType: "text/plain", Metadata: d.Metadata, Content: d.Text,
-		}
-	}
-	return nil
-}
-
-// document returns the n-th document of the job; nil if no unit takes it together with
-// others.
-func (r *bundleReader) document(ctx context.Context, n int64) (*mapreduce.Document, error) {
-	unit, ok := r.unit[n]
-	if !ok {
-		return nil, nil
-	}
-	if r.read != unit {
-		u, err := r.o.jobs.View.Unit(ctx, r.job, unit)
-		if err == nil {
-			err = r.open(ctx, u)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return r.docs[n], nil
-}
-
-// unitsOf returns a function that returns the units of a level, one after the
-// other, and nil after the last.
-func (o *Orchestrator) unitsOf(ctx context.Context, id mapreduce.JobID, level int64) func() (*records.Unit, error) {
-	var page []*records.Unit
-	from, ended := int64(0), false
-	return func() (*records.Unit, error) {
-		if len(page) == 0 && !ended {
-			var err error
-			if page, err = o.jobs.View.UnitsFrom(ctx, id, level, from, 256); err != nil {
-				return nil, err
-			}
-			ended = len(page) == 0
-		}
-		if ended {
-			return nil, nil
-		}
-		u := page[0]
-		page, from = page[1:], u.Index+1
-		return u, nil
-	}
-}
-
-// textBytes is how much of a text is read at a time.
-const textBytes = 4 << 20
-
-// documentOf returns the n-th document of a job, by a unit of it; without one it
-// was skipped.
-func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int64, u *records.Unit) (*mapreduce.Document, error) {
-	if u == nil {
-		page, err := o.jobs.View.Skipped(ctx, id, n, 1)
-		if err == nil && (len(page) == 0 || page[0].N != n) {
-			err = errs.New(errs.DataLoss, "document %d of job %s is neither there nor skipped", n+1, id)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &mapreduce.Document{ID: page[0].Document, Skip: page[0].Reason}, nil
-	}
-	src := u.Source
-	d := &mapreduce.Document{ID: u.Document, MediaType: src.MediaType, Metadata: src.Metadata}
-	for at := int64(0); at < src.Length; at += textBytes {
-		part, err := o.jobs.Content.Text(ctx, id, src.SHA256, at, min(at+textBytes, src.Length))
-		if err != nil {
-			return nil, err
-		}
-		d.Content = append(d.Content, part...)
-	}
-	return d, nil
 }
