@@ -1,11 +1,13 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -93,6 +95,78 @@ func TestAWorkerThatReadsIsGivenAllItAsksFor(t *testing.T) {
 		n.until(id, func(j *mapreduce.Job) bool { return j.RunningUnits == 200 })
 		n.wantEnd(id, mapreduce.JobComplete)
 	})
+}
+
+// A quietStream is one whose worker has said hello, and neither says nor reads more.
+type quietStream struct {
+	ctx   context.Context // of the stream
+	hello chan *mapreduce.FromWorker
+	bound chan struct{} // closed when the worker was welcomed
+}
+
+// Send implements mapreduce.WorkStream.
+func (s quietStream) Send(m *mapreduce.ToWorker) error {
+	if m.Welcome != nil {
+		close(s.bound)
+	}
+	return nil
+}
+
+// Recv implements mapreduce.WorkStream.
+func (s quietStream) Recv() (*mapreduce.FromWorker, error) {
+	select {
+	case m := <-s.hello:
+		return m, nil
+	case <-s.ctx.Done():
+		return nil, context.Cause(s.ctx)
+	}
+}
+
+type unreadKey struct{}
+
+// A session waits for its worker to come back, and then for its units to be elsewhere. Its
+// stream does not: what the transport has of it, such as messages that nobody has read, is
+// reached by its context.
+func TestSessionsKeepNothingOfStreamsThatHaveEnded(t *testing.T) {
+	c := newCluster(t)
+	config := quick(orchestrator.Config{Adopt: true})
+	config.Grace = time.Hour
+	n := c.orchestrator(config)
+	var kept weak.Pointer[[1 << 20]byte]
+	func() {
+		unread := new([1 << 20]byte)
+		kept = weak.Make(unread)
+		ctx, cut := context.WithCancel(context.WithValue(t.Context(), unreadKey{}, unread))
+		defer cut()
+		s := quietStream{ctx, make(chan *mapreduce.FromWorker, 1), make(chan struct{})}
+		s.hello <- &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "s", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}}}}
+		ended := make(chan error, 1)
+		go func() { ended <- n.orch.Work(ctx, s) }()
+		<-s.bound
+		cut()
+		<-ended
+	}()
+	for range 200 {
+		if runtime.GC(); kept.Value() == nil {
+			return
+		}
+	}
+	t.Error("the session of a stream that has ended keeps what the stream had in its buffers")
+}
+
+// What a worker asks for in one message is answered in one, however much it is.
+func TestReservationsAreAnsweredTogether(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	w := greet(t, n, "asking", 1)
+	m := new(mapreduce.FromWorker)
+	for i := range 1000 {
+		m.Reserve = append(m.Reserve, mapreduce.ReserveRequest{Held: mapreduce.Held{Job: "mr_20260101_000000", Unit: mapreduce.UnitID(fmt.Sprint(i)), Attempt: 1}, Tokens: 1})
+	}
+	w.say(m)
+	if got := w.until(func(m *mapreduce.ToWorker) bool { return len(m.Reserved) > 0 }).Reserved; len(got) != len(m.Reserve) {
+		t.Errorf("the first message answers %d of %d requests", len(got), len(m.Reserve))
+	}
 }
 
 // Reports of jobs that are not there are answered, and nothing else comes of them.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/grant"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
@@ -20,7 +21,7 @@ type workerStream struct {
 	*schedule.Session
 	out       *outbox
 	stop      context.CancelCauseFunc // ends the stream
-	life      context.Context         // of the stream
+	life      context.Context         // ends with the stream, but holds nothing of it
 	idleTimer idleTimer
 	checking  chan struct{} // full while as many of its outputs are checked as it may have waiting
 
@@ -51,18 +52,30 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 	if err := checkHello(first.Hello); err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancelCause(ctx)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	life, stop := newLife()
 	defer stop(nil)
-	s, err := f.bindSession(ctx, first, stop)
+	defer context.AfterFunc(life, func() { end(context.Cause(life)) })()
+	s, err := f.bindSession(ctx, first, life, stop)
 	if err != nil {
 		return err
 	}
 	clean, err := f.serveSession(ctx, s, first, stream)
 	if !clean {
-		f.metrics.StreamReset(ctx, isRefusal(context.Cause(s.life)))
+		f.metrics.StreamReset(ctx, isRefusal(cmp.Or(context.Cause(life), context.Cause(ctx))))
 	}
+	s.out.discard()
 	f.handleStreamEnd(s, clean)
 	return err
+}
+
+// newLife returns a context for what is to end with a stream. It does not derive from that
+// of the stream: the session is kept until its worker has had the time to come back and its
+// units are elsewhere, and would keep the stream for as long, with all that its worker has
+// sent and nobody has read.
+func newLife() (life context.Context, stop context.CancelCauseFunc) {
+	return context.WithCancelCause(context.Background())
 }
 
 // isRefusal reports whether a stream ended for what its worker did or left out, as the
@@ -159,7 +172,7 @@ func checkHello(h *mapreduce.Hello) error {
 
 // bindSession takes a worker's session up, and puts it on the scheduler. A worker that
 // drains is told so from the start: it must be given nothing.
-func (f *Fleet) bindSession(ctx context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*workerStream, error) {
+func (f *Fleet) bindSession(ctx context.Context, first *mapreduce.FromWorker, life context.Context, stop context.CancelCauseFunc) (*workerStream, error) {
 	hello := first.Hello
 	before, _, err := f.jobs.Nodes.Epoch(ctx, hello.Session)
 	if err != nil {
@@ -177,7 +190,7 @@ func (f *Fleet) bindSession(ctx context.Context, first *mapreduce.FromWorker, st
 		return nil, err
 	}
 	s := &workerStream{
-		out: newOutbox(f.scheduler.Sessions.OfferAgain), stop: stop, life: ctx, checking: make(chan struct{}, maxChecking),
+		out: newOutbox(f.scheduler.Sessions.OfferAgain), stop: stop, life: life, checking: make(chan struct{}, maxChecking),
 	}
 	s.Session = schedule.NewSession(hello, by.Tenant, b.Epoch, first.Drain, s)
 	silence := f.maxWorkerSilence()
@@ -197,7 +210,8 @@ func (f *Fleet) bindSession(ctx context.Context, first *mapreduce.FromWorker, st
 	for _, id := range b.Jobs {
 		f.scheduler.Reread(id)
 	}
-	for _, id := range f.scheduler.Running() {
+	running := f.scheduler.Running()
+	for _, id := range running[:min(len(running), grant.MaxDue)] {
 		f.signals.MarkDue(id) // it may lack slots that it had no use for before
 	}
 	f.config.Logger.Info("worker bound", "session", s.ID, "slots", s.Slots, "kept", len(b.Kept), "dropped", len(b.Drop))
@@ -537,6 +551,14 @@ func (q *outbox) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
+	q.more.Signal()
+}
+
+// discard drops what was not sent, as its stream has ended: the session is kept for longer.
+func (q *outbox) discard() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed, q.queue = true, nil
 	q.more.Signal()
 }
 

@@ -44,9 +44,9 @@ func New(j *jobs.Jobs, sch *schedule.Scheduler, members *cluster.Membership, sig
 	return &Manager{config: c, jobs: j, scheduler: sch, members: members, signals: signals, supervisor: s, requestSlot: make(chan struct{}, 1)}
 }
 
-// maxDue bounds the jobs that are looked at once there are more slots for them; polls see
-// to the others.
-const maxDue = 256
+// MaxDue bounds the jobs that are looked at at once when there may be more slots for them;
+// polls see to the others.
+const MaxDue = 256
 
 // Adjust gives back what a job has no use for here, or asks for the slots and
 // tokens that it lacks. A job for which no tokens are left, and of which nothing
@@ -128,7 +128,7 @@ func (m *Manager) AskForCalls(ctx context.Context) error {
 		return err
 	}
 	keep, more := m.scheduler.Grants.ApplyCalls(ask, g)
-	for _, id := range more[:min(len(more), maxDue)] {
+	for _, id := range more[:min(len(more), MaxDue)] {
 		m.signals.MarkDue(id) // which may have slots of them now
 	}
 	if ask.Keep = keep; ask.Keep < g.Kept {
@@ -218,8 +218,14 @@ func (m *Manager) allUnitsParked(ctx context.Context, job *mapreduce.Job) (bool,
 }
 
 // RaiseReservations raises reservations that workers ask for before a call. What is
-// refused must not be spent.
+// refused must not be spent. One message has all replies.
 func (m *Manager) RaiseReservations(ctx context.Context, s *schedule.Session, asked []mapreduce.ReserveRequest) error {
+	var replies []mapreduce.ReserveReply
+	defer func() {
+		if len(replies) > 0 {
+			s.Peer.Send(&mapreduce.ToWorker{Reserved: replies})
+		}
+	}()
 	for _, q := range asked {
 		var ok bool
 		err := m.supervisor.RetryStoreCall(ctx, "reserving tokens", func() (err error) {
@@ -229,7 +235,7 @@ func (m *Manager) RaiseReservations(ctx context.Context, s *schedule.Session, as
 		if err != nil {
 			return err
 		}
-		s.Peer.Send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: q.Held, Granted: ok}}})
+		replies = append(replies, mapreduce.ReserveReply{Held: q.Held, Granted: ok})
 	}
 	return nil
 }

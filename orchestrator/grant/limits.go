@@ -39,7 +39,7 @@ func (m *Manager) noteLimit(ctx context.Context, name string) error {
 		m.config.Logger.Info("limits of a model", "model", name, "pause", scope.Pause, "at_once", scope.Room, "breaker_open", scope.Breaker.Open)
 	}
 	again, concerned := m.scheduler.Models.ApplyScope(name, scope, time.Now())
-	for _, id := range concerned[:min(len(concerned), maxDue)] { // polls see to the others
+	for _, id := range concerned[:min(len(concerned), MaxDue)] { // polls see to the others
 		m.signals.MarkDue(id)
 	}
 	if !again.IsZero() {

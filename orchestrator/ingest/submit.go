@@ -156,7 +156,7 @@ func (s *Intake) abandonJob(ctx context.Context, id mapreduce.JobID) {
 // staged, which is "" as long as nothing is stored, and the id of the job that came of
 // it, or of an earlier one of the same request.
 func (s *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (id, winner mapreduce.JobID, err error) {
-	compiled, err := jobspec.Compile(spec)
+	compiled, err := s.specs.Compile(spec)
 	if err != nil {
 		return "", "", err
 	}

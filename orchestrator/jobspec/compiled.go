@@ -15,8 +15,9 @@ type Compiled struct {
 	Schemas []*schema.Schema // by stage; nil of one that makes no records
 }
 
-// Compile compiles a job. Its spec was checked when it was submitted.
-func Compile(spec *mapreduce.JobSpec) (*Compiled, error) {
+// Compile compiles a job. Its spec was checked when it was submitted. Jobs at hand whose
+// schemas are equal share what these come to.
+func (f *Finder) Compile(spec *mapreduce.JobSpec) (*Compiled, error) {
 	graph, err := GraphOf(spec)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func Compile(spec *mapreduce.JobSpec) (*Compiled, error) {
 		if stage.Output.Schema != nil {
 			text = stage.Output.Schema
 		}
-		if c.Schemas[i], err = schema.Parse("schema", text); err != nil {
+		if c.Schemas[i], err = f.schemas.parse(text); err != nil {
 			c.Schemas[i] = new(schema.Schema) // no record fits it, and workers say what is wrong with it
 		}
 	}

@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"context"
+	"weak"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -13,14 +14,15 @@ import (
 
 // A Finder compiles the specs of jobs.
 type Finder struct {
-	jobs *jobs.Jobs
-	kept func(mapreduce.JobID) *Compiled
+	jobs    *jobs.Jobs
+	kept    func(mapreduce.JobID) *Compiled
+	schemas *schemas
 }
 
 // NewFinder returns a finder of jobs of a store. kept returns a job that is at hand,
 // compiled, or nil.
 func NewFinder(j *jobs.Jobs, kept func(mapreduce.JobID) *Compiled) *Finder {
-	return &Finder{jobs: j, kept: kept}
+	return &Finder{jobs: j, kept: kept, schemas: &schemas{parsed: make(map[digest]weak.Pointer[schema.Schema])}}
 }
 
 // Job returns a job, compiled. That of a job on the scheduler is kept there.
@@ -40,7 +42,7 @@ func (f *Finder) Compiled(id mapreduce.JobID, spec *mapreduce.JobSpec) (*Compile
 	if c := f.kept(id); c != nil {
 		return c, nil
 	}
-	c, err := Compile(spec)
+	c, err := f.Compile(spec)
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "pipeline of job %s: %v", id, err)
 	}

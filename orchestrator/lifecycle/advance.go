@@ -109,6 +109,11 @@ func New(j *jobs.Jobs, specs *jobspec.Finder, sch Scheduler, t Turns, mp Mapper,
 	}
 }
 
+// maxAdvancing is how many jobs are looked after at once. Most of that waits for the store,
+// one behind the other, and what else waits there comes behind them all: with thousands of
+// jobs, for minutes.
+const maxAdvancing = 128
+
 // AdvanceLoop looks after the jobs that are due, each in a goroutine of its own,
 // never two for one job.
 func (m *Manager) AdvanceLoop(ctx context.Context) {
@@ -121,7 +126,7 @@ func (m *Manager) AdvanceLoop(ctx context.Context) {
 	claim := func(id mapreduce.JobID) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if busy[id] {
+		if busy[id] || len(busy) >= maxAdvancing {
 			return false
 		}
 		busy[id] = true

@@ -88,19 +88,29 @@ func (g *Models) modelStateOf(name string) *modelState {
 	return m
 }
 
-// knownModel returns what is known of a model that a job here asks, or asked; nil of
-// any other. Workers name models, and nobody is to be told of one, or remember it,
-// because a worker made its name up.
-func (g *Models) knownModel(name string) *modelState {
-	if m := g.states[name]; m != nil {
-		return m
-	}
-	for _, r := range g.sched.runs {
-		if r.spec != nil && r.asks && breakerOf(r.spec) == name {
-			return g.modelStateOf(name)
+// knownModels returns what finds the models that one message of a worker names: what is
+// known of one that a job here asks, or asked; nil of any other. Workers name models, and
+// nobody is to be told of one, or remember it, because a worker made its name up. However
+// many it makes up, the jobs are gone through once.
+func (g *Models) knownModels() func(name string) *modelState {
+	var asked map[string]bool
+	return func(name string) *modelState {
+		if m := g.states[name]; m != nil {
+			return m
 		}
+		if asked == nil {
+			asked = make(map[string]bool)
+			for _, r := range g.sched.runs {
+				if r.spec != nil && r.asks {
+					asked[breakerOf(r.spec)] = true
+				}
+			}
+		}
+		if !asked[name] {
+			return nil
+		}
+		return g.modelStateOf(name)
 	}
-	return nil
 }
 
 // forgetUnused forgets the models that no job here asks any more, and of which there is
@@ -212,10 +222,10 @@ func (g *Models) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 
 // hearLimits takes what a worker says of models, and reports whether others have
 // to know at once.
-func (g *Models) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
+func (g *Models) hearLimits(known func(string) *modelState, notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
 	for i := range notes {
 		n := &notes[i]
-		m := g.knownModel(n.Name)
+		m := known(n.Name)
 		if m == nil {
 			continue
 		}
@@ -255,9 +265,9 @@ func (m *modelState) noteRefusal(n *mapreduce.LimitNote, now time.Time) {
 
 // hearBreakers takes what a worker says of its breakers, and reports whether the
 // fleet's has to be opened.
-func (g *Models) hearBreakers(breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
+func (g *Models) hearBreakers(known func(string) *modelState, breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
 	for _, br := range breakers {
-		m := g.knownModel(br.Name)
+		m := known(br.Name)
 		if m == nil {
 			continue
 		}

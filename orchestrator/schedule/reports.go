@@ -32,14 +32,15 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 	for i := range m.Reports {
 		urgent = t.enterReport(s, &m.Reports[i]) || urgent
 	}
-	urgent = t.sched.Models.hearLimits(m.Limits, s.seen) || urgent
+	known := t.sched.Models.knownModels()
+	urgent = t.sched.Models.hearLimits(known, m.Limits, s.seen) || urgent
 	if hb := m.Heartbeat; hb != nil {
 		for _, br := range hb.Breakers {
-			if t.sched.Models.knownModel(br.Name) != nil {
+			if known(br.Name) != nil {
 				s.breakers[br.Name] = s.seen.Add(br.OpenFor)
 			}
 		}
-		urgent = t.sched.Models.hearBreakers(hb.Breakers, s.seen) || urgent
+		urgent = t.sched.Models.hearBreakers(known, hb.Breakers, s.seen) || urgent
 	}
 	if m.Drain {
 		s.draining = true

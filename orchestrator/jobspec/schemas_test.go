@@ -1,0 +1,41 @@
+package jobspec
+
+import (
+	"runtime"
+	"testing"
+	"weak"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// Equal schemas are read and kept once, for as long as somebody has them.
+func TestEqualSchemasAreShared(t *testing.T) {
+	s := &schemas{parsed: make(map[digest]weak.Pointer[schema.Schema])}
+	text := []byte("title: order\ntype: object\nproperties: {order: {type: string}}\n")
+	first, err := s.parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.parse([]byte(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != second {
+		t.Error("an equal schema was read and kept a second time")
+	}
+	if other, err := s.parse([]byte("title: city\ntype: object\nproperties: {city: {type: string}}\n")); err != nil || other == first {
+		t.Errorf("another schema came to the same one, with %v", err)
+	}
+	runtime.KeepAlive(first)
+	first, second = nil, nil
+	for range 200 {
+		runtime.GC()
+		s.mu.Lock()
+		left := len(s.parsed)
+		s.mu.Unlock()
+		if left == 0 {
+			return
+		}
+	}
+	t.Error("schemas that nobody has any more are not forgotten")
+}
