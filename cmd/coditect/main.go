@@ -9,7 +9,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -30,9 +29,7 @@ func main() { os.Exit(mainCode()) }
 
 // mainCode runs the command line of this process and returns its exit code.
 func mainCode() int {
-	// Packages around gRPC write there what peers do wrong, line by line: peers could fill
-	// a disk. What matters of it comes back as an error, and is logged by who gets it.
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
+	grpclog.SetLoggerV2(silentLog{})
 	ctx, stop := withInterrupt(context.Background())
 	defer stop()
 	return runMain(ctx, &program.Program{
