@@ -3,7 +3,6 @@ package servertest
 import (
 	"context"
 	"net"
-	"testing"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,9 +17,17 @@ type Server interface {
 	Shutdown(ctx context.Context)
 }
 
+// A Test is what runs: a *testing.T, *testing.B or *testing.F.
+type Test interface {
+	Helper()
+	Error(args ...any)
+	Fatal(args ...any)
+	Cleanup(do func())
+}
+
 // Connect serves in memory and returns a connection to the server, for calls as they are on
 // the wire. Both end with the test, which fails if the server did.
-func Connect(t testing.TB, s Server) *grpc.ClientConn {
+func Connect(t Test, s Server) *grpc.ClientConn {
 	t.Helper()
 	l := bufconn.Listen(1 << 20)
 	served := make(chan error, 1)
