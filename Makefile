@@ -150,14 +150,14 @@ flaky: ## run tests of time, processes and chance over and over, and count: TIME
 test-all: test test-race test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours
 
 # Suites run on the cluster that FDB_CLUSTER_FILE names, in parts of it of their
-# own, which they clear; and with a client that fails and dawdles at random. They wait for
-# the cluster most of the time, so all run at once.
+# own, which they clear; then again with a client that fails and dawdles at random. They
+# wait for the cluster much of the time, so more of them run at once than there are cores.
 TEST_FDB := CODITECT_TEST_FDB=require CGO_ENABLED=1 go test -vet=off -tags fdb -count 1 -timeout 120m -skip '$(SKIP_FDB)'
 ON_FDB   := ./cmd/coditect ./orchestrator ./store/jobs ./cmd/coditect/internal/auditfile ./cmd/coditect/internal/embedded ./store/fdb ./store/storetest/driver
 
 .PHONY: test-fdb
 test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
-	@$(IN_MEMORY) $(MAKE) -j 2 -O --no-print-directory suites-fdb buggy-fdb
+	@$(IN_MEMORY) $(MAKE) --no-print-directory suites-fdb; $(MAKE) --no-print-directory buggy-fdb
 
 .PHONY: suites-fdb
 suites-fdb:
