@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -284,6 +285,115 @@ func TestUnfinishedMessagesAreBounded(t *testing.T) {
 			t.Errorf("another's call: %v", err)
 		}
 	})
+}
+
+// However near a peer is, and however much it sends: it may send no more of each further
+// call, whether or not that reads it, than the server said at first.
+func TestWindowsOfNearPeersStaySmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, err := serve(t, new(servertest.Service), server.Config{}).dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &nearPeer{rawPeer: rawPeer{Conn: conn}, initial: 65535, call: 65535, all: 65535}
+		p.Framer, p.headers = http2.NewFramer(conn, conn), hpack.NewEncoder(&p.block)
+		var reading sync.WaitGroup
+		reading.Go(p.read)
+		defer reading.Wait()
+		defer conn.Close()
+		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(p.WriteSettings(), p.rawPeer.call(1, pb.WorkerService_PutBlob_FullMethodName, true)); err != nil {
+			t.Fatal(err)
+		}
+		part := make([]byte, 16<<10)
+		part[2] = 0x7f // a message of 8 MB begins
+		for sent := 0; sent < 7<<20; {
+			room := p.room(t)
+			if room == 0 {
+				t.Fatalf("%d bytes of a message of 8 MB were taken", sent)
+			}
+			for room > 0 { // all before anything is answered
+				part = part[:min(room, len(part))]
+				if err := p.WriteData(1, false, part); err != nil {
+					t.Fatal(err)
+				}
+				p.taken(len(part))
+				sent, room = sent+len(part), room-len(part)
+				part = make([]byte, 16<<10)
+			}
+		}
+		if p.room(t); p.initial > 256<<10 {
+			t.Errorf("of a further call %d bytes may be sent", p.initial)
+		}
+	})
+}
+
+// A nearPeer answers at once what a server asks, and knows how much it may send yet.
+type nearPeer struct {
+	rawPeer
+	mu                 sync.Mutex     // guards the variables below
+	initial, call, all int            // windows: of a new call, of the call, and of the connection
+	answers            []func() error // that are to be sent
+}
+
+// read notes what the server sends until the connection ends.
+func (p *nearPeer) read() {
+	for {
+		frame, err := p.ReadFrame()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		switch f := frame.(type) {
+		case *http2.SettingsFrame:
+			if size, found := f.Value(http2.SettingInitialWindowSize); found {
+				p.call, p.initial = p.call+int(size)-p.initial, int(size)
+			}
+			if !f.IsAck() {
+				p.answers = append(p.answers, p.WriteSettingsAck)
+			}
+		case *http2.PingFrame:
+			if data := f.Data; !f.IsAck() {
+				p.answers = append(p.answers, func() error { return p.WritePing(true, data) })
+			}
+		case *http2.WindowUpdateFrame:
+			if f.StreamID == 0 {
+				p.all += int(f.Increment)
+			} else {
+				p.call += int(f.Increment)
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+// room answers all that the server asks, and returns how many bytes of the call it takes.
+func (p *nearPeer) room(t *testing.T) int {
+	t.Helper()
+	for {
+		synctest.Wait()
+		p.mu.Lock()
+		room, answers := min(p.call, p.all), p.answers
+		p.answers = nil
+		p.mu.Unlock()
+		if len(answers) == 0 {
+			return room
+		}
+		for _, answer := range answers {
+			if err := answer(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// taken notes that so many bytes of the call are sent.
+func (p *nearPeer) taken(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.call, p.all = p.call-n, p.all-n
 }
 
 func getUnknown(ctx context.Context, conn *grpc.ClientConn) error {

@@ -17,9 +17,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/reflection"
 
 	"github.com/coditect/mapreduce/api/auth"
@@ -158,9 +160,13 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	if err != nil {
 		return nil, errs.New(errs.Internal, "codec: %w", err)
 	}
+	pool, err := wire.NewBufferPool()
+	if err != nil {
+		return nil, errs.New(errs.Internal, "pool of buffers: %w", err)
+	}
 	s := &Server{config: config, health: health.NewServer(), leaving: make(chan struct{}), budget: memory.New(config.Memory)}
 	s.peers = newPeers(config.MaxConnections, s.budget)
-	s.grpc = grpc.NewServer(append(s.serverOptions(codec), config.Options...)...)
+	s.grpc = grpc.NewServer(append(s.serverOptions(codec, pool), config.Options...)...)
 	pb.RegisterMapReduceServiceServer(s.grpc, &jobs{
 		service: service, maxDocument: config.MaxDocument, maxPage: min(wire.SplitSize, config.MaxSend), leaving: s.leaving,
 		idle: config.SubmitIdle,
@@ -191,17 +197,29 @@ func (s *Server) checkRules() error {
 	return nil
 }
 
+const (
+	// streamWindow is how many bytes of a call a peer may send which the call has not
+	// read. Left to itself, gRPC would let a fast peer raise that to 16 MB for each call,
+	// whether or not the call reads any of it.
+	streamWindow = 256 << 10
+	// connectionWindow is how many bytes may be under way over a connection.
+	connectionWindow = 1 << 20
+)
+
 // serverOptions bounds what a connection may take. A connection of an idle worker
 // should cost little, as there may be 100,000: hence the small read buffer (what
 // is larger is read past it) and pings only once a minute; workers beat at a
 // level above. Clients may ping every 10 seconds, with or without a call.
-func (s *Server) serverOptions(codec encoding.CodecV2) []grpc.ServerOption {
+func (s *Server) serverOptions(codec encoding.CodecV2, pool mem.BufferPool) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(handshakes{tls: s.config.TLS, logger: s.config.Logger, logged: new(atomic.Int64)}),
 		grpc.ForceServerCodecV2(codec),
+		experimental.BufferPool(pool),
 		grpc.MaxRecvMsgSize(s.config.MaxReceive),
 		grpc.MaxSendMsgSize(s.config.MaxSend),
 		grpc.MaxConcurrentStreams(uint32(min(s.config.MaxStreams, 1<<31-1))),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connectionWindow),
 		grpc.MaxHeaderListSize(64 << 10),
 		grpc.ConnectionTimeout(20 * time.Second),
 		grpc.ReadBufferSize(8 << 10),

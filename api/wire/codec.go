@@ -11,13 +11,18 @@ import (
 // poolSizes are the sizes of pooled buffers, as powers of two. A pooled buffer
 // is cleared whole before it is used again, and gRPC's own pool has nothing
 // between 32 kB and 1 MB, which is where batches of units lie: clearing would
-// take as long as all of their encoding.
+// take as long as all of their encoding. Nor has it anything between 4 and
+// 16 kB: frames of 5 kB, as a peer may send them, would take three times what
+// they bring.
 var poolSizes = []uint8{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}
+
+// NewBufferPool returns a pool of buffers for messages and frames.
+func NewBufferPool() (mem.BufferPool, error) { return mem.NewBinaryTieredBufferPool(poolSizes...) }
 
 // NewCodec returns a codec for clients and servers: what goes over the wire is
 // what gRPC's own would send.
 func NewCodec() (encoding.CodecV2, error) {
-	pool, err := mem.NewBinaryTieredBufferPool(poolSizes...)
+	pool, err := NewBufferPool()
 	return codec{pool}, err
 }
 
