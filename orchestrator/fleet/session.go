@@ -57,7 +57,7 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 	life, stop := newLife()
 	defer stop(nil)
 	defer context.AfterFunc(life, func() { end(context.Cause(life)) })()
-	s, err := f.bindSession(ctx, first, life, stop)
+	s, err := f.bindSession(ctx, life, first, stop)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func checkHello(h *mapreduce.Hello) error {
 
 // bindSession takes a worker's session up, and puts it on the scheduler. A worker that
 // drains is told so from the start: it must be given nothing.
-func (f *Fleet) bindSession(ctx context.Context, first *mapreduce.FromWorker, life context.Context, stop context.CancelCauseFunc) (*workerStream, error) {
+func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*workerStream, error) {
 	hello := first.Hello
 	before, _, err := f.jobs.Nodes.Epoch(ctx, hello.Session)
 	if err != nil {
