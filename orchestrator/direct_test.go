@@ -358,7 +358,7 @@ func TestWrongPipelinesAreRefused(t *testing.T) {
 		docs        iter.Seq2[*mapreduce.Document, error]
 		field, rule string
 	}{
-		{"unknown", ask{func(s *mapreduce.JobSpec) { s.Pipeline = "dream" }}, plain(), "pipeline", "come with its definition"},
+		{"unknown", ask{func(s *mapreduce.JobSpec) { s.Pipeline = "dream" }}, plain(), "pipeline", `is called "dream"; there is `},
 		{"no definition", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Definition = []byte("[") }}, plain(), "pipeline", "did not find"},
 		{"another name", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Pipeline = "diner" }}, plain(), "pipeline", `definition is of "kitchen"`},
 		{"B2 no map", ask{defined("p", `{"name":"p","stages":[{"name":"r","each":"group"}]}`)}, plain(), "stages[0].each", "group is of stages that read the outputs"},

@@ -140,11 +140,14 @@ func TestSessionsKeepNothingOfStreamsThatHaveEnded(t *testing.T) {
 		defer cut()
 		s := quietStream{ctx, make(chan *mapreduce.FromWorker, 1), make(chan struct{})}
 		s.hello <- &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "s", Slots: 1, Offer: mapreduce.Offer{Providers: []string{"scripted"}}}}
-		ended := make(chan error, 1)
-		go func() { ended <- n.orch.Work(ctx, s) }()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = n.orch.Work(ctx, s)
+		}()
 		<-s.bound
 		cut()
-		_ = <-ended // however it ends
+		<-ended
 	}()
 	for range 200 {
 		if runtime.GC(); kept.Value() == nil {

@@ -279,11 +279,15 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 			return errs.Field("vars", "%q is not valid UTF-8", k)
 		}
 	}
+	if len(s.Definition) == 0 {
+		if _, err := pipeline.Preset(s.Pipeline); err != nil {
+			return err
+		}
+	}
 	for _, f := range []struct {
 		ok          bool
 		field, rule string
 	}{
-		{isPreset(s.Pipeline) || len(s.Definition) > 0, "pipeline", "must be one that comes with the program, or come with its definition"},
 		{len(s.Schema)+len(s.Definition)+varBytes <= maxSchemaBytes, "schema", "with the pipeline and the variables must be at most 64 KiB"},
 		{ValidName(string(s.Tenant), true), "tenant", "must be at most 512 bytes of UTF-8 without control characters"},
 		{ValidName(string(s.RequestID), true), "request_id", "must be at most 512 bytes of UTF-8 without control characters"},
@@ -291,7 +295,7 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 		{ValidName(s.Model, true), "model", "must be a name"},
 		{s.Parallelism >= 1 && s.Parallelism <= maxParallelism, "parallelism", "must be 1 to 10000"},
 		{s.MaxTokensPerUnit >= minUnitTokens, "max_tokens_per_unit", "must be at least 16"},
-		{s.ChunkOverlap < s.MaxTokensPerUnit/2, "chunk_overlap", "must be less than half of max_tokens_per_unit"},
+		{s.ChunkOverlap < s.MaxTokensPerUnit/2, "chunk_overlap", "must be less than half of the tokens that a unit may have"},
 		{s.Budget >= 0, "budget", "must not be negative"},
 		{s.ReduceShare >= 0 && s.ReduceShare < 1, "reduce_share", "must be at least 0 and less than 1"},
 		{s.MaxAttempts >= 1 && s.MaxAttempts <= 100, "max_attempts", "must be 1 to 100"},
@@ -322,11 +326,6 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 		return nil
 	}
 	return r.Check(s)
-}
-
-func isPreset(name string) bool {
-	_, err := pipeline.Preset(name)
-	return err == nil
 }
 
 // ValidName reports whether s may be the name of anything that a client names: UTF-8

@@ -82,6 +82,7 @@ func TestBadJobsAreRefusedWithTheField(t *testing.T) {
 			s.TargetTokenBudget, s.ContextWindow = new(int64(9)), new(int64(9))
 		})},
 		{"a negative parallelism", "spec.parallelism", asks(func(s *pb.JobSpec) { s.Parallelism = -1 })},
+		{"an overlap of half a unit", "spec.chunk_overlap_tokens", asks(func(s *pb.JobSpec) { s.MaxUnitTokens, s.ChunkOverlapTokens = 100, 50 })},
 		{"an unknown estimator", "spec.estimator", asks(func(s *pb.JobSpec) { s.Estimator = "guess" })},
 		{"no documents", "documents", &pb.SubmitJobRequest{Spec: asks(func(*pb.JobSpec) {}).Spec}},
 		{"two documents of one id", "documents", &pb.SubmitJobRequest{Spec: asks(func(*pb.JobSpec) {}).Spec, Documents: append(document, document...)}},
@@ -99,7 +100,7 @@ func TestBadJobsAreRefusedWithTheField(t *testing.T) {
 			if got := refusedField(err); status.Code(err) != codes.InvalidArgument || got != tt.field {
 				t.Errorf("got field %q of %.300v, want %q", got, err, tt.field)
 			}
-			if strings.Contains(err.Error(), "--") {
+			if strings.Contains(err.Error(), "--") || strings.Contains(err.Error(), "max_tokens_per_unit") {
 				t.Errorf("the service speaks of flags: %v", err)
 			}
 		})
