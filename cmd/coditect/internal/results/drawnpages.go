@@ -68,13 +68,13 @@ func (w *writer) addDrawnPages(ctx context.Context, b *pageBuilder) error {
 			}
 			return p.document == of
 		})
-		data, err := w.submitted(within, mapreduce.DocumentID(b.data.Documents[of]))
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil && within.Err() == nil:
+		// Documents are read without the bound of time: a service refuses calls for which
+		// little time is left, and the results would not be written.
+		data, err := w.submitted(ctx, mapreduce.DocumentID(b.data.Documents[of]))
+		if err != nil {
 			return err
-		case err != nil || data == nil:
+		}
+		if data == nil {
 			continue
 		}
 		slices.Sort(pages)
