@@ -26,6 +26,7 @@ type patient struct {
 	mu     sync.Mutex // guards the variables below
 	mapped map[mapreduce.UnitID]int
 	enough chan struct{} // closed once enough are mapped
+	hold   chan struct{} // if there is one, the slow document waits until it is closed, too
 	fail   bool          // the slow document cannot be parsed
 }
 
@@ -37,6 +38,13 @@ func (p *patient) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 			return nil, ctx.Err()
 		case <-time.After(30 * time.Second):
 			return nil, agent.Permanent(errors.New("the others wait for this document"))
+		}
+		if p.hold != nil {
+			select {
+			case <-p.hold:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
 		}
 		if p.fail {
 			return nil, agent.Permanent(errors.New("it cannot be parsed"))
@@ -67,7 +75,9 @@ func TestMappingNeedNotWaitForTheLastParse(t *testing.T) {
 	_, want := ruled(t).run(extracting(t, orders), texts(docs, order...))
 	for _, nodes := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
-			p := &patient{Agent: checked.New(byRules()), slow: "parse_p03.html", first: len(docs) - 1, mapped: make(map[mapreduce.UnitID]int), enough: make(chan struct{})}
+			p := &patient{Agent: checked.New(byRules()), slow: "parse_p03.html", first: len(docs) - 1, mapped: make(map[mapreduce.UnitID]int), enough: make(chan struct{}), hold: make(chan struct{})}
+			goOn := sync.OnceFunc(func() { close(p.hold) })
+			defer goOn()
 			c := newCluster(t)
 			var all []*node
 			for range nodes {
@@ -88,6 +98,7 @@ func TestMappingNeedNotWaitForTheLastParse(t *testing.T) {
 				t.Errorf("while one document is parsed, the job is %s with %d of %d units complete", during.State, during.CompletedUnits, during.TotalUnits)
 			}
 			n.sound()
+			goOn()
 			n.wantEnd(job.ID, mapreduce.JobComplete)
 			if diff := cmp.Diff(want.bare(), n.result(job.ID).bare()); diff != "" {
 				t.Errorf("records (-in order, +at once):\n%s", diff)

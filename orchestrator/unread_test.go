@@ -200,7 +200,7 @@ func TestReportsOfJobsThatAreMadeUp(t *testing.T) {
 // A media type goes into the record of each unit, so it has to be short: a document with
 // a long one is skipped.
 func TestLongMediaTypesAreSkipped(t *testing.T) {
-	_, n := one(t, &scripted.Agent{})
+	n := newCluster(t).orchestrator(quick(orchestrator.Config{Adopt: true}))
 	job, err := n.SubmitJob(t.Context(), script(nil), func(yield func(*mapreduce.Document, error) bool) {
 		_ = yield(&mapreduce.Document{ID: "a", Content: []byte("text"), MediaType: "text/plain; x=" + strings.Repeat("x", 300<<10)}, nil) &&
 			yield(&mapreduce.Document{ID: "b", Content: []byte("text")}, nil)

@@ -1,7 +1,9 @@
 package pebble_test
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -203,11 +205,11 @@ func (g *logGate) fs() vfs.FS {
 	}}
 }
 
-// readFolder returns the files of a folder of fs, but for the lock, which holds
-// nothing.
-func readFolder(t testing.TB, fs vfs.FS, folder string) map[string]string {
+// readFolder returns the files of a folder of disk, but for the lock, which holds
+// nothing, and for what an open store removes meanwhile.
+func readFolder(t testing.TB, disk vfs.FS, folder string) map[string]string {
 	t.Helper()
-	names, err := fs.List(folder)
+	names, err := disk.List(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +218,10 @@ func readFolder(t testing.TB, fs vfs.FS, folder string) map[string]string {
 		if name == "LOCK" {
 			continue
 		}
-		f, err := fs.Open(fs.PathJoin(folder, name))
+		f, err := disk.Open(disk.PathJoin(folder, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -498,8 +498,11 @@ func readJob(ctx context.Context, by *client.Client, id mapreduce.JobID, c *cage
 	job, err := by.GetJob(ctx, id)
 	c.add("get", job, err)
 	own := err == nil
-	watching, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+	watching, stop := context.WithCancel(ctx)
 	defer stop()
+	if !own || !job.State.Ended() { // else watching ends by itself
+		time.AfterFunc(50*time.Millisecond, stop)
+	}
 	c.add("watch", by.WatchJob(watching, id, func(j *mapreduce.Job) error { c.add("watch", j); return nil }))
 	q := mapreduce.ListUnitsQuery{Job: id, Outputs: true, Inputs: true, PageSize: 2}
 	var units []*mapreduce.Unit
