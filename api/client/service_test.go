@@ -497,7 +497,7 @@ func TestAServerThatWasAway(t *testing.T) {
 	if _, err := c.GetJob(t.Context(), someJob); errs.KindOf(err) == errs.Unavailable {
 		t.Fatal(err)
 	}
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > 15*time.Second { // gRPC's own waits would take 20 s at least
 		t.Errorf("a server that could be reached at the seventh attempt was reached after %v", took)
 	}
 }

@@ -50,7 +50,7 @@ func TestBounds(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Compile = %v; want %q", err, tt.want)
 			}
-			if d := time.Since(start); d > 5*time.Second {
+			if d := time.Since(start); d > 30*time.Second {
 				t.Errorf("refusing took %v", d)
 			}
 		})
@@ -115,7 +115,7 @@ func TestStops(t *testing.T) {
 				}
 				return nil
 			}, func([]int) bool { return true })
-			if late := time.Since(deadline); !errors.Is(err, stopped) || late > 3*time.Second {
+			if late := time.Since(deadline); !errors.Is(err, stopped) || late > 30*time.Second {
 				t.Errorf("FindAll = %v, %v after it was to stop", err, late)
 			}
 		})
