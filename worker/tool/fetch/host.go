@@ -49,7 +49,7 @@ func (h *hosts) enter(ctx context.Context, u *url.URL) (leave func(), err error)
 		h.drop(u.Host, one)
 	}
 	wait := h.reserve(one, u)
-	if end, ok := ctx.Deadline(); ok && wait > time.Until(end) {
+	if end, ok := ctx.Deadline(); ok && wait > max(0, time.Until(end)) {
 		leave()
 		return nil, fmt.Errorf("%s was not asked for: its host asked for a pause of %v", u, wait.Round(time.Second))
 	}
