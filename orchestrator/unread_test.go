@@ -197,6 +197,33 @@ func TestReportsOfJobsThatAreMadeUp(t *testing.T) {
 	}
 }
 
+// A worker that makes jobs up waits for the store to be asked for them; it is not asked as
+// often as the worker likes.
+func TestMadeUpJobsAreSeldomLookedFor(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		n := newCluster(t).orchestrator(quick(orchestrator.Config{Adopt: true}))
+		w := greet(t, n, "inventor", 1)
+		w.until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+		for _, tt := range []struct {
+			jobs        int
+			least, most time.Duration
+		}{{500, 0, time.Second}, {200, 2 * time.Second, 5 * time.Second}} {
+			m := new(mapreduce.FromWorker)
+			for i := range tt.jobs {
+				m.Reports = append(m.Reports, mapreduce.Report{Job: mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), Unit: "u", Attempt: 1, Outcome: mapreduce.Returned})
+			}
+			begun := time.Now()
+			if err := w.Send(m); err != nil {
+				t.Fatal(err)
+			}
+			w.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 })
+			if took := time.Since(begun); took < tt.least || took > tt.most {
+				t.Errorf("reports of %d jobs that are made up were answered after %v, want %v to %v", tt.jobs, took, tt.least, tt.most)
+			}
+		}
+	})
+}
+
 // A media type goes into the record of each unit, so it has to be short: a document with
 // a long one is skipped.
 func TestLongMediaTypesAreSkipped(t *testing.T) {

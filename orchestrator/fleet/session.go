@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/grant"
@@ -23,6 +25,7 @@ type workerStream struct {
 	stop      context.CancelCauseFunc // ends the stream
 	life      context.Context         // ends with the stream, but holds nothing of it
 	idleTimer idleTimer
+	lookUps   *rate.Limiter // of jobs that it names and the scheduler does not know
 	checking  chan struct{} // full while as many of its outputs are checked as it may have waiting
 
 	mu   sync.Mutex // guards the variables below
@@ -190,7 +193,7 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 		return nil, err
 	}
 	s := &workerStream{
-		out: newOutbox(f.scheduler.Sessions.OfferAgain), stop: stop, life: life, checking: make(chan struct{}, maxChecking),
+		out: newOutbox(f.scheduler.Sessions.OfferAgain), stop: stop, life: life, lookUps: newLookUps(), checking: make(chan struct{}, maxChecking),
 	}
 	s.Session = schedule.NewSession(hello, by.Tenant, b.Epoch, first.Drain, s)
 	silence := f.maxWorkerSilence()
@@ -301,7 +304,7 @@ func (f *Fleet) refuseOthers(ctx context.Context, s *workerStream, m *mapreduce.
 		if _, seen := others[r.Job]; seen {
 			continue
 		}
-		t, err := f.tenantOf(ctx, r.Job)
+		t, err := f.tenantOf(ctx, s, r.Job)
 		if err != nil {
 			return err
 		}
@@ -322,22 +325,16 @@ func (f *Fleet) refuseOthers(ctx context.Context, s *workerStream, m *mapreduce.
 	return nil
 }
 
-// tenantOf returns whose a job is; of one that is gone it returns "".
-func (f *Fleet) tenantOf(ctx context.Context, id mapreduce.JobID) (t mapreduce.TenantID, err error) {
+// tenantOf returns whose a job is that a worker names; of one that is gone it returns "".
+func (f *Fleet) tenantOf(ctx context.Context, s *workerStream, id mapreduce.JobID) (mapreduce.TenantID, error) {
 	if t, known := f.scheduler.TenantOf(id); known {
 		return t, nil
 	}
-	err = f.supervisor.RetryStoreCall(ctx, "looking for a job that a worker names", func() error {
-		ctl, err := f.jobs.View.Control(ctx, id)
-		if err == nil {
-			t = ctl.Tenant
-		}
-		if errs.KindOf(err) == errs.NotFound && err != nil {
-			return nil
-		}
-		return err
-	})
-	return t, err
+	ctl, err := f.lookUp(ctx, s, id)
+	if err != nil || ctl == nil {
+		return "", err
+	}
+	return ctl.Tenant, nil
 }
 
 // answerStrays answers the reports of jobs that are not there, and takes them off the
@@ -346,15 +343,11 @@ func (f *Fleet) tenantOf(ctx context.Context, id mapreduce.JobID) (t mapreduce.T
 func (f *Fleet) answerStrays(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
 	strays, unknown := f.scheduler.Sessions.Strays(s.Session, m.Reports)
 	for id := range unknown {
-		err := f.supervisor.RetryStoreCall(ctx, "looking for a job that a worker names", func() error {
-			_, err := f.jobs.View.Control(ctx, id)
+		ctl, err := f.lookUp(ctx, s, id)
+		if err != nil {
 			return err
-		})
-		switch {
-		case errs.KindOf(err) == errs.NotFound:
-		case err != nil:
-			return err
-		default:
+		}
+		if ctl != nil {
 			delete(unknown, id)
 		}
 	}

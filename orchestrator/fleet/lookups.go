@@ -1,0 +1,37 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+
+	"golang.org/x/time/rate"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// Bounds of the jobs that one worker may have the store asked for. A worker that comes from
+// another orchestrator names at most the jobs of its slots; one that makes jobs up waits.
+const (
+	lookUpsPerSecond = 50
+	lookUpsAtOnce    = 500
+)
+
+func newLookUps() *rate.Limiter { return rate.NewLimiter(lookUpsPerSecond, lookUpsAtOnce) }
+
+// lookUp returns the record of a job that a worker names and the scheduler does not know,
+// or nil if there is no such job.
+func (f *Fleet) lookUp(ctx context.Context, s *workerStream, id mapreduce.JobID) (ctl *records.Control, err error) {
+	if err := s.lookUps.Wait(ctx); err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
+	}
+	err = f.supervisor.RetryStoreCall(ctx, "looking for a job that a worker names", func() (err error) {
+		ctl, err = f.jobs.View.Control(ctx, id)
+		return err
+	})
+	if errs.KindOf(err) == errs.NotFound {
+		return nil, nil
+	}
+	return ctl, err
+}
