@@ -65,7 +65,7 @@ func FuzzCalls(f *testing.F) {
 		if proto.Unmarshal(data, request) != nil {
 			return
 		}
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, fmt.Sprintf("/%s/%s", m.Parent().FullName(), m.Name()))
 		if err != nil {
