@@ -2,8 +2,11 @@ package main_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -289,9 +292,30 @@ func (s *studio) checkPictures(r comparison) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if shown := bytes.Count(report, []byte(`"media":"image/png","data":"iVBOR`)); pictures != r.Data.Covered || shown != pictures {
+	if shown := bytes.Count(pageData(s.t, report), []byte(`"media":"image/png","data":"iVBOR`)); pictures != r.Data.Covered || shown != pictures {
 		s.t.Errorf("%d pictures of %d articles, %d of which the report shows", pictures, r.Data.Covered, shown)
 	}
+}
+
+// pageData returns the data of a report.html as JSON, which is packed where it is large.
+func pageData(t *testing.T, report []byte) []byte {
+	t.Helper()
+	block := regexp.MustCompile(`(?s)<script type="([^"]*)" id="data">(.*?)</script>`).FindSubmatch(report)
+	if block == nil {
+		t.Fatal("report.html has no data")
+	}
+	if string(block[1]) == "application/json" {
+		return block[2]
+	}
+	unpacked, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(block[2])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(unpacked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // TestD7CompareBrowsesWithRules: without a model, too, pages that scripts draw are read. What

@@ -341,6 +341,10 @@ func TestDamaged(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(makeFile("", sheet{lines: left}))
 	f.Add(cyclicPages())
+	// PDFium is compiled here, which may take longer than one input may.
+	if _, err := shared.Parse(f.Context(), document.Input{Content: bytes.NewReader(makeFile("", sheet{lines: left}))}); err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
