@@ -67,9 +67,9 @@ func Verify(name string, r io.Reader, want string) (*Verified, error) {
 	case !v.begun:
 		return nil, fmt.Errorf("%s: is empty", name)
 	case !v.ended:
-		return nil, fmt.Errorf("%s: ends after line %d, and has no end: it was cut off", name, v.number)
+		return nil, fmt.Errorf("%s: ends after line %d, and its last line is not the end of an audit trail: the file was cut off", name, v.number)
 	case want != "" && !sameHash(v.hash, strings.ToLower(want)):
-		return nil, fmt.Errorf("%s: the chain ends in %x, and not in %s: it is that of another job, or was made up as a whole", name, v.hash, want)
+		return nil, fmt.Errorf("%s: the chain ends in the hash %x, not in %s: the file is of another job, or was forged as a whole", name, v.hash, want)
 	}
 	v.found.Unsealed = len(v.covered)
 	return &v.found, nil
@@ -92,9 +92,9 @@ func (v *verifier) take(data []byte) error {
 	}
 	switch {
 	case v.ended:
-		return v.fault("comes behind the end")
+		return v.fault("comes after the line that ends the audit trail")
 	case (l.Head != nil) == v.begun:
-		return v.fault("has to be the head of an audit trail if it is the first, and only then")
+		return v.fault("is out of place: the first line must be the head of the audit trail, and no other line may be")
 	case l.Head != nil:
 		return v.begin(l.Head)
 	case l.Checkpoint != nil && l.Seal == nil && l.End == nil:
@@ -125,10 +125,10 @@ func (v *verifier) checkpoint(l line) error {
 		return v.fault("%v", err)
 	}
 	if c.ID <= v.lastID {
-		return v.fault("has checkpoint %s, which does not come behind %s", c.ID, v.lastID)
+		return v.fault("has checkpoint %s, which must not come after %s: one was moved, or is there twice", c.ID, v.lastID)
 	}
 	if field := differs(results.CheckpointOf(c), *l.Checkpoint); field != "" {
-		return v.fault("shows another %s of checkpoint %s than its record has", field, c.ID)
+		return v.fault("shows a %s of checkpoint %s that differs from its record: one of them was changed", field, c.ID)
 	}
 	v.lastID = c.ID
 	v.found.Checkpoints++
@@ -177,15 +177,15 @@ func differs(a, b results.Checkpoint) string {
 func (v *verifier) seal(s *results.Seal) error {
 	switch {
 	case s.Number != v.found.Seals+1:
-		return v.fault("has seal %d, and seal %d has to follow: one was left out, or moved", s.Number, v.found.Seals+1)
+		return v.fault("has seal %d where seal %d is expected: a seal was left out, or moved", s.Number, v.found.Seals+1)
 	case s.Count != len(v.covered):
-		return v.fault("has seal %d over %s, and the number of those before it is %d: one was left out, or added", s.Number, plural.Count(s.Count, "checkpoint"), len(v.covered))
+		return v.fault("has seal %d over %s, but the number of checkpoints since the seal before is %d: one was left out, or added", s.Number, plural.Count(s.Count, "checkpoint"), len(v.covered))
 	case s.Count == 0 || s.Last != v.lastID:
-		return v.fault("has seal %d up to checkpoint %s, and checkpoint %s stands before it", s.Number, s.Last, v.lastID)
+		return v.fault("has seal %d up to checkpoint %s, but the last checkpoint before it is %s", s.Number, s.Last, v.lastID)
 	}
 	hash := link(v.hash, v.covered)
 	if !sameHash(hash, s.Hash) {
-		return v.fault("has seal %d, whose hash is not that of the checkpoints of lines %d to %d behind the seal before: one of them, or the seal, was changed", s.Number, v.first, v.number-1)
+		return v.fault("has seal %d, whose hash does not match the seal before and the checkpoints of lines %d to %d: one of them, or this seal, was changed", s.Number, v.first, v.number-1)
 	}
 	v.hash, v.covered = hash, nil
 	v.found.Seals, v.found.Head = s.Number, s.Hash
@@ -195,9 +195,9 @@ func (v *verifier) seal(s *results.Seal) error {
 func (v *verifier) end(e *end) error {
 	switch {
 	case e.Checkpoints != v.found.Checkpoints || e.Seals != v.found.Seals:
-		return v.fault("ends %d checkpoints and %d seals, and %d and %d stand before it", e.Checkpoints, e.Seals, v.found.Checkpoints, v.found.Seals)
+		return v.fault("says that the file has %d checkpoints and %d seals, but it has %d and %d", e.Checkpoints, e.Seals, v.found.Checkpoints, v.found.Seals)
 	case !sameHash(v.hash, e.Head):
-		return v.fault("says that the chain ends in %s, and it ends in %x", e.Head, v.hash)
+		return v.fault("says that the chain ends in the hash %s, but it ends in %x", e.Head, v.hash)
 	}
 	v.ended = true
 	return nil
