@@ -58,7 +58,7 @@ func (n *Node) checkInstallation() error {
 	}
 	timeout := max(n.config.Cluster.Timeout, minInspect)
 	ctx, stop := context.WithTimeoutCause(context.Background(), timeout,
-		fmt.Errorf("the cluster of %s answered at first, and did not say within %v whose keys there are", n.config.Cluster.File, timeout))
+		fmt.Errorf("the FoundationDB cluster of %s answered at first, but within %v it did not return the name of the installation that it holds", n.config.Cluster.File, timeout))
 	defer stop()
 	return n.jobs.Inspect(ctx, n.config.Cluster.Installation)
 }

@@ -349,7 +349,7 @@ func (n *Node) close() error {
 	defer stop()
 	if n.stopOrchestrator != nil && n.config.isShared() {
 		if err := n.orch.Retire(ctx); err != nil { // others find out by the lease
-			n.config.Logger.Warn("others wait for the lease", "err", err)
+			n.config.Logger.Warn("other servers take over the jobs of this one only when its lease has expired", "err", err)
 		}
 	}
 	if n.socket != nil {

@@ -49,7 +49,7 @@ func (c Config) checkJobNames() error {
 	named := make(map[mapreduce.JobID]bool)
 	for _, id := range c.Jobs() {
 		if !id.Valid() {
-			return errs.Field("input", "%q is not the id of a job; for a file of the name, write ./%s%s", id, JobPrefix, id)
+			return errs.Field("input", "%q is not the id of a job; to name a file, write ./%s%s", id, JobPrefix, id)
 		}
 		if named[id] {
 			return errs.Field("input", "names job %s twice", id)

@@ -100,7 +100,7 @@ func isExported(getenv func(string) string, signal string) (bool, error) {
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if value := getenv(name); value != "" && value != "grpc" {
-			return false, fmt.Errorf("%s: %q is not grpc, the one protocol that this program has for it", name, value)
+			return false, fmt.Errorf("%s: %q is not grpc, the only protocol that this program has for it", name, value)
 		} else if value != "" {
 			break
 		}

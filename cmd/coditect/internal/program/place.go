@@ -120,7 +120,7 @@ func (p *StoreFlags) storeLocation(otherwise string) (Location, error) {
 		switch {
 		case !isPlace(value):
 		case place != "" && place != value:
-			return Location{}, exit.UsageError("--store: jobs are kept in one place, and %q and %q are two", place, value)
+			return Location{}, exit.UsageError("--store: %q and %q are two places, and jobs are kept in one; leave one out", place, value)
 		default:
 			place = value
 		}

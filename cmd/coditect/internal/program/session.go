@@ -319,7 +319,7 @@ func (s *Session) WaitForClients(ctx context.Context) {
 	if s.node == nil || s.node.Guests() == 0 {
 		return
 	}
-	s.Meter.Note("staying until other runs on %s have ended, %d now; Ctrl-C hands them over", s.app.Global.Location, s.node.Guests())
+	s.Meter.Note("this process also runs the jobs of other commands on %s, and waits until they have ended; there are %d; Ctrl-C hands their jobs over to them", s.app.Global.Location, s.node.Guests())
 	_ = s.node.WaitGuests(ctx) // interrupted, the others take over
 }
 

@@ -110,7 +110,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	j.addReduce(f)
 
 	f.Int64Var(&j.budget, "budget", 0, "largest number of tokens that the whole job may spend (default no limit)")
-	f.Float64Var(&j.reduceShare, "reduce-share", mapreduce.DefaultReduceShare, "part of the budget that is reserved for reducing")
+	f.Float64Var(&j.reduceShare, "reduce-share", mapreduce.DefaultReduceShare, "part of the budget, from 0 to 1, that is reserved for reducing")
 
 	j.onError = console.NewChoice("continue", "continue", "fail-fast")
 	f.Var(&j.onError, "on-error", "what happens to the job when a unit fails")
@@ -120,13 +120,13 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.IntVar(&j.maxAttempts, "max-attempts", mapreduce.DefaultMaxAttempts, "largest number of attempts for a unit")
 	f.DurationVar(&j.unitTimeout, "unit-timeout", mapreduce.DefaultUnitTimeout, "largest duration of an attempt")
 	f.IntVar(&j.breakerThreshold, "circuit-breaker-threshold", mapreduce.DefaultBreakerThreshold, "number of failures in a row after which calls of a model are stopped")
-	f.DurationVar(&j.breakerTimeout, "circuit-breaker-timeout", mapreduce.DefaultBreakerTimeout, "time for which these calls are stopped")
+	f.DurationVar(&j.breakerTimeout, "circuit-breaker-timeout", mapreduce.DefaultBreakerTimeout, "time for which calls of a model are stopped after as many failures as --circuit-breaker-threshold says")
 	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "number of completed units between two entries of progress in the audit trail; each unit is durable at once")
 
 	j.capture = console.NewChoice("off", "off", "standard", "full")
 	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: only sums (off), each call (standard), or also prompts and answers (full)")
 	f.BoolVar(&j.cache, "cache", false, "use stored answers of models to the same questions, and store the answers of this job for others")
-	f.DurationVar(&j.keep, "keep", 0, "time for which the job is kept after its end, if that is less than the service keeps jobs; 0 is the time of the service")
+	f.DurationVar(&j.keep, "keep", 0, "time for which the job is kept after its end, if that is less than the service keeps jobs; 0 keeps it as long as the service keeps jobs")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission; a second submission with the same name returns the same job")
 	j.addCompletions(cmd)
 }
@@ -151,7 +151,7 @@ func (j *jobFlags) addReduce(f *pflag.FlagSet) {
 	f.Int64Var(&j.chunkSize, "chunk-size", 0, "static tree: number of outputs that a reduce reads (default 5)")
 	f.Int64Var(&j.targetTokenBudget, "target-token-budget", 0, "adaptive tree: largest number of tokens that a call of a reduce reads")
 	f.Int64Var(&j.contextWindow, "context-window", 0, "adaptive tree: size of the model's context window in tokens; a reduce reads --budget-ratio of it")
-	f.Float64Var(&j.budgetRatio, "budget-ratio", 0, "adaptive tree: part of --context-window that a call of a reduce reads (default 0.5)")
+	f.Float64Var(&j.budgetRatio, "budget-ratio", 0, "adaptive tree: part of --context-window, from 0 to 1, that a call of a reduce reads (default 0.5)")
 	f.Int64Var(&j.maxReduceLevels, "max-reduce-levels", 0, "adaptive tree: largest number of levels between the map and the final reduce (default 10)")
 	f.IntVar(&j.reduceContextLimit, "reduce-context-limit", mapreduce.DefaultReduceContextLimit, "without a strategy: outputs with more tokens are reduced in levels")
 	f.IntVar(&j.reduceBatchSize, "reduce-batch-size", mapreduce.DefaultReduceBatchSize, "without a strategy: number of outputs that a reduce reads")

@@ -107,7 +107,7 @@ func (r *Runners) checkProvider(provider string) error {
 		return err
 	}
 	if !slices.Contains(all.Names(), provider) && !r.Remote {
-		return exit.UsageError("--provider: none is named %q; the providers are %s", provider, providerNames(all))
+		return exit.UsageError("--provider: no provider is named %q; the providers are %s", provider, providerNames(all))
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func (d *documentFlags) CheckElsewhere(flags *pflag.FlagSet, where string, submi
 	}
 	for _, name := range carriedFlags {
 		if submitted && flags.Changed(name) {
-			return exit.UsageError("--%s: the documents are read by %s, as it was said when the job was submitted: leave it out", name, where)
+			return exit.UsageError("--%s: has no effect now, as %s reads the documents as the flags said when the job was submitted; leave it out", name, where)
 		}
 	}
 	return nil
@@ -168,7 +168,7 @@ func (d *documentFlags) CheckResumed(flags *pflag.FlagSet, spec *mapreduce.JobSp
 	if !flags.Changed("html") || asked == mapreduce.PageTextDefault || asked == pageTexts[d.html] {
 		return nil
 	}
-	return exit.UsageError("--html: the job was submitted with the other value, and its documents are all read alike: leave it out")
+	return exit.UsageError("--html: the job was submitted with the other value, and all its documents are read in the same way; leave it out")
 }
 
 // allow refuses a job with a limit above that of this process.
@@ -246,7 +246,7 @@ type PageDrawer interface {
 }
 
 // errDocumentTime is the cause by which a parser ends that takes too long.
-var errDocumentTime = errors.New("the time for a document is over")
+var errDocumentTime = errors.New("reading the document took too long")
 
 // bounded returns a format whose parser keeps to limits, and to lower ones of an input.
 func bounded(f document.Format, most document.Limits) document.Format {

@@ -17,12 +17,12 @@ type memberFlags struct {
 // AddFlags adds the flags of commands that read the inputs of jobs.
 func (m *memberFlags) AddFlags(f *pflag.FlagSet) {
 	d := document.MemberLimits{}.WithDefaults()
-	f.IntVar(&m.limits.Documents, "file-documents", d.Documents, "most documents in one archive or mailbox, with those of files within it")
-	f.IntVar(&m.limits.Entries, "archive-entries", d.Entries, "most entries of an archive")
-	f.Int64Var(&m.unpacked, "archive-unpacked", d.Unpacked>>20, "most bytes of an archive once it is unpacked, in MiB")
-	f.Int64Var(&m.limits.Ratio, "archive-ratio", d.Ratio, "how many times its size an entry of an archive, or a packed tar file, may expand to")
-	f.IntVar(&m.limits.Attachments, "mail-attachments", d.Attachments, "most attachments of a message")
-	f.IntVar(&m.limits.Nesting, "mail-nesting", d.Nesting, "most messages attached to each other that are opened")
+	f.IntVar(&m.limits.Documents, "file-documents", d.Documents, "largest number of documents in one archive or mailbox, with those of files within it")
+	f.IntVar(&m.limits.Entries, "archive-entries", d.Entries, "largest number of entries of an archive")
+	f.Int64Var(&m.unpacked, "archive-unpacked", d.Unpacked>>20, "largest size of an archive when it is unpacked, in MiB")
+	f.Int64Var(&m.limits.Ratio, "archive-ratio", d.Ratio, "largest ratio of the unpacked size to the packed size of an entry of an archive, or of a packed tar file")
+	f.IntVar(&m.limits.Attachments, "mail-attachments", d.Attachments, "largest number of attachments of a message")
+	f.IntVar(&m.limits.Nesting, "mail-nesting", d.Nesting, "largest depth of messages within messages, as attachments, that are opened")
 }
 
 // Limits returns the limits, or an error that names a flag with a value that makes no

@@ -127,7 +127,7 @@ func (r *Runners) CheckKeys() error {
 // what an operator can do about it. It is called before units run.
 func (r *Runners) WatchKeys(told func(error)) {
 	r.Keys = decorator.NewKeys(func(provider string, err error) error {
-		return fmt.Errorf("%s refuses the key in %s: %w; set it to one that is taken, and start this process again", provider, keyVariables[provider], err)
+		return fmt.Errorf("%s refuses the key in %s: %w; set it to a valid key, and start this process again", provider, keyVariables[provider], err)
 	}, told)
 }
 

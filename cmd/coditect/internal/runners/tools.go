@@ -50,7 +50,7 @@ func (t *toolFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&t.hosts, "allow-host", nil, "`HOST[:PORT]` that tools may reach; *.HOST for its subdomains, * for all public hosts, NAME:PORT=ADDRESS for a private one; may be repeated (default none)")
 	f.StringVar(&t.search, "search", "", "`ENGINE[=URL]` of web searches: "+strings.Join(websearch.EngineNames(), ", ")+"; offers search_web. Keys are read from the environment")
 	t.AddSearchFlags(f)
-	f.StringVar(&t.root, "tool-root", "", "`folder` whose files tools may read: offers glob, grep and read")
+	f.StringVar(&t.root, "tool-root", "", "`folder` whose files tools may read: offers the tools glob, grep and read")
 	f.StringVar(&t.mcp, "mcp", "", "JSON `file` of MCP servers whose tools units may use: offers mcp:NAME for each server")
 	f.StringVar(&t.chromium, "browser-path", "", "`path` of Chromium for --tool browser (default: looked up in PATH)")
 	f.BoolVar(&t.noSandbox, "browser-no-sandbox", false, "run Chromium without its sandbox: a hostile page may then do what this process may do; only for machines that serve as a sandbox")
@@ -260,7 +260,7 @@ func (t *toolFlags) wanted() ([]toolName, error) {
 	for _, name := range t.names {
 		w, ok := findTool(name)
 		if !ok {
-			return nil, exit.UsageError("--tool: none is named %q; there are %s", name, kitNames())
+			return nil, exit.UsageError("--tool: no tool is named %q; the tools are %s", name, kitNames())
 		}
 		all = append(all, w)
 	}
@@ -362,7 +362,7 @@ func (r *Runners) CheckTools(spec *mapreduce.JobSpec) error {
 			}
 			w, ok := findTool(name)
 			if !ok {
-				return exit.RefusedError("--pipeline: stage %s needs the tool %q, and there is none of this name; there are %s", stage.Name, name, kitNames())
+				return exit.RefusedError("--pipeline: stage %s needs the tool %q, but no tool has this name; the tools are %s", stage.Name, name, kitNames())
 			}
 			return exit.RefusedError("--pipeline: stage %s needs the tool %q; %s gives it", stage.Name, name, w.row.flags)
 		}

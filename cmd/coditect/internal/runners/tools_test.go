@@ -70,8 +70,8 @@ func TestOfferedTools(t *testing.T) {
 // TestToolFlags: what is wrong with the flags names the flag, and what to do.
 func TestToolFlags(t *testing.T) {
 	for want, flags := range map[string][]string{
-		`--tool: none is named "oracle"; there are files, glob, grep, read`:              {"--tool", "oracle"},
-		`--tool: none is named "files/write"`:                                            {"--tool", "files/write"},
+		`--tool: no tool is named "oracle"; the tools are files, glob, grep, read`:       {"--tool", "oracle"},
+		`--tool: no tool is named "files/write"`:                                         {"--tool", "files/write"},
 		"--tool read: needs --tool-root DIR":                                             {"--tool", "read"},
 		"--tool fetch: reaches nothing without --allow-host HOST[:PORT]":                 {"--tool", "fetch"},
 		"--tool search_web: needs --search ENGINE[=URL]":                                 {"--tool", "search_web"},

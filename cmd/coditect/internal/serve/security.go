@@ -57,7 +57,7 @@ func (n *times) Set(text string) error {
 	}
 	count, err := strconv.Atoi(text)
 	if err != nil || count < 0 {
-		return fmt.Errorf("%q is neither true nor false nor how often it is said", text)
+		return fmt.Errorf("%q is not true, false or a number: how often the flag is given", text)
 	}
 	*n = times(count)
 	return nil
@@ -133,7 +133,7 @@ func (a *commands) checkPublic(flag, address string, o securityOptions) error {
 	}
 	said := ""
 	if o.insecure == 1 {
-		said = "; --insecure is for 127.0.0.1, and has to be said twice for other addresses"
+		said = "; --insecure is for 127.0.0.1, and must be given twice for other addresses"
 	}
 	return exit.UsageError("%s: other machines can reach %s, and anyone who can reach it would have full control of all jobs; "+
 		"give %s, or listen on 127.0.0.1%s", flag, address, strings.Join(lacking, ", and "), said)
@@ -150,13 +150,13 @@ func (o *securityOptions) check(own *transport.ClientConfig) error {
 	case o.issuer.Issuer == "" && (o.issuer.Audience != "" || o.issuer.CA != ""):
 		return exit.UsageError("--oidc-issuer is missing")
 	case o.issuer.Issuer != "" && o.issuer.Audience == "":
-		return exit.UsageError("--oidc-audience is missing: tokens of the issuer that are for others would hold")
+		return exit.UsageError("--oidc-audience is missing: without it, tokens that the issuer made for other services would be accepted")
 	case o.policy == "" && (o.tokens != "" || o.issuer.Issuer != ""):
-		return exit.UsageError("--policy is missing: it says what those may do who show a token")
+		return exit.UsageError("--policy is missing: it says what a caller with a token may do")
 	case o.policy == "" && len(o.open) > 0:
-		return exit.UsageError("--open: without --policy all is open")
+		return exit.UsageError("--open: has no effect without --policy, as all services are open then; leave it out")
 	case o.policy != "" && !shown && own.Cert != "":
-		return exit.UsageError("--policy: nobody can show who they are; give --client-ca, --tokens or --oidc-issuer")
+		return exit.UsageError("--policy: callers have no way to authenticate; give --client-ca, --tokens or --oidc-issuer")
 	}
 	return nil
 }

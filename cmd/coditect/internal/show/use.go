@@ -29,7 +29,7 @@ func (a *commands) useCommand() *cobra.Command {
 		Use:   "use",
 		Short: "Show what a tenant uses of its quotas",
 		Long: `Use shows how many jobs, units, bytes, tokens and calls a tenant uses now, beside the
-quotas that the server's policy has of them, and for how long jobs are kept after their
+quotas that the server's policy sets for them, and for how long jobs are kept after their
 end. Of tokens_per_day it shows those of this day, in UTC; of requests_per_minute the calls
 that servers have taken for this minute.`,
 		Example: `  coditect mapreduce use
@@ -48,7 +48,7 @@ that servers have taken for this minute.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the `tenant` that is meant (default the caller's own)")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`tenant` whose use is shown (default the tenant of the caller)")
 	return cmd
 }
 
