@@ -38,7 +38,7 @@ func ParseAgent(file string, data []byte) (*Agent, error) {
 	case len(marks) == 0 || marks[0][0] != 0:
 		r.RecordFault("agent", 1, "must begin with front matter: a line ---, then name and description, then a line ---")
 	case len(marks) == 1:
-		r.RecordFault("agent", 1, "the front matter does not end: a line --- is missing behind it")
+		r.RecordFault("agent", 1, "the front matter does not end: a line --- is missing after it")
 	}
 	if r.Err != nil {
 		return nil, r.Err
@@ -105,7 +105,7 @@ func (r reader) readTools(n *filetree.Node, at string, a *Agent, lines map[strin
 		case tool == "" || !isWord(tool):
 			r.RecordFault(at, line, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", maxWord, text)
 		case foreignTools[tool] != "":
-			r.RecordFault(at, line, "%q is not to be had: %s", tool, foreignTools[tool])
+			r.RecordFault(at, line, "%q is not available: %s", tool, foreignTools[tool])
 		case twice:
 			r.RecordFault(at, line, "%q is listed twice", tool)
 		default:
@@ -166,9 +166,9 @@ func (r reader) readInstructions(data []byte, from int, a *Agent) {
 	a.Instructions = strings.TrimSpace(strings.ReplaceAll(string(data[from:]), "\r\n", "\n"))
 	switch {
 	case a.Instructions == "":
-		r.RecordFault("agent", line, "says nothing behind its front matter: the text there is what the agent is told")
+		r.RecordFault("agent", line, "has no text after its front matter: that text is what the agent is told")
 	case len(a.Instructions) > maxText:
-		r.RecordFault("agent", line, "the text behind the front matter has %d bytes; at most %d are accepted", len(a.Instructions), maxText)
+		r.RecordFault("agent", line, "the text after the front matter has %d bytes; at most %d are accepted", len(a.Instructions), maxText)
 	}
 	if r.Err != nil {
 		return

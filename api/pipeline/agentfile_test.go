@@ -71,11 +71,11 @@ func TestAgentFilesThatAreRefused(t *testing.T) {
 		{"a bad name", "---\ndescription: b\nname: a/b\n---\nx", "a.md:3", "name", "must be 1 to 64 letters"},
 		{"no description", "---\nname: a\n---\nx", "a.md:2", "description", "is required"},
 		{"a bad model", "---\nname: a\ndescription: b\nmodel: my model\n---\nx", "a.md:4", "model", "must be provider/model"},
-		{"a tool that changes files", "---\nname: a\ndescription: b\ntools: Read, Bash\n---\nx", "a.md:4", "tools", "\"Bash\" is not to be had: it changes files or runs programs"},
+		{"a tool that changes files", "---\nname: a\ndescription: b\ntools: Read, Bash\n---\nx", "a.md:4", "tools", "\"Bash\" is not available: it changes files or runs programs"},
 		{"a tool twice", "---\nname: a\ndescription: b\ntools:\n- read\n- Read\n---\nx", "a.md:6", "tools[1]", "listed twice"},
 		{"no tool", "---\nname: a\ndescription: b\ntools: read,,grep\n---\nx", "a.md:4", "tools", "must be the name of a tool"},
 		{"tools that are none", "---\nname: a\ndescription: b\ntools: 3\n---\nx", "a.md:4", "tools", "must be a list"},
-		{"no instructions", "---\nname: a\ndescription: b\n---\n \n", "a.md:4", "agent", "says nothing"},
+		{"no instructions", "---\nname: a\ndescription: b\n---\n \n", "a.md:4", "agent", "has no text"},
 		{"instructions that are too long", "---\nname: a\ndescription: b\n---\n" + strings.Repeat("word ", 4000), "a.md:4", "agent", "at most 16384"},
 		{"no such variable", "---\nname: a\ndescription: b\n---\nDo\nthis {{question}}.\n", "a.md:6", "agent", "is no variable"},
 	} {

@@ -97,11 +97,11 @@ func (p *Pipeline) checkNames() error {
 		field := stageField(i, "name")
 		switch {
 		case s.Name == "":
-			return p.fieldError(field, "is required: units are called by it")
+			return p.fieldError(field, "is required: the ids of units contain it")
 		case !stageName.MatchString(s.Name):
 			return p.fieldError(field, "must be 1 to 32 lower-case letters, digits and dashes, a letter first, and is %.80q", s.Name)
 		case slices.Contains(unitNames, s.Name):
-			return p.fieldError(field, "%q means something else; choose another name", s.Name)
+			return p.fieldError(field, "%q is a reserved word; choose another name", s.Name)
 		case p.Index(s.Name) < i:
 			return p.fieldError(field, "%q is the name of stages[%d] already", s.Name, p.Index(s.Name))
 		}
@@ -148,7 +148,7 @@ func (c *checker) checkSources() error {
 		case slices.Contains(sources[:n], source):
 			return c.keyError("from", "names %q twice", source)
 		case source == Documents && len(sources) > 1:
-			return c.keyError("from", "documents are there always, and cannot stand among alternatives")
+			return c.keyError("from", "documents always exist, so no other source can be an alternative to them; name them alone")
 		case source == Documents:
 		case source == c.Stage.Name:
 			return c.keyError("from", "%q is this stage itself: a stage reads documents or earlier stages", source)
@@ -164,7 +164,7 @@ func (c *checker) checkSources() error {
 	optional := c.optionalStages()
 	for _, source := range sources[:len(sources)-1] {
 		if !optional[c.Index(source)] {
-			return c.keyError("from", "%q is never skipped, so that what stands behind it would never be read", source)
+			return c.keyError("from", "%q is never skipped, so the sources after it would never be read; leave them out, or give that stage a condition (when)", source)
 		}
 	}
 	return nil
@@ -187,16 +187,16 @@ func (c *checker) checkEach() error {
 		return c.keyError("each", "is required: it says what one unit gets: %s", eachForm)
 	case EachDocument, EachChunk:
 		if !documents {
-			return c.keyError("each", "%s is of stages that read documents, and this one reads %s", c.Each, c.From)
+			return c.keyError("each", "%s is for stages that read documents, and this one reads %s", c.Each, c.From)
 		}
 	case EachGroup:
 		if documents {
-			return c.keyError("each", "group is of stages that read the outputs of others, and this one reads documents")
+			return c.keyError("each", "group is for stages that read the outputs of others, and this one reads documents")
 		}
 	case EachBatch, EachAgent, EachAll:
 	default:
 		if _, _, ok := c.ListPath(); !ok {
-			return c.keyError("each", "%.80q is none of %s", c.Each, eachForm)
+			return c.keyError("each", "%.80q is not one of %s", c.Each, eachForm)
 		}
 	}
 	return nil
@@ -244,7 +244,7 @@ func (o *Output) listProperty(path []string) (*schema.Property, error) {
 		return nil, fmt.Errorf("its output has no schema that names one")
 	}
 	if o.parsed.Kind != schema.KindRecord {
-		return nil, fmt.Errorf("its schema is of a list without a name; make it an object with that list as a property")
+		return nil, fmt.Errorf("its schema is a list without a name; make it an object with that list as a property")
 	}
 	inside := o.parsed.Properties
 	for n, key := range path {
@@ -257,7 +257,7 @@ func (o *Output) listProperty(path []string) (*schema.Property, error) {
 		case n == len(path)-1:
 			return &inside[at], nil
 		case inside[at].Type != schema.Object:
-			return nil, fmt.Errorf("%s is of type %s in the schema, and nothing is inside it that has a name", key, inside[at].Type)
+			return nil, fmt.Errorf("%s is of type %s in the schema, so it has no properties", key, inside[at].Type)
 		}
 		inside = inside[at].Properties
 	}
@@ -297,7 +297,7 @@ func (c *checker) checkKeys() error {
 		{"reduce_batch_size", c.ReduceBatchSize != nil, EachGroup},
 	} {
 		if k.set && c.Each != k.each {
-			return c.keyError(k.key, "is of stages with each: %s alone, and this one has each: %s", k.each, c.Each)
+			return c.keyError(k.key, "is only for stages with each: %s, and this one has each: %s", k.each, c.Each)
 		}
 	}
 	switch {
@@ -328,7 +328,7 @@ func (c *checker) checkBatchedOutputs() error {
 		return nil
 	}
 	if c.Passage > 0 && (c.Output.Kind == OutputRecords) {
-		return c.keyError("passage", "is of stages that read texts, and one that merges records of %s reads none", c.From)
+		return c.keyError("passage", "is for stages that read texts, and this one merges records of %s", c.From)
 	}
 	by, ok := c.Ordering()
 	if !ok {
@@ -337,7 +337,7 @@ func (c *checker) checkBatchedOutputs() error {
 	for _, name := range c.Sources() {
 		o := &c.Pipeline.Stage(name).Output
 		if o.Kind != OutputItems {
-			return c.keyError("order", "is of documents and of items, which have fields, and %s makes %s", name, o.Kind)
+			return c.keyError("order", "is for documents and items, which have fields, and %s makes %s", name, o.Kind)
 		}
 		if o.parsed != nil && !slices.ContainsFunc(o.parsed.Properties, func(p schema.Property) bool { return p.Name == by.Field }) {
 			return c.keyError("order", "the schema of %s has no %.80q at its top; it has %s", name, by.Field, filetree.ListNames(propertyNames(o.parsed.Properties)))
@@ -396,7 +396,7 @@ func (c *checker) checkSelects() error {
 		return c.keyError("select", "%.80q is no earlier stage: those are %s", stage, filetree.ListNames(c.earlierStages()))
 	}
 	if c.From == Documents {
-		return c.keyError("select", "must be all in a stage that reads documents: %s reads them in its place", stage)
+		return c.keyError("select", "must be all in a stage that reads documents: if %s ran, it got the documents, and this stage does not run", stage)
 	}
 	list, err := c.Pipeline.Stage(stage).Output.listProperty(path)
 	if err != nil {
@@ -431,13 +431,13 @@ func (c *checker) checkPassages() error {
 	case c.selectsDocuments() && (c.From != Documents || c.Each != EachAll):
 		return c.keyError("output.schema", "the hint select chooses out of documents, in a stage from documents with each: all")
 	case !chooses && c.Query != "" && len(c.Tools) == 0:
-		return c.keyError("query", "is of stages with output: passages, or with tools, and this one makes %s", c.Output.Kind)
+		return c.keyError("query", "is for stages with output: passages, or with tools, and this one makes %s", c.Output.Kind)
 	case c.Check && (c.Output.Kind != OutputReport || c.Agent == nil):
-		return c.keyError("check", "is of stages with output: report and an agent")
+		return c.keyError("check", "is for stages with output: report and an agent")
 	case !chooses && c.ReadsPassages(c.Stage) && c.Each == EachGroup:
-		return c.keyError("each", "group makes one output of several, and passages are inputs one by one; use batch or all")
+		return c.keyError("each", "group merges several outputs, but each passage is an input by itself; use batch or all")
 	case !chooses && c.ReadsPassages(c.Stage) && (c.Output.Kind == OutputRecords || len(c.Sources()) > 1):
-		return c.keyError("from", "passages are read alone, by stages of items, table or report")
+		return c.keyError("from", "passages must be the only source of a stage, and its output must be items, table or report")
 	case !chooses && c.Query != "":
 		return c.checkQuery()
 	case !chooses:
@@ -445,7 +445,7 @@ func (c *checker) checkPassages() error {
 	case c.Output.Schema != nil:
 		return c.keyError("output.schema", "must be left out: passages have a schema of their own")
 	case len(c.Tools) > 0 && c.Each == EachBatch:
-		return c.keyError("each", "batch does not go with output: passages, as size is that of the batch there and the number of passages here")
+		return c.keyError("each", "batch cannot be combined with output: passages: size would mean both the size of a batch and the number of passages")
 	case len(c.Tools) == 0 && (c.From != Documents || c.Each != EachDocument && c.Each != EachChunk):
 		return c.keyError("output", "passages are chosen out of documents, with each: document or each: chunk; or by an agent with tools")
 	case len(c.Tools) == 0 && c.Agent != nil:
@@ -476,13 +476,13 @@ func (c *checker) checkQuery() error {
 func (c *checker) checkTools() error {
 	switch {
 	case len(c.Tools) == 0 && c.Limits.Turns != 0:
-		return c.keyError("limits.turns", "is of stages with tools: an agent without tools takes one turn")
+		return c.keyError("limits.turns", "is for stages with tools: an agent without tools takes one turn")
 	case len(c.Tools) == 0 && c.Limits.ToolCalls != 0:
-		return c.keyError("limits.tool_calls", "is of stages with tools")
+		return c.keyError("limits.tool_calls", "is for stages with tools")
 	case len(c.Tools) == 0:
 		return nil
 	case c.Each == EachGroup:
-		return c.keyError("tools", "are of stages whose agents find something; a group merges what others found")
+		return c.keyError("tools", "are for stages whose agents find something; a group merges what others found")
 	case c.Agent == nil && c.Each != EachAgent:
 		return c.keyError("agent", "is required beside tools, and task: they say who uses the tools, and for what")
 	case c.Output.Kind == OutputRecords && c.From != Documents:
@@ -538,7 +538,7 @@ func (c *checker) checkWork() error {
 	case !agent && c.Task != nil:
 		return c.keyError("agent", "is required beside task: it says who does the work")
 	case !agent && c.Output.Kind != OutputRecords && c.Output.Kind != OutputPassages && c.Merge != "typed":
-		return c.keyError("agent", "is required, and task; only a stage of records, or one with merge: typed, needs neither")
+		return c.keyError("agent", "is required, and so is task; only a stage with output: records or passages, or with merge: typed, needs neither")
 	case c.Agent != nil && (len(c.Agent.Tools) > 0 && !slices.Equal(c.Agent.Tools, c.Tools) || c.Agent.Model != "" && c.Agent.Model != c.Model):
 		return c.keyError("agent", "has tools or a model of its own, which only agents of a stage with each: agent have; set them in the stage")
 	case c.Agent != nil && c.Agent.Name != "" && c.Pipeline.Agents[c.Agent.Name] == nil:
@@ -562,7 +562,7 @@ func (c *checker) checkOutput() error {
 	case !slices.Contains([]string{OutputRecords, OutputItems, OutputTable, OutputReport, OutputPassages}, o.Kind):
 		return c.keyError("output", "must be records, items, table, report or passages, and is %.40q", o.Kind)
 	case o.File != "" && (o.Kind != OutputReport || c.isStageRead(c.i)):
-		return c.keyError("output.file", "is of a report that is the result: of a stage that no other reads")
+		return c.keyError("output.file", "is for a report that is the result: of a stage that no other stage reads")
 	case o.File != "" && !reportFile.MatchString(o.File):
 		return c.keyError("output.file", "must be a name such as report_XXXXX.md: letters, digits, - and _, once 5 to 16 X for what differs, then .md; it is %.80q", o.File)
 	case o.Kind == OutputReport && o.parsed != nil && o.parsed.Kind != schema.KindRecord:
@@ -581,14 +581,14 @@ func (c *checker) checkGroup() error {
 	first := c.Pipeline.Stage(c.Sources()[0])
 	for _, source := range c.Sources()[1:] {
 		if s := c.Pipeline.Stage(source); s.Output.Kind != first.Output.Kind || !bytes.Equal(s.Output.Schema, first.Output.Schema) {
-			return c.keyError("from", "a group needs inputs of one output, and %s makes %s, %s %s", first.Name, first.Output.Kind, s.Name, s.Output.Kind)
+			return c.keyError("from", "a group needs inputs with the same output and schema; %s makes %s, %s makes %s", first.Name, first.Output.Kind, s.Name, s.Output.Kind)
 		}
 	}
 	switch {
 	case c.Output.Kind != first.Output.Kind:
-		return c.keyError("output", "a group makes of several outputs one of the same kind, which is %s of %s, and not %s", first.Output.Kind, first.Name, c.Output.Kind)
+		return c.keyError("output", "a group merges several outputs into one of the same kind: it must be %s, as in stage %s, and not %s", first.Output.Kind, first.Name, c.Output.Kind)
 	case !bytes.Equal(c.Output.Schema, first.Output.Schema):
-		return c.keyError("output.schema", "a group makes of several outputs one of the same schema, so it must be that of %s, or be left out", first.Name)
+		return c.keyError("output.schema", "a group merges several outputs into one with the same schema: it must be that of stage %s, or be left out", first.Name)
 	}
 	return nil
 }
@@ -600,9 +600,9 @@ func (c *checker) checkTree() error {
 	batches := c.ReduceContextLimit != nil || c.ReduceBatchSize != nil
 	switch {
 	case static && adaptive:
-		return c.keyError("strategy", "chunk_size is of a static tree; target_token_budget, context_window, budget_ratio and max_reduce_levels are of an adaptive one")
+		return c.keyError("strategy", "chunk_size is for a static tree; target_token_budget, context_window, budget_ratio and max_reduce_levels are for an adaptive one")
 	case batches && (static || adaptive):
-		return c.keyError("strategy", "reduce_context_limit and reduce_batch_size are of a tree without a strategy")
+		return c.keyError("strategy", "reduce_context_limit and reduce_batch_size are for a tree without a strategy")
 	case c.TargetTokenBudget != nil && c.ContextWindow != nil:
 		return c.keyError("context_window", "cannot be set together with target_token_budget: both say the budget")
 	case c.BudgetRatio != nil && c.ContextWindow == nil:

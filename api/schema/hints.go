@@ -88,7 +88,7 @@ func (r *hintReader) topHints(v *view, s *Schema) []string {
 		}
 	}
 	if match != nil && len(key) == 0 {
-		r.recordFault(match, joinPath(path, "match"), "says how keys are compared, and there is no key")
+		r.recordFault(match, joinPath(path, "match"), "says how keys are compared, but the schema has no key")
 	}
 	return key
 }
@@ -294,13 +294,13 @@ func (r *hintReader) readGiven(n *node, path string, p *Property) Given {
 	case n.kind != nodeString || !g.known():
 		r.recordFault(n, path, "unknown given %q; known are number, count, references, rows, rows.count, rows.count.NAME, item.NAME", clipText(n.text))
 	case g == GivenReferences && (p.Type != Array || p.Items.Type != String):
-		r.recordFault(n, path, "given references are a list of texts, and %s is of type %s", p.Name, p.Type)
+		r.recordFault(n, path, "given: references needs a list of texts, and %s is of type %s", p.Name, p.Type)
 	case g == GivenRows && !p.listsObjects():
-		r.recordFault(n, path, "given rows are a list of objects, and %s is of type %s", p.Name, p.Type)
+		r.recordFault(n, path, "given: rows needs a list of objects, and %s is of type %s", p.Name, p.Type)
 	case strings.HasPrefix(string(g), GivenItem) && p.Type != String:
-		r.recordFault(n, path, "what is given of an item is a text, and %s is of type %s", p.Name, p.Type)
+		r.recordFault(n, path, "given: item.NAME needs a text, and %s is of type %s", p.Name, p.Type)
 	case g.IsNumber() && !p.Numeric():
-		r.recordFault(n, path, "a given %s is a number, and %s is of type %s", g, p.Name, p.Type)
+		r.recordFault(n, path, "given: %s needs a number, and %s is of type %s", g, p.Name, p.Type)
 	case g != GivenRows && p.listsObjects():
 		r.recordFault(n, path, "%s is a list of objects; only rows can be given there", p.Name)
 	default:
@@ -323,9 +323,9 @@ func (r *hintReader) readSelect(n *node, path string, p *Property) bool {
 	byID := p.listsObjects() && slices.ContainsFunc(p.Items.Properties, func(one Property) bool { return one.Name == "id" && one.Type == String })
 	switch {
 	case n.kind != nodeString || n.text != "documents":
-		r.recordFault(n, path, "unknown selection %q; known is documents", clipText(n.text))
+		r.recordFault(n, path, "unknown select %q; the only one known is documents", clipText(n.text))
 	case !byID:
-		r.recordFault(n, path, "select is for lists of objects that have a text named id, and %s is none", p.Name)
+		r.recordFault(n, path, "select is for lists of objects that have a text named id, and %s is not such a list", p.Name)
 	default:
 		return true
 	}
@@ -335,11 +335,11 @@ func (r *hintReader) readSelect(n *node, path string, p *Property) bool {
 // readJoin reads the name of the text by which objects of a list are joined.
 func (r *hintReader) readJoin(n *node, path string, p *Property) string {
 	if p.Type != Array || p.Items.Type != Object {
-		r.recordFault(n, path, "join is of lists of objects, and %s is none", p.Name)
+		r.recordFault(n, path, "join is for lists of objects, and %s is not one", p.Name)
 		return ""
 	}
 	if !slices.ContainsFunc(p.Items.Properties, func(one Property) bool { return one.Name == n.text && one.Type == String }) {
-		r.recordFault(n, path, "the objects have no text %q to be joined by", clipText(n.text))
+		r.recordFault(n, path, "the objects of the list have no text named %q, by which they would be joined", clipText(n.text))
 		return ""
 	}
 	return n.text

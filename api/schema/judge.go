@@ -248,7 +248,7 @@ func faultsOf(e *jsonschema.ValidationError, all []fault) []fault {
 		return all
 	case *kind.Not:
 		f.constraint = "not"
-		f.message = "the record is as it must not be"
+		f.message = "it matches the schema that not excludes"
 	case *kind.FalseSchema:
 		f.message = "no value is allowed here"
 		f.constraint = cmp.Or(lastKeyword(e.SchemaURL), "false")

@@ -210,7 +210,7 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			"match without a key", "properties: {a: {}}\nx-coditect: {match: near}",
-			[]string{"s.yaml:2:14: x-coditect.match: says how keys are compared, and there is no key"},
+			[]string{"s.yaml:2:14: x-coditect.match: says how keys are compared, but the schema has no key"},
 		},
 		{
 			"unknown merge", "properties: {a: {x-coditect: {merge: best}}}",
@@ -258,7 +258,7 @@ func TestErrors(t *testing.T) {
 		{
 			"lines", "properties:\n  a: {x-coditect: {lines: [3, 1]}}\n  b: {x-coditect: {lines: [a]}}\n  c: {x-coditect: {lines: [1, 2, 3]}}",
 			[]string{
-				"s.yaml:2:27: properties.a.x-coditect.lines: the lines [3, 1) are none: the second number is the first line that is left out",
+				"s.yaml:2:27: properties.a.x-coditect.lines: there are no lines from 3 to 1: the second number is the first line that is left out",
 				"s.yaml:3:28: properties.b.x-coditect.lines: line numbers must be whole numbers",
 				"s.yaml:4:27: properties.c.x-coditect.lines: must be [from, to], or [from] for all lines from there",
 			},
@@ -296,7 +296,7 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			"same path", "properties: {a.b: {}, a: {properties: {b: {}}}}",
-			[]string{"s.yaml:1:13: properties: two properties are both reached as \"a.b\""},
+			[]string{"s.yaml:1:13: properties: two properties have the same path, \"a.b\""},
 		},
 		{
 			"reserved name", "properties: {_sources: {}, a: {}}",

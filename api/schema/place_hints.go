@@ -108,7 +108,7 @@ func (r *hintReader) readRange(n *node, path, what string) *Lines {
 		l.To = l.From + 1
 	}
 	if (l.From < 0) == (l.To < 0) && l.From >= l.To {
-		r.recordFault(n, path, "the %ss [%d, %d) are none: the second number is the first %s that is left out", what, l.From, l.To, what)
+		r.recordFault(n, path, "there are no %ss from %d to %d: the second number is the first %s that is left out", what, l.From, l.To, what)
 		return nil
 	}
 	return l

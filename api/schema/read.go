@@ -214,7 +214,7 @@ func (r *reader) checkUniquePaths(s *Schema, v *view) {
 	for _, f := range flattenFields("", s.Properties) {
 		if seen[f.Path] {
 			n, path := v.get("properties")
-			r.recordFault(n, path, "two properties are both reached as %q", f.Path)
+			r.recordFault(n, path, "two properties have the same path, %q", f.Path)
 		}
 		seen[f.Path] = true
 	}
@@ -349,7 +349,7 @@ func (r *reader) typeOf(v *view, n *node, path string) Type {
 	if found == "" {
 		found = String
 		if len(names) == 1 && names[0].text == "null" {
-			r.recordFault(t, at, "a property of type null holds nothing")
+			r.recordFault(t, at, "a property of type null can hold no value; name another type")
 		}
 	}
 	return found

@@ -217,7 +217,7 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		provider := r.Provider(own.Provider)
 		for n, name := range stage.Agents {
 			if m := p.Agents[name].Model; m != "" && !strings.HasPrefix(cmp.Or(s.Models[m], m), own.Provider+"/") {
-				return errs.Field(field(fmt.Sprintf("agents[%d]", n)), "%s has the model %q, which is not of the stage's provider %s; give it one, or a stage of its own", name, m, own.Provider)
+				return errs.Field(field(fmt.Sprintf("agents[%d]", n)), "%s has the model %q, which is not of the stage's provider %s; give it a model of this provider, or a stage of its own", name, m, own.Provider)
 			}
 		}
 		switch {
@@ -229,9 +229,9 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		case stage.Merge == "model" && !provider.Models:
 			return errs.Field(field("merge"), "must be typed with the provider %s, which asks no model", provider.Name)
 		case stage.Output.Kind != pipeline.OutputRecords && stage.Output.Kind != pipeline.OutputPassages && provider.Lacks("write"):
-			return errs.Field(field("output"), "is %s, and the provider %s makes records alone; give the stage a model", stage.Output.Kind, provider.Name)
+			return errs.Field(field("output"), "is %s, but the provider %s makes only records; give the stage a model", stage.Output.Kind, provider.Name)
 		case !provider.Models && unwritten(p, stage) != "":
-			return errs.Field(field("output"), "is %s, and the provider %s writes extracts alone: %s; or give the stage a model", stage.Output.Kind, provider.Name, unwritten(p, stage))
+			return errs.Field(field("output"), "is %s, but the provider %s writes only extracts: %s; or give the stage a model", stage.Output.Kind, provider.Name, unwritten(p, stage))
 		}
 	}
 	return nil
@@ -245,7 +245,7 @@ func (r *Rules) checkPipeline(s *mapreduce.JobSpec) error {
 		return err
 	}
 	if p.Name != s.Pipeline {
-		return errs.Field("pipeline", "is %.80q, and its definition is of %q", s.Pipeline, p.Name)
+		return errs.Field("pipeline", "is %.80q, but its definition has the name %q", s.Pipeline, p.Name)
 	}
 	if err := p.CheckInputs(s.Vars); err != nil {
 		return err
@@ -291,8 +291,8 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 		{len(s.Schema)+len(s.Definition)+varBytes <= maxSchemaBytes, "schema", "with the pipeline and the variables must be at most 64 KiB"},
 		{ValidName(string(s.Tenant), true), "tenant", "must be at most 512 bytes of UTF-8 without control characters"},
 		{ValidName(string(s.RequestID), true), "request_id", "must be at most 512 bytes of UTF-8 without control characters"},
-		{ValidName(s.Provider, false), "provider", "must be a name"},
-		{ValidName(s.Model, true), "model", "must be a name"},
+		{ValidName(s.Provider, false), "provider", "must be 1 to 512 bytes of UTF-8 without control characters"},
+		{ValidName(s.Model, true), "model", "must be at most 512 bytes of UTF-8 without control characters"},
 		{s.Parallelism >= 1 && s.Parallelism <= maxParallelism, "parallelism", "must be 1 to 10000"},
 		{s.MaxTokensPerUnit >= minUnitTokens, "max_tokens_per_unit", "must be at least 16"},
 		{s.ChunkOverlap < s.MaxTokensPerUnit/2, "chunk_overlap", "must be less than half of the tokens that a unit may have"},

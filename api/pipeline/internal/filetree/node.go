@@ -100,7 +100,7 @@ func (r *Reader) countNode(line, depth int) bool {
 	r.nodes++
 	switch {
 	case r.nodes > maxNodes:
-		r.RecordFault("pipeline", line, "has more than %d values, aliases written out", maxNodes)
+		r.RecordFault("pipeline", line, "has more than %d values, if aliases are written out", maxNodes)
 	case depth > maxDepth:
 		r.RecordFault("pipeline", line, "is nested deeper than %d", maxDepth)
 	}
