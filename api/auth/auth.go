@@ -83,7 +83,7 @@ func New(c Config) (*Authenticator, error) {
 	}
 	for _, name := range c.Open {
 		if name != OpenHealth && name != OpenReflection {
-			return nil, errs.Field("open", "there is no service %q", name)
+			return nil, errs.Field("open", "no service %q can be open; health and reflection can", name)
 		}
 	}
 	a := &Authenticator{config: c}
@@ -199,7 +199,7 @@ func (a *Authenticator) PrincipalOf(id Identity) (mapreduce.Principal, error) {
 		}
 		return by, nil
 	}
-	return by, errs.New(errs.Denied, "%s is no principal here", strings.Join(id.Names, " or "))
+	return by, errs.New(errs.Denied, "%s is not a principal of this server's policy", strings.Join(id.Names, " or "))
 }
 
 // RuleOf returns what the policy says now of a tenant.

@@ -67,7 +67,7 @@ func (g *Guard) Admit(ctx context.Context, method string, end context.CancelCaus
 func (g *Guard) AdmitAs(ctx context.Context, method string, peer credentials.AuthInfo, authorization []string, end context.CancelCauseFunc) (admitted context.Context, done func(), err error) {
 	rule, found := RuleOf(method)
 	if !found {
-		return ctx, nil, errs.New(errs.Denied, "there is no rule for %s", method)
+		return ctx, nil, errs.New(errs.Denied, "no rule says who may call %s", method)
 	}
 	if rule.Open != "" && slices.Contains(g.auth.config.Open, rule.Open) {
 		return ctx, func() {}, nil
@@ -135,7 +135,7 @@ func (g *Guard) Recheck() {
 // verdictOn returns why a call has to end, or nil.
 func (g *Guard) verdictOn(c *call, changed bool, now time.Time, verified map[*x509.Certificate]error) error {
 	if c.rule.Lasts && !c.id.Expires.IsZero() && now.After(c.id.Expires) {
-		return &errs.Error{Kind: errs.Unavailable, Reason: ReasonExpired, Message: "what the caller has shown has expired; connect again"}
+		return &errs.Error{Kind: errs.Unavailable, Reason: ReasonExpired, Message: "the certificate or token of the caller has expired; connect again with a valid one"}
 	}
 	if !changed {
 		return nil

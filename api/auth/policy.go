@@ -63,7 +63,7 @@ func (p *policyParser) parse(data []byte) error {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	if err := in.Decode(&doc); errors.Is(err, io.EOF) {
-		return errs.New(errs.Invalid, "%s: is empty, and has to have a list of principals", p.name)
+		return errs.New(errs.Invalid, "%s: is empty; it must have a list of principals", p.name)
 	} else if err != nil {
 		return errs.New(errs.Invalid, "%s: %s", p.name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
@@ -119,7 +119,7 @@ func (p *policyParser) addEntry(at string, n *yaml.Node) error {
 		return err
 	}
 	if before, ok := p.policy.entries[match]; ok {
-		return p.faultAt(fields["match"], "%s.match: %s stands in line %d already", at, match, before.line)
+		return p.faultAt(fields["match"], "%s.match: %s is also in line %d", at, match, before.line)
 	}
 	by := mapreduce.Principal{Name: match}
 	if by.Roles, err = p.roles(at+".roles", n, fields["roles"]); err != nil {
@@ -196,7 +196,7 @@ func (p *policyParser) roles(at string, of, n *yaml.Node) ([]mapreduce.Role, err
 		case !slices.Contains(mapreduce.Roles(), role):
 			return nil, p.faultAt(item, "%s[%d]: there is no role %q", at, i, text)
 		case slices.Contains(roles, role):
-			return nil, p.faultAt(item, "%s[%d]: the role %s stands twice", at, i, text)
+			return nil, p.faultAt(item, "%s[%d]: the role %s is listed twice", at, i, text)
 		}
 		roles = append(roles, role)
 	}
@@ -213,7 +213,7 @@ func (p *policyParser) tenant(at string, n *yaml.Node) (mapreduce.TenantID, erro
 	}
 	t, err := wire.DecodeTenant(text)
 	if err != nil || text == "" {
-		return "", p.faultAt(n, "%s: %q is no name of a tenant", at, text)
+		return "", p.faultAt(n, "%s: %q is not the name of a tenant", at, text)
 	}
 	return t, nil
 }
@@ -225,7 +225,7 @@ func (p *Policy) find(names []string) (by mapreduce.Principal, found bool, err e
 		switch {
 		case !ok:
 		case found:
-			return by, true, errs.New(errs.Denied, "the caller is both %s and %s by the policy; its certificate has to have the name of one", by.Name, e.principal.Name)
+			return by, true, errs.New(errs.Denied, "the policy has both %s and %s as principals, and the certificate of the caller has both names; leave one of them out of the policy", by.Name, e.principal.Name)
 		default:
 			by, found = e.principal, true
 		}

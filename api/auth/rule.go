@@ -81,7 +81,7 @@ func (p *policyParser) keep(at string, n *yaml.Node) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < leastKeep {
-		return 0, p.faultAt(n, "%s: %q is no time of %v or longer, such as 720h", at, text, leastKeep)
+		return 0, p.faultAt(n, "%s: %q is not a time of %v or longer, such as 720h", at, text, leastKeep)
 	}
 	return d, nil
 }
@@ -132,5 +132,5 @@ func (p *policyParser) amount(at string, n *yaml.Node) (int64, error) {
 		}
 		return number * u.factor, nil
 	}
-	return 0, p.faultAt(n, "%s: %q is no whole number above 0; leave out a quota that bounds nothing", at, text)
+	return 0, p.faultAt(n, "%s: %q is not a whole number above 0; leave the quota out to set no bound", at, text)
 }

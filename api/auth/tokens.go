@@ -77,9 +77,9 @@ func ParseTokens(name string, data []byte) (*Tokens, error) {
 		case strings.Contains(text, tokenPrefix):
 			return nil, refused("has a token itself, and must have its hash alone; make another token, as this one may have been seen")
 		case len(parts) < 2 || len(parts) > 3:
-			return nil, refused("must have a name, a hash, and perhaps a time")
+			return nil, refused("must be a name, a hash, and perhaps the time at which the token expires")
 		case !isTokenName(parts[0]):
-			return nil, refused("the name may have letters, digits and .-_@/ alone")
+			return nil, refused("the name may have only letters, digits and .-_@/")
 		}
 		hash, err := hex.DecodeString(parts[1])
 		if err != nil || len(hash) != sha256.Size {
@@ -88,7 +88,7 @@ func ParseTokens(name string, data []byte) (*Tokens, error) {
 		of := token{name: parts[0], line: n}
 		if len(parts) == 3 {
 			if of.expires, err = time.Parse(time.RFC3339, parts[2]); err != nil {
-				return nil, refused("when %s expires is no time such as 2030-01-31T12:00:00Z", parts[0])
+				return nil, refused("the time when %s expires must be written as 2030-01-31T12:00:00Z", parts[0])
 			}
 		}
 		key := [sha256.Size]byte(hash)

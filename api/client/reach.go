@@ -61,7 +61,7 @@ func reasonFor(message, hint string) string {
 	reason := plainReason(message)
 	silent := strings.HasSuffix(reason, "EOF") || strings.HasSuffix(reason, "connection reset by peer")
 	if silent && strings.Contains(message, "error reading server preface: ") {
-		return "it hangs up at once; if it asks for TLS, give --tls-ca"
+		return "it closes the connection at once; if it needs TLS, give --tls-ca"
 	}
 	return reason + hint
 }

@@ -190,7 +190,7 @@ func TestMutualTLS(t *testing.T) {
 	}{
 		{"all is well", good, l.clientFiles("alice"), ""},
 		{"no certificate", good, l.clientFiles(""), "asks for a certificate, and this program has none; give --tls-cert and --tls-key"},
-		{"no TLS", good, transport.ClientConfig{}, "if it asks for TLS, give --tls-ca"},
+		{"no TLS", good, transport.ClientConfig{}, "if it needs TLS, give --tls-ca"},
 		{"a client of another authority", good, l.clientFiles("foreign"), "refuses this program's certificate: it is of no authority that is trusted there"},
 		{"a client that has signed its own certificate", good, l.clientFiles("self-signed"), "refuses this program's certificate: it is of no authority that is trusted there"},
 		{"a client that has signed its own certificate in the name of the authority", good, l.clientFiles("self-signed-as-authority"), "refuses this program's certificate"},

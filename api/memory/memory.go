@@ -166,7 +166,7 @@ func (c *Connection) Close() {
 func (c *Connection) cutOff() {
 	if !c.ended {
 		c.ended = true // what it is charged with goes when it is closed
-		c.cut(errs.New(errs.Exhausted, "the connection makes this process hold %d bytes; at most %d are given to one", c.account.used, c.account.limit))
+		c.cut(errs.New(errs.Exhausted, "the calls of this connection need %d bytes of memory here; one connection may use at most %d", c.account.used, c.account.limit))
 	}
 }
 
@@ -288,7 +288,7 @@ func (b *Budget) request(l *Lease, n int64, clip bool) (r *request, waits bool, 
 		r.bytes = max(0, min(n, most-l.held))
 	}
 	if l.held+r.bytes > most {
-		return r, false, errs.New(errs.Exhausted, "the call would have this process hold %d bytes; at most %d are given to one", l.held+n, most)
+		return r, false, errs.New(errs.Exhausted, "the call needs %d bytes of memory here; one call may use at most %d", l.held+n, most)
 	}
 	b.leases[l] = struct{}{}
 	b.waiting = append(b.waiting, r)
@@ -316,7 +316,7 @@ func (b *Budget) wait(ctx context.Context, r *request) error {
 		case <-patience.C:
 			return b.withdraw(r, &errs.Error{
 				Kind: errs.Exhausted, Reason: "MEMORY", RetryAfter: retryAfter,
-				Message: "this process holds as much for its peers as it may; try again later",
+				Message: "this process has no memory left for more calls; try again later",
 			})
 		case <-ctx.Done():
 			return b.withdraw(r, context.Cause(ctx))
@@ -427,7 +427,7 @@ func (b *Budget) makeRoom(r *request) {
 func errRevoked() error {
 	return &errs.Error{
 		Kind: errs.Exhausted, Reason: "MEMORY", RetryAfter: retryAfter,
-		Message: "the call made way for others, as it held much and sent or read little; try again later",
+		Message: "the call was ended to free memory for others, as it used much and sent or read little; try again later",
 	}
 }
 

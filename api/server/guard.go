@@ -184,7 +184,7 @@ func (s *Server) shortenDeadline(ctx context.Context, method string) (context.Co
 	}
 	left := time.Until(deadline)
 	if left < 2*s.config.Margin {
-		return ctx, nil, errs.New(errs.Deadline, "%v left, which is too little to begin", left)
+		return ctx, nil, errs.New(errs.Deadline, "only %v is left until the deadline of the call, too little to begin it; set a later deadline", left)
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-s.config.Margin))
 	return ctx, cancel, nil

@@ -319,7 +319,7 @@ func TestSubmissionsThatAreMalformed(t *testing.T) {
 	}{
 		{"nothing", "spec: is missing", nil},
 		{"no spec", "spec: is missing", []*pb.SubmitJobRequest{open}},
-		{"two specs", "spec: comes a second time", []*pb.SubmitJobRequest{spec, spec}},
+		{"two specs", "spec: was sent twice", []*pb.SubmitJobRequest{spec, spec}},
 		{"spec out of range", "spec.reduce_share", []*pb.SubmitJobRequest{{Spec: &pb.JobSpec{ReduceShare: 2}}}},
 		{"document cut off", "documents.more: the last piece", []*pb.SubmitJobRequest{spec, open}},
 		{"documents mixed", "documents.document_id", []*pb.SubmitJobRequest{spec, open, piece(&pb.DocumentPiece{DocumentId: "b"})}},

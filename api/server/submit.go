@@ -133,7 +133,7 @@ func (s *submission) awaitMessage() (message, error) {
 		select {
 		case got = <-received:
 		case <-idle.C:
-			gone = errs.New(errs.Deadline, "nothing came of the submission for %v", s.idle)
+			gone = errs.New(errs.Deadline, "the caller sent nothing more of its submission for %v", s.idle)
 		case <-s.ctx.Done():
 			gone = context.Cause(s.ctx)
 		}
@@ -221,7 +221,7 @@ func (s *submission) receivePieces() error {
 	case err != nil:
 		return wire.Error(err)
 	case req.GetSpec() != nil:
-		return errs.Field("spec", "comes a second time")
+		return errs.Field("spec", "was sent twice; only the first message may have it")
 	}
 	s.pieces = req.GetDocuments()
 	return nil

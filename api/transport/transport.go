@@ -45,7 +45,7 @@ func readPair(certFile string, certPEM []byte, keyFile string, keyPEM []byte, no
 	if block, _ := pem.Decode(keyPEM); block == nil {
 		return nil, refused(keyFile, "holds no private key in PEM")
 	} else if x509.IsEncryptedPEMBlock(block) || block.Type == "ENCRYPTED PRIVATE KEY" { //nolint:staticcheck // what is deprecated must still be told from a damaged key
-		return nil, refused(keyFile, "the private key is encrypted, and nobody is there to be asked for its password")
+		return nil, refused(keyFile, "the private key is encrypted, and this program cannot ask for its password; give a key without one")
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {

@@ -61,10 +61,10 @@ func (o *origins) admit(w http.ResponseWriter, r *http.Request) bool {
 		o.cors.HandlerFunc(w, r)
 		return r.Method != http.MethodOptions
 	case origin != "" && !isOwn(origin, r):
-		writeError(w, status.Errorf(codes.PermissionDenied, "pages of %s may not call; --cors-origin names those that may", origin))
+		writeError(w, status.Errorf(codes.PermissionDenied, "web pages of the origin %s may not call this server; --cors-origin names the origins that may", origin))
 		return false
 	case origin == "" && strings.HasSuffix(r.Header.Get("Sec-Fetch-Site"), "-site"): // same-site is another host
-		writeError(w, status.Error(codes.PermissionDenied, "a page of another origin may not call"))
+		writeError(w, status.Error(codes.PermissionDenied, "a web page of another origin may not call this server"))
 		return false
 	}
 	return true

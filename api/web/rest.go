@@ -140,7 +140,7 @@ func (strictQuery) Parse(m proto.Message, values url.Values, filter *utilities.D
 		}
 		proper := string(f.Name()) + "." + rest
 		if seen[proper] {
-			return wrongField(name, "stands twice, by two names")
+			return wrongField(name, "is given twice, under two names")
 		}
 		seen[proper] = true
 		if err := (&runtime.DefaultQueryParser{}).Parse(m, url.Values{name: values[name]}, filter); err != nil {
@@ -162,7 +162,7 @@ func fieldNamed(all protoreflect.FieldDescriptors, name string) protoreflect.Fie
 // the error names, and without the names of functions.
 func valueError(err error) string {
 	if e, ok := errors.AsType[*strconv.NumError](err); ok {
-		return fmt.Sprintf("%q is no value of it: %v", e.Num, e.Err)
+		return fmt.Sprintf("%q is not a value of this parameter: %v", e.Num, e.Err)
 	}
 	text := err.Error()
 	if strings.HasPrefix(text, "parsing ") {

@@ -159,7 +159,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	if e.config.LocalOnly && !isLocal(r.Host) {
-		writeError(w, status.Errorf(codes.PermissionDenied, "calls have to name this machine, such as 127.0.0.1, and not %q", r.Host))
+		writeError(w, status.Errorf(codes.PermissionDenied, "the Host header of a call must name this machine, such as 127.0.0.1, and is %q", r.Host))
 		return
 	}
 	if !e.origins.admit(w, r) {
@@ -172,7 +172,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		writeError(w, status.Errorf(codes.Unimplemented, "%s: only GET", r.URL.Path))
+		writeError(w, status.Errorf(codes.Unimplemented, "%s: can only be read, with the method GET", r.URL.Path))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

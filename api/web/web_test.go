@@ -265,9 +265,9 @@ func TestErrors(t *testing.T) {
 		texts         []string
 	}{
 		{"GET /v1/jobs/nonsense", "", 400, []string{`"code":3`, "google.rpc.BadRequest", `"field":"job_id"`}},
-		{"GET /v1/jobs?page_size=x", "", 400, []string{`"code":3`, `"field":"page_size"`, `\"x\" is no value of it`}},
+		{"GET /v1/jobs?page_size=x", "", 400, []string{`"code":3`, `"field":"page_size"`, `\"x\" is not a value of this parameter`}},
 		{"GET /v1/jobs?states=JOB_STATE_DONE", "", 400, []string{`"field":"states"`, "JOB_STATE_DONE"}},
-		{"GET /v1/jobs?page_size=1&pageSize=2", "", 400, []string{`"field":"page`, "stands twice"}},
+		{"GET /v1/jobs?page_size=1&pageSize=2", "", 400, []string{`"field":"page`, "is given twice"}},
 		{"GET /v1/jobs?page_size=1&page_size=2", "", 400, []string{`"field":"page_size"`, "too many values"}},
 		{"GET /v1/jobs?tenant=b", "", 400, []string{"tenant: there is no such parameter", `"field":"tenant"`}},
 		{"GET /v1/jobs/mr_20260101_aaaaaa/units?outputs=perhaps", "", 400, []string{`"field":"outputs"`}},

@@ -45,7 +45,7 @@ func TestWorkersSayWhatIsWrong(t *testing.T) {
 		"a server of another authority":   {secured, certificate("other", "certs", "worker"), "is of no authority that is trusted", "[-] stream: .*" + secured + ".*no authority"},
 		"a certificate of another":        {secured, certificate("certs", "other", "worker"), "it is of no authority that is trusted there", "[-] stream: .*no authority that is trusted there"},
 		"no certificate":                  {secured, certificate("certs", "", ""), "give --tls-cert and --tls-key", "[-] stream: .*give --tls-cert"},
-		"no TLS":                          {secured, nil, "asks for TLS", "[-] stream: .*TLS"},
+		"no TLS":                          {secured, nil, "needs TLS", "[-] stream: .*TLS"},
 		"TLS where there is none":         {open, certificate("certs", "certs", "worker"), "does not speak TLS", "[-] stream: .*does not speak TLS"},
 		"a certificate that is not there": {secured, certificate("certs", "certs", "nobody"), "nobody.pem: no such file", ""},
 		"a principal of no policy":        {secured, certificate("certs", "certs", "stranger"), "not let in: .*dns:stranger", ""},

@@ -637,7 +637,7 @@ func (r *rotation) revokeByPolicy() {
 func (r *rotation) revokeWorker() {
 	r.leave("spiffe://example.org/leaver")
 	revoked := time.Now()
-	r.server.said.await(r.t, `(spiffe://example\.org/leaver is no principal here)`)
+	r.server.said.await(r.t, `(spiffe://example\.org/leaver is not a principal of this server's policy)`)
 	if after := time.Since(revoked); after > cutOffWithin {
 		r.t.Errorf("a revoked worker was refused after %v", after)
 	}

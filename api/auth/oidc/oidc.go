@@ -81,11 +81,11 @@ func New(c Config) (*Verifier, error) {
 	u, err := url.Parse(c.Issuer)
 	switch {
 	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return nil, errs.Field("oidc_issuer", "%q is no address of an issuer", c.Issuer)
+		return nil, errs.Field("oidc_issuer", "%q is not the address of an issuer, such as https://issuer.example.org", c.Issuer)
 	case u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())):
-		return nil, errs.Field("oidc_issuer", "%q: must be https, as whoever answers says which keys hold", c.Issuer)
+		return nil, errs.Field("oidc_issuer", "%q: must begin with https://, as the keys that are fetched from there decide which tokens are valid", c.Issuer)
 	case c.Audience == "":
-		return nil, errs.Field("oidc_audience", "is missing: tokens of the issuer that are for others would hold")
+		return nil, errs.Field("oidc_audience", "is missing: without it, tokens that the issuer made for other services would be accepted")
 	case c.Skew < 0:
 		return nil, errs.Field("Skew", "is negative")
 	}
@@ -99,7 +99,7 @@ func New(c Config) (*Verifier, error) {
 		Timeout: askWait, Transport: &bounded{next: inner, tokens: askAtOnce},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > 3 || r.URL.Scheme != via[0].URL.Scheme {
-				return errors.New("the issuer leads elsewhere")
+				return errors.New("the issuer redirects too often, or to another scheme than that of its address")
 			}
 			return nil
 		},
@@ -159,7 +159,7 @@ func checkForm(raw string) error {
 		return errs.New(errs.Unauthenticated, "the token cannot be read")
 	}
 	if !slices.Contains(algorithms, header.Algorithm) {
-		return errs.New(errs.Unauthenticated, "the token is signed by %.20q, which does not show who has signed it", header.Algorithm)
+		return errs.New(errs.Unauthenticated, "the token is signed with the algorithm %.20q, which does not show who has signed it", header.Algorithm)
 	}
 	return nil
 }
@@ -227,9 +227,9 @@ func (v *Verifier) checkClaims(t *oidc.IDToken) (subject string, expires time.Ti
 	case now.After(t.Expiry.Add(skew)):
 		return refused("the token has expired")
 	case claims.NotBefore != nil && now.Before(secondsOf(*claims.NotBefore).Add(-skew)):
-		return refused("the token does not hold yet")
+		return refused("the token is not valid yet")
 	case claims.IssuedAt != nil && now.Before(secondsOf(*claims.IssuedAt).Add(-skew)):
-		return refused("the token is of a time that is yet to come")
+		return refused("the token was issued in the future: the clocks of issuer and server differ")
 	}
 	return t.Subject, t.Expiry.Add(skew), nil
 }

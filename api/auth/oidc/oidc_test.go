@@ -66,14 +66,14 @@ func TestTokens(t *testing.T) {
 		{"no audience", made(map[string]any{"aud": nil}), "is for another audience"},
 		{"expired", made(map[string]any{"exp": now.Add(-time.Minute).Unix()}), "has expired"},
 		{"without end", made(map[string]any{"exp": nil}), "does not say when it expires"},
-		{"not before tomorrow", made(map[string]any{"nbf": now.Add(24 * time.Hour).Unix()}), "does not hold yet"},
-		{"of the future", made(map[string]any{"iat": now.Add(24 * time.Hour).Unix()}), "yet to come"},
+		{"not before tomorrow", made(map[string]any{"nbf": now.Add(24 * time.Hour).Unix()}), "is not valid yet"},
+		{"of the future", made(map[string]any{"iat": now.Add(24 * time.Hour).Unix()}), "issued in the future"},
 		{"no subject", made(map[string]any{"sub": ""}), "has no subject"},
 		{"a subject of two lines", made(map[string]any{"sub": "a\nb"}), "has no subject"},
 		{"another issuer's claim", made(map[string]any{"iss": "https://example.org"}), "is of another issuer"},
 		{"another issuer", func() (string, error) { return other.Token("alice", audience, map[string]any{"iss": l.URL()}) }, "is not that of the issuer"},
-		{"signed by none", forged("none"), `signed by "none"`},
-		{"signed with the public key", forged("HS256"), `signed by "HS256"`},
+		{"signed by none", forged("none"), `signed with the algorithm "none"`},
+		{"signed with the public key", forged("HS256"), `signed with the algorithm "HS256"`},
 		{"signed with another key", forged("RS256"), "is not that of the issuer"},
 		{"no token", func() (string, error) { return "abc", nil }, "is not known"},
 		{"no JSON", func() (string, error) { return "YWJj.YWJj.YWJj", nil }, "cannot be read"},
@@ -185,7 +185,7 @@ func TestIssuerAway(t *testing.T) {
 
 func TestConfiguration(t *testing.T) {
 	for issuer, want := range map[string]string{
-		"http://example.org": "must be https", "example.org": "no address", "https://u:p@example.org": "no address", "https://example.org?x": "no address",
+		"http://example.org": "must begin with https", "example.org": "not the address", "https://u:p@example.org": "not the address", "https://example.org?x": "not the address",
 	} {
 		if _, err := oidc.New(oidc.Config{Issuer: issuer, Audience: "a"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("issuer %q: error %v, want %q", issuer, err, want)
