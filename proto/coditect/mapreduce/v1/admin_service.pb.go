@@ -161,7 +161,7 @@ func (x *AnswerCache) GetMaxAge() *durationpb.Duration {
 // Asks for the answers of a tenant.
 type GetAnswerCacheRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tenant; empty where there is one.
+	// The tenant; empty means the caller's own.
 	TenantId      string `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -250,10 +250,10 @@ func (x *GetAnswerCacheResponse) GetCache() *AnswerCache {
 	return nil
 }
 
-// Asks to forget the answers of a tenant.
+// Asks to delete the answers of a tenant.
 type ClearAnswerCacheRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tenant; empty where there is one.
+	// The tenant; empty means the caller's own.
 	TenantId      string `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -33,9 +33,9 @@ type AdminServiceClient interface {
 	// Reads the whole store and sends each thing that is wrong in it, and lines
 	// of progress.
 	CheckStore(ctx context.Context, in *CheckStoreRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CheckStoreResponse], error)
-	// Says what answers of models a tenant has that its jobs share.
+	// Says how many answers of models are stored for a tenant, whose jobs share them.
 	GetAnswerCache(ctx context.Context, in *GetAnswerCacheRequest, opts ...grpc.CallOption) (*GetAnswerCacheResponse, error)
-	// Forgets all of them, and says which they were.
+	// Deletes the answers of models that are stored for a tenant, and says how many they were.
 	ClearAnswerCache(ctx context.Context, in *ClearAnswerCacheRequest, opts ...grpc.CallOption) (*ClearAnswerCacheResponse, error)
 }
 
@@ -95,9 +95,9 @@ type AdminServiceServer interface {
 	// Reads the whole store and sends each thing that is wrong in it, and lines
 	// of progress.
 	CheckStore(*CheckStoreRequest, grpc.ServerStreamingServer[CheckStoreResponse]) error
-	// Says what answers of models a tenant has that its jobs share.
+	// Says how many answers of models are stored for a tenant, whose jobs share them.
 	GetAnswerCache(context.Context, *GetAnswerCacheRequest) (*GetAnswerCacheResponse, error)
-	// Forgets all of them, and says which they were.
+	// Deletes the answers of models that are stored for a tenant, and says how many they were.
 	ClearAnswerCache(context.Context, *ClearAnswerCacheRequest) (*ClearAnswerCacheResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }

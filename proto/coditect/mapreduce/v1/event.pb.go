@@ -34,7 +34,7 @@ const (
 	EventKind_EVENT_KIND_FINISHED EventKind = 2
 	// The job's state or level changed.
 	EventKind_EVENT_KIND_STATE EventKind = 3
-	// Units of a lost or leaving worker went back.
+	// Units of a lost or leaving worker went back to wait for another worker.
 	EventKind_EVENT_KIND_RECLAIMED EventKind = 4
 	// Units failed and will be tried again.
 	EventKind_EVENT_KIND_RETRIED EventKind = 5

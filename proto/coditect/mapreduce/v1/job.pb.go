@@ -41,7 +41,7 @@ const (
 	JobState_JOB_STATE_FAILED JobState = 5
 	// The job was cancelled.
 	JobState_JOB_STATE_CANCELLED JobState = 6
-	// The job makes no claims until it is resumed.
+	// No unit of the job begins until it is resumed.
 	JobState_JOB_STATE_PAUSED JobState = 7
 )
 
@@ -102,7 +102,7 @@ type OnError int32
 const (
 	// Takes the default, continue.
 	OnError_ON_ERROR_UNSPECIFIED OnError = 0
-	// The unit becomes an error entry; survivors are reduced.
+	// The result lists the unit with its error; the outputs of the others are reduced.
 	OnError_ON_ERROR_CONTINUE OnError = 1
 	// The first failed unit fails the job.
 	OnError_ON_ERROR_FAIL_FAST OnError = 2
@@ -149,7 +149,7 @@ func (OnError) EnumDescriptor() ([]byte, []int) {
 	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{1}
 }
 
-// What an open breaker does to a unit that needs it.
+// What happens to units while the circuit breaker of their model is open.
 type OnBreaker int32
 
 const (
@@ -385,7 +385,7 @@ type Reading struct {
 	MaxUnpackedBytes int64 `protobuf:"varint,6,opt,name=max_unpacked_bytes,json=maxUnpackedBytes,proto3" json:"max_unpacked_bytes,omitempty"`
 	// How many times its size an entry above 1 MiB may expand to.
 	MaxRatio int64 `protobuf:"varint,7,opt,name=max_ratio,json=maxRatio,proto3" json:"max_ratio,omitempty"`
-	// Elements within each other.
+	// Depth of nested elements in a packed document.
 	MaxNesting int32 `protobuf:"varint,8,opt,name=max_nesting,json=maxNesting,proto3" json:"max_nesting,omitempty"`
 	// Cells of a spreadsheet, the empty ones counted.
 	MaxCells      int32 `protobuf:"varint,9,opt,name=max_cells,json=maxCells,proto3" json:"max_cells,omitempty"`
@@ -490,7 +490,7 @@ func (x *Reading) GetMaxCells() int32 {
 // but for those that are marked optional: of these a zero is a value.
 type JobSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who the job is for. Fairness is first between tenants.
+	// The tenant that the job is for. Workers are shared fairly between tenants first.
 	TenantId string `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
 	// Makes the submission idempotent within the tenant: a second one with the
 	// same id gets the first one's job.
@@ -512,7 +512,7 @@ type JobSpec struct {
 	// Context that chunks of a document share, in tokens; negative means none.
 	// Defaults to 500.
 	ChunkOverlapTokens int32 `protobuf:"varint,10,opt,name=chunk_overlap_tokens,json=chunkOverlapTokens,proto3" json:"chunk_overlap_tokens,omitempty"`
-	// Higher goes first, within the tenant.
+	// Jobs with a higher priority go first, within the tenant.
 	Priority int32 `protobuf:"varint,11,opt,name=priority,proto3" json:"priority,omitempty"`
 	// Tokens that a call of a reduce may take where no strategy is set. Defaults to
 	// 100,000.
@@ -523,17 +523,17 @@ type JobSpec struct {
 	BudgetTokens int64 `protobuf:"varint,14,opt,name=budget_tokens,json=budgetTokens,proto3" json:"budget_tokens,omitempty"`
 	// Part of the budget held back for reducing, in [0, 1]. Defaults to 0.2.
 	ReduceShare float64 `protobuf:"fixed64,15,opt,name=reduce_share,json=reduceShare,proto3" json:"reduce_share,omitempty"`
-	// What a failed unit does.
+	// What a failed unit does to the job.
 	OnError OnError `protobuf:"varint,16,opt,name=on_error,json=onError,proto3,enum=coditect.mapreduce.v1.OnError" json:"on_error,omitempty"`
-	// What an open breaker does.
+	// What happens to units while the circuit breaker of their model is open.
 	OnBreaker OnBreaker `protobuf:"varint,17,opt,name=on_breaker,json=onBreaker,proto3,enum=coditect.mapreduce.v1.OnBreaker" json:"on_breaker,omitempty"`
 	// Attempts at one unit. Defaults to 5.
 	MaxAttempts int32 `protobuf:"varint,18,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// Longest time for one attempt. Defaults to 10 minutes.
 	UnitTimeout *durationpb.Duration `protobuf:"bytes,19,opt,name=unit_timeout,json=unitTimeout,proto3" json:"unit_timeout,omitempty"`
-	// Failures in a row that open a breaker. Defaults to 3.
+	// Failures in a row that open the circuit breaker of a model. Defaults to 3.
 	BreakerThreshold int32 `protobuf:"varint,20,opt,name=breaker_threshold,json=breakerThreshold,proto3" json:"breaker_threshold,omitempty"`
-	// How long a breaker stays open. Defaults to 60 seconds.
+	// How long a circuit breaker stays open. Defaults to 60 seconds.
 	BreakerTimeout *durationpb.Duration `protobuf:"bytes,21,opt,name=breaker_timeout,json=breakerTimeout,proto3" json:"breaker_timeout,omitempty"`
 	// Units between two progress checkpoints. Defaults to 10.
 	CheckpointInterval int32 `protobuf:"varint,22,opt,name=checkpoint_interval,json=checkpointInterval,proto3" json:"checkpoint_interval,omitempty"`
@@ -560,9 +560,9 @@ type JobSpec struct {
 	PromptOverhead *int64 `protobuf:"varint,29,opt,name=prompt_overhead,json=promptOverhead,proto3,oneof" json:"prompt_overhead,omitempty"`
 	ReservedOutput *int64 `protobuf:"varint,30,opt,name=reserved_output,json=reservedOutput,proto3,oneof" json:"reserved_output,omitempty"`
 	// How tokens of texts are counted, and of outputs that the provider did not
-	// count: "o200k_base", the encoding of that name; "characters", a quarter of the
-	// characters, which is a guess and warned of; or "characters/N", one of N of
-	// them, N from 1 to 16. Defaults to "o200k_base".
+	// count: "o200k_base", the encoding of that name; "characters", one token for four
+	// characters, which is a guess and causes a warning; or "characters/N", one token
+	// for N characters, N from 1 to 16. Defaults to "o200k_base".
 	Estimator string `protobuf:"bytes,31,opt,name=estimator,proto3" json:"estimator,omitempty"`
 	// What the trace keeps of calls. Defaults to off.
 	Capture Capture `protobuf:"varint,35,opt,name=capture,proto3,enum=coditect.mapreduce.v1.Capture" json:"capture,omitempty"`
@@ -570,9 +570,9 @@ type JobSpec struct {
 	PipelineDefinition string `protobuf:"bytes,50,opt,name=pipeline_definition,json=pipelineDefinition,proto3" json:"pipeline_definition,omitempty"`
 	// Answers of models are shared with other jobs of the tenant that ask the same.
 	Cache bool `protobuf:"varint,60,opt,name=cache,proto3" json:"cache,omitempty"`
-	// The job that this one repeats: its documents are taken, and the answers that
-	// it was given, and no model is asked. Whatever else the spec says, but for the
-	// tenant and the request, is taken from there.
+	// The job that this one repeats. This job takes the documents of that one, and its
+	// units get the answers that the units of that one got, so no model is asked. All
+	// else in the spec, but for the tenant and the request, is taken from that job.
 	ReplayJobId string `protobuf:"bytes,61,opt,name=replay_job_id,json=replayJobId,proto3" json:"replay_job_id,omitempty"`
 	// What the aliases of models stand for that stages of the pipeline name: each
 	// "provider/model".

@@ -716,7 +716,7 @@ func (x *ResumeJobResponse) GetJob() *Job {
 	return nil
 }
 
-// Asks that a job make no more claims.
+// Asks to pause a job.
 type PauseJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job.
@@ -808,7 +808,7 @@ func (x *PauseJobResponse) GetJob() *Job {
 	return nil
 }
 
-// Asks that a job end.
+// Asks to cancel a job.
 type CancelJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job.
@@ -1099,9 +1099,9 @@ type WakeUnitRequest struct {
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// The unit.
 	UnitId string `protobuf:"bytes,2,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
-	// What it is parked under.
+	// The handle under which the unit is parked.
 	Handle string `protobuf:"bytes,3,opt,name=handle,proto3" json:"handle,omitempty"`
-	// What its next attempt is told; at most 64 KiB.
+	// The answer that its next attempt gets; at most 64 KiB.
 	Answer        []byte `protobuf:"bytes,4,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1216,7 +1216,7 @@ type GetResultRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job.
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	// Whether the result of a job that is not complete will do.
+	// Accept the result so far of a job that is not complete.
 	Partial       bool `protobuf:"varint,2,opt,name=partial,proto3" json:"partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1317,7 +1317,7 @@ type GetResultFileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job.
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	// Whether the result of a job that is not complete will do.
+	// Accept the result so far of a job that is not complete.
 	Partial       bool `protobuf:"varint,2,opt,name=partial,proto3" json:"partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1527,7 +1527,7 @@ func (x *ReadTextResponse) GetText() []byte {
 // Asks for a page of checkpoints.
 type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The job. Empty asks for the log of a tenant: what became of its jobs that are gone.
+	// The job. Empty asks for the log of a tenant, which lists its deleted jobs.
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// Recompute the chain, and fail at the first broken link.
 	Verify bool `protobuf:"varint,2,opt,name=verify,proto3" json:"verify,omitempty"`
@@ -1796,7 +1796,8 @@ type QuotaUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name, such as waiting_units.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What is used now; of what is counted by day or by minute, in the present one.
+	// What is used now. What is counted by the day or the minute is what was used in the
+	// present day or minute.
 	Used int64 `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
 	// The quota; 0 sets no bound.
 	Limit         int64 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`

@@ -71,9 +71,9 @@ type MapReduceServiceClient interface {
 	// Makes a paused, failed or interrupted job go on, and one that is complete
 	// with failures try its failed units again.
 	ResumeJob(ctx context.Context, in *ResumeJobRequest, opts ...grpc.CallOption) (*ResumeJobResponse, error)
-	// Stops a job's claims; what runs may finish.
+	// Pauses a job: none of its units begins any more; those that run may finish.
 	PauseJob(ctx context.Context, in *PauseJobRequest, opts ...grpc.CallOption) (*PauseJobResponse, error)
-	// Ends a job and stops what runs.
+	// Cancels a job and stops its running units.
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
 	// Removes an ended job with everything that it holds.
 	// AIP-135: nothing is left to return.
@@ -81,8 +81,8 @@ type MapReduceServiceClient interface {
 	DeleteJob(ctx context.Context, in *DeleteJobRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
 	// Returns a page of a job's units, in order of level and index.
 	ListUnits(ctx context.Context, in *ListUnitsRequest, opts ...grpc.CallOption) (*ListUnitsResponse, error)
-	// Wakes a unit that is parked under a handle, with what is to be told to its
-	// next attempt. NOT_FOUND if no unit of that name is parked under the handle.
+	// Wakes a unit that is parked under a handle, with the answer for its next
+	// attempt. NOT_FOUND if no unit of that name is parked under the handle.
 	// Waking it again by the same handle changes nothing: the first answer counts.
 	// AIP-136.
 	WakeUnit(ctx context.Context, in *WakeUnitRequest, opts ...grpc.CallOption) (*WakeUnitResponse, error)
@@ -93,8 +93,9 @@ type MapReduceServiceClient interface {
 	// away. UNAVAILABLE also if the result of a job that is not complete has changed
 	// meanwhile.
 	GetResultFile(ctx context.Context, in *GetResultFileRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultFileResponse], error)
-	// Sends the text of a document that a unit read: that which its citations count in. Of a
-	// unit that parsed a document, the document as it was submitted.
+	// Sends the text of a document that a unit read: the places of its citations are places
+	// in this text. For a unit that parsed a document, it sends the document as it was
+	// submitted.
 	ReadText(ctx context.Context, in *ReadTextRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTextResponse], error)
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
@@ -337,9 +338,9 @@ type MapReduceServiceServer interface {
 	// Makes a paused, failed or interrupted job go on, and one that is complete
 	// with failures try its failed units again.
 	ResumeJob(context.Context, *ResumeJobRequest) (*ResumeJobResponse, error)
-	// Stops a job's claims; what runs may finish.
+	// Pauses a job: none of its units begins any more; those that run may finish.
 	PauseJob(context.Context, *PauseJobRequest) (*PauseJobResponse, error)
-	// Ends a job and stops what runs.
+	// Cancels a job and stops its running units.
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
 	// Removes an ended job with everything that it holds.
 	// AIP-135: nothing is left to return.
@@ -347,8 +348,8 @@ type MapReduceServiceServer interface {
 	DeleteJob(context.Context, *DeleteJobRequest) (*emptypb.Empty, error)
 	// Returns a page of a job's units, in order of level and index.
 	ListUnits(context.Context, *ListUnitsRequest) (*ListUnitsResponse, error)
-	// Wakes a unit that is parked under a handle, with what is to be told to its
-	// next attempt. NOT_FOUND if no unit of that name is parked under the handle.
+	// Wakes a unit that is parked under a handle, with the answer for its next
+	// attempt. NOT_FOUND if no unit of that name is parked under the handle.
 	// Waking it again by the same handle changes nothing: the first answer counts.
 	// AIP-136.
 	WakeUnit(context.Context, *WakeUnitRequest) (*WakeUnitResponse, error)
@@ -359,8 +360,9 @@ type MapReduceServiceServer interface {
 	// away. UNAVAILABLE also if the result of a job that is not complete has changed
 	// meanwhile.
 	GetResultFile(*GetResultFileRequest, grpc.ServerStreamingServer[GetResultFileResponse]) error
-	// Sends the text of a document that a unit read: that which its citations count in. Of a
-	// unit that parsed a document, the document as it was submitted.
+	// Sends the text of a document that a unit read: the places of its citations are places
+	// in this text. For a unit that parsed a document, it sends the document as it was
+	// submitted.
 	ReadText(*ReadTextRequest, grpc.ServerStreamingServer[ReadTextResponse]) error
 	// Returns a page of a job's checkpoints, oldest first, or of the log of a tenant.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)

@@ -223,7 +223,7 @@ type ResultPart_Report struct {
 }
 
 type ResultPart_Evidence struct {
-	// Evidence that a citation before it is of; once for each document.
+	// Evidence that a citation before it quotes; once for each document.
 	Evidence *CitedEvidence `protobuf:"bytes,10,opt,name=evidence,proto3,oneof"`
 }
 
@@ -276,9 +276,9 @@ type Citation struct {
 	Outside bool `protobuf:"varint,12,opt,name=outside,proto3" json:"outside,omitempty"`
 	// Other places of the text where the unit may have meant it.
 	OtherPlaceCount int32 `protobuf:"varint,13,opt,name=other_place_count,json=otherPlaceCount,proto3" json:"other_place_count,omitempty"`
-	// Share of the words looked for that the quote has; of fuzzy ones.
+	// Of a fuzzy quote: the share of the words looked for that the quote has.
 	Coverage float64 `protobuf:"fixed64,14,opt,name=coverage,proto3" json:"coverage,omitempty"`
-	// Share of the words of the quote that were looked for; of fuzzy ones.
+	// Of a fuzzy quote: the share of its words that were looked for.
 	Density float64 `protobuf:"fixed64,15,opt,name=density,proto3" json:"density,omitempty"`
 	// The metadata "via" of the document, as the client gave it: of a record of another
 	// job, JSON that names the job, the record and the citations that it rests on.
@@ -461,7 +461,7 @@ func (x *Citation) GetUri() string {
 // Evidence that a result cites.
 type CitedEvidence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A unit that it was brought to; whose text can be read by ReadText.
+	// A unit that got it from a tool: ReadText returns its text for this unit.
 	UnitId string `protobuf:"bytes,1,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
 	// What it is.
 	Evidence      *Evidence `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`

@@ -30,9 +30,9 @@ const (
 	UnitState_UNIT_STATE_UNSPECIFIED UnitState = 0
 	// Its inputs are not ready.
 	UnitState_UNIT_STATE_BLOCKED UnitState = 1
-	// It may be claimed.
+	// It waits for a worker, or is parked.
 	UnitState_UNIT_STATE_PENDING UnitState = 2
-	// It is claimed under its attempt.
+	// A worker has it.
 	UnitState_UNIT_STATE_PROCESSING UnitState = 3
 	// Its result is published.
 	UnitState_UNIT_STATE_COMPLETE UnitState = 4
@@ -105,7 +105,7 @@ const (
 	UnitKind_UNIT_KIND_REDUCE UnitKind = 3
 	// Makes the result from the last level.
 	UnitKind_UNIT_KIND_FINAL UnitKind = 4
-	// Does it all in one call.
+	// Reads all documents in one call and makes the result.
 	UnitKind_UNIT_KIND_DIRECT UnitKind = 5
 )
 
@@ -174,7 +174,7 @@ type Unit struct {
 	Index int64 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`
 	// Where it stands.
 	State UnitState `protobuf:"varint,7,opt,name=state,proto3,enum=coditect.mapreduce.v1.UnitState" json:"state,omitempty"`
-	// Claims so far.
+	// How many times a worker has got it.
 	Attempts int32 `protobuf:"varint,8,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	// Attempts that failed.
 	Failures int32 `protobuf:"varint,9,opt,name=failures,proto3" json:"failures,omitempty"`
@@ -192,7 +192,8 @@ type Unit struct {
 	ChunkIndex int32 `protobuf:"varint,15,opt,name=chunk_index,json=chunkIndex,proto3" json:"chunk_index,omitempty"`
 	// Chunks of its document; 1 means that the document is not cut.
 	ChunkCount int32 `protobuf:"varint,16,opt,name=chunk_count,json=chunkCount,proto3" json:"chunk_count,omitempty"`
-	// First character of the document that is its core.
+	// First character of its core, in Unicode code points of the document: the core is
+	// its chunk without the context around it.
 	StartChar int64 `protobuf:"varint,17,opt,name=start_char,json=startChar,proto3" json:"start_char,omitempty"`
 	// One past the last character of its core.
 	EndChar int64 `protobuf:"varint,18,opt,name=end_char,json=endChar,proto3" json:"end_char,omitempty"`
@@ -207,11 +208,11 @@ type Unit struct {
 	Continues bool `protobuf:"varint,22,opt,name=continues,proto3" json:"continues,omitempty"`
 	// Calls of a model that all its attempts made.
 	CallCount int64 `protobuf:"varint,23,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
-	// Time of these.
+	// How long these took together.
 	CallLatency *durationpb.Duration `protobuf:"bytes,24,opt,name=call_latency,json=callLatency,proto3" json:"call_latency,omitempty"`
-	// Calls of tools.
+	// Calls of tools that all its attempts made.
 	ToolCallCount int64 `protobuf:"varint,25,opt,name=tool_call_count,json=toolCallCount,proto3" json:"tool_call_count,omitempty"`
-	// Time of these.
+	// How long these took together.
 	ToolTime *durationpb.Duration `protobuf:"bytes,26,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
 	// Bytes of text that a model was given in one call, at most: what limits.context bounds.
 	LargestPromptBytes int64 `protobuf:"varint,28,opt,name=largest_prompt_bytes,json=largestPromptBytes,proto3" json:"largest_prompt_bytes,omitempty"`
