@@ -31,7 +31,7 @@ func (r *Registry) Detect(name string, begin []byte, mediaType string) (Kind, er
 	case err != nil:
 		return "", err
 	case i >= 0 && matches[i] == Excluded:
-		return "", Refuse("declared as %s, and does not begin like it", r.formats[i].MediaTypes[0])
+		return "", Refuse("declared as %s, but its first bytes are not of that format", r.formats[i].MediaTypes[0])
 	case i >= 0:
 		return r.formats[i].Kind, nil
 	}

@@ -44,7 +44,7 @@ func TestBytesDecide(t *testing.T) {
 		{"certain of another name", "a.txt", "BOX", "", "box", ""},
 		{"certain of another type", "", "BOX", "image/png", "box", ""},
 		{"excluded by name", "a.box", "x", "", text.Kind, ""},
-		{"excluded and declared", "", "x", "application/x-box", "", "declared as application/x-box, and does not begin like it"},
+		{"excluded and declared", "", "x", "application/x-box", "", "declared as application/x-box, but its first bytes are not of that format"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := r.Detect(test.file, []byte(test.data), test.mediaType)

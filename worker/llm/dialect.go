@@ -129,7 +129,7 @@ func (r *reducer) reduceSchema(v any, where string, depth int) (any, error) {
 func (r *reducer) checkExpressible(n object, where string) error {
 	if ref := n.getText("$ref"); ref != "" {
 		if _, ok := r.schema.resolveRef(n); !ok || (r.schema.wrap && ref == "#") {
-			return r.refuseKeyword(where, "$ref "+strconv.Quote(ref), "it leads out of the definitions")
+			return r.refuseKeyword(where, "$ref "+strconv.Quote(ref), "it refers to something outside of the definitions")
 		}
 		return nil
 	}
@@ -138,7 +138,7 @@ func (r *reducer) checkExpressible(n object, where string) error {
 	}
 	for _, key := range []string{"patternProperties", "prefixItems", "$dynamicRef"} {
 		if _, ok := n.get(key); ok {
-			return r.refuseKeyword(where, key, "it has no counterpart")
+			return r.refuseKeyword(where, key, "the provider has no such keyword")
 		}
 	}
 	if extra, ok := n.get("additionalProperties"); ok && extra != false {

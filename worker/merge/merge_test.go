@@ -230,7 +230,7 @@ func TestMissingAndUnverified(t *testing.T) {
 		t.Errorf("unverified (-want +got):\n%s", diff)
 	}
 	wantMissing := map[string]string{
-		"a": "no label matched", "b": "no citation supports what was found", "d": "nothing was said about it",
+		"a": "no label matched", "b": "no citation supports what was found", "d": "nothing was found",
 	}
 	if diff := cmp.Diff(wantMissing, got.Missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)

@@ -112,7 +112,7 @@ func (r *Result) setKey(s *schema.Schema, a Accumulator) {
 // resolveField decides one field.
 func (r *Result) resolveField(s *schema.Schema, sf schema.Field, f *Field) {
 	if f == nil || len(f.Candidates) == 0 {
-		r.Missing[sf.Path] = "nothing was said about it"
+		r.Missing[sf.Path] = "nothing was found"
 		if f != nil && f.Missing != nil {
 			r.Missing[sf.Path] = f.Missing.Reason
 		}

@@ -112,7 +112,7 @@ func (f *field) withinAreas(d *document, within *schema.Within, areas []area, w 
 	if within.Chars != nil {
 		part, reason := d.charRange(within.Chars, w)
 		if areas = intersect(areas, []span.Span{part}, charsArea); reason != "" || len(areas) == 0 {
-			return nil, orElse(reason, "there are no such characters")
+			return nil, orElse(reason, "the characters to look at do not exist")
 		}
 	}
 	if len(within.Sections) > 0 {

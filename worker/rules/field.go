@@ -247,4 +247,4 @@ func (f *field) hintedArea(d *document, w window) (area span.Span, reason string
 	return span.New(max(d.lines[from].Start, w.Start), min(d.lines[to-1].End, w.End)), ""
 }
 
-const noSuchLines = "there are no such lines"
+const noSuchLines = "the lines to look at do not exist"

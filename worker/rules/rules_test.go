@@ -204,7 +204,7 @@ properties:
 		{Field: "pattern", Reason: "the pattern did not match"},
 		{Field: "phrase", Reason: "none of the phrases was found"},
 		{Field: "lines", Reason: "the lines are blank"},
-		{Field: "beyond", Reason: "there are no such lines"},
+		{Field: "beyond", Reason: "the lines to look at do not exist"},
 	}
 	if diff := cmp.Diff(want, one(t, p, "TOTAL: none\n\nend").Missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)

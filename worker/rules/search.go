@@ -326,7 +326,7 @@ func (s *search) chooseValues() ([]Found, string) {
 			return values[i : i+1], ""
 		}
 	}
-	return nil, "what was found is no value: " + refused.Error()
+	return nil, "what was found cannot be used as a value: " + refused.Error()
 }
 
 // basisOf returns what a candidate was found by.

@@ -133,7 +133,7 @@ func (s *splitter) attachment(name string, p *enmime.Part, of map[string]string,
 }
 
 // TooDeep is the reason to skip a message that is within more messages than are opened.
-const TooDeep = "a message within too many others, which stays closed (--mail-nesting)"
+const TooDeep = "a message nested too deeply in other messages, which is not opened (--mail-nesting)"
 
 // memberName returns the name of an attachment within the file.
 func memberName(message, attachment string) string {

@@ -156,7 +156,7 @@ func foreign(stream string, depth int) string {
 	}
 	switch stream {
 	case "EncryptedPackage", "EncryptionInfo":
-		return "encrypted with a password, which is read of PDF files alone: save it without one"
+		return "encrypted with a password; of encrypted files only PDF files are read: save it without a password"
 	case "WordDocument":
 		return "a Word document of before 2007, which is not read; save it as .docx"
 	case "Workbook", "Book":

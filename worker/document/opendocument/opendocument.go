@@ -82,7 +82,7 @@ func checkEncryption(z *zipfile.Reader) error {
 		}, nil)
 	})
 	if err == nil && encrypted {
-		return document.Refuse("encrypted with a password, which is read of PDF files alone: save it without one")
+		return document.Refuse("encrypted with a password; of encrypted files only PDF files are read: save it without a password")
 	}
 	return err
 }

@@ -184,7 +184,7 @@ const encryptedFlag = 1
 
 func (r *Reader) open(f *zip.File) (io.ReadCloser, error) {
 	if f.Flags&encryptedFlag != 0 {
-		return nil, document.Refuse("encrypted: %s needs a password, which is read of PDF files alone", f.Name)
+		return nil, document.Refuse("encrypted: %s needs a password; of encrypted files only PDF files are read", f.Name)
 	}
 	content, err := f.Open()
 	if err != nil {

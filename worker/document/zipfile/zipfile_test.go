@@ -68,7 +68,7 @@ func TestLimits(t *testing.T) {
 		{"none", []byte("PK\x03\x04 no zip"), document.Limits{}, "a damaged zip file: zip: not a valid zip file"},
 		{"ratio", zipmake.Zip(t, zipmake.File{Name: "e", Content: long}), document.Limits{Ratio: 10}, "e expands to more than 10 times its size"},
 		{"unpacked", zipmake.Zip(t, zipmake.File{Name: "e", Content: long}), document.Limits{Unpacked: 1 << 20, Ratio: 1e6}, "expands to more than 1048576 bytes"},
-		{"encrypted", encrypted, document.Limits{}, "encrypted: e needs a password, which is read of PDF files alone"},
+		{"encrypted", encrypted, document.Limits{}, "encrypted: e needs a password; of encrypted files only PDF files are read"},
 		{"checksum", damaged, document.Limits{}, "damaged: e: zip: checksum error"},
 	} {
 		for _, content := range []io.Reader{bytes.NewReader(test.data), io.MultiReader(bytes.NewReader(test.data))} {

@@ -113,7 +113,7 @@ func (r *rule) setHost(host string) error {
 	case r.below:
 		return fmt.Errorf("an address has no hosts below it")
 	case c == thisHost, c == multicast:
-		return fmt.Errorf("is %s, and not one of a host", c)
+		return fmt.Errorf("is %s; it must be the address of a host", c)
 	case c != public && r.port == 0:
 		return fmt.Errorf("is %s, which is allowed at one port at a time: %s", c, netip.AddrPortFrom(addr, 80))
 	}
@@ -125,7 +125,7 @@ func (r *rule) setHost(host string) error {
 func (r *rule) setPlace(text string) error {
 	switch {
 	case r.addr.IsValid():
-		return fmt.Errorf("an address is where it is; only a name can be at another one")
+		return fmt.Errorf("only a name can stand before =, as only a name can be reached at another address")
 	case r.port == 0:
 		return fmt.Errorf("a host at a named address is allowed at one port at a time: %s:80=%s", r.text[:strings.IndexByte(r.text, '=')], text)
 	}
@@ -133,10 +133,10 @@ func (r *rule) setPlace(text string) error {
 	if _, addr, err := parseHost(strings.Trim(text, "[]")); err == nil && addr.IsValid() {
 		place = netip.PrefixFrom(addr, addr.BitLen())
 	} else if place, err = netip.ParsePrefix(text); err != nil || place != place.Masked() || place.Addr().Is4In6() {
-		return fmt.Errorf("behind = stands no address such as 10.0.0.5, and no network such as 10.0.0.0/24")
+		return fmt.Errorf("an address, such as 10.0.0.5, or a network, such as 10.0.0.0/24, must follow the =")
 	}
 	if c := classOf(place.Addr()); place.IsSingleIP() && (c == thisHost || c == multicast) {
-		return fmt.Errorf("behind = stands %s, and not one of a host", c)
+		return fmt.Errorf("what follows the = is %s; it must be the address of a host", c)
 	}
 	r.at = []netip.Prefix{place}
 	return nil

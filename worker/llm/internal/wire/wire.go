@@ -160,7 +160,7 @@ func (c *Call) refusedError(res *http.Response) *llm.Error {
 	raw, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBytes)) // what there is of it
 	kind, message := c.d.format.Judge(res.StatusCode, raw)
 	if kind == 0 {
-		kind, message = ByStatus(res.StatusCode), "the answer was no error of this interface"
+		kind, message = ByStatus(res.StatusCode), "the answer is not an error in the form of this API"
 		if isPage(raw) {
 			message = "a web page came back: something else answers at this address"
 			if kind == llm.Invalid || kind == llm.Permission {
@@ -168,7 +168,7 @@ func (c *Call) refusedError(res *http.Response) *llm.Error {
 			}
 		}
 		if res.StatusCode/100 == 3 {
-			kind, message = llm.NotAPI, "the server redirects elsewhere, which is not followed with a key"
+			kind, message = llm.NotAPI, "the server redirects to another address, and keys are not sent there"
 		}
 	}
 	return c.responseError(kind, message)
