@@ -149,7 +149,7 @@ func (p *policyParser) match(at string, of, n *yaml.Node) (string, error) {
 	kind, name, _ := strings.Cut(text, ":")
 	switch {
 	case name == "" || strings.TrimSpace(text) != text || strings.ContainsFunc(text, isControl) || len(text) > maxName:
-		return "", p.faultAt(n, "%s: %q names no principal", at, text)
+		return "", p.noPrincipal(at, n, text)
 	case kind == kindSPIFFE && strings.HasPrefix(name, "//"), kind == kindCN, kind == kindOIDC:
 		return text, nil
 	case kind == kindDNS:
@@ -161,7 +161,11 @@ func (p *policyParser) match(at string, of, n *yaml.Node) (string, error) {
 			return kindUID + ":" + strconv.FormatUint(uid, 10), nil
 		}
 	}
-	return "", p.faultAt(n, "%s: %q names no principal", at, text)
+	return "", p.noPrincipal(at, n, text)
+}
+
+func (p *policyParser) noPrincipal(at string, n *yaml.Node, text string) error {
+	return p.faultAt(n, "%s: %q names no principal; write spiffe://…, dns:NAME, cn:NAME, oidc:SUBJECT, token:NAME or uid:NUMBER", at, text)
 }
 
 // maxName is the most bytes of the name of a principal.

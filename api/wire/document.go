@@ -143,7 +143,7 @@ func decodeFirstPiece(d *decoder, p *pb.DocumentPiece) *mapreduce.Document {
 		Size:      d.decodeCount64("size_bytes", p.GetSizeBytes()),
 	}
 	if doc.Skip != "" && (len(p.GetContent()) > 0 || p.GetMore()) {
-		d.refuseField("skip_reason", "document %q is skipped, and has content", doc.ID)
+		d.refuseField("skip_reason", "document %q has a reason to be skipped, so it must have no content", doc.ID)
 	}
 	return doc
 }
@@ -153,7 +153,7 @@ func (j *Joiner) checkContinues(p *pb.DocumentPiece) error {
 	case p.GetDocumentId() != string(j.open.ID):
 		return errs.Field("documents.document_id", "%.100q comes before the last piece of %q", p.GetDocumentId(), j.open.ID)
 	case p.GetMediaType() != "" || len(p.GetMetadata()) > 0 || p.GetSkipReason() != "" || p.GetSizeBytes() != 0:
-		return errs.Field("documents.more", "only the first piece of %q may describe it", j.open.ID)
+		return errs.Field("documents.more", "only the first piece of %q may have its media type, metadata, size and reason to be skipped", j.open.ID)
 	case len(p.GetContent()) == 0 && p.GetMore():
 		return errs.Field("documents.content", "a piece of %q is empty", j.open.ID)
 	}
