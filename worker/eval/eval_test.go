@@ -170,7 +170,7 @@ func TestErrors(t *testing.T) {
 		{"a list", `["a"]`, "t.jsonl:1: not a JSON object: json: cannot unmarshal array into Go value of type map[string]interface {}"},
 		{"no document", "\n\n{\"total\": 1}", `t.jsonl:3: "document" must name a document`},
 		{"two values", `{"document": "a"} {}`, "t.jsonl:1: more than one JSON value on a line"},
-		{"empty", "\n", "t.jsonl: holds no truth"},
+		{"empty", "\n", "t.jsonl: is empty, so there are no true values to compare with"},
 	} {
 		t.Run("truth "+tt.name, func(t *testing.T) {
 			_, err := eval.ReadTruth("t.jsonl", strings.NewReader(tt.truth))

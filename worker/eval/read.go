@@ -44,7 +44,7 @@ func ReadTruth(name string, r io.Reader) ([]Truth, error) {
 		return nil, fmt.Errorf("%s:%d: %w", name, n+1, err)
 	}
 	if len(truth) == 0 {
-		return nil, fmt.Errorf("%s: holds no truth", name)
+		return nil, fmt.Errorf("%s: is empty, so there are no true values to compare with", name)
 	}
 	return truth, nil
 }

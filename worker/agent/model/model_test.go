@@ -702,7 +702,7 @@ func TestRefusedBeforeSpending(t *testing.T) {
 		says   string
 	}{
 		"no model": {func(s *mapreduce.JobSpec) { s.Model = "" }, "model: is needed"},
-		"merge":    {func(s *mapreduce.JobSpec) { s.Vars["merge"] = "magic" }, `"magic" is none of`},
+		"merge":    {func(s *mapreduce.JobSpec) { s.Vars["merge"] = "magic" }, `"magic" is not one of`},
 		"window":   {func(s *mapreduce.JobSpec) { s.Vars["window"] = "1000" }, "context window of 1000 tokens is too small"},
 		"address":  {func(s *mapreduce.JobSpec) { s.Vars["base_url"] = "http://elsewhere.example" }, "its key would go there"},
 		"keyword": {func(s *mapreduce.JobSpec) {

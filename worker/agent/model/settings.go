@@ -78,7 +78,7 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 		return s, errs.Field("model", "is needed: the provider %s asks one", s.Provider)
 	}
 	if !slices.Contains(Merges(), s.Merge) {
-		return s, errs.Field("vars."+VarMerge, "%q is none of %s", s.Merge, strings.Join(Merges(), ", "))
+		return s, errs.Field("vars."+VarMerge, "%q is not one of %s", s.Merge, strings.Join(Merges(), ", "))
 	}
 	number := func(name string, otherwise, least, most int64) int64 {
 		text := spec.Vars[name]
@@ -87,7 +87,7 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 		}
 		n, bad := strconv.ParseInt(text, 10, 64)
 		if bad != nil || n < least || n > most {
-			err = errs.Field("vars."+name, "%q is no number from %d to %d", text, least, most)
+			err = errs.Field("vars."+name, "%q is not a number from %d to %d", text, least, most)
 		}
 		return n
 	}
