@@ -155,7 +155,7 @@ func TestADamagedResultIsNotGiven(t *testing.T) {
 				t.Fatal(err)
 			}
 			parts, err := n.parts(id, false)
-			if errs.KindOf(err) != errs.DataLoss || !strings.Contains(err.Error(), "ask for a partial one") {
+			if errs.KindOf(err) != errs.DataLoss || !strings.Contains(err.Error(), "ask for a partial result") {
 				t.Errorf("the result ended with %v", err)
 			}
 			if len(parts) > 0 && parts[len(parts)-1].Summary != nil {

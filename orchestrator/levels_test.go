@@ -181,7 +181,7 @@ func TestB16AdaptiveTrees(t *testing.T) {
 			ask{budget(1000), levels(2)},
 			func(task *agent.Task, _ []string) int64 { return int64(300 + 100*task.Level) },
 			"16 6 3 F",
-			[]string{"no more levels of reduction are allowed before level 3: 3 outputs of 1500 tokens are folded"},
+			[]string{"no more levels of reduction are allowed before level 3: 3 outputs of 1500 tokens are read one after another"},
 		},
 		{
 			"one larger than the budget has its own bin", 4,
@@ -223,7 +223,7 @@ func TestB16AdaptiveTrees(t *testing.T) {
 			"no progress", 100,
 			ask{budget(10_000)},
 			constant(5100), "100 F",
-			[]string{"level 1 would be no smaller than the one below it: its 100 outputs of 510000 tokens are folded"},
+			[]string{"level 1 would be no smaller than the one below it: its 100 outputs of 510000 tokens are read one after another"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -43,9 +43,9 @@ func (c *Config) checkReplayable(job *mapreduce.Job, t mapreduce.TenantID) error
 	case job.State != mapreduce.JobComplete:
 		return refused("job %s is %s: only a complete job can be repeated", job.ID, job.State)
 	case c.specRules().AsksModels(&job.Spec) && job.Spec.Capture != mapreduce.CaptureFull:
-		return refused("job %s ran without `--capture full`: what its units were answered was not kept", job.ID)
+		return refused("job %s ran without `--capture full`: the answers that its units got were not kept", job.ID)
 	case c.specRules().CallsToolsAlone(&job.Spec):
-		return refused("job %s called tools without a model, and would call them again: what they bring may be something else by now", job.ID)
+		return refused("job %s called tools without a model, and would call them again: their results may differ by now", job.ID)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func needs(by mapreduce.Principal, role mapreduce.Role) error {
 	if by.Has(role) {
 		return nil
 	}
-	return errs.New(errs.Denied, "%s may not do this: it is no %s", by.Name, role)
+	return errs.New(errs.Denied, "%s may not do this: it does not have the role %s", by.Name, role)
 }
 
 // UseJob refuses a principal that has not the role, or that does not act for the tenant of
@@ -99,7 +99,7 @@ func (r Rules) ListedTenant(ctx context.Context, by mapreduce.Principal, named m
 	}
 	t, err := r.TenantFor(ctx, by, mapreduce.Viewer, named)
 	if err == nil && t == "" {
-		err = errs.New(errs.Denied, "%s has no tenant", by.Name) // it would list the jobs of all
+		err = errs.New(errs.Denied, "%s has no tenant whose jobs it could list", by.Name) // it would list the jobs of all
 	}
 	return t, err
 }

@@ -71,7 +71,7 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 	if now == nil || now.Published().Attempt != u.Result.Attempt || !bytes.Equal(now.Published().SHA256, u.Result.SHA256) {
 		return errs.New(errs.Aborted, "job %s was resumed while its result was read", id)
 	}
-	return errs.New(errs.DataLoss, "the stored result of job %s is damaged; ask for a partial one, which is assembled of what its units came to: %w", id, err)
+	return errs.New(errs.DataLoss, "the stored result of job %s is damaged; ask for a partial result, which is assembled anew from the results of its units: %w", id, err)
 }
 
 // assembledFrom returns a job as its result is assembled, as far as it has come.

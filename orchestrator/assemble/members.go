@@ -45,7 +45,7 @@ func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.O
 // refusedOutputError returns the error of a result with an output that no unit may have:
 // the code that made it was wrong, or the store is damaged.
 func (r *result) refusedOutputError(unit string, why error) error {
-	return errs.New(errs.DataLoss, "job %s: the output of %s is not what a unit comes to: %v", r.job.ID, unit, why)
+	return errs.New(errs.DataLoss, "job %s: the output of %s is not one that a unit can have: %v", r.job.ID, unit, why)
 }
 
 // trueMembers checks that entities of several records stand for records that there
@@ -59,7 +59,7 @@ func (r *result) trueMembers() error {
 		for _, m := range s.Members {
 			made, ok := r.seen[m]
 			if !ok {
-				return r.refusedOutputError("the last reduce", errs.New(errs.DataLoss, "it names record %d of unit %d, which there is not", m.Record, m.Unit))
+				return r.refusedOutputError("the last reduce", errs.New(errs.DataLoss, "it names record %d of unit %d, which does not exist", m.Record, m.Unit))
 			}
 			documents[made.document], units[made.unit] = true, true
 		}

@@ -123,7 +123,7 @@ func (r *Reader) Close() error {
 	return r.pass(nil)
 }
 
-var errStored = errs.New(errs.DataLoss, "what is stored of the result is not one")
+var errStored = errs.New(errs.DataLoss, "the stored bytes are not a result")
 
 // storedPart returns a part as it is stored.
 func storedPart(p *mapreduce.ResultPart) *storagev1.ResultPart {

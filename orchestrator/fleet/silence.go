@@ -64,7 +64,7 @@ func (f *Fleet) EndSilentStreams() {
 	}
 }
 
-var errUnread = errs.New(errs.Deadline, "the worker took nothing of what it is told within the lease, or its reports could not be dealt with")
+var errUnread = errs.New(errs.Deadline, "the worker read no message within the lease, or its reports could not be processed")
 
 // stopping is what a worker may take to stop an attempt whose time is over, and to report
 // it, and storing what it may take to store its output.
@@ -87,7 +87,7 @@ func (f *Fleet) EndOverdueAttempts() {
 	}
 	for _, o := range f.scheduler.Sessions.Overdue(f.supervisor.StoreUptime(), slack) {
 		if f.scheduler.Sessions.EnterOverdue(&o) {
-			f.config.Logger.Warn("attempt timed out, and its worker says only that it lives",
+			f.config.Logger.Warn("attempt timed out, and its worker sends only signs of life",
 				"session", o.Session.ID, "job", o.Held.Job, "unit", o.Held.Unit, "attempt", o.Held.Attempt)
 		}
 	}

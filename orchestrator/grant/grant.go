@@ -146,8 +146,8 @@ func (m *Manager) outOfBudget(ctx context.Context, id mapreduce.JobID, g *grants
 			return err // others may yet return what they do not need
 		}
 	}
-	why := fmt.Sprintf("budget of %d tokens: the next unit may need %d, and no more are left to reserve; "+
-		"go on with `coditect mapreduce resume --job-id %s --budget N`", g.Budget, short, id)
+	why := fmt.Sprintf("the budget of %d tokens is spent or reserved: the next unit may need %d tokens, and fewer are left; "+
+		"continue with a larger one: `coditect mapreduce resume --job-id %s --budget N`", g.Budget, short, id)
 	if err := m.jobs.Lifecycle.Pause(ctx, id, g.Epoch, why); err != nil {
 		return err
 	}

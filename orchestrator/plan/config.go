@@ -192,7 +192,7 @@ func (c *Config) checkStrategy() error {
 	budget := c.TargetTokenBudget != nil || c.ContextWindow != nil
 	const either = "target_token_budget or context_window"
 	of := func(other Strategy) string {
-		text := "is of the " + string(other) + " strategy, and this one is " + string(s)
+		text := "is for the " + string(other) + " strategy, and this one is " + string(s)
 		if s == Batches && other == Adaptive { // nobody has chosen it
 			text += ": give " + either + " too"
 		}
@@ -206,7 +206,7 @@ func (c *Config) checkStrategy() error {
 		{s != Adaptive && c.Direct, "direct", of(Adaptive)},
 		{s != Batches && c.ReduceContextLimit != nil, "reduce_context_limit", of(Batches)},
 		{s != Batches && c.ReduceBatchSize != nil, "reduce_batch_size", of(Batches)},
-		{s == Adaptive && !budget && c.Strategy == "" && c.MaxReduceLevels != nil, "max_reduce_levels", "is of the adaptive strategy, which needs " + either},
+		{s == Adaptive && !budget && c.Strategy == "" && c.MaxReduceLevels != nil, "max_reduce_levels", "is for the adaptive strategy, which needs " + either},
 		{s == Adaptive && !budget, "strategy", "adaptive needs " + either},
 	})
 }

@@ -448,7 +448,7 @@ func selectedAgents(s *stageOf, items []Element) ([]string, error) {
 	for _, item := range items {
 		var name string
 		if err := json.Unmarshal(item.Value, &name); err != nil {
-			return nil, errs.New(errs.Precondition, "stage %s selects agents by name, and %s has %.80s", s.Name, s.Select, item.Value)
+			return nil, errs.New(errs.Precondition, "stage %s selects agents by name, but %s has %.80s, which is not a name", s.Name, s.Select, item.Value)
 		}
 		named[name] = true
 	}

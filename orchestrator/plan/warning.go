@@ -40,13 +40,13 @@ func (w Warning) String() string {
 		return fmt.Sprintf("the output of %s has %d tokens, more than the budget of %d: it is reduced by itself, in parts; "+
 			"a larger budget or a terser output would spare that", w.subjectText(), w.Tokens, w.Budget)
 	case NoProgress:
-		return fmt.Sprintf("level %d would be no smaller than the one below it: its %d outputs of %d tokens are folded, "+
+		return fmt.Sprintf("level %d would be no smaller than the one below it: its %d outputs of %d tokens are read one after another, "+
 			"every call within the budget of %d", w.Level, w.Outputs, w.Tokens, w.Budget)
 	case MaxLevels:
-		return fmt.Sprintf("no more levels of reduction are allowed before level %d: %d outputs of %d tokens are folded, "+
+		return fmt.Sprintf("no more levels of reduction are allowed before level %d: %d outputs of %d tokens are read one after another, "+
 			"every call within the budget of %d", w.Level, w.Outputs, w.Tokens, w.Budget)
 	case GuessedSize:
-		return "tokens are guessed: a quarter of the characters is taken for those of texts, and of outputs that no provider counted; " +
+		return "tokens are guessed: as a quarter of the characters of texts, and of outputs whose tokens no provider counted; " +
 			"the estimator o200k_base would count them"
 	}
 	return string(w.Kind)

@@ -82,9 +82,9 @@ func (c *attemptClock) look(now time.Duration, running bool) {
 // overdueReport is the report of an attempt that is overdue. What it has spent nobody
 // knows, so of a job with a budget it counts as all that it was allowed to.
 func overdueReport(held mapreduce.Held, h *HeldUnit, r *Job, after time.Duration) mapreduce.Report {
-	why := fmt.Sprintf("timed out: its worker has held it for %v and not begun it, and says only that it lives", after.Round(time.Second))
+	why := fmt.Sprintf("timed out: its worker has held it for %v without starting it, and sends only signs of life", after.Round(time.Second))
 	if h.running {
-		why = fmt.Sprintf("timed out: it has run for %v and may take %v, and its worker says only that it lives", after.Round(time.Second), r.spec.UnitTimeout)
+		why = fmt.Sprintf("timed out: it has run for %v and may take %v, and its worker sends only signs of life", after.Round(time.Second), r.spec.UnitTimeout)
 	}
 	rep := mapreduce.Report{
 		Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Errors: []string{why},

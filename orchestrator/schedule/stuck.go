@@ -82,10 +82,10 @@ func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 	for _, s := range b.Sessions.bound {
 		m := b.Models.states[breakerOf(r.spec)]
 		if r.needs.MetBy(s.offer) == "" && m != nil && !m.holdsBack(r.spec) && m.isRefusing(now) {
-			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
+			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, as its limits were reached; resume when it accepts calls again", m.name, d)
 		}
 		if r.needs.MetBy(s.offer) == "" {
-			return r.epoch, begins, fmt.Sprintf("the breaker of %s has been open for %v; resume when the provider is well again", breakerOf(r.spec), d)
+			return r.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", breakerOf(r.spec), d)
 		}
 	}
 	missing := ""

@@ -132,17 +132,17 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return func(tx store.Tx) {
 				tx.Set(m.space.Queues(m.mid).Ready(0, keys.ClassRequeued, keys.Seq(0, m.busy.Index)), []byte(m.busy.ID))
 			}
-		}, "the entry is dead"},
+		}, "nothing uses the entry any more"},
 		{"queue entry in another shard", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Ready(7, keys.ClassNew, 99), []byte("doc-00008")) }
-		}, "the entry is dead"},
+		}, "nothing uses the entry any more"},
 		{"queue entry of nothing", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Ready(0, keys.ClassNew, 99), []byte("nobody")) }
 		}, `of unit "nobody", which is not there`},
 		{"delay lost", func(m *mixture) corruption { return m.clearFirst(m.space.Queues(m.mid).AllDelayed()) }, "has to wait"},
 		{"delay of a unit that failed", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Delayed(m.failed.ID), nil) }
-		}, "the entry is dead"},
+		}, "nothing uses the entry any more"},
 		{"failed entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.Queues(m.mid).AllFailed()) }, "is listed as failed: false"},
 		{"failed entry of a unit that is processed", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Failed(0, m.busy.ID), nil) }
@@ -251,18 +251,18 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"parked unit forgotten", func(m *mixture) corruption { return m.clearFirst(m.space.Queues(m.mid).AllParked()) }, "has to wait"},
 		{"parked by another attempt", func(m *mixture) corruption {
 			return edit(m, m.space.Queues(m.mid).Parked(m.parked.ID), new(storagev1.Parked), func(p *storagev1.Parked) { p.Attempt++ })
-		}, "the entry is dead"},
+		}, "nothing uses the entry any more"},
 		{"parked beside its queue", func(m *mixture) corruption {
 			value := m.get(m.space.Queues(m.mid).Parked(m.parked.ID))
 			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Parked(m.busy.ID), value) }
-		}, "the entry is dead"},
+		}, "nothing uses the entry any more"},
 		{"parked units counted wrong", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Add(m.space.Job(m.mid).Counter(keys.UnitsParked, 0, "node-0"), 1) }
 		}, "counter parked of level 0 is 2"},
 		{"answer lost", func(m *mixture) corruption { return m.clearFirst(m.space.Queues(m.mid).AllWoken()) }, "is not there"},
 		{"answer of another call", func(m *mixture) corruption {
 			return edit(m, m.space.Queues(m.mid).Woken(m.woken.ID), new(storagev1.WakeCall), func(w *storagev1.WakeCall) { w.Handle = "batch" })
-		}, "the entry is dead"},
+		}, "nothing uses the entry any more"},
 		{"answer for nobody", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Queues(m.mid).Woken("nobody"), nil) }
 		}, "which is not there"},
@@ -453,13 +453,13 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "which is not there"},
 		{"record lost", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Clear(m.space.Job(m.mid).Record()) }
-		}, "a record or a switch, but not both"},
+		}, "a record or a control record, but not both"},
 		{"switch lost", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Clear(m.space.Job(m.mid).Ctl()) }
-		}, "a record and a switch"},
+		}, "a record and a control record"},
 		{"record behind the switch", func(m *mixture) corruption {
 			return edit(m, m.space.Job(m.end).Record(), new(storagev1.Job), func(r *storagev1.Job) { r.Status = 1 })
-		}, "the switch says"},
+		}, "its control record says"},
 		{"left of a job that was deleted", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Job("nobody").Skipped(1), nil) }
 		}, "are left, and the job is not there"},

@@ -107,7 +107,7 @@ func readFormat(files vfs.FS, folder string) (format, error) {
 	}
 	f, ok := parseFormat(string(read))
 	if !ok {
-		return format{}, corruptError(fmt.Sprintf("%s reads %q", path, read))
+		return format{}, corruptError(fmt.Sprintf("%s must hold the format of the store, and holds %q", path, read))
 	}
 	return f, nil
 }

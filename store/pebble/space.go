@@ -65,7 +65,7 @@ func (g *spaceGuard) spaceError(free uint64) error {
 }
 
 func noSpaceError(folder string, free, need uint64) error {
-	return fmt.Errorf("%w: %d MiB are free for %s, and %d MiB have to be", store.ErrNoSpace, free>>20, folder, (need+1<<20-1)>>20)
+	return fmt.Errorf("%w: %d MiB are free for %s, but at least %d MiB must be free", store.ErrNoSpace, free>>20, folder, (need+1<<20-1)>>20)
 }
 
 // checkRoom returns an error if there is no space to write the contents of the logs

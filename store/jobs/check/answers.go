@@ -41,7 +41,7 @@ func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]
 	t, sum := mapreduce.TenantID(rest.Text()), rest.Bytes()
 	next := c.Keys.Tenant(t).AnswerChunks(sum).End
 	if rest.Err() != nil || len(rest.Rest()) > 0 {
-		l.addFinding(kv.Key, "this is a chunk of an answer that is not there; forget all answers with `coditect mapreduce cache --clear`")
+		l.addFinding(kv.Key, "this is a chunk of an answer that does not exist; delete all answers with `coditect mapreduce cache --clear`")
 		return next, nil
 	}
 	a := new(storagev1.Answer)
@@ -49,13 +49,13 @@ func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]
 		return next, nil
 	}
 	if _, err := c.answers.AnswerBytes(ctx, l, t, sum, a); isDamage(err) {
-		l.addFinding(kv.Key, "the answer is not what was kept: %v; it will not be given to anybody", err)
+		l.addFinding(kv.Key, "the answer is not the one that was stored: %v; no job will get it", err)
 	} else if err != nil {
 		return nil, err
 	}
 	listed, err := l.Get(ctx, c.Keys.Tenant(t).Aged(a.KeptMicros, sum))
 	if err == nil && listed == nil {
-		l.addFinding(kv.Key, "the answer is not listed by its age: it would be kept for ever; forget all with `coditect mapreduce cache --clear`")
+		l.addFinding(kv.Key, "the answer is not listed by its age: it would be kept for ever; delete all answers with `coditect mapreduce cache --clear`")
 	}
 	return next, err
 }

@@ -208,7 +208,7 @@ func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 	var err error
 	c.torn = false
 	k.before, err = k.readStanding(ctx, true)
-	if err = c.reportDamage(id, "record, switch or counters, without which it cannot be checked,", err); err != nil {
+	if err = c.reportDamage(id, "record, control record or counters, without which it cannot be checked,", err); err != nil {
 		return err
 	}
 	if k.before == nil {
@@ -321,7 +321,7 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 			return nil
 		case values[0] == nil || values[1] == nil:
 			if first {
-				l.addFinding(k.Keys.Job(k.id).Record(), "a job has a record and a switch, or neither; remove what is left of this one")
+				l.addFinding(k.Keys.Job(k.id).Record(), "a job has both a record and a control record, or neither; this one has only one of them: remove what is left of it")
 			}
 			return nil
 		case !l.decode(k.Keys.Job(k.id).Record(), values[0], now.rec) || !l.decode(k.Keys.Job(k.id).Ctl(), values[1], now.ctl):
@@ -360,11 +360,11 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 		l.addFinding(k.Keys.Job(k.id).Ctl(), "no job state has the number %d", ctl.State)
 	}
 	if rec.JobId != string(k.id) || rec.Status != ctl.State || rec.Error != ctl.Error {
-		l.addFinding(k.Keys.Job(k.id).Record(), "the record says job %q is %s, the switch says it is %s; pause and resume it, or delete it",
+		l.addFinding(k.Keys.Job(k.id).Record(), "the record says that job %q is %s, its control record says that it is %s; pause and resume it, or delete it",
 			rec.JobId, mapreduce.JobState(rec.Status), state)
 	}
 	if rec.TotalUnits != records.TotalUnits(ctl) && !ctl.Resuming {
-		l.addFinding(k.Keys.Job(k.id).Record(), "the record says %d units, the switch %d", rec.TotalUnits, records.TotalUnits(ctl))
+		l.addFinding(k.Keys.Job(k.id).Record(), "the record says that the job has %d units, its control record says %d", rec.TotalUnits, records.TotalUnits(ctl))
 	}
 	if records.IsListed(ctl) != (values[0] != nil) {
 		l.addFinding(run, "the job is %s, and is listed to run: %t; pause and resume it", state, values[0] != nil)
@@ -382,10 +382,10 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 		l.addFinding(ended, "the job is %s; it is noted to have ended: %t, and listed so: %t; resume and cancel it, or delete it", state, has, values[5] != nil)
 	}
 	if rec.Config.GetRequestId() != "" && string(values[2]) != string(k.id) {
-		l.addFinding(idem, "the request that submitted the job leads to %q", values[2])
+		l.addFinding(idem, "the request that submitted the job must lead to it, and leads to %q", values[2])
 	}
 	if values[3] != nil {
-		l.addFinding(k.Keys.Job(k.id).Ingest(), "the job is there, and its submission still under way")
+		l.addFinding(k.Keys.Job(k.id).Ingest(), "the job exists, but its submission is listed as still under way")
 	}
 	return nil
 }

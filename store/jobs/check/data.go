@@ -97,7 +97,7 @@ func (k *dataCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
 		return nil
 	}
 	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
-		l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not what a unit comes to: %v; "+
+		l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not one that a unit can have: %v; "+
 			"delete the job and submit it again", u.UnitId, u.Attempt, why)
 		return nil
 	})

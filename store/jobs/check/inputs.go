@@ -90,7 +90,7 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 		c.count++
 		in := u.Inputs
 		if in.GetLevel() != c.source {
-			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes units of level %d, and its level those of %d", u.UnitId, in.GetLevel(), c.source)
+			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes outputs of level %d, but the plan says that its level takes those of level %d", u.UnitId, in.GetLevel(), c.source)
 		}
 		if u.Item != nil {
 			c.items = true
@@ -101,7 +101,7 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 			continue
 		}
 		if in.GetFirst() < c.end || (c.source > 0 && in.GetFirst() != c.end) || in.GetEnd() <= in.GetFirst() {
-			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, of which those up to %d are taken",
+			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, but the units before it take those up to %d: some are taken twice, or by none",
 				u.UnitId, in.GetFirst(), in.GetEnd(), c.source, c.end)
 		}
 		c.end = in.GetEnd()
@@ -155,7 +155,7 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 		return nil
 	}
 	return c.runCheckTx(ctx, c.id, func(l *checkTx) error {
-		l.addFinding(c.Keys.Job(c.id).PicksOf(u.Level, u.Index).Begin, "unit %s takes %d units from %d to %d, and %d from %d to %d are listed",
+		l.addFinding(c.Keys.Job(c.id).PicksOf(u.Level, u.Index).Begin, "unit %s says that it takes %d units, from %d to %d, but the list of what it takes has %d, from %d to %d",
 			u.UnitId, in.Picked, in.First, in.End-1, count, first, last)
 		return nil
 	})
@@ -190,7 +190,7 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 		if err != nil || !bytes.Equal(raw, c.before.raw) {
 			return err
 		}
-		l.addFinding(c.Keys.Job(c.id).Ctl(), "the units of level %d picked %d units of level %d, of which %d are complete, or not the same ones",
+		l.addFinding(c.Keys.Job(c.id).Ctl(), "the units of level %d take %d units of level %d, but must take exactly the %d that are complete",
 			c.level, c.picked, c.source, complete)
 		return nil
 	})

@@ -61,7 +61,7 @@ func (k *jobCheck) checkEntries(ctx context.Context, l *checkTx, page []store.Ke
 		}
 		e.record = new(storagev1.Unit)
 		if records.Decode(ks[i], v, e.record) == nil && !agrees(e) {
-			l.addFinding(e.key, "the entry is dead: unit %s is %s, attempt %d, waiting at %v; clear the key",
+			l.addFinding(e.key, "nothing uses the entry any more: unit %s is %s, attempt %d, waiting at %v; clear the key",
 				e.unit, mapreduce.UnitState(e.record.Status), e.record.Attempt, e.record.Queue)
 		}
 	}

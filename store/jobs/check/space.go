@@ -227,7 +227,7 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 	if l.job = id; values[0] == nil && values[1] == nil && values[2] == nil {
 		l.addFinding(key, "keys %q of job %s are left, and the job is not there; clear them", name, id)
 	} else if (name == "ctl" || name == "jobs") && (values[0] == nil || values[1] == nil) {
-		l.addFinding(key, "job %s has a record or a switch, but not both; clear it", id)
+		l.addFinding(key, "job %s has a record or a control record, but not both; clear it", id)
 	}
 	l.job = ""
 	return c.Keys.After(key[:head:head]), nil

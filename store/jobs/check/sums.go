@@ -310,7 +310,7 @@ func (k *jobCheck) compareLevels(l *checkTx) {
 		k.compareWaits(l)
 	}
 	if ctl.Level >= 0 && records.UnitsOf(ctl, 0) != want[0] {
-		l.addFinding(key, "the switch says %d map units, and %d were staged or parsed", records.UnitsOf(ctl, 0), want[0])
+		l.addFinding(key, "the control record says that the job has %d map units, but %d were staged or parsed", records.UnitsOf(ctl, 0), want[0])
 	}
 	if chars := k.before.rec.Characters + parsed; k.sums.chars != chars {
 		l.addFinding(k.Keys.Job(k.id).Record(), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)

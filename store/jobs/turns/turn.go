@@ -399,7 +399,7 @@ func jobError(r Report) string {
 	if len(r.Errors) > 0 {
 		return records.ClipText(r.Errors[0])
 	}
-	return "a failure that no unit of the job can survive"
+	return "a unit failed for a reason that would make every unit of the job fail"
 }
 
 // concludeUnit decides what becomes of u, for which put says what was stored of its
