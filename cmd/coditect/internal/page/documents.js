@@ -180,8 +180,8 @@
 		box.replaceChildren(element("bdi", {}, shown, whole ? null : "…"));
 		const more = marks.get(d).length - marksShown;
 		byId("document-limits").textContent = [
-			whole ? "" : "This page has the surroundings of the quotes alone, and not all of this text, as it has a limit. ",
-			more > 0 ? plural(more, "more " + noun + " of this document is", "more " + noun + "s of this document are") + " not marked, as this page has a limit." : "",
+			whole ? "" : "This page shows only the text around the quotes, as its size is limited. ",
+			more > 0 ? plural(more, "more " + noun + " of this document is", "more " + noun + "s of this document are") + " not marked, as the size of this page is limited." : "",
 		].join("");
 		const lost = notVerified.get(d) || 0;
 		byId("document-unverified").replaceChildren(...(lost ? [

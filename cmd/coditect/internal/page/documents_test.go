@@ -188,7 +188,7 @@ func TestFromQuoteToDocument(t *testing.T) {
 	// This page has no text of the document: it shows what stands around its quotes.
 	b.want(shownText, "Welcome 👋 to\nShop 240 of the town…")
 	b.want(shownMarks, "1=Shop 240")
-	b.want(`document.querySelector("#document-limits").textContent`, "This page has the surroundings of the quotes alone, and not all of this text, as it has a limit. ")
+	b.want(`document.querySelector("#document-limits").textContent`, "This page shows only the text around the quotes, as its size is limited. ")
 	b.run(chromedp.SendKeys(chromedp.CSS("#document-query"), "x"))
 	b.want(`document.querySelector("#document-count").textContent`, "0 of 250 documents.")
 	b.want(shownName, "00240.txt")
@@ -221,7 +221,7 @@ func TestManyValuesOfADocument(t *testing.T) {
 	b := newBrowser(t)
 	b.open(p)
 	b.want(`document.querySelectorAll("#document-text mark").length`, "2000")
-	b.want(`document.querySelector("#document-limits").textContent.split(". ")[1]`, "1,000 more values of this document are not marked, as this page has a limit.")
+	b.want(`document.querySelector("#document-limits").textContent.split(". ")[1]`, "1,000 more values of this document are not marked, as the size of this page is limited.")
 	gap := strings.Index(all, "-----")
 	last := d.Citations[1999]
 	b.want(shownText, all[:gap+59]+"…\n"+all[gap+300-60:last.End]+last.After+"…")

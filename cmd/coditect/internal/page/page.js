@@ -164,7 +164,7 @@
 		const first = view.page * rowsOfPage;
 		const shown = view.matching.slice(first, first + rowsOfPage);
 		byId("table").replaceChildren(records.length ? table(shown) : element("p", {}, "There are no records."));
-		const left = data.more ? " " + plural(data.more, "more record is", "more records are") + " in result.json alone, as this page has a limit." : "";
+		const left = data.more ? " " + plural(data.more, "more record is", "more records are") + " only in result.json, as the size of this page is limited." : "";
 		byId("count").textContent = (view.matching.length === records.length
 			? plural(records.length, "record.", "records.")
 			: view.matching.length.toLocaleString("en") + " of " + plural(records.length, "record.", "records.")) + left;
@@ -224,7 +224,7 @@
 
 	function citation(i) {
 		const c = data.citations[i];
-		if (!c || !c.q) return element("p", { class: "note" }, "The quote is in result.json alone, as this page has a limit.");
+		if (!c || !c.q) return element("p", { class: "note" }, "The quote is only in result.json, as the size of this page is limited.");
 		const notes = [c.p, "characters " + c.s + "–" + c.e, gradeText(c),
 			c.x ? "not in the chunk that was read" : null, c.o ? "or at one of " + c.o + " other places" : null, c.r];
 		return element("figure", {}, passage(c), drawnPages(c),
@@ -262,7 +262,7 @@
 		const refs = entry(record.c, field) || [];
 		open([quoted(field), " of record " + record.n],
 			element("p", {}, element("strong", {}, quoted(entry(record.v, field))), " ", element("span", { class: "dim" }, confidenceText(record, field))),
-			refs.length ? refs.map(citation) : element("p", { class: "note" }, "No quote stands behind this value: it was computed from others."));
+			refs.length ? refs.map(citation) : element("p", { class: "note" }, "This value has no quote: it was computed from other values."));
 	}
 
 	function openRecord(record) {
@@ -363,7 +363,7 @@
 			element("div", { class: "scroll", role: "group", "aria-labelledby": id + "-title", tabindex: "0" },
 				element("table", {}, element("thead", {}, element("tr", {}, columns.map((c) => element("th", { scope: "col" }, visible(c))))), body)),
 			button,
-			more ? element("p", { class: "note" }, plural(more, "more is", "more are") + " in result.json alone, as this page has a limit.") : null));
+			more ? element("p", { class: "note" }, plural(more, "more is", "more are") + " only in result.json, as the size of this page is limited.") : null));
 	}
 
 	function quotesButton(refs, what) {

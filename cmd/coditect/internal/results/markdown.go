@@ -147,7 +147,7 @@ func confidenceOf(f fieldView) string {
 	if f.Said == "" {
 		return f.Confidence
 	}
-	return f.Confidence + " (says " + f.Said + ")"
+	return f.Confidence + " (the extractor says " + f.Said + ")"
 }
 
 func quotesOf(f fieldView) string {

@@ -250,7 +250,7 @@ func TestReports(t *testing.T) {
 	}
 	checkPage(t, pageData(t, dir))
 	for _, want := range []string{
-		`| name | &lt;script&gt;alert(1)&lt;/script&gt; \*x\* \| 0 | 0.50 (says 0.90) | “&lt;i&gt;&amp;” (d, 0–5, exact) |`,
+		`| name | &lt;script&gt;alert(1)&lt;/script&gt; \*x\* \| 0 | 0.50 (the extractor says 0.90) | “&lt;i&gt;&amp;” (d, 0–5, exact) |`,
 		"## Dropped citations (1)", "| REF\\_00000002 | name | reduce\\_L1\\_0 |", "## Removed from answers (1)",
 		"result.json has 3 more records", "## Records (5)", "it &lt;failed&gt;",
 	} {
