@@ -32,6 +32,9 @@ func (a *commands) runCommand() *cobra.Command {
 		Long: `Run submits a job over documents, runs it, and writes its results. The job runs in
 this process or, with --server, on a server.
 
+A job consists of units of work. A unit reads a document or a part of one, or reduces: it
+merges what other units found.
+
 Finished work is always kept: ` + "`coditect mapreduce resume`" + ` continues an interrupted job.
 If another run has the data directory open, that run's process runs the job.
 

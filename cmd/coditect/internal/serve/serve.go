@@ -312,9 +312,9 @@ func (a *commands) workerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker [--server ADDR]...",
 		Short: "Run units for servers",
-		Long: `Worker runs units for the given servers, and connects again when they come back. On
-SIGTERM it finishes its units or hands them back. Without --server it works for the
-server that runs on the data directory.
+		Long: `Worker runs units, the pieces of work of jobs, for the given servers. It connects again
+when they come back. On SIGTERM it finishes its units or hands them back. Without --server it
+works for the server that runs on the data directory.
 
 It reads the keys of models from its environment, ANTHROPIC_API_KEY and
 OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
