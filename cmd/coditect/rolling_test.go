@@ -33,6 +33,9 @@ func TestRollingRestart(t *testing.T) {
 		servers = []string{"server a", "server b"}
 	}
 	s := newFleet(t, c, servers, workers)
+	for _, name := range servers { // nobody dies here, however late a busy machine lets them be
+		s.args[name] = append(s.args[name], "--lease", "10s", "--grace", "5s")
+	}
 	for _, name := range append(servers, workers[:2]...) {
 		s.start(name)
 	}

@@ -57,8 +57,7 @@ func (m *Membership) suspectNode(ctx context.Context, node mapreduce.NodeID, cou
 }
 
 // takeOverExclusive takes over what earlier runs left on a store that only this
-// orchestrator can use. Workers of theirs that may still live get the grace
-// period to connect here.
+// orchestrator can use. Workers of theirs that may still live get the lease to connect here.
 func (m *Membership) takeOverExclusive(ctx context.Context) error {
 	beats, err := m.jobs.Nodes.Beats(ctx)
 	if err != nil {
@@ -132,10 +131,10 @@ func (m *Membership) takeOver(ctx context.Context, node mapreduce.NodeID, count 
 	return nil
 }
 
-// takeOverLater expires the sessions of a dead node that are left after the
-// grace period.
+// takeOverLater expires the sessions of a dead node that are left after the lease. The grace
+// period would be too short: nobody was there to connect to, so workers try seldom.
 func (m *Membership) takeOverLater(node mapreduce.NodeID, count int64, d *nodes.Doubt) {
-	m.supervisor.AfterGrace(m.config.Grace, func(ctx context.Context) {
+	m.supervisor.AfterGrace(max(m.config.Grace, m.config.Lease), func(ctx context.Context) {
 		if err := m.takeOver(ctx, node, count, d, true); err != nil {
 			m.supervisor.LogFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
 			m.takeOverLater(node, count, d)
