@@ -129,6 +129,14 @@ func (f *field) takesNameAsLabel() bool {
 // isText reports whether a value is whatever stands in its place.
 func (f *field) isText() bool { return len(f.patterns) == 0 && len(f.values) == 0 && f.scan == nil }
 
+// typeName names the type of one value, for people.
+func (f *field) typeName() string {
+	if f.element.Format != "" {
+		return fmt.Sprintf("%s (%s)", f.element.Type, f.element.Format)
+	}
+	return string(f.element.Type)
+}
+
 // withRows prepares a list of objects. Its elements are found like the records
 // of a schema that has many records in a document.
 func (f field) withRows() (field, error) {

@@ -65,9 +65,9 @@ func (d *document) labelDelimiter(m mark) byte {
 
 // followsWord reports whether a plain word stands right before a label, so that
 // the two may mean something else together: TAX INCLUDED IN TOTAL.
-func (s *search) followsWord(m mark) bool {
-	line := s.lines[s.lineAt(m.Start)]
-	before := s.text[line.Start:m.Start]
+func (d *document) followsWord(m mark) bool {
+	line := d.lines[d.lineAt(m.Start)]
+	before := d.text[line.Start:m.Start]
 	word := strings.TrimRight(before, " ")
 	if len(before)-len(word) != 1 || word == "" {
 		return false
@@ -147,9 +147,9 @@ func (s *search) addTextAfter(m mark) {
 
 // withinCell returns the part of r up to the end of the cell in which it begins, if its line
 // is a row of a table that begins with a bar.
-func (s *search) withinCell(r span.Span) span.Span {
-	if strings.HasPrefix(strings.TrimSpace(s.lineText(s.lineAt(r.Start))), "|") {
-		if end := strings.IndexByte(s.text[r.Start:r.End], '|'); end >= 0 {
+func (d *document) withinCell(r span.Span) span.Span {
+	if strings.HasPrefix(strings.TrimSpace(d.lineText(d.lineAt(r.Start))), "|") {
+		if end := strings.IndexByte(d.text[r.Start:r.End], '|'); end >= 0 {
 			r.End = r.Start + end
 		}
 	}

@@ -2,10 +2,8 @@ package rules
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -156,15 +154,15 @@ func (s *search) addUnlabelled() {
 }
 
 // scoreAlone is the score of a value without a label.
-func (s *search) scoreAlone() int {
+func (f *field) scoreAlone() int {
 	switch {
-	case s.labelsGiven:
+	case f.labelsGiven:
 		return scoreNoLabel
-	case len(s.patterns) > 0:
+	case len(f.patterns) > 0:
 		return scorePattern
-	case len(s.values) > 0:
+	case len(f.values) > 0:
 		return scorePhrase
-	case s.property.Hints.Lines != nil && !s.recognisedAnywhere():
+	case f.property.Hints.Lines != nil && !f.recognisedAnywhere():
 		return scoreLine
 	default:
 		return scoreForm
@@ -347,24 +345,6 @@ func (s *search) basisOf(c candidate) Basis {
 	}
 }
 
-// unitBasis is the basis of a number that its unit alone led to: as good as any other
-// hint if it is the only one, else no better than a name.
-func (s *search) unitBasis(rivals int) Basis {
-	if rivals == 0 || s.property.Hints.Pick != "" {
-		return ByHint
-	}
-	return ByName
-}
-
-// countRivals counts the values that differ from values[i], each once.
-func (s *search) countRivals(values []Found, i int) int {
-	seen := map[string]bool{s.element.Identity(values[i].Value): true}
-	for _, v := range values {
-		seen[s.element.Identity(v.Value)] = true
-	}
-	return len(seen) - 1
-}
-
 // errExcluded says that a candidate is one of those that the schema excludes.
 var errExcluded = errors.New("is excluded by the schema")
 
@@ -413,89 +393,6 @@ func clip(s string) string {
 	return string([]rune(s)[:most]) + "…"
 }
 
-// listElements returns the values of a list, each once.
-func (s *search) listElements(found []candidate, values []Found) []Found {
-	switch s.property.Hints.Pick {
-	case "", schema.PickAll:
-	default:
-		i := s.pickValue(found, values)
-		return values[i : i+1]
-	}
-	slices.SortStableFunc(values, func(a, b Found) int { return cmp.Compare(a.Start, b.Start) })
-	seen := map[string]bool{}
-	return slices.DeleteFunc(values, func(f Found) bool {
-		id := s.element.Identity(f.Value)
-		if seen[id] {
-			return true
-		}
-		seen[id] = true
-		return false
-	})
-}
-
-// pickValue returns the index of the value that the pick hint asks for, and among
-// equals the one with the higher score, then the first in the text. Without a
-// hint the longest phrase is taken, being the most specific, or else the value
-// at the best label, as it is restated.
-func (s *search) pickValue(found []candidate, values []Found) int {
-	pick := s.property.Hints.Pick
-	if pick == "" && len(s.values) > 0 {
-		pick = schema.PickLongest
-	}
-	order := func(i, j int) int {
-		a, b := found[i], found[j]
-		c := 0
-		switch pick {
-		case schema.PickFirst:
-			c = cmp.Compare(a.Start, b.Start)
-		case schema.PickLast:
-			c = cmp.Compare(b.Start, a.Start)
-		case schema.PickLongest:
-			c = cmp.Compare(b.End-b.Start, a.End-a.Start)
-		case schema.PickMax:
-			c = s.element.Compare(values[j].Value, values[i].Value)
-		case schema.PickMin:
-			c = s.element.Compare(values[i].Value, values[j].Value)
-		default:
-			c = cmp.Compare(a.rank, b.rank)
-		}
-		return cmp.Or(c, cmp.Compare(b.score, a.score), cmp.Compare(a.Start, b.Start))
-	}
-	best := 0
-	for i := range found {
-		if order(i, best) < 0 {
-			best = i
-		}
-	}
-	if pick == "" && s.element.Type == schema.Number {
-		return lastRestatement(values, best)
-	}
-	return best
-}
-
-// rounding is the most by which an amount changes when it is rounded to coins.
-const rounding = 0.05
-
-// lastRestatement returns the index of the last value in the text that equals
-// values[i] but for rounding: bills give the sum first, then the rounding, then
-// the amount to pay.
-func lastRestatement(values []Found, i int) int {
-	amount := func(f Found) float64 {
-		n, _ := f.Value.(json.Number)
-		v, err := n.Float64()
-		if err != nil || !strings.ContainsAny(f.Quote, ".,") {
-			return math.Inf(1) // no amount: differs from all
-		}
-		return v
-	}
-	for j := range values {
-		if values[j].Start > values[i].Start && math.Abs(amount(values[j])-amount(values[i])) <= rounding+1e-9 {
-			i = j
-		}
-	}
-	return i
-}
-
 // missingReason says why nothing was found.
 func (s *search) missingReason() string {
 	switch {
@@ -520,11 +417,4 @@ func (s *search) missingReason() string {
 	default:
 		return "the lines are blank"
 	}
-}
-
-func (s *search) typeName() string {
-	if s.element.Format != "" {
-		return fmt.Sprintf("%s (%s)", s.element.Type, s.element.Format)
-	}
-	return string(s.element.Type)
 }
