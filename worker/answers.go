@@ -21,7 +21,7 @@ func (u *unit) Answer(ctx context.Context, key []byte) ([]byte, error) {
 	ctx, stop := u.attemptContext(ctx)
 	defer stop()
 	var data []byte
-	err := u.session.transfers.get(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key}, func(part []byte) error {
+	err := u.session.transfers.Get(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key}, func(part []byte) error {
 		if len(data)+len(part) > mapreduce.MaxAnswer {
 			return errs.New(errs.DataLoss, "an answer of more than %d bytes came", mapreduce.MaxAnswer)
 		}
@@ -57,7 +57,7 @@ func (u *unit) Share(key, answer []byte) {
 	s.beginPut(u, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, shareWait)
 		defer cancel()
-		if err := s.transfers.put(ctx, u.attemptHeld(), b, answer, 1); err != nil {
+		if err := s.transfers.Put(ctx, u.attemptHeld(), b, answer, 1); err != nil {
 			s.cfg.Logger.Warn("keeping the answer of a model", "job", u.id.job, "unit", u.id.unit, "error", err)
 		}
 	})

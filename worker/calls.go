@@ -39,9 +39,9 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 func (u *unit) Call(ctx context.Context, name string, call func(context.Context) error) error {
 	b := u.job.breaker
 	if name != "" {
-		b = u.session.breakers.breakerOf(u.job.spec, name)
+		b = u.session.breakers.Of(u.job.spec, name)
 	}
-	return b.run(ctx, func(ctx context.Context) error {
+	return b.Run(ctx, func(ctx context.Context) error {
 		start := time.Now()
 		defer func() { u.countCall(time.Since(start)) }()
 		return call(ctx)

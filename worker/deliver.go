@@ -48,7 +48,7 @@ func (s *session) putOutput(ctx context.Context, u *unit) {
 	r, h := &u.report, u.attemptHeld()
 	b, data := mapreduce.Blob{Kind: mapreduce.BlobOutput, SHA256: r.SHA256}, r.Output
 	s.mu.Unlock()
-	err := s.transfers.put(ctx, h, b, data, 0)
+	err := s.transfers.Put(ctx, h, b, data, 0)
 	if err == nil || ctx.Err() != nil || errors.Is(err, errs.Precondition) { // the last: the report will be refused as well
 		return
 	}

@@ -23,14 +23,14 @@ type evidenceStore struct{ u *unit }
 // Put implements evidence.Store.
 func (s evidenceStore) Put(number int, e *mapreduce.Evidence, text []byte) error {
 	b := mapreduce.Blob{Kind: mapreduce.BlobEvidence, FirstEntry: number, SHA256: e.SHA256, Evidence: e}
-	return s.u.session.transfers.put(s.u.ctx, s.u.attemptHeld(), b, text, 0)
+	return s.u.session.transfers.Put(s.u.ctx, s.u.attemptHeld(), b, text, 0)
 }
 
 // Get implements evidence.Store.
 func (s evidenceStore) Get(ctx context.Context, e *mapreduce.Evidence) ([]byte, error) {
 	ctx, stop := s.u.attemptContext(ctx)
 	defer stop()
-	return s.u.collectBlob(ctx, mapreduce.Blob{
+	return s.u.session.transfers.Collect(ctx, s.u.attemptHeld(), mapreduce.Blob{
 		Kind: mapreduce.BlobEvidence, SHA256: e.SHA256, Length: e.Bytes, Evidence: &mapreduce.Evidence{Document: e.Document},
 	})
 }

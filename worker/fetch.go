@@ -1,9 +1,7 @@
 package worker
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output/payload"
+	"github.com/coditect/mapreduce/worker/transfer"
 )
 
 // maxReferred is how much memory is set aside for the records that the inputs of a
@@ -72,12 +71,12 @@ func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {
 	case b.Kind == mapreduce.BlobInputs:
 		return u.fetchInputs(b)
 	case b.Kind == mapreduce.BlobJournal:
-		u.task.Journal, err = u.collectBlob(u.ctx, b)
+		u.task.Journal, err = u.session.transfers.Collect(u.ctx, u.attemptHeld(), b)
 	case b.Kind == mapreduce.BlobEvidenceList:
-		u.evidenceList, err = u.collectBlob(u.ctx, b)
+		u.evidenceList, err = u.session.transfers.Collect(u.ctx, u.attemptHeld(), b)
 	case b.Kind == mapreduce.BlobText && u.task.Text != nil:
 		t := *u.task.Text
-		t.Content, err = u.collectBlob(u.ctx, b)
+		t.Content, err = u.session.transfers.Collect(u.ctx, u.attemptHeld(), b)
 		u.task.Text = &t
 	default:
 		err = errs.New(errs.Unavailable, "this version of the worker knows no blob of kind %d", b.Kind)
@@ -88,42 +87,12 @@ func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {
 // fetchInputs adds the inputs that a blob holds.
 func (u *unit) fetchInputs(b mapreduce.Blob) error {
 	d := payload.InputDecoder{Most: u.session.cfg.MaxInput}
-	if err := u.session.transfers.get(u.ctx, u.attemptHeld(), b, d.Add); err != nil {
+	if err := u.session.transfers.Get(u.ctx, u.attemptHeld(), b, d.Add); err != nil {
 		return err
 	}
 	inputs, err := d.Inputs()
 	u.task.Inputs = append(u.task.Inputs, inputs...)
 	return err
-}
-
-// collectBlob gets a blob whose length is known, or a range of one, and checks that it
-// is all there.
-func (u *unit) collectBlob(ctx context.Context, b mapreduce.Blob) ([]byte, error) {
-	end := b.End
-	if end == 0 {
-		end = b.Length
-	}
-	size := end - b.Start
-	if size > int64(u.session.cfg.MaxInput) {
-		return nil, fmt.Errorf("%w: a blob of %d bytes; at most %d are taken", payload.ErrInputsTooLarge, size, u.session.cfg.MaxInput)
-	}
-	data := make([]byte, 0, size)
-	err := u.session.transfers.get(ctx, u.attemptHeld(), b, func(part []byte) error {
-		if int64(len(data)+len(part)) > size {
-			return errs.New(errs.DataLoss, "more than the %d bytes of the blob came", size)
-		}
-		data = append(data, part...)
-		return nil
-	})
-	switch sum := sha256.Sum256(data); {
-	case err != nil:
-		return nil, err
-	case int64(len(data)) < size:
-		return nil, errs.New(errs.DataLoss, "%d of %d bytes of the blob came", len(data), size)
-	case size == b.Length && !bytes.Equal(sum[:], b.SHA256):
-		return nil, errs.New(errs.DataLoss, "the %d bytes that came have another SHA-256 than the blob", size)
-	}
-	return data, nil
 }
 
 // unfetchedReport is the report of an attempt that did not get what it needs. That costs
@@ -137,7 +106,7 @@ func (u *unit) unfetchedReport(err error) mapreduce.Report {
 		return u.failedReport(cause)
 	case errors.Is(err, payload.ErrInputsTooLarge):
 		return u.failedReport(agent.Permanent(err))
-	case isTransient(err) && errs.KindOf(err) != errs.Internal, errors.Is(err, errs.Precondition):
+	case transfer.IsTransient(err) && errs.KindOf(err) != errs.Internal, errors.Is(err, errs.Precondition):
 		return u.returnedReport(err.Error())
 	}
 	return u.failedReport(fmt.Errorf("input of the unit: %w", err))
@@ -156,7 +125,7 @@ func (u *unit) wholeText(t *mapreduce.Text) func(context.Context, func(*ground.T
 		ctx, stop := u.attemptContext(ctx)
 		defer stop()
 		load := func(ctx context.Context) (string, error) {
-			data, err := u.collectBlob(ctx, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
+			data, err := u.session.transfers.Collect(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
 			return string(data), err
 		}
 		if err := u.session.library.lendText(ctx, textKey{u.id.job, string(t.SHA256)}, t.Length, load, use); err != nil {

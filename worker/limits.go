@@ -1,12 +1,6 @@
 package worker
 
-import (
-	"errors"
-
-	"github.com/sony/gobreaker/v2"
-
-	"github.com/coditect/mapreduce/api/mapreduce"
-)
+import "github.com/coditect/mapreduce/api/mapreduce"
 
 // A Limiter holds back the calls of this process to models, tells the fleet what
 // the models said of their limits, and keeps to its share of them. decorator.Gates is
@@ -59,42 +53,7 @@ func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
 	}
 	for i := range shares {
 		if shares[i].OpenFor > 0 {
-			s.breakers.tripAll(shares[i].Name)
+			s.breakers.Trip(shares[i].Name)
 		}
-	}
-}
-
-// tripAll opens the breakers of a name that are closed: another worker's has opened,
-// and one need not fail as often again to learn the same.
-func (bs *breakers) tripAll(name string) {
-	bs.mu.Lock()
-	var some []*breaker
-	for key, b := range bs.all {
-		if key.name == name {
-			some = append(some, b)
-		}
-	}
-	bs.mu.Unlock()
-	for _, b := range some {
-		b.tripBreaker()
-	}
-}
-
-// errOrdered is the error of calls at a breaker that the fleet opened.
-var errOrdered = errors.New("the breaker of the fleet is open")
-
-// tripBreaker opens the breaker without reporting it: the orchestrator asked for it.
-func (b *breaker) tripBreaker() {
-	for b.state.State() == gobreaker.StateClosed {
-		report, err := b.state.Allow()
-		if err != nil {
-			return
-		}
-		report(errOrdered)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fresh {
-		b.fresh, b.ordered = false, true
 	}
 }

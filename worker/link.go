@@ -151,8 +151,8 @@ type streamLink struct {
 func (l *streamLink) run(ctx context.Context, cancel context.CancelCauseFunc, first *mapreduce.ToWorker) error {
 	s := l.session
 	s.resetOutbox()
-	s.transfers.goOver(l.stream)
-	defer s.transfers.goOver(nil)
+	s.transfers.GoOver(l.stream)
+	defer s.transfers.GoOver(nil)
 	s.connected.Store(true)
 	defer s.connected.Store(false)
 	s.cfg.Logger.Info("connected to orchestrator", "address", l.address, "node", first.Welcome.Node, "epoch", first.Welcome.Epoch)

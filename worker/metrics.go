@@ -60,7 +60,7 @@ func (w *Worker) observe(m metric.Meter) error {
 		o.ObserveInt64(verdicts, st.Unknown, unknown)
 		o.ObserveInt64(streams, st.Connections)
 		o.ObserveInt64(connected, asNumber(w.Connected()))
-		for i, b := range w.session.breakers.openStates() {
+		for i, b := range w.session.breakers.Open() {
 			if i < maxBreakers {
 				o.ObserveInt64(breakers, 1, label("model", b.Name))
 			}

@@ -14,7 +14,9 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/breaker"
 	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/worker/transfer"
 )
 
 // The causes that end an attempt's context, besides its deadline.
@@ -38,7 +40,7 @@ func unitKeyOf(h mapreduce.Held) unitKey { return unitKey{h.Job, h.Unit} }
 type job struct {
 	spec    *mapreduce.JobSpec
 	stages  map[string]stage // by name, of those that units came for; guarded by session.mu
-	breaker *breaker         // of the provider and model
+	breaker *breaker.Breaker // of the provider and model
 
 	estimate token.Estimator // of outputs that no provider counted; nil guesses
 }
@@ -64,9 +66,9 @@ func (j *job) stageOf(name string) stage {
 // go; see link.go for what happens on one.
 type session struct {
 	cfg       Config
-	breakers  *breakers
+	breakers  *breaker.Set
 	library   *textCache
-	transfers *transfers
+	transfers *transfer.Carrier
 	memory    *semaphore.Weighted // bytes of what is fetched for units
 	tokens    *token.Counter
 	life      context.Context       // ends when the session does; set by Run
@@ -97,7 +99,7 @@ func newSession(cfg Config) *session {
 	s := &session{
 		cfg:       cfg,
 		library:   newLibrary(mapreduce.MaxWholeText),
-		transfers: newTransfers(cfg.Session),
+		transfers: transfer.New(cfg.Session, cfg.MaxInput),
 		memory:    semaphore.NewWeighted(fetchedUnits * (int64(cfg.MaxInput) + maxReferred)),
 		tokens:    token.New(),
 		wake:      make(chan struct{}, 1),
@@ -105,7 +107,7 @@ func newSession(cfg Config) *session {
 		jobs:      make(map[mapreduce.JobID]*job),
 		units:     make(map[unitKey]*unit),
 	}
-	s.breakers = newBreakers(s.breakerOpened)
+	s.breakers = breaker.NewSet(s.breakerOpened)
 	return s
 }
 
@@ -120,7 +122,7 @@ func (s *session) wakeSender() {
 // learnJob takes what an orchestrator says of a job, for the units that follow.
 func (s *session) learnJob(info mapreduce.JobInfo) {
 	spec := withDefaults(info.Spec)
-	j := &job{spec: &spec, stages: make(map[string]stage), breaker: s.breakers.breakerOf(&spec, "")}
+	j := &job{spec: &spec, stages: make(map[string]stage), breaker: s.breakers.Of(&spec, "")}
 	j.estimate, _ = token.Named(spec.Estimator, s.tokens.Count) // one that only a later version knows is a guess
 	s.mu.Lock()
 	defer s.mu.Unlock()

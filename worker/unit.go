@@ -149,7 +149,7 @@ func (u *unit) runAttempt() mapreduce.Report {
 	if u.runner == nil {
 		return u.failedReport(agent.PermanentJob(u.misfit))
 	}
-	if err := u.job.breaker.checkOpen(); err != nil {
+	if err := u.job.breaker.CheckOpen(); err != nil {
 		return u.failedReport(err)
 	}
 	fetched, err := u.fetchLarge()

@@ -1,4 +1,9 @@
-package worker
+// Package breaker has the circuit breakers of a worker: each stops the calls of all units to
+// a provider and model that only fail, and lets one through after a while to see whether
+// they work again.
+//
+// It knows no unit and no orchestrator: whoever makes breakers is told when one opens.
+package breaker
 
 import (
 	"context"
@@ -14,44 +19,47 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
-// A breakerKey tells breakers apart: jobs with other settings have their own.
-type breakerKey struct {
+// A key tells breakers apart: jobs with other settings have their own.
+type key struct {
 	name      string // provider/model
 	threshold int
 	timeout   time.Duration
 }
 
-// Breakers are the circuit breakers of a worker.
-type breakers struct {
-	opened func(name string, d time.Duration, cause error) // called without locks
+// A Set holds the breakers of a worker. It is safe for concurrent use.
+type Set struct {
+	opened func(name string, d time.Duration, cause error)
 
 	mu  sync.Mutex // guards all
-	all map[breakerKey]*breaker
+	all map[key]*Breaker
 }
 
-func newBreakers(opened func(string, time.Duration, error)) *breakers {
-	return &breakers{opened: opened, all: make(map[breakerKey]*breaker)}
+// NewSet returns a set without breakers. Of a breaker that opens because calls failed,
+// opened is told the name, how long it will be open, and the last failure; it is called
+// without locks.
+func NewSet(opened func(name string, d time.Duration, cause error)) *Set {
+	return &Set{opened: opened, all: make(map[key]*Breaker)}
 }
 
-// breakerOf returns the breaker that a job's calls to name are under; an empty name
-// means its own provider and model.
-func (bs *breakers) breakerOf(spec *mapreduce.JobSpec, name string) *breaker {
+// Of returns the breaker that a job's calls to name are under; an empty name means its own
+// provider and model.
+func (bs *Set) Of(spec *mapreduce.JobSpec, name string) *Breaker {
 	if name == "" {
 		name = spec.Provider + "/" + spec.Model
 	}
-	key := breakerKey{name, spec.BreakerThreshold, spec.BreakerTimeout}
+	k := key{name, spec.BreakerThreshold, spec.BreakerTimeout}
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	b := bs.all[key]
+	b := bs.all[k]
 	if b == nil {
-		b = newBreaker(key, bs.opened)
-		bs.all[key] = b
+		b = newBreaker(k, bs.opened)
+		bs.all[k] = b
 	}
 	return b
 }
 
-// openStates returns the breakers that are open, each name once, in order.
-func (bs *breakers) openStates() []mapreduce.BreakerState {
+// Open returns the breakers that are open because calls failed, each name once, in order.
+func (bs *Set) Open() []mapreduce.BreakerState {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	var out []mapreduce.BreakerState
@@ -59,7 +67,7 @@ func (bs *breakers) openStates() []mapreduce.BreakerState {
 		if b.byOrder() {
 			continue
 		}
-		if e, ok := errors.AsType[*agent.BreakerError](b.checkOpen()); ok {
+		if e, ok := errors.AsType[*agent.BreakerError](b.CheckOpen()); ok {
 			out = append(out, mapreduce.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
 		}
 	}
@@ -72,10 +80,26 @@ func (bs *breakers) openStates() []mapreduce.BreakerState {
 	return slices.CompactFunc(out, func(a, b mapreduce.BreakerState) bool { return a.Name == b.Name })
 }
 
-// A breaker stops calls to a provider and model that only fail. After a while
+// Trip opens the breakers of a name that are closed: another worker's has opened,
+// and one need not fail as often again to learn the same.
+func (bs *Set) Trip(name string) {
+	bs.mu.Lock()
+	var some []*Breaker
+	for k, b := range bs.all {
+		if k.name == name {
+			some = append(some, b)
+		}
+	}
+	bs.mu.Unlock()
+	for _, b := range some {
+		b.trip()
+	}
+}
+
+// A Breaker stops calls to a provider and model that only fail. After a while
 // it is half open: one call probes, and the others wait to learn from it.
-type breaker struct {
-	key    breakerKey
+type Breaker struct {
+	key    key
 	opened func(string, time.Duration, error)
 	state  *gobreaker.TwoStepCircuitBreaker[struct{}]
 
@@ -88,13 +112,13 @@ type breaker struct {
 	ordered bool
 }
 
-func newBreaker(key breakerKey, opened func(string, time.Duration, error)) *breaker {
-	b := &breaker{key: key, opened: opened}
+func newBreaker(k key, opened func(string, time.Duration, error)) *Breaker {
+	b := &Breaker{key: k, opened: opened}
 	b.state = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name:          key.name,
+		Name:          k.name,
 		MaxRequests:   1,
-		Timeout:       key.timeout,
-		ReadyToTrip:   func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= key.threshold },
+		Timeout:       k.timeout,
+		ReadyToTrip:   func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= k.threshold },
 		OnStateChange: b.stateChanged,
 		IsExcluded:    func(err error) bool { return errors.Is(err, errExcluded) },
 	})
@@ -105,7 +129,7 @@ func newBreaker(key breakerKey, opened func(string, time.Duration, error)) *brea
 var errExcluded = errors.New("says nothing of the provider")
 
 // stateChanged is called by state, under its lock.
-func (b *breaker) stateChanged(_ string, _, to gobreaker.State) {
+func (b *Breaker) stateChanged(_ string, _, to gobreaker.State) {
 	if to != gobreaker.StateOpen {
 		return
 	}
@@ -115,29 +139,30 @@ func (b *breaker) stateChanged(_ string, _, to gobreaker.State) {
 	b.fresh, b.ordered = true, false
 }
 
-func (b *breaker) byOrder() bool {
+func (b *Breaker) byOrder() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ordered
 }
 
-// checkOpen returns a *agent.BreakerError while the breaker is open, else nil.
-func (b *breaker) checkOpen() error {
+// CheckOpen returns a *agent.BreakerError while the breaker is open, else nil.
+func (b *Breaker) CheckOpen() error {
 	if b.state.State() != gobreaker.StateOpen {
 		return nil
 	}
 	return b.openError()
 }
 
-func (b *breaker) openError() error {
+func (b *Breaker) openError() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// The first probe is let through after until, not at it.
 	return &agent.BreakerError{Name: b.key.name, OpenFor: max(time.Until(b.until), 0) + time.Millisecond}
 }
 
-// run runs one call, unless the breaker is open.
-func (b *breaker) run(ctx context.Context, call func(context.Context) error) error {
+// Run makes a call, unless the breaker is open: the error is then a *agent.BreakerError. While
+// the breaker is half open, Run waits until it is known whether calls work again.
+func (b *Breaker) Run(ctx context.Context, call func(context.Context) error) error {
 	report, err := b.admitCall(ctx)
 	if err != nil {
 		return err
@@ -156,14 +181,14 @@ func (b *breaker) run(ctx context.Context, call func(context.Context) error) err
 
 // noteFailure keeps the reason why a call failed, to report it if the failure opens the
 // breaker.
-func (b *breaker) noteFailure(err error) {
+func (b *Breaker) noteFailure(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cause = err
 }
 
 // admitCall waits until a call may be made, and returns what takes its outcome.
-func (b *breaker) admitCall(ctx context.Context) (report func(error), err error) {
+func (b *Breaker) admitCall(ctx context.Context) (report func(error), err error) {
 	for {
 		ended := b.nextEnd()
 		report, err = b.state.Allow()
@@ -182,7 +207,7 @@ func (b *breaker) admitCall(ctx context.Context) (report func(error), err error)
 }
 
 // nextEnd returns a channel that is closed when a call ends.
-func (b *breaker) nextEnd() <-chan struct{} {
+func (b *Breaker) nextEnd() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended == nil {
@@ -192,7 +217,7 @@ func (b *breaker) nextEnd() <-chan struct{} {
 }
 
 // callEnded wakes the waiting calls, and calls opened if the call opened the breaker.
-func (b *breaker) callEnded() {
+func (b *Breaker) callEnded() {
 	b.mu.Lock()
 	if b.ended != nil {
 		close(b.ended)
@@ -223,4 +248,23 @@ func judgeOutcome(ctx context.Context, err error) error {
 		return errExcluded
 	}
 	return err
+}
+
+// errOrdered is the error of calls at a breaker that the fleet opened.
+var errOrdered = errors.New("the breaker of the fleet is open")
+
+// trip opens the breaker without reporting it: the orchestrator asked for it.
+func (b *Breaker) trip() {
+	for b.state.State() == gobreaker.StateClosed {
+		report, err := b.state.Allow()
+		if err != nil {
+			return
+		}
+		report(errOrdered)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fresh {
+		b.fresh, b.ordered = false, true
+	}
 }

@@ -1,8 +1,16 @@
-package worker
+// Package transfer carries what is too large for messages between a worker and its
+// orchestrators. A transfer outlives the stream that it began on: it continues on the next,
+// from where it was.
+//
+// It knows nothing of what it carries, nor of the units that it is for.
+package transfer
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -14,21 +22,23 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
 const (
-	// transfersAtOnce is how many blobs a session gets at once, and how many it
-	// puts: fewer than an orchestrator allows.
-	transfersAtOnce = 8
-	transferIdle    = time.Minute      // without a byte, after which a transfer starts again
-	maxSetbacks     = 10               // in a row and without a byte, after which a transfer fails
-	maxUnclear      = 30 * time.Second // of errors in a row of a kind that says nothing, after which it fails for good
+	// atOnce is how many blobs a session gets at once, and how many it puts: fewer than
+	// an orchestrator allows.
+	atOnce      = 8
+	idleLimit   = time.Minute      // without a byte, after which a transfer starts again
+	maxSetbacks = 10               // in a row and without a byte, after which a transfer fails
+	maxUnclear  = 30 * time.Second // of errors in a row of a kind that says nothing, after which it fails for good
 )
 
-// transfers carries the session's blobs over its current stream. A transfer that breaks
-// off with one stream continues on the next, from where it was.
-type transfers struct {
+// A Carrier carries the blobs of a session over its current stream. It is safe for
+// concurrent use.
+type Carrier struct {
 	session mapreduce.SessionID
+	most    int           // bytes of a blob that is collected
 	gets    chan struct{} // full while as many are under way as may be
 	puts    chan struct{} // the same; what is put does not wait for what is got
 
@@ -37,15 +47,17 @@ type transfers struct {
 	changed chan struct{}   // closed, and made anew, when stream changes
 }
 
-func newTransfers(id mapreduce.SessionID) *transfers {
-	return &transfers{
-		session: id, gets: make(chan struct{}, transfersAtOnce), puts: make(chan struct{}, transfersAtOnce),
+// New returns a Carrier for a session that has no stream yet, and collects blobs of up to
+// most bytes.
+func New(id mapreduce.SessionID, most int) *Carrier {
+	return &Carrier{
+		session: id, most: most, gets: make(chan struct{}, atOnce), puts: make(chan struct{}, atOnce),
 		changed: make(chan struct{}),
 	}
 }
 
-// goOver makes transfers go over a stream; nil makes them wait for one.
-func (t *transfers) goOver(stream mapreduce.Blobs) {
+// GoOver makes transfers go over a stream; nil makes them wait for one.
+func (t *Carrier) GoOver(stream mapreduce.Blobs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stream = stream
@@ -54,7 +66,7 @@ func (t *transfers) goOver(stream mapreduce.Blobs) {
 }
 
 // awaitStream waits for a stream.
-func (t *transfers) awaitStream(ctx context.Context) (mapreduce.Blobs, error) {
+func (t *Carrier) awaitStream(ctx context.Context) (mapreduce.Blobs, error) {
 	for {
 		t.mu.Lock()
 		stream, changed := t.stream, t.changed
@@ -70,8 +82,9 @@ func (t *transfers) awaitStream(ctx context.Context) (mapreduce.Blobs, error) {
 	}
 }
 
-// get calls take with the bytes of a blob, in order and each once.
-func (t *transfers) get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, take func([]byte) error) error {
+// Get calls take with the bytes of a blob that the orchestrator keeps for an attempt, in
+// order and each once. An error of take ends it, and is returned as it is.
+func (t *Carrier) Get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, take func([]byte) error) error {
 	if err := enterRoom(ctx, t.gets); err != nil {
 		return err
 	}
@@ -92,9 +105,39 @@ func (t *transfers) get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob,
 	return classified(err)
 }
 
-// put stores a blob, and goes on trying until it is stored or refused, or for so
-// many setbacks; 0 is no bound.
-func (t *transfers) put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, data []byte, setbacks int) error {
+// Collect gets a blob whose length is known, or a range of one, and checks that it is all
+// there. Of one that is larger than the session takes, the error is payload.ErrInputsTooLarge.
+func (t *Carrier) Collect(ctx context.Context, h mapreduce.Held, b mapreduce.Blob) ([]byte, error) {
+	end := b.End
+	if end == 0 {
+		end = b.Length
+	}
+	size := end - b.Start
+	if size > int64(t.most) {
+		return nil, fmt.Errorf("%w: a blob of %d bytes; at most %d are taken", payload.ErrInputsTooLarge, size, t.most)
+	}
+	data := make([]byte, 0, size)
+	err := t.Get(ctx, h, b, func(part []byte) error {
+		if int64(len(data)+len(part)) > size {
+			return errs.New(errs.DataLoss, "more than the %d bytes of the blob came", size)
+		}
+		data = append(data, part...)
+		return nil
+	})
+	switch sum := sha256.Sum256(data); {
+	case err != nil:
+		return nil, err
+	case int64(len(data)) < size:
+		return nil, errs.New(errs.DataLoss, "%d of %d bytes of the blob came", len(data), size)
+	case size == b.Length && !bytes.Equal(sum[:], b.SHA256):
+		return nil, errs.New(errs.DataLoss, "the %d bytes that came have another SHA-256 than the blob", size)
+	}
+	return data, nil
+}
+
+// Put stores a blob for an attempt, and goes on trying until it is stored or refused, or for
+// so many setbacks; 0 is no bound.
+func (t *Carrier) Put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, data []byte, setbacks int) error {
 	if err := enterRoom(ctx, t.puts); err != nil {
 		return err
 	}
@@ -149,12 +192,12 @@ func enterRoom(ctx context.Context, room chan struct{}) error {
 }
 
 // errIdle is the reason to start a transfer again that makes no progress.
-var errIdle = errs.New(errs.Deadline, "the orchestrator neither sent nor took a byte for %v", transferIdle)
+var errIdle = errs.New(errs.Deadline, "the orchestrator neither sent nor took a byte for %v", idleLimit)
 
 // retryTransfer tries until the transfer is done, final says that it cannot be, or
 // nothing came of it too often. What the orchestrator answers again and again though
 // nobody knows why, no later attempt will get past.
-func (t *transfers) retryTransfer(ctx context.Context, most int, try func(ctx context.Context, via mapreduce.Blobs, alive func()) error, final func() bool) error {
+func (t *Carrier) retryTransfer(ctx context.Context, most int, try func(ctx context.Context, via mapreduce.Blobs, alive func()) error, final func() bool) error {
 	pauses := &backoff.ExponentialBackOff{InitialInterval: 20 * time.Millisecond, RandomizationFactor: .5, Multiplier: 2, MaxInterval: 2 * time.Second}
 	var unclear time.Time // since when errors say nothing; zero if the last one did
 	for setbacks := 0; ; {
@@ -164,10 +207,10 @@ func (t *transfers) retryTransfer(ctx context.Context, most int, try func(ctx co
 		}
 		moved := false
 		once, stop := context.WithCancelCause(ctx)
-		idle := time.AfterFunc(transferIdle, func() { stop(errIdle) })
+		idle := time.AfterFunc(idleLimit, func() { stop(errIdle) })
 		err = try(once, via, func() {
 			moved = true
-			idle.Reset(transferIdle)
+			idle.Reset(idleLimit)
 		})
 		idle.Stop()
 		stop(nil)
@@ -176,7 +219,7 @@ func (t *transfers) retryTransfer(ctx context.Context, most int, try func(ctx co
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case final() || !isTransient(err):
+		case final() || !IsTransient(err):
 			return err
 		case errs.KindOf(err) != errs.Internal:
 			unclear = time.Time{}
@@ -200,9 +243,9 @@ func (t *transfers) retryTransfer(ctx context.Context, most int, try func(ctx co
 	}
 }
 
-// isTransient reports whether a transfer that failed may succeed when it is tried
+// IsTransient reports whether a transfer that failed may succeed when it is tried
 // again. An error of a kind that says nothing may be one of the connection.
-func isTransient(err error) bool {
+func IsTransient(err error) bool {
 	return slices.Contains([]errs.Kind{
 		errs.Unavailable, errs.Aborted, errs.Exhausted, errs.Deadline, errs.Cancelled, errs.Internal,
 	}, errs.KindOf(err))
