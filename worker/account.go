@@ -22,7 +22,6 @@ type account struct {
 	spent    mapreduce.Tokens
 	cost     int64 // millionths of a US dollar
 	savings  mapreduce.Savings
-	begun    time.Time // when the agent was started
 	calls    int
 	latency  time.Duration // of calls
 	tools    int           // calls of them
@@ -183,20 +182,6 @@ func (a *account) progress() mapreduce.Progress {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return mapreduce.Progress{Tokens: a.spent, Note: a.note, Number: a.notes}
-}
-
-// begin notes when the agent was started.
-func (a *account) begin(now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.begun = now
-}
-
-// age is how long ago the agent was started.
-func (a *account) age() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return time.Since(a.begun)
 }
 
 // unkept is how many tokens were spent since entries of the journal were last sent.

@@ -20,7 +20,7 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 			return nil
 		}
 		if mine {
-			u.session.queueQuestion(u)
+			u.session.out.queueQuestion(u)
 		}
 		select {
 		case <-q.done:
@@ -54,7 +54,7 @@ func (u *unit) Progress(note string) {
 	said.Held = u.attemptHeld()
 	said.Running = true
 	if u.talks {
-		u.session.queueNote(said)
+		u.session.out.queueNote(said)
 	}
 }
 

@@ -3,6 +3,7 @@ package worker
 import (
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -17,54 +18,63 @@ const (
 	maxCapturedAll  = 512 << 10 // bytes of all of them
 )
 
-var _ agent.Recorder = (*unit)(nil)
+var _ agent.Recorder = (*recorder)(nil)
 
-// Captures implements agent.Recorder. The turns and calls of agents with tools are always
-// captured: people have to see what such an agent did.
-func (u *unit) Captures() mapreduce.Capture {
-	if u.talks {
-		return max(u.job.spec.Capture, mapreduce.CaptureStandard)
+// captureOf returns what is captured of the calls of a unit. The turns and calls of agents
+// with tools are always captured: people have to see what such an agent did.
+func captureOf(job mapreduce.Capture, withTools bool) mapreduce.Capture {
+	if withTools {
+		return max(job, mapreduce.CaptureStandard)
 	}
-	return u.job.spec.Capture
+	return job
 }
+
+// A recorder holds the captured calls of an attempt. It leaves out what exceeds the
+// bounds, and marks the call as cut. Its exported methods are agent.Recorder.
+type recorder struct {
+	captures mapreduce.Capture // set before the agent runs
+
+	mu       sync.Mutex // guards the variables below
+	begun    time.Time  // when the agent was started
+	captured []mapreduce.Call
+	bytes    int // of texts
+}
+
+// begin notes when the agent was started.
+func (r *recorder) begin(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun = now
+}
+
+// Captures implements agent.Recorder.
+func (r *recorder) Captures() mapreduce.Capture { return r.captures }
 
 // Record implements agent.Recorder.
-func (u *unit) Record(c mapreduce.Call) {
-	if u.Captures() == mapreduce.CaptureOff {
+func (r *recorder) Record(call mapreduce.Call) {
+	if r.captures == mapreduce.CaptureOff {
 		return
 	}
-	if u.Captures() != mapreduce.CaptureFull {
-		c.Prompt, c.Answer, c.Cut = "", "", false
+	if r.captures != mapreduce.CaptureFull {
+		call.Prompt, call.Answer, call.Cut = "", "", false
 	}
-	c.At = max(0, u.age()-c.Latency)
-	u.captured.add(c)
-}
-
-// capturedCalls holds the captured calls of an attempt. It leaves out what exceeds the
-// bounds, and marks the call as cut.
-type capturedCalls struct {
-	mu    sync.Mutex // guards the variables below
-	calls []mapreduce.Call
-	bytes int // of texts
-}
-
-func (c *capturedCalls) add(call mapreduce.Call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.calls) == maxCaptured {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	call.At = max(0, time.Since(r.begun)-call.Latency)
+	if len(r.captured) == maxCaptured {
 		return
 	}
 	call.Error = cleanText(call.Error, maxError)
 	for _, text := range []*string{&call.Prompt, &call.Answer} {
-		room := min(maxCapturedText, maxCapturedAll-c.bytes)
+		room := min(maxCapturedText, maxCapturedAll-r.bytes)
 		if whole := strings.ToValidUTF8(*text, string(utf8.RuneError)); len(whole) <= room {
 			*text = whole
 		} else {
 			*text, call.Cut = clipHead(whole, room), true
 		}
-		c.bytes += len(*text)
+		r.bytes += len(*text)
 	}
-	c.calls = append(c.calls, call)
+	r.captured = append(r.captured, call)
 }
 
 // clipHead returns as much of a text's beginning as fits n bytes.
@@ -75,9 +85,9 @@ func clipHead(text string, n int) string {
 	return text[:n]
 }
 
-// appendTo adds the calls to an output.
-func (c *capturedCalls) appendTo(data []byte) ([]byte, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return payload.WithCalls(data, c.calls)
+// appendCalls adds the calls to an output.
+func (r *recorder) appendCalls(data []byte) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return payload.WithCalls(data, r.captured)
 }

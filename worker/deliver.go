@@ -23,8 +23,7 @@ func (s *session) beginPut(u *unit, put func(context.Context)) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if u.puts--; u.puts == 0 && u.phase == reported {
-			s.out.reports = append(s.out.reports, u)
-			s.wakeSender()
+			s.out.queueReport(u)
 		}
 	})
 }
@@ -36,8 +35,7 @@ func (s *session) deliverReport(u *unit) {
 		s.beginPut(u, func(ctx context.Context) { s.putOutput(ctx, u) })
 	}
 	if u.puts == 0 {
-		s.out.reports = append(s.out.reports, u)
-		s.wakeSender()
+		s.out.queueReport(u)
 	}
 }
 

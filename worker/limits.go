@@ -25,15 +25,7 @@ func (l *streamLink) limitsDue() <-chan struct{} {
 	return l.session.cfg.Limits.Due()
 }
 
-// noteLimits makes the next message carry the notes on models.
-func (s *session) noteLimits() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.out.limits = true
-	s.wakeSender()
-}
-
-// pullLimits adds the notes on models to m, if they are due.
+// pullLimits adds the notes on models to m, if they are due. mu is held.
 func (o *outbox) pullLimits(m *mapreduce.FromWorker, from Limiter) {
 	if from == nil || (!o.limits && !o.beat) {
 		return

@@ -119,7 +119,7 @@ func (c *connector) serveStream(life context.Context, at int) (met bool, err err
 
 // sendHello says hello and returns the orchestrator's first message.
 func (c *connector) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
-	hello, announced := c.session.newHello()
+	hello, announced := c.newHello()
 	// A stream that was refused may end before the hello is sent: io.EOF says so, and Recv
 	// why.
 	err := stream.Send(hello)
@@ -150,7 +150,7 @@ type streamLink struct {
 // run sends and receives until the stream ends, by whichever side.
 func (l *streamLink) run(ctx context.Context, cancel context.CancelCauseFunc, first *mapreduce.ToWorker) error {
 	s := l.session
-	s.resetOutbox()
+	l.refillOutbox()
 	s.transfers.GoOver(l.stream)
 	defer s.transfers.GoOver(nil)
 	s.connected.Store(true)
@@ -186,10 +186,10 @@ func (l *streamLink) send(ctx context.Context, every time.Duration) error {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-			s.queueHeartbeat()
-		case <-s.wake:
+			s.out.queueHeartbeat()
+		case <-s.out.wake:
 		case <-l.limitsDue():
-			s.noteLimits()
+			s.out.queueLimits()
 		case <-l.leaving:
 			return l.hangUp(tick.C)
 		case <-s.idle:
@@ -204,10 +204,10 @@ func (l *streamLink) flushOutbox(tick <-chan time.Time) error {
 	for {
 		select {
 		case <-tick: // a busy worker is alive as well
-			l.session.queueHeartbeat()
+			l.session.out.queueHeartbeat()
 		default:
 		}
-		m, announced := l.session.pullMessage()
+		m, announced := l.pullMessage()
 		if m == nil {
 			return nil
 		}

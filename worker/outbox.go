@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -12,16 +13,19 @@ import (
 // gRPC's default limit of 4 MiB.
 const maxMessage = 1 << 20
 
-// An outbox holds the messages to send on the current stream. When the stream breaks,
+// An outbox holds what is to be sent on the current stream. When the stream breaks,
 // the outbox is filled again from the units, which keep everything that must not be
-// lost. It is guarded by session.mu.
+// lost. Anybody may put something in; units are read with session.mu held.
 type outbox struct {
-	reports []*unit // settled, in order
+	wake chan struct{} // capacity 1: there may be something to send
+
+	mu      sync.Mutex // guards the fields below; taken after session.mu
+	reports []*unit    // settled, in order
 	started []*unit
 	asks    []*unit
 	limits  bool // models have something to tell
-	beat    bool
-	drain   bool
+	beat    bool // a sign of life is due
+	drain   bool // the orchestrator is to know that this worker drains
 
 	notes    []mapreduce.Progress // what units said since the last message, oldest first
 	notesDue bool                 // a timer runs that has them sent
@@ -35,30 +39,102 @@ const (
 	maxQueued = 256 // notes
 )
 
+// wakeSender makes the sender look at the outbox. It needs no lock.
+func (o *outbox) wakeSender() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// queueReport queues the report of a unit. session.mu is held.
+func (o *outbox) queueReport(u *unit) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reports = append(o.reports, u)
+	o.wakeSender()
+}
+
+// queueStart queues that a unit has started.
+func (o *outbox) queueStart(u *unit) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.started = append(o.started, u)
+	o.wakeSender()
+}
+
+// queueQuestion queues a unit's question.
+func (o *outbox) queueQuestion(u *unit) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asks = append(o.asks, u)
+	o.wakeSender()
+}
+
+// queueHeartbeat queues a heartbeat.
+func (o *outbox) queueHeartbeat() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.beat = true
+	o.wakeSender()
+}
+
+// queueLimits makes the next message carry the notes on models.
+func (o *outbox) queueLimits() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.limits = true
+	o.wakeSender()
+}
+
+// queueDrain queues that this worker drains.
+func (o *outbox) queueDrain() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.drain = true
+	o.wakeSender()
+}
+
 // queueNote queues what a unit says of itself.
-func (s *session) queueNote(p mapreduce.Progress) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := &s.out
+func (o *outbox) queueNote(p mapreduce.Progress) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if len(o.notes) == maxQueued {
 		o.notes = slices.Delete(o.notes, 0, 1)
 	}
 	o.notes = append(o.notes, p)
 	if !o.notesDue {
 		o.notesDue = true
-		time.AfterFunc(notePause, s.sendNotes)
+		time.AfterFunc(notePause, o.sendNotes)
 	}
 }
 
 // sendNotes has the notes sent that are queued.
-func (s *session) sendNotes() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.out.notesDue = false
-	if len(s.out.notes) > 0 {
-		s.out.notesOut = true
-		s.wakeSender()
+func (o *outbox) sendNotes() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.notesDue = false
+	if len(o.notes) > 0 {
+		o.notesOut = true
+		o.wakeSender()
 	}
+}
+
+// forgetStarts leaves out the starts that a hello tells of.
+func (o *outbox) forgetStarts() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.started = nil
+}
+
+// empty makes the outbox ready for a new stream. It keeps what is told once: starts, that
+// the worker drains, and notes.
+func (o *outbox) empty() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reports, o.asks = nil, nil
+	o.limits, o.notesOut, o.beat = false, false, true
+	o.wakeSender()
 }
 
 // pullNotes takes the notes that are to be sent, or that go along with something else. mu is
@@ -70,17 +146,19 @@ func (o *outbox) pullNotes(m *mapreduce.FromWorker) {
 	o.notes, o.notesOut = nil, false
 }
 
-// isEmpty reports whether there is nothing to send.
+// isEmpty reports whether there is nothing to send. mu is held.
 func (o *outbox) isEmpty() bool {
 	return len(o.reports)+len(o.started)+len(o.asks) == 0 && !o.beat && !o.drain && !o.limits && !o.notesOut
 }
 
 // pullMessage takes one message out of the outbox, or returns nil if there is nothing
 // to send. The units whose start it tells are to be announced once it is sent.
-func (s *session) pullMessage() (*mapreduce.FromWorker, []*unit) {
+func (l *streamLink) pullMessage() (*mapreduce.FromWorker, []*unit) {
+	s, o := l.session, &l.session.out
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := &s.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.isEmpty() {
 		return nil, nil
 	}
@@ -102,7 +180,7 @@ func (s *session) pullMessage() (*mapreduce.FromWorker, []*unit) {
 	return m, announced
 }
 
-// pullReports takes as many reports as suit a message.
+// pullReports takes as many reports as suit a message. mu is held, and session.mu.
 func (o *outbox) pullReports(m *mapreduce.FromWorker) {
 	room := maxMessage
 	for len(o.reports) > 0 && room > 0 {
@@ -130,7 +208,7 @@ func reportBytes(r *mapreduce.Report) int {
 }
 
 // pullStarted takes the starts of what still runs. Others are over, and their
-// reports say so.
+// reports say so. mu is held, and session.mu.
 func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
 	for _, u := range o.started {
 		if u.phase != running {
@@ -146,7 +224,7 @@ func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
 	return announced
 }
 
-// pullAsks takes the open questions of what still runs.
+// pullAsks takes the open questions of what still runs. mu is held, and session.mu.
 func (o *outbox) pullAsks(m *mapreduce.FromWorker) {
 	for _, u := range o.asks {
 		if n := u.openReserve(); n > 0 && u.phase == running {
@@ -170,7 +248,8 @@ func (s *session) newHeartbeat() *mapreduce.Heartbeat {
 
 // newHello returns the first message of a stream, and the units that it reports as
 // running. Units that start later are reported after it.
-func (s *session) newHello() (*mapreduce.FromWorker, []*unit) {
+func (c *connector) newHello() (*mapreduce.FromWorker, []*unit) {
+	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var announced []*unit
@@ -179,7 +258,7 @@ func (s *session) newHello() (*mapreduce.FromWorker, []*unit) {
 			announced = append(announced, u)
 		}
 	}
-	s.out.started = nil
+	s.out.forgetStarts()
 	s.stats.Connections++
 	return &mapreduce.FromWorker{
 		Hello: &mapreduce.Hello{
@@ -190,54 +269,35 @@ func (s *session) newHello() (*mapreduce.FromWorker, []*unit) {
 	}, announced
 }
 
-// resetOutbox fills the outbox for a new stream with everything that has no answer yet.
-func (s *session) resetOutbox() {
+// refillOutbox fills the outbox for a new stream with everything that has no answer yet.
+func (l *streamLink) refillOutbox() {
+	s := l.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs = make(map[mapreduce.JobID]*job) // each stream introduces its own
-	s.out = outbox{started: s.out.started, drain: s.out.drain, beat: true, notes: s.out.notes, notesDue: s.out.notesDue}
+	s.out.empty()                           // first: a question that is put meanwhile stays
+	var settled []*unit
 	for _, u := range s.units {
 		switch u.phase {
 		case reported:
 			if u.puts == 0 {
-				s.out.reports = append(s.out.reports, u)
+				settled = append(settled, u)
 			}
 		case running:
 			if u.openReserve() > 0 {
-				s.out.asks = append(s.out.asks, u)
+				s.out.queueQuestion(u)
 			}
 		}
 	}
-	slices.SortFunc(s.out.reports, func(a, b *unit) int { return cmp.Compare(a.number, b.number) })
-	s.wakeSender()
-}
-
-// announceUnits tells the units that the orchestrator knows that they run.
-func announceUnits(us []*unit) {
-	for _, u := range us {
-		u.letBegin()
+	slices.SortFunc(settled, func(a, b *unit) int { return cmp.Compare(a.number, b.number) })
+	for _, u := range settled {
+		s.out.queueReport(u)
 	}
-}
-
-// queueQuestion queues a unit's question.
-func (s *session) queueQuestion(u *unit) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.out.asks = append(s.out.asks, u)
-	s.wakeSender()
-}
-
-// queueHeartbeat queues a heartbeat.
-func (s *session) queueHeartbeat() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.out.beat = true
-	s.wakeSender()
 }
 
 // breakerOpened tells at once that a breaker is open, so that no more units
 // come that would meet it.
 func (s *session) breakerOpened(name string, d time.Duration, cause error) {
 	s.cfg.Logger.Warn("circuit breaker opened", "breaker", name, "for", d, "cause", cause)
-	s.queueHeartbeat()
+	s.out.queueHeartbeat()
 }

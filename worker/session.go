@@ -76,7 +76,7 @@ type session struct {
 	trouble   atomic.Pointer[error] // why the latest stream ended, or could not be opened
 	slots     sync.WaitGroup        // goroutines of slots, abandoned ones excepted
 	putting   sync.WaitGroup        // what reports wait for
-	wake      chan struct{}         // capacity 1: there may be something to send
+	out       outbox                // what is to be sent
 	idle      chan struct{}         // closed when draining and nothing is held
 
 	mu       sync.Mutex // guards the fields below, and those of units marked so
@@ -87,7 +87,6 @@ type session struct {
 	draining bool
 	rested   time.Time // since when nothing runs while draining; zero if something does
 	finished uint64    // numbers reports
-	out      outbox
 	stats    Stats
 }
 
@@ -102,21 +101,13 @@ func newSession(cfg Config) *session {
 		transfers: transfer.New(cfg.Session, cfg.MaxInput),
 		memory:    semaphore.NewWeighted(fetchedUnits * (int64(cfg.MaxInput) + maxReferred)),
 		tokens:    token.New(),
-		wake:      make(chan struct{}, 1),
+		out:       outbox{wake: make(chan struct{}, 1)},
 		idle:      make(chan struct{}),
 		jobs:      make(map[mapreduce.JobID]*job),
 		units:     make(map[unitKey]*unit),
 	}
 	s.breakers = breaker.NewSet(s.breakerOpened)
 	return s
-}
-
-// wakeSender makes the sender look at the outbox. It needs no lock.
-func (s *session) wakeSender() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
 }
 
 // learnJob takes what an orchestrator says of a job, for the units that follow.
@@ -169,7 +160,7 @@ func (s *session) acceptUnit(a *mapreduce.Assignment) *unit {
 		u.runner, u.misfit = u.chooseRunner(s.cfg.Steps)
 	}
 	if a.Attempt > 1 {
-		u.announced = make(chan struct{})
+		u.announced = &announcement{made: make(chan struct{})}
 	}
 	s.units[id] = u
 	if old != nil {
@@ -211,9 +202,8 @@ func (s *session) settleUnit(u *unit, r mapreduce.Report) {
 	u.report = r
 	if u.phase == dropped {
 		if r.Outcome == mapreduce.Done || r.Tokens.Total() > 0 {
-			s.out.reports = append(s.out.reports, u)
+			s.out.queueReport(u)
 		}
-		s.wakeSender()
 		return
 	}
 	s.finished++
@@ -221,7 +211,6 @@ func (s *session) settleUnit(u *unit, r mapreduce.Report) {
 	if u.leavesJournal(r.Outcome) {
 		u.sendEntries()
 	}
-	s.wakeSender()
 	s.deliverReport(u)
 }
 
@@ -318,12 +307,11 @@ func (s *session) drainQueue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
-	s.out.drain = true
+	s.out.queueDrain()
 	for _, u := range s.queue {
 		s.settleUnit(u, u.returnedReport(errDraining.Error()))
 	}
 	s.queue = nil
-	s.wakeSender()
 	s.checkIdle()
 }
 

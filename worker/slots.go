@@ -44,8 +44,7 @@ func (s *session) beginUnit(u *unit) {
 	u.ctx, u.cancel = context.WithCancelCause(context.Background())
 	u.limit = cmp.Or(u.task.Timeout, u.job.spec.UnitTimeout)
 	u.timer = time.AfterFunc(u.limit, func() { s.expireUnit(u) })
-	s.out.started = append(s.out.started, u)
-	s.wakeSender()
+	s.out.queueStart(u)
 }
 
 // restartTimeout restarts the timeout of a unit whose blobs have arrived.

@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -38,8 +37,7 @@ type unit struct {
 	runner  step.Runner // nil if this worker has none; misfit says why
 	misfit  error
 
-	announced    chan struct{} // if not nil: closed once the orchestrator was told that it runs
-	announceOnce sync.Once
+	announced *announcement // that it runs; nil if it need not be announced
 
 	// Set before the agent runs. The goroutine of the slot clears task.
 	task   *agent.Task
@@ -50,8 +48,8 @@ type unit struct {
 	talks  bool            // its stage has tools: what it says of itself is told soon, not with signs of life alone
 	memory int64           // bytes set aside for what was fetched; used by the slot's goroutine
 
-	account                // of tokens, calls and notes
-	captured capturedCalls // for the trace
+	account  // of tokens, calls and notes
+	recorder // of calls, for the trace
 
 	*evidence.Shelf        // set before the agent runs
 	evidenceList    []byte // as it was fetched, until the shelf has it
@@ -100,6 +98,7 @@ func (u *unit) chooseRunner(steps *step.Registry) (step.Runner, error) {
 			u.most, u.talks = of.spec.Tokens, len(of.spec.Tools) > 0
 		}
 	}
+	u.captures = captureOf(u.job.spec.Capture, u.talks)
 	kind, err := steps.KindOf(u.task.Kind, u.task.StageSpec)
 	if err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func (e *deadlineError) Is(target error) bool { return target == context.Deadlin
 
 // executeAttempt runs the attempt and returns its report.
 func (u *unit) executeAttempt() mapreduce.Report {
-	u.awaitAnnouncement()
+	u.announced.await(u.ctx)
 	start := time.Now()
 	u.begin(start)
 	defer func() { u.session.memory.Release(u.memory) }()
@@ -168,35 +167,12 @@ func (u *unit) runAttempt() mapreduce.Report {
 	kind := u.task.Kind
 	res, err := u.runProtected()
 	if err == nil && kind != mapreduce.KindParse { // whose output is a text
-		res.Output, err = u.captured.appendTo(res.Output)
+		res.Output, err = u.appendCalls(res.Output)
 	}
 	if err != nil {
 		return u.failedReport(err)
 	}
 	return u.doneReport(res)
-}
-
-// announceWait bounds how long a start waits for its announcement.
-const announceWait = time.Second
-
-// awaitAnnouncement lets an attempt after the first begin only when the
-// orchestrator was told: what kills this process at once is then known by name.
-func (u *unit) awaitAnnouncement() {
-	if u.announced == nil {
-		return
-	}
-	t := time.NewTimer(announceWait)
-	defer t.Stop()
-	select {
-	case <-u.announced:
-	case <-u.ctx.Done():
-	case <-t.C:
-	}
-}
-
-// letBegin lets the attempt begin.
-func (u *unit) letBegin() {
-	u.announceOnce.Do(func() { close(u.announced) })
 }
 
 // runProtected runs the agent and makes a panic an error.
