@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/worker/library"
 	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/transfer"
 )
@@ -128,7 +129,7 @@ func (u *unit) wholeText(t *mapreduce.Text) func(context.Context, func(*ground.T
 			data, err := u.session.transfers.Collect(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
 			return string(data), err
 		}
-		if err := u.session.library.lendText(ctx, textKey{u.id.job, string(t.SHA256)}, t.Length, load, use); err != nil {
+		if err := u.session.library.Lend(ctx, library.Key{Job: u.id.job, SHA256: string(t.SHA256)}, t.Length, load, use); err != nil {
 			return fmt.Errorf("text of %s: %w", t.Document, err)
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/breaker"
+	"github.com/coditect/mapreduce/worker/library"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/transfer"
 )
@@ -67,7 +68,7 @@ func (j *job) stageOf(name string) stage {
 type session struct {
 	cfg       Config
 	breakers  *breaker.Set
-	library   *textCache
+	library   *library.Library
 	transfers *transfer.Carrier
 	memory    *semaphore.Weighted // bytes of what is fetched for units
 	tokens    *token.Counter
@@ -97,7 +98,7 @@ const fetchedUnits = 4
 func newSession(cfg Config) *session {
 	s := &session{
 		cfg:       cfg,
-		library:   newLibrary(mapreduce.MaxWholeText),
+		library:   library.New(mapreduce.MaxWholeText),
 		transfers: transfer.New(cfg.Session, cfg.MaxInput),
 		memory:    semaphore.NewWeighted(fetchedUnits * (int64(cfg.MaxInput) + maxReferred)),
 		tokens:    token.New(),

@@ -1,4 +1,8 @@
-package worker
+// Package library lends the texts of documents, prepared for finding quotes, to the units of
+// a worker that have a chunk of the document. Units of one document share one text.
+//
+// It knows no unit: whoever borrows says how a text is got that is not here.
+package library
 
 import (
 	"context"
@@ -8,28 +12,27 @@ import (
 	"github.com/coditect/mapreduce/worker/ground"
 )
 
-// A textCache lends the texts of documents, prepared for finding quotes, to units that
-// have a chunk of the document. It holds a bounded number of bytes: if there is no room,
-// a unit waits until other units return their texts. A text that no unit uses stays
-// until its room is needed.
-type textCache struct {
+// A Library lends texts. It holds a bounded number of bytes: if there is no room, who
+// borrows waits until others return their texts. A text that nobody uses stays until its
+// room is needed. It is safe for concurrent use.
+type Library struct {
 	most int64 // bytes of text
 
 	mu       sync.Mutex // guards the variables below, and users and used of books
-	books    map[textKey]*cachedText
+	books    map[Key]*book
 	held     int64 // bytes of text of all books
 	clock    uint64
-	returned chan struct{} // closed, and replaced, when a unit returns a text
+	returned chan struct{} // closed, and replaced, when a text is returned
 }
 
-// A textKey names a text. Texts are lent within their job only.
-type textKey struct {
-	job    mapreduce.JobID
-	sha256 string
+// A Key names a text. Texts are lent within their job only.
+type Key struct {
+	Job    mapreduce.JobID
+	SHA256 string // of the text, as bytes
 }
 
-// A cachedText is one text.
-type cachedText struct {
+// A book is one text.
+type book struct {
 	size  int64
 	users int
 	used  uint64        // clock of the latest use
@@ -37,14 +40,15 @@ type cachedText struct {
 	text  *ground.Text  // nil until it is loaded
 }
 
-func newLibrary(most int64) *textCache {
-	return &textCache{most: most, books: make(map[textKey]*cachedText), returned: make(chan struct{})}
+// New returns an empty library for so many bytes of text.
+func New(most int64) *Library {
+	return &Library{most: most, books: make(map[Key]*book), returned: make(chan struct{})}
 }
 
-// lendText calls use with the text of that name and size, which load gets if it is
-// not here.
-func (l *textCache) lendText(ctx context.Context, key textKey, size int64, load func(context.Context) (string, error), use func(*ground.Text)) error {
-	b, err := l.borrowText(ctx, key, size)
+// Lend calls use with the text of that name and size in bytes, which load gets if it is not
+// here. The text is not to be used after that.
+func (l *Library) Lend(ctx context.Context, key Key, size int64, load func(context.Context) (string, error), use func(*ground.Text)) error {
+	b, err := l.borrow(ctx, key, size)
 	if err != nil {
 		return err
 	}
@@ -57,8 +61,8 @@ func (l *textCache) lendText(ctx context.Context, key textKey, size int64, load 
 	return nil
 }
 
-// borrowText waits for a book, which may yet have to be loaded.
-func (l *textCache) borrowText(ctx context.Context, key textKey, size int64) (*cachedText, error) {
+// borrow waits for a book, which may yet have to be loaded.
+func (l *Library) borrow(ctx context.Context, key Key, size int64) (*book, error) {
 	for {
 		b, returned := l.tryBorrow(key, size)
 		if b != nil {
@@ -74,7 +78,7 @@ func (l *textCache) borrowText(ctx context.Context, key textKey, size int64) (*c
 
 // tryBorrow returns a text, or if there is no room for it, a channel that closes when
 // there may be room.
-func (l *textCache) tryBorrow(key textKey, size int64) (*cachedText, <-chan struct{}) {
+func (l *Library) tryBorrow(key Key, size int64) (*book, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.books[key]
@@ -82,7 +86,7 @@ func (l *textCache) tryBorrow(key textKey, size int64) (*cachedText, <-chan stru
 		if !l.makeRoom(size) {
 			return nil, l.returned
 		}
-		b = &cachedText{size: size, turn: make(chan struct{}, 1)}
+		b = &book{size: size, turn: make(chan struct{}, 1)}
 		l.books[key] = b
 		l.held += size
 	}
@@ -93,9 +97,9 @@ func (l *textCache) tryBorrow(key textKey, size int64) (*cachedText, <-chan stru
 
 // makeRoom removes books that nobody uses, those used longest ago first, until
 // there is room, and reports whether there is. mu is held.
-func (l *textCache) makeRoom(size int64) bool {
+func (l *Library) makeRoom(size int64) bool {
 	for l.held+size > l.most {
-		var oldest textKey
+		var oldest Key
 		found := false
 		for key, b := range l.books {
 			if b.users == 0 && (!found || b.used < l.books[oldest].used) {
@@ -105,34 +109,34 @@ func (l *textCache) makeRoom(size int64) bool {
 		if !found {
 			return false
 		}
-		l.removeText(oldest)
+		l.remove(oldest)
 	}
 	return true
 }
 
-// removeText takes a book out. mu is held.
-func (l *textCache) removeText(key textKey) {
+// remove takes a book out. mu is held.
+func (l *Library) remove(key Key) {
 	l.held -= l.books[key].size
 	delete(l.books, key)
 }
 
 // giveBack ends a use. A book that could not be loaded is taken out.
-func (l *textCache) giveBack(key textKey, b *cachedText) {
+func (l *Library) giveBack(key Key, b *book) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b.users--; b.users > 0 {
 		return
 	}
 	if b.text == nil {
-		l.removeText(key)
+		l.remove(key)
 	}
 	close(l.returned)
 	l.returned = make(chan struct{})
 }
 
-// loadText returns the text. If another unit is loading the text, loadText waits. If
-// that load fails, the next waiting unit loads the text.
-func (b *cachedText) loadText(ctx context.Context, load func(context.Context) (string, error)) (*ground.Text, error) {
+// loadText returns the text. If somebody else is loading the text, loadText waits. If
+// that load fails, the next who waits loads the text.
+func (b *book) loadText(ctx context.Context, load func(context.Context) (string, error)) (*ground.Text, error) {
 	select {
 	case b.turn <- struct{}{}:
 	case <-ctx.Done():
