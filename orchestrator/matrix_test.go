@@ -22,6 +22,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -176,7 +177,7 @@ func receiptJob(t *testing.T, provider string) mapreduce.JobSpec {
 	spec := extracting(t, receipts)
 	spec.Provider, spec.Model, spec.Parallelism = provider, "m", 4
 	spec.UnitTimeout = 61_700 * time.Millisecond // not when a call begins: those begin at full seconds
-	spec.Vars = map[string]string{model.VarAnswer: fmt.Sprint(longestAnswer)}
+	spec.Vars = map[string]string{settings.VarAnswer: fmt.Sprint(longestAnswer)}
 	return spec
 }
 

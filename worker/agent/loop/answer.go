@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
+	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -317,7 +318,7 @@ func (c *conversation) acceptRecords(ctx context.Context, texts *texts, raw []by
 	if err != nil {
 		return nil, nil, err
 	}
-	found, wrong := model.FoundRecords(c.form.records, answers, places)
+	records, wrong := found.Records(c.form.records, answers, places)
 	for _, fault := range wrong {
 		if !strings.Contains(fault, "is not in the document") { // which was said already, with the text
 			faults = append(faults, fault)
@@ -327,7 +328,7 @@ func (c *conversation) acceptRecords(ctx context.Context, texts *texts, raw []by
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, rec := range found {
+	for _, rec := range records {
 		collect.add(rec)
 	}
 	res, err := collect.result(clip(none, maxQuery))
@@ -360,7 +361,7 @@ func (c *conversation) newCollector(texts *texts) (*collector, error) {
 
 // add adds a record: of the unit's document, or of the one of several texts that its first
 // quote stands in.
-func (o *collector) add(rec model.FoundRecord) {
+func (o *collector) add(rec found.Record) {
 	if o.single != nil {
 		o.single.Add(o.next, o.single.Accumulate(o.next, rec.Values, rec.Missing))
 		o.next++

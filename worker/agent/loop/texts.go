@@ -9,8 +9,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
+	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/bibliography"
 	"github.com/coditect/mapreduce/worker/ground"
@@ -143,7 +143,7 @@ func (t *texts) cite(at unit.Place) output.Citation {
 
 // taskOf returns the unit as one that works on the text in which the first quote of a record
 // stands; on its first document if none of its quotes does.
-func (t *texts) taskOf(rec model.FoundRecord) *agent.Task {
+func (t *texts) taskOf(rec found.Record) *agent.Task {
 	for _, v := range rec.Values {
 		for _, at := range v.Places {
 			if at.Evidence != nil {

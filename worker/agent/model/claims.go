@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/claims"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -68,7 +69,7 @@ func (w *writeRun) judgeClaims(ctx context.Context, out *output.Output) error {
 				continue
 			}
 			one := some[v.Number-1]
-			out.Judged = append(out.Judged, output.Judgement{Claim: one.claim, Citation: one.id, Grade: v.Grade, Reason: clipLine(v.Reason)})
+			out.Judged = append(out.Judged, output.Judgement{Claim: one.claim, Citation: one.id, Grade: v.Grade, Reason: found.Line(v.Reason)})
 		}
 	}
 	return nil

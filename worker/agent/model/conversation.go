@@ -7,10 +7,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/model/form"
-	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/agent/model/size"
 	"github.com/coditect/mapreduce/worker/llm"
-	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -92,7 +90,7 @@ func (c *Conversation) Fill(req *llm.Request) float64 {
 	req = c.s.agent.withForm(c.s.program, req)
 	fill := 0.0
 	if most := c.s.mostContext(); most > 0 {
-		fill = float64(promptBytes(req)) / float64(most)
+		fill = float64(size.Bytes(req)) / float64(most)
 	}
 	if c.s.Window > 0 {
 		fill = max(fill, float64(req.Prompt+c.s.MaxAnswer)/float64(c.s.Window))
@@ -102,7 +100,7 @@ func (c *Conversation) Fill(req *llm.Request) float64 {
 
 // Worst returns the most tokens that a request may take, in and out.
 func (c *Conversation) Worst(req *llm.Request) int64 {
-	return c.s.agent.worstTokens(c.s.agent.withForm(c.s.program, req)) + req.AnswerBound()
+	return c.s.agent.sizes.Worst(c.s.agent.withForm(c.s.program, req)) + req.AnswerBound()
 }
 
 // Dialect returns the dialect of the schemas that the provider takes.
@@ -119,21 +117,4 @@ func (a *Agent) prepareAgent(p *program, vars map[string]string) error {
 	}
 	p.fixed = a.withForm(p, &llm.Request{Model: p.Model, System: p.role, Messages: []llm.Message{llm.Say(llm.User, "")}}).Prompt
 	return p.hasRoom()
-}
-
-// A FoundRecord is a record of an answer whose quotes were looked for.
-type FoundRecord struct {
-	Values  []unit.Value
-	Missing []merge.Missing
-}
-
-// FoundRecords returns the records of an answer. Places holds those of all its quotes, in
-// the order of Quotes. The faults tell the author of the answer what is wrong with it.
-func FoundRecords(f *form.Form, answers []form.Record, places []unit.Place) (records []FoundRecord, faults []string) {
-	r := &answerReading{form: f}
-	r.takeRecords(answers, places)
-	for _, rec := range r.records {
-		records = append(records, FoundRecord{rec.values, rec.missing})
-	}
-	return records, r.faults
 }

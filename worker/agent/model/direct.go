@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
+	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -168,7 +169,7 @@ func (d *directRun) takeAnswer(ctx context.Context, from, to int, raw []byte) er
 		}
 	}
 	for i := from; i < to; i++ {
-		if err := d.takeDocument(ctx, i, of[i-from+1], clipLine(none)); err != nil {
+		if err := d.takeDocument(ctx, i, of[i-from+1], found.Line(none)); err != nil {
 			return err
 		}
 	}
@@ -179,26 +180,25 @@ func (d *directRun) takeAnswer(ctx context.Context, from, to int, raw []byte) er
 // in that document.
 func (d *directRun) takeDocument(ctx context.Context, i int, answers []form.Record, none string) error {
 	task := d.unit.Task(i)
-	r := &answerReading{form: d.form, task: task, aligner: unit.Aligner(task.Text, 0, len(task.Text.Content))}
-	places, _, err := unit.Find(ctx, task, r.aligner, quotesOf(d.form, answers))
+	places, _, err := unit.Find(ctx, task, unit.Aligner(task.Text, 0, len(task.Text.Content)), found.Quotes(d.form, answers))
 	if err != nil {
 		return err
 	}
-	r.takeRecords(answers, places)
+	records, _ := found.Records(d.form, answers, places)
 	m := d.unit.Mapper(task)
 	if d.schema.Kind == schema.KindRecords {
-		for n, rec := range r.records {
-			m.Add(int64(n), m.Accumulate(int64(n), rec.values, rec.missing))
+		for n, rec := range records {
+			m.Add(int64(n), m.Accumulate(int64(n), rec.Values, rec.Missing))
 		}
 		d.unit.Take(m, none)
 		return nil
 	}
-	if len(r.records) == 0 { // which the model has passed over
-		r.records = []readRecord{{missing: r.missingFields(form.Record{}, nil)}}
+	if len(records) == 0 { // which the model has passed over
+		records = []found.Record{found.Nothing(d.form)}
 	}
 	var one *merge.Accumulator
-	for _, rec := range r.records {
-		a := m.Accumulate(0, rec.values, rec.missing)
+	for _, rec := range records {
+		a := m.Accumulate(0, rec.Values, rec.Missing)
 		if one != nil {
 			a = merge.Merge(*one, a)
 		}

@@ -2,22 +2,20 @@ package model
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/orchestrator/chunk"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/form"
+	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
 	"github.com/coditect/mapreduce/worker/agent/unit"
-	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -170,7 +168,7 @@ func (x *extraction) takeStretch(ctx context.Context, at stretch) error {
 	}
 	base := int(x.task.Text.ByteOffset)
 	for _, rec := range r.records {
-		if x.schema.Kind == schema.KindRecords && !rec.beginsWithin(base+at.coreStart, base+at.coreEnd) {
+		if x.schema.Kind == schema.KindRecords && !rec.BeginsWithin(base+at.coreStart, base+at.coreEnd) {
 			continue // it is the neighbour's
 		}
 		x.addRecord(rec)
@@ -184,13 +182,13 @@ func (x *extraction) takeStretch(ctx context.Context, at stretch) error {
 }
 
 // addRecord takes a record.
-func (x *extraction) addRecord(rec readRecord) {
+func (x *extraction) addRecord(rec found.Record) {
 	if x.schema.Kind == schema.KindRecords {
-		x.mapper.Add(x.records, x.mapper.Accumulate(x.records, rec.values, rec.missing))
+		x.mapper.Add(x.records, x.mapper.Accumulate(x.records, rec.Values, rec.Missing))
 		x.records++
 		return
 	}
-	a := x.mapper.Accumulate(0, rec.values, rec.missing)
+	a := x.mapper.Accumulate(0, rec.Values, rec.Missing)
 	if x.whole != nil {
 		a = merge.Merge(*x.whole, a)
 	}
@@ -202,7 +200,7 @@ type answerReading struct {
 	form    *form.Form
 	task    *agent.Task
 	aligner ground.Unit
-	records []readRecord
+	records []found.Record
 	reason  string   // why there are none
 	note    string   // why quotes were looked for in the chunk alone, if so
 	faults  []string // what is wrong with the answer, for its author
@@ -212,7 +210,7 @@ type answerReading struct {
 // countFound counts the values whose quotes stand in the document.
 func (r *answerReading) countFound() (n int) {
 	for _, rec := range r.records {
-		for _, v := range rec.values {
+		for _, v := range rec.Values {
 			if len(v.Places) > 0 {
 				n++
 			}
@@ -221,184 +219,18 @@ func (r *answerReading) countFound() (n int) {
 	return n
 }
 
-type readRecord struct {
-	values  []unit.Value
-	missing []merge.Missing
-}
-
-// beginsWithin reports whether the first place of a record is among the bytes
-// [start,end) of the document. A record without places is wherever it was read;
-// places that were not read count only if there are no others.
-func (r readRecord) beginsWithin(start, end int) bool {
-	first, outside := -1, true
-	for _, v := range r.values {
-		for _, at := range v.Places {
-			if first < 0 || outside && !at.Outside || outside == at.Outside && at.ByteStart < first {
-				first, outside = at.ByteStart, at.Outside
-			}
-		}
-	}
-	return first < 0 || first >= start && first < end
-}
-
-// maxReason bounds the length of a reason that a model gives.
-const maxReason = 300
-
 // readAnswer takes an answer.
 func (r *answerReading) readAnswer(ctx context.Context, raw []byte) error {
 	answers, none, err := r.form.ReadAnswer(raw)
 	if err != nil {
 		return err
 	}
-	r.records, r.faults, r.reason = nil, nil, clipLine(none)
-	places, note, err := unit.Find(ctx, r.task, r.aligner, quotesOf(r.form, answers))
+	r.reason = found.Line(none)
+	places, note, err := unit.Find(ctx, r.task, r.aligner, found.Quotes(r.form, answers))
 	if err != nil {
 		return err
 	}
 	r.note = note
-	r.takeRecords(answers, places)
+	r.records, r.faults = found.Records(r.form, answers, places)
 	return nil
-}
-
-// takeRecords adds records whose quotes were looked for. places holds the places of all
-// their quotes, in order.
-func (r *answerReading) takeRecords(answers []form.Record, places []unit.Place) {
-	next := 0
-	for _, a := range answers {
-		var rec readRecord
-		for _, f := range r.form.Fields {
-			for _, found := range a.Fields[f.Key] {
-				rec.values = append(rec.values, r.placeFinding(f, found, places[next:next+len(found.Quotes)])...)
-				next += len(found.Quotes)
-			}
-		}
-		rec.missing = r.missingFields(a, rec.values)
-		r.records = append(r.records, rec)
-	}
-}
-
-// quotesOf returns all quotes in the order in which read takes them.
-func quotesOf(f *form.Form, answers []form.Record) []string {
-	var quotes []string
-	for _, a := range answers {
-		for _, field := range f.Fields {
-			for _, found := range a.Fields[field.Key] {
-				quotes = append(quotes, found.Quotes...)
-			}
-		}
-	}
-	return quotes
-}
-
-// placeFinding returns a finding with the places of its quotes; nothing, if it has no
-// value. A value that is none of its field stays as the model gave it: the record will not
-// have it, and shows it beside what it breaks.
-func (r *answerReading) placeFinding(f form.Field, found form.Finding, places []unit.Place) []unit.Value {
-	p := f.Property
-	if p.Type == schema.Array && p.Items != nil {
-		p = p.Items
-	}
-	value, err := p.Normalize(found.Value)
-	misfit := err != nil
-	if misfit {
-		r.faults = append(r.faults, fmt.Sprintf("%s: %v", f.Key, err))
-		value = unfitValue(found.Value)
-	}
-	if value == nil || value == "" {
-		return nil
-	}
-	v := unit.Value{Field: f.Path, Value: value, Said: max(0, min(found.Confidence, 1))}
-	for i, at := range places {
-		if !at.Verified() {
-			r.faults = append(r.faults, f.Key+": "+absentMessage(found.Quotes[i], at))
-			continue
-		}
-		if !slices.ContainsFunc(v.Places, func(had unit.Place) bool { return had.Span == at.Span }) {
-			v.Places = append(v.Places, at)
-		}
-	}
-	if len(places) == 0 {
-		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.Key, value))
-	}
-	if len(v.Places) > 0 && !misfit && isContradicted(p, value, v.Places) {
-		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow from %.120q", f.Key, value, v.Places[0].Quote))
-		v.Places = nil
-	}
-	return []unit.Value{v}
-}
-
-// maxUnfit bounds a text that is shown although it is no value of its field, in bytes.
-const maxUnfit = 1000
-
-// unfitValue returns a value that does not fit its field as it can be shown; nil if it is
-// no single value.
-func unfitValue(found any) any {
-	switch v := found.(type) {
-	case string:
-		if v = format.Text(v); len(v) <= maxUnfit {
-			return v
-		}
-		return strings.ToValidUTF8(v[:maxUnfit], "") + "…"
-	case json.Number:
-		if len(v) <= 100 {
-			return v
-		}
-	case bool:
-		return v
-	}
-	return nil
-}
-
-// absentMessage says that a quote is not in the document, and shows the text at the
-// place with most of its words.
-func absentMessage(quote string, at unit.Place) string {
-	s := fmt.Sprintf("the quote %.120q is not in the document", quote)
-	if at.Found() {
-		s += fmt.Sprintf(", in which these words stand: %.160q", at.Quote)
-	}
-	return s
-}
-
-// isContradicted reports whether none of the quotes of a number or a date contains it:
-// the quotes are true, but they are not about the value. For other types the wording
-// varies too much for this test.
-func isContradicted(p *schema.Property, value any, places []unit.Place) bool {
-	if !p.Numeric() && p.Format != schema.Date {
-		return false
-	}
-	var all []string
-	for _, at := range places {
-		all = append(all, at.Quote)
-	}
-	return confidence.Support(p, value, strings.Join(all, "\n")) == confidence.Contradicts
-}
-
-// missingFields says why fields have no value.
-func (r *answerReading) missingFields(a form.Record, values []unit.Value) []merge.Missing {
-	var out []merge.Missing
-	for _, f := range r.form.Fields {
-		if slices.ContainsFunc(values, func(v unit.Value) bool { return v.Field == f.Path }) {
-			continue
-		}
-		reason := "the model found none"
-		for _, m := range a.NotFound {
-			if m.Field == f.Key && strings.TrimSpace(m.Reason) != "" {
-				reason = clipLine(m.Reason)
-			}
-		}
-		if f.Property.Required {
-			r.faults = append(r.faults, f.Key+": nothing was found, although every document should have it")
-		}
-		out = append(out, merge.Missing{Field: f.Path, Reason: reason})
-	}
-	return out
-}
-
-// clipLine returns a text on one line and not too long.
-func clipLine(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > maxReason {
-		return string(r[:maxReason]) + "…"
-	}
-	return text
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -110,7 +111,7 @@ func (s *session) judgeAnswer(ctx context.Context, req *llm.Request, answer json
 	if err := json.Unmarshal(res.Answer, &verdict); err != nil || !verdict.Refine {
 		return "", err
 	}
-	return "Improve your answer: " + clipLine(verdict.Improvements), nil
+	return "Improve your answer: " + found.Line(verdict.Improvements), nil
 }
 
 // followUp returns the request that continues the conversation after an answer.

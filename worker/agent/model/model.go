@@ -7,9 +7,10 @@
 // schema, its quotes against the document, its references against those that it
 // was given. Documents are data, and stand between marks that they cannot write.
 //
-// Package prompt has instructions and the marks around documents, package form the
-// form of answers about records, and package memory what a unit's earlier attempts
-// were answered.
+// Package settings has what a job says of its model, package prompt instructions and the
+// marks around documents, package size how large requests are, package form the form of
+// answers about records, package found what these come to once their quotes were looked
+// for, and package memory what a unit's earlier attempts were answered.
 package model
 
 import (
@@ -33,6 +34,8 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model/form"
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
+	"github.com/coditect/mapreduce/worker/agent/model/size"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
@@ -72,7 +75,7 @@ type Config struct {
 type Agent struct {
 	cfg   Config
 	count *token.Counter
-	sizes sizes // of texts that prompts hold again and again
+	sizes *size.Counter // of requests
 
 	mu       sync.Mutex // guards the fields below
 	vendors  map[vendorKey]llm.Provider
@@ -103,8 +106,9 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Limited == nil {
 		cfg.Limited = func(p llm.Provider, _ func(*llm.Request) int64) llm.Provider { return p }
 	}
+	count := token.New()
 	return &Agent{
-		cfg: cfg, count: token.New(),
+		cfg: cfg, count: count, sizes: size.New(count),
 		vendors: make(map[vendorKey]llm.Provider), programs: make(map[[sha256.Size]byte]*program),
 		jobs: make(map[[sha256.Size]byte][]*program),
 	}, nil
@@ -112,7 +116,7 @@ func New(cfg Config) (*Agent, error) {
 
 // A program is a job's schema and settings made ready.
 type program struct {
-	Settings
+	settings.Settings
 	stages
 	schema   *schema.Schema
 	pipeline *pipeline.Pipeline
@@ -363,7 +367,7 @@ func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema), spec.Pipeline, string(spec.Definition)} {
 		fmt.Fprintf(h, "%d:%s", len(text), text)
 	}
-	names := Variables()
+	names := settings.Variables()
 	if len(spec.Definition) > 0 || stage != nil { // whose templates name others
 		names = slices.Sorted(maps.Keys(spec.Vars))
 	}
@@ -386,12 +390,12 @@ func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 
 // newProgram makes a job ready, or a stage of it. The caller holds the lock.
 func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
-	set, err := Read(spec)
+	set, err := settings.Read(spec)
 	if err != nil {
 		return nil, err
 	}
-	if stage != nil && spec.Vars[VarMerge] == "" {
-		set.Merge = cmp.Or(stage.Merge, MergeBoth)
+	if stage != nil && spec.Vars[settings.VarMerge] == "" {
+		set.Merge = cmp.Or(stage.Merge, settings.MergeBoth)
 	}
 	p := &program{Settings: set, stage: stage}
 	if err := a.findVendor(p, spec); err != nil {
@@ -416,8 +420,8 @@ func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[VarPrices])); err != nil {
-		return errs.Field("vars."+VarPrices, "%w", err)
+	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[settings.VarPrices])); err != nil {
+		return errs.Field("vars."+settings.VarPrices, "%w", err)
 	}
 	p.pipeline, err = step.PipelineOf(spec)
 	return err
@@ -429,7 +433,7 @@ func (a *Agent) prepareWriting(p *program, spec *mapreduce.JobSpec) error {
 		return err
 	}
 	p.fixed = a.withForm(p, p.writeRequest("", "", nil)).Prompt
-	if p.stage.Group && p.Merge != MergeTyped {
+	if p.stage.Group && p.Merge != settings.MergeTyped {
 		p.overhead = p.fixed
 	}
 	return p.hasRoom()
@@ -471,8 +475,8 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 // answer.
 func (p *program) hasRoom() error {
 	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
-		return errs.Field("vars."+VarWindow, "a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
-			"which leaves no room for a document; give more, or less for %s", p.Window, p.fixed, p.MaxAnswer, VarAnswer)
+		return errs.Field("vars."+settings.VarWindow, "a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
+			"which leaves no room for a document; give more, or less for %s", p.Window, p.fixed, p.MaxAnswer, settings.VarAnswer)
 	}
 	return nil
 }
@@ -535,7 +539,7 @@ func (p *program) directSystemOf(vars map[string]string, examples string) (strin
 // the budget.
 func (a *Agent) promptOverhead(p *program) (most int64) {
 	var all []*llm.Request
-	if p.Merge != MergeTyped {
+	if p.Merge != settings.MergeTyped {
 		all = append(all, p.mergeRequest(nil))
 		if p.folds {
 			all = append(all, p.foldRequest(maxQuestions, 0, 2, " ", p.MaxAnswer, ""))
@@ -557,7 +561,7 @@ const maxQuestions = 100_000
 const minDocument = 256
 
 // vendorOf returns the provider that a job asks. The caller holds the lock.
-func (a *Agent) vendorOf(s Settings) (llm.Provider, error) {
+func (a *Agent) vendorOf(s settings.Settings) (llm.Provider, error) {
 	cfg := a.cfg.LLM
 	if s.BaseURL != "" && s.BaseURL != cfg.BaseURL {
 		if !a.cfg.Trusted {
@@ -590,60 +594,9 @@ func (a *Agent) withForm(p *program, req *llm.Request) *llm.Request {
 		next.System += "\nFORM OF THE ANSWER (JSON Schema):\n" + string(req.Schema.Document()) + "\n"
 		next.Schema = nil
 	}
-	next.Prompt = a.countTokens(&next)
+	next.Prompt = a.sizes.Prompt(&next)
 	next.Schema = req.Schema
 	return &next
-}
-
-// countTokens counts a request's prompt, by a vocabulary that is not quite any
-// model's own.
-func (a *Agent) countTokens(req *llm.Request) int64 {
-	n := int64(0)
-	for _, text := range promptTexts(req) {
-		n += a.sizes.countText(a.count, text) + 8 // for what stands around it
-	}
-	return n
-}
-
-// worstTokens is no fewer tokens than any model's vocabulary makes of a prompt: there
-// are none that need twice as many as another for a text of any length, nor more
-// than one for two bytes.
-func (a *Agent) worstTokens(req *llm.Request) int64 {
-	bytes := 0
-	for _, text := range promptTexts(req) {
-		bytes += len(text)
-	}
-	return max(2*a.countTokens(req), int64(bytes)/2) + 256
-}
-
-// promptTexts are the parts of a prompt.
-func promptTexts(req *llm.Request) []string {
-	out := []string{req.System}
-	add := func(s *llm.Schema) {
-		if s != nil {
-			out = append(out, string(s.Document()))
-		}
-	}
-	add(req.Schema)
-	for _, t := range req.Tools {
-		out = append(out, t.Name+t.Description)
-		add(t.Schema)
-	}
-	for _, m := range req.Messages {
-		for _, part := range m.Parts {
-			out = append(out, part.Text)
-			if part.Opaque != nil {
-				out = append(out, string(part.Opaque))
-			}
-			if part.Call != nil {
-				out = append(out, part.Call.Name+string(part.Call.Input))
-			}
-			if part.Result != nil {
-				out = append(out, part.Result.Text)
-			}
-		}
-	}
-	return out
 }
 
 // A session is one attempt at a unit.
@@ -662,9 +615,9 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 	if task.Spec.Replay != "" {
 		return s.replaySession()
 	}
-	ask := a.cfg.Limited(p.vendor, a.countTokens)
+	ask := a.cfg.Limited(p.vendor, a.sizes.Prompt)
 	ask = &decorator.Guard{Provider: ask, Caller: calls}
-	ask = &decorator.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.worstTokens}
+	ask = &decorator.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.sizes.Worst}
 	ask = &decorator.Retry{Provider: ask, Random: a.cfg.Random}
 	ask = &decorator.Structured{Provider: ask, Unchecked: p.role != ""}
 	if sharer, ok := calls.(agent.Sharer); ok && sharer.Shares() {
@@ -698,12 +651,12 @@ func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.R
 	if need := req.Prompt + s.MaxAnswer; s.Window > 0 && need > s.Window {
 		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.Window)
 	}
-	size := promptBytes(req)
-	if most := s.mostContext(); most > 0 && size > most {
-		return nil, tooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", size, s.task.StageSpec.Name, most)
+	bytes := size.Bytes(req)
+	if most := s.mostContext(); most > 0 && bytes > most {
+		return nil, tooLarge("the prompt has %d bytes, and limits.context of the stage %s allows %d", bytes, s.task.StageSpec.Name, most)
 	}
 	if m, ok := s.calls.(agent.PromptMeter); ok {
-		m.Prompted(size)
+		m.Prompted(bytes)
 	}
 	return s.ask.Complete(ctx, req)
 }
@@ -714,13 +667,6 @@ func (s *session) mostContext() int64 {
 		return 0
 	}
 	return s.task.StageSpec.Context
-}
-
-func promptBytes(req *llm.Request) (n int64) {
-	for _, text := range promptTexts(req) {
-		n += int64(len(text))
-	}
-	return n
 }
 
 func tooLarge(format string, args ...any) error {

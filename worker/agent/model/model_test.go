@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/journal"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -604,7 +605,7 @@ func TestGlean(t *testing.T) {
 		}
 		return fakellm.Reply{Text: poor}
 	}})
-	r.spec.Vars[model.VarGlean] = "3"
+	r.spec.Vars[settings.VarGlean] = "3"
 	out, res, err := r.run(t, document)
 	if err != nil {
 		t.Fatal(err)
@@ -674,7 +675,7 @@ func TestGleanTakesNothingAway(t *testing.T) {
 					return tc.fault
 				},
 			})
-			r.spec.Vars[model.VarGlean] = "1"
+			r.spec.Vars[settings.VarGlean] = "1"
 			r.spec.MaxAttempts = 3
 			task := r.task(document)
 			task.Attempt = tc.attempt

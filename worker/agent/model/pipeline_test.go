@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/output/payload"
@@ -258,8 +258,8 @@ func TestMergeOfThePipelineStandsUnlessTheRunSays(t *testing.T) {
 	r := newRig(t, "anthropic", fakellm.Config{})
 	r.audited(t, strings.Replace(cashiers, "  each: group\n", "  each: group\n  merge: model\n", 1))
 	for _, tt := range []struct{ said, want string }{{"", "model"}, {"typed", "typed"}} {
-		r.spec.Vars[model.VarMerge] = tt.said
-		if set, err := model.Read(&r.spec); err != nil || set.Merge != tt.want {
+		r.spec.Vars[settings.VarMerge] = tt.said
+		if set, err := settings.Read(&r.spec); err != nil || set.Merge != tt.want {
 			t.Errorf("merge is %q with %q said, want %q (%v)", set.Merge, tt.said, tt.want, err)
 		}
 	}

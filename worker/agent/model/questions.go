@@ -10,7 +10,9 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
@@ -164,7 +166,7 @@ func (m *mergeRun) fieldQuestions(q *question, r *merge.Result) []*question {
 		return nil // every value counts
 	case isProse(q):
 		q.kind = askWrite
-	case m.Merge == MergeModel || isUndecided(q.field.Path, r):
+	case m.Merge == settings.MergeModel || isUndecided(q.field.Path, r):
 		q.kind = askChoose
 	default:
 		return nil
@@ -177,7 +179,7 @@ func (m *mergeRun) fieldQuestions(q *question, r *merge.Result) []*question {
 func (m *mergeRun) wordQuestion(q *question, r *merge.Result) string {
 	words := "field " + q.field.Path
 	if d := q.field.Property.Description; d != "" {
-		words += " (" + clipLine(d) + ")"
+		words += " (" + found.Line(d) + ")"
 	}
 	if len(r.Key) > 0 {
 		words += ", record " + shownValue(m.issued, r.Key)
@@ -401,7 +403,7 @@ func (m *mergeRun) chosenOption(q *question, a decided) *option {
 	default:
 		return nil
 	}
-	o.decided, o.refs, o.said, o.why = true, a.Refs, max(0, min(a.Confidence, 1)), clipLine(a.Reason)
+	o.decided, o.refs, o.said, o.why = true, a.Refs, max(0, min(a.Confidence, 1)), found.Line(a.Reason)
 	return &o
 }
 

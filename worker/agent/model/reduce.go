@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -20,7 +21,7 @@ import (
 // leaves open. It asks nothing about records that others may still join: such a question
 // may be settled later.
 func (s *session) runReduce(ctx context.Context) (*agent.Result, error) {
-	asks := s.Merge == MergeModel || s.Merge == MergeBoth && s.task.Kind == mapreduce.KindFinal
+	asks := s.Merge == settings.MergeModel || s.Merge == settings.MergeBoth && s.task.Kind == mapreduce.KindFinal
 	var judge output.Judge
 	if asks {
 		judge = func(pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
@@ -28,7 +29,7 @@ func (s *session) runReduce(ctx context.Context) (*agent.Result, error) {
 		}
 	}
 	room := unit.Room(s.task.Spec)
-	if s.Merge == MergeModel {
+	if s.Merge == settings.MergeModel {
 		room = 0 // what it decided on a level below has to be passed on
 	}
 	out, err := unit.Reduce(s.schema, s.task, room, judge)
@@ -239,7 +240,7 @@ func firstOption(all []option) *option {
 // answered. It is the error itself where another attempt may be, or where the
 // job wants a model's word.
 func (m *mergeRun) allowUnanswered(err error) error {
-	if m.Merge == MergeBoth && m.inVain(err) {
+	if m.Merge == settings.MergeBoth && m.inVain(err) {
 		m.noteError("what differs was left as the schema decides it", err)
 		return nil
 	}

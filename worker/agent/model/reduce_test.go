@@ -14,7 +14,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -231,16 +231,16 @@ func TestReduceModes(t *testing.T) {
 		kind  mapreduce.UnitKind
 		calls int
 	}{
-		{model.MergeTyped, mapreduce.KindFinal, 0},
-		{model.MergeBoth, mapreduce.KindReduce, 0},
+		{settings.MergeTyped, mapreduce.KindFinal, 0},
+		{settings.MergeBoth, mapreduce.KindReduce, 0},
 		{"", mapreduce.KindFinal, 1},
-		{model.MergeModel, mapreduce.KindReduce, 1},
-		{model.MergeModel, mapreduce.KindFinal, 1},
+		{settings.MergeModel, mapreduce.KindReduce, 1},
+		{settings.MergeModel, mapreduce.KindFinal, 1},
 	} {
 		t.Run(fmt.Sprint(tc.merge, tc.kind), func(t *testing.T) {
 			r := mergeRig(t, sensible)
 			if tc.merge != "" {
-				r.spec.Vars[model.VarMerge] = tc.merge
+				r.spec.Vars[settings.VarMerge] = tc.merge
 			}
 			if _, _, calls, err := r.reduce(t, tc.kind); err != nil || calls != tc.calls {
 				t.Errorf("%d calls, error %v; want %d", calls, err, tc.calls)
@@ -284,7 +284,7 @@ func TestReducerIsNotBelieved(t *testing.T) {
 				return all
 			})
 			honest := mergeRig(t, sensible)
-			honest.spec.Vars[model.VarMerge] = model.MergeTyped
+			honest.spec.Vars[settings.VarMerge] = settings.MergeTyped
 			typed, _, _, err := honest.reduce(t, mapreduce.KindFinal)
 			if err != nil {
 				t.Fatal(err)
@@ -412,10 +412,10 @@ func TestReducerWillNot(t *testing.T) {
 	for _, tc := range []struct {
 		merge string
 		ok    bool
-	}{{model.MergeBoth, true}, {model.MergeModel, false}} {
+	}{{settings.MergeBoth, true}, {settings.MergeModel, false}} {
 		r := newRig(t, "anthropic", fakellm.Config{Model: merger(sensible), Fault: refuse})
 		r.spec.Schema = canonical(t, company)
-		r.spec.Vars[model.VarMerge] = tc.merge
+		r.spec.Vars[settings.VarMerge] = tc.merge
 		_, res, _, err := r.reduce(t, mapreduce.KindFinal)
 		if (err == nil) != tc.ok {
 			t.Errorf("%s: error %v", tc.merge, err)
@@ -442,9 +442,9 @@ func TestNearKeysAreAsked(t *testing.T) {
 		calls   int
 		entries int // that hold more than one record
 	}{
-		{model.MergeBoth, true, 2, 1}, // the second call is about the spelling of the key
-		{model.MergeBoth, false, 1, 0},
-		{model.MergeTyped, true, 0, 0},
+		{settings.MergeBoth, true, 2, 1}, // the second call is about the spelling of the key
+		{settings.MergeBoth, false, 1, 0},
+		{settings.MergeTyped, true, 0, 0},
 	} {
 		var seen []asked
 		r := mergeRig(t, func(c fakellm.Call) []any {
@@ -456,7 +456,7 @@ func TestNearKeysAreAsked(t *testing.T) {
 			return all
 		})
 		r.spec.Schema = canonical(t, strings.Replace(company, `"key":["id"]`, `"key":["id"],"match":"near"`, 1))
-		r.spec.Vars[model.VarMerge] = tc.merge
+		r.spec.Vars[settings.VarMerge] = tc.merge
 		out, _, calls, err := r.reduce(t, mapreduce.KindFinal)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model/memory"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 )
@@ -29,7 +30,7 @@ func (m mute) Complete(context.Context, *llm.Request) (*llm.Response, error) {
 
 // silentProvider returns the provider of a job that repeats another: its dialect and the
 // rest are the vendor's, and it is never called, so no key is needed.
-func (a *Agent) silentProvider(s Settings) (llm.Provider, error) {
+func (a *Agent) silentProvider(s settings.Settings) (llm.Provider, error) {
 	cfg := a.cfg.LLM
 	cfg.Key, cfg.Window, cfg.ToolMode = llm.NewKey("not-used"), s.Window, s.ToolMode
 	return a.cfg.Vendors.New(s.Provider, cfg)

@@ -12,7 +12,9 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/model/found"
 	"github.com/coditect/mapreduce/worker/agent/model/prompt"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/output"
@@ -152,7 +154,7 @@ func (w *writeRun) askValue(ctx context.Context, req *llm.Request) (*output.Outp
 		case !errors.Is(err, jsonvalue.ErrForm) || repaired:
 			return nil, 0, agent.Permanent(err)
 		}
-		req = followUp(req, res.Answer, "This cannot be kept: "+clipLine(err.Error())+again)
+		req = followUp(req, res.Answer, "This cannot be kept: "+found.Line(err.Error())+again)
 	}
 }
 
@@ -316,7 +318,7 @@ func (s *session) mergeValues(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Merge == MergeModel && len(w.inputs) > 1 {
+	if s.Merge == settings.MergeModel && len(w.inputs) > 1 {
 		return s.writeValue(ctx)
 	}
 	typed, err := unit.MergedValue(s.task, w.inputs)
@@ -324,7 +326,7 @@ func (s *session) mergeValues(ctx context.Context) (*agent.Result, error) {
 		return nil, err
 	}
 	open := slices.DeleteFunc(slices.Clone(typed.Decided), func(d output.Decided) bool { return d.Unit != string(s.task.Unit) })
-	if s.Merge != MergeBoth || len(open) == 0 {
+	if s.Merge != settings.MergeBoth || len(open) == 0 {
 		return w.resultOf(typed, token.Unknown)
 	}
 	out, size, err := w.askValue(ctx, w.settleRequest(typed, open))

@@ -27,7 +27,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
-	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
 // options are the flags of the command.
@@ -104,7 +104,7 @@ func serve(ctx context.Context, p *program.Program, o *options) (err error) {
 	}
 	o.spec.Vars = make(map[string]string)
 	if o.baseURL != "" {
-		o.spec.Vars[model.VarBaseURL] = o.baseURL
+		o.spec.Vars[settings.VarBaseURL] = o.baseURL
 	}
 	token, err := readToken(ctx, o.tokenFile)
 	if err != nil {

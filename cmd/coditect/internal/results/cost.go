@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -16,7 +16,7 @@ var embeddedPrices = sync.OnceValues(llm.ListPrices)
 // was given prices has the price of its model.
 func Cost(spec *mapreduce.JobSpec, spent mapreduce.Tokens, micros int64) *float64 {
 	dollars := USD(micros)
-	if micros > 0 || spent.Total() == 0 || spec.Vars[model.VarPrices] != "" || (spec.Provider != "anthropic" && spec.Provider != "openai") {
+	if micros > 0 || spent.Total() == 0 || spec.Vars[settings.VarPrices] != "" || (spec.Provider != "anthropic" && spec.Provider != "openai") {
 		return &dollars
 	}
 	prices, err := embeddedPrices()

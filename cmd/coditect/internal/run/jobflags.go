@@ -23,7 +23,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
 	"github.com/coditect/mapreduce/orchestrator/token"
-	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -137,7 +137,7 @@ func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	f.StringVar(&j.model, "model", "", "`name` of the provider's model")
 	f.StringArrayVar(&j.aliases, "alias", nil, "`NAME=PROVIDER/MODEL`: model for an alias that stages of the pipeline use; may be repeated")
 	f.StringVar(&j.baseURL, "base-url", "", "`URL` of the provider's API, or of a server with the same API (default the provider's own)")
-	j.merge = console.NewChoice(model.MergeBoth, model.Merges()...)
+	j.merge = console.NewChoice(settings.MergeBoth, settings.Merges()...)
 	f.Var(&j.merge, "merge", "how values are merged: by the schema (typed), by a model (model), or by a model only where the schema leaves a choice (typed-then-model)")
 	f.IntVar(&j.glean, "glean", 0, "number of times that a model reviews its answer for a unit")
 	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "largest number of tokens of an answer")
@@ -332,10 +332,10 @@ func (j *jobFlags) modelAliases() (map[string]string, error) {
 // modelVars copies the flags about the model to a job's variables.
 func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error {
 	for _, f := range []struct{ flag, name, value string }{
-		{"base-url", model.VarBaseURL, j.baseURL},
-		{"merge", model.VarMerge, j.merge.String()},
-		{"glean", model.VarGlean, fmt.Sprint(j.glean)},
-		{"max-answer", model.VarAnswer, fmt.Sprint(j.maxAnswer)},
+		{"base-url", settings.VarBaseURL, j.baseURL},
+		{"merge", settings.VarMerge, j.merge.String()},
+		{"glean", settings.VarGlean, fmt.Sprint(j.glean)},
+		{"max-answer", settings.VarAnswer, fmt.Sprint(j.maxAnswer)},
 	} {
 		if !flags.Changed(f.flag) {
 			continue

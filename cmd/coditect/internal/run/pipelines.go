@@ -18,7 +18,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
-	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
 // extractPipeline is the pipeline of jobs that name none.
@@ -115,13 +115,13 @@ func knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 	if s.Provider == runners.ScriptedProvider {
 		return nil // its script is in variables
 	}
-	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), model.Variables())
+	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), settings.Variables())
 	for _, v := range slices.Sorted(maps.Keys(s.Vars)) {
 		if !slices.Contains(known, v) {
 			return exit.UsageError("--var: %q is neither an input of the pipeline %s nor a setting of models; known are %s", v, p.Name, strings.Join(known, ", "))
 		}
 	}
-	for _, v := range model.Variables() {
+	for _, v := range settings.Variables() {
 		if _, both := p.Inputs[v]; both {
 			return exit.UsageError("--pipeline: inputs: %q is the name of a setting of models; give the input another name", v)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/rules"
 	"github.com/coditect/mapreduce/worker/step"
@@ -126,9 +127,9 @@ func CheckModelless(spec *mapreduce.JobSpec) error {
 		set   bool
 	}{
 		{"model", spec.Model != ""},
-		{"vars." + model.VarBaseURL, spec.Vars[model.VarBaseURL] != ""},
-		{"vars." + model.VarMerge, spec.Vars[model.VarMerge] == model.MergeModel},
-		{"vars." + model.VarGlean, spec.Vars[model.VarGlean] != "" && spec.Vars[model.VarGlean] != "0"},
+		{"vars." + settings.VarBaseURL, spec.Vars[settings.VarBaseURL] != ""},
+		{"vars." + settings.VarMerge, spec.Vars[settings.VarMerge] == settings.MergeModel},
+		{"vars." + settings.VarGlean, spec.Vars[settings.VarGlean] != "" && spec.Vars[settings.VarGlean] != "0"},
 	} {
 		if f.set {
 			return errs.Field(f.field, "the provider rules asks no model: name another provider, or leave this out")

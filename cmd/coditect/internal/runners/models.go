@@ -17,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/loop"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
@@ -149,7 +150,7 @@ func (m *modelFlags) priceList() (*llm.Prices, error) {
 // SetPrices stores the price of the job's model from --prices in the job, so that
 // every process that runs or shows the job uses that price.
 func (m *modelFlags) SetPrices(spec *mapreduce.JobSpec) error {
-	if _, said := spec.Vars[model.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
+	if _, said := spec.Vars[settings.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
 		return nil
 	}
 	prices, err := m.priceList()
@@ -158,7 +159,7 @@ func (m *modelFlags) SetPrices(spec *mapreduce.JobSpec) error {
 	}
 	file, err := prices.For(spec.Provider, llm.Model(spec.Model))
 	if err == nil && file != nil {
-		spec.Vars[model.VarPrices] = string(file)
+		spec.Vars[settings.VarPrices] = string(file)
 	}
 	return err
 }

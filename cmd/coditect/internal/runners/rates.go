@@ -7,6 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -88,7 +89,7 @@ func modelRates(spec *mapreduce.JobSpec, prices *llm.Prices) plan.Rates {
 	if keyVariables[spec.Provider] == "" {
 		return r
 	}
-	if set, err := model.Read(spec); err == nil { // else the job is refused elsewhere
+	if set, err := settings.Read(spec); err == nil { // else the job is refused elsewhere
 		r.Merge, r.Answer, r.Rounds = plan.Merge(set.Merge), set.MaxAnswer, int64(set.Glean)
 	}
 	if there, err := keylessAgent(spec.Provider); err == nil {

@@ -1,4 +1,8 @@
-package model
+// Package settings has the settings of a job for its model: what they are named among the
+// variables of the job, and what they may be.
+//
+// It asks no model and knows no vendor, so that anything may read the settings of a job.
+package settings
 
 import (
 	"cmp"

@@ -1,0 +1,201 @@
+// Package found has what an answer about records comes to once its quotes were looked for:
+// records of values, each with the places in the document on which it rests, and what is
+// wrong with the answer, for its author.
+//
+// It asks no model and looks for no quote; whoever reads an answer does.
+package found
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/worker/agent/model/form"
+	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/confidence"
+	"github.com/coditect/mapreduce/worker/merge"
+)
+
+// A Record is a record of an answer whose quotes were looked for.
+type Record struct {
+	Values  []unit.Value
+	Missing []merge.Missing // why the other fields have no value
+}
+
+// BeginsWithin reports whether the first place of a record is among the bytes
+// [start,end) of the document. A record without places is wherever it was read;
+// places that were not read count only if there are no others.
+func (r Record) BeginsWithin(start, end int) bool {
+	first, outside := -1, true
+	for _, v := range r.Values {
+		for _, at := range v.Places {
+			if first < 0 || outside && !at.Outside || outside == at.Outside && at.ByteStart < first {
+				first, outside = at.ByteStart, at.Outside
+			}
+		}
+	}
+	return first < 0 || first >= start && first < end
+}
+
+// Records returns the records of an answer. Places holds those of all its quotes, in the
+// order of Quotes. The faults tell the author of the answer what is wrong with it.
+func Records(f *form.Form, answers []form.Record, places []unit.Place) (records []Record, faults []string) {
+	r := &reading{form: f}
+	next := 0
+	for _, a := range answers {
+		var rec Record
+		for _, field := range f.Fields {
+			for _, finding := range a.Fields[field.Key] {
+				rec.Values = append(rec.Values, r.placeFinding(field, finding, places[next:next+len(finding.Quotes)])...)
+				next += len(finding.Quotes)
+			}
+		}
+		rec.Missing = r.missingFields(a, rec.Values)
+		records = append(records, rec)
+	}
+	return records, r.faults
+}
+
+// Nothing returns the record of a document that an answer passes over.
+func Nothing(f *form.Form) Record {
+	r := &reading{form: f}
+	return Record{Missing: r.missingFields(form.Record{}, nil)}
+}
+
+// Quotes returns all quotes of an answer, in the order in which Records takes their places.
+func Quotes(f *form.Form, answers []form.Record) []string {
+	var quotes []string
+	for _, a := range answers {
+		for _, field := range f.Fields {
+			for _, finding := range a.Fields[field.Key] {
+				quotes = append(quotes, finding.Quotes...)
+			}
+		}
+	}
+	return quotes
+}
+
+// A reading is an answer that is being read.
+type reading struct {
+	form   *form.Form
+	faults []string // what is wrong with the answer, for its author
+}
+
+// placeFinding returns a finding with the places of its quotes; nothing, if it has no
+// value. A value that is none of its field stays as the model gave it: the record will not
+// have it, and shows it beside what it breaks.
+func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.Place) []unit.Value {
+	p := f.Property
+	if p.Type == schema.Array && p.Items != nil {
+		p = p.Items
+	}
+	value, err := p.Normalize(found.Value)
+	misfit := err != nil
+	if misfit {
+		r.faults = append(r.faults, fmt.Sprintf("%s: %v", f.Key, err))
+		value = unfitValue(found.Value)
+	}
+	if value == nil || value == "" {
+		return nil
+	}
+	v := unit.Value{Field: f.Path, Value: value, Said: max(0, min(found.Confidence, 1))}
+	for i, at := range places {
+		if !at.Verified() {
+			r.faults = append(r.faults, f.Key+": "+absentMessage(found.Quotes[i], at))
+			continue
+		}
+		if !slices.ContainsFunc(v.Places, func(had unit.Place) bool { return had.Span == at.Span }) {
+			v.Places = append(v.Places, at)
+		}
+	}
+	if len(places) == 0 {
+		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.Key, value))
+	}
+	if len(v.Places) > 0 && !misfit && isContradicted(p, value, v.Places) {
+		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow from %.120q", f.Key, value, v.Places[0].Quote))
+		v.Places = nil
+	}
+	return []unit.Value{v}
+}
+
+// maxUnfit bounds a text that is shown although it is no value of its field, in bytes.
+const maxUnfit = 1000
+
+// unfitValue returns a value that does not fit its field as it can be shown; nil if it is
+// no single value.
+func unfitValue(found any) any {
+	switch v := found.(type) {
+	case string:
+		if v = format.Text(v); len(v) <= maxUnfit {
+			return v
+		}
+		return strings.ToValidUTF8(v[:maxUnfit], "") + "…"
+	case json.Number:
+		if len(v) <= 100 {
+			return v
+		}
+	case bool:
+		return v
+	}
+	return nil
+}
+
+// absentMessage says that a quote is not in the document, and shows the text at the
+// place with most of its words.
+func absentMessage(quote string, at unit.Place) string {
+	s := fmt.Sprintf("the quote %.120q is not in the document", quote)
+	if at.Found() {
+		s += fmt.Sprintf(", in which these words stand: %.160q", at.Quote)
+	}
+	return s
+}
+
+// isContradicted reports whether none of the quotes of a number or a date contains it:
+// the quotes are true, but they are not about the value. For other types the wording
+// varies too much for this test.
+func isContradicted(p *schema.Property, value any, places []unit.Place) bool {
+	if !p.Numeric() && p.Format != schema.Date {
+		return false
+	}
+	var all []string
+	for _, at := range places {
+		all = append(all, at.Quote)
+	}
+	return confidence.Support(p, value, strings.Join(all, "\n")) == confidence.Contradicts
+}
+
+// missingFields says why fields have no value.
+func (r *reading) missingFields(a form.Record, values []unit.Value) []merge.Missing {
+	var out []merge.Missing
+	for _, f := range r.form.Fields {
+		if slices.ContainsFunc(values, func(v unit.Value) bool { return v.Field == f.Path }) {
+			continue
+		}
+		reason := "the model found none"
+		for _, m := range a.NotFound {
+			if m.Field == f.Key && strings.TrimSpace(m.Reason) != "" {
+				reason = Line(m.Reason)
+			}
+		}
+		if f.Property.Required {
+			r.faults = append(r.faults, f.Key+": nothing was found, although every document should have it")
+		}
+		out = append(out, merge.Missing{Field: f.Path, Reason: reason})
+	}
+	return out
+}
+
+// maxLine bounds what is repeated of the words of a model, in characters.
+const maxLine = 300
+
+// Line returns words of a model, such as its reason, on one line and not too long.
+func Line(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	if r := []rune(text); len(r) > maxLine {
+		return string(r[:maxLine]) + "…"
+	}
+	return text
+}

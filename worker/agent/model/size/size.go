@@ -1,0 +1,116 @@
+// Package size has how large requests are: in bytes, and in tokens of a vocabulary that is
+// not quite any model's own.
+package size
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// A Counter counts the tokens of requests. It remembers how many long texts have: each turn
+// of a conversation holds all texts of the turns before, and is counted several times. It is
+// safe for concurrent use.
+type Counter struct {
+	tokens *token.Counter
+
+	mu    sync.Mutex // guards known
+	known map[textHash]int64
+}
+
+// New returns a Counter that counts with another that remembers nothing.
+func New(tokens *token.Counter) *Counter {
+	return &Counter{tokens: tokens, known: make(map[textHash]int64)}
+}
+
+// A textHash stands for a text.
+type textHash struct {
+	sum    uint64
+	length int
+}
+
+const (
+	minSized = 256     // bytes of a text that is worth remembering
+	maxSized = 1 << 15 // texts
+)
+
+// sizeSeed keeps texts from being made that are taken for others.
+var sizeSeed = maphash.MakeSeed()
+
+// Prompt counts a request's prompt, by a vocabulary that is not quite any model's own.
+func (c *Counter) Prompt(req *llm.Request) int64 {
+	n := int64(0)
+	for _, text := range promptTexts(req) {
+		n += c.countText(text) + 8 // for what stands around it
+	}
+	return n
+}
+
+// Worst is no fewer tokens than any model's vocabulary makes of a prompt: there
+// are none that need twice as many as another for a text of any length, nor more
+// than one for two bytes.
+func (c *Counter) Worst(req *llm.Request) int64 {
+	return max(2*c.Prompt(req), Bytes(req)/2) + 256
+}
+
+// Bytes returns how many bytes the texts of a prompt have.
+func Bytes(req *llm.Request) (n int64) {
+	for _, text := range promptTexts(req) {
+		n += int64(len(text))
+	}
+	return n
+}
+
+// promptTexts are the parts of a prompt.
+func promptTexts(req *llm.Request) []string {
+	out := []string{req.System}
+	add := func(s *llm.Schema) {
+		if s != nil {
+			out = append(out, string(s.Document()))
+		}
+	}
+	add(req.Schema)
+	for _, t := range req.Tools {
+		out = append(out, t.Name+t.Description)
+		add(t.Schema)
+	}
+	for _, m := range req.Messages {
+		for _, part := range m.Parts {
+			out = append(out, part.Text)
+			if part.Opaque != nil {
+				out = append(out, string(part.Opaque))
+			}
+			if part.Call != nil {
+				out = append(out, part.Call.Name+string(part.Call.Input))
+			}
+			if part.Result != nil {
+				out = append(out, part.Result.Text)
+			}
+		}
+	}
+	return out
+}
+
+// countText returns the tokens of a text.
+func (c *Counter) countText(text string) int64 {
+	if len(text) < minSized {
+		return int64(c.tokens.Count(text))
+	}
+	key := textHash{maphash.String(sizeSeed, text), len(text)}
+	c.mu.Lock()
+	n, ok := c.known[key]
+	c.mu.Unlock()
+	if ok {
+		return n
+	}
+	n = int64(c.tokens.Count(text))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) == maxSized {
+		c.known = make(map[textHash]int64)
+	}
+	c.known[key] = n
+	return n
+}
