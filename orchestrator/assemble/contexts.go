@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 // contexts reads the text around quotes. When a map unit cites something, its text and
@@ -38,8 +39,8 @@ type contexts struct {
 type unitText struct {
 	unit   *records.Unit // nil if there is none
 	text   []byte        // from the start of its source on
-	reader *output.Reader
-	whole  *output.Reader // for what is cited outside of it; nil before it is needed
+	reader *check.Reader
+	whole  *check.Reader // for what is cited outside of it; nil before it is needed
 
 	evidence *mapreduce.Evidence  // that the text is; nil if it is a document
 	pictures []mapreduce.Evidence // of the same place, which the same unit has
@@ -94,14 +95,14 @@ func (c *contexts) quoteContext(ctx context.Context, cite *output.Citation) (bef
 	if c.unit == nil {
 		return "", "", untrueQuoteError(c.r.job.ID, cite, errNoUnit)
 	}
-	check, text, start := c.reader, c.text, c.unit.Reads().Start
+	reader, text, start := c.reader, c.text, c.unit.Reads().Start
 	if cite.Outside {
 		if err := c.openDocument(ctx); err != nil {
 			return "", "", err
 		}
-		check = c.whole
+		reader = c.whole
 	}
-	if why := check.Check(*cite); why != nil {
+	if why := reader.Check(*cite); why != nil {
 		return "", "", untrueQuoteError(c.r.job.ID, cite, why)
 	}
 	if cite.Outside {
@@ -125,7 +126,7 @@ func (c *contexts) openDocument(ctx context.Context) error {
 	if t.Whole, err = c.wholeText(ctx, c.unit.Source); err != nil {
 		return err
 	}
-	c.whole = output.NewReader(t)
+	c.whole = check.NewReader(t)
 	return nil
 }
 
@@ -157,7 +158,7 @@ func (c *contexts) openBundle(ctx context.Context, u *records.Unit) error {
 		for _, d := range docs {
 			sum := sha256.Sum256(d.Text)
 			one := &records.Unit{ID: u.ID, Index: u.Index, Document: mapreduce.DocumentID(d.Document), Source: &records.Source{SHA256: sum[:], Metadata: d.Metadata}}
-			c.of[d.Document] = unitText{unit: one, text: d.Text, reader: output.NewReader(outputs.CitedText(one, d.Text))}
+			c.of[d.Document] = unitText{unit: one, text: d.Text, reader: check.NewReader(outputs.CitedText(one, d.Text))}
 		}
 	}
 	return nil
@@ -207,7 +208,7 @@ func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) erro
 		}
 		c.unit, c.text = u, text
 	}
-	c.reader = output.NewReader(outputs.CitedText(c.unit, c.text))
+	c.reader = check.NewReader(outputs.CitedText(c.unit, c.text))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 // evidenceTexts are the texts of evidence that were needed last: the citations of a value
@@ -56,11 +57,11 @@ func (c *contexts) readEvidence(ctx context.Context, key evidenceKey) (unitText,
 		return unitText{}, err
 	}
 	found := output.EvidenceOf(e, text)
-	read := output.BundleTexts(key.unit, nil, func(string) *output.Evidence { return found })(key.document)
+	read := check.BundleTexts(key.unit, nil, func(string) *output.Evidence { return found })(key.document)
 	one := &records.Unit{ID: u.ID, Index: u.Index, Document: e.Document, Source: &records.Source{
 		SHA256: e.SHA256, Length: e.Bytes, End: e.Bytes, Metadata: e.Source(),
 	}}
-	reader := output.NewReader(*read)
+	reader := check.NewReader(*read)
 	pictures := slices.DeleteFunc(all, func(p mapreduce.Evidence) bool { return !p.IsPicture() || p.URI != e.URI })
 	return unitText{unit: one, text: text, reader: reader, whole: reader, evidence: e, pictures: pictures[:min(len(pictures), maxPictures)]}, nil
 }

@@ -10,24 +10,25 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 // checkOutput checks an output of the result once more, but for the citations of map
 // units, which are checked as they are shown; and notes whose records it has.
 func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.Output) error {
-	why := output.CheckValues(r.schema, out)
+	why := check.Values(r.schema, out)
 	if outputs.IsBundle(u) {
 		docs, err := outputs.Documents(ctx, r.source, r.job.ID, u)
 		if err != nil {
 			return err
 		}
 		var unread error
-		why = cmp.Or(why, output.CheckDirect(string(u.ID), u.Index, docs, outputs.FindEvidence(ctx, r.source, r.job.ID, u, &unread), out))
+		why = cmp.Or(why, check.Direct(string(u.ID), u.Index, docs, outputs.FindEvidence(ctx, r.source, r.job.ID, u, &unread), out))
 		if unread != nil {
 			return unread
 		}
 	} else if why == nil {
-		why = output.CheckRecords(outputs.CitedText(u, nil), out)
+		why = check.Records(outputs.CitedText(u, nil), out)
 	}
 	if why != nil {
 		return r.refusedOutputError(string(u.ID), why)
@@ -51,7 +52,7 @@ func (r *result) refusedOutputError(unit string, why error) error {
 // trueMembers checks that entities of several records stand for records that there
 // are, and cite no other documents than these are of.
 func (r *result) trueMembers() error {
-	if err := output.CheckValues(r.schema, r.last); err != nil {
+	if err := check.Values(r.schema, r.last); err != nil {
 		return r.refusedOutputError("the last reduce", err)
 	}
 	for first, s := range r.merged {

@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
@@ -89,8 +90,8 @@ func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *records.Uni
 }
 
 // CitedText returns the text of a map unit as its citations are checked against it.
-func CitedText(u *records.Unit, text []byte) output.Text {
-	return output.Text{
+func CitedText(u *records.Unit, text []byte) check.Text {
+	return check.Text{
 		Document: string(u.Document), Unit: string(u.ID), Index: u.Index, Hash: output.HashDocument(string(u.Document), u.Source.SHA256),
 		Content: text, Length: u.Source.End - u.Source.Start, ByteOffset: u.Source.Start, CharOffset: u.Source.CharOffset,
 		Metadata: u.Source.Metadata,

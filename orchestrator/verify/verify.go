@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/output/payload"
 )
@@ -109,21 +110,21 @@ func (c *Checker) evidenceOf(ctx context.Context, id mapreduce.JobID, u *records
 
 // textsOf returns the texts that a unit may cite: what it read, of which the text may be at
 // hand, and the evidence that find finds.
-func (c *Checker) textsOf(ctx context.Context, id mapreduce.JobID, u *records.Unit, text []byte, find output.EvidenceFinder) (output.Texts, error) {
+func (c *Checker) textsOf(ctx context.Context, id mapreduce.JobID, u *records.Unit, text []byte, find output.EvidenceFinder) (check.Texts, error) {
 	src := u.Source
 	switch {
 	case src == nil:
-		return output.BundleTexts(string(u.ID), nil, find), nil
+		return check.BundleTexts(string(u.ID), nil, find), nil
 	case outputs.IsBundle(u):
 		docs, err := outputs.Documents(ctx, c.jobs.Reader(), id, u)
-		return output.BundleTexts(string(u.ID), docs, find), err
+		return check.BundleTexts(string(u.ID), docs, find), err
 	case text == nil && src.End > src.Start:
 		var err error
 		if text, err = c.jobs.Content.Text(ctx, id, src.SHA256, src.Start, src.End); err != nil {
 			return nil, err
 		}
 	}
-	return output.MapTexts(outputs.CitedText(u, text), find), nil
+	return check.MapTexts(outputs.CitedText(u, text), find), nil
 }
 
 // errNoRecords is what the output of a unit is refused with that should make records.
@@ -138,14 +139,14 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	}
 	var unread error
 	find := c.evidenceOf(ctx, id, u, stage, &unread)
-	var own output.Texts // of units with tools: of others a value cites no document
+	var own check.Texts // of units with tools: of others a value cites no document
 	if find != nil || stage.Output.Kind == pipeline.OutputPassages {
 		if own, err = c.textsOf(ctx, id, u, g.Text, find); err != nil {
 			return nil, err
 		}
 	}
 	if stage.Output.Kind == pipeline.OutputPassages {
-		why = output.CheckPassages(string(u.ID), own, form, out)
+		why = check.Passages(string(u.ID), own, form, out)
 		return why, unread
 	}
 	var given []*output.Output
@@ -153,7 +154,7 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 		if form, err = c.withDocuments(ctx, id, u, stage, form); err != nil {
 			return nil, err
 		}
-		why = output.CheckValue(given, own, form, out)
+		why = check.Value(given, own, form, out)
 		return why, unread
 	}
 	err = c.eachOutput(ctx, id, u, g, func(in *records.Unit, one *output.Output) error {
@@ -185,7 +186,7 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	if form.NeedsGiven() {
 		form = form.With(output.GivenOf(u.Index, u.Item, given))
 	}
-	why = output.CheckValue(given, own, form, out)
+	why = check.Value(given, own, form, out)
 	return why, unread
 }
 
@@ -249,17 +250,17 @@ func (c *Checker) verifyValues(ctx context.Context, id mapreduce.JobID, s *schem
 	if len(out.Entries) == 0 {
 		return nil, nil
 	}
-	if why := output.CheckValues(s, out); why != nil || u.Kind != mapreduce.KindMap || outputs.IsBundle(u) {
+	if why := check.Values(s, out); why != nil || u.Kind != mapreduce.KindMap || outputs.IsBundle(u) {
 		return why, nil
 	}
-	if why := output.CheckEntities(s, out); why != nil || u.Source == nil {
+	if why := check.Entities(s, out); why != nil || u.Source == nil {
 		return why, nil
 	}
 	strict, err := c.stages.IsStrict(ctx, id)
 	if err != nil || !strict {
 		return nil, err
 	}
-	return output.CheckStrict(s, u.Source.Chunks, out), nil
+	return check.Strict(s, u.Source.Chunks, out), nil
 }
 
 // verifyMap checks the output of a map unit against its text.
@@ -276,7 +277,7 @@ func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *records.
 			return nil, err
 		}
 	}
-	return output.CheckMap(t, find, out), nil
+	return check.Map(t, find, out), nil
 }
 
 // verifyDirect checks the output of a unit over several documents against these.
@@ -285,7 +286,7 @@ func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *recor
 	if err != nil {
 		return nil, err
 	}
-	return output.CheckDirect(string(u.ID), u.Index, docs, find, out), nil
+	return check.Direct(string(u.ID), u.Index, docs, find, out), nil
 }
 
 // verifyReduce checks the output of a reduce against what it was given: the outputs
@@ -316,5 +317,5 @@ func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *recor
 			return nil, err
 		}
 	}
-	return output.CheckReduce(given, out), nil
+	return check.Reduce(given, out), nil
 }

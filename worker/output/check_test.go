@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -25,7 +26,7 @@ func hashOf(document string) refs.DocumentHash {
 }
 
 // unit makes the output of a map unit that read text behind before.
-func unit(t testing.TB, s *schema.Schema, index int64, document, text string, values map[string]string) (output.Text, *output.Output) {
+func unit(t testing.TB, s *schema.Schema, index int64, document, text string, values map[string]string) (check.Text, *output.Output) {
 	t.Helper()
 	out := &output.Output{}
 	r := merge.Record{Document: document, Order: merge.Order{Unit: index}}
@@ -47,7 +48,7 @@ func unit(t testing.TB, s *schema.Schema, index int64, document, text string, va
 		})}})
 	}
 	out.Entries = []output.Entry{{Members: []output.Member{{Unit: index}}, Accumulator: merge.Accumulate(s, r), Chunks: 1}}
-	return output.Text{
+	return check.Text{
 		Document: document, Unit: document, Hash: hashOf(document), Content: []byte(text),
 		ByteOffset: int64(len(before)), CharOffset: int64(len([]rune(before))),
 	}, out
@@ -62,7 +63,7 @@ func orders(t testing.TB) *schema.Schema {
 	return s
 }
 
-func both(t testing.TB, s *schema.Schema) (text output.Text, a, b *output.Output) {
+func both(t testing.TB, s *schema.Schema) (text check.Text, a, b *output.Output) {
 	t.Helper()
 	text, a = unit(t, s, 0, "a", textA, map[string]string{"order": "K-1", "city": "Köln", "total": "5.50", "note": "van"})
 	_, b = unit(t, s, 1, "b", textB, map[string]string{"order": "K-1", "city": "Köln", "total": "7.50", "note": "lorry, tomorrow"})
@@ -72,14 +73,14 @@ func both(t testing.TB, s *schema.Schema) (text output.Text, a, b *output.Output
 // TestDatesOfATextThatIsLeftOut: a text of which nothing is cited is not read to check
 // an output, and what the output says of it is bounded all the same.
 func TestDatesOfATextThatIsLeftOut(t *testing.T) {
-	text := output.Text{Document: "a", Unit: "a", Length: 60}
+	text := check.Text{Document: "a", Unit: "a", Length: 60}
 	out := new(output.Output)
 	for _, tt := range []struct {
 		days int64
 		want string
 	}{{10, ""}, {11, "dates in a text"}, {math.MaxInt64, "dates in a text"}} {
 		out.Dates.DayFirst = tt.days
-		wantError(t, output.CheckMap(text, nil, out), tt.want)
+		wantError(t, check.Map(text, nil, out), tt.want)
 	}
 }
 
@@ -120,7 +121,7 @@ func TestCheckMap(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			text, a, _ := both(t, s)
 			tt.spoil(a)
-			wantError(t, output.CheckMap(text, nil, a), tt.want)
+			wantError(t, check.Map(text, nil, a), tt.want)
 		})
 	}
 }
@@ -133,7 +134,7 @@ func wantError(t *testing.T, err error, want string) {
 		}
 		return
 	}
-	if !errors.Is(err, output.ErrBreach) || !strings.Contains(err.Error(), want) {
+	if !errors.Is(err, check.ErrBreach) || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want a breach: %s", err, want)
 	}
 }
@@ -195,7 +196,7 @@ func TestCheckReduce(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.spoil(out)
-			wantError(t, output.CheckReduce([]*output.Output{a, b}, out), tt.want)
+			wantError(t, check.Reduce([]*output.Output{a, b}, out), tt.want)
 		})
 	}
 }
@@ -209,7 +210,7 @@ func TestRecordsWithoutRoomGoUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, output.CheckReduce(inputs, out), "")
+		wantError(t, check.Reduce(inputs, out), "")
 		return out
 	}
 	_, a, b := both(t, s)
@@ -241,7 +242,7 @@ func TestRecordsWithoutRoomGoUp(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			out := reduce(tt.in...)
 			tt.spoil(out)
-			wantError(t, output.CheckReduce(tt.in, out), tt.want)
+			wantError(t, check.Reduce(tt.in, out), tt.want)
 		})
 	}
 }
@@ -258,19 +259,19 @@ func TestReportsGoUp(t *testing.T) {
 		t.Fatalf("dropped %v, removed %v", one.Dropped, one.Removed)
 	}
 	two := output.Reduce(s, []*output.Output{one}, nil, true)
-	wantError(t, output.CheckReduce([]*output.Output{one}, two), "")
+	wantError(t, check.Reduce([]*output.Output{one}, two), "")
 	if diff := cmp.Diff(one.Dropped, two.Dropped); diff != "" {
 		t.Errorf("dropped (-first +second):\n%s", diff)
 	}
 	kept := *two
 	two.Dropped = nil
-	wantError(t, output.CheckReduce([]*output.Output{one}, two), "not listed any more")
+	wantError(t, check.Reduce([]*output.Output{one}, two), "not listed any more")
 	*two = kept
 	two.Removed = nil
-	wantError(t, output.CheckReduce([]*output.Output{one}, two), "not listed any more")
+	wantError(t, check.Reduce([]*output.Output{one}, two), "not listed any more")
 	*two = kept
 	two.Entries = nil
-	wantError(t, output.CheckReduce([]*output.Output{one}, two), "lost 2 of the 2 records")
+	wantError(t, check.Reduce([]*output.Output{one}, two), "lost 2 of the 2 records")
 }
 
 func TestDecide(t *testing.T) {
@@ -307,7 +308,7 @@ func TestDecide(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			out := output.Reduce(s, []*output.Output{a, b}, nil, true)
 			out.Decide(s, "final", issued, []output.Decision{tt.decision})
-			wantError(t, output.CheckReduce([]*output.Output{a, b}, out), "")
+			wantError(t, check.Reduce([]*output.Output{a, b}, out), "")
 			got := merge.Resolve(s, out.Entries[0].Accumulator)
 			if diff := cmp.Diff(tt.want, got.Values[tt.decision.Field]); diff != "" {
 				t.Errorf("value (-want +got):\n%s", diff)
@@ -363,7 +364,7 @@ func TestProse(t *testing.T) {
 	}
 	said := fmt.Sprintf("van [%s] or lorry [%s, REF_deadbeef]", names[0], strings.ToUpper(names[1]))
 	out.Decide(s, "final", issued, []output.Decision{{Field: "note", Value: said}})
-	wantError(t, output.CheckReduce([]*output.Output{a, b}, out), "")
+	wantError(t, check.Reduce([]*output.Output{a, b}, out), "")
 	got := merge.Resolve(s, out.Entries[0].Accumulator)
 	want := fmt.Sprintf("van [%s] or lorry [%s, ?]", names[0], names[1])
 	shown := output.Spelled(got.Values["note"], got.Citations["note"], func(id refs.ID) string { return id.Full()[:len(names[0])] })
@@ -406,7 +407,7 @@ func TestAnyAnswerIsSurvived(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		out := output.Reduce(s, []*output.Output{a, b}, nil, true)
 		out.Decide(s, "final", issued, rapid.SliceOf(decision).Draw(t, "decisions"))
-		if err := output.CheckReduce([]*output.Output{a, b}, stored(t, out)); err != nil {
+		if err := check.Reduce([]*output.Output{a, b}, stored(t, out)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -421,7 +422,7 @@ func TestDecidedConflictsAreListed(t *testing.T) {
 	decided := func(d output.Decision) *output.Output {
 		out := output.Reduce(s, inputs, nil, true)
 		out.Decide(s, "final", out.Issue(), []output.Decision{d})
-		wantError(t, output.CheckReduce(inputs, out), "")
+		wantError(t, check.Reduce(inputs, out), "")
 		return out
 	}
 	if out := decided(output.Decision{Field: "note", Value: "by aeroplane at midnight", Why: "it is fast"}); len(out.Decided) > 0 || len(out.Removed) == 0 {
@@ -435,9 +436,9 @@ func TestDecidedConflictsAreListed(t *testing.T) {
 	if out, err = output.Decode(raw); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, output.CheckReduce(inputs, out), "")
+	wantError(t, check.Reduce(inputs, out), "")
 	above := output.Reduce(s, []*output.Output{out}, nil, true)
-	wantError(t, output.CheckReduce([]*output.Output{out}, above), "")
+	wantError(t, check.Reduce([]*output.Output{out}, above), "")
 	if len(above.Decided) != 1 {
 		t.Fatalf("decided: %+v, want one conflict", above.Decided)
 	}
@@ -455,7 +456,7 @@ func TestDecidedConflictsAreListed(t *testing.T) {
 		t.Errorf("decided: %+v", d)
 	}
 	above.Decided = nil
-	wantError(t, output.CheckReduce([]*output.Output{out}, above), "decided below is not listed any more")
+	wantError(t, check.Reduce([]*output.Output{out}, above), "decided below is not listed any more")
 	out.Decided[0].Rationale = " "
-	wantError(t, output.CheckReduce(inputs, out), "without a reason")
+	wantError(t, check.Reduce(inputs, out), "without a reason")
 }

@@ -27,7 +27,7 @@ type Issued struct {
 func (o *Output) Issue() *Issued {
 	return issueNames(func(yield func(refs.ID) bool) {
 		for n := range o.Entries {
-			for _, m := range mentionsOf(&o.Entries[n]) {
+			for _, m := range o.Entries[n].Mentions() {
 				for _, id := range m.Citations {
 					if !yield(refs.ID([]byte(id))) {
 						return

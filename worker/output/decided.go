@@ -49,15 +49,6 @@ func (c *choice) listDecided(chosen any) {
 	})
 }
 
-// identityKey is the same for equal decisions.
-func (d *Decided) identityKey() string {
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return fmt.Sprintf("%+v", d) // of values that came as JSON there is no error
-	}
-	return string(raw)
-}
-
 func (e *encoder) encodeDecided(d *Decided) error {
 	m := &storagev1.Decided{Field: d.Field, Unit: d.Unit, Rationale: d.Rationale}
 	var err error
@@ -74,7 +65,7 @@ func (e *encoder) encodeDecided(d *Decided) error {
 		}
 		for _, id := range one.Citations {
 			if _, ok := e.output.Citations[id]; !ok {
-				return errUncited
+				return ErrUncited
 			}
 			c.Citations = append(c.Citations, e.at[id])
 		}
@@ -99,7 +90,7 @@ func decodeDecided(m *storagev1.Decided, keys []merge.Citation) (Decided, error)
 		}
 		for _, i := range stored.Citations {
 			if int(i) >= len(keys) {
-				return d, errUncited
+				return d, ErrUncited
 			}
 			one.Citations = append(one.Citations, keys[i])
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/refs"
 )
@@ -45,7 +46,7 @@ func direct() *output.Output {
 // TestDirectUnitsMayNotMakeThingsUp: records are the unit's own, and of documents
 // that it read.
 func TestDirectUnitsMayNotMakeThingsUp(t *testing.T) {
-	if err := output.CheckDirect("direct", 7, bundled, nil, direct()); err != nil {
+	if err := check.Direct("direct", 7, bundled, nil, direct()); err != nil {
 		t.Errorf("a true output: %v", err)
 	}
 	for _, tt := range []struct {
@@ -66,8 +67,8 @@ func TestDirectUnitsMayNotMakeThingsUp(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := direct()
 			tt.change(o)
-			err := output.CheckDirect("direct", 7, bundled, nil, o)
-			if !errors.Is(err, output.ErrBreach) || !strings.Contains(err.Error(), tt.want) {
+			err := check.Direct("direct", 7, bundled, nil, o)
+			if !errors.Is(err, check.ErrBreach) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want a breach: %s", err, tt.want)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -51,23 +52,23 @@ func TestEvidenceIsCited(t *testing.T) {
 		t.Fatalf("cited as %+v", c)
 	}
 	form := form(t, `{"type":"object","properties":{"found":{"type":"array","items":{"type":"string"}}},"required":["found"]}`)
-	own := output.BundleTexts("look_0", nil, find)
+	own := check.BundleTexts("look_0", nil, find)
 	given := output.OfCitations(c)
 	o, err := output.NewValue("look_0", []byte(`{"found":["It opened in 1913 [`+c.ID.Full()+`]"]}`), form, output.IssueAll([]*output.Output{given}), []*output.Output{given})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o = again(t, o)
-	if err := output.CheckValue(nil, own, form, o); err != nil {
+	if err := check.Value(nil, own, form, o); err != nil {
 		t.Fatal(err)
 	}
 	if !o.CitesEvidence("look_0") || o.CitesEvidence("look_1") {
 		t.Error("whose evidence is cited is wrong")
 	}
-	if err := output.CheckValue(nil, nil, form, o); !errors.Is(err, output.ErrBreach) {
+	if err := check.Value(nil, nil, form, o); !errors.Is(err, check.ErrBreach) {
 		t.Errorf("a unit without tools cites evidence: %v", err)
 	}
-	if err := output.CheckValue([]*output.Output{given}, nil, form, o); err != nil {
+	if err := check.Value([]*output.Output{given}, nil, form, o); err != nil {
 		t.Errorf("what others cite is refused: %v", err)
 	}
 
@@ -89,7 +90,7 @@ func TestEvidenceIsCited(t *testing.T) {
 			change(&lie)
 			o := &output.Output{Value: o.Value}
 			o.Cite(lie)
-			if err := output.CheckValue(nil, own, form, o); !errors.Is(err, output.ErrBreach) {
+			if err := check.Value(nil, own, form, o); !errors.Is(err, check.ErrBreach) {
 				t.Errorf("a lie passes: %v", err)
 			}
 		})
@@ -99,7 +100,7 @@ func TestEvidenceIsCited(t *testing.T) {
 		lie.ID = refs.New(output.HashDocument(c.Document, e.SHA256), 0, 3, "Zür")
 		o := &output.Output{Value: []byte(strings.ReplaceAll(string(o.Value), c.ID.Full(), lie.ID.Full()))}
 		o.Cite(lie)
-		if err := output.CheckValue(nil, own, form, o); !errors.Is(err, output.ErrBreach) {
+		if err := check.Value(nil, own, form, o); !errors.Is(err, check.ErrBreach) {
 			t.Errorf("a lie passes: %v", err)
 		}
 	})
@@ -116,19 +117,19 @@ func TestPassagesOfEvidence(t *testing.T) {
 	}
 	f := form(t, `{}`)
 	c := quoted(t, e, "renewed in 1998")
-	if err := output.CheckPassages("look_0", output.BundleTexts("look_0", nil, find), f, chosen(c)); err != nil {
+	if err := check.Passages("look_0", check.BundleTexts("look_0", nil, find), f, chosen(c)); err != nil {
 		t.Error(err)
 	}
-	for name, own := range map[string]output.Texts{
-		"none":      output.BundleTexts("look_0", nil, nil),
-		"another's": output.BundleTexts("look_1", nil, find),
+	for name, own := range map[string]check.Texts{
+		"none":      check.BundleTexts("look_0", nil, nil),
+		"another's": check.BundleTexts("look_1", nil, find),
 	} {
-		if err := output.CheckPassages("look_0", own, f, chosen(c)); !errors.Is(err, output.ErrBreach) {
+		if err := check.Passages("look_0", own, f, chosen(c)); !errors.Is(err, check.ErrBreach) {
 			t.Errorf("a passage of evidence passes where the unit has %s: %v", name, err)
 		}
 	}
 	c.Label = ""
-	if err := output.CheckPassages("look_0", output.BundleTexts("look_0", nil, find), f, chosen(c)); !errors.Is(err, output.ErrBreach) {
+	if err := check.Passages("look_0", check.BundleTexts("look_0", nil, find), f, chosen(c)); !errors.Is(err, check.ErrBreach) {
 		t.Errorf("a passage without a label passes: %v", err)
 	}
 }

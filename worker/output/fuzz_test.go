@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 // FuzzCheckMap takes any bytes for what a map unit reports. An output that is taken quotes
@@ -22,7 +23,7 @@ func FuzzCheckMap(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := output.Decode(data)
-		if err != nil || output.CheckMap(text, nil, o) != nil || output.CheckValues(s, o) != nil || output.CheckEntities(s, o) != nil {
+		if err != nil || check.Map(text, nil, o) != nil || check.Values(s, o) != nil || check.Entities(s, o) != nil {
 			return
 		}
 		checkQuoted(t, text, o)
@@ -37,7 +38,7 @@ func FuzzCheckMap(f *testing.F) {
 			if err != nil {
 				t.Fatalf("what was taken is reduced to what cannot be read: %v", err)
 			}
-			if err := output.CheckReduce(inputs, again); err != nil {
+			if err := check.Reduce(inputs, again); err != nil {
 				t.Errorf("the reduce of what was taken is refused: %v", err)
 			}
 		}
@@ -45,7 +46,7 @@ func FuzzCheckMap(f *testing.F) {
 }
 
 // checkQuoted checks that what values cite is the text, and that numbers are possible.
-func checkQuoted(t *testing.T, text output.Text, o *output.Output) {
+func checkQuoted(t *testing.T, text check.Text, o *output.Output) {
 	t.Helper()
 	dates := int64(len(text.Content))
 	if o.Dates.DayFirst < 0 || o.Dates.MonthFirst < 0 || o.Dates.DayFirst > dates || o.Dates.MonthFirst > dates {

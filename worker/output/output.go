@@ -5,10 +5,10 @@
 //
 // What a stage reads of another's output is JSON, see Read. Whoever writes a value
 // after that, its references go through NewValue, and what it made through
-// CheckValue.
+// check.Value.
 //
 // Whoever reduces, what it says goes through Decide, and what it made through
-// CheckReduce: no citation is gained, none changed, and each that is lost is
+// check.Reduce: no citation is gained, none changed, and each that is lost is
 // listed with a reason.
 //
 // It is pure and imports nothing of the project but api/schema, the stored
@@ -170,7 +170,7 @@ func (o *Output) Encode() ([]byte, error) {
 	}
 	for _, d := range o.Dropped {
 		if _, ok := o.Citations[d.Citation]; !ok {
-			return nil, errUncited
+			return nil, ErrUncited
 		}
 		m := &storagev1.Dropped{Citation: e.at[d.Citation], Field: d.Field, Reason: d.Reason, Unit: d.Unit}
 		if d.Record != nil {
@@ -198,10 +198,10 @@ type encoder struct {
 // encodeCitations stores the citations that entries and the value refer to, and those
 // that were dropped, by id.
 func (e *encoder) encodeCitations() error {
-	for _, id := range slices.Sorted(maps.Keys(e.output.usedCitations())) {
+	for _, id := range slices.Sorted(maps.Keys(e.output.UsedCitations())) {
 		c, ok := e.output.Citations[id]
 		if !ok {
-			return errUncited
+			return ErrUncited
 		}
 		e.at[id] = uint32(len(e.m.Citations))
 		e.m.Citations = append(e.m.Citations, &storagev1.Citation{
@@ -213,11 +213,22 @@ func (e *encoder) encodeCitations() error {
 	return nil
 }
 
-// usedCitations returns the citations that the output refers to.
-func (o *Output) usedCitations() map[merge.Citation]bool {
+// CitesOutside reports whether the output of a map unit cites what the unit did
+// not read.
+func (o *Output) CitesOutside() bool {
+	for id := range o.UsedCitations() {
+		if o.Citations[id].Outside {
+			return true
+		}
+	}
+	return false
+}
+
+// UsedCitations returns the citations that the output refers to.
+func (o *Output) UsedCitations() map[merge.Citation]bool {
 	used := make(map[merge.Citation]bool)
 	for i := range o.Entries {
-		for _, m := range mentionsOf(&o.Entries[i]) {
+		for _, m := range o.Entries[i].Mentions() {
 			for _, id := range m.Citations {
 				used[id] = true
 			}
@@ -237,8 +248,8 @@ func (o *Output) usedCitations() map[merge.Citation]bool {
 	return used
 }
 
-// mentionsOf visits the mentions of an entry with their fields.
-func mentionsOf(e *Entry) iter.Seq2[string, *merge.Mention] {
+// Mentions visits the mentions of an entry with their fields.
+func (e *Entry) Mentions() iter.Seq2[string, *merge.Mention] {
 	return func(yield func(string, *merge.Mention) bool) {
 		for i := range e.Fields {
 			f := &e.Fields[i]
@@ -253,7 +264,8 @@ func mentionsOf(e *Entry) iter.Seq2[string, *merge.Mention] {
 	}
 }
 
-var errUncited = errors.New("output: a value refers to a citation that the output lacks")
+// ErrUncited is the error of an output that refers to a citation which it does not have.
+var ErrUncited = errors.New("output: a value refers to a citation that the output lacks")
 
 func (e *encoder) encodeEntry(entry *Entry) error {
 	m := &storagev1.Entry{Entity: entry.Entity, Chunks: int64(entry.Chunks)}
@@ -291,7 +303,7 @@ func (e *encoder) encodeCandidate(c *merge.Candidate) (*storagev1.Candidate, err
 		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: toPosition(mention.First)}
 		for _, id := range mention.Citations {
 			if _, ok := e.output.Citations[id]; !ok {
-				return nil, errUncited
+				return nil, ErrUncited
 			}
 			stored.Citations = append(stored.Citations, e.at[id])
 		}
@@ -401,7 +413,7 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: toOrder(stored.First)}
 		for _, i := range stored.Citations {
 			if int(i) >= len(keys) {
-				return c, errUncited
+				return c, ErrUncited
 			}
 			mention.Citations = append(mention.Citations, keys[i])
 		}
@@ -424,7 +436,7 @@ var errUnsaid = errors.New("output: a value that nobody said")
 func (o *Output) decodeReports(m *storagev1.Output, keys []merge.Citation) error {
 	for _, d := range m.Dropped {
 		if int(d.Citation) >= len(keys) {
-			return errUncited
+			return ErrUncited
 		}
 		one := Dropped{Citation: keys[d.Citation], Field: d.Field, Reason: d.Reason, Unit: d.Unit}
 		if d.Record != nil {
@@ -447,7 +459,7 @@ func (o *Output) decodeReports(m *storagev1.Output, keys []merge.Citation) error
 
 // Cited visits the citations of an entry, one as often as it is cited.
 func (e *Entry) Cited(visit func(merge.Citation)) {
-	for _, m := range mentionsOf(e) {
+	for _, m := range e.Mentions() {
 		for _, id := range m.Citations {
 			visit(id)
 		}

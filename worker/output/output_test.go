@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -169,7 +170,7 @@ func tree(t *rapid.T, s *schema.Schema, maps []*output.Output, group int, rooms 
 				t.Fatal(err)
 			}
 			reduced := stored(t, out)
-			if err := output.CheckReduce(slices.Concat(part, referred), reduced); err != nil {
+			if err := check.Reduce(slices.Concat(part, referred), reduced); err != nil {
 				t.Fatalf("a typed reduce was refused: %v", err)
 			}
 			next = append(next, reduced)

@@ -98,7 +98,7 @@ func (s *Shared) mergeParts(last *Output, parts []*Output) *Output {
 
 // citeEntry takes the citations of an entry from the output that it is of.
 func (o *Output) citeEntry(e *Entry, from *Output) {
-	for _, m := range mentionsOf(e) {
+	for _, m := range e.Mentions() {
 		for _, id := range m.Citations {
 			if c, ok := from.Citations[id]; ok {
 				o.Cite(c)

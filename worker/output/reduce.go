@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
 )
 
@@ -110,6 +111,20 @@ func (c *Citation) isBetter(than *Citation) bool {
 		cmp.Compare(c.Coverage, than.Coverage),
 		cmp.Compare(c.Density, than.Density),
 	) > 0
+}
+
+// gradeRank orders grades, the best highest; 0 is none.
+func gradeRank(grade string) int {
+	switch ground.Grade(grade) {
+	case ground.Exact:
+		return 3
+	case ground.Normalised:
+		return 2
+	case ground.Fuzzy:
+		return 1
+	default:
+		return 0
+	}
 }
 
 // compareBool orders false before true.
@@ -247,7 +262,7 @@ func (r *reducer) keepOpen() {
 // pruneCitations leaves out the citations of records that pass on elsewhere.
 func (r *reducer) pruneCitations() {
 	used := make(map[merge.Citation]Citation)
-	for id := range r.out.usedCitations() {
+	for id := range r.out.UsedCitations() {
 		used[id] = r.out.Citations[id]
 	}
 	r.out.Citations = used
@@ -282,7 +297,7 @@ func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
 		}
 	}
 	var wanted []Open
-	late := deferredEntities(inputs)
+	late := Deferred(inputs)
 	for _, in := range inputs {
 		for _, op := range in.Open {
 			if count[op.Entity] > 1 && !late[op.Entity] {

@@ -44,7 +44,7 @@ func (r *reducer) encodedSize(e *Entry) int {
 			n += 2*len(c.Key) + positionBytes // and the value, about as long
 		}
 	}
-	for _, m := range mentionsOf(e) {
+	for _, m := range e.Mentions() {
 		n += positionBytes*(1+len(m.Readings)) + referenceBytes*len(m.Citations)
 		for _, id := range m.Citations {
 			c := r.out.Citations[id]
@@ -54,9 +54,9 @@ func (r *reducer) encodedSize(e *Entry) int {
 	return n
 }
 
-// deferredEntities returns the entities for which a reduce had no room: one output names
+// Deferred returns the entities for which a reduce had no room: one output names
 // several records of them, or one beside those that it holds.
-func deferredEntities(outputs []*Output) map[string]bool {
+func Deferred(outputs []*Output) map[string]bool {
 	late := make(map[string]bool)
 	for _, o := range outputs {
 		seen := make(map[string]bool, len(o.Open)+len(o.Entries))
@@ -75,13 +75,13 @@ func deferredEntities(outputs []*Output) map[string]bool {
 
 // unmergedRecords returns the records that are named and have yet to be merged.
 func (o *Output) unmergedRecords() []Open {
-	late := deferredEntities([]*Output{o})
+	late := Deferred([]*Output{o})
 	return slices.DeleteFunc(slices.Clone(o.Open), func(op Open) bool { return !late[op.Entity] })
 }
 
 // Unmerged is how many entities the output only names, though it knows of several
 // records of them.
-func (o *Output) Unmerged() int { return len(deferredEntities([]*Output{o})) }
+func (o *Output) Unmerged() int { return len(Deferred([]*Output{o})) }
 
 // A Shared is an entity of several records, as the last reduce leaves it.
 type Shared struct {
@@ -133,7 +133,7 @@ func (o *Output) Shared() []*Shared {
 func (s *Shared) Together(last *Output, parts []*Output) *Output {
 	r := &reducer{out: &Output{Citations: make(map[merge.Citation]Citation)}}
 	add := func(e Entry, from *Output) {
-		for _, m := range mentionsOf(&e) {
+		for _, m := range e.Mentions() {
 			for _, id := range m.Citations {
 				c := from.Citations[id]
 				if had, ok := r.out.Citations[id]; !ok || c.isBetter(&had) {

@@ -21,7 +21,7 @@ func (o *Output) Text() string {
 	for i := range o.Entries {
 		for _, f := range o.Entries[i].Fields {
 			for _, c := range f.Candidates {
-				line(f.Path, ": ", showValue(c.Value))
+				line(f.Path, ": ", Show(c.Value))
 				for _, m := range c.Mentions {
 					for _, id := range m.Citations {
 						line("  ", o.Citations[id].Quote)
@@ -51,8 +51,8 @@ func (o *Output) Text() string {
 // shortName spells a reference about as long as prompts do.
 func shortName(id refs.ID) string { return id.Full()[:len(refs.Mark)+refs.MinDigits] }
 
-// showValue writes a value as a prompt would.
-func showValue(value any) string {
+// Show writes a value as a prompt would.
+func Show(value any) string {
 	if text, ok := value.(string); ok {
 		return text
 	}

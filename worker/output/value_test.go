@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/refs"
 )
@@ -94,7 +95,7 @@ func TestNewValue(t *testing.T) {
 			if len(o.Citations) != len(tt.cites) {
 				t.Errorf("carries %d citations, want %d", len(o.Citations), len(tt.cites))
 			}
-			if err := output.CheckValue(inputs, nil, form(t, tt.form), again(t, o)); err != nil {
+			if err := check.Value(inputs, nil, form(t, tt.form), again(t, o)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -153,16 +154,16 @@ func TestCheckValue(t *testing.T) {
 			c := o.Citations[merge.Citation(ids[0][:])]
 			c.Quote = "other"
 			o.Citations[c.Key()] = c
-		}, output.ErrBreach},
+		}, check.ErrBreach},
 		{"a citation of nobody", func(o *output.Output) {
 			o.Cite(output.Citation{ID: refs.ID{9}, Quote: "new"})
 			o.Value = []byte(`{"a":"` + refs.ID{9}.Full() + `","b":"` + ids[0].Full() + `"}`)
-		}, output.ErrBreach},
-		{"one too many", func(o *output.Output) { o.Cite(in.Citations[merge.Citation(ids[1][:])]) }, output.ErrBreach},
+		}, check.ErrBreach},
+		{"one too many", func(o *output.Output) { o.Cite(in.Citations[merge.Citation(ids[1][:])]) }, check.ErrBreach},
 		{"not canonical", func(o *output.Output) { o.Value = append(o.Value, ' ') }, jsonvalue.ErrForm},
 		{"nothing", func(o *output.Output) { o.Value, o.Citations = nil, nil }, jsonvalue.ErrForm},
 		{"another form", func(o *output.Output) { o.Value, o.Citations = []byte("1"), nil }, jsonvalue.ErrForm},
-		{"records", func(o *output.Output) { o.Entries = []output.Entry{{}} }, output.ErrBreach},
+		{"records", func(o *output.Output) { o.Entries = []output.Entry{{}} }, check.ErrBreach},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inputs, f := []*output.Output{in}, form(t, `{"type":"object"}`)
@@ -171,7 +172,7 @@ func TestCheckValue(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.spoil(o)
-			if err := output.CheckValue(inputs, nil, f, o); !errors.Is(err, tt.want) {
+			if err := check.Value(inputs, nil, f, o); !errors.Is(err, tt.want) {
 				t.Errorf("error %v, want %v", err, tt.want)
 			}
 		})
@@ -208,7 +209,7 @@ func TestAnyAnswerMakesACheckedValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := output.CheckValue(inputs, nil, f, o); err != nil {
+		if err := check.Value(inputs, nil, f, o); err != nil {
 			t.Fatal(err)
 		}
 		if bytes.Contains(o.Value, []byte(refs.ID{5}.Full())) {
@@ -265,7 +266,7 @@ func TestMergeValues(t *testing.T) {
 			if got := strings.Join(paths, " "); got != tt.conflicts {
 				t.Errorf("conflicts at %q, want %q", got, tt.conflicts)
 			}
-			if err := output.CheckValue(inputs, nil, form(t, `{}`), again(t, o)); err != nil {
+			if err := check.Value(inputs, nil, form(t, `{}`), again(t, o)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/step"
@@ -40,12 +41,12 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	if err != nil || res == nil {
 		return res, err
 	}
-	check := &checker{ctx: ctx, task: task}
+	c := &checker{ctx: ctx, task: task}
 	if len(toolsOf(task)) > 0 {
-		check.keeper, _ = calls.(agent.EvidenceKeeper)
+		c.keeper, _ = calls.(agent.EvidenceKeeper)
 	}
-	if err = check.checkOutput(res.Output); check.unread != nil {
-		err = check.unread
+	if err = c.checkOutput(res.Output); c.unread != nil {
+		err = c.unread
 	}
 	if errors.Is(err, errUnread) {
 		return nil, err // another attempt may read it
@@ -101,15 +102,15 @@ func (c *checker) bundled() ([]payload.Document, error) {
 }
 
 // texts returns the texts that the unit may cite, of what it read and of its evidence.
-func (c *checker) texts() (output.Texts, error) {
+func (c *checker) texts() (check.Texts, error) {
 	switch task := c.task; {
 	case task.Text != nil:
-		return output.MapTexts(textOf(task), c.evidence()), nil
+		return check.MapTexts(textOf(task), c.evidence()), nil
 	case task.StageSpec.Documents:
 		docs, err := c.bundled()
-		return output.BundleTexts(string(task.Unit), docs, c.evidence()), err
+		return check.BundleTexts(string(task.Unit), docs, c.evidence()), err
 	}
-	return output.BundleTexts(string(c.task.Unit), nil, c.evidence()), nil
+	return check.BundleTexts(string(c.task.Unit), nil, c.evidence()), nil
 }
 
 func (c *checker) checkOutput(data []byte) error {
@@ -150,13 +151,13 @@ func (c *checker) checkValue(data []byte) error {
 			return err
 		}
 	}
-	var own output.Texts
+	var own check.Texts
 	if c.keeper != nil {
 		if own, err = c.texts(); err != nil {
 			return err
 		}
 	}
-	return output.CheckValue(given, own, form, out)
+	return check.Value(given, own, form, out)
 }
 
 // checkPassages checks passages against the texts that they were chosen out of.
@@ -173,13 +174,13 @@ func (c *checker) checkPassages(data []byte) error {
 	if err != nil {
 		return err
 	}
-	return output.CheckPassages(string(c.task.Unit), texts, form, out)
+	return check.Passages(string(c.task.Unit), texts, form, out)
 }
 
 // textOf returns what a unit read, as citations of it are checked.
-func textOf(task *agent.Task) output.Text {
+func textOf(task *agent.Task) check.Text {
 	t := task.Text
-	return output.Text{
+	return check.Text{
 		Document: string(t.Document), Unit: string(task.Unit), Index: task.Index, Hash: output.HashDocument(string(t.Document), t.SHA256),
 		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset, Metadata: t.Metadata,
 	}
@@ -193,11 +194,11 @@ func (c *checker) checkMap(data []byte) error {
 	}
 	text := textOf(task)
 	if task.Whole == nil || !out.CitesOutside() {
-		return output.CheckMap(text, c.evidence(), out)
+		return check.Map(text, c.evidence(), out)
 	}
 	unread := task.Whole(c.ctx, func(document *ground.Text) {
 		text.Whole = document
-		err = output.CheckMap(text, c.evidence(), out)
+		err = check.Map(text, c.evidence(), out)
 	})
 	if unread != nil {
 		return fmt.Errorf("%w: %w", errUnread, unread)
@@ -217,7 +218,7 @@ func (c *checker) checkDirect(data []byte) error {
 	if err != nil {
 		return err
 	}
-	return output.CheckDirect(string(c.task.Unit), c.task.Index, docs, c.evidence(), out)
+	return check.Direct(string(c.task.Unit), c.task.Index, docs, c.evidence(), out)
 }
 
 func checkReduce(inputs []mapreduce.Input, data []byte) error {
@@ -236,5 +237,5 @@ func checkReduce(inputs []mapreduce.Input, data []byte) error {
 		}
 		given = append(given, one)
 	}
-	return output.CheckReduce(given, out)
+	return check.Reduce(given, out)
 }

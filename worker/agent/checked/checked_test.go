@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/refs"
 	"github.com/coditect/mapreduce/worker/step/rules"
@@ -64,7 +65,7 @@ func TestMapUnits(t *testing.T) {
 				}
 			}}
 			res, err := checked.New(a).Run(t.Context(), task(), nil)
-			if class, _ := agent.Classify(err); res != nil || !errors.Is(err, output.ErrBreach) || class != mapreduce.PermanentUnit {
+			if class, _ := agent.Classify(err); res != nil || !errors.Is(err, check.ErrBreach) || class != mapreduce.PermanentUnit {
 				t.Errorf("Run = %v, %v of class %v; want a breach that is permanent for the unit", res, err, class)
 			}
 		})
@@ -97,8 +98,8 @@ func TestValues(t *testing.T) {
 	}{
 		{"cited by an input", cited, []mapreduce.Input{{Unit: "in", Data: given}}, nil},
 		{"cited by what is referred to", cited, []mapreduce.Input{{Unit: "in", Data: given, Referred: true}}, nil},
-		{"cited by nobody", cited, nil, output.ErrBreach},
-		{"cited by what has failed", cited, []mapreduce.Input{{Unit: "in", Data: given, Failed: true}}, output.ErrBreach},
+		{"cited by nobody", cited, nil, check.ErrBreach},
+		{"cited by what has failed", cited, []mapreduce.Input{{Unit: "in", Data: given, Failed: true}}, check.ErrBreach},
 		{"another form", output.Output{Value: []byte(`[]`)}, nil, jsonvalue.ErrForm},
 		{"records", output.Output{}, nil, jsonvalue.ErrForm},
 	} {

@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 )
 
@@ -332,7 +333,7 @@ func (c *conversation) acceptRecords(ctx context.Context, texts *texts, raw []by
 		collect.add(rec)
 	}
 	res, err := collect.result(clip(none, maxQuery))
-	if errors.Is(err, output.ErrSchema) {
+	if errors.Is(err, check.ErrSchema) {
 		return nil, append(faults, clip(err.Error(), 600)), nil
 	}
 	return res, faults, err

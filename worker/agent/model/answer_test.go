@@ -11,7 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 // peculiar has all that schemas of users have: names that no vendor takes,
@@ -138,7 +138,7 @@ func FuzzAnswer(f *testing.F) {
 		if err == nil && len(out.Entries) != 1 {
 			t.Errorf("%d entries of a document that is one record", len(out.Entries))
 		}
-		if class, _ := agent.Classify(err); err != nil && strings.Contains(err.Error(), output.ErrBreach.Error()) {
+		if class, _ := agent.Classify(err); err != nil && strings.Contains(err.Error(), check.ErrBreach.Error()) {
 			t.Errorf("a breach was left to the last check (class %v): %v", class, err)
 		}
 	})

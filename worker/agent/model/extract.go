@@ -19,7 +19,7 @@ import (
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 // passageRequest returns the request for the records of a passage.
@@ -70,7 +70,7 @@ func (s *session) runExtract(ctx context.Context) (*agent.Result, error) {
 		return nil, err
 	}
 	res, err := x.mapper.Result(x.reason)
-	if errors.Is(err, output.ErrSchema) {
+	if errors.Is(err, check.ErrSchema) {
 		return nil, errors.Join(err, memory.NoteRefused(ctx, s.calls))
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 // TestStrictAsksAgain: in a strict job the attempt fails whose answer lacks a required
@@ -27,7 +28,7 @@ func TestStrictAsksAgain(t *testing.T) {
 	r.spec.StrictSchema = true
 	task := r.task(document)
 	_, err := r.agent.Run(t.Context(), task, r.purse)
-	if class, _ := agent.Classify(err); !errors.Is(err, output.ErrSchema) || class != mapreduce.Retryable {
+	if class, _ := agent.Classify(err); !errors.Is(err, check.ErrSchema) || class != mapreduce.Retryable {
 		t.Fatalf("the record lacks its total: %v, want an error that may be tried again", err)
 	}
 	for range 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 	"github.com/coditect/mapreduce/worker/output/payload"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -345,7 +346,7 @@ func TestRefusesWhatCannotBeWritten(t *testing.T) {
 	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentJob {
 		t.Errorf("of a stage that there is not: %v", err)
 	}
-	if errors.Is(err, output.ErrBreach) {
+	if errors.Is(err, check.ErrBreach) {
 		t.Error("it was run")
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -179,11 +180,11 @@ func Cite(task *agent.Task, at Place) output.Citation {
 }
 
 // Result is the output as it stands. The reason says why there are no records. In a strict
-// job the error wraps output.ErrSchema if a record breaks the schema.
+// job the error wraps check.ErrSchema if a record breaks the schema.
 func (m *Mapper) Result(reason string) (*agent.Result, error) {
 	m.out.Reason = reason
 	if m.task != nil && m.task.Spec != nil && m.task.Spec.StrictSchema {
-		if err := output.CheckStrict(m.schema, int64(m.task.Text.Chunks), m.out); err != nil {
+		if err := check.Strict(m.schema, int64(m.task.Text.Chunks), m.out); err != nil {
 			return nil, err
 		}
 	}

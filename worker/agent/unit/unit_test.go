@@ -19,6 +19,7 @@ import (
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 )
 
 func named(t *testing.T) *schema.Schema {
@@ -46,9 +47,9 @@ func chunk(document string, index int64, from, to int) *agent.Task {
 }
 
 // textOf is what the task reads, with its document.
-func textOf(task *agent.Task, document string) output.Text {
+func textOf(task *agent.Task, document string) check.Text {
 	t := task.Text
-	return output.Text{
+	return check.Text{
 		Index:    1,
 		Document: string(t.Document), Unit: string(task.Unit), Hash: output.HashDocument(string(t.Document), t.SHA256),
 		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset, Whole: ground.New(document),
@@ -123,7 +124,7 @@ func TestCitesWhatIsThere(t *testing.T) {
 		for _, task.Whole = range []func(context.Context, func(*ground.Text)) error{whole, nil} {
 			out := made(t, s, task, start, end, quotes...)
 			text := textOf(task, document)
-			if err := output.CheckMap(text, nil, out); err != nil {
+			if err := check.Map(text, nil, out); err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range out.Citations {
@@ -141,8 +142,8 @@ const sides = "The buyer is Köln. | The seller is Bonn. | Disputes go to Kiel."
 func TestCheckMapOutside(t *testing.T) {
 	s := named(t)
 	first, last := strings.Index(sides, "|"), strings.LastIndex(sides, "|")
-	change := func(quote string, by func(*output.Citation)) func(*output.Text, *output.Output) {
-		return func(_ *output.Text, o *output.Output) {
+	change := func(quote string, by func(*output.Citation)) func(*check.Text, *output.Output) {
+		return func(_ *check.Text, o *output.Output) {
 			for id, c := range o.Citations {
 				if c.Quote == quote {
 					by(&c)
@@ -153,13 +154,13 @@ func TestCheckMapOutside(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		spoil func(*output.Text, *output.Output)
+		spoil func(*check.Text, *output.Output)
 		want  string
 	}{
-		{"as it is", func(*output.Text, *output.Output) {}, ""},
-		{"no document", func(x *output.Text, _ *output.Output) { x.Whole = nil }, "is not there to look"},
-		{"another document", func(x *output.Text, _ *output.Output) { x.Whole = ground.New(strings.ToUpper(sides)) }, "is not the text"},
-		{"a shorter document", func(x *output.Text, _ *output.Output) { x.Whole = ground.New("The") }, "is not the text"},
+		{"as it is", func(*check.Text, *output.Output) {}, ""},
+		{"no document", func(x *check.Text, _ *output.Output) { x.Whole = nil }, "is not there to look"},
+		{"another document", func(x *check.Text, _ *output.Output) { x.Whole = ground.New(strings.ToUpper(sides)) }, "is not the text"},
+		{"a shorter document", func(x *check.Text, _ *output.Output) { x.Whole = ground.New("The") }, "is not the text"},
 		{"not marked", change("Köln", func(c *output.Citation) { c.Outside = false }), "did not read"},
 		{"marked wrongly", change("Bonn", func(c *output.Citation) { c.Outside = true }), "as if it had not"},
 		{"other characters", change("Köln", func(c *output.Citation) { c.Start++; c.End++ }), "stands at characters"},
@@ -170,8 +171,8 @@ func TestCheckMapOutside(t *testing.T) {
 			task := chunk(sides, 1, first, last)
 			out, text := made(t, s, task, 0, last-first, "Köln", "Bonn"), textOf(task, sides)
 			tt.spoil(&text, out)
-			err := output.CheckMap(text, nil, out)
-			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, output.ErrBreach) || !strings.Contains(err.Error(), tt.want)) {
+			err := check.Map(text, nil, out)
+			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, check.ErrBreach) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want a breach: %s", err, tt.want)
 			}
 		})
@@ -202,7 +203,7 @@ func TestOneOfTwoFindings(t *testing.T) {
 		if sure(out) != sure(a) {
 			t.Errorf("confidence %v of both, %v of the one that read the place", sure(out), sure(a))
 		}
-		if err := output.CheckReduce(inputs, out); err != nil {
+		if err := check.Reduce(inputs, out); err != nil {
 			t.Error(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/output/jsonvalue"
 )
 
@@ -130,7 +131,7 @@ func MergedValue(task *agent.Task, inputs []*output.Output) (*output.Output, err
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
-	if err := output.CheckValue(inputs, nil, form, out); err != nil {
+	if err := check.Value(inputs, nil, form, out); err != nil {
 		return nil, agent.Permanent(fmt.Errorf("what was merged is no value of the stage: %w", err))
 	}
 	return out, nil

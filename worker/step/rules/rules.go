@@ -20,7 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/output/check"
 	"github.com/coditect/mapreduce/worker/rules"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -85,7 +85,7 @@ type extractor struct {
 // unit has, those of one document, or what is a chunk's own of them.
 func (x *extractor) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
 	res, err := x.extract(ctx, task)
-	if errors.Is(err, output.ErrSchema) {
+	if errors.Is(err, check.ErrSchema) {
 		return nil, agent.Permanent(err) // the rules find the same again
 	}
 	return res, err

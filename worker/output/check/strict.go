@@ -1,4 +1,4 @@
-package output
+package check
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // ErrSchema is what the output of a map unit is refused with in a strict job if one of
@@ -18,14 +19,14 @@ var ErrSchema = errors.New("a record breaks the schema")
 // maxBroken bounds the constraints that one error names.
 const maxBroken = 10
 
-// CheckStrict checks the records of a map unit as a strict job does: the schema must
+// Strict checks the records of a map unit as a strict job does: the schema must
 // refuse no value of theirs, and they must have what it requires. A value that is not
 // chosen, as the schema allows another, does no harm. chunks is how many units read the
 // document.
 //
 // What several units make together is none of theirs alone. So nothing is required of a
 // chunk's part of a record, nor of records that merge with those of other documents.
-func CheckStrict(s *schema.Schema, chunks int64, o *Output) error {
+func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 	whole := s.Entities() == schema.PerDocument && (chunks <= 1 || s.Kind == schema.KindRecords)
 	var broken []string
 	for i := range o.Entries {

@@ -1,16 +1,17 @@
-package output
+package check
 
 import (
 	"encoding/json"
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
-// CheckValues checks what an output says against the schema: that its fields are
+// Values checks what an output says against the schema: that its fields are
 // the schema's, each once in an entry; that its values are of their fields' types;
 // and that what tells how sure they are can be so.
-func CheckValues(s *schema.Schema, o *Output) error {
+func Values(s *schema.Schema, o *output.Output) error {
 	for i := range o.Entries {
 		e := &o.Entries[i]
 		for j := range e.Fields {
@@ -34,7 +35,7 @@ func checkField(s *schema.Schema, f *merge.Field) error {
 	for i := range f.Candidates {
 		c := &f.Candidates[i]
 		if err := p.Fits(c.Value); err != nil && !fitsElement(p, c.Value) && !isRefusable(c.Value) {
-			return breachError("%s: %.80q is no value of the field: %v", f.Path, showValue(c.Value), err)
+			return breachError("%s: %.80q is no value of the field: %v", f.Path, output.Show(c.Value), err)
 		}
 		for _, m := range c.Mentions {
 			if err := checkMention(f.Path, &m); err != nil {
@@ -83,9 +84,9 @@ func checkMention(field string, m *merge.Mention) error {
 	return nil
 }
 
-// CheckEntities checks that a map unit names the entities of its records as the
+// Entities checks that a map unit names the entities of its records as the
 // schema does: a record that goes by another's name would be merged with it.
-func CheckEntities(s *schema.Schema, o *Output) error {
+func Entities(s *schema.Schema, o *output.Output) error {
 	for i := range o.Entries {
 		e := &o.Entries[i]
 		if len(e.Members) != 1 || len(e.Sources) != 1 {
