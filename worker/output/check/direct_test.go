@@ -1,4 +1,4 @@
-package output_test
+package check_test
 
 import (
 	"crypto/sha256"
