@@ -204,7 +204,7 @@ func (s *Store) publishGroup(g *group) {
 
 // markSynced records that a group is synced.
 func (s *Store) markSynced(version uint64) {
-	if err := s.mark.setVersion(version); err != nil {
+	if err := s.mark.SetVersion(version); err != nil {
 		s.warnUnmarked(err)
 	}
 }

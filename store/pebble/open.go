@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
 )
 
 // Open opens the store in folder, and creates the folder if necessary. It
@@ -77,8 +77,8 @@ func prepareFolder(folder string, files vfs.FS) (string, error) {
 // can read, or no files of others. Otherwise their files could be deleted together
 // with the store, or the store with their files.
 func (s *Store) checkOwnership() error {
-	recorded, err := readFormat(s.config.FS, s.folder)
-	if err != nil || recorded.state != formatNone {
+	recorded, err := integrity.ReadFormat(s.config.FS, s.folder)
+	if err != nil || recorded.State != integrity.StateNone {
 		return err
 	}
 	names, err := s.config.FS.List(s.folder)
@@ -93,16 +93,12 @@ func (s *Store) checkOwnership() error {
 		}
 	}
 	for _, name := range names { // that file is written before all others
-		if ofPebble(name) || name == markFile {
-			return fmt.Errorf("%w: %s holds %q, and %s is missing, which every store has; restore it from a copy", store.ErrCorrupt, s.folder, name, formatFile)
+		if ofPebble(name) || name == integrity.MarkFile {
+			return fmt.Errorf("%w: %s holds %q, and %s is missing, which every store has; restore it from a copy", store.ErrCorrupt, s.folder, name, integrity.FormatFile)
 		}
 	}
 	return nil
 }
-
-// ownFiles are in the folder of a store beside Pebble's files. "lost+found" is in the
-// root of every disk.
-var ownFiles = [...]string{formatFile, formatFile + newSuffix, markFile, "LOCK", "lost+found"}
 
 func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
 	lock, err := pebbledb.LockDirectory(folder, files)
@@ -131,12 +127,12 @@ func isLockHeld(err error) bool {
 
 // openDatabase opens the database in the locked folder and starts its goroutines.
 func (s *Store) openDatabase() error {
-	recorded, err := readFormat(s.config.FS, s.folder) // it may have changed before the lock
+	recorded, err := integrity.ReadFormat(s.config.FS, s.folder) // it may have changed before the lock
 	if err != nil {
 		return err
 	}
-	s.register = &logRegister{files: s.config.FS, folder: s.folder, recorded: recorded}
-	s.config.ReadOnly = s.config.ReadOnly && recorded.isComplete()
+	s.register = integrity.NewRegister(s.config.FS, s.folder, recorded)
+	s.config.ReadOnly = s.config.ReadOnly && recorded.IsComplete()
 	version, manifest, err := s.verifyFiles(recorded)
 	if err != nil {
 		return err
@@ -158,18 +154,18 @@ func (s *Store) openDatabase() error {
 	if err := s.markInUse(recorded, version); err != nil {
 		return err
 	}
-	if s.mark, err = openMark(s.config.FS, s.folder, version, manifest); err != nil {
+	if s.mark, err = integrity.OpenMark(s.config.FS, s.folder, version, manifest); err != nil {
 		return err
 	}
 	if s.db, err = pebbledb.Open(s.folder, s.pebbleOptions()); err != nil {
-		return errors.Join(s.openError(err), s.mark.close())
+		return errors.Join(s.openError(err), s.mark.Close())
 	}
 	err = s.confirmVersion(version)
-	if err == nil && !recorded.isComplete() {
-		err = s.register.setState(formatOpen, 0)
+	if err == nil && !recorded.IsComplete() {
+		err = s.register.SetState(integrity.StateOpen, 0)
 	}
 	if err != nil {
-		return errors.Join(err, s.db.Close(), s.mark.close())
+		return errors.Join(err, s.db.Close(), s.mark.Close())
 	}
 	s.startWorkers(version)
 	return nil
@@ -189,36 +185,36 @@ func (s *Store) confirmVersion(checked uint64) error {
 // verifyFiles checks the files without changing anything, so that a damaged store
 // stays as it was found. It returns the version of the last group and the number of the
 // manifest, which are 0 if the store is not complete.
-func (s *Store) verifyFiles(recorded format) (version, manifest uint64, err error) {
+func (s *Store) verifyFiles(recorded integrity.Format) (version, manifest uint64, err error) {
 	found, err := pebbledb.Peek(s.folder, s.config.FS)
 	if err != nil {
 		return 0, 0, s.openError(err)
 	}
 	switch {
-	case found.Exists && recorded.state == formatNone:
-		return 0, 0, corruptError(s.folder + " holds a database without the file " + formatFile)
-	case !recorded.isComplete():
+	case found.Exists && recorded.State == integrity.StateNone:
+		return 0, 0, integrity.Damaged(s.folder + " holds a database without the file " + integrity.FormatFile)
+	case !recorded.IsComplete():
 		return 0, 0, nil
 	case !found.Exists:
-		return 0, 0, corruptError(s.folder + " lacks its database: no MANIFEST is named by a marker file")
+		return 0, 0, integrity.Damaged(s.folder + " lacks its database: no MANIFEST is named by a marker file")
 	}
-	had, err := readMark(s.config.FS, s.folder)
+	had, err := integrity.ReadMark(s.config.FS, s.folder)
 	if err != nil {
 		return 0, 0, err
 	}
-	manifest, _ = manifestNumber(s.config.FS.PathBase(found.ManifestFilename)) // Peek knows it by that name
-	if err := checkManifest(s.config.FS, found.ManifestFilename, had.lengthOf(manifest), recorded.state == formatClosed); err != nil {
+	manifest, _ = integrity.ManifestNumber(s.config.FS.PathBase(found.ManifestFilename)) // Peek knows it by that name
+	if err := integrity.CheckManifest(s.config.FS, found.ManifestFilename, had.LengthOf(manifest), recorded.State == integrity.StateClosed); err != nil {
 		return 0, 0, err
 	}
-	if err := s.checkLogs(recorded.logs); err != nil {
+	if err := integrity.CheckLogs(s.config.FS, s.folder, recorded.Logs); err != nil {
 		return 0, 0, err
 	}
 	version, err = s.storedVersion()
 	if s.config.ReadOnly && errors.Is(err, store.ErrCorrupt) {
-		return recorded.version, manifest, nil // the version is in a damaged table; opening reports any further damage
+		return recorded.Version, manifest, nil // the version is in a damaged table; opening reports any further damage
 	}
 	if err == nil {
-		err = s.checkVersion(version, max(had.version, recorded.version))
+		err = s.checkVersion(version, max(had.Version, recorded.Version))
 	}
 	return version, manifest, err
 }
@@ -229,44 +225,20 @@ func (s *Store) checkVersion(version, acknowledged uint64) error {
 	if version >= acknowledged {
 		return nil
 	}
-	return corruptError(fmt.Sprintf("%s holds commits up to version %d, and those up to %d were acknowledged: its newest *.log file is cut short, damaged or missing, and what was stored last is lost with it",
+	return integrity.Damaged(fmt.Sprintf("%s holds commits up to version %d, and those up to %d were acknowledged: its newest *.log file is cut short, damaged or missing, and what was stored last is lost with it",
 		s.folder, version, acknowledged))
-}
-
-// checkLogs returns an error if a log is missing that must exist.
-func (s *Store) checkLogs(logs []uint64) error {
-	names, err := s.config.FS.List(s.folder)
-	if err != nil {
-		return fmt.Errorf("store/pebble: %w", err)
-	}
-	there := make(map[uint64]bool)
-	for _, name := range names {
-		if n, ok := logNumber(name); ok {
-			there[n] = true
-		}
-	}
-	var missing []string
-	for _, n := range logs {
-		if !there[n] {
-			missing = append(missing, s.config.FS.PathJoin(s.folder, fmt.Sprintf("%06d%s", n, logSuffix)))
-		}
-	}
-	if len(missing) > 0 {
-		return corruptError(strings.Join(missing, ", ") + " is missing, and with it the newest commits")
-	}
-	return nil
 }
 
 // markInUse records that from now on a failure of the machine may leave files half
 // written.
-func (s *Store) markInUse(recorded format, version uint64) error {
-	switch recorded.state {
-	case formatNone:
-		return s.register.reset(formatCreating)
-	case formatCreating:
+func (s *Store) markInUse(recorded integrity.Format, version uint64) error {
+	switch recorded.State {
+	case integrity.StateNone:
+		return s.register.Reset(integrity.StateCreating)
+	case integrity.StateCreating:
 		return s.removeUnfinished()
 	default:
-		return s.register.setState(formatOpen, version)
+		return s.register.SetState(integrity.StateOpen, version)
 	}
 }
 
@@ -298,10 +270,10 @@ func (s *Store) openReadOnly() (*pebbledb.DB, error) {
 }
 
 // removeUnfinished removes Pebble's files of a store whose creation was interrupted
-// by a failure of the machine. Nothing was committed before formatOpen. Files that
-// are not Pebble's stay.
+// by a failure of the machine. Nothing was committed before
+// integrity.StateOpen. Files that are not Pebble's stay.
 func (s *Store) removeUnfinished() error {
-	err := s.register.reset(formatCreating)
+	err := s.register.Reset(integrity.StateCreating)
 	if err != nil {
 		return err
 	}
@@ -318,7 +290,10 @@ func (s *Store) removeUnfinished() error {
 }
 
 // ofStore reports whether a file has a name as this package or Pebble gives.
-func ofStore(name string) bool { return ofPebble(name) || slices.Contains(ownFiles[:], name) }
+// "lost+found" is in the root of every disk.
+func ofStore(name string) bool {
+	return ofPebble(name) || integrity.Owns(name) || name == "LOCK" || name == "lost+found"
+}
 
 // ofPebble reports whether a file has a name as Pebble gives.
 func ofPebble(name string) bool {
@@ -340,13 +315,7 @@ func (s *Store) openError(err error) error {
 	if errors.As(err, &errno) && errno != syscall.ENOENT || errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("store/pebble: open %s: %w", s.folder, err)
 	}
-	return corruptError(s.folder + ": " + err.Error())
-}
-
-// corruptError returns an error that names the damage and the remedy.
-func corruptError(what string) error {
-	return fmt.Errorf("%w: %s; restore the folder from a backup, or run coditect mapreduce doctor on a copy of it",
-		store.ErrCorrupt, what)
+	return integrity.Damaged(s.folder + ": " + err.Error())
 }
 
 // readVersion returns the version of the last group in db.
@@ -360,7 +329,7 @@ func readVersion(db *pebbledb.DB) (uint64, error) {
 	}
 	defer func() { _ = closer.Close() }() // only frees memory
 	if len(value) != 8 {
-		return 0, corruptError(fmt.Sprintf("the version has %d bytes", len(value)))
+		return 0, integrity.Damaged(fmt.Sprintf("the version has %d bytes", len(value)))
 	}
 	return binary.BigEndian.Uint64(value), nil
 }

@@ -10,6 +10,8 @@ import (
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
 )
 
 // pebbleOptions returns Pebble's settings for small writes, queues that leave many
@@ -17,10 +19,10 @@ import (
 func (s *Store) pebbleOptions() *pebbledb.Options {
 	files := s.config.FS
 	if s.mark != nil {
-		files = markedFS{FS: files, mark: s.mark, unmarked: s.warnUnmarked}
+		files = integrity.MarkedFS{FS: files, Mark: s.mark, Unmarked: s.warnUnmarked}
 	}
 	o := &pebbledb.Options{
-		FS:                          loggedFS{orderedFS{files}, s.register},
+		FS:                          integrity.LoggedFS{FS: integrity.OrderedFS{FS: files}, Register: s.register},
 		Lock:                        s.lock,
 		CacheSize:                   s.config.CacheSize,
 		Merger:                      s.sumMerger(),
@@ -105,7 +107,7 @@ func (s *Store) logCreated(info pebbledb.WALCreateInfo) {
 	if info.Err != nil {
 		return // Pebble ends the process
 	}
-	if err := s.register.addLog(uint64(info.FileNum)); err != nil {
+	if err := s.register.AddLog(uint64(info.FileNum)); err != nil {
 		s.config.Logger.Error("a log is not registered", "path", info.Path, "error", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
 )
 
 // checkSpaceEvery is how long a measurement of the free space is used.
@@ -81,7 +82,7 @@ func (s *Store) checkRoom() error {
 	}
 	need := s.config.MinFree / 16
 	for _, name := range names {
-		if _, ok := logNumber(name); !ok {
+		if _, ok := integrity.LogNumber(name); !ok {
 			continue
 		}
 		if info, err := s.config.FS.Stat(s.config.FS.PathJoin(s.folder, name)); err == nil {

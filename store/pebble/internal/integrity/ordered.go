@@ -1,4 +1,4 @@
-package pebble
+package integrity
 
 import (
 	"strings"
@@ -6,13 +6,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// An orderedFS syncs a folder before a marker file is created in it. Pebble creates
+// An OrderedFS syncs a folder before a marker file is created in it. Pebble creates
 // a manifest, then a marker that names it, and only then syncs the folder. A
 // machine that failed in between could keep the marker and lose the manifest.
-type orderedFS struct{ vfs.FS }
+type OrderedFS struct{ vfs.FS }
 
 // Create creates a file.
-func (f orderedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (f OrderedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasPrefix(f.PathBase(name), "marker.") {
 		if err := syncFolder(f.FS, f.PathDir(name)); err != nil {
 			return nil, err
@@ -22,4 +22,4 @@ func (f orderedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File
 }
 
 // Unwrap returns the underlying file system.
-func (f orderedFS) Unwrap() vfs.FS { return f.FS }
+func (f OrderedFS) Unwrap() vfs.FS { return f.FS }

@@ -1,4 +1,4 @@
-package pebble
+package integrity
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkManifest searches the manifest, the list of all tables, for damage. Pebble
+// CheckManifest searches the manifest, the list of all tables, for damage. Pebble
 // treats the first invalid record as the end of the manifest, and deletes the
 // tables that later records name.
 //
@@ -21,22 +21,22 @@ import (
 // synced before the next. Such a record is the last, and it is behind the synced bytes
 // of the manifest, if the mark of the store has their number. It is not the first, which
 // is written before the manifest is used. A store that was closed has none.
-func checkManifest(files vfs.FS, path string, synced uint64, closed bool) error {
+func CheckManifest(files vfs.FS, path string, synced uint64, closed bool) error {
 	text, err := readFile(files, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return corruptError(path + " is missing")
+		return Damaged(path + " is missing")
 	}
 	if err != nil {
 		return fmt.Errorf("store/pebble: %w", err)
 	}
 	end, err := validRecords(text)
 	if uint64(skipPadding(end)) < synced {
-		return corruptError(fmt.Sprintf("%s has valid records up to byte %d, and %d bytes were synced: its end is cut short or damaged, and what was stored last may be lost with it", path, end, synced))
+		return Damaged(fmt.Sprintf("%s has valid records up to byte %d, and %d bytes were synced: its end is cut short or damaged, and what was stored last may be lost with it", path, end, synced))
 	}
 	if errors.Is(err, io.EOF) || !closed && end > 0 && !recordAfter(text, end) {
 		return nil
 	}
-	return corruptError(fmt.Sprintf("%s has a damaged record at byte %d of %d: %v", path, end, len(text), err))
+	return Damaged(fmt.Sprintf("%s has a damaged record at byte %d of %d: %v", path, end, len(text), err))
 }
 
 // validRecords returns the end of the last valid record of text, and io.EOF or the

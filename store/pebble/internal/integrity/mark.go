@@ -1,4 +1,4 @@
-package pebble
+package integrity
 
 import (
 	"encoding/binary"
@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// markFile holds the version of the newest group that may have been acknowledged, and
+// MarkFile holds the version of the newest group that may have been acknowledged, and
 // how much of the newest manifest is synced. Pebble takes damage at the end of its
 // newest log, or of its manifest, for the end: what was committed behind it, or the
 // tables that are named behind it, would be gone without a trace. The mark reveals that.
@@ -24,7 +24,7 @@ import (
 // the machine fails, older ones may be left, or none, but never one of what was not
 // synced. So a mark that is above what is stored always means that something is lost,
 // and an unreadable one means nothing.
-const markFile = "CODITECT_SYNCED"
+const MarkFile = "CODITECT_SYNCED"
 
 // The file has two slots for versions and two for manifests. Those for versions are
 // written in turn, so that the other one is whole if a write is torn. Those for
@@ -60,49 +60,49 @@ func decodeMarkSlot(text []byte) (first, second uint64, ok bool) {
 	return binary.BigEndian.Uint64(text), binary.BigEndian.Uint64(text[8:]), true
 }
 
-// A syncMark writes markFile of an open store.
-type syncMark struct {
+// A Mark writes MarkFile of an open store.
+type Mark struct {
 	file vfs.File
 
 	mu       sync.Mutex // guards the variable below, and the slots for manifests
 	manifest int        // index of the slot of the newest manifest
 }
 
-// openMark opens the mark of a store whose newest group has a version and whose manifest
+// OpenMark opens the mark of a store whose newest group has a version and whose manifest
 // in use has a number (0: there is none), and creates it if necessary. Of manifests it
 // keeps what it holds of that one: the number of another may be given again. All slots
 // then have their place on the disk, so a full disk does not keep them from being written.
-func openMark(files vfs.FS, folder string, version, manifest uint64) (*syncMark, error) {
-	had, err := readMark(files, folder)
+func OpenMark(files vfs.FS, folder string, version, manifest uint64) (*Mark, error) {
+	had, err := ReadMark(files, folder)
 	if err != nil {
 		return nil, err
 	}
-	file, err := files.OpenReadWrite(files.PathJoin(folder, markFile), vfs.WriteCategoryUnspecified)
+	file, err := files.OpenReadWrite(files.PathJoin(folder, MarkFile), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, fmt.Errorf("store/pebble: %w", err)
 	}
 	all := make([]byte, (markSlots-1)*markSpacing+markSize)
 	for i, slot := range [markSlots]markSlot{
-		newMarkSlot(version, 0), newMarkSlot(version, 0), newMarkSlot(manifest, had.lengthOf(manifest)), newMarkSlot(0, 0),
+		newMarkSlot(version, 0), newMarkSlot(version, 0), newMarkSlot(manifest, had.LengthOf(manifest)), newMarkSlot(0, 0),
 	} {
 		copy(all[i*markSpacing:], slot[:])
 	}
 	if _, err := file.WriteAt(all, 0); err != nil {
 		return nil, fmt.Errorf("store/pebble: %w", errors.Join(err, file.Close()))
 	}
-	return &syncMark{file: file}, nil
+	return &Mark{file: file}, nil
 }
 
-// setVersion records that the group of a version is synced, and all before it. The
+// SetVersion records that the group of a version is synced, and all before it. The
 // publisher alone calls it.
-func (m *syncMark) setVersion(version uint64) error {
+func (m *Mark) SetVersion(version uint64) error {
 	return m.write(int(version%versionSlots), newMarkSlot(version, 0))
 }
 
 // addManifest forgets the older manifest in favour of a new one, of which nothing is
 // synced. It is synced, because the number of the new one may have been another's that
 // was never used.
-func (m *syncMark) addManifest(number uint64) error {
+func (m *Mark) addManifest(number uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.manifest = (m.manifest + 1) % manifestSlots
@@ -113,28 +113,28 @@ func (m *syncMark) addManifest(number uint64) error {
 }
 
 // setManifest records how much of the newest manifest is synced, in bytes.
-func (m *syncMark) setManifest(number, length uint64) error {
+func (m *Mark) setManifest(number, length uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.write(versionSlots+m.manifest, newMarkSlot(number, length))
 }
 
-func (m *syncMark) write(slot int, content markSlot) error {
+func (m *Mark) write(slot int, content markSlot) error {
 	_, err := m.file.WriteAt(content[:], int64(slot)*markSpacing)
 	return err
 }
 
-// close closes the file, if there is one. What is written to it stays.
-func (m *syncMark) close() error {
+// Close closes the file, if there is one. What is written to it stays.
+func (m *Mark) Close() error {
 	if m == nil {
 		return nil
 	}
 	return m.file.Close()
 }
 
-// A marked is what markFile holds. What it does not hold, or what cannot be read, is 0.
-type marked struct {
-	version   uint64
+// A Marked is what MarkFile holds. What it does not hold, or what cannot be read, is 0.
+type Marked struct {
+	Version   uint64 // of the newest group that may have been acknowledged
 	manifests [manifestSlots]markedManifest
 }
 
@@ -142,8 +142,8 @@ type markedManifest struct {
 	number, length uint64 // length is in bytes
 }
 
-// lengthOf returns how many bytes of a manifest were synced at least.
-func (m marked) lengthOf(manifest uint64) (length uint64) {
+// LengthOf returns how many bytes of a manifest were synced at least.
+func (m Marked) LengthOf(manifest uint64) (length uint64) {
 	for _, of := range m.manifests {
 		if of.number == manifest {
 			length = max(length, of.length)
@@ -152,18 +152,18 @@ func (m marked) lengthOf(manifest uint64) (length uint64) {
 	return length
 }
 
-// readMark reads the mark of a store.
-func readMark(files vfs.FS, folder string) (m marked, err error) {
-	text, err := readFile(files, files.PathJoin(folder, markFile))
+// ReadMark reads the mark of a store.
+func ReadMark(files vfs.FS, folder string) (m Marked, err error) {
+	text, err := readFile(files, files.PathJoin(folder, MarkFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return marked{}, fmt.Errorf("store/pebble: %w", err)
+		return Marked{}, fmt.Errorf("store/pebble: %w", err)
 	}
 	for i := range markSlots {
 		first, second, ok := decodeMarkSlot(text[min(i*markSpacing, len(text)):])
 		switch {
 		case !ok:
 		case i < versionSlots:
-			m.version = max(m.version, first)
+			m.Version = max(m.Version, first)
 		default:
 			m.manifests[i-versionSlots] = markedManifest{number: first, length: second}
 		}
@@ -173,28 +173,28 @@ func readMark(files vfs.FS, folder string) (m marked, err error) {
 
 const manifestPrefix = "MANIFEST-"
 
-// manifestNumber returns the number of a manifest, if name is that of a manifest.
-func manifestNumber(name string) (uint64, bool) {
+// ManifestNumber returns the number of a manifest, if name is that of a manifest.
+func ManifestNumber(name string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(name, manifestPrefix)
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return n, ok && err == nil
 }
 
-// A markedFS marks how much of each manifest is synced.
-type markedFS struct {
+// A MarkedFS marks how much of each manifest is synced.
+type MarkedFS struct {
 	vfs.FS
-	mark     *syncMark
-	unmarked func(error) // called with each failure to write the mark
+	Mark     *Mark
+	Unmarked func(error) // called with each failure to write the mark
 }
 
 // Create creates a file.
-func (f markedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	number, ok := manifestNumber(f.PathBase(name))
+func (f MarkedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	number, ok := ManifestNumber(f.PathBase(name))
 	if !ok {
 		return f.FS.Create(name, category)
 	}
-	if err := f.mark.addManifest(number); err != nil {
-		f.unmarked(err)
+	if err := f.Mark.addManifest(number); err != nil {
+		f.Unmarked(err)
 	}
 	file, err := f.FS.Create(name, category)
 	if err != nil {
@@ -204,13 +204,13 @@ func (f markedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 }
 
 // Unwrap returns the underlying file system.
-func (f markedFS) Unwrap() vfs.FS { return f.FS }
+func (f MarkedFS) Unwrap() vfs.FS { return f.FS }
 
 // A markedManifestFile is a manifest that is being written. Pebble writes it by Write and
 // syncs it by Sync, one at a time.
 type markedManifestFile struct {
 	vfs.File
-	of      markedFS
+	of      MarkedFS
 	number  uint64
 	written uint64 // bytes
 }
@@ -227,8 +227,8 @@ func (f *markedManifestFile) Sync() error {
 	if err := f.File.Sync(); err != nil {
 		return err
 	}
-	if err := f.of.mark.setManifest(f.number, f.written); err != nil {
-		f.of.unmarked(err)
+	if err := f.of.Mark.setManifest(f.number, f.written); err != nil {
+		f.of.Unmarked(err)
 	}
 	return nil
 }

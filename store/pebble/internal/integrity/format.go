@@ -1,4 +1,4 @@
-package pebble
+package integrity
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// formatFile is the file that names the format of the folder. It is read before
+// FormatFile is the file that names the format of the folder. It is read before
 // Pebble opens the folder, because Pebble may change what it opens.
 //
 // Its text is "coditect store format N STATE VERSION LOG...\n". A program refuses
@@ -23,7 +23,7 @@ import (
 // Pebble takes damage near the end of its log for the end, and would silently go
 // on with an older state; VERSION reveals that. Each LOG is the number of a log
 // that must exist, because Pebble replays only the logs that it finds.
-const formatFile = "CODITECT_STORE"
+const FormatFile = "CODITECT_STORE"
 
 // formatNumber is the N of this program. Raise it together with Pebble's
 // FormatMajorVersion, and with any other change that makes an older program misread
@@ -32,82 +32,85 @@ const formatNumber = 2
 
 const formatHead = "coditect store format "
 
-// A formatState is the expected content of the folder.
-type formatState string
+// A State is the expected content of the folder.
+type State string
 
+// What a folder is expected to hold.
 const (
-	formatNone     formatState = ""         // there is no file
-	formatCreating formatState = "creating" // Pebble's files may be missing
-	formatOpen     formatState = "open"     // in use, or the machine failed
-	formatClosed   formatState = "closed"   // nothing is half written
+	StateNone     State = ""         // there is no file
+	StateCreating State = "creating" // Pebble's files may be missing
+	StateOpen     State = "open"     // in use, or the machine failed
+	StateClosed   State = "closed"   // nothing is half written
 )
 
-func (s formatState) isKnown() bool {
-	return s == formatCreating || s == formatOpen || s == formatClosed
+func (s State) isKnown() bool {
+	return s == StateCreating || s == StateOpen || s == StateClosed
 }
 
-// A format is the content of formatFile.
-type format struct {
-	state   formatState
-	version uint64
-	logs    []uint64 // numbers of logs, ascending
+// A Format is the content of FormatFile.
+type Format struct {
+	State   State
+	Version uint64   // of the last commit when the file was written
+	Logs    []uint64 // numbers of logs, ascending
 }
 
-// isComplete reports whether the store was completely created.
-func (f format) isComplete() bool { return f.state == formatOpen || f.state == formatClosed }
+// IsComplete reports whether the store was completely created.
+func (f Format) IsComplete() bool { return f.State == StateOpen || f.State == StateClosed }
 
 // encodeText returns the text of the file.
-func (f format) encodeText() string {
-	b := fmt.Appendf(nil, "%s%d %s %d", formatHead, formatNumber, f.state, f.version)
-	for _, n := range f.logs {
+func (f Format) encodeText() string {
+	b := fmt.Appendf(nil, "%s%d %s %d", formatHead, formatNumber, f.State, f.Version)
+	for _, n := range f.Logs {
 		b = fmt.Appendf(b, " %d", n)
 	}
 	return string(append(b, '\n'))
 }
 
 // parseFormat parses a file of this program's format.
-func parseFormat(text string) (f format, ok bool) {
+func parseFormat(text string) (f Format, ok bool) {
 	rest, ok := strings.CutPrefix(text, formatHead)
 	line, whole := strings.CutSuffix(rest, "\n")
 	words := strings.Split(line, " ")
 	if !ok || !whole || len(words) < 3 {
-		return format{}, false
+		return Format{}, false
 	}
-	f.state = formatState(words[1])
+	f.State = State(words[1])
 	numbers := make([]uint64, 0, len(words))
 	for _, word := range append(words[:1:1], words[2:]...) {
 		n, err := strconv.ParseUint(word, 10, 64)
 		if err != nil {
-			return format{}, false
+			return Format{}, false
 		}
 		numbers = append(numbers, n)
 	}
-	f.version, f.logs = numbers[1], numbers[2:]
-	return f, numbers[0] >= 1 && f.state.isKnown()
+	f.Version, f.Logs = numbers[1], numbers[2:]
+	return f, numbers[0] >= 1 && f.State.isKnown()
 }
 
-func readFormat(files vfs.FS, folder string) (format, error) {
-	path := files.PathJoin(folder, formatFile)
+// ReadFormat reads the file of a folder; a folder without it is in StateNone. It returns
+// store.ErrNewer or store.ErrOlder if another version of this program wrote the file.
+func ReadFormat(files vfs.FS, folder string) (Format, error) {
+	path := files.PathJoin(folder, FormatFile)
 	read, err := readFile(files, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return format{}, nil
+		return Format{}, nil
 	}
 	if err != nil {
-		return format{}, fmt.Errorf("store/pebble: %w", err)
+		return Format{}, fmt.Errorf("store/pebble: %w", err)
 	}
 	var number int
 	n, _ := fmt.Sscanf(string(read), formatHead+"%d", &number) // n is 1 if there is a number
 	if n == 1 && number > formatNumber {
-		return format{}, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d",
+		return Format{}, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d",
 			store.ErrNewer, folder, number, formatNumber)
 	}
 	if n == 1 && number >= 1 && number < formatNumber {
-		return format{}, fmt.Errorf("%w: %s has format %d, and this program reads format %d alone; read its jobs with the version that wrote them, and give this one another data directory",
+		return Format{}, fmt.Errorf("%w: %s has format %d, and this program reads format %d alone; read its jobs with the version that wrote them, and give this one another data directory",
 			store.ErrOlder, folder, number, formatNumber)
 	}
 	f, ok := parseFormat(string(read))
 	if !ok {
-		return format{}, corruptError(fmt.Sprintf("%s must hold the format of the store, and holds %q", path, read))
+		return Format{}, Damaged(fmt.Sprintf("%s must hold the format of the store, and holds %q", path, read))
 	}
 	return f, nil
 }
@@ -125,8 +128,8 @@ func readFile(files vfs.FS, path string) ([]byte, error) {
 const newSuffix = ".new"
 
 // writeFormat replaces the file atomically and durably.
-func writeFormat(files vfs.FS, folder string, f format) error {
-	path := files.PathJoin(folder, formatFile)
+func writeFormat(files vfs.FS, folder string, f Format) error {
+	path := files.PathJoin(folder, FormatFile)
 	err := writeFile(files, path+newSuffix, f.encodeText())
 	if err == nil {
 		err = files.Rename(path+newSuffix, path)
