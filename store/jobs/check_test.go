@@ -427,7 +427,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"a job to run that is not there", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Tenant("").Run("nobody"), []byte("0")) }
 		}, "and does not"},
-		{"not in its tenant's list", func(m *mixture) corruption { return m.clearFirst(m.space.AllTenantJobs()) }, "in the list of its tenant"},
+		{"not in its tenant's list", func(m *mixture) corruption { return m.clearFirst(m.space.AllTenants().Jobs()) }, "in the list of its tenant"},
 		{"in the list of another tenant", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Tenant("another").Job(5, m.end), nil) }
 		}, "which is not there"},

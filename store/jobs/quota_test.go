@@ -351,9 +351,9 @@ func (f *fleetOf) uses(ctx context.Context) (map[keys.Used]int64, error) {
 	var all map[keys.Used]int64
 	err := store.NewDB(f.store, store.Config{}).View(ctx, func(tx store.Tx) error {
 		all = make(map[keys.Used]int64)
-		pairs, _, err := tx.Snapshot().GetRange(ctx, f.space.Uses(), store.RangeOptions{})
+		pairs, _, err := tx.Snapshot().GetRange(ctx, f.space.AllTenants().Uses(), store.RangeOptions{})
 		for _, kv := range pairs {
-			t, what, _, err := f.space.UseAt(kv.Key)
+			t, what, _, err := f.space.AllTenants().UseAt(kv.Key)
 			if err != nil {
 				return err
 			}
@@ -581,8 +581,8 @@ func TestCountersAreCorrected(t *testing.T) {
 	w.submit(w.nodes[0], s, texts(2))
 	w.healthy()
 	w.write(func(tx store.Tx) {
-		tx.Add(w.space.Use("a", keys.UsedUnits, 0), 5)
-		tx.Add(w.space.Use("c", keys.UsedCalls, 0), 1)
+		tx.Add(w.space.Tenant("a").Use(keys.UsedUnits, 0), 5)
+		tx.Add(w.space.Tenant("c").Use(keys.UsedCalls, 0), 1)
 	})
 	if found := w.findings(); len(found) != 2 {
 		t.Errorf("%v, want two findings", found)
@@ -727,9 +727,9 @@ func TestEventsNamePrincipals(t *testing.T) {
 		t.Errorf("the log has %+v", page.Checkpoints)
 	}
 	w.write(func(tx store.Tx) {
-		entry := w.get(w.space.LogEntry("a", 1))
+		entry := w.get(w.space.Tenant("a").LogEntry(1))
 		entry[len(entry)/2] ^= 1
-		tx.Set(w.space.LogEntry("a", 1), entry)
+		tx.Set(w.space.Tenant("a").LogEntry(1), entry)
 	})
 	if len(w.findings()) == 0 {
 		t.Error("a changed entry of a log is not found")

@@ -265,12 +265,6 @@ func (s *Space) Recent(micros int64, j mapreduce.JobID) []byte {
 // RecentJobs returns the range of jobs by time of submission.
 func (s *Space) RecentJobs() store.Range { return childRange(s.nameKey("recent")) }
 
-// AllTenantJobs returns the range of all tenants' jobs, by tenant.
-func (s *Space) AllTenantJobs() store.Range { return childRange(s.nameKey("tenantjobs")) }
-
-// Runs returns the range of the jobs that may run.
-func (s *Space) Runs() store.Range { return childRange(s.nameKey("run")) }
-
 // Held returns the key of one claim of a session.
 func (s *Space) Held(id mapreduce.SessionID, claim string) []byte {
 	return tuple.AppendString(tuple.AppendString(s.nameKey("held"), string(id)), claim)
@@ -334,85 +328,11 @@ func (s *Space) Limit(model string) []byte {
 // Limits returns the range of the Limit keys of all models.
 func (s *Space) Limits() store.Range { return childRange(s.nameKey("limit")) }
 
-// Requests returns the range of all tenants' requests.
-func (s *Space) Requests() store.Range { return childRange(s.nameKey("idem")) }
-
-// AnswersAll returns the range of all tenants' answers with their chunks.
-func (s *Space) AnswersAll() store.Range { return childRange(s.nameKey("answer")) }
-
 // The counters of a tenant's answers.
 const (
 	KeptAnswers int64 = iota
 	KeptBytes
 )
-
-// KeptAll returns the range of the counts of all tenants' answers.
-func (s *Space) KeptAll() store.Range { return childRange(s.nameKey("kept")) }
-
-// Use returns the key that counts what the jobs of a tenant use; day is 0 but for tokens.
-func (s *Space) Use(t mapreduce.TenantID, what Used, day int64) []byte {
-	return tuple.AppendInt(tuple.AppendInt(tuple.AppendString(s.nameKey("use"), string(t)), int64(what)), day)
-}
-
-// UseDays returns the range of the counts of something from one day up to another.
-func (s *Space) UseDays(t mapreduce.TenantID, what Used, from, to int64) store.Range {
-	return store.Range{Begin: s.Use(t, what, from), End: s.Use(t, what, to)}
-}
-
-// Uses returns the range of what all tenants use.
-func (s *Space) Uses() store.Range { return childRange(s.nameKey("use")) }
-
-// UseAt returns what a key of Use counts.
-func (s *Space) UseAt(key []byte) (t mapreduce.TenantID, what Used, day int64, err error) {
-	_, rest, err := s.Last(key)
-	if err != nil {
-		return "", 0, 0, err
-	}
-	t, what, day = mapreduce.TenantID(rest.Text()), Used(rest.Int()), rest.Int()
-	return t, what, day, rest.Err()
-}
-
-// UseDraw returns the key on which transactions conflict that use more of something.
-func (s *Space) UseDraw(t mapreduce.TenantID, what Used) []byte {
-	return tuple.AppendInt(tuple.AppendString(s.nameKey("usedraw"), string(t)), int64(what))
-}
-
-// Rate returns the key of the calls of a tenant.
-func (s *Space) Rate(t mapreduce.TenantID) []byte {
-	return tuple.AppendString(s.nameKey("rate"), string(t))
-}
-
-// Rates returns the range of the calls of all tenants.
-func (s *Space) Rates() store.Range { return childRange(s.nameKey("rate")) }
-
-// Ended returns the key that lists a job of a tenant by when it ended.
-func (s *Space) Ended(t mapreduce.TenantID, micros int64, j mapreduce.JobID) []byte {
-	return tuple.AppendString(tuple.AppendInt(tuple.AppendString(s.nameKey("ended"), string(t)), micros), string(j))
-}
-
-// EndedBefore returns the range of a tenant's jobs that ended before a time.
-func (s *Space) EndedBefore(t mapreduce.TenantID, micros int64) store.Range {
-	key := tuple.AppendString(s.nameKey("ended"), string(t))
-	return store.Range{Begin: childRange(key).Begin, End: tuple.AppendInt(key, micros)}
-}
-
-// EndedAll returns the range of all jobs that have ended, by tenant.
-func (s *Space) EndedAll() store.Range { return childRange(s.nameKey("ended")) }
-
-// EndedAt returns which job a key of Ended lists.
-func (s *Space) EndedAt(key []byte) (t mapreduce.TenantID, micros int64, j mapreduce.JobID, err error) {
-	_, rest, err := s.Last(key)
-	if err != nil {
-		return "", 0, "", err
-	}
-	t, micros, j = mapreduce.TenantID(rest.Text()), rest.Int(), mapreduce.JobID(rest.Text())
-	return t, micros, j, rest.Err()
-}
-
-// AfterTenant returns the first key of the list of ended jobs behind those of a tenant.
-func (s *Space) AfterTenant(t mapreduce.TenantID) []byte {
-	return s.After(tuple.AppendString(s.nameKey("ended"), string(t)))
-}
 
 // Expires returns the key that lists a job by when the time is over for which it is kept.
 func (s *Space) Expires(micros int64, j mapreduce.JobID) []byte {
@@ -427,29 +347,6 @@ func (s *Space) ExpiredBefore(micros int64) store.Range {
 
 // ExpiresAll returns the range of all jobs that are kept for a time of their own.
 func (s *Space) ExpiresAll() store.Range { return childRange(s.nameKey("expires")) }
-
-// LogEntry returns the key of the n-th entry of a tenant's log, counted from 1.
-func (s *Space) LogEntry(t mapreduce.TenantID, n int64) []byte {
-	return tuple.AppendInt(tuple.AppendString(s.nameKey("log"), string(t)), n)
-}
-
-// Log returns the range of a tenant's log.
-func (s *Space) Log(t mapreduce.TenantID) store.Range {
-	return childRange(tuple.AppendString(s.nameKey("log"), string(t)))
-}
-
-// Logs returns the range of the logs of all tenants.
-func (s *Space) Logs() store.Range { return childRange(s.nameKey("log")) }
-
-// LogAt returns which entry of a tenant's log a key is.
-func (s *Space) LogAt(key []byte) (t mapreduce.TenantID, n int64, err error) {
-	_, rest, err := s.Last(key)
-	if err != nil {
-		return "", 0, err
-	}
-	t, n = mapreduce.TenantID(rest.Text()), rest.Int()
-	return t, n, rest.Err()
-}
 
 // Ingests returns the range of the submissions under way.
 func (s *Space) Ingests() store.Range { return childRange(s.nameKey("ingest")) }

@@ -35,7 +35,7 @@ type observer struct {
 func newObserver(s store.Store, space *keys.Space) *observer {
 	checkpoint, _ := space.Job("").NextCheckpoint()
 	return &observer{
-		Store: s, space: space, held: space.HeldAll(), runs: space.Runs(), claims: new(Sample),
+		Store: s, space: space, held: space.HeldAll(), runs: space.AllTenants().Runs(), claims: new(Sample),
 		ctl: withoutJob(space.Job("").Ctl()), kept: withoutJob(checkpoint),
 		ready: make(map[mapreduce.JobID]time.Time), turns: make(map[mapreduce.JobID][]time.Time),
 		moved: make(map[mapreduce.JobID]time.Time),

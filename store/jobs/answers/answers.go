@@ -178,7 +178,7 @@ func (st *Store) Tenants(ctx context.Context) ([]mapreduce.TenantID, error) {
 	var tenants []mapreduce.TenantID
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		tenants = nil
-		pairs, _, err := tx.Snapshot().GetRange(ctx, st.Keys.KeptAll(), store.RangeOptions{})
+		pairs, _, err := tx.Snapshot().GetRange(ctx, st.Keys.AllTenants().Kept(), store.RangeOptions{})
 		if err != nil {
 			return err
 		}

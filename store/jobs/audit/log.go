@@ -29,16 +29,16 @@ func (st *Store) Log(ctx context.Context, q mapreduce.ListEventsQuery) (*mapredu
 	var page *mapreduce.EventPage
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		page = &mapreduce.EventPage{}
-		r := st.Keys.Log(q.Tenant)
+		r := st.Keys.Tenant(q.Tenant).Log()
 		if from > 0 {
-			r.Begin = st.Keys.LogEntry(q.Tenant, from)
+			r.Begin = st.Keys.Tenant(q.Tenant).LogEntry(from)
 		}
 		pairs, more, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: q.PageSize, Bytes: 4 * store.TargetTxSize})
 		if err != nil {
 			return err
 		}
 		for _, kv := range pairs {
-			_, n, err := st.Keys.LogAt(kv.Key)
+			_, n, err := st.Keys.AllTenants().LogAt(kv.Key)
 			if err != nil {
 				return err
 			}
@@ -85,8 +85,8 @@ func (st *Store) VerifyLog(ctx context.Context, t mapreduce.TenantID) error {
 		var pairs []store.KeyValue
 		var more bool
 		err := st.db.View(ctx, func(tx store.Tx) (err error) {
-			r := st.Keys.Log(t)
-			r.Begin = st.Keys.LogEntry(t, next)
+			r := st.Keys.Tenant(t).Log()
+			r.Begin = st.Keys.Tenant(t).LogEntry(next)
 			pairs, more, err = tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: pageSize})
 			return err
 		})
@@ -94,7 +94,7 @@ func (st *Store) VerifyLog(ctx context.Context, t mapreduce.TenantID) error {
 			return err
 		}
 		for _, kv := range pairs {
-			_, n, err := st.Keys.LogAt(kv.Key)
+			_, n, err := st.Keys.AllTenants().LogAt(kv.Key)
 			if err != nil {
 				return err
 			}

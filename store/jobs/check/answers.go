@@ -11,7 +11,7 @@ import (
 // checkAnswers checks that every answer is what was kept under its key, and is listed
 // by its age.
 func (c *checker) checkAnswers(ctx context.Context) error {
-	r := c.Keys.AnswersAll()
+	r := c.Keys.AllTenants().Answers()
 	for r.Begin != nil {
 		var next []byte
 		err := c.runCheckTx(ctx, "", func(l *checkTx) (err error) {

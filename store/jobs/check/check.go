@@ -350,7 +350,7 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 	run, recent := k.Keys.Tenant(tenant).Run(k.id), k.Keys.Recent(rec.CreatedAtMicros, k.id)
 	idem := k.Keys.Tenant(tenant).Request(mapreduce.RequestID(rec.Config.GetRequestId()))
 	listed := k.Keys.Tenant(tenant).Job(rec.CreatedAtMicros, k.id)
-	ended := k.Keys.Ended(tenant, ctl.EndedMicros, k.id)
+	ended := k.Keys.Tenant(tenant).Ended(ctl.EndedMicros, k.id)
 	values, err := l.GetAll(ctx, [][]byte{run, recent, idem, k.Keys.Job(k.id).Ingest(), listed, ended})
 	if err != nil {
 		return err

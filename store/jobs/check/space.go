@@ -96,7 +96,7 @@ func (c *checker) checkRecents(ctx context.Context) error {
 
 // checkTenantJobs checks that every job of the lists of tenants is there, and theirs.
 func (c *checker) checkTenantJobs(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.AllTenantJobs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.walkRange(ctx, "", c.Keys.AllTenants().Jobs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
@@ -118,7 +118,7 @@ func (c *checker) checkTenantJobs(ctx context.Context) error {
 
 // checkRequests checks that every request leads to the job that it submitted.
 func (c *checker) checkRequests(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.Requests(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.walkRange(ctx, "", c.Keys.AllTenants().Requests(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
@@ -141,7 +141,7 @@ func (c *checker) checkRequests(ctx context.Context) error {
 
 // checkRuns checks that every job that is listed to run may.
 func (c *checker) checkRuns(ctx context.Context) error {
-	return c.walkRange(ctx, "", c.Keys.Runs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	return c.walkRange(ctx, "", c.Keys.AllTenants().Runs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {

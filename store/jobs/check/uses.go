@@ -36,7 +36,7 @@ func (c *checker) checkUses(ctx context.Context) error {
 	}
 	return c.runCheckTx(ctx, "", func(l *checkTx) error {
 		for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
-			l.addFinding(c.Keys.Use(u.tenant, u.what, u.day), "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
+			l.addFinding(c.Keys.Tenant(u.tenant).Use(u.what, u.day), "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
 				u.tenant, useName(u.what), wrong[u])
 		}
 		return nil
@@ -55,7 +55,7 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 		return err
 	}
 	for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
-		key := c.Keys.Use(u.tenant, u.what, u.day)
+		key := c.Keys.Tenant(u.tenant).Use(u.what, u.day)
 		var first *int64 // what a run before this one found, which may have committed
 		err := st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 			v, err := tx.Get(ctx, key)
@@ -154,9 +154,9 @@ func differUses(counters, counted uses) uses {
 // readUses returns the counters.
 func (c *checker) readUses(ctx context.Context) (uses, error) {
 	all := make(uses)
-	err := c.walkRange(ctx, "", c.Keys.Uses(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	err := c.walkRange(ctx, "", c.Keys.AllTenants().Uses(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
-			t, what, day, err := c.Keys.UseAt(kv.Key)
+			t, what, day, err := c.Keys.AllTenants().UseAt(kv.Key)
 			if err != nil || len(kv.Value) != 8 {
 				l.addFinding(kv.Key, "this is no counter of what a tenant uses; clear it")
 				continue
@@ -226,9 +226,9 @@ func (c *checker) countUse(ctx context.Context, id mapreduce.JobID, all uses) er
 
 // checkEnded checks that every job in the lists of those that have ended has.
 func (c *checker) checkEnded(ctx context.Context) error {
-	err := c.walkRange(ctx, "", c.Keys.EndedAll(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+	err := c.walkRange(ctx, "", c.Keys.AllTenants().Ended(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
-			t, ended, id, err := c.Keys.EndedAt(kv.Key)
+			t, ended, id, err := c.Keys.AllTenants().EndedAt(kv.Key)
 			if err != nil {
 				return err
 			}
@@ -269,7 +269,7 @@ func (c *checker) checkEnded(ctx context.Context) error {
 // checkLogs checks the chains of the logs of all tenants.
 func (c *checker) checkLogs(ctx context.Context) error {
 	seen := make(map[mapreduce.TenantID]bool)
-	next := c.Keys.Logs()
+	next := c.Keys.AllTenants().Logs()
 	for next.Begin != nil {
 		var tenant mapreduce.TenantID
 		err := c.db.View(ctx, func(tx store.Tx) error {
@@ -278,16 +278,16 @@ func (c *checker) checkLogs(ctx context.Context) error {
 				next.Begin = nil
 				return err
 			}
-			tenant, _, err = c.Keys.LogAt(pairs[0].Key)
+			tenant, _, err = c.Keys.AllTenants().LogAt(pairs[0].Key)
 			return err
 		})
 		if err != nil || next.Begin == nil || seen[tenant] {
 			return err
 		}
 		seen[tenant] = true
-		next.Begin = c.Keys.Log(tenant).End
+		next.Begin = c.Keys.Tenant(tenant).Log().End
 		if err := c.audit.VerifyLog(ctx, tenant); err != nil {
-			if err := c.emitFinding(mapreduce.Finding{Severity: mapreduce.Wrong, Key: keyName(c.Keys.LogEntry(tenant, 1)), Message: err.Error()}); err != nil {
+			if err := c.emitFinding(mapreduce.Finding{Severity: mapreduce.Wrong, Key: keyName(c.Keys.Tenant(tenant).LogEntry(1)), Message: err.Error()}); err != nil {
 				return err
 			}
 		}

@@ -20,7 +20,7 @@ const callShare = 8
 func (st *Store) TakeCalls(ctx context.Context, t mapreduce.TenantID, minute, limit int64) (n int64, err error) {
 	err = st.db.Update(ctx, failpoint.Rate, func(tx store.Tx) error {
 		var r storagev1.Rate
-		if _, err := records.Read(ctx, tx, st.Keys.Rate(t), &r); err != nil {
+		if _, err := records.Read(ctx, tx, st.Keys.Tenant(t).Rate(), &r); err != nil {
 			return err
 		}
 		if r.Minute < minute {
@@ -34,7 +34,7 @@ func (st *Store) TakeCalls(ctx context.Context, t mapreduce.TenantID, minute, li
 			return nil
 		}
 		r.Calls += n
-		tx.Set(st.Keys.Rate(t), records.Encode(&r))
+		tx.Set(st.Keys.Tenant(t).Rate(), records.Encode(&r))
 		return nil
 	})
 	return n, err

@@ -32,7 +32,7 @@ func (st *Store) Expired(ctx context.Context) ([]Expired, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := st.Keys.EndedAll()
+	next := st.Keys.AllTenants().Ended()
 	for next.Begin != nil {
 		var some []Expired
 		err := st.db.View(ctx, func(tx store.Tx) (err error) {
@@ -87,21 +87,21 @@ func (rec writer) tenantExpired(ctx context.Context, r store.Reader, from store.
 	if err != nil || len(first) == 0 {
 		return nil, nil, err
 	}
-	tenant, _, _, err := rec.Keys.EndedAt(first[0].Key)
+	tenant, _, _, err := rec.Keys.AllTenants().EndedAt(first[0].Key)
 	if err != nil {
 		return nil, nil, err
 	}
-	next = rec.Keys.AfterTenant(tenant)
+	next = rec.Keys.Tenant(tenant).AfterEnded()
 	keep := rec.RuleOf(tenant).Keep
 	if keep <= 0 {
 		return nil, next, nil
 	}
-	pairs, _, err := r.GetRange(ctx, rec.Keys.EndedBefore(tenant, now-keep.Microseconds()), store.RangeOptions{Limit: expiredAtOnce})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Tenant(tenant).EndedBefore(now-keep.Microseconds()), store.RangeOptions{Limit: expiredAtOnce})
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, kv := range pairs {
-		_, ended, id, err := rec.Keys.EndedAt(kv.Key)
+		_, ended, id, err := rec.Keys.AllTenants().EndedAt(kv.Key)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -196,7 +196,7 @@ type RunRef struct {
 // ReadRuns returns so many of the jobs that may run, or with 0 all, and whether there are
 // more.
 func (rec *Records) ReadRuns(ctx context.Context, tx store.Tx, limit int) (refs []RunRef, more bool, err error) {
-	pairs, more, err := tx.Snapshot().GetRange(ctx, rec.Keys.Runs(), store.RangeOptions{Limit: limit})
+	pairs, more, err := tx.Snapshot().GetRange(ctx, rec.Keys.AllTenants().Runs(), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return nil, false, err
 	}

@@ -20,14 +20,14 @@ func (rec *Records) AppendLog(ctx context.Context, tx store.Tx, t mapreduce.Tena
 	nameCaller(ctx, c)
 	c.TimestampMicros, c.Node = rec.NowMicros(), string(rec.Node)
 	data := Encode(c)
-	tx.Set(rec.Keys.LogEntry(t, number+1), Encode(&storagev1.LogEntry{Checkpoint: data, Hash: ChainLog(hash, data)}))
+	tx.Set(rec.Keys.Tenant(t).LogEntry(number+1), Encode(&storagev1.LogEntry{Checkpoint: data, Hash: ChainLog(hash, data)}))
 	return nil
 }
 
 // LogHead returns the number and the hash of the last entry of a tenant's log; 0 and nil if
 // there is none.
 func (rec *Records) LogHead(ctx context.Context, r store.Reader, t mapreduce.TenantID) (int64, []byte, error) {
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Log(t), store.RangeOptions{Limit: 1, Reverse: true})
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Tenant(t).Log(), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return 0, nil, err
 	}
@@ -35,7 +35,7 @@ func (rec *Records) LogHead(ctx context.Context, r store.Reader, t mapreduce.Ten
 	if err := Decode(pairs[0].Key, pairs[0].Value, &last); err != nil {
 		return 0, nil, err
 	}
-	_, number, err := rec.Keys.LogAt(pairs[0].Key)
+	_, number, err := rec.Keys.AllTenants().LogAt(pairs[0].Key)
 	return number, last.Hash, err
 }
 

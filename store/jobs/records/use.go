@@ -72,9 +72,9 @@ func (rec *Records) AddUse(tx store.Tx, t mapreduce.TenantID, what keys.Used, da
 	if n == 0 {
 		return
 	}
-	tx.Add(rec.Keys.Use(t, what, day), n)
+	tx.Add(rec.Keys.Tenant(t).Use(what, day), n)
 	if n > 0 {
-		tx.AddWriteConflict(store.Single(rec.Keys.UseDraw(t, what)))
+		tx.AddWriteConflict(store.Single(rec.Keys.Tenant(t).UseDraw(what)))
 	}
 }
 
@@ -115,8 +115,8 @@ func (rec *Records) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.Tenan
 // ReadUse returns what a tenant uses. The transaction runs again if another uses more
 // meanwhile.
 func (rec *Records) ReadUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day int64) (int64, error) {
-	tx.AddReadConflict(store.Single(rec.Keys.UseDraw(t, what)))
-	v, err := tx.Snapshot().Get(ctx, rec.Keys.Use(t, what, day))
+	tx.AddReadConflict(store.Single(rec.Keys.Tenant(t).UseDraw(what)))
+	v, err := tx.Snapshot().Get(ctx, rec.Keys.Tenant(t).Use(what, day))
 	return DecodeCount(v), err
 }
 
@@ -132,7 +132,7 @@ func (rec *Records) TakeTokens(ctx context.Context, tx store.Tx, t mapreduce.Ten
 		return err
 	}
 	for _, what := range []keys.Used{keys.UsedTokens, keys.UsedTokensDropped} {
-		tx.ClearRange(rec.Keys.UseDays(t, what, 0, today-1)) // which nobody asks for any more
+		tx.ClearRange(rec.Keys.Tenant(t).UseDays(what, 0, today-1)) // which nobody asks for any more
 	}
 	if use.Day != today {
 		rec.dropTokens(tx, t, use)
@@ -146,7 +146,7 @@ func (rec *Records) TakeTokens(ctx context.Context, tx store.Tx, t mapreduce.Ten
 // dropTokens notes that no job accounts for tokens any more that stay used.
 func (rec *Records) dropTokens(tx store.Tx, t mapreduce.TenantID, use *storagev1.Use) {
 	if use.Tokens != 0 && use.Day >= rec.Today()-1 {
-		tx.Add(rec.Keys.Use(t, keys.UsedTokensDropped, use.Day), use.Tokens)
+		tx.Add(rec.Keys.Tenant(t).Use(keys.UsedTokensDropped, use.Day), use.Tokens)
 	}
 	use.Tokens = 0
 }
@@ -201,7 +201,7 @@ func (rec *Records) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.J
 }
 
 func (rec *Records) listEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
-	tx.Set(rec.Keys.Ended(mapreduce.TenantID(ctl.Tenant), ctl.EndedMicros, id), nil)
+	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id), nil)
 	if ctl.KeepMicros > 0 {
 		tx.Set(rec.Keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id), nil)
 	}
@@ -212,7 +212,7 @@ func (rec *Records) UnlistEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ct
 	if ctl.EndedMicros == 0 {
 		return
 	}
-	tx.Clear(rec.Keys.Ended(mapreduce.TenantID(ctl.Tenant), ctl.EndedMicros, id))
+	tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id))
 	if ctl.KeepMicros > 0 {
 		tx.Clear(rec.Keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id))
 	}

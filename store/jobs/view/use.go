@@ -33,14 +33,14 @@ func (st *Store) Use(ctx context.Context, t mapreduce.TenantID) (use *mapreduce.
 			if l.what == keys.UsedTokens {
 				day = st.Today()
 			}
-			v, err := tx.Snapshot().Get(ctx, st.Keys.Use(t, l.what, day))
+			v, err := tx.Snapshot().Get(ctx, st.Keys.Tenant(t).Use(l.what, day))
 			if err != nil {
 				return err
 			}
 			use.Quotas = append(use.Quotas, mapreduce.QuotaUse{Name: l.name, Used: max(0, records.DecodeCount(v)), Limit: l.limit})
 		}
 		var rate storagev1.Rate
-		if _, err := records.Read(ctx, tx.Snapshot(), st.Keys.Rate(t), &rate); err != nil {
+		if _, err := records.Read(ctx, tx.Snapshot(), st.Keys.Tenant(t).Rate(), &rate); err != nil {
 			return err
 		}
 		requests := mapreduce.QuotaUse{Name: "requests_per_minute", Limit: rule.Quota.RequestsPerMinute}
