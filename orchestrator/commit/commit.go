@@ -108,7 +108,7 @@ func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
 		switch {
 		case undone:
 		case !applied:
-			c.scheduler.UndoTask(t)
+			c.scheduler.Turns.Undo(t)
 			c.delayRetry(t.Job)
 		case !told:
 			t.CutOff(errUntold)
@@ -123,7 +123,7 @@ func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
 		return
 	}
 	c.troubles.End(t.Job.ID)
-	gave := c.scheduler.ApplyResult(t, res)
+	gave := c.scheduler.Turns.Apply(t, res)
 	applied = true
 	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(t, res) })
 	c.jobs.Around(failpoint.Assign, func() { c.fleet.DispatchUnits(ctx, t, res) })
@@ -182,9 +182,9 @@ func (c *Committer) splitTurn(ctx context.Context, t *schedule.Task, err error) 
 	if !c.supervisor.MustFail(&c.troubles, t.Job.ID, err) {
 		return false
 	}
-	if c.scheduler.SplitTask(t, err) == schedule.Alone {
+	if c.scheduler.Turns.Split(t, err) == schedule.Alone {
 		if c.supervisor.FailJob(ctx, t.Job.ID, err) {
-			c.scheduler.DropReports(t)
+			c.scheduler.Turns.DropReports(t)
 		}
 		c.delayRetry(t.Job) // of the others
 	}
@@ -212,8 +212,8 @@ func (c *Committer) finishAndClaim(ctx context.Context, t *schedule.Task) (*turn
 
 // delayRetry lets a run rest whose turn failed: the store is out of space, or away.
 func (c *Committer) delayRetry(r *schedule.Job) {
-	at := c.scheduler.DelayRetry(r, supervise.FirstPause, supervise.LongestPause)
-	c.signals.CallAt(at, func(context.Context) { c.scheduler.Revisit(r) })
+	at := c.scheduler.Turns.DelayRetry(r, supervise.FirstPause, supervise.LongestPause)
+	c.signals.CallAt(at, func(context.Context) { c.scheduler.Turns.Revisit(r) })
 }
 
 // sendVerdicts sends the verdicts of a turn to the sessions they are for.
@@ -248,7 +248,7 @@ func (c *Committer) handleResult(r *schedule.Job, res *turns.Result, idle bool) 
 		c.signals.RequestFailure(r.ID, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
 	}
 	if res.Full {
-		c.signals.CallAt(time.Now().Add(schedule.FullPause), func(context.Context) { c.scheduler.ReopenFor(r) })
+		c.signals.CallAt(time.Now().Add(schedule.FullPause), func(context.Context) { c.scheduler.Turns.ReopenFor(r) })
 	}
 	if len(res.Told) > 0 {
 		c.signals.NoteEndedInputs(r.ID, res.Told)

@@ -31,15 +31,15 @@ type Scheduler struct {
 	Grants   *Grants   // what this node may use of what the fleet shares
 	Models   *Models   // what may be asked of models
 	Priming  *Priming  // of caches of prompts
+	Turns    *Turns    // what becomes of turns
 
 	mu         sync.Mutex // guards everything below, and in the parts above
 	wake       *sync.Cond // a committer may find something to do
 	closed     bool
 	runs       map[mapreduce.JobID]*Job
 	fairQueue  fairQueue
-	full       map[mapreduce.TenantID]time.Time // until when no units of a tenant are claimed, as many run as may
-	lastTenant mapreduce.TenantID               // whose units were claimed last
-	mixedAt    time.Time                        // when another tenant's were claimed before
+	lastTenant mapreduce.TenantID // whose units were claimed last
+	mixedAt    time.Time          // when another tenant's were claimed before
 }
 
 // A Config is what a scheduler is given. All of it must be set but NoReservedSlots.
@@ -59,13 +59,14 @@ type Config struct {
 func New(c Config) *Scheduler {
 	b := &Scheduler{
 		node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, noReservedSlots: c.NoReservedSlots,
-		runs: make(map[mapreduce.JobID]*Job), full: make(map[mapreduce.TenantID]time.Time),
+		runs: make(map[mapreduce.JobID]*Job),
 	}
 	b.wake = sync.NewCond(&b.mu)
 	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
 	b.Grants = &Grants{sched: b, claimEnded: sync.NewCond(&b.mu)}
 	b.Models = &Models{sched: b, states: make(map[string]*modelState), limits: c.Limits, lease: c.Lease}
 	b.Priming = &Priming{sched: b}
+	b.Turns = &Turns{sched: b, full: make(map[mapreduce.TenantID]time.Time)}
 	return b
 }
 
@@ -195,7 +196,7 @@ func (b *Scheduler) freeSlots(r *Job) int {
 	if !r.running || r.claiming || (r.spec.Budget > 0 && (r.neededTokens > r.tokens || !r.granted)) {
 		return 0
 	}
-	if b.now().Before(b.full[r.tenant]) {
+	if b.now().Before(b.Turns.full[r.tenant]) {
 		return 0
 	}
 	free := 0

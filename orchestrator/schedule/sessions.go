@@ -293,7 +293,7 @@ func (t *Sessions) holdsOf(s *Session, name string) (n int64) {
 func (t *Sessions) KeepClaimed(of *Task, epoch int64, c turns.Claimed, text []byte) *Session {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
-	s := t.sched.seatedSession(of, c.Session)
+	s := t.seated(of, c.Session)
 	if s == nil {
 		return nil
 	}
@@ -305,6 +305,17 @@ func (t *Sessions) KeepClaimed(of *Task, epoch int64, c turns.Claimed, text []by
 		s.keepInput(h, c.Unit, epoch, text) // else its evidence is read with it, and that grows
 	}
 	return s
+}
+
+// seated returns the session that a turn gave a seat to, if it is still the one
+// on the scheduler. The caller holds the scheduler's mu.
+func (t *Sessions) seated(of *Task, id mapreduce.SessionID) *Session {
+	for _, s := range of.seats {
+		if s.ID == id && t.bound[id] == s {
+			return s
+		}
+	}
+	return nil
 }
 
 // KeepInputs keeps the units that an attempt was given the outputs of, with these outputs,

@@ -130,7 +130,7 @@ func (n *node) turn(t *schedule.Task) {
 		if c != nil {
 			n.claim(c, res)
 		}
-		n.scheduler.ApplyResult(t, res)
+		n.scheduler.Turns.Apply(t, res)
 		for _, got := range res.Claimed {
 			w := n.workers[got.Session]
 			n.after(n.config.Network, func() { w.give(got.Unit.ID) })

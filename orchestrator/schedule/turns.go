@@ -9,10 +9,18 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
-// UndoTask takes back what a turn that failed had set aside.
-func (b *Scheduler) UndoTask(t *Task) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// Turns enter on the scheduler what became of its turns: that a turn was carried out, or
+// failed, and when its job is to have the next. The scheduler's mu guards them.
+type Turns struct {
+	sched *Scheduler
+
+	full map[mapreduce.TenantID]time.Time // until when no units of a tenant are claimed, as many run as may
+}
+
+// Undo takes back what a turn that failed had set aside.
+func (e *Turns) Undo(t *Task) {
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
 	r := t.Job
 	r.turns--
 	r.reports = append(t.Sent, r.reports...)
@@ -25,14 +33,14 @@ func (b *Scheduler) UndoTask(t *Task) {
 			h.taken = false
 		}
 	}
-	b.releaseTaskSlots(t)
+	t.releaseSlots()
 	if c := t.Turn.Claim; c != nil {
-		b.addHeldUnits(r, -len(c.Candidates))
+		e.sched.addHeldUnits(r, -len(c.Candidates))
 		r.returnCandidates(c.Candidates)
 		r.putBack(c.Candidates)
-		r.noteWaiting(b.now())
+		r.noteWaiting(e.sched.now())
 		if c.Bounded {
-			b.Grants.endClaim(r, t.tokens)
+			e.sched.Grants.endClaim(r, t.tokens)
 		}
 	}
 }
@@ -52,12 +60,12 @@ const (
 	Alone
 )
 
-// SplitTask takes back what a turn had set aside that failed for one of its members, and
+// Split takes back what a turn had set aside that failed for one of its members, and
 // says how its members are tried again. Why is what the turn failed with.
-func (b *Scheduler) SplitTask(t *Task, why error) Split {
-	b.UndoTask(t)
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (e *Turns) Split(t *Task, why error) Split {
+	e.Undo(t)
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
 	r, members := t.Job, len(t.Sent)
 	if c := t.Turn.Claim; c != nil {
 		members += len(c.Candidates)
@@ -65,7 +73,7 @@ func (b *Scheduler) SplitTask(t *Task, why error) Split {
 	switch {
 	case members > 1:
 		r.batch = min(r.turnSize(), max(1, members/2))
-		b.activateJob(r)
+		e.sched.activateJob(r)
 		return Halved
 	case len(t.Sent) == 0 || t.Sent[0].spoilt:
 		return Alone
@@ -76,7 +84,7 @@ func (b *Scheduler) SplitTask(t *Task, why error) Split {
 			break
 		}
 	}
-	b.activateJob(r)
+	e.sched.activateJob(r)
 	return Replaced
 }
 
@@ -90,51 +98,44 @@ func unstorable(rep *mapreduce.Report, why error) *mapreduce.Report {
 
 // DropReports forgets the reports of a turn that can never be stored, now that their job
 // does not run. Their workers are told that the units have moved on.
-func (b *Scheduler) DropReports(t *Task) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (e *Turns) DropReports(t *Task) {
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
 	r := t.Job
 	for _, p := range t.Sent {
 		r.reports = slices.DeleteFunc(r.reports, func(q pendingReport) bool { return q.Report.Unit == p.Report.Unit && q.spoilt })
-		b.applyVerdict(r, p, turns.Settled{Verdict: mapreduce.Stale})
+		e.applyVerdict(r, p, turns.Settled{Verdict: mapreduce.Stale})
 		p.Session.Peer.Send(&mapreduce.ToWorker{Verdicts: []mapreduce.VerdictOn{{
 			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
 			Verdict: mapreduce.Stale,
 		}}})
 	}
-	b.dropJob(r)
+	e.sched.dropJob(r)
 }
 
 // DelayRetry lets a run rest whose turn failed, twice as long each time, and returns
 // until when.
-func (b *Scheduler) DelayRetry(r *Job, first, longest time.Duration) time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r.retryAt = b.now().Add(min(longest, first<<min(r.retries, 10)))
+func (e *Turns) DelayRetry(r *Job, first, longest time.Duration) time.Time {
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
+	r.retryAt = e.sched.now().Add(min(longest, first<<min(r.retries, 10)))
 	r.retries++
 	return r.retryAt
 }
 
 // Revisit makes r be visited again.
-func (b *Scheduler) Revisit(r *Job) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (e *Turns) Revisit(r *Job) {
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
 	r.retryAt = time.Time{}
-	b.activateJob(r)
+	e.sched.activateJob(r)
 }
 
-// releaseTaskSlots gives back the slots that a turn had set aside.
-func (b *Scheduler) releaseTaskSlots(t *Task) {
-	for i, s := range t.seats {
-		s.promised -= t.Turn.Claim.Seats[i].Slots
-	}
-}
-
-// ApplyResult enters what a turn came to, and reports whether the run has nothing
+// Apply enters what a turn came to, and reports whether the run has nothing
 // under way any more.
-func (b *Scheduler) ApplyResult(t *Task, res *turns.Result) (idle bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
 	r := t.Job
 	r.turns--
 	r.retries = 0
@@ -142,11 +143,11 @@ func (b *Scheduler) ApplyResult(t *Task, res *turns.Result) (idle bool) {
 		r.batch = 0
 	}
 	for i, p := range t.Sent {
-		b.applyVerdict(r, p, res.Verdicts[i])
+		e.applyVerdict(r, p, res.Verdicts[i])
 	}
 	if c := t.Turn.Claim; c != nil {
-		b.releaseTaskSlots(t)
-		b.applyClaims(r, t, res)
+		t.releaseSlots()
+		e.applyClaims(r, t, res)
 		for i, s := range t.seats {
 			if !res.Seated[i] { // another orchestrator has it, and its stream here is dead
 				s.gone = true
@@ -156,20 +157,20 @@ func (b *Scheduler) ApplyResult(t *Task, res *turns.Result) (idle bool) {
 	}
 	switch {
 	case res.Full:
-		b.full[r.tenant] = b.now().Add(FullPause)
+		e.full[r.tenant] = e.sched.now().Add(FullPause)
 	case len(t.Sent) > 0:
-		b.reopenTenant(r.tenant) // there may be room again
+		e.reopenTenant(r.tenant) // there may be room again
 	}
 	if !res.State.Running() && r.running {
 		r.running, r.queue = false, nil
 	}
-	r.noteWaiting(b.now())
+	r.noteWaiting(e.sched.now())
 	idle = r.turns == 0 && len(r.reports) == 0 && r.held == 0
 	if r.running || len(r.reports) > 0 {
-		b.fairQueue.add(r)
+		e.sched.fairQueue.add(r)
 	}
-	b.dropJob(r)
-	b.wake.Signal()
+	e.sched.dropJob(r)
+	e.sched.wake.Signal()
 	return idle
 }
 
@@ -178,33 +179,34 @@ func (b *Scheduler) ApplyResult(t *Task, res *turns.Result) (idle bool) {
 const FullPause = 500 * time.Millisecond
 
 // ReopenFor has units of the tenant of a job claimed again.
-func (b *Scheduler) ReopenFor(r *Job) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.reopenTenant(r.tenant)
+func (e *Turns) ReopenFor(r *Job) {
+	e.sched.mu.Lock()
+	defer e.sched.mu.Unlock()
+	e.reopenTenant(r.tenant)
 }
 
-// reopenTenant has units of a tenant claimed again. The caller holds b.mu.
-func (b *Scheduler) reopenTenant(t mapreduce.TenantID) {
-	if _, full := b.full[t]; !full {
+// reopenTenant has units of a tenant claimed again. The caller holds the
+// scheduler's mu.
+func (e *Turns) reopenTenant(t mapreduce.TenantID) {
+	if _, full := e.full[t]; !full {
 		return
 	}
-	delete(b.full, t)
-	for _, r := range b.runs {
+	delete(e.full, t)
+	for _, r := range e.sched.runs {
 		if r.tenant == t && r.running {
-			b.fairQueue.add(r)
+			e.sched.fairQueue.add(r)
 		}
 	}
-	b.wake.Broadcast()
+	e.sched.wake.Broadcast()
 }
 
 // applyVerdict enters the verdict on a report.
-func (b *Scheduler) applyVerdict(r *Job, p pendingReport, s turns.Settled) {
+func (e *Turns) applyVerdict(r *Job, p pendingReport, s turns.Settled) {
 	if s.Verdict == mapreduce.VerdictUnknown {
 		return
 	}
 	if h := p.Session.forgetAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt); h != nil {
-		b.addHeldUnits(r, -1)
+		e.sched.addHeldUnits(r, -1)
 		if h.granted {
 			r.tokens += h.Reserved - p.Report.Tokens.Total()
 		}
@@ -216,20 +218,20 @@ func (b *Scheduler) applyVerdict(r *Job, p pendingReport, s turns.Settled) {
 }
 
 // applyClaims enters the units that a turn claimed.
-func (b *Scheduler) applyClaims(r *Job, t *Task, res *turns.Result) {
+func (e *Turns) applyClaims(r *Job, t *Task, res *turns.Result) {
 	c := t.Turn.Claim
-	b.addHeldUnits(r, len(res.Claimed)-len(c.Candidates))
+	e.sched.addHeldUnits(r, len(res.Claimed)-len(c.Candidates))
 	r.noteCrowding(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
 	r.returnCandidates(c.Candidates)
 	r.putBack(res.Left)
 	claims := make(map[mapreduce.SessionID]*claimOf, len(t.seats))
 	for _, got := range res.Claimed {
-		s := b.seatedSession(t, got.Session)
+		s := e.sched.Sessions.seated(t, got.Session)
 		if c.Bounded {
 			t.tokens -= got.Unit.Reserved
 		}
 		if s == nil {
-			b.addHeldUnits(r, -1) // its session has gone, or came back meanwhile: either gives the unit back
+			e.sched.addHeldUnits(r, -1) // its session has gone, or came back meanwhile: either gives the unit back
 			continue
 		}
 		of := claims[got.Session]
@@ -244,25 +246,21 @@ func (b *Scheduler) applyClaims(r *Job, t *Task, res *turns.Result) {
 		if r.neededTokens = res.Need; res.Overdrawn {
 			r.granted, t.tokens = false, 0
 		}
-		b.Grants.endClaim(r, t.tokens)
+		e.sched.Grants.endClaim(r, t.tokens)
 	}
 	if res.Short {
 		r.slots, r.revocations = min(r.slots, res.Slots.Slots), res.Slots.Taken // with less it asks for more
 		if c.Calls.Slots > 0 {
-			b.Grants.callSlots, b.Grants.callsTaken, b.Grants.callsDue = min(b.Grants.callSlots, res.Calls.Slots), res.Calls.Taken, true
+			e.sched.Grants.callSlots, e.sched.Grants.callsTaken, e.sched.Grants.callsDue = min(e.sched.Grants.callSlots, res.Calls.Slots), res.Calls.Taken, true
 		}
 	}
 }
 
-// seatedSession returns the session that a turn gave a seat to, if it is still the one
-// on the scheduler.
-func (b *Scheduler) seatedSession(t *Task, id mapreduce.SessionID) *Session {
-	for _, s := range t.seats {
-		if s.ID == id && b.Sessions.bound[id] == s {
-			return s
-		}
+// releaseSlots gives back the slots that a turn had set aside.
+func (t *Task) releaseSlots() {
+	for i, s := range t.seats {
+		s.promised -= t.Turn.Claim.Seats[i].Slots
 	}
-	return nil
 }
 
 // CutOff ends the streams of all sessions that the task is about.
