@@ -37,6 +37,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/read"
 	"github.com/coditect/mapreduce/orchestrator/scaler"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/orchestrator/tracing"
@@ -151,7 +152,7 @@ type Courtesies struct {
 }
 
 // ModelLimits are what the fleet may ask of one model, as its owner says.
-type ModelLimits = schedule.ModelLimits
+type ModelLimits = model.Limits
 
 func (c Config) withDefaults() Config {
 	if c.Lanes == 0 && !c.Exclusive {

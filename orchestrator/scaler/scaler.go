@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -117,7 +118,7 @@ func (s *Scaler) modelLimits(claims []Claim, specs map[string]*mapreduce.JobSpec
 const fewCalls = 5
 
 // callOf returns what a call takes: as measured here, or as plans assume.
-func (s *Scaler) callOf(p schedule.Pace, spec *mapreduce.JobSpec) Call {
+func (s *Scaler) callOf(p model.Pace, spec *mapreduce.JobSpec) Call {
 	if p.Calls >= fewCalls {
 		return Call{Seconds: p.Seconds, In: p.In, Out: p.Out}
 	}

@@ -3,11 +3,11 @@ package schedule
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
@@ -16,73 +16,17 @@ import (
 type Models struct {
 	sched *Scheduler
 
-	states  map[string]*modelState // by provider and model
-	limits  func(model string) ModelLimits
+	states  map[string]*model.State // by provider and model
+	limits  func(name string) model.Limits
 	lease   time.Duration // that shares of their limits are good for
 	Changed notify.Signal // models have something to tell the fleet, or to ask it
 }
 
-// A modelState is what a node knows of the limits of one model, "provider/model", and
-// what it has to tell the fleet of it. The scheduler's mu guards it.
-type modelState struct {
-	name   string
-	set    ModelLimits
-	scope  limit.Scope // as of the latest look
-	share  limit.Share // this node's, of that
-	looked bool
-
-	frozen  time.Time // no unit is begun before: the vendor refused some
-	until   time.Time // the breaker is open, and nobody probes
-	refused time.Time // until when the vendor is to rest that refused the latest calls from here; zero if it took one
-	told    bool      // workers were given a share that limits them
-
-	note   limit.Note      // since the latest look
-	urgent bool            // it is to be told at once
-	left   mapreduce.Rates // of the rates, as the vendor said
-	leftAt time.Time
-	pace   Pace // of the calls whose reports came here
-}
-
-// ModelLimits are what the fleet may ask of one model, as its owner says. Zero is
-// no limit. Where the vendor tells its own, the lower one counts.
-type ModelLimits struct {
-	Calls int64 // at once
-	Rates mapreduce.Rates
-}
-
-// effectiveRates are the lower of those that the vendor told and those that are configured.
-func (m *modelState) effectiveRates() mapreduce.Rates {
-	lower := func(told, set int64) int64 {
-		if told == 0 || set == 0 {
-			return max(told, set)
-		}
-		return min(told, set)
-	}
-	told, set := m.scope.Rates, m.set.Rates
-	return mapreduce.Rates{
-		Requests: lower(told.Requests, set.Requests), Input: lower(told.Input, set.Input), Output: lower(told.Output, set.Output),
-	}
-}
-
-// providerName is whose model it is.
-func (m *modelState) providerName() string { return strings.SplitN(m.name, "/", 2)[0] }
-
-// isProbeNode reports whether it is this node that may make one call to see whether
-// all is well again.
-func (m *modelState) isProbeNode(node mapreduce.NodeID) bool {
-	return m.scope.Breaker.Open && m.scope.Breaker.Prober == node
-}
-
-// hasLimits reports whether there is anything that workers have to keep to.
-func (m *modelState) hasLimits(now time.Time) bool {
-	return m.effectiveRates() != (mapreduce.Rates{}) || m.scope.Room > 0 || m.scope.Breaker.Open || now.Before(m.frozen)
-}
-
 // modelStateOf returns what is known of a model. The caller holds the scheduler's mu.
-func (g *Models) modelStateOf(name string) *modelState {
+func (g *Models) modelStateOf(name string) *model.State {
 	m := g.states[name]
 	if m == nil {
-		m = &modelState{name: name, set: g.limits(name)}
+		m = model.New(name, g.sched.node, g.limits(name))
 		g.states[name] = m
 	}
 	return m
@@ -92,9 +36,9 @@ func (g *Models) modelStateOf(name string) *modelState {
 // known of one that a job here asks, or asked; nil of any other. Workers name models, and
 // nobody is to be told of one, or remember it, because a worker made its name up. However
 // many it makes up, the jobs are gone through once.
-func (g *Models) knownModels() func(name string) *modelState {
+func (g *Models) knownModels() func(name string) *model.State {
 	var asked map[string]bool
-	return func(name string) *modelState {
+	return func(name string) *model.State {
 		if m := g.states[name]; m != nil {
 			return m
 		}
@@ -123,8 +67,7 @@ func (g *Models) forgetUnused(now time.Time) {
 		}
 	}
 	for name, m := range g.states {
-		unused := m.share == (limit.Share{}) && m.note == (limit.Note{}) && !m.urgent && !m.told && !m.scope.Breaker.Open && !now.Before(m.frozen)
-		if !asked[name] && unused {
+		if !asked[name] && m.IsUnused(now) {
 			delete(g.states, name)
 			for _, s := range g.sched.Sessions.bound {
 				delete(s.breakers, name)
@@ -145,14 +88,14 @@ func (g *Models) heldOf(name string) (n int64) {
 }
 
 // wantOf is how many calls at once this node has use for.
-func (g *Models) wantOf(m *modelState) int64 {
-	want := g.heldOf(m.name)
+func (g *Models) wantOf(m *model.State) int64 {
+	want := g.heldOf(m.Name)
 	if g.sched.Grants.callSlots == 0 {
 		return want // nor has it for the turn to probe
 	}
 	for _, r := range g.sched.runs {
-		if r.spec != nil && r.running && breakerOf(r.spec) == m.name && (len(r.queue) > 0 || !r.drained) {
-			return max(want, g.sched.Sessions.providerSlots(m.providerName()))
+		if r.spec != nil && r.running && breakerOf(r.spec) == m.Name && (len(r.queue) > 0 || !r.drained) {
+			return max(want, g.sched.Sessions.providerSlots(m.Provider()))
 		}
 	}
 	return want
@@ -165,28 +108,18 @@ func (g *Models) modelRoom(r *Job) int {
 		return math.MaxInt
 	}
 	m := g.modelStateOf(breakerOf(r.spec))
-	if m.share == (limit.Share{}) {
-		if !m.urgent && g.wantOf(m) > 0 {
-			m.urgent = true
+	if !m.HasShare() {
+		if !m.IsUrgent() && g.wantOf(m) > 0 {
+			m.MarkUrgent()
 			g.Changed.Wake()
 		}
 		return 0
 	}
-	var most int64
-	switch {
-	case g.sched.now().Before(m.frozen):
-		return 0
-	case m.holdsBack(r.spec):
-		if !m.isProbeNode(g.sched.node) {
-			return 0
-		}
-		most = 1
-	case m.scope.Room > 0:
-		most = m.share.Slots
-	default:
+	most := m.MayRun(r.spec, g.sched.now())
+	if most == math.MaxInt64 {
 		return math.MaxInt
 	}
-	return int(max(0, most-g.heldOf(m.name)))
+	return int(max(0, most-g.heldOf(m.Name)))
 }
 
 // mayHold is how many units of r this node may hold at once by the limits of calls
@@ -196,17 +129,7 @@ func (g *Models) mayHold(r *Job) int64 {
 	if r.spec == nil || !r.asks {
 		return math.MaxInt64
 	}
-	most, m := g.sched.Grants.callSlots, g.modelStateOf(breakerOf(r.spec))
-	switch {
-	case m.holdsBack(r.spec):
-		if !m.isProbeNode(g.sched.node) {
-			return 0
-		}
-		return min(most, 1)
-	case m.scope.Room > 0 && m.share.Slots < m.share.Want: // else it has what it wants, be that little
-		return min(most, m.share.Slots)
-	}
-	return most
+	return min(g.sched.Grants.callSlots, g.modelStateOf(breakerOf(r.spec)).MayHold(r.spec))
 }
 
 // mayHoldOf returns that of each running job of a model, as far as the job goes.
@@ -222,75 +145,35 @@ func (g *Models) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 
 // hearLimits takes what a worker says of models, and reports whether others have
 // to know at once.
-func (g *Models) hearLimits(known func(string) *modelState, notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
+func (g *Models) hearLimits(known func(string) *model.State, notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
 	for i := range notes {
-		n := &notes[i]
-		m := known(n.Name)
-		if m == nil {
-			continue
-		}
-		m.note.Successes += n.Successes
-		if n.Told != (mapreduce.Rates{}) {
-			m.note.Told, m.left, m.leftAt = n.Told, n.Left, now
-		}
-		if n.Refused {
-			m.noteRefusal(n, now)
-			urgent = true
-		}
-		if n.Successes > 0 {
-			m.refused = time.Time{}
+		if m := known(notes[i].Name); m != nil {
+			urgent = m.Hear(&notes[i], now) || urgent
 		}
 	}
 	return urgent
 }
 
-// noteRefusal notes that the vendor refused a call. Those that it refuses while the
-// model rests anyway were under way before.
-func (m *modelState) noteRefusal(n *mapreduce.LimitNote, now time.Time) {
-	if !now.Before(m.frozen) {
-		m.note.Refused, m.note.Seen, m.urgent = true, m.scope.Pauses, true
-		m.note.Guess = n.Told == (mapreduce.Rates{}) && m.scope.Rates == (mapreduce.Rates{})
-	}
-	if m.note.Refused {
-		m.note.Pause = max(m.note.Pause, n.Pause)
-	}
-	end := now.Add(max(n.Pause, limit.LeastPause))
-	if end.After(m.refused) {
-		m.refused = end
-	}
-	if end.After(m.frozen) {
-		m.frozen = end
-	}
-}
-
 // hearBreakers takes what a worker says of its breakers, and reports whether the
 // fleet's has to be opened.
-func (g *Models) hearBreakers(known func(string) *modelState, breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
+func (g *Models) hearBreakers(known func(string) *model.State, breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
 	for _, br := range breakers {
 		m := known(br.Name)
 		if m == nil {
 			continue
 		}
-		if !m.scope.Breaker.Open || m.isProbeNode(g.sched.node) {
-			g.reopenBreaker(m, br.OpenFor, now)
+		if until, opened := m.HearBreaker(br.OpenFor, now); opened {
+			g.closeModelUntil(m.Name, until)
 			urgent = true
 		}
 	}
 	return urgent
 }
 
-// reopenBreaker opens a breaker here, before the fleet knows.
-func (g *Models) reopenBreaker(m *modelState, d time.Duration, now time.Time) {
-	m.note.Opened, m.note.Closed, m.urgent = max(d, time.Millisecond), false, true
-	m.scope.Breaker.Open, m.scope.Breaker.For, m.scope.Breaker.Prober = true, d, ""
-	g.closeModelUntil(m, now.Add(d))
-}
-
 // closeModelUntil keeps the units of a model from workers until then.
-func (g *Models) closeModelUntil(m *modelState, until time.Time) {
-	m.until = until
+func (g *Models) closeModelUntil(name string, until time.Time) {
 	for _, s := range g.sched.Sessions.bound {
-		s.breakers[m.name] = until
+		s.breakers[name] = until
 	}
 }
 
@@ -301,18 +184,14 @@ func (g *Models) noteProbeOutcome(r *Job, rep *mapreduce.Report, now time.Time) 
 		return false
 	}
 	m := g.states[breakerOf(r.spec)]
-	if m == nil || !m.isProbeNode(g.sched.node) || rep.Calls == 0 {
+	if m == nil {
 		return false
 	}
-	switch {
-	case rep.Outcome == mapreduce.Done, rep.Outcome == mapreduce.Parked:
-		m.note.Closed, m.urgent = true, true
-		return true
-	case rep.Outcome == mapreduce.Errored && rep.Class == mapreduce.Retryable:
-		g.reopenBreaker(m, m.scope.Breaker.For, now)
-		return true
+	until, news := m.EndProbe(rep, now)
+	if !until.IsZero() {
+		g.closeModelUntil(m.Name, until)
 	}
-	return false // says nothing of the provider; the next unit will
+	return news
 }
 
 // Due returns the models of which the fleet is to be told or asked: those
@@ -330,8 +209,7 @@ func (g *Models) Due(all bool) []string {
 	}
 	var due []string
 	for name, m := range g.states {
-		idle := m.looked && m.share == (limit.Share{}) && g.wantOf(m) == 0 && m.note == (limit.Note{})
-		if m.urgent || all && !idle {
+		if m.IsUrgent() || all && !(m.IsSilent() && g.wantOf(m) == 0) {
 			due = append(due, name)
 		}
 	}
@@ -344,27 +222,14 @@ func (g *Models) TakeNote(name string, most int64) limit.Note {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	m := g.modelStateOf(name)
-	n := m.note
-	n.Most, n.Set, n.Want, n.Held = most, m.set.Calls, g.wantOf(m), g.heldOf(name)
-	n.Probe = m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && g.sched.Grants.callSlots > 0 && !g.sched.now().Before(m.until)
-	m.note, m.urgent = limit.Note{}, false
-	return n
+	return m.TakeNote(most, g.wantOf(m), g.heldOf(name), g.sched.Grants.callSlots > 0, g.sched.now())
 }
 
 // PutBackNote keeps what could not be told.
 func (g *Models) PutBackNote(name string, n limit.Note) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	m := g.modelStateOf(name)
-	m.note.Successes += n.Successes
-	m.note.Pause, m.note.Opened = max(m.note.Pause, n.Pause), max(m.note.Opened, n.Opened)
-	m.note.Closed = m.note.Closed || n.Closed
-	if n.Refused {
-		m.note.Refused, m.note.Guess, m.note.Seen = true, n.Guess, n.Seen
-	}
-	if m.note.Told == (mapreduce.Rates{}) {
-		m.note.Told = n.Told
-	}
+	g.modelStateOf(name).PutBack(n)
 }
 
 // ApplyScope takes what the fleet knows of a model, and returns when there is
@@ -375,51 +240,22 @@ func (g *Models) ApplyScope(name string, s *limit.Scope, now time.Time) (again t
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	m, held := g.modelStateOf(name), g.mayHoldOf(name)
-	before, first := m.scope, !m.looked
-	stale := first && len(s.Shares) < 2
-	if s.Pauses > before.Pauses && !stale {
-		if end := now.Add(s.Pause); end.After(m.frozen) {
-			m.frozen = end
-		}
-	}
-	m.scope, m.share, m.looked = *s, s.Shares[g.sched.node], true
-	switch {
-	case m.note.Opened > 0: // opened here meanwhile, which the fleet is yet to learn
-		m.scope.Breaker.Open, m.scope.Breaker.Prober = true, ""
-	case !s.Breaker.Open && (before.Breaker.Open || first):
+	switch until, closed := m.Look(s, now); {
+	case closed:
 		for _, session := range g.sched.Sessions.bound {
 			delete(session.breakers, name)
 		}
-	case s.Breaker.Turns != before.Breaker.Turns && s.Breaker.Open && s.Breaker.Prober == "":
-		end := now.Add(s.Breaker.For)
-		if stale {
-			end = now
-		}
-		g.closeModelUntil(m, end)
+	case !until.IsZero():
+		g.closeModelUntil(name, until)
 	}
 	g.distributeShares(m, now)
-	for _, r := range g.sched.runs {
-		g.sched.fairQueue.add(r)
-	}
-	g.sched.wake.Broadcast()
+	g.sched.activateAll()
 	for id, n := range g.mayHoldOf(name) {
 		if n != held[id] {
 			concerned = append(concerned, id)
 		}
 	}
-	return m.nextEvent(now), concerned
-}
-
-// nextEvent is when a model has something to do by its clock.
-func (m *modelState) nextEvent(now time.Time) time.Time {
-	end := m.frozen
-	if m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && m.until.After(end) {
-		end = m.until
-	}
-	if end.After(now) {
-		return end
-	}
-	return time.Time{}
+	return m.NextEvent(now), concerned
 }
 
 // dealAll gives every worker its share of every model.
@@ -431,66 +267,20 @@ func (g *Models) dealAll(now time.Time) {
 
 // distributeShares gives workers their shares of what this node may ask of a model, by what
 // they hold of it. If nothing limits it any more, they are told so once.
-func (g *Models) distributeShares(m *modelState, now time.Time) {
-	limited := m.hasLimits(now)
-	if !limited && !m.told {
+func (g *Models) distributeShares(m *model.State, now time.Time) {
+	if !m.IsDealt(now) {
 		return
 	}
-	m.told = limited
 	var to []*Session
 	var weights []int64
 	for _, s := range g.sched.Sessions.rotate() {
-		if slices.Contains(s.offer.Providers, m.providerName()) {
+		if slices.Contains(s.offer.Providers, m.Provider()) {
 			to = append(to, s)
-			weights = append(weights, 8*g.sched.Sessions.holdsOf(s, m.name)+int64(s.Slots)/4+1)
+			weights = append(weights, 8*g.sched.Sessions.holdsOf(s, m.Name)+int64(s.Slots)/4+1)
 		}
 	}
-	parts := limit.Divide(m.share.Parts, weights)
-	slots := limit.Divide(m.share.Slots, weights)
-	for i, s := range to {
-		share := mapreduce.LimitShare{Name: m.name, Part: 1}
-		if limited {
-			share.Rates, share.Left, share.For = m.effectiveRates(), m.leftNow(now), g.lease
-			share.Part = float64(parts[i]) / float64(limit.Whole)
-			share.Pause = max(0, m.frozen.Sub(now))
-			share.OpenFor = m.openFor(g.sched.node, now)
-		}
-		if m.scope.Room > 0 {
-			share.Calls = max(1, slots[i])
-		}
-		s.Peer.Send(&mapreduce.ToWorker{Limits: []mapreduce.LimitShare{share}})
-	}
-}
-
-// openFor is for how long workers of this node are to make no call. Who probes
-// lets one through; others wait for what comes of it.
-func (m *modelState) openFor(node mapreduce.NodeID, now time.Time) time.Duration {
-	if !m.scope.Breaker.Open || m.isProbeNode(node) {
-		return 0
-	}
-	return max(m.until.Sub(now), time.Millisecond)
-}
-
-// leftNow is about what is left of the rates: what the vendor said, and what has
-// come since. Before it has said anything in this process, all. Of rates of which
-// it says nothing, half: who comes anew cannot know what others have taken, and as
-// one after the other comes, each to a smaller part, these halves add up to about
-// what a vendor lets through at once.
-func (m *modelState) leftNow(now time.Time) mapreduce.Rates {
-	left := func(left, told, rate int64) int64 {
-		switch {
-		case told == 0:
-			return rate / 2
-		case m.leftAt.IsZero():
-			return rate
-		}
-		return min(left+int64(float64(told)*now.Sub(m.leftAt).Minutes()), rate)
-	}
-	rates, told := m.effectiveRates(), m.scope.Rates
-	return mapreduce.Rates{
-		Requests: left(m.left.Requests, told.Requests, rates.Requests),
-		Input:    left(m.left.Input, told.Input, rates.Input),
-		Output:   left(m.left.Output, told.Output, rates.Output),
+	for i, share := range m.Deal(weights, g.lease, now) {
+		to[i].Peer.Send(&mapreduce.ToWorker{Limits: []mapreduce.LimitShare{share}})
 	}
 }
 
@@ -498,7 +288,7 @@ func (m *modelState) leftNow(now time.Time) mapreduce.Rates {
 func (g *Models) LookAgain(name string) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	g.modelStateOf(name).urgent = true
+	g.modelStateOf(name).MarkUrgent()
 	g.Changed.Wake()
 }
 
@@ -507,8 +297,8 @@ func (g *Models) LookAtAll() {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	for _, m := range g.states {
-		if m.looked && m.share != (limit.Share{}) {
-			m.urgent = true
+		if m.HasShare() {
+			m.MarkUrgent()
 			g.Changed.Wake()
 		}
 	}

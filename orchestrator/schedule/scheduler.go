@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
@@ -45,8 +46,8 @@ type Scheduler struct {
 // A Config is what a scheduler is given. All of it must be set but NoReservedSlots.
 type Config struct {
 	Node   mapreduce.NodeID
-	Limits func(model string) ModelLimits
-	Lease  time.Duration // that shares of limits are good for
+	Limits func(name string) model.Limits // of a model
+	Lease  time.Duration                  // that shares of limits are good for
 	Now    func() time.Time
 	NewID  func() string  // draws names of claims
 	Jitter func() float64 // in [0, 1), of the pauses of units that back off
@@ -64,7 +65,7 @@ func New(c Config) *Scheduler {
 	b.wake = sync.NewCond(&b.mu)
 	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
 	b.Grants = &Grants{sched: b, claimEnded: sync.NewCond(&b.mu)}
-	b.Models = &Models{sched: b, states: make(map[string]*modelState), limits: c.Limits, lease: c.Lease}
+	b.Models = &Models{sched: b, states: make(map[string]*model.State), limits: c.Limits, lease: c.Lease}
 	b.Priming = &Priming{sched: b}
 	b.Turns = &Turns{sched: b, full: make(map[mapreduce.TenantID]time.Time)}
 	return b
@@ -333,8 +334,8 @@ func (t *Task) addClaimSlot(c *turns.Claim, s *Session) {
 	c.Seats = append(c.Seats, turns.WorkerSlots{Session: s.ID, Epoch: s.Epoch, Slots: 1})
 }
 
-// activateAll has all jobs visited, as there are more calls to be made. The caller
-// holds b.mu.
+// activateAll has all jobs visited, as more of their units may begin. The caller holds
+// b.mu.
 func (b *Scheduler) activateAll() {
 	for _, r := range b.runs {
 		b.fairQueue.add(r)

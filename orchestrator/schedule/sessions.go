@@ -116,10 +116,7 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 	}
 	t.bound[s.ID] = s
 	t.sched.Models.dealAll(s.seen)
-	for _, r := range t.sched.runs {
-		t.sched.fairQueue.add(r)
-	}
-	t.sched.wake.Broadcast()
+	t.sched.activateAll()
 	return true
 }
 
@@ -144,10 +141,7 @@ func (t *Sessions) CountWaiting(id mapreduce.JobID) (waiting int64) {
 func (t *Sessions) OfferAgain() {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
-	for _, r := range t.sched.runs {
-		t.sched.fairQueue.add(r)
-	}
-	t.sched.wake.Broadcast()
+	t.sched.activateAll()
 }
 
 // Leave takes a session off the scheduler whose stream has ended. It returns the

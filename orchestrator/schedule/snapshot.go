@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 )
 
 // A Snapshot is what a scheduler sees at a moment.
@@ -17,7 +18,7 @@ type Snapshot struct {
 	CallsGranted, CallsHeld int64 // units that ask models: those that may run at workers of this node, and those that do
 
 	Tenants []TenantQueue // in no order
-	Models  []ModelView   // by name
+	Models  []model.View  // by name
 }
 
 // A TenantQueue is what waits of a tenant.
@@ -27,15 +28,6 @@ type TenantQueue struct {
 	// Age is for how long a job has had waiting units of which none was claimed here: the
 	// longest of all jobs of the tenant. 0 if nothing waits.
 	Age time.Duration
-}
-
-// A ModelView is what is known of a model that jobs ask.
-type ModelView struct {
-	Name        string // provider/model
-	BreakerOpen bool
-	Pause       time.Duration   // until the next call may begin
-	Calls       int64           // at once by the whole fleet; 0 is no limit
-	Rates       mapreduce.Rates // a minute by the whole fleet; 0 is no limit
 }
 
 // Snapshot returns what the scheduler sees now.
@@ -70,12 +62,9 @@ func (b *Scheduler) Snapshot() Snapshot {
 		s.Tenants = append(s.Tenants, *t)
 	}
 	for _, m := range b.Models.states {
-		s.Models = append(s.Models, ModelView{
-			Name: m.name, BreakerOpen: m.scope.Breaker.Open, Pause: max(0, m.frozen.Sub(now)),
-			Calls: int64(m.scope.Room), Rates: m.effectiveRates(),
-		})
+		s.Models = append(s.Models, m.View(now))
 	}
-	slices.SortFunc(s.Models, func(a, b ModelView) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Models, func(a, b model.View) int { return cmp.Compare(a.Name, b.Name) })
 	return s
 }
 

@@ -41,24 +41,8 @@ func (g *Models) modelUnanswered(r *Job, now time.Time) bool {
 		return false
 	}
 	m := g.states[breakerOf(r.spec)]
-	return m != nil && (m.holdsBack(r.spec) || m.isRefusing(now))
+	return m != nil && (m.HoldsBack(r.spec) || m.IsRefusing(now))
 }
-
-// holdsBack reports whether a job waits until the model's breaker is closed again.
-func (m *modelState) holdsBack(spec *mapreduce.JobSpec) bool {
-	return m.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
-}
-
-// isRefusing reports whether the vendor has refused the latest calls from here, and the
-// rest that it asked for is not over, or has not been for long.
-func (m *modelState) isRefusing(now time.Time) bool {
-	return !m.refused.IsZero() && (now.Before(m.frozen) || now.Before(m.refused.Add(refusalLasts)))
-}
-
-// refusalLasts is how long a vendor counts as refusing all calls, after the pause that it
-// asked for. A vendor that still refuses would refuse the next call in that time. If no
-// call is refused, the vendor has accepted one that is still running, or was not asked.
-const refusalLasts = 2 * time.Minute
 
 // StuckReason says why nothing of a job has been able to run here for d, or "", and as of
 // which epoch, or that this begins.
@@ -81,8 +65,8 @@ func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 	}
 	for _, s := range b.Sessions.bound {
 		m := b.Models.states[breakerOf(r.spec)]
-		if r.needs.MetBy(s.offer) == "" && m != nil && !m.holdsBack(r.spec) && m.isRefusing(now) {
-			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, as its limits were reached; resume when it accepts calls again", m.name, d)
+		if r.needs.MetBy(s.offer) == "" && m != nil && !m.HoldsBack(r.spec) && m.IsRefusing(now) {
+			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, as its limits were reached; resume when it accepts calls again", m.Name, d)
 		}
 		if r.needs.MetBy(s.offer) == "" {
 			return r.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", breakerOf(r.spec), d)

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -160,7 +161,7 @@ func (s *simulation) newNode(i int) *node {
 	n := &node{simulation: s, rank: i, lanes: s.config.Lanes, workers: make(map[mapreduce.SessionID]*worker)}
 	claims := 0
 	n.scheduler = schedule.New(schedule.Config{
-		Node: mapreduce.NodeID(fmt.Sprintf("node-%03d", i)), Limits: func(string) schedule.ModelLimits { return schedule.ModelLimits{} },
+		Node: mapreduce.NodeID(fmt.Sprintf("node-%03d", i)), Limits: func(string) model.Limits { return model.Limits{} },
 		Lease: 10 * time.Second, Now: func() time.Time { return s.epoch.Add(s.now) },
 		NewID:  func() string { claims++; return fmt.Sprint(claims) },
 		Jitter: s.random.Float64,

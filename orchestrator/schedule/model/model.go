@@ -1,0 +1,202 @@
+// Package model is what a node of orchestrators knows of one model: what the fleet may ask
+// of it, the node's share of that, pauses that its vendor asked for, its breaker, how long
+// its calls take, and what the node has to tell the fleet.
+//
+// It knows of units no more than how many there are, and nothing of workers: whom what
+// concerns is the scheduler's. It is pure, and takes the time as an argument.
+package model
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/limit"
+)
+
+// Limits are what the fleet may ask of one model, as its owner says. Zero is
+// no limit. Where the vendor tells its own, the lower one counts.
+type Limits struct {
+	Calls int64 // at once
+	Rates mapreduce.Rates
+}
+
+// A State is what a node knows of the limits of one model, and what it has to tell the
+// fleet of it. It is not safe for concurrent use.
+type State struct {
+	Name string // "provider/model"
+	Pace Pace   // of the calls whose reports came here
+
+	node   mapreduce.NodeID
+	set    Limits
+	scope  limit.Scope // as of the latest look
+	share  limit.Share // this node's, of that
+	looked bool
+
+	frozen  time.Time // no unit is begun before: the vendor refused some
+	until   time.Time // the breaker is open, and nobody probes
+	refused time.Time // until when the vendor is to rest that refused the latest calls from here; zero if it took one
+	told    bool      // workers were given a share that limits them
+
+	note   limit.Note      // since the latest look
+	urgent bool            // it is to be told at once
+	left   mapreduce.Rates // of the rates, as the vendor said
+	leftAt time.Time
+}
+
+// New returns what a node knows of a model of which it has not heard anything.
+func New(name string, node mapreduce.NodeID, set Limits) *State {
+	return &State{Name: name, node: node, set: set}
+}
+
+// Provider returns whose model it is.
+func (m *State) Provider() string { return strings.SplitN(m.Name, "/", 2)[0] }
+
+// Rates are the lower of those that the vendor told and those that are configured.
+func (m *State) Rates() mapreduce.Rates {
+	lower := func(told, set int64) int64 {
+		if told == 0 || set == 0 {
+			return max(told, set)
+		}
+		return min(told, set)
+	}
+	told, set := m.scope.Rates, m.set.Rates
+	return mapreduce.Rates{
+		Requests: lower(told.Requests, set.Requests), Input: lower(told.Input, set.Input), Output: lower(told.Output, set.Output),
+	}
+}
+
+// isProber reports whether it is this node that may make one call to see whether
+// all is well again.
+func (m *State) isProber() bool { return m.scope.Breaker.Open && m.scope.Breaker.Prober == m.node }
+
+// HasShare reports whether this node has a share of the limits.
+func (m *State) HasShare() bool { return m.share != (limit.Share{}) }
+
+// IsUnused reports whether nothing is lost if the state is forgotten once no job asks the
+// model.
+func (m *State) IsUnused(now time.Time) bool {
+	return !m.HasShare() && m.note == (limit.Note{}) && !m.urgent && !m.told && !m.scope.Breaker.Open && !now.Before(m.frozen)
+}
+
+// MayRun returns how many units of a job the limits let run here at once; math.MaxInt64 is
+// no limit.
+func (m *State) MayRun(spec *mapreduce.JobSpec, now time.Time) int64 {
+	switch {
+	case !m.HasShare() || now.Before(m.frozen):
+		return 0
+	case m.HoldsBack(spec):
+		return m.probes()
+	case m.scope.Room > 0:
+		return m.share.Slots
+	}
+	return math.MaxInt64
+}
+
+// MayHold returns how many slots of a job this node has use for by the limits;
+// math.MaxInt64 is no limit. Others may have the rest: those who probe, or have more of
+// what the fleet may call at once.
+func (m *State) MayHold(spec *mapreduce.JobSpec) int64 {
+	switch {
+	case m.HoldsBack(spec):
+		return m.probes()
+	case m.scope.Room > 0 && m.share.Slots < m.share.Want: // else it has what it wants, be that little
+		return m.share.Slots
+	}
+	return math.MaxInt64
+}
+
+// probes returns how many units may probe here.
+func (m *State) probes() int64 {
+	if m.isProber() {
+		return 1
+	}
+	return 0
+}
+
+// HoldsBack reports whether a job waits until the model's breaker is closed again.
+func (m *State) HoldsBack(spec *mapreduce.JobSpec) bool {
+	return m.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
+}
+
+// IsRefusing reports whether the vendor has refused the latest calls from here, and the
+// rest that it asked for is not over, or has not been for long.
+func (m *State) IsRefusing(now time.Time) bool {
+	return !m.refused.IsZero() && (now.Before(m.frozen) || now.Before(m.refused.Add(refusalLasts)))
+}
+
+// refusalLasts is how long a vendor counts as refusing all calls, after the pause that it
+// asked for. A vendor that still refuses would refuse the next call in that time. If no
+// call is refused, the vendor has accepted one that is still running, or was not asked.
+const refusalLasts = 2 * time.Minute
+
+// NextEvent is when a model has something to do by its clock; zero is never.
+func (m *State) NextEvent(now time.Time) time.Time {
+	end := m.frozen
+	if m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && m.until.After(end) {
+		end = m.until
+	}
+	if end.After(now) {
+		return end
+	}
+	return time.Time{}
+}
+
+// An Allowance is how many calls at once one model bears now, as far as this node knows.
+type Allowance struct {
+	Calls int64           // that were found to be borne, or are configured; 0 is no limit
+	Rates mapreduce.Rates // a minute; 0 is no limit
+	Rests bool            // the vendor refused calls a moment ago
+	Open  bool            // the breaker is: one call may probe
+	Pace  Pace            // of its calls
+}
+
+// Allowance returns what the model bears now.
+func (m *State) Allowance(now time.Time) Allowance {
+	a := Allowance{Calls: int64(m.scope.Room), Rates: m.Rates(), Rests: now.Before(m.frozen), Open: m.scope.Breaker.Open, Pace: m.Pace}
+	if m.set.Calls > 0 && (a.Calls == 0 || m.set.Calls < a.Calls) {
+		a.Calls = m.set.Calls
+	}
+	return a
+}
+
+// A View is what is known of a model that jobs ask, for people.
+type View struct {
+	Name        string // provider/model
+	BreakerOpen bool
+	Pause       time.Duration   // until the next call may begin
+	Calls       int64           // at once by the whole fleet; 0 is no limit
+	Rates       mapreduce.Rates // a minute by the whole fleet; 0 is no limit
+}
+
+// View returns what is known of the model now.
+func (m *State) View(now time.Time) View {
+	return View{
+		Name: m.Name, BreakerOpen: m.scope.Breaker.Open, Pause: max(0, m.frozen.Sub(now)),
+		Calls: int64(m.scope.Room), Rates: m.Rates(),
+	}
+}
+
+// A Pace is what calls of a model took, as reports said that came to this node.
+type Pace struct {
+	Calls   int64
+	Seconds float64 // of one call; like the others a mean in which later calls count more
+	In, Out float64 // tokens of one call
+}
+
+// paceWeight is the weight of the latest report in a Pace.
+const paceWeight = 0.05
+
+// Note counts the calls of a report.
+func (p *Pace) Note(rep *mapreduce.Report) {
+	if rep.Calls <= 0 || rep.Latency <= 0 {
+		return
+	}
+	n := float64(rep.Calls)
+	w := max(paceWeight, 1/float64(p.Calls+1))
+	p.Calls++
+	p.Seconds += w * (rep.Latency.Seconds()/n - p.Seconds)
+	p.In += w * (float64(rep.Tokens.In)/n - p.In)
+	p.Out += w * (float64(rep.Tokens.Out)/n - p.Out)
+}

@@ -1,0 +1,140 @@
+package model_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/store/jobs/limit"
+)
+
+var (
+	start = time.Unix(1_000_000, 0)
+	waits = &mapreduce.JobSpec{}
+	skips = &mapreduce.JobSpec{OnBreaker: mapreduce.BreakerSkip}
+)
+
+// looked returns a model of which the node "here" has seen what the fleet knows.
+func looked(s limit.Scope) *model.State {
+	m := model.New("vendor/large", "here", model.Limits{})
+	s.Shares = map[mapreduce.NodeID]limit.Share{
+		"here": {Want: 10, Slots: 4, Parts: limit.Whole}, "there": {},
+	}
+	m.Look(&s, start)
+	return m
+}
+
+func TestUnitsThatMayRun(t *testing.T) {
+	refused := looked(limit.Scope{})
+	refused.Hear(&mapreduce.LimitNote{Refused: true, Pause: time.Minute}, start)
+	for name, tt := range map[string]struct {
+		m         *model.State
+		spec      *mapreduce.JobSpec
+		run, hold int64
+	}{
+		"no share":                  {model.New("vendor/large", "here", model.Limits{}), waits, 0, math.MaxInt64},
+		"no limit":                  {looked(limit.Scope{}), waits, math.MaxInt64, math.MaxInt64},
+		"few calls at once":         {looked(limit.Scope{Room: 9}), waits, 4, 4},
+		"the vendor refused":        {refused, waits, 0, math.MaxInt64},
+		"an open breaker":           {looked(limit.Scope{Breaker: limit.Breaker{Open: true}}), waits, 0, 0},
+		"it probes":                 {looked(limit.Scope{Breaker: limit.Breaker{Open: true, Prober: "here"}}), waits, 1, 1},
+		"another probes":            {looked(limit.Scope{Breaker: limit.Breaker{Open: true, Prober: "there"}}), waits, 0, 0},
+		"units that skip a breaker": {looked(limit.Scope{Breaker: limit.Breaker{Open: true}}), skips, math.MaxInt64, math.MaxInt64},
+	} {
+		if got := tt.m.MayRun(tt.spec, start); got != tt.run {
+			t.Errorf("%s: %d may run, want %d", name, got, tt.run)
+		}
+		if got := tt.m.MayHold(tt.spec); got != tt.hold {
+			t.Errorf("%s: %d slots are of use, want %d", name, got, tt.hold)
+		}
+	}
+}
+
+// What could not be told is told the next time, with what has come since.
+func TestNotesAreKept(t *testing.T) {
+	m := looked(limit.Scope{})
+	m.Hear(&mapreduce.LimitNote{Successes: 3}, start)
+	if m.IsUrgent() {
+		t.Error("successes are urgent")
+	}
+	if !m.Hear(&mapreduce.LimitNote{Refused: true, Pause: time.Minute}, start) || !m.IsUrgent() {
+		t.Error("a refusal is not urgent")
+	}
+	n := m.TakeNote(100, 7, 2, true, start)
+	if m.IsUrgent() {
+		t.Error("it is urgent still when it was told")
+	}
+	m.PutBack(n)
+	m.Hear(&mapreduce.LimitNote{Successes: 1}, start)
+	want := limit.Note{Most: 100, Want: 7, Held: 2, Successes: 4, Refused: true, Guess: true, Pause: time.Minute}
+	if d := cmp.Diff(want, m.TakeNote(100, 7, 2, true, start)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if rest := m.TakeNote(0, 0, 0, true, start); rest != (limit.Note{}) {
+		t.Errorf("%+v is told twice", rest)
+	}
+}
+
+// A breaker that opens here keeps units away until its time is over. Then this node asks to
+// probe, and the probe closes the breaker, or opens it anew.
+func TestBreaker(t *testing.T) {
+	m := looked(limit.Scope{})
+	until, opened := m.HearBreaker(time.Minute, start)
+	if !opened || !until.Equal(start.Add(time.Minute)) {
+		t.Errorf("opened: %v, until %v", opened, until)
+	}
+	if _, opened := m.HearBreaker(time.Hour, start); opened {
+		t.Error("it has opened again while it was open")
+	}
+	if n := m.TakeNote(0, 1, 0, true, start); n.Opened != time.Minute || n.Probe {
+		t.Errorf("told: %+v, want that it has opened", n)
+	}
+	if n := m.TakeNote(0, 1, 0, true, until.Add(-1)); n.Probe {
+		t.Error("it asks to probe too early")
+	}
+	if n := m.TakeNote(0, 1, 0, true, until); !n.Probe {
+		t.Error("it does not ask to probe")
+	}
+	m.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 2, Open: true, For: time.Minute, Prober: "here"}}, until)
+	failed := &mapreduce.Report{Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Calls: 1}
+	if again, news := m.EndProbe(failed, until); !news || !again.Equal(until.Add(time.Minute)) {
+		t.Errorf("a failed probe: news %v, until %v", news, again)
+	}
+	m.TakeNote(0, 1, 0, true, until)
+	m.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 4, Open: true, For: time.Minute, Prober: "here"}}, until)
+	if again, news := m.EndProbe(&mapreduce.Report{Outcome: mapreduce.Done, Calls: 1}, until); !news || !again.IsZero() {
+		t.Errorf("a probe that succeeded: news %v, until %v", news, again)
+	}
+	if n := m.TakeNote(0, 1, 0, true, until); !n.Closed {
+		t.Errorf("told: %+v, want that it has closed", n)
+	}
+	if _, closed := m.Look(&limit.Scope{}, until); !closed {
+		t.Error("workers are not told that it has closed")
+	}
+}
+
+// Workers are told what limits them, and once that nothing does any more.
+func TestDeal(t *testing.T) {
+	m := looked(limit.Scope{Room: 9})
+	if !m.IsDealt(start) {
+		t.Fatal("calls at once are limited, and nobody is told")
+	}
+	shares := m.Deal([]int64{3, 1}, time.Minute, start)
+	if shares[0].Calls != 3 || shares[1].Calls != 1 || shares[0].Part != 0.75 || shares[1].For != time.Minute {
+		t.Errorf("shares: %+v", shares)
+	}
+	m.Look(&limit.Scope{}, start)
+	if !m.IsDealt(start) {
+		t.Fatal("nobody is told that there is no limit any more")
+	}
+	if d := cmp.Diff([]mapreduce.LimitShare{{Name: "vendor/large", Part: 1}}, m.Deal([]int64{1}, time.Minute, start)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if m.IsDealt(start) {
+		t.Error("they are told twice that there is no limit")
+	}
+}

@@ -1,0 +1,72 @@
+package model
+
+import (
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/limit"
+)
+
+// isLimited reports whether there is anything that workers have to keep to.
+func (m *State) isLimited(now time.Time) bool {
+	return m.Rates() != (mapreduce.Rates{}) || m.scope.Room > 0 || m.scope.Breaker.Open || now.Before(m.frozen)
+}
+
+// IsDealt reports whether workers are to be told their shares: something limits them, or
+// did when they were told last.
+func (m *State) IsDealt(now time.Time) bool { return m.told || m.isLimited(now) }
+
+// Deal divides what this node may ask of the model among workers by their weights. Shares
+// are good for lease. If nothing limits the model any more, they say so.
+func (m *State) Deal(weights []int64, lease time.Duration, now time.Time) []mapreduce.LimitShare {
+	m.told = m.isLimited(now)
+	parts := limit.Divide(m.share.Parts, weights)
+	slots := limit.Divide(m.share.Slots, weights)
+	all := make([]mapreduce.LimitShare, len(weights))
+	for i := range all {
+		share := mapreduce.LimitShare{Name: m.Name, Part: 1}
+		if m.told {
+			share.Rates, share.Left, share.For = m.Rates(), m.leftNow(now), lease
+			share.Part = float64(parts[i]) / float64(limit.Whole)
+			share.Pause = max(0, m.frozen.Sub(now))
+			share.OpenFor = m.openFor(now)
+		}
+		if m.scope.Room > 0 {
+			share.Calls = max(1, slots[i])
+		}
+		all[i] = share
+	}
+	return all
+}
+
+// openFor is for how long workers of this node are to make no call. Who probes
+// lets one through; others wait for what comes of it.
+func (m *State) openFor(now time.Time) time.Duration {
+	if !m.scope.Breaker.Open || m.isProber() {
+		return 0
+	}
+	return max(m.until.Sub(now), time.Millisecond)
+}
+
+// leftNow is about what is left of the rates: what the vendor said, and what has
+// come since. Before it has said anything in this process, all. Of rates of which
+// it says nothing, half: who comes anew cannot know what others have taken, and as
+// one after the other comes, each to a smaller part, these halves add up to about
+// what a vendor lets through at once.
+func (m *State) leftNow(now time.Time) mapreduce.Rates {
+	left := func(left, told, rate int64) int64 {
+		switch {
+		case told == 0:
+			return rate / 2
+		case m.leftAt.IsZero():
+			return rate
+		}
+		return min(left+int64(float64(told)*now.Sub(m.leftAt).Minutes()), rate)
+	}
+	rates, told := m.Rates(), m.scope.Rates
+	return mapreduce.Rates{
+		Requests: left(m.left.Requests, told.Requests, rates.Requests),
+		Input:    left(m.left.Input, told.Input, rates.Input),
+		Output:   left(m.left.Output, told.Output, rates.Output),
+	}
+}
