@@ -15,7 +15,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -79,6 +78,7 @@ func Result(ctx context.Context, s Source, job Job, sink func(*mapreduce.ResultP
 // A result is one that is being assembled.
 type result struct {
 	source Source
+	units  unitReader
 	job    Job
 	schema *schema.Schema // the job's
 	value  bool           // it is last.Value, and not records
@@ -87,12 +87,12 @@ type result struct {
 	merged  map[output.Member]*output.Shared
 	within  map[output.Member]*output.Shared
 	last    *output.Output
-	dropped []span // map units whose reduce failed
+	dropped spans  // map units whose reduce failed
 	taken   *spans // map units of a partial result; nil of a whole one
 	// Documents of the records that entities of several have, as the outputs of map
 	// units tell; nil once these have been looked through.
 	seen      map[output.Member]maker
-	names     *refs.Spelling
+	names     spelling
 	dates     output.DateOrders // complete once all outputs were read for the first time
 	locations *outputs.Locator
 	shown     map[mapreduce.DocumentID]bool // evidence that was told of
@@ -105,12 +105,9 @@ type result struct {
 	moreNotes  int64
 }
 
-// A span is the map units with indexes in [first, end).
-type span struct{ first, end int64 }
-
 func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.ResultPart) error) (*result, error) {
 	r := &result{
-		source: s, job: job, schema: job.Schema, sink: sink, last: &output.Output{},
+		source: s, units: unitReader{s, job.ID}, job: job, schema: job.Schema, sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
 		duplicates: make(map[string]int64), broken: make(map[constraint]int64), seen: make(map[output.Member]maker), shown: make(map[mapreduce.DocumentID]bool),
 		statistics: merge.NewStatistics(job.Schema), locations: outputs.NewLocator(s, job.ID),
@@ -135,7 +132,8 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 		return r, nil
 	}
 	r.reduceTo(last)
-	return r, r.findDropped(ctx)
+	r.dropped, err = r.units.findDropped(ctx, job.levels())
+	return r, err
 }
 
 // finalUnit returns the unit that the result is of, nil if there is none yet.
@@ -157,58 +155,12 @@ func (r *result) reduceTo(last *output.Output) {
 	}
 }
 
-// findDropped finds the map units that are in no result because a reduce over
-// them failed.
-func (r *result) findDropped(ctx context.Context) error {
-	for level := int64(1); level < r.job.levels(); level++ {
-		err := r.visitUnits(ctx, level, func(u *records.Unit) error {
-			if u.State != mapreduce.UnitFailed {
-				return nil
-			}
-			return r.dropBelow(ctx, u)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	slices.SortFunc(r.dropped, func(a, b span) int { return cmp.Compare(a.first, b.first) })
-	joined := r.dropped[:0]
-	for _, s := range r.dropped { // that of a reduce holds those of the reduces below it
-		if n := len(joined) - 1; n >= 0 && s.first <= joined[n].end {
-			joined[n].end = max(joined[n].end, s.end)
-			continue
-		}
-		joined = append(joined, s)
-	}
-	r.dropped = joined
-	return nil
-}
-
-// dropBelow notes the map units below a reduce. If reduces picked their inputs, the map
-// units of one lie between those of others.
-func (r *result) dropBelow(ctx context.Context, u *records.Unit) error {
-	switch {
-	case u.Inputs == nil:
-		r.dropped = append(r.dropped, span{u.Index, u.Index + 1})
-		return nil
-	case u.Inputs.Picked == 0:
-		r.dropped = append(r.dropped, span{u.Inputs.MapFirst, u.Inputs.MapEnd})
-		return nil
-	}
-	return outputs.EachInput(ctx, r.source, r.job.ID, u, func(in *records.Unit) error { return r.dropBelow(ctx, in) })
-}
-
-func (r *result) isDropped(index int64) bool {
-	_, found := slices.BinarySearchFunc(r.dropped, index, span.compareTo)
-	return found
-}
-
 func (r *result) streamResult(ctx context.Context) error {
 	if r.value {
 		return r.streamValue(ctx)
 	}
 	var err error
-	r.names = refs.NewSpelling(r.citationIDs(ctx, &err))
+	r.names = spelling{refs.NewSpelling(r.citationIDs(ctx, &err))}
 	if err == nil {
 		err = r.trueMembers()
 	}
@@ -246,7 +198,7 @@ func (r *result) streamValue(ctx context.Context) error {
 			return err
 		}
 	}
-	r.names = refs.NewSpelling(func(yield func(refs.ID) bool) {
+	r.names = spelling{refs.NewSpelling(func(yield func(refs.ID) bool) {
 		for _, id := range ids {
 			if !yield(refs.ID([]byte(id))) {
 				return
@@ -260,7 +212,7 @@ func (r *result) streamValue(ctx context.Context) error {
 				return
 			}
 		}
-	})
+	})}
 	if err := r.writeUnparsed(ctx); err != nil {
 		return err
 	}
@@ -282,7 +234,7 @@ func (r *result) streamValue(ctx context.Context) error {
 		}
 		sources[r.names.Spell(c.ID)] = texts.sourceOf(c.Document)
 	}
-	if err := r.visitUnits(ctx, 0, r.writeUnitStatus); err != nil {
+	if err := r.units.visitLevel(ctx, 0, r.writeUnitStatus); err != nil {
 		return err
 	}
 	if lost != nil {
@@ -322,7 +274,7 @@ type found struct {
 // those of a map unit the unit itself. Units come some at a time, which are told
 // before.
 func (r *result) visitEntities(ctx context.Context, some func([]*records.Unit), visit func(found) error, after func(*records.Unit) error) error {
-	return r.visitPages(ctx, 0, func(page []*records.Unit) error {
+	return r.units.visitPages(ctx, 0, func(page []*records.Unit) error {
 		some(page)
 		for _, u := range page {
 			if r.includesUnit(u) {
@@ -340,7 +292,7 @@ func (r *result) visitEntities(ctx context.Context, some func([]*records.Unit), 
 
 // includesUnit reports whether a map unit is in the result.
 func (r *result) includesUnit(u *records.Unit) bool {
-	return u.State == mapreduce.UnitComplete && !r.isDropped(u.Index) && r.taken.containsNumber(u.Index)
+	return u.State == mapreduce.UnitComplete && !r.dropped.containsNumber(u.Index) && r.taken.containsNumber(u.Index)
 }
 
 func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit func(found) error) error {
@@ -389,68 +341,6 @@ func (r *result) readSharedEntity(ctx context.Context, s *output.Shared) (*outpu
 	}
 	one := s.Together(r.last, parts)
 	return &one.Entries[0], one, nil
-}
-
-// A unitPage is some units of a level, in order, or why they cannot be read.
-type unitPage struct {
-	units []*records.Unit
-	err   error
-}
-
-// Bounds of the units that are read at once. A page of small units costs a store little more
-// than one of a few.
-const (
-	minPage   = 256
-	maxPage   = 1024
-	pageBytes = 512 << 10 // of outputs that stand in the records of units
-)
-
-// nextLimit returns how many units the next page may have: as many as fit if they are like
-// those of this one.
-func (p *unitPage) nextLimit() int {
-	size := 1
-	for _, u := range p.units {
-		size += len(u.Published().Inline)
-	}
-	return min(max(minPage, pageBytes*len(p.units)/size), maxPage)
-}
-
-// visitPages visits the units of a level, in order, some at a time. While a page is
-// visited, the next is read.
-func (r *result) visitPages(ctx context.Context, level int64, visit func([]*records.Unit) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	pages := make(chan unitPage, 1)
-	var reading sync.WaitGroup
-	defer reading.Wait()
-	defer stop()
-	read := func(from int64, limit int) {
-		reading.Go(func() {
-			units, err := r.source.UnitsFrom(ctx, r.job.ID, level, from, limit)
-			pages <- unitPage{units, err}
-		})
-	}
-	for read(0, minPage); ; {
-		page := <-pages
-		if page.err != nil || len(page.units) == 0 {
-			return page.err
-		}
-		read(page.units[len(page.units)-1].Index+1, page.nextLimit())
-		if err := visit(page.units); err != nil {
-			return err
-		}
-	}
-}
-
-// visitUnits visits the units of a level, in order.
-func (r *result) visitUnits(ctx context.Context, level int64, visit func(*records.Unit) error) error {
-	return r.visitPages(ctx, level, func(page []*records.Unit) error {
-		for _, u := range page {
-			if err := visit(u); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // visitCitations visits the citations of an entity: those of its values, and those of
@@ -502,17 +392,9 @@ func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] 
 	}
 }
 
-func (r *result) spellCitations(ids []merge.Citation) []string {
-	names := make([]string, len(ids))
-	for i, id := range ids {
-		names[i] = r.names.Spell(refs.ID([]byte(id)))
-	}
-	return names
-}
-
 // writeEntity takes an entity into the result.
 func (r *result) writeEntity(f *merge.Result) error {
-	r.respellCitations(f)
+	r.names.respellEntity(f)
 	r.statistics.Add(f.Values)
 	for field, n := range f.Duplicates {
 		r.duplicates[field] += n
@@ -529,7 +411,7 @@ func (r *result) writeEntity(f *merge.Result) error {
 // values lost by it.
 func (r *result) writeDecision(f *merge.Result) error {
 	for _, c := range f.Conflicts {
-		b, err := marshalJSON(r.conflictView(c))
+		b, err := marshalJSON(r.names.conflictView(c))
 		if err == nil {
 			err = r.sink(&mapreduce.ResultPart{Conflict: b})
 		}
@@ -552,7 +434,7 @@ func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 	values := r.schema.Nest(f.Values)
 	citations := make(map[string][]string, len(f.Citations))
 	for field, ids := range f.Citations {
-		citations[field] = r.spellCitations(ids)
+		citations[field] = r.names.spellAll(ids)
 	}
 	var b object
 	for _, p := range r.schema.Properties {
@@ -608,35 +490,6 @@ func marshalJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// A conflict is an entry of conflict_resolutions.
-type conflict struct {
-	Field      string         `json:"field"`
-	Key        map[string]any `json:"key"`
-	Candidates []choice       `json:"candidates"`
-	Chosen     any            `json:"chosen"`
-	Strategy   string         `json:"strategy"`
-	Unit       string         `json:"unit_id,omitempty"` // the reduce, if a model decided
-	Rationale  string         `json:"rationale"`
-}
-
-type choice struct {
-	Value      any      `json:"value"`
-	Citations  []string `json:"citations"`
-	Confidence float64  `json:"confidence"`
-	Count      int64    `json:"count"`
-}
-
-func (r *result) conflictView(c merge.Conflict) conflict {
-	out := conflict{
-		Field: c.Field, Key: c.Key, Chosen: c.Chosen, Strategy: string(c.Strategy), Rationale: c.Rationale,
-		Candidates: make([]choice, len(c.Candidates)),
-	}
-	for i, one := range c.Candidates {
-		out.Candidates[i] = choice{one.Value, r.spellCitations(one.Citations), one.Confidence, one.Count}
-	}
-	return out
-}
-
 func (r *result) writeCitations(ctx context.Context, texts *contexts, f *found) error {
 	var err error
 	f.visitCitations(func(id merge.Citation) {
@@ -676,7 +529,7 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 // writeUnparsed tells of the documents that could not be parsed, by their units. It
 // collects the notes on the others.
 func (r *result) writeUnparsed(ctx context.Context) error {
-	return r.visitUnits(ctx, -1, func(u *records.Unit) error {
+	return r.units.visitLevel(ctx, -1, func(u *records.Unit) error {
 		switch u.State {
 		case mapreduce.UnitFailed:
 			return r.writeUnitStatus(u)
@@ -711,7 +564,7 @@ func (r *result) writeUnitStatus(u *records.Unit) error {
 		src.Errors = u.Errors
 	case state != mapreduce.UnitComplete || u.Level == 0 && !r.taken.containsNumber(u.Index):
 		return nil
-	case r.isDropped(u.Index):
+	case r.dropped.containsNumber(u.Index):
 		src.Errors = []string{"a reduce over it failed"}
 	}
 	return r.sink(&mapreduce.ResultPart{Source: src})

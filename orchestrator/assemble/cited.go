@@ -65,8 +65,8 @@ func (r *result) writeDecisions() error {
 	for i := range r.last.Decided {
 		d := &r.last.Decided[i]
 		c := merge.Conflict{Field: d.Field, Key: d.Key, Candidates: d.Candidates, Chosen: d.Chosen, Strategy: byModel, Rationale: d.Rationale}
-		r.respellConflict(&c, citationsOf(d.Candidates))
-		out := r.conflictView(c)
+		r.names.respellConflict(&c, citationsOf(d.Candidates))
+		out := r.names.conflictView(c)
 		out.Unit = d.Unit
 		b, err := marshalJSON(out)
 		if err == nil {
@@ -105,7 +105,7 @@ func (r *result) reducedCitations(ctx context.Context, texts *contexts) error {
 					return err
 				}
 				f := merge.Resolve(r.schema, e.Accumulator)
-				r.respellCitations(&f)
+				r.names.respellEntity(&f)
 				keys[s] = f.Key
 			}
 			one.Key = keys[s]
@@ -139,31 +139,6 @@ func (r *result) removedReferences() error {
 		}
 	}
 	return nil
-}
-
-// respellCitations spells the ids that reducers wrote into the texts of an entity as this
-// result does.
-func (r *result) respellCitations(f *merge.Result) {
-	for field, v := range f.Values {
-		f.Values[field] = output.Spelled(v, f.Citations[field], r.names.Spell)
-	}
-	for field, v := range f.Key {
-		f.Key[field] = output.Spelled(v, f.Citations[field], r.names.Spell)
-	}
-	for i := range f.Conflicts {
-		c := &f.Conflicts[i]
-		r.respellConflict(c, f.Citations[c.Field])
-	}
-}
-
-// respellConflict does the same with the values of a conflict, of which that which
-// was chosen has the given citations.
-func (r *result) respellConflict(c *merge.Conflict, chosen []merge.Citation) {
-	for j := range c.Candidates {
-		one := &c.Candidates[j]
-		one.Value = output.Spelled(one.Value, one.Citations, r.names.Spell)
-	}
-	c.Chosen = output.Spelled(c.Chosen, chosen, r.names.Spell)
 }
 
 // untrueQuoteError is what a result fails with that would show a quote which is not the

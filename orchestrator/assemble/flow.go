@@ -44,7 +44,7 @@ type flow struct {
 func (r *result) followReferences(ctx context.Context) (*flow, error) {
 	f := &flow{r: r, lost: make(map[refs.ID]loss), removed: make(map[output.Removed]bool)}
 	for level := int64(1); level < r.job.levels(); level++ {
-		err := r.visitUnits(ctx, level, func(u *records.Unit) error { return f.visit(ctx, u) })
+		err := r.units.visitLevel(ctx, level, func(u *records.Unit) error { return f.visit(ctx, u) })
 		if err != nil {
 			return nil, err
 		}
@@ -183,7 +183,7 @@ func (f *flow) ids() []refs.ID {
 // the passages themselves; of what was removed; and of units that failed.
 func (f *flow) writeLosses(ctx context.Context, texts *contexts) error {
 	r := f.r
-	err := r.visitUnits(ctx, 0, func(u *records.Unit) error {
+	err := r.units.visitLevel(ctx, 0, func(u *records.Unit) error {
 		if u.State != mapreduce.UnitComplete {
 			return nil
 		}

@@ -2,7 +2,6 @@ package assemble
 
 import (
 	"context"
-	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
@@ -21,7 +20,7 @@ const (
 func (r *result) mergePartial(ctx context.Context) error {
 	f := &partialMerge{r: r, sum: &output.Output{}}
 	r.taken = &spans{}
-	err := r.visitUnits(ctx, 0, func(u *records.Unit) error {
+	err := r.units.visitLevel(ctx, 0, func(u *records.Unit) error {
 		if u.State != mapreduce.UnitComplete {
 			return nil
 		}
@@ -70,35 +69,4 @@ func (f *partialMerge) mergeBatch(ctx context.Context, last bool) error {
 	f.sum, err = output.Reduction{Schema: f.r.schema, Last: last, Room: partialRoom}.Of(inputs, referred)
 	f.batch = nil
 	return err
-}
-
-// spans are numbers that were added in order, with the runs of them joined. A nil
-// one has all numbers.
-type spans struct{ list []span }
-
-func (s *spans) addNumber(n int64) {
-	if last := len(s.list) - 1; last >= 0 && s.list[last].end == n {
-		s.list[last].end++
-		return
-	}
-	s.list = append(s.list, span{n, n + 1})
-}
-
-func (s *spans) containsNumber(n int64) bool {
-	if s == nil {
-		return true
-	}
-	_, found := slices.BinarySearchFunc(s.list, n, span.compareTo)
-	return found
-}
-
-// compareTo says on which side of a number the span lies, or 0 if it has it.
-func (s span) compareTo(at int64) int {
-	switch {
-	case s.end <= at:
-		return -1
-	case s.first > at:
-		return 1
-	}
-	return 0
 }

@@ -1,0 +1,74 @@
+package assemble
+
+import (
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// A spelling spells the ids of citations as short as they can be told apart in a result,
+// and whatever names them.
+type spelling struct{ *refs.Spelling }
+
+// spellAll spells ids of citations.
+func (s spelling) spellAll(ids []merge.Citation) []string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = s.Spell(refs.ID([]byte(id)))
+	}
+	return names
+}
+
+// A conflict is an entry of conflict_resolutions.
+type conflict struct {
+	Field      string         `json:"field"`
+	Key        map[string]any `json:"key"`
+	Candidates []choice       `json:"candidates"`
+	Chosen     any            `json:"chosen"`
+	Strategy   string         `json:"strategy"`
+	Unit       string         `json:"unit_id,omitempty"` // the reduce, if a model decided
+	Rationale  string         `json:"rationale"`
+}
+
+type choice struct {
+	Value      any      `json:"value"`
+	Citations  []string `json:"citations"`
+	Confidence float64  `json:"confidence"`
+	Count      int64    `json:"count"`
+}
+
+// conflictView returns a conflict as a result tells of it.
+func (s spelling) conflictView(c merge.Conflict) conflict {
+	out := conflict{
+		Field: c.Field, Key: c.Key, Chosen: c.Chosen, Strategy: string(c.Strategy), Rationale: c.Rationale,
+		Candidates: make([]choice, len(c.Candidates)),
+	}
+	for i, one := range c.Candidates {
+		out.Candidates[i] = choice{one.Value, s.spellAll(one.Citations), one.Confidence, one.Count}
+	}
+	return out
+}
+
+// respellEntity spells the ids that reducers wrote into the texts of an entity.
+func (s spelling) respellEntity(f *merge.Result) {
+	for field, v := range f.Values {
+		f.Values[field] = output.Spelled(v, f.Citations[field], s.Spell)
+	}
+	for field, v := range f.Key {
+		f.Key[field] = output.Spelled(v, f.Citations[field], s.Spell)
+	}
+	for i := range f.Conflicts {
+		c := &f.Conflicts[i]
+		s.respellConflict(c, f.Citations[c.Field])
+	}
+}
+
+// respellConflict does the same with the values of a conflict, of which that which
+// was chosen has the given citations.
+func (s spelling) respellConflict(c *merge.Conflict, chosen []merge.Citation) {
+	for j := range c.Candidates {
+		one := &c.Candidates[j]
+		one.Value = output.Spelled(one.Value, one.Citations, s.Spell)
+	}
+	c.Chosen = output.Spelled(c.Chosen, chosen, s.Spell)
+}
