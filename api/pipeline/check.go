@@ -102,8 +102,8 @@ func (p *Pipeline) checkNames() error {
 			return p.fieldError(field, "must be 1 to 32 lower-case letters, digits and dashes, a letter first, and is %.80q", s.Name)
 		case slices.Contains(unitNames, s.Name):
 			return p.fieldError(field, "%q is a reserved word; choose another name", s.Name)
-		case p.Index(s.Name) < i:
-			return p.fieldError(field, "%q is the name of stages[%d] already", s.Name, p.Index(s.Name))
+		case p.Stages.Index(s.Name) < i:
+			return p.fieldError(field, "%q is the name of stages[%d] already", s.Name, p.Stages.Index(s.Name))
 		}
 	}
 	return nil
@@ -143,7 +143,7 @@ func (c *checker) keyError(key, format string, args ...any) error {
 func (c *checker) checkSources() error {
 	sources := c.Sources()
 	for n, source := range sources {
-		at := c.Index(source)
+		at := c.Stages.Index(source)
 		switch {
 		case slices.Contains(sources[:n], source):
 			return c.keyError("from", "names %q twice", source)
@@ -161,9 +161,9 @@ func (c *checker) checkSources() error {
 	if c.From == Documents && c.i > 0 && c.Stages[c.i-1].From != Documents {
 		return c.keyError("from", "stages that read documents must stand before all others")
 	}
-	optional := c.optionalStages()
+	optional := c.Stages.optional()
 	for _, source := range sources[:len(sources)-1] {
-		if !optional[c.Index(source)] {
+		if !optional[c.Stages.Index(source)] {
 			return c.keyError("from", "%q is never skipped, so the sources after it would never be read; leave them out, or give that stage a condition (when)", source)
 		}
 	}
@@ -210,7 +210,7 @@ func (c *checker) eachPath() error {
 	if !ok {
 		return nil
 	}
-	if at := c.Index(stage); at < 0 || at >= c.i {
+	if at := c.Stages.Index(stage); at < 0 || at >= c.i {
 		return c.keyError("each", "%.80q is no earlier stage: those are %s", stage, filetree.ListNames(c.earlierStages()))
 	}
 	if c.From != stage {
@@ -392,7 +392,7 @@ func (c *checker) checkSelects() error {
 	if !ok {
 		return c.keyError("select", "must be all, or the path of a list of names as in STAGE.PATH, and is %.80q", c.Select)
 	}
-	if at := c.Index(stage); at < 0 || at >= c.i {
+	if at := c.Stages.Index(stage); at < 0 || at >= c.i {
 		return c.keyError("select", "%.80q is no earlier stage: those are %s", stage, filetree.ListNames(c.earlierStages()))
 	}
 	if c.From == Documents {
@@ -414,7 +414,7 @@ func (c *checker) checkCondition() error {
 		return c.keyError("when", "%s", err)
 	}
 	for _, name := range when.Stages() {
-		switch at := c.Index(name); {
+		switch at := c.Stages.Index(name); {
 		case c.From == Documents:
 			return c.keyError("when", "names the stage %s, and this one reads documents before any stage ran", name)
 		case at < 0 || at >= c.i:
@@ -561,7 +561,7 @@ func (c *checker) checkOutput() error {
 	switch {
 	case !slices.Contains([]string{OutputRecords, OutputItems, OutputTable, OutputReport, OutputPassages}, o.Kind):
 		return c.keyError("output", "must be records, items, table, report or passages, and is %.40q", o.Kind)
-	case o.File != "" && (o.Kind != OutputReport || c.isStageRead(c.i)):
+	case o.File != "" && (o.Kind != OutputReport || c.Stages.isRead(c.i)):
 		return c.keyError("output.file", "is for a report that is the result: of a stage that no other stage reads")
 	case o.File != "" && !reportFile.MatchString(o.File):
 		return c.keyError("output.file", "must be a name such as report_XXXXX.md: letters, digits, - and _, once 5 to 16 X for what differs, then .md; it is %.80q", o.File)
@@ -635,14 +635,14 @@ func (c *checker) checkTexts() error {
 
 // checkGraph refuses stages that never run, and results that nobody puts together.
 func (p *Pipeline) checkGraph() error {
-	documents := p.DocumentStages()
+	documents := p.Stages.OfDocuments()
 	for i, s := range documents[:len(documents)-1] {
 		if s.When == "" {
 			return p.fieldError(stageField(i, "when"), "is required: the first stage whose condition holds gets the documents, so a stage without a condition must be the last of them")
 		}
 	}
 	for i, s := range p.Stages {
-		if !p.isStageRead(i) && s.Each != EachAll && s.Each != EachGroup {
+		if !p.Stages.isRead(i) && s.Each != EachAll && s.Each != EachGroup {
 			return p.fieldError(stageField(i, "each"), "must be all or group in a stage that no other reads: the result is one output")
 		}
 	}

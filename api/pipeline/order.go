@@ -70,7 +70,7 @@ func (s *Stage) Gathers() bool {
 // agent: who it is, and its task.
 func (p *Pipeline) AgentTexts(stage, agent string, vars map[string]string) (string, error) {
 	a := p.Agents[agent]
-	i := p.Index(stage)
+	i := p.Stages.Index(stage)
 	if a == nil || i < 0 {
 		return "", p.fieldError("agents", "there is no agent %.80q", agent)
 	}

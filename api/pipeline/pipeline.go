@@ -35,8 +35,8 @@ type Pipeline struct {
 	Inputs map[string]*string `json:"inputs,omitempty"`
 	// Agents are agents that stages refer to by name.
 	Agents map[string]*Agent `json:"agents,omitempty"`
-	// Stages are in the order of the file: a stage reads documents or earlier stages.
-	Stages []*Stage `json:"stages"`
+	// Stages are in the order of the file.
+	Stages Stages `json:"stages"`
 	// Advice is for runs over few documents, or over many.
 	Advice []Advice `json:"advice,omitempty"`
 
@@ -451,27 +451,10 @@ func (s *Stage) MarshalJSON() ([]byte, error) {
 
 // Stage returns the stage of a name, or nil.
 func (p *Pipeline) Stage(name string) *Stage {
-	if i := p.Index(name); i >= 0 {
+	if i := p.Stages.Index(name); i >= 0 {
 		return p.Stages[i]
 	}
 	return nil
-}
-
-// Index returns the position of the stage of a name, or -1.
-func (p *Pipeline) Index(name string) int {
-	return slices.IndexFunc(p.Stages, func(s *Stage) bool { return s.Name == name })
-}
-
-// DocumentStages returns the stages that read documents. The first of them whose
-// condition holds gets the documents; the others are skipped.
-func (p *Pipeline) DocumentStages() []*Stage {
-	var all []*Stage
-	for _, s := range p.Stages {
-		if s.From == Documents {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // Sources returns Documents, or the names of the stages that the stage may read. The

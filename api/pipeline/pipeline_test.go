@@ -316,7 +316,7 @@ func TestPhases(t *testing.T) {
 	} {
 		var got []pipeline.Phase
 		for i := range tt.p.Stages {
-			got = append(got, tt.p.Phase(i))
+			got = append(got, tt.p.Stages.Phase(i))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -326,7 +326,7 @@ func TestPhases(t *testing.T) {
 
 func TestLookups(t *testing.T) {
 	p := parse(t, themes)
-	if p.Index("themes") != 2 || p.Index("x") != -1 || p.Stage("x") != nil {
+	if p.Stages.Index("themes") != 2 || p.Stages.Index("x") != -1 || p.Stage("x") != nil {
 		t.Error("a stage is not where it stands")
 	}
 	if diff := cmp.Diff([]string{"merged", "themes"}, p.Stage("views").Sources()); diff != "" {
@@ -339,7 +339,7 @@ func TestLookups(t *testing.T) {
 	if _, _, ok := p.Stage("plan").ListPath(); ok {
 		t.Error("all is no path")
 	}
-	if docs := parse(t, kitchen).DocumentStages(); len(docs) != 2 || docs[0].Name != "direct" || docs[1].Name != "map" {
+	if docs := parse(t, kitchen).Stages.OfDocuments(); len(docs) != 2 || docs[0].Name != "direct" || docs[1].Name != "map" {
 		t.Errorf("stages over documents are %+v", docs)
 	}
 }
@@ -510,7 +510,7 @@ func FuzzParse(f *testing.F) {
 		for i, s := range p.Stages {
 			_, _ = p.Fixed(s.Name, nil)
 			_, _ = p.Own(s.Name, nil, []pipeline.Document{{ID: "a"}})
-			if p.Phase(i) < pipeline.Decomposition || p.Phase(i) > pipeline.Reducing {
+			if p.Stages.Phase(i) < pipeline.Decomposition || p.Stages.Phase(i) > pipeline.Reducing {
 				t.Errorf("stage %s is in no phase", s.Name)
 			}
 		}

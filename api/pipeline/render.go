@@ -69,7 +69,7 @@ func (p *Pipeline) Own(stage string, vars map[string]string, docs []Document) (s
 // Role renders who runs a unit of a stage that works on certain documents; empty for a
 // stage without an agent.
 func (p *Pipeline) Role(stage string, vars map[string]string, docs ...Document) (string, error) {
-	i := p.Index(stage)
+	i := p.Stages.Index(stage)
 	if i < 0 || p.Stages[i].Agent == nil {
 		return "", nil
 	}
@@ -78,7 +78,7 @@ func (p *Pipeline) Role(stage string, vars map[string]string, docs ...Document) 
 }
 
 func (p *Pipeline) renderStage(stage string, own bool, vars map[string]string, docs []Document) (string, error) {
-	i := p.Index(stage)
+	i := p.Stages.Index(stage)
 	if i < 0 {
 		return "", errs.New(errs.Internal, "the pipeline %s has no stage %.80q", p.Name, stage)
 	}

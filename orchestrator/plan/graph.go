@@ -32,7 +32,7 @@ type stageOf struct {
 // NewGraph returns the graph of a pipeline, for a run that asks for a tree. An
 // error names the field and the rule that it breaks.
 func NewGraph(p *pipeline.Pipeline, run Config) (*Graph, error) {
-	for _, s := range p.DocumentStages() {
+	for _, s := range p.Stages.OfDocuments() {
 		when, err := condition.Parse(s.When)
 		if err != nil {
 			return nil, errs.Field("stages."+s.Name+".when", "%s", err)
@@ -45,7 +45,7 @@ func NewGraph(p *pipeline.Pipeline, run Config) (*Graph, error) {
 		return nil, err
 	}
 	for i, s := range p.Stages {
-		one := stageOf{Stage: s, tree: g.tree, phase: phases[p.Phase(i)]}
+		one := stageOf{Stage: s, tree: g.tree, phase: phases[p.Stages.Phase(i)]}
 		if one.when, err = condition.Parse(s.When); err != nil {
 			return nil, errs.Field("stages."+s.Name+".when", "%s", err)
 		}
@@ -358,7 +358,7 @@ func (g *Graph) makesPassages(stage int) bool {
 func (g *Graph) holds(s *stageOf, inputs condition.Size, planned []Planned, h History) (bool, error) {
 	stages := make(map[string]condition.Size)
 	for _, name := range s.when.Stages() {
-		at := g.pipeline.Index(name)
+		at := g.pipeline.Stages.Index(name)
 		level := lastOf(planned, at)
 		if level < 0 {
 			continue // it was skipped
@@ -418,7 +418,7 @@ func plainText(raw json.RawMessage) string {
 func (g *Graph) agentInputs(s *stageOf, planned []Planned, h History) ([][]byte, error) {
 	chosen := s.Agents
 	if stage, path, ok := s.SelectPath(); ok {
-		level := lastOf(planned, g.pipeline.Index(stage))
+		level := lastOf(planned, g.pipeline.Stages.Index(stage))
 		if level < 0 {
 			return nil, errs.New(errs.Precondition, "stage %s selects agents by %s, which was skipped", s.Name, stage)
 		}
@@ -469,7 +469,7 @@ func selectedAgents(s *stageOf, items []Element) ([]string, error) {
 // that was not skipped; -1 if all were.
 func (g *Graph) sourceLevel(stage int, planned []Planned) int {
 	for _, name := range g.stages[stage].Sources() {
-		if level := lastOf(planned, g.pipeline.Index(name)); level >= 0 {
+		if level := lastOf(planned, g.pipeline.Stages.Index(name)); level >= 0 {
 			return level
 		}
 	}

@@ -57,7 +57,7 @@ func (p *program) findStages() (err error) {
 // stageExamples shows the examples of the program's stage, or if it has none, those of
 // another stage that finds the same in documents.
 func (p *program) stageExamples() (string, error) {
-	for _, s := range append([]*pipeline.Stage{p.mapping}, p.pipeline.DocumentStages()...) {
+	for _, s := range append([]*pipeline.Stage{p.mapping}, p.pipeline.Stages.OfDocuments()...) {
 		if len(s.Examples) > 0 && bytes.Equal(s.Output.Schema, p.mapping.Output.Schema) {
 			return p.form.ShowExamples(s)
 		}

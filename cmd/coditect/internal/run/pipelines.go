@@ -75,7 +75,7 @@ func (j *jobFlags) questionInput(s *mapreduce.JobSpec) string {
 			return ""
 		}
 	}
-	for _, stage := range p.DocumentStages() {
+	for _, stage := range p.Stages.OfDocuments() {
 		if len(stage.Tools) == 0 && p.Choices(stage) == nil {
 			return ""
 		}
