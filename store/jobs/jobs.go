@@ -86,11 +86,13 @@ func (j *Jobs) Reader() Reader { return Reader{j.View, j.Content} }
 // SetRules sets where the rules of tenants come from: their quotas, and for how long their
 // jobs are kept. It must be called before anything else; without it no tenant has any.
 func (j *Jobs) SetRules(rules func(mapreduce.TenantID) mapreduce.TenantRule) {
-	j.db.Records().SetRules(rules)
+	j.db.Records().Tenants.SetRules(rules)
 }
 
 // RuleOf returns what is set for a tenant.
-func (j *Jobs) RuleOf(t mapreduce.TenantID) mapreduce.TenantRule { return j.db.Records().RuleOf(t) }
+func (j *Jobs) RuleOf(t mapreduce.TenantID) mapreduce.TenantRule {
+	return j.db.Records().Tenants.RuleOf(t)
+}
 
 // Node returns the orchestrator in whose name these records are written.
 func (j *Jobs) Node() mapreduce.NodeID { return j.db.Node() }

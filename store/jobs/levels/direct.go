@@ -68,7 +68,7 @@ func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64
 // that is not the one to keep.
 func (rec Records) removeStaged(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit, keep []byte) {
 	tx.Add(rec.Keys.Job(id).Counter(keys.UnitsWaiting, 0, rec.Node), -1)
-	rec.AddUse(tx, mapreduce.TenantID(ctl.Tenant), keys.UsedUnits, 0, -1)
+	rec.Tenants.AddUse(tx, mapreduce.TenantID(ctl.Tenant), keys.UsedUnits, 0, -1)
 	rec.DequeueUnit(tx, id, u)
 	tx.Clear(rec.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId)))
 	tx.Clear(rec.Keys.Job(id).Order(u.Level, u.Index))

@@ -176,7 +176,7 @@ func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID, expired *Exp
 		if err != nil {
 			return err
 		}
-		if err := st.ReturnUse(ctx, tx, id, mapreduce.TenantID(ctl.Tenant), ctl.Use); err != nil {
+		if err := st.Tenants.ReturnUse(ctx, tx, id, mapreduce.TenantID(ctl.Tenant), ctl.Use); err != nil {
 			return err
 		}
 		st.UnlistEnd(tx, id, ctl)

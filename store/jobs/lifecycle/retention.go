@@ -92,7 +92,7 @@ func (rec writer) tenantExpired(ctx context.Context, r store.Reader, from store.
 		return nil, nil, err
 	}
 	next = rec.Keys.Tenant(tenant).AfterEnded()
-	keep := rec.RuleOf(tenant).Keep
+	keep := rec.Tenants.RuleOf(tenant).Keep
 	if keep <= 0 {
 		return nil, next, nil
 	}

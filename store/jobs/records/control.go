@@ -30,7 +30,7 @@ func (rec *Records) WriteControl(ctx context.Context, tx store.Tx, id mapreduce.
 // WriteControlWith does the same for a change of which the event says more.
 func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, c *storagev1.Checkpoint) error {
 	ctl.UpdatedAtMicros = rec.NowMicros()
-	if err := rec.ChargeState(ctx, tx, id, ctl); err != nil {
+	if err := rec.Tenants.ChargeState(ctx, tx, id, ctl); err != nil {
 		return err
 	}
 	ctl.Epoch++
@@ -231,4 +231,24 @@ func ParseRun(value []byte) (priority int, epoch int64, err error) {
 	}
 	epoch, err = strconv.ParseInt(e, 10, 64)
 	return priority, epoch, err
+}
+
+// listEnd lists a job that has ended, by its tenant, and by when it is to be deleted if that
+// was said of it.
+func (rec *Records) listEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
+	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id), nil)
+	if ctl.KeepMicros > 0 {
+		tx.Set(rec.Keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id), nil)
+	}
+}
+
+// UnlistEnd takes a job out of the lists of those that have ended.
+func (rec *Records) UnlistEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
+	if ctl.EndedMicros == 0 {
+		return
+	}
+	tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id))
+	if ctl.KeepMicros > 0 {
+		tx.Clear(rec.Keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id))
+	}
 }

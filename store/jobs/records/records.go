@@ -16,17 +16,18 @@ import (
 // what form. Its methods work inside a transaction that their caller began, and it
 // has no means to begin one.
 type Records struct {
-	Keys *keys.Space      // where each record is
-	Node mapreduce.NodeID // in whose name records are written
-	now  func() time.Time
-
-	rules func(mapreduce.TenantID) mapreduce.TenantRule // nil: no tenant has any
+	Keys    *keys.Space      // where each record is
+	Node    mapreduce.NodeID // in whose name records are written
+	Tenants *Tenants         // what tenants use
+	now     func() time.Time
 }
 
 // New returns the records kept under space, as written by node. The clock is
 // for display alone: no decision rests on it.
 func New(space *keys.Space, node mapreduce.NodeID, now func() time.Time) *Records {
-	return &Records{Keys: space, Node: node, now: now}
+	rec := &Records{Keys: space, Node: node, now: now}
+	rec.Tenants = &Tenants{records: rec}
+	return rec
 }
 
 // NowMicros returns the time for display, in microseconds since 1970.

@@ -19,16 +19,23 @@ import (
 // runs again and sees the use of the other. One that uses less conflicts with nothing:
 // who has not seen it sees too much in use, never too little.
 
+// Tenants are what tenants use, and how much of it they may use. Like those of Records,
+// their methods work inside a transaction that their caller began.
+type Tenants struct {
+	records *Records
+	rules   func(mapreduce.TenantID) mapreduce.TenantRule // nil: no tenant has any
+}
+
 // SetRules sets where the rules of tenants come from. It must be called before anything
 // else; without it no tenant has any.
-func (rec *Records) SetRules(rules func(mapreduce.TenantID) mapreduce.TenantRule) { rec.rules = rules }
+func (u *Tenants) SetRules(rules func(mapreduce.TenantID) mapreduce.TenantRule) { u.rules = rules }
 
 // RuleOf returns what is set for a tenant.
-func (rec *Records) RuleOf(t mapreduce.TenantID) mapreduce.TenantRule {
-	if rec.rules == nil {
+func (u *Tenants) RuleOf(t mapreduce.TenantID) mapreduce.TenantRule {
+	if u.rules == nil {
 		return mapreduce.TenantRule{}
 	}
-	return rec.rules(t)
+	return u.rules(t)
 }
 
 // quotas are the quotas by what they bound. A pause says how long a caller should wait
@@ -65,37 +72,37 @@ var quotas = map[keys.Used]struct {
 const Day = 24 * time.Hour
 
 // Today returns the present day in UTC, counted from 1970.
-func (rec *Records) Today() int64 { return rec.NowMicros() / Day.Microseconds() }
+func (u *Tenants) Today() int64 { return u.records.NowMicros() / Day.Microseconds() }
 
 // AddUse adds to what a tenant uses. Nothing is refused: see TakeUse.
-func (rec *Records) AddUse(tx store.Tx, t mapreduce.TenantID, what keys.Used, day, n int64) {
+func (u *Tenants) AddUse(tx store.Tx, t mapreduce.TenantID, what keys.Used, day, n int64) {
 	if n == 0 {
 		return
 	}
-	tx.Add(rec.Keys.Tenant(t).Use(what, day), n)
+	tx.Add(u.records.Keys.Tenant(t).Use(what, day), n)
 	if n > 0 {
-		tx.AddWriteConflict(store.Single(rec.Keys.Tenant(t).UseDraw(what)))
+		tx.AddWriteConflict(store.Single(u.records.Keys.Tenant(t).UseDraw(what)))
 	}
 }
 
 // TakeUse adds n to what a tenant uses, unless that would be more than its quota. Then it
 // returns errs.Exhausted.
-func (rec *Records) TakeUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day, n int64) error {
-	err := rec.CheckUse(ctx, tx, t, what, day, n)
+func (u *Tenants) TakeUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day, n int64) error {
+	err := u.CheckUse(ctx, tx, t, what, day, n)
 	if err == nil {
-		rec.AddUse(tx, t, what, day, n)
+		u.AddUse(tx, t, what, day, n)
 	}
 	return err
 }
 
 // CheckUse refuses n more of something as TakeUse does. The caller adds them.
-func (rec *Records) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day, n int64) error {
+func (u *Tenants) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day, n int64) error {
 	of := quotas[what]
-	limit := of.limit(rec.RuleOf(t).Quota)
+	limit := of.limit(u.RuleOf(t).Quota)
 	if n <= 0 || limit <= 0 {
 		return nil
 	}
-	used, err := rec.ReadUse(ctx, tx, t, what, day)
+	used, err := u.ReadUse(ctx, tx, t, what, day)
 	if err != nil || used+n <= limit {
 		return err
 	}
@@ -104,7 +111,7 @@ func (rec *Records) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.Tenan
 	case n > limit:
 		pause = 0 // it will never be allowed
 	case what == keys.UsedTokens:
-		pause = time.Duration((day+1)*Day.Microseconds()-rec.NowMicros()) * time.Microsecond
+		pause = time.Duration((day+1)*Day.Microseconds()-u.records.NowMicros()) * time.Microsecond
 	}
 	return &errs.Error{
 		Kind: errs.Exhausted, Reason: mapreduce.QuotaExceeded, RetryAfter: pause,
@@ -114,28 +121,28 @@ func (rec *Records) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.Tenan
 
 // ReadUse returns what a tenant uses. The transaction runs again if another uses more
 // meanwhile.
-func (rec *Records) ReadUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day int64) (int64, error) {
-	tx.AddReadConflict(store.Single(rec.Keys.Tenant(t).UseDraw(what)))
-	v, err := tx.Snapshot().Get(ctx, rec.Keys.Tenant(t).Use(what, day))
+func (u *Tenants) ReadUse(ctx context.Context, tx store.Tx, t mapreduce.TenantID, what keys.Used, day int64) (int64, error) {
+	tx.AddReadConflict(store.Single(u.records.Keys.Tenant(t).UseDraw(what)))
+	v, err := tx.Snapshot().Get(ctx, u.records.Keys.Tenant(t).Use(what, day))
 	return DecodeCount(v), err
 }
 
 // TakeTokens takes what a budget has more than is covered from the tokens of the present
 // day.
-func (rec *Records) TakeTokens(ctx context.Context, tx store.Tx, t mapreduce.TenantID, use *storagev1.Use, budget int64) error {
+func (u *Tenants) TakeTokens(ctx context.Context, tx store.Tx, t mapreduce.TenantID, use *storagev1.Use, budget int64) error {
 	more := budget - use.Covered
 	if more <= 0 {
 		return nil
 	}
-	today := rec.Today()
-	if err := rec.TakeUse(ctx, tx, t, keys.UsedTokens, today, more); err != nil {
+	today := u.Today()
+	if err := u.TakeUse(ctx, tx, t, keys.UsedTokens, today, more); err != nil {
 		return err
 	}
 	for _, what := range []keys.Used{keys.UsedTokens, keys.UsedTokensDropped} {
-		tx.ClearRange(rec.Keys.Tenant(t).UseDays(what, 0, today-1)) // which nobody asks for any more
+		tx.ClearRange(u.records.Keys.Tenant(t).UseDays(what, 0, today-1)) // which nobody asks for any more
 	}
 	if use.Day != today {
-		rec.dropTokens(tx, t, use)
+		u.dropTokens(tx, t, use)
 		use.Day, use.Tokens = today, 0
 	}
 	use.Tokens += more
@@ -144,9 +151,9 @@ func (rec *Records) TakeTokens(ctx context.Context, tx store.Tx, t mapreduce.Ten
 }
 
 // dropTokens notes that no job accounts for tokens any more that stay used.
-func (rec *Records) dropTokens(tx store.Tx, t mapreduce.TenantID, use *storagev1.Use) {
-	if use.Tokens != 0 && use.Day >= rec.Today()-1 {
-		tx.Add(rec.Keys.Tenant(t).Use(keys.UsedTokensDropped, use.Day), use.Tokens)
+func (u *Tenants) dropTokens(tx store.Tx, t mapreduce.TenantID, use *storagev1.Use) {
+	if use.Tokens != 0 && use.Day >= u.Today()-1 {
+		tx.Add(u.records.Keys.Tenant(t).Use(keys.UsedTokensDropped, use.Day), use.Tokens)
 	}
 	use.Tokens = 0
 }
@@ -154,18 +161,18 @@ func (rec *Records) dropTokens(tx store.Tx, t mapreduce.TenantID, use *storagev1
 // returnTokens gives back what a job that has ended did not spend of its budget, if it was
 // taken from the present day. All attempts that may yet spend count as if they had: the
 // transaction runs again if one reserves more meanwhile.
-func (rec *Records) returnTokens(ctx context.Context, tx store.Tx, id mapreduce.JobID, t mapreduce.TenantID, use *storagev1.Use) error {
-	if use.Tokens == 0 || use.Day != rec.Today() {
+func (u *Tenants) returnTokens(ctx context.Context, tx store.Tx, id mapreduce.JobID, t mapreduce.TenantID, use *storagev1.Use) error {
+	if use.Tokens == 0 || use.Day != u.Today() {
 		return nil
 	}
-	tx.AddReadConflict(rec.Keys.Draws(id))
-	c, err := rec.ReadCounters(ctx, tx.Snapshot(), id)
+	tx.AddReadConflict(u.records.Keys.Draws(id))
+	c, err := u.records.ReadCounters(ctx, tx.Snapshot(), id)
 	if err != nil {
 		return err
 	}
 	spent := c.SumLevels(keys.TokensIn) + c.SumLevels(keys.TokensOut) + c.SumLevels(keys.Charged) + c.SumLevels(keys.Reserved)
 	back := min(max(0, use.Covered-spent), use.Tokens)
-	rec.AddUse(tx, t, keys.UsedTokens, use.Day, -back)
+	u.AddUse(tx, t, keys.UsedTokens, use.Day, -back)
 	use.Tokens -= back
 	use.Covered -= back
 	return nil
@@ -174,72 +181,54 @@ func (rec *Records) returnTokens(ctx context.Context, tx store.Tx, id mapreduce.
 // ChargeState brings what a job uses in line with its state: one that has ended uses less,
 // and one that goes on may be refused. It also lists the job by its end, and notes that in
 // ctl, which the caller writes.
-func (rec *Records) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+func (u *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
 	t, ended := mapreduce.TenantID(ctl.Tenant), mapreduce.JobState(ctl.State).Ended()
 	if ctl.Use == nil {
 		ctl.Use = new(storagev1.Use)
 	}
 	switch use := ctl.Use; {
 	case ended && !use.Ended:
-		rec.AddUse(tx, t, keys.UsedUnended, 0, -1)
-		if err := rec.returnTokens(ctx, tx, id, t, use); err != nil {
+		u.AddUse(tx, t, keys.UsedUnended, 0, -1)
+		if err := u.returnTokens(ctx, tx, id, t, use); err != nil {
 			return err
 		}
 		use.Ended, ctl.EndedMicros = true, ctl.UpdatedAtMicros
-		rec.listEnd(tx, id, ctl)
+		u.records.listEnd(tx, id, ctl)
 	case !ended && use.Ended:
-		if err := rec.TakeUse(ctx, tx, t, keys.UsedUnended, 0, 1); err != nil {
+		if err := u.TakeUse(ctx, tx, t, keys.UsedUnended, 0, 1); err != nil {
 			return err
 		}
-		rec.UnlistEnd(tx, id, ctl)
+		u.records.UnlistEnd(tx, id, ctl)
 		use.Ended, ctl.EndedMicros = false, 0
 	}
 	if ended {
 		return nil
 	}
-	return rec.TakeTokens(ctx, tx, t, ctl.Use, ctl.Budget)
-}
-
-func (rec *Records) listEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
-	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id), nil)
-	if ctl.KeepMicros > 0 {
-		tx.Set(rec.Keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id), nil)
-	}
-}
-
-// UnlistEnd takes a job out of the lists of those that have ended.
-func (rec *Records) UnlistEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
-	if ctl.EndedMicros == 0 {
-		return
-	}
-	tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id))
-	if ctl.KeepMicros > 0 {
-		tx.Clear(rec.Keys.Expires(ctl.EndedMicros+ctl.KeepMicros, id))
-	}
+	return u.TakeTokens(ctx, tx, t, ctl.Use, ctl.Budget)
 }
 
 // ReturnUse gives back what a submission or a job uses that is removed in this transaction.
 // Its counters are read before they are.
-func (rec *Records) ReturnUse(ctx context.Context, tx store.Tx, id mapreduce.JobID, t mapreduce.TenantID, use *storagev1.Use) error {
-	c, err := rec.ReadCounters(ctx, tx, id)
+func (u *Tenants) ReturnUse(ctx context.Context, tx store.Tx, id mapreduce.JobID, t mapreduce.TenantID, use *storagev1.Use) error {
+	c, err := u.records.ReadCounters(ctx, tx, id)
 	if err != nil {
 		return err
 	}
-	rec.AddUse(tx, t, keys.UsedJobs, 0, -1)
+	u.AddUse(tx, t, keys.UsedJobs, 0, -1)
 	if !use.GetEnded() {
-		rec.AddUse(tx, t, keys.UsedUnended, 0, -1)
+		u.AddUse(tx, t, keys.UsedUnended, 0, -1)
 	}
-	rec.AddUse(tx, t, keys.UsedUnits, 0, -c.SumLevels(keys.UnitsWaiting))
-	rec.AddUse(tx, t, keys.UsedCalls, 0, -c.SumLevels(keys.Running))
-	rec.AddUse(tx, t, keys.UsedBytes, 0, -use.GetBytes())
+	u.AddUse(tx, t, keys.UsedUnits, 0, -c.SumLevels(keys.UnitsWaiting))
+	u.AddUse(tx, t, keys.UsedCalls, 0, -c.SumLevels(keys.Running))
+	u.AddUse(tx, t, keys.UsedBytes, 0, -use.GetBytes())
 	if use == nil {
 		return nil
 	}
 	if !use.Ended {
-		if err := rec.returnTokens(ctx, tx, id, t, use); err != nil {
+		if err := u.returnTokens(ctx, tx, id, t, use); err != nil {
 			return err
 		}
 	}
-	rec.dropTokens(tx, t, use)
+	u.dropTokens(tx, t, use)
 	return nil
 }

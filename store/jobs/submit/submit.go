@@ -46,11 +46,11 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 			return errs.New(errs.Exists, "job id %s is taken", id)
 		}
 		for _, what := range []keys.Used{keys.UsedJobs, keys.UsedUnended} {
-			if err := st.TakeUse(ctx, tx, spec.Tenant, what, 0, 1); err != nil {
+			if err := st.Tenants.TakeUse(ctx, tx, spec.Tenant, what, 0, 1); err != nil {
 				return err
 			}
 		}
-		if err := st.TakeTokens(ctx, tx, spec.Tenant, in.Use, spec.Budget); err != nil {
+		if err := st.Tenants.TakeTokens(ctx, tx, spec.Tenant, in.Use, spec.Budget); err != nil {
 			return err
 		}
 		tx.Set(st.Keys.Job(id).Ingest(), records.Encode(in))
@@ -102,10 +102,10 @@ func (rec writer) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	for _, c := range b.Blobs {
 		size += int64(len(c.Data))
 	}
-	if err := rec.TakeUse(ctx, tx, tenant, keys.UsedUnits, 0, units); err != nil {
+	if err := rec.Tenants.TakeUse(ctx, tx, tenant, keys.UsedUnits, 0, units); err != nil {
 		return err
 	}
-	if err := rec.TakeUse(ctx, tx, tenant, keys.UsedBytes, 0, size); err != nil {
+	if err := rec.Tenants.TakeUse(ctx, tx, tenant, keys.UsedBytes, 0, size); err != nil {
 		return err
 	}
 	if units > 0 {
@@ -355,7 +355,7 @@ func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 			}
 			var in storagev1.Ingest
 			if records.Decode(marks[i], values[i], &in) == nil { // of one that is damaged nobody knows what it uses
-				if err := st.ReturnUse(ctx, tx, id, mapreduce.TenantID(in.Tenant), in.Use); err != nil {
+				if err := st.Tenants.ReturnUse(ctx, tx, id, mapreduce.TenantID(in.Tenant), in.Use); err != nil {
 					return err
 				}
 			}

@@ -87,11 +87,11 @@ func (t *Changes) CancelUnit(u *storagev1.Unit) {
 // RoomToRun returns how many more units of the job's tenant may run.
 func (t *Changes) RoomToRun(ctx context.Context) (int64, error) {
 	tenant := mapreduce.TenantID(t.Ctl.Tenant)
-	limit := t.RuleOf(tenant).Quota.Calls
+	limit := t.Tenants.RuleOf(tenant).Quota.Calls
 	if limit == 0 {
 		return math.MaxInt64, nil
 	}
-	used, err := t.ReadUse(ctx, t.Tx, tenant, keys.UsedCalls, 0)
+	used, err := t.Tenants.ReadUse(ctx, t.Tx, tenant, keys.UsedCalls, 0)
 	return limit - used - t.Counted(keys.Running), err
 }
 
@@ -114,8 +114,8 @@ func (t *Changes) Record() {
 	}
 	if t.Ctl != nil {
 		tenant := mapreduce.TenantID(t.Ctl.Tenant)
-		t.AddUse(t.Tx, tenant, keys.UsedCalls, 0, t.Counted(keys.Running))
-		t.AddUse(t.Tx, tenant, keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting))
+		t.Tenants.AddUse(t.Tx, tenant, keys.UsedCalls, 0, t.Counted(keys.Running))
+		t.Tenants.AddUse(t.Tx, tenant, keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting))
 	}
 	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits)+len(t.ended.ReopenedUnits) > 0 {
 		t.ended.Kind = uint32(mapreduce.EventFinished)

@@ -44,7 +44,7 @@ func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) error
 			return err
 		}
 	}
-	if err := t.CheckUse(ctx, t.Tx, mapreduce.TenantID(t.Ctl.Tenant), keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting)); err != nil {
+	if err := t.Tenants.CheckUse(ctx, t.Tx, mapreduce.TenantID(t.Ctl.Tenant), keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting)); err != nil {
 		return err
 	}
 	t.Record()

@@ -13,7 +13,7 @@ import (
 
 // Use returns what a tenant uses of each thing that a quota can bound.
 func (st *Store) Use(ctx context.Context, t mapreduce.TenantID) (use *mapreduce.TenantUse, err error) {
-	rule := st.RuleOf(t)
+	rule := st.Tenants.RuleOf(t)
 	limits := []struct {
 		name  string
 		what  keys.Used
@@ -31,7 +31,7 @@ func (st *Store) Use(ctx context.Context, t mapreduce.TenantID) (use *mapreduce.
 		for _, l := range limits {
 			day := int64(0)
 			if l.what == keys.UsedTokens {
-				day = st.Today()
+				day = st.Tenants.Today()
 			}
 			v, err := tx.Snapshot().Get(ctx, st.Keys.Tenant(t).Use(l.what, day))
 			if err != nil {

@@ -90,7 +90,7 @@ func (rec reader) noteEnd(job *mapreduce.Job, ctl *storagev1.Ctl) {
 		return
 	}
 	job.Ended = time.UnixMicro(ctl.EndedMicros).UTC()
-	for _, keep := range []time.Duration{rec.RuleOf(mapreduce.TenantID(ctl.Tenant)).Keep, job.Spec.Keep} {
+	for _, keep := range []time.Duration{rec.Tenants.RuleOf(mapreduce.TenantID(ctl.Tenant)).Keep, job.Spec.Keep} {
 		if at := job.Ended.Add(keep); keep > 0 && (job.DeleteAfter.IsZero() || at.Before(job.DeleteAfter)) {
 			job.DeleteAfter = at
 		}
