@@ -17,6 +17,11 @@ import (
 	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
+// soonFailed is when a job has failed that meets damage. A worker that was cut has its lease
+// of a minute, rather than the grace period, if the machine stood still meanwhile; what is
+// tried again and again takes more than two minutes.
+const soonFailed = 110 * time.Second
+
 // A unit whose input is damaged ends its job with the reason, however often its job lets
 // it be tried: no attempt can do better, whoever meets the damage.
 func TestADamagedInputFailsItsUnit(t *testing.T) {
@@ -63,7 +68,7 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 			}
 			w.cut()
 			c.worker(&scripted.Agent{}, worker.Config{Slots: 1}, n)
-			job := n.endWithin(id, time.Minute)
+			job := n.endWithin(id, soonFailed)
 			if gone := fmt.Sprintf("0 of its %d bytes are there", len(data)); job.State != mapreduce.JobFailed || !strings.Contains(job.Error, tt.want) || !strings.Contains(job.Error, gone) {
 				t.Errorf("it ended %v with error %q, which does not say what is damaged", job.State, job.Error)
 			}
@@ -180,6 +185,7 @@ func TestADamagedUnitOfALostWorkerFailsItsJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			config := quick(orchestrator.Config{Adopt: true, Exclusive: true})
+			config.Lease = 2 * time.Second // which a lost worker has after a restart
 			n := c.orchestrator(config)
 			lost := greet(t, n, "lost", 4)
 			id := n.submit(script(nil), 2)
@@ -239,7 +245,7 @@ func TestALevelThatCannotBePlannedFailsItsJob(t *testing.T) {
 	}
 	w.report(next, func(r *mapreduce.Report) { r.Output = parsed("another text") })
 	gone := fmt.Sprintf("0 of its %d bytes are there", len(long))
-	if end := n.endWithin(job.ID, time.Minute); end.State != mapreduce.JobFailed || !strings.Contains(end.Error, gone) {
+	if end := n.endWithin(job.ID, soonFailed); end.State != mapreduce.JobFailed || !strings.Contains(end.Error, gone) {
 		t.Errorf("the job ended %v: %s", end.State, end.Error)
 	}
 }

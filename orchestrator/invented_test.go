@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -235,7 +236,9 @@ func TestReportsThatNoWorkerSends(t *testing.T) {
 				t.Errorf("unit %+v, want one failure that says what was refused", u)
 			}
 			n.stop()
-			next := c.orchestrator(quick(orchestrator.Config{Adopt: true, Exclusive: true}))
+			config := quick(orchestrator.Config{Adopt: true, Exclusive: true})
+			config.Lease = 2 * time.Second // which the hostile worker has, if it was not given up yet
+			next := c.orchestrator(config)
 			c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, next)
 			next.wantEnd(id, mapreduce.JobComplete)
 			next.sound()
