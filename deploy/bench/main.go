@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/deploy/bench/figures"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/orchestrator"
 )
 
@@ -57,13 +58,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *where != "" && (!found || cluster == "") {
 		return fmt.Errorf("-store: %q is not fdb:FILE", *where)
 	}
-	lab := figures.Lab{Dir: *dir, Cluster: cluster, Profiles: *profiles, Units: *units, Lanes: *lanes, Without: courtesies}
+	lab := figures.Lab{
+		Site:     rig.Site{Dir: *dir, Cluster: cluster, Lanes: *lanes, Without: courtesies},
+		Profiles: *profiles, Units: *units,
+	}
 	if text := os.Getenv("CODITECT_BENCH_SIZE"); text != "" {
 		if lab.Size, err = strconv.Atoi(text); err != nil || lab.Size < 1 {
 			return fmt.Errorf("CODITECT_BENCH_SIZE: %q is not a number of units", text)
 		}
 	}
-	fmt.Fprintf(stdout, "%s\n\n| figure | value | goal | | bound, measured in the same run |\n|---|---|---|---|---|\n", figures.Machine())
+	fmt.Fprintf(stdout, "%s\n\n| figure | value | goal | | bound, measured in the same run |\n|---|---|---|---|---|\n", rig.Machine())
 	for _, f := range figures.All() {
 		if !matching.MatchString(f.Name) {
 			continue
@@ -78,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		fmt.Fprintf(stderr, "%s: %v\n", f.Name, time.Since(start).Round(time.Second))
 	}
-	fmt.Fprintf(stdout, "\nat the end: %s\n", figures.Machine())
+	fmt.Fprintf(stdout, "\nat the end: %s\n", rig.Machine())
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/tool"
 )
@@ -27,7 +28,7 @@ type Agents struct {
 	Pool          time.Duration // of goroutines that do nothing but wait as long
 	Memory        int64         // bytes that the worker process takes more in the midst of it
 	Evidence      int           // pages that were kept and cited
-	Tally         Tally
+	Tally         rig.Tally
 }
 
 // agentTurns is how many turns an agent takes, and toolShare how long its tools take, as a
@@ -49,7 +50,7 @@ func MeasureAgents(ctx context.Context, l *Lab) (*Agents, error) {
 	pool := Makespan{Units: units, Slots: len(units)}
 	a.Pool = pool.measurePool(ctx)
 	m := &Models{AtOnce: a.Agents}
-	return a, m.withSystem(l, true, func(s *system, server string) error { return a.measureJob(ctx, s, server, o) })
+	return a, m.withSystem(l, true, func(s *rig.System, server string) error { return a.measureJob(ctx, s, server, o) })
 }
 
 // toolTime is how long a tool takes.
@@ -126,21 +127,21 @@ stages:
 `
 
 // measureJob has a worker of its own process run all agents.
-func (a *Agents) measureJob(ctx context.Context, s *system, server string, o modelOrder) (err error) {
-	model, err := startModel(ctx, o)
+func (a *Agents) measureJob(ctx context.Context, s *rig.System, server string, o modelOrder) (err error) {
+	model, err := rig.StartModel(ctx, order{Model: &o})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, model.endProcess()) }()
+	defer func() { err = errors.Join(err, model.EndProcess()) }()
 	workers := &askerProcesses{order: askerOrder{
-		Server: server, Model: model.url, Prefetch: 1, Idle: 10 * o.Mean, Unlimited: true, Look: o.toolTime(),
+		Server: server, Model: model.URL, Prefetch: 1, Idle: 10 * o.Mean, Unlimited: true, Look: o.toolTime(),
 	}}
 	if err := workers.startWorker(ctx, a.Agents); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, workers.killAll()) }()
-	status := fmt.Sprintf("/proc/%d/status", workers.workers[0].cmd.Process.Pid)
-	before, err := procNumber(status, "VmRSS:", 1024)
+	status := fmt.Sprintf("/proc/%d/status", workers.workers[0].Cmd.Process.Pid)
+	before, err := rig.ProcNumber(status, "VmRSS:", 1024)
 	if err != nil {
 		return err
 	}
@@ -151,23 +152,23 @@ func (a *Agents) measureJob(ctx context.Context, s *system, server string, o mod
 	spec := mapreduce.JobSpec{
 		Provider: asked, Model: "m", Parallelism: a.Agents, Pipeline: p.Name, Definition: p.Canonical(), UnitTimeout: time.Hour,
 	}
-	id, err := s.submitReceipts(ctx, spec, a.Agents)
+	id, err := submitReceipts(ctx, s, spec, a.Agents)
 	if err != nil {
 		return err
 	}
 	if err := clock.Sleep(ctx, a.Least/2); err != nil {
 		return err
 	}
-	during, err := procNumber(status, "VmRSS:", 1024)
+	during, err := rig.ProcNumber(status, "VmRSS:", 1024)
 	if err != nil {
 		return err
 	}
 	a.Memory = during - before
 	mapped := func(j *mapreduce.Job) bool { return j.CompletedUnits+j.FailedUnits >= int64(a.Agents) }
-	if err := s.awaitJob(ctx, id, mapped); err != nil {
+	if err := s.AwaitJob(ctx, id, mapped); err != nil {
 		return err
 	}
-	a.Took = s.observer.mappedAt(id).Sub(s.observer.readyAt(id))
+	a.Took = s.Observer.MappedAt(id).Sub(s.Observer.ReadyAt(id))
 	page, err := s.ListUnits(ctx, mapreduce.ListUnitsQuery{Job: id, PageSize: 1, Outputs: true})
 	if err != nil {
 		return err
@@ -179,7 +180,7 @@ func (a *Agents) measureJob(ctx context.Context, s *system, server string, o mod
 	if err := workers.killAll(); err != nil {
 		return err
 	}
-	tally, err := model.readTally(ctx)
+	tally, err := model.ReadTally(ctx)
 	if err == nil {
 		a.Tally = *tally
 	}

@@ -1,7 +1,6 @@
 package figures
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -9,15 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
-)
 
-// childVariable tells a process that another of this program started what to
-// do. Children are needed to be killed, and to have memory of their own.
-const childVariable = "CODITECT_BENCH_CHILD"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
+)
 
 // An order is what a child is to do.
 type order struct {
@@ -37,39 +33,29 @@ type figureOrder struct {
 // RunChild does what a parent has ordered in the environment, and reports
 // whether there was an order. A main function calls it first.
 func RunChild(ctx context.Context, stdin io.Reader, stdout io.Writer) (ordered bool, err error) {
-	text, ok := os.LookupEnv(childVariable)
-	if !ok {
-		return false, nil
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() { // ends with the process
-		defer stop() // the parent is gone
-		_, _ = io.Copy(io.Discard, stdin)
-	}()
-	var o order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return true, fmt.Errorf("%s: %w", childVariable, err)
-	}
-	out := json.NewEncoder(stdout)
+	return rig.RunChild(ctx, stdin, stdout, carryOut)
+}
+
+// carryOut does what is ordered, and writes what came of it.
+func carryOut(ctx context.Context, o *order, out *json.Encoder) error {
 	switch {
 	case o.Pending != nil:
 		size, err := o.Pending.measureSize(ctx)
-		return true, errors.Join(err, out.Encode(size))
+		return errors.Join(err, out.Encode(size))
 	case o.Reduce != nil:
 		r, err := o.Reduce.measureOrder(ctx)
-		return true, errors.Join(err, out.Encode(r))
+		return errors.Join(err, out.Encode(r))
 	case o.Worker != nil:
-		return true, o.Worker.runWorker(ctx, out)
+		return o.Worker.runWorker(ctx, out)
 	case o.Model != nil:
-		return true, o.Model.serveModel(ctx, out)
+		return o.Model.serveModel(ctx, out)
 	case o.Asker != nil:
-		return true, o.Asker.runAsker(ctx, out)
+		return o.Asker.runAsker(ctx, out)
 	case o.Figure != nil:
 		rows, err := measureFigure(ctx, o.Figure.Name, o.Figure.Lab)
-		return true, errors.Join(err, out.Encode(rows))
+		return errors.Join(err, out.Encode(rows))
 	}
-	return true, errors.New("an order of nothing")
+	return errors.New("an order of nothing")
 }
 
 func measureFigure(ctx context.Context, name string, l Lab) ([]Row, error) {
@@ -109,49 +95,6 @@ func (l *Lab) withProfiles(name string, measure func() ([]Row, error)) (rows []R
 // Measure measures a figure in a process of its own.
 func Measure(ctx context.Context, name string, l Lab) ([]Row, error) {
 	var rows []Row
-	err := askChild(ctx, order{Figure: &figureOrder{name, l}}, &rows)
+	err := rig.AskChild(ctx, order{Figure: &figureOrder{name, l}}, &rows)
 	return rows, err
-}
-
-// askChild has a child do something and reads its answer.
-func askChild(ctx context.Context, o order, answer any) error {
-	c, err := startChild(ctx, o)
-	if err != nil {
-		return err
-	}
-	err = c.out.Decode(answer)
-	return errors.Join(err, c.cmd.Wait())
-}
-
-// A child is a process that carries out an order. It ends when its parent does.
-type child struct {
-	cmd *exec.Cmd
-	in  io.Closer
-	out *json.Decoder
-}
-
-func startChild(ctx context.Context, o order) (*child, error) {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &child{cmd, in, json.NewDecoder(bufio.NewReader(out))}, nil
 }

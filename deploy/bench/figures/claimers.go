@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/orchestrator"
 )
 
@@ -41,7 +42,7 @@ func MeasureClaimers(ctx context.Context, l *Lab) (*Claimers, error) {
 	n := l.Units / 4
 	c := &Claimers{Count: l.Claimers, One: Contention{Jobs: 1, Units: n}, Several: Contention{Jobs: l.Claimers, Units: n}}
 	for _, load := range []*Contention{&c.One, &c.Several} {
-		if err := l.inPlace(func(p storePlace) error { return load.measureSystems(ctx, p, c.Count, l.Beat) }); err != nil {
+		if err := l.InPlace(func(p rig.Place) error { return load.measureSystems(ctx, p, c.Count, l.Beat) }); err != nil {
 			return nil, err
 		}
 	}
@@ -50,25 +51,25 @@ func MeasureClaimers(ctx context.Context, l *Lab) (*Claimers, error) {
 
 // measureSystems opens so many systems on one store, and has them share the load once
 // they have heard of each other.
-func (c *Contention) measureSystems(ctx context.Context, p storePlace, claimers int, beat time.Duration) (err error) {
-	kv, err := p.openStore()
+func (c *Contention) measureSystems(ctx context.Context, p rig.Place, claimers int, beat time.Duration) (err error) {
+	kv, err := p.OpenStore()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, kv.Close()) }()
-	systems := make([]*system, 0, claimers)
+	systems := make([]*rig.System, 0, claimers)
 	defer func() {
 		for _, s := range systems {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, s.Close())
 		}
 	}()
 	for range claimers {
-		s, err := openOn(unclosedStore{kv}, p, orchestrator.Config{Heartbeat: beat})
+		s, err := rig.OpenOn(rig.UnclosedStore{Store: kv}, p, orchestrator.Config{Heartbeat: beat})
 		if err != nil {
 			return err
 		}
 		systems = append(systems, s)
-		if _, err := s.runWorker(&bencher{output: 2}, claimerSlots, prefetchFor(claimerSlots)); err != nil {
+		if _, err := s.RunWorker(&rig.Bencher{Output: 2}, claimerSlots, rig.PrefetchFor(claimerSlots)); err != nil {
 			return err
 		}
 	}
@@ -78,28 +79,28 @@ func (c *Contention) measureSystems(ctx context.Context, p storePlace, claimers 
 	return c.shareLoad(ctx, systems)
 }
 
-func (c *Contention) shareLoad(ctx context.Context, systems []*system) error {
+func (c *Contention) shareLoad(ctx context.Context, systems []*rig.System) error {
 	ids := make([]mapreduce.JobID, c.Jobs)
 	before := c.sumStats(systems)
 	for i := range ids {
 		var err error
-		if ids[i], err = systems[i].submitDocuments(ctx, noopSpec(busySlots), c.Units/c.Jobs); err != nil {
+		if ids[i], err = systems[i].SubmitDocuments(ctx, rig.NoopSpec(rig.BusySlots), c.Units/c.Jobs); err != nil {
 			return err
 		}
 	}
 	for i, id := range ids {
-		err := systems[i].awaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
+		err := systems[i].AwaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
 		if err != nil {
 			return err
 		}
 	}
-	c.Took = time.Since(systems[0].observer.readyAt(ids[0]))
+	c.Took = time.Since(systems[0].Observer.ReadyAt(ids[0]))
 	now := c.sumStats(systems)
 	c.Commits, c.Conflicts = now.Commits-before.Commits, now.Conflicts-before.Conflicts
 	c.Claims, c.Refused = now.Claims-before.Claims, now.Refused-before.Refused
 	c.Claimants = now.Claimants
 	for i, id := range ids {
-		if err := systems[i].awaitComplete(ctx, id); err != nil {
+		if err := systems[i].AwaitComplete(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -107,17 +108,17 @@ func (c *Contention) shareLoad(ctx context.Context, systems []*system) error {
 }
 
 // sumStats adds up what the systems' transactions have come to so far.
-func (c *Contention) sumStats(systems []*system) (sum Contention) {
+func (c *Contention) sumStats(systems []*rig.System) (sum Contention) {
 	for _, s := range systems {
-		stats := s.jobs.DB().Stats()
+		stats := s.Jobs.DB().Stats()
 		sum.Commits += stats.Commits.Load()
 		sum.Conflicts += stats.Conflicts.Load()
-		n := int64(s.observer.claims.Len())
+		n := int64(s.Observer.Claims.Len())
 		sum.Claims += n
 		if n > 0 {
 			sum.Claimants++
 		}
-		sum.Refused += s.observer.refused.Load()
+		sum.Refused += s.Observer.Refused.Load()
 	}
 	return sum
 }
@@ -128,7 +129,7 @@ func (c *Claimers) Rows() []Row {
 		return Row{
 			fmt.Sprintf("conflicts of %d claimers on %s", c.Count, what), 100 * load.Rate(), "% of commits", atMost(1), fmt.Sprintf(
 				"%d conflicts, %d commits; of claims, %d and %d, by %d orchestrators; %s units/s", load.Conflicts, load.Commits,
-				load.Refused, load.Claims, load.Claimants, Number(perSecond(load.Units, load.Took))),
+				load.Refused, load.Claims, load.Claimants, Number(rig.PerSecond(load.Units, load.Took))),
 		}
 	}
 	return []Row{row("one job", &c.One), row(fmt.Sprintf("%d jobs", c.Several.Jobs), &c.Several)}

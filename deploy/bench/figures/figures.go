@@ -2,7 +2,8 @@
 // bounds it, taken in the same run: a disk's sync, a loop over the bare store, a
 // schedule without overhead.
 //
-// It wires real parts together as the command does, and may import any of them.
+// Package rig sets the systems up, and measures what bounds them. Each figure has a file
+// here, which says how much of what is measured, and what is reported of it.
 // Nothing but the program in the folder above, and its own tests, imports it.
 package figures
 
@@ -12,7 +13,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 )
 
 // A Figure is something that is measured, in a process of its own.
@@ -56,10 +57,10 @@ func asRows[R result](measure func(context.Context, *Lab) (R, error)) func(conte
 }
 
 // A Lab is where figures are measured. Sizes that are zero take the defaults of
-// the full benchmark.
+// the full benchmark; so do the site's lanes, whose default is what orchestrators have there.
 type Lab struct {
-	Dir      string        // holds the stores, each in a folder that is removed afterwards
-	Cluster  string        // cluster file of the FoundationDB that holds the stores instead; empty for none
+	rig.Site
+
 	Profiles string        // folder for profiles of what is measured; none are made if it is empty
 	Size     int           // units of what is measured at a million. Defaults to 1e6.
 	Units    int           // units of the no-op job. Defaults to 200,000.
@@ -84,9 +85,6 @@ type Lab struct {
 	// LapsWithin bounds how long they take, but for the first three. Defaults to six minutes
 	// if the units of a lap are not given; else 0, which bounds nothing.
 	LapsWithin time.Duration
-	Lanes      int // of an orchestrator, and of the bare loop. Defaults to what orchestrators have there.
-	// Without are the courtesies that orchestrators leave out. Defaults to none.
-	Without orchestrator.Courtesies
 }
 
 func (l Lab) withDefaults() Lab {
@@ -183,5 +181,3 @@ func Number(v float64) string {
 }
 
 func toMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func perSecond(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }

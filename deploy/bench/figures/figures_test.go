@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coditect/mapreduce/deploy/bench/figures"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 )
 
 // TestMain also is the program that figures start again: as a worker to be
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 func tiny(t *testing.T) *figures.Lab {
 	t.Helper()
 	return &figures.Lab{
-		Dir: t.TempDir(), Size: 40, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
+		Site: rig.Site{Dir: t.TempDir()}, Size: 40, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
 		Claimers: 4, Idle: 20, Reduced: 200, Beat: 50 * time.Millisecond,
 		Asked: 40, Calls: 8, Think: 40 * time.Millisecond, Struck: 3,
 		Passages: 50, Queries: 5,
@@ -161,7 +162,7 @@ func TestNeighbour(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, n.Rows())
-	for _, s := range []*figures.Sample{n.Alone, n.Beside, n.PrefetchedBeside} {
+	for _, s := range []*rig.Sample{n.Alone, n.Beside, n.PrefetchedBeside} {
 		if s.Len() != l.Arrivals || s.Quantile(0) <= 0 {
 			t.Errorf("%d waits from %v", s.Len(), s.Quantile(0))
 		}
@@ -299,21 +300,6 @@ func TestGoal(t *testing.T) {
 	} {
 		if got := tt.goal.Met(tt.v); got != tt.met {
 			t.Errorf("%v is met by %v: %v, want %v", &tt.goal, tt.v, got, tt.met)
-		}
-	}
-}
-
-func TestQuantile(t *testing.T) {
-	s := new(figures.Sample)
-	if got := s.Quantile(.5); got != 0 {
-		t.Errorf("median of nothing: %v", got)
-	}
-	for i := range 100 {
-		s.Add(time.Duration(100 - i))
-	}
-	for q, want := range map[float64]time.Duration{0: 1, .01: 1, .5: 50, .99: 99, .991: 100, 1: 100} {
-		if got := s.Quantile(q); got != want {
-			t.Errorf("quantile %v of 1 to 100: %d, want %d", q, got, want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 )
@@ -31,20 +32,20 @@ const idleBeats = 10
 // MeasureIdle measures it.
 func MeasureIdle(ctx context.Context, l *Lab) (*Idleness, error) {
 	idle := &Idleness{Workers: l.Idle}
-	return idle, l.inPlace(func(p storePlace) error {
-		kv, err := p.openStore()
+	return idle, l.InPlace(func(p rig.Place) error {
+		kv, err := p.OpenStore()
 		if err != nil {
 			return err
 		}
-		s, err := openOn(kv, p, orchestrator.Config{Exclusive: p.cluster == "", Heartbeat: l.Beat})
+		s, err := rig.OpenOn(kv, p, orchestrator.Config{Exclusive: p.Cluster == "", Heartbeat: l.Beat})
 		if err != nil {
 			return err
 		}
-		return errors.Join(idle.measureIdle(ctx, s, l.Beat), s.close())
+		return errors.Join(idle.measureIdle(ctx, s, l.Beat), s.Close())
 	})
 }
 
-func (i *Idleness) measureIdle(ctx context.Context, s *system, beat time.Duration) error {
+func (i *Idleness) measureIdle(ctx context.Context, s *rig.System, beat time.Duration) error {
 	var beats atomic.Int64
 	var welcome sync.WaitGroup
 	welcome.Add(i.Workers)
@@ -54,10 +55,10 @@ func (i *Idleness) measureIdle(ctx context.Context, s *system, beat time.Duratio
 			return nil, err
 		}
 		counted := &beating{WorkerStream: stream, beats: &beats}
-		return &greeted{WorkerStream: counted, greet: func() error { welcome.Done(); return nil }}, nil
+		return &rig.Greeted{WorkerStream: counted, Greet: func() error { welcome.Done(); return nil }}, nil
 	}
 	for range i.Workers {
-		if _, err := s.runWorkerOver(connect, &bencher{}, 1, 0); err != nil {
+		if _, err := s.RunWorkerOver(connect, &rig.Bencher{}, 1, 0); err != nil {
 			return err
 		}
 	}
@@ -65,13 +66,13 @@ func (i *Idleness) measureIdle(ctx context.Context, s *system, beat time.Duratio
 	if err := clock.Sleep(ctx, beat); err != nil { // what came with the workers has been dealt with
 		return err
 	}
-	stats := s.jobs.DB().Stats()
-	commits, reads, heard, used, start := stats.Commits.Load(), stats.Reads.Load(), beats.Load(), processorTime(), time.Now()
+	stats := s.Jobs.DB().Stats()
+	commits, reads, heard, used, start := stats.Commits.Load(), stats.Reads.Load(), beats.Load(), rig.ProcessorTime(), time.Now()
 	if err := clock.Sleep(ctx, idleBeats*beat); err != nil {
 		return err
 	}
 	i.Commits, i.Reads, i.Beats = stats.Commits.Load()-commits, stats.Reads.Load()-reads, beats.Load()-heard
-	i.Processor, i.Watched = processorTime()-used, time.Since(start)
+	i.Processor, i.Watched = rig.ProcessorTime()-used, time.Since(start)
 	return nil
 }
 
@@ -91,7 +92,7 @@ func (b *beating) Send(m *mapreduce.FromWorker) error {
 
 // Rows returns the report.
 func (i *Idleness) Rows() []Row {
-	rate := func(n int64) float64 { return perSecond(int(n), i.Watched) }
+	rate := func(n int64) float64 { return rig.PerSecond(int(n), i.Watched) }
 	return []Row{{
 		fmt.Sprintf("%s idle workers, transactions", Number(float64(i.Workers))), rate(i.Commits + i.Reads), "a second", atMost(1), fmt.Sprintf(
 			"%s a second wrote; %s heartbeats a second; %s of one core",

@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/step"
@@ -21,7 +22,7 @@ import (
 // A Kill is how long it takes until a unit runs again whose worker's process was
 // killed.
 type Kill struct {
-	Waits *Sample // from the kill to the start of the next attempt, in another process
+	Waits *rig.Sample // from the kill to the start of the next attempt, in another process
 }
 
 // victims is how many workers are killed in one round.
@@ -29,13 +30,13 @@ const victims = 8
 
 // MeasureKill measures it with workers that are processes of their own, over TCP.
 func MeasureKill(ctx context.Context, l *Lab) (*Kill, error) {
-	k := &Kill{new(Sample)}
-	return k, l.withSystem(func(s *system) error {
+	k := &Kill{new(rig.Sample)}
+	return k, l.WithSystem(func(s *rig.System) error {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
-		s.serveOn(listener)
+		s.ServeOn(listener)
 		for round := 0; k.Waits.Len() < l.Kills; round++ {
 			if err := k.runRound(ctx, s, listener.Addr().String(), l.Pause*10); err != nil {
 				return err
@@ -47,7 +48,7 @@ func MeasureKill(ctx context.Context, l *Lab) (*Kill, error) {
 
 // runRound gives one unit to each of some workers, starts as many more, kills the
 // first, a pause apart, and waits until the others run the units.
-func (k *Kill) runRound(ctx context.Context, s *system, server string, pause time.Duration) (err error) {
+func (k *Kill) runRound(ctx context.Context, s *rig.System, server string, pause time.Duration) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	fleet := &workerFleet{server: server, news: make(chan workerNews)}
@@ -55,11 +56,11 @@ func (k *Kill) runRound(ctx context.Context, s *system, server string, pause tim
 	if err := fleet.startWorkers(ctx, victims); err != nil {
 		return err
 	}
-	id, err := s.submitDocuments(ctx, noopSpec(victims), victims)
+	id, err := s.SubmitDocuments(ctx, rig.NoopSpec(victims), victims)
 	if err != nil {
 		return err
 	}
-	running := make(map[mapreduce.UnitID]*child)
+	running := make(map[mapreduce.UnitID]*rig.Child)
 	for len(running) < victims {
 		n, err := fleet.nextNews(ctx)
 		if err != nil {
@@ -76,7 +77,7 @@ func (k *Kill) runRound(ctx context.Context, s *system, server string, pause tim
 			return err
 		}
 		killed[unit] = time.Now()
-		if err := victim.cmd.Process.Kill(); err != nil {
+		if err := victim.Cmd.Process.Kill(); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func (k *Kill) runRound(ctx context.Context, s *system, server string, pause tim
 type workerFleet struct {
 	server  string
 	news    chan workerNews
-	workers []*child
+	workers []*rig.Child
 	reading sync.WaitGroup
 }
 
@@ -110,13 +111,13 @@ type workerNews struct {
 	Unit      mapreduce.UnitID
 	At        time.Time
 
-	from *child
+	from *rig.Child
 }
 
 // startWorkers starts n workers of one slot, and waits until they are connected.
 func (f *workerFleet) startWorkers(ctx context.Context, n int) error {
 	for range n {
-		c, err := startChild(ctx, order{Worker: &workerOrder{f.server}})
+		c, err := rig.StartChild(ctx, order{Worker: &workerOrder{f.server}})
 		if err != nil {
 			return err
 		}
@@ -136,10 +137,10 @@ func (f *workerFleet) startWorkers(ctx context.Context, n int) error {
 	return nil
 }
 
-func (f *workerFleet) readNews(ctx context.Context, c *child) {
+func (f *workerFleet) readNews(ctx context.Context, c *rig.Child) {
 	for {
 		n := workerNews{from: c}
-		if err := c.out.Decode(&n); err != nil {
+		if err := c.Out.Decode(&n); err != nil {
 			return // the process has ended
 		}
 		select {
@@ -163,7 +164,7 @@ func (f *workerFleet) nextNews(ctx context.Context) (workerNews, error) {
 func (f *workerFleet) killAll() error {
 	var errs []error
 	for _, w := range f.workers {
-		if err := w.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := w.Cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
 		}
 	}
@@ -171,7 +172,7 @@ func (f *workerFleet) killAll() error {
 	f.reading.Wait()
 	close(f.news)
 	for _, w := range f.workers {
-		_ = w.cmd.Wait() // that it was killed is no news
+		_ = w.Cmd.Wait() // that it was killed is no news
 	}
 	return errors.Join(errs...)
 }
@@ -208,34 +209,19 @@ func (o *workerOrder) runWorker(ctx context.Context, out *json.Encoder) error {
 		return context.Cause(ctx)
 	}
 	w, err := worker.New(worker.Config{
-		Steps: step.Serving(provider, &bencher{run: hold}), Slots: 1,
+		Steps: step.Serving(rig.Provider, &rig.Bencher{Do: hold}), Slots: 1,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 			stream, err := c.Connect(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return &greeted{WorkerStream: stream, greet: func() error { return say(workerNews{Connected: true}) }}, nil
+			return &rig.Greeted{WorkerStream: stream, Greet: func() error { return say(workerNews{Connected: true}) }}, nil
 		}},
 	})
 	if err != nil {
 		return err
 	}
 	return w.Run(ctx)
-}
-
-// A greeted stream says when its first message has come.
-type greeted struct {
-	client.WorkerStream
-	greet func() error // nil after the first message
-}
-
-// Recv returns the next message.
-func (g *greeted) Recv() (*mapreduce.ToWorker, error) {
-	m, err := g.WorkerStream.Recv()
-	if err == nil && g.greet != nil {
-		err, g.greet = g.greet(), nil
-	}
-	return m, err
 }
 
 // Rows returns the report.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -15,26 +16,26 @@ import (
 // jobs of one document arrive by a Poisson process.
 type Latency struct {
 	Waits
-	Floor   *Floor
+	Floor   *rig.Floor
 	Cluster bool
 }
 
 // Waits are those of the map units of single-unit jobs.
 type Waits struct {
-	Ready  *Sample // from the commit that made the job one that may run
-	Submit *Sample // from before the submission
+	Ready  *rig.Sample // from the commit that made the job one that may run
+	Submit *rig.Sample // from before the submission
 }
 
 // MeasureLatency measures it.
 func MeasureLatency(ctx context.Context, l *Lab) (*Latency, error) {
-	floor, err := l.measureFloor(ctx)
+	floor, err := l.MeasureFloor(ctx, rig.Arrivals(l.Arrivals/2, l.Pause))
 	if err != nil {
 		return nil, err
 	}
 	lat := &Latency{Floor: floor, Cluster: l.Cluster != ""}
-	err = l.withSystem(func(s *system) error {
+	err = l.WithSystem(func(s *rig.System) error {
 		starts := newStarts()
-		if _, err := s.runWorker(&bencher{output: 2, run: starts.recordStart}, 20, prefetchFor(20)); err != nil {
+		if _, err := s.RunWorker(&rig.Bencher{Output: 2, Do: starts.recordStart}, 20, rig.PrefetchFor(20)); err != nil {
 			return err
 		}
 		w, err := l.measureWaits(ctx, s, starts, "")
@@ -48,20 +49,20 @@ func MeasureLatency(ctx context.Context, l *Lab) (*Latency, error) {
 
 // measureWaits submits single-unit jobs of a tenant at their times of arrival, whether
 // or not earlier ones are done.
-func (l *Lab) measureWaits(ctx context.Context, s *system, starts *startTimes, tenant mapreduce.TenantID) (*Waits, error) {
-	w := &Waits{new(Sample), new(Sample)}
-	spec := noopSpec(20)
+func (l *Lab) measureWaits(ctx context.Context, s *rig.System, starts *startTimes, tenant mapreduce.TenantID) (*Waits, error) {
+	w := &Waits{new(rig.Sample), new(rig.Sample)}
+	spec := rig.NoopSpec(20)
 	spec.Tenant = tenant
-	if err := s.warmUp(ctx, spec); err != nil {
+	if err := s.WarmUp(ctx, spec); err != nil {
 		return nil, err
 	}
 	ids, begun := make([]mapreduce.JobID, l.Arrivals), make([]time.Time, l.Arrivals)
 	errs := make([]error, l.Arrivals+1)
 	var submitting sync.WaitGroup
-	errs[l.Arrivals] = callAt(ctx, arrivalTimes(l.Arrivals, l.Pause), func(i int) error {
+	errs[l.Arrivals] = rig.CallAt(ctx, rig.Arrivals(l.Arrivals, l.Pause), func(i int) error {
 		submitting.Go(func() {
 			begun[i] = time.Now()
-			ids[i], errs[i] = s.submitDocuments(ctx, spec, 1)
+			ids[i], errs[i] = s.SubmitDocuments(ctx, spec, 1)
 		})
 		return nil
 	})
@@ -70,28 +71,14 @@ func (l *Lab) measureWaits(ctx context.Context, s *system, starts *startTimes, t
 		return nil, err
 	}
 	for i, id := range ids {
-		if err := s.awaitComplete(ctx, id); err != nil {
+		if err := s.AwaitComplete(ctx, id); err != nil {
 			return nil, err
 		}
 		at := starts.startOf(id)
-		w.Ready.Add(at.Sub(s.observer.readyAt(id)))
+		w.Ready.Add(at.Sub(s.Observer.ReadyAt(id)))
 		w.Submit.Add(at.Sub(begun[i]))
 	}
 	return w, nil
-}
-
-// warmUp runs a few jobs, so that what is made once is made.
-func (s *system) warmUp(ctx context.Context, spec mapreduce.JobSpec) error {
-	for range 5 {
-		id, err := s.submitDocuments(ctx, spec, 1)
-		if err != nil {
-			return err
-		}
-		if err := s.awaitComplete(ctx, id); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // startTimes notes when the first map unit of each job began.
@@ -106,7 +93,7 @@ func (s *startTimes) recordStart(_ context.Context, task *agent.Task) error {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.jobs[task.Job]; !ok && isMap(task) {
+	if _, ok := s.jobs[task.Job]; !ok && rig.IsMap(task) {
 		s.jobs[task.Job] = now
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/clock"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -34,44 +35,44 @@ func (m *Makespan) Ratio() float64 { return float64(m.Took) / float64(m.Least) }
 func MeasureMakespans(ctx context.Context, l *Lab) (Makespans, error) {
 	part := func(n int) int { return max(1, n*l.Units/200_000) }
 	all := Makespans{
-		{Name: fmt.Sprintf("%d × %v at 50", part(1000), l.Nap), Goal: 1.015, Units: equalDurations(part(1000), l.Nap), Slots: 50},
-		{Name: fmt.Sprintf("%d × %v at 20", part(400), l.Nap), Goal: 1.015, Units: equalDurations(part(400), l.Nap), Slots: 20},
+		{Name: fmt.Sprintf("%d × %v at 50", part(1000), l.Nap), Goal: 1.015, Units: rig.EqualDurations(part(1000), l.Nap), Slots: 50},
+		{Name: fmt.Sprintf("%d × %v at 20", part(400), l.Nap), Goal: 1.015, Units: rig.EqualDurations(part(400), l.Nap), Slots: 20},
 		{
 			Name: fmt.Sprintf("%d × log-normal, mean %v, σ 0.8, at 50", part(1000), l.Nap), Goal: 1.02,
-			Units: logNormal(part(1000), l.Nap, .8), Slots: 50,
+			Units: rig.LogNormal(part(1000), l.Nap, .8), Slots: 50,
 		},
 	}
 	for i := range all {
-		if err := l.withSystem(func(s *system) error { return all[i].measureJob(ctx, s) }); err != nil {
+		if err := l.WithSystem(func(s *rig.System) error { return all[i].measureJob(ctx, s) }); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func (m *Makespan) measureJob(ctx context.Context, s *system) error {
-	m.Least = listSchedule(m.Units, m.Slots)
+func (m *Makespan) measureJob(ctx context.Context, s *rig.System) error {
+	m.Least = rig.ListSchedule(m.Units, m.Slots)
 	m.Pool = m.measurePool(ctx)
 	naps := func(ctx context.Context, task *agent.Task) error {
-		if !isMap(task) {
+		if !rig.IsMap(task) {
 			return nil
 		}
-		return clock.Sleep(ctx, m.Units[documentIndex(task)])
+		return clock.Sleep(ctx, m.Units[rig.DocumentIndex(task)])
 	}
-	if _, err := s.runWorker(&bencher{output: outputBytes, run: naps}, m.Slots, prefetchFor(m.Slots)); err != nil {
+	if _, err := s.RunWorker(&rig.Bencher{Output: rig.OutputBytes, Do: naps}, m.Slots, rig.PrefetchFor(m.Slots)); err != nil {
 		return err
 	}
-	if err := s.warmUp(ctx, noopSpec(m.Slots)); err != nil {
+	if err := s.WarmUp(ctx, rig.NoopSpec(m.Slots)); err != nil {
 		return err
 	}
-	id, err := s.submitDocuments(ctx, noopSpec(m.Slots), len(m.Units))
+	id, err := s.SubmitDocuments(ctx, rig.NoopSpec(m.Slots), len(m.Units))
 	if err != nil {
 		return err
 	}
-	if err := s.awaitComplete(ctx, id); err != nil {
+	if err := s.AwaitComplete(ctx, id); err != nil {
 		return err
 	}
-	m.Took = s.observer.mappedAt(id).Sub(s.observer.readyAt(id))
+	m.Took = s.Observer.MappedAt(id).Sub(s.Observer.ReadyAt(id))
 	return nil
 }
 

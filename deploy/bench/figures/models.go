@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
@@ -21,12 +22,12 @@ type Models struct {
 	Share  float64
 	Kills  int
 
-	Limited   Asked // the fleet keeps to the limit, and has slots to spare
-	Unlimited Asked // it has no more slots than the limit, and nothing else keeps it back
-	Faulty    Asked // a share of the calls goes wrong
-	Metered   Asked // the model takes fewer calls a minute than there are
-	Killing   Tally // workers are killed
-	Spared    Asked // afterwards
+	Limited   Asked     // the fleet keeps to the limit, and has slots to spare
+	Unlimited Asked     // it has no more slots than the limit, and nothing else keeps it back
+	Faulty    Asked     // a share of the calls goes wrong
+	Metered   Asked     // the model takes fewer calls a minute than there are
+	Killing   rig.Tally // workers are killed
+	Spared    Asked     // afterwards
 }
 
 // Asked is what came of a job whose units ask a model.
@@ -36,11 +37,11 @@ type Asked struct {
 	Took   time.Duration // from the commit that made the job ready to the one that ended its map level
 	Alone  time.Duration // of all its calls, one after the other
 	Least  time.Duration // of a list schedule of them
-	Tally  Tally
+	Tally  rig.Tally
 }
 
 // PerMinute is how many documents a minute were read.
-func (a *Asked) PerMinute() float64 { return perSecond(a.Units, a.Took) * 60 }
+func (a *Asked) PerMinute() float64 { return rig.PerSecond(a.Units, a.Took) * 60 }
 
 // askers is how many workers there are, each in a process of its own; spare is
 // how many slots they have for each call that the fleet may make.
@@ -72,37 +73,37 @@ func MeasureModels(ctx context.Context, l *Lab) (*Models, error) {
 		{&m.Faulty, wrong, false},
 		{&m.Metered, tight, false},
 	} {
-		err := m.withSystem(l, one.free, func(s *system, server string) error {
+		err := m.withSystem(l, one.free, func(s *rig.System, server string) error {
 			return m.measureJob(ctx, s, m.newCrew(server, one.free, l), one.model, l.Asked, one.to)
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return m, m.withSystem(l, false, func(s *system, server string) error { return m.measureKills(ctx, s, server, l) })
+	return m, m.withSystem(l, false, func(s *rig.System, server string) error { return m.measureKills(ctx, s, server, l) })
 }
 
 // withSystem has a system to which workers connect over TCP.
-func (m *Models) withSystem(l *Lab, free bool, measure func(s *system, server string) error) error {
-	return l.inPlace(func(p storePlace) error {
-		kv, err := p.openStore()
+func (m *Models) withSystem(l *Lab, free bool, measure func(s *rig.System, server string) error) error {
+	return l.InPlace(func(p rig.Place) error {
+		kv, err := p.OpenStore()
 		if err != nil {
 			return err
 		}
-		config := orchestrator.Config{Exclusive: p.cluster == "", MaxCalls: m.AtOnce}
+		config := orchestrator.Config{Exclusive: p.Cluster == "", MaxCalls: m.AtOnce}
 		if free {
 			config.MaxCalls = 1 << 20
 		}
-		s, err := openOn(kv, p, config)
+		s, err := rig.OpenOn(kv, p, config)
 		if err != nil {
 			return errors.Join(err, kv.Close())
 		}
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			return errors.Join(err, s.close())
+			return errors.Join(err, s.Close())
 		}
-		s.serveOn(listener)
-		return errors.Join(measure(s, listener.Addr().String()), s.close())
+		s.ServeOn(listener)
+		return errors.Join(measure(s, listener.Addr().String()), s.Close())
 	})
 }
 
@@ -138,13 +139,13 @@ func (c workerCrew) startWorkers(ctx context.Context, url string) (*askerProcess
 }
 
 // measureJob runs a job of n units to its end.
-func (m *Models) measureJob(ctx context.Context, s *system, c workerCrew, o modelOrder, n int, a *Asked) (err error) {
-	model, err := startModel(ctx, o)
+func (m *Models) measureJob(ctx context.Context, s *rig.System, c workerCrew, o modelOrder, n int, a *Asked) (err error) {
+	model, err := rig.StartModel(ctx, order{Model: &o})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, model.endProcess()) }()
-	workers, err := c.startWorkers(ctx, model.url)
+	defer func() { err = errors.Join(err, model.EndProcess()) }()
+	workers, err := c.startWorkers(ctx, model.URL)
 	if err != nil {
 		return err
 	}
@@ -153,19 +154,19 @@ func (m *Models) measureJob(ctx context.Context, s *system, c workerCrew, o mode
 	if o.Faults > 0 {
 		spec.UnitTimeout = max(2*c.Idle, 2*time.Second) // answers that never end
 	}
-	id, err := s.submitReceipts(ctx, spec, n)
+	id, err := submitReceipts(ctx, s, spec, n)
 	if err != nil {
 		return err
 	}
-	job, err := s.awaitEnded(ctx, id)
+	job, err := s.AwaitEnded(ctx, id)
 	if err != nil {
 		return err
 	}
-	tally, err := model.readTally(ctx)
+	tally, err := model.ReadTally(ctx)
 	if err != nil {
 		return err
 	}
-	*a = Asked{Units: n, Failed: int(job.FailedUnits), Took: s.observer.mappedAt(id).Sub(s.observer.readyAt(id)), Tally: *tally}
+	*a = Asked{Units: n, Failed: int(job.FailedUnits), Took: s.Observer.MappedAt(id).Sub(s.Observer.ReadyAt(id)), Tally: *tally}
 	a.setBounds(o, n, m.AtOnce)
 	return nil
 }
@@ -179,7 +180,7 @@ func (a *Asked) setBounds(o modelOrder, n, atOnce int) {
 		draws[i] = latency(fakellm.Call{N: i + 1})
 		a.Alone += draws[i]
 	}
-	a.Least = listSchedule(draws, atOnce)
+	a.Least = rig.ListSchedule(draws, atOnce)
 }
 
 // askingSpec is a job of receipts, which all may be asked about at once.
@@ -191,7 +192,7 @@ func askingSpec(n int) mapreduce.JobSpec {
 }
 
 // submitReceipts submits a job of n receipts.
-func (s *system) submitReceipts(ctx context.Context, spec mapreduce.JobSpec, n int) (mapreduce.JobID, error) {
+func submitReceipts(ctx context.Context, s *rig.System, spec mapreduce.JobSpec, n int) (mapreduce.JobID, error) {
 	job, err := s.SubmitJob(ctx, spec, receiptDocuments(n))
 	if err != nil {
 		return "", err
@@ -213,21 +214,9 @@ func receiptDocuments(n int) iter.Seq2[*mapreduce.Document, error] {
 	}
 }
 
-// awaitEnded waits until a job has ended, with failed units or without.
-func (s *system) awaitEnded(ctx context.Context, id mapreduce.JobID) (last *mapreduce.Job, err error) {
-	err = s.WatchJob(ctx, id, func(j *mapreduce.Job) error {
-		last = j
-		return nil
-	})
-	if err == nil && last.State != mapreduce.JobComplete {
-		err = fmt.Errorf("job %s ended %v: %s", id, last.State, last.Error)
-	}
-	return last, err
-}
-
 // measureKills kills workers in the midst of their calls, one after the other, each
 // replaced at once, and then runs a job with those that are left.
-func (m *Models) measureKills(ctx context.Context, s *system, server string, l *Lab) error {
+func (m *Models) measureKills(ctx context.Context, s *rig.System, server string, l *Lab) error {
 	c := m.newCrew(server, false, l)
 	o := modelOrder{Mean: l.Think}
 	if err := m.killWorkers(ctx, s, c, o, l); err != nil {
@@ -239,23 +228,23 @@ func (m *Models) measureKills(ctx context.Context, s *system, server string, l *
 	return m.measureJob(ctx, s, c, o, 8*m.AtOnce, &m.Spared)
 }
 
-func (m *Models) killWorkers(ctx context.Context, s *system, c workerCrew, o modelOrder, l *Lab) (err error) {
+func (m *Models) killWorkers(ctx context.Context, s *rig.System, c workerCrew, o modelOrder, l *Lab) (err error) {
 	o.Mean = max(o.Mean, time.Second) // kills are to meet calls, however slow the machine
-	model, err := startModel(ctx, o)
+	model, err := rig.StartModel(ctx, order{Model: &o})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, model.endProcess()) }()
-	workers, err := c.startWorkers(ctx, model.url)
+	defer func() { err = errors.Join(err, model.EndProcess()) }()
+	workers, err := c.startWorkers(ctx, model.URL)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, workers.killAll()) }()
-	id, err := s.submitReceipts(ctx, askingSpec(l.Asked), l.Asked)
+	id, err := submitReceipts(ctx, s, askingSpec(l.Asked), l.Asked)
 	if err != nil {
 		return err
 	}
-	if err := s.awaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 0 }); err != nil {
+	if err := s.AwaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 0 }); err != nil {
 		return err
 	}
 	for i := range m.Kills {
@@ -275,7 +264,7 @@ func (m *Models) killWorkers(ctx context.Context, s *system, c workerCrew, o mod
 	if err := workers.killAll(); err != nil {
 		return err
 	}
-	tally, err := model.readTally(ctx)
+	tally, err := model.ReadTally(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/loop"
@@ -74,7 +75,7 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 		}
 		once := greet
 		greet = nil
-		return &greeted{WorkerStream: stream, greet: once}, nil
+		return &rig.Greeted{WorkerStream: stream, Greet: once}, nil
 	}}
 	w, err := worker.New(config)
 	if err != nil {
@@ -86,30 +87,30 @@ func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 // An askerProcesses is some workers whose units ask a model.
 type askerProcesses struct {
 	order   askerOrder
-	workers []*child // the oldest first
+	workers []*rig.Child // the oldest first
 }
 
 // startWorker starts a worker and waits until it is connected.
 func (a *askerProcesses) startWorker(ctx context.Context, slots int) error {
 	o := a.order
 	o.Slots = slots
-	c, err := startChild(ctx, order{Asker: &o})
+	c, err := rig.StartChild(ctx, order{Asker: &o})
 	if err != nil {
 		return err
 	}
 	a.workers = append(a.workers, c)
 	var n workerNews
-	return c.out.Decode(&n)
+	return c.Out.Decode(&n)
 }
 
 // killOldest kills the oldest worker.
 func (a *askerProcesses) killOldest() error {
 	oldest := a.workers[0]
 	a.workers = a.workers[1:]
-	if err := oldest.cmd.Process.Kill(); err != nil {
+	if err := oldest.Cmd.Process.Kill(); err != nil {
 		return err
 	}
-	_ = oldest.cmd.Wait() // that it was killed is no news
+	_ = oldest.Cmd.Wait() // that it was killed is no news
 	return nil
 }
 

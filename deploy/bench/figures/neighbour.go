@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -18,46 +19,46 @@ type Neighbour struct {
 	Queued           int // units of the other tenant's job
 	Gaps             int // how often that job ended before there was another
 	Nap              time.Duration
-	Alone, Beside    *Sample // from ready to start
-	PrefetchedBeside *Sample // the same with a worker that holds units beside those that run
+	Alone, Beside    *rig.Sample // from ready to start
+	PrefetchedBeside *rig.Sample // the same with a worker that holds units beside those that run
 	Prefetch         int
 }
 
 // MeasureNeighbour measures it.
 func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
-	n := &Neighbour{Queued: l.Size, Nap: l.Nap / 20, Prefetch: prefetchFor(busySlots)}
-	return n, l.withSystem(func(s *system) error {
-		big := noopSpec(busySlots)
+	n := &Neighbour{Queued: l.Size, Nap: l.Nap / 20, Prefetch: rig.PrefetchFor(rig.BusySlots)}
+	return n, l.WithSystem(func(s *rig.System) error {
+		big := rig.NoopSpec(rig.BusySlots)
 		big.Tenant = "big"
 		starts := newStarts()
-		b := &bencher{output: 2, run: func(ctx context.Context, task *agent.Task) error {
+		b := &rig.Bencher{Output: 2, Do: func(ctx context.Context, task *agent.Task) error {
 			if err := starts.recordStart(ctx, task); err != nil || task.Text == nil || task.Text.Chunks == 0 || isSmallTenant(task) {
 				return err
 			}
 			return clock.Sleep(ctx, n.Nap)
 		}}
-		stop, err := s.runWorker(b, busySlots, 0)
+		stop, err := s.RunWorker(b, rig.BusySlots, 0)
 		if err != nil {
 			return err
 		}
 		if n.Alone, err = l.readyWaits(ctx, s, starts); err != nil {
 			return err
 		}
-		n.Beside, err = n.measureBeside(ctx, s, big, func() (*Sample, error) { return l.readyWaits(ctx, s, starts) })
+		n.Beside, err = n.measureBeside(ctx, s, big, func() (*rig.Sample, error) { return l.readyWaits(ctx, s, starts) })
 		if err != nil {
 			return err
 		}
 		stop()
-		if _, err := s.runWorker(b, busySlots, n.Prefetch); err != nil {
+		if _, err := s.RunWorker(b, rig.BusySlots, n.Prefetch); err != nil {
 			return err
 		}
-		n.PrefetchedBeside, err = n.measureBeside(ctx, s, big, func() (*Sample, error) { return l.readyWaits(ctx, s, starts) })
+		n.PrefetchedBeside, err = n.measureBeside(ctx, s, big, func() (*rig.Sample, error) { return l.readyWaits(ctx, s, starts) })
 		return err
 	})
 }
 
 // measureBeside measures while the other tenant has units that wait and units that run.
-func (n *Neighbour) measureBeside(ctx context.Context, s *system, spec mapreduce.JobSpec, measure func() (*Sample, error)) (*Sample, error) {
+func (n *Neighbour) measureBeside(ctx context.Context, s *rig.System, spec mapreduce.JobSpec, measure func() (*rig.Sample, error)) (*rig.Sample, error) {
 	keep, enough := context.WithCancel(ctx)
 	defer enough()
 	busy, kept := make(chan struct{}), make(chan error, 1)
@@ -74,11 +75,11 @@ func (n *Neighbour) measureBeside(ctx context.Context, s *system, spec mapreduce
 
 // keepBusy submits a job, and another of the same size whenever half of the last one
 // is done, until ctx ends. It tells when the first has begun.
-func (n *Neighbour) keepBusy(ctx context.Context, s *system, spec mapreduce.JobSpec, begun func()) error {
+func (n *Neighbour) keepBusy(ctx context.Context, s *rig.System, spec mapreduce.JobSpec, begun func()) error {
 	for {
-		id, err := s.submitDocuments(ctx, spec, n.Queued)
+		id, err := s.SubmitDocuments(ctx, spec, n.Queued)
 		if err == nil {
-			err = s.awaitJob(ctx, id, func(j *mapreduce.Job) bool {
+			err = s.AwaitJob(ctx, id, func(j *mapreduce.Job) bool {
 				if j.RunningUnits > 0 || j.CompletedUnits > 0 {
 					begun()
 				}
@@ -99,9 +100,9 @@ func (n *Neighbour) keepBusy(ctx context.Context, s *system, spec mapreduce.JobS
 }
 
 // isSmallTenant reports whether a unit is one of the small tenant's jobs of one unit.
-func isSmallTenant(task *agent.Task) bool { return task.Spec.Parallelism != busySlots }
+func isSmallTenant(task *agent.Task) bool { return task.Spec.Parallelism != rig.BusySlots }
 
-func (l *Lab) readyWaits(ctx context.Context, s *system, starts *startTimes) (*Sample, error) {
+func (l *Lab) readyWaits(ctx context.Context, s *rig.System, starts *startTimes) (*rig.Sample, error) {
 	w, err := l.measureWaits(ctx, s, starts, "small")
 	if err != nil {
 		return nil, err
@@ -111,14 +112,14 @@ func (l *Lab) readyWaits(ctx context.Context, s *system, starts *startTimes) (*S
 
 // Rows returns the report.
 func (n *Neighbour) Rows() []Row {
-	p99 := func(s *Sample) float64 { return toMilliseconds(s.Quantile(.99)) }
+	p99 := func(s *rig.Sample) float64 { return toMilliseconds(s.Quantile(.99)) }
 	gaps := ""
 	if n.Gaps > 0 {
 		gaps = fmt.Sprintf("; %d times they had ended before there were more", n.Gaps)
 	}
-	bound := func(s *Sample) string {
+	bound := func(s *rig.Sample) string {
 		return fmt.Sprintf("p50 %s, p99 %s ms; alone p50 %s, p99 %s ms; %d slots busy with units of %v%s",
-			Number(toMilliseconds(s.Quantile(.5))), Number(p99(s)), Number(toMilliseconds(n.Alone.Quantile(.5))), Number(p99(n.Alone)), busySlots, n.Nap, gaps)
+			Number(toMilliseconds(s.Quantile(.5))), Number(p99(s)), Number(toMilliseconds(n.Alone.Quantile(.5))), Number(p99(n.Alone)), rig.BusySlots, n.Nap, gaps)
 	}
 	name := fmt.Sprintf("a small tenant's wait p99 beside %s queued units", Number(float64(n.Queued)))
 	return []Row{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/deploy/bench/overhead"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 )
 
 // Overhead is what TLS, telemetry and quotas cost.
@@ -25,7 +26,7 @@ const overheadWithin = 6 * time.Minute
 func MeasureOverhead(ctx context.Context, l *Lab) (*Overhead, error) {
 	o := &Overhead{Units: l.LapUnits}
 	err := l.inFolder(func(dir string) error {
-		r, err := overhead.Measure(ctx, overhead.Config{Dir: dir, Units: o.Units, Rounds: l.Laps, Within: l.LapsWithin, Slots: busySlots, Processor: processorTime})
+		r, err := overhead.Measure(ctx, overhead.Config{Dir: dir, Units: o.Units, Rounds: l.Laps, Within: l.LapsWithin, Slots: rig.BusySlots, Processor: rig.ProcessorTime})
 		if r != nil {
 			o.Result = *r
 		}

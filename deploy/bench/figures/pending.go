@@ -9,8 +9,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/tuple"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -44,7 +44,7 @@ func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
 	var all Pending
 	for n := max(1, l.Size/1000); n <= l.Size; n *= 10 {
 		var size Size
-		if err := askChild(ctx, order{Pending: &pendingOrder{l.Dir, l.Cluster, n, l.Lanes}}, &size); err != nil {
+		if err := rig.AskChild(ctx, order{Pending: &pendingOrder{l.Dir, l.Cluster, n, l.Lanes}}, &size); err != nil {
 			return nil, err
 		}
 		all = append(all, size)
@@ -54,37 +54,37 @@ func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
 
 // measureSize submits the units, and then has a few workers' slots run some of them.
 func (o *pendingOrder) measureSize(ctx context.Context) (*Size, error) {
-	size := &Size{Units: o.Units, Texts: int64(o.Units) * textBytes}
-	l := &Lab{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
-	return size, l.inPlace(func(p storePlace) error {
-		s, err := openSystem(p)
+	size := &Size{Units: o.Units, Texts: int64(o.Units) * rig.TextBytes}
+	site := &rig.Site{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
+	return size, site.InPlace(func(p rig.Place) error {
+		s, err := rig.OpenSystem(p)
 		if err != nil {
 			return err
 		}
-		return errors.Join(size.measurePending(ctx, s, p), s.close())
+		return errors.Join(size.measurePending(ctx, s, p), s.Close())
 	})
 }
 
-func (z *Size) measurePending(ctx context.Context, s *system, p storePlace) (err error) {
-	if p.cluster != "" {
-		if z.Before, err = p.measureCommit(ctx); err != nil {
+func (z *Size) measurePending(ctx context.Context, s *rig.System, p rig.Place) (err error) {
+	if p.Cluster != "" {
+		if z.Before, err = p.MeasureCommit(ctx); err != nil {
 			return err
 		}
 	}
-	id, err := s.submitDocuments(ctx, noopSpec(busySlots), z.Units)
+	id, err := s.SubmitDocuments(ctx, rig.NoopSpec(rig.BusySlots), z.Units)
 	if err != nil {
 		return err
 	}
-	if z.Resident, err = residentMemory(); err != nil {
+	if z.Resident, err = rig.ResidentMemory(); err != nil {
 		return err
 	}
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	z.Heap = int64(mem.HeapAlloc)
-	if z.Stored, err = folderSize(p.dir); err != nil {
+	if z.Stored, err = rig.FolderSize(p.Dir); err != nil {
 		return err
 	}
-	if p.cluster != "" {
+	if p.Cluster != "" {
 		err = z.awaitSettledCluster(ctx, p)
 	} else {
 		err = awaitQuiet(ctx)
@@ -98,13 +98,13 @@ func (z *Size) measurePending(ctx context.Context, s *system, p storePlace) (err
 // awaitSettledCluster waits until a cluster commits about as soon as before anything was
 // submitted, or no longer than two minutes. It keeps five seconds of writes in
 // memory before it writes them where they stay, and goes on with that for a while.
-func (z *Size) awaitSettledCluster(ctx context.Context, p storePlace) (err error) {
+func (z *Size) awaitSettledCluster(ctx context.Context, p rig.Place) (err error) {
 	start := time.Now()
 	for {
 		if err := clock.Sleep(ctx, 2*store.MaxTxAge); err != nil {
 			return err
 		}
-		if z.After, err = p.measureCommit(ctx); err != nil {
+		if z.After, err = p.MeasureCommit(ctx); err != nil {
 			return err
 		}
 		if z.Settled = time.Since(start); z.After <= z.Before+z.Before/10 || z.Settled > 2*time.Minute {
@@ -113,42 +113,16 @@ func (z *Size) awaitSettledCluster(ctx context.Context, p storePlace) (err error
 	}
 }
 
-// measureCommit returns the median time that a store takes for a commit of one write,
-// a hundred of them, ten milliseconds apart.
-func (p storePlace) measureCommit(ctx context.Context) (median time.Duration, err error) {
-	s, err := p.openStore()
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	db, took := store.NewDB(s, store.Config{}), new(Sample)
-	for range 100 {
-		if err := clock.Sleep(ctx, 10*time.Millisecond); err != nil {
-			return 0, err
-		}
-		start := time.Now()
-		err := db.Update(ctx, func(tx store.Tx) error {
-			tx.Set(tuple.AppendString(tuple.AppendString(nil, p.keyPrefix()), "commit"), make([]byte, 512))
-			return nil
-		})
-		if err != nil {
-			return 0, err
-		}
-		took.Add(time.Since(start))
-	}
-	return took.Quantile(.5), nil
-}
-
 // awaitQuiet waits until this process has next to nothing to do: the store goes on
 // sorting for a while what was submitted at once, whatever the size.
 func awaitQuiet(ctx context.Context) error {
 	const look = 200 * time.Millisecond
 	for quiet := 0; quiet < 3; {
-		used := processorTime()
+		used := rig.ProcessorTime()
 		if err := clock.Sleep(ctx, look); err != nil {
 			return err
 		}
-		if quiet++; processorTime()-used > look/10 {
+		if quiet++; rig.ProcessorTime()-used > look/10 {
 			quiet = 0
 		}
 	}
@@ -158,21 +132,21 @@ func awaitQuiet(ctx context.Context) error {
 // claimedUnits is how many units are run to measure claims.
 const claimedUnits = 1000
 
-func (z *Size) measureClaims(ctx context.Context, s *system, id mapreduce.JobID) error {
+func (z *Size) measureClaims(ctx context.Context, s *rig.System, id mapreduce.JobID) error {
 	enough := make(chan struct{})
 	begun := newCount(min(claimedUnits, z.Units), enough)
 	run := func(ctx context.Context, task *agent.Task) error {
-		if isMap(task) && !begun.admit() {
+		if rig.IsMap(task) && !begun.admit() {
 			<-ctx.Done() // beyond what is measured
 			return context.Cause(ctx)
 		}
 		return nil
 	}
-	stop, err := s.runWorker(&bencher{output: 2, run: run}, 2, 0)
+	stop, err := s.RunWorker(&rig.Bencher{Output: 2, Do: run}, 2, 0)
 	if err != nil {
 		return err
 	}
-	status := new(Sample)
+	status := new(rig.Sample)
 	for done := false; !done; {
 		start := time.Now()
 		if _, err := s.GetJob(ctx, id); err != nil {
@@ -189,7 +163,7 @@ func (z *Size) measureClaims(ctx context.Context, s *system, id mapreduce.JobID)
 		}
 		t.Stop()
 	}
-	claims := s.observer.claims
+	claims := s.Observer.Claims
 	z.Claims, z.ClaimP50, z.ClaimP99 = claims.Len(), claims.Quantile(.5), claims.Quantile(.99)
 	z.Status = status.Quantile(.99)
 	stop()

@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
@@ -57,7 +58,7 @@ type reduceOrder struct {
 
 // jobSpec is that of the job.
 func (o *reduceOrder) jobSpec() mapreduce.JobSpec {
-	sp := noopSpec(busySlots)
+	sp := rig.NoopSpec(rig.BusySlots)
 	sp.Schema = salesSchema(o.Keyed)
 	ten, room := int64(mapreduce.DefaultReduceBatchSize), int64(saleBudget)
 	switch o.Tree {
@@ -77,10 +78,10 @@ func MeasureReducing(ctx context.Context, l *Lab) (Reducing, error) {
 			tree := ReducedTree{Tree: name, Keyed: keyed}
 			few := &reduceOrder{l.Dir, l.Cluster, max(20, l.Reduced/100), l.Lanes, name, keyed}
 			many := &reduceOrder{l.Dir, l.Cluster, l.Reduced, l.Lanes, name, keyed}
-			if err := askChild(ctx, order{Reduce: few}, &tree.Few); err != nil {
+			if err := rig.AskChild(ctx, order{Reduce: few}, &tree.Few); err != nil {
 				return nil, err
 			}
-			if err := askChild(ctx, order{Reduce: many}, &tree.Many); err != nil {
+			if err := rig.AskChild(ctx, order{Reduce: many}, &tree.Many); err != nil {
 				return nil, err
 			}
 			r = append(r, tree)
@@ -116,7 +117,7 @@ func someSales(n int) iter.Seq2[*mapreduce.Document, error] {
 				shop = fmt.Sprint("Chain ", i/10%shops)
 			}
 			text := fmt.Appendf(nil, "SHOP: %s\nCITY: Town %d\nTOTAL: %d.50\n", shop, i%7, i%1000)
-			if !yield(&mapreduce.Document{ID: mapreduce.DocumentID(bareUnit(i)), Content: text}, nil) {
+			if !yield(&mapreduce.Document{ID: mapreduce.DocumentID(rig.UnitName(i)), Content: text}, nil) {
 				return
 			}
 		}
@@ -125,91 +126,49 @@ func someSales(n int) iter.Seq2[*mapreduce.Document, error] {
 
 func (o *reduceOrder) measureOrder(ctx context.Context) (*Reduced, error) {
 	r := &Reduced{Units: o.Units}
-	l := &Lab{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
-	return r, l.withSystem(func(s *system) error { return r.measureReducing(ctx, s, o) })
+	site := &rig.Site{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
+	return r, site.WithSystem(func(s *rig.System) error { return r.measureReducing(ctx, s, o) })
 }
 
-func (r *Reduced) measureReducing(ctx context.Context, s *system, o *reduceOrder) error {
+func (r *Reduced) measureReducing(ctx context.Context, s *rig.System, o *reduceOrder) error {
 	job, err := s.SubmitJob(ctx, o.jobSpec(), someSales(r.Units))
 	if err != nil {
 		return err
 	}
-	if _, err := s.runWorker(rules.New(), busySlots, prefetchFor(busySlots)); err != nil {
+	if _, err := s.RunWorker(rules.New(), rig.BusySlots, rig.PrefetchFor(rig.BusySlots)); err != nil {
 		return err
 	}
 	since := mapreduce.Reducing
 	if o.Tree == static {
 		since = mapreduce.Mapping // once the tree is planned
 	}
-	if err := s.awaitJob(ctx, job.ID, func(j *mapreduce.Job) bool { return j.Phase >= since }); err != nil {
+	if err := s.AwaitJob(ctx, job.ID, func(j *mapreduce.Job) bool { return j.Phase >= since }); err != nil {
 		return err
 	}
-	if r.Before, err = residentMemory(); err != nil {
+	if r.Before, err = rig.ResidentMemory(); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	var failed error
 	watch.Go(func() { r.Peak, failed = peakMemory(watching) })
-	err = s.awaitComplete(ctx, job.ID)
+	err = s.AwaitComplete(ctx, job.ID)
 	stop()
 	watch.Wait()
 	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
-	if r.Took, err = s.jobDuration(ctx, job.ID, since); err != nil {
+	if r.Took, err = s.JobDuration(ctx, job.ID, since); err != nil {
 		return err
 	}
 	return r.measureMerging(ctx, s, job.ID)
-}
-
-// jobDuration returns how long a job took from a state on until it ended, by its own
-// record: who watches a job sees it ten times a second, and a thousand outputs are
-// reduced in that time.
-func (s *system) jobDuration(ctx context.Context, id mapreduce.JobID, since mapreduce.JobState) (time.Duration, error) {
-	var began, ended time.Time
-	err := s.eachCheckpoint(ctx, id, func(c *mapreduce.Checkpoint) {
-		if began.IsZero() && c.Kind == mapreduce.EventState && c.State >= since {
-			began = c.Time
-		}
-		ended = c.Time
-	})
-	return ended.Sub(began), err
-}
-
-// lastPhase returns how long a complete job took from its last level on, which is that of
-// its result.
-func (s *system) lastPhase(ctx context.Context, id mapreduce.JobID) (time.Duration, error) {
-	var began, ended time.Time
-	err := s.eachCheckpoint(ctx, id, func(c *mapreduce.Checkpoint) {
-		if c.Kind == mapreduce.EventState {
-			began, ended = ended, c.Time
-		}
-	})
-	return ended.Sub(began), err
-}
-
-// eachCheckpoint visits the record of a job.
-func (s *system) eachCheckpoint(ctx context.Context, id mapreduce.JobID, visit func(*mapreduce.Checkpoint)) error {
-	q := mapreduce.ListEventsQuery{Job: id, PageSize: 1000}
-	for more := true; more; more = q.PageToken != "" {
-		page, err := s.ListEvents(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, c := range page.Checkpoints {
-			visit(c)
-		}
-		q.PageToken = page.NextPageToken
-	}
-	return nil
 }
 
 // peakMemory returns the most memory that this process takes until ctx ends, in bytes.
 func peakMemory(ctx context.Context) (most int64, err error) {
 	for err == nil && ctx.Err() == nil {
 		var now int64
-		now, err = procNumber("/proc/self/status", "VmRSS:", 1024)
+		now, err = rig.ProcNumber("/proc/self/status", "VmRSS:", 1024)
 		most = max(most, now)
 		_ = clock.Sleep(ctx, 20*time.Millisecond) // it ends with ctx
 	}
@@ -217,7 +176,7 @@ func peakMemory(ctx context.Context) (most int64, err error) {
 }
 
 // measureMerging merges the same outputs once more, with nothing around it.
-func (r *Reduced) measureMerging(ctx context.Context, s *system, id mapreduce.JobID) error {
+func (r *Reduced) measureMerging(ctx context.Context, s *rig.System, id mapreduce.JobID) error {
 	job, err := s.GetJob(ctx, id)
 	if err != nil {
 		return err
@@ -248,7 +207,7 @@ type merger struct {
 }
 
 // readOutputs gets the outputs of all map units, in order.
-func (m *merger) readOutputs(ctx context.Context, s *system, id mapreduce.JobID) (level [][]byte, err error) {
+func (m *merger) readOutputs(ctx context.Context, s *rig.System, id mapreduce.JobID) (level [][]byte, err error) {
 	q := mapreduce.ListUnitsQuery{Job: id, Outputs: true, PageSize: 1000}
 	for {
 		page, err := s.ListUnits(ctx, q)

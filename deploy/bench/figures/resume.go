@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -27,7 +28,7 @@ const remainingUnits = 1000
 // MeasureResume measures it.
 func MeasureResume(ctx context.Context, l *Lab) (*Resumption, error) {
 	r := &Resumption{Done: l.Size}
-	return r, l.inPlace(func(p storePlace) error {
+	return r, l.InPlace(func(p rig.Place) error {
 		id, err := r.prepareJob(ctx, p)
 		if err != nil {
 			return err
@@ -40,13 +41,13 @@ func MeasureResume(ctx context.Context, l *Lab) (*Resumption, error) {
 }
 
 // prepareJob runs a job until all but the last units are done.
-func (r *Resumption) prepareJob(ctx context.Context, p storePlace) (id mapreduce.JobID, err error) {
-	s, err := openSystem(p)
+func (r *Resumption) prepareJob(ctx context.Context, p rig.Place) (id mapreduce.JobID, err error) {
+	s, err := rig.OpenSystem(p)
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if id, err = s.submitDocuments(ctx, noopSpec(busySlots), r.Done+remainingUnits); err != nil {
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if id, err = s.SubmitDocuments(ctx, rig.NoopSpec(rig.BusySlots), r.Done+remainingUnits); err != nil {
 		return "", err
 	}
 	var begun atomic.Int64 // two lanes may hand units out in another order than the documents'
@@ -57,10 +58,10 @@ func (r *Resumption) prepareJob(ctx context.Context, p storePlace) (id mapreduce
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	if _, err := s.runWorker(&bencher{output: 2, run: run}, busySlots, prefetchFor(busySlots)); err != nil {
+	if _, err := s.RunWorker(&rig.Bencher{Output: 2, Do: run}, rig.BusySlots, rig.PrefetchFor(rig.BusySlots)); err != nil {
 		return "", err
 	}
-	return id, s.awaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits >= int64(r.Done) })
+	return id, s.AwaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits >= int64(r.Done) })
 }
 
 // A firstStart is an agent's run that notes when it is called first and holds
@@ -89,20 +90,20 @@ func (f *firstStart) awaitStart(ctx context.Context) (time.Time, error) {
 
 // measureRestart opens the store again, as after a crash, and pauses the job when it
 // has gone on.
-func (r *Resumption) measureRestart(ctx context.Context, p storePlace, id mapreduce.JobID) (err error) {
-	read, err := bytesRead()
+func (r *Resumption) measureRestart(ctx context.Context, p rig.Place, id mapreduce.JobID) (err error) {
+	read, err := rig.BytesRead()
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	s, err := openSystem(p)
+	s, err := rig.OpenSystem(p)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	r.Opening = time.Since(start)
 	first := newFirstStart()
-	if _, err := s.runWorker(&bencher{run: first.holdUnit}, busySlots, 0); err != nil {
+	if _, err := s.RunWorker(&rig.Bencher{Do: first.holdUnit}, rig.BusySlots, 0); err != nil {
 		return err
 	}
 	at, err := first.awaitStart(ctx)
@@ -110,7 +111,7 @@ func (r *Resumption) measureRestart(ctx context.Context, p storePlace, id mapred
 		return err
 	}
 	r.Restart = at.Sub(start)
-	now, err := bytesRead()
+	now, err := rig.BytesRead()
 	if err != nil {
 		return err
 	}
@@ -119,14 +120,14 @@ func (r *Resumption) measureRestart(ctx context.Context, p storePlace, id mapred
 	return err
 }
 
-func (r *Resumption) measureResume(ctx context.Context, p storePlace, id mapreduce.JobID) (err error) {
-	s, err := openSystem(p)
+func (r *Resumption) measureResume(ctx context.Context, p rig.Place, id mapreduce.JobID) (err error) {
+	s, err := rig.OpenSystem(p)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	first := newFirstStart()
-	if _, err := s.runWorker(&bencher{run: first.holdUnit}, busySlots, 0); err != nil {
+	if _, err := s.RunWorker(&rig.Bencher{Do: first.holdUnit}, rig.BusySlots, 0); err != nil {
 		return err
 	}
 	start := time.Now()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 )
 
 // A Submission is how fast documents become units that wait.
@@ -17,22 +19,22 @@ type Submission struct {
 }
 
 // PerSecond returns the units submitted a second.
-func (s *Submission) PerSecond() float64 { return perSecond(s.Units, s.Took) }
+func (s *Submission) PerSecond() float64 { return rig.PerSecond(s.Units, s.Took) }
 
 // MeasureSubmit measures it.
 func MeasureSubmit(ctx context.Context, l *Lab) (*Submission, error) {
 	sub := &Submission{Units: l.Size / 2, Cluster: l.Cluster != ""}
 	var err error
-	if sub.Raw, err = l.rawWrites(ctx, 5*l.Units); err != nil {
+	if sub.Raw, err = l.RawWrites(ctx, 5*l.Units); err != nil {
 		return nil, err
 	}
-	if sub.Bare, _, err = l.bareUnits(ctx, sub.Units, 2); err != nil {
+	if sub.Bare, _, err = l.BareUnits(ctx, sub.Units, 2); err != nil {
 		return nil, err
 	}
-	return sub, l.withSystem(func(s *system) error {
+	return sub, l.WithSystem(func(s *rig.System) error {
 		start := time.Now()
-		id, err := s.submitDocuments(ctx, noopSpec(busySlots), sub.Units)
-		sub.Took = s.observer.readyAt(id).Sub(start)
+		id, err := s.SubmitDocuments(ctx, rig.NoopSpec(rig.BusySlots), sub.Units)
+		sub.Took = s.Observer.ReadyAt(id).Sub(start)
 		return err
 	})
 }

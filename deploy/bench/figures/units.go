@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/deploy/bench/rig"
 )
 
 // Units is how fast units that do nothing go through their whole life: claimed,
@@ -40,57 +41,55 @@ type ReducePhase struct {
 }
 
 // PerSecond returns the units of the map level a second.
-func (t *Throughput) PerSecond() float64 { return perSecond(t.Units, t.Mapped) }
-
-const busySlots = 64
+func (t *Throughput) PerSecond() float64 { return rig.PerSecond(t.Units, t.Mapped) }
 
 // MeasureUnits measures them.
 func MeasureUnits(ctx context.Context, l *Lab) (*Units, error) {
-	u := &Units{Cluster: l.Cluster != "", Small: Throughput{Units: l.Units, Output: 2}, Large: Throughput{Units: l.Units / 2, Output: outputBytes}}
+	u := &Units{Cluster: l.Cluster != "", Small: Throughput{Units: l.Units, Output: 2}, Large: Throughput{Units: l.Units / 2, Output: rig.OutputBytes}}
 	var err error
-	if u.Raw, err = l.rawWrites(ctx, 5*l.Units); err != nil {
+	if u.Raw, err = l.RawWrites(ctx, 5*l.Units); err != nil {
 		return nil, err
 	}
-	if u.Wire, err = wireOnly(ctx, l.Units); err != nil {
+	if u.Wire, err = rig.WireOnly(ctx, l.Units); err != nil {
 		return nil, err
 	}
 	for _, t := range []*Throughput{&u.Small, &u.Large} {
-		if _, t.Bare, err = l.bareUnits(ctx, t.Units, t.Output); err != nil {
+		if _, t.Bare, err = l.BareUnits(ctx, t.Units, t.Output); err != nil {
 			return nil, err
 		}
-		if err := l.withSystem(func(s *system) error { return t.measureJob(ctx, s) }); err != nil {
+		if err := l.WithSystem(func(s *rig.System) error { return t.measureJob(ctx, s) }); err != nil {
 			return nil, err
 		}
 	}
 	return u, nil
 }
 
-func (t *Throughput) measureJob(ctx context.Context, s *system) error {
-	id, err := s.submitDocuments(ctx, noopSpec(busySlots), t.Units)
+func (t *Throughput) measureJob(ctx context.Context, s *rig.System) error {
+	id, err := s.SubmitDocuments(ctx, rig.NoopSpec(rig.BusySlots), t.Units)
 	if err != nil {
 		return err
 	}
-	stats := s.jobs.DB().Stats()
-	commits, conflicts, used, start := stats.Commits.Load(), stats.Conflicts.Load(), processorTime(), time.Now()
-	if _, err := s.runWorker(&bencher{output: t.Output}, busySlots, prefetchFor(busySlots)); err != nil {
+	stats := s.Jobs.DB().Stats()
+	commits, conflicts, used, start := stats.Commits.Load(), stats.Conflicts.Load(), rig.ProcessorTime(), time.Now()
+	if _, err := s.RunWorker(&rig.Bencher{Output: t.Output}, rig.BusySlots, rig.PrefetchFor(rig.BusySlots)); err != nil {
 		return err
 	}
-	err = s.awaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
+	err = s.AwaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
 	if err != nil {
 		return err
 	}
-	t.Mapped = s.observer.mappedAt(id).Sub(start)
+	t.Mapped = s.Observer.MappedAt(id).Sub(start)
 	t.Commits = float64(stats.Commits.Load()-commits) / float64(t.Units)
 	t.Conflicts = float64(stats.Conflicts.Load()-conflicts) / float64(stats.Commits.Load()-commits)
-	t.Processor = (processorTime() - used) / time.Duration(t.Units)
-	used = processorTime()
+	t.Processor = (rig.ProcessorTime() - used) / time.Duration(t.Units)
+	used = rig.ProcessorTime()
 	mapped, read := stats.Commits.Load(), stats.Reads.Load()
-	if err := s.awaitComplete(ctx, id); err != nil {
+	if err := s.AwaitComplete(ctx, id); err != nil {
 		return err
 	}
-	used = processorTime() - used
+	used = rig.ProcessorTime() - used
 	mapped, read = stats.Commits.Load()-mapped, stats.Reads.Load()-read
-	t.Whole = s.observer.lastTurn(id).Sub(start)
+	t.Whole = s.Observer.LastTurn(id).Sub(start)
 	job, err := s.GetJob(ctx, id)
 	if err != nil {
 		return err
@@ -99,7 +98,7 @@ func (t *Throughput) measureJob(ctx context.Context, s *system) error {
 	reduces := float64(t.Total - int64(t.Units))
 	t.Reduces.Processor = time.Duration(float64(used) / reduces)
 	t.Reduces.Commits, t.Reduces.Reads = float64(mapped)/reduces, float64(read)/reduces
-	if t.Reduces.Result, err = s.lastPhase(ctx, id); err != nil {
+	if t.Reduces.Result, err = s.LastPhase(ctx, id); err != nil {
 		return err
 	}
 	ended := time.Now()
@@ -121,10 +120,10 @@ func (u *Units) Rows() []Row {
 			Row{name, t.PerSecond(), "units/s", rate, fmt.Sprintf(
 				"bare store loop %s; gRPC and worker alone %s", Number(t.Bare), Number(u.Wire))},
 			Row{"— of the bare store loop", t.PerSecond() / t.Bare, "", share, "1"},
-			Row{"— with the reduces over them", perSecond(int(t.Total), t.Whole), "units/s", nil, fmt.Sprintf(
+			Row{"— with the reduces over them", rig.PerSecond(int(t.Total), t.Whole), "units/s", nil, fmt.Sprintf(
 				"%s commits, %s other transactions and %s µs of processor time a reduce; %s s of it all for the result",
 				Number(t.Reduces.Commits), Number(t.Reduces.Reads), Number(float64(t.Reduces.Processor)/1000), Number(t.Reduces.Result.Seconds()))},
-			Row{"— and its result read", perSecond(int(t.Total), t.Whole+t.Read), "units/s", nil, ""},
+			Row{"— and its result read", rig.PerSecond(int(t.Total), t.Whole+t.Read), "units/s", nil, ""},
 			Row{"— committing transactions", t.Commits, "a unit", atMost(0.1), fmt.Sprintf("%s conflicts a commit", Number(t.Conflicts))},
 			Row{"— processor time", float64(t.Processor) / 1000, "µs a unit", nil, "two cores: 50 µs make 40,000 a second"},
 		)

@@ -1,4 +1,4 @@
-package figures
+package rig
 
 import (
 	"math"
@@ -43,8 +43,8 @@ func (s *Sample) Quantile(q float64) time.Duration {
 // newRandom returns a source of random numbers that is the same in every run.
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// arrivalTimes returns n points in time of a Poisson process with a mean pause.
-func arrivalTimes(n int, mean time.Duration) []time.Duration {
+// Arrivals returns n points in time of a Poisson process with a mean pause.
+func Arrivals(n int, mean time.Duration) []time.Duration {
 	r := newRandom(1)
 	at := make([]time.Duration, n)
 	t := time.Duration(0)
@@ -55,9 +55,9 @@ func arrivalTimes(n int, mean time.Duration) []time.Duration {
 	return at
 }
 
-// logNormal returns n durations with a mean and the deviation sigma of their
+// LogNormal returns n durations with a mean and the deviation sigma of their
 // logarithms.
-func logNormal(n int, mean time.Duration, sigma float64) []time.Duration {
+func LogNormal(n int, mean time.Duration, sigma float64) []time.Duration {
 	r := newRandom(2)
 	mu := math.Log(float64(mean)) - sigma*sigma/2
 	all := make([]time.Duration, n)
@@ -67,15 +67,15 @@ func logNormal(n int, mean time.Duration, sigma float64) []time.Duration {
 	return all
 }
 
-// equalDurations returns n durations of d.
-func equalDurations(n int, d time.Duration) []time.Duration {
+// EqualDurations returns n durations of d.
+func EqualDurations(n int, d time.Duration) []time.Duration {
 	return slices.Repeat([]time.Duration{d}, n)
 }
 
-// listSchedule returns how long jobs take on so many machines when each machine
+// ListSchedule returns how long jobs take on so many machines when each machine
 // takes the next of the list whenever it is free, and nothing else costs time
 // (Graham, Bounds for certain multiprocessing anomalies, 1966).
-func listSchedule(jobs []time.Duration, machines int) time.Duration {
+func ListSchedule(jobs []time.Duration, machines int) time.Duration {
 	free := make([]time.Duration, machines)
 	for _, d := range jobs {
 		first := 0
@@ -88,3 +88,6 @@ func listSchedule(jobs []time.Duration, machines int) time.Duration {
 	}
 	return slices.Max(free)
 }
+
+// PerSecond returns how many of n there were a second.
+func PerSecond(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }

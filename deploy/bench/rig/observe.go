@@ -1,4 +1,4 @@
-package figures
+package rig
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"github.com/coditect/mapreduce/store/tuple"
 )
 
-// An observer is a store that notes when what it is asked to keep was durable.
-type observer struct {
+// An Observer is a store that notes when what it is asked to keep was durable.
+type Observer struct {
 	store.Store
 	space *keys.Space
 	ctl   []byte // prefix of the switches
@@ -23,8 +23,8 @@ type observer struct {
 	held  store.Range
 	runs  store.Range
 
-	claims  *Sample      // from beginning to acknowledgement
-	refused atomic.Int64 // claims that conflicted
+	Claims  *Sample      // of transactions that claim, from beginning to acknowledgement
+	Refused atomic.Int64 // claims that conflicted
 
 	mu    sync.Mutex // guards the variables below
 	ready map[mapreduce.JobID]time.Time
@@ -32,10 +32,10 @@ type observer struct {
 	moved map[mapreduce.JobID]time.Time   // units of the map level ended
 }
 
-func newObserver(s store.Store, space *keys.Space) *observer {
+func newObserver(s store.Store, space *keys.Space) *Observer {
 	checkpoint, _ := space.Job("").NextCheckpoint()
-	return &observer{
-		Store: s, space: space, held: space.HeldAll(), runs: space.AllTenants().Runs(), claims: new(Sample),
+	return &Observer{
+		Store: s, space: space, held: space.HeldAll(), runs: space.AllTenants().Runs(), Claims: new(Sample),
 		ctl: withoutJob(space.Job("").Ctl()), kept: withoutJob(checkpoint),
 		ready: make(map[mapreduce.JobID]time.Time), turns: make(map[mapreduce.JobID][]time.Time),
 		moved: make(map[mapreduce.JobID]time.Time),
@@ -45,22 +45,22 @@ func newObserver(s store.Store, space *keys.Space) *observer {
 // withoutJob returns the part of a key before an empty job id.
 func withoutJob(key []byte) []byte { return key[:bytes.LastIndex(key, tuple.AppendString(nil, ""))] }
 
-// readyAt returns when a job became one that may run, for the first time.
-func (o *observer) readyAt(id mapreduce.JobID) time.Time {
+// ReadyAt returns when a job became one that may run, for the first time.
+func (o *Observer) ReadyAt(id mapreduce.JobID) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.ready[id]
 }
 
-// mappedAt returns when the last units of a job's map level ended.
-func (o *observer) mappedAt(id mapreduce.JobID) time.Time {
+// MappedAt returns when the last units of a job's map level ended.
+func (o *Observer) MappedAt(id mapreduce.JobID) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.moved[id]
 }
 
-// lastTurn returns when a job changed last.
-func (o *observer) lastTurn(id mapreduce.JobID) time.Time {
+// LastTurn returns when a job changed last.
+func (o *Observer) LastTurn(id mapreduce.JobID) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := o.turns[id]
@@ -71,7 +71,7 @@ func (o *observer) lastTurn(id mapreduce.JobID) time.Time {
 }
 
 // Begin returns a transaction that is watched.
-func (o *observer) Begin(ctx context.Context) (store.Tx, error) {
+func (o *Observer) Begin(ctx context.Context) (store.Tx, error) {
 	tx, err := o.Store.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (o *observer) Begin(ctx context.Context) (store.Tx, error) {
 
 type observedTx struct {
 	store.Tx
-	o     *observer
+	o     *Observer
 	began time.Time
 	claim bool
 	ready mapreduce.JobID
@@ -111,7 +111,7 @@ func (t *observedTx) SetVersionstampedKey(key []byte, offset int, value []byte) 
 }
 
 // jobOf returns the job that a key names after so many other elements.
-func (o *observer) jobOf(key []byte, skip int) mapreduce.JobID {
+func (o *Observer) jobOf(key []byte, skip int) mapreduce.JobID {
 	_, rest, err := o.space.Last(key)
 	if err != nil {
 		return ""
@@ -130,14 +130,14 @@ func isInRange(key []byte, r store.Range) bool {
 func (t *observedTx) Commit(ctx context.Context) error {
 	err := t.Tx.Commit(ctx)
 	if t.claim && errors.Is(err, store.ErrConflict) {
-		t.o.refused.Add(1)
+		t.o.Refused.Add(1)
 	}
 	if err != nil || !t.claim && t.ready == "" && t.turn == "" && t.moved == "" {
 		return err
 	}
 	now := time.Now()
 	if t.claim {
-		t.o.claims.Add(now.Sub(t.began))
+		t.o.Claims.Add(now.Sub(t.began))
 	}
 	t.o.mu.Lock()
 	defer t.o.mu.Unlock()

@@ -1,22 +1,18 @@
-package figures
+package rig
 
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/store/tuple"
 )
 
 // batch is how many units a bare transaction finishes and claims: what 64 busy
@@ -37,10 +33,10 @@ type bareStore struct {
 
 func newBareStore(s store.Store, space *keys.Space, output int) *bareStore {
 	source := &storagev1.Source{
-		Sha256: randomBytes(0, 32), Length: textBytes, End: textBytes, CoreEnd: textBytes, CharEnd: textBytes, Chunks: 1,
+		Sha256: randomBytes(0, 32), Length: TextBytes, End: TextBytes, CoreEnd: TextBytes, CharEnd: TextBytes, Chunks: 1,
 	}
 	u := &storagev1.Unit{
-		UnitId: bareUnit(0), DocumentId: bareUnit(0), Kind: uint32(mapreduce.KindMap), Index: keys.MapIndex(500_000, 0),
+		UnitId: UnitName(0), DocumentId: UnitName(0), Kind: uint32(mapreduce.KindMap), Index: keys.MapIndex(500_000, 0),
 		Status: uint32(mapreduce.Pending), Source: source, Queue: &storagev1.Queue{Class: keys.ClassNew, Seq: 1 << 40},
 	}
 	b := &bareStore{DB: store.NewDB(s, store.Config{}), space: space, job: "mr_20250101_aaaaaa"}
@@ -62,15 +58,16 @@ func newBareStore(s store.Store, space *keys.Space, output int) *bareStore {
 func mustEncode(m proto.Message) []byte {
 	b, err := proto.Marshal(m)
 	if err != nil {
-		panic("figures: " + err.Error()) // of messages made here
+		panic("rig: " + err.Error()) // of messages made here
 	}
 	return b
 }
 
-func bareUnit(n int) string { return fmt.Sprintf("document-%07d.txt", n) }
+// UnitName is the document, and the unit, of the n-th document of a job.
+func UnitName(n int) string { return fmt.Sprintf("document-%07d.txt", n) }
 
 func (b *bareStore) unitKey(n int) []byte {
-	return b.space.Job(b.job).Unit(mapreduce.UnitID(bareUnit(n)))
+	return b.space.Job(b.job).Unit(mapreduce.UnitID(UnitName(n)))
 }
 
 func (b *bareStore) readyKey(n int) []byte {
@@ -102,9 +99,9 @@ func (b *bareStore) stageUnits(ctx context.Context, n int) (time.Duration, error
 			}
 			for i := from; i < to; i++ {
 				tx.Set(ks[i-from], b.pending)
-				tx.Set(b.readyKey(i), []byte(bareUnit(i)))
-				tx.Set(b.space.Job(b.job).Order(0, keys.MapIndex(int64(i), 0)), []byte(bareUnit(i)))
-				tx.Set(b.blobKey(i), randomBytes(int64(i), textBytes))
+				tx.Set(b.readyKey(i), []byte(UnitName(i)))
+				tx.Set(b.space.Job(b.job).Order(0, keys.MapIndex(int64(i), 0)), []byte(UnitName(i)))
+				tx.Set(b.blobKey(i), randomBytes(int64(i), TextBytes))
 			}
 			return nil
 		})
@@ -218,11 +215,11 @@ func (b *bareStore) readTexts(ctx context.Context, units []int) error {
 	})
 }
 
-// bareUnits returns how many units a second the bare store stages and turns
+// BareUnits returns how many units a second the bare store stages and turns
 // over.
-func (l *Lab) bareUnits(ctx context.Context, n, output int) (staged, turned float64, err error) {
-	err = l.inPlace(func(p storePlace) error {
-		s, err := p.openStore()
+func (site *Site) BareUnits(ctx context.Context, n, output int) (staged, turned float64, err error) {
+	err = site.InPlace(func(p Place) error {
+		s, err := p.OpenStore()
 		if err != nil {
 			return err
 		}
@@ -232,70 +229,12 @@ func (l *Lab) bareUnits(ctx context.Context, n, output int) (staged, turned floa
 		if err != nil {
 			return err
 		}
-		staged = perSecond(n, d)
-		if d, err = b.runTransactions(ctx, n, l.Lanes); err != nil {
+		staged = PerSecond(n, d)
+		if d, err = b.runTransactions(ctx, n, site.Lanes); err != nil {
 			return err
 		}
-		turned = perSecond(n, d)
+		turned = PerSecond(n, d)
 		return nil
 	})
 	return staged, turned, err
-}
-
-// A Floor is how long a disk takes to keep something, at the arrivals of a
-// latency.
-type Floor struct {
-	Sync   *Sample // a file is written to and synced
-	Commit *Sample // the store commits a transaction of one write
-}
-
-// measureFloor measures the floor of latencies.
-func (l *Lab) measureFloor(ctx context.Context) (*Floor, error) {
-	f := &Floor{new(Sample), new(Sample)}
-	err := l.inPlace(func(p storePlace) error {
-		s, err := p.openStore()
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		file, err := os.Create(filepath.Join(p.dir, "file"))
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		db := store.NewDB(s, store.Config{})
-		record := make([]byte, 512)
-		return callAt(ctx, arrivalTimes(l.Arrivals/2, l.Pause), func(i int) error {
-			start := time.Now()
-			if _, err := file.Write(record); err != nil {
-				return err
-			}
-			if err := file.Sync(); err != nil {
-				return err
-			}
-			f.Sync.Add(time.Since(start))
-			start = time.Now()
-			err := db.Update(ctx, func(tx store.Tx) error {
-				tx.Set(tuple.AppendInt(tuple.AppendString(nil, p.keyPrefix()), int64(i)), record)
-				return nil
-			})
-			f.Commit.Add(time.Since(start))
-			return err
-		})
-	})
-	return f, err
-}
-
-// callAt calls fn at each of the times from now, one after the other.
-func callAt(ctx context.Context, at []time.Duration, fn func(i int) error) error {
-	start := time.Now()
-	for i, t := range at {
-		if err := clock.Sleep(ctx, time.Until(start.Add(t))); err != nil {
-			return err
-		}
-		if err := fn(i); err != nil {
-			return err
-		}
-	}
-	return nil
 }

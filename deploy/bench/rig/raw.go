@@ -1,4 +1,4 @@
-package figures
+package rig
 
 import (
 	"context"
@@ -21,11 +21,11 @@ const (
 	rawBatch   = 200
 )
 
-// rawWrites returns how many small writes a second Pebble itself, or the
+// RawWrites returns how many small writes a second Pebble itself, or the
 // cluster, makes durable.
-func (l *Lab) rawWrites(ctx context.Context, n int) (rate float64, err error) {
-	err = l.inPlace(func(p storePlace) (err error) {
-		if p.cluster != "" {
+func (site *Site) RawWrites(ctx context.Context, n int) (rate float64, err error) {
+	err = site.InPlace(func(p Place) (err error) {
+		if p.Cluster != "" {
 			rate, err = rawOnCluster(ctx, p, n)
 		} else {
 			rate, err = rawOnPebble(p, n)
@@ -35,8 +35,8 @@ func (l *Lab) rawWrites(ctx context.Context, n int) (rate float64, err error) {
 	return rate, err
 }
 
-func rawOnPebble(p storePlace, n int) (float64, error) {
-	db, err := pebbledb.Open(p.dir, &pebbledb.Options{MemTableSize: 8 << 20, Logger: silentLogger{}})
+func rawOnPebble(p Place, n int) (float64, error) {
+	db, err := pebbledb.Open(p.Dir, &pebbledb.Options{MemTableSize: 8 << 20, Logger: silentLogger{}})
 	if err != nil {
 		return 0, err
 	}
@@ -53,13 +53,13 @@ func rawOnPebble(p storePlace, n int) (float64, error) {
 	return rate, errors.Join(err, db.Close())
 }
 
-func rawOnCluster(ctx context.Context, p storePlace, n int) (float64, error) {
-	s, err := p.openStore()
+func rawOnCluster(ctx context.Context, p Place, n int) (float64, error) {
+	s, err := p.OpenStore()
 	if err != nil {
 		return 0, err
 	}
 	db := store.NewDB(s, store.Config{})
-	prefix, value := tuple.AppendString(nil, p.keyPrefix()), make([]byte, 100)
+	prefix, value := tuple.AppendString(nil, p.KeyPrefix()), make([]byte, 100)
 	rate, err := writeRaw(n, func(first int) error {
 		return db.Update(ctx, func(tx store.Tx) error {
 			for i := range rawBatch {
@@ -92,7 +92,7 @@ func writeRaw(n int, write func(first int) error) (float64, error) {
 		})
 	}
 	writing.Wait()
-	return perSecond(int(next.Load())-rawWriters*rawBatch, time.Since(start)), errors.Join(errs...)
+	return PerSecond(int(next.Load())-rawWriters*rawBatch, time.Since(start)), errors.Join(errs...)
 }
 
 type silentLogger struct{}

@@ -1,4 +1,4 @@
-package figures
+package rig
 
 import (
 	"errors"
@@ -23,8 +23,8 @@ func Machine() string {
 		runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH, runtime.Version(), load)
 }
 
-// processorTime returns what this process has used of the processors.
-func processorTime() time.Duration {
+// ProcessorTime returns what this process has used of the processors.
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0
@@ -32,17 +32,18 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// residentMemory returns the memory that this process takes of the machine once it
+// ResidentMemory returns the memory that this process takes of the machine once it
 // has given back what it does not need, in bytes.
-func residentMemory() (int64, error) {
+func ResidentMemory() (int64, error) {
 	debug.FreeOSMemory()
-	return procNumber("/proc/self/status", "VmRSS:", 1024)
+	return ProcNumber("/proc/self/status", "VmRSS:", 1024)
 }
 
-// bytesRead returns what this process has read from files, cached or not.
-func bytesRead() (int64, error) { return procNumber("/proc/self/io", "rchar:", 1) }
+// BytesRead returns what this process has read from files, cached or not.
+func BytesRead() (int64, error) { return ProcNumber("/proc/self/io", "rchar:", 1) }
 
-func procNumber(file, field string, scale int64) (int64, error) {
+// ProcNumber returns the number that a file of /proc has in a field, times scale.
+func ProcNumber(file, field string, scale int64) (int64, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
@@ -57,9 +58,9 @@ func procNumber(file, field string, scale int64) (int64, error) {
 	return 0, fmt.Errorf("%s has no field %s", file, field)
 }
 
-// folderSize returns the bytes of all files under dir. Files that go away
+// FolderSize returns the bytes of all files under dir. Files that go away
 // meanwhile count nothing.
-func folderSize(dir string) (int64, error) {
+func FolderSize(dir string) (int64, error) {
 	size := int64(0)
 	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {

@@ -1,4 +1,4 @@
-package figures
+package rig
 
 import (
 	"context"
@@ -14,9 +14,12 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// wireOnly returns how many units a second go to a worker and back over gRPC in
+// BusySlots is how many units run at once where as many are to run as can.
+const BusySlots = 64
+
+// WireOnly returns how many units a second go to a worker and back over gRPC in
 // memory, when whoever hands them out keeps nothing.
-func wireOnly(ctx context.Context, n int) (float64, error) {
+func WireOnly(ctx context.Context, n int) (float64, error) {
 	f := &feeder{rest: n, left: n, done: make(chan struct{})}
 	srv, err := server.New(new(servertest.Service), f, server.Config{})
 	if err != nil {
@@ -27,7 +30,7 @@ func wireOnly(ctx context.Context, n int) (float64, error) {
 		return 0, err
 	}
 	w, err := worker.New(worker.Config{
-		Steps: step.Serving(provider, &bencher{output: 2}), Slots: busySlots, Prefetch: prefetchFor(busySlots),
+		Steps: step.Serving(Provider, &Bencher{Output: 2}), Slots: BusySlots, Prefetch: PrefetchFor(BusySlots),
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return c.Connect(ctx) }},
 	})
 	if err != nil {
@@ -42,7 +45,7 @@ func wireOnly(ctx context.Context, n int) (float64, error) {
 	case err = <-ended:
 		ended <- err
 	}
-	rate := perSecond(n, time.Since(start))
+	rate := PerSecond(n, time.Since(start))
 	stop()
 	err = errors.Join(err, <-ended, c.Close())
 	srv.Shutdown(ctx)
@@ -65,7 +68,7 @@ func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
 		return err
 	}
 	const job mapreduce.JobID = "mr_20250101_aaaaaa"
-	out := &mapreduce.ToWorker{Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: job, Spec: noopSpec(busySlots)}}}
+	out := &mapreduce.ToWorker{Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: job, Spec: NoopSpec(BusySlots)}}}
 	f.assignUnits(out, job, m.Hello.Slots+m.Hello.Prefetch)
 	for {
 		if err := stream.Send(out); err != nil {
@@ -95,9 +98,9 @@ func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
 func (f *feeder) assignUnits(m *mapreduce.ToWorker, job mapreduce.JobID, n int) {
 	for range min(n, f.rest) {
 		m.Assignments = append(m.Assignments, mapreduce.Assignment{
-			Job: job, Unit: mapreduce.UnitID(bareUnit(f.rest)), Attempt: 1, Kind: mapreduce.KindMap,
+			Job: job, Unit: mapreduce.UnitID(UnitName(f.rest)), Attempt: 1, Kind: mapreduce.KindMap,
 			Text: &mapreduce.Text{
-				Document: "document", SHA256: make([]byte, 32), Content: make([]byte, textBytes), CoreEnd: textBytes, Chunks: 1,
+				Document: "document", SHA256: make([]byte, 32), Content: make([]byte, TextBytes), CoreEnd: TextBytes, Chunks: 1,
 			},
 		})
 		f.rest--

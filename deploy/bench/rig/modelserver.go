@@ -1,4 +1,4 @@
-package figures
+package rig
 
 import (
 	"context"
@@ -8,43 +8,17 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
-// A modelOrder makes a process a model that answers over HTTP.
-type modelOrder struct {
-	Mean   time.Duration // of its latencies, which are log-normal
-	Faults float64       // share of calls that go wrong
-	Rates  fakellm.Rates
-	Agents bool // it leads agents with tools, see ofTurn for its latencies
-}
-
-// Sigma is the deviation of the logarithm of latencies, and their seed.
-const (
-	latencySigma = .8
-	latencySeed  = 5
-)
-
-func (o *modelOrder) latencyFunc() func(fakellm.Call) time.Duration {
-	return fakellm.LogNormal(latencySeed, o.Mean, latencySigma)
-}
-
-// serveModel serves until ctx ends. It says first where.
-func (o *modelOrder) serveModel(ctx context.Context, out *json.Encoder) error {
+// ServeModel serves a model over HTTP until ctx ends. It says first where.
+func ServeModel(ctx context.Context, config fakellm.Config, out *json.Encoder) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
-	}
-	config := fakellm.Config{
-		Model: readReceipt, Latency: o.latencyFunc(), Rates: o.Rates, Fault: fakellm.Mix(latencySeed, o.Faults, passingFaults()...),
-	}
-	if o.Agents {
-		config = fakellm.Config{Model: runAgent, Latency: func(c fakellm.Call) time.Duration { return o.ofTurn(c.Unit, turnsTaken(c)) }}
 	}
 	fake := fakellm.New(config)
 	c := &clocked{fake: fake}
@@ -67,17 +41,6 @@ func (o *modelOrder) serveModel(ctx context.Context, out *json.Encoder) error {
 		err = errors.Join(err, end)
 	}
 	return err
-}
-
-// passingFaults are the faults after which a job goes on.
-func passingFaults() []fakellm.Fault {
-	return slices.DeleteFunc(fakellm.Faults(), func(f fakellm.Fault) bool {
-		switch f {
-		case fakellm.Unauthorized, fakellm.NoMoney, fakellm.SpendLimit, fakellm.UnknownModel, fakellm.WebPage, fakellm.Redirect:
-			return true
-		}
-		return false
-	})
 }
 
 // A clocked server notes when its calls were under way.
@@ -154,27 +117,28 @@ func (c *clocked) reportTally(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(t) // who asked sees that it is not whole
 }
 
-// A modelProcess is a model that runs in another process.
-type modelProcess struct {
-	*child
-	url string
+// A ModelProcess is a model that runs in another process.
+type ModelProcess struct {
+	*Child
+	URL string
 }
 
-func startModel(ctx context.Context, o modelOrder) (*modelProcess, error) {
-	c, err := startChild(ctx, order{Model: &o})
+// StartModel starts a child whose order makes it serve a model, and waits until it does.
+func StartModel(ctx context.Context, o any) (*ModelProcess, error) {
+	c, err := StartChild(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	m := &modelProcess{child: c}
-	if err := c.out.Decode(&m.url); err != nil {
-		return nil, errors.Join(err, m.endProcess())
+	m := &ModelProcess{Child: c}
+	if err := c.Out.Decode(&m.URL); err != nil {
+		return nil, errors.Join(err, m.EndProcess())
 	}
 	return m, nil
 }
 
-// readTally asks the model what it has counted.
-func (m *modelProcess) readTally(ctx context.Context) (*Tally, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/tally", http.NoBody)
+// ReadTally asks the model what it has counted.
+func (m *ModelProcess) ReadTally(ctx context.Context) (*Tally, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+"/tally", http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -195,22 +159,7 @@ func (m *modelProcess) readTally(ctx context.Context) (*Tally, error) {
 	return t, nil
 }
 
-// endProcess lets the process end by itself.
-func (m *modelProcess) endProcess() error {
-	return errors.Join(m.in.Close(), m.cmd.Wait())
-}
-
-var totalLine = regexp.MustCompile(`TOTAL RM (\d+\.50)`)
-
-// readReceipt is a model that reads receipts.
-func readReceipt(c fakellm.Call) fakellm.Reply {
-	total := []any{}
-	if m := totalLine.FindStringSubmatch(c.Turns[0].Text); m != nil {
-		total = append(total, map[string]any{"value": json.Number(m[1]), "quotes": []string{m[0]}, "confidence": .9})
-	}
-	raw, err := json.Marshal(map[string]any{"fields": map[string]any{"total": total}, "not_found": []any{}})
-	if err != nil {
-		panic(err) // texts and numbers
-	}
-	return fakellm.Reply{Text: string(raw)}
+// EndProcess lets the process end by itself.
+func (m *ModelProcess) EndProcess() error {
+	return errors.Join(m.in.Close(), m.Cmd.Wait())
 }

@@ -1,0 +1,80 @@
+package rig
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+// childVariable tells a process that another of this program started what to
+// do. Children are needed to be killed, and to have memory of their own.
+const childVariable = "CODITECT_BENCH_CHILD"
+
+// RunChild has carryOut do what a parent has ordered in the environment, and reports
+// whether there was an order. What carryOut encodes is what the parent reads.
+func RunChild[O any](ctx context.Context, stdin io.Reader, stdout io.Writer, carryOut func(ctx context.Context, o *O, out *json.Encoder) error) (ordered bool, err error) {
+	text, ok := os.LookupEnv(childVariable)
+	if !ok {
+		return false, nil
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // ends with the process
+		defer stop() // the parent is gone
+		_, _ = io.Copy(io.Discard, stdin)
+	}()
+	var o O
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return true, fmt.Errorf("%s: %w", childVariable, err)
+	}
+	return true, carryOut(ctx, &o, json.NewEncoder(stdout))
+}
+
+// AskChild has a child do something and reads its answer.
+func AskChild(ctx context.Context, o, answer any) error {
+	c, err := StartChild(ctx, o)
+	if err != nil {
+		return err
+	}
+	err = c.Out.Decode(answer)
+	return errors.Join(err, c.Cmd.Wait())
+}
+
+// A Child is a process that carries out an order. It ends when its parent does.
+type Child struct {
+	Cmd *exec.Cmd
+	Out *json.Decoder // what it answers
+	in  io.Closer
+}
+
+// StartChild starts a child that is given the order o, as JSON.
+func StartChild(ctx context.Context, o any) (*Child, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &Child{cmd, json.NewDecoder(bufio.NewReader(out)), in}, nil
+}
