@@ -146,6 +146,9 @@ func (p *Proposal) addTable(lines []string) bool {
 		return false
 	}
 	lines = slices.DeleteFunc(lines, func(l string) bool { return table.IsRule(strings.TrimSpace(l)) })
+	if len(lines) == 0 {
+		return false
+	}
 	head := cellsOf(lines[0], style)
 	even := 0
 	for _, line := range lines[1:] {

@@ -99,10 +99,12 @@ func TestProposals(t *testing.T) {
 }
 
 func TestNothingToPropose(t *testing.T) {
-	var p infer.Proposal
-	p.Add("no more than words")
-	if _, err := p.Schema(); !errors.Is(err, infer.ErrNothing) {
-		t.Errorf("Schema = %v; want ErrNothing", err)
+	for _, text := range []string{"no more than words", "|--|--|\n|--|--|"} {
+		var p infer.Proposal
+		p.Add(text)
+		if _, err := p.Schema(); !errors.Is(err, infer.ErrNothing) {
+			t.Errorf("Schema of %q = %v; want ErrNothing", text, err)
+		}
 	}
 }
 
