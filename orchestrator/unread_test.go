@@ -9,6 +9,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
@@ -220,6 +221,33 @@ func TestMadeUpJobsAreSeldomLookedFor(t *testing.T) {
 			if took := time.Since(begun); took < tt.least || took > tt.most {
 				t.Errorf("reports of %d jobs that are made up were answered after %v, want %v to %v", tt.jobs, took, tt.least, tt.most)
 			}
+		}
+	})
+}
+
+// A stream that ends before its jobs can be looked for is refused for its own deadline; it is
+// no fault of the server's.
+func TestMadeUpJobsOfAStreamThatIsAboutToEnd(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		n := newCluster(t).orchestrator(quick(orchestrator.Config{Adopt: true}))
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		stream, err := n.Connect(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "inventor", Slots: 1}}
+		for i := range 1500 {
+			m.Reports = append(m.Reports, mapreduce.Report{Job: mapreduce.JobID(fmt.Sprintf("mr_20260101_%06x", i)), Unit: "u", Attempt: 1, Outcome: mapreduce.Returned})
+		}
+		if err := stream.Send(m); err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		if errs.KindOf(err) != errs.Deadline {
+			t.Errorf("the stream ends with %v, want that its deadline comes first", err)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 
 	"golang.org/x/time/rate"
@@ -24,7 +23,10 @@ func newLookUps() *rate.Limiter { return rate.NewLimiter(lookUpsPerSecond, lookU
 // or nil if there is no such job.
 func (f *Fleet) lookUp(ctx context.Context, s *workerStream, id mapreduce.JobID) (ctl *records.Control, err error) {
 	if err := s.lookUps.Wait(ctx); err != nil {
-		return nil, cmp.Or(context.Cause(ctx), err)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, errs.New(errs.Deadline, "the stream ends before the jobs that it names can be looked for")
 	}
 	err = f.supervisor.RetryStoreCall(ctx, "looking for a job that a worker names", func() (err error) {
 		ctl, err = f.jobs.View.Control(ctx, id)
