@@ -224,10 +224,12 @@ type stream struct {
 }
 
 // CloseSend implements grpc.ClientStream. A stream of which something could not be read is
-// not whole: the server must not take it for that.
+// not whole: it is cut off and never closed, as a server that saw it closed before it was
+// cut off would take the messages that came for all of them.
 func (s *stream) CloseSend() error {
 	if s.call.refused(nil) != nil {
 		s.cancel()
+		return nil
 	}
 	return s.ClientStream.CloseSend()
 }

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -369,6 +371,35 @@ func (*refusing) ReadText(_ context.Context, _ mapreduce.Principal, _ mapreduce.
 		return err
 	}
 	return errs.New(errs.DataLoss, "the rest is lost")
+}
+
+// A server never takes a stream that breaks off at wrong JSON for a whole one.
+func TestABrokenStreamIsNeverWhole(t *testing.T) {
+	service := &planning{}
+	l := serve(t, service, web.Config{})
+	for range 300 {
+		a := l.ask("POST /v1/jobs:plan", `{"spec":{"tenantId":"a"},"documents":[{"documentId":"a"}]} {"documents":[{"documentId":"b","text":""}]}`)
+		if a.status != 400 || !strings.Contains(a.body, `"field":"documents[0].text"`) {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	if n := service.whole.Load(); n > 0 {
+		t.Errorf("%d of 300 streams were taken for whole", n)
+	}
+}
+
+// A planning service counts the streams of documents that it has got whole.
+type planning struct {
+	servertest.Service
+	whole atomic.Int32
+}
+
+func (p *planning) PlanJob(ctx context.Context, by mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	plan, err := p.Service.PlanJob(context.WithoutCancel(ctx), by, q, docs)
+	if err == nil {
+		p.whole.Add(1)
+	}
+	return plan, err
 }
 
 // The OpenAPI document describes each method, and is served to whoever can connect.
