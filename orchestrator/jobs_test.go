@@ -217,13 +217,13 @@ func TestPauseResumeCancelDelete(t *testing.T) {
 	if job, err := n.PauseJob(t.Context(), id); err != nil || job.State != mapreduce.JobPaused {
 		t.Fatalf("pause: %+v, %v", job, err)
 	}
-	c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
 	if err := n.DeleteJob(t.Context(), "mr_20000101_aaaaaa"); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("delete of no job: %v", err)
 	}
 	if job, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil || job.State != mapreduce.Mapping {
 		t.Fatalf("resume: %+v, %v", job, err)
 	}
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n) // only now, or all might be mapped before ResumeJob looks
 	n.wantEnd(id, mapreduce.JobComplete)
 	if _, err := n.CancelJob(t.Context(), id); errs.KindOf(err) != errs.Precondition {
 		t.Errorf("cancel of a complete job: %v", err)

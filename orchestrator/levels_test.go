@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -495,7 +496,11 @@ func TestResumeOfTrees(t *testing.T) {
 // TestReducesAreReadTogether: what neighbouring reduces take is read together when they are
 // handed out, and is at hand when their outputs are checked.
 func TestReducesAreReadTogether(t *testing.T) {
-	n := collecting(t, collector{})
+	c := newCluster(t)
+	config := quick(orchestrator.Config{Adopt: true})
+	config.Poll = 2 * time.Second // polls read too, and the more of them the longer it takes
+	n := c.orchestrator(config)
+	c.worker(collector{}, worker.Config{Slots: 8, Prefetch: 4}, n)
 	id := n.submit(asking(batches(1, 2)), 1) // what a job costs beside its units
 	n.wantEnd(id, mapreduce.JobComplete)
 	stats := n.jobs.DB().Stats()

@@ -58,7 +58,6 @@ func TestAWorkerThatDoesNotReadIsLost(t *testing.T) {
 	config := quick(orchestrator.Config{Adopt: true})
 	config.Lease = 5 * time.Second
 	n := c.orchestrator(config)
-	greet(t, n, "deaf", 100)
 	spec := script(nil)
 	spec.MaxTokensPerUnit = 1 << 30
 	text := []byte(strings.Repeat("x y ", 50_000))
@@ -72,6 +71,7 @@ func TestAWorkerThatDoesNotReadIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	greet(t, n, "deaf", 100) // only now: its lease runs from here, and to submit 6 MB may take longer
 	n.until(job.ID, func(j *mapreduce.Job) bool { return j.RunningUnits >= 20 })
 	c.worker(&scripted.Agent{}, worker.Config{Slots: 4}, n)
 	n.wantEnd(job.ID, mapreduce.JobComplete)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/pebble"
+	"github.com/coditect/mapreduce/store/pebble/internal/integrity"
 )
 
 const mark = "CODITECT_SYNCED"
@@ -148,7 +149,26 @@ func flushedStore(t *testing.T, keys int) *vfs.MemFS {
 	for i := range keys {
 		set(t, s, fmt.Sprint(i), strings.Repeat("v", 1000))
 	}
-	return disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+	for { // tables are still being written, so the last record of the manifest may not be synced yet
+		left := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+		if isManifestMarked(t, left) {
+			return left
+		}
+	}
+}
+
+// isManifestMarked reports whether all of a store's manifest is marked as synced. What is
+// not may be lost without damage: the logs still have what it names.
+func isManifestMarked(t *testing.T, disk vfs.FS) bool {
+	t.Helper()
+	files := readFolder(t, disk, "data")
+	name := nameWith(t, files, "MANIFEST-")
+	number, _ := integrity.ManifestNumber(name)
+	marked, err := integrity.ReadMark(disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marked.LengthOf(number) == uint64(len(files[name]))
 }
 
 // The mark itself proves nothing that it does not hold: a store with an older mark, a
