@@ -325,6 +325,10 @@ func TestRequestIDMakesSubmissionIdempotent(t *testing.T) {
 			t.Errorf("submissions made %s and %s", ids[0], id)
 		}
 	}
+	// A client that was interrupted before it had the answer asks for its job so.
+	if job, err := n.SubmitJob(t.Context(), spec, documents(0)); err != nil || job.ID != ids[0] {
+		t.Errorf("without documents: %+v, %v; want %s", job, err, ids[0])
+	}
 	n.wantEnd(ids[0], mapreduce.JobComplete)
 	page, err := n.ListJobs(t.Context(), mapreduce.ListJobsQuery{})
 	if err != nil || len(page.Jobs) != 1 {

@@ -188,9 +188,28 @@ func (r *runner) submitJob(ctx context.Context, spec mapreduce.JobSpec, in input
 		r.s.Meter.Note("job %s", job.ID)
 		return job, nil
 	case errors.Is(context.Cause(ctx), exit.ErrInterrupted):
+		if job := r.findSubmitted(ctx, spec); job != nil {
+			return nil, r.interruptedError(job.ID, job)
+		}
 		return nil, &exit.Error{Code: exit.Interrupted, Err: errors.New("interrupted: nothing was submitted")}
 	}
 	return nil, err
+}
+
+// findWait bounds how long an interrupted command looks for its job.
+const findWait = 2 * time.Second
+
+// findSubmitted returns the job that an interrupted submission has become, or nil: the service
+// may have made it before it heard of the interrupt. A submission without documents makes no
+// job, and returns the one that its request has made.
+func (r *runner) findSubmitted(ctx context.Context, spec mapreduce.JobSpec) *mapreduce.Job {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), findWait)
+	defer stop()
+	job, err := r.s.SubmitJob(ctx, spec, func(func(*mapreduce.Document, error) bool) {})
+	if err != nil {
+		return nil
+	}
+	return job
 }
 
 // countDocuments passes documents on and shows their number and size so far.
