@@ -260,7 +260,7 @@ func (c *Client) submit(ctx context.Context, spec mapreduce.JobSpec, docs iter.S
 		asked = nil // in the first message only
 		return err
 	}}
-	if err := out.sendAll(docs); err != nil && !errors.Is(err, errEnded) {
+	if err := out.sendWhole(ctx, docs); err != nil && !errors.Is(err, errEnded) {
 		return nil, err
 	}
 	p, err := stream.CloseAndRecv()
@@ -291,7 +291,7 @@ func (c *Client) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 		asked = &pb.PlanJobRequest{}
 		return err
 	}}
-	if err := out.sendAll(docs); err != nil && !errors.Is(err, errEnded) {
+	if err := out.sendWhole(ctx, docs); err != nil && !errors.Is(err, errEnded) {
 		return nil, err
 	}
 	if err := stream.CloseSend(); err != nil {
@@ -318,6 +318,17 @@ type submission struct {
 	send   func([]*pb.DocumentPiece) error // sends a message
 	pieces []*pb.DocumentPiece             // of the next message
 	size   int                             // of these, in bytes, about
+}
+
+// sendWhole sends all documents. If ctx has ended it fails, though all that came was sent:
+// documents may stop coming because of that, without an error, and gRPC breaks the stream
+// by and by, so that it could still be ended as a whole one.
+func (s *submission) sendWhole(ctx context.Context, docs iter.Seq2[*mapreduce.Document, error]) error {
+	err := s.sendAll(docs)
+	if err == nil && ctx.Err() != nil {
+		err = wire.Error(ctx.Err())
+	}
+	return err
 }
 
 func (s *submission) sendAll(docs iter.Seq2[*mapreduce.Document, error]) error {

@@ -328,3 +328,24 @@ func TestSubmissionCancelled(t *testing.T) {
 		})
 	}
 }
+
+// Documents that stop coming without an error once the context has ended are not all.
+func TestSubmissionWhoseDocumentsStop(t *testing.T) {
+	s := new(servertest.Service)
+	srv := newServer(t, s, nil, server.Config{})
+	c := inProcess(t, srv)
+	for range 200 { // the stream must not be ended before it is broken, whoever is faster
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := c.SubmitJob(ctx, mapreduce.JobSpec{}, func(yield func(*mapreduce.Document, error) bool) {
+			for i := 0; ctx.Err() == nil && yield(document(mapreduce.DocumentID(fmt.Sprint(i)), "text"), nil); i++ {
+				cancel()
+			}
+		})
+		cancel()
+		wantKind(t, err, errs.Cancelled)
+	}
+	srv.Shutdown(t.Context()) // waits for what the calls have left there
+	if page, err := s.ListJobs(t.Context(), mapreduce.Local(""), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 0 {
+		t.Errorf("got %v and %v, want no job", page, err)
+	}
+}

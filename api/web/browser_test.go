@@ -38,7 +38,10 @@ func TestBrowser(t *testing.T) {
 		fmt.Fprint(w, "<!doctype html><title>an app</title>")
 	}))
 	defer page.Close()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()))
+	// Chromedp makes the profile, and removes it again and again until that is done: processes
+	// of Chromium outlive the first one for a moment and still write there, for which
+	// t.TempDir fails a test.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
 	}

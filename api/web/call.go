@@ -31,6 +31,7 @@ type call struct {
 	control *http.ResponseController // nil when the call has ended: what reads the request may go on for longer
 	held    int64                    // bytes of the message that comes
 	wrong   error                    // with what the peer has sent; nil while there is nothing
+	unread  bool                     // reading the request has failed: its deadline stays
 }
 
 // refuse notes what is wrong with what the peer sends. What is generated for streams both
@@ -63,11 +64,28 @@ func newCall(w http.ResponseWriter, r *http.Request, wait time.Duration) *call {
 	return c
 }
 
+// noteUnread notes that the request cannot be read to its end.
+func (c *call) noteUnread() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unread = true
+}
+
+// isUnread reports whether the request could not be read to its end.
+func (c *call) isUnread() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unread
+}
+
 // end gives back what the call holds, and bounds how long the peer may take for the rest
-// of the request and of the answer.
+// of the request and of the answer. Who was waited for in vain is not waited for again:
+// the answer would come just before its own deadline, and on a busy machine behind it.
 func (c *call) end() {
 	c.release()
-	c.setReadDeadline(time.Now().Add(c.wait))
+	if !c.isUnread() {
+		c.setReadDeadline(time.Now().Add(c.wait))
+	}
 	c.setWriteDeadline(time.Now().Add(2 * c.wait)) // what is left of the request is read first
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,6 +147,8 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == nil || errors.Is(err, io.EOF) {
 		b.call.setReadDeadline(time.Time{})
+	} else {
+		b.call.noteUnread()
 	}
 	b.call.hold(int64(n) * heldFactor)
 	return n, err
