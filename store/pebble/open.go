@@ -77,13 +77,15 @@ func prepareFolder(folder string, files vfs.FS) (string, error) {
 // can read, or no files of others. Otherwise their files could be deleted together
 // with the store, or the store with their files.
 func (s *Store) checkOwnership() error {
+	// The names first: the format is written before all other files, so it is there if they are.
+	// The other way round, a store that another process is making would seem to have lost it.
+	names, unlisted := s.config.FS.List(s.folder)
 	recorded, err := integrity.ReadFormat(s.config.FS, s.folder)
 	if err != nil || recorded.State != integrity.StateNone {
 		return err
 	}
-	names, err := s.config.FS.List(s.folder)
-	if err != nil {
-		return fmt.Errorf("store/pebble: %w", err)
+	if unlisted != nil {
+		return fmt.Errorf("store/pebble: %w", unlisted)
 	}
 	slices.Sort(names)
 	for _, name := range names {

@@ -63,14 +63,32 @@ func New(dir string) (*Folder, error) {
 		return nil, unwritableError(err)
 	}
 	_, _ = Sweep(above) // what is left there is in nobody's way
+	// Between the two steps of makeTemporary, another process that sweeps may take the folder for
+	// that of a writer that was killed.
+	for try := 1; ; try++ {
+		err := f.makeTemporary(above)
+		if err == nil {
+			return f, nil
+		}
+		if try == makeTries {
+			return nil, unwritableError(err)
+		}
+	}
+}
+
+// makeTries is how often a temporary folder is made until it is locked.
+const makeTries = 5
+
+// makeTemporary makes and locks the temporary folder.
+func (f *Folder) makeTemporary(above string) (err error) {
 	f.tmp = filepath.Join(above, temporaryPrefix+strings.ToLower(rand.Text()[:12]))
-	if err := os.Mkdir(f.tmp, 0o777); err != nil { //nolint:gosec // as above
-		return nil, unwritableError(err)
+	if err := os.Mkdir(f.tmp, 0o777); err != nil { //nolint:gosec // results are the user's, whose umask says who may read them
+		return err
 	}
 	if f.lock, err = lockFolder(f.tmp); err != nil {
-		return nil, errors.Join(unwritableError(err), os.RemoveAll(f.tmp))
+		return errors.Join(err, os.RemoveAll(f.tmp))
 	}
-	return f, nil
+	return nil
 }
 
 func isLink(path string) bool {

@@ -26,6 +26,17 @@ func lockFolder(path string) (*os.File, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: path, Err: err}, f.Close())
 	}
+	// Who had the lock meanwhile may have removed the folder.
+	locked, err := f.Stat()
+	if err == nil {
+		var there fs.FileInfo
+		if there, err = os.Stat(path); err == nil && !os.SameFile(there, locked) {
+			err = &fs.PathError{Op: "lock", Path: path, Err: fs.ErrNotExist}
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return f, nil
 }
 
