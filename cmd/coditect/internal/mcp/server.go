@@ -236,6 +236,13 @@ func (j *jobs) goOn(ctx context.Context, job *mapreduce.Job) error {
 	}
 	return j.do(ctx, func(c mapreduce.Client) error {
 		_, err := c.ResumeJob(ctx, job.ID, mapreduce.Resume{})
+		if errs.KindOf(err) != errs.Precondition {
+			return err
+		}
+		// The job may have ended since it was looked at: then there is nothing to go on with.
+		if now, failed := c.GetJob(ctx, job.ID); failed == nil && !now.State.Running() {
+			return nil
+		}
 		return err
 	})
 }
