@@ -137,6 +137,7 @@ type peer struct {
 	got   mapreduce.FromWorker
 	msgs  []*mapreduce.FromWorker
 	ended error
+	owes  chan struct{} // if there is one, connections end only when it is closed
 }
 
 func newPeer(t *testing.T) *peer {
@@ -174,7 +175,11 @@ func (p *peer) collect(pipe *pipe) {
 		p.mu.Lock()
 		if err != nil {
 			p.ended = err
+			owes := p.owes
 			p.mu.Unlock()
+			if owes != nil {
+				<-owes
+			}
 			pipe.end()
 			return
 		}

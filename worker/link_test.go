@@ -235,8 +235,13 @@ func TestGoodbye(t *testing.T) {
 		r := start(t, okay, worker.Config{})
 		r.assign(spec, unitOf("a"))
 		rep := r.report()
+		owes := make(chan struct{}) // the worker hangs up as soon as it hears the goodbye, and that must not end the stream yet
+		r.mu.Lock()
+		r.owes = owes
+		r.mu.Unlock()
 		r.send(&mapreduce.ToWorker{Goodbye: true})
 		r.verdicts(mapreduce.Accepted, rep) // it still owes this
+		close(owes)
 		synctest.Wait()
 		hello := r.accept(mapreduce.Welcome{Epoch: 2})
 		if n := len(hello.Hello.Holding); n != 0 {

@@ -16,7 +16,7 @@ func (t *Text) cutsWord(start, end int) bool {
 	a, b := t.borderAt(start), t.borderAt(end)
 	return a.isUndecidable() || b.isUndecidable() || a.isInsideWord() || b.isInsideWord() || cutsBefore(a.before, a.behind) ||
 		cutsBehind(b.before, b.behind, t.continuesBehind) ||
-		t.continuesBefore && mayContinueWord(a.before, a.behind) || t.continuesBehind && b.behind == "" && endsInWord(b.before) ||
+		t.continuesBefore && mayContinueWord(a.before, a.behind) || t.continuesBehind && trimInvisibleLeft(b.behind) == "" && endsInWord(b.before) ||
 		(t.continuesBefore || t.continuesBehind) && trimInvisibleLeft(t.text[start:end]) == "" ||
 		t.continuesBefore && start < maxAbout && mayJoinAcross(reverseRunes(a.behind), reverseRunes(a.before)) ||
 		t.continuesBehind && end > len(t.text)-maxAbout && mayJoinAcross(b.before, b.behind)
@@ -47,7 +47,7 @@ func (b border) isUndecidable() bool {
 // word or a number of the chunk before. It may if only hyphens and white space, or
 // half of "un-" or "non-", stand before the word, or if no visible text is there.
 func mayContinueWord(before, behind string) bool {
-	switch before = trimInvisibleLeft(before); strings.ToLower(strings.TrimRightFunc(before, isHyphen)) {
+	switch before = trimInvisibleLeft(before); strings.ToLower(strings.TrimRightFunc(trimInvisibleRight(before), isHyphen)) {
 	case "n", "on": // of un- or non-
 		return true
 	}
@@ -71,6 +71,9 @@ func endsInWord(s string) bool {
 // apostrophe, may have its halves in two chunks. behind is the rest of the chunk;
 // nothing but punctuation may stand between its end and the last word of before.
 func mayJoinAcross(before, behind string) bool {
+	if mayGroupAcross(before, behind) {
+		return true
+	}
 	if endsWith(trimInvisibleRight(before), digit) {
 		behind = strings.TrimLeft(trimInvisibleLeft(behind), "eE") // of a power of ten
 	}
@@ -85,6 +88,38 @@ func mayJoinAcross(before, behind string) bool {
 	return behind != "" && (endsWith(word, letter) || endsWith(word, mark)) && strings.ContainsFunc(marks, func(r rune) bool {
 		return isHyphen(r) || plainRune(r) == '\'' || isInvisible(r)
 	})
+}
+
+// mayGroupAcross reports whether a number whose thousands are parted by a space may
+// have its halves in two chunks: behind the last digits of before stand that space
+// and less than a whole group, and nothing else.
+func mayGroupAcross(before, behind string) bool {
+	number := strings.TrimRightFunc(before, func(r rune) bool { return isGroupSpace(r) || isInvisible(r) })
+	if !endsWith(number, digit) {
+		return false
+	}
+	spaces, digits := 0, 0
+	for _, r := range before[len(number):] + behind {
+		switch {
+		case isInvisible(r):
+		case digits == 0 && isGroupSpace(r):
+			spaces++
+		case kindOf(r) == digit:
+			digits++
+		default:
+			return false
+		}
+	}
+	return spaces == 1 && digits < 3
+}
+
+// isGroupSpace reports whether r may part the thousands of a number.
+func isGroupSpace(r rune) bool {
+	switch r {
+	case '\u00a0', '\u2007', '\u2009', '\u202f':
+		return true
+	}
+	return false
 }
 
 // partsWords reports whether r is white space or belongs to a word or a number.
@@ -136,7 +171,8 @@ func joinsNumber(r rune, behind string) bool {
 	switch r {
 	case '.', ',', '\'', '’', '·', '٫', '٬', '．', '，', '⁄':
 		return startsWith(behind, digit)
-	case '\u00a0', '\u2007', '\u2009', '\u202f':
+	}
+	if isGroupSpace(r) {
 		n := skipKinds(behind, 0, digit, digit)
 		return utf8.RuneCountInString(behind[:n]) == 3
 	}

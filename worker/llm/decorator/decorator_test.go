@@ -479,9 +479,12 @@ func TestLimitKeepsRates(t *testing.T) {
 func TestLimitFreezesTheModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
+		var mu sync.Mutex // two of the calls begin at one time
 		var times []time.Duration
 		s := &script{do: func(_ context.Context, n int) (*llm.Response, error) {
+			mu.Lock()
 			times = append(times, time.Since(start))
+			mu.Unlock()
 			if n == 1 {
 				return nil, failure(llm.RateLimited, 20*time.Second)
 			}

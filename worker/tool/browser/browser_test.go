@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/html"
@@ -139,6 +140,18 @@ func must(t *testing.T, s tool.Session, name string, input map[string]any) (text
 	return r.Text, evidence
 }
 
+// comes reads the page until it has a text. A page that was asked for by a click, and takes
+// longer to come than the one before it is quiet, comes after the call.
+func comes(t *testing.T, s tool.Session, text, want string) {
+	t.Helper()
+	for begun := time.Now(); !strings.Contains(text, want); {
+		if time.Since(begun) > enough {
+			t.Fatalf("the page says %.200q, want %q", text, want)
+		}
+		_, text = must(t, s, "browser_read", nil)
+	}
+}
+
 // ref returns the ref of an element in an outline.
 func ref(t *testing.T, outline, element string) string {
 	t.Helper()
@@ -215,9 +228,8 @@ func TestPages(t *testing.T) {
 	if !strings.Contains(outline, `value="old words"`) {
 		t.Errorf("the field has no value in\n%s", outline)
 	}
-	if _, found := must(t, s, "browser_type", map[string]any{"ref": ref(t, outline, `textbox "Search the news"`), "text": "tea & milk", "submit": true}); !strings.Contains(found, "You looked for tea & milk") {
-		t.Errorf("after the search the page says %q", found)
-	}
+	_, found := must(t, s, "browser_type", map[string]any{"ref": ref(t, outline, `textbox "Search the news"`), "text": "tea & milk", "submit": true})
+	comes(t, s, found, "You looked for tea & milk")
 	if _, err := call(t, s, "browser_click", map[string]any{"ref": "e99"}); err == nil || !strings.Contains(err.Error(), `no element has the ref "e99"`) {
 		t.Errorf("an element that is not there: %v", err)
 	}
@@ -259,9 +271,8 @@ func TestLargePages(t *testing.T) {
 	if !strings.Contains(text, "Hello Ada") {
 		t.Errorf("after typing the page says %.200s", text)
 	}
-	if _, text := must(t, s, "browser_click", map[string]any{"ref": ref(t, outline, `link "To the next"`)}); !strings.Contains(text, "The next page") {
-		t.Errorf("behind the link stands %.200s", text)
-	}
+	_, text = must(t, s, "browser_click", map[string]any{"ref": ref(t, outline, `link "To the next"`)})
+	comes(t, s, text, "The next page")
 }
 
 // A picture that is too large as PNG is taken in less quality.

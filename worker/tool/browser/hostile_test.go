@@ -302,6 +302,9 @@ func TestHostilePages(t *testing.T) {
 			for err == nil && path == "/later" { // it was read before its scripts began
 				r, err = call(t, s, "browser_read", nil)
 			}
+			for err == nil && path == "/spins" { // its time to load was over before its script began
+				r, err = call(t, s, "browser_open", map[string]any{"url": "http://" + host + path})
+			}
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %+v, error %v, want %q", r, err, tt.want)
 			}

@@ -69,7 +69,9 @@ func (p *proxy) close() {
 // ServeHTTP connects a request of a page with its host. Where that is refused, it closes
 // the connection: an answer in the host's place would look like a page of the host.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.serving.Add(1)
+	if !p.enter() {
+		panic(http.ErrAbortHandler)
+	}
 	defer p.serving.Done()
 	var err error
 	if r.Method == http.MethodConnect {
@@ -81,6 +83,18 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.remember(err)
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// enter counts a request that is served, unless the proxy is closed: close waits for all that
+// were counted, and none may begin while it does.
+func (p *proxy) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.serving.Add(1)
+	return true
 }
 
 // remember keeps what was refused, to be told to the unit.

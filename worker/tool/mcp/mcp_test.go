@@ -249,30 +249,42 @@ func TestDyingServer(t *testing.T) {
 	for range 3 {
 		refused(t, s, "test_write", `{}`, "exit status 3")
 	}
-	refused(t, s, "test_write", `{}`, "times in a row; it is started again in")
+	const paused = "times in a row; it is started again in"
+	for range 4 { // the first pauses are short: a machine that stands still may sleep through one
+		if _, err := s.Call(t.Context(), "test_write", json.RawMessage(`{}`)); err != nil && strings.Contains(err.Error(), paused) {
+			return
+		}
+	}
+	refused(t, s, "test_write", `{}`, paused)
 }
 
 func TestSlowServer(t *testing.T) {
-	s := unit(t, open(t, server("good", func(s *mcp.Server) { s.Timeout = 100 * time.Millisecond }), config()))
-	call(t, s, "test_count", `{}`)
-	for i, want := range []string{"2", "1"} { // the second call that is late ends the session
-		_, err := s.Call(t.Context(), "test_never", nil)
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("late call %d: %v", i, err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	hasty := unit(t, open(t, server("good", func(s *mcp.Server) { s.Timeout = 100 * time.Millisecond }), config()))
+	if _, err := hasty.Call(t.Context(), "test_never", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a call that is never answered: %v", err)
+	}
+	// All other calls may take as long as a busy machine needs: only those are late that have to be.
+	s := unit(t, open(t, server("good", func(s *mcp.Server) { s.Timeout = time.Minute }), config()))
+	late := func() {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		r, err := s.Call(ctx, "test_count", nil)
-		for err != nil && errors.Is(err, context.DeadlineExceeded) { // a start takes its time on a busy machine
-			r, err = s.Call(ctx, "test_count", nil)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 && r.Evidence[0].Text != want {
-			t.Errorf("after late call %d it counts %s, want %s", i, r.Evidence[0].Text, want)
+		if _, err := s.Call(ctx, "test_never", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a late call: %v", err)
 		}
 	}
+	counts := func(want string) {
+		t.Helper()
+		if diff := cmp.Diff([]string{want}, call(t, s, "test_count", `{}`)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	counts("1")
+	late()
+	counts("2") // in the same session, and an answer in time
+	late()
+	late()
+	counts("1") // the second call in a row that was late has ended the session
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Call(ctx, "test_count", nil); !errors.Is(err, context.Canceled) {
@@ -282,8 +294,6 @@ func TestSlowServer(t *testing.T) {
 
 // Servers that do what no server should are survived, and their faults are named.
 func TestServersThatDoNotStart(t *testing.T) {
-	c := config()
-	c.StartTimeout = 2 * time.Second
 	for mode, want := range map[string]string{
 		"ends":    "the program ended (exit status 4)",
 		"silent":  "does not answer within 2s",
@@ -293,13 +303,17 @@ func TestServersThatDoNotStart(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
+			c := config()
+			if mode == "silent" { // the others have to come to their faults: a program that ends takes a second for that under the race detector
+				c.StartTimeout = 2 * time.Second
+			}
 			_, err := mcp.New(t.Context(), server(mode), c)
 			if err == nil || !strings.HasPrefix(err.Error(), "mcp:test: ") || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
 			}
 		})
 	}
-	_, err := mcp.New(t.Context(), mcp.Server{Name: "none", Command: "no-such-program"}, c)
+	_, err := mcp.New(t.Context(), mcp.Server{Name: "none", Command: "no-such-program"}, config())
 	if err == nil || !strings.Contains(err.Error(), `the program "no-such-program" cannot be run`) {
 		t.Error(err)
 	}
