@@ -116,9 +116,10 @@ memory:
 MEMORY    := $(shell [ -w /dev/shm ] && [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 3000000 ] && \
 	probe=$$(mktemp -p /dev/shm) && { dd if=/dev/zero of="$$probe" bs=4k count=1 oflag=direct status=none 2>/dev/null && echo /dev/shm; rm "$$probe"; })
 # Tests and the compiler look at GOTMPDIR, so only the settings of the compiler have it. The
-# name of the folder is that of before, so that results of tests are found again.
+# name of the folder is that of before, so that results of tests are found again. A folder
+# that cannot be removed, as a process still writes to it, fails no test that has passed.
 IN_MEMORY := base="$(or $(MEMORY),$${TMPDIR:-/tmp})"; tmp="$$base/t.$$(printf %s "$(CURDIR)" | cksum | cut -d ' ' -f 1)"; \
-	mkdir "$$tmp" 2>/dev/null || tmp=$$(mktemp -d "$$base/t.XXXXXX"); trap 'rm -rf "$$tmp"' EXIT; chmod 711 "$$tmp"; \
+	mkdir "$$tmp" 2>/dev/null || tmp=$$(mktemp -d "$$base/t.XXXXXX"); trap 'rm -rf "$$tmp" || true' EXIT; chmod 711 "$$tmp"; \
 	{ grep -hv '^GOTMPDIR=' "$$(go env GOENV)" 2>/dev/null || true; echo "GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}}"; } >"$$tmp/go.env"; \
 	unset GOTMPDIR; export GOENV="$$tmp/go.env" TMPDIR="$$tmp";
 

@@ -231,6 +231,9 @@ func (d *damaged) damage(dir string) {
 		} else {
 			err = overwrite(name, content)
 		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the process that works on the store has removed it since it was read
+		}
 		if err != nil {
 			d.t.Fatal(err)
 		}

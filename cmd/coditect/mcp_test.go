@@ -44,7 +44,8 @@ func newAgent(t *testing.T, transport sdk.Transport, options *sdk.ClientOptions)
 func served(t *testing.T, dir string, flags ...string) *agent {
 	cmd := exec.CommandContext(context.Background(), program(t), append([]string{"mcp", "--data-dir", dir}, flags...)...)
 	cmd.Stderr = os.Stderr
-	return newAgent(t, &sdk.CommandTransport{Command: cmd}, nil)
+	// However slow the machine is, the program is not told to terminate: its exit code would say so.
+	return newAgent(t, &sdk.CommandTransport{Command: cmd, TerminateDuration: patience}, nil)
 }
 
 // call calls a tool and returns its answer, or the text of its error.

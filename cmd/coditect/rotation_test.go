@@ -97,6 +97,7 @@ type rotation struct {
 	lines  map[string]string // of the token file, by principal
 
 	server *daemon
+	clock  runningClock
 	seen   atomic.Pointer[mapreduce.Job] // as the watcher of the whole job saw it last
 	whole  chan error                    // how its watch ended
 	pulses map[string]*pulse             // who calls all the time, by the way in which it shows who it is
@@ -315,6 +316,7 @@ func (r *rotation) startPulses() {
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.t.Cleanup(func() { stop(); r.ended.Wait() })
+	r.ended.Go(func() { r.clock.run(ctx) })
 	for way, s := range map[string]shown{"certificate": {cert: "carol"}, "token": r.shows("ci"), "issuer": r.shows("alice")} {
 		p := &pulse{}
 		p.shown.Store(&s)
@@ -381,12 +383,34 @@ func (r *rotation) watch(s shown) <-chan error {
 	return ended
 }
 
-// cutOff waits until a stream has ended whose caller was revoked at a time.
-func (r *rotation) cutOff(why string, revoked time.Time, stream <-chan error) {
+// A runningClock shows for how long this machine has run: while that stands still, as a
+// virtual one does now and then for seconds, nobody can be cut off, and no tick comes either.
+type runningClock struct{ ticks atomic.Int64 }
+
+// clockTick is what it counts in.
+const clockTick = 20 * time.Millisecond
+
+func (c *runningClock) run(ctx context.Context) {
+	tick := time.NewTicker(clockTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.ticks.Add(1)
+		}
+	}
+}
+
+func (c *runningClock) now() time.Duration { return time.Duration(c.ticks.Load()) * clockTick }
+
+// cutOff waits until a stream has ended whose caller was revoked at a time of the clock.
+func (r *rotation) cutOff(why string, revoked time.Duration, stream <-chan error) {
 	r.t.Helper()
 	select {
 	case err := <-stream:
-		after := time.Since(revoked)
+		after := r.clock.now() - revoked
 		r.t.Logf("%v after it was revoked, a stream was cut off: %s", after.Round(time.Millisecond), why)
 		if errs.ReasonOf(err) != auth.ReasonRevoked || after > cutOffWithin {
 			r.t.Errorf("%s: after %v, by %v; want within %v", why, after, err, cutOffWithin)
@@ -564,7 +588,7 @@ func (r *rotation) replaceTokens() {
 	for _, name := range []string{"ci", "worker-by-token", "leaver-by-token"} {
 		delete(r.lines, name)
 	}
-	revoked := time.Now()
+	revoked := r.clock.now()
 	r.writeTokens()
 	r.cutOff("its token was taken away", revoked, leaver)
 	r.cutOff("the token that it began with was taken away", revoked, old)
@@ -598,7 +622,7 @@ func (r *rotation) replaceAuthority() {
 	r.until("the server shows a certificate of the second authority", func() bool { return r.serverSerial() != before })
 	stream := r.watch(shown{cert: "carol-3"})
 	r.goesOn("there is a second authority", old)
-	revoked := time.Now()
+	revoked := r.clock.now()
 	r.writeFile("ca.pem", second)
 	r.writeFile("server-ca.pem", second)
 	r.cutOff("its authority was taken away", revoked, old)
@@ -621,7 +645,7 @@ func (r *rotation) revokeByPolicy() {
 	r.writeOIDC("leaver-by-issuer") // signed by a key that the issuer has now
 	byIssuer, byCert, stays := r.watch(r.shows("leaver-by-issuer")), r.watch(shown{cert: "leaver-2"}), r.watch(shown{cert: "carol-3"})
 	other := r.watch(shown{cert: "dora-2"})
-	revoked := time.Now()
+	revoked := r.clock.now()
 	for i, line := range r.policy {
 		r.policy[i] = strings.Replace(line, "dns:dora, tenant: a", "dns:dora, tenant: b", 1)
 	}
@@ -636,9 +660,9 @@ func (r *rotation) revokeByPolicy() {
 // revokeWorker takes a worker out of the policy that has units under way.
 func (r *rotation) revokeWorker() {
 	r.leave("spiffe://example.org/leaver")
-	revoked := time.Now()
+	revoked := r.clock.now()
 	r.server.said.await(r.t, `(spiffe://example\.org/leaver is not a principal of this server's policy)`)
-	if after := time.Since(revoked); after > cutOffWithin {
+	if after := r.clock.now() - revoked; after > cutOffWithin {
 		r.t.Errorf("a revoked worker was refused after %v", after)
 	}
 }

@@ -173,8 +173,21 @@ func checkOneTrace(t *testing.T, c *collector) {
 		t.Fatalf("exit code %d\n%s%s", run.code, run.stdout, run.stderr)
 	}
 	id := s.only()
-	c.await(t, "what was answered", func(spans []received) bool {
-		return len(only(spans, "chat claude-haiku-4-5")) == answered
+	// Before its worker dies, the server must have taken what was answered, and the collector
+	// the attempts: the span of one ends after those of its calls, may come with a later batch,
+	// and would be made again, as lost, if its report did not arrive. A list of all jobs is in
+	// no job's trace.
+	s.until("what was answered is complete", func() bool {
+		return strings.Contains(s.want(0, "list", "-o", "json"), fmt.Sprintf(`"completed_units": %d,`, answered))
+	})
+	c.await(t, "the attempts that were answered", func(spans []received) bool {
+		done := 0
+		for _, r := range spans {
+			if r.attribute("coditect.unit.outcome") == "done" {
+				done++
+			}
+		}
+		return done == answered
 	})
 	c.await(t, "the claims of all", func(spans []received) bool { return len(only(spans, "claim map")) == documents })
 	kill(t, doomed)

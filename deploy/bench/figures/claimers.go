@@ -107,18 +107,18 @@ func (c *Contention) shareLoad(ctx context.Context, systems []*rig.System) error
 	return nil
 }
 
-// sumStats adds up what the systems' transactions have come to so far.
+// sumStats adds up what the systems' transactions have come to so far. As they go on, a
+// part is read before the whole that it is of.
 func (c *Contention) sumStats(systems []*rig.System) (sum Contention) {
 	for _, s := range systems {
-		stats := s.Jobs.DB().Stats()
-		sum.Commits += stats.Commits.Load()
-		sum.Conflicts += stats.Conflicts.Load()
 		n := int64(s.Observer.Claims.Len())
 		sum.Claims += n
 		if n > 0 {
 			sum.Claimants++
 		}
+		sum.Commits += s.Jobs.DB().Stats().Commits.Load()
 		sum.Refused += s.Observer.Refused.Load()
+		sum.Conflicts += s.Observer.Conflicts.Load() // not the database's, which counts a conflict a little later
 	}
 	return sum
 }

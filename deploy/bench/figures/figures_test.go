@@ -82,8 +82,10 @@ func TestLatency(t *testing.T) {
 	if l.Ready.Len() != 10 || l.Submit.Len() != 10 || l.Floor.Commit.Len() != 5 {
 		t.Errorf("%d, %d waits, %d commits", l.Ready.Len(), l.Submit.Len(), l.Floor.Commit.Len())
 	}
-	if l.Ready.Quantile(0) <= 0 || l.Submit.Quantile(.5) <= l.Ready.Quantile(.5) {
-		t.Errorf("waits from %v; medians %v and, with the submission, %v", l.Ready.Quantile(0), l.Ready.Quantile(.5), l.Submit.Quantile(.5))
+	// A single wait may come out below 0: the orchestrator's own watch on the store finds the
+	// job, and a worker may have begun, before the submission is told that it is durable.
+	if l.Submit.Quantile(0) <= 0 || l.Ready.Quantile(.5) <= 0 || l.Submit.Quantile(.5) <= l.Ready.Quantile(.5) {
+		t.Errorf("waits from %v; medians %v and, with the submission, %v", l.Submit.Quantile(0), l.Ready.Quantile(.5), l.Submit.Quantile(.5))
 	}
 }
 
@@ -163,8 +165,8 @@ func TestNeighbour(t *testing.T) {
 	}
 	check(t, n.Rows())
 	for _, s := range []*rig.Sample{n.Alone, n.Beside, n.PrefetchedBeside} {
-		if s.Len() != l.Arrivals || s.Quantile(0) <= 0 {
-			t.Errorf("%d waits from %v", s.Len(), s.Quantile(0))
+		if s.Len() != l.Arrivals || s.Quantile(.5) <= 0 { // a single one may be below 0, see TestLatency
+			t.Errorf("%d waits, the median %v", s.Len(), s.Quantile(.5))
 		}
 	}
 }

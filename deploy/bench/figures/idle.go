@@ -49,15 +49,16 @@ func (i *Idleness) measureIdle(ctx context.Context, s *rig.System, beat time.Dur
 	var beats atomic.Int64
 	var welcome sync.WaitGroup
 	welcome.Add(i.Workers)
-	connect := func(ctx context.Context) (worker.Stream, error) {
-		stream, err := s.Connect(ctx)
-		if err != nil {
-			return nil, err
-		}
-		counted := &beating{WorkerStream: stream, beats: &beats}
-		return &rig.Greeted{WorkerStream: counted, Greet: func() error { welcome.Done(); return nil }}, nil
-	}
 	for range i.Workers {
+		welcomed := sync.OnceFunc(welcome.Done) // a worker whose stream broke is greeted again
+		connect := func(ctx context.Context) (worker.Stream, error) {
+			stream, err := s.Connect(ctx)
+			if err != nil {
+				return nil, err
+			}
+			counted := &beating{WorkerStream: stream, beats: &beats}
+			return &rig.Greeted{WorkerStream: counted, Greet: func() error { welcomed(); return nil }}, nil
+		}
 		if _, err := s.RunWorkerOver(connect, &rig.Bencher{}, 1, 0); err != nil {
 			return err
 		}

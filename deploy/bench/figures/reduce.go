@@ -164,15 +164,17 @@ func (r *Reduced) measureReducing(ctx context.Context, s *rig.System, o *reduceO
 	return r.measureMerging(ctx, s, job.ID)
 }
 
-// peakMemory returns the most memory that this process takes until ctx ends, in bytes.
+// peakMemory returns the most memory that this process takes until ctx ends, in bytes. It
+// looks at least once: a small job may have ended before this begins.
 func peakMemory(ctx context.Context) (most int64, err error) {
-	for err == nil && ctx.Err() == nil {
+	for {
 		var now int64
 		now, err = rig.ProcNumber("/proc/self/status", "VmRSS:", 1024)
 		most = max(most, now)
-		_ = clock.Sleep(ctx, 20*time.Millisecond) // it ends with ctx
+		if err != nil || clock.Sleep(ctx, 20*time.Millisecond) != nil {
+			return most, err
+		}
 	}
-	return most, err
 }
 
 // measureMerging merges the same outputs once more, with nothing around it.

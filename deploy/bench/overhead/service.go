@@ -220,7 +220,7 @@ func (s *service) note(err error) {
 func (s *service) close() error {
 	s.note(s.client.Close())
 	s.stop()
-	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute) // however long the machine stands still
 	defer stop()
 	s.server.Shutdown(ctx)
 	s.ends.Wait()

@@ -23,8 +23,9 @@ type Observer struct {
 	held  store.Range
 	runs  store.Range
 
-	Claims  *Sample      // of transactions that claim, from beginning to acknowledgement
-	Refused atomic.Int64 // claims that conflicted
+	Claims    *Sample      // of transactions that claim, from beginning to acknowledgement
+	Conflicts atomic.Int64 // runs of transactions that conflicted
+	Refused   atomic.Int64 // of these, claims: counted after the whole
 
 	mu    sync.Mutex // guards the variables below
 	ready map[mapreduce.JobID]time.Time
@@ -129,8 +130,11 @@ func isInRange(key []byte, r store.Range) bool {
 // Commit notes the time when it is done.
 func (t *observedTx) Commit(ctx context.Context) error {
 	err := t.Tx.Commit(ctx)
-	if t.claim && errors.Is(err, store.ErrConflict) {
-		t.o.Refused.Add(1)
+	if errors.Is(err, store.ErrConflict) {
+		t.o.Conflicts.Add(1)
+		if t.claim {
+			t.o.Refused.Add(1)
+		}
 	}
 	if err != nil || !t.claim && t.ready == "" && t.turn == "" && t.moved == "" {
 		return err

@@ -176,7 +176,7 @@ func (s *System) Close() error {
 	}
 	s.stop()
 	s.running.Wait()
-	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute) // however long the machine stands still
 	defer stop()
 	s.server.Shutdown(ctx)
 	s.serving.Wait()

@@ -51,7 +51,9 @@ func newBrowser(t testing.TB) *browser {
 	if path == "" {
 		t.Skip("no Chromium is installed")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1200, 900), chromedp.UserDataDir(t.TempDir()))
+	// Its profile is in a folder that chromedp makes and removes: processes of Chromium outlive the
+	// first one, which is killed, and write there a little longer. A t.TempDir cannot be removed then.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1200, 900))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
 	}
