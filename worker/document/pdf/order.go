@@ -29,14 +29,64 @@ func (r *row) add(w word) {
 // arrange returns the words of a page as rows in the order in which people read them.
 //
 // Producers mostly write a page in that order, and know better than its geometry what
-// belongs together. Their order is kept unless it goes back and forth: then columns are
+// belongs together. Their order is kept, but for blocks that stand above all that is
+// written before them (see upperFirst), unless it goes back and forth: then columns are
 // read one after the other, and what stands across them between (see byGeometry).
 func arrange(words []word) []row {
 	rows := rowsOf(words)
 	if jumps(rows) || interleaves(rows) {
 		rows = byGeometry(rows, 0)
+	} else {
+		rows = upperFirst(rows)
 	}
 	return joinBeside(rows)
+}
+
+const (
+	farBelow  = 3    // how many heights of a row there are between two blocks, at least
+	maxBlocks = 1000 // of a page: each is compared with those before it
+)
+
+// upperFirst moves blocks of rows that are written late though they stand above what is
+// written before, such as the title of a page whose columns are written first, in front of
+// that. A block beside what is written before, as a second column is, stays behind it.
+func upperFirst(rows []row) []row {
+	var blocks [][]row
+	for i, r := range rows {
+		if i == 0 || goesUp(rows[i-1].box, r.box) || r.box.Top-rows[i-1].box.Bottom > farBelow*min(r.height(), rows[i-1].height()) {
+			blocks = append(blocks, nil)
+		}
+		blocks[len(blocks)-1] = append(blocks[len(blocks)-1], r)
+	}
+	if len(blocks) > maxBlocks {
+		return rows
+	}
+	boxes := make([]mapreduce.Box, len(blocks))
+	for i, block := range blocks {
+		box := boxOf(block)
+		to := i
+		for at := i - 1; at >= 0 && box.Bottom <= boxes[at].Top; at-- {
+			if box.Left < boxes[at].Right && boxes[at].Left < box.Right {
+				to = at
+			}
+		}
+		copy(blocks[to+1:], blocks[to:i])
+		copy(boxes[to+1:], boxes[to:i])
+		blocks[to], boxes[to] = block, box
+	}
+	return slices.Concat(blocks...)
+}
+
+// goesUp reports whether b stands above a.
+func goesUp(a, b mapreduce.Box) bool { return b.Bottom < a.Top }
+
+// boxOf returns the box around rows.
+func boxOf(rows []row) mapreduce.Box {
+	box := rows[0].box
+	for _, r := range rows[1:] {
+		box = union(box, r.box)
+	}
+	return box
 }
 
 // rowsOf splits words, in the order of the file, where a line ends or a gap is as wide
@@ -72,7 +122,7 @@ func jumps(rows []row) bool {
 		switch {
 		case beside(a, b) && b.Left < a.Left: // to the left in one line
 			count++
-		case b.Bottom < a.Top && b.Left < a.Right: // up, and not to the right
+		case goesUp(a, b) && b.Left < a.Right: // and not to the right
 			count++
 		}
 	}

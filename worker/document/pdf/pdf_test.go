@@ -98,6 +98,8 @@ func TestReadingOrder(t *testing.T) {
 		{"columns, written line by line", []sheet{{lines: alternate(left, right)}}, both},
 		{"columns, the right one first", []sheet{{lines: append(append([]line(nil), right...), left...)}}, "The second column is\nread behind the first\nalthough its lines are\nbeside those of it.\n\nThe first column says\nwhat it has to say in\nseveral lines that\nbelong together.\n"},
 		{"from the bottom upwards", []sheet{{lines: []line{{50, 600, "five"}, {50, 620, "four"}, {50, 640, "three"}, {50, 660, "two"}, {50, 680, "one"}}}}, "one\n\ntwo\n\nthree\n\nfour\n\nfive\n"},
+		{"columns, their title last", []sheet{{lines: append(append(append([]line(nil), left...), right...), line{50, 760, "A title that stands over both of the columns, though it is last in the file"})}}, "A title that stands over both of the columns, though it is last in the file\n\n" + both},
+		{"the foot of a page first", []sheet{{lines: append([]line{{50, 40, "Page 1 of 2"}}, left...)}}, "The first column says\nwhat it has to say in\nseveral lines that\nbelong together.\n\nPage 1 of 2\n"},
 		{"a table", []sheet{{lines: alternate(prose(50, 700, "Apples", "Pears", "Plums"), prose(300, 700, "1.00", "2.50", "3.75"))}}, "Apples\t1.00\nPears\t2.50\nPlums\t3.75\n"},
 		{"hyphens", []sheet{{lines: prose(50, 700, "This is a very long conver-", "sation of two.")}}, "This is a very long conversation of two.\n"},
 		{"pages", []sheet{{lines: prose(50, 700, "one")}, {lines: prose(50, 700, "two")}}, "one\n\ntwo\n"},
