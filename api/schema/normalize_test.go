@@ -126,6 +126,7 @@ func TestNormalize(t *testing.T) {
 		{"null", text, nil, nil, ""},
 		{"white space", text, "  a \t b\r\nc ", "a b c", ""},
 		{"compatibility forms", text, "ﬁle １ soft\u00adhyphen", "file 1 softhyphen", ""},
+		{"raised and lowered", text, "10⁶, ﬁne １0⁻⁶ m²  of H₂O, 1½ ½", "10⁶, fine 10⁻⁶ m² of H₂O, 1½ ½", ""},
 		{"empty", text, " \n", nil, "is empty"},
 		{"number as text", text, json.Number("3.50"), "3.50", ""},
 		{"list as text", text, []any{"a"}, nil, "a list or object where a single value belongs"},
@@ -173,11 +174,36 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
+// TestUnits reads numbers with units, however their digits are written.
+func TestUnits(t *testing.T) {
+	area := schema.Property{Type: schema.Number, Hints: schema.Hints{Units: []schema.Unit{{Name: "m2", Factor: "1"}, {Name: "km²", Factor: "1000000"}, {Name: "t CO2", Factor: "1"}}}}
+	for text, want := range map[string]string{
+		"25 m2": "25", "25 m²": "25", "25 km2": "25000000", "2.5 KM²": "2500000", "3 t CO₂": "3", "3 t CO2": "3", "m² 7": "7",
+	} {
+		if got, err := area.Normalize(text); err != nil || got != json.Number(want) {
+			t.Errorf("%q is %v, %v, want %s", text, got, err, want)
+		}
+	}
+	if got, err := area.Normalize("25 m³"); err == nil {
+		t.Errorf("25 m³ is %v, want none", got)
+	}
+}
+
 func TestIdentity(t *testing.T) {
 	text := &schema.Property{Type: schema.String}
 	list := &schema.Property{Type: schema.Array, Items: text}
 	if text.Identity("INDAH Gift") != text.Identity("indah gift") {
 		t.Error("strings that differ in case are not the same")
+	}
+	for _, same := range [][2]string{{"25 m²", "25 m2"}, {"H₂O", "h2o"}, {"10⁻⁶", "10^-6"}, {"2¹⁰", "2^10"}, {"1010₂", "1010_2"}, {"1½", "1 ½"}} {
+		if a, b := text.Identity(same[0]), text.Identity(same[1]); a != b {
+			t.Errorf("%q is %q, and %q is %q", same[0], a, same[1], b)
+		}
+	}
+	for _, other := range [][2]string{{"10⁶", "106"}, {"10⁻⁶", "10-6"}, {"10₂", "10²"}, {"1½", "11⁄2"}, {"5①", "51"}} {
+		if a := text.Identity(other[0]); a == text.Identity(other[1]) {
+			t.Errorf("%q and %q are both %q", other[0], other[1], a)
+		}
 	}
 	if list.Identity([]any{"a", "b"}) == list.Identity([]any{`a","b`}) {
 		t.Error("different lists are the same")

@@ -9,19 +9,31 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // percentWords are other ways to write the unit %.
 var percentWords = []string{"percent", "per cent", "prozent", "pour cent", "por ciento", "per cento", "процентов", "％"}
 
-// forms returns the ways to write a unit.
+// forms returns the ways to write a unit. Its digits may stand on the line, as in m2 and
+// CO2, or be raised or lowered.
 func (u *Unit) forms() []string {
 	if u.Name == "%" {
 		return append([]string{"%"}, percentWords...)
 	}
-	return []string{u.Name}
+	if !strings.ContainsFunc(u.Name, unicode.IsNumber) {
+		return []string{u.Name}
+	}
+	plain := norm.NFKC.String(u.Name)
+	return []string{u.Name, plain, raisedDigits.Replace(plain), loweredDigits.Replace(plain)}
 }
+
+var (
+	raisedDigits  = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+	loweredDigits = strings.NewReplacer("0", "₀", "1", "₁", "2", "₂", "3", "₃", "4", "₄", "5", "₅", "6", "₆", "7", "₇", "8", "₈", "9", "₉")
+)
 
 // CutUnit returns the number in text without the unit that stands behind or in front
 // of it, and that unit; nil if there is none of p.

@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
 
 // Text normalises a string: NFKC, one space for any white space, none at the
-// ends, no control or soft-hyphen characters.
+// ends, no control or soft-hyphen characters. Raised and lowered digits stay as
+// they are, and fractions such as ½: NFKC makes 106 of 10⁶.
 func Text(s string) string {
 	if isPlain(s) {
 		return s
@@ -24,7 +26,26 @@ func Text(s string) string {
 		}
 		return c
 	}, s)
-	return strings.Join(strings.Fields(norm.NFKC.String(s)), " ")
+	return strings.Join(strings.Fields(foldForms(s)), " ")
+}
+
+// foldForms returns the NFKC form of the text around what stands apart from numbers.
+func foldForms(s string) string {
+	if !strings.ContainsFunc(s, standsApart) {
+		return norm.NFKC.String(s)
+	}
+	var b strings.Builder
+	for s != "" {
+		end := strings.IndexFunc(s, standsApart)
+		if end < 0 {
+			end = len(s)
+		}
+		b.WriteString(norm.NFKC.String(s[:end]))
+		_, size := utf8.DecodeRuneInString(s[end:])
+		b.WriteString(s[end : end+size])
+		s = s[end+size:]
+	}
+	return b.String()
 }
 
 // isPlain reports whether s is ASCII text that Text would leave as it is.
@@ -38,8 +59,49 @@ func isPlain(s string) bool {
 }
 
 // Fold returns s with case folded after Text: strings that fold alike are taken
-// for the same value.
-func Fold(s string) string { return strings.ToLower(Text(s)) }
+// for the same value. So are m² and m2, but 10⁶ is 10^6 and not 106.
+func Fold(s string) string {
+	return strings.ToLower(norm.NFKC.String(partDigits(Text(s))))
+}
+
+// partDigits writes a sign, or a space in front of fractions, between a digit and what NFKC
+// would make part of its number.
+func partDigits(s string) string {
+	if !strings.ContainsFunc(s, standsApart) {
+		return s
+	}
+	var b strings.Builder
+	digit := false
+	for _, c := range s {
+		switch {
+		case !digit || !standsApart(c):
+		case IsRaised(c):
+			b.WriteByte('^')
+		case IsLowered(c):
+			b.WriteByte('_')
+		default:
+			b.WriteByte(' ')
+		}
+		if c == '⁻' || c == '₋' {
+			c = '-'
+		}
+		b.WriteRune(c)
+		digit = unicode.IsDigit(c)
+	}
+	return b.String()
+}
+
+// standsApart reports whether c is a number, or a sign of one, that continues none in front
+// of it.
+func standsApart(c rune) bool { return unicode.Is(unicode.No, c) || IsRaised(c) || IsLowered(c) }
+
+// IsRaised reports whether c is a raised digit or sign.
+func IsRaised(c rune) bool {
+	return c == '¹' || c == '²' || c == '³' || c == '⁰' || '⁴' <= c && c <= '⁾'
+}
+
+// IsLowered reports whether c is a lowered digit or sign.
+func IsLowered(c rune) bool { return '₀' <= c && c <= '₎' }
 
 // ParseBoolean reads yes or no.
 func ParseBoolean(text string) (yes, ok bool) {

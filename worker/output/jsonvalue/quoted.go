@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -82,7 +80,7 @@ func quotesOf(object map[string]any, quote func(refs.ID) (string, bool)) (quotes
 // that means the same day.
 func (q *quotedField) standsIn(text string, quotes []string) bool {
 	for _, quote := range quotes {
-		if strings.Contains(plainWords(quote), plainWords(text)) {
+		if strings.Contains(format.Fold(quote), format.Fold(text)) {
 			return true
 		}
 		if q.property.Format == schema.Date && meansDate(quote, text) {
@@ -90,12 +88,6 @@ func (q *quotedField) standsIn(text string, quotes []string) bool {
 		}
 	}
 	return false
-}
-
-// plainWords returns a text in one form of its letters, in lower case, with one space
-// between words.
-func plainWords(text string) string {
-	return strings.Join(strings.Fields(strings.ToLower(norm.NFKC.String(text))), " ")
 }
 
 // meansDate reports whether a quote has a date that is the day.

@@ -361,7 +361,7 @@ func quote(s string) string {
 
 // identifier makes the name of a property of a label.
 func identifier(label string) string {
-	name := strings.Join(strings.FieldsFunc(strings.ToLower(format.Text(label)), notWord), "_")
+	name := strings.Join(strings.FieldsFunc(format.Fold(label), notWord), "_")
 	if c, _ := utf8.DecodeRuneInString(name); !unicode.IsLetter(c) {
 		name = "field_" + name
 	}

@@ -77,6 +77,10 @@ func TestProposals(t *testing.T) {
 			[]string{"Made on the 18th day of April, 2001 for two years.", "Made on May 1, 2002 for three (3) years."},
 			[]string{"object", "date string date", "duration string duration"},
 		},
+		"raised and lowered digits": {
+			[]string{"CO₂: 4.5\nArea (m²): 7\n", "CO₂: 3.5\nArea (m²): 8\n"},
+			[]string{"object", "co2 number required", "area_m2 integer required"},
+		},
 		"names that YAML reads otherwise": {
 			[]string{"No: 007\n", "No: 008\n"},
 			[]string{"object", "no_ string required"},
