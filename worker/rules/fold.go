@@ -6,13 +6,16 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // Phrases are compared by their letters, digits and a few symbols alone, so that
 // "GRAND TOTAL", "Grand-Total:" and "GRANDTOTAL" are the same, and a phrase may
 // be wrapped over the commented lines of a program. Scanners confuse some
 // letters and digits, so these are folded together too: O and 0, I and L and 1,
-// S and 5, B and 8.
+// S and 5, B and 8. Raised and lowered digits are the digits that they look like, as
+// people write CO₂ and CO2.
 
 // foldTable gives for an ASCII byte what it folds to, 0 if it is left out.
 var foldTable = func() (table [utf8.RuneSelf]byte) {
@@ -30,10 +33,21 @@ var foldTable = func() (table [utf8.RuneSelf]byte) {
 	return table
 }()
 
+// isWritten reports whether c, which is beyond ASCII, is a letter or a digit, on the line
+// or not.
+func isWritten(c rune) bool {
+	return unicode.IsLetter(c) || unicode.IsDigit(c) || isScriptDigit(c)
+}
+
+// isScriptDigit reports whether c is a raised or lowered digit.
+func isScriptDigit(c rune) bool {
+	return unicode.Is(unicode.No, c) && (format.IsRaised(c) || format.IsLowered(c))
+}
+
 // foldRune appends what a character beyond ASCII folds to: its letters in lower
 // case without accents.
 func foldRune(dst []byte, c rune) []byte {
-	if !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+	if !isWritten(c) {
 		return dst
 	}
 	for _, part := range norm.NFKD.String(string(c)) {
@@ -66,11 +80,19 @@ func foldText(s string) []byte {
 // scanners confuse apart.
 func foldStrictly(s string) string {
 	return strings.Map(func(c rune) rune {
-		if c < utf8.RuneSelf && foldTable[c] == 0 || c >= utf8.RuneSelf && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+		switch {
+		case c < utf8.RuneSelf && foldTable[c] == 0 || c >= utf8.RuneSelf && !isWritten(c):
 			return -1
+		case isScriptDigit(c):
+			return rune(norm.NFKC.String(string(c))[0])
 		}
 		return unicode.ToLower(c)
 	}, s)
+}
+
+// withoutMarks returns s without the raised digits at its end, which may be those of notes.
+func withoutMarks(s string) string {
+	return strings.TrimRightFunc(s, func(c rune) bool { return isScriptDigit(c) && format.IsRaised(c) })
 }
 
 // isWord reports whether c is part of a word with visible ends. Scripts written
@@ -82,7 +104,7 @@ func isWord(c rune) bool {
 	if unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
 		return false
 	}
-	return unicode.IsLetter(c) || unicode.IsDigit(c)
+	return unicode.IsLetter(c) || unicode.IsDigit(c) || isScriptDigit(c) && format.IsLowered(c)
 }
 
 // wholeWords reports whether text[start:end] is not part of a longer word. A

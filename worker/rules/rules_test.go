@@ -109,6 +109,18 @@ func TestFields(t *testing.T) {
 		{"label from the title", "{type: integer, title: Installed-Size}", "Installed-Size: 28591", json.Number("28591"), "28591"},
 		{"number without label", "{type: number}", "3.50", nil, ""},
 
+		{"power is no number", total, "TOTAL 10⁶", nil, ""},
+		{"power in a text", "{type: string}", "Value: 10⁻⁶ mol of H₂O", "10⁻⁶ mol of H₂O", "10⁻⁶ mol of H₂O"},
+		{"raised unit", total, "TOTAL 25 m²", json.Number("25"), "25"},
+		{"raised unit of a field", "{type: number, x-coditect: {units: [m2]}}", "it has 25 m²", json.Number("25"), "25 m²"},
+		{"unit on the line", "{type: number, x-coditect: {units: [m²]}}", "it has 25 m2", json.Number("25"), "25 m2"},
+		{"lowered digit of a label", "{type: number, x-coditect: {labels: [CO2]}}", "CO₂e: 2\nCO₂: 25", json.Number("25"), "25"},
+		{"lowered digit of the schema", "{type: number, x-coditect: {labels: [CO₂]}}", "CO2: 25", json.Number("25"), "25"},
+		{"raised digit of a label", "{type: number, x-coditect: {labels: [Area (m2)]}}", "Area (m²): 25", json.Number("25"), "25"},
+		{"letter of a formula", "{type: string, x-coditect: {labels: [H]}}", "H₂O: a\nH: b", "b", "b"},
+		{"note at a label", total, "TOTAL²: 9.00", json.Number("9"), "9.00"},
+		{"lowered digit of an enum", "{enum: [CO2, CH4]}", "emits CH₄ only", "CH4", "CH₄"},
+
 		{"date at label", "{type: string, format: date}", "25/12/2017\nVALUE 26-DEC-2018 8:13 PM", "2018-12-26", "26-DEC-2018"},
 		{"date below label", "{type: string, format: date, x-coditect: {labels: [DATE]}}", "01/01/2018\nDATE:\nTIME:\n25/12/2018\n8:13", "2018-12-25", "25/12/2018"},
 		{"date anywhere", "{type: string, format: date, x-coditect: {labels: [DATE]}}", "bought on 25.12.18, paid", "2018-12-25", "25.12.18"},
@@ -270,11 +282,12 @@ func TestTablesOfRecords(t *testing.T) {
 		text string
 		want []string
 	}{
-		"commas":      {"Name,City,Amount\nAnn,Ulm,1.50\n\"Smith, Bob\",,2\n", []string{"amount=1.5 city=Ulm name=Ann", "amount=2 name=Smith, Bob"}},
-		"semicolons":  {"Amount;Name\r\n1,50;Ann\r\n2;Bob\r\n", []string{"amount=1.5 name=Ann", "amount=2 name=Bob"}},
-		"empty first": {"city\tname\tamount\n\tAnn\t1\nUlm\tBob\t2\n", []string{"amount=1 name=Ann", "amount=2 city=Ulm name=Bob"}},
-		"bars":        {"## Sheet 1\n\n| Name | City | Amount |\n|---|---|---|\n| Ann | Ulm | 1.50 |\n| Bob | | 2 |\n", []string{"amount=1.5 city=Ulm name=Ann", "amount=2 name=Bob"}},
-		"no table":    {"Name: Ann, City: Ulm\n", []string{"city=Ulm name=Ann,"}},
+		"commas":         {"Name,City,Amount\nAnn,Ulm,1.50\n\"Smith, Bob\",,2\n", []string{"amount=1.5 city=Ulm name=Ann", "amount=2 name=Smith, Bob"}},
+		"semicolons":     {"Amount;Name\r\n1,50;Ann\r\n2;Bob\r\n", []string{"amount=1.5 name=Ann", "amount=2 name=Bob"}},
+		"empty first":    {"city\tname\tamount\n\tAnn\t1\nUlm\tBob\t2\n", []string{"amount=1 name=Ann", "amount=2 city=Ulm name=Bob"}},
+		"bars":           {"## Sheet 1\n\n| Name | City | Amount |\n|---|---|---|\n| Ann | Ulm | 1.50 |\n| Bob | | 2 |\n", []string{"amount=1.5 city=Ulm name=Ann", "amount=2 name=Bob"}},
+		"marks of notes": {"| Name² | City | Amount¹ |\n|---|---|---|\n| Ann | Ulm | 1.50 |\n", []string{"amount=1.5 city=Ulm name=Ann"}},
+		"no table":       {"Name: Ann, City: Ulm\n", []string{"city=Ulm name=Ann,"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := extractAll(t, many, rules.Document(tt.text))

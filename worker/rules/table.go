@@ -39,10 +39,13 @@ func (d *document) clipLine(i int, r span.Span) span.Span {
 
 func (d *document) lineText(i int) string { return d.text[d.lines[i].Start:d.lines[i].End] }
 
-// isPhrase reports whether s is one of the phrases.
+// isPhrase reports whether s is one of the phrases, perhaps with the mark of a note.
 func isPhrase(s string, phrases []string) bool {
-	folded := foldStrictly(s)
-	return slices.ContainsFunc(phrases, func(p string) bool { return foldStrictly(p) == folded })
+	folded, bare := foldStrictly(s), foldStrictly(withoutMarks(s))
+	return slices.ContainsFunc(phrases, func(p string) bool {
+		f := foldStrictly(p)
+		return f == folded || f == bare
+	})
 }
 
 // rowCells returns the cells of rows that begin with one of the names.
@@ -171,6 +174,9 @@ func (p *Program) readGrid(d *document) *grid {
 	}
 	names := table.Split(d.text, d.lines[head], g.style)
 	byName := make(map[string]int, len(names))
+	for n, c := range slices.Backward(names) {
+		byName[foldStrictly(withoutMarks(d.text[c.Start:c.End]))] = n
+	}
 	for n, c := range slices.Backward(names) {
 		byName[foldStrictly(d.text[c.Start:c.End])] = n
 	}
