@@ -158,11 +158,12 @@ func (r *reader) writeMargins(pattern string) {
 	}
 }
 
-// style is what counts of a style of paragraphs.
+// style is what counts of a style of paragraphs or of characters.
 type style struct {
 	base    string // the style that it is based on
 	heading int    // from 1; 0 if it is none, -1 if not said
 	list    listRef
+	font    font
 }
 
 // readStyles reads which styles are headings and lists.
@@ -175,7 +176,7 @@ func (r *reader) readStyles() error {
 			}
 			id := xmlread.Attr(e, "styleId")
 			s := style{heading: -1}
-			err := d.Each(func(e xml.StartElement) error {
+			err := d.Each(func(e xml.StartElement) (err error) {
 				switch e.Name.Local {
 				case "basedOn":
 					s.base = xmlread.Attr(e, "val")
@@ -189,6 +190,9 @@ func (r *reader) readStyles() error {
 						s.heading = p.outline
 					}
 					s.list = p.list
+					return err
+				case "rPr":
+					s.font, err = readFont(d)
 					return err
 				}
 				return d.Skip()
@@ -218,6 +222,9 @@ func (r *reader) styleOf(id string) style {
 		}
 		if s.list.level == "" {
 			s.list.level = next.list.level
+		}
+		if !s.font.placed {
+			s.font = next.font
 		}
 		id = next.base
 	}

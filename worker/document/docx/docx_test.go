@@ -29,6 +29,16 @@ func body(t testing.TB, xml string, more ...zipmake.File) []byte {
 
 func p(text string) string { return `<w:p><w:r><w:t>` + text + `</w:t></w:r></w:p>` }
 
+// run is one whose characters have a property.
+func run(property, text string) string {
+	return `<w:r><w:rPr>` + property + `</w:rPr><w:t xml:space="preserve">` + text + `</w:t></w:r>`
+}
+
+const (
+	raised  = `<w:vertAlign w:val="superscript"/>`
+	lowered = `<w:vertAlign w:val="subscript"/>`
+)
+
 func item(level, list, text string) string {
 	return `<w:p><w:pPr><w:numPr><w:ilvl w:val="` + level + `"/><w:numId w:val="` + list + `"/></w:numPr></w:pPr><w:r><w:t>` + text + `</w:t></w:r></w:p>`
 }
@@ -44,6 +54,7 @@ var styles = zipmake.File{Name: "styles.xml", Content: `<w:styles ` + w + `>
 <w:style w:styleId="H1"><w:name w:val="heading 1"/><w:pPr><w:outlineLvl w:val="0"/></w:pPr></w:style>
 <w:style w:styleId="Mine"><w:basedOn w:val="H1"/></w:style>
 <w:style w:styleId="T"><w:name w:val="Title"/></w:style>
+<w:style w:styleId="Power"><w:rPr><w:vertAlign w:val="superscript"/></w:rPr></w:style><w:style w:styleId="MyPower"><w:basedOn w:val="Power"/></w:style>
 <w:style w:styleId="Loop"><w:basedOn w:val="Loop"/></w:style>
 <w:style w:styleId="Clause"><w:pPr><w:outlineLvl w:val="1"/><w:numPr><w:numId w:val="5"/></w:numPr></w:pPr></w:style></w:styles>`}
 
@@ -71,6 +82,20 @@ func TestText(t *testing.T) {
 			nil, "The new one\njoined line\n",
 		},
 		{"hidden", `<w:p><w:r><w:t>seen</w:t></w:r><w:r><w:rPr><w:vanish/></w:rPr><w:t>hidden</w:t></w:r><w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t> too</w:t></w:r></w:p>`, nil, "seen too\n"},
+		{
+			"raised and lowered", `<w:p>` + run("", "H") + run(lowered, "2") + run("", "O: 10") + run(raised, "-") + run(raised, "6") + run("", " m") + run(raised, "2") + run("", ", 1") + run(raised, "st") + run("", ", 10") + run(raised, "0.5") + `</w:p>`,
+			nil, "H₂O: 10⁻⁶ m², 1st, 10^0.5\n",
+		},
+		{
+			"raised by styles", `<w:p>` + run("", "10") + run(`<w:rStyle w:val="MyPower"/>`, "6") + run(`<w:rStyle w:val="Power"/><w:vertAlign w:val="baseline"/>`, "7") + run(`<w:rStyle w:val="None"/>`, "8") + `</w:p>`,
+			[]zipmake.File{styles}, "10⁶78\n",
+		},
+		{"raised and hidden", `<w:p>` + run("", "10") + run(raised, "2") + run(raised+`<w:vanish/>`, "3") + run(raised+`<w:rPrChange><w:rPr>`+lowered+`</w:rPr></w:rPrChange>`, "4") + `</w:p>`, nil, "10²⁴\n"},
+		{
+			"raised references", `<w:p>` + run("", "25 m") + run(raised, "2") + `<w:r><w:rPr>` + raised + `</w:rPr><w:footnoteReference w:id="2"/></w:r></w:p>`,
+			[]zipmake.File{{Name: "footnotes.xml", Content: `<w:footnotes ` + w + `><w:footnote w:id="2">` + p("proof") + `</w:footnote></w:footnotes>`}},
+			"25 m²[^1]\n\n[^1]: proof\n",
+		},
 		{"fields", `<w:p><w:r><w:fldChar/><w:instrText>PAGEREF x</w:instrText></w:r><w:fldSimple w:instr="DATE"><w:r><w:t>today</w:t></w:r></w:fldSimple></w:p>`, nil, "today\n"},
 		{"symbols", `<w:p><w:r><w:sym w:char="F041"/><w:sym w:char="2603"/><w:sym w:char="d800"/><w:sym w:char="x"/></w:r></w:p>`, nil, "A☃\n"},
 		{
@@ -170,6 +195,7 @@ func TestMainPart(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(body(f, p("one")+item("0", "5", "a")+`<w:tbl><w:tr><w:tc>`+p("x")+`</w:tc><w:tc>`+p("y")+`</w:tc></w:tr></w:tbl>`, numbering, styles))
+	f.Add([]byte(`<w:p>` + run("", "10") + run(raised, "6") + `</w:p>`))
 	f.Add([]byte("PK\x03\x04"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Packed bytes hide the text from the fuzzer, so it may write the entry itself.

@@ -69,7 +69,7 @@ func (p *parser) refer(kind, id string) {
 		i = len(p.noted)
 		p.noted = append(p.noted, key)
 	}
-	fmt.Fprintf(p.text, "[^%d]", i+1)
+	p.text.Insert(fmt.Sprintf("[^%d]", i+1))
 }
 
 // writeNotes writes the notes and comments behind the text.

@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
 )
 
@@ -41,7 +42,7 @@ type parser struct {
 	xml     *xmlread.Decoder
 	carried string // text of a paragraph whose mark was deleted
 	boxed   []block
-	text    *strings.Builder // of the paragraph that is read
+	text    *runs.Text // of the paragraph that is read
 }
 
 // readBlocks calls take for the paragraphs and tables within the element that began.
@@ -67,7 +68,7 @@ func (p *parser) readBlocks(take func(block) error) error {
 
 // readParagraph calls take with a paragraph, and behind it with those of its text boxes.
 func (p *parser) readParagraph(take func(block) error) error {
-	var text strings.Builder
+	var text runs.Text
 	before, boxed := p.text, p.boxed
 	p.text, p.boxed = &text, nil
 	var props properties
@@ -109,11 +110,11 @@ func (p *parser) readInline(e xml.StartElement) error {
 		p.text.WriteString(s)
 		return err
 	case "tab", "ptab":
-		p.text.WriteByte('\t')
+		p.text.WriteRune('\t')
 	case "br", "cr":
-		p.text.WriteByte('\n')
+		p.text.WriteRune('\n')
 	case "noBreakHyphen":
-		p.text.WriteByte('-')
+		p.text.WriteRune('-')
 	case "sym":
 		p.text.WriteString(symbol(xmlread.Attr(e, "char")))
 	case "footnoteReference", "endnoteReference":
@@ -135,28 +136,21 @@ func (p *parser) readInline(e xml.StartElement) error {
 
 // readRun reads a run of characters, unless they are hidden.
 func (p *parser) readRun() error {
-	start, hidden := p.text.Len(), false
-	err := p.xml.Each(func(e xml.StartElement) error {
+	shown := p.text
+	defer func() { p.text = shown }()
+	p.text.At(runs.OnLine)
+	return p.xml.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "rPr" {
 			return p.readInline(e)
 		}
-		return p.xml.Each(func(e xml.StartElement) error {
-			if e.Name.Local == "vanish" && isOn(xmlread.Attr(e, "val")) {
-				hidden = true
-			}
-			return p.xml.Skip()
-		}, nil)
+		f, err := readFont(p.xml)
+		if f.hidden {
+			p.text = new(runs.Text) // which nobody reads
+		}
+		p.text.At(p.position(f))
+		return err
 	}, nil)
-	if hidden {
-		shown := p.text.String()[:start]
-		p.text.Reset()
-		p.text.WriteString(shown)
-	}
-	return err
 }
-
-// isOn reports whether a property with a value is on. Without a value it is.
-func isOn(value string) bool { return value != "0" && value != "false" && value != "off" }
 
 // symbol returns a character of a symbol font, which has it in a private range, too.
 func symbol(code string) string {

@@ -19,6 +19,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/charset"
+	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/text"
 	"github.com/coditect/mapreduce/worker/offset"
 )
@@ -204,6 +205,7 @@ type htmlParser struct {
 	row      tableRow
 	links    int // open links
 	raised   int // open elements of raised text
+	script   script
 }
 
 // A tableRow is the row of a table that is being read, as far as it is. The blocks in a
@@ -252,6 +254,9 @@ func (p *htmlParser) isLeftOut(pos int) bool {
 
 // readToken reads the token [pos, end) of the page, at which z is.
 func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, end int) {
+	if pos >= p.script.end {
+		p.endScript(pos)
+	}
 	switch kind {
 	case xhtml.TextToken:
 		if p.dropping == "" {
@@ -267,6 +272,9 @@ func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, en
 			p.parts.begin(name, tags(z, more), end)
 		}
 		p.startElement(name, kind == xhtml.SelfClosingTagToken)
+		if p.dropping == "" && p.links == 0 && (name == "sup" || name == "sub") {
+			p.startScript(name, end)
+		}
 	case xhtml.EndTagToken:
 		tag, _ := z.TagName()
 		name := string(tag)
@@ -401,6 +409,8 @@ func (p *htmlParser) writeText(pos, end int) {
 		case strings.HasPrefix(s, noBreakSpace):
 			size = len(noBreakSpace)
 			p.holdSpace(pos, size) // written as a space, which rules match
+		case p.script.at != runs.OnLine:
+			size = p.writeScript(s, pos)
 		default:
 			size = plainRun(s)
 			p.flushHeld(pos)
@@ -483,6 +493,9 @@ func (p *htmlParser) writeReference(s string, pos int) int {
 		return n
 	}
 	p.flushHeld(pos)
+	if form, ok := runs.Form(decoded, p.script.at); ok {
+		decoded = form
+	}
 	p.out.WriteString(decoded)
 	p.back.Step(len(decoded), pos, n)
 	return n

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/html"
+	"github.com/coditect/mapreduce/worker/document/runs"
 )
 
 // read returns the document that a page is.
@@ -68,9 +69,42 @@ func TestHTML(t *testing.T) {
 	}
 }
 
+// TestScripts: raised and lowered digits and signs are such characters, and others do not
+// lengthen a number.
+func TestScripts(t *testing.T) {
+	long := strings.Repeat("1", 400)
+	for page, want := range map[string]string{
+		"10<sup>6</sup> m<sup>2</sup> H<sub>2</sub>O":         "10⁶ m² H₂O",
+		"10<sup>&minus;6</sup>, 10<SUP>\u22129</SUP>":         "10⁻⁶, 10⁻⁹",
+		"10<sup> <b>1</b>2 </sup>m":                           "10 ¹² m",
+		"1<sup>st</sup> x<sup>n</sup> Acme<sup>TM</sup>":      "1st xn AcmeTM",
+		"10<sup>0.5</sup> 10<sup>n+1</sup> 10 <sup>1,2</sup>": "10^0.5 10^(n+1) 10 1,2",
+		"10<sup>1,2 </sup>x 10<sub>a1</sub>":                  "10^(1,2) x 10_(a1)",
+		"2015<sup>[1]</sup> 2015<sup> 1,2</sup>":              "2015[1] 2015 1,2",
+		"2015<sup><a href=#n>1</a></sup>":                     "2015 1",
+		"<a href=#n>2015<sup>1</sup></a>":                     "2015 1",
+		"x<sub>i<sup>2</sup></sub>1":                          "xi²1",
+		"a<sup>2 b<p>3":                                       "a2 b\n\n3",
+		"a<sup>2<br>3</sup>4<sup/>5":                          "a2\n345",
+		"a<sup>" + long + "</sup>1":                           "a" + long + "1",
+		"a<sup></sup>1<sup> </sup>2":                          "a1 2",
+		"<script><sup>1</script>2</sup>3":                     "23",
+	} {
+		d, err := read(page, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Text != want {
+			t.Errorf("%s is %q, want %q", page, d.Text, want)
+		}
+		checkPage(t, page, d)
+	}
+}
+
 // checkPage fails unless each character of a page's text comes from where the
-// map says: the same character, a reference, white space, or a place between
-// two characters for white space that stands for an element.
+// map says: the same character, one that is raised or lowered there, a reference, white
+// space, or a place between two characters for white space or a sign that stands for an
+// element.
 func checkPage(t *testing.T, page string, d *document.Document) {
 	t.Helper()
 	var last [2]int
@@ -80,8 +114,11 @@ func checkPage(t *testing.T, page string, d *document.Document) {
 			t.Fatalf("%q at %d comes from [%d, %d) of %d, behind %d", r, i, from, to, len(page), last)
 		}
 		last = [2]int{from, to}
+		raised, _ := runs.Form(page[from:to], runs.Raised)
+		lowered, _ := runs.Form(page[from:to], runs.Lowered)
 		switch source := page[from:to]; {
-		case source == string(r), strings.HasPrefix(source, "&"):
+		case source == string(r), raised == string(r), lowered == string(r), strings.HasPrefix(source, "&"):
+		case source == "" && strings.ContainsRune("^_()", r):
 		case (r == ' ' || r == '\t' || r == '\n') && (source == "" || strings.IndexAny(source, " \t\r\n\f\u00a0") == 0):
 		default:
 			t.Fatalf("%q at %d comes from %q", r, i, source)
@@ -111,7 +148,7 @@ func FuzzHTML(f *testing.F) {
 	for _, seed := range []string{
 		"<p>one<p>two</p>", "a&ampb&#x;<pre>\n x\r\n</pre>", "<table><tr><td>a<td>b", "<svg><noscript><template>x", "<title>x</tit",
 		"<script>a</scr", "<!-- x", "<![CDATA[x]]>", "</", "<xmp>&amp;", "&NotEqualTilde;&notit;&#65", "\u00a0 \x00", "<textarea>\r\nx",
-		"<plaintext>a</plaintext>&lt;", "<a b='c", "<?x?>y",
+		"10<sup>&minus;6</sup> 10<sup>a1 </sup> H<sub>2</sub>O 1<sup><a>1</a>", "<plaintext>a</plaintext>&lt;", "<a b='c", "<?x?>y",
 		"<nav>" + menu + "</nav>" + story + "<footer>x</footer>", story + "<div class=ad>x<svg></div></svg></div>",
 	} {
 		f.Add(seed)
@@ -162,7 +199,7 @@ func TestCells(t *testing.T) {
 		"y<table><tr><td><div></div></td><td><div>2</div></td></tr></table>":                                     "y\n\n\t2",
 		"<table><tr><td><p>menu</p><p>more</p></td><td><p>main</p></td></tr></table>":                            "menu\n\nmore\n\nmain",
 		"<table><tr><td>a<table><tr><td>b</td><td>c</td></tr></table></td><td>d</td></tr></table>":               "a\n\nb\tc\n\nd",
-		`in March<a href="#n"><sup>1</sup></a> and 10<sup>2</sup>`:                                               "in March 1 and 102",
+		`in March<a href="#n"><sup>1</sup></a> and 10<sup>2</sup>`:                                               "in March 1 and 10²",
 	} {
 		d, err := read(page, "")
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/runs"
 )
 
 // Options configure Write.
@@ -75,14 +76,15 @@ type reader struct {
 	options Options
 	z       *html.Tokenizer
 
-	text     strings.Builder // of the paragraph that is open
-	begun    bool            // a paragraph has been written
-	raised   int             // raised characters within each other
-	note     bool            // a link to a note is open
-	heading  int             // level of the heading that is open; 0 if none is
-	pre      int             // elements that keep white space
-	dropping string          // the element whose text is left out
-	dropped  int             // elements of that name within each other
+	text     runs.Text // of the paragraph that is open
+	begun    bool      // a paragraph has been written
+	raised   int       // raised characters within each other
+	lowered  int       // lowered characters within each other
+	note     bool      // a link to a note is open
+	heading  int       // level of the heading that is open; 0 if none is
+	pre      int       // elements that keep white space
+	dropping string    // the element whose text is left out
+	dropped  int       // elements of that name within each other
 
 	lists []list
 	mark  string // of the item that begins
@@ -129,11 +131,15 @@ func (r *reader) start(closed bool) {
 			r.dropping, r.dropped = name, 1
 		}
 	case "br":
-		r.text.WriteByte('\n')
+		r.text.WriteRune('\n')
 	case "hr":
 		r.endParagraph()
 	case "sup":
 		r.raised++
+		r.place()
+	case "sub":
+		r.lowered++
+		r.place()
 	case "a":
 		r.startLink(attributes["epub:type"] == "noteref" || r.raised > 0)
 	case "pre":
@@ -149,9 +155,23 @@ func (r *reader) start(closed bool) {
 	}
 }
 
+// place says where the text stands that comes next: that of a note is none of the
+// paragraph's, and what is raised within something lowered has no characters.
+func (r *reader) place() {
+	switch {
+	case r.raised > 0 && r.lowered == 0 && !r.note:
+		r.text.At(runs.Raised)
+	case r.lowered > 0 && r.raised == 0 && !r.note:
+		r.text.At(runs.Lowered)
+	default:
+		r.text.At(runs.OnLine)
+	}
+}
+
 // startLink begins a link, which may be the number of a note.
 func (r *reader) startLink(toNote bool) {
-	if r.note = toNote; toNote {
+	r.note = toNote
+	if r.place(); toNote {
 		r.text.WriteString("[^")
 	}
 }
@@ -161,9 +181,10 @@ func (r *reader) endLink() {
 	if !r.note {
 		return
 	}
-	r.note = false
 	text := strings.TrimRight(r.text.String(), " \n")
 	r.text.Reset()
+	defer r.place()
+	r.note = false
 	begins := strings.LastIndex(text, "[^") == len(text)-len(strings.TrimLeft(text, " \n"))
 	if text = strings.TrimSuffix(text, "[^"); strings.HasSuffix(text, "]") || !strings.Contains(text, "[^") {
 		r.text.WriteString(text)
@@ -171,7 +192,7 @@ func (r *reader) endLink() {
 	}
 	r.text.WriteString(text + "]")
 	if begins {
-		r.text.WriteByte(' ')
+		r.text.WriteRune(' ')
 	}
 }
 
@@ -310,6 +331,10 @@ func (r *reader) end(name string) {
 		r.tables = max(0, r.tables-1)
 	case "sup":
 		r.raised = max(0, r.raised-1)
+		r.place()
+	case "sub":
+		r.lowered = max(0, r.lowered-1)
+		r.place()
 	case "a":
 		r.endLink()
 	case "pre":
@@ -358,6 +383,8 @@ func (r *reader) addText(s string) {
 func (r *reader) endParagraph() {
 	text := r.text.String()
 	r.text.Reset()
+	r.raised, r.lowered = 0, 0 // of elements that never end
+	r.place()
 	heading := r.heading
 	r.heading = 0
 	if r.pre == 0 {

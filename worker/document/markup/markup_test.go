@@ -22,7 +22,9 @@ func TestWrite(t *testing.T) {
 		{"tables", "x<table><thead><tr><th>A<th colspan=2>B|C</thead><tr><td rowspan=2>1<td>2<br>3<td><ul><li>4</ul><tr><td>5<td>6</table>y", "x\n\n| A | B\\|C |  |\n| --- | --- | --- |\n| 1 | 2 3 | - 4 |\n|  | 5 | 6 |\n\ny\n"},
 		{"tables in tables", "<table><tr><td>a<table><tr><td>b<td>c</table><td>d</table>", "| a b c | d |\n| --- | --- |\n"},
 		{"a frame", "<table><tr><td><p>a<p>b</table>", "a\nb\n"},
-		{"raised", "m<sup>2</sup> x<sup><a href=#1>3</a></sup>. <a href=x>link</a>", "m2 x[^3]. link\n"},
+		{"raised", "m<sup>2</sup> x<sup><a href=#1>3</a></sup>. <a href=x>link</a>", "m² x[^3]. link\n"},
+		{"raised and lowered", "10<sup>&minus;6</sup> H<sub>2</sub>O 1<sup>st</sup> 10<sup><i>0</i>.5</sup> x<sub>i<sup>2</sup></sub> m<sup>2<a href=#1>3</a></sup>", "10⁻⁶ H₂O 1st 10^0.5 xi2 m²[^3]\n"},
+		{"raised and never ended", "<p>a<sup>2<p>3</sup>4", "a²\n34\n"},
 		{"unclosed", "a<td>b</li></table></ul></h1>c", "a\nb\nc\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

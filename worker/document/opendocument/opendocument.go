@@ -46,7 +46,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err := checkEncryption(z); err != nil {
 		return nil, err
 	}
-	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}}
+	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, fonts: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}}
 	if err := r.readStyles("styles.xml"); err != nil {
 		return nil, err
 	}
@@ -91,6 +91,7 @@ func checkEncryption(z *zipfile.Reader) error {
 type reader struct {
 	zip       *zipfile.Reader
 	writer    *richtext.Writer
+	fonts     map[string]font // of styles of characters, by name
 	lists     map[string]*listStyle
 	outline   *listStyle
 	continued map[string]*listStyle // the style of lists by their id, for those that go on

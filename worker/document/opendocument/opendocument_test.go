@@ -75,6 +75,29 @@ func TestStyles(t *testing.T) {
 	}
 }
 
+// TestScripts: raised and lowered characters by the styles of the document and of its text.
+func TestScripts(t *testing.T) {
+	style := func(name, base, position string) string {
+		return `<style:style style:name="` + name + `" style:family="text" style:parent-style-name="` + base + `"><style:text-properties style:text-position="` + position + `"/></style:style>`
+	}
+	common := `<office:document-styles` + namespaces + `><office:styles>` + style("Power", "", "super 58%") + style("Loop", "Loop", "") +
+		`</office:styles><style:master-page><style:header><text:p>area in m<text:span text:style-name="Power">2</text:span></text:p></style:header></style:master-page></office:document-styles>`
+	own := style("T1", "", "sub 58%") + style("T2", "Power", "") + style("T3", "Power", "0% 100%") + style("T4", "", "33% 58%") + style("T5", "", "-33%") + style("T6", "", "x") +
+		`<style:style style:name="P1" style:family="paragraph"><style:text-properties style:text-position="super"/></style:style>`
+	span := func(style, text string) string {
+		return `<text:span text:style-name="` + style + `">` + text + `</text:span>`
+	}
+	body := `<text:p text:style-name="P1">H` + span("T1", "2") + `O 10` + span("T2", "1"+span("Loop", "2")) + ` 10` + span("T3", "3") + ` x` + span("T4", "4"+span("T5", "5")+span("T6", "6")) + ` 1` + span("Power", "st") +
+		` m` + span("Power", `2<text:note text:note-class="footnote"><text:note-citation>1</text:note-citation><text:note-body><text:p>2</text:p></text:note-body></text:note>`) + `</text:p>`
+	d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "text", body, own, zipmake.File{Name: "styles.xml", Content: common}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("area in m²\nH₂O 10¹² 103 x⁴₅6 1st m²[^1]\n\n[^1]: 2\n", d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestSheets(t *testing.T) {
 	cell := func(attributes, text string) string {
 		return `<table:table-cell ` + attributes + `><text:p>` + text + `</text:p></table:table-cell>`

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
 )
 
@@ -16,7 +17,14 @@ type listStyle struct {
 	counter richtext.ListCounter
 }
 
-// readStyles reads the lists of an entry, and the margins of pages.
+// A font is what counts of how the characters of a style look.
+type font struct {
+	base     string // the style that it is based on
+	position runs.Position
+	placed   bool // the position is said
+}
+
+// readStyles reads the styles of characters and lists of an entry, and the margins of pages.
 func (r *reader) readStyles(name string) error {
 	if !r.zip.Has(name) {
 		return nil
@@ -27,6 +35,8 @@ func (r *reader) readStyles(name string) error {
 			switch e.Name.Local {
 			case "body", "font-face-decls", "meta", "settings", "scripts":
 				return d.Skip()
+			case "style":
+				return r.readStyle(d, e)
 			case "list-style":
 				s := new(listStyle)
 				r.lists[xmlread.Attr(e, "name")] = s
@@ -41,6 +51,54 @@ func (r *reader) readStyles(name string) error {
 		}
 		return d.Each(child, nil)
 	})
+}
+
+// readStyle reads a style, if it is one of characters.
+func (r *reader) readStyle(d *xmlread.Decoder, e xml.StartElement) error {
+	if xmlread.Attr(e, "family") != "text" {
+		return d.Skip()
+	}
+	name := xmlread.Attr(e, "name")
+	f := font{base: xmlread.Attr(e, "parent-style-name")}
+	err := d.Each(func(e xml.StartElement) error {
+		if rise, _, _ := strings.Cut(xmlread.Attr(e, "text-position"), " "); rise != "" {
+			f.position, f.placed = positionOf(rise), true
+		}
+		return d.Skip()
+	}, nil)
+	r.fonts[name] = f
+	return err
+}
+
+// positionOf returns where characters stand: by a name, or by how far they are raised, as a
+// percentage.
+func positionOf(rise string) runs.Position {
+	switch rise {
+	case "super":
+		return runs.Raised
+	case "sub":
+		return runs.Lowered
+	}
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(rise, "%"), 64)
+	if err != nil {
+		return runs.OnLine
+	}
+	return runs.PositionAt(percent)
+}
+
+// maxBases bounds the styles that are based on each other.
+const maxBases = 20
+
+// positionOf returns where the characters of a style stand, if that is said.
+func (r *reader) positionOf(style string) (at runs.Position, said bool) {
+	for range maxBases {
+		f, ok := r.fonts[style]
+		if !ok || f.placed {
+			return f.position, ok
+		}
+		style = f.base
+	}
+	return runs.OnLine, false
 }
 
 // readMargin reads a header or footer of pages.

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
 )
 
@@ -17,9 +18,10 @@ type parser struct {
 	*reader
 	xml   *xmlread.Decoder
 	list  *listStyle // of the list that is open
-	text  *strings.Builder
-	space bool   // the text ends with white space, which counts once
-	boxed []line // of text boxes in the paragraph that is read
+	text  *runs.Text
+	at    runs.Position // of the characters that are read
+	space bool          // the text ends with white space, which counts once
+	boxed []line        // of text boxes in the paragraph that is read
 }
 
 // readBlocks calls take for the paragraphs and tables within the element that began. They
@@ -109,8 +111,8 @@ func (p *parser) nextMark(depth int) string {
 // readParagraph calls take with a paragraph or heading, and behind it with the lines of
 // its text boxes.
 func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error) error {
-	text, space, boxed := p.text, p.space, p.boxed
-	p.text, p.space, p.boxed = new(strings.Builder), true, nil
+	text, at, space, boxed := p.text, p.at, p.space, p.boxed
+	p.text, p.at, p.space, p.boxed = new(runs.Text), runs.OnLine, true, nil
 	if e.Name.Local == "h" {
 		l.heading = max(1, atoi(xmlread.Attr(e, "outline-level")))
 		if !l.listed && p.outline != nil && xmlread.Attr(e, "is-list-header") != "true" {
@@ -123,7 +125,7 @@ func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error
 	err := p.readInline()
 	l.text = strings.TrimRight(p.text.String(), " ")
 	boxes := p.boxed
-	p.text, p.space, p.boxed = text, space, boxed
+	p.text, p.at, p.space, p.boxed = text, at, space, boxed
 	if err != nil {
 		return err
 	}
@@ -158,11 +160,13 @@ func (p *parser) readInline() error {
 		case "s":
 			p.text.WriteString(strings.Repeat(" ", min(max(1, atoi(xmlread.Attr(e, "c"))), maxSpaces)))
 		case "tab":
-			p.text.WriteByte('\t')
+			p.text.WriteRune('\t')
 			p.space = true
 		case "line-break":
-			p.text.WriteByte('\n')
+			p.text.WriteRune('\n')
 			p.space = true
+		case "span":
+			return p.readSpan(e)
 		case "note":
 			return p.readNote(e)
 		case "annotation":
@@ -187,12 +191,25 @@ func (p *parser) readInline() error {
 	}, p.writeText)
 }
 
+// readSpan reads characters of a style.
+func (p *parser) readSpan(e xml.StartElement) error {
+	outer := p.at
+	if at, said := p.positionOf(xmlread.Attr(e, "style-name")); said {
+		p.at = at
+	}
+	p.text.At(p.at)
+	err := p.readInline()
+	p.at = outer
+	p.text.At(outer)
+	return err
+}
+
 // writeText writes characters. White space of the XML counts as one space.
 func (p *parser) writeText(s string) {
 	for _, r := range s {
 		if r == ' ' || r == '\n' || r == '\t' || r == '\r' {
 			if !p.space {
-				p.text.WriteByte(' ')
+				p.text.WriteRune(' ')
 			}
 			p.space = true
 			continue
@@ -210,7 +227,7 @@ func (p *parser) readNote(e xml.StartElement) error {
 	}
 	i := len(p.notes)
 	p.notes = append(p.notes, note{})
-	fmt.Fprintf(p.text, "[^%d]", i+1)
+	p.text.Insert(fmt.Sprintf("[^%d]", i+1))
 	p.space = false
 	var lines []string
 	err := p.xml.Each(func(e xml.StartElement) error {

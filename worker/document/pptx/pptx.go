@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
 	"github.com/coditect/mapreduce/worker/document/zipfile"
 )
@@ -247,6 +248,7 @@ type parser struct {
 	xml     *xmlread.Decoder
 	add     func(shape)
 	diagram func(id string) error // reads the text of a diagram
+	text    *runs.Text            // of the paragraph that is read
 }
 
 // child reads an element that may have shapes in it.
@@ -315,32 +317,52 @@ func (p *parser) readText() (shape, error) {
 	return s, p.xml.Each(child, nil)
 }
 
+// readParagraph reads a line of a shape.
 func (p *parser) readParagraph() (paragraph, error) {
 	var line paragraph
-	var text strings.Builder
-	var child func(xml.StartElement) error
-	child = func(e xml.StartElement) error {
-		switch e.Name.Local {
-		case "pPr":
-			if n, err := strconv.Atoi(xmlread.Attr(e, "lvl")); err == nil {
-				line.level = n
-			}
-			return p.xml.Skip()
-		case "t":
-			s, err := p.xml.Text()
-			text.WriteString(s)
-			return err
-		case "br":
-			text.WriteByte('\n')
-			return p.xml.Skip()
-		case "Fallback":
-			return p.xml.Skip()
+	p.text = new(runs.Text)
+	err := p.xml.Each(func(e xml.StartElement) error {
+		if e.Name.Local != "pPr" {
+			return p.readInline(e)
 		}
-		return p.xml.Each(child, nil)
-	}
-	err := p.xml.Each(child, nil)
-	line.text = text.String()
+		if n, err := strconv.Atoi(xmlread.Attr(e, "lvl")); err == nil {
+			line.level = n
+		}
+		return p.xml.Skip()
+	}, nil)
+	line.text = p.text.String()
 	return line, err
+}
+
+// readInline reads an element within a paragraph.
+func (p *parser) readInline(e xml.StartElement) error {
+	switch e.Name.Local {
+	case "r", "fld":
+		p.text.At(runs.OnLine)
+	case "rPr":
+		p.text.At(position(e))
+		return p.xml.Skip()
+	case "t":
+		s, err := p.xml.Text()
+		p.text.WriteString(s)
+		return err
+	case "br":
+		p.text.WriteRune('\n')
+		return p.xml.Skip()
+	case "pPr", "Fallback":
+		return p.xml.Skip()
+	}
+	return p.xml.Each(p.readInline, nil)
+}
+
+// position returns where characters stand. How far that is above the line is said as a
+// percentage, or in thousandths of one.
+func position(e xml.StartElement) runs.Position {
+	rise, err := strconv.ParseFloat(strings.TrimSuffix(xmlread.Attr(e, "baseline"), "%"), 64)
+	if err != nil {
+		return runs.OnLine
+	}
+	return runs.PositionAt(rise)
 }
 
 // readTable reads a table. Cells that others cover are empty.

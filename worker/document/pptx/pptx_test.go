@@ -57,6 +57,26 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestScripts: raised and lowered runs.
+func TestScripts(t *testing.T) {
+	run := func(properties, text string) string {
+		return `<a:r><a:rPr ` + properties + `/><a:t>` + text + `</a:t></a:r>`
+	}
+	for _, test := range []struct{ name, shapes, want string }{
+		{"raised and lowered", shape("obj", `<a:p>`+run("", "CO")+run(`baseline="-25000"`, "2")+run(`baseline="0"`, " at 10")+run(`baseline="30%"`, "1")+run(`baseline="30000"`, "2")+`<a:r><a:t> 1</a:t></a:r>`+run(`baseline="30000"`, "st")+`</a:p>`), "CO₂ at 10¹² 1st"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := zipmake.Parse(t, pptx.Format(), "", presentation(t, shape("title", line("0", "T"))+test.shapes, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "## T\n\n" + test.want + "\n"; !strings.HasPrefix(d.Text, want) {
+				t.Errorf("got %q, want %q at the beginning", d.Text, want)
+			}
+		})
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(shape("title", line("0", "x"))))
 	f.Add([]byte(`<a:tbl><a:tc/><a:tr><a:tc/></a:tr></a:tbl><relIds r:dm="d1"/>`))

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/runs"
 )
 
 // control reads what follows a backslash.
@@ -150,8 +151,14 @@ func (r *reader) property(word string, n int, given bool) {
 		r.state.hidden = on
 	case "deleted":
 		r.state.deleted = on
+	case "super":
+		r.state.at = positionIf(on, runs.Raised)
+	case "sub":
+		r.state.at = positionIf(on, runs.Lowered)
+	case "nosupersub":
+		r.state.at = runs.OnLine
 	case "plain":
-		r.state.hidden, r.state.deleted = false, false
+		r.state.hidden, r.state.deleted, r.state.at = false, false, runs.OnLine
 	case "pard":
 		r.state.inTable, r.state.style, r.state.outline, r.state.level = false, 0, -1, 0
 	case "intbl":
@@ -171,6 +178,14 @@ func (r *reader) property(word string, n int, given bool) {
 			r.state.outline = level
 		}
 	}
+}
+
+// positionIf returns where characters stand if what places them is on.
+func positionIf(on bool, at runs.Position) runs.Position {
+	if on {
+		return at
+	}
+	return runs.OnLine
 }
 
 // structure obeys words that end paragraphs, cells and rows.
@@ -267,7 +282,7 @@ func (r *reader) endNote(text string) {
 	kind := "footnote"
 	n := len(r.notes) + 1
 	r.notes = append(r.notes, richNote{fmt.Sprintf("[^%d]:", n), text, fmt.Sprintf("%s %d", kind, n)})
-	fmt.Fprintf(r.out(), "[^%d]", n)
+	r.out().Insert(fmt.Sprintf("[^%d]", n))
 }
 
 func (r *reader) endComment(text string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/runs"
 )
 
 // Kind is the name of the format.
@@ -74,7 +75,7 @@ type reader struct {
 	fallback int    // characters to skip, as they stand for one that was read
 
 	frames []*frame // texts beside the one that is read, such as a footnote's
-	text   strings.Builder
+	text   runs.Text
 	mark   string // of the item of a list
 	boxed  []string
 
@@ -99,6 +100,7 @@ type state struct {
 	skip        int // characters that stand for a \u behind it
 	font        int
 	hidden      bool
+	at          runs.Position // of its characters
 	deleted     bool
 	frame       *frame // that ends with the group; nil if none does
 
@@ -121,7 +123,7 @@ const (
 
 // A frame is a text beside the one that is read.
 type frame struct {
-	text strings.Builder
+	text runs.Text
 	done func(text string) // takes the text at the end of the group
 }
 
@@ -208,11 +210,11 @@ func (r *reader) beginFrame(done func(string)) {
 	f := &frame{done: done}
 	r.frames = append(r.frames, f)
 	r.state.frame, r.state.destination = f, body
-	r.state.hidden = false
+	r.state.hidden, r.state.at = false, runs.OnLine
 }
 
 // out returns where text goes.
-func (r *reader) out() *strings.Builder {
+func (r *reader) out() *runs.Text {
 	if n := len(r.frames); n > 0 {
 		return &r.frames[n-1].text
 	}
@@ -234,6 +236,7 @@ func (r *reader) write(c rune) {
 	case r.state.destination == fontTable || r.state.destination == styleSheet, r.state.destination == skipped:
 	case r.state.hidden || r.state.deleted:
 	default:
+		r.out().At(r.state.at)
 		r.out().WriteRune(c)
 	}
 }
@@ -276,7 +279,8 @@ func (r *reader) endParagraph() {
 		return
 	}
 	if len(r.frames) > 0 {
-		r.out().WriteByte('\n')
+		r.out().At(runs.OnLine)
+		r.out().WriteRune('\n')
 		return
 	}
 	text := r.text.String()
@@ -331,7 +335,8 @@ func (r *reader) writeParagraph(text string) {
 func (r *reader) endCell() {
 	r.flush()
 	if len(r.frames) > 0 || r.state.destination != body {
-		r.out().WriteByte('\n')
+		r.out().At(runs.OnLine)
+		r.out().WriteRune('\n')
 		return
 	}
 	text := r.text.String()

@@ -22,6 +22,7 @@ func TestText(t *testing.T) {
 		{"headings", `{\pard\s1 Title\par}\pard text\par{\pard\outlinelevel1 Part\par}`, "# Title\n\ntext\n\n## Part\n"},
 		{"lists", `{\listtext\pard 1.\tab}first\par{\listtext \u8226?\tab}\ilvl1 dot\par\pard plain\par`, "1. first\n  - dot\n\nplain\n"},
 		{"hidden and deleted", `a{\v hidden}{\deleted gone}{\revised kept}\v x\v0 b{\deleted\par}c\par`, "akeptbc\n"},
+		{"raised and lowered", `H{\sub 2}O 10\super -\super 6\nosupersub  m{\super 2{\*\footnote 3\par}} 1\super st\plain  10\super 0.5\super0  2{\super 3\par}4\par`, "H₂O 10⁻⁶ m²[^1] 1st 10^0.5 2³\n4\n\n[^1]: 3\n"},
 		{"fields", `{\field{\*\fldinst HYPERLINK "http://example.org/"}{\fldrslt link}} end\par`, "link end\n"},
 		{"pictures", `a{\pict\pngblip 89504e470d}{\*\unknown {\b x}}{\object{\*\objdata 0102}{\result shown}}\bin3 }}}b\par`, "ashownb\n"},
 		{"notes", `claim{\super\chftn{\*\footnote\chftn proof\par more}} x{\*\atnid A}{\*\atnauthor Ann}{\*\annotation{\*\atndate 1}really?}\par`, "claim[^1] x\n\n[^1]: proof more\nComment by Ann: really?\n"},

@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/sheet"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
 	"github.com/coditect/mapreduce/worker/document/zipfile"
@@ -180,24 +181,25 @@ func (r *reader) readStrings() error {
 
 // readString reads a string, whose letters may look differently.
 func readString(d *xmlread.Decoder) (string, error) {
-	var parts []string
+	var text runs.Text
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "t":
 			s, err := d.Text()
-			parts = append(parts, s)
+			text.WriteString(s)
 			return err
-		case "rPh", "rPr": // how it is pronounced
+		case "r":
+			text.At(runs.OnLine)
+		case "vertAlign":
+			text.At(runs.PositionOf(xmlread.Attr(e, "val")))
+		case "rPh": // how it is pronounced
 			return d.Skip()
 		}
 		return d.Each(child, nil)
 	}
 	err := d.Each(child, nil)
-	if len(parts) == 1 {
-		return parts[0], err
-	}
-	return strings.Join(parts, ""), err
+	return text.String(), err
 }
 
 // readStyles reads the formats of numbers.

@@ -32,6 +32,7 @@ func TestValues(t *testing.T) {
 		{"shared", `<c t="s"><v>0</v></c>`, "Name"},
 		{"rich", `<c t="s"><v>1</v></c>`, "rich"},
 		{"inline", `<c t="inlineStr"><is><t>in</t><t>line</t></is></c>`, "inline"},
+		{"raised and lowered", `<c t="inlineStr"><is><r><t>CO</t></r><r><rPr><vertAlign val="subscript"/></rPr><t>2</t></r><r><t> per m</t></r><r><rPr><vertAlign val="superscript"/></rPr><t>2</t></r><r><t> 1</t></r></is></c>`, "CO₂ per m² 1"},
 		{"formula", `<c t="str"><f>A1&amp;"x"</f><v>result</v></c>`, "result"},
 		{"external reference", `<c><f>[1]Sheet1!$A$1</f><v>5</v></c>`, "5"},
 		{"macro", `<c t="str"><f>HYPERLINK("http://example.org/","x")</f><v>x</v></c>`, "x"},

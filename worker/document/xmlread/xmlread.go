@@ -171,3 +171,7 @@ func Attr(e xml.StartElement, name string) string {
 	}
 	return ""
 }
+
+// IsOn reports whether a property of Office Open XML with a value is on. Without a value it
+// is.
+func IsOn(value string) bool { return value != "0" && value != "false" && value != "off" }

@@ -66,3 +66,11 @@ func TestReadErrors(t *testing.T) {
 		t.Errorf("got %v, want the error of the reader", err)
 	}
 }
+
+func TestIsOn(t *testing.T) {
+	for value, want := range map[string]bool{"": true, "1": true, "true": true, "on": true, "0": false, "false": false, "off": false} {
+		if got := xmlread.IsOn(value); got != want {
+			t.Errorf("%q is %t, want %t", value, got, want)
+		}
+	}
+}
