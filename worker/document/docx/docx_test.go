@@ -37,6 +37,7 @@ func run(property, text string) string {
 const (
 	raised  = `<w:vertAlign w:val="superscript"/>`
 	lowered = `<w:vertAlign w:val="subscript"/>`
+	area    = `<m:oMath><m:r><m:t>A=π</m:t></m:r><m:sSup><m:e><m:r><w:rPr/><m:t>r</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup></m:oMath>`
 )
 
 func item(level, list, text string) string {
@@ -95,6 +96,13 @@ func TestText(t *testing.T) {
 			"raised references", `<w:p>` + run("", "25 m") + run(raised, "2") + `<w:r><w:rPr>` + raised + `</w:rPr><w:footnoteReference w:id="2"/></w:r></w:p>`,
 			[]zipmake.File{{Name: "footnotes.xml", Content: `<w:footnotes ` + w + `><w:footnote w:id="2">` + p("proof") + `</w:footnote></w:footnotes>`}},
 			"25 m²[^1]\n\n[^1]: proof\n",
+		},
+		{"equations", `<w:p><w:r><w:t xml:space="preserve">where </w:t></w:r>` + area + area + `<w:r><w:t>.</w:t></w:r></w:p>`, nil, "where A=πr² A=πr².\n"},
+		{"equations on lines", `<w:p><w:r><w:t>so</w:t></w:r><m:oMathPara><m:oMathParaPr/>` + area + area + `</m:oMathPara><w:r><w:t>holds</w:t></w:r></w:p>`, nil, "so\nA=πr²\nA=πr²\nholds\n"},
+		{"equations in tables", `<w:tbl><w:tr><w:tc>` + p("area") + `</w:tc><w:tc><w:p><m:oMathPara>` + area + `</m:oMathPara></w:p></w:tc></w:tr></w:tbl>`, nil, "| area | A=πr² |\n| --- | --- |\n"},
+		{
+			"runs of equations", `<w:p><m:oMath><m:f><m:num><m:r><m:t>a</m:t><w:sym w:char="2603"/></m:r></m:num><m:den><w:ins><m:r><m:t>b</m:t></m:r></w:ins><w:del><m:r><m:t>c</m:t></m:r></w:del></m:den></m:f></m:oMath></w:p>`,
+			nil, "(a☃)/b\n",
 		},
 		{"fields", `<w:p><w:r><w:fldChar/><w:instrText>PAGEREF x</w:instrText></w:r><w:fldSimple w:instr="DATE"><w:r><w:t>today</w:t></w:r></w:fldSimple></w:p>`, nil, "today\n"},
 		{"symbols", `<w:p><w:r><w:sym w:char="F041"/><w:sym w:char="2603"/><w:sym w:char="d800"/><w:sym w:char="x"/></w:r></w:p>`, nil, "A☃\n"},
@@ -195,7 +203,7 @@ func TestMainPart(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(body(f, p("one")+item("0", "5", "a")+`<w:tbl><w:tr><w:tc>`+p("x")+`</w:tc><w:tc>`+p("y")+`</w:tc></w:tr></w:tbl>`, numbering, styles))
-	f.Add([]byte(`<w:p>` + run("", "10") + run(raised, "6") + `</w:p>`))
+	f.Add([]byte(`<w:p>` + run("", "10") + run(raised, "6") + `<m:oMathPara>` + area + `</m:oMathPara></w:p>`))
 	f.Add([]byte("PK\x03\x04"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Packed bytes hide the text from the fuzzer, so it may write the entry itself.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/equation"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
@@ -127,6 +128,8 @@ func (p *parser) readInline(e xml.StartElement) error {
 		return p.xml.Skip()
 	case "r":
 		return p.readRun()
+	case "oMath", "oMathPara":
+		return equation.Write(&p.text, p.xml, e, p.readInline)
 	case "del", "moveFrom", "delText", "instrText", "Fallback", "rt", "ffData", "sdtPr", "posOffset", "fldData":
 	default:
 		return p.xml.Each(p.readInline, nil)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/equation"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
@@ -349,6 +350,8 @@ func (p *parser) readInline(e xml.StartElement) error {
 	case "br":
 		p.text.WriteRune('\n')
 		return p.xml.Skip()
+	case "oMath", "oMathPara":
+		return equation.Write(&p.text, p.xml, e, p.readInline)
 	case "pPr", "Fallback":
 		return p.xml.Skip()
 	}

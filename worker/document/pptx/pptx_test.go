@@ -57,13 +57,17 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestScripts: raised and lowered runs.
+// TestScripts: raised and lowered runs, and equations, which slides have in one of two
+// alternatives.
 func TestScripts(t *testing.T) {
 	run := func(properties, text string) string {
 		return `<a:r><a:rPr ` + properties + `/><a:t>` + text + `</a:t></a:r>`
 	}
+	root := `<m:oMath><m:rad><m:deg/><m:e><m:r><a:rPr baseline="30000"/><m:t>b</m:t></m:r></m:e></m:rad></m:oMath>`
 	for _, test := range []struct{ name, shapes, want string }{
 		{"raised and lowered", shape("obj", `<a:p>`+run("", "CO")+run(`baseline="-25000"`, "2")+run(`baseline="0"`, " at 10")+run(`baseline="30%"`, "1")+run(`baseline="30000"`, "2")+`<a:r><a:t> 1</a:t></a:r>`+run(`baseline="30000"`, "st")+`</a:p>`), "CO₂ at 10¹² 1st"},
+		{"equation", `<mc:AlternateContent xmlns:mc="mc"><mc:Choice Requires="a14">` + shape("obj", `<a:p><a:r><a:t>so </a:t></a:r><a14:m>`+root+`</a14:m></a:p>`) + `</mc:Choice><mc:Fallback>` + shape("obj", line("0", "picture")) + `</mc:Fallback></mc:AlternateContent>`, "so √(b)"},
+		{"equations on lines", shape("obj", `<a:p><a14:m><m:oMathPara>`+root+root+`</m:oMathPara></a14:m></a:p>`), "√(b)\n√(b)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d, err := zipmake.Parse(t, pptx.Format(), "", presentation(t, shape("title", line("0", "T"))+test.shapes, ""))
@@ -79,6 +83,7 @@ func TestScripts(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(shape("title", line("0", "x"))))
+	f.Add([]byte(shape("obj", `<a:p><a:r><a:rPr baseline="1"/><a:t>2</a:t></a:r><m:oMathPara><m:oMath><m:f><m:num/><m:r><m:t>x</m:t></m:r></m:f></m:oMath></m:oMathPara></a:p>`)))
 	f.Add([]byte(`<a:tbl><a:tc/><a:tr><a:tc/></a:tr></a:tbl><relIds r:dm="d1"/>`))
 	f.Fuzz(func(t *testing.T, shapes []byte) {
 		_, err := zipmake.Parse(t, pptx.Format(), "", presentation(t, string(shapes), ""))
