@@ -89,7 +89,8 @@ func TestText(t *testing.T) {
 		},
 		{
 			"raised by styles", `<w:p>` + run("", "10") + run(`<w:rStyle w:val="MyPower"/>`, "6") + run(`<w:rStyle w:val="Power"/><w:vertAlign w:val="baseline"/>`, "7") + run(`<w:rStyle w:val="None"/>`, "8") + `</w:p>`,
-			[]zipmake.File{styles}, "10⁶78\n",
+			[]zipmake.File{styles},
+			"10⁶78\n",
 		},
 		{"raised and hidden", `<w:p>` + run("", "10") + run(raised, "2") + run(raised+`<w:vanish/>`, "3") + run(raised+`<w:rPrChange><w:rPr>`+lowered+`</w:rPr></w:rPrChange>`, "4") + `</w:p>`, nil, "10²⁴\n"},
 		{
