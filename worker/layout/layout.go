@@ -131,11 +131,13 @@ func (s *span) add(p *Part) {
 }
 
 // sameLine reports whether b follows on a on the same line of a page, no farther away
-// than a column would be.
+// than a column would be: at its right, or at its left in a text that runs there.
 func sameLine(a, b *mapreduce.Box) bool {
 	height := min(a.Bottom-a.Top, b.Bottom-b.Top)
 	overlap := min(a.Bottom, b.Bottom) - max(a.Top, b.Top)
-	return a.Page == b.Page && overlap > height/2 && b.Left >= a.Left && b.Left-a.Right < 2*height
+	right := b.Left >= a.Left && b.Left-a.Right < 2*height
+	left := b.Right <= a.Right && a.Left-b.Right < 2*height
+	return a.Page == b.Page && overlap > height/2 && (right || left)
 }
 
 // location returns the place of all parts together.

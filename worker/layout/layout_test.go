@@ -108,6 +108,11 @@ func TestLocate(t *testing.T) {
 		{Start: 12, End: 14, Location: page(1), Box: box(1, 300, 22, 320, 32)}, // in another column
 		{Start: 15, End: 20, Location: page(2), Box: box(2, 300, 22, 320, 32)},
 	}
+	leftwards := layout.Layout{
+		{Start: 0, End: 4, Location: page(1), Box: box(1, 70, 10, 90, 20)},
+		{Start: 5, End: 9, Location: page(1), Box: box(1, 50, 9, 66, 20)},    // at its left
+		{Start: 10, End: 14, Location: page(1), Box: box(1, 10, 10, 20, 20)}, // in another column
+	}
 	cells := layout.Layout{{Start: 0, End: 2, Location: cell("A1")}, {Start: 3, End: 5, Location: cell("B1")}}
 	for _, test := range []struct {
 		name       string
@@ -117,6 +122,7 @@ func TestLocate(t *testing.T) {
 	}{
 		{"a part of a word", pages, 1, 3, &mapreduce.Location{Place: "page 1", Page: 1, Boxes: []mapreduce.Box{box(1, 10, 10, 30, 20)}}},
 		{"a line and the next", pages, 0, 11, &mapreduce.Location{Place: "page 1", Page: 1, Boxes: []mapreduce.Box{box(1, 10, 9, 50, 20), box(1, 10, 22, 20, 32)}}},
+		{"a line from right to left", leftwards, 0, 14, &mapreduce.Location{Place: "page 1", Page: 1, Boxes: []mapreduce.Box{box(1, 50, 9, 90, 20), box(1, 10, 10, 20, 20)}}},
 		{"columns", pages, 11, 13, &mapreduce.Location{Place: "page 1", Page: 1, Boxes: []mapreduce.Box{box(1, 10, 22, 20, 32), box(1, 300, 22, 320, 32)}}},
 		{"over the page", pages, 13, 16, &mapreduce.Location{Place: "page 1 to page 2", Page: 1, Boxes: []mapreduce.Box{box(1, 300, 22, 320, 32), box(2, 300, 22, 320, 32)}}},
 		{"between words", pages, 5, 6, nil},
