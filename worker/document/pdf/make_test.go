@@ -43,15 +43,27 @@ type line struct {
 func content(lines []line) string {
 	var b strings.Builder
 	for _, l := range lines {
-		fmt.Fprintf(&b, "BT /F1 10 Tf %v %v Td (%s) Tj ET\n", l.x, l.y, l.text)
+		fmt.Fprintf(&b, "BT /F1 10 Tf %v %v Td (%s) Tj ET\n", l.x, l.y, strings.NewReplacer("(", `\(`, ")", `\)`).Replace(l.text))
 	}
 	return b.String()
 }
 
 // A sheet is a page, with more entries of its dictionary.
 type sheet struct {
-	lines []line
-	more  string
+	lines  []line
+	more   string
+	hebrew bool // its capital letters are the Hebrew ones of alphabets
+}
+
+// toUnicode is what the capital letters of a font are.
+func toUnicode(letters alphabet) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "1 begincodespacerange <00> <FF> endcodespacerange\n%d beginbfchar\n", len(letters))
+	for i, c := range letters {
+		fmt.Fprintf(&b, "<%02X> <%04X>\n", 'A'+i, c)
+	}
+	b.WriteString("endbfchar")
+	return fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", b.Len(), b.String())
 }
 
 // makeFile returns a file with some pages, and with more entries of its catalogue.
@@ -59,9 +71,14 @@ func makeFile(catalogue string, sheets ...sheet) []byte {
 	m := new(maker)
 	root := m.add("") // set below
 	tree := m.add("")
-	font := m.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+	latin := m.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
 	var kids []string
 	for _, s := range sheets {
+		font := latin
+		if s.hebrew {
+			letters := m.add(toUnicode(alphabets["Hebrew"]))
+			font = m.add(fmt.Sprintf("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode %d 0 R >>", letters))
+		}
 		c := content(s.lines)
 		stream := m.add(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(c), c))
 		page := m.add(fmt.Sprintf("<< /Type /Page /Parent %d 0 R /MediaBox [0 0 600 800] /Contents %d 0 R /Resources << /Font << /F1 %d 0 R >> >> %s >>", tree, stream, font, s.more))

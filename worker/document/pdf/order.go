@@ -11,7 +11,8 @@ import (
 	"github.com/coditect/mapreduce/worker/layout"
 )
 
-// A row is words that stand beside each other, from left to right.
+// A row is words that stand beside each other: from left to right, and once the page is
+// arranged in the order in which people read them.
 type row struct {
 	words []word
 	box   mapreduce.Box
@@ -32,7 +33,29 @@ func (r *row) add(w word) {
 // belongs together. Their order is kept, but for blocks that stand above all that is
 // written before them (see upperFirst), unless it goes back and forth: then columns are
 // read one after the other, and what stands across them between (see byGeometry).
+//
+// A page most words of which run from right to left is read in a mirror.
 func arrange(words []word) []row {
+	t := tallyOf(words)
+	page := t.direction(leftToRight)
+	if page == rightToLeft {
+		mirror(words)
+	}
+	if t.rightToLeft > 0 {
+		sortLines(words, page == rightToLeft)
+	}
+	rows := arrangeRows(words)
+	for i := range rows {
+		if page == rightToLeft {
+			rows[i].mirror()
+		}
+		rows[i].read(page)
+	}
+	return rows
+}
+
+// arrangeRows returns the words of a page that is read from left to right as rows.
+func arrangeRows(words []word) []row {
 	rows := rowsOf(words)
 	if jumps(rows) || interleaves(rows) {
 		rows = byGeometry(rows, 0)
@@ -306,11 +329,7 @@ func (b *textBuilder) addPage(number int, rows []row, notes []note) {
 func (b *textBuilder) addRow(place *mapreduce.Location, r *row, joined bool) {
 	for i, w := range r.words {
 		if i > 0 {
-			if apart(r.words[i-1].box, w.box) {
-				b.WriteByte('\t')
-			} else {
-				b.WriteByte(' ')
-			}
+			b.WriteString(w.before)
 		}
 		text := w.text
 		if last := i == len(r.words)-1; strings.HasSuffix(text, "\u00ad") {

@@ -121,19 +121,44 @@ func isSoftHyphen(c rune) bool { return c == '\ufffe' || c == '\x02' }
 func (r *wordReader) read() ([]word, error) {
 	from := 0
 	for i := 0; i <= len(r.chars); i++ {
-		if i < len(r.chars) && !unicode.IsSpace(r.chars[i]) && r.chars[i] != 0 {
+		if i < len(r.chars) && r.chars[i] != '\n' && r.chars[i] != '\r' {
 			continue
 		}
-		if err := r.addWord(from, i); err != nil {
+		if err := r.addLine(from, i); err != nil {
 			return nil, err
 		}
-		if i < len(r.chars) && (r.chars[i] == '\n' || r.chars[i] == '\r') {
-			r.line++
-		}
+		r.line++
 		from = i + 1
 	}
 	return r.words, nil
 }
+
+// addLine adds the words of characters [from, to) of the text, which are a line.
+func (r *wordReader) addLine(from, to int) error {
+	if hasRightToLeft(r.chars[from:to]) {
+		l, err := r.glyphLine(from, to)
+		if err != nil {
+			return err
+		}
+		if l.isLegible() {
+			r.words = append(r.words, l.words(r.line)...)
+			return nil
+		}
+	}
+	for i := from; i <= to; i++ {
+		if i < to && !isBlank(r.chars[i]) {
+			continue
+		}
+		if err := r.addWord(from, i); err != nil {
+			return err
+		}
+		from = i + 1
+	}
+	return nil
+}
+
+// isBlank reports whether a character parts words.
+func isBlank(c rune) bool { return unicode.IsSpace(c) || c == 0 }
 
 // addWord adds characters [from, to) of the text as a word. What is hyphenated stands in
 // two lines: it becomes two, the first of which ends with a soft hyphen.
@@ -177,13 +202,11 @@ func clean(chars []rune) string {
 
 // box returns what characters of the text cover of the page, and whether they do.
 func (r *wordReader) box(from, to int) (box mapreduce.Box, ok bool, err error) {
-	if !r.same {
-		at, err := r.page.pdfium.FPDFText_GetCharIndexFromTextIndex(&requests.FPDFText_GetCharIndexFromTextIndex{TextPage: r.text, NTextIndex: from})
-		if err != nil {
-			return box, false, r.page.alive(err)
-		}
-		from, to = at.CharIndex, at.CharIndex+to-from
+	shift, ok, err := r.shift(from)
+	if err != nil || !ok {
+		return box, false, err
 	}
+	from, to, ok = from+shift, to+shift, false
 	count, err := r.page.pdfium.FPDFText_CountRects(&requests.FPDFText_CountRects{TextPage: r.text, StartIndex: from, Count: to - from})
 	if err != nil {
 		return box, false, r.page.alive(err)
@@ -200,6 +223,19 @@ func (r *wordReader) box(from, to int) (box mapreduce.Box, ok bool, err error) {
 		box, ok = one, true
 	}
 	return box, ok, nil
+}
+
+// shift returns by how much the numbers of characters of the page are above those of the
+// text, from one on, and whether PDFium knows.
+func (r *wordReader) shift(from int) (by int, ok bool, err error) {
+	if r.same {
+		return 0, true, nil
+	}
+	at, err := r.page.pdfium.FPDFText_GetCharIndexFromTextIndex(&requests.FPDFText_GetCharIndexFromTextIndex{TextPage: r.text, NTextIndex: from})
+	if err != nil {
+		return 0, false, r.page.alive(err)
+	}
+	return at.CharIndex - from, true, nil
 }
 
 // alive returns nil for an error about one character, and the error if the instance is

@@ -325,4 +325,7 @@ type word struct {
 	text string
 	box  mapreduce.Box
 	line int // words of one line of the file have the same, and lines follow each other
+	// The parts, from left to right, of a word that does not run in one direction.
+	parts  []word
+	before string // what parts it from the word before it in its row
 }

@@ -342,6 +342,7 @@ func TestDamaged(t *testing.T) {
 // FuzzParse reads files of any bytes.
 func FuzzParse(f *testing.F) {
 	f.Add(makeFile("", sheet{lines: left}))
+	f.Add(makeFile("", rightToLeft(line{100, 700, "12.50 IHG (python 3) .FED CBA"})))
 	f.Add(cyclicPages())
 	// PDFium is compiled here, which may take longer than one input may.
 	if _, err := shared.Parse(f.Context(), document.Input{Content: bytes.NewReader(makeFile("", sheet{lines: left}))}); err != nil {

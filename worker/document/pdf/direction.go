@@ -1,0 +1,188 @@
+package pdf
+
+import (
+	"cmp"
+	"slices"
+	"unicode"
+
+	"golang.org/x/text/unicode/bidi"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A direction is that in which a text runs.
+type direction int
+
+const (
+	neutral     direction = iota // spaces and punctuation: that of what stands around them
+	leftToRight                  // Latin letters, for one
+	rightToLeft                  // Hebrew and Arabic letters, for two
+	number                       // left to right, within a text of either direction
+	attached                     // marks: that of their letter
+)
+
+// classOf returns the class of a character in UAX #9.
+func classOf(c rune) bidi.Class {
+	properties, _ := bidi.LookupRune(c)
+	return properties.Class()
+}
+
+// directionOf returns the direction of a character.
+func directionOf(c rune) direction {
+	switch classOf(c) {
+	case bidi.L:
+		return leftToRight
+	case bidi.R, bidi.AL:
+		return rightToLeft
+	case bidi.EN, bidi.AN:
+		return number
+	case bidi.NSM, bidi.BN:
+		return attached
+	}
+	return neutral
+}
+
+// firstRightToLeft is where the characters begin that may run from right to left.
+const firstRightToLeft = '\u0590'
+
+// directionOfLetter returns the direction of a letter; neutral of another character.
+func directionOfLetter(c rune) direction {
+	switch {
+	case !unicode.IsLetter(c):
+		return neutral
+	case c < firstRightToLeft:
+		return leftToRight
+	}
+	return directionOf(c)
+}
+
+// hasRightToLeft reports whether one of the characters is a letter that runs from right to
+// left.
+func hasRightToLeft(chars []rune) bool {
+	return slices.ContainsFunc(chars, func(c rune) bool { return directionOfLetter(c) == rightToLeft })
+}
+
+// A tally is how many words run in a direction. Some run in both.
+type tally struct {
+	leftToRight, rightToLeft int
+	leftAtEnds               bool // the first and the last of them run from left to right alone
+}
+
+func tallyOf(words []word) (t tally) {
+	first, last := neutral, neutral
+	for _, w := range words {
+		var left, right bool
+		for _, c := range w.text {
+			d := directionOfLetter(c)
+			left, right = left || d == leftToRight, right || d == rightToLeft
+		}
+		switch {
+		case right:
+			last = rightToLeft
+			t.rightToLeft++
+		case left:
+			last = leftToRight
+		}
+		if left {
+			t.leftToRight++
+		}
+		first = cmp.Or(first, last)
+	}
+	t.leftAtEnds = first == leftToRight && last == leftToRight
+	return t
+}
+
+// direction returns the direction of words that stand in a text of another direction, or
+// beside it: that of most of them. But in a text from right to left, more than half of a
+// line may be names and terms of Latin letters; it has words of its own at one end, then.
+func (t tally) direction(around direction) direction {
+	switch {
+	case around == rightToLeft && t.rightToLeft > 0 && !t.leftAtEnds:
+		return rightToLeft
+	case t.leftToRight > t.rightToLeft:
+		return leftToRight
+	case t.rightToLeft > t.leftToRight:
+		return rightToLeft
+	}
+	return around
+}
+
+// mirror turns boxes about the left side of the page, so that a page which is read from
+// right to left can be arranged as one that is read from left to right.
+func mirror(words []word) {
+	for i := range words {
+		words[i].box = mirrored(words[i].box)
+	}
+}
+
+func mirrored(b mapreduce.Box) mapreduce.Box {
+	b.Left, b.Right = -b.Right, -b.Left
+	return b
+}
+
+// mirror turns a row back again.
+func (r *row) mirror() {
+	r.box = mirrored(r.box)
+	mirror(r.words)
+	sortWords(r.words) // they were from right to left
+}
+
+// sortLines sorts the words of lines from left to right, as far as the lines are level. If
+// not all lines are sorted, only those with words that run from right to left are.
+func sortLines(words []word, all bool) {
+	for from := 0; from < len(words); {
+		to := from + 1
+		for to < len(words) && words[to].line == words[from].line && beside(words[to-1].box, words[to].box) {
+			to++
+		}
+		if all || tallyOf(words[from:to]).rightToLeft > 0 {
+			sortWords(words[from:to])
+		}
+		from = to
+	}
+}
+
+func sortWords(words []word) {
+	slices.SortStableFunc(words, func(a, b word) int { return cmp.Compare(a.box.Left, b.box.Left) })
+}
+
+// read brings the words of a row, which are from left to right, into the order in which
+// people read them. page is the direction of the page.
+//
+// The cells of a row follow each other in the direction of the page, as they do in the
+// rows above and below; from right to left also if most words of the row run so.
+func (r *row) read(page direction) {
+	t := tallyOf(r.words)
+	direction := t.direction(page)
+	var cells [][]word
+	for from := 0; from < len(r.words); {
+		to := from + 1
+		for to < len(r.words) && !apart(r.words[to-1].box, r.words[to].box) {
+			to++
+		}
+		cells = append(cells, r.words[from:to])
+		from = to
+	}
+	if direction == rightToLeft || page == rightToLeft {
+		slices.Reverse(cells)
+	}
+	r.words = nil
+	for _, cell := range cells {
+		if t.rightToLeft > 0 || direction == rightToLeft {
+			cell = logical(cell, direction)
+		} else {
+			space(cell)
+		}
+		if len(r.words) > 0 {
+			cell[0].before = "\t"
+		}
+		r.words = append(r.words, cell...)
+	}
+}
+
+// space parts words by spaces.
+func space(words []word) {
+	for i := range words {
+		words[i].before = " "
+	}
+}

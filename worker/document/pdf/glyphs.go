@@ -1,0 +1,264 @@
+package pdf
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/klippa-app/go-pdfium/requests"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A glyph is a character with its place on the page.
+type glyph struct {
+	char   rune
+	marks  []rune        // that stand above and below it, as vowels
+	x, y   float64       // where the pen stood, as a viewer shows the page
+	box    mapreduce.Box // what it covers
+	blanks int           // before it in the text
+}
+
+// A glyphLine is a line of a page that has letters which run from right to left. PDFium
+// has the letters of some of its words in the order in which people read them, those of
+// others from left to right as they stand, and its brackets turned or not. So where the
+// glyphs stand says how to read it.
+type glyphLine struct {
+	glyphs []glyph
+	blanks int // in the text of the line, behind the first glyph
+}
+
+// glyphLine returns characters [from, to) of the text with their places, without those
+// that show nothing.
+func (r *wordReader) glyphLine(from, to int) (l glyphLine, err error) {
+	shift, ok, err := r.shift(from)
+	if err != nil || !ok {
+		return l, err
+	}
+	for i := from; i < to; i++ {
+		if isBlank(r.chars[i]) {
+			if len(l.glyphs) > 0 {
+				l.blanks++
+			}
+			continue
+		}
+		g, ok, err := r.glyph(i, shift)
+		if err != nil {
+			return l, err
+		}
+		if ok {
+			g.blanks = l.blanks
+			l.glyphs = append(l.glyphs, g)
+		}
+	}
+	return l, nil
+}
+
+// glyph returns character i of the text with its place, and whether it shows something.
+func (r *wordReader) glyph(i, shift int) (g glyph, ok bool, err error) {
+	shown := []rune(clean(r.chars[i : i+1]))
+	if len(shown) == 0 || unicode.Is(unicode.Bidi_Control, shown[0]) {
+		return g, false, nil
+	}
+	p := r.page
+	at, err := p.pdfium.FPDFText_GetCharOrigin(&requests.FPDFText_GetCharOrigin{TextPage: r.text, Index: i + shift})
+	if err != nil {
+		return g, false, p.alive(err)
+	}
+	box, err := p.pdfium.FPDFText_GetCharBox(&requests.FPDFText_GetCharBox{TextPage: r.text, Index: i + shift})
+	if err != nil {
+		return g, false, p.alive(err)
+	}
+	return glyph{
+		char: shown[0],
+		x:    p.a*at.X + p.b*at.Y + p.c, y: p.d*at.X + p.e*at.Y + p.f,
+		box: p.shown(box.Left, box.Top, box.Right, box.Bottom),
+	}, true, nil
+}
+
+// box returns what the line covers.
+func (l *glyphLine) box() mapreduce.Box {
+	box := l.glyphs[0].box
+	for _, g := range l.glyphs {
+		box = union(box, g.box)
+	}
+	return box
+}
+
+// isLegible reports whether the places of the glyphs say how to read them: they are one
+// line across the page, upright, and none of them stands for several words.
+func (l *glyphLine) isLegible() bool {
+	var above, below, height float64 // above is how much of the glyphs is above their baselines
+	top, bottom := math.Inf(1), math.Inf(-1)
+	for i, g := range l.glyphs {
+		if i > 0 && g.x == l.glyphs[i-1].x && g.blanks != l.glyphs[i-1].blanks {
+			return false
+		}
+		above, below, height = above+g.y-g.box.Top, below+g.box.Bottom-g.y, max(height, g.box.Bottom-g.box.Top)
+		top, bottom = min(top, g.y), max(bottom, g.y)
+	}
+	return above > below && bottom-top < height
+}
+
+// words returns the words of the line, from left to right.
+func (l *glyphLine) words(line int) []word {
+	l.sort()
+	l.attachMarks()
+	l.stretch()
+	box := l.box()
+	var words []word
+	from := 0
+	starts := l.starts((box.Bottom - box.Top) / 10)
+	for i := 1; i <= len(l.glyphs); i++ {
+		if i == len(l.glyphs) || starts[i] {
+			words = append(words, wordOf(l.glyphs[from:i], line))
+			from = i
+		}
+	}
+	return words
+}
+
+// stretch makes the boxes of glyphs as high as that of a common letter at least. A dash
+// would seem to be farther from its neighbours than the cells of a table are.
+func (l *glyphLine) stretch() {
+	tops, bottoms := make([]float64, len(l.glyphs)), make([]float64, len(l.glyphs))
+	for i, g := range l.glyphs {
+		tops[i], bottoms[i] = g.box.Top, g.box.Bottom
+	}
+	slices.Sort(tops)
+	slices.Sort(bottoms)
+	for i := range l.glyphs {
+		b := &l.glyphs[i].box
+		b.Top, b.Bottom = min(b.Top, tops[len(tops)/2]), max(b.Bottom, bottoms[len(bottoms)/2])
+	}
+}
+
+// sort sorts the glyphs from left to right. Letters of one glyph, as of a ligature, are in
+// the order of the text, which is that of reading.
+func (l *glyphLine) sort() {
+	slices.Reverse(l.glyphs) // so that the first of those stands at the right
+	middle := func(g glyph) float64 { return g.box.Left + g.box.Right }
+	slices.SortStableFunc(l.glyphs, func(a, b glyph) int {
+		return cmp.Or(cmp.Compare(a.x, b.x), cmp.Compare(middle(a), middle(b)))
+	})
+}
+
+// attachMarks gives the marks to the glyphs with which they stand.
+func (l *glyphLine) attachMarks() {
+	var marks []glyph
+	var bases []glyph
+	for _, g := range l.glyphs {
+		if directionOf(g.char) == attached {
+			marks = append(marks, g)
+		} else {
+			bases = append(bases, g)
+		}
+	}
+	if len(bases) == 0 {
+		return
+	}
+	l.glyphs = bases
+	for _, m := range slices.Backward(marks) { // in the order of the text, as far as they share a place
+		b := l.base(m)
+		b.marks, b.box = append(b.marks, m.char), union(b.box, m.box)
+	}
+}
+
+// base returns the glyph with which a mark stands: that of which it is a part, or else the
+// nearest one.
+func (l *glyphLine) base(mark glyph) *glyph {
+	middle := (mark.box.Left + mark.box.Right) / 2
+	right, _ := slices.BinarySearchFunc(l.glyphs, middle, func(g glyph, x float64) int { return cmp.Compare(g.x, x) })
+	right = min(right, len(l.glyphs)-1)
+	a, b := &l.glyphs[max(0, right-1)], &l.glyphs[right]
+	away := func(g *glyph) float64 { return max(g.box.Left-middle, middle-g.box.Right, 0) }
+	if b.x == mark.x || a.x != mark.x && away(b) < away(a) {
+		return b
+	}
+	return a
+}
+
+// starts returns which of the glyphs begin a word. How many spaces there are between two
+// letters or numbers, PDFium knows. On which side of a bracket or a comma that stands
+// there, it may have wrong: they are where the gaps are widest. A gap that is not wider
+// than least is none: a mark has brought the space along.
+func (l *glyphLine) starts(least float64) []bool {
+	starts := make([]bool, len(l.glyphs))
+	for from := 0; from < len(l.glyphs); {
+		to := from + 1
+		for to < len(l.glyphs) && directionOf(l.glyphs[to].char) == neutral {
+			to++
+		}
+		gaps := l.gaps(from, min(to, len(l.glyphs)-1))
+		for _, g := range gaps[:min(l.blanksBetween(from, to), len(gaps))] {
+			starts[g.at] = g.width > least
+		}
+		from = to
+	}
+	return starts
+}
+
+// blanksBetween returns how many spaces stand in the text between two glyphs, of which the
+// second may be beyond the line. A bullet is there: PDFium may have it before its space.
+func (l *glyphLine) blanksBetween(from, to int) int {
+	a, b := l.glyphs[from].blanks, l.glyphs[min(to, len(l.glyphs)-1)].blanks
+	if to == len(l.glyphs) && b >= a {
+		b = l.blanks
+	}
+	return max(a-b, b-a)
+}
+
+// A gap is what is free before a glyph.
+type gap struct {
+	at    int // the number of the glyph
+	width float64
+}
+
+// gaps returns the gaps between glyphs from and to, the widest first.
+func (l *glyphLine) gaps(from, to int) []gap {
+	var all []gap
+	for i := from + 1; i <= to; i++ {
+		all = append(all, gap{i, l.glyphs[i].box.Left - l.glyphs[i-1].box.Right})
+	}
+	slices.SortStableFunc(all, func(a, b gap) int { return cmp.Compare(b.width, a.width) })
+	return all
+}
+
+// wordOf returns the word that glyphs make, from left to right.
+func wordOf(glyphs []glyph, line int) word {
+	var parts []word
+	from := 0
+	for i := 1; i <= len(glyphs); i++ {
+		if i == len(glyphs) || directionOf(glyphs[i].char) == neutral || directionOf(glyphs[i].char) != directionOf(glyphs[i-1].char) {
+			parts = append(parts, partOf(glyphs[from:i], line))
+			from = i
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	w := word{box: parts[0].box, line: line, parts: parts}
+	for _, p := range parts {
+		w.text, w.box = w.text+p.text, union(w.box, p.box)
+	}
+	return w
+}
+
+// partOf returns the text of glyphs that run in one direction.
+func partOf(glyphs []glyph, line int) word {
+	w := word{box: glyphs[0].box, line: line}
+	if directionOf(glyphs[0].char) == rightToLeft {
+		glyphs = slices.Clone(glyphs)
+		slices.Reverse(glyphs)
+	}
+	var text strings.Builder
+	for _, g := range glyphs {
+		text.WriteRune(g.char)
+		text.WriteString(string(g.marks))
+		w.box = union(w.box, g.box)
+	}
+	w.text = text.String()
+	return w
+}
