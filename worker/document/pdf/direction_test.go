@@ -181,6 +181,7 @@ func TestRightToLeft(t *testing.T) {
 		{"lines as they look", "", rightToLeft(line{100, 700, whole}, line{100, 688, "LKJ 12% -"}), "ABC DEF. (python 3) GHI 12.50\n- 12% JKL\n"},
 		{"in a document from right to left", "/ViewerPreferences << /Direction /R2L >>", rightToLeft(line{100, 700, whole}, line{100, 688, "LKJ 12% -"}), "ABC DEF. (python 3) GHI 12.50\n- 12% JKL\n"},
 		{"words as they are read", "", rightToLeft(line{210, 700, "CBA"}, line{186, 700, "FED"}, line{130, 700, "2024/01/02"}, line{106, 700, "IHG"}), "ABC DEF 2024/01/02 GHI\n"},
+		{"a ligature", "", rightToLeft(line{100, 700, "FED C@BA"}), "ABلاC DEF\n"},
 		{"in a text from left to right", "", rightToLeft(line{100, 700, "one FED CBA two three"}), "one ABC DEF two three\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -252,6 +252,7 @@ func partOf(glyphs []glyph, line int) word {
 	if directionOf(glyphs[0].char) == rightToLeft {
 		glyphs = slices.Clone(glyphs)
 		slices.Reverse(glyphs)
+		orderLigatures(glyphs)
 	}
 	var text strings.Builder
 	for _, g := range glyphs {
@@ -261,4 +262,16 @@ func partOf(glyphs []glyph, line int) word {
 	}
 	w.text = text.String()
 	return w
+}
+
+// orderLigatures brings the letters of ligatures of lam and alef into their order. Most
+// files say what a ligature is by its letters as they are read; PDFium takes these for
+// letters as they look, and turns them.
+func orderLigatures(glyphs []glyph) {
+	for i := 1; i < len(glyphs); i++ {
+		alef, lam := &glyphs[i-1], &glyphs[i]
+		if alef.x == lam.x && lam.char == 'ل' && strings.ContainsRune("اأإآٱ", alef.char) {
+			*alef, *lam = *lam, *alef
+		}
+	}
 }

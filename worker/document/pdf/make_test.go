@@ -55,10 +55,11 @@ type sheet struct {
 	hebrew bool // its capital letters are the Hebrew ones of alphabets
 }
 
-// toUnicode is what the capital letters of a font are.
+// toUnicode is what the capital letters of a font are. Its at sign is a ligature of lam and
+// alef.
 func toUnicode(letters alphabet) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "1 begincodespacerange <00> <FF> endcodespacerange\n%d beginbfchar\n", len(letters))
+	fmt.Fprintf(&b, "1 begincodespacerange <00> <FF> endcodespacerange\n%d beginbfchar\n<40> <06440627>\n", 1+len(letters))
 	for i, c := range letters {
 		fmt.Fprintf(&b, "<%02X> <%04X>\n", 'A'+i, c)
 	}
