@@ -121,8 +121,14 @@ func TestBoxesOfDirections(t *testing.T) {
 		t.Fatalf("got %q, want %q", text, want)
 	}
 	for _, test := range []struct{ read, shown string }{
-		{"(ABC)", "(CBA)"}, {"DEF", "FED"}, {"python", "python"}, {"3", "3"}, {"GHI", "IHG"}, {"12.50", "12.50"},
-		{"(ABC) DEF", "FED (CBA)"}, {"GHI 12.50", "12.50 IHG"},
+		{"(ABC)", "(CBA)"},
+		{"DEF", "FED"},
+		{"python", "python"},
+		{"3", "3"},
+		{"GHI", "IHG"},
+		{"12.50", "12.50"},
+		{"(ABC) DEF", "FED (CBA)"},
+		{"GHI 12.50", "12.50 IHG"},
 	} {
 		read := letters.of(test.read)
 		from := strings.Index(text, read)
