@@ -11,6 +11,9 @@ import (
 
 // Reserve implements agent.Calls.
 func (u *unit) Reserve(ctx context.Context, tokens int64) error {
+	if err := u.storeBefore(ctx, tokens); err != nil {
+		return err
+	}
 	if err := u.checkLimit(tokens); err != nil || !u.bounded {
 		return err
 	}

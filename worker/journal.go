@@ -67,6 +67,22 @@ func (u *unit) offerEntries(now bool) {
 	}
 }
 
+// storeBefore returns when what was done is stored, if the tokens that it took and those of
+// the call that is about to be made are more than may be lost with the worker. Where
+// nothing is stored any more, the call is made all the same. An error says why the
+// attempt, or the call, has ended.
+func (u *unit) storeBefore(ctx context.Context, tokens int64) error {
+	if u.unkept()+tokens <= agent.KeepEvery || u.journal.Waiting() == 0 {
+		return nil
+	}
+	ctx, stop := u.attemptContext(ctx)
+	defer stop()
+	if err := u.journal.Sync(ctx); err != nil && ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
 // sendEntries has all entries of the journal stored that are there now. The report of
 // the attempt waits for it. session.mu is held.
 func (u *unit) sendEntries() {

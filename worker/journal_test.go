@@ -65,6 +65,50 @@ func TestJournalGoesInBatches(t *testing.T) {
 	})
 }
 
+// Before a call that might make what was spent more than may be lost, all that was done
+// is stored. A call that cannot is not held up, and neither is one whose journal nobody
+// takes any more.
+func TestJournalIsStoredBeforeACallThatIsLarge(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var r *running
+			var seen []string // of what was stored, when each call began
+			run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+				for i, worst := range []int64{agent.KeepEvery, 7000, 3001, agent.KeepEvery + 1} {
+					_, err := calls.Do(ctx, fmt.Sprint("call ", i), func(ctx context.Context) ([]byte, error) {
+						if err := calls.Reserve(ctx, worst); err != nil {
+							return nil, err
+						}
+						seen = append(seen, fmt.Sprintf("%d %v", i, r.appended()))
+						calls.Spent(3500, 0, 0)
+						return []byte("answer"), nil
+					})
+					if err != nil {
+						return nil, err
+					}
+				}
+				return &agent.Result{Output: []byte("ok")}, nil
+			}
+			r = start(t, run, worker.Config{})
+			want := []string{"0 []", "1 [u 0: call 0]", "2 []", "3 [u 1: call 1 call 2]"}
+			if refused {
+				r.before = func(context.Context, *mapreduce.BlobRequest, int64) error {
+					return errs.New(errs.Invalid, "the journal has too many entries")
+				}
+				want = []string{"0 []", "1 []", "2 []", "3 []"}
+			}
+			r.assign(spec, unitOf("u"))
+			after(time.Minute)
+			got := r.report()
+			if diff := cmp.Diff(want, seen); diff != "" || got.Outcome != mapreduce.Done {
+				t.Errorf("refused %t: stored before each call (-want +got):\n%s\nreport %+v", refused, diff, got)
+			}
+			r.verdicts(mapreduce.Accepted, got)
+			r.finish()
+		})
+	}
+}
+
 // An attempt that is done has nothing stored that it did, but in a job that captures
 // all: there all of it is stored before its report, whatever breaks.
 func TestJournalOfUnitsThatAreDone(t *testing.T) {

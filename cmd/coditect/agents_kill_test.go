@@ -158,8 +158,9 @@ func (p *posts) goOn(t *testing.T, want *wholeRun) (twice int64) {
 		}
 	}
 	all, _ := p.paid()
-	if twice = all - want.cost; twice > unitagent.KeepEvery+want.largest {
-		t.Errorf("%d tokens were paid twice, more than %d", twice, unitagent.KeepEvery+want.largest)
+	bound := max(unitagent.KeepEvery, want.largest)
+	if twice = all - want.cost; twice > bound {
+		t.Errorf("%d tokens were paid twice, more than %d", twice, bound)
 	}
 	if o := p.try(nil, "doctor"); o.code != 0 {
 		t.Errorf("doctor: %d\n%s", o.code, o.stdout)
@@ -169,7 +170,7 @@ func (p *posts) goOn(t *testing.T, want *wholeRun) (twice int64) {
 
 // The program is killed in each of the twelve turns of an agent: while the model answers, and
 // while a note is posted, which is done and not answered. It goes on; no note is posted twice;
-// and what is paid twice is no more than one interval of the journal and the turn under way.
+// and what is paid twice is no more than one interval of the journal, with the turn under way.
 // Two turns are tried, or all if trials are asked for.
 func TestSoakKillsInEachTurn(t *testing.T) {
 	want := runWhole(t)
@@ -238,8 +239,8 @@ func agentPoints() []string {
 
 // The program is killed at each point that agents with tools reach, while one reads files and
 // posts notes. What is resumed comes to the report of a run that nobody killed; no note is
-// posted twice; and what is paid for twice is no more than one interval of the journal and the
-// turn under way. Six points are tried, or as many as trials are asked for.
+// posted twice; and what is paid for twice is no more than one interval of the journal, with
+// the turn under way. Six points are tried, or as many as trials are asked for.
 func TestSoakKillsOfAgents(t *testing.T) {
 	want := runWhole(t)
 	points := agentPoints()

@@ -128,7 +128,9 @@ type Calls interface {
 	// in and out. It asks the orchestrator only for what the unit's
 	// reservation lacks, and may block while there is no connection. It
 	// returns an error that wraps ErrBudget when refused: the call must not be
-	// made then. Without a budget it grants everything at once.
+	// made then. Without a budget it grants everything. It waits until the journal is
+	// stored where more than KeepEvery tokens, with these, would else be paid twice if
+	// the process died during the call.
 	//
 	// Every Reserve that returns nil is followed by one Spent.
 	Reserve(ctx context.Context, tokens int64) error
@@ -205,8 +207,8 @@ type Journal interface {
 	// not. A result that does not fit is returned, and not remembered.
 	//
 	// What was done is stored when KeepEvery tokens were spent since something was,
-	// and when the attempt ends without a result. So fn may run again after its
-	// process has died.
+	// before a call (see Calls.Reserve) that would make them more, and when the attempt
+	// ends without a result. So fn may run again after its process has died.
 	Do(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error)
 
 	// DoOnce is Do for what must not be done twice, such as a call of a tool that
@@ -243,6 +245,6 @@ type EvidenceKeeper interface {
 	EvidenceText(ctx context.Context, id mapreduce.DocumentID) ([]byte, error)
 }
 
-// KeepEvery is how many tokens are spent between two times that what was done is
-// stored.
+// KeepEvery is how many tokens are spent at most between two times that what was done is
+// stored, unless one call alone takes more.
 const KeepEvery = 10_000

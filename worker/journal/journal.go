@@ -24,8 +24,9 @@
 //     begun at most once: an attempt that finds it begun and not finished gets
 //     ErrInterrupted, and neither repeats it nor guesses.
 //  5. What is done by Do may be lost with its process until the entry was sent: when
-//     tokens worth an append were spent since the last, before anything that is done
-//     once, and before the report of an attempt without a result. All that waits then
+//     tokens worth an append were spent since the last, or might be after the next call,
+//     before anything that is done once, and before the report of an attempt without a
+//     result. All that waits then
 //     goes in one append, so a unit that makes one call and ends appends nothing.
 //  6. Keys decide, not positions. A key has to hold everything that decides the result,
 //     as the hash of a request does: an attempt that takes another way, because a call

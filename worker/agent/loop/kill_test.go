@@ -69,8 +69,8 @@ func (r *rig) finish(t *testing.T, next func(attempt int) int) (value string, de
 // A worker is killed at every event of an agent of twelve turns: before and after each turn of
 // the model and each call of a tool, when evidence is kept and when the journal is stored. The
 // unit goes on elsewhere and comes to the same; no call that changes something is made twice;
-// what is paid for twice is no more than is spent between two times that the journal is stored,
-// and the turn that was under way.
+// what is paid for twice is no more than one interval of the journal, with the turn that was
+// under way.
 func TestKilledAtEveryEvent(t *testing.T) {
 	var want string
 	var events int
@@ -106,7 +106,7 @@ func TestKilledAtEveryEvent(t *testing.T) {
 			}
 		}
 		twice := r.paid() - cost
-		if bound := int64(died) * (agent.KeepEvery + largest); twice > bound {
+		if bound := int64(died) * max(agent.KeepEvery, largest); twice > bound {
 			t.Errorf("killed %s: %d tokens were paid twice, more than %d", where, twice, bound)
 		}
 		if died == 1 {

@@ -167,7 +167,16 @@ func (a *attempt) isDead() bool {
 	return a.dead
 }
 
-func (a *attempt) Reserve(context.Context, int64) error {
+// Reserve has the journal stored first where a worker does.
+func (a *attempt) Reserve(ctx context.Context, tokens int64) error {
+	a.mu.Lock()
+	due := a.own-a.sentAt+tokens > agent.KeepEvery && a.journal.Waiting() > 0
+	a.mu.Unlock()
+	if due {
+		if err := a.journal.Sync(ctx); err != nil {
+			return err
+		}
+	}
 	a.event("model asked")
 	return nil
 }
