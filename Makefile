@@ -367,11 +367,13 @@ vulncheck: ## look for known vulnerabilities in what the program calls
 	@go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./...; rc=$$?; \
 	case $$rc in 0|3) ;; *) echo 'govulncheck did not run: its database or the tool cannot be had here' >&2;; esac; exit $$rc
 
+# -fuzzminimizetime: a minute would go into making each interesting input smaller, and
+# little would be tried.
 .PHONY: fuzz
 fuzz: ## run each fuzz target a while: FUZZTIME=10s
 	@grep -roE --include='*_test.go' '^func Fuzz\w+' . | sort | while IFS=: read -r file func; do \
 		echo "$$(dirname "$$file") $${func#func }"; \
-		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")"; \
+		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "./$$(dirname "$$file")"; \
 	done
 
 .PHONY: tidy-check

@@ -27,13 +27,18 @@ func (u *Unit) forms() []string {
 		return []string{u.Name}
 	}
 	plain := norm.NFKC.String(u.Name)
-	return []string{u.Name, plain, raisedDigits.Replace(plain), loweredDigits.Replace(plain)}
+	return []string{u.Name, plain, strings.Map(digits(format.Raise), plain), strings.Map(digits(format.Lower), plain)}
 }
 
-var (
-	raisedDigits  = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
-	loweredDigits = strings.NewReplacer("0", "₀", "1", "₁", "2", "₂", "3", "₃", "4", "₄", "5", "₅", "6", "₆", "7", "₇", "8", "₈", "9", "₉")
-)
+// digits returns a function that gives digits another form, and nothing else.
+func digits(form func(rune) (rune, bool)) func(rune) rune {
+	return func(c rune) rune {
+		if f, ok := form(c); ok && unicode.IsDigit(c) {
+			return f
+		}
+		return c
+	}
+}
 
 // CutUnit returns the number in text without the unit that stands behind or in front
 // of it, and that unit; nil if there is none of p.

@@ -95,14 +95,6 @@ func partDigits(s string) string {
 // of it.
 func standsApart(c rune) bool { return unicode.Is(unicode.No, c) || IsRaised(c) || IsLowered(c) }
 
-// IsRaised reports whether c is a raised digit or sign.
-func IsRaised(c rune) bool {
-	return c == '¹' || c == '²' || c == '³' || c == '⁰' || '⁴' <= c && c <= '⁾'
-}
-
-// IsLowered reports whether c is a lowered digit or sign.
-func IsLowered(c rune) bool { return '₀' <= c && c <= '₎' }
-
 // ParseBoolean reads yes or no.
 func ParseBoolean(text string) (yes, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(text)) {

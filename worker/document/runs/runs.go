@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // A Position is where characters stand.
@@ -41,29 +43,13 @@ func PositionAt(rise float64) Position {
 	return OnLine
 }
 
-// raisedForms and loweredForms are the digits and signs of which there are raised and
-// lowered characters. Letters are left out: few have one, and 1st with a raised st is
-// written as people write it on the line.
-var (
-	raisedForms = map[rune]rune{
-		'0': '⁰', '1': '¹', '2': '²', '3': '³', '4': '⁴', '5': '⁵', '6': '⁶', '7': '⁷', '8': '⁸', '9': '⁹',
-		'+': '⁺', '=': '⁼', '(': '⁽', ')': '⁾', '-': '⁻', '−': '⁻', '–': '⁻', '‐': '⁻', '‑': '⁻',
-	}
-	loweredForms = map[rune]rune{
-		'0': '₀', '1': '₁', '2': '₂', '3': '₃', '4': '₄', '5': '₅', '6': '₆', '7': '₇', '8': '₈', '9': '₉',
-		'+': '₊', '=': '₌', '(': '₍', ')': '₎', '-': '₋', '−': '₋', '–': '₋', '‐': '₋', '‑': '₋',
-	}
-)
-
 // FormOf returns the character that looks like c at a position, if there is one.
 func FormOf(c rune, at Position) (rune, bool) {
 	switch at {
 	case Raised:
-		c, ok := raisedForms[c]
-		return c, ok
+		return format.Raise(c)
 	case Lowered:
-		c, ok := loweredForms[c]
-		return c, ok
+		return format.Lower(c)
 	}
 	return c, true
 }
