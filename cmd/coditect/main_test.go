@@ -115,6 +115,10 @@ func scriptParams(t *testing.T) testscript.Params {
 				ts.Setenv(args[0], freeAddress(t))
 			},
 
+			// as server and as client say what the commands that follow are, to servers that
+			// ask for that.
+			"as": func(*testscript.TestScript, bool, []string) {},
+
 			"sametasks": sameTasks,
 			"doctor": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Check(ts.Exec("coditect", "mapreduce", "doctor"))

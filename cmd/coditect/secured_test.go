@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,18 +23,18 @@ var brief = []string{"encoding", "everyday", "records"}
 // own are the scripts that say nothing of a service, wherever it is, and why: all others
 // run on one.
 var own = map[string]string{
-	"agents":    "the tools of its agents read folders of the process that runs them, where a server has its own",
 	"cluster":   "it is about cluster files, and about installations side by side",
 	"interrupt": "it ends the process that runs the units; serve has what ends a client",
-	"large":     "it starts a server and a worker, for what goes between these two",
 	"local":     "it is about the socket of a data directory",
 	"owner":     "it is about processes that share a data directory",
 	"paused":    "it holds units back in the process that runs them",
-	"reading":   "it starts a server, for the limits that this has for documents",
-	"serve":     "it starts servers and workers, and ends them",
 	"tools":     "it is about the tools of the process that runs the units",
 	"tls":       "it is about certificates that fit and do not, at a server of its own",
 }
+
+// serving are the scripts that start a server of their own, which has the same
+// certificates, issuer and policy.
+var serving = map[string]bool{"agents": true, "large": true, "reading": true, "serve": true}
 
 // remote returns the scripts that say what any service does, wherever it is. What they say
 // of the process that has the store, of workers of their own, or of settings that a server
@@ -62,7 +63,7 @@ func remote(t *testing.T) (names []string) {
 
 // The scripts that say what a service does give the same over mutual TLS, by principals
 // that an issuer of OpenID Connect knows, as they give within one process. They share a
-// server: each is a tenant of its own there. CODITECT_SECURED=all runs all of them.
+// server, where each is a tenant of its own, or start one. CODITECT_SECURED=all runs all of them.
 func TestScriptsSecured(t *testing.T) {
 	chosen := remote(t)
 	if os.Getenv("CODITECT_SECURED") != "all" {
@@ -80,12 +81,23 @@ func TestScriptsSecured(t *testing.T) {
 			return err
 		}
 		script := strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")
-		for name, value := range map[string]string{
-			"SERVER": h.address, "TLS_CA": h.file("ca.pem"), "TLS_CERT": h.file("client.pem"), "TLS_KEY": h.file("client.key"), "TOKEN_FILE": h.file(script + ".token"),
-		} {
-			e.Setenv("CODITECT_"+name, value)
+		if serving[script] {
+			return nil
+		}
+		e.Setenv("CODITECT_SERVER", h.address)
+		for name, value := range h.client(script) {
+			e.Setenv(name, value)
 		}
 		return nil
+	}
+	p.Cmds["as"] = func(ts *testscript.TestScript, _ bool, args []string) {
+		settings := h.client(strings.TrimPrefix(filepath.Base(ts.Getenv("WORK")), "script-"))
+		if slices.Equal(args, []string{"server"}) {
+			settings = h.server()
+		}
+		for name, value := range settings {
+			ts.Setenv(name, value)
+		}
 	}
 	usual := p.Condition
 	p.Condition = func(name string) (bool, error) {
@@ -107,16 +119,33 @@ func TestScriptsSecured(t *testing.T) {
 // A securedServer is one that asks clients for certificates and for tokens of an issuer.
 type securedServer struct {
 	dir     string
+	issuer  string // its URL
 	address string
 }
 
 func (h *securedServer) file(name string) string { return filepath.Join(h.dir, name) }
 
+// client returns the environment of a client, and of a worker, of a tenant.
+func (h *securedServer) client(tenant string) map[string]string {
+	return map[string]string{
+		"CODITECT_TLS_CA": h.file("ca.pem"), "CODITECT_TLS_CERT": h.file("client.pem"), "CODITECT_TLS_KEY": h.file("client.key"),
+		"CODITECT_TOKEN_FILE": h.file(tenant + ".token"),
+	}
+}
+
+// server returns the environment of a server.
+func (h *securedServer) server() map[string]string {
+	return map[string]string{
+		"CODITECT_TLS_CERT": h.file("server.pem"), "CODITECT_TLS_KEY": h.file("server.key"), "CODITECT_CLIENT_CA": h.file("ca.pem"),
+		"CODITECT_POLICY": h.file("policy.yaml"), "CODITECT_OIDC_ISSUER": h.issuer, "CODITECT_OIDC_AUDIENCE": "coditect",
+	}
+}
+
 // admin is who may look at the whole store: its token is in admin.token.
 const admin = "admin"
 
 // newSecuredServer serves until the test ends. Each of the tenants has a submitter and
-// operator, whose token is in the file TENANT.token.
+// operator, whose token is in the file TENANT.token. Workers use it too.
 func newSecuredServer(t *testing.T, tenants []string) *securedServer {
 	t.Helper()
 	h := &securedServer{dir: t.TempDir()}
@@ -125,6 +154,7 @@ func newSecuredServer(t *testing.T, tenants []string) *securedServer {
 		t.Fatal(err)
 	}
 	t.Cleanup(issuer.Close)
+	h.issuer = issuer.URL()
 	ca, _, err := authority.Open(h.dir, "suite", time.Hour, time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +177,7 @@ func newSecuredServer(t *testing.T, tenants []string) *securedServer {
 			t.Fatal(err)
 		}
 		if tenant != admin {
-			policy += fmt.Sprintf("- {match: 'oidc:%s', tenant: %s, roles: [submitter, operator]}\n", tenant, tenant)
+			policy += fmt.Sprintf("- {match: 'oidc:%s', tenant: %s, roles: [submitter, operator, worker]}\n", tenant, tenant)
 		}
 		if err := os.WriteFile(h.file(tenant+".token"), []byte(token), 0o600); err != nil {
 			t.Fatal(err)
