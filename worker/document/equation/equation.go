@@ -1,7 +1,9 @@
-// Package equation writes the equations of Office documents (OMML, ECMA-376 part 1, chapter
-// 22.1) on a line, as people type them: (-b±√(b²-4ac))/(2a). It follows UnicodeMath
-// (Unicode Technical Note 28), with all the parentheses that a reader needs who sees the
-// line alone. The letters of an equation without its structure would be another value.
+// Package equation writes equations on a line, as people type them: (-b±√(b²-4ac))/(2a).
+// It reads those of Office documents (OMML, ECMA-376 part 1, chapter 22.1) and of web pages,
+// books and OpenDocument (MathML Core, and what of MathML 3 is in use). It follows
+// UnicodeMath (Unicode Technical Note 28), with all the parentheses that a reader needs who
+// sees the line alone. The letters of an equation without its structure would be another
+// value.
 package equation
 
 import (

@@ -268,13 +268,30 @@ func FuzzRead(f *testing.F) {
 	f.Add(function(of("limLow", e(r("lim")), of("lim", r("x→0"))), of("acc", e(r("x")))) + of("bar", e(r("12"))) + of("groupChr", e(r("y"))))
 	f.Add(of("sPre", of("sub", r("6")), of("sup", r("14")), e(r("C"))) + both(r("x"), r("i"), r("2")) + of("phant", e(r("\u2061z"))))
 	f.Add(nary("∫", "", "", d(r("2x+1")+`<m:r><w:br/></m:r>`)) + of("rad", of("deg", r("3")), e(r("x"))) + of("borderBox", e(r("q"))))
+	f.Add(tag("mfrac", tag("mrow", tokens("- b ±"), tag("msqrt", tokens("4 a c"))), many("2 a")) + tag("munderover", tokens("∑"), many("k = 0"), tokens("n")) + tokens("sin \u2061 x"))
+	f.Add(tokens("(") + table("mtable", "a & b", "c") + tag("msup", tokens(")"), tokens("2")) + tag(`mfenced open="[" separators=";"`, tokens("x y")) + `<mspace width="1em"/><mtext>if&#160;</mtext>`)
+	f.Add(tag("mmultiscripts", tokens("X i j"), "<mprescripts/><none/>", tokens("4")) + tag("mover", tokens("x ¯")) + tag("munder", tokens("y ⏟")) + tag("mroot", tokens("x 3")))
+	f.Add(tag("semantics", tag("mstyle", tokens("a | b |")), tag("annotation encoding='TeX'", "a")) + "<mtable columnalign='right left'><mlabeledtr><mtd>1<mtd>2<p></mfrac>")
 	f.Fuzz(func(t *testing.T, xml string) {
-		text, err := read(xml)
-		if err != nil && !errors.As(err, new(*document.RefusedError)) {
-			t.Errorf("got %v, which does not refuse the equation", err)
+		for _, read := range []func(string) (string, error){read, readXML} {
+			text, err := read(xml)
+			if err != nil && !errors.As(err, new(*document.RefusedError)) {
+				t.Errorf("got %v, which does not refuse the equation", err)
+			}
+			checkSize(t, text, xml)
 		}
-		if !utf8.ValidString(text) || len(text) > 5*len(xml) {
-			t.Errorf("got %d bytes of %d: %.200q", len(text), len(xml), text)
+		if !utf8.ValidString(xml) {
+			return // pages are decoded before they are read
 		}
+		equations, _ := readPage("<math>" + xml)
+		checkSize(t, strings.Join(equations, ""), xml)
 	})
+}
+
+// checkSize fails unless a text is valid, and not much longer than the XML that it is of.
+func checkSize(t *testing.T, text, xml string) {
+	t.Helper()
+	if !utf8.ValidString(text) || len(text) > 5*len(xml) {
+		t.Errorf("got %d bytes of %d: %.200q", len(text), len(xml), text)
+	}
 }

@@ -84,6 +84,10 @@ func (o *object) scripts() term { return withScripts(o.base(), o.part("sub"), o.
 func withScripts(base, sub, sup term) term {
 	t := term{text: groupedBase(base, sub), kind: script, limit: base.limit}
 	t.open = base.open && t.text == base.text
+	t.word, t.apart = base.word && base.apart, base.word && base.apart // log₂ x
+	if t.text == base.text {
+		t.nested = base.nested
+	}
 	if sub.text != "" {
 		form, ok := runs.Form(sub.text, runs.Lowered)
 		if !ok || t.open {
@@ -111,9 +115,20 @@ func groupedBase(base, sub term) string {
 		return base.text
 	case base.kind == script && !base.raised && sub.text == "":
 		return base.text
+	case endsBrackets(base.text): // of which the rest stands in front
+		return base.text
 	}
 	return base.grouped(simple)
 }
+
+// endsBrackets reports whether a text is a bracket that closes others.
+func endsBrackets(text string) bool {
+	c, size := utf8.DecodeRuneInString(text)
+	return size > 0 && size == len(text) && (unicode.Is(unicode.Pe, c) || strings.ContainsRune(bars, c))
+}
+
+// bars are brackets that look alike on both sides.
+const bars = "|‖∣∥"
 
 // raisedForm returns a superscript in raised characters. Primes and degrees are raised as
 // they are.
@@ -150,7 +165,7 @@ func (o *object) limit() term {
 	if o.name == "limUpp" {
 		at = runs.Raised
 	}
-	t := term{text: groupedBase(base, term{}), kind: script, raised: true, limit: true}
+	t := term{text: groupedBase(base, term{}), kind: script, raised: true, limit: true, apart: base.word && base.apart}
 	if limit := o.part("lim").text; limit != "" {
 		limit, t.open = marked(limit, at)
 		t.text += limit
@@ -234,7 +249,7 @@ func (o *object) matrix() term {
 			switch cells[j] = cell.text; {
 			case cells[j] == "":
 				cells[j] = "□"
-			case strings.Contains(cells[j], " "):
+			case len(row) > 1 && strings.Contains(cells[j], " "):
 				cells[j] = "(" + cells[j] + ")"
 			}
 		}
@@ -261,6 +276,7 @@ func (o *object) array() term {
 var combining = map[string]string{
 	"^": "\u0302", "ˆ": "\u0302", "~": "\u0303", "˜": "\u0303", "¯": overline, "‾": overline, "_": underline, "˘": "\u0306",
 	"˙": "\u0307", ".": "\u0307", "¨": "\u0308", "ˇ": "\u030c", "`": "\u0300", "´": "\u0301", "→": "\u20d7", "←": "\u20d6",
+	"ˉ": overline, "⎯": overline, "˚": "\u030a", "⇀": "\u20d1", "↼": "\u20d0", "↔": "\u20e1",
 }
 
 // The marks of bars.

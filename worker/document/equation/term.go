@@ -31,7 +31,10 @@ type term struct {
 	digits bool   // it continues a number in front of it
 	open   bool   // it ends with a script without parentheses, which letters would continue
 	apart  bool   // a space stands between it and another term
+	nested int    // brackets that it opens, less those that it closes
 	inner  string // of a matrix, without its brackets
+	lines  string // of an array of equations that is all of an equation
+	plain  bool   // it is mere text
 }
 
 // asPart returns a term that is part of an object, and so has no lines and no space around
@@ -74,9 +77,9 @@ func (s *sequence) addText(text string) {
 		return
 	}
 	s.separate(term{text: text})
-	characters := append([]rune(text), ' ')
-	for i, c := range characters[:len(characters)-1] {
-		s.count(c, characters[i+1])
+	for i, c := range text {
+		next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(c):])
+		s.count(c, next)
 	}
 	s.text.WriteString(text)
 	s.last, s.only = term{}, term{}
@@ -125,6 +128,9 @@ func (s *sequence) addTerm(t term) {
 		s.factors++
 		s.kind = max(s.kind, t.kind)
 	}
+	if s.nested += t.nested; s.nested < 0 {
+		s.kind = sum
+	}
 	s.number, s.other, s.last = false, true, t
 	s.text.WriteString(t.text)
 }
@@ -136,6 +142,7 @@ func (s *sequence) separate(next term) {
 	first, _ := utf8.DecodeRuneInString(next.text)
 	needed := false
 	switch {
+	case s.last.apart && s.last.word && !s.last.open && unicode.Is(unicode.Ps, first): // sin(x)
 	case s.last.apart || next.apart:
 		needed = endsOperand(last) && beginsOperand(first)
 	case s.last.open:
@@ -161,7 +168,7 @@ func (s *sequence) term() term {
 	if s.only.text != "" {
 		return s.only
 	}
-	t := term{text: s.text.String(), kind: s.kind, word: !s.other, open: s.last.open, apart: s.last.apart}
+	t := term{text: s.text.String(), kind: s.kind, word: !s.other, open: s.last.open, apart: s.last.apart, nested: s.nested}
 	if s.factors > 1 {
 		t.kind = max(t.kind, product)
 	}
