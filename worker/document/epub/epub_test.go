@@ -44,6 +44,19 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestEquations writes equations on a line. Chapters in XML may have a prefix for them.
+func TestEquations(t *testing.T) {
+	first := `<html xmlns:m="http://www.w3.org/1998/Math/MathML"><body><p>x is <m:math altimg="x.png"><m:mfrac><m:mrow><m:mo>−</m:mo><m:mi>b</m:mi></m:mrow><m:mrow><m:mn>2</m:mn><m:mi>a</m:mi></m:mrow></m:mfrac></m:math>.</p></body></html>`
+	second := `<html><body><p>so <math xmlns="http://www.w3.org/1998/Math/MathML" display="block"><semantics><msup><mi>x</mi><mn>2</mn></msup><annotation encoding="application/x-tex">x^2</annotation></semantics></math></p></body></html>`
+	d, err := zipmake.Parse(t, epub.Format(), "", book(t, first, second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("x is (−b)/(2a).\nso\nx²\n", d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	encrypted := func(name string) zipmake.File {
 		return zipmake.File{Name: "META-INF/encryption.xml", Content: `<encryption><EncryptedData><CipherData><CipherReference URI="` + name + `"/></CipherData></EncryptedData></encryption>`}
@@ -70,6 +83,7 @@ func TestRefused(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`<h1>a</h1><table><tr><td rowspan=2>1<td><td><tr><td>3</table>`))
 	f.Add([]byte(`<p>x<sup><a>1</a></sup><ol><li value=7><pre> a </pre>`))
+	f.Add([]byte(`<p>x<math display="block"><mfrac><mi>a</mi><mn>2</mn></mfrac></math><span aria-hidden="true">y</span><sup><m:math><m:mn>2<p>`))
 	f.Fuzz(func(t *testing.T, page []byte) {
 		_, err := zipmake.Parse(t, epub.Format(), "", book(t, string(page), ""))
 		if err != nil && !errors.As(err, new(*document.RefusedError)) {

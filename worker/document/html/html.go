@@ -19,6 +19,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/charset"
+	"github.com/coditect/mapreduce/worker/document/equation"
 	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/text"
 	"github.com/coditect/mapreduce/worker/offset"
@@ -206,6 +207,10 @@ type htmlParser struct {
 	links    int // open links
 	raised   int // open elements of raised text
 	script   script
+
+	equation    *equation.Page // that is being read; nil if none is
+	equationPos int            // where it begins in the page
+	equationEnd int            // where the last one ends in the text
 }
 
 // A tableRow is the row of a table that is being read, as far as it is. The blocks in a
@@ -233,6 +238,7 @@ func (p *htmlParser) parse() (open string) {
 		}
 		pos += size
 	}
+	p.endEquation(pos)
 	switch p.dropping {
 	case "script", "style":
 		return ""
@@ -257,6 +263,16 @@ func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, en
 	if pos >= p.script.end {
 		p.endScript(pos)
 	}
+	var name string
+	var more bool
+	if kind != xhtml.TextToken {
+		var tag []byte
+		tag, more = z.TagName()
+		name = string(tag)
+	}
+	if p.equation != nil && p.readEquation(z, kind, name, more, pos, end) {
+		return
+	}
 	switch kind {
 	case xhtml.TextToken:
 		if p.dropping == "" {
@@ -266,18 +282,22 @@ func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, en
 		}
 		p.rawText = false
 	case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
-		tag, more := z.TagName()
-		name := string(tag)
 		if p.dropping == "" && kind == xhtml.StartTagToken {
-			p.parts.begin(name, tags(z, more), end)
+			if p.startEquation(name, z, more, pos) {
+				return
+			}
+			attrs := tags(z, more)
+			p.parts.begin(name, attrs, end)
+			if p.showsEquation(name, attrs) {
+				p.dropping, p.nested = name, 1
+				return
+			}
 		}
 		p.startElement(name, kind == xhtml.SelfClosingTagToken)
 		if p.dropping == "" && p.links == 0 && (name == "sup" || name == "sub") {
 			p.startScript(name, end)
 		}
 	case xhtml.EndTagToken:
-		tag, _ := z.TagName()
-		name := string(tag)
 		if p.dropping == "" {
 			p.parts.end(name, pos)
 		}

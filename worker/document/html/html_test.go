@@ -117,12 +117,68 @@ func checkPage(t *testing.T, page string, d *document.Document) {
 		raised, _ := runs.Form(page[from:to], runs.Raised)
 		lowered, _ := runs.Form(page[from:to], runs.Lowered)
 		switch source := page[from:to]; {
+		case isEquation(source):
 		case source == string(r), raised == string(r), lowered == string(r), strings.HasPrefix(source, "&"):
 		case source == "" && strings.ContainsRune("^_()", r):
 		case (r == ' ' || r == '\t' || r == '\n') && (source == "" || strings.IndexAny(source, " \t\r\n\f\u00a0") == 0):
 		default:
 			t.Fatalf("%q at %d comes from %q", r, i, source)
 		}
+	}
+}
+
+// isEquation reports whether a part of a page is an equation.
+func isEquation(source string) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(source), "<"), ">")
+	name, _, _ = strings.Cut(name, "/")
+	name, _, _ = strings.Cut(strings.Join(strings.Fields(name), " "), " ")
+	return strings.HasPrefix(source, "<") && (name == "math" || strings.HasSuffix(name, ":math"))
+}
+
+// TestEquations: an equation is written on a line, once, and comes from its element.
+func TestEquations(t *testing.T) {
+	const fraction = "<math><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mn>2</mn></mfrac></math>"
+	const mathML = `<math alttext="{\displaystyle x^{2}}"><semantics><mrow class="MJX-TeXAtom-ORD"><mstyle displaystyle="true"><msup><mi>x</mi><mn>2</mn></msup></mstyle></mrow><annotation encoding="application/x-tex">{\displaystyle x^{2}}</annotation></semantics></math>`
+	number := func(n string) string { return "<math><mn>" + n + "</mn></math>" }
+	const array = "<math display=block><mtable><mtr><mtd>a</mtd></mtr><mtr><mtd>b</math>"
+	for page, want := range map[string]string{
+		"<p>it is " + fraction + ", so": "it is (a+b)/2, so",
+		`<p>it is <span class="mwe-math-element"><span class="mwe-math-mathml-inline" style="display: none;">` + mathML + `</span><img src="x.svg" aria-hidden="true" alt="{\displaystyle x^{2}}"></span>.`: "it is x².",
+		`it is <span class="katex"><span class="katex-mathml">` + mathML + `</span><span class="katex-html" aria-hidden="true"><span class="base">x<span>2</span></span></span></span>.`:                    "it is x².",
+		`a <span class="katex-display"><span class="katex-mathml">` + strings.Replace(mathML, "<math", `<math display="block"`, 1) + `</span><span aria-hidden="true">x2</span></span>b`:                    "a\nx²\nb",
+		mathML + ` <span aria-hidden="true">b</span>`:                      "x² b",
+		mathML + `c<span aria-hidden="true">b</span>`:                      "x²cb",
+		mathML + `<span aria-hidden="true">b`:                              "x²b",
+		mathML + `<i aria-hidden="true">b</i>`:                             "x²b",
+		"a" + strings.ReplaceAll(array, "<m", "<M") + "b":                  "a\na\nb\nb",
+		"<p>a</p>" + array + "<p>b":                                        "a\n\na\nb\n\nb",
+		"<table><tr><td>" + fraction + "</td><td>b</table>":                "(a+b)/2\tb",
+		"3" + number("2") + number("4"):                                    "3 2 4",
+		"10<sup>" + number("6") + "</sup> H<sub>" + number("2") + "</sub>": "10⁶ H₂",
+		"10<sup>" + fraction + "</sup> 10<sup>" + number("n") + "x":        "10^((a+b)/2) 10nx",
+		"a<math><mi>x</mi><p>b":                                            "ax\n\nb",
+		"a<math><mi>x":                                                     "ax",
+		"a <math></math> b<math/>c":                                        "a bc",
+		"<svg>" + fraction + "</svg>b":                                     "b",
+		"<m:math><m:mi>x</m:mi></m:math>":                                  "x",
+	} {
+		d, err := read(page, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Text != want {
+			t.Errorf("%s is %q, want %q", page, d.Text, want)
+		}
+		checkPage(t, page, d)
+	}
+	page := "<p>it is " + fraction + ", so"
+	d, err := read(page, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Index(d.Text, "+b")
+	if from, to := d.Source.Source(at, at+2); page[from:to] != fraction {
+		t.Errorf("a part of an equation comes from %q, want all of it", page[from:to])
 	}
 }
 
@@ -149,6 +205,7 @@ func FuzzHTML(f *testing.F) {
 		"<p>one<p>two</p>", "a&ampb&#x;<pre>\n x\r\n</pre>", "<table><tr><td>a<td>b", "<svg><noscript><template>x", "<title>x</tit",
 		"<script>a</scr", "<!-- x", "<![CDATA[x]]>", "</", "<xmp>&amp;", "&NotEqualTilde;&notit;&#65", "\u00a0 \x00", "<textarea>\r\nx",
 		"10<sup>&minus;6</sup> 10<sup>a1 </sup> H<sub>2</sub>O 1<sup><a>1</a>", "<plaintext>a</plaintext>&lt;", "<a b='c", "<?x?>y",
+		"<math><mfrac><mi>a</mi><mn>2</mn></mfrac></math><span aria-hidden=true>x</span>", "10<sup><math><mn>6<p>x", "<td><math display=block><mtable><mtr><mtd>a<mtr></td>b",
 		"<nav>" + menu + "</nav>" + story + "<footer>x</footer>", story + "<div class=ad>x<svg></div></svg></div>",
 	} {
 		f.Add(seed)

@@ -85,14 +85,14 @@ type partFinder struct {
 	tooDeep   bool // more than maxOpen were open: there are no parts
 }
 
-// tags returns the attributes of a tag that tell what its element is for.
+// tags returns the attributes of a tag that tell what its element is for, and for whom.
 func tags(z *xhtml.Tokenizer, more bool) map[string]string {
 	var values map[string]string
 	for more {
 		var key, value []byte
 		key, value, more = z.TagAttr()
 		switch k := string(key); k {
-		case "role", "class", "id", "href":
+		case "role", "class", "id", "href", "aria-hidden":
 			if values == nil {
 				values = make(map[string]string)
 			}

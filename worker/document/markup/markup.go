@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/document/equation"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/runs"
 )
@@ -44,30 +45,80 @@ func Write(ctx context.Context, w *richtext.Writer, page io.Reader, o Options) e
 		if n%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		switch r.z.Next() {
-		case html.ErrorToken:
+		kind := r.z.Next()
+		if kind == html.ErrorToken {
 			if err := r.z.Err(); err != io.EOF { //nolint:errorlint // the tokenizer returns it bare
 				return err
 			}
+			r.endEquation()
 			r.endParagraph()
 			r.endTable()
 			return w.Err()
-		case html.TextToken:
-			if r.dropping == "" {
-				r.addText(string(r.z.Text()))
-			}
-		case html.StartTagToken:
-			r.start(false)
-		case html.SelfClosingTagToken:
-			r.start(true)
-		case html.EndTagToken:
-			name, _ := r.z.TagName()
-			r.end(string(name))
 		}
+		r.read(kind)
 		if err := w.Err(); err != nil {
 			return err
 		}
 	}
+}
+
+// read reads a token.
+func (r *reader) read(kind html.TokenType) {
+	var name string
+	var more bool
+	if kind != html.TextToken {
+		var tag []byte
+		tag, more = r.z.TagName()
+		name = string(tag)
+	}
+	if r.equation != nil && r.readEquation(kind, name, more) {
+		return
+	}
+	switch kind {
+	case html.TextToken:
+		if r.dropping == "" {
+			r.addText(string(r.z.Text()))
+		}
+	case html.StartTagToken:
+		r.start(name, more, false)
+	case html.SelfClosingTagToken:
+		r.start(name, more, true)
+	case html.EndTagToken:
+		r.end(name)
+	}
+}
+
+// readEquation reads a token as one of the equation that is open. It is not one if the
+// equation ended in front of it.
+func (r *reader) readEquation(kind html.TokenType, name string, more bool) bool {
+	taken := r.equation.Read(kind, name, r.z, more)
+	if r.equation.Ended() {
+		r.endEquation()
+	}
+	return taken
+}
+
+// endEquation writes the equation that is open, if one is. One that is raised or lowered
+// belongs to the characters there.
+func (r *reader) endEquation() {
+	if r.equation == nil {
+		return
+	}
+	text, block := r.equation.Text(), r.equation.Block()
+	r.equation = nil
+	switch {
+	case text == "":
+		return
+	case block:
+		r.text.Line()
+		r.text.Equation(text)
+		r.text.Line()
+	case r.raised+r.lowered > 0:
+		r.text.WriteString(text)
+	default:
+		r.text.Equation(text)
+	}
+	r.shown = r.text.Len()
 }
 
 // A reader reads one page.
@@ -76,15 +127,17 @@ type reader struct {
 	options Options
 	z       *html.Tokenizer
 
-	text     runs.Text // of the paragraph that is open
-	begun    bool      // a paragraph has been written
-	raised   int       // raised characters within each other
-	lowered  int       // lowered characters within each other
-	note     bool      // a link to a note is open
-	heading  int       // level of the heading that is open; 0 if none is
-	pre      int       // elements that keep white space
-	dropping string    // the element whose text is left out
-	dropped  int       // elements of that name within each other
+	text     runs.Text      // of the paragraph that is open
+	equation *equation.Page // that is open; nil if none is
+	shown    int            // where the text of the last equation ends; 0 if there is none
+	begun    bool           // a paragraph has been written
+	raised   int            // raised characters within each other
+	lowered  int            // lowered characters within each other
+	note     bool           // a link to a note is open
+	heading  int            // level of the heading that is open; 0 if none is
+	pre      int            // elements that keep white space
+	dropping string         // the element whose text is left out
+	dropped  int            // elements of that name within each other
 
 	lists []list
 	mark  string // of the item that begins
@@ -106,24 +159,31 @@ type list struct {
 // maxLists bounds lists within each other.
 const maxLists = 50
 
-// start begins an element.
-func (r *reader) start(closed bool) {
-	tag, more := r.z.TagName()
-	name := string(tag)
+// start begins an element, whose attributes are to be read if there are more.
+func (r *reader) start(name string, more, closed bool) {
 	if r.dropping != "" {
 		if name == r.dropping && !closed {
 			r.dropped++
 		}
 		return
 	}
+	if !closed {
+		if r.equation = equation.OnPage(name, r.z, more); r.equation != nil {
+			return
+		}
+	}
 	attributes := map[string]string{}
 	for more {
 		var key, value []byte
 		key, value, more = r.z.TagAttr()
 		switch string(key) {
-		case "start", "value", "colspan", "rowspan", "epub:type":
+		case "start", "value", "colspan", "rowspan", "epub:type", "aria-hidden":
 			attributes[string(key)] = string(value)
 		}
+	}
+	if name == "span" && attributes["aria-hidden"] == "true" && r.shown > 0 && r.shown == r.text.Len() && !closed {
+		r.dropping, r.dropped = name, 1 // it shows the equation again, as those of KaTeX do
+		return
 	}
 	switch name {
 	case "script", "style", "template", "head", "svg", "noscript", "iframe", "rt", "rp":
@@ -383,6 +443,7 @@ func (r *reader) addText(s string) {
 func (r *reader) endParagraph() {
 	text := r.text.String()
 	r.text.Reset()
+	r.shown = 0
 	r.raised, r.lowered = 0, 0 // of elements that never end
 	r.place()
 	heading := r.heading

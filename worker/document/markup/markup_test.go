@@ -12,6 +12,8 @@ import (
 	"github.com/coditect/mapreduce/worker/document/richtext"
 )
 
+const fraction = "<math><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mn>2</mn></mfrac></math>"
+
 func TestWrite(t *testing.T) {
 	for _, test := range []struct{ name, page, want string }{
 		{"blocks", "<div> a\n <b>b</b>c<p>d<br>e&nbsp;f<hr>g", "a bc\nd\ne f\ng\n"},
@@ -25,6 +27,11 @@ func TestWrite(t *testing.T) {
 		{"raised", "m<sup>2</sup> x<sup><a href=#1>3</a></sup>. <a href=x>link</a>", "m² x[^3]. link\n"},
 		{"raised and lowered", "10<sup>&minus;6</sup> H<sub>2</sub>O 1<sup>st</sup> 10<sup><i>0</i>.5</sup> x<sub>i<sup>2</sup></sub> m<sup>2<a href=#1>3</a></sup>", "10⁻⁶ H₂O 1st 10^0.5 xi2 m²[^3]\n"},
 		{"raised and never ended", "<p>a<sup>2<p>3</sup>4", "a²\n34\n"},
+		{"equations", "it is " + fraction + ", so 3<math><mn>2</mn></math> 10<sup><math><mn>6</mn></math></sup><m:math><m:mi>x</m:mi></m:math>", "it is (a+b)/2, so 3 2 10⁶x\n"},
+		{"equations on lines", "a<math display='block'><mi>x</mi></math>b<p><math><mi>y</mi><p>c<math><mi>z", "a\nx\nb\ny\ncz\n"},
+		{"equations twice", "<span><span>" + fraction + "</span><img alt='x'><span aria-hidden='true'>a<span>+b</span></span></span>.<p aria-hidden='true'>c", "(a+b)/2.\nc\n"},
+		{"equations in cells", "<table><tr><td>" + fraction + "<td>b</table>", "| (a+b)/2 | b |\n| --- | --- |\n"},
+		{"equations left out", "<svg>" + fraction + "</svg>a", "a\n"},
 		{"unclosed", "a<td>b</li></table></ul></h1>c", "a\nb\nc\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
