@@ -46,7 +46,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err := checkEncryption(z); err != nil {
 		return nil, err
 	}
-	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, fonts: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}}
+	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, fonts: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}, formulas: map[string]string{}}
 	if err := r.readStyles("styles.xml"); err != nil {
 		return nil, err
 	}
@@ -98,9 +98,11 @@ type reader struct {
 	notes     []note
 	comments  []note
 
-	headers, footers [][]line // of pages
-	paragraphs       int      // of the text so far
-	tables           int      // within each other
+	headers, footers [][]line          // of pages
+	paragraphs       int               // of the text so far
+	tables           int               // within each other
+	formulas         map[string]string // that have been read, by their entries
+	formulaBytes     int64             // of their texts, as often as they are written
 }
 
 // A note stands behind the text.
@@ -122,13 +124,18 @@ type line struct {
 
 // open calls root within the outermost element of an entry.
 func (r *reader) open(name string, root func(*xmlread.Decoder) error) error {
+	return r.openRoot(name, func(d *xmlread.Decoder, _ xml.StartElement) error { return root(d) })
+}
+
+// openRoot calls root with the outermost element of an entry.
+func (r *reader) openRoot(name string, root func(*xmlread.Decoder, xml.StartElement) error) error {
 	e, err := r.zip.Open(name)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	d := xmlread.New(name, e, r.zip.Limits())
-	return d.Document(func(xml.StartElement) error { return root(d) })
+	return d.Document(func(e xml.StartElement) error { return root(d, e) })
 }
 
 // readBody reads the text, the sheets or the slides.

@@ -98,6 +98,63 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// TestFormulas: an object that is a formula is written where it stands, once, and others are
+// not.
+func TestFormulas(t *testing.T) {
+	object := func(n, content string) zipmake.File {
+		return zipmake.File{Name: "Object " + n + "/content.xml", Content: content}
+	}
+	const fraction = `<mfrac><mrow><mi>a</mi><mo stretchy="false">+</mo><mi>b</mi></mrow><mn>2</mn></mfrac>`
+	frame := func(href string) string {
+		return `<draw:frame><draw:object xlink:href="` + href + `"/><draw:image xlink:href="./ObjectReplacements/Object 1"/><svg:title xmlns:svg="svg">title</svg:title><svg:desc xmlns:svg="svg">{a + b} over 2</svg:desc></draw:frame>`
+	}
+	objects := []zipmake.File{
+		object("1", `<?xml version="1.0"?><math xmlns="http://www.w3.org/1998/Math/MathML" display="block"><semantics>`+fraction+`<annotation encoding="StarMath 5.0">{a + b} over 2</annotation></semantics></math>`),
+		object("2", `<!DOCTYPE math:math PUBLIC "-//OpenOffice.org//DTD Modified W3C MathML 1.01//EN" "math.dtd"><math:math xmlns:math="m"><math:msup><math:mi>x</math:mi><math:mn>2</math:mn></math:msup></math:math>`),
+		object("3", `<office:document-content xmlns:office="o"><office:body>chart</office:body></office:document-content>`),
+		object("4", "\x00\x01"),
+	}
+	inline := `<draw:frame><draw:object><math:math xmlns:math="m"><math:mi>y</math:mi></math:math></draw:object></draw:frame>`
+	for _, test := range []struct{ name, kind, body, want string }{
+		{"in a paragraph", "text", `<text:p>it is ` + frame("./Object 1") + ` so</text:p>`, "it is (a+b)/2 so\n"},
+		{"alone", "text", `<text:p>` + frame("Object 2/") + `</text:p><text:p>` + inline + `</text:p>`, "x²\ny\n"},
+		{"twice", "text", `<text:p>` + frame("./Object 1") + `, ` + frame("./Object 1") + `</text:p>`, "(a+b)/2, (a+b)/2\n"},
+		{"beside a number", "text", `<text:p>3` + frame("../Object 1") + ` 3` + inline + `</text:p>`, "3(a+b)/2 3y\n"},
+		{"other objects", "text", `<text:p>a` + frame("./Object 3") + frame("./Object 4") + frame("./Object 5") + frame("") + frame(".") + `</text:p>`, "a\n"},
+		{"of a page", "text", frame("./Object 1") + `<text:p>a</text:p>`, "(a+b)/2\na\n"},
+		{"in a cell", "text", `<table:table><table:table-row><table:table-cell><text:p>` + frame("./Object 2") + `</text:p></table:table-cell><table:table-cell><text:p>b</text:p></table:table-cell></table:table-row></table:table>`, "| x² | b |\n| --- | --- |\n"},
+		{"on a slide", "presentation", `<draw:page>` + frame("./Object 2") + frame("./Object 3") + `</draw:page>`, "## Slide 1\n\nx²\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, test.kind, test.body, "", objects...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, d.Text); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	large := object("1", `<math><mtext>`+strings.Repeat("x", 1<<20)+`</mtext></math>`)
+	large.Stored = true
+	for _, test := range []struct {
+		name, body, want string
+		object           zipmake.File
+	}{
+		{"large formulas", strings.Repeat(frame("./Object 1"), 100), "formulas of more than 67108864 bytes", large},
+		{"deep formula", frame("./Object 1"), "elements within each other", object("1", "<math>"+strings.Repeat("<mrow>", 300))},
+		{"formula cut off", frame("./Object 1"), "damaged: Object 1/content.xml", object("1", "<math><mi>x")},
+		{"formula that expands", frame("./Object 1"), "expands to more than 300 times", object("1", "<math>"+strings.Repeat("<mi/>", 1<<20))},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "text", `<text:p>`+test.body+`</text:p>`, "", test.object))
+			if refused, ok := errors.AsType[*document.RefusedError](err); !ok || !strings.Contains(refused.Reason, test.want) {
+				t.Errorf("got %v, want one that refuses for %q", err, test.want)
+			}
+		})
+	}
+}
+
 func TestSheets(t *testing.T) {
 	cell := func(attributes, text string) string {
 		return `<table:table-cell ` + attributes + `><text:p>` + text + `</text:p></table:table-cell>`
@@ -176,9 +233,11 @@ func FuzzParse(f *testing.F) {
 	f.Add(0, []byte(`<text:p>a<text:note/></text:p><text:list><text:list-item><text:h>x</text:h></text:list-item></text:list>`))
 	f.Add(1, []byte(`<table:table><table:table-row table:number-rows-repeated="7"><table:table-cell/></table:table-row></table:table>`))
 	f.Add(2, []byte(`<draw:page><draw:frame><draw:text-box><text:p>a</text:p></draw:text-box></draw:frame></draw:page>`))
+	f.Add(0, []byte(`<math><mi>x</mi><text:p>a<draw:object xlink:href="./Object 1"/></text:p></math>`))
+	f.Add(0, []byte(`<text:p>a<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame><draw:object><math><mfrac><mi>a</mi><mn>2</mn></mfrac></math></draw:object></text:p>`))
 	f.Fuzz(func(t *testing.T, kind int, body []byte) {
 		kinds := []string{"text", "spreadsheet", "presentation"}
-		data := file(t, kinds[uint(kind)%3], string(body), listStyles)
+		data := file(t, kinds[uint(kind)%3], string(body), listStyles, zipmake.File{Name: "Object 1/content.xml", Content: string(body)})
 		if _, err := zipmake.Parse(t, opendocument.Format(), "", data); err != nil && !errors.As(err, new(*document.RefusedError)) {
 			t.Errorf("got %v, which does not refuse the file", err)
 		}

@@ -43,6 +43,12 @@ func (p *parser) readBlocks(depth int, take func(line) error) error {
 				return take(line{text: t[0][0].Text, number: p.paragraphs})
 			}
 			return take(line{table: t})
+		case "object":
+			text, err := p.readObject(e)
+			if err != nil || text == "" {
+				return err
+			}
+			return take(line{text: text, number: p.paragraphs})
 		case "tracked-changes", "forms", "variable-decls", "sequence-decls", "user-field-decls", "table-columns", "desc", "title",
 			"table-of-content-source", "alphabetical-index-source", "illustration-index-source", "annotation", "object-ole", "binary-data":
 			return p.xml.Skip()
@@ -183,7 +189,12 @@ func (p *parser) readInline() error {
 			return err
 		case "p", "h": // of a shape
 			return p.readParagraph(e, line{}, func(l line) error { p.boxed = append(p.boxed, l); return nil })
-		case "ruby-text", "hidden-text", "tracked-changes", "desc", "title", "forms", "binary-data", "object", "event-listeners", "bookmark-start":
+		case "object":
+			text, err := p.readObject(e)
+			p.text.Equation(text)
+			p.space = p.space && text == ""
+			return err
+		case "ruby-text", "hidden-text", "tracked-changes", "desc", "title", "forms", "binary-data", "event-listeners", "bookmark-start":
 		default:
 			return p.readInline()
 		}
