@@ -139,6 +139,14 @@ func (c *checker) runCheckTx(ctx context.Context, job mapreduce.JobID, fn func(l
 	return nil
 }
 
+// What findings say to do about entries that should not be there.
+const (
+	// deleteRemoves is for those below a job.
+	deleteRemoves = "`coditect mapreduce delete` of the job removes it"
+	// wholeOnly is for those that no command removes, and that are in the way of some.
+	wholeOnly = "no command corrects that: restore the store from a backup"
+)
+
 func (l *checkTx) addFinding(key []byte, format string, args ...any) {
 	l.found = append(l.found, mapreduce.Finding{
 		Severity: mapreduce.Wrong, Job: l.job, Key: keyName(key), Message: fmt.Sprintf(format, args...),
@@ -321,7 +329,7 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 			return nil
 		case values[0] == nil || values[1] == nil:
 			if first {
-				l.addFinding(k.Keys.Job(k.id).Record(), "a job has both a record and a control record, or neither; this one has only one of them: remove what is left of it")
+				l.addFinding(k.Keys.Job(k.id).Record(), "a job has both a record and a control record, or neither; this one has only one of them; "+wholeOnly)
 			}
 			return nil
 		case !l.decode(k.Keys.Job(k.id).Record(), values[0], now.rec) || !l.decode(k.Keys.Job(k.id).Ctl(), values[1], now.ctl):

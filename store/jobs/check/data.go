@@ -140,7 +140,7 @@ func (k *dataCheck) checkOwners(ctx context.Context, r store.Range, entry string
 		name := mapreduce.UnitID(rest.Text())
 		u, err := k.ReadUnit(ctx, l, k.id, name)
 		if err == nil && !has(u) {
-			l.addFinding(key, "%s of unit %q, which is not there, or has none; clear it", entry, name)
+			l.addFinding(key, "%s of unit %q, which is not there, or has none; "+deleteRemoves, entry, name)
 		}
 		return err
 	})

@@ -46,7 +46,7 @@ func (k *dataCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error 
 		}
 		pairs, _, err := l.GetRange(ctx, k.Keys.Outputs(k.id).EvidenceFrom(unit.ID, u.Evidence.Items), store.RangeOptions{Limit: 1})
 		if err == nil && len(pairs) > 0 {
-			l.addFinding(pairs[0].Key, "unit %s has %d items of evidence, and this is of another; clear it", u.UnitId, u.Evidence.Items)
+			l.addFinding(pairs[0].Key, "unit %s has %d items of evidence, and this is of another; "+deleteRemoves, u.UnitId, u.Evidence.Items)
 		}
 		return err
 	})

@@ -220,7 +220,7 @@ func (k *jobCheck) checkPicks(ctx context.Context) error {
 			}
 			planned := index < records.UnitsOf(ctl, level) || plan.Level == level && index <= plan.Planned
 			if rest.Done() != nil || !planned || m.First != first {
-				l.addFinding(kv.Key, "the inputs from %d on are of no unit; clear the key", m.First)
+				l.addFinding(kv.Key, "the inputs from %d on are of no unit; "+deleteRemoves, m.First)
 			}
 		}
 		return nil
@@ -243,7 +243,7 @@ func (k *jobCheck) sumWaits(ctx context.Context) error {
 				return err
 			}
 			if ctl.Level >= 0 && at.Index >= records.UnitsOf(ctl, at.Level) || at.Level < 1 || len(kv.Value) != 8 {
-				l.addFinding(kv.Key, "no reduce of level %d has the index %d; clear the key", at.Level, at.Index)
+				l.addFinding(kv.Key, "no reduce of level %d has the index %d; "+deleteRemoves, at.Level, at.Index)
 				continue
 			}
 			w, sum := keys.Waiting(records.DecodeCount(kv.Value)), part[at.Level]

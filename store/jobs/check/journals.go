@@ -35,7 +35,7 @@ func (k *dataCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 			return err
 		}
 		if len(pairs) > 0 {
-			l.addFinding(pairs[0].Key, "the journal of unit %s has %d entries, and this is another; clear it", u.UnitId, now.Journal.Entries)
+			l.addFinding(pairs[0].Key, "the journal of unit %s has %d entries, and this is another; "+deleteRemoves, u.UnitId, now.Journal.Entries)
 		}
 		if say != "" {
 			l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the journal of unit %s: %s", u.UnitId, say)

@@ -56,12 +56,12 @@ func (k *jobCheck) checkEntries(ctx context.Context, l *checkTx, page []store.Ke
 	for i, v := range values {
 		e := &all[i]
 		if v == nil {
-			l.addFinding(e.key, "the entry is of unit %q, which is not there; clear the key", e.unit)
+			l.addFinding(e.key, "the entry is of unit %q, which is not there; "+deleteRemoves, e.unit)
 			continue
 		}
 		e.record = new(storagev1.Unit)
 		if records.Decode(ks[i], v, e.record) == nil && !agrees(e) {
-			l.addFinding(e.key, "nothing uses the entry any more: unit %s is %s, attempt %d, waiting at %v; clear the key",
+			l.addFinding(e.key, "nothing uses the entry any more: unit %s is %s, attempt %d, waiting at %v; "+deleteRemoves,
 				e.unit, mapreduce.UnitState(e.record.Status), e.record.Attempt, e.record.Queue)
 		}
 	}
@@ -182,7 +182,7 @@ func (k *jobCheck) checkResults(ctx context.Context) error {
 			return err
 		}
 		if u == nil {
-			l.addFinding(key, "the chunk is of unit %q, which is not there; clear it", name)
+			l.addFinding(key, "the chunk is of unit %q, which is not there; "+deleteRemoves, name)
 			return nil
 		}
 		ok := attempt > 0 && attempt <= u.Attempt
@@ -193,7 +193,7 @@ func (k *jobCheck) checkResults(ctx context.Context) error {
 			ok = false
 		}
 		if !ok {
-			l.addFinding(key, "nobody will read this chunk: it is of attempt %d, and unit %s is %s with attempt %d; clear it",
+			l.addFinding(key, "nobody will read this chunk: it is of attempt %d, and unit %s is %s with attempt %d; "+deleteRemoves,
 				attempt, name, mapreduce.UnitState(u.Status), u.Attempt)
 		}
 		return nil
@@ -310,7 +310,7 @@ func (k *jobCheck) checkPlans(ctx context.Context) error {
 			}
 			level := records.CountLevels(ctl)
 			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.Keys.Job(k.id).Plan(level)) || p.Planned >= p.Plan.GetUnits() {
-				l.addFinding(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; clear it",
+				l.addFinding(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; "+deleteRemoves,
 					p.Planned, p.Plan.GetUnits(), p.Level, level)
 			}
 		}

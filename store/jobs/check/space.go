@@ -87,7 +87,7 @@ func (c *checker) checkRecents(ctx context.Context) error {
 				return err
 			}
 			if l.job = id; !found || rec.CreatedAtMicros != micros {
-				l.addFinding(kv.Key, "the list has a job of that time which is not there; clear the key")
+				l.addFinding(kv.Key, "the list has a job of that time which is not there, so that `coditect mapreduce list` fails or shows it twice; "+wholeOnly)
 			}
 		}
 		return nil
@@ -109,7 +109,7 @@ func (c *checker) checkTenantJobs(ctx context.Context) error {
 				return err
 			}
 			if l.job = id; !found || rec.CreatedAtMicros != micros || rec.Config.GetTenant() != tenant {
-				l.addFinding(kv.Key, "the list of tenant %q has a job of that time which is not there; clear the key", tenant)
+				l.addFinding(kv.Key, "the list of tenant %q has a job of that time which is not there, so that `coditect mapreduce list --tenant` fails or shows one twice; "+wholeOnly, tenant)
 			}
 		}
 		return nil
@@ -132,7 +132,7 @@ func (c *checker) checkRequests(ctx context.Context) error {
 				return err
 			}
 			if !found || rec.Config.GetTenant() != tenant || rec.Config.GetRequestId() != request {
-				l.addFinding(kv.Key, "request %q leads to job %q, which it did not submit; clear the key", request, kv.Value)
+				l.addFinding(kv.Key, "request %q leads to job %q, which it did not submit; submit with another --request-id", request, kv.Value)
 			}
 		}
 		return nil
@@ -155,7 +155,7 @@ func (c *checker) checkRuns(ctx context.Context) error {
 			}
 			l.job = id
 			if !found || !records.IsListed(ctl) || ctl.Tenant != tenant {
-				l.addFinding(kv.Key, "the job is listed to run for tenant %q, and does not; clear the key", tenant)
+				l.addFinding(kv.Key, "the job is listed to run for tenant %q, and does not; servers pass over it, so there is nothing to do", tenant)
 			}
 			if _, _, err := records.ParseRun(kv.Value); err != nil {
 				l.addFinding(kv.Key, "%q is no priority and epoch; pause and resume the job", kv.Value)
@@ -199,7 +199,7 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 	name, rest, err := c.Keys.Last(key)
 	known, owned := c.Keys.Known(name)
 	if err != nil || !known {
-		l.addFinding(key, "nothing of this version writes such a key; a newer one may have, else clear it")
+		l.addFinding(key, "nothing of this version writes or reads such a key; a newer one may have written it, else there is nothing to do")
 		return store.Single(key).End, nil
 	}
 	head := len(key) - len(rest.Rest())
@@ -216,7 +216,7 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 		id = mapreduce.JobID(rest.Text())
 	}
 	if rest.Err() != nil {
-		l.addFinding(key, "the key names no job; clear it")
+		l.addFinding(key, "the key names no job; "+wholeOnly)
 		return store.Single(key).End, nil
 	}
 	head = len(key) - len(rest.Rest())
@@ -225,9 +225,9 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 		return nil, err
 	}
 	if l.job = id; values[0] == nil && values[1] == nil && values[2] == nil {
-		l.addFinding(key, "keys %q of job %s are left, and the job is not there; clear them", name, id)
+		l.addFinding(key, "keys %q of job %s are left, and the job is not there; nothing reads them, so there is nothing to do", name, id)
 	} else if (name == "ctl" || name == "jobs") && (values[0] == nil || values[1] == nil) {
-		l.addFinding(key, "job %s has a record or a control record, but not both; clear it", id)
+		l.addFinding(key, "job %s has a record or a control record, but not both; "+wholeOnly, id)
 	}
 	l.job = ""
 	return c.Keys.After(key[:head:head]), nil

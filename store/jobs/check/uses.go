@@ -158,7 +158,7 @@ func (c *checker) readUses(ctx context.Context) (uses, error) {
 		for _, kv := range page {
 			t, what, day, err := c.Keys.AllTenants().UseAt(kv.Key)
 			if err != nil || len(kv.Value) != 8 {
-				l.addFinding(kv.Key, "this is no counter of what a tenant uses; clear it")
+				l.addFinding(kv.Key, "this is no counter of what a tenant uses; "+wholeOnly)
 				continue
 			}
 			all[use{t, what, day}] = records.DecodeCount(kv.Value)
@@ -238,7 +238,7 @@ func (c *checker) checkEnded(ctx context.Context) error {
 				return err
 			}
 			if l.job = id; !found || ctl.EndedMicros != ended || ctl.Tenant != string(t) {
-				l.addFinding(kv.Key, "the list has a job of tenant %q that ended at that time, and it is not there; clear the key", t)
+				l.addFinding(kv.Key, "the list has a job of tenant %q that ended at that time, and it is not there; nothing but the deletion of old jobs reads the entry, and passes over it", t)
 			}
 		}
 		return nil
@@ -258,8 +258,12 @@ func (c *checker) checkEnded(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if l.job = id; !found || ctl.EndedMicros+ctl.KeepMicros != at || ctl.KeepMicros == 0 {
-				l.addFinding(kv.Key, "the list has a job that is kept until that time, and it is not there; clear the key")
+			l.job = id
+			switch {
+			case !found:
+				l.addFinding(kv.Key, "the list has a job that is kept until that time, and it is not there; nothing but the deletion of old jobs reads the entry, and passes over it")
+			case ctl.EndedMicros+ctl.KeepMicros != at || ctl.KeepMicros == 0:
+				l.addFinding(kv.Key, "the job is listed as one that is kept until that time, and is not: it may be deleted then; write its results before, with `coditect mapreduce result`")
 			}
 		}
 		return nil
