@@ -104,7 +104,7 @@ func startChromium(ctx context.Context, path string, config *Config) (_ *chromiu
 		chromedp.Flag("no-sandbox", config.NoSandbox),
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
 			cmd.SysProcAttr = attributes
-			c.relay, cmd.Err = between(cmd) // with an error, it does not start
+			c.relay, cmd.Err = between(cmd, c.isPage) // with an error, it does not start
 		}),
 	)
 	running, abort := context.WithCancel(context.WithoutCancel(ctx))
@@ -201,6 +201,12 @@ func (c *chromium) stop() {
 	c.relay.close()
 	c.guard.Stop()
 	_ = os.RemoveAll(c.dir) // what a dying process still writes there is in a folder for temporary files
+}
+
+// isPage reports whether a frame is the page of a tab that a unit has, and not one in it.
+func (c *chromium) isPage(frame string) bool {
+	_, ok := c.pages.Load(target.ID(frame))
+	return ok
 }
 
 // notice closes windows that pages open. It must not block.

@@ -31,6 +31,7 @@ var events = map[string]bool{
 	"Target.targetCreated": true, "Target.targetInfoChanged": true, "Target.targetDestroyed": true, "Target.targetCrashed": true,
 	"Inspector.targetCrashed": true, "Inspector.detached": true,
 	"Page.lifecycleEvent": true, "Page.javascriptDialogOpening": true,
+	"Page.frameRequestedNavigation": true, "Page.frameStartedLoading": true, "Page.frameStoppedLoading": true,
 }
 
 // How Chromium begins and ends its messages. A quote within a text is escaped, so no text of
@@ -38,12 +39,14 @@ var events = map[string]bool{
 var (
 	answerHead  = regexp.MustCompile(`^\{"id":(\d{1,18}),`)
 	eventHead   = regexp.MustCompile(`^\{"method":"([A-Za-z.]{1,100})",`)
+	frameHead   = regexp.MustCompile(`^\{"method":"Page\.frame[A-Za-z]{1,100}","params":\{"frameId":"([0-9A-Za-z]{1,100})"`)
 	sessionTail = regexp.MustCompile(`,"sessionId":"([0-9A-Za-z-]{1,100})"\}$`)
 )
 
 // A filter bounds what Chromium says in one message.
 type filter struct {
-	maxAnswer, maxEvent int // in bytes
+	maxAnswer, maxEvent int                     // in bytes
+	isPage              func(frame string) bool // reports whether a frame is the page of a tab
 }
 
 // relay passes on what Chromium says, message by message, until it ends: the events that
@@ -107,6 +110,10 @@ func (f filter) mostOf(head []byte) int {
 	if m := eventHead.FindSubmatch(head); m != nil && !events[string(m[1])] {
 		return 0
 	}
+	// chromedp remembers each frame that it hears of, and a page may have any number.
+	if m := frameHead.FindSubmatch(head); m != nil && !f.isPage(string(m[1])) {
+		return 0
+	}
 	return f.maxEvent
 }
 
@@ -134,8 +141,8 @@ type relayed struct {
 }
 
 // between puts relay between chromedp and a Chromium that is about to start: the file that
-// Chromium would write to is replaced, and written to by relay.
-func between(cmd *exec.Cmd) (*relayed, error) {
+// Chromium would write to is replaced, and written to by relay. isPage is that of filter.
+func between(cmd *exec.Cmd, isPage func(string) bool) (*relayed, error) {
 	const writes = 1 // of the two files that Chromium gets; it reads calls from the other
 	if len(cmd.ExtraFiles) != writes+1 {
 		return nil, fmt.Errorf("chromedp gives Chromium %d files, and not two", len(cmd.ExtraFiles))
@@ -155,7 +162,7 @@ func between(cmd *exec.Cmd) (*relayed, error) {
 	cmd.Stdin = started(func() { _ = r.in.Close() })
 	r.ended.Go(func() {
 		defer to.Close()
-		_ = filter{maxAnswer, maxEvent}.relay(to, r.out) // until either is gone
+		_ = filter{maxAnswer, maxEvent, isPage}.relay(to, r.out) // until either is gone
 	})
 	return r, nil
 }

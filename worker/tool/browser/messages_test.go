@@ -42,12 +42,15 @@ func TestRelay(t *testing.T) {
 	const (
 		session = `,"sessionId":"6B1D20EF"}`
 		answer  = `{"id":17,"result":{"result":{"type":"string","value":"`
+		stopped = `{"method":"Page.frameStoppedLoading","params":{"frameId":"`
 		target  = `{"method":"Target.targetInfoChanged","params":{"targetInfo":{"url":"`
 	)
 	forged := `\",\"sessionId\":\"FFFF\"}`
 	for name, tt := range map[string]struct{ message, want string }{
 		"answer":              {answer + `y"}}` + session, answer + `y"}}` + session},
 		"event":               {`{"method":"Page.lifecycleEvent","params":{"name":"load"}` + session, `{"method":"Page.lifecycleEvent","params":{"name":"load"}` + session},
+		"page that is left":   {stopped + browser.OnlyPage + `"}` + session, stopped + browser.OnlyPage + `"}` + session},
+		"frame that is left":  {stopped + `E26F86F1` + `"}` + session, ""},
 		"console":             {`{"method":"Runtime.consoleAPICalled","params":{"type":"log"}` + session, ""},
 		"request":             {`{"method":"Network.requestWillBeSent","params":{}` + session, ""},
 		"large answer":        {filled(answer, `"}}`+session, maxAnswer), filled(answer, `"}}`+session, maxAnswer)},

@@ -43,6 +43,7 @@ type tab struct {
 	dialogs int
 	crashed bool
 	arrival *arrival // of the page that was opened last
+	leaving *leaving // of what was done last
 	working sync.WaitGroup
 }
 
@@ -62,7 +63,7 @@ func openTab(ctx context.Context, c *chromium, config *Config) (*tab, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tab{chromium: c, config: config, proxy: p, arrival: newArrival()}
+	t := &tab{chromium: c, config: config, proxy: p, arrival: newArrival(), leaving: newLeaving()}
 	t.ctx, t.cancel = chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext(func(params *target.CreateBrowserContextParams) {
 		params.ProxyServer, params.ProxyBypassList = p.address(), "<-loopback>"
 	}))
@@ -155,11 +156,27 @@ func (t *tab) notice(event any) {
 	defer t.mu.Unlock()
 	switch e := event.(type) {
 	case *page.EventLifecycleEvent:
-		if string(e.FrameID) == string(t.id) { // the page itself, and no frame in it
+		if t.isPage(e.FrameID) {
 			t.arrival.note(e.Name, e.LoaderID)
+			if e.Name == "init" {
+				t.leaving.come()
+			}
+		}
+	case *page.EventFrameRequestedNavigation:
+		if t.isPage(e.FrameID) && e.Disposition == page.ClientNavigationDispositionCurrentTab {
+			t.leaving.ask()
+		}
+	case *page.EventFrameStartedLoading:
+		if t.isPage(e.FrameID) {
+			t.leaving.begin()
+		}
+	case *page.EventFrameStoppedLoading:
+		if t.isPage(e.FrameID) {
+			t.leaving.stop()
 		}
 	case *inspector.EventTargetCrashed:
 		t.crashed = true
+		t.leaving.set(false, false, false) // nothing comes any more
 	case *page.EventJavascriptDialogOpening:
 		t.dialogs++
 		t.noteOnce(t.dialogs, maxDialogs, "The page showed a dialog, which was dismissed: "+oneLine(e.Message))
@@ -171,6 +188,9 @@ func (t *tab) notice(event any) {
 		})
 	}
 }
+
+// isPage reports whether a frame is the page itself, and not one in it.
+func (t *tab) isPage(frame cdp.FrameID) bool { return string(frame) == string(t.id) }
 
 // noteOnce notes something that a page did, unless it does it too often. The caller holds
 // mu.
@@ -200,7 +220,7 @@ func (t *tab) takeNotes() []string {
 func (t *tab) navigate(ctx context.Context, address string) error {
 	arrival := newArrival()
 	t.mu.Lock()
-	t.arrival, t.notes = arrival, nil
+	t.arrival, t.leaving, t.notes = arrival, newLeaving(), nil
 	t.mu.Unlock()
 	within, cancel := context.WithTimeout(ctx, t.config.LoadTime)
 	defer cancel()
@@ -228,17 +248,27 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		t.mu.Lock()
-		t.noteOnce(1, 1, fmt.Sprintf("The page was still loading after %v; this is what it showed by then.", t.config.LoadTime))
-		t.mu.Unlock()
-		stopping, cancel := context.WithTimeout(ctx, t.config.AnswerTime)
-		defer cancel()
-		return t.do(stopping, func(ctx context.Context) error {
-			_, err := chromedp.Call(ctx, page.StopLoading, cdp.Empty{})
-			return err
-		})
+		return t.stopLoading(ctx, true)
 	}
 	return t.settle(ctx)
+}
+
+// stopLoading stops a page whose time to load is over, and notes it. came says whether
+// anything of it is there.
+func (t *tab) stopLoading(ctx context.Context, came bool) error {
+	note := "The page was still loading after %v; this is what it showed by then."
+	if !came {
+		note = "Another page was asked for, and did not answer within %v; this is the page before it."
+	}
+	t.mu.Lock()
+	t.noteOnce(1, 1, fmt.Sprintf(note, t.config.LoadTime))
+	t.mu.Unlock()
+	stopping, cancel := context.WithTimeout(ctx, t.config.AnswerTime)
+	defer cancel()
+	return t.do(stopping, func(ctx context.Context) error {
+		_, err := chromedp.Call(ctx, page.StopLoading, cdp.Empty{})
+		return err
+	})
 }
 
 // An arrival is that of a page in a tab. Until it is there, the page before still is, and
@@ -291,26 +321,6 @@ func (a *arrival) check() {
 
 // readTime is how long a page may take to be read: a large one takes as long as to load.
 func (t *tab) readTime() time.Duration { return max(t.config.AnswerTime, t.config.LoadTime) }
-
-// quiet is a promise that is kept when the page has not changed for 300 ms, or after 1.5 s.
-const quiet = `new Promise((done) => {
-	let timer = setTimeout(done, 300);
-	new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(done, 300); }).observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
-	setTimeout(done, 1500);
-})`
-
-// settle waits until scripts have drawn what they draw. A navigation meanwhile is waited
-// for as well.
-func (t *tab) settle(ctx context.Context) error {
-	err := t.within(ctx, t.config.LoadTime, func(ctx context.Context) error {
-		_, err := chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](quiet, chromedp.EvalAwaitPromise))
-		return err
-	})
-	if _, ok := errors.AsType[*chromedp.ExceptionError](err); ok {
-		return nil // the page has its own idea of a MutationObserver, and is read as it is
-	}
-	return err
-}
 
 // leftEvery is the time between two tries at a page that is just being left.
 const leftEvery = 100 * time.Millisecond
@@ -473,7 +483,7 @@ func (t *tab) click(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	err = t.do(ctx, func(ctx context.Context) error {
+	return t.act(ctx, func(ctx context.Context) error {
 		if _, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: n.backend, NodeID: n.id}); err != nil {
 			return gone(ref, err)
 		}
@@ -484,10 +494,6 @@ func (t *tab) click(ctx context.Context, ref string) error {
 		q := quads.Quads[0]
 		return chromedp.Do(ctx, chromedp.MouseClickXY((q[0]+q[2]+q[4]+q[6])/4, (q[1]+q[3]+q[5]+q[7])/4))
 	})
-	if err != nil {
-		return err
-	}
-	return t.settle(ctx)
 }
 
 func gone(ref string, err error) error {
@@ -503,7 +509,7 @@ func (t *tab) enter(ctx context.Context, ref, text string, submit bool) error {
 	if err != nil {
 		return err
 	}
-	err = t.do(ctx, func(ctx context.Context) error {
+	return t.act(ctx, func(ctx context.Context) error {
 		if _, err := chromedp.Call(ctx, dom.Focus, dom.FocusParams{BackendNodeID: n.backend, NodeID: n.id}); err != nil {
 			return fmt.Errorf("the element %s takes no text", ref)
 		}
@@ -518,10 +524,6 @@ func (t *tab) enter(ctx context.Context, ref, text string, submit bool) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return t.settle(ctx)
 }
 
 // picture returns a picture of what can be seen of the page, in the best quality that fits.
