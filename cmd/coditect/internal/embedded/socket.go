@@ -115,10 +115,9 @@ func SocketAddress(dir string) string {
 // dialSocket returns a client of the process that holds a data directory. The path
 // goes past the syntax of targets, which has no room for every name of a file.
 func dialSocket(dir string) (*client.Client, error) {
-	return client.Dial("unix:holder", client.Config{Name: "the process that holds " + dir, Options: []grpc.DialOption{
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socketPath(dir))
-		}),
-	}})
+	dial := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socketPath(dir))
+	})
+	return client.Dial("unix:holder", client.Config{Name: "the process that holds " + dir, Options: append(markOptions(), dial)})
 }

@@ -27,6 +27,7 @@ func (a *Program) WithSession(ctx context.Context, n Mode, do func(*Session) err
 	if err != nil {
 		return exit.Cause(ctx, err)
 	}
+	s.TurnToNext()
 	err = s.WarnIfSlow(ctx, func() error { return do(s) })
 	return errors.Join(exit.Cause(ctx, err), s.Close())
 }

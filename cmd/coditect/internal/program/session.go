@@ -43,6 +43,7 @@ type Session struct {
 	conn  *client.Client // of another process; else nil
 	slots int            // of a worker in this process; 0 for none yet
 	ahead int            // units that it holds beside those that run
+	turns bool           // calls turn to who holds the data directory next
 }
 
 // OpenSession returns a session, which must be closed.
@@ -82,6 +83,9 @@ func (s *Session) openOrConnect(ctx context.Context) error {
 	}
 	if conn != nil {
 		s.conn, s.Client = conn, conn
+		if s.turns {
+			s.Client = turning{conn, s}
+		}
 		return nil
 	}
 	s.node, s.Client = node, node

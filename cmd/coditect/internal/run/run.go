@@ -159,6 +159,7 @@ func (r *runner) withSession(ctx context.Context, do func() error) (err error) {
 	if r.s, err = r.app.OpenSession(ctx, program.ModeRunUnits, m); err != nil {
 		return exit.Cause(ctx, err)
 	}
+	r.s.TurnToNext()
 	defer func() {
 		m.End()
 		if e := r.s.Close(); e != nil && err == nil {
