@@ -51,6 +51,19 @@ func TestStrayEntriesGoWithTheirJob(t *testing.T) {
 	m.healthy()
 }
 
+// A job that a damaged list says is to be deleted is kept.
+func TestStrayExpiryOfAJob(t *testing.T) {
+	m := newMixture(t)
+	m.write(func(tx store.Tx) { tx.Set(m.space.Expires(5, m.end), nil) })
+	if found := m.findings(); !has(found, "listed as one that is kept until that time, and is not", "passes over it") {
+		t.Errorf("no finding says so:\n%+v", found)
+	}
+	old, err := m.nodes[0].Lifecycle.Expired(m.ctx)
+	if err != nil || len(old) != 0 {
+		t.Errorf("to be deleted: %v, %v", old, err)
+	}
+}
+
 // has reports whether a finding has all texts.
 func has(found []mapreduce.Finding, texts ...string) bool {
 	for _, f := range found {

@@ -263,7 +263,7 @@ func (c *checker) checkEnded(ctx context.Context) error {
 			case !found:
 				l.addFinding(kv.Key, "the list has a job that is kept until that time, and it is not there; nothing but the deletion of old jobs reads the entry, and passes over it")
 			case ctl.EndedMicros+ctl.KeepMicros != at || ctl.KeepMicros == 0:
-				l.addFinding(kv.Key, "the job is listed as one that is kept until that time, and is not: it may be deleted then; write its results before, with `coditect mapreduce result`")
+				l.addFinding(kv.Key, "the job is listed as one that is kept until that time, and is not; nothing but the deletion of old jobs reads the entry, and passes over it")
 			}
 		}
 		return nil

@@ -61,14 +61,14 @@ func (st *Store) ownExpired(ctx context.Context, now int64) (all []Expired, err 
 			if err != nil {
 				return err
 			}
-			rest.Skip()
+			at := rest.Int()
 			id, ctl := mapreduce.JobID(rest.Text()), new(storagev1.Ctl)
 			found, err := records.Read(ctx, s, st.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
-			if !found {
-				continue // a check says so
+			if !found || ctl.KeepMicros == 0 || ctl.EndedMicros+ctl.KeepMicros != at {
+				continue // the entry is wrong, and a check says so
 			}
 			all = append(all, Expired{
 				Job: id, Tenant: mapreduce.TenantID(ctl.Tenant), ended: ctl.EndedMicros,
