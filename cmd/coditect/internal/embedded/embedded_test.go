@@ -262,4 +262,27 @@ func TestLongPath(t *testing.T) {
 			t.Errorf("%s is left", path)
 		}
 	}
+
+	// What a process that was killed has left goes with the next one, and nothing else.
+	killed, other := t.TempDir()+"/coditect-1/s", t.TempDir()+"/s"
+	for _, path := range []string{killed, other} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "socket"), []byte(path), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := owner(t, dir, make(gate)).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Dir(killed)); err == nil {
+		t.Error("the folder of a process that was killed is left")
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
 }

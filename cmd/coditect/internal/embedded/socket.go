@@ -19,6 +19,8 @@ import (
 const (
 	socketFile  = "coditect.sock" // in the data directory
 	pointerFile = "socket"        // in it, if the socket is elsewhere: holds its path
+	shortDir    = "coditect-"     // what names of folders for such sockets begin with
+	shortSocket = "s"             // in such a folder
 
 	// maxSocketPath is what every system has room for in the address of a
 	// Unix socket, in bytes.
@@ -35,7 +37,7 @@ type dirSocket struct {
 // it, so a socket that is there is a dead process's.
 func listenSocket(dir string) (*dirSocket, error) {
 	path := filepath.Join(dir, socketFile)
-	if err := errors.Join(removeStale(path), removeStale(filepath.Join(dir, pointerFile))); err != nil {
+	if err := errors.Join(removeStale(path), removeStaleDir(dir)); err != nil {
 		return nil, err
 	}
 	s := &dirSocket{}
@@ -63,18 +65,31 @@ func removeStale(path string) error {
 	return nil
 }
 
+// removeStaleDir removes the folder that a process which was killed made for its socket,
+// and the file that says where it is. Nothing else goes, whatever that file says.
+func removeStaleDir(dir string) error {
+	pointer := filepath.Join(dir, pointerFile)
+	if data, err := os.ReadFile(pointer); err == nil {
+		path := strings.TrimSpace(string(data))
+		if short := filepath.Dir(path); filepath.Base(path) == shortSocket && strings.HasPrefix(filepath.Base(short), shortDir) {
+			_ = errors.Join(os.Remove(path), os.Remove(short)) //nolint:gosec // the names were looked at; they may be gone, and are in nobody's way
+		}
+	}
+	return removeStale(pointer)
+}
+
 // makeShortDir makes a folder with a short name for the socket, and says in the
 // data directory where it is.
 func (s *dirSocket) makeShortDir(dir string) (string, error) {
-	short, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "coditect-")
+	short, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), shortDir)
 	if err != nil {
-		short, err = os.MkdirTemp("", "coditect-")
+		short, err = os.MkdirTemp("", shortDir)
 	}
 	if err != nil {
 		return "", fmt.Errorf("socket: %w", err)
 	}
 	s.paths = append(s.paths, short)
-	path := filepath.Join(short, "s")
+	path := filepath.Join(short, shortSocket)
 	pointer := filepath.Join(dir, pointerFile)
 	if err := os.WriteFile(pointer, []byte(path), 0o600); err != nil { //nolint:gosec // the folder is the data directory, which the owner of the process names
 		return "", fmt.Errorf("socket: %w", err)
