@@ -297,7 +297,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig(t))
-	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{Grace: c.Grace, SmallUnits: c.SmallResult})
+	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{
+		Grace: c.Grace, SmallUnits: c.SmallResult, TenantOf: o.scheduler.TenantOf,
+	})
 	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal, Retire: c.Retire, Logger: c.Logger, Ended: endedHook(m, t)})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,

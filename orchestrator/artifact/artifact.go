@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/assemble"
+	"github.com/coditect/mapreduce/orchestrator/fair"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
@@ -53,8 +54,9 @@ type Assembler struct {
 	wanted     notify.Signal // there are more to begin
 	binding    chan struct{} // full while the session is being bound
 
-	mu      sync.Mutex // guards the variables below
-	waiting map[mapreduce.JobID]bool
+	mu      sync.Mutex               // guards the variables below
+	waiting map[mapreduce.JobID]bool // in queue
+	queue   fair.Queue[mapreduce.JobID]
 	running map[mapreduce.JobID]context.CancelCauseFunc
 	session turns.WorkerSlots // that claims the units; none yet if its epoch is 0
 }
@@ -65,6 +67,8 @@ type Config struct {
 	// a small one.
 	SmallUnits int64
 	Grace      time.Duration // to give back what was begun when it stops
+	// TenantOf returns whose a job is, if that is known. Tenants take turns.
+	TenantOf func(mapreduce.JobID) (t mapreduce.TenantID, known bool)
 }
 
 // New returns an assembler. It assembles in its loop, but for small results.
@@ -149,10 +153,12 @@ func (a *Assembler) assembleResult(ctx context.Context, id mapreduce.JobID, sink
 func (a *Assembler) Begin(id mapreduce.JobID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.running[id] != nil {
+	if a.running[id] != nil || a.waiting[id] {
 		return
 	}
 	a.waiting[id] = true
+	tenant, _ := a.config.TenantOf(id) // others share a turn
+	a.queue.Add(tenant, id)
 	a.wanted.Wake()
 }
 
@@ -161,6 +167,7 @@ func (a *Assembler) Stop(id mapreduce.JobID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.waiting, id)
+	a.queue.Remove(id)
 	if cancel := a.running[id]; cancel != nil {
 		cancel(errStopped)
 	}
@@ -174,13 +181,14 @@ func (a *Assembler) next(ctx context.Context) (mapreduce.JobID, context.Context)
 	if len(a.running) >= maxAssemblies {
 		return "", nil
 	}
-	for id := range a.waiting {
-		delete(a.waiting, id)
-		ctx, cancel := context.WithCancelCause(ctx)
-		a.running[id] = cancel
-		return id, ctx
+	id, ok := a.queue.Next()
+	if !ok {
+		return "", nil
 	}
-	return "", nil
+	delete(a.waiting, id)
+	ctx, cancel := context.WithCancelCause(ctx)
+	a.running[id] = cancel
+	return id, ctx
 }
 
 // ended notes that the assembling of a job's result has ended.

@@ -40,6 +40,8 @@ type Scheduler interface {
 	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate)
 	HasEpoch(id mapreduce.JobID, epoch int64) bool
 	Running() []mapreduce.JobID
+	// TenantOf returns whose a job is, if the job is on the scheduler.
+	TenantOf(id mapreduce.JobID) (t mapreduce.TenantID, known bool)
 	// RetireJob takes a job off that may not run, and DropUnits stops what workers of
 	// this node run of it.
 	RetireJob(id mapreduce.JobID)
@@ -109,45 +111,24 @@ func New(j *jobs.Jobs, specs *jobspec.Finder, sch Scheduler, t Turns, mp Mapper,
 	}
 }
 
-// maxAdvancing is how many jobs are looked after at once. Most of that waits for the store,
-// one behind the other, and what else waits there comes behind them all: with thousands of
-// jobs, for minutes.
-const maxAdvancing = 128
-
 // AdvanceLoop looks after the jobs that are due, each in a goroutine of its own,
-// never two for one job.
+// never two for one job, and tenants in turn.
 func (m *Manager) AdvanceLoop(ctx context.Context) {
 	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex // guards busy
-		busy = make(map[mapreduce.JobID]bool)
+		wg      sync.WaitGroup
+		waiting agenda
 	)
 	defer wg.Wait()
-	claim := func(id mapreduce.JobID) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if busy[id] || len(busy) >= maxAdvancing {
-			return false
-		}
-		busy[id] = true
-		return true
-	}
-	waiting := make(map[mapreduce.JobID]bool)
 	for {
 		for id, whole := range m.signals.TakeDue() {
-			waiting[id] = waiting[id] || whole
+			tenant, _ := m.scheduler.TenantOf(id) // others share a turn
+			waiting.add(tenant, id, whole)
 		}
-		for id, whole := range waiting {
-			if !claim(id) {
-				continue
-			}
-			delete(waiting, id)
+		for id, whole := range waiting.begin() {
 			wg.Go(func() {
 				defer m.signals.DueSignal.Wake()
+				defer waiting.end(id)
 				m.supervisor.ForJob(ctx, id, "advancing a job", func() { m.advanceDueJob(ctx, id, whole) })
-				mu.Lock()
-				defer mu.Unlock()
-				delete(busy, id)
 			})
 		}
 		select {

@@ -1,0 +1,59 @@
+package fair
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func takeAll(q *Queue[string]) (all []string) {
+	for {
+		item, ok := q.Next()
+		if !ok {
+			return all
+		}
+		all = append(all, item)
+	}
+}
+
+func TestTenantsTakeTurns(t *testing.T) {
+	var q Queue[string]
+	for i := range 1000 {
+		q.Add("many", fmt.Sprint("many", i))
+	}
+	q.Add("few", "few0")
+	q.Add("few", "few1")
+	q.Add("one", "one0")
+	got := takeAll(&q)
+	if want := []string{"many0", "few0", "one0", "many1", "few1", "many2", "many3"}; !slices.Equal(got[:7], want) {
+		t.Errorf("they came as %v; want %v", got[:7], want)
+	}
+	if len(got) != 1003 || got[1002] != "many999" {
+		t.Errorf("%d came, the last of them %s; want 1003 in their order", len(got), got[len(got)-1])
+	}
+}
+
+func TestATenantThatComesLateIsNotBehindItsOwnPast(t *testing.T) {
+	var q Queue[string]
+	q.Add("a", "a0")
+	q.Add("b", "b0")
+	q.Add("b", "b1")
+	q.Next()
+	q.Add("a", "a1")
+	if got, want := takeAll(&q), []string{"b0", "a1", "b1"}; !slices.Equal(got, want) {
+		t.Errorf("they came as %v; want %v", got, want)
+	}
+}
+
+func TestRemovedItemsDoNotCome(t *testing.T) {
+	var q Queue[string]
+	q.Add("a", "a0")
+	q.Add("b", "b0")
+	q.Add("b", "b1")
+	q.Remove("a0")
+	q.Remove("b1")
+	q.Remove("never there")
+	if got, want := takeAll(&q), []string{"b0"}; !slices.Equal(got, want) {
+		t.Errorf("they came as %v; want %v", got, want)
+	}
+}
