@@ -64,3 +64,29 @@ func TestATenantThatComesAndGoesFindsASlot(t *testing.T) {
 		}
 	})
 }
+
+// While all slots are busy, jobs wait for the next that is free. Their tenants take turns
+// then: the only job of one is not behind each of the hundred of another.
+func TestTheOnlyJobOfATenantIsNotBehindAHundred(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		f := newFleet(t, 1, 1, nil, steady())
+		f.join(worker.Config{Slots: 4})
+		n := f.any()
+		var all []mapreduce.JobID
+		for range 100 {
+			many := script(map[string]string{"script.latency": "1s"})
+			many.Tenant = "many"
+			all = append(all, n.submit(many, 10))
+		}
+		n.until(all[0], func(j *mapreduce.Job) bool { return j.CompletedUnits > 0 })
+		one := script(nil)
+		one.Tenant = "one"
+		start := time.Now()
+		n.wantEnd(n.submit(one, 20), mapreduce.JobComplete)
+		// Each worker holds a unit for each slot beside those that run, so units of the one
+		// wait a second there, 4 of them at once.
+		if took := time.Since(start); took > 15*time.Second {
+			t.Errorf("a job of 20 units that take no time took %v beside jobs of another tenant, want 15 s at most", took)
+		}
+	})
+}

@@ -37,14 +37,25 @@ func (q *Queue[T]) Add(tenant mapreduce.TenantID, item T) {
 // Next takes the first item of the tenant whose turn it is, and puts that tenant behind
 // the others. It returns false if the queue is empty.
 func (q *Queue[T]) Next() (item T, ok bool) {
+	return q.NextByLoad(func(mapreduce.TenantID) int { return 0 })
+}
+
+// NextByLoad is Next among the tenants with the smallest load.
+func (q *Queue[T]) NextByLoad(load func(mapreduce.TenantID) int) (item T, ok bool) {
 	if len(q.lines) == 0 {
 		return item, false
 	}
-	first := q.lines[0]
-	q.lines = slices.Delete(q.lines, 0, 1)
-	item, first.items = first.items[0], first.items[1:]
-	if len(first.items) > 0 {
-		q.lines = append(q.lines, first)
+	at, least := 0, 0
+	for i, l := range q.lines {
+		if n := load(l.tenant); i == 0 || n < least {
+			at, least = i, n
+		}
+	}
+	next := q.lines[at]
+	q.lines = slices.Delete(q.lines, at, at+1)
+	item, next.items = next.items[0], next.items[1:]
+	if len(next.items) > 0 {
+		q.lines = append(q.lines, next)
 	}
 	return item, true
 }
@@ -61,4 +72,15 @@ func (q *Queue[T]) Remove(item T) {
 		}
 		return
 	}
+}
+
+// Others returns how many tenants but the given one have items in the queue.
+func (q *Queue[T]) Others(tenant mapreduce.TenantID) int {
+	n := len(q.lines)
+	for _, l := range q.lines {
+		if l.tenant == tenant {
+			return n - 1
+		}
+	}
+	return n
 }

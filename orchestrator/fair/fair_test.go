@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
 func takeAll(q *Queue[string]) (all []string) {
@@ -54,6 +56,38 @@ func TestRemovedItemsDoNotCome(t *testing.T) {
 	q.Remove("b1")
 	q.Remove("never there")
 	if got, want := takeAll(&q), []string{"b0"}; !slices.Equal(got, want) {
+		t.Errorf("they came as %v; want %v", got, want)
+	}
+}
+
+func TestOthersAreTenantsThatWait(t *testing.T) {
+	var q Queue[string]
+	q.Add("a", "a0")
+	q.Add("b", "b0")
+	q.Add("b", "b1")
+	if a, c := q.Others("a"), q.Others("c"); a != 1 || c != 2 {
+		t.Errorf("beside a wait %d, beside c %d; want 1 and 2", a, c)
+	}
+	q.Remove("a0")
+	if b := q.Others("b"); b != 0 {
+		t.Errorf("beside b wait %d; want none", b)
+	}
+}
+
+func TestTheTenantWithTheSmallestLoadIsNext(t *testing.T) {
+	var q Queue[string]
+	for _, tenant := range []mapreduce.TenantID{"a", "b", "c"} {
+		q.Add(tenant, string(tenant)+"0")
+		q.Add(tenant, string(tenant)+"1")
+	}
+	loads := map[mapreduce.TenantID]int{"a": 2, "b": 1, "c": 1}
+	load := func(tenant mapreduce.TenantID) int { return loads[tenant] }
+	var got []string
+	for range 3 {
+		item, _ := q.NextByLoad(load)
+		got = append(got, item)
+	}
+	if want := []string{"b0", "c0", "b1"}; !slices.Equal(got, want) {
 		t.Errorf("they came as %v; want %v", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/fair"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -12,8 +13,8 @@ import (
 // the others. Ten units so do not wait behind a million of another tenant. Only
 // jobs that may have something to do are in it.
 type fairQueue struct {
-	tenants []*tenantShare // in round-robin order
-	starved []*Job         // that found no slot when they were visited, longest first
+	tenants []*tenantShare   // in round-robin order
+	starved fair.Queue[*Job] // that found no slot when they were visited
 }
 
 // A tenantShare is a tenant's part of the queue.
@@ -22,7 +23,7 @@ type tenantShare struct {
 	runs   []*Job // by priority, then in round-robin order
 }
 
-// quantum is how many units a job may claim in one visit while other tenants
+// quantum is the most units that a job may claim in one visit while other tenants
 // wait.
 const quantum = 32
 
@@ -63,11 +64,11 @@ func (f *fairQueue) addFirst(r *Job) {
 	s.runs = slices.Insert(s.runs, at, r)
 }
 
-// addStarved has r wait for a slot, behind those that wait already.
+// addStarved has r wait for a slot, behind those of its tenant that wait already.
 func (f *fairQueue) addStarved(r *Job) {
 	if !r.starved {
 		r.starved = true
-		f.starved = append(f.starved, r)
+		f.starved.Add(r.tenant, r)
 	}
 }
 
@@ -117,11 +118,18 @@ func (f *fairQueue) remove(r *Job) {
 	}
 }
 
-// visitAllowance is how many units r may claim in this visit: all it can while no
-// other tenant waits.
-func (f *fairQueue) visitAllowance(r *Job) int {
-	if len(f.tenants) == 0 || (len(f.tenants) == 1 && f.tenants[0].tenant == r.tenant) {
+// visitAllowance is how many units r may claim in this visit, of the room there is: all
+// it can while no other tenant waits, and otherwise its share.
+func (f *fairQueue) visitAllowance(r *Job, room int) int {
+	others := f.starved.Others(r.tenant)
+	waiting := 0
+	for _, s := range f.tenants {
+		if s.tenant != r.tenant {
+			waiting++
+		}
+	}
+	if others = max(others, waiting); others == 0 {
 		return records.MaxBatch
 	}
-	return quantum
+	return min(quantum, 1+(room-1)/(1+others))
 }

@@ -30,9 +30,11 @@ type Job struct {
 	release []turns.HeldID  // claims all of whose units have ended
 	turns   int             // under way
 	held    int             // units that sessions of this node hold, or are being given: see hold
-	retryAt time.Time       // no turn before: the last one failed
-	retries int             // turns that failed in a row
-	batch   int             // most members of a turn, since one failed for one of its members; 0: as many as go
+	// reported is how many of these have been reported, and wait for a turn or its end.
+	reported int
+	retryAt  time.Time // no turn before: the last one failed
+	retries  int       // turns that failed in a row
+	batch    int       // most members of a turn, since one failed for one of its members; 0: as many as go
 
 	queue []records.Candidate // seen waiting
 	// waitingSince is since when units are in the queue of which none was claimed; zero
@@ -123,11 +125,13 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	}
 	// Its submission may have granted slots, whose commit was unknown.
 	r.grantUnsure = r.grantUnsure || r.spec == nil && r.slots == 0
-	held := r.held
+	held, reported := r.held, r.reported
 	b.addHeldUnits(r, -held)
+	b.addReportedUnits(r, -reported)
 	r.tenant, r.priority, r.spec, r.share = ctl.Tenant, ctl.Priority, spec, share
 	r.stages, r.asks, r.needs = stages, asks, jobspec.Requirements(spec, stages.Current())
 	b.addHeldUnits(r, held) // which may have counted as calls
+	b.addReportedUnits(r, reported)
 	r.epoch, r.level, r.shards, r.running = ctl.Epoch, ctl.OpenLevel(), max(1, ctl.Shards), true
 	r.assembles, r.neededTokens = ctl.AtResult(), 0
 	r.restartScan()

@@ -58,7 +58,10 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 // says nothing of that: the store says what becomes of it.
 func (t *Sessions) enterReport(s *Session, rep *mapreduce.Report) (urgent bool) {
 	r := t.sched.getOrAddJob(rep.Job)
-	if s.noteReported(rep) {
+	if held, first := s.noteReported(rep); held {
+		if first {
+			t.sched.addReportedUnits(r, 1)
+		}
 		urgent = t.sched.Models.noteProbeOutcome(r, rep, s.seen)
 		t.sched.Models.notePace(r, rep)
 		t.sched.Priming.noteReport(r, rep)

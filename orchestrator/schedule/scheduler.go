@@ -6,7 +6,6 @@
 package schedule
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -39,8 +38,9 @@ type Scheduler struct {
 	closed     bool
 	runs       map[mapreduce.JobID]*Job
 	fairQueue  fairQueue
-	lastTenant mapreduce.TenantID // whose units were claimed last
-	mixedAt    time.Time          // when another tenant's were claimed before
+	busy       map[mapreduce.TenantID]int // units that workers of this node have and have not reported
+	lastTenant mapreduce.TenantID         // whose units were claimed last
+	mixedAt    time.Time                  // when another tenant's were claimed before
 }
 
 // A Config is what a scheduler is given. All of it must be set but NoReservedSlots.
@@ -60,7 +60,7 @@ type Config struct {
 func New(c Config) *Scheduler {
 	b := &Scheduler{
 		node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, noReservedSlots: c.NoReservedSlots,
-		runs: make(map[mapreduce.JobID]*Job),
+		runs: make(map[mapreduce.JobID]*Job), busy: make(map[mapreduce.TenantID]int),
 	}
 	b.wake = sync.NewCond(&b.mu)
 	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
@@ -123,7 +123,7 @@ func (b *Scheduler) NextTask() *Task {
 // has not leaves the queue until it is activated again, or, if it is slots that
 // it lacks, until there are some.
 func (b *Scheduler) findTask(now time.Time) *Task {
-	b.requeueStarved()
+	b.requeueStarved(now)
 	for {
 		r := b.fairQueue.nextJob()
 		if r == nil {
@@ -142,29 +142,30 @@ func (b *Scheduler) findTask(now time.Time) *Task {
 	}
 }
 
-// fed is how many runs that lack slots are looked at in one visit.
-const fed = 8
+// starvedLooks is how many runs that lack slots are looked at in one visit.
+const starvedLooks = 8
 
-// requeueStarved lets the runs that found no slot go first once there is one for them. Else
+// requeueStarved lets a run that found no slot go first once there is one for it. Else
 // a job that frees slots would take them again and again, in the very turns that
-// end its units.
-func (b *Scheduler) requeueStarved() {
-	var first []*Job
-	for range min(fed, len(b.fairQueue.starved)) {
-		r := b.fairQueue.starved[0]
-		b.fairQueue.starved = b.fairQueue.starved[1:]
+// end its units. It is one run, of the tenant with the fewest units at workers: so tenants
+// share the slots evenly, however many jobs each has, and however long its units take.
+func (b *Scheduler) requeueStarved(now time.Time) {
+	starved := &b.fairQueue.starved
+	for range starvedLooks {
+		r, ok := starved.NextByLoad(b.busyUnits)
+		if !ok {
+			return
+		}
 		switch {
-		case !r.isStarved():
+		case !r.isStarved() || now.Before(r.retryAt): // its timer activates it
 			r.starved = false
 		case b.freeSlots(r) > 0:
 			r.starved = false
-			first = append(first, r)
+			b.fairQueue.addFirst(r)
+			return
 		default:
-			b.fairQueue.starved = append(b.fairQueue.starved, r)
+			starved.Add(r.tenant, r)
 		}
-	}
-	for _, r := range slices.Backward(first) {
-		b.fairQueue.addFirst(r)
 	}
 }
 
@@ -239,10 +240,37 @@ func (b *Scheduler) reservedSlots(slots int) int {
 // b.mu.
 func (b *Scheduler) addHeldUnits(r *Job, n int) {
 	r.held += n
+	b.addBusyUnits(r, n)
 	if r.usesFleetCalls() {
 		b.Grants.calling += int64(n)
 	}
 }
+
+// addReportedUnits notes that n units more of those that this node holds of r, or fewer,
+// have been reported, so that their slots are free. The caller holds b.mu.
+func (b *Scheduler) addReportedUnits(r *Job, n int) {
+	r.reported += n
+	b.addBusyUnits(r, -n)
+}
+
+// forgetHeldUnit notes that this node does not hold a unit of r any more. The caller holds
+// b.mu.
+func (b *Scheduler) forgetHeldUnit(r *Job, h *HeldUnit) {
+	b.addHeldUnits(r, -1)
+	if h.reported {
+		b.addReportedUnits(r, -1)
+	}
+}
+
+func (b *Scheduler) addBusyUnits(r *Job, n int) {
+	if b.busy[r.tenant] += n; b.busy[r.tenant] == 0 {
+		delete(b.busy, r.tenant)
+	}
+}
+
+// busyUnits returns how many units of a tenant are in slots of this node's workers, or
+// wait there. The caller holds b.mu.
+func (b *Scheduler) busyUnits(t mapreduce.TenantID) int { return b.busy[t] }
 
 func (b *Scheduler) takeReports(r *Job, t *Task) {
 	n := min(len(r.reports), r.turnSize())
@@ -270,7 +298,7 @@ func (b *Scheduler) takeReports(r *Job, t *Task) {
 // offered units in turn; those first that would run them at once, for what another
 // held waiting would take a place in a limit and use it for nothing.
 func (b *Scheduler) takeSeats(r *Job, t *Task, room int) {
-	want := min(room, r.turnSize(), len(r.queue), b.fairQueue.visitAllowance(r))
+	want := min(room, r.turnSize(), len(r.queue), b.fairQueue.visitAllowance(r, room))
 	claim := &turns.Claim{ID: b.newID(), Share: r.share}
 	for want > 0 {
 		given := b.seatAll(r, t, claim, want, (*Session).idleSlots)

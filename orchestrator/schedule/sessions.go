@@ -63,7 +63,7 @@ func (t *Sessions) letGo(s *Session) {
 	for key, h := range s.held {
 		s.dropInput(h)
 		if r := t.sched.runs[key.job]; r != nil {
-			t.sched.addHeldUnits(r, -1)
+			t.sched.forgetHeldUnit(r, h)
 			t.sched.fairQueue.add(r)
 		}
 	}

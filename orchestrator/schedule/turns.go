@@ -206,7 +206,7 @@ func (e *Turns) applyVerdict(r *Job, p pendingReport, s turns.Settled) {
 		return
 	}
 	if h := p.Session.forgetAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt); h != nil {
-		e.sched.addHeldUnits(r, -1)
+		e.sched.forgetHeldUnit(r, h)
 		if h.granted {
 			r.tokens += h.Reserved - p.Report.Tokens.Total()
 		}

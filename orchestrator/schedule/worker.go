@@ -195,18 +195,20 @@ func (s *Session) holdUnit(job mapreduce.JobID, u *records.Unit, c *claimOf, gra
 }
 
 // noteReported notes that an attempt has ended on the worker, so that its slot is
-// free. It returns false for an attempt that the session does not hold.
-func (s *Session) noteReported(r *mapreduce.Report) bool {
+// free. It returns whether the session holds the attempt, and whether this is the first
+// report of it.
+func (s *Session) noteReported(r *mapreduce.Report) (held, first bool) {
 	h := s.held[unitKey{r.Job, r.Unit}]
 	if h == nil || h.attempt != r.Attempt {
-		return false
+		return false, false
 	}
-	if !h.reported {
-		h.reported = true
-		s.heard++
-		s.busy--
+	if h.reported {
+		return true, false
 	}
-	return true
+	h.reported = true
+	s.heard++
+	s.busy--
+	return true, true
 }
 
 // forgetAttempt removes an attempt whose verdict is known.
