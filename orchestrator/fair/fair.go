@@ -37,19 +37,20 @@ func (q *Queue[T]) Add(tenant mapreduce.TenantID, item T) {
 // Next takes the first item of the tenant whose turn it is, and puts that tenant behind
 // the others. It returns false if the queue is empty.
 func (q *Queue[T]) Next() (item T, ok bool) {
-	return q.NextByLoad(func(mapreduce.TenantID) int { return 0 })
+	return q.NextBelow(1, func(mapreduce.TenantID) int { return 0 })
 }
 
-// NextByLoad is Next among the tenants with the smallest load.
-func (q *Queue[T]) NextByLoad(load func(mapreduce.TenantID) int) (item T, ok bool) {
-	if len(q.lines) == 0 {
-		return item, false
-	}
-	at, least := 0, 0
+// NextBelow is Next among the tenants with the smallest load. It returns false if no
+// tenant has a load below most.
+func (q *Queue[T]) NextBelow(most int, load func(mapreduce.TenantID) int) (item T, ok bool) {
+	at := -1
 	for i, l := range q.lines {
-		if n := load(l.tenant); i == 0 || n < least {
-			at, least = i, n
+		if n := load(l.tenant); n < most {
+			at, most = i, n
 		}
+	}
+	if at < 0 {
+		return item, false
 	}
 	next := q.lines[at]
 	q.lines = slices.Delete(q.lines, at, at+1)

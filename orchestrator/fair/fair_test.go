@@ -84,10 +84,13 @@ func TestTheTenantWithTheSmallestLoadIsNext(t *testing.T) {
 	load := func(tenant mapreduce.TenantID) int { return loads[tenant] }
 	var got []string
 	for range 3 {
-		item, _ := q.NextByLoad(load)
+		item, _ := q.NextBelow(5, load)
 		got = append(got, item)
 	}
 	if want := []string{"b0", "c0", "b1"}; !slices.Equal(got, want) {
 		t.Errorf("they came as %v; want %v", got, want)
+	}
+	if item, ok := q.NextBelow(1, load); ok {
+		t.Errorf("%s came, of a tenant with a load of 1; want none below 1", item)
 	}
 }

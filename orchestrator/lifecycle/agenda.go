@@ -8,10 +8,14 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/fair"
 )
 
-// maxAdvancing is how many jobs are looked after at once. Most of that waits for the store,
-// one behind the other, and what else waits there comes behind them all: with thousands of
-// jobs, for minutes.
-const maxAdvancing = 128
+// maxAdvancing is how many jobs are looked after at once, and maxOfTenant how many of one
+// tenant. Most of that waits for the store, one behind the other, and what else waits there
+// comes behind them all: with thousands of jobs, for minutes. The rest cuts texts and puts
+// small results together, and where the store is in this process, that is nearly all.
+const (
+	maxAdvancing = 128
+	maxOfTenant  = 16
+)
 
 // An agenda is the jobs that are to be looked after, and those that are being looked after:
 // a job is never both begun twice at once and never lost. The zero value is empty. Its methods
@@ -20,7 +24,8 @@ type agenda struct {
 	mu    sync.Mutex // guards the variables below
 	queue fair.Queue[mapreduce.JobID]
 	due   map[mapreduce.JobID]look
-	busy  map[mapreduce.JobID]bool
+	busy  map[mapreduce.JobID]mapreduce.TenantID
+	load  map[mapreduce.TenantID]int // of busy
 }
 
 // A look is how a job is to be looked at: whole, or only at what was told of it.
@@ -34,10 +39,14 @@ func (a *agenda) add(tenant mapreduce.TenantID, id mapreduce.JobID, whole bool) 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.due == nil {
-		a.due, a.busy = make(map[mapreduce.JobID]look), make(map[mapreduce.JobID]bool)
+		a.due, a.busy, a.load = make(map[mapreduce.JobID]look), make(map[mapreduce.JobID]mapreduce.TenantID), make(map[mapreduce.TenantID]int)
 	}
 	before, waits := a.due[id]
-	if a.due[id] = (look{tenant, whole || before.whole}); !waits && !a.busy[id] {
+	if waits {
+		tenant = before.tenant
+	}
+	_, busy := a.busy[id]
+	if a.due[id] = (look{tenant, whole || before.whole}); !waits && !busy {
 		a.queue.Add(tenant, id)
 	}
 }
@@ -50,27 +59,34 @@ func (a *agenda) begin() iter.Seq2[mapreduce.JobID, bool] {
 	}
 }
 
-// next begins the job whose turn it is, and returns false if there is none, or no room.
+// next begins the job whose turn it is: of the tenant that has the fewest looked after. It
+// returns false if there is none, or no room.
 func (a *agenda) next() (id mapreduce.JobID, whole, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.busy) >= maxAdvancing {
 		return "", false, false
 	}
-	if id, ok = a.queue.Next(); !ok {
+	id, ok = a.queue.NextBelow(maxOfTenant, func(tenant mapreduce.TenantID) int { return a.load[tenant] })
+	if !ok {
 		return "", false, false
 	}
-	whole = a.due[id].whole
+	begun := a.due[id]
 	delete(a.due, id)
-	a.busy[id] = true
-	return id, whole, true
+	a.busy[id] = begun.tenant
+	a.load[begun.tenant]++
+	return id, begun.whole, true
 }
 
 // end notes that a job is not being looked at any more.
 func (a *agenda) end(id mapreduce.JobID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	tenant := a.busy[id]
 	delete(a.busy, id)
+	if a.load[tenant]--; a.load[tenant] == 0 {
+		delete(a.load, tenant)
+	}
 	if again, waits := a.due[id]; waits {
 		a.queue.Add(again.tenant, id)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-func TestTheJobOfAnotherTenantIsNext(t *testing.T) {
+func TestTheJobsOfATenantLeaveRoomForOthers(t *testing.T) {
 	var a agenda
 	for i := range 1000 {
 		a.add("many", mapreduce.JobID(fmt.Sprint("many", i)), true)
@@ -16,18 +16,16 @@ func TestTheJobOfAnotherTenantIsNext(t *testing.T) {
 	for range a.begin() {
 		begun++
 	}
-	if begun != maxAdvancing {
-		t.Fatalf("%d jobs were begun at once; want %d", begun, maxAdvancing)
+	if begun != maxOfTenant {
+		t.Fatalf("%d jobs of a tenant were begun at once; want %d", begun, maxOfTenant)
 	}
 	a.add("few", "few0", true)
-	a.end("many0")
-	a.end("many1")
-	var next []mapreduce.JobID
-	for id := range a.begin() {
-		next = append(next, id)
+	if id, _, ok := a.next(); !ok || id != "few0" {
+		t.Errorf("next: %q, %v; want the only job of another tenant", id, ok)
 	}
-	if len(next) != 2 || next[0] != "few0" && next[1] != "few0" {
-		t.Errorf("%v were begun next, behind them waits the only job of another tenant", next)
+	a.end("many0")
+	if id, _, ok := a.next(); !ok || id != "many16" {
+		t.Errorf("next: %q, %v; want the next job of the tenant of which one has ended", id, ok)
 	}
 }
 
@@ -51,5 +49,19 @@ func TestAJobIsLookedAtByOneAtATimeAndAgainIfThatIsAsked(t *testing.T) {
 	a.end("job")
 	if id, _, ok := a.next(); ok {
 		t.Fatalf("%q was begun though nothing more was asked", id)
+	}
+}
+
+func TestNoMoreJobsAreBegunThanAllMayBe(t *testing.T) {
+	var a agenda
+	for i := range 2 * maxAdvancing {
+		a.add(mapreduce.TenantID(fmt.Sprint("tenant", i)), mapreduce.JobID(fmt.Sprint("job", i)), true)
+	}
+	begun := 0
+	for range a.begin() {
+		begun++
+	}
+	if begun != maxAdvancing {
+		t.Errorf("%d jobs were begun at once; want %d", begun, maxAdvancing)
 	}
 }

@@ -6,6 +6,7 @@
 package schedule
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -152,7 +153,7 @@ const starvedLooks = 8
 func (b *Scheduler) requeueStarved(now time.Time) {
 	starved := &b.fairQueue.starved
 	for range starvedLooks {
-		r, ok := starved.NextByLoad(b.busyUnits)
+		r, ok := starved.NextBelow(math.MaxInt, b.busyUnits)
 		if !ok {
 			return
 		}
