@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -91,7 +92,7 @@ func TestNearIsAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got.Values); diff != "" {
 				t.Errorf("GetNear returned other values than GetAll (-want +got):\n%s", diff)
 			}
 		})
@@ -99,7 +100,8 @@ func TestNearIsAll(t *testing.T) {
 }
 
 // TestNeighboursAreReadTogether says what GetNear reads: one range of neighbours,
-// and one by one only what lies beyond twice as many pairs as there are keys.
+// and one by one only what lies beyond twice as many pairs as there are keys. And as
+// one range neighbours conflict.
 func TestNeighboursAreReadTogether(t *testing.T) {
 	s := nearStore(t, 500)
 	broken := errors.New("broken")
@@ -108,13 +110,14 @@ func TestNeighboursAreReadTogether(t *testing.T) {
 		step, keys     int
 		fail, want     error
 		ranges, points int
+		conflicts      int
 	}{
-		{name: "few", step: 1, keys: store.MinNear - 1, points: store.MinNear - 1},
-		{name: "neighbours", step: 1, keys: 64, ranges: 1},
-		{name: "every second", step: 2, keys: 64, ranges: 1},
-		{name: "every fourth", step: 4, keys: 64, ranges: 1, points: 32},
-		{name: "a damaged neighbour", step: 1, keys: 64, fail: store.ErrCorrupt, ranges: 1, points: 64},
-		{name: "an unreadable neighbour", step: 1, keys: 64, fail: broken, ranges: 1, points: 64},
+		{name: "few", step: 1, keys: store.MinNear - 1, points: store.MinNear - 1, conflicts: store.MinNear - 1},
+		{name: "neighbours", step: 1, keys: 64, ranges: 1, conflicts: 1},
+		{name: "every second", step: 2, keys: 64, ranges: 1, conflicts: 64},
+		{name: "every fourth", step: 4, keys: 64, ranges: 1, points: 32, conflicts: 64},
+		{name: "a damaged neighbour", step: 1, keys: 64, fail: store.ErrCorrupt, ranges: 1, points: 64, conflicts: 64},
+		{name: "an unreadable neighbour", step: 1, keys: 64, fail: broken, ranges: 1, points: 64, conflicts: 64},
 		{name: "a store that lags", step: 1, keys: 64, fail: store.ErrProcessBehind, want: store.ErrProcessBehind, ranges: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,8 +127,14 @@ func TestNeighboursAreReadTogether(t *testing.T) {
 			}
 			near(t, s, func(r *tallied) {
 				r.fail = tt.fail
-				if _, err := store.GetNear(t.Context(), r, keys); !errors.Is(err, tt.want) {
+				got, err := store.GetNear(t.Context(), r, keys)
+				if !errors.Is(err, tt.want) {
 					t.Errorf("GetNear: %v, want %v", err, tt.want)
+				}
+				if err == nil {
+					if n := len(conflictsOf(got, func(int) bool { return true })); n != tt.conflicts {
+						t.Errorf("%d ranges conflict, want %d", n, tt.conflicts)
+					}
 				}
 				if r.ranges != tt.ranges || r.points != tt.points {
 					t.Errorf("%d ranges and %d keys were read, want %d and %d", r.ranges, r.points, tt.ranges, tt.points)
@@ -133,4 +142,51 @@ func TestNeighboursAreReadTogether(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A conflictTx notes the ranges that are to conflict.
+type conflictTx struct {
+	store.Tx
+	ranges []store.Range
+}
+
+func (x *conflictTx) AddReadConflict(r store.Range) { x.ranges = append(x.ranges, r) }
+
+func conflictsOf(n *store.Near, wanted func(place int) bool) []store.Range {
+	x := new(conflictTx)
+	n.AddConflicts(x, wanted)
+	return x.ranges
+}
+
+// TestNearConflictsWithWhatIsWanted has every key conflict that is wanted, and no other of
+// those that were asked for or are stored.
+func TestNearConflictsWithWhatIsWanted(t *testing.T) {
+	const stored = 300
+	s := nearStore(t, stored)
+	rapid.Check(t, func(t *rapid.T) {
+		first, width := rapid.IntRange(0, stored).Draw(t, "first"), rapid.IntRange(1, stored).Draw(t, "width")
+		places := rapid.SliceOfN(rapid.IntRange(first, first+width), 0, 60).Draw(t, "places")
+		wanted := rapid.SliceOfN(rapid.Bool(), len(places), len(places)).Draw(t, "wanted")
+		keys, expected := make([][]byte, len(places)), make(map[string]bool)
+		for n := range stored {
+			expected[string(nearKey(n))] = false
+		}
+		for i, n := range places {
+			keys[i] = nearKey(n)
+			expected[string(keys[i])] = expected[string(keys[i])] || wanted[i]
+		}
+		near(t, s, func(r *tallied) {
+			got, err := store.GetNear(t.Context(), r, keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranges := conflictsOf(got, func(place int) bool { return wanted[place] })
+			for key, want := range expected {
+				conflicts := slices.ContainsFunc(ranges, func(r store.Range) bool { return string(r.Begin) <= key && key < string(r.End) })
+				if conflicts != want {
+					t.Errorf("%s conflicts: %v, want %v", key, conflicts, want)
+				}
+			}
+		})
+	})
 }

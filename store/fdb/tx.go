@@ -294,14 +294,17 @@ func (x *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 
 // AddReadConflict implements store.Tx.
 func (x *tx) AddReadConflict(r store.Range) {
-	if x.checkSpan(r) {
+	if !x.checkSpan(r) {
+		return
+	}
+	if !x.pinned || x.used { // else nothing is to be awaited or refused
 		if err := x.readPinned(context.Background(), func() error { return nil }); err != nil {
 			x.fail(err)
 			return
 		}
-		if err := x.t.AddReadConflictRange(keyRange(r)); err != nil {
-			x.fail(mapError(err))
-		}
+	}
+	if err := x.t.AddReadConflictRange(keyRange(r)); err != nil {
+		x.fail(mapError(err))
 	}
 }
 

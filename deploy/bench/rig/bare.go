@@ -175,12 +175,11 @@ func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, 
 			claimed[k] = b.unitKey(i)
 		}
 		for _, ks := range [][][]byte{finished, claimed} {
-			if _, err := store.GetNear(ctx, tx.Snapshot(), ks); err != nil {
+			near, err := store.GetNear(ctx, tx.Snapshot(), ks)
+			if err != nil {
 				return err
 			}
-			for _, k := range ks {
-				tx.AddReadConflict(store.Single(k))
-			}
+			near.AddConflicts(tx, func(int) bool { return true })
 		}
 		for _, k := range finished {
 			tx.Set(k, b.done)

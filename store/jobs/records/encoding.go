@@ -77,14 +77,12 @@ func ReadPresent(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error
 
 // ReadNear reads keys that are likely to be neighbours, serializably.
 func ReadNear(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
-	values, err := store.GetNear(ctx, tx.Snapshot(), ks)
+	near, err := store.GetNear(ctx, tx.Snapshot(), ks)
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range ks {
-		tx.AddReadConflict(store.Single(k))
-	}
-	return values, nil
+	near.AddConflicts(tx, func(int) bool { return true })
+	return near.Values, nil
 }
 
 // maxErrors bounds the errors that a unit's record keeps: the first, and the

@@ -114,11 +114,10 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	for i, cand := range c.Candidates {
 		ks[i] = t.Keys.Job(t.Job).Unit(cand.Unit)
 	}
-	values, err := t.readCandidates(ctx, ks)
+	near, err := t.readCandidates(ctx, ks)
 	if err != nil {
 		return err
 	}
-	seats := newSlotAssigner(c.Seats, t.out.Seated)
 	left, err := t.affordableTokens(ctx, g)
 	if err != nil {
 		return err
@@ -127,19 +126,50 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	if err != nil {
 		return err
 	}
+	seats := newSlotAssigner(c.Seats, t.out.Seated)
+	chosen, err := t.chooseUnits(ks, near.Values, seats, left, room)
+	if err != nil {
+		return err
+	}
+	// Before the units are written: what was written adds no conflict.
+	near.AddConflicts(t.Tx, func(i int) bool { return chosen[i].unit != nil })
+	for _, one := range chosen {
+		if one.unit != nil {
+			t.claimUnit(one.unit, c.Seats[one.seat].Session)
+		}
+	}
+	seats.writeHeld(t)
+	if c.Bounded && len(t.out.Claimed) > 0 {
+		t.grants.AddSpendConflict(t.Tx, t.Job)
+	}
+	return nil
+}
+
+// chosenUnit is the unit of a candidate that is to be claimed, and for which seat; nil if it
+// is not.
+type chosenUnit struct {
+	unit *storagev1.Unit
+	seat int
+}
+
+// chooseUnits decides which candidates are claimed: those that still wait, as long as there
+// are seats, room and tokens left. It returns what became of each candidate, in order.
+func (t *turn) chooseUnits(ks, values [][]byte, seats *slotAssigner, left, room int64) ([]chosenUnit, error) {
+	c := t.in.Claim
+	chosen := make([]chosenUnit, len(c.Candidates))
 	taken := make(map[mapreduce.UnitID]bool, len(c.Candidates))
 	for i, cand := range c.Candidates {
 		if taken[cand.Unit] {
 			continue // seen twice
 		}
-		if int64(len(t.out.Claimed)) >= room {
+		if int64(len(taken)) >= room {
 			t.out.Left = append(t.out.Left, cand)
 			t.out.Full = true
 			continue
 		}
 		u, err := t.waitingUnit(cand, ks[i], values[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if u == nil {
 			continue // claimed by another, or ended: the entry that was seen is dead
@@ -154,25 +184,20 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 			continue
 		}
 		taken[cand.Unit] = true
-		t.Tx.AddReadConflict(store.Single(ks[i]))
 		seats.assignUnit(seat, u)
 		left -= u.Estimate
-		t.claimUnit(u, c.Seats[seat].Session)
+		chosen[i] = chosenUnit{u, seat}
 	}
-	seats.writeHeld(t)
-	if c.Bounded && len(t.out.Claimed) > 0 {
-		t.grants.AddSpendConflict(t.Tx, t.Job)
-	}
-	return nil
+	return chosen, nil
 }
 
 // readCandidates reads the units that are candidates, by snapshot: those that are not
 // taken are no conflict.
-func (t *turn) readCandidates(ctx context.Context, ks [][]byte) ([][]byte, error) {
+func (t *turn) readCandidates(ctx context.Context, ks [][]byte) (*store.Near, error) {
 	if isDenseRange(t.in.Claim.Candidates) {
 		return store.GetNear(ctx, t.Tx.Snapshot(), ks)
 	}
-	return t.Tx.Snapshot().GetAll(ctx, ks)
+	return store.GetApart(ctx, t.Tx.Snapshot(), ks)
 }
 
 // isDenseRange reports whether candidates are likely to lie beside each other: they
