@@ -105,10 +105,10 @@ func (u *unit) chooseRunner(steps *step.Registry) (step.Runner, error) {
 	}
 	provider := u.job.spec.Provider
 	runner, ok := steps.Lookup(kind, provider)
-	switch names := steps.Names(); {
-	case ok:
+	if ok {
 		return runner, nil
-	case !slices.Contains(names, provider):
+	}
+	if names := steps.Names(); !slices.Contains(names, provider) {
 		return nil, fmt.Errorf("this worker has no provider named %q (has: %s)", provider, strings.Join(names, ", "))
 	}
 	return nil, fmt.Errorf("the provider %s has no %s step (has: %v)", provider, kind, steps.Kinds(provider))
@@ -136,7 +136,7 @@ func (u *unit) executeAttempt() mapreduce.Report {
 	r := u.runAttempt()
 	r.Elapsed = time.Since(start)
 	if end != nil {
-		end(&r)
+		end(r)
 	}
 	return r
 }

@@ -30,8 +30,10 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 		f.supervisor.LogFailure(ctx, "reading documents", err, "job", t.Job.ID)
 	}
 	units := make([]*records.Unit, len(res.Claimed))
+	claims := make(map[mapreduce.SessionID]int)
 	for i, c := range res.Claimed {
 		units[i] = c.Unit
+		claims[c.Session]++
 	}
 	inputs := outputs.NewInputPages(f.jobs.Reader(), t.Job.ID, units)
 	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
@@ -43,7 +45,7 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 		p := bySession[c.Session]
 		if p == nil {
 			f.scheduler.Sessions.Introduce(s, t.Job)
-			p = &assignmentBatch{session: s, message: &mapreduce.ToWorker{}}
+			p = &assignmentBatch{session: s, message: &mapreduce.ToWorker{Assignments: make([]mapreduce.Assignment, 0, claims[c.Session])}}
 			bySession[c.Session] = p
 		}
 		err := f.supervisor.ContainPanic(ctx, "preparing a unit", func() error {
@@ -232,6 +234,9 @@ func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *reco
 // assignInputs adds what a unit takes to its assignment, or names it. It returns the units
 // that it takes, with their outputs, if it added these.
 func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, each inputVisitor, room int) (taken []*records.Unit, err error) {
+	if u.Inputs == nil && !outputs.IsBundle(u) { // as of most units
+		return nil, nil
+	}
 	type input struct {
 		unit   *records.Unit
 		header *payload.InputHeader

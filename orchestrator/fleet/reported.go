@@ -18,22 +18,24 @@ const maxChecking = 64
 func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
 	verify.BoundMessage(m)
 	given := f.scheduler.Sessions.AssignedInputs(s.Session, m.Reports)
-	var now, later []mapreduce.Report
-	for i, rep := range m.Reports {
-		why := verify.CheckReport(&rep)
+	var later []mapreduce.Report
+	now := m.Reports[:0] // in place, as nearly all stay
+	for i := range m.Reports {
+		rep := &m.Reports[i]
+		why := verify.CheckReport(rep)
 		switch g := verify.Given(given[i]); {
 		case why != nil:
-			f.refuseReport(s, &rep, why)
+			f.refuseReport(s, rep, why)
 		case rep.Outcome != mapreduce.Done:
-		case !g.ChecksQuickly(&rep):
-			later = append(later, rep)
+		case !g.ChecksQuickly(rep):
+			later = append(later, *rep)
 			continue
 		default:
-			if err := f.checkDone(ctx, s, &rep, g); err != nil {
+			if err := f.checkDone(ctx, s, rep, g); err != nil {
 				return nil, err
 			}
 		}
-		now = append(now, rep)
+		now = append(now, *rep)
 	}
 	m.Reports = now
 	f.scheduler.Sessions.NoteArrived(s.Session, later)

@@ -97,12 +97,12 @@ type Journal struct {
 	asked   map[string]bool          // keys of these that were asked for
 	strayed bool
 	forgot  bool
-	bytes   int      // of all entries, encoded
-	count   int      // entries that this attempt may see
-	next    int      // number of the first entry of waiting
-	waiting [][]byte // encoded; in order, and not acknowledged
-	broken  error    // why nothing is stored any more
-	changed chan struct{}
+	bytes   int           // of all entries, encoded
+	count   int           // entries that this attempt may see
+	next    int           // number of the first entry of waiting
+	waiting [][]byte      // encoded; in order, and not acknowledged
+	broken  error         // why nothing is stored any more
+	changed chan struct{} // closed at the next change; nil while nobody waits for one
 }
 
 // Open returns the journal of a unit of which own entries are stored, the last of
@@ -115,7 +115,7 @@ func Open(data []byte, own int, cfg Config) (*Journal, error) {
 	if own < 0 || own > len(encoded) {
 		return nil, fmt.Errorf("journal: %d entries came, where the unit has %d", len(encoded), own)
 	}
-	j := &Journal{cfg: cfg, next: own, count: len(encoded), changed: make(chan struct{})}
+	j := &Journal{cfg: cfg, next: own, count: len(encoded)}
 	for _, raw := range encoded {
 		e, err := Decode(raw)
 		if err != nil {
@@ -332,6 +332,9 @@ func (j *Journal) Sync(ctx context.Context) error {
 	j.offer(true)
 	for {
 		j.mu.Lock()
+		if j.changed == nil {
+			j.changed = make(chan struct{})
+		}
 		stored, broken, changed := j.next >= upTo, j.broken, j.changed
 		j.mu.Unlock()
 		switch {
@@ -403,6 +406,8 @@ func (j *Journal) Break(why error) {
 }
 
 func (j *Journal) tellChange() {
-	close(j.changed)
-	j.changed = make(chan struct{})
+	if j.changed != nil {
+		close(j.changed)
+		j.changed = nil
+	}
 }

@@ -24,6 +24,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 
@@ -144,7 +145,7 @@ func (o *Output) Cite(c Citation) merge.Citation {
 // that equal texts under two names are cited apart.
 func HashDocument(name string, text []byte) refs.DocumentHash {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d:%s", len(name), name)
+	h.Write([]byte(strconv.Itoa(len(name)) + ":" + name))
 	h.Write(text)
 	return refs.DocumentHash(h.Sum(nil))
 }
@@ -216,6 +217,9 @@ func (e *encoder) encodeCitations() error {
 // CitesOutside reports whether the output of a map unit cites what the unit did
 // not read.
 func (o *Output) CitesOutside() bool {
+	if len(o.Citations) == 0 {
+		return false
+	}
 	for id := range o.UsedCitations() {
 		if o.Citations[id].Outside {
 			return true

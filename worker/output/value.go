@@ -170,6 +170,9 @@ const wholeValue = "value"
 
 // citesOf visits the citations to which a value refers.
 func citesOf(value []byte, visit func(merge.Citation)) {
+	if len(value) == 0 {
+		return
+	}
 	for _, id := range refs.FullIDs(string(value)) {
 		visit(merge.Citation(id[:]))
 	}

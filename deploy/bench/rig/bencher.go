@@ -35,10 +35,14 @@ const reasonField = 4
 // outputOf makes noise an encoded output of as many bytes, or about as many: one
 // without records, that says why.
 func outputOf(noise []byte) []byte {
-	head := protowire.AppendVarint(protowire.AppendTag(nil, reasonField, protowire.BytesType), uint64(max(0, len(noise)-3)))
-	text := noise[:max(0, len(noise)-3)]
+	text := noise[min(3, len(noise)):]
 	for i, b := range text {
 		text[i] = letters[b%64]
+	}
+	head := protowire.AppendVarint(protowire.AppendTag(nil, reasonField, protowire.BytesType), uint64(len(text)))
+	if free := len(noise) - len(text); len(head) <= free { // no copy is a part of what is measured
+		copy(noise[free-len(head):], head)
+		return noise[free-len(head):]
 	}
 	return append(head, text...)
 }
