@@ -204,14 +204,15 @@ type turn struct {
 }
 
 func (t *turn) runTurn(ctx context.Context) error {
-	own, reported, err := t.readInputs(ctx)
+	units := t.reportedKeys()
+	own, reported, err := t.readInputs(ctx, units)
 	if err != nil {
 		return err
 	}
 	if err := t.decodeControl(own[0]); err != nil {
 		return err
 	}
-	if err := t.finishAll(ctx, reported); err != nil {
+	if err := t.finishAll(ctx, units, reported); err != nil {
 		return err
 	}
 	if err := t.claimUnits(ctx, own[1:]); err != nil {
@@ -226,13 +227,10 @@ func (t *turn) runTurn(ctx context.Context) error {
 }
 
 // readInputs reads what every turn reads serializably: what is its own, and the reported
-// units. All together, if these are few: that saves the wait for another answer.
-func (t *turn) readInputs(ctx context.Context) (own, reported [][]byte, err error) {
+// units, by their keys. All together, if these are few: that saves the wait for another
+// answer.
+func (t *turn) readInputs(ctx context.Context, units [][]byte) (own, reported [][]byte, err error) {
 	ks := t.inputKeys()
-	units := make([][]byte, len(t.in.Reports))
-	for i, r := range t.in.Reports {
-		units[i] = t.Keys.Job(t.Job).Unit(r.Unit)
-	}
 	if len(units) < store.MinNear {
 		values, err := t.Tx.GetAll(ctx, append(ks, units...))
 		if err != nil {
@@ -245,6 +243,15 @@ func (t *turn) readInputs(ctx context.Context) (own, reported [][]byte, err erro
 	}
 	reported, err = records.ReadNear(ctx, t.Tx, units)
 	return own, reported, err
+}
+
+// reportedKeys lists the keys of the reported units.
+func (t *turn) reportedKeys() [][]byte {
+	ks := make([][]byte, len(t.in.Reports))
+	for i, r := range t.in.Reports {
+		ks[i] = t.Keys.Job(t.Job).Unit(r.Unit)
+	}
+	return ks
 }
 
 // inputKeys lists a turn's own keys: the switch, and for a claim of each seat its
@@ -279,13 +286,15 @@ func (t *turn) decodeControl(value []byte) error {
 	return nil
 }
 
-func (t *turn) finishAll(ctx context.Context, values [][]byte) error {
+// finishAll applies the reports to their units, which have these keys and values.
+func (t *turn) finishAll(ctx context.Context, ks, values [][]byte) error {
 	units := make(map[mapreduce.UnitID]*storagev1.Unit, len(t.in.Reports))
+	t.out.Verdicts = make([]Settled, 0, len(t.in.Reports))
 	for i, r := range t.in.Reports {
 		u, seen := units[r.Unit]
 		if !seen && values[i] != nil {
 			u = new(storagev1.Unit)
-			if err := records.Decode(t.Keys.Job(t.Job).Unit(r.Unit), values[i], u); err != nil {
+			if err := records.Decode(ks[i], values[i], u); err != nil {
 				return err
 			}
 		}
