@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -240,6 +241,19 @@ func (c *Config) estimateReservation(spec *mapreduce.JobSpec, tokens int64) int6
 	return min(tokens+int64(len(spec.Schema))/4+ingest.AnswerTokens, mapreduce.MaxUnitDraw)
 }
 
+// jobsAtOnce is how many jobs are looked after at once. Most of that waits for the store, one
+// behind the other, and what else waits there comes behind them all: with thousands of jobs,
+// for minutes. Where the store is in this process, nearly all of it computes: texts are cut,
+// small results put together. More of that at once than there are processors ends no job
+// sooner, and makes every call wait for a processor.
+func (c *Config) jobsAtOnce() lifecycle.AtOnce {
+	if c.Exclusive {
+		processors := runtime.GOMAXPROCS(0)
+		return lifecycle.AtOnce{All: 8 * processors, OfTenant: 2 * processors}
+	}
+	return lifecycle.AtOnce{All: 128, OfTenant: 16}
+}
+
 // An Orchestrator moves jobs. Its methods are safe for concurrent use.
 type Orchestrator struct {
 	jobs       *jobs.Jobs
@@ -300,7 +314,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{
 		Grace: c.Grace, SmallUnits: c.SmallResult, TenantOf: o.scheduler.TenantOf,
 	})
-	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal, Retire: c.Retire, Logger: c.Logger, Ended: endedHook(m, t)})
+	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{
+		Adopt: c.Adopt, Seal: c.Seal, Retire: c.Retire, AtOnce: c.jobsAtOnce(), Logger: c.Logger, Ended: endedHook(m, t),
+	})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})

@@ -28,6 +28,8 @@ type Config struct {
 	Seal  time.Duration // between two seals
 	// Retire is how often jobs are looked for whose time is over.
 	Retire time.Duration
+	// AtOnce is how many jobs are looked after at once. It must not be less than 1 each.
+	AtOnce AtOnce
 	Logger *slog.Logger
 	// Ended is called with a job that this orchestrator has ended, once it is; nil is not.
 	Ended func(context.Context, *mapreduce.Job)
@@ -116,7 +118,7 @@ func New(j *jobs.Jobs, specs *jobspec.Finder, sch Scheduler, t Turns, mp Mapper,
 func (m *Manager) AdvanceLoop(ctx context.Context) {
 	var (
 		wg      sync.WaitGroup
-		waiting agenda
+		waiting = agenda{most: m.config.AtOnce}
 	)
 	defer wg.Wait()
 	for {

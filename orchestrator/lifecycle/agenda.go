@@ -8,19 +8,18 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/fair"
 )
 
-// maxAdvancing is how many jobs are looked after at once, and maxOfTenant how many of one
-// tenant. Most of that waits for the store, one behind the other, and what else waits there
-// comes behind them all: with thousands of jobs, for minutes. The rest cuts texts and puts
-// small results together, and where the store is in this process, that is nearly all.
-const (
-	maxAdvancing = 128
-	maxOfTenant  = 16
-)
+// AtOnce is how many jobs are looked after at once.
+type AtOnce struct {
+	All      int // of all tenants
+	OfTenant int // of each tenant
+}
 
-// An agenda is the jobs that are to be looked after, and those that are being looked after:
-// a job is never both begun twice at once and never lost. The zero value is empty. Its methods
+// An agenda is the jobs that are to be looked after, and those that are being looked after.
+// A job is never begun twice at once, and never lost. Without jobs it is empty. Its methods
 // are safe for concurrent use.
 type agenda struct {
+	most AtOnce
+
 	mu    sync.Mutex // guards the variables below
 	queue fair.Queue[mapreduce.JobID]
 	due   map[mapreduce.JobID]look
@@ -64,10 +63,10 @@ func (a *agenda) begin() iter.Seq2[mapreduce.JobID, bool] {
 func (a *agenda) next() (id mapreduce.JobID, whole, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.busy) >= maxAdvancing {
+	if len(a.busy) >= a.most.All {
 		return "", false, false
 	}
-	id, ok = a.queue.NextBelow(maxOfTenant, func(tenant mapreduce.TenantID) int { return a.load[tenant] })
+	id, ok = a.queue.NextBelow(a.most.OfTenant, func(tenant mapreduce.TenantID) int { return a.load[tenant] })
 	if !ok {
 		return "", false, false
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestTheJobsOfATenantLeaveRoomForOthers(t *testing.T) {
-	var a agenda
+	a := agenda{most: AtOnce{All: 128, OfTenant: 16}}
 	for i := range 1000 {
 		a.add("many", mapreduce.JobID(fmt.Sprint("many", i)), true)
 	}
@@ -16,8 +16,8 @@ func TestTheJobsOfATenantLeaveRoomForOthers(t *testing.T) {
 	for range a.begin() {
 		begun++
 	}
-	if begun != maxOfTenant {
-		t.Fatalf("%d jobs of a tenant were begun at once; want %d", begun, maxOfTenant)
+	if begun != a.most.OfTenant {
+		t.Fatalf("%d jobs of a tenant were begun at once; want %d", begun, a.most.OfTenant)
 	}
 	a.add("few", "few0", true)
 	if id, _, ok := a.next(); !ok || id != "few0" {
@@ -30,7 +30,7 @@ func TestTheJobsOfATenantLeaveRoomForOthers(t *testing.T) {
 }
 
 func TestAJobIsLookedAtByOneAtATimeAndAgainIfThatIsAsked(t *testing.T) {
-	var a agenda
+	a := agenda{most: AtOnce{All: 128, OfTenant: 16}}
 	a.add("t", "job", false)
 	a.add("t", "job", true)
 	id, whole, ok := a.next()
@@ -53,15 +53,15 @@ func TestAJobIsLookedAtByOneAtATimeAndAgainIfThatIsAsked(t *testing.T) {
 }
 
 func TestNoMoreJobsAreBegunThanAllMayBe(t *testing.T) {
-	var a agenda
-	for i := range 2 * maxAdvancing {
+	a := agenda{most: AtOnce{All: 128, OfTenant: 16}}
+	for i := range 2 * a.most.All {
 		a.add(mapreduce.TenantID(fmt.Sprint("tenant", i)), mapreduce.JobID(fmt.Sprint("job", i)), true)
 	}
 	begun := 0
 	for range a.begin() {
 		begun++
 	}
-	if begun != maxAdvancing {
-		t.Errorf("%d jobs were begun at once; want %d", begun, maxAdvancing)
+	if begun != a.most.All {
+		t.Errorf("%d jobs were begun at once; want %d", begun, a.most.All)
 	}
 }
