@@ -47,7 +47,8 @@ build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 
 
 # The race detector makes a test five to fifteen times as dear, and finds races only
 # where something runs at once. So it is left out of
-# - packages in which no goroutine begins and no lock is held, in code or in tests;
+# - packages in which nothing begins a goroutine, in code or in tests: locks alone show no
+#   race;
 # - LARGE tests, which are about sizes, counts and formats: what runs at once in them
 #   runs at once in others too;
 # - VARIANTS of tests of which some run with it, and differ in numbers or in contents;
@@ -81,7 +82,7 @@ VARIANTS := $(VARIANTS)|TestScripts$$/(owner|pdf|pipeline|plan|reading|records|s
 LONG := TestParkedUnitsOutliveOrchestrators|TestParkedUnitsHoldNoSlot|TestKillsLoseNoPlace|TestTokensRestWhileABreakerIsOpen
 APART := TestKilledAtEveryPoint|TestSoakDamage|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
-APART := $(APART)|TestRotation|TestIdleAndSlow|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
+APART := $(APART)|TestRotation$$|TestIdleAndSlow|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One
 PROPERTIES := TestAgainstModel|TestTheFleetKeepsToWhatIsConfigured|TestAnIdleWorkerIsTimedOut|TestASlowWorkerIsNotTimedOut|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
 PROPERTIES := $(PROPERTIES)|TestCheckGoesOnWhereDamageEnds|TestCheckFindsEveryBreach|TestManyDroppedUnits|TestEvidenceBounds|TestB13TreesAreKnown|TestBinsArePlannedInSteps
 PROPERTIES := $(PROPERTIES)|TestResumeDropsALevelPlanned|ThatTakeTooLong
@@ -95,14 +96,14 @@ export CODITECT_SOAK_TRIALS ?= 5
 # first, so that no core waits for them at the end. What tests of theirs are left out
 # with the race detector run in PLAIN.
 TESTED     = $(eval TESTED := $(patsubst $(CURDIR)/%,./%,$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG))))$(TESTED)
-BEGINS    := ^[[:space:]]*go (func|[a-z])|\.Go\(|[a-z]\.Parallel\(\)|RunParallel|synctest|"sync(/atomic)?"
+BEGINS    := ^[[:space:]]*go (func|[a-z])|\.Go\(|[a-z]\.Parallel\(\)|RunParallel|synctest|AfterFunc|oidctest|\.Serve\(
 CONCURRENT = $(eval CONCURRENT := $(filter $(TESTED),$(patsubst %/,%,$(sort $(dir $(shell grep -lE '$(BEGINS)' $(TESTED:=/*.go)))))))$(CONCURRENT)
 SEQUENTIAL = $(filter-out $(CONCURRENT),$(TESTED))
 LONGEST   := ./cmd/coditect ./orchestrator ./store/jobs
 RACED      = $(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCURRENT))
 # NAMES leaves the names of the tests that are left out, as their functions begin.
-NAMES     := s@/(\([^)]*\)|[^|(])*@@g; s@\bTest@@g; s@\$$@\\(@g
-LEFT_OUT   = ^func Test.*($(shell echo '$(UNRACED)|$(STORMS)' | sed -E '$(NAMES)'))
+NAMES     := s@/(\([^)]*\)|[^|(])*@@g; s@\bTest@ Test@g; s@\$$@\\(@g
+LEFT_OUT   = ^func.*($(shell echo '$(UNRACED)|$(STORMS)' | sed -E '$(NAMES)'))
 PLAIN_ALL  = $(patsubst %/,%,$(sort $(dir $(shell grep -lE '$(LEFT_OUT)' $(CONCURRENT:=/*_test.go)))))
 PLAIN      = $(filter $(LONGEST),$(PLAIN_ALL)) $(filter-out $(LONGEST),$(PLAIN_ALL))
 
@@ -121,21 +122,39 @@ MEMORY    := $(shell [ -w /dev/shm ] && [ "$$(df -k --output=avail /dev/shm 2>/d
 IN_MEMORY := base="$(or $(MEMORY),$${TMPDIR:-/tmp})"; tmp="$$base/t.$$(printf %s "$(CURDIR)" | cksum | cut -d ' ' -f 1)"; \
 	mkdir "$$tmp" 2>/dev/null || tmp=$$(mktemp -d "$$base/t.XXXXXX"); trap 'rm -rf "$$tmp" || true' EXIT; chmod 711 "$$tmp"; \
 	{ grep -hv '^GOTMPDIR=' "$$(go env GOENV)" 2>/dev/null || true; echo "GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}}"; } >"$$tmp/go.env"; \
-	unset GOTMPDIR; export GOENV="$$tmp/go.env" TMPDIR="$$tmp";
+	unset GOTMPDIR; export GOENV="$$tmp/go.env" TMPDIR="$$tmp" GOFLAGS='$(UNDEBUGGED)';
+
+# Nobody takes a debugger to what is compiled for tests, and without what a debugger needs
+# it is compiled in four fifths of the time. Traces of panics and races are as they were.
+# All that is to share what is compiled has the same flags.
+UNDEBUGGED = $(shell go env GOFLAGS) -gcflags=$(shell go list -m)/...=-dwarf=false
+
+.PHONY: undebugged
+undebugged:
+	@echo '$(UNDEBUGGED)'
 
 # What vet has to say, `make lint` says.
 TEST := go test -vet=off
 
-# A program that looks for races dawdles a second before it ends. Many tests wait for time
-# or for processes, so a package more than there are cores runs at a time.
+# A program that looks for races dawdles a second before it ends.
 QUICK_RACE := GORACE=atexit_sleep_ms=0
 
+# What has the race detector and what has not are run at the same time: each waits for
+# time and for processes, and has a long package at its end, while the other computes.
 .PHONY: test
 test: ## run all tests, what runs at once with the race detector
-	@$(IN_MEMORY) set -x; \
-	$(if $(CONCURRENT),CODITECT_STORM_TRIALS=1 CGO_ENABLED=1 $(QUICK_RACE) $(TEST) -p 3 -race -timeout 45m -skip '$(UNRACED)' $(RACED);) \
-	$(if $(PLAIN),$(TEST) -timeout 45m -run '$(UNRACED)|$(STORMS)' $(PLAIN);) \
-	$(if $(SEQUENTIAL),$(TEST) $(SEQUENTIAL);)
+	@$(IN_MEMORY) $(MAKE) --no-print-directory -j 2 -k test-raced test-plain
+
+.PHONY: test-raced
+test-raced:
+	$(if $(CONCURRENT),CODITECT_STORM_TRIALS=1 CGO_ENABLED=1 $(QUICK_RACE) $(TEST) -p 2 -race -timeout 45m -skip '$(UNRACED)' $(RACED))
+
+.PHONY: test-plain
+test-plain:
+	rc=0; \
+	$(if $(PLAIN),$(TEST) -p 2 -timeout 45m -run '$(UNRACED)|$(STORMS)' $(PLAIN) || rc=$$?;) \
+	$(if $(SEQUENTIAL),$(TEST) -p 2 $(SEQUENTIAL) || rc=$$?;) \
+	exit $$rc
 
 .PHONY: test-race
 test-race: ## run all tests with the race detector, and properties in full: CHECKS=100

@@ -302,7 +302,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 
 // Certificates and authorities that change are in force at the next handshake, on both
 // sides, and a stream that began before goes on.
-func TestRotation(t *testing.T) {
+func TestReplacedCertificates(t *testing.T) {
 	l := newLaboratory(t)
 	l.issue(l.ca, "server", authority.Request{Names: []string{"127.0.0.1"}, Server: true})
 	l.issue(l.ca, "alice", authority.Request{Names: []string{"alice"}})

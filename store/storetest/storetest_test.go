@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/store/storetest/memory"
 )
 
-func TestMemory(t *testing.T) {
+func TestStoreInMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return new(memory.Store) })
 }
 
