@@ -59,10 +59,11 @@ func builtIn() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("coditect-test-%d", os.Getpid()))
 }
 
-// built builds the program once.
+// built builds the program once, as it is released: without what debuggers read, which
+// takes as long to link as all else.
 var built = sync.OnceValues(func() (program string, err error) {
 	program = filepath.Join(builtIn(), "coditect")
-	args := append(append([]string{"build"}, buildFlags()...), "-o", program, ".")
+	args := append(append([]string{"build", "-ldflags", "-s -w"}, buildFlags()...), "-o", program, ".")
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
