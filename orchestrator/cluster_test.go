@@ -58,6 +58,17 @@ func virtually(t *testing.T, run func(t *testing.T)) {
 	synctest.Test(t, run)
 }
 
+// virtuallyIfItCan runs a test in virtual time, and on a cluster, whose time is real, in
+// real time: a test that waits for a lease, and is right in both.
+func virtuallyIfItCan(t *testing.T, run func(t *testing.T)) {
+	t.Helper()
+	if _, found := driver.Cluster(t); found {
+		run(t)
+		return
+	}
+	synctest.Test(t, run)
+}
+
 // A node is one running orchestrator, with a client of it.
 type node struct {
 	*client.Client
