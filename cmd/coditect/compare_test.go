@@ -180,7 +180,7 @@ type heldEvidence struct {
 
 // D1, D3, D4, D5: of 50 sources the plan chooses as many as it may, each is read by a unit of its
 // own, and the table is what the sources say: that one is silent is no error, and that one
-// cannot be read is. The Makefile leaves the fifty out under the race detector.
+// cannot be read is.
 func TestD4CompareGivesWhatSourcesSay(t *testing.T) {
 	site := newNewsSite(t, readKinds)
 	s := newStudio(t, fakellm.Config{})

@@ -36,9 +36,9 @@ func TestConformanceWithoutFaults(t *testing.T) {
 	}
 }
 
-// TestConformance: faults are errors that the contract allows, and never wrong
+// TestConformanceWithFaults: faults are errors that the contract allows, and never wrong
 // answers. The rate is low, since a check has to get through without one.
-func TestConformance(t *testing.T) {
+func TestConformanceWithFaults(t *testing.T) {
 	for name, inner := range drivers() {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(name, "/", seed), func(t *testing.T) {
