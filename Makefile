@@ -103,8 +103,9 @@ export CODITECT_SOAK_TRIALS ?= 5
 TESTED     = $(eval TESTED := $(patsubst $(CURDIR)/%,./%,$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG))))$(TESTED)
 BEGINS    := ^[[:space:]]*go (func|[a-z])|\.Go\(|[a-z]\.Parallel\(\)|RunParallel|synctest|AfterFunc|oidctest|\.Serve\(
 CONCURRENT = $(eval CONCURRENT := $(filter $(TESTED),$(patsubst %/,%,$(sort $(dir $(shell grep -lE '$(BEGINS)' $(TESTED:=/*.go)))))))$(CONCURRENT)
-SEQUENTIAL = $(filter-out $(CONCURRENT),$(TESTED))
-LONGEST   := ./cmd/coditect ./orchestrator ./store/jobs
+LONGEST   := ./cmd/coditect ./orchestrator ./store/jobs ./worker/rules
+ALONE      = $(filter-out $(CONCURRENT),$(TESTED))
+SEQUENTIAL = $(filter $(LONGEST),$(ALONE)) $(filter-out $(LONGEST),$(ALONE))
 RACED      = $(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCURRENT))
 # NAMES leaves the names of the tests that are left out, as their functions begin.
 NAMES     := s@/(\([^)]*\)|[^|(])*@@g; s@\bTest@ Test@g; s@\$$@\\(@g
