@@ -57,8 +57,12 @@ type Budget struct {
 	connections map[*Connection]struct{}
 	principals  map[string]*account
 	leases      map[*Lease]struct{} // that hold something, or wait
-	waiting     []*request          // the oldest first
+	waiting     []*line             // in which some wait, in no order
 }
+
+// A line is the requests that wait over one connection, those of the oldest call first.
+// A call without a connection has a line of its own.
+type line struct{ requests []*request }
 
 // An account is what one connection or one principal holds.
 type account struct {
@@ -108,6 +112,7 @@ func (b *Budget) room() int64 { return b.limits.Total - b.limits.Total/8 }
 type Connection struct {
 	budget  *Budget
 	account account
+	line    line  // of the requests of its calls
 	charged int64 // of account.used, by Charge
 	cut     func(error)
 	ended   bool
@@ -190,6 +195,7 @@ func (b *Budget) cutGreediest() {
 type Lease struct {
 	budget    *Budget
 	number    int64
+	line      *line
 	accounts  []*account
 	principal string
 	held      int64
@@ -209,9 +215,9 @@ type leaseKey struct{}
 // has to make way for others. The lease must be closed.
 func (b *Budget) Open(ctx context.Context, c *Connection) (context.Context, *Lease) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	l := &Lease{budget: b, revoke: cancel}
+	l := &Lease{budget: b, revoke: cancel, line: new(line)}
 	if c != nil {
-		l.accounts = append(l.accounts, &c.account)
+		l.line, l.accounts = &c.line, append(l.accounts, &c.account)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -291,7 +297,7 @@ func (b *Budget) request(l *Lease, n int64, clip bool) (r *request, waits bool, 
 		return r, false, errs.New(errs.Exhausted, "the call needs %d bytes of memory here; one call may use at most %d", l.held+n, most)
 	}
 	b.leases[l] = struct{}{}
-	b.waiting = append(b.waiting, r)
+	b.enqueue(r)
 	b.grantWaiting()
 	select {
 	case <-r.granted:
@@ -328,13 +334,38 @@ func (b *Budget) wait(ctx context.Context, r *request) error {
 func (b *Budget) withdraw(r *request, why error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.Index(b.waiting, r)
-	if i < 0 {
+	if !b.dequeue(r) {
 		return nil
 	}
-	b.waiting = slices.Delete(b.waiting, i, i+1)
 	b.grantWaiting() // some may have waited behind it
 	return why
+}
+
+// enqueue has a request wait. The caller holds mu.
+func (b *Budget) enqueue(r *request) {
+	l := r.lease.line
+	if len(l.requests) == 0 {
+		b.waiting = append(b.waiting, l)
+	}
+	at := len(l.requests)
+	for at > 0 && l.requests[at-1].lease.number > r.lease.number {
+		at--
+	}
+	l.requests = slices.Insert(l.requests, at, r)
+}
+
+// dequeue has a request wait no more, and reports whether it did. The caller holds mu.
+func (b *Budget) dequeue(r *request) bool {
+	l := r.lease.line
+	at := slices.Index(l.requests, r)
+	if at < 0 {
+		return false
+	}
+	if l.requests = slices.Delete(l.requests, at, at+1); len(l.requests) == 0 {
+		at := slices.Index(b.waiting, l)
+		b.waiting = slices.Delete(b.waiting, at, at+1)
+	}
+	return true
 }
 
 // grantWaiting gives room to those who wait for it, one after the other. If the next has
@@ -342,31 +373,38 @@ func (b *Budget) withdraw(r *request, why error) error {
 // wait for ever. The caller holds mu.
 func (b *Budget) grantWaiting() {
 	for {
-		i := b.next()
-		if i < 0 || b.used+b.waiting[i].bytes > b.room() {
+		r := b.next()
+		if r == nil || b.used+r.bytes > b.room() {
 			return
 		}
-		r := b.waiting[i]
-		b.waiting = slices.Delete(b.waiting, i, i+1)
+		b.dequeue(r)
 		r.lease.add(r.bytes)
 		r.lease.got += r.bytes
 		close(r.granted)
 	}
 }
 
-// next returns which request is the next that is granted, or -1: those of connections that
+// maxLooks is how many requests of a line are looked at for one that its connection and
+// principal have room for. A peer can have thousands wait, and whoever takes or frees
+// memory would have to look at all of them.
+const maxLooks = 16
+
+// next returns which request is the next that is granted, or nil: those of connections that
 // hold little come before those that hold much, so that however much some peers have
 // begun, others can begin; and among these the call that began first, so that what has
 // begun ends. A connection that holds as much as it may waits for itself. The caller
 // holds mu.
-func (b *Budget) next() int {
-	next := -1
-	for i, r := range b.waiting {
-		if r.lease.overdrawn(r.bytes) {
-			continue
-		}
-		if next < 0 || r.lease.before(b.waiting[next].lease) {
-			next = i
+func (b *Budget) next() *request {
+	var next *request
+	for _, l := range b.waiting {
+		for _, r := range l.requests[:min(len(l.requests), maxLooks)] {
+			if r.lease.overdrawn(r.bytes) {
+				continue
+			}
+			if next == nil || r.lease.before(next.lease) {
+				next = r
+			}
+			break // the others of its connection come later
 		}
 	}
 	return next
@@ -411,7 +449,7 @@ func (l *Lease) add(n int64) {
 func (b *Budget) makeRoom(r *request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if i := b.next(); i < 0 || b.waiting[i] != r { // the others look when it is their turn
+	if b.next() != r { // the others look when it is their turn
 		return
 	}
 	victim := b.slowestPeer(r.lease)
@@ -459,10 +497,12 @@ func (b *Budget) slowestPeer(other *Lease) *Lease {
 // if it is younger than another. The caller holds mu.
 func (b *Budget) youngestWaiting(other *Lease) *Lease {
 	var youngest *Lease
-	for _, r := range b.waiting {
-		l := r.lease
-		if l.held > 0 && !l.revoked && l.number > other.number && (youngest == nil || l.number > youngest.number) {
-			youngest = l
+	for _, line := range b.waiting {
+		for _, r := range line.requests {
+			l := r.lease
+			if l.held > 0 && !l.revoked && l.number > other.number && (youngest == nil || l.number > youngest.number) {
+				youngest = l
+			}
 		}
 	}
 	return youngest
@@ -506,6 +546,7 @@ func (l *Lease) Close() {
 	b := l.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	frees := l.held > 0
 	l.add(-l.held)
 	delete(b.leases, l)
 	if a := b.principals[l.principal]; a != nil {
@@ -515,7 +556,9 @@ func (l *Lease) Close() {
 	}
 	l.principal = ""
 	l.revoke(nil)
-	b.grantWaiting()
+	if frees {
+		b.grantWaiting()
+	}
 }
 
 // Hold waits for room for n more bytes, which count for the call that ctx is of until
