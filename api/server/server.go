@@ -52,7 +52,8 @@ type Config struct {
 	MaxDocument int
 
 	// MaxStreams bounds the calls at once on one connection; more wait at the
-	// client. Defaults to 1000.
+	// client. All of them end when the connection does, and until that is done others
+	// wait for a processor. Defaults to 250.
 	MaxStreams int
 
 	// Margin is taken off a caller's deadline, so that the answer still gets
@@ -105,7 +106,7 @@ func (c Config) withDefaults() Config {
 	c.MaxReceive = cmp.Or(c.MaxReceive, wire.MaxRequest)
 	c.MaxSend = cmp.Or(c.MaxSend, wire.MaxReply)
 	c.MaxDocument = cmp.Or(c.MaxDocument, 64<<20)
-	c.MaxStreams = cmp.Or(c.MaxStreams, 1000)
+	c.MaxStreams = cmp.Or(c.MaxStreams, 250)
 	c.Margin = cmp.Or(c.Margin, 20*time.Millisecond)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	c.BlobIdle = cmp.Or(c.BlobIdle, 30*time.Second)
