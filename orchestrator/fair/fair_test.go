@@ -1,4 +1,4 @@
-package fair
+package fair_test
 
 import (
 	"fmt"
@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/fair"
 )
 
-func takeAll(q *Queue[string]) (all []string) {
+func takeAll(q *fair.Queue[string]) (all []string) {
 	for {
 		item, ok := q.Next()
 		if !ok {
@@ -19,7 +20,7 @@ func takeAll(q *Queue[string]) (all []string) {
 }
 
 func TestTenantsTakeTurns(t *testing.T) {
-	var q Queue[string]
+	var q fair.Queue[string]
 	for i := range 1000 {
 		q.Add("many", fmt.Sprint("many", i))
 	}
@@ -36,7 +37,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 }
 
 func TestATenantThatComesLateIsNotBehindItsOwnPast(t *testing.T) {
-	var q Queue[string]
+	var q fair.Queue[string]
 	q.Add("a", "a0")
 	q.Add("b", "b0")
 	q.Add("b", "b1")
@@ -48,7 +49,7 @@ func TestATenantThatComesLateIsNotBehindItsOwnPast(t *testing.T) {
 }
 
 func TestRemovedItemsDoNotCome(t *testing.T) {
-	var q Queue[string]
+	var q fair.Queue[string]
 	q.Add("a", "a0")
 	q.Add("b", "b0")
 	q.Add("b", "b1")
@@ -61,7 +62,7 @@ func TestRemovedItemsDoNotCome(t *testing.T) {
 }
 
 func TestOthersAreTenantsThatWait(t *testing.T) {
-	var q Queue[string]
+	var q fair.Queue[string]
 	q.Add("a", "a0")
 	q.Add("b", "b0")
 	q.Add("b", "b1")
@@ -75,7 +76,7 @@ func TestOthersAreTenantsThatWait(t *testing.T) {
 }
 
 func TestTheTenantWithTheSmallestLoadIsNext(t *testing.T) {
-	var q Queue[string]
+	var q fair.Queue[string]
 	for _, tenant := range []mapreduce.TenantID{"a", "b", "c"} {
 		q.Add(tenant, string(tenant)+"0")
 		q.Add(tenant, string(tenant)+"1")
