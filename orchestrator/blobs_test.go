@@ -313,7 +313,9 @@ func (s choosyStream) Send(m *mapreduce.ToWorker) error {
 func TestAUnitThatCannotBeHandedOutIsSetAside(t *testing.T) {
 	c := newCluster(t)
 	c.wrap = func(f mapreduce.Fleet) mapreduce.Fleet { return choosy{f, "doc-0000007"} }
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	config := quick(orchestrator.Config{Adopt: true})
+	config.Grace = 30 * time.Second // a worker that connects again is not dead, however slow the machine
+	n := c.orchestrator(config)
 	c.worker(&scripted.Agent{}, worker.Config{Slots: 4, Prefetch: 8}, n)
 	id := n.submit(script(nil), 20)
 	job := n.wantEnd(id, mapreduce.JobComplete)
