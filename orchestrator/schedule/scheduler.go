@@ -152,8 +152,14 @@ const starvedLooks = 8
 // share the slots evenly, however many jobs each has, and however long its units take.
 func (b *Scheduler) requeueStarved(now time.Time) {
 	starved := &b.fairQueue.starved
-	for range starvedLooks {
-		r, ok := starved.NextBelow(math.MaxInt, b.busyUnits)
+	for look := range starvedLooks {
+		var r *Job
+		var ok bool
+		if look%2 == 0 {
+			r, ok = starved.NextBelow(math.MaxInt, b.busyUnits)
+		} else { // whose jobs no worker can run always has the fewest
+			r, ok = starved.Next()
+		}
 		if !ok {
 			return
 		}
