@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
@@ -17,9 +18,13 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		armed, stop := context.WithCancel(ctx)
 		woken, err := o.jobs.Watch(armed)
-		o.scheduler.Models.LookAtAll()
+		begun := time.Now()
 		if err == nil {
 			err = o.life.RefreshJobs(ctx, o.jobs.View.Runs)
+		}
+		took := time.Since(begun)
+		if !o.members.IsOnlyNode() {
+			o.scheduler.Models.LookAtAll()
 		}
 		if err == nil && !o.members.IsOnlyNode() {
 			o.scheduler.Grants.MarkCallsDue()
@@ -37,6 +42,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 		}
 		t.Stop()
 		stop()
+		_ = clock.Sleep(ctx, min(9*took, time.Second)) // where there are many jobs, looks take a tenth of the time at most
 	}
 }
 

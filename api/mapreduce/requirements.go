@@ -44,19 +44,33 @@ type Offer struct {
 	Parsers   []string
 }
 
-// MetBy returns the first thing that the unit requires and the offer lacks, in
+// MetBy reports whether the offer has all that the unit requires.
+func (r Requirements) MetBy(o Offer) bool {
+	kind, _ := r.firstMissing(o)
+	return kind == ""
+}
+
+// Missing returns the first thing that the unit requires and the offer lacks, in
 // words such as `provider "openai"`. It returns "" if nothing is missing.
-func (r Requirements) MetBy(o Offer) (missing string) {
+func (r Requirements) Missing(o Offer) string {
+	kind, name := r.firstMissing(o)
+	if kind == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %q", kind, name)
+}
+
+func (r Requirements) firstMissing(o Offer) (kind, name string) {
 	if r.Provider != "" && !slices.Contains(o.Providers, r.Provider) {
-		return fmt.Sprintf("provider %q", r.Provider)
+		return "provider", r.Provider
 	}
 	if r.Parser != "" && !slices.Contains(o.Parsers, r.Parser) {
-		return fmt.Sprintf("parser %q", r.Parser)
+		return "parser", r.Parser
 	}
 	for _, tool := range r.Tools {
 		if !slices.Contains(o.Tools, tool) {
-			return fmt.Sprintf("tool %q", tool)
+			return "tool", tool
 		}
 	}
-	return ""
+	return "", ""
 }

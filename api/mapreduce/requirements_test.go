@@ -26,8 +26,11 @@ func TestRequirementsMetBy(t *testing.T) {
 		{"the provider first", mapreduce.Requirements{Provider: "x", Tools: []string{"y"}, Parser: "z"}, offer, `provider "x"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.needs.MetBy(tt.offer); got != tt.want {
+			if got := tt.needs.Missing(tt.offer); got != tt.want {
 				t.Errorf("missing %q, want %q", got, tt.want)
+			}
+			if got := tt.needs.MetBy(tt.offer); got != (tt.want == "") {
+				t.Errorf("all is there: %t, and what is missing is %q", got, tt.want)
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func (b *Scheduler) Runnable() []Runnable {
 			FailsFast: r.spec.OnBreaker == mapreduce.BreakerSkip,
 		}
 		if r.asks {
-			one.Model = breakerOf(r.spec)
+			one.Model = r.model
 		}
 		all = append(all, one)
 	}
@@ -46,7 +46,7 @@ func (g *Models) notePace(r *Job, rep *mapreduce.Report) {
 	if r.spec == nil || !r.asks {
 		return
 	}
-	if m := g.states[breakerOf(r.spec)]; m != nil {
+	if m := g.states[r.model]; m != nil {
 		m.Pace.Note(rep)
 	}
 }

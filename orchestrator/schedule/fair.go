@@ -90,7 +90,7 @@ func (f *fairQueue) nextJob() *Job {
 	s := f.tenants[0]
 	r := s.runs[0]
 	r.queued = false
-	s.runs = slices.Delete(s.runs, 0, 1)
+	s.runs[0], s.runs = nil, s.runs[1:] // there may be thousands
 	f.tenants = slices.Delete(f.tenants, 0, 1)
 	if len(s.runs) > 0 {
 		f.tenants = append(f.tenants, s)

@@ -16,6 +16,7 @@ type Job struct {
 	priority int
 	spec     *mapreduce.JobSpec // as the units of the stage run with it
 	stages   jobspec.Stages     // of its levels
+	model    string             // "provider/model"; empty while the spec is not known
 	needs    mapreduce.Requirements
 	asks     bool  // the stage's provider asks models
 	share    int64 // of the budget, for one document
@@ -128,11 +129,13 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	held, reported := r.held, r.reported
 	b.addHeldUnits(r, -held)
 	b.addReportedUnits(r, -reported)
+	b.leaveModel(r)
 	r.tenant, r.priority, r.spec, r.share = ctl.Tenant, ctl.Priority, spec, share
-	r.stages, r.asks, r.needs = stages, asks, jobspec.Requirements(spec, stages.Current())
+	r.stages, r.asks, r.needs, r.running = stages, asks, jobspec.Requirements(spec, stages.Current()), true
+	b.enterModel(r)
 	b.addHeldUnits(r, held) // which may have counted as calls
 	b.addReportedUnits(r, reported)
-	r.epoch, r.level, r.shards, r.running = ctl.Epoch, ctl.OpenLevel(), max(1, ctl.Shards), true
+	r.epoch, r.level, r.shards = ctl.Epoch, ctl.OpenLevel(), max(1, ctl.Shards)
 	r.assembles, r.neededTokens = ctl.AtResult(), 0
 	r.restartScan()
 	if waiting != nil {
@@ -170,6 +173,7 @@ func (b *Scheduler) RetireJob(id mapreduce.JobID) {
 	if r == nil {
 		return
 	}
+	b.addAsking(r, -1)
 	r.running, r.queue = false, nil
 	r.noteWaiting(b.now())
 	r.restartScan()
@@ -180,6 +184,7 @@ func (b *Scheduler) RetireJob(id mapreduce.JobID) {
 func (b *Scheduler) dropJob(r *Job) {
 	if !r.running && r.turns == 0 && len(r.reports) == 0 && r.held == 0 && len(r.release) == 0 {
 		b.fairQueue.remove(r)
+		b.leaveModel(r)
 		delete(b.runs, r.ID)
 		b.Sessions.releaseJobOnWorkers(r.ID)
 	}

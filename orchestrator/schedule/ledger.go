@@ -226,19 +226,10 @@ func (l *Grants) endClaim(r *Job, left int64) {
 func (l *Grants) CallsWanted() (ask grants.CallsRequest, wanted bool) {
 	l.sched.mu.Lock()
 	defer l.sched.mu.Unlock()
-	providers := make(map[string]bool)
-	for _, r := range l.sched.runs {
-		if r.running && r.usesFleetCalls() {
-			providers[r.spec.Provider] = true
-		}
-	}
 	for _, s := range l.sched.Sessions.bound {
 		ask.Most += int64(s.Slots)
-		for p := range providers {
-			if slices.Contains(s.offer.Providers, p) {
-				ask.Need += int64(s.Slots)
-				break
-			}
+		if slices.ContainsFunc(s.offer.Providers, func(p string) bool { return l.sched.asking[p] > 0 }) {
+			ask.Need += int64(s.Slots)
 		}
 	}
 	wanted = l.callsDue || ask.Need != l.callsAsked.Need || ask.Most != l.callsAsked.Most

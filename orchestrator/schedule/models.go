@@ -32,42 +32,86 @@ func (g *Models) modelStateOf(name string) *model.State {
 	return m
 }
 
-// knownModels returns what finds the models that one message of a worker names: what is
-// known of one that a job here asks, or asked; nil of any other. Workers name models, and
-// nobody is to be told of one, or remember it, because a worker made its name up. However
-// many it makes up, the jobs are gone through once.
-func (g *Models) knownModels() func(name string) *model.State {
-	var asked map[string]bool
-	return func(name string) *model.State {
-		if m := g.states[name]; m != nil {
-			return m
-		}
-		if asked == nil {
-			asked = make(map[string]bool)
-			for _, r := range g.sched.runs {
-				if r.spec != nil && r.asks {
-					asked[breakerOf(r.spec)] = true
-				}
-			}
-		}
-		if !asked[name] {
-			return nil
-		}
-		return g.modelStateOf(name)
+// knownModel returns what is known of a model that a worker names, if a job here asks it,
+// or asked it; nil of any other. Nobody is to be told of a model, or remember it, because a
+// worker made its name up.
+func (g *Models) knownModel(name string) *model.State {
+	if m := g.states[name]; m != nil {
+		return m
 	}
+	if u := g.sched.uses[name]; u == nil || u.asking == 0 {
+		return nil
+	}
+	return g.modelStateOf(name)
+}
+
+// A modelUse is what the jobs on the scheduler have to do with a model. There may be
+// thousands of jobs, and each unit that ends may change what they may ask of it.
+type modelUse struct {
+	jobs   map[mapreduce.JobID]*Job
+	asking int   // of these jobs ask it
+	held   int64 // units of theirs that this node holds
+}
+
+// enterModel counts a job, whose spec has been set and whose units are not counted, among
+// those of its model. The caller holds b.mu.
+func (b *Scheduler) enterModel(r *Job) {
+	r.model = breakerOf(r.spec)
+	u := b.uses[r.model]
+	if u == nil {
+		u = &modelUse{jobs: make(map[mapreduce.JobID]*Job)}
+		b.uses[r.model] = u
+	}
+	u.jobs[r.ID] = r
+	if r.asks {
+		u.asking++
+	}
+	b.addAsking(r, 1)
+}
+
+// leaveModel takes a job whose units are not counted off those of its model, if it has
+// one. The caller holds b.mu.
+func (b *Scheduler) leaveModel(r *Job) {
+	u := b.uses[r.model]
+	if u == nil {
+		return
+	}
+	b.addAsking(r, -1)
+	delete(u.jobs, r.ID)
+	if r.asks {
+		u.asking--
+	}
+	if len(u.jobs) == 0 {
+		delete(b.uses, r.model)
+	}
+	r.model = ""
+}
+
+// addAsking counts a job, if it may run and asks models, n times more among those of its
+// provider. The caller holds b.mu.
+func (b *Scheduler) addAsking(r *Job, n int) {
+	if !r.running || !r.asks {
+		return
+	}
+	provider := r.spec.Provider
+	if b.asking[provider] += n; b.asking[provider] == 0 {
+		delete(b.asking, provider)
+	}
+}
+
+// jobsOf returns the jobs of a model. The caller holds the scheduler's mu.
+func (g *Models) jobsOf(name string) map[mapreduce.JobID]*Job {
+	if u := g.sched.uses[name]; u != nil {
+		return u.jobs
+	}
+	return nil
 }
 
 // forgetUnused forgets the models that no job here asks any more, and of which there is
 // nothing to tell.
 func (g *Models) forgetUnused(now time.Time) {
-	asked := make(map[string]bool)
-	for _, r := range g.sched.runs {
-		if r.spec != nil {
-			asked[breakerOf(r.spec)] = true
-		}
-	}
 	for name, m := range g.states {
-		if !asked[name] && m.IsUnused(now) {
+		if g.sched.uses[name] == nil && m.IsUnused(now) {
 			delete(g.states, name)
 			for _, s := range g.sched.Sessions.bound {
 				delete(s.breakers, name)
@@ -78,13 +122,11 @@ func (g *Models) forgetUnused(now time.Time) {
 
 // heldOf counts the units that this node holds of the jobs of a model. The caller holds
 // the scheduler's mu, as for all that follows here.
-func (g *Models) heldOf(name string) (n int64) {
-	for _, r := range g.sched.runs {
-		if r.held > 0 && r.spec != nil && breakerOf(r.spec) == name {
-			n += int64(r.held)
-		}
+func (g *Models) heldOf(name string) int64 {
+	if u := g.sched.uses[name]; u != nil {
+		return u.held
 	}
-	return n
+	return 0
 }
 
 // wantOf is how many calls at once this node has use for.
@@ -93,8 +135,8 @@ func (g *Models) wantOf(m *model.State) int64 {
 	if g.sched.Grants.callSlots == 0 {
 		return want // nor has it for the turn to probe
 	}
-	for _, r := range g.sched.runs {
-		if r.spec != nil && r.running && breakerOf(r.spec) == m.Name && (len(r.queue) > 0 || !r.drained) {
+	for _, r := range g.jobsOf(m.Name) {
+		if r.running && (len(r.queue) > 0 || !r.drained) {
 			return max(want, g.sched.Sessions.providerSlots(m.Provider()))
 		}
 	}
@@ -107,7 +149,7 @@ func (g *Models) modelRoom(r *Job) int {
 	if r.spec == nil || !r.asks {
 		return math.MaxInt
 	}
-	m := g.modelStateOf(breakerOf(r.spec))
+	m := g.modelStateOf(r.model)
 	if !m.HasShare() {
 		if !m.IsUrgent() && g.wantOf(m) > 0 {
 			m.MarkUrgent()
@@ -129,14 +171,14 @@ func (g *Models) mayHold(r *Job) int64 {
 	if r.spec == nil || !r.asks {
 		return math.MaxInt64
 	}
-	return min(g.sched.Grants.callSlots, g.modelStateOf(breakerOf(r.spec)).MayHold(r.spec))
+	return min(g.sched.Grants.callSlots, g.modelStateOf(r.model).MayHold(r.spec))
 }
 
 // mayHoldOf returns that of each running job of a model, as far as the job goes.
 func (g *Models) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 	of := make(map[mapreduce.JobID]int64)
-	for id, r := range g.sched.runs {
-		if r.running && r.spec != nil && r.asks && breakerOf(r.spec) == name {
+	for id, r := range g.jobsOf(name) {
+		if r.running && r.asks {
 			of[id] = min(g.mayHold(r), int64(r.spec.Parallelism))
 		}
 	}
@@ -145,9 +187,9 @@ func (g *Models) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 
 // hearLimits takes what a worker says of models, and reports whether others have
 // to know at once.
-func (g *Models) hearLimits(known func(string) *model.State, notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
+func (g *Models) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
 	for i := range notes {
-		if m := known(notes[i].Name); m != nil {
+		if m := g.knownModel(notes[i].Name); m != nil {
 			urgent = m.Hear(&notes[i], now) || urgent
 		}
 	}
@@ -156,9 +198,9 @@ func (g *Models) hearLimits(known func(string) *model.State, notes []mapreduce.L
 
 // hearBreakers takes what a worker says of its breakers, and reports whether the
 // fleet's has to be opened.
-func (g *Models) hearBreakers(known func(string) *model.State, breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
+func (g *Models) hearBreakers(breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
 	for _, br := range breakers {
-		m := known(br.Name)
+		m := g.knownModel(br.Name)
 		if m == nil {
 			continue
 		}
@@ -199,9 +241,9 @@ func (g *Models) noteProbeOutcome(r *Job, rep *mapreduce.Report, now time.Time) 
 func (g *Models) Due(all bool) []string {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
-	for _, r := range g.sched.runs {
-		if r.running && r.spec != nil && r.asks {
-			g.modelStateOf(breakerOf(r.spec))
+	for name, u := range g.sched.uses {
+		if u.asking > 0 {
+			g.modelStateOf(name)
 		}
 	}
 	if all {
@@ -249,7 +291,10 @@ func (g *Models) ApplyScope(name string, s *limit.Scope, now time.Time) (again t
 		g.closeModelUntil(name, until)
 	}
 	g.distributeShares(m, now)
-	g.sched.activateAll()
+	for _, r := range g.jobsOf(name) {
+		g.sched.fairQueue.add(r)
+	}
+	g.sched.wake.Broadcast()
 	for id, n := range g.mayHoldOf(name) {
 		if n != held[id] {
 			concerned = append(concerned, id)

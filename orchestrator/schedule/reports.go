@@ -25,22 +25,19 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 		}
 	}
 	if capped && s.heard > heard { // it may be given more
-		for _, r := range t.sched.runs {
-			t.sched.fairQueue.add(r)
-		}
+		t.activateFor(s)
 	}
 	for i := range m.Reports {
 		urgent = t.enterReport(s, &m.Reports[i]) || urgent
 	}
-	known := t.sched.Models.knownModels()
-	urgent = t.sched.Models.hearLimits(known, m.Limits, s.seen) || urgent
+	urgent = t.sched.Models.hearLimits(m.Limits, s.seen) || urgent
 	if hb := m.Heartbeat; hb != nil {
 		for _, br := range hb.Breakers {
-			if known(br.Name) != nil {
+			if t.sched.Models.knownModel(br.Name) != nil {
 				s.breakers[br.Name] = s.seen.Add(br.OpenFor)
 			}
 		}
-		urgent = t.sched.Models.hearBreakers(known, hb.Breakers, s.seen) || urgent
+		urgent = t.sched.Models.hearBreakers(hb.Breakers, s.seen) || urgent
 	}
 	if m.Drain {
 		s.draining = true

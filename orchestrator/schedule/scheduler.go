@@ -38,6 +38,8 @@ type Scheduler struct {
 	wake       *sync.Cond // a committer may find something to do
 	closed     bool
 	runs       map[mapreduce.JobID]*Job
+	uses       map[string]*modelUse // by model
+	asking     map[string]int       // running jobs that ask models, by provider
 	fairQueue  fairQueue
 	busy       map[mapreduce.TenantID]int // units that workers of this node have and have not reported
 	lastTenant mapreduce.TenantID         // whose units were claimed last
@@ -61,7 +63,8 @@ type Config struct {
 func New(c Config) *Scheduler {
 	b := &Scheduler{
 		node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, noReservedSlots: c.NoReservedSlots,
-		runs: make(map[mapreduce.JobID]*Job), busy: make(map[mapreduce.TenantID]int),
+		runs: make(map[mapreduce.JobID]*Job), uses: make(map[string]*modelUse), asking: make(map[string]int),
+		busy: make(map[mapreduce.TenantID]int),
 	}
 	b.wake = sync.NewCond(&b.mu)
 	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
@@ -208,13 +211,10 @@ func (b *Scheduler) freeSlots(r *Job) int {
 	if b.now().Before(b.Turns.full[r.tenant]) {
 		return 0
 	}
-	free := 0
-	for _, s := range b.Sessions.bound {
-		if s.canRun(r, b.now()) {
-			free += s.freeUnits()
-		}
+	free, slots, all := b.Sessions.reachableSlots(r)
+	if slots == 0 {
+		return 0
 	}
-	slots, all := b.Sessions.reachableSlots(r)
 	if r.usesFleetCalls() && int64(all) > b.Grants.callSlots {
 		free = min(free, int(b.Grants.callSlots-b.Grants.calling))
 	}
@@ -247,6 +247,9 @@ func (b *Scheduler) reservedSlots(slots int) int {
 // b.mu.
 func (b *Scheduler) addHeldUnits(r *Job, n int) {
 	r.held += n
+	if u := b.uses[r.model]; u != nil {
+		u.held += int64(n)
+	}
 	b.addBusyUnits(r, n)
 	if r.usesFleetCalls() {
 		b.Grants.calling += int64(n)
@@ -336,7 +339,7 @@ func (b *Scheduler) takeSeats(r *Job, t *Task, room int) {
 		claim.Bounded, claim.Tokens = true, r.tokens
 		t.tokens, r.tokens, r.claiming = r.tokens, 0, true
 	}
-	slots, all := b.Sessions.reachableSlots(r)
+	_, slots, all := b.Sessions.reachableSlots(r)
 	claim.Slots = turns.Share{Slots: int64(min(r.held, slots)), Taken: r.revocations}
 	if r.usesFleetCalls() {
 		claim.Calls = turns.Share{Slots: min(b.Grants.calling, int64(all)), Taken: b.Grants.callsTaken}

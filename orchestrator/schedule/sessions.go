@@ -116,8 +116,24 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 	}
 	t.bound[s.ID] = s
 	t.sched.Models.dealAll(s.seen)
-	t.sched.activateAll()
+	t.activateFor(s)
 	return true
+}
+
+// activateFor has the jobs visited that a session can run, or has units of. The caller
+// holds the scheduler's mu.
+func (t *Sessions) activateFor(s *Session) {
+	for _, r := range t.sched.runs {
+		if r.running && s.canRun(r, s.seen) {
+			t.sched.fairQueue.add(r)
+		}
+	}
+	for key := range s.held {
+		if r := t.sched.runs[key.job]; r != nil {
+			t.sched.fairQueue.add(r)
+		}
+	}
+	t.sched.wake.Broadcast()
 }
 
 // CountWaiting returns how many units of a job wait at workers of this node for a slot
@@ -236,12 +252,15 @@ func (t *Sessions) countUsableSessions(r *Job) (n int) {
 	return n
 }
 
-// reachableSlots returns how many units of r, and of all jobs, the workers of this node can
-// run at once: those that may come back as well.
-func (t *Sessions) reachableSlots(r *Job) (slots, all int) {
+// reachableSlots returns how many more units of r the workers of this node can be given,
+// and how many of r, and of all jobs, they can run at once: those that may come back as
+// well.
+func (t *Sessions) reachableSlots(r *Job) (free, slots, all int) {
+	now := t.sched.now()
 	for _, s := range t.bound {
 		all += s.Slots
-		if s.canRun(r, t.sched.now()) {
+		if s.canRun(r, now) {
+			free += s.freeUnits()
 			slots += s.Slots
 		} else {
 			slots += s.countHeld(r)
@@ -251,7 +270,7 @@ func (t *Sessions) reachableSlots(r *Job) (slots, all int) {
 		all += s.Slots
 		slots += s.countHeld(r)
 	}
-	return slots, all
+	return free, slots, all
 }
 
 // SlotsFor counts the slots of the sessions that can run units of a job that is
@@ -259,7 +278,7 @@ func (t *Sessions) reachableSlots(r *Job) (slots, all int) {
 func (t *Sessions) SlotsFor(spec *mapreduce.JobSpec) int64 {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
-	return t.slotCapacity(&Job{spec: spec, tenant: spec.Tenant, needs: jobspec.Requirements(spec, nil)})
+	return t.slotCapacity(&Job{spec: spec, model: breakerOf(spec), tenant: spec.Tenant, needs: jobspec.Requirements(spec, nil)})
 }
 
 // providerSlots counts the slots of workers that have a provider.
@@ -275,7 +294,7 @@ func (t *Sessions) providerSlots(provider string) (n int64) {
 // holdsOf counts what a session holds of the jobs of a model.
 func (t *Sessions) holdsOf(s *Session, name string) (n int64) {
 	for key := range s.held {
-		if r := t.sched.runs[key.job]; r != nil && r.spec != nil && breakerOf(r.spec) == name {
+		if r := t.sched.runs[key.job]; r != nil && r.model == name {
 			n++
 		}
 	}

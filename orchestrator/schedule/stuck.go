@@ -40,7 +40,7 @@ func (g *Models) modelUnanswered(r *Job, now time.Time) bool {
 	if r.spec == nil || !r.asks {
 		return false
 	}
-	m := g.states[breakerOf(r.spec)]
+	m := g.states[r.model]
 	return m != nil && (m.HoldsBack(r.spec) || m.IsRefusing(now))
 }
 
@@ -64,17 +64,17 @@ func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 		return r.epoch, begins, ""
 	}
 	for _, s := range b.Sessions.bound {
-		m := b.Models.states[breakerOf(r.spec)]
-		if r.needs.MetBy(s.offer) == "" && m != nil && !m.HoldsBack(r.spec) && m.IsRefusing(now) {
+		m := b.Models.states[r.model]
+		if r.needs.MetBy(s.offer) && m != nil && !m.HoldsBack(r.spec) && m.IsRefusing(now) {
 			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, as its limits were reached; resume when it accepts calls again", m.Name, d)
 		}
-		if r.needs.MetBy(s.offer) == "" {
-			return r.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", breakerOf(r.spec), d)
+		if r.needs.MetBy(s.offer) {
+			return r.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", r.model, d)
 		}
 	}
 	missing := ""
 	for _, s := range b.Sessions.bound {
-		missing = cmp.Or(missing, r.needs.MetBy(s.offer))
+		missing = cmp.Or(missing, r.needs.Missing(s.offer))
 	}
 	return r.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
 }
@@ -89,7 +89,7 @@ func (b *Scheduler) Lacking(id mapreduce.JobID) (missing string) {
 		return ""
 	}
 	for _, s := range b.Sessions.bound {
-		lacks := r.needs.MetBy(s.offer)
+		lacks := r.needs.Missing(s.offer)
 		if lacks == "" {
 			return ""
 		}

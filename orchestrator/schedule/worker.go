@@ -147,7 +147,7 @@ func (c *claimOf) endUnit(r *Job) {
 // canRun reports whether s may be given units of r. The caller holds the
 // scheduler's mu.
 func (s *Session) canRun(r *Job, now time.Time) bool {
-	if s.gone || s.draining || s.Peer.Lags() || r.assembles || r.needs.MetBy(s.offer) != "" {
+	if s.gone || s.draining || s.Peer.Lags() || r.assembles || !r.needs.MetBy(s.offer) {
 		return false
 	}
 	if s.Tenant != "" && s.Tenant != r.tenant {
@@ -156,7 +156,7 @@ func (s *Session) canRun(r *Job, now time.Time) bool {
 	if r.spec.OnBreaker == mapreduce.BreakerSkip {
 		return true // its units end with an error there, rather than wait
 	}
-	until, open := s.breakers[breakerOf(r.spec)]
+	until, open := s.breakers[r.model]
 	return !open || now.After(until)
 }
 

@@ -1,0 +1,105 @@
+package schedule
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/schedule/model"
+	"github.com/coditect/mapreduce/store/jobs/limit"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+func testScheduler() *Scheduler {
+	return New(Config{
+		Node: "n", Now: time.Now, Limits: func(string) model.Limits { return model.Limits{} }, NewID: func() string { return "id" },
+		Jitter: func() float64 { return 0 },
+	})
+}
+
+// countModels counts what a scheduler's counts of models are to be.
+func countModels(b *Scheduler) (uses map[string]modelUse, asking map[string]int) {
+	uses, asking = make(map[string]modelUse), make(map[string]int)
+	for id, r := range b.runs {
+		if r.spec == nil {
+			continue
+		}
+		u := uses[breakerOf(r.spec)]
+		if u.jobs == nil {
+			u.jobs = make(map[mapreduce.JobID]*Job)
+		}
+		u.jobs[id] = r
+		u.held += int64(r.held)
+		if r.asks {
+			u.asking++
+		}
+		uses[breakerOf(r.spec)] = u
+		if r.running && r.asks {
+			asking[r.spec.Provider]++
+		}
+	}
+	return uses, asking
+}
+
+// Jobs come, change their models, hold units, stop running and go. Nothing is looked up in
+// all of them, so what is counted must stay what one would find there.
+func TestCountsOfModelsAreThoseOfTheirJobs(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := testScheduler()
+	epoch := int64(0)
+	for step := range 20_000 {
+		id := mapreduce.JobID(fmt.Sprint("j", r.IntN(12)))
+		job := b.runs[id]
+		switch r.IntN(5) {
+		case 0:
+			epoch++
+			spec := &mapreduce.JobSpec{Provider: fmt.Sprint("p", r.IntN(2)), Model: fmt.Sprint("m", r.IntN(3)), Parallelism: 4}
+			b.PutJob(id, &records.Control{Tenant: "t", Epoch: epoch}, spec, jobspec.Stages{}, r.IntN(2) == 0, 0, nil)
+		case 1:
+			b.RetireJob(id)
+		case 2:
+			b.mu.Lock()
+			b.addHeldUnits(b.getOrAddJob(id), 1) // as a session that comes back has units of jobs that are not known yet
+			b.mu.Unlock()
+		default:
+			if job != nil && job.held > 0 {
+				b.mu.Lock()
+				b.addHeldUnits(job, -1)
+				b.dropJob(job)
+				b.mu.Unlock()
+			}
+		}
+		uses, asking := countModels(b)
+		if !maps.Equal(asking, b.asking) {
+			t.Fatalf("step %d: jobs that ask are %v by provider; counted are %v", step, asking, b.asking)
+		}
+		same := func(want modelUse, got *modelUse) bool {
+			return maps.Equal(want.jobs, got.jobs) && want.asking == got.asking && want.held == got.held
+		}
+		if !maps.EqualFunc(uses, b.uses, same) {
+			t.Fatalf("step %d: jobs by model are %v; counted are %v", step, uses, b.uses)
+		}
+	}
+}
+
+// Where there are thousands of jobs, news of one model must not have all of them visited.
+func TestNewsOfAModelVisitItsJobsAlone(t *testing.T) {
+	b := testScheduler()
+	for i, name := range []string{"a", "b"} {
+		spec := &mapreduce.JobSpec{Provider: "p", Model: name, Parallelism: 1}
+		b.PutJob(mapreduce.JobID(name), &records.Control{Tenant: "t", Epoch: int64(i + 1)}, spec, jobspec.Stages{}, true, 0, nil)
+	}
+	for b.fairQueue.nextJob() != nil { // all have been visited
+	}
+	b.Models.ApplyScope("p/a", new(limit.Scope), b.now())
+	if r := b.fairQueue.nextJob(); r == nil || r.ID != "a" {
+		t.Errorf("the job of the model is not visited")
+	}
+	if r := b.fairQueue.nextJob(); r != nil {
+		t.Errorf("job %s of another model is visited as well", r.ID)
+	}
+}
