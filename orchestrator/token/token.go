@@ -98,15 +98,20 @@ func (c *Counter) countPiece(text string) int {
 	return w.tokens
 }
 
-// countLong counts the tokens of a long piece, in parts if necessary.
+// countLong counts the tokens of a long piece, in parts if necessary. What is that long is
+// often one letter over and over, so equal parts that follow each other are counted once.
 func (c *Counter) countLong(text string) int {
-	total := 0
+	total, part, tokens := 0, "", 0
 	for len(text) > partBytes {
 		end := partBytes
 		for end > partBytes-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 			end--
 		}
-		total += c.countTokens(text[:end])
+		if text[:end] != part {
+			part = text[:end]
+			tokens = c.countTokens(part)
+		}
+		total += tokens
 		text = text[end:]
 	}
 	return total + c.countTokens(text)
