@@ -123,7 +123,7 @@ func (p *peers) forget(c *connection) {
 func (p *peers) watch(done <-chan struct{}) {
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
-	again := 0 // looks until memory is given back once more
+	again := 0 // looks after which memory is still to be given back
 	for {
 		select {
 		case <-done:
@@ -139,18 +139,17 @@ func (p *peers) watch(done <-chan struct{}) {
 // back to the system at once, rather than by and by.
 const worthReturning = 64 << 20
 
-// returnAgain is how many looks later that is done once more: what sessions and jobs of
-// those peers held is free only then.
-const returnAgain = 6
+// returnAgain is for how many looks more that is done: what sessions and jobs of those
+// peers held is free only by and by.
+const returnAgain = 12
 
 // returnMemory gives memory back to the system once peers hold little of what they did.
 func (p *peers) returnMemory(looks *int) {
-	*looks--
 	if p.budget.Settle(worthReturning) {
-		*looks = returnAgain
-		debug.FreeOSMemory()
+		*looks = returnAgain + 1
 	}
-	if *looks == 0 {
+	if *looks > 0 {
+		*looks--
 		debug.FreeOSMemory()
 	}
 }
