@@ -50,16 +50,23 @@ type serveOptions struct {
 	memory   int64 // MiB
 	drain    time.Duration
 	keep     time.Duration
+	unended  int64 // jobs of a tenant
 }
 
-// rules returns what is set for tenants: by the policy, and by --keep for how long jobs are
-// kept of which the policy does not say it.
+// mostUnended is how many jobs of a tenant may not have ended, unless something else is
+// said. A server looks at all of them again and again, and what it has taken on it must
+// finish, so one that took any number would be busy with them long after their client left.
+const mostUnended = 1000
+
+// rules returns what is set for tenants: by the policy, and by flags for what the policy
+// does not say of them.
 func (o *serveOptions) rules(g *auth.Guard) func(mapreduce.TenantID) mapreduce.TenantRule {
 	return func(t mapreduce.TenantID) (rule mapreduce.TenantRule) {
 		if g != nil {
 			rule = g.RuleOf(t)
 		}
 		rule.Keep = cmp.Or(rule.Keep, o.keep)
+		rule.Quota.UnendedJobs = cmp.Or(rule.Quota.UnendedJobs, o.unended)
 		return rule
 	}
 }
@@ -117,6 +124,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 	addAdminFlag(f, &o.admin)
 	addDrainFlag(f, &o.drain)
 	f.DurationVar(&o.keep, "keep", 0, "time for which jobs are kept after their end, if the policy does not say it for their tenant; 0 keeps them until they are deleted")
+	f.Int64Var(&o.unended, "unended-jobs", mostUnended, "largest number of jobs of a tenant that have not ended, if the policy does not say it; 0 sets no limit")
 	o.security.addFlags(f)
 	return cmd
 }
@@ -130,6 +138,9 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	}
 	if o.keep < 0 || o.keep > 0 && o.keep < leastKeep {
 		return exit.UsageError("--keep: must be %v or longer, or 0 to keep jobs until they are deleted", leastKeep)
+	}
+	if o.unended < 0 {
+		return exit.UsageError("--unended-jobs: must not be negative")
 	}
 	if o.workers < 0 {
 		return exit.UsageError("--workers: must not be negative")
