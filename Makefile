@@ -383,9 +383,9 @@ soak-fdb: ## kill servers and workers on FoundationDB, and its cluster: TRIALS=2
 	CODITECT_TIMED=1 CODITECT_SOAK_TRIALS=$(TRIALS) $(TEST_FDB) -run 'Soak' -v ./cmd/coditect
 
 .PHONY: hostile
-hostile: build ## attack a server as hostile clients and workers would: TIME=30s
+hostile: build ## attack a server as hostile clients and workers would: TIME=30s HOSTILE=-untimed
 	CGO_ENABLED=0 go build -o bin/hostile ./deploy/hostile
-	bin/hostile -program bin/coditect -time $(TIME)
+	bin/hostile -program bin/coditect -time $(TIME) $(HOSTILE)
 
 .PHONY: vulncheck
 vulncheck: ## look for known vulnerabilities in what the program calls

@@ -33,6 +33,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	settle := flags.Duration("settle", time.Minute, "how long after them the server may take to give memory back")
 	seed := flags.Uint64("seed", 1, "of what is drawn at random")
 	only := flags.String("only", "", "the attacks whose names match this expression")
+	untimed := flags.Bool("untimed", false, "print how quick the server was, and how soon it gave memory back, but do not fail for it")
 	tenant := flags.String("tenant", "", "be the honest tenant of the server at this `address`; the attacker starts it")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -40,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *tenant != "" {
 		return attack.RunTenant(ctx, *tenant, os.Stdin, stdout)
 	}
-	r, err := attack.Run(ctx, attack.Config{Program: *program, Time: *long, Settle: *settle, Seed: *seed, Only: *only})
+	r, err := attack.Run(ctx, attack.Config{Program: *program, Time: *long, Settle: *settle, Seed: *seed, Only: *only, Untimed: *untimed})
 	if r != nil {
 		r.Print(stdout)
 	}
