@@ -142,6 +142,7 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 		r.queue, r.cursors, r.drained = waiting, make([]Cursor, r.shards), true
 	}
 	r.noteWaiting(b.now())
+	b.Models.lookAgainFor(r)
 	b.activateJob(r)
 }
 
@@ -173,11 +174,16 @@ func (b *Scheduler) RetireJob(id mapreduce.JobID) {
 	if r == nil {
 		return
 	}
-	b.addAsking(r, -1)
-	r.running, r.queue = false, nil
+	b.stopJob(r)
 	r.noteWaiting(b.now())
 	r.restartScan()
 	b.dropJob(r)
+}
+
+// stopJob has no more units of a job claimed here. The caller holds b.mu.
+func (b *Scheduler) stopJob(r *Job) {
+	b.addAsking(r, -1)
+	r.running, r.queue = false, nil
 }
 
 // dropJob forgets a run that nothing is left to do for. The caller holds b.mu.

@@ -337,6 +337,16 @@ func (g *Models) LookAgain(name string) {
 	g.Changed.Wake()
 }
 
+// lookAgainFor makes the model of a job due that is new, or has come to another stage: what
+// this node may ask of the model may be what others had use for. The caller holds the
+// scheduler's mu.
+func (g *Models) lookAgainFor(r *Job) {
+	if m := g.states[r.model]; m != nil && r.asks && m.HasShare() {
+		m.MarkUrgent()
+		g.Changed.Wake()
+	}
+}
+
 // LookAtAll makes all models due of which others may have something to tell.
 func (g *Models) LookAtAll() {
 	g.sched.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/schedule/model"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 func testScheduler() *Scheduler {
@@ -54,7 +55,7 @@ func TestCountsOfModelsAreThoseOfTheirJobs(t *testing.T) {
 	for step := range 20_000 {
 		id := mapreduce.JobID(fmt.Sprint("j", r.IntN(12)))
 		job := b.runs[id]
-		switch r.IntN(5) {
+		switch r.IntN(6) {
 		case 0:
 			epoch++
 			spec := &mapreduce.JobSpec{Provider: fmt.Sprint("p", r.IntN(2)), Model: fmt.Sprint("m", r.IntN(3)), Parallelism: 4}
@@ -62,6 +63,11 @@ func TestCountsOfModelsAreThoseOfTheirJobs(t *testing.T) {
 		case 1:
 			b.RetireJob(id)
 		case 2:
+			if job != nil { // another node has paused it, cancelled it, or had it go on
+				job.turns++
+				b.Turns.Apply(&Task{Job: job, Turn: new(turns.Turn)}, &turns.Result{State: []mapreduce.JobState{mapreduce.Mapping, mapreduce.JobPaused}[r.IntN(2)]})
+			}
+		case 3:
 			b.mu.Lock()
 			b.addHeldUnits(b.getOrAddJob(id), 1) // as a session that comes back has units of jobs that are not known yet
 			b.mu.Unlock()

@@ -161,12 +161,12 @@ func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
 	case len(t.Sent) > 0:
 		e.reopenTenant(r.tenant) // there may be room again
 	}
-	if !res.State.Running() && r.running {
-		r.running, r.queue = false, nil
+	if !res.State.Running() {
+		e.sched.stopJob(r)
 	}
 	r.noteWaiting(e.sched.now())
 	idle = r.turns == 0 && len(r.reports) == 0 && r.held == 0
-	if r.running || len(r.reports) > 0 {
+	if r.running || len(r.reports) > 0 || len(r.release) > 0 {
 		e.sched.fairQueue.add(r)
 	}
 	e.sched.dropJob(r)
