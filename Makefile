@@ -94,6 +94,11 @@ PROPERTIES := $(PROPERTIES)|TestResumeDropsALevelPlanned|ThatTakeTooLong
 STORMS := TestSoak(Storms|Trees|Budgets)|TestSoak$$|TestBudgetWhileWorkersDie
 UNRACED := $(LARGE)|$(VARIANTS)|$(LONG)|$(APART)|$(PROPERTIES)
 
+# Tests that take minutes of a processor, and the packages that have them. `make test`
+# leaves them out; CI and `make test-all` run them.
+LENGTHY    := TestKilledAtEveryPoint$$|TestSoakKillsOfOneProcess$$|TestTextsThatCostMuch$$
+OF_LENGTHY := ./cmd/coditect ./worker/rules
+
 # How often processes are killed in each soak test.
 export CODITECT_SOAK_TRIALS ?= 5
 
@@ -122,18 +127,19 @@ memory:
 # compiler stay where they are.
 MEMORY    := $(shell [ -w /dev/shm ] && [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 3000000 ] && \
 	probe=$$(mktemp -p /dev/shm) && { dd if=/dev/zero of="$$probe" bs=4k count=1 oflag=direct status=none 2>/dev/null && echo /dev/shm; rm "$$probe"; })
-# Tests and the compiler look at GOTMPDIR, so only the settings of the compiler have it. The
-# name of the folder is that of before, so that results of tests are found again. A folder
-# that cannot be removed, as a process still writes to it, fails no test that has passed.
-IN_MEMORY := base="$(or $(MEMORY),$${TMPDIR:-/tmp})"; tmp="$$base/t.$$(printf %s "$(CURDIR)" | cksum | cut -d ' ' -f 1)"; \
-	mkdir "$$tmp" 2>/dev/null || tmp=$$(mktemp -d "$$base/t.XXXXXX"); trap 'rm -rf "$$tmp" || true' EXIT; chmod 711 "$$tmp"; \
-	{ grep -hv '^GOTMPDIR=' "$$(go env GOENV)" 2>/dev/null || true; echo "GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}}"; } >"$$tmp/go.env"; \
-	unset GOTMPDIR; export GOENV="$$tmp/go.env" TMPDIR="$$tmp" GOFLAGS='$(UNDEBUGGED)';
 
 # Nobody takes a debugger to what is compiled for tests, and without what a debugger needs
 # it is compiled in four fifths of the time. Traces of panics and races are as they were.
 # All that is to share what is compiled has the same flags.
-UNDEBUGGED = $(shell go env GOFLAGS) -gcflags=$(shell go list -m)/...=-dwarf=false
+UNDEBUGGED = $(eval UNDEBUGGED := $(shell go env GOFLAGS) -gcflags=$(shell go list -m)/...=-dwarf=false)$(UNDEBUGGED)
+
+# Tests and the compiler look at GOTMPDIR, so only the settings of the compiler have it. The
+# name of the folder is that of before, so that results of tests are found again. A folder
+# that cannot be removed, as a process still writes to it, fails no test that has passed.
+IN_MEMORY = base="$(or $(MEMORY),$${TMPDIR:-/tmp})"; tmp="$$base/t.$$(printf %s "$(CURDIR)" | cksum | cut -d ' ' -f 1)"; \
+	mkdir "$$tmp" 2>/dev/null || tmp=$$(mktemp -d "$$base/t.XXXXXX"); trap 'rm -rf "$$tmp" || true' EXIT; chmod 711 "$$tmp"; \
+	{ grep -hv '^GOTMPDIR=' "$$(go env GOENV)" 2>/dev/null || true; echo "GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}}"; } >"$$tmp/go.env"; \
+	unset GOTMPDIR; export GOENV="$$tmp/go.env" TMPDIR="$$tmp" GOFLAGS='$(UNDEBUGGED)';
 
 .PHONY: undebugged
 undebugged:
@@ -148,7 +154,7 @@ QUICK_RACE := GORACE=atexit_sleep_ms=0
 # What has the race detector and what has not are run at the same time: each waits for
 # time and for processes, and has a long package at its end, while the other computes.
 .PHONY: test
-test: ## run all tests, what runs at once with the race detector
+test: ## run the tests, but for those of minutes, what runs at once with the race detector
 	@$(IN_MEMORY) $(MAKE) --no-print-directory -j 2 -k test-raced test-plain
 
 .PHONY: test-raced
@@ -158,9 +164,13 @@ test-raced:
 .PHONY: test-plain
 test-plain:
 	rc=0; \
-	$(if $(PLAIN),$(TEST) -p 2 -timeout 45m -run '$(UNRACED)|$(STORMS)' $(PLAIN) || rc=$$?;) \
-	$(if $(SEQUENTIAL),$(TEST) -p 2 $(SEQUENTIAL) || rc=$$?;) \
+	$(if $(PLAIN),$(TEST) -p 2 -timeout 45m -run '$(UNRACED)|$(STORMS)' -skip '$(LENGTHY)' $(PLAIN) || rc=$$?;) \
+	$(if $(SEQUENTIAL),$(TEST) -p 2 -skip '$(LENGTHY)' $(SEQUENTIAL) || rc=$$?;) \
 	exit $$rc
+
+.PHONY: test-long
+test-long: ## run the tests of minutes that `make test` leaves out: kills at every point, and texts that cost much
+	@$(IN_MEMORY) set -x; $(TEST) -p 2 -timeout 45m -run '$(LENGTHY)' $(OF_LENGTHY)
 
 .PHONY: test-race
 test-race: ## run all tests with the race detector, and properties in full: CHECKS=100
@@ -173,7 +183,7 @@ flaky: ## run tests of time, processes and chance over and over, and count: TIME
 		-run '$(FLAKY)' -skip '$(LARGE)' $(RACED) | go run ./deploy/tally
 
 .PHONY: test-all
-test-all: test test-race test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours
+test-all: test test-long test-race test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours
 
 # Suites run on the cluster that FDB_CLUSTER_FILE names, in parts of it of their
 # own, which they clear; then again with a client that fails and dawdles at random. They

@@ -58,9 +58,9 @@ func TestManyFieldsAtOneLabel(t *testing.T) {
 	}
 }
 
-// TestHostile runs on texts that make careless matching quadratic: it would not
+// TestTextsThatCostMuch runs on texts that make careless matching quadratic: it would not
 // end in time.
-func TestHostile(t *testing.T) {
+func TestTextsThatCostMuch(t *testing.T) {
 	const size = 32 << 10
 	programs := map[string]*rules.Program{
 		"record":  compile(t, everyHint),
