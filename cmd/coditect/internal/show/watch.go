@@ -17,9 +17,8 @@ func (a *commands) watchCommand() *cobra.Command {
 		Use:   "watch JOB",
 		Short: "Show the progress of a job until it ends",
 		Long: `Watch shows the progress of a job until it ends. Its exit code says how the job ended.
-For agents with tools it shows each turn and each call of a tool as it happens, if their
-workers are connected to the same server. With -o json each change is a line of JSON, in
-which turns and calls are under activity.`,
+For agents with tools it shows each turn and each call of a tool as it happens. With
+-o json each change is a line of JSON, in which turns and calls are under activity.`,
 		Example: `  coditect mapreduce watch mr_20260101_a1b2c3`,
 	}
 	cmd.RunE = a.OnJob(&id, a.watchJob)
