@@ -201,6 +201,7 @@ type Lease struct {
 	held      int64
 	revoke    context.CancelCauseFunc
 	revoked   bool
+	closed    bool
 
 	awaiting time.Time     // since when its peer keeps it waiting; zero while it does not
 	awaited  time.Duration // how long its peer kept it waiting before
@@ -283,15 +284,18 @@ func (b *Budget) request(l *Lease, n int64, clip bool) (r *request, waits bool, 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r = &request{lease: l, bytes: n, granted: make(chan struct{})}
-	if l.revoked {
+	switch {
+	case l.closed: // what is left of the call must not hold what nobody would give back
+		return r, false, errEnded()
+	case l.revoked:
 		return r, false, errRevoked()
 	}
 	most := b.room()
 	for _, a := range l.accounts {
 		most = min(most, a.limit)
 	}
-	if clip {
-		r.bytes = max(0, min(n, most-l.held))
+	if clip { // some is left for what the transport holds, or there would never be room
+		r.bytes = max(0, min(n, most-most/8-l.held))
 	}
 	if l.held+r.bytes > most {
 		return r, false, errs.New(errs.Exhausted, "the call needs %d bytes of memory here; one call may use at most %d", l.held+n, most)
@@ -330,11 +334,14 @@ func (b *Budget) wait(ctx context.Context, r *request) error {
 	}
 }
 
-// withdraw gives a request up, unless it was granted meanwhile.
+// withdraw gives a request up, unless it was granted meanwhile and its call goes on.
 func (b *Budget) withdraw(r *request, why error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.dequeue(r) {
+		if r.lease.closed {
+			return why
+		}
 		return nil
 	}
 	b.grantWaiting() // some may have waited behind it
@@ -469,6 +476,8 @@ func errRevoked() error {
 	}
 }
 
+func errEnded() error { return errs.New(errs.Cancelled, "the call has ended") }
+
 // slowestPeer returns the lease whose peer has sent the least in the time that it was
 // waited for, if that is long enough. The caller holds mu.
 func (b *Budget) slowestPeer(other *Lease) *Lease {
@@ -538,7 +547,8 @@ func (l *Lease) Await(call func() error) error {
 	return call()
 }
 
-// Close gives all back that the call holds.
+// Close gives all back that the call holds. What still runs of the call can hold nothing
+// more.
 func (l *Lease) Close() {
 	if l == nil {
 		return
@@ -547,6 +557,13 @@ func (l *Lease) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	frees := l.held > 0
+	l.closed = true
+	for _, r := range slices.Clone(l.line.requests) {
+		if r.lease == l {
+			b.dequeue(r) // whoever waits for it has its context end
+			frees = true // others may have waited behind it
+		}
+	}
 	l.add(-l.held)
 	delete(b.leases, l)
 	if a := b.principals[l.principal]; a != nil {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/memory"
 )
 
@@ -161,4 +162,53 @@ func BenchmarkCharge(b *testing.B) {
 	}
 	stop()
 	all.Wait()
+}
+
+// What still runs of a call that has ended must hold nothing: nobody would give it back.
+func TestAnEndedCallHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Limits{Total: 800, Patience: time.Hour})
+		_, ended := b.Open(t.Context(), nil)
+		ended.Close()
+		if err := ended.Hold(t.Context(), 100); errs.KindOf(err) != errs.Cancelled {
+			t.Errorf("a call that has ended asked for memory and was told %v; want that it has ended", err)
+		}
+		_, holder := b.Open(t.Context(), nil)
+		if err := holder.Hold(t.Context(), 700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ctx, waiting := b.Open(ctx, nil)
+		failed := make(chan error, 1)
+		go func() { failed <- waiting.Hold(ctx, 100) }()
+		synctest.Wait()
+		waiting.Close()
+		holder.Close()
+		synctest.Wait()
+		cancel()
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("a call that ended while it waited was told %v; want its own end", err)
+		}
+		if n := b.Used(); n != 0 {
+			t.Errorf("%d bytes are held when all calls have ended", n)
+		}
+	})
+}
+
+// A call may ask for more than it can have. What it waits for has to become free some time,
+// whatever the transport of its connection holds.
+func TestClippedHoldsLeaveRoomForTheTransport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Limits{Total: 8000, Connection: 800, Patience: time.Minute})
+		c := b.Connect(func(err error) { t.Errorf("the connection was cut: %v", err) })
+		c.Charge(50)
+		ctx, l := b.Open(t.Context(), c)
+		defer l.Close()
+		release, err := memory.HoldFor(ctx, 10_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Charge(60)
+		release()
+	})
 }

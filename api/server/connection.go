@@ -35,6 +35,7 @@ type connection struct {
 	decoded   atomic.Int64 // bytes of those that calls deal with
 	sent      atomic.Int64 // bytes of messages that calls have sent
 	calls     atomic.Int64 // under way
+	charging  sync.Mutex   // held while the account is told, so that it is told the latest last
 	charged   atomic.Int64 // what the account was last told
 	account   *memory.Connection
 	working   chan struct{} // full while as many calls are carried out as may be at once
@@ -125,14 +126,45 @@ func (c *connection) cutOff(error) {
 // unsent returns how many bytes of messages the peer has not taken.
 func (c *connection) unsent() int64 { return max(0, c.sent.Load()-c.out.data.Load()) }
 
+// unread returns how many bytes of messages calls have not read.
+func (c *connection) unread() int64 { return max(0, c.in.data.Load()-c.delivered.Load()) }
+
 // charge tells the budget what the connection holds.
 func (c *connection) charge() {
-	n := max(0, c.in.data.Load()-c.delivered.Load()) + c.decoded.Load() + c.unsent() + streamBytes*c.calls.Load()
-	if d := n - c.charged.Load(); d > -chargeStep && d < chargeStep && (n > 0 || d == 0) {
+	if !c.isToCharge(c.held()) {
 		return
 	}
-	c.charged.Store(n)
-	c.account.Charge(n)
+	c.charging.Lock()
+	defer c.charging.Unlock()
+	if n := c.held(); c.isToCharge(n) {
+		c.charged.Store(n)
+		c.account.Charge(n)
+	}
+}
+
+// held returns how many bytes the connection holds.
+func (c *connection) held() int64 {
+	return c.unread() + c.decoded.Load() + c.unsent() + streamBytes*c.calls.Load()
+}
+
+// isToCharge reports whether n bytes are so many more or fewer than those charged that the
+// budget is to be told.
+func (c *connection) isToCharge(n int64) bool {
+	d := n - c.charged.Load()
+	return d <= -chargeStep || d >= chargeStep || n == 0 && d != 0
+}
+
+// beginning is how many calls, of those that the server has not begun to count, may have
+// sent a window of bytes.
+const beginning = 16
+
+// forgetUnread forgets bytes that no call will read any more, as far as they are more than
+// the calls under way can have been sent: those of calls that were given up. A call of a
+// worker lasts as long as its connection, so there may never be none under way.
+func (c *connection) forgetUnread() {
+	if more := c.unread() - streamWindow*(c.calls.Load()+beginning); more > 0 {
+		c.delivered.Add(more)
+	}
 }
 
 // settle forgets bytes that no call will read any more: those of calls that have ended
@@ -319,6 +351,7 @@ func (meter) HandleRPC(ctx context.Context, s stats.RPCStats) {
 		if c.calls.Add(-1) == 0 {
 			c.settle()
 		} else {
+			c.forgetUnread()
 			c.charge()
 		}
 	}

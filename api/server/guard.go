@@ -69,8 +69,11 @@ func (s *Server) tapCall(ctx context.Context, info *tap.Info) (context.Context, 
 	if submits[info.FullMethodName] {
 		most = s.config.SubmitIdle // it comes with the first document
 	}
+	ended := ctx
 	ctx, end := context.WithCancelCause(ctx)
-	return context.WithValue(ctx, openingKey{}, &opening{time.AfterFunc(most, func() { end(nil) }), end}), nil
+	timer := time.AfterFunc(most, func() { end(nil) })
+	context.AfterFunc(ended, func() { timer.Stop() }) // also of a call that no handler sees: it must not be kept until then
+	return context.WithValue(ctx, openingKey{}, &opening{timer, end}), nil
 }
 
 // messageCame notes that the first message of a call has come.
