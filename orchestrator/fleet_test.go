@@ -212,6 +212,7 @@ type fleet struct {
 	nodes  []*standing // by address; nil while none is there
 	passed map[failpoint.Point]int
 	fatal  failpoint.Point // at which the next orchestrator dies; empty if none does
+	outage failpoint.Point // at which the store goes away; empty if it does not
 }
 
 // A standing is an orchestrator at an address.
@@ -264,11 +265,22 @@ func (f *fleet) pass(n *standing, p failpoint.Point) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.passed[p]++
+	if p == f.outage {
+		f.outage = ""
+		f.faults.BeginOutage()
+	}
 	if p == f.fatal && slices.Contains(f.nodes, n) {
 		f.fatal = ""
 		n.gate.dead.Store(true)
 		n.sever()
 	}
+}
+
+// beginOutageAt has the store go away once an orchestrator passes a point.
+func (f *fleet) beginOutageAt(p failpoint.Point) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.outage = p
 }
 
 // killAt has the orchestrator die that passes a point next.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
 )
 
@@ -148,6 +149,26 @@ func TestSignsOfLifeForWorkers(t *testing.T) {
 		_, welcome = hello(t, f.any(), mapreduce.Hello{Session: "in the same process", Slots: 1, Embedded: true})
 		if welcome.Silence != 0 {
 			t.Errorf("silent for up to %v, want no limit where there is nobody else", welcome.Silence)
+		}
+	})
+}
+
+// The store is away for long when a result has been stored, and its unit is to end. The
+// unit must not be left to a session that lives and does nothing.
+func TestAResultIsReportedAfterAnOutage(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		f := newFleet(t, 1, 1, nil, orchestrator.Config{Adopt: true, SmallResult: 1})
+		f.join(worker.Config{Slots: 4})
+		f.beginOutageAt(failpoint.Assemble.After())
+		id := f.any().submit(wordy(), 6)
+		<-time.After(30 * time.Minute)
+		if f.hasPassed(failpoint.Assemble.After()) == 0 {
+			t.Fatal("no result was stored before the store went away")
+		}
+		f.faults.EndOutage()
+		f.any().wantEnd(id, mapreduce.JobComplete)
+		if n := f.hasPassed(failpoint.Complete.After()); n != 1 {
+			t.Errorf("the job ended %d times", n)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/assemble"
@@ -265,7 +266,7 @@ func (a *Assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 	default:
 		report.Outcome, report.Class, report.Errors = mapreduce.Errored, mapreduce.PermanentUnit, []string{unassembled(err)}
 	}
-	_, e := a.jobs.Turns.FinishAndClaim(ctx, &turns.Turn{
+	_, e := a.carryOut(ctx, &turns.Turn{
 		Job: id, Release: []turns.HeldID{claim},
 		Reports: []turns.Report{{Report: report, Session: claim.Session}},
 	})
@@ -292,7 +293,7 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*r
 		return nil, turns.HeldID{}, err
 	}
 	claim := turns.HeldID{Session: seat.Session, Claim: rand.Text()}
-	res, err := a.jobs.Turns.FinishAndClaim(ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
+	res, err := a.carryOut(ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
 		ID: claim.Claim, Seats: []turns.WorkerSlots{seat}, Candidates: []records.Candidate{*u.Waits},
 	}})
 	switch {
@@ -305,6 +306,22 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*r
 		return nil, claim, nil
 	}
 	return res.Claimed[0].Unit, claim, nil
+}
+
+// carryOut carries out a turn of the unit that assembles a result, however long the store
+// is away: a turn whose end is not known may have given the unit to this node's session, and
+// while that lives nobody else would run the unit.
+func (a *Assembler) carryOut(ctx context.Context, t *turns.Turn) (*turns.Result, error) {
+	for {
+		res, err := a.jobs.Turns.FinishAndClaim(ctx, t)
+		if err == nil || ctx.Err() != nil || supervise.ClassOf(err) != supervise.Passing {
+			return res, err
+		}
+		a.supervisor.LogFailure(ctx, "a turn of a result; trying again", err, "job", t.Job)
+		if cause := clock.Sleep(ctx, assembleAgain); cause != nil {
+			return nil, cause
+		}
+	}
 }
 
 // putResult assembles the result of a job, and puts it as the output of an attempt. While

@@ -320,9 +320,16 @@ func (f *Fleet) refuseOthers(ctx context.Context, s *workerStream, m *mapreduce.
 		return others[r.Job]
 	})
 	if len(gone.Verdicts) > 0 {
-		s.Send(gone)
+		s.sendGone(gone)
 	}
 	return nil
+}
+
+// sendGone answers reports of jobs that are not there. They count as reports as they come,
+// as each verdict counts as the answer to one.
+func (s *workerStream) sendGone(gone *mapreduce.ToWorker) {
+	s.out.noteReports(len(gone.Verdicts), 0)
+	s.Send(gone)
 }
 
 // tenantOf returns whose a job is that a worker names; of one that is gone it returns "".
@@ -362,7 +369,7 @@ func (f *Fleet) answerStrays(ctx context.Context, s *workerStream, m *mapreduce.
 			})
 			return true
 		})
-		s.Send(gone)
+		s.sendGone(gone)
 	}
 	s.out.noteReports(len(m.Reports), min(strays, len(m.Reports)))
 	return nil

@@ -181,7 +181,7 @@ func (m *Manager) isGone(ctx context.Context, id mapreduce.JobID) bool {
 func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	if f, ok := m.signals.TakeFailure(id); ok {
 		if err := m.jobs.Lifecycle.Fail(ctx, id, f.Epoch, f.Why); err != nil {
-			m.signals.RequestFailure(id, f)
+			m.signals.PutBackFailure(id, f)
 			return err
 		}
 		m.markEnding(id)

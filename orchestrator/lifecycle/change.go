@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -68,6 +69,11 @@ func (m *Manager) resumeLater(id mapreduce.JobID, after time.Duration) {
 		err := m.jobs.Lifecycle.Resume(ctx, id, r)
 		if e := inTheWay(err); e != nil {
 			m.resumeLater(id, e.RetryAfter)
+			return
+		}
+		if err != nil && supervise.ClassOf(err) == supervise.Passing && ctx.Err() == nil {
+			m.supervisor.LogFailure(ctx, "resuming a job; trying again", err, "job", id)
+			m.resumeLater(id, time.Second)
 			return
 		}
 		m.signals.ClearResume(id)

@@ -69,6 +69,9 @@ func (m *Manager) isOwnJob(id mapreduce.JobID) bool {
 
 // MarkOwnJob makes a job one that this orchestrator runs.
 func (m *Manager) MarkOwnJob(id mapreduce.JobID) {
+	if m.config.Adopt {
+		return // it runs all there are
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ownJobs[id] = true

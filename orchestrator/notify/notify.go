@@ -90,12 +90,27 @@ type Failure struct {
 // RequestFailure asks for a job to be failed.
 func (n *Jobs) RequestFailure(id mapreduce.JobID, f Failure) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.addFailure(id, f)
+	n.requestLook(id, true)
+}
+
+// PutBackFailure keeps why a job is to be failed that could not be failed now. Whoever took
+// that looks at the job again after a while.
+func (n *Jobs) PutBackFailure(id mapreduce.JobID, f Failure) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, newer := n.failures[id]; !newer {
+		n.addFailure(id, f)
+	}
+}
+
+// addFailure notes why a job is to be failed. The caller holds n.mu.
+func (n *Jobs) addFailure(id mapreduce.JobID, f Failure) {
 	if n.failures == nil {
 		n.failures = make(map[mapreduce.JobID]Failure)
 	}
 	n.failures[id] = f
-	n.mu.Unlock()
-	n.MarkDue(id)
 }
 
 // TakeFailure returns why a job is to be failed, if it is, and forgets that.

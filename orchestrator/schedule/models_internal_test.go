@@ -109,3 +109,61 @@ func TestNewsOfAModelVisitItsJobsAlone(t *testing.T) {
 		t.Errorf("job %s of another model is visited as well", r.ID)
 	}
 }
+
+// runnable puts a job on a scheduler that a worker can run, all of whose units are known.
+func runnable(b *Scheduler, id mapreduce.JobID) *Job {
+	spec := &mapreduce.JobSpec{Provider: "rules", Parallelism: 8}
+	b.PutJob(id, &records.Control{Tenant: "t", Epoch: 1}, spec, jobspec.Stages{}, false, 0, make([]records.Candidate, 4))
+	b.runs[id].slots = 8
+	return b.runs[id]
+}
+
+// A worker that comes back with more units than it says it has slots must not take those of
+// others away.
+func TestAWorkerThatHoldsTooMuchTakesNoSlotsOfOthers(t *testing.T) {
+	b := testScheduler()
+	offer := mapreduce.Offer{Providers: []string{"rules"}}
+	for _, id := range []mapreduce.SessionID{"greedy", "modest"} {
+		b.Sessions.bound[id] = NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: offer}, "", 1, false, quietPeer{})
+	}
+	b.Sessions.bound["greedy"].busy = 4000
+	if n := b.freeSlots(runnable(b, "j")); n != 1 {
+		t.Errorf("%d slots are free; want that of the other worker", n)
+	}
+}
+
+// A queue that could not be read is read again, from its beginning.
+func TestAQueueThatCouldNotBeReadIsReadAgain(t *testing.T) {
+	b := testScheduler()
+	b.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 8, Offer: mapreduce.Offer{Providers: []string{"rules"}}}, "", 1, false, quietPeer{})
+	r := runnable(b, "j")
+	r.queue, r.cursors, r.drained = nil, nil, false
+	if task := b.TryTask(); task == nil || !task.Scan {
+		t.Fatalf("the task is %+v; want that the queue is read", task)
+	}
+	b.ApplyScan(r, nil, nil)
+	if task := b.TryTask(); task == nil || !task.Scan {
+		t.Errorf("the task is %+v; want that the queue is read again", task)
+	}
+}
+
+// A job that was stopped while a session held its last unit goes with that unit.
+func TestAStoppedJobGoesWithItsLastUnit(t *testing.T) {
+	b := testScheduler()
+	s := NewSession(&mapreduce.Hello{Session: "w", Slots: 1}, "", 1, false, quietPeer{})
+	s.texts = new(int64)
+	b.Sessions.away["w"] = s
+	r := runnable(b, "j")
+	s.held[unitKey{"j", "u"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 1}}
+	b.mu.Lock()
+	b.addHeldUnits(r, 1)
+	b.mu.Unlock()
+	b.RetireJob("j")
+	if b.runs["j"] == nil {
+		t.Fatal("the job is gone before its unit")
+	}
+	b.Sessions.Forget(s)
+	if b.runs["j"] != nil {
+		t.Error("the job stays, and nothing is left to do for it")
+	}
+}

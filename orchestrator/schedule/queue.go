@@ -38,7 +38,8 @@ func (b *Scheduler) ScanPosition(r *Job) (cursors []Cursor, shards, level int64,
 	return slices.Clone(r.cursors), r.shards, r.level, crowded
 }
 
-// ApplyScan takes what a committer read of a job's queues; no cursors, nothing.
+// ApplyScan takes what a committer read of a job's queues. No cursors mean that it could
+// not: then they are read from the beginning.
 func (b *Scheduler) ApplyScan(r *Job, found []records.Candidate, cursors []Cursor) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +48,7 @@ func (b *Scheduler) ApplyScan(r *Job, found []records.Candidate, cursors []Curso
 		r.reread = false
 	} else {
 		r.cursors = cursors
-		r.drained = !slices.ContainsFunc(cursors, func(c Cursor) bool { return !c.isDone() })
+		r.drained = cursors != nil && !slices.ContainsFunc(cursors, func(c Cursor) bool { return !c.isDone() })
 	}
 	r.queue = append(r.queue, r.unseenCandidates(found)...)
 	r.noteWaiting(b.now())

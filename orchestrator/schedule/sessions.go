@@ -65,6 +65,7 @@ func (t *Sessions) letGo(s *Session) {
 		if r := t.sched.runs[key.job]; r != nil {
 			t.sched.forgetHeldUnit(r, h)
 			t.sched.fairQueue.add(r)
+			t.sched.dropJob(r)
 		}
 	}
 	s.held = nil
@@ -260,7 +261,7 @@ func (t *Sessions) reachableSlots(r *Job) (free, slots, all int) {
 	for _, s := range t.bound {
 		all += s.Slots
 		if s.canRun(r, now) {
-			free += s.freeUnits()
+			free += max(0, s.freeUnits()) // one that came back may hold more than it may be given
 			slots += s.Slots
 		} else {
 			slots += s.countHeld(r)

@@ -43,6 +43,7 @@ func (e *Turns) Undo(t *Task) {
 			e.sched.Grants.endClaim(r, t.tokens)
 		}
 	}
+	e.sched.dropJob(r)
 }
 
 // A Split says what becomes of a turn that can never commit as it is.
