@@ -7,12 +7,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/failpoint"
 )
 
 // batched is a pipeline whose units take some documents each.
@@ -242,4 +245,62 @@ func TestWhatCannotBeGatheredIsRefused(t *testing.T) {
 		}
 	}
 	n.sound()
+}
+
+// TestTextsOutlastTheUnitThatHeldThem: if the only page cannot be parsed, a batch has
+// exactly the documents that were text already, whose text is stored once. It must not go
+// with the unit that was staged for it.
+func TestTextsOutlastTheUnitThatHeldThem(t *testing.T) {
+	docs, order := ordersOf(4, false)
+	docs["late.html"] = "<html><body><p>ORDER: 99</p></body></html>"
+	order = append(order, "late.html")
+	n := newCluster(t).fuss(&fussy{unit: mapreduce.ParseUnit("late.html")})
+	spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
+	piped(batched("size: 40"))(&spec)
+	spec.Vars = nil
+	id, got := n.run(spec, texts(docs, order...))
+	job, err := n.GetJob(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := job.Coverage.Documents; l.Mapped != 4 || l.Failed != 1 || len(got.records) == 0 {
+		t.Errorf("ledger of documents %+v, and %d records; want 4 mapped, and one that failed", l, len(got.records))
+	}
+	n.sound()
+}
+
+// TestGatheredUnitsArePlantedOnce: the store goes away when some of the units have been
+// planted. What is planted then goes on behind these: no document is read twice.
+func TestGatheredUnitsArePlantedOnce(t *testing.T) {
+	for _, file := range []string{batched("size: 2"), council} {
+		docs, order := ordersOf(9, true)
+		c := newCluster(t)
+		g := &gate{Store: c.store}
+		c.store = g
+		var planted atomic.Int64
+		back := make(chan struct{})
+		c.hook = func(p failpoint.Point) {
+			if p == failpoint.Plant.After() && planted.Add(1) == 2 { // the text of the first, and the first
+				g.dead.Store(true)
+				time.AfterFunc(100*time.Millisecond, func() { g.dead.Store(false); close(back) })
+			}
+		}
+		n := c.fuss(new(fussy))
+		spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
+		piped(file)(&spec)
+		spec.Vars = nil
+		job, err := n.SubmitJob(t.Context(), spec, texts(docs, order...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-back
+		job = n.wantEnd(job.ID, mapreduce.JobComplete)
+		if l := job.Coverage.Documents; l.Mapped != 9 || l.Total != 9 {
+			t.Errorf("ledger of documents %+v; want 9 of 9", l)
+		}
+		if got := n.result(job.ID); len(got.records) != 7 {
+			t.Errorf("%d records; want those of 7 orders", len(got.records))
+		}
+		n.sound()
+	}
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -17,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/store/jobs/levels"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker/output/payload"
@@ -292,54 +294,65 @@ type regathering struct {
 	job    mapreduce.JobID
 	docs   []gathered
 	staged map[int64]payload.Document // documents that were text already, by number
+	text   []byte                     // the SHA-256 of the text of the unit that holds these; nil if there is none
+	shared bool                       // units of their own have the same text
 	parsed map[int64]mapreduce.UnitID // the parse units of the others, by number
 }
 
 // plantGathered plants the units of documents that are gathered, once all are text. It
-// reports whether a unit is to be dissolved that was staged for those which were text
-// already. Documents that have a unit, from a run that a resume goes on with, keep it;
-// the others are gathered among themselves.
-func (s *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (dissolve bool, err error) {
+// returns what is to become of the unit that was staged for those which were text already.
+// Documents that have a unit keep it, from a run that a resume goes on with, or from one that
+// was cut off; the others are gathered among themselves.
+func (s *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (levels.Dissolve, error) {
 	r := &regathering{
 		gatherer: newGatherer(s.config, c.Spec, c.Graph), intake: s, job: id,
 		staged: make(map[int64]payload.Document), parsed: make(map[int64]mapreduce.UnitID),
 	}
 	staged := mapreduce.UnitID(r.stage.Name)
-	var docs []payload.Document
 	if d.dissolve {
-		docs, staged = d.staged.docs, c.DirectUnit()
-	} else {
-		u, err := s.jobs.View.Unit(ctx, id, staged)
-		if err == nil {
-			docs, err = outputs.Documents(ctx, s.jobs.Reader(), id, u)
-		}
-		if err != nil {
-			return false, err
-		}
-		d.dissolve = u != nil
+		staged = c.DirectUnit()
 	}
-	for _, doc := range docs {
-		r.staged[doc.Number] = doc
-		r.docs = append(r.docs, r.describe(mapreduce.DocumentID(doc.Document), doc.Metadata, doc.Number, int64(len(doc.Text))))
+	u, err := s.jobs.View.Unit(ctx, id, staged)
+	if err != nil {
+		return levels.Dissolve{}, err
+	}
+	var docs []payload.Document
+	switch {
+	case d.dissolve:
+		docs = d.staged.docs
+	case u != nil:
+		if docs, err = outputs.Documents(ctx, s.jobs.Reader(), id, u); err != nil {
+			return levels.Dissolve{}, err
+		}
+		d.dissolve = true
+	}
+	if d.dissolve && u != nil {
+		r.text = u.Reads().SHA256
 	}
 	taken, err := r.takenDocuments(ctx, staged, d)
-	if err == nil {
-		err = r.addParsed(ctx, taken)
-	}
 	if err != nil {
-		return false, err
+		return levels.Dissolve{}, err
+	}
+	for _, doc := range docs {
+		if name := mapreduce.DocumentID(doc.Document); !taken[name] {
+			r.staged[doc.Number] = doc
+			r.docs = append(r.docs, r.describe(name, doc.Metadata, doc.Number, int64(len(doc.Text))))
+		}
+	}
+	if err := r.addParsed(ctx, taken); err != nil {
+		return levels.Dissolve{}, err
 	}
 	r.sortDocuments(r.docs)
 	groups := r.groups(r.docs, false)
 	if err := r.checkGroups(groups); err != nil {
-		return false, errs.New(errs.Precondition, "%v", err)
+		return levels.Dissolve{}, errs.New(errs.Precondition, "%v", err)
 	}
 	for _, group := range groups {
 		if err := r.plantGroup(ctx, epoch, group); err != nil {
-			return false, err
+			return levels.Dissolve{}, err
 		}
 	}
-	return d.dissolve, nil
+	return levels.Dissolve{Staged: d.dissolve, KeepText: r.shared}, nil
 }
 
 // takenDocuments returns the documents that have units, but for the one that is staged.
@@ -358,6 +371,7 @@ func (r *regathering) takenDocuments(ctx context.Context, staged mapreduce.UnitI
 			if d.dissolve && u.ID == staged || !outputs.IsBundle(u) || !last {
 				continue // of several agents all have the same, or were not all planted
 			}
+			r.noteText(src.SHA256)
 			docs, err := outputs.Documents(ctx, r.intake.jobs.Reader(), r.job, u)
 			if err != nil {
 				return nil, err
@@ -370,6 +384,12 @@ func (r *regathering) takenDocuments(ctx context.Context, staged mapreduce.UnitI
 			}
 		}
 	}
+}
+
+// noteText notes the text that a unit has: that of exactly the documents which were text
+// already is stored once, and must outlast the unit that held it.
+func (r *regathering) noteText(sum []byte) {
+	r.shared = r.shared || r.text != nil && bytes.Equal(sum, r.text)
 }
 
 // addParsed adds the documents that workers have parsed, but for those that are taken.
@@ -429,6 +449,7 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 		return errs.New(errs.Precondition, "document %q has %d bytes of text, and a unit of the stage %s is given at most %d: give the stage a passage",
 			docs[0].Document, len(docs[0].Text), r.stage.Name, maxDirectBytes)
 	}
+	r.noteText(units[0].Source.SHA256)
 	all := splitBatches(data, units)
 	all[len(all)-1].Known = counted
 	return r.intake.jobs.Levels.Plant(ctx, r.job, epoch, all)

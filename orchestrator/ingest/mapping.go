@@ -48,7 +48,7 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(cuts)), dissolve)
 	}
 	if cuts < 0 { // the documents that there are have their unit, or there are none
-		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), false)
+		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), levels.Dissolve{})
 	}
 	s.early.forget(id)
 	if err := s.jobs.Levels.PlantParsed(ctx, id, epoch, s.parsedUnits(id, spec, graph, d.taken)); err != nil {
@@ -61,7 +61,7 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 			Phase: graph.Phase(tree), Group: graph.TreeOf(tree).Group(),
 		})
 	}
-	return s.jobs.Levels.StartMapping(ctx, id, epoch, first, d.dissolve)
+	return s.jobs.Levels.StartMapping(ctx, id, epoch, first, levels.Dissolve{Staged: d.dissolve})
 }
 
 // parsedUnits returns what makes the units of the documents that workers have parsed,

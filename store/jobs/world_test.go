@@ -307,7 +307,7 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	switch {
 	case s.Level < 0:
 		w.must(j.Levels.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
-		w.must(j.Levels.StartMapping(w.ctx, id, s.Epoch, mapLevel, false))
+		w.must(j.Levels.StartMapping(w.ctx, id, s.Epoch, mapLevel, levels.Dissolve{}))
 	case s.Completed == 0:
 		w.must(j.Lifecycle.Fail(w.ctx, id, records.AnyEpoch, "all failed"))
 	case rootOf(s):

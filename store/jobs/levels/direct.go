@@ -77,13 +77,17 @@ func (rec Records) removeStaged(tx store.Tx, id mapreduce.JobID, ctl *storagev1.
 	}
 }
 
-// removeDirect removes the staged direct unit.
-func (rec Records) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+// removeDirect removes the staged direct unit, with its text unless that is to be kept.
+func (rec Records) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, keepText bool) error {
 	u, err := rec.stagedBundle(ctx, tx, id, ctl)
 	if err != nil || u == nil {
 		return err
 	}
-	rec.removeStaged(tx, id, ctl, u, nil)
+	var keep []byte
+	if keepText {
+		keep = u.Source.GetSha256()
+	}
+	rec.removeStaged(tx, id, ctl, u, keep)
 	ctl.StagedUnits--
 	return nil
 }

@@ -119,11 +119,16 @@ func (st *Store) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) 
 	})
 }
 
+// A Dissolve says what becomes of a unit of all documents that is staged and was never
+// claimed. The zero value says that it stays, if there is one.
+type Dissolve struct {
+	Staged   bool // it goes: its documents have got units of their own
+	KeepText bool // its text stays, as one of these units has the same
+}
+
 // StartMapping turns a job whose units are all planted to level 0, which is as
-// first says but for the number of its units. A unit of all documents that is
-// staged and was never claimed goes if dissolve is set: its documents have got
-// units of their own.
-func (st *Store) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first records.Level, dissolve bool) error {
+// first says but for the number of its units.
+func (st *Store) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first records.Level, dissolve Dissolve) error {
 	return st.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
@@ -132,8 +137,8 @@ func (st *Store) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 		if err != nil {
 			return "", false, err
 		}
-		if dissolve {
-			if err := st.removeDirect(ctx, tx, id, ctl); err != nil {
+		if dissolve.Staged {
+			if err := st.removeDirect(ctx, tx, id, ctl, dissolve.KeepText); err != nil {
 				return "", false, err
 			}
 		}
