@@ -1,6 +1,8 @@
 package orchestrator_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -8,7 +10,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker"
 )
 
@@ -169,6 +174,37 @@ func TestAResultIsReportedAfterAnOutage(t *testing.T) {
 		f.any().wantEnd(id, mapreduce.JobComplete)
 		if n := f.hasPassed(failpoint.Complete.After()); n != 1 {
 			t.Errorf("the job ended %d times", n)
+		}
+	})
+}
+
+// A submission fails while the store refuses everything, so what it has staged cannot be
+// removed. It goes once the store is back: it counts as what its tenant uses.
+func TestSubmissionsThatCouldNotBeRemovedAreRemovedLater(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		f := newFleet(t, 1, 1, nil, orchestrator.Config{Adopt: true})
+		broken, gate := errors.New("the client has gone"), f.node(0).gate
+		_, err := f.any().SubmitJob(t.Context(), script(nil), func(yield func(*mapreduce.Document, error) bool) {
+			large := bytes.Repeat([]byte("a long line of text\n"), 100_000)
+			for _, id := range []mapreduce.DocumentID{"staged", "being staged", "held"} {
+				if !yield(&mapreduce.Document{ID: id, Content: large}, nil) {
+					return
+				}
+			}
+			gate.dead.Store(true)
+			yield(nil, broken)
+		})
+		if err == nil {
+			t.Fatal("a submission whose client has gone became a job")
+		}
+		j := jobs.New(store.NewDB(f.cluster.store, store.Config{}), keys.New(), "other", time.Now)
+		gate.dead.Store(false)
+		if refs, err := j.Submit.Ingests(t.Context(), ""); err != nil || len(refs) != 1 {
+			t.Fatalf("submissions under way are %v (%v); want the one that could not be removed", refs, err)
+		}
+		<-time.After(time.Minute)
+		if refs, err := j.Submit.Ingests(t.Context(), ""); err != nil || len(refs) > 0 {
+			t.Errorf("submissions under way are %v (%v); want none", refs, err)
 		}
 	})
 }

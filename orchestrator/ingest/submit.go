@@ -10,8 +10,10 @@ import (
 	"iter"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -82,6 +84,9 @@ type Intake struct {
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 	early      earlyJobs
+
+	mu        sync.Mutex        // guards the variable below
+	abandoned []mapreduce.JobID // submissions that could not be removed yet
 }
 
 // New returns an intake of jobs of a store.
@@ -149,7 +154,38 @@ func (s *Intake) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (map
 func (s *Intake) abandonJob(ctx context.Context, id mapreduce.JobID) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
-	s.supervisor.LogFailure(ctx, "removing a submission that was given up", s.jobs.Submit.Abandon(ctx, id), "job", id)
+	err := s.jobs.Submit.Abandon(ctx, id)
+	if err == nil {
+		return
+	}
+	s.supervisor.LogFailure(ctx, "removing a submission that was given up; trying again", err, "job", id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.abandoned = append(s.abandoned, id); len(s.abandoned) == 1 {
+		s.signals.CallAt(time.Now().Add(abandonAgain), s.abandonLeft)
+	}
+}
+
+// abandonAgain is how long submissions rest that could not be removed. They count as what
+// their tenants use, and nobody else removes what a live orchestrator has under way.
+const abandonAgain = 5 * time.Second
+
+// abandonLeft removes the submissions that could not be removed before.
+func (s *Intake) abandonLeft(ctx context.Context) {
+	s.mu.Lock()
+	left := slices.Clone(s.abandoned)
+	s.mu.Unlock()
+	short, stop := context.WithTimeout(ctx, abandonAgain)
+	defer stop()
+	err := s.jobs.Submit.Abandon(short, left...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.abandoned = s.abandoned[len(left):]
+	}
+	if len(s.abandoned) > 0 && ctx.Err() == nil {
+		s.signals.CallAt(time.Now().Add(abandonAgain), s.abandonLeft)
+	}
 }
 
 // ingestJob stages a job and makes it visible. It returns the id under which it is

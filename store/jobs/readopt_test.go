@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/levels"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
@@ -38,6 +40,27 @@ func TestManyUnitsAreTakenBack(t *testing.T) {
 	if job := w.job(id); job.RunningUnits != 0 {
 		t.Errorf("%d units did not go back", job.RunningUnits)
 	}
+}
+
+// Units of a list have items, which can be large. However large those are together that a
+// lost worker held, they go back: if they did not, no server would start again.
+func TestUnitsWithLargeItemsGoBack(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	docs := texts(400)
+	for i := range docs {
+		docs[i].item = bytes.Repeat([]byte{'7'}, levels.MaxItem)
+	}
+	id := w.submit(j, spec(), docs)
+	s := w.session(j)
+	for held := 0; held < len(docs); {
+		held += len(w.claim(j, id, s, 50))
+	}
+	wentBack(t, w.expire(j, s), len(docs))
+	if job := w.job(id); job.RunningUnits != 0 {
+		t.Errorf("%d units did not go back", job.RunningUnits)
+	}
+	w.healthy()
 }
 
 // A unit that a worker names twice is taken back once.

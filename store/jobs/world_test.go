@@ -92,6 +92,7 @@ type document struct {
 	text   []byte
 	chunks int
 	parse  bool
+	item   []byte // of the list that its unit is one of; may be nil
 }
 
 func texts(n int) []document {
@@ -117,7 +118,7 @@ func batch(d document, n int64, shards int64) records.Batch {
 		from, to := size*i/int64(d.chunks), size*(i+1)/int64(d.chunks)
 		u := &records.Unit{
 			ID: mapreduce.UnitID(d.id), Document: mapreduce.DocumentID(d.id), Kind: mapreduce.KindMap, Index: keys.MapIndex(n, i), Estimate: estimate,
-			Shard: n % shards,
+			Shard: n % shards, Item: d.item,
 			Source: &records.Source{
 				SHA256: sum[:], Length: size, Start: from, CoreStart: from, CoreEnd: to, End: to,
 				CharOffset: from, CharStart: from, CharEnd: to, ChunkIndex: i, Chunks: int64(d.chunks),

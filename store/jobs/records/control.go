@@ -50,12 +50,13 @@ func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapred
 	return rec.UpdateRecord(ctx, tx, id, ctl)
 }
 
-// UpdateRecord brings the job's record up to date. The counters are read by
+// UpdateRecord brings the job's record up to date. A seal may write the record of a job that
+// has ended too, and what it writes must not be lost. The counters are read by
 // snapshot: they are for people here. A record that is damaged stays so, and does not
 // keep the job from ending.
 func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
 	job := new(storagev1.Job)
-	_, err := Read(ctx, tx.Snapshot(), rec.Keys.Job(id).Record(), job)
+	_, err := Read(ctx, tx, rec.Keys.Job(id).Record(), job)
 	if errors.Is(err, store.ErrCorrupt) && !mapreduce.JobState(ctl.State).Running() {
 		return nil
 	}

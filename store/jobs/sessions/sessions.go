@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -201,7 +203,15 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 			return err
 		}
 	}
+	size := 0
 	for i, c := range claims {
+		for _, u := range units[:len(c.Units)] {
+			size += proto.Size(u)
+		}
+		if limit > 0 && i > 0 && size > store.TargetTxSize {
+			s.more = true // units of a list can have large items, and a transaction must not
+			break
+		}
 		if err := s.visitClaim(ctx, pairs[i].Key, c.Units, units); err != nil {
 			return err
 		}
