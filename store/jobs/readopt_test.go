@@ -42,6 +42,30 @@ func TestManyUnitsAreTakenBack(t *testing.T) {
 	}
 }
 
+// A worker that comes back is given no more of what it held than its tenant may run, of all
+// its jobs together.
+func TestUnitsOfSeveralJobsKeepToTheQuota(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	j.SetRules(func(mapreduce.TenantID) mapreduce.TenantRule {
+		return mapreduce.TenantRule{Quota: mapreduce.Quota{Calls: 2}}
+	})
+	s, other := w.session(j), w.session(j)
+	var holding []mapreduce.Held
+	for range 2 {
+		id := w.submit(j, spec(), texts(2))
+		u := w.claim(j, id, s, 1)[0]
+		holding = append(holding, mapreduce.Held{Job: id, Unit: u.ID, Attempt: int(u.Attempt)})
+	}
+	wentBack(t, w.expire(j, s), 2)
+	if n := len(w.claim(j, w.submit(j, spec(), texts(2)), other, 1)); n != 1 {
+		t.Fatalf("%d units run beside, want 1", n)
+	}
+	if _, b := w.bind(j, s.id, holding...); len(b.Kept) != 1 {
+		t.Errorf("%d units were taken back; want 1, as 2 may run and 1 does", len(b.Kept))
+	}
+}
+
 // Units of a list have items, which can be large. However large those are together that a
 // lost worker held, they go back: if they did not, no server would start again.
 func TestUnitsWithLargeItemsGoBack(t *testing.T) {

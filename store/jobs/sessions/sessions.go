@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -279,7 +280,7 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 		if t == nil || mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled || s.tenant != "" && mapreduce.TenantID(t.Ctl.Tenant) != s.tenant {
 			continue
 		}
-		if room, err := t.RoomToRun(ctx); err != nil {
+		if room, err := s.roomToRun(ctx, t); err != nil {
 			return err
 		} else if room <= 0 {
 			continue // others of its tenant run in its place
@@ -294,6 +295,21 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 		s.tx.Set(s.Keys.Held(s.session, name(i)), records.Encode(held))
 	}
 	return nil
+}
+
+// roomToRun returns how many more units of a job's tenant may run: the sweep may have taken
+// back units of other jobs of it.
+func (s *sweep) roomToRun(ctx context.Context, t *transition.Changes) (int64, error) {
+	room, err := t.RoomToRun(ctx)
+	if err != nil || room == math.MaxInt64 { // no limit
+		return room, err
+	}
+	for _, other := range s.jobs {
+		if other != t && other.Ctl != nil && other.Ctl.Tenant == t.Ctl.Tenant {
+			room -= other.Counted(keys.Running)
+		}
+	}
+	return room, nil
 }
 
 // visitClaim visits the units of one claim, which units begins with. Its record goes when
