@@ -53,7 +53,7 @@ func (s *Schema) In(d Dialect) (json.RawMessage, error) {
 	if s.wrap {
 		root = wrapObject(root)
 	}
-	r := reducer{Dialect: d, schema: s}
+	r := reducer{Dialect: d, schema: s, pruner: newPruner(s)}
 	out, err := r.reduceSchema(root, "#", 0)
 	if err != nil {
 		return nil, err
@@ -82,6 +82,7 @@ func wrapObject(root object) object {
 type reducer struct {
 	Dialect
 	schema *Schema
+	pruner *pruner // of all fields together
 }
 
 func (r *reducer) refuseKeyword(where, keyword, why string) error {
@@ -222,7 +223,7 @@ func (r *reducer) reduceFields(n object, m member, where string, depth int) (obj
 			return nil, err
 		}
 		sub, _ := f.value.(object)
-		if r.AllRequired && m.key == "properties" && !slices.Contains(n.getList("required"), any(f.key)) && !r.schema.takesNull(sub, 0) {
+		if r.AllRequired && m.key == "properties" && !slices.Contains(n.getList("required"), any(f.key)) && !r.pruner.takesNull(sub, 0) {
 			v = orNull(v)
 		}
 		out = append(out, member{f.key, v})

@@ -45,6 +45,9 @@ func NewSchema(name string, doc []byte) (*Schema, error) {
 	if !ok {
 		return nil, NewError(BadSchema, "it is no object")
 	}
+	if faults := wildNumbers(root); len(faults) > 0 {
+		return nil, NewError(BadSchema, "%v", &MismatchError{faults})
+	}
 	validator, err := compileSchema(doc)
 	if err != nil {
 		return nil, NewError(BadSchema, "%v", err)
@@ -133,6 +136,23 @@ func (e *MismatchError) Error() string {
 // around the answer, and nulls for properties that may be absent but not null. The error
 // for an answer that does not fit is a *MismatchError.
 func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
+	v, err := s.parseAnswer(answer)
+	if err != nil {
+		return nil, err
+	}
+	raw, first := s.fitValue(v)
+	if first == nil {
+		return raw, nil
+	}
+	if raw, err := s.fitValue(s.pruneValue(v)); err == nil {
+		return raw, nil
+	}
+	return nil, first
+}
+
+// parseAnswer reads an answer, without the object around it. Its error is a *MismatchError.
+// It refuses numbers that the validator cannot compute with.
+func (s *Schema) parseAnswer(answer []byte) (any, error) {
 	v, err := parseJSON(stripFence(answer))
 	if err != nil {
 		return nil, &MismatchError{[]Fault{{Message: "it is not one JSON value: " + err.Error()}}}
@@ -140,14 +160,10 @@ func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
 	if o, ok := v.(object); ok && s.wrap && len(o) == 1 && o[0].key == wrapped {
 		v = o[0].value
 	}
-	raw, first := s.fitValue(v)
-	if first == nil {
-		return raw, nil
+	if faults := wildNumbers(v); len(faults) > 0 {
+		return nil, &MismatchError{faults}
 	}
-	if raw, err := s.fitValue(s.pruneNulls(s.doc, v, 0)); err == nil {
-		return raw, nil
-	}
-	return nil, first
+	return v, nil
 }
 
 // Tolerating returns the schema for a reader who judges some places of an answer again,
@@ -160,16 +176,14 @@ func (s *Schema) Tolerating(places *regexp.Regexp) *Schema {
 }
 
 // Salvage returns an answer, in compact form, that does not fit and will not be mended
-// any more. It returns false unless all that does not fit is at tolerated places.
+// any more. It returns false unless all that does not fit is at tolerated places. A number
+// that is out of range is tolerated nowhere, as the rest cannot be checked with it.
 func (s *Schema) Salvage(answer []byte) (json.RawMessage, bool) {
-	v, err := parseJSON(stripFence(answer))
+	v, err := s.parseAnswer(answer)
 	if err != nil || s.tolerated == nil {
 		return nil, false
 	}
-	if o, ok := v.(object); ok && s.wrap && len(o) == 1 && o[0].key == wrapped {
-		v = o[0].value
-	}
-	v = s.pruneNulls(s.doc, v, 0)
+	v = s.pruneValue(v)
 	_, err = s.fitValue(v)
 	if e, ok := errors.AsType[*MismatchError](err); ok {
 		if slices.ContainsFunc(e.Faults, func(f Fault) bool { return !s.tolerated.MatchString(f.Path) }) {
@@ -212,11 +226,7 @@ func newMismatch(e *jsonschema.ValidationError) *MismatchError {
 		if len(e.Causes) > 0 {
 			return
 		}
-		var path strings.Builder
-		for _, step := range e.InstanceLocation {
-			path.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
-		}
-		out.Faults = append(out.Faults, Fault{path.String(), redact.ShortenLine(e.ErrorKind.LocalizedString(printer))})
+		out.Faults = append(out.Faults, Fault{jsonPointer(e.InstanceLocation), redact.ShortenLine(e.ErrorKind.LocalizedString(printer))})
 	}
 	walk(e)
 	slices.SortStableFunc(out.Faults, func(a, b Fault) int { return strings.Compare(a.Path+a.Message, b.Path+b.Message) })
@@ -237,97 +247,4 @@ func stripFence(answer []byte) []byte {
 		return answer
 	}
 	return bytes.TrimSpace(bytes.TrimPrefix(rest, []byte("json")))
-}
-
-// pruneNulls returns a value without the nulls of fields that may be absent, but not
-// null: strict dialects have no other way to leave one out.
-func (s *Schema) pruneNulls(schema object, v any, depth int) any {
-	if depth > maxDepth {
-		return v
-	}
-	if target, ok := s.resolveRef(schema); ok {
-		return s.pruneNulls(target, v, depth+1)
-	}
-	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-		for _, branch := range schema.getList(key) {
-			if b, ok := branch.(object); ok {
-				v = s.pruneNulls(b, v, depth+1)
-			}
-		}
-	}
-	switch v := v.(type) {
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = s.pruneNulls(schema.getObject("items"), item, depth+1)
-		}
-		return out
-	case object:
-		return s.pruneObject(schema, v, depth)
-	}
-	return v
-}
-
-func (s *Schema) pruneObject(schema, v object, depth int) object {
-	out := object{}
-	for _, m := range v {
-		field, known := schema.getObject("properties").get(m.key)
-		sub, _ := field.(object)
-		if known && m.value == nil && !slices.Contains(schema.getList("required"), any(m.key)) && !s.takesNull(sub, 0) {
-			continue
-		}
-		out = append(out, member{m.key, s.pruneNulls(sub, m.value, depth+1)})
-	}
-	return out
-}
-
-// takesNull reports whether a schema takes null.
-func (s *Schema) takesNull(schema object, depth int) bool {
-	if depth > maxDepth {
-		return true
-	}
-	if target, ok := s.resolveRef(schema); ok {
-		return s.takesNull(target, depth+1)
-	}
-	if v, ok := schema.get("const"); ok {
-		return v == nil
-	}
-	if values := schema.getList("enum"); values != nil {
-		return slices.Contains(values, nil)
-	}
-	for _, key := range []string{"anyOf", "oneOf"} {
-		if branches := schema.getList(key); branches != nil {
-			return slices.ContainsFunc(branches, func(b any) bool {
-				sub, _ := b.(object)
-				return s.takesNull(sub, depth+1)
-			})
-		}
-	}
-	switch t, _ := schema.get("type"); t := t.(type) {
-	case string:
-		return t == "null"
-	case []any:
-		return slices.Contains(t, any("null"))
-	}
-	return true
-}
-
-// resolveRef returns the schema that a reference within the document names.
-func (s *Schema) resolveRef(schema object) (object, bool) {
-	rest, ok := strings.CutPrefix(schema.getText("$ref"), "#")
-	if !ok {
-		return nil, false
-	}
-	at := any(s.doc)
-	for _, step := range strings.Split(rest, "/")[1:] {
-		o, ok := at.(object)
-		if !ok {
-			return nil, false
-		}
-		if at, ok = o.get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)); !ok {
-			return nil, false
-		}
-	}
-	o, ok := at.(object)
-	return o, ok
 }

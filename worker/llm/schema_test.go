@@ -1,10 +1,13 @@
 package llm_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -135,7 +138,7 @@ func TestWhatCannotBeExpressed(t *testing.T) {
 }
 
 func TestBadSchemas(t *testing.T) {
-	for _, doc := range []string{``, `[]`, `{"type":"objekt"}`, `{"type":"object"} {}`, `{"a":1,"a":2}`, `{"$ref":"file:///etc/passwd"}`, `{"$ref":"https://example.com/s.json"}`} {
+	for _, doc := range []string{``, `[]`, `{"type":"objekt"}`, `{"type":"object"} {}`, `{"a":1,"a":2}`, `{"$ref":"file:///etc/passwd"}`, `{"$ref":"https://example.com/s.json"}`, `{"multipleOf":1e2000000}`} {
 		if _, err := llm.NewSchema("s", []byte(doc)); err == nil {
 			t.Errorf("%s was taken", doc)
 		}
@@ -150,6 +153,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct{ name, doc, answer, want, fault string }{
 		{"fits", receipt, goodReceipt, goodReceipt, ""},
 		{"numbers keep their spelling", receipt, `{"company":"x","total":1.10}`, `{"company":"x","total":1.10}`, ""},
+		{"numbers near the ends of the range", `{"type":"array","items":{"type":"number","minimum":-1e308,"multipleOf":1e-300}}`, `[-1e308,2.50E-299,0e-400,1e+300]`, `[-1e308,2.50E-299,0e-400,1e+300]`, ""},
 		{"fenced", receipt, "```json\n" + goodReceipt + "\n```", goodReceipt, ""},
 		{"wrapped, nulls of absent fields", list, `{"answer":[{"a":1,"b":null,"c":null}]}`, `[{"a":1,"c":null}]`, ""},
 		{"not wrapped", list, `[{"a":1}]`, `[{"a":1}]`, ""},
@@ -160,6 +164,12 @@ func TestCheck(t *testing.T) {
 		{"nothing", receipt, ``, "", "not one JSON value"},
 		{"half", receipt, `{"company":"x"`, "", "not one JSON value"},
 		{"two", receipt, goodReceipt + goodReceipt, "", "not one JSON value"},
+		{"a number too large to compute with", receipt, `{"company":"x","total":1e2000000}`, "", "/total: the number 1e2000000 is out of range"},
+		{"too small", receipt, `{"company":"x","total":1e-2000000}`, "", "/total: the number 1e-2000000 is out of range"},
+		{"an exponent that no integer holds", receipt, `{"company":"x","total":0e-99999999999999999999}`, "", "/total: the number 0e-"},
+		{"too long", receipt, `{"company":"x","total":0.` + strings.Repeat("1", 400) + `}`, "", "/total: the number 0.1"},
+		{"in a list without a bound", `{"type":"object","properties":{"a/b":{"type":"array","uniqueItems":true}}}`, `{"a/b":[1,-1e400]}`, "", "/a~1b/1: the number -1e400"},
+		{"wrapped, a number too large", `{"type":"number","multipleOf":0.5}`, `{"answer":1E+2000000}`, "", "the answer: the number 1E+2000000"},
 		{"key twice", receipt, `{"company":"x","company":"y","total":1}`, "", "twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -247,6 +257,59 @@ func filled(doc, value any) any {
 
 // What fits the full schema fits each reduced one, as the dialect writes it, and
 // comes back as it was.
+// TestNumbersOutOfRangeAreNotTolerated: the validator cannot be asked about the rest of an
+// answer with such a number, so that nothing of it is used.
+func TestNumbersOutOfRangeAreNotTolerated(t *testing.T) {
+	s := schema(t, receipt).Tolerating(regexp.MustCompile(`^/total$`))
+	if got, ok := s.Salvage([]byte(`{"company":"x","total":-1}`)); !ok {
+		t.Errorf("got %s, %v; want an answer with a total that is tolerated", got, ok)
+	}
+	if got, ok := s.Salvage([]byte(`{"company":"x","total":1e2000000}`)); ok {
+		t.Errorf("%s was salvaged", got)
+	}
+}
+
+// TestRecursiveSchemasEnd: a schema whose branches refer to itself is given up after some
+// steps, and the answer is judged with its nulls. Without a bound the steps take longer than
+// the test may.
+func TestRecursiveSchemasEnd(t *testing.T) {
+	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
+		for name, doc := range map[string]string{
+			"value": `{"type":"object","properties":{"a":{"type":"integer"},"b":{"$ref":"#/$defs/f"}},"$defs":{"f":{"KEYWORD":[{"$ref":"#/$defs/f"},{"$ref":"#/$defs/f"}]}}}`,
+			"null":  `{"type":"object","properties":{"a":{"type":"integer"},"c":{"$ref":"#/$defs/f"}},"$defs":{"f":{"KEYWORD":[{"const":1},{"$ref":"#/$defs/f"},{"$ref":"#/$defs/f"}]}}}`,
+		} {
+			t.Run(keyword+"/"+name, func(t *testing.T) {
+				s := schema(t, strings.ReplaceAll(doc, "KEYWORD", keyword))
+				checked := make(chan error, 1)
+				go func() {
+					_, err := s.Check([]byte(`{"a":"x","b":[1],"c":null}`))
+					checked <- err
+				}()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				select {
+				case err := <-checked:
+					if _, ok := errors.AsType[*llm.MismatchError](err); !ok || !strings.Contains(err.Error(), "/a: ") {
+						t.Errorf("error %v, want a mismatch about a", err)
+					}
+				case <-ctx.Done():
+					t.Fatal("the check does not end")
+				}
+			})
+		}
+	}
+}
+
+// TestNullsOfLongAnswersArePruned: the bound of the steps is above what answers take.
+func TestNullsOfLongAnswersArePruned(t *testing.T) {
+	s := schema(t, `{"type":"array","items":{"$ref":"#/$defs/r"},"$defs":{"r":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}}}}`)
+	const n = 15_000
+	got, err := s.Check([]byte(`{"answer":[` + strings.Repeat(`{"a":1,"b":null},`, n-1) + `{"a":1,"b":null}]}`))
+	if err != nil || strings.Count(string(got), `{"a":1}`) != n {
+		t.Errorf("%d of %d were pruned, %v", strings.Count(string(got), `{"a":1}`), n, err)
+	}
+}
+
 func TestDialectsLoseNothing(t *testing.T) {
 	all := dialects(t)
 	rapid.Check(t, func(t *rapid.T) {

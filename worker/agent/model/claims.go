@@ -48,7 +48,7 @@ func (w *writeRun) judgeClaims(ctx context.Context, out *output.Output) error {
 	for some := range slices.Chunk(w.pairsOf(out), claimsInCall) {
 		res, err := w.completeRequest(ctx, w.judgeRequest(some))
 		if err != nil {
-			if !w.inVain(err) {
+			if !w.inVain(ctx, err) {
 				return err
 			}
 			w.noteError("the model did not check the claims of the report", err)

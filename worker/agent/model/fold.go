@@ -73,7 +73,7 @@ func (m *mergeRun) foldQuestions(ctx context.Context, open []*question) error {
 		}
 		res, err := m.completeRequest(ctx, m.foldRequest(len(open), n, len(calls), pad, carried, b.String()))
 		if err != nil {
-			return m.allowUnanswered(err)
+			return m.allowUnanswered(ctx, err)
 		}
 		var a struct {
 			Scratchpad string    `json:"scratchpad"`
@@ -126,18 +126,16 @@ func (m *mergeRun) trimScratchpad(text string, given map[string]bool, most int64
 }
 
 // fitTokens returns as much of the beginning of a text as has no more than so many
-// tokens.
+// tokens. Each round shortens the text by at least one character: it removes the line
+// break that the round before added, which would make up for what is cut otherwise.
 func (m *mergeRun) fitTokens(text string, most int64) string {
 	for n := int64(m.agent.count.Count(text)); n > most; n = int64(m.agent.count.Count(text)) {
-		r := []rune(text)
-		keep := min(len(r)*int(max(0, most))/int(n), len(r)-1)
-		text = string(r[:keep])
-		if keep > 0 {
-			text += "\n"
-		}
+		r := []rune(strings.TrimSuffix(text, "\n"))
+		keep := min(len(r)*int(max(0, most))/int(max(1, n)), len(r)-1)
 		if keep <= 1 {
 			return ""
 		}
+		text = string(r[:keep]) + "\n"
 	}
 	return text
 }

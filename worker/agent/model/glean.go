@@ -64,7 +64,7 @@ func writtenOf(res *llm.Response) int64 {
 // over.
 func (s *session) dropGleanError(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
-	if ctx.Err() == nil && (ok && e.Kind == llm.Mismatch || s.inVain(err)) {
+	if ctx.Err() == nil && (ok && e.Kind == llm.Mismatch || s.inVain(ctx, err)) {
 		s.noteError("looking again", err)
 		return nil
 	}

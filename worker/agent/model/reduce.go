@@ -169,7 +169,7 @@ func (m *mergeRun) askBatch(ctx context.Context, batch []*question) error {
 	case isTooLarge(err) && len(batch[0].options) > 2:
 		return m.askFolded(ctx, batch[0], m.questionSize(batch[0])/2)
 	case err != nil:
-		return m.allowUnanswered(err)
+		return m.allowUnanswered(ctx, err)
 	}
 	answers, err := readDecisions(res.Answer)
 	if err != nil {
@@ -209,7 +209,7 @@ func (m *mergeRun) askFolded(ctx context.Context, q *question, room int64) error
 		}
 		res, err := m.completeRequest(ctx, m.mergeRequest([]*question{&part}))
 		if err != nil {
-			return m.allowUnanswered(err)
+			return m.allowUnanswered(ctx, err)
 		}
 		answers, err := readDecisions(res.Answer)
 		if err != nil {
@@ -239,8 +239,8 @@ func firstOption(all []option) *option {
 // allowUnanswered lets what the schema decided stand where no attempt would be
 // answered. It is the error itself where another attempt may be, or where the
 // job wants a model's word.
-func (m *mergeRun) allowUnanswered(err error) error {
-	if m.Merge == settings.MergeBoth && m.inVain(err) {
+func (m *mergeRun) allowUnanswered(ctx context.Context, err error) error {
+	if m.Merge == settings.MergeBoth && m.inVain(ctx, err) {
 		m.noteError("what differs was left as the schema decides it", err)
 		return nil
 	}
@@ -248,15 +248,15 @@ func (m *mergeRun) allowUnanswered(err error) error {
 }
 
 // inVain reports whether an error is the model's, and the unit has no attempt left that
-// might go better.
-func (s *session) inVain(err error) bool {
+// might go better. An attempt that was asked to end says nothing of that.
+func (s *session) inVain(ctx context.Context, err error) bool {
 	class, _ := agent.Classify(llm.ForAgent(err))
 	last := s.task.Spec.MaxAttempts
 	if last == 0 {
 		last = mapreduce.DefaultMaxAttempts
 	}
 	_, ofModel := errors.AsType[*llm.Error](err)
-	return ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && s.task.Attempt >= last)
+	return ctx.Err() == nil && ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && s.task.Attempt >= last)
 }
 
 func (s *session) noteError(what string, err error) {

@@ -331,7 +331,7 @@ func (s *session) mergeValues(ctx context.Context) (*agent.Result, error) {
 	}
 	out, size, err := w.askValue(ctx, w.settleRequest(typed, open))
 	if err != nil {
-		if !s.inVain(err) {
+		if !s.inVain(ctx, err) {
 			return nil, err
 		}
 		s.noteError("what differs was left as it was found first", err)

@@ -220,10 +220,11 @@ func (k *Kit) search(ctx context.Context, q query) ([]hit, error) {
 // refused returns the error for an answer that is none, with what it says.
 func (k *Kit) refused(resp *http.Response, data []byte) error {
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
-	said := plain(string(data), 300)
+	said := stripTags(string(data))
 	if k.config.Key != "" {
-		said = strings.ReplaceAll(said, k.config.Key, "…")
+		said = strings.ReplaceAll(said, k.config.Key, "…") // before it is cut, which may leave half of the key
 	}
+	said = shorten(said, 300)
 	hint := ""
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -272,19 +273,27 @@ func (k *Kit) result(q query, hits []hit) *tool.Result {
 }
 
 // plain returns a text of an engine without its marks, on one line, of at most so many bytes.
-func plain(text string, most int) string {
+func plain(text string, most int) string { return shorten(stripTags(text), most) }
+
+// stripTags returns a text of an engine without its marks, on one line.
+func stripTags(text string) string {
 	var out strings.Builder
 	z := html.NewTokenizer(strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")))
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
-			short, cut := tool.CutText(strings.Join(strings.Fields(html.UnescapeString(out.String())), " "), most)
-			if cut > 0 {
-				short += "…"
-			}
-			return short
+			return strings.Join(strings.Fields(html.UnescapeString(out.String())), " ")
 		case html.TextToken:
 			out.Write(z.Raw())
 		}
 	}
+}
+
+// shorten cuts a text to so many bytes, and marks the cut.
+func shorten(text string, most int) string {
+	short, cut := tool.CutText(text, most)
+	if cut > 0 {
+		short += "…"
+	}
+	return short
 }
