@@ -43,7 +43,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{zip: z, folder: path.Dir(main), writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}}
+	r := &reader{zip: z, folder: path.Dir(main), writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}}
 	if err := r.readStyles(); err != nil {
 		return nil, err
 	}

@@ -180,6 +180,8 @@ func TestRefused(t *testing.T) {
 		{"entities", zipmake.Zip(t, zipmake.File{Name: "word/document.xml", Content: `<!DOCTYPE x [<!ENTITY a "aaaa">]><w:document ` + w + `><w:body>` + p("&a;") + `</w:body></w:document>`}), "invalid character entity &a;"},
 		{"deep", body(t, deep), "more than 256 elements within each other"},
 		{"tables in tables", body(t, tables), "more than 20 tables within each other"},
+		{"cells before rows", body(t, "<w:tbl>"+strings.Repeat(`<w:tr><w:trPr><w:gridBefore w:val="1000"/></w:trPr></w:tr>`, 15_000)+"</w:tbl>"), "more than 4000000 cells"},
+		{"cells that span", body(t, "<w:tbl>"+strings.Repeat(`<w:tr><w:tc><w:tcPr><w:gridSpan w:val="1000"/></w:tcPr></w:tc></w:tr>`, 10_000)+"</w:tbl>"), "more than 4000000 cells"},
 		{"expands", body(t, strings.Repeat(p("xxxxxxxxxxxxxxxx"), 100_000)), "expands to more than 300 times its size"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

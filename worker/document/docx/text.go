@@ -1,6 +1,7 @@
 package docx
 
 import (
+	"cmp"
 	"encoding/xml"
 	"strconv"
 	"strings"
@@ -19,8 +20,12 @@ type block struct {
 	table     [][]cell // rows; nil for a paragraph
 }
 
-// A cell is one of a table, with what is in it.
-type cell []block
+// A cell is one of a table, with what is in it. One without blocks may stand
+// for columns that a row leaves out.
+type cell struct {
+	blocks  []block
+	columns int // that it spans; all but the first are empty
+}
 
 // A paragraph is a line of text.
 type paragraph struct {
@@ -222,10 +227,11 @@ func (p *parser) readTable() ([][]cell, error) {
 		switch e.Name.Local {
 		case "tr":
 			row, err := p.readRow()
-			if len(row) > 0 {
-				rows = append(rows, row)
+			if err != nil || len(row) == 0 {
+				return err
 			}
-			return err
+			rows = append(rows, row)
+			return p.writer.CountCells(1) // its cells have been counted
 		case "tblPr", "tblGrid", "del", "moveFrom", "sdtPr":
 			return p.xml.Skip()
 		}
@@ -234,28 +240,41 @@ func (p *parser) readTable() ([][]cell, error) {
 	return rows, p.xml.Each(child, nil)
 }
 
+// width returns the columns of a row.
+func width(row []cell) int {
+	n := 0
+	for _, c := range row {
+		n += c.columns
+	}
+	return n
+}
+
 // readRow reads a row of a table. It is empty if it is deleted.
 func (p *parser) readRow() ([]cell, error) {
 	var row []cell
-	deleted := false
+	columns, deleted := 0, false
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "tc":
-			c, span, err := p.readCell()
+			blocks, span, err := p.readCell()
+			c := cell{blocks: blocks, columns: max(1, min(span, maxColumns-columns))}
 			row = append(row, c)
-			for range min(span, maxColumns-len(row)+1) - 1 {
-				row = append(row, nil)
-			}
-			return err
+			columns += c.columns
+			return cmp.Or(err, p.writer.CountCells(c.columns))
 		case "trPr":
 			return p.xml.Each(func(e xml.StartElement) error {
 				switch e.Name.Local {
 				case "del":
 					deleted = true
 				case "gridBefore":
-					for n, _ := strconv.Atoi(xmlread.Attr(e, "val")); n > 0 && len(row) < maxColumns; n-- {
-						row = append(row, nil)
+					n, _ := strconv.Atoi(xmlread.Attr(e, "val"))
+					if n = min(n, maxColumns-columns); n > 0 {
+						row = append(row, cell{columns: n})
+						columns += n
+						if err := p.writer.CountCells(n); err != nil {
+							return err
+						}
 					}
 				}
 				return p.xml.Skip()
@@ -272,9 +291,9 @@ func (p *parser) readRow() ([]cell, error) {
 	return row, err
 }
 
-// readCell reads a cell and how many columns it spans. A cell that continues the one
-// above it is empty.
-func (p *parser) readCell() (c cell, span int, err error) {
+// readCell reads what is in a cell and how many columns it spans. A cell that continues
+// the one above it is empty.
+func (p *parser) readCell() (c []block, span int, err error) {
 	span = 1
 	continues := false
 	collect := func(b block) error { c = append(c, b); return nil }
@@ -325,7 +344,7 @@ func plainText(blocks []block) string {
 		}
 		for _, row := range b.table {
 			for _, c := range row {
-				if text := plainText(c); text != "" {
+				if text := plainText(c.blocks); text != "" {
 					lines = append(lines, text)
 				}
 			}
@@ -342,7 +361,7 @@ func number(blocks []block) int {
 		}
 		for _, row := range b.table {
 			for _, c := range row {
-				if n := number(c); n > 0 {
+				if n := number(c.blocks); n > 0 {
 					return n
 				}
 			}
@@ -396,8 +415,8 @@ func (r *reader) writeBlock(b block) error {
 
 // writeTable writes a table. One of a single cell is a frame around its text.
 func (r *reader) writeTable(rows [][]cell) error {
-	if len(rows) == 1 && len(rows[0]) == 1 {
-		for _, b := range rows[0][0] {
+	if len(rows) == 1 && width(rows[0]) == 1 {
+		for _, b := range rows[0][0].blocks {
 			if err := r.writeBlock(b); err != nil {
 				return err
 			}
@@ -407,7 +426,10 @@ func (r *reader) writeTable(rows [][]cell) error {
 	table := make([][]richtext.Cell, len(rows))
 	for i, row := range rows {
 		for _, c := range row {
-			table[i] = append(table[i], richtext.Cell{Text: plainText(c), Place: place(number(c))})
+			table[i] = append(table[i], richtext.Cell{Text: plainText(c.blocks), Place: place(number(c.blocks))})
+			if c.columns > 1 {
+				table[i] = append(table[i], richtext.Cell{Times: c.columns - 1})
+			}
 		}
 	}
 	r.writer.Table(table)

@@ -44,7 +44,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, encrypted: map[string]bool{}}
+	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}, encrypted: map[string]bool{}}
 	if err := r.readEncryption(); err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 	m := newMessage(root)
-	w := &richtext.Writer{MaxBytes: in.Limits.Bytes}
+	w := &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}
 	headers := 0
 	for _, name := range shown {
 		if value := m.value(name); value != "" {

@@ -144,6 +144,7 @@ type reader struct {
 
 	tables int // within each other; only the outermost is one
 	rows   [][]richtext.Cell
+	width  int              // columns of the last row
 	cell   *strings.Builder // of the table; nil outside of cells
 	spans  map[int]int      // rows that cells of columns still cover
 	cover  int              // columns that the open cell covers
@@ -305,7 +306,7 @@ func (r *reader) startTable(name string, attributes map[string]string) bool {
 		}
 		r.endCell()
 		if r.tables == 1 && len(r.rows) < maxRows {
-			r.rows = append(r.rows, nil)
+			r.addRow()
 			r.fill()
 		}
 	case "td", "th":
@@ -315,7 +316,7 @@ func (r *reader) startTable(name string, attributes map[string]string) bool {
 		}
 		r.endCell()
 		if len(r.rows) == 0 {
-			r.rows = append(r.rows, nil)
+			r.addRow()
 		}
 		r.cell = new(strings.Builder)
 		r.cover = min(max(1, number(attributes["colspan"], 1)), maxColumns)
@@ -328,12 +329,30 @@ func (r *reader) startTable(name string, attributes map[string]string) bool {
 	return true
 }
 
+// addRow begins a row.
+func (r *reader) addRow() {
+	r.rows = append(r.rows, nil)
+	r.width = 0
+	_ = r.writer.CountCells(1) // Write asks for the error
+}
+
+// addCell adds a cell at the end of the last row.
+func (r *reader) addCell(c richtext.Cell) {
+	last := &r.rows[len(r.rows)-1]
+	*last = append(*last, c)
+	r.width += max(c.Times, 1)
+	_ = r.writer.CountCells(max(c.Times, 1)) // Write asks for the error
+}
+
 // fill adds the empty cells at the end of the last row that cells above it cover.
 func (r *reader) fill() {
-	last := &r.rows[len(r.rows)-1]
-	for r.spans[len(*last)] > 0 && len(*last) < maxColumns {
-		r.spans[len(*last)]--
-		*last = append(*last, richtext.Cell{})
+	n := 0
+	for r.spans[r.width+n] > 0 && r.width+n < maxColumns {
+		r.spans[r.width+n]--
+		n++
+	}
+	if n > 0 {
+		r.addCell(richtext.Cell{Times: n})
 	}
 }
 
@@ -345,22 +364,21 @@ func (r *reader) endCell() {
 	r.endParagraph()
 	text := r.cell.String()
 	r.cell = nil
-	last := &r.rows[len(r.rows)-1]
-	for i := range r.cover {
-		if len(*last) >= maxColumns {
-			break
+	cover := min(r.cover, maxColumns-r.width)
+	if cover <= 0 {
+		return
+	}
+	if r.down > 1 {
+		if r.spans == nil {
+			r.spans = map[int]int{}
 		}
-		if r.down > 1 {
-			if r.spans == nil {
-				r.spans = map[int]int{}
-			}
-			r.spans[len(*last)] = r.down - 1
+		for i := range cover {
+			r.spans[r.width+i] = r.down - 1
 		}
-		c := richtext.Cell{}
-		if i == 0 {
-			c = richtext.Cell{Text: text, Place: r.options.Place()}
-		}
-		*last = append(*last, c)
+	}
+	r.addCell(richtext.Cell{Text: text, Place: r.options.Place()})
+	if cover > 1 {
+		r.addCell(richtext.Cell{Times: cover - 1})
 	}
 	r.fill()
 }
@@ -418,7 +436,7 @@ func (r *reader) endTable() {
 			kept = append(kept, row)
 		}
 	}
-	if len(kept) == 1 && len(kept[0]) == 1 {
+	if len(kept) == 1 && richtext.Width(kept[0]) == 1 {
 		r.writer.Paragraph(kept[0][0].Text, kept[0][0].Place)
 		return
 	}

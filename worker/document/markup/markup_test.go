@@ -3,11 +3,13 @@ package markup_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/markup"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 )
@@ -56,5 +58,31 @@ func TestEnds(t *testing.T) {
 	cancel(ended)
 	if err := markup.Write(ctx, new(richtext.Writer), strings.NewReader("<p>x"), markup.Options{}); !errors.Is(err, ended) {
 		t.Errorf("got %v, want the cause of the context", err)
+	}
+}
+
+// TestManyCells reads small tables of more cells than a document may have.
+func TestManyCells(t *testing.T) {
+	for _, test := range []struct {
+		name, page string
+		most       uint64 // bytes that are allocated in all
+	}{
+		{"columns", "<table>" + strings.Repeat("<tr><td colspan=1000>", 50_000), 32 << 20},
+		{"rows", "<table><tr><td colspan=1000 rowspan=200000>" + strings.Repeat("<tr>", 200_000), 32 << 20},
+		{"tables", strings.Repeat("<table><tr><td colspan=1000></table>", 5000), 400 << 20}, // the text has 36 MB, and grows
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var w richtext.Writer
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := markup.Write(t.Context(), &w, strings.NewReader(test.page), markup.Options{})
+			runtime.ReadMemStats(&after)
+			if refused, ok := errors.AsType[*document.RefusedError](err); !ok || !strings.Contains(refused.Reason, "more than 4000000 cells") {
+				t.Errorf("got %v, want one that refuses", err)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > test.most {
+				t.Errorf("it took %d bytes", took)
+			}
+		})
 	}
 }

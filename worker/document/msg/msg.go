@@ -255,7 +255,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &richtext.Writer{MaxBytes: in.Limits.Bytes}
+	w := &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}
 	for _, h := range m.headers() {
 		if h.value != "" {
 			w.Paragraph(h.name+": "+strings.Join(strings.Fields(h.value), " "), &mapreduce.Location{Header: h.name})

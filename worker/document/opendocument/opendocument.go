@@ -46,7 +46,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err := checkEncryption(z); err != nil {
 		return nil, err
 	}
-	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, fonts: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}, formulas: map[string]string{}}
+	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}, fonts: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}, formulas: map[string]string{}}
 	if err := r.readStyles("styles.xml"); err != nil {
 		return nil, err
 	}
@@ -101,6 +101,7 @@ type reader struct {
 	headers, footers [][]line          // of pages
 	paragraphs       int               // of the text so far
 	tables           int               // within each other
+	repeated         int               // bytes of the lines that flatten has repeated
 	formulas         map[string]string // that have been read, by their entries
 	formulaBytes     int64             // of their texts, as often as they are written
 }
@@ -119,7 +120,13 @@ type line struct {
 	depth   int    // in a list
 	mark    string // of the item
 	number  int    // of the paragraph, from 1
-	table   [][]richtext.Cell
+	table   []row
+}
+
+// A row is one of a table of a text.
+type row struct {
+	cells []richtext.Cell
+	times int // how often it stands there, one after the other
 }
 
 // open calls root within the outermost element of an entry.
@@ -178,7 +185,7 @@ func (r *reader) writeLine(l line) error {
 func (r *reader) writeAt(l line, where *mapreduce.Location) {
 	switch {
 	case l.table != nil:
-		r.writer.Table(l.table)
+		r.writeTable(l.table)
 	case l.heading > 0:
 		r.writer.Heading(l.heading, strings.TrimSpace(l.mark+" "+l.text), where)
 	case l.listed:
@@ -186,6 +193,24 @@ func (r *reader) writeAt(l line, where *mapreduce.Location) {
 	default:
 		r.writer.Paragraph(l.text, where)
 	}
+}
+
+// writeTable writes a table.
+func (r *reader) writeTable(rows []row) {
+	width := 0
+	for _, t := range rows {
+		width = max(width, richtext.Width(t.cells))
+	}
+	r.writer.BeginTable(richtext.Widen(rows[0].cells, width))
+	rows[0].times-- // it is the header
+	for _, t := range rows {
+		for range t.times {
+			if r.writer.Row(t.cells); r.writer.Err() != nil {
+				return
+			}
+		}
+	}
+	r.writer.EndTable()
 }
 
 // writeMargins writes the headers or footers of pages, each text once.

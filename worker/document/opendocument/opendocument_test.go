@@ -209,6 +209,7 @@ func TestSlides(t *testing.T) {
 func TestRefused(t *testing.T) {
 	manifest := zipmake.File{Name: "META-INF/manifest.xml", Content: `<m><file-entry><encryption-data/></file-entry></m>`}
 	cells := `<table:table><table:table-row table:number-rows-repeated="1000000"><table:table-cell table:number-columns-repeated="1000"><text:p>x</text:p></table:table-cell></table:table-row></table:table>`
+	const repeats = `<table:table><table:table-row><table:table-cell table:number-columns-repeated="1000">`
 	for _, test := range []struct {
 		name string
 		data []byte
@@ -218,6 +219,10 @@ func TestRefused(t *testing.T) {
 		{"empty", file(t, "text", "", ""), "no text"},
 		{"no content", zipmake.Zip(t, zipmake.File{Name: "mimetype", Content: "application/vnd.oasis.opendocument.text", Stored: true}), "it lacks content.xml"},
 		{"cells that repeat", file(t, "spreadsheet", cells, ""), "more than 4000000 cells"},
+		{"cells of texts that repeat", file(t, "text", strings.Repeat(cells, 4), ""), "more than 4000000 cells"},
+		{"cells that are covered", file(t, "text", "<table:table>"+strings.Repeat(`<table:table-row><table:covered-table-cell table:number-columns-repeated="1000"/></table:table-row>`, 5000)+"</table:table>", ""), "more than 4000000 cells"},
+		{"rows that repeat", file(t, "text", "<table:table>"+strings.Repeat(`<table:table-row table:number-rows-repeated="1000"/>`, 5000)+"</table:table>", ""), "more than 4000000 cells"},
+		{"tables that repeat in each other", file(t, "text", strings.Repeat(repeats, 4)+"<text:p>x</text:p>"+strings.Repeat("</table:table-cell></table:table-row></table:table>", 4), ""), "more than 16777216 bytes of cells that repeat"},
 		{"columns that repeat", file(t, "spreadsheet", strings.ReplaceAll(cells, `"1000"`, `"20000"`), ""), "more than 16384 columns"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

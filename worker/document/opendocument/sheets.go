@@ -154,8 +154,8 @@ func (p *parser) readSlide(where *mapreduce.Location) error {
 	p.writer.Heading(2, s.title, where)
 	for _, l := range s.lines {
 		for i := range l.table {
-			for j := range l.table[i] {
-				l.table[i][j].Place = where
+			for j := range l.table[i].cells {
+				l.table[i].cells[j].Place = where
 			}
 		}
 		p.writeAt(l, where)
@@ -180,7 +180,7 @@ func (p *parser) readShape(e xml.StartElement, s *slide) error {
 			if role := xmlread.Attr(e, "class"); role != "notes" {
 				return p.xml.Skip()
 			}
-			return p.readBlocks(0, func(l line) error { s.notes = append(s.notes, l.flatten()...); return nil })
+			return p.readBlocks(0, p.flattenTo(&s.notes))
 		}, nil)
 	case "forms", "desc", "animations", "par", "event-listeners", "annotation":
 		return p.xml.Skip()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
@@ -105,7 +106,7 @@ func (r *reader) positionOf(style string) (at runs.Position, said bool) {
 func (r *reader) readMargin(d *xmlread.Decoder, name string) error {
 	var lines []line
 	before := r.paragraphs
-	err := (&parser{reader: r, xml: d}).readBlocks(0, func(l line) error { lines = append(lines, l.flatten()...); return nil })
+	err := (&parser{reader: r, xml: d}).readBlocks(0, r.flattenTo(&lines))
 	r.paragraphs = before // only those of the text count
 	if strings.HasPrefix(name, "header") {
 		r.headers = append(r.headers, lines)
@@ -115,18 +116,49 @@ func (r *reader) readMargin(d *xmlread.Decoder, name string) error {
 	return err
 }
 
-// flatten returns the line, or those of the cells of a table.
-func (l line) flatten() []line {
-	if l.table == nil {
-		return []line{l}
+// Bounds of the lines of cells that repeat, in bytes. Tables within each other that each
+// repeat a cell would fill the memory.
+const (
+	maxRepeated  = 16 << 20
+	repeatedLine = 100 // of one without its text
+)
+
+// flattenTo returns a function that adds a line, or those of the cells of a table that
+// have text.
+func (r *reader) flattenTo(lines *[]line) func(line) error {
+	return func(l line) error {
+		if l.table == nil {
+			*lines = append(*lines, l)
+			return nil
+		}
+		for _, t := range l.table {
+			for i := range t.times {
+				if err := r.flattenRow(lines, t.cells, i > 0); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
 	}
-	var lines []line
-	for _, row := range l.table {
-		for _, c := range row {
-			lines = append(lines, line{text: c.Text})
+}
+
+// flattenRow adds the lines of the cells of a row, which may repeat the one above it.
+func (r *reader) flattenRow(lines *[]line, cells []richtext.Cell, repeats bool) error {
+	for _, c := range cells {
+		if c.Text == "" {
+			continue
+		}
+		for i := range max(c.Times, 1) {
+			if repeats || i > 0 {
+				r.repeated += len(c.Text) + repeatedLine
+			}
+			if r.repeated > maxRepeated {
+				return document.Refuse("more than %d bytes of cells that repeat within cells, notes or margins", maxRepeated)
+			}
+			*lines = append(*lines, line{text: c.Text})
 		}
 	}
-	return lines
+	return nil
 }
 
 // read reads the levels of a style.

@@ -39,8 +39,8 @@ func (p *parser) readBlocks(depth int, take func(line) error) error {
 			if err != nil || len(t) == 0 {
 				return err
 			}
-			if len(t) == 1 && len(t[0]) == 1 { // a frame around its text
-				return take(line{text: t[0][0].Text, number: p.paragraphs})
+			if len(t) == 1 && t[0].times == 1 && richtext.Width(t[0].cells) == 1 { // a frame around its text
+				return take(line{text: t[0].cells[0].Text, number: p.paragraphs})
 			}
 			return take(line{table: t})
 		case "object":
@@ -258,12 +258,12 @@ func (p *parser) readNote(e xml.StartElement) error {
 func (p *parser) readAside(lines *[]string) error {
 	before := p.paragraphs
 	defer func() { p.paragraphs = before }()
-	return p.readBlocks(0, func(l line) error {
-		for _, l := range l.flatten() {
-			*lines = append(*lines, l.text)
-		}
-		return nil
-	})
+	var read []line
+	err := p.readBlocks(0, p.flattenTo(&read))
+	for _, l := range read {
+		*lines = append(*lines, l.text)
+	}
+	return err
 }
 
 // readComment reads what somebody wrote in the margin.
@@ -303,21 +303,23 @@ const (
 )
 
 // readTable reads a table of a text.
-func (p *parser) readTable() ([][]richtext.Cell, error) {
+func (p *parser) readTable() ([]row, error) {
 	if p.tables++; p.tables > maxNested {
 		return nil, document.Refuse("damaged: more than %d tables within each other", maxNested)
 	}
 	defer func() { p.tables-- }()
-	var rows [][]richtext.Cell
+	var rows []row
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "table-row":
-			row, err := p.readRow()
-			for range min(max(1, atoi(xmlread.Attr(e, "number-rows-repeated"))), maxRepeats) {
-				rows = append(rows, row)
+			times := min(max(1, atoi(xmlread.Attr(e, "number-rows-repeated"))), maxRepeats)
+			cells, err := p.readRow()
+			if err != nil {
+				return err
 			}
-			return err
+			rows = append(rows, row{cells: cells, times: times})
+			return p.writer.CountCells(times * (richtext.Width(cells) + 1))
 		case "table-column", "table-columns", "forms", "shapes", "named-expressions", "desc", "title", "soft-page-break", "table-source":
 			return p.xml.Skip()
 		}
@@ -328,8 +330,14 @@ func (p *parser) readTable() ([][]richtext.Cell, error) {
 
 func (p *parser) readRow() ([]richtext.Cell, error) {
 	var row []richtext.Cell
+	width := 0
 	err := p.xml.Each(func(e xml.StartElement) error {
-		repeats := min(max(1, atoi(xmlread.Attr(e, "number-columns-repeated"))), maxColumns-len(row))
+		repeats := min(max(1, atoi(xmlread.Attr(e, "number-columns-repeated"))), maxColumns-width)
+		add := func(c richtext.Cell) {
+			if c.Times = repeats; repeats > 0 {
+				row, width = append(row, c), width+repeats
+			}
+		}
 		switch e.Name.Local {
 		case "table-cell":
 			var texts []string
@@ -338,20 +346,18 @@ func (p *parser) readRow() ([]richtext.Cell, error) {
 				if c.Place == nil {
 					c.Place = &mapreduce.Location{Paragraph: min(max(1, l.number), mapreduce.MaxPage)}
 				}
-				for _, l := range l.flatten() {
+				var lines []line
+				err := p.flattenTo(&lines)(l)
+				for _, l := range lines {
 					texts = append(texts, strings.TrimSpace(l.mark+" "+l.text))
 				}
-				return nil
+				return err
 			})
 			c.Text = strings.Join(texts, "\n")
-			for range repeats {
-				row = append(row, c)
-			}
+			add(c)
 			return err
 		case "covered-table-cell":
-			for range repeats {
-				row = append(row, richtext.Cell{})
-			}
+			add(richtext.Cell{})
 		}
 		return p.xml.Skip()
 	}, nil)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image/png"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -41,6 +42,9 @@ func (d *reading) recognise(p *page) ([]word, error) {
 	program := d.reader.config.OCR
 	run := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // the program is the worker's own configuration, and no shell reads it
 	run.WaitDelay = time.Second
+	run.Env = ocrEnv()
+	ownGroup(run)
+	defer killGroup(run) // what the program started and left behind ends with it
 	var out, said limited
 	out.room, said.room = ocrBytes, 1<<10
 	run.Stdin, run.Stdout, run.Stderr = bytes.NewReader(picture), &out, &said
@@ -52,6 +56,18 @@ func (d *reading) recognise(p *page) ([]word, error) {
 			p.number, program[0], errors.Join(err, ctx.Err()), strings.TrimSpace(said.String()))
 	}
 	return d.recognised(p, out.String(), scale), nil
+}
+
+// ocrEnv returns all that the program for OCR sees of the environment of this process,
+// which has keys of models, too.
+func ocrEnv() []string {
+	env := []string{} // nil would be all of it
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TESSDATA_PREFIX", "OMP_THREAD_LIMIT"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 // picture returns a page as a PNG, and how many pixels a point has.

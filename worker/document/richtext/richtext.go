@@ -28,7 +28,10 @@ const maxParts = 500_000
 type Writer struct {
 	// MaxBytes bounds the text. Defaults to DefaultMaxBytes.
 	MaxBytes int64
+	// MaxCells bounds the cells that CountCells counts. Defaults to that of document.Limits.
+	MaxCells int
 
+	cells  int
 	text   strings.Builder
 	layout layout.Layout
 	err    error
@@ -54,6 +57,31 @@ const (
 type Cell struct {
 	Text  string
 	Place *mapreduce.Location // where a reader finds it; may be nil
+	Times int                 // the columns in which it stands, one after the other; 0 means one
+}
+
+// Width returns the columns of a row.
+func Width(row []Cell) int {
+	n := 0
+	for _, c := range row {
+		n += max(c.Times, 1)
+	}
+	return n
+}
+
+// TooManyCells returns why a document is refused that has more cells than it may.
+func TooManyCells(most int) error {
+	return document.Refuse("more than %d cells (--document-cells)", most)
+}
+
+// CountCells counts cells of tables that are being read. A few bytes may say that a row
+// has many, and that many rows follow. More than MaxCells are an error, as of Err.
+func (w *Writer) CountCells(n int) error {
+	most := document.Limits{Cells: w.MaxCells}.WithDefaults().Cells
+	if w.cells += n; w.cells > most && w.err == nil {
+		w.err = TooManyCells(most)
+	}
+	return w.err
 }
 
 // separate ends the last block. Empty lines stand around headings, lists and tables.
@@ -156,7 +184,7 @@ func (w *Writer) BeginTable(header []Cell) {
 func (w *Writer) writeHeader() {
 	w.writeRow(w.header)
 	if w.err == nil {
-		w.text.WriteString("|" + strings.Repeat(" --- |", max(len(w.header), 1)) + "\n")
+		w.text.WriteString("|" + strings.Repeat(" --- |", max(Width(w.header), 1)) + "\n")
 	}
 	w.sinceHead = 0
 }
@@ -174,25 +202,26 @@ func (w *Writer) Row(cells []Cell) {
 }
 
 func (w *Writer) writeRow(cells []Cell) {
-	if !w.room(4 * max(len(cells), len(w.header))) {
+	width, all := Width(cells), Width(w.header)
+	if !w.room(4 * max(width, all)) {
 		return
 	}
 	w.text.WriteByte('|')
-	for i := range max(len(cells), len(w.header)) {
-		var c Cell
-		if i < len(cells) {
-			c = cells[i]
+	for _, c := range cells {
+		if c.Text != "" {
+			c.Text = strings.ReplaceAll(oneLine(c.Text), "|", `\|`)
 		}
-		text := c.Text
-		if text != "" {
-			text = strings.ReplaceAll(oneLine(text), "|", `\|`)
+		for range max(c.Times, 1) {
+			if !w.room(len(c.Text)) {
+				return
+			}
+			w.text.WriteByte(' ')
+			w.write(c.Text, c.Place)
+			w.text.WriteString(" |")
 		}
-		if !w.room(len(text)) {
-			return
-		}
-		w.text.WriteByte(' ')
-		w.write(text, c.Place)
-		w.text.WriteString(" |")
+	}
+	for range all - width {
+		w.text.WriteString("  |")
 	}
 	w.text.WriteByte('\n')
 }
@@ -212,15 +241,21 @@ func (w *Writer) Table(rows [][]Cell) {
 	}
 	width := 0
 	for _, row := range rows {
-		width = max(width, len(row))
+		width = max(width, Width(row))
 	}
-	header := make([]Cell, width)
-	copy(header, rows[0])
-	w.BeginTable(header)
+	w.BeginTable(Widen(rows[0], width))
 	for _, row := range rows[1:] {
 		w.Row(row)
 	}
 	w.EndTable()
+}
+
+// Widen returns a row with empty cells at its end, so that it has at least so many columns.
+func Widen(row []Cell, width int) []Cell {
+	if more := width - Width(row); more > 0 {
+		return append(row[:len(row):len(row)], Cell{Times: more})
+	}
+	return row
 }
 
 // Len returns the bytes of the text so far.

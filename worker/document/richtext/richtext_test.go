@@ -88,6 +88,34 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestCells writes cells that stand in several columns as if each were its own, and counts
+// cells up to their bound.
+func TestCells(t *testing.T) {
+	var texts []string
+	for _, rows := range [][][]richtext.Cell{
+		{{{Text: "a"}, {Times: 2}}, {{Text: "b", Times: 2}}, {{}, {Text: "c"}, {}, {Text: "d"}}},
+		{{{Text: "a"}, {}, {}}, {{Text: "b"}, {Text: "b"}}, {{}, {Text: "c"}, {}, {Text: "d"}}},
+	} {
+		var w richtext.Writer
+		w.Table(rows)
+		d, err := w.Document()
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, d.Text)
+	}
+	if diff := cmp.Diff(texts[1], texts[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w := richtext.Writer{MaxCells: 10}
+	if err := w.CountCells(10); err != nil {
+		t.Error(err)
+	}
+	if err := w.CountCells(1); err == nil || !strings.Contains(err.Error(), "more than 10 cells (--document-cells)") || !errors.Is(w.Err(), err) {
+		t.Errorf("got %v, want one that refuses", err)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for _, test := range []struct {
 		format richtext.NumberFormat

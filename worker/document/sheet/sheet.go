@@ -70,7 +70,7 @@ func (w *Writer) Row(number int, cells []string) error {
 
 // TooManyCells returns why a document is refused that has more cells than its limits allow.
 func TooManyCells(l document.Limits) error {
-	return document.Refuse("more than %d cells (--document-cells)", l.WithDefaults().Cells)
+	return richtext.TooManyCells(l.WithDefaults().Cells)
 }
 
 // beginTable begins a table with the row that has its header. What stands above it alone

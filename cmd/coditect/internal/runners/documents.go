@@ -60,7 +60,7 @@ func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 	f.Int64Var(&d.unpacked, "document-unpacked", 256, "largest size of a packed document when it is unpacked, in MiB")
 	f.Int64Var(&d.ratio, "document-ratio", 300, "largest ratio of the unpacked size to the packed size of an entry of a packed document")
 	f.IntVar(&d.nesting, "document-nesting", 256, "largest depth of nested elements in a packed document")
-	f.IntVar(&d.cells, "document-cells", 4_000_000, "largest number of cells of a spreadsheet, including empty ones")
+	f.IntVar(&d.cells, "document-cells", 4_000_000, "largest number of cells of a spreadsheet or of the tables of a document, including empty ones")
 }
 
 // mostBytes is the largest document that a server accepts, in MiB.

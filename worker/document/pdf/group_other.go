@@ -1,0 +1,12 @@
+//go:build !unix
+
+package pdf
+
+import "os/exec"
+
+// ownGroup does nothing: there are no process groups, and the program alone is killed when
+// its context ends.
+func ownGroup(*exec.Cmd) {}
+
+// killGroup does nothing.
+func killGroup(*exec.Cmd) bool { return false }
