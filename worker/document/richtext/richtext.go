@@ -5,6 +5,7 @@
 package richtext
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -253,7 +254,7 @@ func (w *Writer) Table(rows [][]Cell) {
 // Widen returns a row with empty cells at its end, so that it has at least so many columns.
 func Widen(row []Cell, width int) []Cell {
 	if more := width - Width(row); more > 0 {
-		return append(row[:len(row):len(row)], Cell{Times: more})
+		return append(slices.Clip(row), Cell{Times: more})
 	}
 	return row
 }
