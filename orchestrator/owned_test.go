@@ -134,3 +134,34 @@ func TestHandedBackUnitsAreNobodys(t *testing.T) {
 	w.report(w.assigned(), asIs)
 	n.wantEnd(id, mapreduce.JobComplete)
 }
+
+// TestTheLastAttemptIsCalledSo: a worker learns whether another attempt follows one that
+// fails. Attempts that cost a unit nothing do not count, nor do those before a resume.
+func TestTheLastAttemptIsCalledSo(t *testing.T) {
+	n := newCluster(t).orchestrator(quick(orchestrator.Config{Adopt: true}))
+	spec := script(nil)
+	spec.MaxAttempts = 2
+	id := n.submit(spec, 1)
+	w := greet(t, n, "w", 1)
+	attempt := func(number int, last bool, outcome mapreduce.Outcome) {
+		t.Helper()
+		a := w.until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments[0]
+		if a.Attempt != number || a.Last != last {
+			t.Errorf("attempt %d: last is %v, want attempt %d and %v", a.Attempt, a.Last, number, last)
+		}
+		held := mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Running: true}
+		if v := w.report(held, func(r *mapreduce.Report) { r.Outcome, r.Class = outcome, mapreduce.Retryable }); v != mapreduce.Accepted {
+			t.Fatalf("attempt %d: the verdict is %v", number, v)
+		}
+	}
+	attempt(1, false, mapreduce.Returned)
+	attempt(2, false, mapreduce.Errored)
+	attempt(3, true, mapreduce.Errored)
+	n.until(id, func(j *mapreduce.Job) bool { return j.State.Ended() })
+	if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
+		t.Fatal(err)
+	}
+	attempt(4, false, mapreduce.Errored)
+	attempt(5, true, mapreduce.Errored)
+	n.until(id, func(j *mapreduce.Job) bool { return j.State.Ended() })
+}

@@ -219,6 +219,7 @@ type Assignment struct {
 	Timeout  time.Duration
 	Reserved int64 // tokens reserved for this attempt
 	Alone    bool  // it may have killed a worker: run nothing beside it
+	Last     bool  // if it fails, in whatever way, no other attempt follows
 
 	// Journal is what earlier attempts have remembered: entries of worker/journal, each
 	// behind its length. The last JournalEntries of them are the unit's own; those

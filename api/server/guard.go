@@ -55,8 +55,9 @@ type openingKey struct{}
 
 // An opening can end a call: whoever waits for its peer, to send or to read, waits no more.
 type opening struct {
-	timer *time.Timer // ends the call unless its first message comes
-	end   context.CancelCauseFunc
+	timer  *time.Timer // ends the call unless its first message comes
+	forget func() bool // stops the look at the call's end, which stops the timer
+	end    context.CancelCauseFunc
 }
 
 // firstMessage is how long a caller may take for the first message of a call.
@@ -72,14 +73,15 @@ func (s *Server) tapCall(ctx context.Context, info *tap.Info) (context.Context, 
 	ended := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(most, func() { end(nil) })
-	context.AfterFunc(ended, func() { timer.Stop() }) // also of a call that no handler sees: it must not be kept until then
-	return context.WithValue(ctx, openingKey{}, &opening{timer, end}), nil
+	forget := context.AfterFunc(ended, func() { timer.Stop() }) // also of a call that no handler sees: it must not be kept until then
+	return context.WithValue(ctx, openingKey{}, &opening{timer, forget, end}), nil
 }
 
 // messageCame notes that the first message of a call has come.
 func messageCame(ctx context.Context) {
 	if o, ok := ctx.Value(openingKey{}).(*opening); ok {
 		o.timer.Stop()
+		o.forget()
 	}
 }
 

@@ -83,7 +83,7 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.ReservedTokens = a.Reserved
 	p.Journal, p.JournalEntries = a.Journal, int64(a.JournalEntries)
 	p.EvidenceItems = int64(a.EvidenceItems)
-	p.Alone = a.Alone
+	p.Alone, p.Last = a.Alone, a.Last
 	p.Text = encodeText(a.Text)
 	p.Inputs = encodeEach(a.Inputs, encodeInput)
 	p.Stage, p.Depth, p.Item = validText(a.Stage), clampInt32(a.Depth), encodeJSON(a.Item)
@@ -107,6 +107,7 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Timeout:  d.decodeDuration("timeout", p.GetTimeout()),
 		Reserved: d.decodeCount64("reserved_tokens", p.GetReservedTokens()),
 		Alone:    p.GetAlone(),
+		Last:     p.GetLast(),
 		Journal:  p.GetJournal(),
 		Text:     decodeOptional(d, "text", p.GetText(), decodeText),
 		Inputs:   decodeList(d, "inputs", p.GetInputs(), decodeInput),

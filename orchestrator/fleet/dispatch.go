@@ -165,6 +165,7 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 	a = mapreduce.Assignment{
 		Job: t.Job.ID, Unit: u.ID, Attempt: int(u.Attempt), Kind: u.Kind,
 		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
+		Last: u.Failures+1 >= int64(t.Spec.MaxAttempts),
 	}
 	if u.Woken != "" {
 		if a.WakeCall, err = f.jobs.Queue.WakeCall(ctx, t.Job.ID, a.Unit); err != nil {

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // Models fill in fields in the order of the schema, and a vendor's cache wants
@@ -40,23 +41,6 @@ func parseJSON(raw []byte) (any, error) {
 	return v, nil
 }
 
-// maxNumber bounds the characters of a number and the size of its exponent.
-const maxNumber = 400
-
-// inRange reports whether the validator can compute with a number: it fits a float and is
-// not longer than maxNumber. The validator panics on exponents beyond a million.
-func inRange(n json.Number) bool {
-	if f, err := n.Float64(); err != nil || math.IsInf(f, 0) || len(n) > maxNumber {
-		return false
-	}
-	i := strings.IndexAny(n.String(), "eE")
-	if i < 0 {
-		return true
-	}
-	exponent, err := strconv.Atoi(n.String()[i+1:]) // a float takes any that is negative, as 0
-	return err == nil && exponent >= -maxNumber && exponent <= maxNumber
-}
-
 // wildNumbers returns the places of a value whose numbers are not in range.
 func wildNumbers(v any) []Fault {
 	var faults []Fault
@@ -64,9 +48,9 @@ func wildNumbers(v any) []Fault {
 	walk = func(v any, place []string) {
 		switch v := v.(type) {
 		case json.Number:
-			if !inRange(v) {
+			if !format.IsComputable(v.String()) {
 				faults = append(faults, Fault{jsonPointer(place), fmt.Sprintf(
-					"the number %.40s is out of range: write one between -1e308 and 1e308, in at most %d characters", v, maxNumber)})
+					"the number %.40s is out of range: write one between -1e308 and 1e308, in at most %d characters", v, format.MaxNumber)})
 			}
 		case []any:
 			for i, item := range v {

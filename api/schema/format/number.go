@@ -1,6 +1,7 @@
 package format
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -53,6 +54,24 @@ func CanonicalNumber(s string) (string, bool) {
 		whole = "-" + whole
 	}
 	return whole, true
+}
+
+// MaxNumber bounds the characters of a JSON number that is computed with, and its exponent.
+const MaxNumber = 400
+
+// IsComputable reports whether a float can hold a JSON number, and whether what checks
+// values against a JSON Schema can compute with it: that panics on exponents beyond a
+// million, and a float takes any that is negative, as 0.
+func IsComputable(number string) bool {
+	if f, err := strconv.ParseFloat(number, 64); err != nil || math.IsInf(f, 0) || len(number) > MaxNumber {
+		return false
+	}
+	i := strings.IndexAny(number, "eE")
+	if i < 0 {
+		return true
+	}
+	exponent, err := strconv.Atoi(number[i+1:])
+	return err == nil && exponent >= -MaxNumber && exponent <= MaxNumber
 }
 
 func allDigits(s string) bool {

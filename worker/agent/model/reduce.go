@@ -251,12 +251,8 @@ func (m *mergeRun) allowUnanswered(ctx context.Context, err error) error {
 // might go better. An attempt that was asked to end says nothing of that.
 func (s *session) inVain(ctx context.Context, err error) bool {
 	class, _ := agent.Classify(llm.ForAgent(err))
-	last := s.task.Spec.MaxAttempts
-	if last == 0 {
-		last = mapreduce.DefaultMaxAttempts
-	}
 	_, ofModel := errors.AsType[*llm.Error](err)
-	return ctx.Err() == nil && ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && s.task.Attempt >= last)
+	return ctx.Err() == nil && ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && s.task.Last)
 }
 
 func (s *session) noteError(what string, err error) {

@@ -153,6 +153,21 @@ func TestRefusalsForWantOfRoomCostNoAttempt(t *testing.T) {
 			t.Errorf("after %d calls: %v; want three, and to be told to wait", calls.Load(), err)
 		}
 	})
+	synctest.Test(t, func(t *testing.T) { // what one call was told, the next does not wait for
+		var calls atomic.Int64
+		l, _ := limited(&script{do: func(context.Context, int) (*llm.Response, error) {
+			calls.Add(1)
+			return nil, failure(llm.RateLimited, time.Hour)
+		}})
+		start := time.Now()
+		for n := range 2 {
+			_, err := l.Complete(t.Context(), ask(nil))
+			var open *agent.BreakerError
+			if !errors.As(err, &open) || open.OpenFor != time.Hour || !open.NoRoom || calls.Load() != 1 || time.Since(start) > 0 {
+				t.Errorf("call %d: %v after %v and %d calls; want to be told to wait, at once and after one call", n, err, time.Since(start), calls.Load())
+			}
+		}
+	})
 	synctest.Test(t, func(t *testing.T) { // a quota that is used up is no want of room
 		l, _ := limited(&script{do: func(context.Context, int) (*llm.Response, error) { return nil, failure(llm.Billing, 0) }})
 		if _, err := l.Complete(t.Context(), ask(nil)); err == nil {

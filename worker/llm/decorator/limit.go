@@ -30,8 +30,9 @@ type Rates struct {
 // gate lets through what the fleet's share allows: see Gates.
 //
 // A call that the vendor refuses for want of room is made again once there is
-// some, and costs no attempt. If that takes longer than Patience, the call ends
-// with an *agent.BreakerError: its unit can wait in its queue, and loses nothing.
+// some, and costs no attempt. If that takes longer than Patience, or another call was told
+// that it does, the call ends with an *agent.BreakerError: its unit can wait in its queue,
+// and loses nothing.
 type Limit struct {
 	llm.Provider
 	Gates    *Gates
@@ -44,16 +45,19 @@ func (l *Limit) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	name := BreakerName(l.Name(), req.Model)
 	g := l.Gates.gateOf(name)
 	want := need{in: l.Count(req), out: req.AnswerBound()}
-	begun := time.Now()
+	last := time.Now().Add(cmp.Or(l.Patience, time.Minute))
 	for n := 0; ; n++ {
-		if err := g.enterGate(ctx, want); err != nil {
+		pause, err := g.enterGate(ctx, want, last)
+		if err != nil {
 			return nil, llm.BrokenError(ctx, err)
 		}
-		res, pause, err := l.callOnce(ctx, g, want, req, n)
 		if pause == 0 {
-			return res, err
+			var res *llm.Response
+			if res, pause, err = l.callOnce(ctx, g, want, req, n); pause == 0 {
+				return res, err
+			}
 		}
-		if time.Since(begun)+pause > cmp.Or(l.Patience, time.Minute) {
+		if time.Now().Add(pause).After(last) {
 			return nil, &agent.BreakerError{Name: name, OpenFor: pause, NoRoom: true}
 		}
 	}
@@ -204,18 +208,23 @@ func newGate(r Rates, now time.Time) *gate {
 	return g
 }
 
-// enterGate waits until a call may be made.
-func (g *gate) enterGate(ctx context.Context, n need) error {
+// enterGate waits until a call may be made. If the vendor lets none begin before last, it
+// returns at once how long that pause is.
+func (g *gate) enterGate(ctx context.Context, n need, last time.Time) (pause time.Duration, err error) {
 	select {
 	case g.turn <- struct{}{}:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
 	defer func() { <-g.turn }()
 	for {
-		wait, changed := g.tryEnter(time.Now(), n)
+		now := time.Now()
+		if pause := g.pauseAt(now); now.Add(pause).After(last) && pause > 0 {
+			return pause, nil
+		}
+		wait, changed := g.tryEnter(now, n)
 		if wait == 0 {
-			return nil
+			return 0, nil
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -223,10 +232,18 @@ func (g *gate) enterGate(ctx context.Context, n need) error {
 		case <-changed:
 		case <-ctx.Done():
 			timer.Stop()
-			return context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		}
 		timer.Stop()
 	}
+}
+
+// pauseAt returns how long no call may begin as the vendor has refused one; it is not
+// positive if one may.
+func (g *gate) pauseAt(now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.frozen.Sub(now)
 }
 
 // longWait means: wait until something changes.

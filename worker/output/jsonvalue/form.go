@@ -13,12 +13,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // MaxValue bounds a value, in bytes of its canonical JSON.
@@ -87,29 +86,11 @@ func Decode(raw []byte) (any, error) {
 	return v, boundNumbers(v)
 }
 
-// maxNumber bounds the characters of a number and the size of its exponent.
-const maxNumber = 400
-
-// isInRange reports whether a float can hold a number, and the validator of schemas can
-// compute with it: that panics on exponents beyond a million, and a float takes any that is
-// negative, as 0.
-func isInRange(n json.Number) bool {
-	if f, err := n.Float64(); err != nil || math.IsInf(f, 0) || len(n) > maxNumber {
-		return false
-	}
-	i := strings.IndexAny(n.String(), "eE")
-	if i < 0 {
-		return true
-	}
-	exponent, err := strconv.Atoi(n.String()[i+1:])
-	return err == nil && exponent >= -maxNumber && exponent <= maxNumber
-}
-
 // boundNumbers refuses numbers that are not in range.
 func boundNumbers(v any) error {
 	switch v := v.(type) {
 	case json.Number:
-		if !isInRange(v) {
+		if !format.IsComputable(v.String()) {
 			return fmt.Errorf("jsonvalue: value: the number %.40s is out of range", v.String())
 		}
 	case []any:

@@ -1467,7 +1467,9 @@ type Assignment struct {
 	WakeCall *WakeCall `protobuf:"bytes,20,opt,name=wake_call,json=wakeCall,proto3" json:"wake_call,omitempty"`
 	// The span of the claim, as a traceparent of W3C Trace Context; empty if the
 	// attempt is not traced.
-	TraceParent   string `protobuf:"bytes,24,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
+	TraceParent string `protobuf:"bytes,24,opt,name=trace_parent,json=traceParent,proto3" json:"trace_parent,omitempty"`
+	// If this attempt fails, in whatever way, no other one follows.
+	Last          bool `protobuf:"varint,25,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1640,6 +1642,13 @@ func (x *Assignment) GetTraceParent() string {
 		return x.TraceParent
 	}
 	return ""
+}
+
+func (x *Assignment) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
 }
 
 // A document, or a chunk of one with its context.
@@ -2766,7 +2775,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12\x14\n" +
-	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xd0\x05\n" +
+	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xe4\x05\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
@@ -2789,7 +2798,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x05depth\x18\x0e \x01(\x05R\x05depth\x12\x12\n" +
 	"\x04item\x18\x0f \x01(\tR\x04item\x12<\n" +
 	"\twake_call\x18\x14 \x01(\v2\x1f.coditect.mapreduce.v1.WakeCallR\bwakeCall\x12!\n" +
-	"\ftrace_parent\x18\x18 \x01(\tR\vtraceParent\"\xe1\x03\n" +
+	"\ftrace_parent\x18\x18 \x01(\tR\vtraceParent\x12\x12\n" +
+	"\x04last\x18\x19 \x01(\bR\x04last\"\xe1\x03\n" +
 	"\x04Text\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
