@@ -75,6 +75,9 @@ func (q *Queue[T]) Remove(item T) {
 	}
 }
 
+// HasItems reports whether anything is in the queue.
+func (q *Queue[T]) HasItems() bool { return len(q.lines) > 0 }
+
 // Others returns how many tenants but the given one have items in the queue.
 func (q *Queue[T]) Others(tenant mapreduce.TenantID) int {
 	n := len(q.lines)

@@ -101,6 +101,9 @@ func (f *fairQueue) nextJob() *Job {
 // hasWaiting reports whether a run waits for its turn.
 func (f *fairQueue) hasWaiting() bool { return len(f.tenants) > 0 }
 
+// isContended reports whether a run waits for its turn or for a slot.
+func (f *fairQueue) isContended() bool { return f.hasWaiting() || f.starved.HasItems() }
+
 // remove takes r out of the queue.
 func (f *fairQueue) remove(r *Job) {
 	if !r.queued {

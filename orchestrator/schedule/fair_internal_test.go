@@ -40,3 +40,26 @@ func TestJobsThatNobodyCanRunKeepNoOthersWaiting(t *testing.T) {
 		t.Errorf("a slot is free, and next is %v; want the job that can have it", next)
 	}
 }
+
+// A job that has candidates, though fewer than there are free slots, claims these before it
+// reads on while another job waits for slots: it would have none when it has read, each time
+// that its turn comes.
+func TestAJobClaimsBeforeItReadsWhileOthersWait(t *testing.T) {
+	for _, contended := range []bool{false, true} {
+		b := New(Config{Now: time.Now, NewID: func() string { return "claim" }})
+		b.Sessions.bound["w"] = NewSession(&mapreduce.Hello{Session: "w", Slots: 4}, "t", 1, false, quietPeer{})
+		add := func(id string) *Job {
+			r := &Job{ID: mapreduce.JobID(id), tenant: "t", spec: new(mapreduce.JobSpec), running: true, slots: 4, queue: make([]records.Candidate, 1)}
+			b.runs[r.ID] = r
+			return r
+		}
+		r := add("few")
+		if contended {
+			b.fairQueue.addStarved(add("waits"))
+		}
+		task := b.taskFor(r)
+		if task == nil || task.Scan == contended || contended && task.Turn.Claim == nil {
+			t.Errorf("another job waits: %v; the task is %+v", contended, task)
+		}
+	}
+}

@@ -181,10 +181,12 @@ func (b *Scheduler) requeueStarved(now time.Time) {
 
 // taskFor returns what a committer can do for r. It reads on in the queue before a
 // turn that would leave slots empty for want of candidates: that costs less
-// than another commit for them.
+// than another commit for them. While another job waits, r claims what it has: each time
+// that its turn came and it read instead, the slots would be gone when it has read.
 func (b *Scheduler) taskFor(r *Job) *Task {
 	room := b.freeSlots(r)
-	if len(r.queue) < min(room, records.MaxBatch) && !r.drained && !r.reading {
+	few := len(r.queue) < min(room, records.MaxBatch)
+	if few && !r.drained && !r.reading && (len(r.queue) == 0 || !b.fairQueue.isContended()) {
 		r.reading = true
 		return &Task{Job: r, Scan: true}
 	}

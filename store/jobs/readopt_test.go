@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,36 @@ func TestUnitsWithLargeItemsGoBack(t *testing.T) {
 	wentBack(t, w.expire(j, s), len(docs))
 	if job := w.job(id); job.RunningUnits != 0 {
 		t.Errorf("%d units did not go back", job.RunningUnits)
+	}
+	w.healthy()
+}
+
+// However large the items and the errors of units that failed are together, all of them are
+// tried again.
+func TestUnitsWithLargeItemsAreTriedAgain(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	docs := texts(400)
+	for i := range docs {
+		docs[i].item = bytes.Repeat([]byte{'7'}, levels.MaxItem)
+	}
+	why := slices.Repeat([]string{strings.Repeat("why ", 256)}, 8)
+	id := w.submit(j, spec(), docs)
+	s := w.session(j)
+	for failed := 0; failed < len(docs); {
+		units := w.claim(j, id, s, 50)
+		for _, u := range units {
+			w.report(j, &mapreduce.Report{Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit, Errors: why})
+		}
+		failed += len(units)
+	}
+	w.advance(j, id)
+	if job := w.job(id); job.FailedUnits != int64(len(docs)) || !job.State.Ended() {
+		t.Fatalf("%d units failed, and the job is %v", job.FailedUnits, job.State)
+	}
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
+	if job := w.job(id); job.FailedUnits != 0 || job.State.Ended() {
+		t.Errorf("after the resume %d units have failed, and the job is %v", job.FailedUnits, job.State)
 	}
 	w.healthy()
 }

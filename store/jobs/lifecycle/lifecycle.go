@@ -434,8 +434,9 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 			if err != nil {
 				return err
 			}
-			done = !more
-			return transition.New(st.Records, tx, id, ctl).RetryUnits(ctx, pairs)
+			rest, err := transition.New(st.Records, tx, id, ctl).RetryUnits(ctx, pairs)
+			done = !more && !rest
+			return err
 		})
 		if err != nil {
 			return err

@@ -3,6 +3,8 @@ package transition
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -11,29 +13,38 @@ import (
 )
 
 // RetryUnits puts units that failed back into their queue. failed are entries of the list of
-// failed units of one level.
-func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) error {
+// failed units of one level. It stops when the records of the units are as much as a
+// transaction should write, as they can have large items, and says whether it left any.
+func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) (rest bool, err error) {
 	ks := make([][]byte, len(failed))
 	for i, kv := range failed {
-		_, rest, err := t.Keys.Last(kv.Key)
+		_, name, err := t.Keys.Last(kv.Key)
 		if err != nil {
-			return err
+			return false, err
 		}
-		rest.Skip()
-		rest.Skip()
-		ks[i] = t.Keys.Job(t.Job).Unit(mapreduce.UnitID(rest.Text()))
+		name.Skip()
+		name.Skip()
+		ks[i] = t.Keys.Job(t.Job).Unit(mapreduce.UnitID(name.Text()))
 	}
 	units, err := records.ReadUnits(ctx, t.Tx, ks) // of one level, so that none is another's reduce
 	if err != nil {
-		return err
+		return false, err
 	}
+	size := 0
 	for i, u := range units {
+		if u != nil {
+			size += proto.Size(u)
+		}
+		if i > 0 && size > store.TargetTxSize {
+			rest = true
+			break
+		}
 		t.Tx.Clear(failed[i].Key)
 		if u == nil || mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 			continue
 		}
 		if err := t.unaccountUnit(ctx, u); err != nil {
-			return err
+			return false, err
 		}
 		t.Add(keys.Failed, u.Level, -1)
 		t.addWaiting(u, 1)
@@ -41,14 +52,14 @@ func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) error
 		t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassRequeued)
 		t.SetUnit(t.Tx, t.Job, u)
 		if err := t.reopenReduce(ctx, u, 0); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := t.Tenants.CheckUse(ctx, t.Tx, mapreduce.TenantID(t.Ctl.Tenant), keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting)); err != nil {
-		return err
+		return false, err
 	}
 	t.Record()
-	return nil
+	return rest, nil
 }
 
 // unaccountUnit takes a failed unit out of the ledger of documents and characters.
