@@ -71,7 +71,7 @@ LARGE := $(LARGE)|TestAWorkerThatDoesNotReadIsGivenLittle|TestManySubmissionsOfA
 LARGE := $(LARGE)|TestD8The|TestD9Few|TestReceiptsByAModel|TestC1Estimate|TestC2C3C9C15|TestC7Invented|TestC11Batch|TestC13Report|TestC15Joined
 LARGE := $(LARGE)|TestBadCitations|TestReferencesThatGoWrong|TestReportsBesideExperts|TestSumsAfterResumes|TestDocsOfTools|TestDoctorOfACopy
 LARGE := $(LARGE)|TestCostByThePrices|TestOnlyWholeAnswers|TestReplayIsRefused|TestWorkersSayWhatIsWrong
-LARGE := $(LARGE)|TestD4Compare|TestJobsShareAnswers|TestPowerLoss$$|TestHTTPAnswers/bomb
+LARGE := $(LARGE)|TestD4Compare|TestJobsShareAnswers|TestPowerLoss$$|TestHTTPAnswers/bomb|TestUnitsWithLargeItems
 VARIANTS := TestMatrixOfFaults/(openai|ollama)|TestMatrixOfFaults/anthropic/(_always$$|[b-z].*_at_a_fifth$$)
 VARIANTS := $(VARIANTS)|TestNobodyIsLostInAnOutage/(short|^long|very_long|^two_nodes$$|break$$)|TestNobodyIsLostInAnOutage/.*/3.37s
 VARIANTS := $(VARIANTS)|TestTheFleetSharesItsBreaker/parallelism_(100|1)$$|TestAModelThatRefusesAll
@@ -94,9 +94,10 @@ PROPERTIES := $(PROPERTIES)|TestResumeDropsALevelPlanned|ThatTakeTooLong
 STORMS := TestSoak(Storms|Trees|Budgets)|TestSoak$$|TestBudgetWhileWorkersDie
 UNRACED := $(LARGE)|$(VARIANTS)|$(LONG)|$(APART)|$(PROPERTIES)
 
-# Tests that take minutes of a processor, and the packages that have them. `make test`
+# Tests that need the most of a processor, and the packages that have them. `make test`
 # leaves them out; CI and `make test-all` run them.
-LENGTHY    := TestKilledAtEveryPoint$$|TestSoakKillsOfOneProcess$$|TestTextsThatCostMuch$$
+LENGTHY    := TestKilledAtEveryPoint$$|TestSoakKillsOfOneProcess$$|TestSoakDamage$$|TestExamplesGiveTheSameOnEveryStore$$
+LENGTHY    := $(LENGTHY)|TestTextsThatCostMuch$$|TestPackages$$
 OF_LENGTHY := ./cmd/coditect ./worker/rules
 
 # How often processes are killed in each soak test.
@@ -169,7 +170,7 @@ test-plain:
 	exit $$rc
 
 .PHONY: test-long
-test-long: ## run the tests of minutes that `make test` leaves out: kills at every point, and texts that cost much
+test-long: ## run the tests of minutes that `make test` leaves out: kills at every point, damage, and texts that cost much
 	@$(IN_MEMORY) set -x; $(TEST) -p 2 -timeout 45m -run '$(LENGTHY)' $(OF_LENGTHY)
 
 .PHONY: test-race

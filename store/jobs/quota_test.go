@@ -309,8 +309,7 @@ func (a *actor) takeOver(ctx context.Context, back bool) error {
 		a.mu.Unlock()
 		return nil
 	}
-	s := a.lost[0]
-	a.lost = a.lost[1:]
+	s := a.lost[a.IntN(len(a.lost))]
 	a.mu.Unlock()
 	for {
 		loss, err := a.j.Sessions.Expire(ctx, s.id, s.node, s.epoch, nil)
@@ -321,6 +320,12 @@ func (a *actor) takeOver(ctx context.Context, back bool) error {
 			break
 		}
 	}
+	if err := a.giveUpSubmissions(ctx, s.node); err != nil {
+		return err
+	}
+	a.mu.Lock() // only now: if this node is killed before, another one does all of it
+	a.lost = slices.DeleteFunc(a.lost, func(l seatOf) bool { return l == s })
+	a.mu.Unlock()
 	if !back {
 		return nil
 	}
@@ -337,6 +342,18 @@ func (a *actor) takeOver(ctx context.Context, back bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lost = append(a.lost, seatOf{seat{s.id, epoch}, a.j.Node()})
+	return err
+}
+
+// giveUpSubmissions gives up what a dead node had under way. If nobody did, the quotas of
+// tenant a would soon be used up by it, and no claim would be refused any more.
+func (a *actor) giveUpSubmissions(ctx context.Context, dead mapreduce.NodeID) error {
+	refs, err := a.j.Submit.Ingests(ctx, "")
+	for _, r := range refs {
+		if err == nil && r.Node == dead {
+			err = a.j.Submit.Abandon(ctx, r.Job)
+		}
+	}
 	return err
 }
 

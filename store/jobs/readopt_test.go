@@ -72,10 +72,7 @@ func TestUnitsOfSeveralJobsKeepToTheQuota(t *testing.T) {
 func TestUnitsWithLargeItemsGoBack(t *testing.T) {
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
-	docs := texts(400)
-	for i := range docs {
-		docs[i].item = bytes.Repeat([]byte{'7'}, levels.MaxItem)
-	}
+	docs := withLargeItems(400)
 	id := w.submit(j, spec(), docs)
 	s := w.session(j)
 	for held := 0; held < len(docs); {
@@ -88,15 +85,21 @@ func TestUnitsWithLargeItemsGoBack(t *testing.T) {
 	w.healthy()
 }
 
+// withLargeItems returns documents with items as large as those of a list can be.
+func withLargeItems(n int) []document {
+	docs := texts(n)
+	for i := range docs {
+		docs[i].item = bytes.Repeat([]byte{'7'}, levels.MaxItem)
+	}
+	return docs
+}
+
 // However large the items and the errors of units that failed are together, all of them are
 // tried again.
 func TestUnitsWithLargeItemsAreTriedAgain(t *testing.T) {
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
-	docs := texts(400)
-	for i := range docs {
-		docs[i].item = bytes.Repeat([]byte{'7'}, levels.MaxItem)
-	}
+	docs := withLargeItems(400)
 	why := slices.Repeat([]string{strings.Repeat("why ", 256)}, 8)
 	id := w.submit(j, spec(), docs)
 	s := w.session(j)

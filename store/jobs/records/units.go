@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -202,6 +204,18 @@ func (rec *Records) HeldUnits(ctx context.Context, r store.Reader, held []*stora
 		ks[i] = rec.Keys.Job(mapreduce.JobID(h.Job)).Unit(mapreduce.UnitID(h.Unit))
 	}
 	return ReadUnits(ctx, r, ks)
+}
+
+// UnitsThatFit returns how many of units, from the first on, one transaction should write,
+// as those of a list can have large items: at least one of them.
+func UnitsThatFit(units []*storagev1.Unit) int {
+	size := 0
+	for i, u := range units {
+		if size += proto.Size(u); size > store.TargetTxSize && i > 0 {
+			return i
+		}
+	}
+	return len(units)
 }
 
 // A Batch is a part of a submission: what one transaction stages. It should

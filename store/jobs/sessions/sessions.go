@@ -10,8 +10,6 @@ import (
 	"math"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -204,13 +202,13 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 			return err
 		}
 	}
-	size := 0
+	fit := len(units)
+	if limit > 0 {
+		fit = records.UnitsThatFit(units)
+	}
 	for i, c := range claims {
-		for _, u := range units[:len(c.Units)] {
-			size += proto.Size(u)
-		}
-		if limit > 0 && i > 0 && size > store.TargetTxSize {
-			s.more = true // units of a list can have large items, and a transaction must not
+		if fit -= len(c.Units); fit < 0 && i > 0 {
+			s.more = true
 			break
 		}
 		if err := s.visitClaim(ctx, pairs[i].Key, c.Units, units); err != nil {

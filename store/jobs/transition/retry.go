@@ -3,8 +3,6 @@ package transition
 import (
 	"context"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -30,15 +28,8 @@ func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) (rest
 	if err != nil {
 		return false, err
 	}
-	size := 0
-	for i, u := range units {
-		if u != nil {
-			size += proto.Size(u)
-		}
-		if i > 0 && size > store.TargetTxSize {
-			rest = true
-			break
-		}
+	fit := records.UnitsThatFit(units)
+	for i, u := range units[:fit] {
 		t.Tx.Clear(failed[i].Key)
 		if u == nil || mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 			continue
@@ -59,7 +50,7 @@ func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) (rest
 		return false, err
 	}
 	t.Record()
-	return rest, nil
+	return fit < len(units), nil
 }
 
 // unaccountUnit takes a failed unit out of the ledger of documents and characters.

@@ -218,13 +218,9 @@ func (g *gate) enterGate(ctx context.Context, n need, last time.Time) (pause tim
 	}
 	defer func() { <-g.turn }()
 	for {
-		now := time.Now()
-		if pause := g.pauseAt(now); now.Add(pause).After(last) && pause > 0 {
-			return pause, nil
-		}
-		wait, changed := g.tryEnter(now, n)
-		if wait == 0 {
-			return 0, nil
+		wait, changed := g.tryEnter(time.Now(), n, last)
+		if changed == nil {
+			return wait, nil
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -238,23 +234,20 @@ func (g *gate) enterGate(ctx context.Context, n need, last time.Time) (pause tim
 	}
 }
 
-// pauseAt returns how long no call may begin as the vendor has refused one; it is not
-// positive if one may.
-func (g *gate) pauseAt(now time.Time) time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.frozen.Sub(now)
-}
-
 // longWait means: wait until something changes.
 const longWait = time.Hour
 
-// tryEnter takes what a call needs from the buckets, or returns the longest time to wait.
-func (g *gate) tryEnter(now time.Time, n need) (time.Duration, <-chan struct{}) {
+// tryEnter takes what a call needs from the buckets, or returns the longest time to wait and
+// what is closed when something changes. That is nil if the call is not to wait: it may begin,
+// or the vendor lets none begin before last, and the time is how long that pause is.
+func (g *gate) tryEnter(now time.Time, n need, last time.Time) (time.Duration, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if wait := g.frozen.Sub(now); wait > 0 {
-		return wait, g.changed
+	if pause := g.frozen.Sub(now); pause > 0 {
+		if g.frozen.After(last) {
+			return pause, nil
+		}
+		return pause, g.changed
 	}
 	if g.isFull(now) {
 		return longWait, g.changed
