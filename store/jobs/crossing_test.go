@@ -6,7 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/grants"
@@ -39,6 +42,48 @@ func (t crossedTx) Commit(ctx context.Context) error {
 		cross()
 	}
 	return t.Tx.Commit(ctx)
+}
+
+// A seal notes the end of the chain in the record of a job that has come to rest. What
+// brings the record up to date meanwhile must not write the one of before.
+func TestSealsThatCrossAChangeOfTheRecord(t *testing.T) {
+	type act func(context.Context, *jobs.Jobs, mapreduce.JobID) error
+	for what, tt := range map[string]struct{ rest, change act }{
+		"sweep": {
+			func(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID) error { return j.Lifecycle.Cancel(ctx, id) },
+			sweepJob,
+		},
+		"resume": {
+			func(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID) error {
+				return j.Lifecycle.Pause(ctx, id, records.AnyEpoch, "for a while")
+			},
+			func(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID) error {
+				return j.Lifecycle.Resume(ctx, id, mapreduce.Resume{})
+			},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := open(t)
+			w := newWorld(t, s, 1)
+			j := w.nodes[0]
+			id := w.submit(j, spec(), texts(3))
+			w.must(tt.rest(w.ctx, j, id))
+			between := &crossed{Store: s, cross: func() {
+				n, err := j.Audit.Seal(w.ctx, id)
+				if w.must(err); n == 0 {
+					t.Error("there was nothing to seal")
+				}
+			}}
+			late := jobs.New(store.NewDB(between, store.Config{}), w.space, "late", w.clock)
+			w.must(tt.change(w.ctx, late, id))
+			record := new(storagev1.Job)
+			w.must(proto.Unmarshal(w.get(w.space.Job(id).Record()), record))
+			if record.AuditNumber != 1 || len(record.AuditHead) == 0 {
+				t.Errorf("the record names seal %d with the hash %x, want seal 1", record.AuditNumber, record.AuditHead)
+			}
+			w.healthy()
+		})
+	}
 }
 
 // Two turns with the same reports, few and so many that they are read as
