@@ -184,9 +184,56 @@ func TestEventsByPages(t *testing.T) {
 	if want := int(w.job(id).CompletedUnits); completed != want || seals != 1 {
 		t.Errorf("%d completions under %d seals, want %d under 1", completed, seals, want)
 	}
-	if _, err := j.Audit.List(w.ctx, mapreduce.ListEventsQuery{Job: id, PageToken: "abcd"}); errs.KindOf(err) != errs.Invalid {
-		t.Errorf("a token of no list: %v", err)
+	for _, token := range []string{"abcd", "xyz", strings.Repeat("00", 10), strings.Repeat("00", 19)} {
+		if _, err := j.Audit.List(w.ctx, mapreduce.ListEventsQuery{Job: id, PageToken: token}); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%s, a token of no list: %v", token, err)
+		}
 	}
+}
+
+// However many seals a job has, each page has those that end in it, and none is left out
+// between two pages.
+func TestManySealsByPages(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(1))
+	changes := 0
+	for range 600 {
+		w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "for a while"))
+		_, err := j.Audit.Seal(w.ctx, id)
+		w.must(err)
+		w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
+		if changes += 2; changes%8 == 0 {
+			continue // the next seal covers both
+		}
+		_, err = j.Audit.Seal(w.ctx, id)
+		w.must(err)
+	}
+	for _, size := range []int{7, 1000, 5000} {
+		var seals []*mapreduce.Seal
+		listed, sealed := 0, 0
+		for token, first := "", true; first || token != ""; first = false {
+			page, err := j.Audit.List(w.ctx, mapreduce.ListEventsQuery{Job: id, PageSize: size, PageToken: token})
+			w.must(err)
+			listed, token = listed+len(page.Checkpoints), page.NextPageToken
+			for _, s := range page.Seals {
+				sealed += s.Count
+				if !slices.ContainsFunc(page.Checkpoints, func(c *mapreduce.Checkpoint) bool { return c.ID == s.Last }) {
+					t.Fatalf("pages of %d: seal %d does not end in its page", size, s.Number)
+				}
+			}
+			seals = append(seals, page.Seals...)
+		}
+		for i, s := range seals {
+			if s.Number != int64(i+1) {
+				t.Fatalf("pages of %d: seal %d comes as number %d", size, s.Number, i+1)
+			}
+		}
+		if len(seals) < 1000 || listed <= changes || sealed != listed-1 { // all but the last resume
+			t.Errorf("pages of %d: %d seals of %d checkpoints, and %d were listed", size, len(seals), sealed, listed)
+		}
+	}
+	w.must(j.Audit.Verify(w.ctx, id))
 }
 
 // The marks of a job are those of its checkpoints in one order, whoever wrote them,

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -132,9 +133,9 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 	if q.Job == "" {
 		return st.Log(ctx, q)
 	}
-	from, err := hex.DecodeString(q.PageToken)
-	if err != nil || (len(from) != 0 && len(from) != len(store.Versionstamp{})) {
-		return nil, errs.Field("page_token", "is not one that a list returned")
+	from, seal, err := decodePageToken(q.PageToken)
+	if err != nil {
+		return nil, err
 	}
 	var page *mapreduce.EventPage
 	err = st.db.View(ctx, func(tx store.Tx) error {
@@ -157,15 +158,31 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 			}
 			page.Checkpoints = append(page.Checkpoints, c)
 		}
-		if more {
-			page.NextPageToken = hex.EncodeToString(stampOf(pairs[len(pairs)-1].Key))
+		next, err := st.sealsOf(ctx, s, q.Job, seal, page)
+		if more && err == nil {
+			page.NextPageToken = hex.EncodeToString(binary.BigEndian.AppendUint64(stampOf(pairs[len(pairs)-1].Key), uint64(next)))
 		}
-		return st.sealsOf(ctx, s, q.Job, page)
+		return err
 	})
 	if err == nil && q.Verify && q.PageToken == "" {
 		err = st.Verify(ctx, q.Job)
 	}
 	return page, err
+}
+
+// decodePageToken returns the stamp of the last checkpoint before a page, and the number of
+// the first seal that can end behind it: a job of days has very many, which each page of
+// its list must not read anew.
+func decodePageToken(token string) (stamp []byte, seal int64, err error) {
+	data, err := hex.DecodeString(token)
+	const n = len(store.Versionstamp{})
+	switch {
+	case err == nil && len(data) == 0:
+		return nil, 0, nil
+	case err != nil || len(data) != n+8:
+		return nil, 0, errs.Field("page_token", "is not one that a list returned")
+	}
+	return data[:n], int64(binary.BigEndian.Uint64(data[n:])), nil
 }
 
 func decodeCheckpoint(kv store.KeyValue) (*mapreduce.Checkpoint, error) {
@@ -212,34 +229,44 @@ func unitRef(o *storagev1.Outcome, sum *mapreduce.Tokens) mapreduce.UnitRef {
 	return mapreduce.UnitRef{Unit: mapreduce.UnitID(o.Unit), Attempt: int(o.Attempt), SHA256: o.Sha256, Tokens: spent}
 }
 
-// sealsOf adds to page the seals that end within it, and the marks of its checkpoints.
-func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, page *mapreduce.EventPage) error {
+// sealsAtOnce bounds the seals that are read at once.
+const sealsAtOnce = 1000
+
+// sealsOf adds to page the seals that end within it, and the marks of its checkpoints. It
+// looks from the seal with a number on, and returns the number of the first one that can end
+// behind the page.
+func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, number int64, page *mapreduce.EventPage) (next int64, err error) {
 	if len(page.Checkpoints) == 0 {
-		return nil
+		return number, nil
 	}
 	first, last := page.Checkpoints[0].ID, page.Checkpoints[len(page.Checkpoints)-1].ID
-	pairs, _, err := r.GetRange(ctx, rec.Keys.Job(id).Seals(), store.RangeOptions{})
-	if err != nil {
-		return err
-	}
 	marks := make(map[string]*storagev1.Mark)
-	for _, kv := range pairs {
-		var s storagev1.Seal
-		if err := records.Decode(kv.Key, kv.Value, &s); err != nil {
-			return err
+	span := rec.Keys.Job(id).Seals()
+	if number > 0 {
+		span.Begin = rec.Keys.Job(id).Seal(number)
+	}
+	for more, behind := true, false; more && !behind; {
+		var pairs []store.KeyValue
+		pairs, more, err = r.GetRange(ctx, span, store.RangeOptions{Limit: sealsAtOnce})
+		if err != nil {
+			return 0, err
 		}
-		end := hex.EncodeToString(s.Last)
-		if end >= first && end <= last {
-			page.Seals = append(page.Seals, &mapreduce.Seal{Number: s.Number, Count: int(s.Count), Last: end, Hash: s.Hash})
-		}
-		if end < first {
-			continue
-		}
-		for _, m := range s.Marks {
-			marks[hex.EncodeToString(m.Checkpoint)] = m
-		}
-		if end >= last {
-			break
+		for _, kv := range pairs {
+			var s storagev1.Seal
+			if err := records.Decode(kv.Key, kv.Value, &s); err != nil {
+				return 0, err
+			}
+			end := hex.EncodeToString(s.Last)
+			if end >= first && end <= last {
+				page.Seals = append(page.Seals, &mapreduce.Seal{Number: s.Number, Count: int(s.Count), Last: end, Hash: s.Hash})
+			}
+			for _, m := range s.Marks {
+				marks[hex.EncodeToString(m.Checkpoint)] = m
+			}
+			number, span.Begin = s.Number, store.Single(kv.Key).End
+			if behind = end >= last; behind {
+				break
+			}
 		}
 	}
 	for _, c := range page.Checkpoints {
@@ -247,7 +274,7 @@ func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobI
 			c.Progress = &mapreduce.ProgressMark{Completed: m.Completed, Tokens: mapreduce.Tokens{In: m.TokensIn, Out: m.TokensOut}}
 		}
 	}
-	return nil
+	return number, nil
 }
 
 // Verify computes the chain of a job anew, and fails with errs.DataLoss at the
