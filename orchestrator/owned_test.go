@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -59,8 +60,6 @@ func (w bare) steal(session mapreduce.SessionID, h mapreduce.Held) {
 // what is stored of them, nor how they go on, nor their job.
 func TestOthersAttemptsAreOutOfReach(t *testing.T) {
 	n := newCluster(t).orchestrator(quick(orchestrator.Config{Adopt: true}))
-	thief := greetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: "thief", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"another"}}}})
-	thief.until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
 	spec := script(nil)
 	spec.MaxAttempts = 2
 	id := n.submit(spec, 1)
@@ -68,7 +67,12 @@ func TestOthersAttemptsAreOutOfReach(t *testing.T) {
 	check := func(state string, h mapreduce.Held) {
 		t.Helper()
 		before := n.units(id)
-		thief.steal("thief", h)
+		// A new one for each state: where this machine stood still, a state takes the whole lease
+		// to come, for which one that says nothing would be lost.
+		session := mapreduce.SessionID(fmt.Sprintf("thief-%d", len(states)))
+		thief := greetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{Session: session, Slots: 4, Offer: mapreduce.Offer{Providers: []string{"another"}}}})
+		thief.until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
+		thief.steal(session, h)
 		if diff := cmp.Diff(before, n.units(id)); diff != "" {
 			t.Errorf("while the unit %s, a thief changed (-before +after):\n%s", state, diff)
 		}

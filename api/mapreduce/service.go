@@ -260,7 +260,7 @@ type DocumentNote struct {
 // A BrokenConstraint counts the records of a result in which a value was refused because
 // it breaks a constraint of the schema, or which lack a value that the schema requires.
 type BrokenConstraint struct {
-	Field      string // path
+	Field      string // path; "" if it is about the record as a whole
 	Constraint string // the keyword of JSON Schema, or "date_order"
 	Records    int64
 }
@@ -272,6 +272,9 @@ const Required = "required"
 func (b BrokenConstraint) String() string {
 	if b.Constraint == Required {
 		return fmt.Sprintf("%s is required; records without it: %d", b.Field, b.Records)
+	}
+	if b.Field == "" {
+		return fmt.Sprintf("records break %s as a whole; those with such values, under _unverified: %d", b.Constraint, b.Records)
 	}
 	return fmt.Sprintf("%s breaks %s; records with such a value, under _unverified: %d", b.Field, b.Constraint, b.Records)
 }

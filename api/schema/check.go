@@ -17,41 +17,24 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/schema/pattern"
+	"github.com/coditect/mapreduce/api/schema/validator"
 )
-
-// resource is the name under which the compiler knows the file; it is never
-// loaded.
-const resource = "mem:///schema.json"
-
-// noLoader refuses references out of the file: reading a schema must not touch
-// network or disk.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s is outside of the file and is not loaded", url)
-}
 
 // compileSchema checks the file against the meta-schema and prepares validation of
 // records.
 func (r *reader) compileSchema(s *Schema, root *node) {
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	c.AssertFormat()
-	c.UseRegexpEngine(boundedRegexp)
-	c.RegisterFormat(&jsonschema.Format{Name: string(DateTime), Validate: validDateTime})
-	c.RegisterFormat(&jsonschema.Format{Name: string(Time), Validate: validTime})
-	at := resource
+	fragment := ""
 	if s.Kind == KindRecords {
-		at, s.wrap = resource+"#/items", root.get("items") == nil
-		if s.wrap {
-			at = resource
+		if s.wrap = root.get("items") == nil; !s.wrap {
+			fragment = "#/items"
 		}
 	}
-	err := c.AddResource(resource, root.decodeValue())
-	if err == nil {
-		s.validator, err = c.Compile(at)
-	}
+	var err error
+	s.validator, err = validator.Compile(root.decodeValue(), fragment, func(c *jsonschema.Compiler) {
+		c.UseRegexpEngine(boundedRegexp)
+		c.RegisterFormat(&jsonschema.Format{Name: string(DateTime), Validate: validDateTime})
+		c.RegisterFormat(&jsonschema.Format{Name: string(Time), Validate: validTime})
+	})
 	if err != nil {
 		r.compileError(root, err)
 	}
@@ -64,7 +47,7 @@ func (r *reader) compileError(root *node, err error) {
 	ours := slices.Clone(r.errs)
 	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &mismatch) {
 		if len(ours) == 0 { // else it says again what we found
-			r.recordFault(root, "", "%s", strings.ReplaceAll(err.Error(), resource, ""))
+			r.recordFault(root, "", "%s", strings.ReplaceAll(err.Error(), validator.Resource, ""))
 		}
 		return
 	}

@@ -182,8 +182,13 @@ func (s *Schema) faults(values map[string]any) []fault {
 	if s.wrap {
 		instance = []any{instance}
 	}
+	err = s.validator.Validate(instance)
 	var invalid *jsonschema.ValidationError
-	if !errors.As(s.validator.Validate(instance), &invalid) {
+	switch {
+	case errors.As(err, &invalid):
+	case err != nil:
+		return []fault{{constraint: "schema", message: err.Error()}}
+	default:
 		return nil
 	}
 	var all []fault

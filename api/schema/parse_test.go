@@ -1,7 +1,9 @@
 package schema_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/validator"
 )
 
 const receipt = `title: receipt
@@ -295,6 +298,10 @@ func TestErrors(t *testing.T) {
 			[]string{"s.yaml:1:52: properties.a.minimum: the number 1e999999 is out of range"},
 		},
 		{
+			"doubled again and again", "properties: {a: {}}\nnot: {$ref: '#/$defs/d0'}\n$defs:\n" + doubled(40, "{if: NEXT, then: NEXT}"),
+			[]string{"s.yaml:1:1: no value could be checked by it: its parts refer to each other so that it would take too many steps"},
+		},
+		{
 			"same path", "properties: {a.b: {}, a: {properties: {b: {}}}}",
 			[]string{"s.yaml:1:13: properties: two properties have the same path, \"a.b\""},
 		},
@@ -315,6 +322,37 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%T holds no *schema.Error", err)
 			}
 		})
+	}
+}
+
+// doubled returns n definitions, in each of which the next one stands for NEXT.
+func doubled(n int, link string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "  d%d: %s\n", i, strings.ReplaceAll(link, "NEXT", fmt.Sprintf("{$ref: '#/$defs/d%d'}", i+1)))
+	}
+	return b.String() + fmt.Sprintf("  d%d: {maxProperties: 9}\n", n)
+}
+
+// A record that cannot be checked, as its schema asks for too much, has no value that may
+// stand: nobody knows whether it fits.
+func TestRecordsThatCannotBeChecked(t *testing.T) {
+	property, path := "x: {type: number}", "x"
+	for range 6 {
+		property, path = "x: {type: object, properties: {"+property+"}}", "x."+path
+	}
+	twelve := strings.TrimSuffix(strings.Repeat("{not: {properties: {x: NEXT}}}, ", 12), ", ")
+	s := parse(t, "properties: {"+property+", y: {type: number}}\nnot: {not: {$ref: '#/$defs/d0'}}\n$defs:\n"+
+		doubled(7, "{not: {anyOf: ["+twelve+"]}}"))
+	if j := s.Judge(map[string]any{"y": json.Number("5")}); len(j.Refused) > 0 || j.Kept["y"] != json.Number("5") {
+		t.Errorf("of a shallow record, kept %v, refused %v", j.Kept, j.Refused)
+	}
+	j := s.Judge(map[string]any{path: json.Number("1"), "y": json.Number("5")})
+	if b := j.Refused[path]; len(j.Kept) > 0 || b.Constraint != "schema" || b.Message != validator.ErrTooCostly.Error() {
+		t.Errorf("of a deep record, kept %v, refused %v", j.Kept, j.Refused)
+	}
+	if err := s.Validate(s.Nest(map[string]any{path: json.Number("1")})); !errors.Is(err, validator.ErrTooCostly) {
+		t.Errorf("of a deep record: %v", err)
 	}
 }
 

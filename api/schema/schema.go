@@ -12,9 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/validator"
 )
 
 // Kind says how many records a document yields.
@@ -49,7 +48,7 @@ type Schema struct {
 	canonical []byte
 	plain     []byte // canonical without hints
 	fields    []Field
-	validator *jsonschema.Schema
+	validator *validator.Schema
 	wrap      bool // the validator expects a list of records
 }
 

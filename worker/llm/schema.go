@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/coditect/mapreduce/api/schema/validator"
 	"github.com/coditect/mapreduce/worker/llm/internal/redact"
 )
 
@@ -23,7 +24,7 @@ type Schema struct {
 	name      string
 	doc       object
 	wrap      bool // a vendor is given an object with the answer in it
-	validator *jsonschema.Schema
+	validator *validator.Schema
 	tolerated *regexp.Regexp // places that need not fit, see Tolerating; nil if there are none
 }
 
@@ -48,11 +49,11 @@ func NewSchema(name string, doc []byte) (*Schema, error) {
 	if faults := wildNumbers(root); len(faults) > 0 {
 		return nil, NewError(BadSchema, "%v", &MismatchError{faults})
 	}
-	validator, err := compileSchema(doc)
+	compiled, err := compileSchema(doc)
 	if err != nil {
 		return nil, NewError(BadSchema, "%v", err)
 	}
-	return &Schema{name: name, doc: root, wrap: !plainObject(root), validator: validator}, nil
+	return &Schema{name: name, doc: root, wrap: !plainObject(root), validator: compiled}, nil
 }
 
 // plainObject reports whether vendors take the schema at the top.
@@ -65,28 +66,12 @@ func plainObject(root object) bool {
 	return root.getText("type") == "object"
 }
 
-func compileSchema(doc []byte) (*jsonschema.Schema, error) {
+func compileSchema(doc []byte) (*validator.Schema, error) {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
 	if err != nil {
 		return nil, err
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
-	c.UseLoader(noLoader{}) // a schema refers to itself alone
-	const url = "mem:///schema.json"
-	if err := c.AddResource(url, v); err != nil {
-		return nil, err
-	}
-	return c.Compile(url)
-}
-
-// A noLoader keeps the compiler from reading files and the network.
-type noLoader struct{}
-
-// Load implements jsonschema.URLLoader.
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("a schema may not refer to %s", url)
+	return validator.Compile(v, "", nil)
 }
 
 // Name returns the name of the answer that the model sees.
@@ -211,7 +196,10 @@ func (s *Schema) fitValue(v any) (json.RawMessage, error) {
 	if e, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		return nil, newMismatch(e)
 	}
-	return raw, err
+	if err != nil {
+		return nil, &MismatchError{[]Fault{{Message: err.Error()}}}
+	}
+	return raw, nil
 }
 
 // newMismatch gathers the leaves of a validator's error.

@@ -18,6 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/coditect/mapreduce/api/schema/format"
+	"github.com/coditect/mapreduce/api/schema/validator"
 )
 
 // MaxValue bounds a value, in bytes of its canonical JSON.
@@ -29,7 +30,7 @@ var ErrForm = errors.New("output: the value does not fit the schema of its stage
 // A Form is what the values of a stage have to look like: a JSON Schema made
 // ready, with its hints. It is immutable and safe for concurrent use.
 type Form struct {
-	validator *jsonschema.Schema
+	validator *validator.Schema
 	hints     hints
 	given     *Given // nil if nothing is known that could be filled in
 }
@@ -40,27 +41,11 @@ func NewForm(schema []byte) (*Form, error) {
 	if err != nil {
 		return nil, fmt.Errorf("jsonvalue: schema: %w", err)
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
-	c.UseLoader(noLoader{})
-	const url = "mem:///value.json"
-	if err := c.AddResource(url, doc); err != nil {
-		return nil, fmt.Errorf("jsonvalue: schema: %w", err)
-	}
-	v, err := c.Compile(url)
+	v, err := validator.Compile(doc, "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("jsonvalue: schema: %w", err)
 	}
 	return &Form{validator: v, hints: readHints(schema)}, nil
-}
-
-// A noLoader keeps the compiler from reading files and the network.
-type noLoader struct{}
-
-// Load implements jsonschema.URLLoader.
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("a schema may not refer to %s", url)
 }
 
 // CheckFit checks a value that was decoded.

@@ -330,6 +330,12 @@ func TestLyingServers(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("costly", func(t *testing.T) {
+		s := unit(t, open(t, server("costly"), config()))
+		call(t, s, "test_a", `{"x":{"x":{}}}`)
+		refused(t, s, "test_a", deepObject, "test_a: the input does not fit its schema: this value cannot be checked")
+		refused(t, s, "test_b", `{}`, "test_b: what the server returned does not fit the schema that it states: this value cannot be checked")
+	})
 	for mode, want := range map[string]string{"malformed": "test_a: ", "floods": "the server wrote more than 67108864 bytes", "unknown": "test_a: ", "deep": "test_a: "} {
 		t.Run(mode, func(t *testing.T) {
 			patient := func(s *mcp.Server) { s.Timeout = 5 * time.Minute } // many bytes have to come

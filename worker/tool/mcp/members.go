@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/coditect/mapreduce/api/schema/validator"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -33,8 +34,8 @@ const (
 type member struct {
 	name   string // the server's own
 	spec   tool.Spec
-	input  *jsonschema.Schema
-	output *jsonschema.Schema // nil if the server states none
+	input  *validator.Schema
+	output *validator.Schema // nil if the server states none
 }
 
 // learn asks the server for its tools. A tool that cannot be used is left out, with a line
@@ -139,15 +140,8 @@ func (s *objectSchema) only(names []string) string {
 	return ""
 }
 
-// noLoading refuses schemas elsewhere: a server must not make this process read files.
-type noLoading struct{}
-
-func (noLoading) Load(string) (any, error) {
-	return nil, errors.New("a schema that is elsewhere is not read")
-}
-
 // compileSchema checks a schema.
-func compileSchema(doc []byte) (*jsonschema.Schema, error) {
+func compileSchema(doc []byte) (*validator.Schema, error) {
 	if len(doc) > maxSchema {
 		return nil, fmt.Errorf("it has %d bytes; at most %d are accepted", len(doc), maxSchema)
 	}
@@ -155,14 +149,7 @@ func compileSchema(doc []byte) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020) // as where inputs of all tools are checked
-	c.AssertFormat()
-	c.UseLoader(noLoading{})
-	if err := c.AddResource("schema.json", value); err != nil {
-		return nil, err
-	}
-	return c.Compile("schema.json")
+	return validator.Compile(value, "", nil) // as where inputs of all tools are checked
 }
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)

@@ -149,6 +149,7 @@ var badServers = map[string]func(){
 	"endless":   func() { answering(pages) },
 	"many":      func() { answering(manyTools) },
 	"schemas":   func() { answering(oddSchemas) },
+	"costly":    func() { answering(costlySchemas) },
 	"malformed": func() { answering(onCall(`{"content":[{"type":"text","text":7}]}`)) },
 	"unknown":   func() { answering(onCall(`{"content":[{"type":"hologram","data":"eA=="}]}`)) },
 	"asks":      func() { answering(asks) },
@@ -198,10 +199,34 @@ func oddSchemas(method string, _ json.RawMessage) string {
 		{"name":"wrong","inputSchema":{"type":"objekt"}},
 		{"name":"none"},
 		{"name":"pattern","inputSchema":{"type":"object","properties":{"a":{"type":"string","pattern":"("}}}},
+		{"name":"circling","inputSchema":{"type":"object","$ref":"#/$defs/d0","$defs":{` + definitions(`{"allOf":[NEXT,NEXT]}`) + `}}},
 		{"name":"large","inputSchema":{"type":"object","description":"` + strings.Repeat("x", 70<<10) + `"}},
 		{"name":"good","inputSchema":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"string"}}}},
 		{"name":"good","description":"once more","inputSchema":{"type":"object"}}]}`
 }
+
+// definitions returns forty definitions, in each of which the next one stands for NEXT.
+func definitions(link string) string {
+	var all strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&all, `"d%d":%s,`, i, strings.ReplaceAll(link, "NEXT", fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, i+1)))
+	}
+	return all.String() + `"d40":{"minProperties":1}`
+}
+
+// costlySchemas is a tool whose inputs and outputs take very long to check, if they are deep.
+func costlySchemas(method string, _ json.RawMessage) string {
+	costly := `{"type":"object","$ref":"#/$defs/d0","$defs":{` + definitions(`{"properties":{"x":NEXT},"allOf":[{"properties":{"x":NEXT}}]}`) + `}}`
+	switch method {
+	case "tools/list":
+		return `{"tools":[{"name":"a","inputSchema":` + costly + `},{"name":"b","inputSchema":{"type":"object"},"outputSchema":` + costly + `}]}`
+	case "tools/call":
+		return `{"content":[],"structuredContent":` + deepObject + `}`
+	}
+	return ""
+}
+
+var deepObject = strings.Repeat(`{"x":`, 60) + `{}` + strings.Repeat(`}`, 60)
 
 // asks asks the client for files, for a model and for a person before it answers, and
 // answers with what came of it.
