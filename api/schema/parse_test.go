@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -302,6 +303,18 @@ func TestErrors(t *testing.T) {
 			[]string{"s.yaml:1:1: no value could be checked by it: its parts refer to each other so that it would take too many steps"},
 		},
 		{
+			"referred to again and again", "properties: {a: {$ref: '#/$defs/d0'}}\n$defs:\n" + doubled(12, "{properties: {a: NEXT, b: NEXT, c: NEXT}}"),
+			[]string{"s.yaml:1:1: its parts refer to each other so often that it would take too long to read"},
+		},
+		{
+			"itself, in a row", "properties: {a: {$ref: '#/$defs/d'}}\n$defs:\n  d: {allOf: [{$ref: '#/$defs/e'}, {$ref: '#/$defs/e'}]}\n  e: {allOf: [{title: x}, {$ref: '#/$defs/d'}]}\n",
+			[]string{"s.yaml:3:6: $defs.d: refers to itself"},
+		},
+		{
+			"a long row", "properties: {a: {$ref: '#/$defs/d0'}}\n$defs:\n" + doubled(200, "NEXT"),
+			[]string{"s.yaml:103:9: $defs.d100: more than 100 references in a row"},
+		},
+		{
 			"same path", "properties: {a.b: {}, a: {properties: {b: {}}}}",
 			[]string{"s.yaml:1:13: properties: two properties have the same path, \"a.b\""},
 		},
@@ -354,6 +367,22 @@ func TestRecordsThatCannotBeChecked(t *testing.T) {
 	if err := s.Validate(s.Nest(map[string]any{path: json.Number("1")})); !errors.Is(err, validator.ErrTooCostly) {
 		t.Errorf("of a deep record: %v", err)
 	}
+}
+
+// Where a schema has the same part a thousand times, directly and by way of others, that part
+// is read once.
+func TestPartsThatComeOften(t *testing.T) {
+	many := strings.TrimSuffix(strings.Repeat("NEXT, ", 8), ", ")
+	start := time.Now()
+	s := parse(t, "properties: {a: {$ref: '#/$defs/d0'}}\n$defs:\n"+doubled(3, "{allOf: ["+many+"], title: t}"))
+	if p := s.Properties[0]; p.Title != "t" {
+		t.Errorf("the property is %+v", p)
+	}
+	_, err := schema.Parse("s.yaml", []byte("properties: {a: {$ref: '#/$defs/d0'}}\n$defs:\n"+doubled(40, "{allOf: ["+many+"]}")))
+	if err == nil || !strings.Contains(err.Error(), "no value could be checked by it") {
+		t.Errorf("of one whose values take too long to check: %v", err)
+	}
+	t.Logf("after %v", time.Since(start))
 }
 
 func TestJSONSyntaxError(t *testing.T) {

@@ -13,9 +13,17 @@ import (
 // HintKey is the key under which a schema carries our hints.
 const HintKey = "x-coditect"
 
-// maxNesting bounds how deep objects and lists of a record may be nested; a
-// definition that refers to itself reaches it.
-const maxNesting = 12
+const (
+	// maxNesting bounds how deep objects and lists of a record may be nested; a
+	// definition that refers to itself reaches it.
+	maxNesting = 12
+	// maxReferences bounds how many schema objects in a row refer to the next one.
+	maxReferences = 100
+	// maxLooks bounds the work on one file: how often a schema object of it is looked at,
+	// and a name of a property. Definitions that refer to others twice, which refer to
+	// others twice, would take longer than anybody waits.
+	maxLooks = 200_000
+)
 
 // Parse reads a schema file. The name is used in messages, and a name ending in
 // .json makes the file JSON whatever it looks like. All faults are reported at
@@ -29,6 +37,11 @@ func Parse(file string, data []byte) (*Schema, error) {
 	all := &views{faults: found, root: root}
 	r := &reader{views: all, hints: &hintReader{views: all, hinted: map[*node]bool{}}}
 	s := r.readSchema()
+	if all.looks > maxLooks {
+		return nil, Errors{{
+			File: file, Line: root.line, Column: root.col, Msg: "its parts refer to each other so often that it would take too long to read",
+		}}
+	}
 	if s != nil {
 		r.hints.strayHints(root, "")
 		r.compileSchema(s, root)
@@ -62,7 +75,17 @@ func (f *faults) recordFault(n *node, path, format string, args ...any) {
 // views looks schema objects up, and what they refer to.
 type views struct {
 	*faults
-	root *node
+	root  *node
+	looks int // once these are more than maxLooks, nothing more is looked up
+}
+
+// look counts that a schema object is looked at, and reports whether it may be.
+func (r *views) look(n *node) bool {
+	r.looks++
+	if props := n.get("properties"); props != nil {
+		r.looks += len(props.keys)
+	}
+	return r.looks <= maxLooks
 }
 
 // A view is a schema object together with the objects that it refers to. Its own keys
@@ -72,6 +95,8 @@ type view struct {
 	nodes    []*node
 	paths    []string
 	nullable bool
+
+	gathered map[*node]bool // false while those that it refers to are gathered
 }
 
 // get returns the value of key and its path.
@@ -98,7 +123,7 @@ func (r *views) readString(v *view, key string) string {
 }
 
 func (r *views) newView(n *node, path string) *view {
-	v := &view{}
+	v := &view{gathered: make(map[*node]bool)}
 	r.gatherKeywords(v, n, path, 0)
 	return v
 }
@@ -111,10 +136,18 @@ func (r *views) gatherKeywords(v *view, n *node, path string, depth int) {
 		r.recordFault(n, path, "a schema must be a mapping, not %s", n.kind)
 		return
 	}
-	if depth > maxNesting {
+	switch done, known := v.gathered[n]; {
+	case known && !done:
 		r.recordFault(n, path, "refers to itself")
 		return
+	case depth > maxReferences:
+		r.recordFault(n, path, "more than %d references in a row", maxReferences)
+		return
+	case known || !r.look(n):
+		return // once is enough, as what comes first counts
 	}
+	v.gathered[n] = false
+	defer func() { v.gathered[n] = true }()
 	v.nodes, v.paths = append(v.nodes, n), append(v.paths, path)
 	if ref := n.get("$ref"); ref != nil {
 		if target, to := r.resolveRef(ref, joinPath(path, "$ref")); target != nil {

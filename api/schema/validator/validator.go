@@ -26,6 +26,9 @@ const (
 	// freeSteps is how many more may be made, whatever the value: there may be many
 	// alternatives, each with long lists of what is allowed.
 	freeSteps = 1_000_000
+	// stepsAtOne is how many steps may be made at one value by a part of the schema, whatever
+	// the value, those of its own parts included.
+	stepsAtOne = 10_000
 	// valuesAStep is how many values of an enumeration are compared in one step, and through
 	// how many parts the validator looks for one that refers to itself.
 	valuesAStep = 64
@@ -74,7 +77,7 @@ func Compile(doc any, fragment string, configure func(*jsonschema.Compiler)) (*S
 		if next = next[1:]; s == nil || seen[s] {
 			continue
 		}
-		if stepsHere(s, steps) > freeSteps {
+		if stepsHere(s, steps) > stepsAtOne {
 			return nil, errNothingFits
 		}
 		seen[s], next = true, append(next, allParts(s)...)
@@ -83,7 +86,7 @@ func Compile(doc any, fragment string, configure func(*jsonschema.Compiler)) (*S
 }
 
 // stepsHere returns how many steps s takes, with all of its parts that look at the same
-// value: freeSteps+1 at most. known are those of parts that were counted.
+// value: stepsAtOne+1 at most. known are those of parts that were counted.
 func stepsHere(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if n, ok := known[s]; ok {
 		return n
@@ -92,7 +95,7 @@ func stepsHere(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	n := 1
 	for _, part := range partsHere(s) {
 		if part != nil {
-			n = min(n+stepsHere(part, known), freeSteps+1)
+			n = min(n+stepsHere(part, known), stepsAtOne+1)
 		}
 	}
 	known[s] = n

@@ -247,7 +247,7 @@ func rawFields(s *schema.Schema) ([]any, error) {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	root, _ := v.(dict)
-	r := &rawReader{root: root}
+	r := &rawReader{root: root, resolved: make(map[string]dict)}
 	record := r.expandSchema(root)
 	if s.Kind == schema.KindRecords {
 		record = r.expandSchema(record.getDict("items"))
@@ -258,8 +258,9 @@ func rawFields(s *schema.Schema) ([]any, error) {
 
 // A rawReader walks a schema file together with the parsed schema.
 type rawReader struct {
-	root dict
-	out  []any
+	root     dict
+	resolved map[string]dict // what references refer to, with their own references resolved
+	out      []any
 }
 
 func (r *rawReader) readProperties(in dict, all []schema.Property) {
@@ -331,9 +332,9 @@ func (r *rawReader) narrowProperties(out dict, p *schema.Property) dict {
 	return out
 }
 
-// maxRefs bounds how far references are followed; a schema that was read has
-// none that lead in a circle.
-const maxRefs = 64
+// maxRefs bounds how far references are followed. A schema that was read has none that lead
+// in a circle, and fewer in a row.
+const maxRefs = 128
 
 // expandSchema returns a schema with its references resolved; its own keywords come
 // first. Of two alternatives of which one is null, it keeps the other.
@@ -346,7 +347,12 @@ func (r *rawReader) followRefs(in dict, depth int) dict {
 	}
 	if ref, ok := in.get("$ref"); ok {
 		text, _ := ref.(string)
-		out = out.withoutKey("$ref").addMissing(r.followRefs(r.resolveRef(text), depth+1))
+		to, known := r.resolved[text] // else a few definitions in a row could be come to a million times
+		if !known {
+			to = r.followRefs(r.resolveRef(text), depth+1)
+			r.resolved[text] = to
+		}
+		out = out.withoutKey("$ref").addMissing(to)
 	}
 	if all, ok := in.getList("allOf"); ok {
 		out = r.joinAllOf(out, all, depth)
