@@ -25,7 +25,7 @@ const (
 	lightSteps = 100
 	// freeSteps is how many more may be made, whatever the value: there may be many
 	// alternatives, each with long lists of what is allowed.
-	freeSteps = 1_000_000
+	freeSteps = 500_000
 	// stepsAtOne is how many steps may be made at one value by a part of the schema, whatever
 	// the value, those of its own parts included.
 	stepsAtOne = 10_000
