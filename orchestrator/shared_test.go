@@ -322,6 +322,40 @@ func breakerIsShared(t *testing.T, parallelism int) {
 	}
 }
 
+// When the breaker of the fleet closes, workers call again, though a job's own would stay open
+// for longer. Until then no unit is handed out over and over.
+func TestABreakerClosesForJobsThatAreMorePatient(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		n := c.orchestrator(fleetConfig())
+		down := false
+		v := &vendor{latency: time.Second, broken: func(int) bool { return down }}
+		c.ask(v, 4, n)
+		c.ask(v, 4, n)
+		spec := script(nil)
+		spec.Model, spec.Parallelism, spec.ReduceContextLimit, spec.BreakerTimeout, spec.MaxAttempts = "m", 8, 1<<30, 20*time.Second, 50
+		first := n.submit(spec, 100)
+		spec.BreakerThreshold, spec.BreakerTimeout = 1<<20, time.Hour
+		second := n.submit(spec, 100)
+		n.until(second, func(j *mapreduce.Job) bool { return j.CompletedUnits > 10 })
+		v.look(func() { down = true })
+		pass(t, 5*time.Second)
+		v.look(func() { down = false })
+		up := time.Now()
+		for _, id := range []mapreduce.JobID{first, second} {
+			n.wantEnd(id, mapreduce.JobComplete)
+			for _, u := range n.units(id) {
+				if u.Attempts > 5 {
+					t.Errorf("unit %s of job %s had %d attempts, %d of which failed", u.ID, id, u.Attempts, u.Failures)
+				}
+			}
+		}
+		if took := time.Since(up); took > 2*time.Minute {
+			t.Errorf("the jobs ended %v after the vendor was well again", took)
+		}
+	})
+}
+
 // While nobody may ask a model, nodes do not take tokens of its jobs and give them
 // back over and over.
 func TestTokensRestWhileABreakerIsOpen(t *testing.T) {

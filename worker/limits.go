@@ -44,8 +44,6 @@ func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
 		s.cfg.Limits.Share(shares)
 	}
 	for i := range shares {
-		if shares[i].OpenFor > 0 {
-			s.breakers.Trip(shares[i].Name)
-		}
+		s.breakers.Order(shares[i].Name, shares[i].OpenFor)
 	}
 }

@@ -94,7 +94,10 @@ func (u *unit) blockedReport(open *agent.BreakerError) mapreduce.Report {
 		return u.erroredReport(mapreduce.PermanentUnit, 0, skipped)
 	}
 	r := u.returnedReport(open.Error())
-	r.Breaker, r.RetryAfter = open.Name, open.OpenFor
+	r.RetryAfter = open.OpenFor
+	if !open.NoRoom {
+		r.Breaker = open.Name // so that this worker gets no more units of the model meanwhile
+	}
 	return r
 }
 

@@ -121,7 +121,7 @@ type Parking struct {
 	// under another handle.
 	Handle string
 	// WakeAfter is after how long the unit goes on without a call; 0 means never.
-	// Orchestrators time it from their own first sight of the parked unit.
+	// An orchestrator that comes later takes off what has passed since.
 	WakeAfter time.Duration
 	Note      string // for people
 }

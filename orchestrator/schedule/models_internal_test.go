@@ -110,6 +110,11 @@ func TestNewsOfAModelVisitItsJobsAlone(t *testing.T) {
 	}
 }
 
+// newSession returns a session of a worker that serves a provider.
+func newSession(id mapreduce.SessionID, provider string) *Session {
+	return NewSession(&mapreduce.Hello{Session: id, Slots: 1, Offer: mapreduce.Offer{Providers: []string{provider}}}, "", 1, false, quietPeer{})
+}
+
 // runnable puts a job on a scheduler that a worker can run, all of whose units are known.
 func runnable(b *Scheduler, id mapreduce.JobID) *Job {
 	spec := &mapreduce.JobSpec{Provider: "rules", Parallelism: 8}
@@ -130,6 +135,35 @@ func TestAWorkerThatHoldsTooMuchTakesNoSlotsOfOthers(t *testing.T) {
 	if n := b.freeSlots(runnable(b, "j")); n != 1 {
 		t.Errorf("%d slots are free; want that of the other worker", n)
 	}
+}
+
+// A worker that hands a unit back because its breaker is open gets no more units of the
+// model until the breaker closes, though it has sent no heartbeat since the job is known here.
+// It says so of its own breaker: other workers go on.
+func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
+	b := testScheduler()
+	now := time.Now()
+	b.now = func() time.Time { return now }
+	meets, other := newSession("w", "p"), newSession("v", "p")
+	for _, s := range []*Session{meets, other} {
+		b.Sessions.bound[s.ID] = s
+	}
+	b.PutJob("j", &records.Control{Tenant: "t", Epoch: 1}, &mapreduce.JobSpec{Provider: "p", Model: "m"}, jobspec.Stages{}, true, 0, nil)
+	back := mapreduce.Report{Job: "j", Unit: "u", Attempt: 1, Outcome: mapreduce.Returned, Breaker: "p/m", RetryAfter: time.Minute}
+	runs := func(s *Session, want bool, when string) {
+		t.Helper()
+		if got := s.canRun(b.runs["j"], now); got != want {
+			t.Errorf("%s, that %s may be given units is %t, want %t", when, s.ID, got, want)
+		}
+	}
+	b.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
+	runs(meets, true, "when it has handed back what it does not hold")
+	meets.held[unitKey{"j", "u"}] = &HeldUnit{attempt: 1, claim: &claimOf{left: 2}}
+	b.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
+	runs(meets, false, "when its unit has met an open breaker")
+	runs(other, true, "when a unit of another has met an open breaker")
+	now = now.Add(time.Minute + 1)
+	runs(meets, true, "when the breaker has closed")
 }
 
 // A queue that could not be read is read again, from its beginning.

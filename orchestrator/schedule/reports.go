@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"time"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -33,9 +35,7 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 	urgent = t.sched.Models.hearLimits(m.Limits, s.seen) || urgent
 	if hb := m.Heartbeat; hb != nil {
 		for _, br := range hb.Breakers {
-			if t.sched.Models.knownModel(br.Name) != nil {
-				s.breakers[br.Name] = s.seen.Add(br.OpenFor)
-			}
+			t.noteBreaker(s, br.Name, br.OpenFor)
 		}
 		urgent = t.sched.Models.hearBreakers(hb.Breakers, s.seen) || urgent
 	}
@@ -50,6 +50,14 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 	return suspects
 }
 
+// noteBreaker keeps the units of a model from s, whose breaker of the model is open, for so
+// long.
+func (t *Sessions) noteBreaker(s *Session, name string, openFor time.Duration) {
+	if t.sched.Models.knownModel(name) != nil {
+		s.breakers[name] = s.seen.Add(openFor)
+	}
+}
+
 // enterReport enters a report on the scheduler. It returns whether the fleet has to know
 // what it says of the provider. A report of an attempt that the session does not hold
 // says nothing of that: the store says what becomes of it.
@@ -62,6 +70,9 @@ func (t *Sessions) enterReport(s *Session, rep *mapreduce.Report) (urgent bool) 
 		urgent = t.sched.Models.noteProbeOutcome(r, rep, s.seen)
 		t.sched.Models.notePace(r, rep)
 		t.sched.Priming.noteReport(r, rep)
+		if rep.Breaker != "" {
+			t.noteBreaker(s, rep.Breaker, rep.RetryAfter)
+		}
 	}
 	r.reports = append(r.reports, pendingReport{Report: rep, Session: s, jitter: t.sched.jitter()})
 	t.sched.fairQueue.add(r)

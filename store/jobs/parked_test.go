@@ -138,6 +138,54 @@ func TestTimersOfEarlierWaits(t *testing.T) {
 	wakes(records.Sleeper{Unit: first.Unit}, 1)
 }
 
+// A node that was there when a pause began waits for all of it, whatever clocks say. One that
+// comes later takes off what has passed since, and never waits longer because of a clock.
+func TestPausesFromBeforeANode(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(2))
+	s := w.session(j)
+	units := w.claim(j, id, s, 2)
+	failed := errored(id, units[0], mapreduce.Retryable)
+	failed.RetryAfter = time.Minute
+	const jitter = 250 * time.Millisecond // half of the bound after a first failure
+	w.report(j, failed)
+	w.report(j, parked(id, units[1], "batch", time.Minute+jitter))
+	const whole = time.Minute + jitter
+	sleeps := func(node *jobs.Jobs, want time.Duration, why string) {
+		t.Helper()
+		refs, _, err := node.Queue.Sleepers(w.ctx, id, "", 10)
+		w.must(err)
+		if len(refs) != 2 {
+			t.Fatalf("%s: %d units sleep, want 2", why, len(refs))
+		}
+		for _, ref := range refs {
+			if off := ref.For - want; ref.For < 0 || ref.For > whole || off < -time.Second || off > time.Second {
+				t.Errorf("%s: unit %s is to sleep for %v, want about %v", why, ref.Unit, ref.For, want)
+			}
+		}
+	}
+	began := w.micro
+	after := func(d time.Duration, want time.Duration, why string) {
+		t.Helper()
+		w.micro = began + d.Microseconds()
+		sleeps(jobs.New(store.NewDB(w.store, store.Config{}), w.space, "late", w.clock), want, "a node that came later, "+why)
+		sleeps(w.nodes[1], whole, "a node that was there, "+why)
+	}
+	after(20*time.Second, whole-20*time.Second, "in the midst of the pause")
+	after(2*time.Minute, 0, "behind its end")
+	after(100*365*24*time.Hour, 0, "with a clock far ahead")
+	after(-time.Hour, whole, "with a clock that is late")
+	delayed, waits := w.space.Queues(id).Delayed(units[0].ID), w.space.Queues(id).Parked(units[1].ID)
+	d, p := new(storagev1.Delay), new(storagev1.Parked)
+	w.must(proto.Unmarshal(w.get(delayed), d))
+	w.must(proto.Unmarshal(w.get(waits), p))
+	d.EndMicros, p.EndMicros = 0, 0
+	w.set(delayed, d)
+	w.set(waits, p)
+	after(20*time.Second, whole, "of which nobody told the end")
+}
+
 // Parked units that only a call wakes do not hide those behind them from whoever
 // looks for timers to set.
 func TestManyParkedUnits(t *testing.T) {

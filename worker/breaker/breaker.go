@@ -1,6 +1,6 @@
 // Package breaker has the circuit breakers of a worker: each stops the calls of all units to
 // a provider and model that only fail, and lets one through after a while to see whether
-// they work again.
+// they work again. The fleet can stop calls as well, of which others have found that they fail.
 //
 // It knows no unit and no orchestrator: whoever makes breakers is told when one opens.
 package breaker
@@ -30,15 +30,16 @@ type key struct {
 type Set struct {
 	opened func(name string, d time.Duration, cause error)
 
-	mu  sync.Mutex // guards all
-	all map[key]*Breaker
+	mu     sync.Mutex // guards the fields below
+	all    map[key]*Breaker
+	orders map[string]time.Time // by name: until when the fleet lets nobody call
 }
 
 // NewSet returns a set without breakers. Of a breaker that opens because calls failed,
 // opened is told the name, how long it will be open, and the last failure; it is called
 // without locks.
 func NewSet(opened func(name string, d time.Duration, cause error)) *Set {
-	return &Set{opened: opened, all: make(map[key]*Breaker)}
+	return &Set{opened: opened, all: make(map[key]*Breaker), orders: make(map[string]time.Time)}
 }
 
 // Of returns the breaker that a job's calls to name are under; an empty name means its own
@@ -52,7 +53,7 @@ func (bs *Set) Of(spec *mapreduce.JobSpec, name string) *Breaker {
 	defer bs.mu.Unlock()
 	b := bs.all[k]
 	if b == nil {
-		b = newBreaker(k, bs.opened)
+		b = newBreaker(k, bs)
 		bs.all[k] = b
 	}
 	return b
@@ -64,11 +65,8 @@ func (bs *Set) Open() []mapreduce.BreakerState {
 	defer bs.mu.Unlock()
 	var out []mapreduce.BreakerState
 	for _, b := range bs.all {
-		if b.byOrder() {
-			continue
-		}
-		if e, ok := errors.AsType[*agent.BreakerError](b.CheckOpen()); ok {
-			out = append(out, mapreduce.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
+		if b.state.State() == gobreaker.StateOpen {
+			out = append(out, mapreduce.BreakerState{Name: b.key.name, OpenFor: b.openError().OpenFor})
 		}
 	}
 	slices.SortFunc(out, func(a, b mapreduce.BreakerState) int {
@@ -80,40 +78,50 @@ func (bs *Set) Open() []mapreduce.BreakerState {
 	return slices.CompactFunc(out, func(a, b mapreduce.BreakerState) bool { return a.Name == b.Name })
 }
 
-// Trip opens the breakers of a name that are closed: another worker's has opened,
-// and one need not fail as often again to learn the same.
-func (bs *Set) Trip(name string) {
+// Order lets no call to name begin for d, whichever breaker it is under: another worker's has
+// opened, and one need not fail as often again to learn the same. It replaces an earlier
+// order; 0 only ends that.
+func (bs *Set) Order(name string, d time.Duration) {
 	bs.mu.Lock()
-	var some []*Breaker
-	for k, b := range bs.all {
-		if k.name == name {
-			some = append(some, b)
-		}
+	defer bs.mu.Unlock()
+	delete(bs.orders, name)
+	if d > 0 {
+		bs.orders[name] = time.Now().Add(d)
 	}
-	bs.mu.Unlock()
-	for _, b := range some {
-		b.trip()
+}
+
+// checkOrder returns a *agent.BreakerError while the fleet lets nobody call name, else nil.
+func (bs *Set) checkOrder(name string) error {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	until, ordered := bs.orders[name]
+	left := time.Until(until)
+	switch {
+	case !ordered:
+		return nil
+	case left <= 0:
+		delete(bs.orders, name)
+		return nil
 	}
+	return &agent.BreakerError{Name: name, OpenFor: left}
 }
 
 // A Breaker stops calls to a provider and model that only fail. After a while
 // it is half open: one call probes, and the others wait to learn from it.
 type Breaker struct {
-	key    key
-	opened func(string, time.Duration, error)
-	state  *gobreaker.TwoStepCircuitBreaker[struct{}]
+	key   key
+	set   *Set
+	state *gobreaker.TwoStepCircuitBreaker[struct{}]
 
 	mu    sync.Mutex    // guards the fields below; state is never called under it
 	until time.Time     // when it stops being open
 	ended chan struct{} // if not nil: closed when the next call ends
 	fresh bool          // it opened and opened was not called yet
 	cause error         // of the last failure
-	// ordered: it opened because the fleet asked for it, so that it is not reported.
-	ordered bool
 }
 
-func newBreaker(k key, opened func(string, time.Duration, error)) *Breaker {
-	b := &Breaker{key: k, opened: opened}
+func newBreaker(k key, set *Set) *Breaker {
+	b := &Breaker{key: k, set: set}
 	b.state = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:          k.name,
 		MaxRequests:   1,
@@ -136,24 +144,19 @@ func (b *Breaker) stateChanged(_ string, _, to gobreaker.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.until = time.Now().Add(b.key.timeout)
-	b.fresh, b.ordered = true, false
+	b.fresh = true
 }
 
-func (b *Breaker) byOrder() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ordered
-}
-
-// CheckOpen returns a *agent.BreakerError while the breaker is open, else nil.
+// CheckOpen returns a *agent.BreakerError while the breaker is open, or the fleet lets nobody
+// call, else nil.
 func (b *Breaker) CheckOpen() error {
-	if b.state.State() != gobreaker.StateOpen {
-		return nil
+	if b.state.State() == gobreaker.StateOpen {
+		return b.openError()
 	}
-	return b.openError()
+	return b.set.checkOrder(b.key.name)
 }
 
-func (b *Breaker) openError() error {
+func (b *Breaker) openError() *agent.BreakerError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// The first probe is let through after until, not at it.
@@ -190,6 +193,9 @@ func (b *Breaker) noteFailure(err error) {
 // admitCall waits until a call may be made, and returns what takes its outcome.
 func (b *Breaker) admitCall(ctx context.Context) (report func(error), err error) {
 	for {
+		if err := b.set.checkOrder(b.key.name); err != nil {
+			return nil, err
+		}
 		ended := b.nextEnd()
 		report, err = b.state.Allow()
 		if err == nil {
@@ -227,7 +233,7 @@ func (b *Breaker) callEnded() {
 	b.fresh = false
 	b.mu.Unlock()
 	if fresh {
-		b.opened(b.key.name, b.key.timeout, cause)
+		b.set.opened(b.key.name, b.key.timeout, cause)
 	}
 }
 
@@ -248,23 +254,4 @@ func judgeOutcome(ctx context.Context, err error) error {
 		return errExcluded
 	}
 	return err
-}
-
-// errOrdered is the error of calls at a breaker that the fleet opened.
-var errOrdered = errors.New("the breaker of the fleet is open")
-
-// trip opens the breaker without reporting it: the orchestrator asked for it.
-func (b *Breaker) trip() {
-	for b.state.State() == gobreaker.StateClosed {
-		report, err := b.state.Allow()
-		if err != nil {
-			return
-		}
-		report(errOrdered)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fresh {
-		b.fresh, b.ordered = false, true
-	}
 }

@@ -42,7 +42,7 @@ func TestBreakersAreOfASetting(t *testing.T) {
 }
 
 // TestOpening: a breaker that failures open is reported once, with the last of them, and
-// one that was tripped is not; either refuses calls until its time is over.
+// what the fleet orders is not; either refuses calls until its time is over.
 func TestOpening(t *testing.T) {
 	failing := func(b *breaker.Breaker) {
 		for i := range job.BreakerThreshold {
@@ -61,7 +61,7 @@ func TestOpening(t *testing.T) {
 			[]string{"vendor/m for 1m0s: failure 2"},
 			[]mapreduce.BreakerState{{Name: "vendor/m", OpenFor: time.Minute + time.Millisecond}},
 		},
-		{"by order", func(s *breaker.Set, _ *breaker.Breaker) { s.Trip("vendor/m") }, nil, nil},
+		{"by order", func(s *breaker.Set, _ *breaker.Breaker) { s.Order("vendor/m", job.BreakerTimeout) }, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,4 +89,38 @@ func TestOpening(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOrders: the fleet stops the calls to a name for as long as it says, whichever breakers
+// they are under and whenever these are made; a later order replaces an earlier one; and what
+// the fleet ends, a breaker that failures opened goes on with.
+func TestOrders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := breaker.NewSet(func(string, time.Duration, error) {})
+		patient := job
+		patient.BreakerThreshold = 20
+		before := set.Of(&job, "")
+		other := set.Of(&job, "vendor/other")
+		want := func(b *breaker.Breaker, d time.Duration, when string) {
+			t.Helper()
+			err := b.Run(t.Context(), func(context.Context) error { return nil })
+			open, _ := errors.AsType[*agent.BreakerError](err)
+			if (open != nil) != (d > 0) || open != nil && open.OpenFor != d || (b.CheckOpen() != nil) != (d > 0) {
+				t.Errorf("%s: %v, want it open for %v", when, err, d)
+			}
+		}
+		set.Order("vendor/m", 10*time.Second)
+		want(before, 10*time.Second, "ordered")
+		want(set.Of(&patient, ""), 10*time.Second, "a breaker made after the order")
+		want(other, 0, "another model")
+		set.Order("vendor/m", 5*time.Second)
+		want(before, 5*time.Second, "ordered again, for less")
+		set.Order("vendor/m", 0)
+		want(before, 0, "the order taken back")
+		for range job.BreakerThreshold {
+			_ = before.Run(t.Context(), func(context.Context) error { return errors.New("it failed") })
+		}
+		set.Order("vendor/m", 0)
+		want(before, job.BreakerTimeout+time.Millisecond, "opened by failures, and no order")
+	})
 }

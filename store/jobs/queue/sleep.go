@@ -51,7 +51,7 @@ func (rec Records) listDelayed(ctx context.Context, r store.Reader, id mapreduce
 		if err != nil {
 			return nil, err
 		}
-		refs = append(refs, records.SleeperRef{Sleeper: records.Sleeper{Unit: unit}, For: time.Duration(d.Micros) * time.Microsecond})
+		refs = append(refs, records.SleeperRef{Sleeper: records.Sleeper{Unit: unit}, For: rec.PauseLeft(time.Duration(d.Micros)*time.Microsecond, d.EndMicros)})
 	}
 	return refs, nil
 }
@@ -78,7 +78,10 @@ func (rec Records) listParked(ctx context.Context, r store.Reader, id mapreduce.
 			next = unit
 		}
 		if p.WakeMicros > 0 {
-			refs = append(refs, records.SleeperRef{Sleeper: records.Sleeper{Unit: unit, Attempt: p.Attempt}, For: time.Duration(p.WakeMicros) * time.Microsecond})
+			refs = append(refs, records.SleeperRef{
+				Sleeper: records.Sleeper{Unit: unit, Attempt: p.Attempt},
+				For:     rec.PauseLeft(time.Duration(p.WakeMicros)*time.Microsecond, p.EndMicros),
+			})
 		}
 	}
 	return refs, next, nil

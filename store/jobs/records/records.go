@@ -20,15 +20,34 @@ type Records struct {
 	Node    mapreduce.NodeID // in whose name records are written
 	Tenants *Tenants         // what tenants use
 	now     func() time.Time
+	began   int64 // when the node began, as NowMicros gives it
 }
 
-// New returns the records kept under space, as written by node. The clock is
-// for display alone: no decision rests on it.
+// New returns the records kept under space, as written by node, which begins now. No
+// decision rests on the clock, except those that docs/store.md lists.
 func New(space *keys.Space, node mapreduce.NodeID, now func() time.Time) *Records {
-	rec := &Records{Keys: space, Node: node, now: now}
+	rec := &Records{Keys: space, Node: node, now: now, began: now().UnixMicro()}
 	rec.Tenants = &Tenants{records: rec}
 	return rec
 }
 
-// NowMicros returns the time for display, in microseconds since 1970.
+// NowMicros returns the time of the node's clock, in microseconds since 1970.
 func (rec *Records) NowMicros() int64 { return rec.now().UnixMicro() }
+
+// PauseEnd returns when a pause is over that begins now, as it is stored.
+func (rec *Records) PauseEnd(d time.Duration) (micros int64) {
+	return rec.NowMicros() + d.Microseconds()
+}
+
+// PauseLeft returns how long this node waits yet that sees a pause for the first time, which
+// lasts d and is over at endMicros by the clock of the node that wrote it. That is d for
+// pauses that began after this node, which needs no clock of another one. Of those from
+// before its time the node takes off what has passed: else units would never go on where
+// nodes go down more often than a pause lasts. A clock that is wrong can make a pause
+// shorter, and never longer.
+func (rec *Records) PauseLeft(d time.Duration, endMicros int64) time.Duration {
+	if endMicros == 0 || endMicros-d.Microseconds() >= rec.began {
+		return d
+	}
+	return min(d, max(0, time.Duration(endMicros-rec.NowMicros())*time.Microsecond))
+}

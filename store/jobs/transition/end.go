@@ -15,15 +15,18 @@ import (
 )
 
 // ParkUnit makes u wait outside of all queues until its time has come, or a call wakes
-// it. How long is told, not until when: each orchestrator times it from its own first
-// sight.
+// it. Each orchestrator times it from its own first sight, as records.PauseLeft says.
 func (t *Changes) ParkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassParked, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
 	t.Add(keys.UnitsParked, u.Level, 1)
-	t.Tx.Set(t.Keys.Queues(t.Job).Parked(mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Parked{
+	parked := &storagev1.Parked{
 		Handle: p.Handle, WakeMicros: wakeMicros(p.WakeAfter), Note: records.ClipText(p.Note), Attempt: u.Attempt,
-	}))
+	}
+	if parked.WakeMicros > 0 {
+		parked.EndMicros = t.PauseEnd(p.WakeAfter)
+	}
+	t.Tx.Set(t.Keys.Queues(t.Job).Parked(mapreduce.UnitID(u.UnitId)), records.Encode(parked))
 }
 
 // wakeMicros returns a time after which a unit is woken as it is stored: one that is
@@ -70,12 +73,14 @@ func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	t.addSavings(u, owner, r.Savings)
 }
 
-// DelayUnit makes u wait before its next attempt. How long is told, not until when:
-// each orchestrator times it from its own first sight.
+// DelayUnit makes u wait before its next attempt. Each orchestrator times it from its own
+// first sight, as records.PauseLeft says.
 func (t *Changes) DelayUnit(u *storagev1.Unit, d time.Duration) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
-	t.Tx.Set(t.Keys.Queues(t.Job).Delayed(mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Delay{Micros: d.Microseconds()}))
+	t.Tx.Set(t.Keys.Queues(t.Job).Delayed(mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Delay{
+		Micros: d.Microseconds(), EndMicros: t.PauseEnd(d),
+	}))
 }
 
 // CompleteUnit makes a unit complete with the output that r reports.

@@ -2638,6 +2638,7 @@ func (x *Queue) GetShard() int64 {
 type Delay struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Micros        int64                  `protobuf:"varint,1,opt,name=micros,proto3" json:"micros,omitempty"`
+	EndMicros     int64                  `protobuf:"varint,2,opt,name=end_micros,json=endMicros,proto3" json:"end_micros,omitempty"` // when that is over, by the clock of who wrote it; 0: nobody told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2679,6 +2680,13 @@ func (x *Delay) GetMicros() int64 {
 	return 0
 }
 
+func (x *Delay) GetEndMicros() int64 {
+	if x != nil {
+		return x.EndMicros
+	}
+	return 0
+}
+
 // Parked is what a unit waits for that holds no slot meanwhile.
 type Parked struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2686,6 +2694,7 @@ type Parked struct {
 	WakeMicros    int64                  `protobuf:"varint,2,opt,name=wake_micros,json=wakeMicros,proto3" json:"wake_micros,omitempty"` // after how long the unit goes on without a call; 0: never
 	Note          string                 `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`                                // for people
 	Attempt       int64                  `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`                         // that parked the unit, and still stands
+	EndMicros     int64                  `protobuf:"varint,5,opt,name=end_micros,json=endMicros,proto3" json:"end_micros,omitempty"`    // when wake_micros are over, by the clock of who wrote it; 0: nobody told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2744,6 +2753,13 @@ func (x *Parked) GetNote() string {
 func (x *Parked) GetAttempt() int64 {
 	if x != nil {
 		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Parked) GetEndMicros() int64 {
+	if x != nil {
+		return x.EndMicros
 	}
 	return 0
 }
@@ -4605,15 +4621,19 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05Queue\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12\x14\n" +
-	"\x05shard\x18\x03 \x01(\x03R\x05shard\"\x1f\n" +
+	"\x05shard\x18\x03 \x01(\x03R\x05shard\">\n" +
 	"\x05Delay\x12\x16\n" +
-	"\x06micros\x18\x01 \x01(\x03R\x06micros\"o\n" +
+	"\x06micros\x18\x01 \x01(\x03R\x06micros\x12\x1d\n" +
+	"\n" +
+	"end_micros\x18\x02 \x01(\x03R\tendMicros\"\x8e\x01\n" +
 	"\x06Parked\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x12\x1f\n" +
 	"\vwake_micros\x18\x02 \x01(\x03R\n" +
 	"wakeMicros\x12\x12\n" +
 	"\x04note\x18\x03 \x01(\tR\x04note\x12\x18\n" +
-	"\aattempt\x18\x04 \x01(\x03R\aattempt\":\n" +
+	"\aattempt\x18\x04 \x01(\x03R\aattempt\x12\x1d\n" +
+	"\n" +
+	"end_micros\x18\x05 \x01(\x03R\tendMicros\":\n" +
 	"\bWakeCall\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x12\x16\n" +
 	"\x06answer\x18\x02 \x01(\fR\x06answer\"E\n" +
