@@ -322,6 +322,33 @@ func breakerIsShared(t *testing.T, parallelism int) {
 	}
 }
 
+// The breaker of the fleet closes though no orchestrator is there for as long as it is open.
+func TestABreakerClosesThoughNodesKeepGoingDown(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		nodes := []*node{c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())}
+		down := true
+		v := &vendor{latency: time.Second, broken: func(int) bool { return down }}
+		for i := range nodes {
+			c.ask(v, 4, nodes[i])
+		}
+		spec := script(nil)
+		spec.Model, spec.Parallelism, spec.ReduceContextLimit, spec.BreakerTimeout, spec.MaxAttempts = "m", 8, 1<<30, 2*time.Minute, 50
+		id := nodes[0].submit(spec, 20)
+		pass(t, 20*time.Second)
+		v.look(func() { down = false })
+		for turn := range 12 {
+			pass(t, 20*time.Second)
+			nodes[turn%2].stop()
+			nodes[turn%2] = c.orchestrator(fleetConfig())
+			c.ask(v, 4, nodes[turn%2])
+		}
+		if job, err := nodes[0].GetJob(t.Context(), id); err != nil || job.State != mapreduce.JobComplete {
+			t.Errorf("four minutes after the vendor was well again the job is %v (error %v), with %d units complete", job.State, err, job.CompletedUnits)
+		}
+	})
+}
+
 // When the breaker of the fleet closes, workers call again, though a job's own would stay open
 // for longer. Until then no unit is handed out over and over.
 func TestABreakerClosesForJobsThatAreMorePatient(t *testing.T) {

@@ -276,8 +276,7 @@ func (g *Models) PutBackNote(name string, n limit.Note) {
 
 // ApplyScope takes what the fleet knows of a model, and returns when there is
 // something to do about it again, zero being never, and the jobs that may hold more
-// units, or fewer, than before. What others began is timed from now; if nobody else is
-// left who could have, it is over.
+// units, or fewer, than before. See model.State.Look for what others began.
 func (g *Models) ApplyScope(name string, s *limit.Scope, now time.Time) (again time.Time, concerned []mapreduce.JobID) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()

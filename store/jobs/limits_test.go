@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/limit"
@@ -54,7 +55,8 @@ func TestLimitsAreOfTheWholeFleet(t *testing.T) {
 	half := limit.Share{Want: 20, Slots: 5, Parts: limit.Whole / 2}
 	want := &limit.Scope{
 		Rates: mapreduce.Rates{Requests: 100}, Room: 10, Pauses: 1, Pause: 7 * time.Second,
-		Shares: map[mapreduce.NodeID]limit.Share{a.Node(): half, b.Node(): half},
+		PauseLeft: 7 * time.Second,
+		Shares:    map[mapreduce.NodeID]limit.Share{a.Node(): half, b.Node(): half},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("as the other node sees it (-want +got):\n%s", diff)
@@ -64,6 +66,40 @@ func TestLimitsAreOfTheWholeFleet(t *testing.T) {
 	if own := got.Shares[b.Node()]; len(got.Shares) != 1 || own.Slots != 10 || own.Parts != limit.Whole {
 		t.Errorf("after the other died: %+v, want all of it", got.Shares)
 	}
+}
+
+// A node that was there when a vendor asked for a pause, or a breaker opened, waits for all of
+// it. One that comes later waits for what is left, until the breaker opens again.
+func TestPausesOfAModelFromBeforeANode(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	a, b := w.nodes[0], w.nodes[1]
+	began := w.micro
+	_, err := a.Grants.NoteLimit(w.ctx, model, limit.Note{Most: 10, Want: 1, Refused: true, Pause: time.Hour, Opened: time.Minute}, nil)
+	w.must(err)
+	at := func(node *jobs.Jobs, n limit.Note, pause, open time.Duration, why string) {
+		t.Helper()
+		n.Most, n.Want = 10, 1
+		s, err := node.Grants.NoteLimit(w.ctx, model, n, nil)
+		w.must(err)
+		if s.PauseLeft.Round(time.Second) != pause || s.OpenLeft.Round(time.Second) != open {
+			t.Errorf("%s: %v are left of the pause, and %v of the breaker's time; want %v and %v", why, s.PauseLeft, s.OpenLeft, pause, open)
+		}
+	}
+	late := func(d time.Duration) *jobs.Jobs {
+		w.micro = began + d.Microseconds()
+		j := jobs.New(store.NewDB(w.store, store.Config{}), w.space, "late", w.clock)
+		_, err := j.Nodes.Beat(w.ctx, 1, nodes.News{})
+		w.must(err)
+		return j
+	}
+	at(b, limit.Note{}, time.Hour, time.Minute, "a node that was there")
+	c := late(20 * time.Second)
+	at(c, limit.Note{}, time.Hour-20*time.Second, 40*time.Second, "a node that came later")
+	at(b, limit.Note{}, time.Hour, time.Minute, "then, for one that was there")
+	c = late(2 * time.Minute)
+	at(c, limit.Note{Probe: true}, time.Hour-2*time.Minute, 0, "a node that came after the breaker's time")
+	at(c, limit.Note{Opened: time.Minute}, time.Hour-2*time.Minute, time.Minute, "the breaker opened again")
+	at(late(150*time.Second), limit.Note{}, time.Hour-150*time.Second, 30*time.Second, "a node that came after that")
 }
 
 // Of two nodes that would probe, one may; and when it has died, the other.

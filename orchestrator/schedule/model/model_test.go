@@ -117,6 +117,18 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// A node that comes while a breaker is open, or a pause lasts, waits for what is left of it.
+func TestWhatIsLeftOfABreakerAndAPause(t *testing.T) {
+	m := looked(limit.Scope{
+		Pauses: 1, Pause: time.Hour, PauseLeft: 20 * time.Second,
+		Breaker: limit.Breaker{Turns: 1, Open: true, For: time.Minute}, OpenLeft: 10 * time.Second,
+	})
+	share := m.Deal([]int64{1}, time.Minute, start.Add(time.Second))[0]
+	if share.Pause != 19*time.Second || share.OpenFor != 9*time.Second {
+		t.Errorf("after a second workers are told of a pause of %v and a breaker open for %v, want 19s and 9s", share.Pause, share.OpenFor)
+	}
+}
+
 // Workers are told what limits them, and once that nothing does any more.
 func TestDeal(t *testing.T) {
 	m := looked(limit.Scope{Room: 9})

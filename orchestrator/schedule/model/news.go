@@ -113,13 +113,13 @@ func (m *State) PutBack(n limit.Note) {
 
 // Look takes what the fleet knows of the model. It reports whether the breaker is closed
 // that was open, or may have been, and otherwise until when workers are to have none of
-// the model's units, zero if that has not changed. What others began is timed from now; if nobody else is left who
-// could have, it is over.
+// the model's units, zero if that has not changed. What others began is timed from now, for
+// as long as it lasts yet; if nobody else is left who could have begun it, it is over.
 func (m *State) Look(s *limit.Scope, now time.Time) (until time.Time, closed bool) {
 	before, first := m.scope, !m.looked
 	stale := first && len(s.Shares) < 2
 	if s.Pauses > before.Pauses && !stale {
-		if end := now.Add(s.Pause); end.After(m.frozen) {
+		if end := now.Add(s.PauseLeft); end.After(m.frozen) {
 			m.frozen = end
 		}
 	}
@@ -132,7 +132,7 @@ func (m *State) Look(s *limit.Scope, now time.Time) (until time.Time, closed boo
 	case s.Breaker.Turns != before.Breaker.Turns && s.Breaker.Open && s.Breaker.Prober == "":
 		m.until = now
 		if !stale {
-			m.until = now.Add(s.Breaker.For)
+			m.until = now.Add(s.OpenLeft)
 		}
 		return m.until, false
 	}

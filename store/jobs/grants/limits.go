@@ -40,6 +40,15 @@ func (st *Store) NoteLimit(ctx context.Context, model string, n limit.Note, know
 		before := *scope
 		scope.Step(n, func(id mapreduce.NodeID) bool { return dead[id] })
 		next := limitOf(scope)
+		next.PauseEndMicros, next.OpenEndMicros = stored.PauseEndMicros, stored.OpenEndMicros
+		if scope.Pauses != before.Pauses {
+			next.PauseEndMicros = st.PauseEnd(scope.Pause)
+		}
+		if b := scope.Breaker; b.Turns != before.Breaker.Turns && b.Open && b.Prober == "" {
+			next.OpenEndMicros = st.PauseEnd(b.For)
+		}
+		scope.PauseLeft = st.PauseLeft(scope.Pause, next.PauseEndMicros)
+		scope.OpenLeft = st.PauseLeft(scope.Breaker.For, next.OpenEndMicros)
 		if proto.Equal(next, stored) {
 			return nil
 		}

@@ -34,6 +34,10 @@ type Scope struct {
 	Pause   time.Duration // of the latest
 	Breaker Breaker
 	Shares  map[mapreduce.NodeID]Share
+
+	// PauseLeft and OpenLeft are how long Pause and Breaker.For last yet for a node that sees
+	// the pause, or the opening, for the first time. Step does not move them.
+	PauseLeft, OpenLeft time.Duration
 }
 
 // A Breaker stops the calls of the whole fleet to a model that only fails.

@@ -3272,20 +3272,23 @@ func (x *Grant) GetWant() int64 {
 
 // Limit is what the whole fleet may ask of one model.
 type Limit struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Requests      int64                  `protobuf:"varint,1,opt,name=requests,proto3" json:"requests,omitempty"` // a minute, as the next two
-	Input         int64                  `protobuf:"varint,2,opt,name=input,proto3" json:"input,omitempty"`       // tokens
-	Output        int64                  `protobuf:"varint,3,opt,name=output,proto3" json:"output,omitempty"`     // tokens
-	Room          float64                `protobuf:"fixed64,4,opt,name=room,proto3" json:"room,omitempty"`        // calls at once, as learned; 0 is not
-	Pauses        int64                  `protobuf:"varint,5,opt,name=pauses,proto3" json:"pauses,omitempty"`
-	PauseMicros   int64                  `protobuf:"varint,6,opt,name=pause_micros,json=pauseMicros,proto3" json:"pause_micros,omitempty"` // of the latest, from one's first sight of it on
-	Turns         int64                  `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`                                // of the breaker
-	Open          bool                   `protobuf:"varint,8,opt,name=open,proto3" json:"open,omitempty"`
-	OpenMicros    int64                  `protobuf:"varint,9,opt,name=open_micros,json=openMicros,proto3" json:"open_micros,omitempty"` // from one's first sight of it on
-	Prober        string                 `protobuf:"bytes,10,opt,name=prober,proto3" json:"prober,omitempty"`                           // node that may make one call
-	Shares        []*Limit_Share         `protobuf:"bytes,11,rep,name=shares,proto3" json:"shares,omitempty"`                           // in order of nodes
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Requests    int64                  `protobuf:"varint,1,opt,name=requests,proto3" json:"requests,omitempty"` // a minute, as the next two
+	Input       int64                  `protobuf:"varint,2,opt,name=input,proto3" json:"input,omitempty"`       // tokens
+	Output      int64                  `protobuf:"varint,3,opt,name=output,proto3" json:"output,omitempty"`     // tokens
+	Room        float64                `protobuf:"fixed64,4,opt,name=room,proto3" json:"room,omitempty"`        // calls at once, as learned; 0 is not
+	Pauses      int64                  `protobuf:"varint,5,opt,name=pauses,proto3" json:"pauses,omitempty"`
+	PauseMicros int64                  `protobuf:"varint,6,opt,name=pause_micros,json=pauseMicros,proto3" json:"pause_micros,omitempty"` // of the latest, from one's first sight of it on
+	Turns       int64                  `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`                                // of the breaker
+	Open        bool                   `protobuf:"varint,8,opt,name=open,proto3" json:"open,omitempty"`
+	OpenMicros  int64                  `protobuf:"varint,9,opt,name=open_micros,json=openMicros,proto3" json:"open_micros,omitempty"` // from one's first sight of it on
+	Prober      string                 `protobuf:"bytes,10,opt,name=prober,proto3" json:"prober,omitempty"`                           // node that may make one call
+	Shares      []*Limit_Share         `protobuf:"bytes,11,rep,name=shares,proto3" json:"shares,omitempty"`                           // in order of nodes
+	// When the latest pause, and the breaker's time, are over, by the clock of who wrote it.
+	PauseEndMicros int64 `protobuf:"varint,12,opt,name=pause_end_micros,json=pauseEndMicros,proto3" json:"pause_end_micros,omitempty"`
+	OpenEndMicros  int64 `protobuf:"varint,13,opt,name=open_end_micros,json=openEndMicros,proto3" json:"open_end_micros,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Limit) Reset() {
@@ -3393,6 +3396,20 @@ func (x *Limit) GetShares() []*Limit_Share {
 		return x.Shares
 	}
 	return nil
+}
+
+func (x *Limit) GetPauseEndMicros() int64 {
+	if x != nil {
+		return x.PauseEndMicros
+	}
+	return 0
+}
+
+func (x *Limit) GetOpenEndMicros() int64 {
+	if x != nil {
+		return x.OpenEndMicros
+	}
+	return 0
 }
 
 // Tally counts the chunks of a document that is cut.
@@ -4668,7 +4685,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05slots\x18\x02 \x01(\x03R\x05slots\x12\x14\n" +
 	"\x05taken\x18\x03 \x01(\x03R\x05taken\x12\x14\n" +
 	"\x05given\x18\x04 \x01(\tR\x05given\x12\x12\n" +
-	"\x04want\x18\x05 \x01(\x03R\x04want\"\xa4\x03\n" +
+	"\x04want\x18\x05 \x01(\x03R\x04want\"\xf6\x03\n" +
 	"\x05Limit\x12\x1a\n" +
 	"\brequests\x18\x01 \x01(\x03R\brequests\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\x03R\x05input\x12\x16\n" +
@@ -4682,7 +4699,9 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"openMicros\x12\x16\n" +
 	"\x06prober\x18\n" +
 	" \x01(\tR\x06prober\x12B\n" +
-	"\x06shares\x18\v \x03(\v2*.coditect.mapreduce.storage.v1.Limit.ShareR\x06shares\x1a[\n" +
+	"\x06shares\x18\v \x03(\v2*.coditect.mapreduce.storage.v1.Limit.ShareR\x06shares\x12(\n" +
+	"\x10pause_end_micros\x18\f \x01(\x03R\x0epauseEndMicros\x12&\n" +
+	"\x0fopen_end_micros\x18\r \x01(\x03R\ropenEndMicros\x1a[\n" +
 	"\x05Share\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x14\n" +
