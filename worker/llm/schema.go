@@ -49,7 +49,7 @@ func NewSchema(name string, doc []byte) (*Schema, error) {
 	if faults := wildNumbers(root); len(faults) > 0 {
 		return nil, NewError(BadSchema, "%v", &MismatchError{faults})
 	}
-	compiled, err := compileSchema(doc)
+	compiled, err := validator.Parse(doc)
 	if err != nil {
 		return nil, NewError(BadSchema, "%v", err)
 	}
@@ -64,14 +64,6 @@ func plainObject(root object) bool {
 		}
 	}
 	return root.getText("type") == "object"
-}
-
-func compileSchema(doc []byte) (*validator.Schema, error) {
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
-	if err != nil {
-		return nil, err
-	}
-	return validator.Compile(v, "", nil)
 }
 
 // Name returns the name of the answer that the model sees.

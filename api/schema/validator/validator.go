@@ -5,6 +5,7 @@
 package validator
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,6 +48,15 @@ var errNothingFits = errors.New("no value could be checked by it: its parts refe
 type Schema struct {
 	compiled *jsonschema.Schema
 	light    bool // no value can ask for more than lightSteps for each of its parts
+}
+
+// Parse reads a schema and compiles the whole of it, as Compile does.
+func Parse(doc []byte) (*Schema, error) {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	if err != nil {
+		return nil, err
+	}
+	return Compile(v, "", nil)
 }
 
 // Compile compiles a schema (JSON Schema 2020-12, unless it says otherwise), as

@@ -53,6 +53,14 @@ func hostileSchemas() (all []string) {
 			property(`{"type":"string","x-coditect":{"labels":[`+strings.Join(numbered(n, `"L%d"`), ",")+`]}}`),
 		)
 	}
+	for _, n := range []int{12, 30, 300} {
+		for _, refer := range []string{
+			`{"allOf":[%[1]s,%[1]s]}`, `{"anyOf":[%[1]s,%[1]s]}`, `{"if":%[1]s,"then":%[1]s}`, `{"not":{"allOf":[%[1]s,%[1]s]}}`,
+			`{"properties":{"order":%[1]s},"additionalProperties":%[1]s}`, `{"oneOf":[` + strings.Repeat(`%[1]s,`, 11) + `%[1]s]}`,
+		} {
+			all = append(all, inARow(n, refer))
+		}
+	}
 	var bomb strings.Builder
 	bomb.WriteString("a: &a [x,x,x,x,x,x,x,x,x]\n")
 	for c := 'b'; c <= 'i'; c++ {
@@ -68,6 +76,17 @@ func hostileSchemas() (all []string) {
 		property(`{"type":"string","format":"date","x-coditect":{"labels":["ORDER"]}}`), `{"title":"`+strings.Repeat("t", 200000)+`","type":"object"}`,
 		`{"type":"object","properties":{"`+strings.Repeat("p", 100000)+`":{"type":"string"}}}`, `{"type":"object","properties":{"\u0000":{"type":"string"}}}`,
 		`{"type":"object","properties":{"_citations":{"type":"string"}}}`, `{"type":"object","required":["none"]}`, `{"type":"object","properties":[]}`)
+}
+
+// inARow returns a schema with n definitions, each of which refers to the next one more than
+// once: as refer says, in which %[1]s is the reference. Who follows each takes 2^n steps.
+func inARow(n int, refer string) string {
+	definitions := make([]string, 0, n+1)
+	for i := range n {
+		definitions = append(definitions, fmt.Sprintf(`"d%d":%s`, i, fmt.Sprintf(refer, fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, i+1))))
+	}
+	definitions = append(definitions, fmt.Sprintf(`"d%d":{"type":"string"}`, n))
+	return `{"title":"t","type":"object","properties":{"order":{"$ref":"#/$defs/d0"}},"$defs":{` + strings.Join(definitions, ",") + `}}`
 }
 
 func numbered(n int, format string) []string {

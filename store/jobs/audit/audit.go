@@ -233,8 +233,8 @@ func unitRef(o *storagev1.Outcome, sum *mapreduce.Tokens) mapreduce.UnitRef {
 const sealsAtOnce = 1000
 
 // sealsOf adds to page the seals that end within it, and the marks of its checkpoints. It
-// looks from the seal with a number on, and returns the number of the first one that can end
-// behind the page.
+// looks from the seal with a number on, and returns the number of the last one that it read,
+// from which the next page is to look on.
 func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, number int64, page *mapreduce.EventPage) (next int64, err error) {
 	if len(page.Checkpoints) == 0 {
 		return number, nil

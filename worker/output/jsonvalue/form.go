@@ -15,8 +15,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/api/schema/validator"
 )
@@ -37,11 +35,7 @@ type Form struct {
 
 // NewForm reads a JSON Schema (2020-12).
 func NewForm(schema []byte) (*Form, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, fmt.Errorf("jsonvalue: schema: %w", err)
-	}
-	v, err := validator.Compile(doc, "", nil)
+	v, err := validator.Parse(schema)
 	if err != nil {
 		return nil, fmt.Errorf("jsonvalue: schema: %w", err)
 	}

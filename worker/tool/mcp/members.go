@@ -145,11 +145,7 @@ func compileSchema(doc []byte) (*validator.Schema, error) {
 	if len(doc) > maxSchema {
 		return nil, fmt.Errorf("it has %d bytes; at most %d are accepted", len(doc), maxSchema)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
-	if err != nil {
-		return nil, err
-	}
-	return validator.Compile(value, "", nil) // as where inputs of all tools are checked
+	return validator.Parse(doc) // as where inputs of all tools are checked
 }
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
