@@ -33,6 +33,7 @@ type vendor struct {
 	most     int        // calls at once; 0 is no limit
 	headers  bool       // it tells its limits
 	broken   func(n int) bool
+	failTime time.Duration // that a call takes which fails for that
 
 	mu       sync.Mutex // guards the variables below
 	full     bool       // it refuses all calls
@@ -56,6 +57,9 @@ func (v *vendor) Complete(ctx context.Context, _ *llm.Request) (*llm.Response, e
 	begun := time.Now()
 	n, limits, latency, err := v.enter(begun)
 	if err != nil {
+		if v.failTime > 0 {
+			<-time.After(v.failTime)
+		}
 		return nil, err
 	}
 	t := time.NewTimer(latency)
@@ -345,6 +349,83 @@ func TestABreakerClosesThoughNodesKeepGoingDown(t *testing.T) {
 		}
 		if job, err := nodes[0].GetJob(t.Context(), id); err != nil || job.State != mapreduce.JobComplete {
 			t.Errorf("four minutes after the vendor was well again the job is %v (error %v), with %d units complete", job.State, err, job.CompletedUnits)
+		}
+	})
+}
+
+// A worker was told of an open breaker, and is away while that closes. The orchestrator to which
+// it comes then tells it that nothing limits the model: what another one said is over.
+func TestAWorkerThatWasAwayLearnsThatABreakerHasClosed(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
+		var there atomic.Pointer[node]
+		there.Store(a)
+		down := true
+		away := &vendor{latency: time.Second, broken: func(int) bool { return down }}
+		gates := decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
+		c.worker(&asker{Agent: &scripted.Agent{}, vendor: away, gates: gates}, worker.Config{
+			Slots: 4, Limits: gates, Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
+				if n := there.Load(); n != nil {
+					return n.Connect(ctx)
+				}
+				return nil, errs.New(errs.Unavailable, "nobody is there")
+			}},
+		})
+		spec := script(nil)
+		spec.Model, spec.Parallelism, spec.ReduceContextLimit, spec.BreakerTimeout, spec.MaxAttempts = "m", 8, 1<<30, time.Minute, 50
+		id := a.submit(spec, 600)
+		pass(t, 10*time.Second)
+		there.Store(nil)
+		a.stop()
+		stays := &vendor{latency: time.Second}
+		c.ask(stays, 4, b)
+		pass(t, time.Minute)
+		away.look(func() { down = false })
+		var before int
+		stays.look(func() { before = stays.calls })
+		away.look(func() { away.calls = 0 })
+		there.Store(b)
+		pass(t, 20*time.Second)
+		away.look(func() {
+			if before == 0 || away.calls < 4*10 {
+				t.Errorf("%d calls of a second were made since the worker is back, by four slots in 20s; another made %d before", away.calls, before)
+			}
+		})
+		b.wantEnd(id, mapreduce.JobComplete)
+	})
+}
+
+// Units that do not wait for a breaker end while it is open. They make no call, except a few
+// that find out whether calls work again: one at once at each worker of the node that probes.
+func TestUnitsThatSkipAnOpenBreakerMakeFewCalls(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
+		v := &vendor{failTime: 2 * time.Second, broken: func(int) bool { return true }}
+		for _, n := range []*node{a, a, b, b} {
+			c.ask(v, 10, n)
+		}
+		spec := script(nil)
+		spec.Model, spec.ReduceContextLimit, spec.BreakerTimeout, spec.MaxAttempts = "m", 1<<30, 30*time.Second, 100
+		waits := a.submit(spec, 10)
+		pass(t, 10*time.Second)
+		var before int
+		v.look(func() { before = v.calls })
+		spec.OnBreaker, spec.Parallelism = mapreduce.BreakerSkip, 40
+		skipped := 0
+		const probes = 4
+		for begun := time.Now(); time.Since(begun) < probes*30*time.Second; {
+			skipped += int(a.rest(a.submit(spec, 100)).FailedUnits)
+			pass(t, time.Second)
+		}
+		v.look(func() {
+			if n := v.calls - before; n < probes-1 || n > probes*5 {
+				t.Errorf("a vendor that is down was called %d times in %d times of the breaker; %d units skipped it", n, probes, skipped)
+			}
+		})
+		if job, err := a.GetJob(t.Context(), waits); err != nil || job.FailedUnits > 0 {
+			t.Errorf("of the job that waits %d units have failed (error %v)", job.FailedUnits, err)
 		}
 	})
 }

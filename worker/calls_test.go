@@ -330,8 +330,8 @@ func TestNoRoomSkipsNothing(t *testing.T) {
 		s.OnBreaker = mapreduce.BreakerSkip
 		r.assign(s, unitOf("a"))
 		got := r.take().Reports
-		if len(got) != 1 || got[0].Outcome != mapreduce.Returned || got[0].RetryAfter != time.Minute {
-			t.Errorf("reports %+v, want that the unit is returned for a minute", got)
+		if len(got) != 1 || got[0].Outcome != mapreduce.Returned || got[0].RetryAfter != time.Minute || got[0].Breaker != "" {
+			t.Errorf("reports %+v, want that the unit is returned for a minute, and no breaker is to blame", got)
 		}
 		r.verdicts(mapreduce.Accepted, got...)
 		r.finish()

@@ -236,7 +236,7 @@ func (o *outbox) pullAsks(m *mapreduce.FromWorker) {
 
 // newHeartbeat tells how far everything is that runs. mu is held.
 func (s *session) newHeartbeat() *mapreduce.Heartbeat {
-	h := &mapreduce.Heartbeat{Breakers: s.breakers.Open()}
+	h := &mapreduce.Heartbeat{Breakers: s.breakers.Untold()}
 	for _, u := range s.units {
 		if u.phase == running {
 			h.Progress = append(h.Progress, u.readProgress())

@@ -109,7 +109,7 @@ type Report struct {
 	Class      FailureClass
 	Errors     []string
 	RetryAfter time.Duration // the least pause before another attempt
-	Breaker    string        // the breaker that was open, for Returned
+	Breaker    string        // the breaker that was open, for Returned: no more units of its model come for RetryAfter, or a lease
 	Parking    *Parking      // what the unit waits for, for Parked
 }
 

@@ -30,6 +30,7 @@ type LimitShare struct {
 	Left  Rates         // about what is left of those now; 0 if nothing is known
 	Part  float64       // of Rates and Left that this worker may use, in [0,1]
 	Pause time.Duration // no call may begin before that has passed
-	// OpenFor is how long the model's breaker stays open. Calls under way end.
+	// OpenFor is how long no call may begin because the model's breaker is open. Calls under
+	// way end. 0 ends what was said before: one call at once may begin, until one has worked.
 	OpenFor time.Duration
 }

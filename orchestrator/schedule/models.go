@@ -281,13 +281,17 @@ func (g *Models) ApplyScope(name string, s *limit.Scope, now time.Time) (again t
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
 	m, held := g.modelStateOf(name), g.mayHoldOf(name)
+	probed := m.IsProber()
 	switch until, closed := m.Look(s, now); {
-	case closed:
+	case closed, m.IsProber() && !probed:
 		for _, session := range g.sched.Sessions.bound {
 			delete(session.breakers, name)
 		}
 	case !until.IsZero():
 		g.closeModelUntil(name, until)
+	}
+	if m.IsUrgent() {
+		g.Changed.Wake()
 	}
 	g.distributeShares(m, now)
 	for _, r := range g.jobsOf(name) {
@@ -307,6 +311,16 @@ func (g *Models) dealAll(now time.Time) {
 	for _, m := range g.states {
 		g.distributeShares(m, now)
 	}
+}
+
+// welcome gives every worker its share of every model, s being new among them.
+func (g *Models) welcome(s *Session, now time.Time) {
+	for _, m := range g.states {
+		if share, ok := m.Lifted(now); ok && slices.Contains(s.offer.Providers, m.Provider()) {
+			s.Peer.Send(&mapreduce.ToWorker{Limits: []mapreduce.LimitShare{share}})
+		}
+	}
+	g.dealAll(now)
 }
 
 // distributeShares gives workers their shares of what this node may ask of a model, by what

@@ -18,7 +18,7 @@ import (
 func testScheduler() *Scheduler {
 	return New(Config{
 		Node: "n", Now: time.Now, Limits: func(string) model.Limits { return model.Limits{} }, NewID: func() string { return "id" },
-		Jitter: func() float64 { return 0 },
+		Jitter: func() float64 { return 0 }, Lease: 20 * time.Second,
 	})
 }
 
@@ -138,8 +138,8 @@ func TestAWorkerThatHoldsTooMuchTakesNoSlotsOfOthers(t *testing.T) {
 }
 
 // A worker that hands a unit back because its breaker is open gets no more units of the
-// model until the breaker closes, though it has sent no heartbeat since the job is known here.
-// It says so of its own breaker: other workers go on.
+// model for a while, at most a lease, though it tells of no breaker in its heartbeats. It says so
+// of its own breaker: other workers go on.
 func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 	b := testScheduler()
 	now := time.Now()
@@ -162,8 +162,12 @@ func TestAUnitThatMetAnOpenBreakerTellsOfIt(t *testing.T) {
 	b.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
 	runs(meets, false, "when its unit has met an open breaker")
 	runs(other, true, "when a unit of another has met an open breaker")
-	now = now.Add(time.Minute + 1)
-	runs(meets, true, "when the breaker has closed")
+	now = now.Add(15 * time.Second)
+	b.Sessions.Apply(meets, &mapreduce.FromWorker{Reports: []mapreduce.Report{back}})
+	now = now.Add(5 * time.Second)
+	runs(meets, false, "within the lease")
+	now = now.Add(1)
+	runs(meets, true, "after a lease, though the report came twice")
 }
 
 // A queue that could not be read is read again, from its beginning.

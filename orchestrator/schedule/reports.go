@@ -1,8 +1,6 @@
 package schedule
 
 import (
-	"time"
-
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -35,7 +33,9 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 	urgent = t.sched.Models.hearLimits(m.Limits, s.seen) || urgent
 	if hb := m.Heartbeat; hb != nil {
 		for _, br := range hb.Breakers {
-			t.noteBreaker(s, br.Name, br.OpenFor)
+			if t.sched.Models.knownModel(br.Name) != nil {
+				s.breakers[br.Name] = s.seen.Add(br.OpenFor)
+			}
 		}
 		urgent = t.sched.Models.hearBreakers(hb.Breakers, s.seen) || urgent
 	}
@@ -50,11 +50,13 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 	return suspects
 }
 
-// noteBreaker keeps the units of a model from s, whose breaker of the model is open, for so
-// long.
-func (t *Sessions) noteBreaker(s *Session, name string, openFor time.Duration) {
-	if t.sched.Models.knownModel(name) != nil {
-		s.breakers[name] = s.seen.Add(openFor)
+// noteMetBreaker keeps the units of a model from s, which has handed one back because a breaker
+// is open. That is not for longer than a lease: the worker tells of the breaker in its
+// heartbeats, or knows of it by this node, which may have told it meanwhile that it has closed.
+func (t *Sessions) noteMetBreaker(s *Session, rep *mapreduce.Report) {
+	until := s.seen.Add(min(rep.RetryAfter, t.sched.Models.lease))
+	if t.sched.Models.knownModel(rep.Breaker) != nil && until.After(s.breakers[rep.Breaker]) {
+		s.breakers[rep.Breaker] = until
 	}
 }
 
@@ -67,12 +69,12 @@ func (t *Sessions) enterReport(s *Session, rep *mapreduce.Report) (urgent bool) 
 		if first {
 			t.sched.addReportedUnits(r, 1)
 		}
+		if first && rep.Outcome == mapreduce.Returned && rep.Breaker != "" {
+			t.noteMetBreaker(s, rep)
+		}
 		urgent = t.sched.Models.noteProbeOutcome(r, rep, s.seen)
 		t.sched.Models.notePace(r, rep)
 		t.sched.Priming.noteReport(r, rep)
-		if rep.Breaker != "" {
-			t.noteBreaker(s, rep.Breaker, rep.RetryAfter)
-		}
 	}
 	r.reports = append(r.reports, pendingReport{Report: rep, Session: s, jitter: t.sched.jitter()})
 	t.sched.fairQueue.add(r)

@@ -116,7 +116,7 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 		r.grantUnsure = true // slots may have come with it
 	}
 	t.bound[s.ID] = s
-	t.sched.Models.dealAll(s.seen)
+	t.sched.Models.welcome(s, s.seen)
 	t.activateFor(s)
 	return true
 }

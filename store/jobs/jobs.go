@@ -55,8 +55,8 @@ type Jobs struct {
 	db *records.DB
 }
 
-// New returns the records kept in db under space, as written by node. The clock
-// is for display alone: no decision rests on it.
+// New returns the records kept in db under space, as written by node, which begins now. No
+// decision rests on the clock, except those that docs/store.md lists.
 func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time.Time) *Jobs {
 	r := records.New(space, node, now)
 	d := records.NewDB(db, r)

@@ -60,13 +60,22 @@ func (bs *Set) Of(spec *mapreduce.JobSpec, name string) *Breaker {
 }
 
 // Open returns the breakers that are open because calls failed, each name once, in order.
-func (bs *Set) Open() []mapreduce.BreakerState {
+func (bs *Set) Open() []mapreduce.BreakerState { return bs.list(false) }
+
+// Untold returns those of Open of which the fleet may not know: it has not ordered that
+// nobody calls the name.
+func (bs *Set) Untold() []mapreduce.BreakerState { return bs.list(true) }
+
+func (bs *Set) list(untold bool) []mapreduce.BreakerState {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	var out []mapreduce.BreakerState
 	for _, b := range bs.all {
-		if b.state.State() == gobreaker.StateOpen {
-			out = append(out, mapreduce.BreakerState{Name: b.key.name, OpenFor: b.openError().OpenFor})
+		if untold && time.Now().Before(bs.orders[b.key.name]) {
+			continue
+		}
+		if e := b.openError(); e != nil {
+			out = append(out, mapreduce.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
 		}
 	}
 	slices.SortFunc(out, func(a, b mapreduce.BreakerState) int {
@@ -80,83 +89,122 @@ func (bs *Set) Open() []mapreduce.BreakerState {
 
 // Order lets no call to name begin for d, whichever breaker it is under: another worker's has
 // opened, and one need not fail as often again to learn the same. It replaces an earlier
-// order; 0 only ends that.
+// order. 0 ends that: calls work again, or are to show whether they do, so the breakers of
+// the name are half open.
 func (bs *Set) Order(name string, d time.Duration) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	delete(bs.orders, name)
-	if d > 0 {
+	_, ordered := bs.orders[name]
+	switch {
+	case d > 0:
 		bs.orders[name] = time.Now().Add(d)
+	case ordered:
+		delete(bs.orders, name)
+		for k, b := range bs.all {
+			if k.name == name {
+				b.reset()
+			}
+		}
 	}
 }
 
-// checkOrder returns a *agent.BreakerError while the fleet lets nobody call name, else nil.
-func (bs *Set) checkOrder(name string) error {
+// orderError returns the error of calls to name while the fleet lets none begin, else nil.
+func (bs *Set) orderError(name string) *agent.BreakerError {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	until, ordered := bs.orders[name]
-	left := time.Until(until)
-	switch {
-	case !ordered:
-		return nil
-	case left <= 0:
-		delete(bs.orders, name)
-		return nil
+	if left := time.Until(bs.orders[name]); left > 0 {
+		return &agent.BreakerError{Name: name, OpenFor: left}
 	}
-	return &agent.BreakerError{Name: name, OpenFor: left}
+	return nil
 }
 
 // A Breaker stops calls to a provider and model that only fail. After a while
 // it is half open: one call probes, and the others wait to learn from it.
 type Breaker struct {
-	key   key
-	set   *Set
-	state *gobreaker.TwoStepCircuitBreaker[struct{}]
+	key key
+	set *Set
 
-	mu    sync.Mutex    // guards the fields below; state is never called under it
+	mu    sync.Mutex    // guards the fields below; no method of circuit is called under it
+	state *circuit      // replaced by an order that ends
 	until time.Time     // when it stops being open
 	ended chan struct{} // if not nil: closed when the next call ends
 	fresh bool          // it opened and opened was not called yet
 	cause error         // of the last failure
+
+	// The fleet has taken back an order, and no call that began since has worked: one is made at
+	// once, which is proving.
+	unproven, proving bool
 }
+
+type circuit = gobreaker.TwoStepCircuitBreaker[struct{}]
 
 func newBreaker(k key, set *Set) *Breaker {
 	b := &Breaker{key: k, set: set}
-	b.state = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name:          k.name,
+	b.state = b.newCircuit()
+	return b
+}
+
+// newCircuit returns what counts failures, closed.
+func (b *Breaker) newCircuit() *circuit {
+	var c *circuit
+	c = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name:          b.key.name,
 		MaxRequests:   1,
-		Timeout:       k.timeout,
-		ReadyToTrip:   func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= k.threshold },
-		OnStateChange: b.stateChanged,
+		Timeout:       b.key.timeout,
+		ReadyToTrip:   func(n gobreaker.Counts) bool { return int(n.ConsecutiveFailures) >= b.key.threshold },
+		OnStateChange: func(_ string, _, to gobreaker.State) { b.stateChanged(c, to) },
 		IsExcluded:    func(err error) bool { return errors.Is(err, errExcluded) },
 	})
-	return b
+	return c
 }
 
 // errExcluded stands for outcomes that do not depend on the provider's health.
 var errExcluded = errors.New("says nothing of the provider")
 
-// stateChanged is called by state, under its lock.
-func (b *Breaker) stateChanged(_ string, _, to gobreaker.State) {
-	if to != gobreaker.StateOpen {
-		return
-	}
+// stateChanged is called by a circuit, under its lock.
+func (b *Breaker) stateChanged(c *circuit, to gobreaker.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.until = time.Now().Add(b.key.timeout)
-	b.fresh = true
+	if to == gobreaker.StateOpen && c == b.state {
+		b.until, b.fresh = time.Now().Add(b.key.timeout), true
+	}
+}
+
+// current returns what counts failures now.
+func (b *Breaker) current() *circuit {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state
+}
+
+// reset makes the breaker half open: one call shows whether calls work again. Those under way
+// do not count.
+func (b *Breaker) reset() {
+	c := b.newCircuit()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state, b.fresh, b.unproven, b.proving = c, false, true, false
+	b.wakeWaiting()
 }
 
 // CheckOpen returns a *agent.BreakerError while the breaker is open, or the fleet lets nobody
 // call, else nil.
 func (b *Breaker) CheckOpen() error {
-	if b.state.State() == gobreaker.StateOpen {
-		return b.openError()
+	open := b.set.orderError(b.key.name)
+	if own := b.openError(); own != nil && (open == nil || own.OpenFor > open.OpenFor) {
+		open = own
 	}
-	return b.set.checkOrder(b.key.name)
+	if open == nil {
+		return nil
+	}
+	return open
 }
 
+// openError returns the error of calls while the breaker itself is open, else nil.
 func (b *Breaker) openError() *agent.BreakerError {
+	if b.current().State() != gobreaker.StateOpen {
+		return nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// The first probe is let through after until, not at it.
@@ -166,17 +214,21 @@ func (b *Breaker) openError() *agent.BreakerError {
 // Run makes a call, unless the breaker is open: the error is then a *agent.BreakerError. While
 // the breaker is half open, Run waits until it is known whether calls work again.
 func (b *Breaker) Run(ctx context.Context, call func(context.Context) error) error {
-	report, err := b.admitCall(ctx)
+	a, err := b.admitCall(ctx)
 	if err != nil {
 		return err
 	}
 	outcome := errExcluded // of a call that panics
 	defer func() {
-		report(outcome)
-		b.callEnded()
+		a.report(outcome)
+		b.callEnded(a, outcome)
 	}()
 	err = call(ctx)
-	if outcome = judgeOutcome(ctx, err); outcome != nil && !errors.Is(outcome, errExcluded) {
+	outcome = judgeOutcome(ctx, err)
+	if outcome != nil && b.set.orderError(b.key.name) != nil {
+		outcome = errExcluded // of a call that began before, which says nothing that the fleet does not know
+	}
+	if outcome != nil && !errors.Is(outcome, errExcluded) {
 		b.noteFailure(err)
 	}
 	return err
@@ -190,26 +242,49 @@ func (b *Breaker) noteFailure(err error) {
 	b.cause = err
 }
 
-// admitCall waits until a call may be made, and returns what takes its outcome.
-func (b *Breaker) admitCall(ctx context.Context) (report func(error), err error) {
+// An admission is the right to make one call.
+type admission struct {
+	report func(error) // takes the outcome of the call
+	proves bool        // the call shows whether calls work again
+}
+
+// admitCall waits until a call may be made.
+func (b *Breaker) admitCall(ctx context.Context) (admission, error) {
 	for {
-		if err := b.set.checkOrder(b.key.name); err != nil {
-			return nil, err
+		if err := b.CheckOpen(); err != nil {
+			return admission{}, err
 		}
 		ended := b.nextEnd()
-		report, err = b.state.Allow()
-		if err == nil {
-			return report, nil
-		}
+		report, err := b.current().Allow()
 		if errors.Is(err, gobreaker.ErrOpenState) {
-			return nil, b.openError()
+			continue // it has opened this moment
+		}
+		if err == nil {
+			if ok, proves := b.beginCall(); ok {
+				return admission{report, proves}, nil
+			}
+			report(errExcluded) // no call was made
 		}
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return admission{}, context.Cause(ctx)
 		}
 	}
+}
+
+// beginCall reports whether a call may begin, and whether it shows if calls work again.
+func (b *Breaker) beginCall() (ok, proves bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.unproven {
+		return true, false
+	}
+	if b.proving {
+		return false, false
+	}
+	b.proving = true
+	return true, true
 }
 
 // nextEnd returns a channel that is closed when a call ends.
@@ -222,13 +297,21 @@ func (b *Breaker) nextEnd() <-chan struct{} {
 	return b.ended
 }
 
-// callEnded wakes the waiting calls, and calls opened if the call opened the breaker.
-func (b *Breaker) callEnded() {
-	b.mu.Lock()
+// wakeWaiting wakes the waiting calls. mu is held.
+func (b *Breaker) wakeWaiting() {
 	if b.ended != nil {
 		close(b.ended)
 		b.ended = nil
 	}
+}
+
+// callEnded wakes the waiting calls, and calls opened if the call opened the breaker.
+func (b *Breaker) callEnded(a admission, outcome error) {
+	b.mu.Lock()
+	if a.proves {
+		b.proving, b.unproven = false, b.unproven && outcome != nil
+	}
+	b.wakeWaiting()
 	fresh, cause := b.fresh, b.cause
 	b.fresh = false
 	b.mu.Unlock()

@@ -67,9 +67,9 @@ func (m *State) Rates() mapreduce.Rates {
 	}
 }
 
-// isProber reports whether it is this node that may make one call to see whether
+// IsProber reports whether it is this node that may make one call to see whether
 // all is well again.
-func (m *State) isProber() bool { return m.scope.Breaker.Open && m.scope.Breaker.Prober == m.node }
+func (m *State) IsProber() bool { return m.scope.Breaker.Open && m.scope.Breaker.Prober == m.node }
 
 // HasShare reports whether this node has a share of the limits.
 func (m *State) HasShare() bool { return m.share != (limit.Share{}) }
@@ -109,7 +109,7 @@ func (m *State) MayHold(spec *mapreduce.JobSpec) int64 {
 
 // probes returns how many units may probe here.
 func (m *State) probes() int64 {
-	if m.isProber() {
+	if m.IsProber() {
 		return 1
 	}
 	return 0

@@ -117,15 +117,73 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// A node that comes while a breaker is open, or a pause lasts, waits for what is left of it.
+// A node that looks for the first time waits for what is left of a breaker's time and a pause;
+// one that has looked before, for all of what has begun since.
 func TestWhatIsLeftOfABreakerAndAPause(t *testing.T) {
-	m := looked(limit.Scope{
+	scope := limit.Scope{
 		Pauses: 1, Pause: time.Hour, PauseLeft: 20 * time.Second,
 		Breaker: limit.Breaker{Turns: 1, Open: true, For: time.Minute}, OpenLeft: 10 * time.Second,
-	})
-	share := m.Deal([]int64{1}, time.Minute, start.Add(time.Second))[0]
-	if share.Pause != 19*time.Second || share.OpenFor != 9*time.Second {
-		t.Errorf("after a second workers are told of a pause of %v and a breaker open for %v, want 19s and 9s", share.Pause, share.OpenFor)
+		Shares: map[mapreduce.NodeID]limit.Share{"here": {Want: 1, Parts: limit.Whole}, "there": {}},
+	}
+	was := looked(limit.Scope{})
+	for name, tt := range map[string]struct {
+		m           *model.State
+		pause, open time.Duration
+	}{
+		"a first look":  {model.New("vendor/large", "here", model.Limits{}), 20 * time.Second, 10 * time.Second},
+		"a second look": {was, time.Hour, time.Minute},
+	} {
+		until, _ := tt.m.Look(&scope, start)
+		share := tt.m.Deal([]int64{1}, time.Minute, start)[0]
+		if share.Pause != tt.pause || !until.Equal(start.Add(tt.open)) {
+			t.Errorf("%s: workers are told of a pause of %v, and have no units for %v; want %v and %v", name, share.Pause, until.Sub(start), tt.pause, tt.open)
+		}
+	}
+	over := model.New("vendor/large", "here", model.Limits{})
+	scope.OpenLeft = 0
+	if over.Look(&scope, start); !over.IsUrgent() || !over.TakeNote(1, 1, 0, true, start).Probe {
+		t.Error("a node that comes when the breaker's time is over does not ask to probe at once")
+	}
+}
+
+// While a breaker is open workers make no call, also behind its time while another node
+// probes. Then all are told that it has closed, and so is who comes later, to whom another node
+// may have said something else.
+func TestWorkersAreToldOfABreaker(t *testing.T) {
+	told := func(m *model.State, now time.Time) (share mapreduce.LimitShare) {
+		return m.Deal([]int64{1}, 20*time.Second, now)[0]
+	}
+	open := limit.Breaker{Turns: 1, Open: true, For: time.Minute}
+	m := looked(limit.Scope{})
+	if _, ok := model.New("vendor/large", "here", model.Limits{}).Lifted(start); ok {
+		t.Error("a worker is told that nothing limits a model of which the node knows nothing")
+	}
+	m.Deal([]int64{1}, time.Minute, start)
+	if share, ok := m.Lifted(start); !ok || share.Part != 1 || share.OpenFor != 0 || share.For != 0 {
+		t.Errorf("a worker that comes is told %+v (%v), want that nothing limits it", share, ok)
+	}
+	shares := map[mapreduce.NodeID]limit.Share{"here": {Want: 10, Slots: 4, Parts: limit.Whole}}
+	m.Look(&limit.Scope{Breaker: open, Shares: shares}, start)
+	if s := told(m, start); s.OpenFor != 80*time.Second {
+		t.Errorf("open for %v, want its time and a lease", s.OpenFor)
+	}
+	if _, ok := m.Lifted(start); ok {
+		t.Error("a worker that comes is told that nothing limits a model whose breaker is open")
+	}
+	later := start.Add(2 * time.Minute)
+	open.Turns, open.Prober = 2, "there"
+	m.Look(&limit.Scope{Breaker: open, Shares: shares}, later)
+	if s := told(m, later); s.OpenFor != 20*time.Second {
+		t.Errorf("while another node probes, open for %v, want a lease", s.OpenFor)
+	}
+	open.Turns, open.Prober = 3, "here"
+	m.Look(&limit.Scope{Breaker: open, Shares: shares}, later)
+	if s := told(m, later); s.OpenFor != 0 {
+		t.Errorf("while this node probes, open for %v, want that workers may call", s.OpenFor)
+	}
+	m.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 4}, Shares: shares}, later)
+	if s := told(m, later); s.OpenFor != 0 || s.Calls != 0 || s.For != 0 {
+		t.Errorf("when it has closed, workers are told %+v", s)
 	}
 }
 

@@ -46,7 +46,7 @@ func (m *State) noteRefusal(n *mapreduce.LimitNote, now time.Time) {
 // that is closed, or if this node probes, and returns until when workers are to have none
 // of the model's units.
 func (m *State) HearBreaker(d time.Duration, now time.Time) (until time.Time, opened bool) {
-	if m.scope.Breaker.Open && !m.isProber() {
+	if m.scope.Breaker.Open && !m.IsProber() {
 		return time.Time{}, false
 	}
 	return m.openBreaker(d, now), true
@@ -64,7 +64,7 @@ func (m *State) openBreaker(d time.Duration, now time.Time) time.Time {
 // as the unit probed. If the breaker has opened again, it returns until when workers are
 // to have none of the model's units.
 func (m *State) EndProbe(rep *mapreduce.Report, now time.Time) (until time.Time, news bool) {
-	if !m.isProber() || rep.Calls == 0 {
+	if !m.IsProber() || rep.Calls == 0 {
 		return time.Time{}, false
 	}
 	switch {
@@ -94,6 +94,9 @@ func (m *State) TakeNote(most, want, held int64, mayCall bool, now time.Time) li
 	n := m.note
 	n.Most, n.Set, n.Want, n.Held = most, m.set.Calls, want, held
 	n.Probe = m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && mayCall && !now.Before(m.until)
+	if n.Probe {
+		n.Turns = m.scope.Breaker.Turns
+	}
 	m.note, m.urgent = limit.Note{}, false
 	return n
 }
@@ -113,13 +116,19 @@ func (m *State) PutBack(n limit.Note) {
 
 // Look takes what the fleet knows of the model. It reports whether the breaker is closed
 // that was open, or may have been, and otherwise until when workers are to have none of
-// the model's units, zero if that has not changed. What others began is timed from now, for
-// as long as it lasts yet; if nobody else is left who could have begun it, it is over.
+// the model's units, zero if that has not changed. What others have begun since the latest look
+// is timed from now; at the first look what has passed is taken off, and if nobody else is
+// left who could have begun it, it is over.
 func (m *State) Look(s *limit.Scope, now time.Time) (until time.Time, closed bool) {
 	before, first := m.scope, !m.looked
 	stale := first && len(s.Shares) < 2
+	pause, open := s.Pause, s.Breaker.For
+	if first {
+		pause, open = s.PauseLeft, s.OpenLeft
+		m.told = true // workers may keep to what another node has told them
+	}
 	if s.Pauses > before.Pauses && !stale {
-		if end := now.Add(s.PauseLeft); end.After(m.frozen) {
+		if end := now.Add(pause); end.After(m.frozen) {
 			m.frozen = end
 		}
 	}
@@ -132,8 +141,9 @@ func (m *State) Look(s *limit.Scope, now time.Time) (until time.Time, closed boo
 	case s.Breaker.Turns != before.Breaker.Turns && s.Breaker.Open && s.Breaker.Prober == "":
 		m.until = now
 		if !stale {
-			m.until = now.Add(s.OpenLeft)
+			m.until = now.Add(open)
 		}
+		m.urgent = m.urgent || !m.until.After(now) // it may probe
 		return m.until, false
 	}
 	return time.Time{}, false

@@ -29,7 +29,7 @@ func (m *State) Deal(weights []int64, lease time.Duration, now time.Time) []mapr
 			share.Rates, share.Left, share.For = m.Rates(), m.leftNow(now), lease
 			share.Part = float64(parts[i]) / float64(limit.Whole)
 			share.Pause = max(0, m.frozen.Sub(now))
-			share.OpenFor = m.openFor(now)
+			share.OpenFor = m.openFor(lease, now)
 		}
 		if m.scope.Room > 0 {
 			share.Calls = max(1, slots[i])
@@ -40,12 +40,19 @@ func (m *State) Deal(weights []int64, lease time.Duration, now time.Time) []mapr
 }
 
 // openFor is for how long workers of this node are to make no call. Who probes
-// lets one through; others wait for what comes of it.
-func (m *State) openFor(now time.Time) time.Duration {
-	if !m.scope.Breaker.Open || m.isProber() {
+// lets one through; others wait for what comes of it, and are told when it has.
+func (m *State) openFor(lease time.Duration, now time.Time) time.Duration {
+	if !m.scope.Breaker.Open || m.IsProber() {
 		return 0
 	}
-	return max(m.until.Sub(now), time.Millisecond)
+	return max(0, m.until.Sub(now)) + lease
+}
+
+// Lifted returns the share of a worker that has come while nothing limits the model, to which
+// another node may have told something else; false if what limits it is not known yet, or
+// workers are told what it is.
+func (m *State) Lifted(now time.Time) (mapreduce.LimitShare, bool) {
+	return mapreduce.LimitShare{Name: m.Name, Part: 1}, m.looked && !m.IsDealt(now)
 }
 
 // leftNow is about what is left of the rates: what the vendor said, and what has

@@ -5,7 +5,7 @@
 //
 // It is pure: it imports nothing of the project but the vocabulary, and has no
 // clock. A pause and an open breaker are counted, and each node times them from
-// its own first sight of the count.
+// its own first sight of the count; at its first look, for as long as they last yet.
 package limit
 
 import (
@@ -35,8 +35,8 @@ type Scope struct {
 	Breaker Breaker
 	Shares  map[mapreduce.NodeID]Share
 
-	// PauseLeft and OpenLeft are how long Pause and Breaker.For last yet for a node that sees
-	// the pause, or the opening, for the first time. Step does not move them.
+	// PauseLeft and OpenLeft are what is left of Pause and Breaker.For, by the clocks, for who
+	// looks for the first time. Step does not move them.
 	PauseLeft, OpenLeft time.Duration
 }
 
@@ -75,6 +75,7 @@ type Note struct {
 
 	Opened time.Duration // a breaker has opened for so long; 0 if none has
 	Probe  bool          // the breaker has been open for its time
+	Turns  int64         // of the breaker, that Probe is about: it may have opened again since
 	Closed bool          // the probe succeeded
 }
 
@@ -171,7 +172,7 @@ func (s *Scope) moveBreaker(n Note, dead func(mapreduce.NodeID) bool) {
 		*b = Breaker{Turns: b.Turns + 1, Open: true, For: n.Opened}
 	case n.Closed && b.Open && mine:
 		*b = Breaker{Turns: b.Turns + 1}
-	case n.Probe && b.Open && b.Prober == "":
+	case n.Probe && b.Open && b.Prober == "" && n.Turns == b.Turns:
 		b.Turns++
 		b.Prober = n.Node
 	case mine && n.Want == 0 && n.Held == 0:

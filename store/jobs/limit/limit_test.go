@@ -184,7 +184,7 @@ func TestOneNodeProbes(t *testing.T) {
 			case 0:
 				n.Opened = time.Minute
 			case 1:
-				n.Probe = true
+				n.Probe, n.Turns = true, s.Breaker.Turns-rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "unseen")
 			case 2:
 				n.Closed = true
 			}
@@ -198,6 +198,8 @@ func TestOneNodeProbes(t *testing.T) {
 				t.Fatalf("%s closed it, and the prober is %q", n.Node, before.Prober)
 			case after.Prober != "" && after.Prober != before.Prober && (after.Prober != n.Node || (before.Prober != "" && !lost)):
 				t.Fatalf("%q probes beside %q", after.Prober, before.Prober)
+			case after.Prober != "" && after.Prober != before.Prober && n.Turns != before.Turns:
+				t.Fatalf("%q probes that has not seen it open: %+v, after %d turns", after.Prober, before, n.Turns)
 			case after.Prober != "" && !after.Open:
 				t.Fatalf("%q probes what is closed", after.Prober)
 			case after.Turns < before.Turns || (after.Open != before.Open && after.Turns == before.Turns):
@@ -205,7 +207,7 @@ func TestOneNodeProbes(t *testing.T) {
 			}
 		}
 		s.Step(limit.Note{Node: "a", Opened: time.Second, Want: 1}, nobody)
-		s.Step(limit.Note{Node: "a", Probe: true, Want: 1}, func(id mapreduce.NodeID) bool { return id != "a" })
+		s.Step(limit.Note{Node: "a", Probe: true, Turns: s.Breaker.Turns, Want: 1}, func(id mapreduce.NodeID) bool { return id != "a" })
 		s.Step(limit.Note{Node: "a", Closed: true, Want: 1}, nobody)
 		if s.Breaker.Open {
 			t.Fatalf("it cannot be closed: %+v", s.Breaker)

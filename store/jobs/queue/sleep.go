@@ -51,7 +51,7 @@ func (rec Records) listDelayed(ctx context.Context, r store.Reader, id mapreduce
 		if err != nil {
 			return nil, err
 		}
-		refs = append(refs, records.SleeperRef{Sleeper: records.Sleeper{Unit: unit}, For: rec.PauseLeft(time.Duration(d.Micros)*time.Microsecond, d.EndMicros)})
+		refs = append(refs, records.SleeperRef{Sleeper: records.Sleeper{Unit: unit}, For: rec.SleepLeft(time.Duration(d.Micros)*time.Microsecond, d.EndMicros)})
 	}
 	return refs, nil
 }
@@ -80,7 +80,7 @@ func (rec Records) listParked(ctx context.Context, r store.Reader, id mapreduce.
 		if p.WakeMicros > 0 {
 			refs = append(refs, records.SleeperRef{
 				Sleeper: records.Sleeper{Unit: unit, Attempt: p.Attempt},
-				For:     rec.PauseLeft(time.Duration(p.WakeMicros)*time.Microsecond, p.EndMicros),
+				For:     rec.SleepLeft(time.Duration(p.WakeMicros)*time.Microsecond, p.EndMicros),
 			})
 		}
 	}

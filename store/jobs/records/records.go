@@ -39,15 +39,22 @@ func (rec *Records) PauseEnd(d time.Duration) (micros int64) {
 	return rec.NowMicros() + d.Microseconds()
 }
 
-// PauseLeft returns how long this node waits yet that sees a pause for the first time, which
-// lasts d and is over at endMicros by the clock of the node that wrote it. That is d for
-// pauses that began after this node, which needs no clock of another one. Of those from
-// before its time the node takes off what has passed: else units would never go on where
-// nodes go down more often than a pause lasts. A clock that is wrong can make a pause
-// shorter, and never longer.
+// PauseLeft returns what is left of a pause that lasts d and is over at endMicros by the clock
+// of the node that wrote it. A clock that is wrong can make a pause shorter, and never longer.
 func (rec *Records) PauseLeft(d time.Duration, endMicros int64) time.Duration {
-	if endMicros == 0 || endMicros-d.Microseconds() >= rec.began {
-		return d
+	if endMicros == 0 {
+		return d // nobody told
 	}
 	return min(d, max(0, time.Duration(endMicros-rec.NowMicros())*time.Microsecond))
+}
+
+// SleepLeft returns how long a unit sleeps yet that this node sees sleep for the first time,
+// with a pause as PauseLeft takes it. That is all of d if the pause began after this node,
+// which then has seen it begin. Else what has passed is taken off: units would never go on
+// where nodes go down more often than a pause lasts.
+func (rec *Records) SleepLeft(d time.Duration, endMicros int64) time.Duration {
+	if endMicros-d.Microseconds() >= rec.began {
+		return d
+	}
+	return rec.PauseLeft(d, endMicros)
 }

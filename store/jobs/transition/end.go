@@ -15,7 +15,7 @@ import (
 )
 
 // ParkUnit makes u wait outside of all queues until its time has come, or a call wakes
-// it. Each orchestrator times it from its own first sight, as records.PauseLeft says.
+// it. Each orchestrator times it from its own first sight, as records.SleepLeft says.
 func (t *Changes) ParkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassParked, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
@@ -74,7 +74,7 @@ func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 }
 
 // DelayUnit makes u wait before its next attempt. Each orchestrator times it from its own
-// first sight, as records.PauseLeft says.
+// first sight, as records.SleepLeft says.
 func (t *Changes) DelayUnit(u *storagev1.Unit, d time.Duration) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}

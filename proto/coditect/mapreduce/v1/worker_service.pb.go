@@ -651,7 +651,8 @@ type Report struct {
 	Errors []string `protobuf:"bytes,16,rep,name=errors,proto3" json:"errors,omitempty"`
 	// Least pause before another attempt.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,17,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
-	// The breaker that was open, for returned units.
+	// The breaker that was open, for returned units: the worker gets no more units of that model
+	// for retry_after, or for a lease if that is shorter.
 	Breaker string `protobuf:"bytes,18,opt,name=breaker,proto3" json:"breaker,omitempty"`
 	// Time of the calls.
 	CallLatency *durationpb.Duration `protobuf:"bytes,25,opt,name=call_latency,json=callLatency,proto3" json:"call_latency,omitempty"`
@@ -2170,7 +2171,8 @@ type LimitShare struct {
 	Part float64 `protobuf:"fixed64,6,opt,name=part,proto3" json:"part,omitempty"`
 	// No call may begin before that has passed.
 	Pause *durationpb.Duration `protobuf:"bytes,7,opt,name=pause,proto3" json:"pause,omitempty"`
-	// How long the model's breaker is open.
+	// How long no call may begin because the model's breaker is open. 0 ends what was said
+	// before: one call at once may begin, until one has worked.
 	OpenFor       *durationpb.Duration `protobuf:"bytes,8,opt,name=open_for,json=openFor,proto3" json:"open_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

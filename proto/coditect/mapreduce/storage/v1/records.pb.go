@@ -3278,10 +3278,10 @@ type Limit struct {
 	Output      int64                  `protobuf:"varint,3,opt,name=output,proto3" json:"output,omitempty"`     // tokens
 	Room        float64                `protobuf:"fixed64,4,opt,name=room,proto3" json:"room,omitempty"`        // calls at once, as learned; 0 is not
 	Pauses      int64                  `protobuf:"varint,5,opt,name=pauses,proto3" json:"pauses,omitempty"`
-	PauseMicros int64                  `protobuf:"varint,6,opt,name=pause_micros,json=pauseMicros,proto3" json:"pause_micros,omitempty"` // of the latest, from one's first sight of it on
+	PauseMicros int64                  `protobuf:"varint,6,opt,name=pause_micros,json=pauseMicros,proto3" json:"pause_micros,omitempty"` // of the latest
 	Turns       int64                  `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`                                // of the breaker
 	Open        bool                   `protobuf:"varint,8,opt,name=open,proto3" json:"open,omitempty"`
-	OpenMicros  int64                  `protobuf:"varint,9,opt,name=open_micros,json=openMicros,proto3" json:"open_micros,omitempty"` // from one's first sight of it on
+	OpenMicros  int64                  `protobuf:"varint,9,opt,name=open_micros,json=openMicros,proto3" json:"open_micros,omitempty"` // of the breaker, from its opening on
 	Prober      string                 `protobuf:"bytes,10,opt,name=prober,proto3" json:"prober,omitempty"`                           // node that may make one call
 	Shares      []*Limit_Share         `protobuf:"bytes,11,rep,name=shares,proto3" json:"shares,omitempty"`                           // in order of nodes
 	// When the latest pause, and the breaker's time, are over, by the clock of who wrote it.
