@@ -97,7 +97,8 @@ UNRACED := $(LARGE)|$(VARIANTS)|$(LONG)|$(APART)|$(PROPERTIES)
 # Tests that need the most of a processor, and the packages that have them. `make test`
 # leaves them out; CI and `make test-all` run them.
 LENGTHY    := TestKilledAtEveryPoint$$|TestSoakKillsOfOneProcess$$|TestSoakDamage$$|TestExamplesGiveTheSameOnEveryStore$$
-LENGTHY    := $(LENGTHY)|TestTextsThatCostMuch$$|TestPackages$$
+LENGTHY    := $(LENGTHY)|TestTextsThatCostMuch$$|TestPackages$$|TestKilledAgainAndAgain$$|TestSoakKillsInEachTurn$$
+LENGTHY    := $(LENGTHY)|TestAThousandCitations$$|TestC2C3C9C15Shapes$$
 OF_LENGTHY := ./cmd/coditect ./worker/rules
 
 # How often processes are killed in each soak test.

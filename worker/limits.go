@@ -44,6 +44,6 @@ func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
 		s.cfg.Limits.Share(shares)
 	}
 	for i := range shares {
-		s.breakers.Order(shares[i].Name, shares[i].OpenFor)
+		s.breakers.Order(shares[i].Name, shares[i].OpenFor, shares[i].Probe)
 	}
 }

@@ -31,6 +31,7 @@ type LimitShare struct {
 	Part  float64       // of Rates and Left that this worker may use, in [0,1]
 	Pause time.Duration // no call may begin before that has passed
 	// OpenFor is how long no call may begin because the model's breaker is open. Calls under
-	// way end. 0 ends what was said before: one call at once may begin, until one has worked.
+	// way end. 0 ends what was said before.
 	OpenFor time.Duration
+	Probe   bool // the breaker is half open: one call may begin at once, until one has worked
 }

@@ -39,7 +39,7 @@ func decodeLimitNote(d *decoder, p *pb.LimitNote) mapreduce.LimitNote {
 func encodeLimitShare(p *pb.LimitShare, s *mapreduce.LimitShare) {
 	p.Name, p.ValidFor, p.Calls = validText(s.Name), encodeDuration(s.For), s.Calls
 	p.Rates, p.Left, p.Part = encodeRates(s.Rates), encodeRates(s.Left), s.Part
-	p.Pause, p.OpenFor = encodeDuration(s.Pause), encodeDuration(s.OpenFor)
+	p.Pause, p.OpenFor, p.Probe = encodeDuration(s.Pause), encodeDuration(s.OpenFor), s.Probe
 }
 
 func decodeLimitShare(d *decoder, p *pb.LimitShare) mapreduce.LimitShare {
@@ -52,5 +52,6 @@ func decodeLimitShare(d *decoder, p *pb.LimitShare) mapreduce.LimitShare {
 		Part:    d.decodeFraction("part", p.GetPart()),
 		Pause:   d.decodeDuration("pause", p.GetPause()),
 		OpenFor: d.decodeDuration("open_for", p.GetOpenFor()),
+		Probe:   p.GetProbe(),
 	}
 }

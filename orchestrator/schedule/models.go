@@ -313,12 +313,17 @@ func (g *Models) dealAll(now time.Time) {
 	}
 }
 
-// welcome gives every worker its share of every model, s being new among them.
+// welcome tells s, which is new, of which models there are no limits, and gives every worker
+// its share of the others.
 func (g *Models) welcome(s *Session, now time.Time) {
+	var lifted []mapreduce.LimitShare
 	for _, m := range g.states {
 		if share, ok := m.Lifted(now); ok && slices.Contains(s.offer.Providers, m.Provider()) {
-			s.Peer.Send(&mapreduce.ToWorker{Limits: []mapreduce.LimitShare{share}})
+			lifted = append(lifted, share)
 		}
+	}
+	if len(lifted) > 0 {
+		s.Peer.Send(&mapreduce.ToWorker{Limits: lifted})
 	}
 	g.dealAll(now)
 }

@@ -32,14 +32,23 @@ type Set struct {
 
 	mu     sync.Mutex // guards the fields below
 	all    map[key]*Breaker
-	orders map[string]time.Time // by name: until when the fleet lets nobody call
+	orders map[string]*order // by name
+}
+
+// An order is what the fleet has said of the calls to a name: none begins before until. Then one
+// at once does, which is proving, until one has worked.
+type order struct {
+	until   time.Time
+	proving bool
+	worked  bool
+	changed chan struct{} // closed when a call that waits may begin, or may not any more
 }
 
 // NewSet returns a set without breakers. Of a breaker that opens because calls failed,
 // opened is told the name, how long it will be open, and the last failure; it is called
 // without locks.
 func NewSet(opened func(name string, d time.Duration, cause error)) *Set {
-	return &Set{opened: opened, all: make(map[key]*Breaker), orders: make(map[string]time.Time)}
+	return &Set{opened: opened, all: make(map[key]*Breaker), orders: make(map[string]*order)}
 }
 
 // Of returns the breaker that a job's calls to name are under; an empty name means its own
@@ -71,7 +80,7 @@ func (bs *Set) list(untold bool) []mapreduce.BreakerState {
 	defer bs.mu.Unlock()
 	var out []mapreduce.BreakerState
 	for _, b := range bs.all {
-		if untold && time.Now().Before(bs.orders[b.key.name]) {
+		if o := bs.orders[b.key.name]; untold && o != nil && time.Now().Before(o.until) {
 			continue
 		}
 		if e := b.openError(); e != nil {
@@ -89,21 +98,29 @@ func (bs *Set) list(untold bool) []mapreduce.BreakerState {
 
 // Order lets no call to name begin for d, whichever breaker it is under: another worker's has
 // opened, and one need not fail as often again to learn the same. It replaces an earlier
-// order. 0 ends that: calls work again, or are to show whether they do, so the breakers of
-// the name are half open.
-func (bs *Set) Order(name string, d time.Duration) {
+// order. 0 ends that: calls work again, or if probe is set, they are to show whether they do.
+// What failed before the order counts no more then.
+func (bs *Set) Order(name string, d time.Duration, probe bool) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	_, ordered := bs.orders[name]
-	switch {
-	case d > 0:
-		bs.orders[name] = time.Now().Add(d)
-	case ordered:
-		delete(bs.orders, name)
-		for k, b := range bs.all {
-			if k.name == name {
-				b.reset()
-			}
+	now, before := time.Now(), bs.orders[name]
+	if d <= 0 && probe && before != nil && !now.Before(before.until) {
+		return // calls are to show it already
+	}
+	delete(bs.orders, name)
+	if d > 0 || probe {
+		bs.orders[name] = &order{until: now.Add(d), changed: make(chan struct{})}
+	}
+	if before == nil {
+		return
+	}
+	close(before.changed)
+	if d > 0 || before.worked {
+		return
+	}
+	for k, b := range bs.all {
+		if k.name == name {
+			b.reset()
 		}
 	}
 }
@@ -112,10 +129,69 @@ func (bs *Set) Order(name string, d time.Duration) {
 func (bs *Set) orderError(name string) *agent.BreakerError {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	if left := time.Until(bs.orders[name]); left > 0 {
+	return bs.errorOf(name)
+}
+
+func (bs *Set) errorOf(name string) *agent.BreakerError {
+	o := bs.orders[name]
+	if o == nil {
+		return nil
+	}
+	if left := time.Until(o.until); left > 0 {
 		return &agent.BreakerError{Name: name, OpenFor: left}
 	}
 	return nil
+}
+
+// takeTurn waits until a call to name may begin by what the fleet says. If the call shows
+// whether calls work again, it returns the order that is so.
+func (bs *Set) takeTurn(ctx context.Context, name string) (*order, error) {
+	for {
+		o, changed, err := bs.tryTurn(name)
+		if changed == nil {
+			return o, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// tryTurn does what takeTurn does, or returns what is closed when to try again.
+func (bs *Set) tryTurn(name string) (*order, <-chan struct{}, error) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if err := bs.errorOf(name); err != nil {
+		return nil, nil, err
+	}
+	o := bs.orders[name]
+	switch {
+	case o == nil || o.worked:
+		return nil, nil, nil
+	case o.proving:
+		return nil, o.changed, nil
+	}
+	o.proving = true
+	return o, nil, nil
+}
+
+// endTurn ends the turn of a call, of which worked says that the vendor has answered it. o is
+// nil if the call showed nothing.
+func (bs *Set) endTurn(o *order, worked bool) {
+	if o == nil {
+		return
+	}
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	o.proving, o.worked = false, o.worked || worked
+	select {
+	case <-o.changed: // another order has replaced it
+	default:
+		close(o.changed)
+		o.changed = make(chan struct{})
+	}
 }
 
 // A Breaker stops calls to a provider and model that only fail. After a while
@@ -130,10 +206,6 @@ type Breaker struct {
 	ended chan struct{} // if not nil: closed when the next call ends
 	fresh bool          // it opened and opened was not called yet
 	cause error         // of the last failure
-
-	// The fleet has taken back an order, and no call that began since has worked: one is made at
-	// once, which is proving.
-	unproven, proving bool
 }
 
 type circuit = gobreaker.TwoStepCircuitBreaker[struct{}]
@@ -177,13 +249,12 @@ func (b *Breaker) current() *circuit {
 	return b.state
 }
 
-// reset makes the breaker half open: one call shows whether calls work again. Those under way
-// do not count.
+// reset closes the breaker. Calls under way do not count.
 func (b *Breaker) reset() {
 	c := b.newCircuit()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.state, b.fresh, b.unproven, b.proving = c, false, true, false
+	b.state, b.fresh = c, false
 	b.wakeWaiting()
 }
 
@@ -221,7 +292,8 @@ func (b *Breaker) Run(ctx context.Context, call func(context.Context) error) err
 	outcome := errExcluded // of a call that panics
 	defer func() {
 		a.report(outcome)
-		b.callEnded(a, outcome)
+		b.set.endTurn(a.order, outcome == nil || errors.Is(outcome, errExcluded) && ctx.Err() == nil)
+		b.callEnded()
 	}()
 	err = call(ctx)
 	outcome = judgeOutcome(ctx, err)
@@ -245,46 +317,47 @@ func (b *Breaker) noteFailure(err error) {
 // An admission is the right to make one call.
 type admission struct {
 	report func(error) // takes the outcome of the call
-	proves bool        // the call shows whether calls work again
+	order  *order      // not nil: the call shows whether calls work again
 }
 
 // admitCall waits until a call may be made.
 func (b *Breaker) admitCall(ctx context.Context) (admission, error) {
+	if err := b.CheckOpen(); err != nil {
+		return admission{}, err
+	}
+	o, err := b.set.takeTurn(ctx, b.key.name)
+	if err != nil {
+		return admission{}, err
+	}
+	report, err := b.awaitClosed(ctx)
+	if err != nil {
+		b.set.endTurn(o, false)
+		return admission{}, err
+	}
+	return admission{report, o}, nil
+}
+
+// awaitClosed waits until a call may be made by what this worker has seen, and returns what
+// takes its outcome.
+func (b *Breaker) awaitClosed(ctx context.Context) (report func(error), err error) {
 	for {
 		if err := b.CheckOpen(); err != nil {
-			return admission{}, err
+			return nil, err
 		}
 		ended := b.nextEnd()
-		report, err := b.current().Allow()
-		if errors.Is(err, gobreaker.ErrOpenState) {
+		report, err = b.current().Allow()
+		switch {
+		case err == nil:
+			return report, nil
+		case errors.Is(err, gobreaker.ErrOpenState):
 			continue // it has opened this moment
-		}
-		if err == nil {
-			if ok, proves := b.beginCall(); ok {
-				return admission{report, proves}, nil
-			}
-			report(errExcluded) // no call was made
 		}
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			return admission{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// beginCall reports whether a call may begin, and whether it shows if calls work again.
-func (b *Breaker) beginCall() (ok, proves bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.unproven {
-		return true, false
-	}
-	if b.proving {
-		return false, false
-	}
-	b.proving = true
-	return true, true
 }
 
 // nextEnd returns a channel that is closed when a call ends.
@@ -306,11 +379,8 @@ func (b *Breaker) wakeWaiting() {
 }
 
 // callEnded wakes the waiting calls, and calls opened if the call opened the breaker.
-func (b *Breaker) callEnded(a admission, outcome error) {
+func (b *Breaker) callEnded() {
 	b.mu.Lock()
-	if a.proves {
-		b.proving, b.unproven = false, b.unproven && outcome != nil
-	}
 	b.wakeWaiting()
 	fresh, cause := b.fresh, b.cause
 	b.fresh = false

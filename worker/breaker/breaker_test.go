@@ -58,7 +58,7 @@ func TestOpening(t *testing.T) {
 			[]string{"vendor/m for 1m0s: failure 2"},
 			[]mapreduce.BreakerState{{Name: "vendor/m", OpenFor: time.Minute + time.Millisecond}},
 		},
-		{"by order", func(_ *testing.T, s *breaker.Set, _ *breaker.Breaker) { s.Order("vendor/m", job.BreakerTimeout) }, nil, nil},
+		{"by order", func(_ *testing.T, s *breaker.Set, _ *breaker.Breaker) { s.Order("vendor/m", job.BreakerTimeout, false) }, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -113,13 +113,13 @@ func TestOrders(t *testing.T) {
 		patient := job
 		patient.BreakerThreshold = 20
 		before := set.Of(&job, "")
-		set.Order("vendor/m", 10*time.Second)
+		set.Order("vendor/m", 10*time.Second, false)
 		wantOpen(t, before, 10*time.Second, "ordered")
 		wantOpen(t, set.Of(&patient, ""), 10*time.Second, "a breaker made after the order")
 		wantOpen(t, set.Of(&job, "vendor/other"), 0, "another model")
-		set.Order("vendor/m", 5*time.Second)
+		set.Order("vendor/m", 5*time.Second, false)
 		wantOpen(t, before, 5*time.Second, "ordered again, for less")
-		set.Order("vendor/m", 0)
+		set.Order("vendor/m", 0, false)
 		wantOpen(t, before, 0, "the order taken back")
 	})
 }
@@ -140,17 +140,17 @@ func TestOrdersOverFailures(t *testing.T) {
 		}
 		fail(t, b)
 		untold(1, "opened by failures")
-		set.Order("vendor/m", 0)
+		set.Order("vendor/m", 0, false)
 		wantOpen(t, b, own, "without an order")
-		set.Order("vendor/m", 10*time.Second)
+		set.Order("vendor/m", 10*time.Second, false)
 		untold(0, "ordered")
 		if len(set.Open()) != 1 {
 			t.Errorf("%v are open, want one", set.Open())
 		}
 		wantOpen(t, b, own, "ordered for less than its own time")
-		set.Order("vendor/m", time.Hour)
+		set.Order("vendor/m", time.Hour, false)
 		wantOpen(t, b, time.Hour, "ordered for more than its own time")
-		set.Order("vendor/m", 0)
+		set.Order("vendor/m", 0, false)
 		untold(0, "the order taken back")
 		wantOpen(t, b, 0, "the order taken back")
 		fail(t, b)
@@ -159,8 +159,7 @@ func TestOrdersOverFailures(t *testing.T) {
 }
 
 // TestCallsThatEndUnderAnOrder: a call that began before the fleet has stopped them, and fails
-// after, opens no breaker; nor does one that ends after the order was taken back. Then one call
-// at once is made until one works, and the others begin.
+// after, opens no breaker; nor does one that ends after the order was taken back.
 func TestCallsThatEndUnderAnOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened, begun := 0, atomic.Int64{}
@@ -172,12 +171,12 @@ func TestCallsThatEndUnderAnOrder(t *testing.T) {
 			go func() { _ = b.Run(t.Context(), call) }()
 		}
 		synctest.Wait()
-		set.Order("vendor/m", time.Hour)
+		set.Order("vendor/m", time.Hour, false)
 		for range job.BreakerThreshold {
 			end <- errors.New("too late")
 		}
 		synctest.Wait()
-		set.Order("vendor/m", 0)
+		set.Order("vendor/m", 0, false)
 		for range job.BreakerThreshold {
 			end <- errors.New("too late")
 		}
@@ -185,25 +184,104 @@ func TestCallsThatEndUnderAnOrder(t *testing.T) {
 		if opened > 0 || len(set.Open()) > 0 {
 			t.Errorf("calls that began before the order opened %d breakers, %v", opened, set.Open())
 		}
-		begun.Store(0)
+	})
+}
+
+// TestCallsThatShowWhetherTheyWork: where the fleet probes, and where its order has run out, one
+// call at once is made of a name, whichever breakers they are under, until the vendor answers one.
+// When the fleet says that calls work, all begin.
+func TestCallsThatShowWhetherTheyWork(t *testing.T) {
+	failed, noRoom := errors.New("it failed"), &agent.BreakerError{Name: "vendor/m", OpenFor: time.Second, NoRoom: true}
+	for name, tt := range map[string]struct {
+		begin    func(*breaker.Set)
+		outcomes []error // of calls that are made one after the other
+		end      func(*breaker.Set)
+	}{
+		"a probe":                {func(s *breaker.Set) { s.Order("vendor/m", 0, true) }, []error{failed, nil}, nil},
+		"a probe after an order": {func(s *breaker.Set) { s.Order("vendor/m", time.Hour, false); s.Order("vendor/m", 0, true) }, []error{failed, nil}, nil},
+		"an order that ran out": {
+			func(s *breaker.Set) {
+				s.Order("vendor/m", time.Minute, false)
+				time.Sleep(time.Minute) //nolint:forbidigo // in a synctest bubble
+			}, []error{failed, nil}, nil,
+		},
+		"no room":                      {func(s *breaker.Set) { s.Order("vendor/m", 0, true) }, []error{failed, noRoom}, nil},
+		"the fleet says that it works": {func(s *breaker.Set) { s.Order("vendor/m", 0, true) }, []error{failed}, func(s *breaker.Set) { s.Order("vendor/m", 0, false) }},
+		"told twice":                   {func(s *breaker.Set) { s.Order("vendor/m", 0, true) }, []error{failed, failed, nil}, func(s *breaker.Set) { s.Order("vendor/m", 0, true) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				set := breaker.NewSet(func(string, time.Duration, error) {})
+				begun, end := atomic.Int64{}, make(chan error)
+				tt.begin(set)
+				var done sync.WaitGroup
+				const calls = 6
+				for i := range calls {
+					spec := job
+					spec.BreakerThreshold = 20 + i%2
+					done.Go(func() {
+						_ = set.Of(&spec, "").Run(t.Context(), func(context.Context) error { begun.Add(1); return <-end })
+					})
+				}
+				synctest.Wait()
+				for i, outcome := range tt.outcomes {
+					if n := begun.Load(); n != int64(i+1) {
+						t.Errorf("%d calls began before %d have ended, none of which worked", n, i)
+					}
+					if i == 1 && tt.end != nil {
+						tt.end(set)
+					}
+					end <- outcome
+					synctest.Wait()
+				}
+				if len(tt.outcomes) == 1 {
+					tt.end(set)
+					synctest.Wait()
+				}
+				if n := begun.Load(); n != calls {
+					t.Errorf("%d calls began when one had worked, want all %d", n, calls)
+				}
+				for range calls - len(tt.outcomes) {
+					end <- nil
+				}
+				done.Wait()
+			})
+		})
+	}
+}
+
+// TestACallThatIsCalledOffShowsNothing: the next one does, and nobody waits for ever.
+func TestACallThatIsCalledOffShowsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := breaker.NewSet(func(string, time.Duration, error) {})
+		b := set.Of(&job, "")
+		set.Order("vendor/m", 0, true)
+		first, cancel := context.WithCancel(t.Context())
+		waiting, leave := context.WithCancel(t.Context())
 		var done sync.WaitGroup
-		for range 4 {
-			done.Go(func() { _ = b.Run(t.Context(), call) })
-		}
+		done.Go(func() {
+			_ = b.Run(first, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+		})
 		synctest.Wait()
-		for i, outcome := range []error{errors.New("not yet"), nil} {
-			if n := begun.Load(); n != int64(i+1) {
-				t.Errorf("%d calls began before %d have ended, none of which worked", n, i)
-			}
-			end <- outcome
-			synctest.Wait()
+		begun, end := atomic.Int64{}, make(chan struct{})
+		run := func(ctx context.Context) {
+			done.Go(func() { _ = b.Run(ctx, func(context.Context) error { begun.Add(1); <-end; return nil }) })
 		}
-		if n := begun.Load(); n != 4 {
-			t.Errorf("%d calls began when one had worked, want all 4", n)
+		run(waiting)
+		synctest.Wait()
+		leave()
+		run(t.Context())
+		run(t.Context())
+		synctest.Wait()
+		if n := begun.Load(); n != 0 {
+			t.Errorf("%d calls began beside the first", n)
 		}
-		for range 2 {
-			end <- nil
+		cancel()
+		synctest.Wait()
+		if n := begun.Load(); n != 1 {
+			t.Errorf("%d calls began when the first was called off, want one", n)
 		}
+		close(end)
 		done.Wait()
 	})
 }

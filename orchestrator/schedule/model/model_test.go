@@ -125,13 +125,15 @@ func TestWhatIsLeftOfABreakerAndAPause(t *testing.T) {
 		Breaker: limit.Breaker{Turns: 1, Open: true, For: time.Minute}, OpenLeft: 10 * time.Second,
 		Shares: map[mapreduce.NodeID]limit.Share{"here": {Want: 1, Parts: limit.Whole}, "there": {}},
 	}
-	was := looked(limit.Scope{})
+	was, idle := looked(limit.Scope{}), looked(limit.Scope{})
+	idle.Look(&limit.Scope{}, start)
 	for name, tt := range map[string]struct {
 		m           *model.State
 		pause, open time.Duration
 	}{
-		"a first look":  {model.New("vendor/large", "here", model.Limits{}), 20 * time.Second, 10 * time.Second},
-		"a second look": {was, time.Hour, time.Minute},
+		"a first look":                     {model.New("vendor/large", "here", model.Limits{}), 20 * time.Second, 10 * time.Second},
+		"a second look":                    {was, time.Hour, time.Minute},
+		"a look after one without a share": {idle, 20 * time.Second, 10 * time.Second},
 	} {
 		until, _ := tt.m.Look(&scope, start)
 		share := tt.m.Deal([]int64{1}, time.Minute, start)[0]
@@ -170,19 +172,25 @@ func TestWorkersAreToldOfABreaker(t *testing.T) {
 	if _, ok := m.Lifted(start); ok {
 		t.Error("a worker that comes is told that nothing limits a model whose breaker is open")
 	}
+	idle := looked(limit.Scope{})
+	idle.Look(&limit.Scope{}, start)
+	idle.Deal(nil, time.Minute, start)
+	if _, ok := idle.Lifted(start); ok {
+		t.Error("a worker that comes is told that nothing limits a model, by a node that hears no news of it")
+	}
 	later := start.Add(2 * time.Minute)
 	open.Turns, open.Prober = 2, "there"
 	m.Look(&limit.Scope{Breaker: open, Shares: shares}, later)
-	if s := told(m, later); s.OpenFor != 20*time.Second {
+	if s := told(m, later); s.OpenFor != 20*time.Second || s.Probe {
 		t.Errorf("while another node probes, open for %v, want a lease", s.OpenFor)
 	}
 	open.Turns, open.Prober = 3, "here"
 	m.Look(&limit.Scope{Breaker: open, Shares: shares}, later)
-	if s := told(m, later); s.OpenFor != 0 {
-		t.Errorf("while this node probes, open for %v, want that workers may call", s.OpenFor)
+	if s := told(m, later); s.OpenFor != 0 || !s.Probe {
+		t.Errorf("while this node probes, open for %v (half open: %v), want that workers try", s.OpenFor, s.Probe)
 	}
 	m.Look(&limit.Scope{Breaker: limit.Breaker{Turns: 4}, Shares: shares}, later)
-	if s := told(m, later); s.OpenFor != 0 || s.Calls != 0 || s.For != 0 {
+	if s := told(m, later); s.OpenFor != 0 || s.Probe || s.For != 0 {
 		t.Errorf("when it has closed, workers are told %+v", s)
 	}
 }

@@ -117,13 +117,13 @@ func (m *State) PutBack(n limit.Note) {
 // Look takes what the fleet knows of the model. It reports whether the breaker is closed
 // that was open, or may have been, and otherwise until when workers are to have none of
 // the model's units, zero if that has not changed. What others have begun since the latest look
-// is timed from now; at the first look what has passed is taken off, and if nobody else is
-// left who could have begun it, it is over.
+// is timed from now. A node without a share is not told of news: what has passed is taken off for
+// it. At the first look, if nobody else is left who could have begun it, it is over.
 func (m *State) Look(s *limit.Scope, now time.Time) (until time.Time, closed bool) {
 	before, first := m.scope, !m.looked
 	stale := first && len(s.Shares) < 2
 	pause, open := s.Pause, s.Breaker.For
-	if first {
+	if !m.HasShare() {
 		pause, open = s.PauseLeft, s.OpenLeft
 		m.told = true // workers may keep to what another node has told them
 	}

@@ -29,7 +29,7 @@ func (m *State) Deal(weights []int64, lease time.Duration, now time.Time) []mapr
 			share.Rates, share.Left, share.For = m.Rates(), m.leftNow(now), lease
 			share.Part = float64(parts[i]) / float64(limit.Whole)
 			share.Pause = max(0, m.frozen.Sub(now))
-			share.OpenFor = m.openFor(lease, now)
+			share.OpenFor, share.Probe = m.openFor(lease, now), m.IsProber()
 		}
 		if m.scope.Room > 0 {
 			share.Calls = max(1, slots[i])
@@ -49,10 +49,11 @@ func (m *State) openFor(lease time.Duration, now time.Time) time.Duration {
 }
 
 // Lifted returns the share of a worker that has come while nothing limits the model, to which
-// another node may have told something else; false if what limits it is not known yet, or
-// workers are told what it is.
+// another node may have told something else; false if workers are told what limits it, or
+// this node does not know. A node without a share looks before it gives out units, and then
+// tells its workers.
 func (m *State) Lifted(now time.Time) (mapreduce.LimitShare, bool) {
-	return mapreduce.LimitShare{Name: m.Name, Part: 1}, m.looked && !m.IsDealt(now)
+	return mapreduce.LimitShare{Name: m.Name, Part: 1}, m.HasShare() && !m.IsDealt(now)
 }
 
 // leftNow is about what is left of the rates: what the vendor said, and what has

@@ -5,7 +5,7 @@
 //
 // It is pure: it imports nothing of the project but the vocabulary, and has no
 // clock. A pause and an open breaker are counted, and each node times them from
-// its own first sight of the count; at its first look, for as long as they last yet.
+// its own first sight of the count; one that has had no share, for as long as they last yet.
 package limit
 
 import (
@@ -36,7 +36,7 @@ type Scope struct {
 	Shares  map[mapreduce.NodeID]Share
 
 	// PauseLeft and OpenLeft are what is left of Pause and Breaker.For, by the clocks, for who
-	// looks for the first time. Step does not move them.
+	// has not seen them begin. Step does not move them.
 	PauseLeft, OpenLeft time.Duration
 }
 

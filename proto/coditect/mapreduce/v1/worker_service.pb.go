@@ -2172,8 +2172,10 @@ type LimitShare struct {
 	// No call may begin before that has passed.
 	Pause *durationpb.Duration `protobuf:"bytes,7,opt,name=pause,proto3" json:"pause,omitempty"`
 	// How long no call may begin because the model's breaker is open. 0 ends what was said
-	// before: one call at once may begin, until one has worked.
-	OpenFor       *durationpb.Duration `protobuf:"bytes,8,opt,name=open_for,json=openFor,proto3" json:"open_for,omitempty"`
+	// before.
+	OpenFor *durationpb.Duration `protobuf:"bytes,8,opt,name=open_for,json=openFor,proto3" json:"open_for,omitempty"`
+	// The breaker is half open: one call may begin at once, until one has worked.
+	Probe         bool `protobuf:"varint,9,opt,name=probe,proto3" json:"probe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2262,6 +2264,13 @@ func (x *LimitShare) GetOpenFor() *durationpb.Duration {
 		return x.OpenFor
 	}
 	return nil
+}
+
+func (x *LimitShare) GetProbe() bool {
+	if x != nil {
+		return x.Probe
+	}
+	return false
 }
 
 // Names bytes that are too large for a message.
@@ -2850,7 +2859,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\arefused\x18\x03 \x01(\bR\arefused\x12/\n" +
 	"\x05pause\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05pause\x120\n" +
 	"\x04told\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04told\x120\n" +
-	"\x04left\x18\x06 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\"\xcf\x02\n" +
+	"\x04left\x18\x06 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\"\xe5\x02\n" +
 	"\n" +
 	"LimitShare\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
@@ -2860,7 +2869,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04left\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\x12\x12\n" +
 	"\x04part\x18\x06 \x01(\x01R\x04part\x12/\n" +
 	"\x05pause\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05pause\x124\n" +
-	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\x9c\x02\n" +
+	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor\x12\x14\n" +
+	"\x05probe\x18\t \x01(\bR\x05probe\"\x9c\x02\n" +
 	"\x04Blob\x123\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1f.coditect.mapreduce.v1.BlobKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x16\n" +
