@@ -85,6 +85,7 @@ VARIANTS := $(VARIANTS)|TestHostileReducers/(drop|rewrite)$$|TestKilledWhileAgen
 VARIANTS := $(VARIANTS)|TestScripts$$/(config|documents|encoding|eval|everyday|exit|formats|html|input|large|local|models)
 VARIANTS := $(VARIANTS)|TestScripts$$/(owner|pdf|pipeline|plan|reading|records|run$$|schema|search|stages|tools|usage)|TestScriptsSecured/(encoding|records)
 LONG := TestSharesOfTheDeadComeBack|TestNoCallWaitsBesideAFreeSlot|TestAJobWhoseUnitsAreParked|TestParkedUnitsOutliveOrchestrators|TestParkedUnitsHoldNoSlot|TestKillsLoseNoPlace|TestTokensRestWhileABreakerIsOpen
+LONG := $(LONG)|TestParkedUnitsGoOnThough|TestABreakerClosesThough|TestUnitsThatSkipAnOpenBreaker
 APART := TestKilledAtEveryPoint|TestSoakDamage|TestKilledAtEveryEvent|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
 APART := $(APART)|TestRollingRestart|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
 APART := $(APART)|TestRotation$$|TestIdleAndSlow|TestD2CompareThrough|TestD7CompareBrowses|TestE2Research|TestE4One

@@ -416,7 +416,7 @@ func TestUnitsThatSkipAnOpenBreakerMakeFewCalls(t *testing.T) {
 		skipped := 0
 		const probes = 4
 		for begun := time.Now(); time.Since(begun) < probes*30*time.Second; {
-			skipped += int(a.rest(a.submit(spec, 100)).FailedUnits)
+			skipped += int(a.rest(a.submit(spec, 40)).FailedUnits)
 			pass(t, time.Second)
 		}
 		v.look(func() {
