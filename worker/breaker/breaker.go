@@ -289,14 +289,15 @@ func (b *Breaker) Run(ctx context.Context, call func(context.Context) error) err
 	if err != nil {
 		return err
 	}
-	outcome := errExcluded // of a call that panics
+	outcome, answered := errExcluded, false // of a call that panics
 	defer func() {
 		a.report(outcome)
-		b.set.endTurn(a.order, outcome == nil || errors.Is(outcome, errExcluded) && ctx.Err() == nil)
+		b.set.endTurn(a.order, answered)
 		b.callEnded()
 	}()
 	err = call(ctx)
 	outcome = judgeOutcome(ctx, err)
+	answered = outcome == nil || errors.Is(outcome, errExcluded) && ctx.Err() == nil
 	if outcome != nil && b.set.orderError(b.key.name) != nil {
 		outcome = errExcluded // of a call that began before, which says nothing that the fleet does not know
 	}

@@ -285,3 +285,29 @@ func TestACallThatIsCalledOffShowsNothing(t *testing.T) {
 		done.Wait()
 	})
 }
+
+// TestACallThatPanicsShowsNothing: the next one shows whether calls work.
+func TestACallThatPanicsShowsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := breaker.NewSet(func(string, time.Duration, error) {})
+		b := set.Of(&job, "")
+		set.Order("vendor/m", 0, true)
+		func() {
+			defer func() { _ = recover() }()
+			_ = b.Run(t.Context(), func(context.Context) error { panic("a call") })
+		}()
+		begun, end := atomic.Int64{}, make(chan struct{})
+		var done sync.WaitGroup
+		for range 3 {
+			done.Go(func() {
+				_ = b.Run(t.Context(), func(context.Context) error { begun.Add(1); <-end; return nil })
+			})
+		}
+		synctest.Wait()
+		if n := begun.Load(); n != 1 {
+			t.Errorf("%d calls began after one that panicked, want one", n)
+		}
+		close(end)
+		done.Wait()
+	})
+}
