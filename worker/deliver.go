@@ -43,7 +43,7 @@ func (s *session) deliverReport(u *unit) {
 // attempt has failed, and where the store is damaged, its unit.
 func (s *session) putOutput(ctx context.Context, u *unit) {
 	s.mu.Lock()
-	r, h := &u.report, u.attemptHeld()
+	r, h := u.report, u.attemptHeld()
 	b, data := mapreduce.Blob{Kind: mapreduce.BlobOutput, SHA256: r.SHA256}, r.Output
 	s.mu.Unlock()
 	err := s.transfers.Put(ctx, h, b, data, 0)

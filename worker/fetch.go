@@ -98,7 +98,7 @@ func (u *unit) fetchInputs(b mapreduce.Blob) error {
 
 // unfetchedReport is the report of an attempt that did not get what it needs. That costs
 // the unit an attempt only if the unit may be at fault.
-func (u *unit) unfetchedReport(err error) mapreduce.Report {
+func (u *unit) unfetchedReport(err error) *mapreduce.Report {
 	var late *deadlineError
 	switch cause := u.interruptCause(); {
 	case errors.As(cause, &late):

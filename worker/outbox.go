@@ -184,7 +184,7 @@ func (l *streamLink) pullMessage() (*mapreduce.FromWorker, []*unit) {
 func (o *outbox) pullReports(m *mapreduce.FromWorker) {
 	room := maxMessage
 	for len(o.reports) > 0 && room > 0 {
-		r := &o.reports[0].report
+		r := o.reports[0].report
 		if m.Reports == nil {
 			m.Reports = make([]mapreduce.Report, 0, min(len(o.reports), 1024))
 		}

@@ -24,19 +24,19 @@ const (
 const skipped = "Circuit breaker open - skipped"
 
 // baseReport returns a report of the attempt with its spending so far.
-func (u *unit) baseReport(o mapreduce.Outcome, texts ...string) mapreduce.Report {
-	r := mapreduce.Report{Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Outcome: o, Errors: cleanAll(texts)}
-	u.enterInto(&r)
+func (u *unit) baseReport(o mapreduce.Outcome, texts ...string) *mapreduce.Report {
+	r := &mapreduce.Report{Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Outcome: o, Errors: cleanAll(texts)}
+	u.enterInto(r)
 	return r
 }
 
 // returnedReport is the report of an attempt that costs its unit nothing.
-func (u *unit) returnedReport(why string) mapreduce.Report {
+func (u *unit) returnedReport(why string) *mapreduce.Report {
 	return u.baseReport(mapreduce.Returned, why)
 }
 
 // failedReport is the report of an attempt that ended with err.
-func (u *unit) failedReport(err error) mapreduce.Report {
+func (u *unit) failedReport(err error) *mapreduce.Report {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok {
 		return u.parkedReport(parked.Parking)
 	}
@@ -68,7 +68,7 @@ func (u *unit) interruptCause() error {
 }
 
 // erroredReport is the report of an attempt that failed.
-func (u *unit) erroredReport(class mapreduce.FailureClass, after time.Duration, text string) mapreduce.Report {
+func (u *unit) erroredReport(class mapreduce.FailureClass, after time.Duration, text string) *mapreduce.Report {
 	r := u.baseReport(mapreduce.Errored, text)
 	r.Class, r.RetryAfter = class, after
 	return r
@@ -76,7 +76,7 @@ func (u *unit) erroredReport(class mapreduce.FailureClass, after time.Duration, 
 
 // parkedReport is the report of an attempt whose unit waits for something outside. It is
 // taken even if the attempt was interrupted: what is waited for has begun.
-func (u *unit) parkedReport(p mapreduce.Parking) mapreduce.Report {
+func (u *unit) parkedReport(p mapreduce.Parking) *mapreduce.Report {
 	if p.Handle == "" || len(p.Handle) > mapreduce.MaxHandle || !utf8.ValidString(p.Handle) || p.WakeAfter < 0 {
 		return u.erroredReport(mapreduce.PermanentUnit, 0, fmt.Sprintf(
 			"agent parked the unit under the handle %.64q, for %v: a handle is text of 1 to %d bytes", p.Handle, p.WakeAfter, mapreduce.MaxHandle))
@@ -89,7 +89,7 @@ func (u *unit) parkedReport(p mapreduce.Parking) mapreduce.Report {
 
 // blockedReport is the report of an attempt that met an open breaker. For want of room no
 // unit is skipped: there will be some.
-func (u *unit) blockedReport(open *agent.BreakerError) mapreduce.Report {
+func (u *unit) blockedReport(open *agent.BreakerError) *mapreduce.Report {
 	if u.job.spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
 		return u.erroredReport(mapreduce.PermanentUnit, 0, skipped)
 	}
@@ -102,7 +102,7 @@ func (u *unit) blockedReport(open *agent.BreakerError) mapreduce.Report {
 }
 
 // doneReport is the report of an attempt with a result.
-func (u *unit) doneReport(res *agent.Result) mapreduce.Report {
+func (u *unit) doneReport(res *agent.Result) *mapreduce.Report {
 	if n, most := len(res.Output), u.session.cfg.MaxOutput; n > most {
 		return u.erroredReport(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
 	}

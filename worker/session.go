@@ -193,13 +193,12 @@ func (s *session) protocolError(u *unit, err error) {
 
 // settleUnit queues the report of a unit. Of a unit that was dropped it is sent
 // once, and only if something was made or spent. mu is held.
-func (s *session) settleUnit(u *unit, r mapreduce.Report) {
-	s.stats.countReport(&r)
+func (s *session) settleUnit(u *unit, r *mapreduce.Report) {
+	s.stats.countReport(r)
 	if u.timer != nil {
 		u.timer.Stop()
 		u.cancel(errOver)
 	}
-	u.ended = true
 	u.report = r
 	if u.phase == dropped {
 		if r.Outcome == mapreduce.Done || r.Tokens.Total() > 0 {

@@ -79,7 +79,7 @@ func (s *session) runSlot(u *unit) {
 // finishUnit takes the outcome of a unit's attempt and returns the unit to run
 // next, if any. If the attempt was abandoned, the slot is no longer owned by
 // the caller.
-func (s *session) finishUnit(u *unit, r mapreduce.Report) (next *unit, owned bool) {
+func (s *session) finishUnit(u *unit, r *mapreduce.Report) (next *unit, owned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if u.abandoned {
@@ -129,7 +129,7 @@ func (s *session) expireUnit(u *unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case u.ended:
+	case u.report != nil:
 	case !u.interrupted:
 		s.interruptUnit(u, &deadlineError{u.limit})
 	default:

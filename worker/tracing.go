@@ -14,13 +14,17 @@ import (
 // beginSpan begins the span of an attempt, if its orchestrator and this worker trace it, and
 // returns what ends it. What the attempt does stands below it, by the unit's context. A later
 // attempt has a link to the one before, whose span stands in the same trace, whoever made it.
-// What ends it takes the report by value: a pointer would put the report of every attempt on
-// the heap, traced or not.
-func (u *unit) beginSpan() (end func(mapreduce.Report)) {
+func (u *unit) beginSpan() (end func(*mapreduce.Report)) {
 	t, parent := u.session.cfg.Tracer, telemetry.ReadParent(u.task.TraceParent)
 	if t == nil || !parent.IsValid() {
 		return nil
 	}
+	return u.startSpan(t, parent)
+}
+
+// startSpan is beginSpan of an attempt that is traced. It needs much of a stack, which
+// others do not pay for.
+func (u *unit) startSpan(t trace.Tracer, parent trace.SpanContext) (end func(*mapreduce.Report)) {
 	held := u.attemptHeld()
 	kind, name := telemetry.KindChain, "unit "
 	of := []attribute.KeyValue{
@@ -46,7 +50,7 @@ func (u *unit) beginSpan() (end func(mapreduce.Report)) {
 		ctx = telemetry.WithContent(ctx)
 	}
 	u.traced = ctx
-	return func(r mapreduce.Report) { endSpan(span, &r) }
+	return func(r *mapreduce.Report) { endSpan(span, r) }
 }
 
 // stageName names the stage of a unit; those that parse documents are of none.

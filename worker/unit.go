@@ -58,12 +58,11 @@ type unit struct {
 	phase       phase
 	weight      int // slots it takes
 	timer       *time.Timer
-	interrupted bool // ctx has ended before the agent returned
-	abandoned   bool // the agent did not return in time; its slots are given away
-	ended       bool // report is set
-	report      mapreduce.Report
-	number      uint64 // orders reports
-	puts        int    // under way, which the report waits for
+	interrupted bool              // ctx has ended before the agent returned
+	abandoned   bool              // the agent did not return in time; its slots are given away
+	report      *mapreduce.Report // nil until the attempt has ended
+	number      uint64            // orders reports
+	puts        int               // under way, which the report waits for
 	putting     context.Context
 	stopPuts    context.CancelCauseFunc // ends putting; nil if nothing was put
 	journal     *journal.Journal        // nil before its agent is started; set by the slot's goroutine
@@ -127,7 +126,7 @@ func (e *deadlineError) Error() string { return fmt.Sprintf("deadline exceeded a
 func (e *deadlineError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // executeAttempt runs the attempt and returns its report.
-func (u *unit) executeAttempt() mapreduce.Report {
+func (u *unit) executeAttempt() *mapreduce.Report {
 	u.announced.await(u.ctx)
 	start := time.Now()
 	u.begin(start)
@@ -141,7 +140,7 @@ func (u *unit) executeAttempt() mapreduce.Report {
 	return r
 }
 
-func (u *unit) runAttempt() mapreduce.Report {
+func (u *unit) runAttempt() *mapreduce.Report {
 	if err := u.interruptCause(); err != nil { // before it began
 		return u.failedReport(err)
 	}
