@@ -16,18 +16,8 @@ var _ agent.Journal = (*unit)(nil)
 
 // openJournal makes ready what earlier attempts at the unit have remembered.
 func (u *unit) openJournal() error {
-	a, log := &u.task.Assignment, u.session.cfg.Logger
-	opened, err := journal.Open(a.Journal, a.JournalEntries, journal.Config{
-		Attempt: u.attempt, Offer: u.offerEntries,
-		Strayed: func(key string, next journal.Entry, left int) {
-			log.Info("the unit does something that its journal does not hold, before all of it was used; the rest is used only for what has the same key",
-				"job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "key", key, "next", next.Key, "of_attempt", next.Attempt, "unused", left)
-		},
-		Forgot: func(key string, why error) {
-			log.Warn("what a unit has done cannot be remembered: another attempt would do it again",
-				"job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "key", key, "error", why)
-		},
-	})
+	a := &u.task.Assignment
+	opened, err := journal.Open(a.Journal, a.JournalEntries, u.attempt, journalOwner{u})
 	if err != nil {
 		return err
 	}
@@ -35,6 +25,37 @@ func (u *unit) openJournal() error {
 	defer u.session.mu.Unlock()
 	u.journal = opened
 	return nil
+}
+
+// A journalOwner is told of the journal of a unit.
+type journalOwner struct{ u *unit }
+
+// Offer implements journal.Owner. It has entries stored if that is due, or somebody waits
+// for it.
+func (o journalOwner) Offer(now bool) {
+	u := o.u
+	due := now || u.unkept() >= agent.KeepEvery
+	if !due {
+		return
+	}
+	s := u.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.phase == running { // else its report has sent them, or nobody takes them
+		u.sendEntries()
+	}
+}
+
+// Strayed implements journal.Owner.
+func (o journalOwner) Strayed(key string, next journal.Entry, left int) {
+	o.u.session.cfg.Logger.Info("the unit does something that its journal does not hold, before all of it was used; the rest is used only for what has the same key",
+		"job", o.u.id.job, "unit", o.u.id.unit, "attempt", o.u.attempt, "key", key, "next", next.Key, "of_attempt", next.Attempt, "unused", left)
+}
+
+// Forgot implements journal.Owner.
+func (o journalOwner) Forgot(key string, why error) {
+	o.u.session.cfg.Logger.Warn("what a unit has done cannot be remembered: another attempt would do it again",
+		"job", o.u.id.job, "unit", o.u.id.unit, "attempt", o.u.attempt, "key", key, "error", why)
 }
 
 // Do implements agent.Journal.
@@ -51,21 +72,6 @@ func (u *unit) DoOnce(ctx context.Context, key string, fn func(context.Context) 
 
 // Recall implements agent.Journal.
 func (u *unit) Recall(key string) ([]byte, bool) { return u.journal.Recall(key) }
-
-// offerEntries sends the entries of the journal if that is due, or somebody waits for
-// it.
-func (u *unit) offerEntries(now bool) {
-	due := now || u.unkept() >= agent.KeepEvery
-	if !due {
-		return
-	}
-	s := u.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u.phase == running { // else its report has sent them, or nobody takes them
-		u.sendEntries()
-	}
-}
 
 // storeBefore returns when what was done is stored, if the tokens that it took and those of
 // the call that is about to be made are more than may be lost with the worker. Where

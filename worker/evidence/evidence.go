@@ -28,15 +28,15 @@ type Store interface {
 
 // A Shelf is the evidence of a unit. It is safe for concurrent use.
 type Shelf struct {
-	store   Store
-	putting chan struct{} // full while an item is put: items are numbered
+	store Store
 
-	mu     sync.Mutex // guards the variables below
-	items  []mapreduce.Evidence
-	bytes  int64 // of all texts
-	texts  map[mapreduce.DocumentID][]byte
-	recent []mapreduce.DocumentID // of texts, the latest last
-	held   int                    // bytes of texts
+	mu      sync.Mutex // guards the variables below
+	items   []mapreduce.Evidence
+	bytes   int64 // of all texts
+	texts   map[mapreduce.DocumentID][]byte
+	recent  []mapreduce.DocumentID // of texts, the latest last
+	held    int                    // bytes of texts
+	putting chan struct{}          // full while an item is put, as items are numbered; nil before the first
 }
 
 var _ agent.EvidenceKeeper = (*Shelf)(nil)
@@ -49,12 +49,10 @@ const maxHeld = 256 << 10
 // mapreduce.Evidence; it may be empty. The last own items are the unit's. What stands before
 // them is of a unit that this one repeats, and becomes the unit's own here.
 func Open(ctx context.Context, list []byte, own int, store Store) (*Shelf, error) {
-	s := &Shelf{store: store, putting: make(chan struct{}, 1)}
-	var all []mapreduce.Evidence
-	if len(list) > 0 {
-		if err := json.Unmarshal(list, &all); err != nil {
-			return nil, fmt.Errorf("list of the evidence: %w", err)
-		}
+	s := &Shelf{store: store}
+	all, err := decodeList(list)
+	if err != nil {
+		return nil, err
 	}
 	if own < 0 || own > len(all) {
 		return nil, errs.New(errs.DataLoss, "the list of the evidence has %d items, of which %d are the unit's own", len(all), own)
@@ -77,6 +75,17 @@ func Open(ctx context.Context, list []byte, own int, store Store) (*Shelf, error
 	return s, nil
 }
 
+// decodeList returns the items of a list, which may be empty.
+func decodeList(list []byte) (items []mapreduce.Evidence, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if err = json.Unmarshal(list, &items); err != nil {
+		return nil, fmt.Errorf("list of the evidence: %w", err)
+	}
+	return items, nil
+}
+
 // KeepEvidence implements agent.EvidenceKeeper. A put goes on after ctx has ended, as long
 // as the attempt does: the next item has the next number.
 func (s *Shelf) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []byte) (mapreduce.DocumentID, error) {
@@ -91,12 +100,13 @@ func (s *Shelf) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []b
 	if s.find(e.Document) != nil {
 		return e.Document, nil
 	}
+	putting := s.putTurn()
 	select {
-	case s.putting <- struct{}{}:
+	case putting <- struct{}{}:
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	defer func() { <-s.putting }()
+	defer func() { <-putting }()
 	n, full := s.room(&e)
 	switch {
 	case s.find(e.Document) != nil: // by another call meanwhile
@@ -110,6 +120,16 @@ func (s *Shelf) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []b
 	s.addItem(e)
 	s.hold(e.Document, slices.Clone(text))
 	return e.Document, nil
+}
+
+// putTurn returns what is full while an item is put.
+func (s *Shelf) putTurn() chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.putting == nil {
+		s.putting = make(chan struct{}, 1)
+	}
+	return s.putting
 }
 
 // Evidence implements agent.EvidenceKeeper.

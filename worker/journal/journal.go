@@ -66,29 +66,27 @@ var (
 	ErrFull = errors.New("the journal of the unit is full")
 )
 
-// A Config says what is told of a journal. Its functions are called without a lock
-// held, by many goroutines at once.
-type Config struct {
-	Attempt int // at the unit, that entries are made by
-
+// An Owner is told of a journal, without a lock held and by many goroutines at once.
+type Owner interface {
 	// Offer is called when entries were added that are not stored: now says that
-	// somebody waits until they are. Nil takes them for stored at once.
-	Offer func(now bool)
+	// somebody waits until they are.
+	Offer(now bool)
 
 	// Strayed is called when something is done that the journal does not hold, before
 	// all was asked for that it holds: left entries were not, of which the first is
-	// next. It is called once. Nil hears nothing.
-	Strayed func(key string, next Entry, left int)
+	// next. It is called once.
+	Strayed(key string, next Entry, left int)
 
 	// Forgot is called when something that was done cannot be remembered. It is called
-	// once. Nil hears nothing.
-	Forgot func(key string, why error)
+	// once.
+	Forgot(key string, why error)
 }
 
 // A Journal is the journal of a unit, as one attempt sees it. It is safe for
 // concurrent use. The zero value is empty, and is stored nowhere.
 type Journal struct {
-	cfg Config
+	owner   Owner // nil takes entries for stored at once
+	attempt int   // that entries are made by
 
 	mu      sync.Mutex               // guards the fields below
 	known   map[string]Entry         // the latest of each key
@@ -106,8 +104,9 @@ type Journal struct {
 }
 
 // Open returns the journal of a unit of which own entries are stored, the last of
-// those in data. Data may begin with others, of the unit that this one repeats.
-func Open(data []byte, own int, cfg Config) (*Journal, error) {
+// those in data, as it is seen by an attempt, counted from 1. Data may begin with others,
+// of the unit that this one repeats.
+func Open(data []byte, own, attempt int, owner Owner) (*Journal, error) {
 	encoded, err := Split(data)
 	if err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func Open(data []byte, own int, cfg Config) (*Journal, error) {
 	if own < 0 || own > len(encoded) {
 		return nil, fmt.Errorf("journal: %d entries came, where the unit has %d", len(encoded), own)
 	}
-	j := &Journal{cfg: cfg, next: own, count: len(encoded)}
+	j := &Journal{owner: owner, attempt: attempt, next: own, count: len(encoded)}
 	for _, raw := range encoded {
 		e, err := Decode(raw)
 		if err != nil {
@@ -174,7 +173,7 @@ func (j *Journal) Do(ctx context.Context, key string, fn func(context.Context) (
 	if err != nil {
 		return nil, err
 	}
-	if err := j.addEntry(Entry{Key: key, Attempt: j.cfg.Attempt, Result: result}); err != nil {
+	if err := j.addEntry(Entry{Key: key, Attempt: j.attempt, Result: result}); err != nil {
 		j.noteForgotten(key, err)
 		return result, nil
 	}
@@ -205,7 +204,7 @@ func (j *Journal) DoOnce(ctx context.Context, key string, fn func(context.Contex
 	}
 	defer end()
 	j.noteStraying(key)
-	if err := j.addEntry(Entry{Key: key, Attempt: j.cfg.Attempt, Begun: true}); err != nil {
+	if err := j.addEntry(Entry{Key: key, Attempt: j.attempt, Begun: true}); err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	if err := j.Sync(ctx); err != nil {
@@ -215,7 +214,7 @@ func (j *Journal) DoOnce(ctx context.Context, key string, fn func(context.Contex
 	if err != nil {
 		return nil, err
 	}
-	if err := j.addEntry(Entry{Key: key, Attempt: j.cfg.Attempt, Result: result}); err != nil {
+	if err := j.addEntry(Entry{Key: key, Attempt: j.attempt, Result: result}); err != nil {
 		j.noteForgotten(key, err)
 		return result, nil
 	}
@@ -276,8 +275,8 @@ func (j *Journal) noteStraying(key string) {
 	}
 	j.strayed = j.strayed || left > 0
 	j.mu.Unlock()
-	if left > 0 && j.cfg.Strayed != nil {
-		j.cfg.Strayed(key, next, left)
+	if left > 0 && j.owner != nil {
+		j.owner.Strayed(key, next, left)
 	}
 }
 
@@ -286,8 +285,8 @@ func (j *Journal) noteForgotten(key string, why error) {
 	first := !j.forgot
 	j.forgot = true
 	j.mu.Unlock()
-	if first && j.cfg.Forgot != nil {
-		j.cfg.Forgot(key, why)
+	if first && j.owner != nil {
+		j.owner.Forgot(key, why)
 	}
 }
 
@@ -310,7 +309,7 @@ func (j *Journal) addEntry(e Entry) error {
 	j.enterEntry(e)
 	j.bytes += len(raw)
 	j.count++
-	if j.cfg.Offer == nil {
+	if j.owner == nil {
 		j.next++
 		return nil
 	}
@@ -319,8 +318,8 @@ func (j *Journal) addEntry(e Entry) error {
 }
 
 func (j *Journal) offer(now bool) {
-	if j.cfg.Offer != nil {
-		j.cfg.Offer(now)
+	if j.owner != nil {
+		j.owner.Offer(now)
 	}
 }
 

@@ -36,19 +36,27 @@ func (d *disk) open(t interface{ Fatal(...any) }) {
 	for _, raw := range d.stored {
 		data = journal.AppendEntry(data, raw)
 	}
-	attempt := d.attempt
-	j, err := journal.Open(data, len(d.stored), journal.Config{
-		Attempt: d.attempt,
-		Offer:   func(now bool) { d.store(attempt, now) },
-		Strayed: func(key string, next journal.Entry, left int) {
-			d.strayed = append(d.strayed, fmt.Sprintf("%s for %s, %d left", key, next.Key, left))
-		},
-		Forgot: func(key string, why error) { d.forgot = append(d.forgot, key+": "+why.Error()) },
-	})
+	j, err := journal.Open(data, len(d.stored), d.attempt, diskAttempt{d, d.attempt})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.Journal = j
+}
+
+// A diskAttempt is the owner of the journal of one attempt.
+type diskAttempt struct {
+	*disk
+	attempt int
+}
+
+func (a diskAttempt) Offer(now bool) { a.store(a.attempt, now) }
+
+func (a diskAttempt) Strayed(key string, next journal.Entry, left int) {
+	a.strayed = append(a.strayed, fmt.Sprintf("%s for %s, %d left", key, next.Key, left))
+}
+
+func (a diskAttempt) Forgot(key string, why error) {
+	a.forgot = append(a.forgot, key+": "+why.Error())
 }
 
 // store stores what an attempt offers.
@@ -298,7 +306,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte{0}, 0)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 0)
 	f.Fuzz(func(t *testing.T, data []byte, own int) {
-		j, err := journal.Open(data, own, journal.Config{Attempt: 1})
+		j, err := journal.Open(data, own, 1, nil)
 		if err != nil {
 			return
 		}

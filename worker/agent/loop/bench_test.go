@@ -57,7 +57,7 @@ func BenchmarkAgents(b *testing.B) {
 				defer kill(nil)
 				a := &attempt{unitDisk: &unitDisk{}, kill: kill}
 				var err error
-				if a.journal, err = journal.Open(nil, 0, journal.Config{Attempt: 1, Offer: a.offer}); err == nil {
+				if a.journal, err = journal.Open(nil, 0, 1, a); err == nil {
 					_, err = r.runner.Run(ctx, r.task(b), a)
 				}
 				if err != nil {

@@ -250,8 +250,11 @@ func (a *attempt) alive(fn func(context.Context) ([]byte, error)) func(context.C
 
 func (a *attempt) Recall(key string) ([]byte, bool) { return a.journal.Recall(key) }
 
-// offer stores entries as a worker does: when somebody waits, or enough was spent.
-func (a *attempt) offer(now bool) {
+func (*attempt) Strayed(string, journal.Entry, int) {}
+func (*attempt) Forgot(string, error)               {}
+
+// Offer stores entries as a worker does: when somebody waits, or enough was spent.
+func (a *attempt) Offer(now bool) {
 	a.mu.Lock()
 	due := now || a.own-a.sentAt >= agent.KeepEvery
 	if due {
@@ -352,7 +355,7 @@ func (r *rig) try(t testing.TB, dieAt int) (*agent.Result, *attempt, error) {
 		data = journal.AppendEntry(data, raw)
 	}
 	var err error
-	if a.journal, err = journal.Open(data, len(r.disk.stored), journal.Config{Attempt: r.disk.attempt, Offer: a.offer}); err != nil {
+	if a.journal, err = journal.Open(data, len(r.disk.stored), r.disk.attempt, a); err != nil {
 		t.Fatal(err)
 	}
 	r.web.onCall, r.web.dead = a.event, a.isDead
@@ -362,7 +365,7 @@ func (r *rig) try(t testing.TB, dieAt int) (*agent.Result, *attempt, error) {
 	}
 	res, err := r.runner.Run(ctx, task, a)
 	if err != nil && !a.isDead() { // the report of an attempt that failed brings the rest
-		a.offer(true)
+		a.Offer(true)
 	}
 	return res, a, err
 }

@@ -106,12 +106,19 @@ func (p *purse) retry(task *agent.Task) {
 	}
 }
 
+// An unstored is the owner of a journal whose entries nobody stores.
+type unstored struct{}
+
+func (unstored) Offer(bool)                         {}
+func (unstored) Strayed(string, journal.Entry, int) {}
+func (unstored) Forgot(string, error)               {}
+
 // journaled is an agent whose attempts have their journals in a purse.
 type journaled struct{ agent.Agent }
 
 func (a journaled) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	p := calls.(*purse)
-	opened, err := journal.Open(task.Journal, task.JournalEntries, journal.Config{Attempt: max(1, task.Attempt), Offer: func(bool) {}})
+	opened, err := journal.Open(task.Journal, task.JournalEntries, max(1, task.Attempt), unstored{})
 	if err != nil {
 		return nil, err
 	}

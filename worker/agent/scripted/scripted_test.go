@@ -47,6 +47,13 @@ type kept struct {
 	*journal.Journal
 }
 
+// An unstored is the owner of a journal whose entries nobody stores.
+type unstored struct{}
+
+func (unstored) Offer(bool)                         {}
+func (unstored) Strayed(string, journal.Entry, int) {}
+func (unstored) Forgot(string, error)               {}
+
 // open returns the journal of a unit of which some is stored.
 func open(t *testing.T, stored []byte, attempt int) *journal.Journal {
 	t.Helper()
@@ -54,7 +61,7 @@ func open(t *testing.T, stored []byte, attempt int) *journal.Journal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := journal.Open(stored, len(entries), journal.Config{Attempt: attempt, Offer: func(bool) {}})
+	j, err := journal.Open(stored, len(entries), attempt, unstored{})
 	if err != nil {
 		t.Fatal(err)
 	}
