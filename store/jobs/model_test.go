@@ -30,6 +30,7 @@ type munit struct {
 	answer   string // of that call
 	started  bool   // known to have been running in this attempt
 	blamed   bool   // a worker was lost while it ran this attempt
+	refused  bool   // it was set aside when its report came
 	failures int64
 	kills    int64
 	spent    int64
@@ -269,11 +270,13 @@ func (m *machine) expect(i issue, r *mapreduce.Report) []mapreduce.Verdict {
 	case u.attempt != i.unit.Attempt || (u.owner != "" && u.owner != i.session):
 		return []mapreduce.Verdict{mapreduce.Stale}
 	case u.state == mapreduce.UnitFailed && u.owner != "":
-		u.owner = ""
+		u.owner, u.refused = "", true
 		u.spent += r.Tokens.Total()
 		return []mapreduce.Verdict{mapreduce.Stale, mapreduce.Accepted}
 	case u.state == mapreduce.UnitCancelled && u.owner == "":
 		return []mapreduce.Verdict{mapreduce.Gone}
+	case u.owner == "" && u.state == mapreduce.Pending && u.refused: // before a resume, and so again
+		return []mapreduce.Verdict{mapreduce.Stale}
 	case u.owner == "":
 		return []mapreduce.Verdict{mapreduce.Accepted}
 	}
@@ -281,7 +284,7 @@ func (m *machine) expect(i issue, r *mapreduce.Report) []mapreduce.Verdict {
 	if u.state == mapreduce.Pending && u.blamed {
 		u.kills--
 	}
-	u.owner, u.blamed = "", false
+	u.owner, u.blamed, u.refused = "", false, false
 	if k.state == mapreduce.JobCancelled {
 		u.state = mapreduce.UnitCancelled
 		return []mapreduce.Verdict{mapreduce.Gone}
@@ -620,7 +623,7 @@ func (m *machine) check(t *rapid.T) {
 			got := munit{
 				level: now.Level, state: now.State, attempt: now.Attempt,
 				owner: now.Session, failures: now.Failures, kills: now.Kills, spent: now.Tokens.In + now.Tokens.Out,
-				delayed: now.Delayed, blamed: u.blamed, started: u.started,
+				delayed: now.Delayed, blamed: u.blamed, refused: u.refused, started: u.started,
 				handle: m.handle(id, now), woken: now.Woken, answer: m.answered(id, name), journal: m.journalOf(id, now), found: m.foundOf(id, now),
 			}
 			if u.state == mapreduce.UnitCancelled {
