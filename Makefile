@@ -99,8 +99,9 @@ UNRACED := $(LARGE)|$(VARIANTS)|$(LONG)|$(APART)|$(PROPERTIES)
 # leaves them out; CI and `make test-all` run them.
 LENGTHY    := TestKilledAtEveryPoint$$|TestSoakKillsOfOneProcess$$|TestSoakDamage$$|TestExamplesGiveTheSameOnEveryStore$$
 LENGTHY    := $(LENGTHY)|TestTextsThatCostMuch$$|TestPackages$$|TestKilledAgainAndAgain$$|TestSoakKillsInEachTurn$$
-LENGTHY    := $(LENGTHY)|TestAThousandCitations$$|TestC2C3C9C15Shapes$$
-OF_LENGTHY := ./cmd/coditect ./worker/rules
+LENGTHY    := $(LENGTHY)|TestAThousandCitations$$|TestC2C3C9C15Shapes$$|TestSoakKillsOfServerAndWorkers$$
+LENGTHY    := $(LENGTHY)|TestRollingRestart$$|TestRotation$$|TestMatrixOfFaults/(openai|ollama)
+OF_LENGTHY := ./cmd/coditect ./orchestrator ./worker/rules
 
 # How often processes are killed in each soak test.
 export CODITECT_SOAK_TRIALS ?= 5
@@ -172,7 +173,7 @@ test-plain:
 	exit $$rc
 
 .PHONY: test-long
-test-long: ## run the tests of minutes that `make test` leaves out: kills at every point, damage, and texts that cost much
+test-long: ## run the tests of minutes that `make test` leaves out: kills, damage, restarts, and texts that cost much
 	@$(IN_MEMORY) set -x; $(TEST) -p 2 -timeout 45m -run '$(LENGTHY)' $(OF_LENGTHY)
 
 .PHONY: test-race
