@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
@@ -29,9 +31,11 @@ func TestAPanicFailsItsJob(t *testing.T) {
 			}
 			config, log := logged(quick(orchestrator.Config{Adopt: true}))
 			n := c.orchestrator(config)
-			c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
+			ended := make(chan struct{})
+			c.worker(&heldReduces{&scripted.Agent{}, ended}, worker.Config{Slots: 2}, n)
 			armed.Store(true)
 			end := n.end(n.submit(script(nil), 4))
+			close(ended)
 			if end.State != mapreduce.JobFailed || !strings.Contains(end.Error, "internal error") {
 				t.Errorf("the job ended %v: %q, want it failed with an internal error", end.State, end.Error)
 			}
@@ -44,6 +48,25 @@ func TestAPanicFailsItsJob(t *testing.T) {
 			}
 		})
 	}
+}
+
+// heldReduces is an agent that reduces nothing before a job has ended, so that the job
+// cannot be complete when it is to fail.
+type heldReduces struct {
+	agent.Agent
+	ended <-chan struct{}
+}
+
+// Run implements agent.Agent.
+func (a *heldReduces) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	if task.Kind != mapreduce.KindMap {
+		select {
+		case <-a.ended:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return a.Agent.Run(ctx, task, calls)
 }
 
 // TestAPanicEndsNoLoop: a loop that belongs to no job goes on after a panic, and the
