@@ -1,7 +1,6 @@
 package orchestrator_test
 
 import (
-	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,8 +30,9 @@ func TestAPanicFailsItsJob(t *testing.T) {
 			}
 			config, log := logged(quick(orchestrator.Config{Adopt: true}))
 			n := c.orchestrator(config)
-			ended := make(chan struct{})
-			c.worker(&heldReduces{&scripted.Agent{}, ended}, worker.Config{Slots: 2}, n)
+			ended := make(chan struct{}) // before the job has failed, nothing is reduced, so that it cannot be complete
+			isMap := func(task *agent.Task) bool { return task.Kind == mapreduce.KindMap }
+			c.worker(&sluice{Agent: &scripted.Agent{}, pass: isMap, open: ended}, worker.Config{Slots: 2}, n)
 			armed.Store(true)
 			end := n.end(n.submit(script(nil), 4))
 			close(ended)
@@ -48,25 +48,6 @@ func TestAPanicFailsItsJob(t *testing.T) {
 			}
 		})
 	}
-}
-
-// heldReduces is an agent that reduces nothing before a job has ended, so that the job
-// cannot be complete when it is to fail.
-type heldReduces struct {
-	agent.Agent
-	ended <-chan struct{}
-}
-
-// Run implements agent.Agent.
-func (a *heldReduces) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	if task.Kind != mapreduce.KindMap {
-		select {
-		case <-a.ended:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-	return a.Agent.Run(ctx, task, calls)
 }
 
 // TestAPanicEndsNoLoop: a loop that belongs to no job goes on after a panic, and the

@@ -16,16 +16,15 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
-// A sluice lets the units of some documents pass, and reduces, and holds all others
-// until it is opened.
+// A sluice lets some units pass, and holds all others until it is opened.
 type sluice struct {
 	agent.Agent
-	pass func(mapreduce.DocumentID) bool
+	pass func(*agent.Task) bool
 	open chan struct{}
 }
 
 func (g *sluice) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	if task.Kind != mapreduce.KindMap || g.pass(task.Text.Document) {
+	if g.pass(task) {
 		return g.Agent.Run(ctx, task, calls)
 	}
 	select {
@@ -60,7 +59,9 @@ func TestPartialResults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCluster(t)
 			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-			g := &sluice{Agent: byRules(), open: make(chan struct{}), pass: func(d mapreduce.DocumentID) bool { return string(d) < order[mapped] }}
+			g := &sluice{Agent: byRules(), open: make(chan struct{}), pass: func(task *agent.Task) bool {
+				return task.Kind != mapreduce.KindMap || string(task.Text.Document) < order[mapped]
+			}}
 			c.workerFor("rules", g, worker.Config{Slots: 1000}, n) // those that are held keep nobody waiting
 			spec := extracting(t, orders+tt.keys)
 			spec.Parallelism = 1000
