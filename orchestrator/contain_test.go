@@ -1,9 +1,14 @@
 package orchestrator_test
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -77,4 +82,63 @@ func TestAPanicEndsNoLoop(t *testing.T) {
 	if lines := log.lines("a mistake of the program"); len(lines) != 1 || !strings.Contains(lines[0], "goroutine") {
 		t.Errorf("the log has %q, want one stack", lines)
 	}
+}
+
+// A key that no vendor takes is found out by the units that are at workers, and by no
+// other: while the store takes its time to fail the job, none of them is handed out again.
+// A resume hands them all out.
+func TestUnitsOfAJobThatIsAboutToFailAreNotHandedOut(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		var late atomic.Bool
+		c.hook = func(p failpoint.Point) {
+			if p == failpoint.Fail.Before() && !late.Swap(true) {
+				<-time.After(10 * time.Second)
+			}
+		}
+		n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+		refused := &refusing{runs: make(map[mapreduce.UnitID]int)}
+		c.worker(refused, worker.Config{Slots: 2}, n)
+		id := n.submit(script(nil), 20)
+		if end := n.end(id); end.State != mapreduce.JobFailed || !strings.Contains(end.Error, "no such key") {
+			t.Fatalf("the job ended %v: %q", end.State, end.Error)
+		}
+		for unit, runs := range refused.pay() {
+			if runs > 1 {
+				t.Errorf("%s ran %d times", unit, runs)
+			}
+		}
+		if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
+			t.Fatal(err)
+		}
+		n.wantEnd(id, mapreduce.JobComplete)
+	})
+}
+
+// refusing is an agent whose vendor refuses its key until somebody has paid.
+type refusing struct {
+	scripted.Agent
+	mu   sync.Mutex
+	runs map[mapreduce.UnitID]int
+	paid bool
+}
+
+func (r *refusing) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	r.mu.Lock()
+	r.runs[task.Unit]++
+	paid := r.paid
+	r.mu.Unlock()
+	if !paid {
+		<-time.After(time.Second) // until the vendor answers
+		return nil, agent.PermanentJob(errors.New("no such key"))
+	}
+	return r.Agent.Run(ctx, task, calls)
+}
+
+// pay has the vendor take the key, and returns how often each unit had run before.
+func (r *refusing) pay() map[mapreduce.UnitID]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.paid = true
+	return maps.Clone(r.runs)
 }

@@ -23,8 +23,11 @@ type Job struct {
 	// assembles says that all is done but for the result, which no worker assembles.
 	assembles bool
 	epoch     int64
-	level     int64
-	shards    int64
+	// failing is the epoch in which a failure was reported that no unit can survive; 0 if
+	// none was. In that epoch no more units are claimed: they would ask their model in vain.
+	failing int64
+	level   int64
+	shards  int64
 
 	running bool            // it may make claims
 	reports []pendingReport // waiting for a turn
@@ -101,8 +104,11 @@ func (b *Scheduler) getOrAddJob(id mapreduce.JobID) *Job {
 
 // isStarved reports whether r has units that nothing but slots keeps from running.
 func (r *Job) isStarved() bool {
-	return r.running && !r.assembles && !r.claiming && (len(r.queue) > 0 || !r.drained && !r.reading)
+	return r.running && !r.assembles && !r.claiming && !r.isFailing() && (len(r.queue) > 0 || !r.drained && !r.reading)
 }
+
+// isFailing reports whether r is about to be failed.
+func (r *Job) isFailing() bool { return r.failing != 0 && r.failing == r.epoch }
 
 // usesFleetCalls reports whether units of a job make calls that the fleet counts. Those
 // of a job that is not known yet may.

@@ -207,7 +207,7 @@ func (b *Scheduler) taskFor(r *Job) *Task {
 
 // freeSlots returns how many more units r may have claimed now.
 func (b *Scheduler) freeSlots(r *Job) int {
-	if !r.running || r.claiming || (r.spec.Budget > 0 && (r.neededTokens > r.tokens || !r.granted)) {
+	if !r.running || r.claiming || r.isFailing() || (r.spec.Budget > 0 && (r.neededTokens > r.tokens || !r.granted)) {
 		return 0
 	}
 	if b.now().Before(b.Turns.full[r.tenant]) {

@@ -165,6 +165,9 @@ func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
 	if !res.State.Running() {
 		e.sched.stopJob(r)
 	}
+	if res.JobError != "" {
+		r.failing = res.Epoch
+	}
 	r.noteWaiting(e.sched.now())
 	idle = r.turns == 0 && len(r.reports) == 0 && r.held == 0
 	if r.running || len(r.reports) > 0 || len(r.release) > 0 {

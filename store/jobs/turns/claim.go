@@ -35,6 +35,10 @@ func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 	if t.Ctl == nil || !mapreduce.JobState(t.Ctl.State).Running() {
 		return nil
 	}
+	if t.out.JobError != "" {
+		t.out.Left = c.Candidates
+		return nil
+	}
 	own := values[2*len(c.Seats):]
 	grant, covered, err := t.readGrant(own[1:])
 	if err != nil {

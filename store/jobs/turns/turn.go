@@ -159,8 +159,10 @@ type Result struct {
 	Slots, Calls Share
 	// Full says that units of Left were not claimed because as many units of the job's
 	// tenant run as may.
-	Full     bool
-	JobError string            // a failure that no unit of the job can survive
+	Full bool
+	// JobError is a failure that was reported and that no unit of the job can survive. Nothing
+	// was claimed then, and whoever asked for the turn is to fail the job.
+	JobError string
 	Told     []records.WaitRef // reduces of a tree that were told of an input's end
 }
 
