@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/schema"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/output/check"
@@ -236,6 +240,42 @@ func FuzzDecode(f *testing.F) {
 		}
 		if twice, err := again.Encode(); err != nil || !bytes.Equal(once, twice) {
 			t.Errorf("what was read is not stored again as it was: %v\n%x\n%x", err, once, twice)
+		}
+	})
+}
+
+// TestValuesAreReadAsJSON: whatever is stored for a value is read, or refused, as
+// encoding/json does.
+func TestValuesAreReadAsJSON(t *testing.T) {
+	parts := []string{
+		`"`, `\`, `\n`, `\u00e9`, "\n", "\x01", "\x80", "é", "a", "0", "7", "12", "-", "+", ".", "e", "1.5e3", " ",
+		"[", "]", "{", "}", ":", ",", "null", "true", `"text"`,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		raw := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 6).Draw(t, "parts"), ""))
+		if rapid.Bool().Draw(t, "quoted") {
+			raw = fmt.Appendf(nil, `"%s"`, raw)
+		}
+		var want any
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		wrong := d.Decode(&want)
+		data, err := proto.Marshal(&storagev1.Output{Entries: []*storagev1.Entry{{
+			Members: []*storagev1.Member{{}},
+			Fields:  []*storagev1.Field{{Path: "id", Candidates: []*storagev1.Candidate{{Value: raw, Mentions: []*storagev1.Mention{{}}}}}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := output.Decode(data)
+		if (err == nil) != (wrong == nil) {
+			t.Fatalf("%q: error %v, want %v", raw, err, wrong)
+		}
+		if err != nil {
+			return
+		}
+		if got := out.Entries[0].Fields[0].Candidates[0].Value; !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is read as %#v, want %#v", raw, got, want)
 		}
 	})
 }

@@ -50,9 +50,13 @@ func (i *Idleness) measureIdle(ctx context.Context, s *rig.System, beat time.Dur
 	var welcome sync.WaitGroup
 	welcome.Add(i.Workers)
 	for range i.Workers {
+		connection, err := s.NewConnection() // as each worker process has
+		if err != nil {
+			return err
+		}
 		welcomed := sync.OnceFunc(welcome.Done) // a worker whose stream broke is greeted again
 		connect := func(ctx context.Context) (worker.Stream, error) {
-			stream, err := s.Connect(ctx)
+			stream, err := connection.Connect(ctx)
 			if err != nil {
 				return nil, err
 			}

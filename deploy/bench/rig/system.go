@@ -38,10 +38,11 @@ type System struct {
 
 	orchestrator *orchestrator.Orchestrator
 
-	stop    context.CancelFunc
-	running sync.WaitGroup // orchestrator and workers
-	serving sync.WaitGroup // listeners
-	workers []context.CancelFunc
+	stop        context.CancelFunc
+	running     sync.WaitGroup // orchestrator and workers
+	serving     sync.WaitGroup // listeners
+	workers     []context.CancelFunc
+	connections []*client.Client // beside Client
 
 	mu     sync.Mutex // guards the variable below
 	failed []error    // of what ran
@@ -169,6 +170,16 @@ func (g *Greeted) Recv() (*mapreduce.ToWorker, error) {
 	return m, err
 }
 
+// NewConnection returns a client with a connection of its own, which the system closes in
+// the end. A server bounds the streams of a connection.
+func (s *System) NewConnection() (*client.Client, error) {
+	c, err := client.NewInProcess(s.server, client.Config{})
+	if err == nil {
+		s.connections = append(s.connections, c)
+	}
+	return c, err
+}
+
 // Close ends the system, workers first.
 func (s *System) Close() error {
 	for _, stop := range s.workers {
@@ -182,6 +193,9 @@ func (s *System) Close() error {
 	s.serving.Wait()
 	s.recordFailure(s.orchestrator.Retire(ctx))
 	s.recordFailure(s.Client.Close())
+	for _, c := range s.connections {
+		s.recordFailure(c.Close())
+	}
 	s.recordFailure(s.Observer.Close())
 	return errors.Join(s.failed...)
 }
