@@ -84,9 +84,9 @@ func TestAPanicEndsNoLoop(t *testing.T) {
 	}
 }
 
-// A key that no vendor takes is found out by the units that are at workers, and by no
-// other: while the store takes its time to fail the job, none of them is handed out again.
-// A resume hands them all out.
+// The units that are at workers find out that no vendor takes a key. While the store takes
+// its time to fail the job, its orchestrator hands out neither these nor others. A resume
+// hands them all out.
 func TestUnitsOfAJobThatIsAboutToFailAreNotHandedOut(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -103,7 +103,11 @@ func TestUnitsOfAJobThatIsAboutToFailAreNotHandedOut(t *testing.T) {
 		if end := n.end(id); end.State != mapreduce.JobFailed || !strings.Contains(end.Error, "no such key") {
 			t.Fatalf("the job ended %v: %q", end.State, end.Error)
 		}
-		for unit, runs := range refused.pay() {
+		ran := refused.pay()
+		if len(ran) > 2 {
+			t.Errorf("%d units ran, want the two that were at the worker", len(ran))
+		}
+		for unit, runs := range ran {
 			if runs > 1 {
 				t.Errorf("%s ran %d times", unit, runs)
 			}

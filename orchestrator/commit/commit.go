@@ -125,6 +125,9 @@ func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
 	c.troubles.End(t.Job.ID)
 	gave := c.scheduler.Turns.Apply(t, res)
 	applied = true
+	if res.JobError != "" { // first of all: nothing of the job is claimed until it has failed
+		c.signals.RequestFailure(t.Job.ID, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
+	}
 	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(t, res) })
 	c.jobs.Around(failpoint.Assign, func() { c.fleet.DispatchUnits(ctx, t, res) })
 	told = true
@@ -243,9 +246,6 @@ func (c *Committer) handleResult(r *schedule.Job, res *turns.Result, idle bool) 
 	failed := res.JobError != ""
 	for _, v := range res.Verdicts {
 		failed = failed || v.State == mapreduce.UnitFailed
-	}
-	if res.JobError != "" {
-		c.signals.RequestFailure(r.ID, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
 	}
 	if res.Full {
 		c.signals.CallAt(time.Now().Add(schedule.FullPause), func(context.Context) { c.scheduler.Turns.ReopenFor(r) })

@@ -179,9 +179,12 @@ func (m *Manager) isGone(ctx context.Context, id mapreduce.JobID) bool {
 }
 
 func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
-	if f, ok := m.signals.TakeFailure(id); ok {
-		if err := m.jobs.Lifecycle.Fail(ctx, id, f.Epoch, f.Why); err != nil {
-			m.signals.PutBackFailure(id, f)
+	if f, ok := m.signals.PendingFailure(id); ok {
+		err := m.jobs.Lifecycle.Fail(ctx, id, f.Epoch, f.Why)
+		if err == nil || errs.KindOf(err) == errs.NotFound {
+			m.signals.ClearFailure(id, f)
+		}
+		if err != nil {
 			return err
 		}
 		m.markEnding(id)

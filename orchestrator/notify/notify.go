@@ -87,39 +87,35 @@ type Failure struct {
 	Why   string // for the job's owner
 }
 
-// RequestFailure asks for a job to be failed.
+// RequestFailure asks for a job to be failed. Of several reasons, the one of the newest epoch
+// counts: the job is past the others.
 func (n *Jobs) RequestFailure(id mapreduce.JobID, f Failure) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addFailure(id, f)
-	n.requestLook(id, true)
-}
-
-// PutBackFailure keeps why a job is to be failed that could not be failed now. Whoever took
-// that looks at the job again after a while.
-func (n *Jobs) PutBackFailure(id mapreduce.JobID, f Failure) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if _, newer := n.failures[id]; !newer {
-		n.addFailure(id, f)
-	}
-}
-
-// addFailure notes why a job is to be failed. The caller holds n.mu.
-func (n *Jobs) addFailure(id mapreduce.JobID, f Failure) {
 	if n.failures == nil {
 		n.failures = make(map[mapreduce.JobID]Failure)
 	}
-	n.failures[id] = f
+	if known, ok := n.failures[id]; !ok || known.Epoch <= f.Epoch {
+		n.failures[id] = f
+	}
+	n.requestLook(id, true)
 }
 
-// TakeFailure returns why a job is to be failed, if it is, and forgets that.
-func (n *Jobs) TakeFailure(id mapreduce.JobID) (Failure, bool) {
+// PendingFailure returns why a job is to be failed, if it is.
+func (n *Jobs) PendingFailure(id mapreduce.JobID) (f Failure, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	f, ok := n.failures[id]
-	delete(n.failures, id)
+	f, ok = n.failures[id]
 	return f, ok
+}
+
+// ClearFailure notes that a job need not be failed any more for a reason.
+func (n *Jobs) ClearFailure(id mapreduce.JobID, f Failure) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failures[id] == f {
+		delete(n.failures, id)
+	}
 }
 
 // SetResume notes that a job is to be resumed.

@@ -6,31 +6,32 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/notify"
 )
 
-// A job that could not be failed now is not looked at again at once, or it would be again and
-// again while the store is away; and the reason is kept, unless there is a newer one.
-func TestFailuresThatArePutBack(t *testing.T) {
+// Turns may ask in any order for a job to be failed. A job that could not be failed now is not
+// looked at again at once, or it would be again and again while the store is away. The reason
+// is kept until it is cleared, and a newer one is not cleared with it.
+func TestFailuresAreKept(t *testing.T) {
 	var jobs notify.Jobs
-	first, newer := notify.Failure{Epoch: 1, Why: "first"}, notify.Failure{Epoch: 2, Why: "newer"}
-	jobs.RequestFailure("j", first)
-	if due := jobs.TakeDue(); !due["j"] {
-		t.Errorf("due are %v, want the job that is to be failed", due)
-	}
-	take := func(want notify.Failure) {
+	older, newer := notify.Failure{Epoch: 1, Why: "older"}, notify.Failure{Epoch: 2, Why: "newer"}
+	pending := func(want notify.Failure) {
 		t.Helper()
-		if f, ok := jobs.TakeFailure("j"); f != want || !ok {
+		if f, ok := jobs.PendingFailure("j"); f != want || ok != (want.Epoch > 0) {
 			t.Errorf("the failure is %+v (%t), want %+v", f, ok, want)
 		}
 	}
-	take(first)
-	jobs.PutBackFailure("j", first)
+	jobs.RequestFailure("j", older)
+	if due := jobs.TakeDue(); !due["j"] {
+		t.Errorf("due are %v, want the job that is to be failed", due)
+	}
+	pending(older)
+	pending(older)
 	if due := jobs.TakeDue(); len(due) > 0 {
 		t.Errorf("due are %v, want none", due)
 	}
-	take(first)
 	jobs.RequestFailure("j", newer)
-	jobs.PutBackFailure("j", first)
-	take(newer)
-	if f, ok := jobs.TakeFailure("j"); ok {
-		t.Errorf("%+v is left", f)
-	}
+	jobs.RequestFailure("j", older)
+	pending(newer)
+	jobs.ClearFailure("j", older)
+	pending(newer)
+	jobs.ClearFailure("j", newer)
+	pending(notify.Failure{})
 }

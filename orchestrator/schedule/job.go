@@ -23,8 +23,8 @@ type Job struct {
 	// assembles says that all is done but for the result, which no worker assembles.
 	assembles bool
 	epoch     int64
-	// failing is the epoch in which a failure was reported that no unit can survive; 0 if
-	// none was. In that epoch no more units are claimed: they would ask their model in vain.
+	// failing is the newest epoch in which a report said that no unit can succeed; 0 if none
+	// did. This node claims no more units in that epoch: they would ask their model in vain.
 	failing int64
 	level   int64
 	shards  int64

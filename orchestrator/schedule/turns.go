@@ -166,7 +166,7 @@ func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
 		e.sched.stopJob(r)
 	}
 	if res.JobError != "" {
-		r.failing = res.Epoch
+		r.failing = max(r.failing, res.Epoch)
 	}
 	r.noteWaiting(e.sched.now())
 	idle = r.turns == 0 && len(r.reports) == 0 && r.held == 0

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // A node that saw a job out of budget, or failing, may come to say so only once
@@ -31,6 +32,28 @@ func TestWhatWasSeenOfAnEarlierEpochStopsNothing(t *testing.T) {
 	w.must(slow.Lifecycle.Fail(w.ctx, id, now.Epoch, "all units failed"))
 	if job := w.job(id); job.State != mapreduce.JobFailed {
 		t.Errorf("job is %v", job.State)
+	}
+	w.healthy()
+}
+
+// A turn that learns that no unit of its job can succeed claims none, whoever has a slot.
+// What it would have claimed still waits, and so does the unit whose report said so.
+func TestATurnWithAFailureOfTheJobClaimsNothing(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(5))
+	s, _ := w.bind(j, "worker")
+	u := w.claim(j, id, s, 1)[0]
+	claim := w.claimOf(j, id, s, 3)
+	res := w.turn(j, &turns.Turn{
+		Job: id, Claim: claim,
+		Reports: []turns.Report{{Report: errored(id, u, mapreduce.PermanentJob), Session: s.id}},
+	})
+	if res.JobError != "it broke" || len(res.Claimed) > 0 || len(res.Left) != len(claim.Candidates) {
+		t.Errorf("error %q, %d claimed and %d left of %d", res.JobError, len(res.Claimed), len(res.Left), len(claim.Candidates))
+	}
+	if again := w.claim(j, id, s, 5); len(again) != 5 { // as after a resume
+		t.Errorf("%d units wait, want 5", len(again))
 	}
 	w.healthy()
 }

@@ -432,8 +432,8 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 	return c, nil
 }
 
-// decodeValue reads a value in JSON. Numbers stay json.Number. Most values are short texts and
-// numbers, for which a decoder of all of JSON takes most of the time that an output takes.
+// decodeValue reads a value in JSON. Numbers stay json.Number. Most values are short texts or
+// numbers. A full decoder of JSON would spend most of an output's decoding time on them.
 func decodeValue(data []byte) (value any, err error) {
 	if text, ok := plainText(data); ok {
 		return text, nil

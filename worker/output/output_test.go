@@ -244,40 +244,50 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestValuesAreReadAsJSON: whatever is stored for a value is read, or refused, as
-// encoding/json does.
+// TestValuesAreReadAsJSON: Decode reads or refuses each stored value as encoding/json does.
 func TestValuesAreReadAsJSON(t *testing.T) {
 	parts := []string{
-		`"`, `\`, `\n`, `\u00e9`, "\n", "\x01", "\x80", "é", "a", "0", "7", "12", "-", "+", ".", "e", "1.5e3", " ",
-		"[", "]", "{", "}", ":", ",", "null", "true", `"text"`,
+		`"`, `\`, `\n`, `\u00e9`, `\ud83d`, "\n", "\t", "\r", "\x01", "\x7f", "\x80", "\u2028", "é", "a", "0", "7", "12", "-", "+",
+		".", "e", "1.5e3", " ", "[", "]", "{", "}", ":", ",", "null", "true", `"text"`,
+	}
+	for _, raw := range []string{
+		"", " ", `""`, `"`, `"a" `, ` "a"`, `"a"b"`, "\"\x00\"", "\"\x7f\"", "\"\u2028\"", "\"\x80\"", "\"\xed\xa0\x80\"",
+		"1", "1 ", "1\t", "1\r\n", " 1", "1 2", "-", "-0", "-1.5E+7", "01", "1e400", "1.", "0x1", strings.Repeat("9", 400), "1\v",
+	} {
+		compareValue(t, []byte(raw))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		raw := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 6).Draw(t, "parts"), ""))
 		if rapid.Bool().Draw(t, "quoted") {
 			raw = fmt.Appendf(nil, `"%s"`, raw)
 		}
-		var want any
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.UseNumber()
-		wrong := d.Decode(&want)
-		data, err := proto.Marshal(&storagev1.Output{Entries: []*storagev1.Entry{{
-			Members: []*storagev1.Member{{}},
-			Fields:  []*storagev1.Field{{Path: "id", Candidates: []*storagev1.Candidate{{Value: raw, Mentions: []*storagev1.Mention{{}}}}}},
-		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := output.Decode(data)
-		if (err == nil) != (wrong == nil) {
-			t.Fatalf("%q: error %v, want %v", raw, err, wrong)
-		}
-		if err != nil {
-			return
-		}
-		if got := out.Entries[0].Fields[0].Candidates[0].Value; !reflect.DeepEqual(got, want) {
-			t.Errorf("%q is read as %#v, want %#v", raw, got, want)
-		}
+		compareValue(t, raw)
 	})
+}
+
+func compareValue(t rapid.TB, raw []byte) {
+	t.Helper()
+	var want any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	wrong := d.Decode(&want)
+	data, err := proto.Marshal(&storagev1.Output{Entries: []*storagev1.Entry{{
+		Members: []*storagev1.Member{{}},
+		Fields:  []*storagev1.Field{{Path: "id", Candidates: []*storagev1.Candidate{{Value: raw, Mentions: []*storagev1.Mention{{}}}}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := output.Decode(data)
+	if (err == nil) != (wrong == nil) {
+		t.Fatalf("%q: error %v, want %v", raw, err, wrong)
+	}
+	if err != nil {
+		return
+	}
+	if got := out.Entries[0].Fields[0].Candidates[0].Value; !reflect.DeepEqual(got, want) {
+		t.Errorf("%q is read as %#v, want %#v", raw, got, want)
+	}
 }
 
 func judged(s *schema.Schema, maps []*output.Output, judge output.Judge) (*output.Output, error) {
