@@ -408,7 +408,7 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 	c := merge.Candidate{Key: m.Key}
 	var err error
 	if c.Value, err = decodeValue(m.Value); err != nil {
-		return c, fmt.Errorf("output: value: %w", err)
+		return c, err
 	}
 	if len(m.Mentions) == 0 {
 		return c, errUnsaid
@@ -441,9 +441,7 @@ func decodeValue(data []byte) (value any, err error) {
 	if len(data) > 0 && (data[0] == '-' || '0' <= data[0] && data[0] <= '9') && json.Valid(data) {
 		return json.Number(bytes.TrimRight(data, " \t\r\n")), nil
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	err = d.Decode(&value)
+	err = decodeJSON(data, &value)
 	return value, err
 }
 
