@@ -73,9 +73,9 @@ type message interface {
 	GetDocuments() []*pb.DocumentPiece
 }
 
-// beginBytes is what a submission holds at least, in bytes: a message, and a part of
-// the job that is yet to be stored.
-const beginBytes = 1 << 20
+// beginBytes is what a submission holds at least, in bytes: a message, and two parts of
+// the job, one that is being stored and one that is being made.
+const beginBytes = 3 << 19
 
 // beginSubmission reads the first message of a stream, which has to have the spec, and
 // returns it with the documents of the whole stream. It waits until there is room for a

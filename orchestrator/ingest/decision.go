@@ -117,9 +117,10 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 // splitDirectUnit gives the documents of a direct unit that is dissolved units of their
 // own. Their characters were counted when they were submitted.
 func (s *Intake) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, docs []payload.Document) error {
+	cut := newCutter(s.config, spec, g)
 	for _, doc := range docs {
 		d := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: "text/plain", Metadata: doc.Metadata}
-		units, err := s.config.makeDocumentUnits(spec, g, d, string(doc.Text), doc.Number)
+		units, err := cut.makeUnits(d, doc.Text, doc.Number)
 		if err != nil {
 			return err
 		}

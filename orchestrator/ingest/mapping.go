@@ -67,6 +67,7 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 // parsedUnits returns what makes the units of the documents that workers have parsed,
 // except those in taken.
 func (s *Intake) parsedUnits(id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) levels.DocumentUnits {
+	cut := newCutter(s.config, spec, g)
 	return func(ctx context.Context, u *records.Unit) ([]records.Batch, error) {
 		if taken[u.ID] {
 			return nil, nil
@@ -77,7 +78,7 @@ func (s *Intake) parsedUnits(id mapreduce.JobID, spec *mapreduce.JobSpec, g *pla
 		}
 		text := parsed.Text
 		d := &mapreduce.Document{ID: u.Document, MediaType: "text/plain", Metadata: u.Source.Metadata}
-		units, err := s.config.makeDocumentUnits(spec, g, d, string(text), keys.Document(u.Index))
+		units, err := cut.makeUnits(d, text, keys.Document(u.Index))
 		if err != nil {
 			return nil, err
 		}

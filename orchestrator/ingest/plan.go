@@ -29,7 +29,7 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	}
 	p := &planning{submission: submission{config: c, spec: &spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
 	p.count = c.Rules.Counter(&spec)
-	p.bundle, p.gather = newBundle(graph, &spec, p.count), newGatherer(c, &spec, graph)
+	p.cut, p.bundle, p.gather = newCutter(c, &spec, graph), newBundle(graph, &spec, p.count), newGatherer(c, &spec, graph)
 	for doc, err := range docs {
 		if err == nil {
 			err = context.Cause(ctx)
@@ -219,15 +219,13 @@ func (p *planning) planDocument(d *mapreduce.Document) error {
 // a bound was needed so far: here its size is what is asked for.
 func (p *planning) planTextUnits(d *mapreduce.Document) error {
 	id, text := d.ID, string(d.Content)
-	if err := p.joinDirect(id, text, plan.Item{}); err != nil || p.graph.Cuts() < 0 {
+	if err := p.joinDirect(id, text, plan.Item{}); err != nil || p.cut == nil {
 		return err
 	}
 	if p.gather != nil {
 		return p.holdGathered(d, plan.Item{})
 	}
-	stage := p.graph.Pipeline().Stages[p.graph.Cuts()]
-	own := jobspec.ForStage(*p.spec, stage)
-	pieces, err := p.config.cutText(&own, stage, id, text)
+	pieces, err := p.cut.cutText(id, text)
 	if err != nil {
 		return err
 	}
@@ -241,7 +239,7 @@ func (p *planning) planTextUnits(d *mapreduce.Document) error {
 		}
 		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.IsEstimate()})
 		p.noteUnit(&records.Unit{
-			Estimate: p.config.Estimate(&own, int64(piece.Tokens)), Source: &records.Source{Chunks: int64(len(pieces))},
+			Estimate: p.config.Estimate(&p.cut.spec, int64(piece.Tokens)), Source: &records.Source{Chunks: int64(len(pieces))},
 		})
 	}
 	return nil

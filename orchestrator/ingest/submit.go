@@ -203,7 +203,11 @@ func (s *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs it
 		intake: s, config: s.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
 		flip: submit.Publication{Spec: spec, Shards: int64(s.config.Shards)},
 	}
-	if err = in.stageAll(ctx, docs); err == nil {
+	err = in.stageAll(ctx, docs)
+	if earlier := in.awaitPart(); earlier != nil { // also before the submission is given up
+		err = earlier
+	}
+	if err == nil {
 		winner, err = in.publish(ctx, compiled)
 	}
 	return in.id, winner, err
@@ -223,6 +227,7 @@ func (in *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Do
 			in.flip.Tree, in.group = true, graph.TreeOf(tree).Group()
 		}
 	}
+	in.cut = newCutter(s.config, spec, graph)
 	in.bundle = newBundle(graph, spec, in.count)
 	in.flip.MapEarly = !in.flip.Tree && mapsEarly(spec, graph, in.bundle)
 	if g := newGatherer(s.config, spec, graph); g != nil {
@@ -282,12 +287,14 @@ type submission struct {
 	begun  time.Time
 	flip   submit.Publication
 	batch  records.Batch
+	stored chan error          // receives how the part before the batch was stored; nil if none is being stored
 	first  []records.Candidate // the first units
 	bytes  int
 
 	graph     *plan.Graph
 	count     jobspec.Counter
 	tokens    int64        // of the documents that are cut, where a condition asks for them
+	cut       *cutter      // nil if no stage has units of documents
 	bundle    *directInput // documents that one unit may take; nil once they are too many
 	gather    *gathering   // documents that units take some of together; nil if none does
 	group     int64        // map units that one reduce of a tree takes; 0 if there is none
@@ -380,7 +387,7 @@ func (in *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Docum
 	if in.gather != nil {
 		return in.gatherDocument(ctx, d, n)
 	}
-	units, err := in.config.makeDocumentUnits(in.spec, in.graph, d, string(d.Content), n)
+	units, err := in.cut.makeUnits(d, d.Content, n)
 	if err != nil {
 		return err
 	}
@@ -517,15 +524,37 @@ func (in *submission) flushIfLarge(ctx context.Context, size int) error {
 	return in.flushBatch(ctx)
 }
 
+// flushBatch has the batch stored while the next one is made. Parts are stored one after
+// the other, so it waits for the one before.
 func (in *submission) flushBatch(ctx context.Context) error {
 	if len(in.batch.Units)+len(in.batch.Blobs)+len(in.batch.Skipped) == 0 {
 		return nil
 	}
-	err := in.begin(ctx)
-	if err == nil {
-		err = in.intake.jobs.Submit.Stage(ctx, in.id, &in.batch)
+	if err := in.awaitPart(); err != nil {
+		return err
 	}
+	if err := in.begin(ctx); err != nil {
+		return err
+	}
+	s, id, part := in.intake, in.id, in.batch
 	in.batch, in.bytes = records.Batch{}, 0
+	stored := make(chan error, 1)
+	in.stored = stored
+	go func() {
+		stored <- s.supervisor.ContainPanic(ctx, "storing a part of a submission", func() error {
+			return s.jobs.Submit.Stage(ctx, id, &part)
+		}, "job", id)
+	}()
+	return nil
+}
+
+// awaitPart waits for the part that is being stored, if there is one.
+func (in *submission) awaitPart() error {
+	if in.stored == nil {
+		return nil
+	}
+	err := <-in.stored
+	in.stored = nil
 	return err
 }
 

@@ -19,16 +19,34 @@ func (c *Config) initialShard(n int64) int64 {
 	return n % int64(c.Shards)
 }
 
-// makeDocumentUnits makes the units of the n-th document, of the stage that has a unit for
-// each document or cuts them.
-func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.Document, text string, n int64) ([]*records.Unit, error) {
+// A cutter makes the units of documents, of the stage that has a unit for each document
+// or cuts them.
+type cutter struct {
+	config *Config
+	stage  *pipeline.Stage
+	index  int
+	spec   mapreduce.JobSpec // as the units of the stage run with it
+	count  jobspec.Counter
+}
+
+// newCutter returns the cutter of a job; nil if no stage of it has such units.
+func newCutter(c *Config, spec *mapreduce.JobSpec, g *plan.Graph) *cutter {
+	if g.Cuts() < 0 {
+		return nil
+	}
 	stage := g.Pipeline().Stages[g.Cuts()]
 	own := jobspec.ForStage(*spec, stage)
-	pieces, err := c.cutText(&own, stage, d.ID, text)
+	return &cutter{config: c, stage: stage, index: g.Cuts(), spec: own, count: c.Rules.Counter(&own)}
+}
+
+// makeUnits makes the units of the n-th document, whose text is given.
+func (c *cutter) makeUnits(d *mapreduce.Document, content []byte, n int64) ([]*records.Unit, error) {
+	text := string(content)
+	pieces, err := c.cutText(d.ID, text)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256(content)
 	units := make([]*records.Unit, len(pieces))
 	chars, at := int64(0), 0
 	count := func(to int) int64 { // code points before byte to; called with growing offsets
@@ -46,22 +64,21 @@ func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *ma
 		src.CharOffset = src.CharStart - int64(utf8.RuneCountInString(text[p.Start:p.CoreStart]))
 		src.CharEnd = count(p.CoreEnd)
 		units[i] = &records.Unit{
-			ID: mapUnit(d.ID, i, len(pieces)), Document: d.ID, Kind: mapreduce.KindMap, Stage: int64(g.Cuts()),
-			Index: keys.MapIndex(n, int64(i)), Source: src, Shard: c.initialShard(n),
-			Estimate: c.Estimate(&own, int64(p.Tokens)),
+			ID: mapUnit(d.ID, i, len(pieces)), Document: d.ID, Kind: mapreduce.KindMap, Stage: int64(c.index),
+			Index: keys.MapIndex(n, int64(i)), Source: src, Shard: c.config.initialShard(n),
+			Estimate: c.config.Estimate(&c.spec, int64(p.Tokens)),
 		}
 	}
 	return units, nil
 }
 
 // cutText cuts the text of a document, if the stage has units for parts of documents.
-func (c *Config) cutText(spec *mapreduce.JobSpec, stage *pipeline.Stage, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
-	if stage.Each == pipeline.EachDocument {
-		n := c.Rules.Counter(spec).Count(text)
-		return []chunk.Piece{{CoreEnd: len(text), End: len(text), Tokens: n, Exact: true}}, nil
+func (c *cutter) cutText(id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
+	if c.stage.Each == pipeline.EachDocument {
+		return []chunk.Piece{{CoreEnd: len(text), End: len(text), Tokens: c.count.Count(text), Exact: true}}, nil
 	}
 	pieces, err := chunk.Cut(text, chunk.Options{
-		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: c.Rules.Counter(spec),
+		MaxTokens: c.spec.MaxTokensPerUnit, Overlap: max(0, c.spec.ChunkOverlap), Counter: c.count,
 	})
 	if err != nil {
 		return nil, errs.Field("max_tokens_per_unit", "%s", err)

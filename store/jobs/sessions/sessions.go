@@ -75,7 +75,9 @@ func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapred
 		if err := s.readoptUnits(ctx, holding, fmt.Sprintf("bind-%d", epoch)); err != nil {
 			return err
 		}
-		s.recordCounts()
+		if err := s.recordChanges(ctx); err != nil {
+			return err
+		}
 		most := int64(hello.Slots)
 		if err := st.grants.MoveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.heldSlots(most), most); err != nil {
 			return err
@@ -133,7 +135,9 @@ func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapred
 		if err := s.sweepHeld(ctx, room); err != nil {
 			return err
 		}
-		s.recordCounts()
+		if err := s.recordChanges(ctx); err != nil {
+			return err
+		}
 		for id, t := range s.jobs {
 			told[id] = append(told[id], t.Told...)
 		}
@@ -160,17 +164,18 @@ type sweep struct {
 	kept    map[mapreduce.Held]bool // named by the worker
 	running map[mapreduce.Held]bool // known to have been running
 
-	stay  []Held
-	back  map[mapreduce.JobID]int64 // units that go back
-	aside []mapreduce.Held
-	jobs  map[mapreduce.JobID]*transition.Changes
-	swept int
-	more  bool
+	stay   []Held
+	back   map[mapreduce.JobID]int64 // units that go back
+	aside  []mapreduce.Held
+	jobs   map[mapreduce.JobID]*transition.Changes
+	failed map[mapreduce.JobID]bool // with the sweep
+	swept  int
+	more   bool
 }
 
 // sweepHeld visits the session's claims, at most about limit units of them (0: all).
 func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
-	s.jobs, s.back = make(map[mapreduce.JobID]*transition.Changes), make(map[mapreduce.JobID]int64)
+	s.jobs, s.back, s.failed = make(map[mapreduce.JobID]*transition.Changes), make(map[mapreduce.JobID]int64), make(map[mapreduce.JobID]bool)
 	pairs, more, err := s.tx.GetRange(ctx, s.Keys.HeldBy(s.session), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return err
@@ -228,18 +233,24 @@ func (s *sweep) failDamaged(ctx context.Context, h *storagev1.HeldUnit, why erro
 		return err
 	}
 	t.Ctl.State, t.Ctl.Error = uint32(mapreduce.JobFailed), records.ClipText(why.Error())
-	return s.WriteControl(ctx, s.tx, t.Job, t.Ctl, t.Ctl.Error)
+	s.failed[t.Job] = true
+	return nil
 }
 
-// recordCounts writes the counts of the sweep, and wakes the orchestrators that can claim
-// the units which were handed back.
-func (s *sweep) recordCounts() {
+// recordChanges writes what the sweep has changed of jobs, and wakes the orchestrators
+// that can claim the units which were handed back.
+func (s *sweep) recordChanges(ctx context.Context) error {
 	for _, t := range s.jobs {
-		t.Record()
+		if !s.failed[t.Job] {
+			t.Record()
+		} else if err := t.RecordFailure(ctx); err != nil {
+			return err
+		}
 	}
 	if s.swept > 0 {
 		s.WakeOthers(s.tx)
 	}
+	return nil
 }
 
 // readoptUnits gives a returning worker the units that it still runs, if they were

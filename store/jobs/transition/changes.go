@@ -105,8 +105,30 @@ func (t *Changes) Counted(c keys.Counter) (n int64) {
 	return n
 }
 
+// RecordFailure is Record for a job that has failed in the same transaction: one event
+// tells of both, for a transaction adds at most one to a job.
+func (t *Changes) RecordFailure(ctx context.Context) error {
+	t.addCounts()
+	t.ended.Message = t.Ctl.Error
+	return t.WriteControlWith(ctx, t.Tx, t.Job, t.Ctl, &t.ended)
+}
+
 // Record writes the counters and the checkpoint of what was changed.
 func (t *Changes) Record() {
+	t.addCounts()
+	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits)+len(t.ended.ReopenedUnits) > 0 {
+		t.ended.Kind = uint32(mapreduce.EventFinished)
+		if n := len(t.ended.ReopenedUnits); n > 0 {
+			t.ended.Kind = uint32(mapreduce.EventRetried)
+			t.ended.Message = fmt.Sprintf("%d reduces wait for inputs that are tried again", n)
+		}
+		t.ended.Level = t.Ctl.Level
+		t.AddCheckpoint(t.Tx, t.Job, &t.ended)
+	}
+}
+
+// addCounts writes the counters.
+func (t *Changes) addCounts() {
 	for c, n := range t.counts {
 		if n != 0 {
 			t.Tx.Add(t.Keys.Job(t.Job).Counter(c.name, c.level, c.node), n)
@@ -116,14 +138,5 @@ func (t *Changes) Record() {
 		tenant := mapreduce.TenantID(t.Ctl.Tenant)
 		t.Tenants.AddUse(t.Tx, tenant, keys.UsedCalls, 0, t.Counted(keys.Running))
 		t.Tenants.AddUse(t.Tx, tenant, keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting))
-	}
-	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits)+len(t.ended.ReopenedUnits) > 0 {
-		t.ended.Kind = uint32(mapreduce.EventFinished)
-		if n := len(t.ended.ReopenedUnits); n > 0 {
-			t.ended.Kind = uint32(mapreduce.EventRetried)
-			t.ended.Message = fmt.Sprintf("%d reduces wait for inputs that are tried again", n)
-		}
-		t.ended.Level = t.Ctl.Level
-		t.AddCheckpoint(t.Tx, t.Job, &t.ended)
 	}
 }
