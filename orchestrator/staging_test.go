@@ -75,17 +75,19 @@ func TestAPartThatIsNotStoredEndsItsSubmission(t *testing.T) {
 		same  int  // a document that has the id of the first; 0 if none has
 		fails int  // a document that cannot be read; 0 if all can
 		panic bool // while the first part is stored
+		stray int  // a document that makes the program panic; 0 if none does
 		want  func(error) bool
 	}{
-		{"it has an id twice", 3, 0, false, func(err error) bool {
+		{"it has an id twice", 3, 0, false, 0, func(err error) bool {
 			return errs.KindOf(err) == errs.Invalid && strings.Contains(err.Error(), "documents 1 and 4")
 		}},
-		{"a later one has the id of the first", 1700, 0, false, func(err error) bool {
+		{"a later one has the id of the first", 1700, 0, false, 0, func(err error) bool {
 			return errs.KindOf(err) == errs.Invalid && strings.Contains(err.Error(), "documents 1 and 1701")
 		}},
-		{"and the documents break off", 3, 600, false, func(err error) bool { return strings.Contains(err.Error(), "documents 1 and 4") }},
-		{"the documents break off", 0, 600, false, func(err error) bool { return errors.Is(err, gone) }},
-		{"a mistake of the program", 0, 0, true, func(err error) bool { return errors.Is(err, supervise.ErrPanic) }},
+		{"the documents break off before it is", 3, 600, false, 0, func(err error) bool { return errors.Is(err, gone) }},
+		{"the documents break off", 0, 600, false, 0, func(err error) bool { return errors.Is(err, gone) }},
+		{"a mistake of the program", 0, 0, true, 0, func(err error) bool { return errors.Is(err, supervise.ErrPanic) }},
+		{"a mistake of the program with a document", 0, 0, false, 600, func(err error) bool { return errors.Is(err, supervise.ErrPanic) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCluster(t)
@@ -98,7 +100,7 @@ func TestAPartThatIsNotStoredEndsItsSubmission(t *testing.T) {
 			before := pairs(t, c.store)
 			read := 0
 			_, err := n.orch.SubmitJob(t.Context(), mapreduce.Local(""), script(nil), func(yield func(*mapreduce.Document, error) bool) {
-				for d := range documents(5000) {
+				for d, err := range documents(5000) {
 					if read > 0 && read == tt.same {
 						d.ID = mapreduce.DocumentID(fmt.Sprintf("doc-%07d", 0))
 					}
@@ -106,7 +108,10 @@ func TestAPartThatIsNotStoredEndsItsSubmission(t *testing.T) {
 						yield(nil, gone)
 						return
 					}
-					if !yield(d, nil) {
+					if read == tt.stray {
+						panic("a mistake of the program")
+					}
+					if !yield(d, err) {
 						return
 					}
 				}
@@ -114,7 +119,7 @@ func TestAPartThatIsNotStoredEndsItsSubmission(t *testing.T) {
 			if err == nil || !tt.want(err) {
 				t.Errorf("the submission ended with %v", err)
 			}
-			if read > 2500 {
+			if read > 3500 {
 				t.Errorf("%d documents were read of a submission that had failed", read)
 			}
 			if diff := cmp.Diff(before, pairs(t, c.store)); diff != "" {

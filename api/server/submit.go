@@ -167,6 +167,9 @@ func (s *submission) readDocuments() iter.Seq2[*mapreduce.Document, error] {
 // with: as it comes, as a text, and in parts.
 const documentCopies = 3
 
+// smallDocument is how large a document may be, in bytes, that its submission holds anyway.
+const smallDocument = 1 << 20 / documentCopies
+
 // holdPiece waits for room for the next piece of a large document, if that is kept. What
 // the document before held is free then: who took that has dealt with it.
 func (s *submission) holdPiece(p *pb.DocumentPiece) error {
@@ -178,8 +181,8 @@ func (s *submission) holdPiece(p *pb.DocumentPiece) error {
 		return nil
 	}
 	if !s.joiner.Midway() {
-		if !p.GetMore() && len(p.GetContent()) < beginBytes/documentCopies {
-			return nil // what its submission holds anyway
+		if !p.GetMore() && len(p.GetContent()) < smallDocument {
+			return nil
 		}
 	}
 	n := documentCopies * int64(len(p.GetContent()))

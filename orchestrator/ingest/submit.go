@@ -203,10 +203,10 @@ func (s *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs it
 		intake: s, config: s.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
 		flip: submit.Publication{Spec: spec, Shards: int64(s.config.Shards)},
 	}
-	err = in.stageAll(ctx, docs)
-	if earlier := in.awaitPart(); earlier != nil { // also before the submission is given up
-		err = earlier
-	}
+	staging, giveUp := context.WithCancel(ctx)
+	err = s.supervisor.ContainPanic(ctx, "taking a submission", func() error { return in.stageAll(staging, docs) }, "tenant", spec.Tenant)
+	giveUp()           // if that failed, a part may be being stored
+	_ = in.awaitPart() // err says why that is given up
 	if err == nil {
 		winner, err = in.publish(ctx, compiled)
 	}
@@ -248,7 +248,10 @@ func (in *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Do
 	if err := in.checkBudget(); err != nil {
 		return err
 	}
-	return in.flushBatch(ctx)
+	if err := in.flushBatch(ctx); err != nil {
+		return err
+	}
+	return in.awaitPart()
 }
 
 // publish makes the staged job visible, and puts it on the scheduler.
