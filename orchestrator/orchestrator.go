@@ -145,11 +145,19 @@ type Config struct {
 }
 
 // Courtesies are what orchestrators do for each other and for small jobs. Nothing but
-// speed and fairness depends on them.
+// speed and fairness depends on them. BENCHMARKS.md tells what each is worth; the figures
+// here are of 16 orchestrators with one job on FoundationDB, and of a small tenant beside a
+// large one.
 type Courtesies struct {
-	Precedence    bool // an order in which orchestrators begin transactions of which one can commit
-	SplitReads    bool // the division of a long queue among orchestrators
-	ReservedSlots bool // slots that stay free for jobs with few, beside other tenants' jobs
+	// Precedence leaves out an order in which orchestrators begin transactions of which one
+	// can commit. Of commits 9 % conflict then, not 2.5 to 4 %.
+	Precedence bool
+	// SplitReads leaves out the division of a long queue among orchestrators. Of commits
+	// some 70 % conflict then, and a fifth of the units are done in the same time.
+	SplitReads bool
+	// ReservedSlots leaves out slots that stay free for jobs with few, beside other tenants'
+	// jobs. A small tenant's unit waits 1.9 ms then, not 0.35 ms (p50).
+	ReservedSlots bool
 }
 
 // ModelLimits are what the fleet may ask of one model, as its owner says.
