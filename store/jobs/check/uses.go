@@ -274,18 +274,18 @@ func (c *checker) checkEnded(ctx context.Context) error {
 func (c *checker) checkLogs(ctx context.Context) error {
 	seen := make(map[mapreduce.TenantID]bool)
 	next := c.Keys.AllTenants().Logs()
-	for next.Begin != nil {
+	for {
 		var tenant mapreduce.TenantID
+		var found bool
 		err := c.db.View(ctx, func(tx store.Tx) error {
 			pairs, _, err := tx.Snapshot().GetRange(ctx, next, store.RangeOptions{Limit: 1})
-			if err != nil || len(pairs) == 0 {
-				next.Begin = nil
+			if found = len(pairs) > 0; err != nil || !found {
 				return err
 			}
 			tenant, _, err = c.Keys.AllTenants().LogAt(pairs[0].Key)
 			return err
 		})
-		if err != nil || next.Begin == nil || seen[tenant] {
+		if err != nil || !found || seen[tenant] {
 			return err
 		}
 		seen[tenant] = true
@@ -296,5 +296,4 @@ func (c *checker) checkLogs(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
 }
