@@ -3,8 +3,8 @@
 // the verdicts of validators. The confidence that an extractor states plays no
 // part. docs/confidence.md has the formula and its measurement.
 //
-// It is pure and imports nothing of the project but api/schema and
-// worker/ground.
+// It is pure and imports nothing of the project but api/schema and other pure packages
+// of the worker: how texts are compared.
 package confidence
 
 import (

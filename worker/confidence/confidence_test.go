@@ -41,7 +41,6 @@ func property(t testing.TB, name string) *schema.Property {
 }
 
 func TestSupport(t *testing.T) {
-	const yes, open, no = confidence.Confirms, confidence.Silent, confidence.Contradicts
 	for _, tt := range []struct {
 		field string
 		value any

@@ -1,9 +1,6 @@
 package confidence
 
 import (
-	"encoding/json"
-	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -22,11 +19,12 @@ const (
 	Confirms
 )
 
-// Support judges whether a value follows from its quote. The quote of a text must
-// contain the text; the quote of a number or a date must contain an equal one. A
-// choice among given values, or a text in other words, may follow from a quote
-// that does not contain it. Support is silent about these, unless most words of a
-// text are not in the quote.
+// Support judges whether a value follows from its quote, by the form of the value and
+// whatever the type of its property. The quote of a text must contain the text; the quote
+// of a number, a date or an amount must contain an equal one, with its sign and all that
+// multiplies it. A choice among given values, or a text in other words, may follow from a
+// quote that does not contain it. Support is silent about these, unless the quote has
+// another choice, the opposite answer or another number, or lacks most words of a text.
 func Support(p *schema.Property, value any, quote string) Verdict {
 	if p == nil || value == nil {
 		return Silent
@@ -51,15 +49,85 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 		}
 	}
 	switch {
+	case p.Type == schema.Boolean && len(p.Hints.Values) == 0:
+		yes, _ := value.(bool)
+		return judgeBoolean(p, yes, quote)
+	case p.Numeric() && p.Enum == nil:
+		return judgeNumber(p, want, quote)
 	case p.Enum != nil || len(p.Hints.Values) > 0 || p.Type == schema.Boolean:
 		return judgeChoice(p, want, value, quote)
-	case p.Numeric():
-		return judgeNumber(p, want, numbersOf(quote))
 	case p.Format == schema.Date:
 		return judgeDate(want, quote)
+	case p.Format == schema.DateTime || p.Format == schema.Time || p.Format == schema.Duration:
+		return judgeFormat(p, want, quote)
+	case p.Format == schema.Currency:
+		return judgeCurrency(choiceText(value), quote)
 	default:
-		return judgeText(value, quote)
+		return judgeText(p, value, quote)
 	}
+}
+
+// Refuted reports whether a quote says that its value is wrong: it has another number,
+// another date, another choice, the opposite answer or another name, or it has no words at
+// all. Such a value is none. The wording of other texts varies too much to say so.
+func Refuted(p *schema.Property, value any, quote string) bool {
+	if p == nil || Support(p, value, quote) != Contradicts {
+		return false
+	}
+	p = elementOf(p)
+	if p.Numeric() || p.Type == schema.Boolean || p.Enum != nil || p.Format == schema.Date || p.Format == schema.Currency || !hasWords(quote) {
+		return true
+	}
+	text, isText := value.(string)
+	return isText && p.Format == "" && isOtherName(text, quote)
+}
+
+// Bounds of names, in words.
+const (
+	minNameWords = 2
+	maxNameWords = 6
+)
+
+// isOtherName reports whether a value and its quote are both names, without a word in
+// common or one that abbreviates the other.
+func isOtherName(value, quote string) bool {
+	mine, theirs := nameWords(value), nameWords(quote)
+	if mine == nil || theirs == nil {
+		return false
+	}
+	initials := func(words []string) string {
+		var b strings.Builder
+		for _, w := range words {
+			c, _ := utf8.DecodeRuneInString(w)
+			b.WriteRune(c)
+		}
+		return b.String()
+	}
+	for _, a := range mine {
+		for _, b := range theirs {
+			if a == b || strings.HasPrefix(a, b) || strings.HasPrefix(b, a) || a == initials(theirs) || b == initials(mine) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// nameWords returns the words of a name, in small letters; nil if a text is none: each of
+// its words begins with a capital, and all are of one script.
+func nameWords(text string) []string {
+	words := splitWords(text)
+	if len(words) < minNameWords || len(words) > maxNameWords {
+		return nil
+	}
+	for i, w := range words {
+		c, _ := utf8.DecodeRuneInString(w)
+		if !unicode.IsUpper(c) || !unicode.Is(unicode.Latin, c) {
+			return nil
+		}
+		words[i] = strings.ToLower(w)
+	}
+	return words
 }
 
 // spansCells reports whether a quote spans several lines or cells. Its digits then
@@ -82,121 +150,6 @@ func worstVerdict(list []any, verdict func(any) Verdict) Verdict {
 		worst = min(worst, verdict(item))
 	}
 	return worst
-}
-
-// judgeChoice searches the quote for the phrases of a value, or for the value itself.
-func judgeChoice(p *schema.Property, want string, value any, quote string) Verdict {
-	text := format.Fold(quote)
-	for _, v := range p.Hints.Values {
-		if p.Identity(v.Canonical) == want && slices.ContainsFunc(v.Phrases, func(s string) bool { return strings.Contains(text, format.Fold(s)) }) {
-			return Confirms
-		}
-	}
-	if s, ok := value.(string); ok && s != "" && strings.Contains(text, format.Fold(s)) {
-		return Confirms
-	}
-	return Silent
-}
-
-// maxReadings bounds the numbers, dates and words of a quote that are compared.
-const maxReadings = 1000
-
-// numberPattern matches a possible number: digits with separators among them.
-var numberPattern = regexp.MustCompile(`[-+(]?[\p{Sc}]?\s?\d(?:[\d.,'’ ]*\d)?\)?`)
-
-// numberSuffix matches a suffix that changes the number before it: a power of ten,
-// a raised or lowered number, a fraction.
-var numberSuffix = regexp.MustCompile(`^(?:[eE][-+]?\d|[\p{No}⁻⁄])`)
-
-// leadingPoint matches the leading point of a number, as in $.50, but not the point
-// of an abbreviation, as in Rs.50, or one of a row of points.
-var leadingPoint = regexp.MustCompile(`(?:^|[^\pL\pN.])\.$`)
-
-// numbersOf returns the possible numbers of a text.
-func numbersOf(quote string) []string {
-	var all []string
-	for _, at := range numberPattern.FindAllStringIndex(quote, maxReadings) {
-		from, to := at[0], at[1]
-		if numberSuffix.MatchString(quote[to:]) {
-			continue
-		}
-		if leadingPoint.MatchString(quote[max(0, from-1-utf8.UTFMax):from]) {
-			from--
-		}
-		all = append(all, quote[from:to])
-	}
-	return all
-}
-
-// judgeNumber searches for an equal number. A number written with spaces may also
-// be several numbers.
-func judgeNumber(p *schema.Property, want string, found []string) Verdict {
-	for _, f := range found {
-		for _, s := range append([]string{f}, strings.Fields(f)...) {
-			s = strings.TrimSpace(s)
-			for _, t := range []string{s, strings.Trim(s, "()+-")} {
-				if read, err := p.Normalize(t); err == nil && read != nil && p.Identity(read) == want {
-					return Confirms
-				}
-			}
-		}
-	}
-	return Contradicts
-}
-
-// judgeDate searches for an equal date.
-func judgeDate(want, quote string) Verdict {
-	n := 0
-	for i, c := range quote {
-		if !unicode.IsDigit(c) && !unicode.IsLetter(c) {
-			continue
-		}
-		if iso, _, ok := format.DateAt(quote, i); ok && iso == want {
-			return Confirms
-		}
-		if n++; n > maxReadings {
-			break
-		}
-	}
-	for d := range format.NumericDates(quote) { // it may be in either order
-		if want == d.DayFirst || want == d.MonthFirst || want == d.YearFirst {
-			return Confirms
-		}
-	}
-	return Contradicts
-}
-
-// judgeText compares the words of a text with those of its quote.
-func judgeText(value any, quote string) Verdict {
-	s, ok := value.(string)
-	if !ok {
-		b, _ := json.Marshal(value) // it was decoded from JSON
-		s = string(b)
-	}
-	s, quote = format.Fold(s), format.Fold(quote)
-	if strings.Contains(quote, s) {
-		return Confirms
-	}
-	said := splitWords(quote)
-	have := make(map[string]bool, len(said))
-	for _, w := range said {
-		have[w] = true
-	}
-	known, of := 0, 0
-	for _, w := range splitWords(s) {
-		of++
-		if have[w] {
-			known++
-		}
-	}
-	if 2*known < of {
-		return Contradicts
-	}
-	return Silent
-}
-
-func splitWords(s string) []string {
-	return strings.FieldsFunc(s, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsNumber(c) })
 }
 
 // judgeForm confirms values of a type that an arbitrary text does not have.

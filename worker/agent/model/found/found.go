@@ -153,18 +153,14 @@ func absentMessage(quote string, at unit.Place) string {
 	return s
 }
 
-// isContradicted reports whether none of the quotes of a number or a date contains it:
-// the quotes are true, but they are not about the value. For other types the wording
-// varies too much for this test.
+// isContradicted reports whether the quotes of a value say that it is wrong: they are true,
+// but have another number, another choice or another name.
 func isContradicted(p *schema.Property, value any, places []unit.Place) bool {
-	if !p.Numeric() && p.Format != schema.Date {
-		return false
-	}
 	var all []string
 	for _, at := range places {
 		all = append(all, at.Quote)
 	}
-	return confidence.Support(p, value, strings.Join(all, "\n")) == confidence.Contradicts
+	return confidence.Refuted(p, value, strings.Join(all, "\n"))
 }
 
 // missingFields says why fields have no value.
