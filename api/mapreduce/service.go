@@ -261,7 +261,7 @@ type DocumentNote struct {
 // it breaks a constraint of the schema, or which lack a value that the schema requires.
 type BrokenConstraint struct {
 	Field      string // path; "" if it is about the record as a whole
-	Constraint string // the keyword of JSON Schema, or "date_order"
+	Constraint string // the keyword of JSON Schema, "date_order" or "number_form"
 	Records    int64
 }
 

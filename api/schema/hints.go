@@ -82,7 +82,7 @@ func (r *hintReader) topHints(v *view, s *Schema) []string {
 		case "date_order":
 			inheritOrder(s.Properties, r.readDateOrder(n.items[i], joinPath(path, "date_order")))
 		case "locale":
-			s.Locale = r.readLocale(n.items[i], joinPath(path, "locale"))
+			s.Locale, s.Numbers = r.readLocale(n.items[i], joinPath(path, "locale"))
 		default:
 			r.recordFault(name, joinPath(path, name.text), "unknown hint %q at the top of a schema; known are key, match, date_order and locale", clipText(name.text))
 		}
@@ -124,6 +124,15 @@ func (s *Schema) HasDates() bool {
 	})
 }
 
+// HasNumbers reports whether a field of the schema holds numbers, or objects that do.
+func (s *Schema) HasNumbers() bool {
+	return slices.ContainsFunc(s.fields, func(f Field) bool { return f.Property.holdsNumbers() })
+}
+
+func (p *Property) holdsNumbers() bool {
+	return p.Numeric() || p.Items != nil && p.Items.holdsNumbers() || slices.ContainsFunc(p.Properties, func(one Property) bool { return one.holdsNumbers() })
+}
+
 // readOrderOf reads the order of a property's dates. The elements of a list have it too.
 func (r *hintReader) readOrderOf(n *node, path string, p *Property) format.DateOrder {
 	element := p
@@ -145,13 +154,18 @@ func (r *hintReader) readDateOrder(n *node, path string) format.DateOrder {
 	return ""
 }
 
-// readLocale reads a language with its region, and returns the order of its dates.
-func (r *hintReader) readLocale(n *node, path string) format.DateOrder {
+// readLocale reads a language with its region, and returns the order of its dates and the
+// style of its numbers.
+func (r *hintReader) readLocale(n *node, path string) (format.DateOrder, format.NumberStyle) {
 	tag, err := language.Parse(n.text)
 	if n.kind != nodeString || err != nil {
 		r.recordFault(n, path, "must be a language with its region, such as en-US, not %q", clipText(n.text))
-		return ""
+		return "", format.NumberStyle{}
 	}
+	return dateOrderOf(tag), format.StyleOf(tag)
+}
+
+func dateOrderOf(tag language.Tag) format.DateOrder {
 	region, _ := tag.Region()
 	base, _ := tag.Base()
 	switch {
@@ -201,7 +215,7 @@ func (r *hintReader) readKey(n *node, path string, s *Schema) []string {
 // hintNames are the hints of a property.
 var hintNames = []string{
 	"labels", "pattern", "lines", "within", "after", "before", "between", "values", "exclude", "replace",
-	"number_words", "units", "date_order", "pick", "merge", "given", "join", "write",
+	"number_words", "units", "date_order", "otherwise", "pick", "merge", "given", "join", "write",
 	"quoted", "select",
 }
 
@@ -253,6 +267,7 @@ func (r *hintReader) readHintsOf(n *node, path string, p *Property, h *Hints, in
 		"number_words": func(n *node, at string) { h.NumberWords = r.readNumberWords(n, at, p) },
 		"units":        func(n *node, at string) { h.Units = r.readUnits(n, at, p) },
 		"date_order":   func(n *node, at string) { h.DateOrder = r.readOrderOf(n, at, p) },
+		"otherwise":    func(n *node, at string) { h.Otherwise = r.readOtherwise(n, at) },
 		"pick":         func(n *node, at string) { h.Pick = r.readPick(n, at, p) },
 		"merge":        func(n *node, at string) { h.Merge = r.readMerge(n, at, p) },
 		"given":        func(n *node, at string) { h.Given = r.readGiven(n, at, p) },
@@ -278,6 +293,24 @@ func (r *hintReader) readHintsOf(n *node, path string, p *Property, h *Hints, in
 		}
 	}
 	r.checkPlaces(n, path)
+	r.checkOtherwise(n, path, p, h)
+}
+
+// readOtherwise reads how a value is found where the other hints find none.
+func (r *hintReader) readOtherwise(n *node, path string) Otherwise {
+	if n.kind != nodeString || n.text != string(OtherwiseForm) {
+		r.recordFault(n, path, "unknown otherwise %q; the only one known is form", clipText(n.text))
+		return ""
+	}
+	return OtherwiseForm
+}
+
+// checkOtherwise refuses to find a value by its form that has none.
+func (r *hintReader) checkOtherwise(n *node, path string, p *Property, h *Hints) {
+	e := p.element()
+	if h.Otherwise != "" && e.Type == String && e.Format == "" && e.Enum == nil && len(h.Patterns)+len(h.Values) == 0 {
+		r.recordFault(n.get("otherwise"), joinPath(path, "otherwise"), "is for values of a form, such as dates and what a pattern matches, and %s is any text", p.Name)
+	}
 }
 
 func (r *hintReader) readNumberWords(n *node, path string, p *Property) bool {

@@ -28,11 +28,18 @@ const (
 // Parse reads a schema file. The name is used in messages, and a name ending in
 // .json makes the file JSON whatever it looks like. All faults are reported at
 // once: the error is of type Errors.
-func Parse(file string, data []byte) (*Schema, error) {
+func Parse(file string, data []byte) (*Schema, error) { return ParseIn("", file, data) }
+
+// ParseIn reads a schema file as Parse does, for documents of a locale such as de-DE. The
+// schema's own locale, if it states one, comes before it.
+func ParseIn(locale, file string, data []byte) (*Schema, error) {
 	found := &faults{file: file}
 	root := (&treeParser{faults: found}).parseTree(data)
 	if root == nil {
 		return nil, found.errs.sortedUnique()
+	}
+	if locale != "" {
+		root.addLocale(locale)
 	}
 	all := &views{faults: found, root: root}
 	r := &reader{views: all, hints: &hintReader{views: all, hinted: map[*node]bool{}}}
@@ -52,6 +59,31 @@ func Parse(file string, data []byte) (*Schema, error) {
 	s.canonical, s.plain = encodeSchema(root, false), encodeSchema(root, true)
 	s.fields = flattenFields("", s.Properties)
 	return s, nil
+}
+
+// addLocale adds the hint locale to a schema that has none.
+func (n *node) addLocale(locale string) {
+	if n.kind != nodeMap {
+		return
+	}
+	hints := n.get(HintKey)
+	if hints == nil {
+		hints = &node{kind: nodeMap, line: n.line, col: n.col}
+		n.setKey(HintKey, hints)
+	}
+	if hints.kind == nodeMap && hints.get("locale") == nil {
+		hints.setKey("locale", &node{kind: nodeString, text: locale, line: n.line, col: n.col})
+	}
+}
+
+// setKey adds a key that a mapping does not have.
+func (n *node) setKey(key string, value *node) {
+	if n.index == nil {
+		n.index = map[string]int{}
+	}
+	n.index[key] = len(n.keys)
+	n.keys = append(n.keys, &node{kind: nodeString, text: key, line: n.line, col: n.col})
+	n.items = append(n.items, value)
 }
 
 // A reader turns a tree into a Schema.
@@ -340,7 +372,22 @@ func (r *reader) readShape(name string, n *node, path string, depth int) Propert
 		p.Items = &item
 	}
 	p.Enum = r.readEnum(v, &p)
+	p.Fraction = endsAtOne(v)
 	return p
+}
+
+// endsAtOne reports whether no value may be greater than 1.
+func endsAtOne(v *view) bool {
+	for _, key := range []string{"maximum", "exclusiveMaximum"} {
+		n, _ := v.get(key)
+		if n == nil || n.kind != nodeNumber {
+			continue
+		}
+		if most, ok := format.CanonicalNumber(n.text); ok && format.CompareNumbers(most, "1") <= 0 && format.CompareNumbers(most, "0") > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // readItems reads the items of a list. Hints of single values are read with the

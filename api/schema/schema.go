@@ -44,6 +44,9 @@ type Schema struct {
 	// Locale is the order of dates in the schema's locale, for dates of which nothing else
 	// tells the order; "" if it names none.
 	Locale format.DateOrder
+	// Numbers is the style of numbers in the schema's locale, for numbers of which nothing
+	// else tells how they are read.
+	Numbers format.NumberStyle
 
 	canonical []byte
 	plain     []byte // canonical without hints
@@ -114,6 +117,7 @@ type Property struct {
 	Enum        []any // allowed values, normalised; nil allows all
 	Required    bool
 	Nullable    bool
+	Fraction    bool       // the greatest value is 1, so that percentages are parts of it
 	Properties  []Property // of Object, in the order of the file
 	Items       *Property  // of Array
 	Hints       Hints
@@ -131,8 +135,11 @@ type Hints struct {
 	Values   []Value  // canonical values and the phrases that mean them
 	Exclude  []string // what is not the value
 	Replace  []Replacement
-	Pick     Pick  // which of several matches
-	Merge    Merge // which of several values of one entity
+	// Otherwise says how a value is found where the hints above find none. Without it
+	// there is no value then.
+	Otherwise Otherwise
+	Pick      Pick  // which of several matches
+	Merge     Merge // which of several values of one entity
 
 	NumberWords bool   // numbers may be written in words
 	Units       []Unit // the number stands with one of these; nil if any will do
@@ -210,6 +217,12 @@ func (g Given) known() bool {
 	}
 	return slices.Contains([]Given{GivenNumber, GivenCount, GivenReferences, GivenRows, GivenRowCount}, g)
 }
+
+// Otherwise is how a value is found where the hints find none.
+type Otherwise string
+
+// OtherwiseForm has the value found by its form, wherever it stands.
+const OtherwiseForm Otherwise = "form"
 
 // Lines is the half-open range [From, To) of a document's lines. Negative
 // numbers count from the end; To = End reaches to the last line.

@@ -77,25 +77,73 @@ func beginsApart(tail, unit string) bool {
 
 // parseNumber reads a number, in words and with units if the hints allow them.
 func (p *Property) parseNumber(text string) (any, error) {
+	readings := p.readings(text, format.NumberStyle{})
+	if len(readings) == 0 {
+		return nil, fmt.Errorf("%q is no number", clipText(text))
+	}
+	if readings = p.wholeOnly(readings); len(readings) == 0 {
+		return nil, fmt.Errorf("%q is no whole number", clipText(text))
+	}
+	return json.Number(readings[0]), nil
+}
+
+// Readings returns what a text may mean as a number of p, the most usual first: one value
+// if the style of its document leaves no doubt, see format.ReadNumber.
+func (p *Property) Readings(text string, style format.NumberStyle) []json.Number {
+	var all []json.Number
+	for _, n := range p.wholeOnly(p.readings(text, style)) {
+		all = append(all, json.Number(n))
+	}
+	return all
+}
+
+// wholeOnly returns those readings that the type of p allows.
+func (p *Property) wholeOnly(readings []string) []string {
+	if p.Type != Integer {
+		return readings
+	}
+	return slices.DeleteFunc(readings, func(n string) bool { return strings.Contains(n, ".") })
+}
+
+func (p *Property) readings(text string, style format.NumberStyle) []string {
 	number, unit := p.CutUnit(text)
 	if unit == nil {
 		number = text
 	}
-	parse := format.ParseNumber
-	if p.Hints.NumberWords {
-		parse = format.ParseNumberWords
+	readings := p.readWords(number)
+	if readings == nil {
+		readings = format.ReadNumber(number, style)
 	}
-	n, ok := parse(number)
-	if ok && unit != nil {
-		n, ok = multiply(n, unit.Factor)
-	}
+
+	factor := "1"
 	switch {
-	case !ok:
-		return nil, fmt.Errorf("%q is no number", clipText(text))
-	case p.Type == Integer && strings.Contains(n, "."):
-		return nil, fmt.Errorf("%q is no whole number", clipText(text))
+	case unit != nil:
+		factor = unit.Factor
+	case p.Fraction && strings.ContainsAny(text, "%％٪"):
+		factor = "0.01"
 	}
-	return json.Number(n), nil
+	var all []string
+	for _, n := range readings {
+		if n, ok := multiply(n, factor); ok && !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// readWords reads a number in words, if the hints allow them.
+func (p *Property) readWords(text string) []string {
+	if !p.Hints.NumberWords {
+		return nil
+	}
+	if _, _, ok := format.WordsAt(strings.TrimSpace(text), 0); !ok {
+		return nil
+	}
+	n, ok := format.ParseNumberWords(text)
+	if !ok {
+		return []string{}
+	}
+	return []string{n}
 }
 
 // multiply returns the exact product of two numbers in canonical form.

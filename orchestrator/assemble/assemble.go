@@ -93,7 +93,7 @@ type result struct {
 	// units tell; nil once these have been looked through.
 	seen      map[output.Member]maker
 	names     spelling
-	dates     output.DateOrders // complete once all outputs were read for the first time
+	habits    output.Habits // complete once all outputs were read for the first time
 	locations *outputs.Locator
 	shown     map[mapreduce.DocumentID]bool // evidence that was told of
 
@@ -304,7 +304,7 @@ func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit func(fou
 		if err := r.checkOutput(ctx, u, out); err != nil {
 			return err
 		}
-		r.dates.Add(string(u.Document), out.Dates)
+		r.habits.Add(r.schema, string(u.Document), out)
 	}
 	for i := range out.Entries {
 		e, in := &out.Entries[i], out
@@ -317,7 +317,7 @@ func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit func(fou
 				return err
 			}
 		}
-		settled := r.dates.Settle(r.schema, e.Accumulator, in.Citations)
+		settled := r.habits.Settle(r.schema, e.Accumulator, in.Citations)
 		if err := visit(found{merge.Resolve(r.schema, settled), in}); err != nil {
 			return err
 		}

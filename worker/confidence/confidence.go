@@ -36,6 +36,7 @@ const (
 	ByName    Basis = "name"  // the name of the property elsewhere
 	ByBlock   Basis = "block" // its place in a block of values, of labels of which the name is one
 	ByType    Basis = "type"  // nothing but the form of the value
+	ByGuess   Basis = "guess" // a label of the schema that other words set apart from it, or that leads to other values too
 )
 
 // The constants of the formula. They are round on purpose: they were chosen on one
@@ -114,6 +115,7 @@ const (
 	guessedBlock  = 0.2  // a number with decimals in a block of values
 	guessedNumber = 0.1  // a number that is anywhere
 	guessedForm   = 0.97 // a date, an address or another value of a form that few texts have
+	guessedHint   = 0.4  // a value that a label of the schema may mean
 )
 
 // guessFactor is validatorFactor for a value that nothing but its type led to, or a word
@@ -124,6 +126,8 @@ func guessFactor(e Evidence) float64 {
 	p := elementOf(e.Property)
 	factor := guessedText
 	switch {
+	case e.Basis == ByGuess:
+		factor = guessedHint
 	case p.Enum != nil || p.Format != "":
 		factor = guessedForm
 	case p.Numeric() && e.Basis == ByType:

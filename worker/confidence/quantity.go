@@ -381,10 +381,26 @@ func judgeNumber(p *schema.Property, want, quote string) Verdict {
 			verdict = Silent
 		}
 	}
-	if verdict == Contradicts && hasWithUnit(p, want, quote) {
+	if verdict == Contradicts && (hasWithUnit(p, want, quote) || hasReading(p, want, quote)) {
 		return Confirms
 	}
 	return verdict
+}
+
+// hasReading searches a quote for a number that may be read as an equal one, in the style
+// of a document that other texts tell.
+func hasReading(p *schema.Property, want, quote string) bool {
+	n := 0
+	for start, end := range format.Numerals(quote, format.NumberStyle{}) {
+		if n++; n > maxReadings {
+			break
+		}
+		readings := p.Readings(quote[start:end], format.NumberStyle{})
+		if len(readings) > 1 && mayMean(p, quote[start:end], want) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasWithUnit searches a quote for an equal number with one of the units of its property,

@@ -1,6 +1,8 @@
 package confidence
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,7 +46,7 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 	p = elementOf(p)
 	want := p.Identity(value)
 	if !p.Numeric() || !spansCells(quote) {
-		if read, err := p.Normalize(quote); err == nil && read != nil && p.Identity(read) == want {
+		if mayMean(p, quote, want) {
 			return Confirms
 		}
 	}
@@ -65,6 +67,15 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 	default:
 		return judgeText(p, value, quote)
 	}
+}
+
+// mayMean reports whether a text is a value, or a number that may be read as it. How it is
+// read in its document, other texts tell.
+func mayMean(p *schema.Property, text, want string) bool {
+	if read, err := p.Normalize(text); err == nil && read != nil && p.Identity(read) == want {
+		return true
+	}
+	return p.Numeric() && slices.ContainsFunc(p.Readings(text, format.NumberStyle{}), func(n json.Number) bool { return p.Identity(n) == want })
 }
 
 // Refuted reports whether a quote says that its value is wrong: it has another number,

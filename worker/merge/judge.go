@@ -25,7 +25,7 @@ func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []op
 		var breach *schema.Breach
 		switch {
 		case len(o.readings) > 0:
-			breach = &schema.Breach{Field: sf.Path, Constraint: DateOrder, Message: "nothing tells whether the day or the month comes first"}
+			breach = openReading(sf)
 		case len(all) > 1 || sf.Property.Type == schema.Array || sf.Property.Fits(o.Value) != nil:
 			breach = s.JudgeValue(sf.Path, o.Value)
 		}
@@ -36,6 +36,21 @@ func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []op
 		allowed = append(allowed, o)
 	}
 	return allowed, refused
+}
+
+// openReading is the breach of a value of which nothing tells how it is to be read.
+func openReading(sf schema.Field) *schema.Breach {
+	p := sf.Property
+	if p.Type == schema.Array {
+		p = p.Items
+	}
+	if p.HasDates() {
+		return &schema.Breach{Field: sf.Path, Constraint: DateOrder, Message: "nothing tells whether the day or the month comes first"}
+	}
+	return &schema.Breach{
+		Field: sf.Path, Constraint: NumberForm,
+		Message: "nothing in the documents tells how the number is to be read; if it is written as in some country, state the locale, such as de-DE",
+	}
 }
 
 // refuseOptions moves options of a field out of the record: of a list all of them, of

@@ -96,7 +96,7 @@ type Candidate struct {
 	Value    any    // in the spelling that was seen first
 	Mentions []Mention
 
-	// Readings are what an ambiguous date may mean. They are known only once all that
+	// Readings are what an ambiguous date or number may mean. They are known only once all that
 	// could tell its order was looked at, and never stored.
 	Readings []any
 }

@@ -51,7 +51,7 @@ type Choice struct {
 // of its elements that are refused.
 type Refusal struct {
 	Value      any
-	Constraint string // the keyword of JSON Schema that is broken first, or DateOrder
+	Constraint string // the keyword of JSON Schema that is broken first, DateOrder or NumberForm
 	Message    string
 	Readings   []any      // what an ambiguous value may mean
 	Citations  []Citation // sorted
@@ -60,6 +60,9 @@ type Refusal struct {
 // DateOrder is the constraint that a date breaks of which nothing tells whether day or
 // month comes first.
 const DateOrder = "date_order"
+
+// NumberForm is the constraint that a number breaks of which nothing tells how it is read.
+const NumberForm = "number_form"
 
 // A Dropped is a citation that the result leaves out of a field, with the reason.
 type Dropped struct {

@@ -48,6 +48,8 @@ type Output struct {
 	// Dates counts the dates that tell their order in the text that the unit read. It is 0
 	// for units that read outputs.
 	Dates format.OrderCount
+	// Numbers counts what the numbers of that text tell of how they are written.
+	Numbers format.NumberCount
 	// Judged is what a model found of the claims of a report, beside what can be
 	// computed.
 	Judged []Judgement
@@ -155,6 +157,7 @@ func HashDocument(name string, text []byte) refs.DocumentHash {
 func (o *Output) Encode() ([]byte, error) {
 	e := &encoder{output: o, at: make(map[merge.Citation]uint32), m: &storagev1.Output{
 		Reason: o.Reason, Value: o.Value, DayFirst: o.Dates.DayFirst, MonthFirst: o.Dates.MonthFirst,
+		Numbers: encodeNumbers(o.Numbers),
 	}}
 	for _, j := range o.Judged {
 		e.m.Judged = append(e.m.Judged, &storagev1.Judgement{Claim: j.Claim, Citation: j.Citation[:], Grade: j.Grade, Reason: j.Reason})
@@ -335,6 +338,23 @@ func toOrder(p *storagev1.Position) merge.Order {
 	return merge.Order{Unit: p.GetUnit(), Record: p.GetRecord(), Item: p.GetItem()}
 }
 
+func encodeNumbers(c format.NumberCount) *storagev1.NumberCount {
+	if c == (format.NumberCount{}) {
+		return nil
+	}
+	return &storagev1.NumberCount{
+		Points: c.Points, Commas: c.Commas, Blanks: c.Blanks, Marks: c.Marks,
+		Minuses: c.Minuses, Trailing: c.Trailing, Brackets: c.Brackets,
+	}
+}
+
+func decodeNumbers(m *storagev1.NumberCount) format.NumberCount {
+	return format.NumberCount{
+		Points: m.GetPoints(), Commas: m.GetCommas(), Blanks: m.GetBlanks(), Marks: m.GetMarks(),
+		Minuses: m.GetMinuses(), Trailing: m.GetTrailing(), Brackets: m.GetBrackets(),
+	}
+}
+
 // Decode reads an output's stored form.
 func Decode(data []byte) (*Output, error) {
 	m := new(storagev1.Output)
@@ -342,7 +362,7 @@ func Decode(data []byte) (*Output, error) {
 		return nil, fmt.Errorf("output: %w", err)
 	}
 	dates := format.OrderCount{DayFirst: m.DayFirst, MonthFirst: m.MonthFirst}
-	o := &Output{Reason: m.Reason, Value: m.Value, Dates: dates, Citations: make(map[merge.Citation]Citation, len(m.Citations))}
+	o := &Output{Reason: m.Reason, Value: m.Value, Dates: dates, Numbers: decodeNumbers(m.Numbers), Citations: make(map[merge.Citation]Citation, len(m.Citations))}
 	for _, j := range m.Judged {
 		if len(j.Citation) != len(refs.ID{}) {
 			return nil, fmt.Errorf("output: the citation of a judgement has an id of %d bytes", len(j.Citation))

@@ -283,8 +283,10 @@ func (s *search) addArea() {
 			c.score = min(s.scoreAlone(), scorePattern)
 		case c.Start >= near.Start && c.End <= near.End:
 			c.score = scorePattern - min(i, 3)*bonusCertain
+		case s.mayGuess():
+			c.score, c.byForm = scoreLine, true
 		default:
-			c.score = scoreLine
+			continue // it is too far from the text that the schema names
 		}
 		s.candidates = append(s.candidates, c)
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/rules/form"
 	"github.com/coditect/mapreduce/worker/rules/span"
 )
@@ -21,7 +22,10 @@ func (s *search) addAfterLabel(m mark) {
 	}
 	before := len(s.candidates)
 	cells, sure := s.headCells(m)
+	stacked, isHead := s.stackedCells(m)
 	switch {
+	case isHead:
+		s.addStacked(stacked)
 	case sure && s.addFromCells(cells):
 	case s.isText():
 		s.addTextAfter(m)
@@ -126,6 +130,7 @@ func (s *search) addTextAfter(m mark) {
 	}
 	rest := s.restOfLine(m)
 	v := span.Trim(s.text, s.withinCell(skipSeparators(s.text, rest)))
+	v = span.Trim(s.text, span.New(v.Start, endOfCell(s.text, v)))
 	if v.Start < v.End {
 		v.End = max(v.End, s.endOfFolded(m))
 		s.candidates = append(s.candidates, candidate{Span: v, score: score, value: -1})
@@ -183,29 +188,6 @@ func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 // wideColon is the colon of East Asian texts.
 const wideColon = "\uff1a"
-
-// skipSeparators moves over what stands between a label and its value: a point
-// or number sign of the label, a unit in parentheses before a colon, one colon
-// or the like.
-func skipSeparators(text string, r span.Span) span.Span {
-	rest := strings.TrimLeft(text[r.Start:r.End], " \t.#")
-	if strings.HasPrefix(rest, "(") {
-		if i := strings.IndexByte(rest, ')'); i > 0 && strings.HasPrefix(strings.TrimLeft(rest[i+1:], " "), ":") {
-			rest = strings.TrimLeft(rest[i+1:], " ")
-		}
-	}
-	switch {
-	case rest == "":
-	case strings.IndexByte(":=|", rest[0]) >= 0:
-		rest = rest[1:]
-	case strings.HasPrefix(rest, wideColon):
-		rest = rest[len(wideColon):]
-	case strings.HasPrefix(rest, "- ") || strings.HasPrefix(rest, "-\t"):
-		rest = rest[2:]
-	}
-	r.Start = r.End - len(rest)
-	return r
-}
 
 // addOnLine adds the values that follow on the label's line, and reports whether
 // there are any.
@@ -266,8 +248,14 @@ func isGap(s string) bool {
 		}
 		s = s[:open] + " " + s[open+shut+1:]
 	}
+	s = strings.Map(func(c rune) rune {
+		if unicode.Is(unicode.Sc, c) || unicode.IsSpace(c) {
+			return ' '
+		}
+		return c
+	}, s)
 	for _, w := range form.Words(s, 0, len(s)) {
-		if !form.EndsWithCurrency(s, w.End) {
+		if !format.EndsWithCurrency(s, w.End) {
 			return false
 		}
 	}
@@ -320,7 +308,7 @@ func (s *search) addFromBlock(line int, clean bool) {
 	}
 	var numbers []span.Span
 	for len(numbers) < 2*blockLines && s.lineKindAt(i) == numberLine {
-		numbers = append(numbers, s.scan(s.text, s.lines[i].Start, s.lines[i].End)[0])
+		numbers = append(numbers, s.scan(s.text, s.lines[i].Start, s.lines[i].End, s.style)[0])
 		i = s.skipEmpty(i + 1)
 	}
 	above := len(numbers) - labels
@@ -382,13 +370,13 @@ func (s *search) lineKindAt(i int) lineKind {
 	if line.End-line.Start > nearBytes {
 		return noLine
 	}
-	numbers := form.Amounts(s.text, line.Start, line.End)
+	numbers := form.Amounts(s.text, line.Start, line.End, s.style)
 	switch {
 	case len(numbers) == 0 && isGap(s.text[line.Start:line.End]):
 		return emptyLine
 	case len(numbers) == 0:
 		return textLine
-	case len(numbers) == 1 && isGap(s.text[line.Start:numbers[0].Start]) && len(strings.TrimFunc(s.text[numbers[0].End:line.End], notWord)) <= form.MaxTaxCode:
+	case len(numbers) == 1 && isGap(s.text[line.Start:numbers[0].Start]) && len(strings.TrimFunc(s.text[numbers[0].End:line.End], notWord)) <= format.MaxTaxCode:
 		return numberLine
 	default:
 		return noLine

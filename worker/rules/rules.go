@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/rules/span"
 )
 
@@ -70,6 +71,7 @@ const (
 	ByName  Basis = "name"  // the name of the property elsewhere
 	ByBlock Basis = "block" // its place in a block of values, of labels of which the name is one
 	ByType  Basis = "type"  // nothing but the form of the value
+	ByGuess Basis = "guess" // a label of the schema that other words set apart from it, or that leads to other values too
 )
 
 // A Missing is a field that was not found, and why.
@@ -192,10 +194,11 @@ type document struct {
 	text               string
 	coreStart, coreEnd int
 	lines              []span.Span
-	labelMarks         [][]mark // by field, in order of position
-	valueMarks         [][]mark // by field, in order of position
-	allLabels          []mark   // all labels, in order of position
-	entryLabels        []bool   // by field: one of its labels heads a line and has a colon behind it
+	labelMarks         [][]mark           // by field, in order of position
+	valueMarks         [][]mark           // by field, in order of position
+	allLabels          []mark             // all labels, in order of position
+	entryLabels        []bool             // by field: one of its labels heads a line and has a colon behind it
+	style              format.NumberStyle // of its numbers, as far as the text tells
 
 	rowDocuments []*document  // by field, for lists of objects: the text as read by rowProgram
 	grid         *grid        // nil if the text is no table as a whole
@@ -223,7 +226,7 @@ func (p *Program) readDocument(u Unit, r *reading) *document {
 		text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
 		labelMarks: make([][]mark, len(p.fields)), valueMarks: make([][]mark, len(p.fields)),
 		entryLabels: make([]bool, len(p.fields)), rowDocuments: make([]*document, len(p.fields)),
-		reading: r,
+		style: format.CountNumbers(u.Text).Style(), reading: r,
 	}
 	d.assignMarks(p.phrases.find(u.Text))
 	if u.First {

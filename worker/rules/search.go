@@ -74,9 +74,11 @@ type candidate struct {
 	span.Span
 	matchStart int // where the match begins: at its label, if it has one
 	score      int
-	rank       int // of its label, from the best
-	value      int // index of the canonical value, -1 if there is none
-	order      int // of its pattern, from the preferred
+	rank       int  // of its label, from the best
+	value      int  // index of the canonical value, -1 if there is none
+	order      int  // of its pattern, from the preferred
+	byForm     bool // its form led to it, where the hints found nothing
+	guess      bool // a label leads to it, and to others as well
 }
 
 // A search looks for one field in some areas.
@@ -130,6 +132,7 @@ func (s *search) textAt(m mark) string {
 	line := s.lineAt(m.Start)
 	for ; line < min(len(s.lines), s.lineAt(m.Start)+2); line++ {
 		v := span.New(max(s.lines[line].Start, m.End), s.lines[line].End)
+		v.End = clampRune(s.text, v, nearBytes)
 		if v = span.Trim(s.text, skipSeparators(s.text, v)); v.Start < v.End {
 			return clip(v.Of(s.text))
 		}
@@ -140,18 +143,28 @@ func (s *search) textAt(m mark) string {
 // addUnlabelled adds the candidates of the current area that need no label.
 func (s *search) addUnlabelled() {
 	inLines := s.property.Hints.Lines != nil && !s.labelsGiven
+	if s.labelsGiven && !s.mayGuess() {
+		return // a hint is a condition
+	}
 	switch {
 	case s.area.kind != anyArea && !s.labelsGiven:
 		s.addArea()
 	case s.recognisedAnywhere() || inLines && s.scan != nil:
 		for _, c := range s.candidatesIn(s.area.Span) {
 			c.score = s.scoreAlone() + s.dateBonus(c.Span)
+			c.byForm = s.labelsGiven
 			s.candidates = append(s.candidates, c)
 		}
 	case inLines:
 		s.addWholeLines()
 	}
 }
+
+// mayGuess reports whether a value may be found by its form where the hints find none.
+func (f *field) mayGuess() bool { return f.property.Hints.Otherwise == schema.OtherwiseForm }
+
+// isList reports whether the field has any number of values.
+func (f *field) isList() bool { return f.property.Type == schema.Array }
 
 // scoreAlone is the score of a value without a label.
 func (f *field) scoreAlone() int {
@@ -213,7 +226,7 @@ func (s *search) candidatesIn(r span.Span) []candidate {
 		return s.phrasesIn(r)
 	case s.scan != nil:
 		var found []candidate
-		for _, v := range s.scan(s.text, r.Start, r.End) {
+		for _, v := range s.scan(s.text, r.Start, r.End, s.style) {
 			found = append(found, candidate{Span: v, matchStart: v.Start, value: -1})
 		}
 		return found
@@ -331,6 +344,10 @@ func (s *search) chooseValues() ([]Found, string) {
 func (s *search) basisOf(c candidate) Basis {
 	h := &s.property.Hints
 	switch {
+	case c.byForm:
+		return ByType
+	case c.guess || s.labelsGiven && len(s.patterns) == 0 && c.score <= scoreApart:
+		return ByGuess
 	case s.labelsGiven || len(s.patterns) > 0 || h.Lines != nil || h.Within != nil || s.after != nil || s.before != nil ||
 		len(h.Values) > 0:
 		return ByHint
@@ -376,6 +393,11 @@ func (s *search) readValue(quote string) (any, error) {
 			return nil, fmt.Errorf("%q: replace: %w", clip(quote), err)
 		}
 	}
+	if s.element.Numeric() && s.element.Enum == nil {
+		if readings := s.element.Readings(text, s.style); len(readings) > 0 {
+			return readings[0], nil
+		}
+	}
 	v, err := s.element.Normalize(text)
 	if err == nil && v == nil {
 		err = fmt.Errorf("%q is empty", clip(text))
@@ -396,6 +418,8 @@ func clip(s string) string {
 // missingReason says why nothing was found.
 func (s *search) missingReason() string {
 	switch {
+	case s.labelsGiven && !s.labelSeen:
+		return "no label matched"
 	case s.labelSeen:
 		if s.refused == "" {
 			return "no value of the type " + s.typeName() + " after the label"

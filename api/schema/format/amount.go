@@ -70,24 +70,32 @@ func MagnitudeEnd(s string, end int, money bool) int {
 	return end
 }
 
-// cutMagnitude removes a word that multiplies the number from s, and returns its
-// power of ten.
-func cutMagnitude(s string) (rest string, power int) {
+// bareMagnitudes are the letters that may multiply a number that is no amount of money,
+// and may as well be its unit or a code, by their power of ten.
+var bareMagnitudes = map[string]int{"K": 3, "k": 3, "M": 6, "m": 6, "B": 9, "b": 9}
+
+// cutMagnitude removes a word that multiplies the number from s, and returns the powers
+// of ten that it may stand for, the most usual first.
+func cutMagnitude(s string) (rest string, powers []int) {
 	digits := strings.LastIndexFunc(s, unicode.IsDigit) + 1
 	if digits == 0 {
-		return s, 0
+		return s, []int{0}
 	}
 	_, money := ParseCurrency(s[:strings.IndexFunc(s, unicode.IsDigit)])
 	end := MagnitudeEnd(s, digits, money)
 	if end == digits {
-		return s, 0
+		word := strings.TrimSuffix(s[digits:], ".")
+		if power, ok := bareMagnitudes[word]; ok {
+			return s[:digits], []int{0, power}
+		}
+		return s, []int{0}
 	}
 	word := strings.ToLower(strings.Trim(s[digits:end], " \u00a0\u202f"))
 	power, known := magnitudes[word]
 	if !known {
 		power = letterMagnitudes[word]
 	}
-	return s[:digits] + strings.TrimPrefix(s[end:], "."), power
+	return s[:digits] + strings.TrimPrefix(s[end:], "."), []int{power}
 }
 
 // ParseCurrency returns the ISO 4217 code of the first currency in s, be it a code,

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // Bounds on numbers: with them a number in plain notation, and the exact sum of
@@ -83,56 +81,6 @@ func allDigits(s string) bool {
 	return true
 }
 
-// ParseNumber reads a number as people write it and returns it in canonical
-// form: "RM 1,234.50", "1.234,50", "€ 5 Mio", "$1.2M", "(12.00)" and "12.00-" for negative ones. A
-// single separator before exactly three digits is taken for grouping when it is
-// a comma and for a decimal point when it is a point. What holds a raised number
-// or a fraction, such as 10² or 1½, is none of these.
-func ParseNumber(s string) (string, bool) {
-	if strings.ContainsFunc(s, func(c rune) bool { return unicode.Is(unicode.No, c) }) {
-		return "", false
-	}
-	s = strings.TrimSpace(norm.NFKC.String(s))
-	if n, ok := CanonicalNumber(s); ok {
-		return n, true
-	}
-	s, negative := cutSigns(s)
-	s, power := cutMagnitude(s)
-	s = trimUnits(trimCurrency(s))
-	s, inner := cutSigns(s)
-	if s == "" {
-		return "", false
-	}
-	// Scanning sets the point apart at times.
-	plain, ok := plainDigits(strings.NewReplacer(". ", ".", " .", ".").Replace(s))
-	if !ok {
-		return "", false
-	}
-	if negative != inner {
-		plain = "-" + plain
-	}
-	if power > 0 {
-		plain += "e" + decimal(int64(power))
-	}
-	return CanonicalNumber(plain)
-}
-
-// cutSigns removes a leading or trailing sign, or the parentheses of accounts.
-func cutSigns(s string) (rest string, negative bool) {
-	if strings.HasPrefix(s, "(") && strings.HasSuffix(s, ")") {
-		return strings.TrimSpace(s[1 : len(s)-1]), true
-	}
-	for _, minus := range []string{"-", "−", "–"} {
-		if rest, ok := strings.CutPrefix(s, minus); ok {
-			return strings.TrimSpace(rest), true
-		}
-		if rest, ok := strings.CutSuffix(s, minus); ok {
-			return strings.TrimSpace(rest), true
-		}
-	}
-	return strings.TrimSpace(strings.TrimPrefix(s, "+")), false
-}
-
 // maxUnit is the longest currency or unit that may stand beside a number,
 // in characters.
 const maxUnit = 4
@@ -171,66 +119,6 @@ func endsWithPoint(head string) bool {
 	sign, ok := strings.CutSuffix(head, ".")
 	r, _ := utf8.DecodeLastRuneInString(sign)
 	return ok && unicode.Is(unicode.Sc, r)
-}
-
-// plainDigits removes grouping from a run of digits and separators and turns
-// the decimal separator into a point.
-func plainDigits(s string) (string, bool) {
-	s = strings.Map(func(c rune) rune {
-		if c == '\'' || c == '’' || unicode.IsSpace(c) {
-			return ' '
-		}
-		return c
-	}, s)
-	decimal := decimalSeparator(s)
-	whole, fraction := s, ""
-	if decimal != 0 {
-		i := strings.LastIndexByte(s, decimal)
-		whole, fraction = s[:i], s[i+1:]
-	}
-	if !allDigits(fraction) {
-		return "", false
-	}
-	whole, ok := stripThousands(whole)
-	if !ok {
-		return "", false
-	}
-	return whole + "." + fraction, whole+fraction != ""
-}
-
-// decimalSeparator decides which separator of s is the decimal one: 0 if none.
-func decimalSeparator(s string) byte {
-	points, commas := strings.Count(s, "."), strings.Count(s, ",")
-	lastPoint, lastComma := strings.LastIndexByte(s, '.'), strings.LastIndexByte(s, ',')
-	switch {
-	case points > 0 && commas > 0:
-		if lastPoint > lastComma {
-			return '.'
-		}
-		return ','
-	case points == 1:
-		return '.'
-	case commas == 1 && (len(s)-lastComma-1 != 3 || lastComma == 0 || lastComma > 3 || s[0] == '0'):
-		return ','
-	default:
-		return 0
-	}
-}
-
-// stripThousands removes separators of thousands; groups after the first must have
-// three digits, and all separators must be the same.
-func stripThousands(s string) (string, bool) {
-	i := strings.IndexAny(s, "., ")
-	if i < 0 {
-		return s, allDigits(s)
-	}
-	groups := strings.Split(s, s[i:i+1])
-	for j, g := range groups {
-		if !allDigits(g) || j > 0 && len(g) != 3 || j == 0 && (len(g) == 0 || len(g) > 3) {
-			return "", false
-		}
-	}
-	return strings.Join(groups, ""), true
 }
 
 // CompareNumbers orders two numbers in canonical form exactly.

@@ -75,6 +75,7 @@ func (d *Direct) Result() (*agent.Result, error) {
 	m := &Mapper{out: output.Whole(d.schema, d.outs), confidence: d.confidence, values: d.values}
 	for _, out := range d.outs {
 		m.out.Dates.Add(out.Dates)
+		m.out.Numbers.Add(out.Numbers)
 	}
 	if len(m.out.Entries) > 0 {
 		d.reason = ""

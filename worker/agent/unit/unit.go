@@ -111,8 +111,16 @@ type Mapper struct {
 // NewMapper returns a Mapper that has found nothing.
 func NewMapper(task *agent.Task, s *schema.Schema) *Mapper {
 	m := &Mapper{task: task, schema: s, out: &output.Output{}}
-	if t := task.Text; t != nil && s.HasDates() {
-		m.out.Dates = format.CountOrders(string(t.Content[t.CoreStart:t.CoreEnd]))
+	t := task.Text
+	if t == nil {
+		return m
+	}
+	core := string(t.Content[t.CoreStart:t.CoreEnd])
+	if s.HasDates() {
+		m.out.Dates = format.CountOrders(core)
+	}
+	if s.HasNumbers() {
+		m.out.Numbers = format.CountNumbers(core)
 	}
 	return m
 }

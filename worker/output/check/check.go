@@ -51,7 +51,7 @@ func Map(t Text, evidence output.EvidenceFinder, o *output.Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Open) > 0 {
 		return breachError("a map unit reports what only a reduce can")
 	}
-	if err := checkDates(o, t.Unit, max(int64(len(t.Content)), t.Length)); err != nil {
+	if err := checkCounts(o, t.Unit, max(int64(len(t.Content)), t.Length)); err != nil {
 		return err
 	}
 	cited, err := listCitations(o)
@@ -64,13 +64,19 @@ func Map(t Text, evidence output.EvidenceFinder, o *output.Output) error {
 	return Records(t, o)
 }
 
-// checkDates refuses more dates than a text of so many bytes can have: those of all
-// documents of a job are added up.
-func checkDates(o *output.Output, unit string, length int64) error {
+// checkCounts refuses more dates and numbers than a text of so many bytes can have: those
+// of all documents of a job are added up.
+func checkCounts(o *output.Output, unit string, length int64) error {
 	const shortest = 6 // bytes of a date
 	d, most := o.Dates, length/shortest
 	if d.DayFirst < 0 || d.MonthFirst < 0 || d.DayFirst > most || d.MonthFirst > most-d.DayFirst {
 		return breachError("%s counts %d and %d dates in a text of %d bytes", unit, d.DayFirst, d.MonthFirst, length)
+	}
+	n := o.Numbers
+	for _, count := range []int64{n.Points, n.Commas, n.Blanks, n.Marks, n.Minuses, n.Trailing, n.Brackets} {
+		if count < 0 || count > length {
+			return breachError("%s counts %d numbers of a kind in a text of %d bytes", unit, count, length)
+		}
 	}
 	return nil
 }
@@ -162,7 +168,7 @@ func Direct(unit string, index int64, docs []payload.Document, evidence output.E
 		read[d.Document] = true
 		length += int64(len(d.Text))
 	}
-	if err := checkDates(o, unit, length); err != nil {
+	if err := checkCounts(o, unit, length); err != nil {
 		return err
 	}
 	return ownRecords(unit, index, func(document string) bool { return read[document] }, o)

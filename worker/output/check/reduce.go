@@ -16,7 +16,7 @@ import (
 // that records and their sources are neither made up nor lost; and that what
 // reduces below have reported is reported still.
 func Reduce(inputs []*output.Output, o *output.Output) error {
-	if err := checkDates(o, "a reduce", 0); err != nil {
+	if err := checkCounts(o, "a reduce", 0); err != nil {
 		return err
 	}
 	c := &reduceCheck{

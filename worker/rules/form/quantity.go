@@ -15,8 +15,8 @@ import (
 // withWords finds what scan does, and numbers in words. Where the same number stands
 // in digits behind the words, in parentheses, both are one.
 func withWords(scan Scanner) Scanner {
-	return func(text string, start, end int) []span.Span {
-		digits := scan(text, start, end)
+	return func(text string, start, end int, style format.NumberStyle) []span.Span {
+		digits := scan(text, start, end, style)
 		var found []span.Span
 		for _, w := range Words(text, start, end) {
 			if len(found) > 0 && w.Start < found[len(found)-1].End {
@@ -69,9 +69,9 @@ const maxUnitBytes = 40
 // withUnits finds those numbers beside which one of the units of p stands, and the
 // unit with them.
 func withUnits(p *schema.Property, scan Scanner) Scanner {
-	return func(text string, start, end int) []span.Span {
+	return func(text string, start, end int, style format.NumberStyle) []span.Span {
 		var found []span.Span
-		for _, n := range scan(text, start, end) {
+		for _, n := range scan(text, start, end, style) {
 			if whole, ok := beside(p, text, n, start, end); ok {
 				found = append(found, whole)
 			}
@@ -122,7 +122,7 @@ func scanDurations(text string, start, end int) []span.Span {
 // scanCurrencies finds the currencies that stand beside numbers.
 func scanCurrencies(text string, start, end int) []span.Span {
 	var found []span.Span
-	for _, n := range scanNumbers(text, start, end) {
+	for _, n := range scanNumbers(text, start, end, format.NumberStyle{}) {
 		if c, ok := currencyBeside(text, n, start, end); ok {
 			found = append(found, c)
 		}

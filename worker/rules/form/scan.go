@@ -15,8 +15,13 @@ import (
 )
 
 // A Scanner finds all texts of some form in text[start:end], in order and
-// without overlap.
-type Scanner func(text string, start, end int) []span.Span
+// without overlap. The style is that of the numbers of the text.
+type Scanner func(text string, start, end int, style format.NumberStyle) []span.Span
+
+// ofAnyStyle makes a Scanner of a function that finds what has no numbers in groups.
+func ofAnyStyle(scan func(text string, start, end int) []span.Span) Scanner {
+	return func(text string, start, end int, _ format.NumberStyle) []span.Span { return scan(text, start, end) }
+}
 
 // Of returns the Scanner for values of p, nil when they have no form of
 // their own.
@@ -27,25 +32,25 @@ func Of(p *schema.Property) Scanner {
 	case p.Numeric():
 		return numberScanner(p)
 	case p.Type == schema.Boolean:
-		return scanBooleans
+		return ofAnyStyle(scanBooleans)
 	case p.Type != schema.String:
 		return nil
 	}
 	switch p.Format {
 	case schema.Date:
-		return scanDates
+		return ofAnyStyle(scanDates)
 	case schema.DateTime:
-		return scanDateTimes
+		return ofAnyStyle(scanDateTimes)
 	case schema.Time:
-		return Times
+		return ofAnyStyle(Times)
 	case schema.Email:
-		return scanEmails
+		return ofAnyStyle(scanEmails)
 	case schema.URI:
-		return scanURIs
+		return ofAnyStyle(scanURIs)
 	case schema.Duration:
-		return scanDurations
+		return ofAnyStyle(scanDurations)
 	case schema.Currency:
-		return scanCurrencies
+		return ofAnyStyle(scanCurrencies)
 	default:
 		return nil
 	}
@@ -57,6 +62,9 @@ func numberScanner(p *schema.Property) Scanner {
 	scan := Amounts
 	if mentionsPercent(p) || slices.ContainsFunc(p.Hints.Units, func(u schema.Unit) bool { return strings.Contains(u.Name, "%") }) {
 		scan = scanNumbers
+	}
+	if p.Fraction {
+		scan = withPercent
 	}
 	if p.Hints.NumberWords {
 		scan = withWords(scan)

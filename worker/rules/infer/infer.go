@@ -96,7 +96,7 @@ func (p *Proposal) Add(text string) {
 	labelled := p.addLabels(lines)
 	p.addColumns(lines)
 	for i, f := range forms {
-		for _, s := range f.scan(text, 0, len(text)) {
+		for _, s := range f.scan(text, 0, len(text), format.NumberStyle{}) {
 			if value := s.Of(text); !labelled[value] {
 				p.forms[i].add(value, p.documents)
 			}

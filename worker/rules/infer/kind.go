@@ -139,7 +139,7 @@ func isWhole(f schema.Format) func(string) bool {
 	const spare = 12 // bytes
 	scan := scannerOf(f)
 	return func(s string) bool {
-		found := scan(s, 0, len(s))
+		found := scan(s, 0, len(s), format.NumberStyle{})
 		return len(found) == 1 && len(s)-(found[0].End-found[0].Start) <= spare
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 
+	"golang.org/x/text/language"
+
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 )
@@ -118,14 +120,23 @@ func (r *InterruptibleReader) Read(p []byte) (int, error) {
 
 // ReadSchema reads a schema file.
 func ReadSchema(ctx context.Context, name string) (*schema.Schema, error) {
+	return ReadSchemaIn(ctx, "", name)
+}
+
+// ReadSchemaIn reads a schema file for documents of a locale, which the file may state as
+// well.
+func ReadSchemaIn(ctx context.Context, locale, name string) (*schema.Schema, error) {
 	if name == "" {
 		return nil, exit.UsageError("--schema is missing: name the file that says what to extract")
+	}
+	if _, err := language.Parse(locale); locale != "" && err != nil {
+		return nil, exit.UsageError("--locale: %q is no language with its region, such as de-DE", locale)
 	}
 	data, err := ReadBounded(ctx, name, MaxSchemaFile)
 	if err != nil {
 		return nil, UnreadableFlag(ctx, "--schema", err)
 	}
-	s, err := schema.Parse(name, data)
+	s, err := schema.ParseIn(locale, name, data)
 	if err != nil {
 		return nil, exit.RefusedError("--schema: the file is not valid\n%w", err)
 	}

@@ -77,10 +77,10 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 // recordsOf returns the record that a unit found, or a list of records.
 func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.RawMessage, error) {
 	list := make([]map[string]any, 0, len(out.Entries))
-	var orders output.DateOrders // as far as the unit can tell
-	orders.Add("", out.Dates)
+	var habits output.Habits // as far as the unit can tell
+	habits.Add(p.schema, "", out)
 	for i := range out.Entries {
-		r := merge.Resolve(p.schema, orders.Settle(p.schema, out.Entries[i].Accumulator, out.Citations))
+		r := merge.Resolve(p.schema, habits.Settle(p.schema, out.Entries[i].Accumulator, out.Citations))
 		for field, v := range r.Values {
 			r.Values[field] = output.Spelled(v, r.Citations[field], names.Spell)
 		}

@@ -69,6 +69,7 @@ type jobFlags struct {
 	onError            console.Choice
 	onBreaker          console.Choice
 	strictSchema       bool
+	locale             string
 	maxAttempts        int
 	unitTimeout        time.Duration
 	breakerThreshold   int
@@ -114,6 +115,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 
 	j.onError = console.NewChoice("continue", "continue", "fail-fast")
 	f.Var(&j.onError, "on-error", "what happens to the job when a unit fails")
+	f.StringVar(&j.locale, "locale", "", "language and region of the documents, such as `de-DE`, for numbers and dates that the documents leave open (default: the locale of the schema)")
 	f.BoolVar(&j.strictSchema, "strict-schema", false, "let a unit fail if a value of its records breaks the schema, or a required field is missing (default: the value goes to _unverified, with a warning)")
 	j.onBreaker = console.NewChoice("wait", "wait", "skip")
 	f.Var(&j.onBreaker, "on-breaker", "what units do while the circuit breaker of their model is open")
@@ -249,7 +251,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if j.schema == "" && !p.NeedsSchema() {
 		return s, nil
 	}
-	parsed, err := files.ReadSchema(ctx, j.schema)
+	parsed, err := files.ReadSchemaIn(ctx, j.locale, j.schema)
 	if err != nil {
 		return s, err
 	}

@@ -20,6 +20,7 @@ import (
 func (c *commands) checkCommand() *cobra.Command {
 	var on []string
 	var flags inputFlags
+	var locale string
 	cmd := &cobra.Command{
 		Use:   "check FILE [DOCUMENTS...]",
 		Short: "Check a schema, and show what its hints find in documents",
@@ -38,11 +39,12 @@ records each field was found. It stores nothing.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.check(cmd.Context(), args[0], append(on, args[1:]...), &flags)
+			return c.check(cmd.Context(), args[0], locale, append(on, args[1:]...), &flags)
 		},
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&on, "on", nil, "folder or file of `documents` to try the schema on; may be repeated")
+	f.StringVar(&locale, "locale", "", "language and region of the documents, such as `de-DE`, as of a run (default: the locale of the schema)")
 	flags.addFlags(f)
 	return cmd
 }
@@ -89,8 +91,8 @@ type fieldCount struct {
 	Reasons map[string]int `json:"reasons,omitempty"` // why it was not
 }
 
-func (c *commands) check(ctx context.Context, file string, paths []string, flags *inputFlags) error {
-	s, err := files.ReadSchema(ctx, file)
+func (c *commands) check(ctx context.Context, file, locale string, paths []string, flags *inputFlags) error {
+	s, err := files.ReadSchemaIn(ctx, locale, file)
 	if err != nil {
 		return err
 	}

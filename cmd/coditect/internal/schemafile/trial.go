@@ -13,12 +13,12 @@ import (
 )
 
 // A trial collects what the rules find in documents. When all were read, it judges the
-// values as a run does: dates are read in the order that the documents show, and the schema
+// values as a run does: dates and numbers are read as the documents show, and the schema
 // may refuse a value.
 type trial struct {
 	schema    *schema.Schema
 	fields    []string
-	dates     output.DateOrders
+	habits    output.Habits
 	documents []tried
 	records   []triedRecord // of all documents
 }
@@ -43,7 +43,7 @@ func newTrial(s *schema.Schema) *trial {
 func (t *trial) addDocument(text text, out *rules.Output) {
 	one := tried{Document: text.name, Skipped: text.skip, Reason: out.Reason}
 	if text.skip == "" {
-		t.dates.Add(text.name, format.CountOrders(text.content))
+		t.habits.AddText(text.name, format.CountOrders(text.content), format.CountNumbers(text.content))
 		hash := output.HashDocument(text.name, []byte(text.content))
 		for i := range out.Records {
 			record := t.newRecord(text.name, hash, &out.Records[i])
@@ -66,6 +66,7 @@ func (t *trial) newRecord(document string, hash refs.DocumentHash, from *rules.R
 				continue
 			}
 			one.Values = append(one.Values, foundValue{f.Value, f.Quote, f.Start, f.End})
+			t.habits.AddQuote(t.schema, document, f.Field, f.Quote)
 			key := out.Cite(output.Citation{ID: refs.New(hash, f.Start, f.End, f.Quote), Document: document, Quote: f.Quote})
 			keys = append(keys, key)
 			record.Values = append(record.Values, merge.Value{Field: field, Value: f.Value, Confidence: f.Confidence, Citations: []merge.Citation{key}})
@@ -88,7 +89,7 @@ func (t *trial) judgeAll() map[*foundField]bool {
 	accepted := make(map[*foundField]bool)
 	for i := range t.records {
 		r := &t.records[i]
-		settled := t.dates.Settle(t.schema, r.accumulator, r.citations)
+		settled := t.habits.Settle(t.schema, r.accumulator, r.citations)
 		values := make(map[string]any) // as they were settled, by field and citation
 		for _, f := range settled.Fields {
 			for _, c := range f.Candidates {

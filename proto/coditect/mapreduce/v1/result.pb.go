@@ -801,7 +801,7 @@ type BrokenConstraint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path of the field.
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
-	// The keyword of JSON Schema, or "date_order".
+	// The keyword of JSON Schema, "date_order" or "number_form".
 	Constraint string `protobuf:"bytes,2,opt,name=constraint,proto3" json:"constraint,omitempty"`
 	// How many records.
 	RecordCount   int64 `protobuf:"varint,3,opt,name=record_count,json=recordCount,proto3" json:"record_count,omitempty"`

@@ -52,6 +52,8 @@ type Output struct {
 	// unit read, can be read in that order alone. Only of units that read documents.
 	DayFirst   int64 `protobuf:"varint,18,opt,name=day_first,json=dayFirst,proto3" json:"day_first,omitempty"`
 	MonthFirst int64 `protobuf:"varint,19,opt,name=month_first,json=monthFirst,proto3" json:"month_first,omitempty"`
+	// Numbers is what the numbers of that text tell of how they are written.
+	Numbers *NumberCount `protobuf:"bytes,20,opt,name=numbers,proto3" json:"numbers,omitempty"`
 	// Judged is what a model found of the claims of a report.
 	Judged        []*Judgement `protobuf:"bytes,13,rep,name=judged,proto3" json:"judged,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -165,11 +167,111 @@ func (x *Output) GetMonthFirst() int64 {
 	return 0
 }
 
+func (x *Output) GetNumbers() *NumberCount {
+	if x != nil {
+		return x.Numbers
+	}
+	return nil
+}
+
 func (x *Output) GetJudged() []*Judgement {
 	if x != nil {
 		return x.Judged
 	}
 	return nil
+}
+
+// NumberCount counts numbers of a text by what they tell of how all are written.
+type NumberCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Points        int64                  `protobuf:"varint,1,opt,name=points,proto3" json:"points,omitempty"`     // that have a decimal point, or can have no other sign
+	Commas        int64                  `protobuf:"varint,2,opt,name=commas,proto3" json:"commas,omitempty"`     // the same with a decimal comma
+	Blanks        int64                  `protobuf:"varint,3,opt,name=blanks,proto3" json:"blanks,omitempty"`     // whose groups of thousands are set apart by blanks
+	Marks         int64                  `protobuf:"varint,4,opt,name=marks,proto3" json:"marks,omitempty"`       // whose groups are set apart by another sign
+	Minuses       int64                  `protobuf:"varint,5,opt,name=minuses,proto3" json:"minuses,omitempty"`   // with a minus in front
+	Trailing      int64                  `protobuf:"varint,6,opt,name=trailing,proto3" json:"trailing,omitempty"` // with a minus behind them
+	Brackets      int64                  `protobuf:"varint,7,opt,name=brackets,proto3" json:"brackets,omitempty"` // in brackets, each in a cell of its own
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NumberCount) Reset() {
+	*x = NumberCount{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NumberCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NumberCount) ProtoMessage() {}
+
+func (x *NumberCount) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NumberCount.ProtoReflect.Descriptor instead.
+func (*NumberCount) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *NumberCount) GetPoints() int64 {
+	if x != nil {
+		return x.Points
+	}
+	return 0
+}
+
+func (x *NumberCount) GetCommas() int64 {
+	if x != nil {
+		return x.Commas
+	}
+	return 0
+}
+
+func (x *NumberCount) GetBlanks() int64 {
+	if x != nil {
+		return x.Blanks
+	}
+	return 0
+}
+
+func (x *NumberCount) GetMarks() int64 {
+	if x != nil {
+		return x.Marks
+	}
+	return 0
+}
+
+func (x *NumberCount) GetMinuses() int64 {
+	if x != nil {
+		return x.Minuses
+	}
+	return 0
+}
+
+func (x *NumberCount) GetTrailing() int64 {
+	if x != nil {
+		return x.Trailing
+	}
+	return 0
+}
+
+func (x *NumberCount) GetBrackets() int64 {
+	if x != nil {
+		return x.Brackets
+	}
+	return 0
 }
 
 // Judgement is what a model found of a claim and one of its references.
@@ -185,7 +287,7 @@ type Judgement struct {
 
 func (x *Judgement) Reset() {
 	*x = Judgement{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -197,7 +299,7 @@ func (x *Judgement) String() string {
 func (*Judgement) ProtoMessage() {}
 
 func (x *Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -210,7 +312,7 @@ func (x *Judgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Judgement.ProtoReflect.Descriptor instead.
 func (*Judgement) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Judgement) GetClaim() string {
@@ -262,7 +364,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -274,7 +376,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -287,7 +389,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Call) GetName() string {
@@ -388,7 +490,7 @@ type Dropped struct {
 
 func (x *Dropped) Reset() {
 	*x = Dropped{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -400,7 +502,7 @@ func (x *Dropped) String() string {
 func (*Dropped) ProtoMessage() {}
 
 func (x *Dropped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -413,7 +515,7 @@ func (x *Dropped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dropped.ProtoReflect.Descriptor instead.
 func (*Dropped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Dropped) GetCitation() uint32 {
@@ -464,7 +566,7 @@ type Removed struct {
 
 func (x *Removed) Reset() {
 	*x = Removed{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +578,7 @@ func (x *Removed) String() string {
 func (*Removed) ProtoMessage() {}
 
 func (x *Removed) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +591,7 @@ func (x *Removed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Removed.ProtoReflect.Descriptor instead.
 func (*Removed) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Removed) GetName() string {
@@ -535,7 +637,7 @@ type Decided struct {
 
 func (x *Decided) Reset() {
 	*x = Decided{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -547,7 +649,7 @@ func (x *Decided) String() string {
 func (*Decided) ProtoMessage() {}
 
 func (x *Decided) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -560,7 +662,7 @@ func (x *Decided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decided.ProtoReflect.Descriptor instead.
 func (*Decided) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Decided) GetField() string {
@@ -618,7 +720,7 @@ type Compared struct {
 
 func (x *Compared) Reset() {
 	*x = Compared{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +732,7 @@ func (x *Compared) String() string {
 func (*Compared) ProtoMessage() {}
 
 func (x *Compared) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +745,7 @@ func (x *Compared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compared.ProtoReflect.Descriptor instead.
 func (*Compared) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Compared) GetValue() []byte {
@@ -688,7 +790,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +802,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +815,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Entry) GetMembers() []*Member {
@@ -762,7 +864,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -774,7 +876,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -787,7 +889,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Member) GetUnit() int64 {
@@ -816,7 +918,7 @@ type SourceOf struct {
 
 func (x *SourceOf) Reset() {
 	*x = SourceOf{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +930,7 @@ func (x *SourceOf) String() string {
 func (*SourceOf) ProtoMessage() {}
 
 func (x *SourceOf) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +943,7 @@ func (x *SourceOf) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceOf.ProtoReflect.Descriptor instead.
 func (*SourceOf) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SourceOf) GetDocument() string {
@@ -878,7 +980,7 @@ type Field struct {
 
 func (x *Field) Reset() {
 	*x = Field{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +992,7 @@ func (x *Field) String() string {
 func (*Field) ProtoMessage() {}
 
 func (x *Field) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1005,7 @@ func (x *Field) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Field.ProtoReflect.Descriptor instead.
 func (*Field) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Field) GetPath() string {
@@ -946,7 +1048,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1060,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1073,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Position) GetUnit() int64 {
@@ -1007,7 +1109,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +1121,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +1134,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Candidate) GetKey() string {
@@ -1072,7 +1174,7 @@ type Mention struct {
 
 func (x *Mention) Reset() {
 	*x = Mention{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1186,7 @@ func (x *Mention) String() string {
 func (*Mention) ProtoMessage() {}
 
 func (x *Mention) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1199,7 @@ func (x *Mention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mention.ProtoReflect.Descriptor instead.
 func (*Mention) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Mention) GetCitations() []uint32 {
@@ -1147,7 +1249,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1159,7 +1261,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1172,7 +1274,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Reading) GetUnit() int64 {
@@ -1219,7 +1321,7 @@ type Citation struct {
 
 func (x *Citation) Reset() {
 	*x = Citation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1333,7 @@ func (x *Citation) String() string {
 func (*Citation) ProtoMessage() {}
 
 func (x *Citation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1346,7 @@ func (x *Citation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Citation.ProtoReflect.Descriptor instead.
 func (*Citation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Citation) GetId() []byte {
@@ -1357,7 +1459,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1471,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1484,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Open) GetEntity() string {
@@ -1423,7 +1525,7 @@ type InputHeader struct {
 
 func (x *InputHeader) Reset() {
 	*x = InputHeader{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1537,7 @@ func (x *InputHeader) String() string {
 func (*InputHeader) ProtoMessage() {}
 
 func (x *InputHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1550,7 @@ func (x *InputHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputHeader.ProtoReflect.Descriptor instead.
 func (*InputHeader) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *InputHeader) GetUnit() string {
@@ -1520,7 +1622,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1634,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1647,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *JournalEntry) GetKey() string {
@@ -1599,7 +1701,7 @@ type ResultPart struct {
 
 func (x *ResultPart) Reset() {
 	*x = ResultPart{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1611,7 +1713,7 @@ func (x *ResultPart) String() string {
 func (*ResultPart) ProtoMessage() {}
 
 func (x *ResultPart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1624,7 +1726,7 @@ func (x *ResultPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultPart.ProtoReflect.Descriptor instead.
 func (*ResultPart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ResultPart) GetPart() isResultPart_Part {
@@ -1784,7 +1886,7 @@ type CitedEvidence struct {
 
 func (x *CitedEvidence) Reset() {
 	*x = CitedEvidence{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1898,7 @@ func (x *CitedEvidence) String() string {
 func (*CitedEvidence) ProtoMessage() {}
 
 func (x *CitedEvidence) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1911,7 @@ func (x *CitedEvidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CitedEvidence.ProtoReflect.Descriptor instead.
 func (*CitedEvidence) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CitedEvidence) GetUnit() string {
@@ -1845,7 +1947,7 @@ type Evidence struct {
 
 func (x *Evidence) Reset() {
 	*x = Evidence{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1959,7 @@ func (x *Evidence) String() string {
 func (*Evidence) ProtoMessage() {}
 
 func (x *Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1972,7 @@ func (x *Evidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
 func (*Evidence) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Evidence) GetDocument() string {
@@ -1960,7 +2062,7 @@ type ShownCitation struct {
 
 func (x *ShownCitation) Reset() {
 	*x = ShownCitation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2074,7 @@ func (x *ShownCitation) String() string {
 func (*ShownCitation) ProtoMessage() {}
 
 func (x *ShownCitation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2087,7 @@ func (x *ShownCitation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShownCitation.ProtoReflect.Descriptor instead.
 func (*ShownCitation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ShownCitation) GetCitation() *Citation {
@@ -2065,7 +2167,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2179,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2192,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Location) GetPlace() string {
@@ -2174,7 +2276,7 @@ type LayoutIndex struct {
 
 func (x *LayoutIndex) Reset() {
 	*x = LayoutIndex{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2288,7 @@ func (x *LayoutIndex) String() string {
 func (*LayoutIndex) ProtoMessage() {}
 
 func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2301,7 @@ func (x *LayoutIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutIndex.ProtoReflect.Descriptor instead.
 func (*LayoutIndex) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LayoutIndex) GetEnds() []int64 {
@@ -2232,7 +2334,7 @@ type LayoutBlock struct {
 
 func (x *LayoutBlock) Reset() {
 	*x = LayoutBlock{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +2346,7 @@ func (x *LayoutBlock) String() string {
 func (*LayoutBlock) ProtoMessage() {}
 
 func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2257,7 +2359,7 @@ func (x *LayoutBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutBlock.ProtoReflect.Descriptor instead.
 func (*LayoutBlock) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LayoutBlock) GetPlaces() []*LayoutPlace {
@@ -2292,7 +2394,7 @@ type LayoutPlace struct {
 
 func (x *LayoutPlace) Reset() {
 	*x = LayoutPlace{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2406,7 @@ func (x *LayoutPlace) String() string {
 func (*LayoutPlace) ProtoMessage() {}
 
 func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2419,7 @@ func (x *LayoutPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayoutPlace.ProtoReflect.Descriptor instead.
 func (*LayoutPlace) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LayoutPlace) GetLocation() *Location {
@@ -2349,7 +2451,7 @@ type ParsedHead struct {
 
 func (x *ParsedHead) Reset() {
 	*x = ParsedHead{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2361,7 +2463,7 @@ func (x *ParsedHead) String() string {
 func (*ParsedHead) ProtoMessage() {}
 
 func (x *ParsedHead) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2476,7 @@ func (x *ParsedHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParsedHead.ProtoReflect.Descriptor instead.
 func (*ParsedHead) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ParsedHead) GetFormat() string {
@@ -2423,7 +2525,7 @@ type SourceUnit struct {
 
 func (x *SourceUnit) Reset() {
 	*x = SourceUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +2537,7 @@ func (x *SourceUnit) String() string {
 func (*SourceUnit) ProtoMessage() {}
 
 func (x *SourceUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +2550,7 @@ func (x *SourceUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceUnit.ProtoReflect.Descriptor instead.
 func (*SourceUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SourceUnit) GetUnit() string {
@@ -2481,7 +2583,7 @@ type Summary struct {
 
 func (x *Summary) Reset() {
 	*x = Summary{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2493,7 +2595,7 @@ func (x *Summary) String() string {
 func (*Summary) ProtoMessage() {}
 
 func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2506,7 +2608,7 @@ func (x *Summary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Summary.ProtoReflect.Descriptor instead.
 func (*Summary) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Summary) GetSingle() bool {
@@ -2570,7 +2672,7 @@ type BrokenConstraint struct {
 
 func (x *BrokenConstraint) Reset() {
 	*x = BrokenConstraint{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2684,7 @@ func (x *BrokenConstraint) String() string {
 func (*BrokenConstraint) ProtoMessage() {}
 
 func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2697,7 @@ func (x *BrokenConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BrokenConstraint.ProtoReflect.Descriptor instead.
 func (*BrokenConstraint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BrokenConstraint) GetField() string {
@@ -2630,7 +2732,7 @@ type DocumentNote struct {
 
 func (x *DocumentNote) Reset() {
 	*x = DocumentNote{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2744,7 @@ func (x *DocumentNote) String() string {
 func (*DocumentNote) ProtoMessage() {}
 
 func (x *DocumentNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2757,7 @@ func (x *DocumentNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentNote.ProtoReflect.Descriptor instead.
 func (*DocumentNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DocumentNote) GetDocument() string {
@@ -2683,7 +2785,7 @@ type SkippedDocument struct {
 
 func (x *SkippedDocument) Reset() {
 	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2695,7 +2797,7 @@ func (x *SkippedDocument) String() string {
 func (*SkippedDocument) ProtoMessage() {}
 
 func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2708,7 +2810,7 @@ func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
 func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SkippedDocument) GetDocument() string {
@@ -2729,7 +2831,7 @@ var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xf7\x04\n" +
+	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xbd\x05\n" +
 	"\x06Output\x12>\n" +
 	"\aentries\x18\x01 \x03(\v2$.coditect.mapreduce.storage.v1.EntryR\aentries\x12E\n" +
 	"\tcitations\x18\x02 \x03(\v2'.coditect.mapreduce.storage.v1.CitationR\tcitations\x127\n" +
@@ -2743,8 +2845,17 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05value\x18\f \x01(\fR\x05value\x12\x1b\n" +
 	"\tday_first\x18\x12 \x01(\x03R\bdayFirst\x12\x1f\n" +
 	"\vmonth_first\x18\x13 \x01(\x03R\n" +
-	"monthFirst\x12@\n" +
-	"\x06judged\x18\r \x03(\v2(.coditect.mapreduce.storage.v1.JudgementR\x06judged\"k\n" +
+	"monthFirst\x12D\n" +
+	"\anumbers\x18\x14 \x01(\v2*.coditect.mapreduce.storage.v1.NumberCountR\anumbers\x12@\n" +
+	"\x06judged\x18\r \x03(\v2(.coditect.mapreduce.storage.v1.JudgementR\x06judged\"\xbd\x01\n" +
+	"\vNumberCount\x12\x16\n" +
+	"\x06points\x18\x01 \x01(\x03R\x06points\x12\x16\n" +
+	"\x06commas\x18\x02 \x01(\x03R\x06commas\x12\x16\n" +
+	"\x06blanks\x18\x03 \x01(\x03R\x06blanks\x12\x14\n" +
+	"\x05marks\x18\x04 \x01(\x03R\x05marks\x12\x18\n" +
+	"\aminuses\x18\x05 \x01(\x03R\aminuses\x12\x1a\n" +
+	"\btrailing\x18\x06 \x01(\x03R\btrailing\x12\x1a\n" +
+	"\bbrackets\x18\a \x01(\x03R\bbrackets\"k\n" +
 	"\tJudgement\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x1a\n" +
 	"\bcitation\x18\x02 \x01(\fR\bcitation\x12\x14\n" +
@@ -2981,80 +3092,82 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),           // 0: coditect.mapreduce.storage.v1.Output
-	(*Judgement)(nil),        // 1: coditect.mapreduce.storage.v1.Judgement
-	(*Call)(nil),             // 2: coditect.mapreduce.storage.v1.Call
-	(*Dropped)(nil),          // 3: coditect.mapreduce.storage.v1.Dropped
-	(*Removed)(nil),          // 4: coditect.mapreduce.storage.v1.Removed
-	(*Decided)(nil),          // 5: coditect.mapreduce.storage.v1.Decided
-	(*Compared)(nil),         // 6: coditect.mapreduce.storage.v1.Compared
-	(*Entry)(nil),            // 7: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),           // 8: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),         // 9: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),            // 10: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),         // 11: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil),        // 12: coditect.mapreduce.storage.v1.Candidate
-	(*Mention)(nil),          // 13: coditect.mapreduce.storage.v1.Mention
-	(*Reading)(nil),          // 14: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),         // 15: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),             // 16: coditect.mapreduce.storage.v1.Open
-	(*InputHeader)(nil),      // 17: coditect.mapreduce.storage.v1.InputHeader
-	(*JournalEntry)(nil),     // 18: coditect.mapreduce.storage.v1.JournalEntry
-	(*ResultPart)(nil),       // 19: coditect.mapreduce.storage.v1.ResultPart
-	(*CitedEvidence)(nil),    // 20: coditect.mapreduce.storage.v1.CitedEvidence
-	(*Evidence)(nil),         // 21: coditect.mapreduce.storage.v1.Evidence
-	(*ShownCitation)(nil),    // 22: coditect.mapreduce.storage.v1.ShownCitation
-	(*Location)(nil),         // 23: coditect.mapreduce.storage.v1.Location
-	(*LayoutIndex)(nil),      // 24: coditect.mapreduce.storage.v1.LayoutIndex
-	(*LayoutBlock)(nil),      // 25: coditect.mapreduce.storage.v1.LayoutBlock
-	(*LayoutPlace)(nil),      // 26: coditect.mapreduce.storage.v1.LayoutPlace
-	(*ParsedHead)(nil),       // 27: coditect.mapreduce.storage.v1.ParsedHead
-	(*SourceUnit)(nil),       // 28: coditect.mapreduce.storage.v1.SourceUnit
-	(*Summary)(nil),          // 29: coditect.mapreduce.storage.v1.Summary
-	(*BrokenConstraint)(nil), // 30: coditect.mapreduce.storage.v1.BrokenConstraint
-	(*DocumentNote)(nil),     // 31: coditect.mapreduce.storage.v1.DocumentNote
-	(*SkippedDocument)(nil),  // 32: coditect.mapreduce.storage.v1.SkippedDocument
-	nil,                      // 33: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	(*NumberCount)(nil),      // 1: coditect.mapreduce.storage.v1.NumberCount
+	(*Judgement)(nil),        // 2: coditect.mapreduce.storage.v1.Judgement
+	(*Call)(nil),             // 3: coditect.mapreduce.storage.v1.Call
+	(*Dropped)(nil),          // 4: coditect.mapreduce.storage.v1.Dropped
+	(*Removed)(nil),          // 5: coditect.mapreduce.storage.v1.Removed
+	(*Decided)(nil),          // 6: coditect.mapreduce.storage.v1.Decided
+	(*Compared)(nil),         // 7: coditect.mapreduce.storage.v1.Compared
+	(*Entry)(nil),            // 8: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),           // 9: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),         // 10: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),            // 11: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),         // 12: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil),        // 13: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),          // 14: coditect.mapreduce.storage.v1.Mention
+	(*Reading)(nil),          // 15: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),         // 16: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),             // 17: coditect.mapreduce.storage.v1.Open
+	(*InputHeader)(nil),      // 18: coditect.mapreduce.storage.v1.InputHeader
+	(*JournalEntry)(nil),     // 19: coditect.mapreduce.storage.v1.JournalEntry
+	(*ResultPart)(nil),       // 20: coditect.mapreduce.storage.v1.ResultPart
+	(*CitedEvidence)(nil),    // 21: coditect.mapreduce.storage.v1.CitedEvidence
+	(*Evidence)(nil),         // 22: coditect.mapreduce.storage.v1.Evidence
+	(*ShownCitation)(nil),    // 23: coditect.mapreduce.storage.v1.ShownCitation
+	(*Location)(nil),         // 24: coditect.mapreduce.storage.v1.Location
+	(*LayoutIndex)(nil),      // 25: coditect.mapreduce.storage.v1.LayoutIndex
+	(*LayoutBlock)(nil),      // 26: coditect.mapreduce.storage.v1.LayoutBlock
+	(*LayoutPlace)(nil),      // 27: coditect.mapreduce.storage.v1.LayoutPlace
+	(*ParsedHead)(nil),       // 28: coditect.mapreduce.storage.v1.ParsedHead
+	(*SourceUnit)(nil),       // 29: coditect.mapreduce.storage.v1.SourceUnit
+	(*Summary)(nil),          // 30: coditect.mapreduce.storage.v1.Summary
+	(*BrokenConstraint)(nil), // 31: coditect.mapreduce.storage.v1.BrokenConstraint
+	(*DocumentNote)(nil),     // 32: coditect.mapreduce.storage.v1.DocumentNote
+	(*SkippedDocument)(nil),  // 33: coditect.mapreduce.storage.v1.SkippedDocument
+	nil,                      // 34: coditect.mapreduce.storage.v1.Evidence.MetadataEntry
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
-	7,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
-	15, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
-	16, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
-	3,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
-	4,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
-	2,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
-	5,  // 6: coditect.mapreduce.storage.v1.Output.decided:type_name -> coditect.mapreduce.storage.v1.Decided
-	1,  // 7: coditect.mapreduce.storage.v1.Output.judged:type_name -> coditect.mapreduce.storage.v1.Judgement
-	8,  // 8: coditect.mapreduce.storage.v1.Dropped.record:type_name -> coditect.mapreduce.storage.v1.Member
-	6,  // 9: coditect.mapreduce.storage.v1.Decided.candidates:type_name -> coditect.mapreduce.storage.v1.Compared
-	8,  // 10: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
-	9,  // 11: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
-	10, // 12: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
-	12, // 13: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
-	11, // 14: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
-	13, // 15: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
-	11, // 16: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
-	14, // 17: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
-	22, // 18: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
-	28, // 19: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
-	29, // 20: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
-	20, // 21: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
-	21, // 22: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
-	33, // 23: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
-	15, // 24: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
-	23, // 25: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
-	26, // 26: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
-	23, // 27: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
-	32, // 28: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
-	30, // 29: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
-	31, // 30: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	8,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
+	16, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
+	17, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
+	4,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
+	5,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
+	3,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
+	6,  // 6: coditect.mapreduce.storage.v1.Output.decided:type_name -> coditect.mapreduce.storage.v1.Decided
+	1,  // 7: coditect.mapreduce.storage.v1.Output.numbers:type_name -> coditect.mapreduce.storage.v1.NumberCount
+	2,  // 8: coditect.mapreduce.storage.v1.Output.judged:type_name -> coditect.mapreduce.storage.v1.Judgement
+	9,  // 9: coditect.mapreduce.storage.v1.Dropped.record:type_name -> coditect.mapreduce.storage.v1.Member
+	7,  // 10: coditect.mapreduce.storage.v1.Decided.candidates:type_name -> coditect.mapreduce.storage.v1.Compared
+	9,  // 11: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
+	10, // 12: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
+	11, // 13: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
+	13, // 14: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
+	12, // 15: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
+	14, // 16: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
+	12, // 17: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
+	15, // 18: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
+	23, // 19: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	29, // 20: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
+	30, // 21: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
+	21, // 22: coditect.mapreduce.storage.v1.ResultPart.evidence:type_name -> coditect.mapreduce.storage.v1.CitedEvidence
+	22, // 23: coditect.mapreduce.storage.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.storage.v1.Evidence
+	34, // 24: coditect.mapreduce.storage.v1.Evidence.metadata:type_name -> coditect.mapreduce.storage.v1.Evidence.MetadataEntry
+	16, // 25: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
+	24, // 26: coditect.mapreduce.storage.v1.ShownCitation.location:type_name -> coditect.mapreduce.storage.v1.Location
+	27, // 27: coditect.mapreduce.storage.v1.LayoutBlock.places:type_name -> coditect.mapreduce.storage.v1.LayoutPlace
+	24, // 28: coditect.mapreduce.storage.v1.LayoutPlace.location:type_name -> coditect.mapreduce.storage.v1.Location
+	33, // 29: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	31, // 30: coditect.mapreduce.storage.v1.Summary.broken:type_name -> coditect.mapreduce.storage.v1.BrokenConstraint
+	32, // 31: coditect.mapreduce.storage.v1.Summary.notes:type_name -> coditect.mapreduce.storage.v1.DocumentNote
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -3062,7 +3175,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 	if File_coditect_mapreduce_storage_v1_output_proto != nil {
 		return
 	}
-	file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19].OneofWrappers = []any{
+	file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20].OneofWrappers = []any{
 		(*ResultPart_Record)(nil),
 		(*ResultPart_Citation)(nil),
 		(*ResultPart_Source)(nil),
@@ -3079,7 +3192,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,70 @@
+package rules_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestLabels has what belongs to a label, to its value and to the next one, and what a
+// field has whose label is not there.
+func TestLabels(t *testing.T) {
+	tests := []struct {
+		name, properties, text string
+		want                   map[string]any
+	}{
+		{"without its label a date is no value", "due: {type: string, format: date, x-coditect: {labels: [Due date]}}",
+			"Date: 28 November 2023\n", map[string]any{"due": nil}},
+		{"nor is an address", "mail: {type: string, format: email, x-coditect: {labels: [Accounts payable]}}",
+			"Mail: a@example.org\n", map[string]any{"mail": nil}},
+		{"nor a currency", "currency: {type: string, format: currency, x-coditect: {labels: [Settlement currency]}}",
+			"Total: EUR 5.00\n", map[string]any{"currency": nil}},
+		{"nor a choice", "status: {enum: [open, paid], x-coditect: {labels: [Status]}}",
+			"The shop is open.\n", map[string]any{"status": nil}},
+		{"nor a date far behind a text", "start: {type: string, format: date, x-coditect: {after: beginning on}}",
+			"The term, beginning on a day to be agreed.\n\n\nSigned:\n28 November 2023\n", map[string]any{"start": nil}},
+		{"otherwise by form", "due: {type: string, format: date, x-coditect: {labels: [Due date], otherwise: form}}",
+			"Date: 28 November 2023\n", map[string]any{"due": "2023-11-28"}},
+		{"a number sign", "no: {type: string, x-coditect: {labels: [Invoice]}}", "Invoice # R-77\n", map[string]any{"no": "R-77"}},
+		{"No.", "no: {type: string, x-coditect: {labels: [Invoice]}}", "Invoice No. R-77\n", map[string]any{"no": "R-77"}},
+		{"No. and a colon", "no: {type: string, x-coditect: {labels: [Invoice]}}", "Invoice No.: R-77\n", map[string]any{"no": "R-77"}},
+		{"n°", "no: {type: string, x-coditect: {labels: [Facture]}}", "Facture n° 2024-001\n", map[string]any{"no": "2024-001"}},
+		{"Nr.", "no: {type: string, x-coditect: {labels: [Rechnung]}}", "Rechnung Nr. 17\n", map[string]any{"no": "17"}},
+		{"a value that is no number", "answer: {type: string, x-coditect: {labels: [Answer]}}", "Answer: No. He left.\n", map[string]any{"answer": "No. He left."}},
+		{"points of a table of contents", "name: {type: string, x-coditect: {labels: [Seller]}}", "Seller ......... Acme Ltd\n", map[string]any{"name": "Acme Ltd"}},
+		{"the next cell", "name: {type: string, x-coditect: {labels: [Seller]}}", "Seller: Acme Ltd\tPage 1\n", map[string]any{"name": "Acme Ltd"}},
+		{"a wide gap", "name: {type: string, x-coditect: {labels: [Seller]}}", "Seller: Acme Ltd      12 High Street\n", map[string]any{"name": "Acme Ltd"}},
+		{"the next label behind a gap", "name: {type: string, x-coditect: {labels: [Seller]}}", "Seller: Acme Ltd  Reg: 12\n", map[string]any{"name": "Acme Ltd"}},
+		{"the next label behind a blank", "no: {type: string, x-coditect: {labels: [Invoice No]}}", "Invoice No: R-77 Date: 2024-01-02\n", map[string]any{"no": "R-77"}},
+		{"a colon in a title", "title: {type: string}", "Title: Star Wars: A New Hope\n", map[string]any{"title": "Star Wars: A New Hope"}},
+		{"values below labels by tabs",
+			"due: {type: string, format: date, x-coditect: {labels: [Due Date]}}\n  no: {type: string, x-coditect: {labels: [Invoice Number]}}",
+			"Invoice Date\tDue Date\tInvoice Number\n2024-01-02\t2024-02-01\tR-77\n\nTotal\t12.50\n", map[string]any{"due": "2024-02-01", "no": "R-77"}},
+		{"values below labels by gaps",
+			"due: {type: string, format: date, x-coditect: {labels: [Due Date]}}\n  no: {type: string, x-coditect: {labels: [Invoice Number]}}",
+			"Invoice Date    Due Date      Invoice Number\n2024-01-02      2024-02-01    R-77\n", map[string]any{"due": "2024-02-01", "no": "R-77"}},
+		{"an empty place below a label",
+			"due: {type: string, format: date, x-coditect: {labels: [Due Date]}}\n  no: {type: string, x-coditect: {labels: [Invoice Number]}}",
+			"Invoice Date    Due Date      Invoice Number\n2024-01-02                    R-77\n", map[string]any{"due": nil, "no": "R-77"}},
+		{"names and values side by side", "seller: {type: string}\n  date: {type: string, format: date}",
+			"Seller\tAcme Ltd\nDate\t2024-01-02\n", map[string]any{"seller": "Acme Ltd", "date": "2024-01-02"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, p := parseSchema(t, "type: object\nproperties:\n  "+tt.properties+"\n")
+			r := one(t, p, tt.text)
+			got, err := json.Marshal(s.Nest(p.Values(&r)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := json.Marshal(tt.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("values (-want +got):\n%s\nmissing: %+v", diff, r.Missing)
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/worker/rules/span"
+	"github.com/coditect/mapreduce/worker/rules/table"
+)
+
+// Bounds on labels with values below them.
+const (
+	stackedRows = 50   // lines of values
+	stackedLine = 1000 // bytes of a line of labels or values
+)
+
+// stackedCells returns the cells that stand under a label, if it is one of several on its
+// line with values below them, set apart by tabs or gaps: what forms in PDF files and on
+// web pages become. isHead says that they are, even where the place below is empty.
+func (s *search) stackedCells(m mark) (cells []span.Span, isHead bool) {
+	head := s.lineAt(m.Start)
+	if len(s.lineText(head)) > stackedLine {
+		return nil, false
+	}
+	style := table.StyleOf(s.lineText(head))
+	if style != table.Tabs && style != table.Gaps {
+		return nil, false
+	}
+	names := table.Split(s.text, s.lines[head], style)
+	n := slices.IndexFunc(names, func(c span.Span) bool { return c.Start <= m.Start && s.isLabelCell(c, m) })
+	if n < 0 || !s.headsOf(names) {
+		return nil, false
+	}
+
+	below := head + 1
+	if below < len(s.lines) && strings.TrimSpace(s.lineText(below)) == "" {
+		below++
+	}
+	for i := below; i < min(len(s.lines), below+stackedRows) && s.lines[i].Start < s.area.End; i++ {
+		if len(s.lineText(i)) > stackedLine {
+			break
+		}
+		row := table.Split(s.text, s.clipLine(i, s.area.Span), style)
+		if table.StyleOf(s.lineText(i)) != style || !s.areValues(row, names, style) {
+			break
+		}
+		isHead = true
+		if at := s.under(names[n], n, row, style); at >= 0 && row[at].Start < row[at].End {
+			cells = append(cells, row[at])
+		}
+	}
+	return cells, isHead
+}
+
+// isLabelCell reports whether a cell holds a label and nothing but what belongs to it.
+func (s *search) isLabelCell(c span.Span, m mark) bool {
+	if m.Start < c.Start || m.End > c.End || strings.TrimFunc(s.text[c.Start:m.Start], notWord) != "" {
+		return false
+	}
+	rest := strings.ToLower(strings.TrimFunc(s.text[m.End:c.End], notWord))
+	return rest == "" || slices.Contains(numberWords, rest)
+}
+
+// headsOf reports whether the cells of a line look like labels: two of them are labels of
+// fields, or one of three or more, and none holds a digit or ends with a colon.
+func (s *search) headsOf(names []span.Span) bool {
+	labels := 0
+	for _, c := range names {
+		text := c.Of(s.text)
+		if strings.ContainsFunc(text, unicode.IsDigit) || strings.HasSuffix(text, ":") {
+			return false
+		}
+		if slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.End), func(l mark) bool { return s.isLabelCell(c, l) }) {
+			labels++
+		}
+	}
+	return labels >= 2 || labels == 1 && len(names) > 2
+}
+
+// areValues reports whether a row holds the values below the names: none of it is a label,
+// a cell holds a digit, and with tabs there are as many cells as names.
+func (s *search) areValues(row, names []span.Span, style table.Style) bool {
+	digits := false
+	for _, c := range row {
+		if len(marksBetween(s.allLabels, c.Start, c.Start+1)) > 0 {
+			return false
+		}
+		digits = digits || strings.ContainsFunc(c.Of(s.text), unicode.IsDigit)
+	}
+	if style == table.Tabs && len(row) > len(names) {
+		return false
+	}
+	return digits && len(row) > 1
+}
+
+// under returns the index of the cell below a name; -1 if there is none.
+func (s *search) under(name span.Span, n int, row []span.Span, style table.Style) int {
+	if style == table.Tabs {
+		if n >= len(row) {
+			return -1
+		}
+		return n
+	}
+	from, to := s.columnOf(name.Start), s.columnOf(name.End)
+	return slices.IndexFunc(row, func(c span.Span) bool { return s.columnOf(c.Start) < to && s.columnOf(c.End) > from })
+}
+
+// columnOf returns the column of a byte on its line, in characters.
+func (d *document) columnOf(at int) int {
+	return utf8.RuneCountInString(d.text[d.lines[d.lineAt(max(at-1, 0))].Start:at])
+}
+
+// addStacked adds the values of the cells under a label. Of several rows, none is more
+// likely than another to be the one value of a field.
+func (s *search) addStacked(cells []span.Span) {
+	before := len(s.candidates)
+	s.addFromCells(cells)
+	if len(s.candidates) > before+1 && !s.isList() && s.property.Hints.Pick == "" {
+		for i := before; i < len(s.candidates); i++ {
+			s.candidates[i].guess = true
+		}
+	}
+}
