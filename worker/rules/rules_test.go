@@ -161,7 +161,7 @@ func TestFields(t *testing.T) {
 		{"pattern on lines that end in CR LF", `{type: string, x-coditect: {pattern: '^(?P<value>[a-z]+)$'}}`, "1\r\nab\r\n", "ab", "ab"},
 		{"type before class", "{type: integer, x-coditect: {labels: [TOTAL]}}", "TOTAL: 1.5\nALL TOTAL 7", json.Number("7"), "7"},
 		{"pattern at label", `{type: string, x-coditect: {labels: [NO], pattern: '\d+', otherwise: form}}`, "1\nNO: X2", "2", "2"},
-		{"pattern without its label", `{type: string, x-coditect: {labels: [NO], pattern: '\d+'}}`, "number 1", "1", "1"},
+		{"pattern without its label", `{type: string, x-coditect: {labels: [NO], pattern: '\d+', otherwise: form}}`, "number 1", "1", "1"},
 		{"pattern and type", `{type: number, x-coditect: {pattern: '\$\S+'}}`, "for $x or $3.50", json.Number("3.5"), "$3.50"},
 		{"pattern that matches nothing", `{type: string, x-coditect: {pattern: 'x*'}}`, "abc", nil, ""},
 

@@ -65,7 +65,7 @@ func (n *numeral) countSigns(c *NumberCount, digits string, decimal, group byte,
 	if i := strings.IndexByte(digits, decimal); i >= 0 {
 		decimals = len(digits) - i - 1
 	}
-	if groups > 0 && group == ' ' && decimals == 0 {
+	if groups > 0 && group == ' ' && (decimals == 0 || groups == 1 && decimal == '.') {
 		return // it may be several numbers
 	}
 

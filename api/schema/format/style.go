@@ -83,7 +83,7 @@ func (c NumberCount) Style() NumberStyle {
 	switch {
 	case isClear(c.Blanks, c.Marks):
 		s.Blanks = Yes
-	case isClear(c.Marks, c.Blanks):
+	case c.Marks > 0 && c.Marks >= c.Blanks: // a blank stands between two numbers, too
 		s.Blanks = No
 	}
 	switch {

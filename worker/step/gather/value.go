@@ -222,7 +222,7 @@ const dated = 2000
 func (x *extract) date() any {
 	text := string(x.evidence.Text)
 	day := schema.Property{Name: "date", Type: schema.String, Format: schema.Date}
-	for _, s := range form.Of(&day)(text, 0, min(len(text), dated)) {
+	for _, s := range form.Of(&day)(text, 0, min(len(text), dated), format.NumberStyle{}) {
 		if iso, ok := format.ParseDate(text[s.Start:s.End]); ok {
 			x.cite(s.Start, s.End)
 			return iso
