@@ -395,6 +395,9 @@ func hasReading(p *schema.Property, want, quote string) bool {
 		if n++; n > maxReadings {
 			break
 		}
+		if strings.HasPrefix(quote[start:end], "(") {
+			continue // what follows the brackets may multiply it
+		}
 		readings := p.Readings(quote[start:end], format.NumberStyle{})
 		if len(readings) > 1 && mayMean(p, quote[start:end], want) {
 			return true
