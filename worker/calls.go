@@ -67,3 +67,10 @@ func (u *unit) readProgress() mapreduce.Progress {
 	p.Held = u.heldState()
 	return p
 }
+
+// Pause implements agent.Pauser.
+func (u *unit) Pause(wait func() error) error {
+	u.session.pauseTimeout(u)
+	defer u.session.restartTimeout(u)
+	return wait()
+}

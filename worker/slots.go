@@ -47,12 +47,23 @@ func (s *session) beginUnit(u *unit) {
 	s.out.queueStart(u)
 }
 
-// restartTimeout restarts the timeout of a unit whose blobs have arrived.
+// restartTimeout restarts the timeout of a unit whose blobs have arrived, or whose turn it is.
 func (s *session) restartTimeout(u *unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !u.interrupted {
+		u.paused = false
 		u.timer.Reset(u.limit)
+	}
+}
+
+// pauseTimeout stops the timeout of a unit that waits for its turn at the processor.
+func (s *session) pauseTimeout(u *unit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !u.interrupted {
+		u.paused = true
+		u.timer.Stop()
 	}
 }
 
@@ -129,7 +140,7 @@ func (s *session) expireUnit(u *unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case u.report != nil:
+	case u.report != nil, u.paused && !u.interrupted:
 	case !u.interrupted:
 		s.interruptUnit(u, &deadlineError{u.limit})
 	default:

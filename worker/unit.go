@@ -59,6 +59,7 @@ type unit struct {
 	weight      int // slots it takes
 	timer       *time.Timer
 	interrupted bool              // ctx has ended before the agent returned
+	paused      bool              // its time stands still: it waits for its turn at the processor
 	abandoned   bool              // the agent did not return in time; its slots are given away
 	report      *mapreduce.Report // nil until the attempt has ended
 	number      uint64            // orders reports

@@ -175,6 +175,13 @@ type PromptMeter interface {
 	Prompted(bytes int64)
 }
 
+// A Pauser is an optional part of Calls, which the worker's Calls implement.
+type Pauser interface {
+	// Pause runs a wait for a turn at the processor, and returns its error. The time of the
+	// unit stands still meanwhile, and begins anew behind it.
+	Pause(wait func() error) error
+}
+
 // A Saver is an optional part of Calls, which the worker's Calls implement. It sums up
 // what caches save.
 type Saver interface {

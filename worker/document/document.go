@@ -12,7 +12,9 @@
 package document
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -78,6 +80,9 @@ type Input struct {
 	MediaType string    // as declared, with its parameters; may be empty
 	Content   io.Reader // the whole document, from its first byte on
 	Limits    Limits    // of what reading it may take
+	// Wait runs the waits for turns at reading, so that whoever limits the time of the caller
+	// need not count them. Nil runs them as they are.
+	Wait Waiter
 	// PageText is which text of a web page is wanted. The default leaves it to the format.
 	PageText mapreduce.PageText
 	// Members bound what Format.Members reads.
@@ -116,15 +121,19 @@ func Refuse(format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
 }
 
-// A Registry holds the formats that a process knows. It does not change, and is safe
-// for concurrent use.
-type Registry struct{ formats []Format }
+// A Registry holds the formats that a process knows, and reads documents of them in turns. It
+// does not change, and is safe for concurrent use.
+type Registry struct {
+	formats []Format
+	most    Limits
+	turns   *Turns
+}
 
 // NewRegistry returns a registry of formats. The first is the format of documents that
 // nothing tells apart. An error names a format that lacks what it needs, or one that
 // is there twice.
 func NewRegistry(formats ...Format) (*Registry, error) {
-	r := &Registry{formats: slices.Clone(formats)}
+	r := &Registry{formats: slices.Clone(formats), most: Limits{Time: Limits{}.WithDefaults().Time}, turns: NewTurns(0)}
 	for i, f := range formats {
 		if f.Kind == "" || len(f.MediaTypes) == 0 {
 			return nil, fmt.Errorf("document: format %q, number %d, lacks its kind or media types", f.Kind, i)
@@ -134,6 +143,12 @@ func NewRegistry(formats ...Format) (*Registry, error) {
 		}
 	}
 	return r, nil
+}
+
+// Within returns a registry of the same formats that reads documents within limits, or lower
+// ones of an input, and in turns that it shares with others.
+func (r *Registry) Within(most Limits, turns *Turns) *Registry {
+	return &Registry{formats: r.formats, most: most.Within(Limits{Time: most.WithDefaults().Time}), turns: turns}
 }
 
 // Format returns the format of a kind.
@@ -157,10 +172,13 @@ func (r *Registry) Parsers() []string {
 	return names
 }
 
-// Parse returns the document in an input, by the parser of its format. The error is a
-// RefusedError if the input is not a document of a format that is known, and
+// Parse returns the document in an input, by the parser of its format, once it is its turn. The
+// error is a RefusedError if the input is not a document of a format that is known, and
 // ErrNoText if it has no text. A parser that returns what is not UTF-8, or a layout
 // that does not fit its text, is an error too.
+//
+// The limits are those of the document's own work. So what else is being read has no part in
+// whether it is refused.
 func (r *Registry) Parse(ctx context.Context, in Input) (*Document, error) {
 	begin, whole, err := peekBegin(in.Content)
 	if err != nil {
@@ -174,8 +192,9 @@ func (r *Registry) Parse(ctx context.Context, in Input) (*Document, error) {
 	if f.Parse == nil {
 		return nil, fmt.Errorf("document: %s holds many documents", in.Name)
 	}
-	in.Content = whole
-	d, err := f.Parse(ctx, in)
+
+	in.Limits = in.Limits.Within(r.most)
+	d, err := r.parse(ctx, f, in, whole)
 	if err != nil {
 		return nil, err
 	}
@@ -190,4 +209,41 @@ func (r *Registry) Parse(ctx context.Context, in Input) (*Document, error) {
 		return nil, ErrNoText
 	}
 	return d, nil
+}
+
+// parse has the parser of a format read a document, in its turn.
+func (r *Registry) parse(ctx context.Context, f Format, in Input, whole io.Reader) (d *Document, err error) {
+	again, err := rereadable(in.Content, whole) // a turn waits for no network
+	if err != nil {
+		return nil, fmt.Errorf("document: read %s: %w", in.Name, err)
+	}
+	waited := r.turns.Do(ctx, in.Limits.Time, in.Wait, func(within context.Context) {
+		if in.Content, err = again(); err != nil {
+			return
+		}
+		d, err = f.Parse(within, in)
+		refused := new(RefusedError)
+		if err != nil && context.Cause(within) == ErrTime && !errors.As(err, &refused) {
+			err = Refuse("a document of the format %s that takes longer than %v to read (--document-time)", f.Kind, in.Limits.Time)
+		}
+	})
+	if waited != nil {
+		return nil, waited
+	}
+	return d, err
+}
+
+// rereadable returns a function that returns the content of an input from its first byte on,
+// as often as it is called. whole is what is left to be read of it.
+func rereadable(content, whole io.Reader) (func() (io.Reader, error), error) {
+	if at, ok := content.(io.ReadSeeker); ok {
+		if _, err := at.Seek(0, io.SeekStart); err == nil { // a pipe cannot go back
+			return func() (io.Reader, error) {
+				_, err := at.Seek(0, io.SeekStart)
+				return at, err
+			}, nil
+		}
+	}
+	data, err := io.ReadAll(whole)
+	return func() (io.Reader, error) { return bytes.NewReader(data), nil }, err
 }

@@ -2,20 +2,24 @@ package pdf
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
+	_ "unsafe" // for the module that go-pdfium embeds
 
-	"github.com/klippa-app/go-pdfium"
-	"github.com/klippa-app/go-pdfium/webassembly"
+	_ "github.com/klippa-app/go-pdfium/webassembly"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
+
+// pdfiumModule is PDFium as a WebAssembly module, which go-pdfium embeds and does not export.
+//
+//go:linkname pdfiumModule github.com/klippa-app/go-pdfium/webassembly.pdfiumWasm
+var pdfiumModule []byte
 
 // An engine is PDFium in WebAssembly: compiled at its first use, which takes some 20 s
 // and, with the compiled code in the cache, 0.3 s. It has no file system, no clock to
@@ -23,65 +27,86 @@ import (
 // own, which is thrown away.
 type engine struct {
 	config Config
-	mu     sync.Mutex // Guards the variables below. Held while PDFium is compiled.
-	pool   pdfium.Pool
+
+	mu      sync.Mutex // Guards the variables below. Held while PDFium is compiled.
+	runtime wazero.Runtime
+	module  wazero.CompiledModule
 }
 
-// instance returns a new instance, which ends with ctx. The caller must call end, and may
-// call the instance no more behind it.
-func (e *engine) instance(ctx context.Context) (p pdfium.Pdfium, end func(), err error) {
-	pool, err := e.open()
-	if err != nil {
-		return nil, nil, err
-	}
-	if p, err = pool.GetInstanceWithContext(ctx); err != nil {
-		return nil, nil, fmt.Errorf("pdf: instance of PDFium: %w", err)
-	}
-	var once sync.Once
-	kill := func() { once.Do(func() { ignore(p.Kill()) }) } // whatever the document did to it
-	if ctx.Err() != nil {
-		kill()
-		return nil, nil, context.Cause(ctx)
-	}
-	// Kill ends a call of the instance that is under way: nothing else does.
-	stop := context.AfterFunc(ctx, kill)
-	return p, func() {
-		stop()
-		kill()
-	}, nil
-}
-
-// ignore drops the error of what is thrown away.
-func ignore(error) {}
-
-// open returns the pool of instances, and makes it at first.
-func (e *engine) open() (pdfium.Pool, error) {
+// open makes the engine ready. Compiling is no work of the document that comes first, so the
+// time of its thread does not count it.
+func (e *engine) open() (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.pool != nil {
-		return e.pool, nil
+	if e.module != nil {
+		return nil
 	}
-	rt := wazero.NewRuntimeConfig().
-		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
-		WithMemoryLimitPages(uint32(e.config.MaxMemory / wasmPage)).
-		WithCloseOnContextDone(true)
-	if cache := openCache(e.config.CacheDir); cache != nil {
-		rt = rt.WithCompilationCache(cache)
-	}
-	slots := max(2, runtime.GOMAXPROCS(0))
-	pool, err := webassembly.Init(webassembly.Config{
-		MaxIdle: 1, MaxTotal: slots, RuntimeConfig: rt, FSConfig: wazero.NewFSConfig(), // the default would mount all files
-		Stdout: io.Discard, Stderr: io.Discard,
-	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = e.compile()
+	}()
+	<-done
+	return err
+}
+
+// compile compiles PDFium. mu is held.
+func (e *engine) compile() error {
+	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
+	module, err := stoppable(pdfiumModule)
 	if err != nil {
-		return nil, fmt.Errorf("pdf: start PDFium: %w", err)
+		return err
 	}
-	e.pool = pool
-	return pool, nil
+	config := wazero.NewRuntimeConfig().
+		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
+		WithMemoryLimitPages(uint32(e.config.MaxMemory / wasmPage))
+	if cache := openCache(e.config.CacheDir); cache != nil {
+		config = config.WithCompilationCache(cache)
+	}
+
+	rt := wazero.NewRuntimeWithConfig(ctx, config)
+	compiled, err := rt.CompileModule(ctx, module)
+	if err == nil {
+		_, err = wasi_snapshot_preview1.Instantiate(ctx, rt)
+	}
+	if err == nil {
+		err = instantiateHost(ctx, rt, compiled)
+	}
+	if err != nil {
+		ignore(rt.Close(ctx))
+		return fmt.Errorf("pdf: start PDFium: %w", err)
+	}
+	e.runtime, e.module = rt, compiled
+	return nil
+}
+
+// instantiateHost adds what PDFium imports of its host: the bytes of the document. All else is
+// of viewers, such as timers and cursors; it does nothing, and returns 0.
+func instantiateHost(ctx context.Context, rt wazero.Runtime, compiled wazero.CompiledModule) error {
+	const readFile = "FPDF_FILEACCESS_CB"
+	host := rt.NewHostModuleBuilder("env")
+	for _, f := range compiled.ImportedFunctions() {
+		module, name, _ := f.Import()
+		if module != "env" {
+			continue
+		}
+		does := api.GoModuleFunc(func(_ context.Context, _ api.Module, stack []uint64) {
+			clear(stack[:len(f.ResultTypes())])
+		})
+		if name == readFile {
+			does = readBlock
+		}
+		host.NewFunctionBuilder().WithGoModuleFunction(does, f.ParamTypes(), f.ResultTypes()).Export(name)
+	}
+	_, err := host.Instantiate(ctx)
+	return err
 }
 
 // wasmPage is a page of WebAssembly's memory, in bytes.
 const wasmPage = 64 << 10
+
+// ignore drops the error of what is thrown away.
+func ignore(error) {}
 
 // openCache returns the cache of compiled code, nil if there is no place for it: it only
 // saves time.
@@ -116,13 +141,10 @@ func cacheDir(dir string) string {
 func (e *engine) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.pool == nil {
+	if e.module == nil {
 		return nil
 	}
-	pool := e.pool
-	e.pool = nil
-	return pool.Close()
+	rt := e.runtime
+	e.runtime, e.module = nil, nil
+	return rt.Close(context.Background())
 }
-
-// errTime is the cause by which a document ends that takes too long.
-var errTime = errors.New("it takes too long")

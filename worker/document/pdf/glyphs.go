@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/klippa-app/go-pdfium/requests"
-
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -32,11 +30,8 @@ type glyphLine struct {
 
 // glyphLine returns characters [from, to) of the text with their places, without those
 // that show nothing.
-func (r *wordReader) glyphLine(from, to int) (l glyphLine, err error) {
-	shift, ok, err := r.shift(from)
-	if err != nil || !ok {
-		return l, err
-	}
+func (r *wordReader) glyphLine(from, to int) (l glyphLine) {
+	shift := r.shift(from)
 	for i := from; i < to; i++ {
 		if isBlank(r.chars[i]) {
 			if len(l.glyphs) > 0 {
@@ -44,38 +39,27 @@ func (r *wordReader) glyphLine(from, to int) (l glyphLine, err error) {
 			}
 			continue
 		}
-		g, ok, err := r.glyph(i, shift)
-		if err != nil {
-			return l, err
-		}
-		if ok {
+		if g, ok := r.glyph(i, shift); ok {
 			g.blanks = l.blanks
 			l.glyphs = append(l.glyphs, g)
 		}
 	}
-	return l, nil
+	return l
 }
 
 // glyph returns character i of the text with its place, and whether it shows something.
-func (r *wordReader) glyph(i, shift int) (g glyph, ok bool, err error) {
+func (r *wordReader) glyph(i, shift int) (g glyph, ok bool) {
 	shown := []rune(clean(r.chars[i : i+1]))
 	if len(shown) == 0 || unicode.Is(unicode.Bidi_Control, shown[0]) {
-		return g, false, nil
+		return g, false
 	}
-	p := r.page
-	at, err := p.pdfium.FPDFText_GetCharOrigin(&requests.FPDFText_GetCharOrigin{TextPage: r.text, Index: i + shift})
-	if err != nil {
-		return g, false, p.alive(err)
+	x, y, ok := r.origin(i + shift)
+	places := r.pdfium.place
+	if !ok || r.pdfium.call("FPDFText_GetCharBox", r.text, integer(i+shift), places(0), places(1), places(2), places(3)) == 0 {
+		return g, false
 	}
-	box, err := p.pdfium.FPDFText_GetCharBox(&requests.FPDFText_GetCharBox{TextPage: r.text, Index: i + shift})
-	if err != nil {
-		return g, false, p.alive(err)
-	}
-	return glyph{
-		char: shown[0],
-		x:    p.a*at.X + p.b*at.Y + p.c, y: p.d*at.X + p.e*at.Y + p.f,
-		box: p.shown(box.Left, box.Top, box.Right, box.Bottom),
-	}, true, nil
+	left, right, bottom, top := r.pdfium.float64At(0), r.pdfium.float64At(1), r.pdfium.float64At(2), r.pdfium.float64At(3)
+	return glyph{char: shown[0], x: x, y: y, box: r.page.shown(left, top, right, bottom)}, true
 }
 
 // box returns what the line covers.
@@ -90,6 +74,9 @@ func (l *glyphLine) box() mapreduce.Box {
 // isLegible reports whether the places of the glyphs say how to read them: they are one
 // line across the page, upright, and none of them stands for several words.
 func (l *glyphLine) isLegible() bool {
+	if len(l.glyphs) == 0 {
+		return false
+	}
 	var above, below, height float64 // above is how much of the glyphs is above their baselines
 	top, bottom := math.Inf(1), math.Inf(-1)
 	for i, g := range l.glyphs {

@@ -89,3 +89,21 @@ func makeFile(catalogue string, sheets ...sheet) []byte {
 	m.objects[tree-1] = fmt.Sprintf("<< /Type /Pages /Count %d /Kids [%s] >>", len(kids), strings.Join(kids, " "))
 	return m.file(root)
 }
+
+// makeUnmeasured returns a file of one page with text objects in a Chinese font that is not
+// embedded: of their glyphs no outline is known.
+func makeUnmeasured(texts ...[]byte) []byte {
+	m := new(maker)
+	root := m.add("<< /Type /Catalog /Pages 2 0 R >>")
+	m.add("<< /Type /Pages /Count 1 /Kids [3 0 R] >>")
+	m.add("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>")
+	var c strings.Builder
+	for i, text := range texts {
+		fmt.Fprintf(&c, "BT /F1 14 Tf 60 %d Td <%x> Tj ET\n", 700-20*i, text)
+	}
+	m.add(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", c.Len(), c.String()))
+	m.add("<< /Type /Font /Subtype /Type0 /BaseFont /SimSun /Encoding /UniGB-UCS2-H /DescendantFonts [6 0 R] >>")
+	m.add("<< /Type /Font /Subtype /CIDFontType2 /BaseFont /SimSun /CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 2 >> /FontDescriptor 7 0 R /DW 1000 >>")
+	m.add("<< /Type /FontDescriptor /FontName /SimSun /Flags 4 /FontBBox [0 -200 1000 900] /ItalicAngle 0 /Ascent 800 /Descent -200 /CapHeight 700 /StemV 80 >>")
+	return m.file(root)
+}

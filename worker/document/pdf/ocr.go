@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"image/png"
+	"math"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/klippa-app/go-pdfium/requests"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
@@ -35,9 +34,7 @@ func (d *reading) recognise(p *page) ([]word, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.clock.pause()
-	defer d.clock.resume()
-	ctx, cancel := context.WithTimeout(d.clock.ctx, ocrTime)
+	ctx, cancel := context.WithTimeout(d.ctx, ocrTime)
 	defer cancel()
 	program := d.reader.config.OCR
 	run := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // the program is the worker's own configuration, and no shell reads it
@@ -49,8 +46,8 @@ func (d *reading) recognise(p *page) ([]word, error) {
 	out.room, said.room = ocrBytes, 1<<10
 	run.Stdin, run.Stdout, run.Stderr = bytes.NewReader(picture), &out, &said
 	if err := run.Run(); err != nil {
-		if d.clock.ctx.Err() != nil {
-			return nil, context.Cause(d.clock.ctx)
+		if d.ctx.Err() != nil {
+			return nil, context.Cause(d.ctx)
 		}
 		return nil, document.Refuse("a PDF file whose page %d is a picture, and the program for OCR (%s) did not read it: %v %.200s",
 			p.number, program[0], errors.Join(err, ctx.Err()), strings.TrimSpace(said.String()))
@@ -76,16 +73,16 @@ func (d *reading) picture(p *page) ([]byte, float64, error) {
 	if most := max(p.width, p.height) / 72 * ocrDPI; most > ocrPixels {
 		dpi = max(1, int(ocrDPI*ocrPixels/most))
 	}
-	drawn, err := d.pdfium.RenderPageInDPI(&requests.RenderPageInDPI{Page: p.ref(), DPI: dpi})
+	scale := float64(dpi) / 72
+	drawn, err := p.draw(int(math.Ceil(p.width*scale)), int(math.Ceil(p.height*scale)), 0)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer drawn.Cleanup()
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, drawn.Result.RenderedImage); err != nil {
+	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, drawn); err != nil {
 		return nil, 0, fmt.Errorf("pdf: picture of page %d: %w", p.number, err)
 	}
-	return b.Bytes(), float64(dpi) / 72, nil
+	return b.Bytes(), scale, nil
 }
 
 // recognised returns the words that the program wrote.

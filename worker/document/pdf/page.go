@@ -1,24 +1,19 @@
 package pdf
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"unicode"
-
-	"github.com/klippa-app/go-pdfium"
-	"github.com/klippa-app/go-pdfium/enums"
-	"github.com/klippa-app/go-pdfium/references"
-	"github.com/klippa-app/go-pdfium/requests"
+	"unicode/utf16"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
 // A page is a page that is loaded.
 type page struct {
-	pdfium        pdfium.Pdfium
-	handle        references.FPDF_PAGE
+	pdfium        *instance
+	handle        uint64
 	number        int     // counted from 1
 	width, height float64 // points, as a viewer shows it
 	// The point (x, y) of the file is shown at (a·x + b·y + c, d·x + e·y + f).
@@ -28,39 +23,38 @@ type page struct {
 // maxPageChars bounds the characters of a page that are looked at.
 const maxPageChars = 1 << 20
 
-func (p *page) ref() requests.Page { return requests.Page{ByReference: &p.handle} }
-
-func (p *page) close() {
-	_, err := p.pdfium.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: p.handle})
-	ignore(err) // the instance goes with the document
+// load returns a page of a document, or nil if PDFium cannot read it.
+func load(pdfium *instance, document uint64, number int) *page {
+	handle := pdfium.call("FPDF_LoadPage", document, integer(number-1))
+	if handle == 0 {
+		return nil
+	}
+	return &page{pdfium: pdfium, handle: handle, number: number}
 }
+
+func (p *page) close() { p.pdfium.call("FPDF_ClosePage", p.handle) }
 
 // measure finds out how the page is shown: its size, its rotation, and what is cropped.
 func (p *page) measure() error {
-	size, err := p.pdfium.GetPageSize(&requests.GetPageSize{Page: p.ref()})
-	if err != nil {
-		return err
+	p.width, p.height = asReal32(p.pdfium.call("FPDF_GetPageWidthF", p.handle)), asReal32(p.pdfium.call("FPDF_GetPageHeightF", p.handle))
+	if p.pdfium.gone != nil {
+		return p.pdfium.gone
 	}
-	if p.width, p.height = size.Width, size.Height; !(p.width > 0 && p.height > 0) {
+	if !(p.width > 0 && p.height > 0) {
 		return fmt.Errorf("page %d is %v by %v points", p.number, p.width, p.height)
 	}
+
 	const fine = 1 << 20 // device pixels, so that what is rounded is small
-	at := func(x, y float64) (float64, float64, error) {
-		d, err := p.pdfium.FPDF_PageToDevice(&requests.FPDF_PageToDevice{Page: p.ref(), SizeX: fine, SizeY: fine, PageX: x, PageY: y})
-		if err != nil {
-			return 0, 0, err
-		}
-		return float64(d.DeviceX) * p.width / fine, float64(d.DeviceY) * p.height / fine, nil
+	at := func(x, y float64) (float64, float64) {
+		p.pdfium.call("FPDF_PageToDevice", p.handle, 0, 0, fine, fine, 0, real64(x), real64(y), p.pdfium.place(0), p.pdfium.place(1))
+		return float64(p.pdfium.int32At(0)) * p.width / fine, float64(p.pdfium.int32At(1)) * p.height / fine
 	}
 	const far = 1000
-	var x1, y1, x2, y2 float64
-	if p.c, p.f, err = at(0, 0); err == nil {
-		if x1, y1, err = at(far, 0); err == nil {
-			x2, y2, err = at(0, far)
-		}
-	}
+	p.c, p.f = at(0, 0)
+	x1, y1 := at(far, 0)
+	x2, y2 := at(0, far)
 	p.a, p.d, p.b, p.e = (x1-p.c)/far, (y1-p.f)/far, (x2-p.c)/far, (y2-p.f)/far
-	return err
+	return p.pdfium.gone
 }
 
 // shown returns a rectangle of the file as a viewer shows it.
@@ -83,78 +77,99 @@ func within(points float64) float64 {
 
 // words returns the words of a page in the order of the file.
 func (p *page) words() ([]word, error) {
-	loaded, err := p.pdfium.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: p.ref()})
-	if err != nil {
-		return nil, err
+	p.widenText()
+	text := p.pdfium.call("FPDFText_LoadPage", p.handle)
+	if text == 0 {
+		return nil, p.pdfium.gone
 	}
-	text := loaded.TextPage
-	defer func() {
-		_, err := p.pdfium.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: text})
-		ignore(err)
-	}()
-	count, err := p.pdfium.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: text})
-	if err != nil || count.Count <= 0 {
-		return nil, err
+	defer p.pdfium.call("FPDFText_ClosePage", text)
+	n := min(asInteger(p.pdfium.call("FPDFText_CountChars", text)), maxPageChars)
+	if n <= 0 {
+		return nil, p.pdfium.gone
 	}
-	n := min(count.Count, maxPageChars)
-	got, err := p.pdfium.FPDFText_GetText(&requests.FPDFText_GetText{TextPage: text, StartIndex: 0, Count: n})
-	if err != nil {
-		return nil, err
+
+	const unit = 4 // bytes: two units of UTF-16, which a character may have
+	buffer := p.pdfium.bytesFor(unit * (n + 1))
+	units := asInteger(p.pdfium.call("FPDFText_GetText", text, 0, integer(n), buffer)) - 1 // without the zero at the end
+	if units <= 0 || units > 2*n {
+		return nil, p.pdfium.gone
 	}
-	r := wordReader{page: p, text: text, chars: []rune(got.Text), same: len([]rune(got.Text)) == n}
-	return r.read()
+	chars := utf16.Decode(unitsOf(p.pdfium.filled(2 * units)))
+	r := wordReader{page: p, pdfium: p.pdfium, text: text, chars: chars, same: len(chars) == n}
+	r.read()
+	return r.words, p.pdfium.gone
+}
+
+const (
+	maxObjects = 100_000 // of a page that are looked at
+	textObject = 1       // FPDF_PAGEOBJ_TEXT
+	noWidth    = 0.01    // points; PDFium leaves out text that is not wider
+)
+
+// widenText gives a width to text of which none is known, as of one glyph in a font that is not
+// at hand: PDFium would leave it out. It is as if its outline were drawn, which has a width.
+func (p *page) widenText() {
+	const outlined = 1 // FPDF_TEXTRENDERMODE_STROKE
+	call := p.pdfium.call
+	for i := range min(asInteger(call("FPDFPage_CountObjects", p.handle)), maxObjects) {
+		object := call("FPDFPage_GetObject", p.handle, integer(i))
+		if asInteger(call("FPDFPageObj_GetType", object)) != textObject {
+			continue
+		}
+		at := p.pdfium.place
+		if call("FPDFPageObj_GetBounds", object, at(0), at(1), at(2), at(3)) == 0 || p.pdfium.float32At(2)-p.pdfium.float32At(0) >= noWidth {
+			continue
+		}
+		if font := call("FPDFTextObj_GetFont", object); font == 0 || call("FPDFFont_GetIsEmbedded", font) != 0 {
+			continue
+		}
+		call("FPDFTextObj_SetTextRenderMode", object, outlined)
+		call("FPDFPageObj_SetStrokeWidth", object, real32(1))
+		call("FPDFPageObj_Transform", object, real64(1), 0, 0, real64(1), 0, 0) // has it measured again
+	}
 }
 
 // A wordReader splits the text of a page into words.
 type wordReader struct {
-	page  *page
-	text  references.FPDF_TEXTPAGE
-	chars []rune
-	same  bool // characters of the text have the numbers of those of the page
-	words []word
-	line  int
+	page   *page
+	pdfium *instance
+	text   uint64
+	chars  []rune
+	same   bool // characters of the text have the numbers of those of the page
+	words  []word
+	line   int
 }
 
 // isSoftHyphen tells what PDFium makes of a hyphen at which it joins two lines.
 func isSoftHyphen(c rune) bool { return c == '\ufffe' || c == '\x02' }
 
-func (r *wordReader) read() ([]word, error) {
+func (r *wordReader) read() {
 	from := 0
 	for i := 0; i <= len(r.chars); i++ {
 		if i < len(r.chars) && r.chars[i] != '\n' && r.chars[i] != '\r' {
 			continue
 		}
-		if err := r.addLine(from, i); err != nil {
-			return nil, err
-		}
+		r.addLine(from, i)
 		r.line++
 		from = i + 1
 	}
-	return r.words, nil
 }
 
 // addLine adds the words of characters [from, to) of the text, which are a line.
-func (r *wordReader) addLine(from, to int) error {
+func (r *wordReader) addLine(from, to int) {
 	if hasRightToLeft(r.chars[from:to]) {
-		l, err := r.glyphLine(from, to)
-		if err != nil {
-			return err
-		}
-		if l.isLegible() {
+		if l := r.glyphLine(from, to); l.isLegible() {
 			r.words = append(r.words, l.words(r.line)...)
-			return nil
+			return
 		}
 	}
 	for i := from; i <= to; i++ {
 		if i < to && !isBlank(r.chars[i]) {
 			continue
 		}
-		if err := r.addWord(from, i); err != nil {
-			return err
-		}
+		r.addWord(from, i)
 		from = i + 1
 	}
-	return nil
 }
 
 // isBlank reports whether a character parts words.
@@ -162,29 +177,18 @@ func isBlank(c rune) bool { return unicode.IsSpace(c) || c == 0 }
 
 // addWord adds characters [from, to) of the text as a word. What is hyphenated stands in
 // two lines: it becomes two, the first of which ends with a soft hyphen.
-func (r *wordReader) addWord(from, to int) error {
-	if from >= to {
-		return nil
-	}
+func (r *wordReader) addWord(from, to int) {
 	for i := from; i < to-1; i++ {
 		if isSoftHyphen(r.chars[i]) {
-			if err := r.addWord(from, i+1); err != nil {
-				return err
-			}
+			r.addWord(from, i+1)
 			r.line++
-			return r.addWord(i+1, to)
+			r.addWord(i+1, to)
+			return
 		}
 	}
-	text := clean(r.chars[from:to])
-	if text == "" {
-		return nil
+	if text := clean(r.chars[from:to]); text != "" {
+		r.words = append(r.words, word{text: text, box: r.box(from, to), line: r.line})
 	}
-	box, ok, err := r.box(from, to)
-	if err != nil || !ok {
-		return err
-	}
-	r.words = append(r.words, word{text: text, box: box, line: r.line})
-	return nil
 }
 
 // clean returns characters as text, without those that no font shows.
@@ -200,165 +204,82 @@ func clean(chars []rune) string {
 	}, string(chars))
 }
 
-// box returns what characters of the text cover of the page, and whether they do.
-func (r *wordReader) box(from, to int) (box mapreduce.Box, ok bool, err error) {
-	shift, ok, err := r.shift(from)
-	if err != nil || !ok {
-		return box, false, err
-	}
-	from, to, ok = from+shift, to+shift, false
-	count, err := r.page.pdfium.FPDFText_CountRects(&requests.FPDFText_CountRects{TextPage: r.text, StartIndex: from, Count: to - from})
-	if err != nil {
-		return box, false, r.page.alive(err)
-	}
-	for i := range min(count.Count, 64) {
-		rect, err := r.page.pdfium.FPDFText_GetRect(&requests.FPDFText_GetRect{TextPage: r.text, Index: i})
-		if err != nil {
-			return box, false, r.page.alive(err)
-		}
-		one := r.page.shown(rect.Left, rect.Top, rect.Right, rect.Bottom)
-		if ok {
+// maxRects bounds the parts of a word that are looked at, each with a box of its own.
+const maxRects = 64
+
+// box returns what characters of the text cover of the page. What PDFium cannot measure, such
+// as a glyph of a font that is not at hand, stands where its characters were written.
+func (r *wordReader) box(from, to int) mapreduce.Box {
+	shift := r.shift(from)
+	var box mapreduce.Box
+	count := min(asInteger(r.pdfium.call("FPDFText_CountRects", r.text, integer(from+shift), integer(to-from))), maxRects)
+	for i := range count {
+		r.pdfium.call("FPDFText_GetRect", r.text, integer(i), r.pdfium.place(0), r.pdfium.place(1), r.pdfium.place(2), r.pdfium.place(3))
+		one := r.page.shown(r.pdfium.float64At(0), r.pdfium.float64At(1), r.pdfium.float64At(2), r.pdfium.float64At(3))
+		if i > 0 {
 			one = union(box, one)
 		}
-		box, ok = one, true
+		box = one
 	}
-	return box, ok, nil
+	if box.Right > box.Left && box.Bottom > box.Top {
+		return box
+	}
+	return r.penBox(from+shift, to+shift)
+}
+
+// penBox returns where characters of the page were written: as high as their font says, and
+// half as wide each.
+func (r *wordReader) penBox(from, to int) (box mapreduce.Box) {
+	for i := from; i < to; i++ {
+		x, y, ok := r.origin(i)
+		if !ok {
+			continue
+		}
+		size := math.Abs(asReal64(r.pdfium.call("FPDFText_GetFontSize", r.text, integer(i))))
+		if !(size > 0 && size < maxFontSize) {
+			size = 1
+		}
+		one := mapreduce.Box{Page: r.page.number, Left: within(x), Top: within(y - 0.8*size), Right: within(x + size/2), Bottom: within(y + 0.2*size)}
+		if box.Page > 0 {
+			one = union(box, one)
+		}
+		box = one
+	}
+	if box.Page == 0 { // it follows on what was before
+		box.Page = r.page.number
+		if n := len(r.words); n > 0 {
+			box = r.words[n-1].box
+			box.Left = box.Right
+		}
+	}
+	return box
+}
+
+// maxFontSize is that of a letter as high as the largest page.
+const maxFontSize = 20_000
+
+// origin returns where the pen stood for a character of the page, as a viewer shows it.
+func (r *wordReader) origin(char int) (x, y float64, ok bool) {
+	ok = r.pdfium.call("FPDFText_GetCharOrigin", r.text, integer(char), r.pdfium.place(0), r.pdfium.place(1)) != 0
+	x, y = r.pdfium.float64At(0), r.pdfium.float64At(1)
+	p := r.page
+	return p.a*x + p.b*y + p.c, p.d*x + p.e*y + p.f, ok && finite(x, y)
 }
 
 // shift returns by how much the numbers of characters of the page are above those of the
-// text, from one on, and whether PDFium knows.
-func (r *wordReader) shift(from int) (by int, ok bool, err error) {
+// text, from one on.
+func (r *wordReader) shift(from int) (by int) {
 	if r.same {
-		return 0, true, nil
+		return 0
 	}
-	at, err := r.page.pdfium.FPDFText_GetCharIndexFromTextIndex(&requests.FPDFText_GetCharIndexFromTextIndex{TextPage: r.text, NTextIndex: from})
-	if err != nil {
-		return 0, false, r.page.alive(err)
+	if at := asInteger(r.pdfium.call("FPDFText_GetCharIndexFromTextIndex", r.text, integer(from))); at >= 0 {
+		return at - from
 	}
-	return at.CharIndex - from, true, nil
-}
-
-// alive returns nil for an error about one character, and the error if the instance is
-// gone.
-func (p *page) alive(err error) error {
-	if _, gone := p.pdfium.FPDF_GetLastError(&requests.FPDF_GetLastError{}); gone != nil {
-		return errors.Join(err, gone)
-	}
-	return nil
+	return 0
 }
 
 func union(a, b mapreduce.Box) mapreduce.Box {
 	return mapreduce.Box{
 		Page: a.Page, Left: min(a.Left, b.Left), Top: min(a.Top, b.Top), Right: max(a.Right, b.Right), Bottom: max(a.Bottom, b.Bottom),
 	}
-}
-
-// A note is a text beside that of the page: the value of a field, or an annotation.
-type note struct {
-	name string // of the field; may be empty
-	text string
-	box  mapreduce.Box
-}
-
-// maxNotes bounds the fields and annotations of a page.
-const maxNotes = 2000
-
-// notes returns the fields and annotations of a page that say something.
-func (p *page) notes(document references.FPDF_DOCUMENT) ([]note, error) {
-	count, err := p.pdfium.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: p.ref()})
-	if err != nil || count.Count == 0 {
-		return nil, err
-	}
-	var all []note
-	var widgets []mapreduce.Box
-	for i := range min(count.Count, maxNotes) {
-		kind, one, err := p.annotation(i)
-		if err != nil {
-			if err := p.alive(err); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		switch kind {
-		case enums.FPDF_ANNOT_SUBTYPE_WIDGET:
-			widgets = append(widgets, one.box)
-		case enums.FPDF_ANNOT_SUBTYPE_LINK, enums.FPDF_ANNOT_SUBTYPE_POPUP:
-		default:
-			if one.text != "" {
-				all = append(all, one)
-			}
-		}
-	}
-	if len(widgets) == 0 {
-		return all, nil
-	}
-	fields, err := p.fields(widgets)
-	return append(fields, all...), err
-}
-
-// annotation returns the i-th annotation of the page.
-func (p *page) annotation(i int) (enums.FPDF_ANNOTATION_SUBTYPE, note, error) {
-	got, err := p.pdfium.FPDFPage_GetAnnot(&requests.FPDFPage_GetAnnot{Page: p.ref(), Index: i})
-	if err != nil {
-		return 0, note{}, err
-	}
-	a := got.Annotation
-	defer func() {
-		_, err := p.pdfium.FPDFPage_CloseAnnot(&requests.FPDFPage_CloseAnnot{Annotation: a})
-		ignore(err)
-	}()
-	kind, err := p.pdfium.FPDFAnnot_GetSubtype(&requests.FPDFAnnot_GetSubtype{Annotation: a})
-	if err != nil {
-		return 0, note{}, err
-	}
-	rect, err := p.pdfium.FPDFAnnot_GetRect(&requests.FPDFAnnot_GetRect{Annotation: a})
-	if err != nil {
-		return 0, note{}, err
-	}
-	box := p.shown(float64(rect.Rect.Left), float64(rect.Rect.Top), float64(rect.Rect.Right), float64(rect.Rect.Bottom))
-	said, err := p.pdfium.FPDFAnnot_GetStringValue(&requests.FPDFAnnot_GetStringValue{Annotation: a, Key: "Contents"})
-	if err != nil {
-		return kind.Subtype, note{box: box}, nil // it says nothing
-	}
-	return kind.Subtype, note{text: cleanLines(said.Value), box: box}, nil
-}
-
-// fields returns the fields of a form that have a value. widgets are the boxes of all.
-func (p *page) fields(widgets []mapreduce.Box) ([]note, error) {
-	form, err := p.pdfium.GetForm(&requests.GetForm{Page: p.ref()})
-	if err != nil {
-		return nil, p.alive(err)
-	}
-	var all []note
-	for i, f := range form.Fields {
-		value := strings.Join(f.Values, ", ")
-		switch {
-		case f.IsChecked != nil && !*f.IsChecked:
-			continue
-		case f.Value != nil && *f.Value != "":
-			value = *f.Value
-		case f.IsChecked != nil:
-			value = "yes"
-		}
-		if value = cleanLines(value); value == "" {
-			continue
-		}
-		one := note{name: cleanLines(f.Name), text: value}
-		if len(form.Fields) == len(widgets) {
-			one.box = widgets[i]
-		}
-		all = append(all, one)
-	}
-	return all, nil
-}
-
-// cleanLines returns a text of its lines that say something.
-func cleanLines(s string) string {
-	var lines []string
-	for line := range strings.FieldsFuncSeq(s, func(c rune) bool { return c == '\n' || c == '\r' || c == 0 }) {
-		if line = strings.TrimSpace(clean([]rune(strings.ReplaceAll(line, "\t", " ")))); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "\n")
 }

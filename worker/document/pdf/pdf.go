@@ -14,11 +14,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/klippa-app/go-pdfium"
-	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
-	"github.com/klippa-app/go-pdfium/references"
-	"github.com/klippa-app/go-pdfium/requests"
-
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 )
@@ -34,8 +29,11 @@ type Config struct {
 	MaxPages  int           // of a document. Defaults to 10,000
 	MaxText   int64         // bytes of text of a document. Defaults to 64 MiB
 	MaxMemory int64         // bytes that PDFium may use for a document. Defaults to 256 MiB
-	MaxTime   time.Duration // for a document, beside OCR. Defaults to 30 s
+	MaxTime   time.Duration // of a processor, to draw pages of a document. Defaults to 30 s
 	CacheDir  string        // of compiled code. Defaults to a folder in the user's cache
+	// Turns are those in which pages are drawn: documents are read in those of their registry.
+	// Defaults to turns of its own.
+	Turns *document.Turns
 }
 
 func (c Config) withDefaults() Config {
@@ -44,12 +42,15 @@ func (c Config) withDefaults() Config {
 	c.MaxText = cmp.Or(c.MaxText, 64<<20)
 	c.MaxMemory = cmp.Or(c.MaxMemory, 256<<20)
 	c.MaxTime = cmp.Or(c.MaxTime, 30*time.Second)
+	if c.Turns == nil {
+		c.Turns = document.NewTurns(0)
+	}
 	return c
 }
 
 // limits returns those that inputs may lower.
 func (c Config) limits() document.Limits {
-	return document.Limits{Bytes: c.MaxText, Time: c.MaxTime, Pages: c.MaxPages}
+	return document.Limits{Bytes: c.MaxText, Pages: c.MaxPages}
 }
 
 // A Reader reads PDF files. It is safe for concurrent use.
@@ -96,38 +97,34 @@ func (r *Reader) Parse(ctx context.Context, in document.Input) (*document.Docume
 	if int64(len(data)) > r.config.MaxBytes {
 		return nil, document.Refuse("a PDF file of more than %d bytes", r.config.MaxBytes)
 	}
-	if _, err := r.engine.open(); err != nil { // which takes its time, once
-		return nil, err
-	}
 	limits := in.Limits.Within(r.config.limits())
-	d := &reading{reader: r, limits: limits, name: in.Name, clock: newStopwatch(ctx, limits.Time)}
-	defer d.clock.end()
+	d := &reading{reader: r, ctx: ctx, limits: limits, name: in.Name}
 	err = d.read(data)
-	if why := d.refusal(ctx, err); why != nil {
+	if why := d.refusal(err); why != nil {
 		return nil, why
 	}
 	return d.result()
 }
 
 // refusal returns the error of a document from that of reading it.
-func (d *reading) refusal(ctx context.Context, err error) error {
+func (d *reading) refusal(err error) error {
 	refused := new(document.RefusedError)
-	switch {
+	switch cause := context.Cause(d.ctx); {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(context.Cause(d.clock.ctx), errTime):
+	case cause != nil && !errors.Is(cause, document.ErrTime):
+		return cause
+	case cause != nil:
 		return document.Refuse("a PDF file that takes longer than %v to read (--document-time), up to page %d of %d", d.limits.Time, d.page, d.pages)
 	case errors.As(err, &refused):
 		return err
-	case errors.Is(err, pdfiumerrors.ErrPassword) && d.reader.config.Password != "":
+	case errors.Is(err, errPassword) && d.reader.config.Password != "":
 		return document.Refuse("an encrypted PDF file, which the password does not open")
-	case errors.Is(err, pdfiumerrors.ErrPassword):
+	case errors.Is(err, errPassword):
 		return document.Refuse("an encrypted PDF file: give its password (--password)")
-	case errors.Is(err, pdfiumerrors.ErrSecurity):
+	case errors.Is(err, errSecurity):
 		return document.Refuse("a PDF file encrypted in a way that is not known")
-	case errors.Is(err, pdfiumerrors.ErrFormat), errors.Is(err, pdfiumerrors.ErrFile), errors.Is(err, pdfiumerrors.ErrPage):
+	case errors.Is(err, errFormat), errors.Is(err, errPage):
 		return document.Refuse("a damaged PDF file: %v", err)
 	}
 	// Whatever else PDFium says is of its sandbox: memory that is used up, or a trap.
@@ -135,16 +132,30 @@ func (d *reading) refusal(ctx context.Context, err error) error {
 		d.reader.config.MaxMemory>>20, d.page, d.pages, err)
 }
 
+// What PDFium says of a document that it cannot open.
+var (
+	errFormat   = errors.New("it is cut off, or not of the format")
+	errPage     = errors.New("a page is missing")
+	errPassword = errors.New("it needs a password")
+	errSecurity = errors.New("it is encrypted in an unknown way")
+)
+
+// openErrors are these errors by their numbers (FPDF_ERR_… in fpdfview.h).
+var openErrors = map[int]error{2: errFormat, 3: errFormat, 4: errPassword, 5: errSecurity, 6: errPage}
+
 // A reading is one document that is being read.
 type reading struct {
 	reader *Reader
 	limits document.Limits // bytes of text, time and pages
 	name   string
-	clock  *stopwatch
-	pdfium pdfium.Pdfium
-	handle references.FPDF_DOCUMENT
-	page   int // that is being read, counted from 1; 0 before
+	ctx    context.Context // of the reading, which is one task
+	pdfium *instance
+	handle uint64 // of the document
+	form   uint64 // what knows the fields of its forms; 0 if none was asked for yet
+	page   int    // that is being read, counted from 1; 0 before
 	pages  int
+
+	contents uint64 // address of the name of what annotations say; 0 at first
 
 	text     textBuilder
 	empty    []int // pages without text
@@ -172,7 +183,7 @@ func (d *reading) open(data []byte) (end func(), err error) {
 	if len(data) == 0 {
 		return nil, document.ErrNoText
 	}
-	p, end, err := d.reader.engine.instance(d.clock.ctx)
+	p, end, err := d.reader.engine.instance(d.ctx, data)
 	if err != nil {
 		return nil, err
 	}
@@ -186,40 +197,30 @@ func (d *reading) open(data []byte) (end func(), err error) {
 
 // openWith opens the document, and counts its pages.
 func (d *reading) openWith(data []byte) error {
-	open := &requests.OpenDocument{FileReader: bytes.NewReader(data), FileReaderSize: int64(len(data))}
+	password := uint64(0)
 	if d.reader.config.Password != "" {
-		open.Password = &d.reader.config.Password
+		password = d.pdfium.cString(d.reader.config.Password)
 	}
-	opened, err := d.pdfium.OpenDocument(open)
-	if err != nil {
-		return err
+	file := d.pdfium.call("FPDF_FILEACCESS_Create", integer(len(data)), 0)
+	if d.handle = d.pdfium.call("FPDF_LoadCustomDocument", file, password); d.handle == 0 {
+		why := openErrors[asInteger(d.pdfium.call("FPDF_GetLastError"))]
+		return cmp.Or(d.pdfium.gone, why, errFormat)
 	}
-	d.handle = opened.Document
-	count, err := d.pdfium.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: d.handle})
-	if err != nil {
-		return err
-	}
-	if d.pages = count.PageCount; d.pages > d.limits.Pages {
+	d.pages = asInteger(d.pdfium.call("FPDF_GetPageCount", d.handle))
+	if d.pages > d.limits.Pages {
 		return document.Refuse("a PDF file of %d pages, more than the %d that are read (--document-pages)", d.pages, d.limits.Pages)
 	}
-	return nil
+	return d.pdfium.gone
 }
 
 // readPage adds the text of a page.
 func (d *reading) readPage() error {
-	if err := d.clock.ctx.Err(); err != nil {
-		return err
-	}
-	loaded, err := d.pdfium.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: d.handle, Index: d.page - 1})
-	if err != nil {
-		if d.clock.ctx.Err() != nil {
-			return err
-		}
+	p := load(d.pdfium, d.handle, d.page)
+	if p == nil {
 		d.empty = append(d.empty, d.page) // the others may be readable
-		return nil
+		return d.pdfium.gone
 	}
-	p := &page{pdfium: d.pdfium, handle: loaded.Page, number: d.page}
-	defer func() { p.close() }()
+	defer p.close()
 	if err := p.measure(); err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func (d *reading) readPage() error {
 			d.pictures = append(d.pictures, d.page)
 		}
 	}
-	notes, err := p.notes(d.handle)
+	notes, err := d.notes(p)
 	if err != nil {
 		return err
 	}
@@ -272,36 +273,6 @@ func countPages(n int) string {
 		return "1 page"
 	}
 	return fmt.Sprintf("%d pages", n)
-}
-
-// A stopwatch bounds the time of a document. It stands still while another program works.
-type stopwatch struct {
-	ctx   context.Context // ends with the time, by errTime
-	end   func()
-	timer *time.Timer
-	left  time.Duration
-	since time.Time
-}
-
-func newStopwatch(parent context.Context, most time.Duration) *stopwatch {
-	ctx, cancel := context.WithCancelCause(parent)
-	w := &stopwatch{ctx: ctx, left: most, since: time.Now()}
-	w.timer = time.AfterFunc(most, func() { cancel(errTime) })
-	w.end = func() { w.timer.Stop(); cancel(nil) }
-	return w
-}
-
-// pause stops the watch, unless the time is over.
-func (w *stopwatch) pause() {
-	if w.timer.Stop() {
-		w.left -= time.Since(w.since)
-	}
-}
-
-// resume lets it run on.
-func (w *stopwatch) resume() {
-	w.since = time.Now()
-	w.timer.Reset(max(w.left, 0))
 }
 
 // A confidence sums up how sure words of OCR are.

@@ -25,7 +25,7 @@ var _ step.Runner = Runner{}
 
 // Run implements step.Runner. A document that has no text gives an empty output,
 // by which it is skipped.
-func (r Runner) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -37,6 +37,9 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agen
 	}
 	if task.Spec != nil {
 		in.PageText, in.Limits = task.Spec.Reading.PageText, document.Limits(task.Spec.Reading.Limits)
+	}
+	if p, ok := calls.(agent.Pauser); ok {
+		in.Wait = p.Pause
 	}
 	d, err := r.Formats.Parse(ctx, in)
 	if ctx.Err() != nil {

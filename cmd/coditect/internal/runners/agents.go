@@ -60,6 +60,7 @@ type Runners struct {
 	askers map[string]*model.Agent // set by StepRegistry; those of agents that ask models
 	Gates  *decorator.Gates        // set by StepRegistry; of their calls
 	pdfs   *pdf.Reader             // set by DocumentFormats
+	turns  *document.Turns         // at reading documents, of all registries; set by DocumentFormats
 }
 
 // StepRegistry returns the steps that workers run units with, made once.

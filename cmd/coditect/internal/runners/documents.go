@@ -3,7 +3,6 @@ package runners
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -54,7 +53,7 @@ func (d *documentFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.html, "html", "main", "`part` of web pages to read: \"main\" (without navigation and advertisements) or \"full\"")
 	f.IntVar(&d.pages, "document-pages", 10_000, "largest number of pages of a document")
 	f.Int64Var(&d.memory, "document-memory", 256, "largest amount of memory for reading a document, in MiB")
-	f.DurationVar(&d.time, "document-time", 30*time.Second, "longest time for reading a document, without the time of the --ocr command")
+	f.DurationVar(&d.time, "document-time", 30*time.Second, "longest time of a processor for reading a document, without waits and the time of the --ocr command")
 	f.Int64Var(&d.bytes, "document-bytes", mostBytes, "largest size of a document, and of its text, in MiB")
 	f.IntVar(&d.entries, "document-entries", 10_000, "largest number of entries of a packed document, such as DOCX")
 	f.Int64Var(&d.unpacked, "document-unpacked", 256, "largest size of a packed document when it is unpacked, in MiB")
@@ -211,9 +210,10 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 		return nil, err
 	}
 	if r.pdfs == nil {
+		r.turns = document.NewTurns(0)
 		r.pdfs = pdf.New(pdf.Config{
 			Password: d.password, OCR: strings.Fields(d.ocr), MaxPages: d.pages, MaxMemory: d.memory << 20, MaxTime: d.time,
-			MaxText: d.bytes << 20,
+			MaxText: d.bytes << 20, Turns: r.turns,
 		})
 	}
 	pages := html.Format()
@@ -225,10 +225,11 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), mail.MailboxFormat(), msg.Format(),
 		archive.ZipFormat(), archive.TarFormat(),
 	}
-	for i := range formats {
-		formats[i] = bounded(formats[i], d.limits())
+	all, err := document.NewRegistry(append(formats, r.pdfs.Format())...)
+	if err != nil {
+		return nil, err
 	}
-	return document.NewRegistry(append(formats, r.pdfs.Format())...) // which bounds its time itself
+	return all.Within(d.limits(), r.turns), nil
 }
 
 // PageDrawer returns what draws pages of documents for reports, or nil if it would take
@@ -243,26 +244,4 @@ func (r *Runners) PageDrawer() (PageDrawer, error) {
 // A PageDrawer draws pages of PDF files; see pdf.Reader.
 type PageDrawer interface {
 	Draw(ctx context.Context, data []byte, pages []int, drawn func(document.Picture) error) error
-}
-
-// errDocumentTime is the cause by which a parser ends that takes too long.
-var errDocumentTime = errors.New("reading the document took too long")
-
-// bounded returns a format whose parser keeps to limits, and to lower ones of an input.
-func bounded(f document.Format, most document.Limits) document.Format {
-	parse := f.Parse
-	if parse == nil {
-		return f
-	}
-	f.Parse = func(ctx context.Context, in document.Input) (*document.Document, error) {
-		in.Limits = in.Limits.Within(most)
-		within, cancel := context.WithTimeoutCause(ctx, in.Limits.Time, errDocumentTime)
-		defer cancel()
-		d, err := parse(within, in)
-		if err != nil && ctx.Err() == nil && within.Err() != nil {
-			return nil, document.Refuse("%s that takes longer than %v to read (--document-time)", "a document of the format "+string(f.Kind), in.Limits.Time)
-		}
-		return d, err
-	}
-	return f
 }

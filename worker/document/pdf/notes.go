@@ -1,0 +1,162 @@
+package pdf
+
+import (
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A note is a text beside that of the page: the value of a field, or an annotation.
+type note struct {
+	name string // of the field; may be empty
+	text string
+	box  mapreduce.Box
+}
+
+// maxNotes bounds the fields and annotations of a page.
+const maxNotes = 2000
+
+// Kinds of annotations (FPDF_ANNOT_… in fpdf_annot.h).
+const (
+	linkAnnotation   = 2
+	popupAnnotation  = 16
+	widgetAnnotation = 20
+)
+
+// Kinds of fields (FPDF_FORMFIELD_… in fpdf_formfill.h).
+const (
+	checkBox    = 2
+	radioButton = 3
+	comboBox    = 4
+	listBox     = 5
+)
+
+// notes returns the fields and annotations of a page that say something: first the fields.
+func (d *reading) notes(p *page) ([]note, error) {
+	count := min(asInteger(d.pdfium.call("FPDFPage_GetAnnotCount", p.handle)), maxNotes)
+	var said, fields []note
+	var form *formPage
+	for i := range count {
+		a := d.pdfium.call("FPDFPage_GetAnnot", p.handle, integer(i))
+		if a == 0 {
+			continue
+		}
+		switch asInteger(d.pdfium.call("FPDFAnnot_GetSubtype", a)) {
+		case widgetAnnotation:
+			if form == nil {
+				form = d.openForm(p)
+			}
+			fields = form.add(fields, a, p.annotationBox(a))
+		case linkAnnotation, popupAnnotation:
+		default:
+			if text := d.annotationText(a); text != "" {
+				said = append(said, note{text: text, box: p.annotationBox(a)})
+			}
+		}
+		d.pdfium.call("FPDFPage_CloseAnnot", a)
+	}
+	if form != nil {
+		d.pdfium.call("FORM_OnBeforeClosePage", p.handle, d.form)
+	}
+	return append(fields, said...), d.pdfium.gone
+}
+
+// annotationText returns what an annotation says.
+func (d *reading) annotationText(annotation uint64) string {
+	if d.contents == 0 {
+		d.contents = d.pdfium.cString("Contents")
+	}
+	return cleanLines(d.pdfium.text(func(buffer, size uint64) uint64 {
+		return d.pdfium.call("FPDFAnnot_GetStringValue", annotation, d.contents, buffer, size)
+	}))
+}
+
+// annotationBox returns where an annotation is shown.
+func (p *page) annotationBox(annotation uint64) mapreduce.Box {
+	if p.pdfium.call("FPDFAnnot_GetRect", annotation, p.pdfium.place(0)) == 0 {
+		return mapreduce.Box{Page: p.number}
+	}
+	// Four numbers of 4 bytes follow each other: left, top, right and bottom.
+	return p.shown(p.pdfium.half(0), p.pdfium.half(1), p.pdfium.half(2), p.pdfium.half(3))
+}
+
+// A formPage is the fields of a page.
+type formPage struct {
+	pdfium *instance
+	form   uint64
+	radios map[string]bool // by name, those that have been added
+}
+
+// openForm makes the values of the fields of a page known.
+func (d *reading) openForm(p *page) *formPage {
+	if d.form == 0 {
+		d.form = d.pdfium.call("FPDFDOC_InitFormFillEnvironment", d.handle, d.pdfium.call("FPDF_FORMFILLINFO_Create"))
+	}
+	d.pdfium.call("FORM_OnAfterLoadPage", p.handle, d.form)
+	return &formPage{pdfium: d.pdfium, form: d.form, radios: make(map[string]bool)}
+}
+
+// add adds a field, if it has a value, to others. Radio buttons of one name are one field.
+func (f *formPage) add(fields []note, widget uint64, box mapreduce.Box) []note {
+	if f.form == 0 {
+		return fields
+	}
+	kind := asInteger(f.pdfium.call("FPDFAnnot_GetFormFieldType", f.form, widget))
+	one := note{name: cleanLines(f.text("FPDFAnnot_GetFormFieldName", widget)), box: box}
+	switch kind {
+	case checkBox, radioButton:
+		if f.pdfium.call("FPDFAnnot_IsChecked", f.form, widget) == 0 {
+			return fields
+		}
+		if kind == radioButton {
+			one.text = cleanLines(f.text("FPDFAnnot_GetFormFieldValue", widget))
+		}
+		if one.text == "" {
+			one.text = "yes"
+		}
+	case comboBox, listBox:
+		one.text = cleanLines(strings.Join(f.chosen(widget), ", "))
+	default:
+		one.text = cleanLines(f.text("FPDFAnnot_GetFormFieldValue", widget))
+	}
+	if one.text == "" {
+		return fields
+	}
+	if kind == radioButton {
+		if f.radios[one.name] {
+			return fields
+		}
+		f.radios[one.name] = true
+	}
+	return append(fields, one)
+}
+
+// text returns a text of a field.
+func (f *formPage) text(function string, widget uint64) string {
+	return f.pdfium.text(func(buffer, size uint64) uint64 { return f.pdfium.call(function, f.form, widget, buffer, size) })
+}
+
+// chosen returns the options of a field that are chosen.
+func (f *formPage) chosen(widget uint64) []string {
+	var all []string
+	for i := range min(asInteger(f.pdfium.call("FPDFAnnot_GetOptionCount", f.form, widget)), maxNotes) {
+		if f.pdfium.call("FPDFAnnot_IsOptionSelected", f.form, widget, integer(i)) == 0 {
+			continue
+		}
+		all = append(all, f.pdfium.text(func(buffer, size uint64) uint64 {
+			return f.pdfium.call("FPDFAnnot_GetOptionLabel", f.form, widget, integer(i), buffer, size)
+		}))
+	}
+	return all
+}
+
+// cleanLines returns a text of its lines that say something.
+func cleanLines(s string) string {
+	var lines []string
+	for line := range strings.FieldsFuncSeq(s, func(c rune) bool { return c == '\n' || c == '\r' || c == 0 }) {
+		if line = strings.TrimSpace(clean([]rune(strings.ReplaceAll(line, "\t", " ")))); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
