@@ -68,6 +68,10 @@ func (k CallKind) String() string {
 	return "model"
 }
 
+// MendedNote is how a note on a unit begins that lists what was mended in an answer of a model: the
+// kinds of repairs, separated by a comma and a space.
+const MendedNote = "the answer was mended: "
+
 // A Call is one call of a model, or of a tool, as it is captured.
 type Call struct {
 	Kind       CallKind

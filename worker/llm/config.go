@@ -3,6 +3,8 @@ package llm
 import (
 	"net/http"
 	"time"
+
+	"github.com/coditect/mapreduce/worker/llm/manners"
 )
 
 // Config configures a provider.
@@ -15,6 +17,10 @@ type Config struct {
 	First     time.Duration // a response has to begin in that time; some servers queue calls. Defaults to DefaultFirst
 	Idle      time.Duration // no byte for so long breaks a response off. Defaults to DefaultIdle
 	MaxBytes  int64         // of a response, whatever it is. Defaults to DefaultMaxBytes
+
+	// Manners are what servers would not take, as far as this process has learned. Defaults to
+	// what the provider itself learns.
+	Manners *manners.Store
 
 	// Transport carries requests. Defaults to one for many calls to one host.
 	Transport http.RoundTripper

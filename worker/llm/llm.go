@@ -17,6 +17,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/worker/llm/answer"
 )
 
 // A Provider asks models of one vendor. It is safe for concurrent use.
@@ -216,7 +218,8 @@ type Response struct {
 	Model     Model           `json:"model"` // that answered, by its own account
 	RequestID string          `json:"request_id,omitempty"`
 	Parts     []Part          `json:"parts"`
-	Answer    json.RawMessage `json:"answer,omitempty"` // what was said to a Schema; valid only once Structured has seen it
+	Answer    json.RawMessage `json:"answer,omitempty"`  // what was said to a Schema; valid only once Structured has seen it
+	Repairs   []answer.Kind   `json:"repairs,omitempty"` // kinds of what Structured mended in the Answer
 	Stop      Stop            `json:"stop"`
 	Reason    string          `json:"reason,omitempty"` // why it refused, in its words
 	Usage     Usage           `json:"usage"`

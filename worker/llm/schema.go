@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/coditect/mapreduce/api/schema/validator"
+	"github.com/coditect/mapreduce/worker/llm/answer"
 	"github.com/coditect/mapreduce/worker/llm/internal/redact"
 )
 
@@ -26,6 +28,7 @@ type Schema struct {
 	wrap      bool // a vendor is given an object with the answer in it
 	validator *validator.Schema
 	tolerated *regexp.Regexp // places that need not fit, see Tolerating; nil if there are none
+	shape     *answer.Shape
 }
 
 // wrapped is the field for an answer that is no object itself: vendors want one
@@ -47,13 +50,17 @@ func NewSchema(name string, doc []byte) (*Schema, error) {
 		return nil, NewError(BadSchema, "it is no object")
 	}
 	if faults := wildNumbers(root); len(faults) > 0 {
-		return nil, NewError(BadSchema, "%v", &MismatchError{faults})
+		return nil, NewError(BadSchema, "%v", &MismatchError{Faults: faults})
 	}
 	compiled, err := validator.Parse(doc)
 	if err != nil {
 		return nil, NewError(BadSchema, "%v", err)
 	}
-	return &Schema{name: name, doc: root, wrap: !plainObject(root), validator: compiled}, nil
+	shape, err := answer.NewShape(doc, answer.Hints{})
+	if err != nil {
+		return nil, NewError(BadSchema, "%v", err)
+	}
+	return &Schema{name: name, doc: root, wrap: !plainObject(root), validator: compiled, shape: shape}, nil
 }
 
 // plainObject reports whether vendors take the schema at the top.
@@ -79,7 +86,10 @@ func (s *Schema) Document() []byte {
 }
 
 // A MismatchError says where an answer does not fit, in words for its author.
-type MismatchError struct{ Faults []Fault }
+type MismatchError struct {
+	Faults []Fault
+	NoJSON string // the beginning of an answer that holds no JSON
+}
 
 // A Fault is one place that does not fit.
 type Fault struct {
@@ -117,14 +127,15 @@ func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, first := s.fitValue(v)
-	if first == nil {
+	if raw, err := s.fitValue(v); err == nil {
 		return raw, nil
 	}
-	if raw, err := s.fitValue(s.pruneValue(v)); err == nil {
-		return raw, nil
+	// Nulls that a dialect asked for are no faults, and are not told as such.
+	raw, err := s.fitValue(s.pruneValue(v))
+	if err != nil {
+		return nil, err
 	}
-	return nil, first
+	return raw, nil
 }
 
 // parseAnswer reads an answer, without the object around it. Its error is a *MismatchError.
@@ -132,13 +143,13 @@ func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
 func (s *Schema) parseAnswer(answer []byte) (any, error) {
 	v, err := parseJSON(stripFence(answer))
 	if err != nil {
-		return nil, &MismatchError{[]Fault{{Message: "it is not one JSON value: " + err.Error()}}}
+		return nil, &MismatchError{Faults: []Fault{{Message: "it is not one JSON value: " + err.Error()}}}
 	}
 	if o, ok := v.(object); ok && s.wrap && len(o) == 1 && o[0].key == wrapped {
 		v = o[0].value
 	}
 	if faults := wildNumbers(v); len(faults) > 0 {
-		return nil, &MismatchError{faults}
+		return nil, &MismatchError{Faults: faults}
 	}
 	return v, nil
 }
@@ -152,27 +163,81 @@ func (s *Schema) Tolerating(places *regexp.Regexp) *Schema {
 	return &out
 }
 
-// Salvage returns an answer, in compact form, that does not fit and will not be mended
-// any more. It returns false unless all that does not fit is at tolerated places. A number
-// that is out of range is tolerated nowhere, as the rest cannot be checked with it.
-func (s *Schema) Salvage(answer []byte) (json.RawMessage, bool) {
-	v, err := s.parseAnswer(answer)
+// Salvage returns an answer, in compact form, that does not fit and will not be mended any more.
+// It returns false unless all that does not fit is at tolerated places. Of an object at one, it
+// leaves out the members that do not fit, if the object can do without them: these are returned. A
+// number that is out of range is tolerated nowhere, as the rest cannot be checked with it.
+func (s *Schema) Salvage(raw []byte) (_ json.RawMessage, left []answer.Repair, ok bool) {
+	v, err := s.parseAnswer(raw)
 	if err != nil || s.tolerated == nil {
-		return nil, false
+		return nil, nil, false
 	}
 	v = s.pruneValue(v)
 	_, err = s.fitValue(v)
-	if e, ok := errors.AsType[*MismatchError](err); ok {
-		if slices.ContainsFunc(e.Faults, func(f Fault) bool { return !s.tolerated.MatchString(f.Path) }) {
-			return nil, false
+	faults := faultsIn(err)
+	for _, f := range faults {
+		parent := f.Path[:max(0, strings.LastIndexByte(f.Path, '/'))]
+		if !s.tolerated.MatchString(f.Path) {
+			return nil, nil, false
 		}
-		err = nil
+		if without, ok := withoutPlace(v, f.Path); ok && s.tolerated.MatchString(parent) {
+			if _, err := s.fitValue(without); len(faultsIn(err)) < len(faultsOf(s, v)) {
+				v, left = without, append(left, answer.Repair{Kind: answer.LeftOut, Path: f.Path})
+			}
+		}
 	}
-	if err != nil {
+	if err != nil && faults == nil {
+		return nil, nil, false
+	}
+	out, err := encodeJSON(v)
+	return out, left, err == nil
+}
+
+func faultsOf(s *Schema, v any) []Fault {
+	_, err := s.fitValue(v)
+	return faultsIn(err)
+}
+
+// faultsIn returns the faults that an error is of.
+func faultsIn(err error) []Fault {
+	if e, ok := errors.AsType[*MismatchError](err); ok {
+		return e.Faults
+	}
+	return nil
+}
+
+// withoutPlace returns a value without the member of an object that a JSON pointer leads to.
+func withoutPlace(v any, pointer string) (any, bool) {
+	if pointer == "" {
 		return nil, false
 	}
-	raw, err := encodeJSON(v)
-	return raw, err == nil
+	step, rest, more := strings.Cut(pointer[1:], "/")
+	step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+	rest = "/" + rest
+	switch v := v.(type) {
+	case object:
+		i := slices.IndexFunc(v, func(m member) bool { return m.key == step })
+		if i < 0 {
+			return nil, false
+		}
+		out := slices.Clone(v)
+		if !more {
+			return slices.Delete(out, i, i+1), true
+		}
+		inner, ok := withoutPlace(v[i].value, rest)
+		out[i].value = inner
+		return out, ok
+	case []any:
+		i, err := strconv.Atoi(step)
+		if err != nil || i < 0 || i >= len(v) || !more {
+			return nil, false
+		}
+		inner, ok := withoutPlace(v[i], rest)
+		out := slices.Clone(v)
+		out[i] = inner
+		return out, ok
+	}
+	return nil, false
 }
 
 func (s *Schema) fitValue(v any) (json.RawMessage, error) {
@@ -189,7 +254,7 @@ func (s *Schema) fitValue(v any) (json.RawMessage, error) {
 		return nil, newMismatch(e)
 	}
 	if err != nil {
-		return nil, &MismatchError{[]Fault{{Message: err.Error()}}}
+		return nil, &MismatchError{Faults: []Fault{{Message: err.Error()}}}
 	}
 	return raw, nil
 }

@@ -158,10 +158,11 @@ func (c *conversation) instructions() string {
 // with it; there is no result if it does not do at all. An error ends the attempt.
 func (c *conversation) accept(ctx context.Context, res *llm.Response) (out *agent.Result, faults []string, err error) {
 	var misfits []string
-	raw, err := c.form.schema.Check(answerIn(res))
-	if err != nil {
-		salvaged, ok := c.form.schema.Salvage(answerIn(res))
-		if misfits = []string{err.Error()}; !ok {
+	got := c.form.schema.Read(answerIn(res))
+	raw := got.Answer
+	if raw == nil {
+		salvaged, _, ok := c.form.schema.Salvage(got.Nearest)
+		if misfits = []string{got.Fault.Error()}; !ok || got.Cut {
 			return nil, misfits, nil
 		}
 		raw = salvaged

@@ -180,6 +180,7 @@ func (d *directRun) takeAnswer(ctx context.Context, from, to int, raw []byte) er
 // in that document.
 func (d *directRun) takeDocument(ctx context.Context, i int, answers []form.Record, none string) error {
 	task := d.unit.Task(i)
+	found.Look(d.form, answers, string(task.Text.Content))
 	places, _, err := unit.Find(ctx, task, unit.Aligner(task.Text, 0, len(task.Text.Content)), found.Quotes(d.form, answers))
 	if err != nil {
 		return err

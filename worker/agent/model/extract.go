@@ -226,6 +226,7 @@ func (r *answerReading) readAnswer(ctx context.Context, raw []byte) error {
 		return err
 	}
 	r.reason = found.Line(none)
+	found.Look(r.form, answers, string(r.task.Text.Content))
 	places, note, err := unit.Find(ctx, r.task, r.aligner, found.Quotes(r.form, answers))
 	if err != nil {
 		return err

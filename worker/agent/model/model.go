@@ -81,6 +81,7 @@ type Agent struct {
 	vendors  map[vendorKey]llm.Provider
 	programs map[[sha256.Size]byte]*program
 	jobs     map[[sha256.Size]byte][]*program // all of a job
+	tallies  map[mapreduce.JobID]*answerTally
 }
 
 var _ step.Runner = (*Agent)(nil)
@@ -110,7 +111,7 @@ func New(cfg Config) (*Agent, error) {
 	return &Agent{
 		cfg: cfg, count: count, sizes: size.New(count),
 		vendors: make(map[vendorKey]llm.Provider), programs: make(map[[sha256.Size]byte]*program),
-		jobs: make(map[[sha256.Size]byte][]*program),
+		jobs: make(map[[sha256.Size]byte][]*program), tallies: make(map[mapreduce.JobID]*answerTally),
 	}, nil
 }
 
@@ -184,6 +185,7 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 		return nil, agent.PermanentJob(err)
 	}
 	res, err := r.run(r.agent.beginSession(p, task, calls), ctx)
+	err = r.judgeMisfit(ctx, task, calls, err)
 	return res, llm.ForAgent(adviseError(p, err))
 }
 
@@ -599,6 +601,9 @@ func (a *Agent) withForm(p *program, req *llm.Request) *llm.Request {
 	return &next
 }
 
+// maxCorrections bounds the turns in which one attempt at a unit has answers mended.
+const maxCorrections = 8
+
 // A session is one attempt at a unit.
 type session struct {
 	*program
@@ -619,7 +624,7 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 	ask = &decorator.Guard{Provider: ask, Caller: calls}
 	ask = &decorator.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.sizes.Worst}
 	ask = &decorator.Retry{Provider: ask, Random: a.cfg.Random}
-	ask = &decorator.Structured{Provider: ask, Unchecked: p.role != ""}
+	ask = &decorator.Structured{Provider: ask, Unchecked: p.role != "", Reserve: decorator.NewReserve(maxCorrections)}
 	if sharer, ok := calls.(agent.Sharer); ok && sharer.Shares() {
 		origin := a.answerOrigin(p, task.Spec.Tenant)
 		origin.Again = memory.CountRefused(calls)
@@ -658,7 +663,15 @@ func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.R
 	if m, ok := s.calls.(agent.PromptMeter); ok {
 		m.Prompted(bytes)
 	}
-	return s.ask.Complete(ctx, req)
+	res, err := s.ask.Complete(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if req.Schema != nil {
+		s.agent.noteFit(s.task.Job)
+	}
+	s.noteRepairs(res.Repairs)
+	return res, nil
 }
 
 // mostContext returns how many bytes a prompt of the unit may have; 0 is no limit.

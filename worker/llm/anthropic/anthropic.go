@@ -17,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/redact"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
+	"github.com/coditect/mapreduce/worker/llm/manners"
 )
 
 // A provider speaks version 2026-10-21 of the Messages API by the vendor's
@@ -63,14 +64,54 @@ func dialect() llm.Dialect {
 	}
 }
 
-// Complete implements Provider.
+// Complete implements Provider. What a server refuses of a request is left out of it, and of all
+// later ones for the model: see package manners.
 func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	params, err := p.buildParams(req)
+	known := p.Manners(req.Model)
+	for refusals := 0; ; refusals++ {
+		with := p.ownForm(known)
+		c := p.BeginCall(ctx, req)
+		res, err := p.ask(c, req, with)
+		c.EndCall()
+		if err == nil {
+			p.Works(req.Model)
+			return res, nil
+		}
+		sent := manners.Sent{Schema: req.Schema != nil, Tools: len(req.Tools) > 0, System: req.System != "", Cache: req.Cache != "", Bound: answerBound(req, with)}
+		next, learned := c.Learn(err, req.Model, known, with, sent)
+		if !learned || refusals == wire.MaxRefusals {
+			return nil, err
+		}
+		known = next
+	}
+}
+
+// ownForm returns manners by which answers are calls of a tool at least, if the job says so.
+// There is no form between those and the prompt alone.
+func (p *provider) ownForm(m manners.Manners) manners.Manners {
+	if p.Config.ToolMode {
+		m.Form = max(m.Form, manners.ByTool)
+	}
+	if m.Form == manners.ByObject {
+		m.Form = manners.ByPrompt
+	}
+	return m
+}
+
+// answerBound returns the bound of an answer that a server takes.
+func answerBound(req *llm.Request, with manners.Manners) int64 {
+	if with.Most > 0 {
+		return min(with.Most, req.AnswerBound())
+	}
+	return req.AnswerBound()
+}
+
+// ask makes one request.
+func (p *provider) ask(c *wire.Call, req *llm.Request, with manners.Manners) (*llm.Response, error) {
+	params, err := p.buildParams(req, with)
 	if err != nil {
 		return nil, err
 	}
-	c := p.BeginCall(ctx, req)
-	defer c.EndCall()
 	stream := p.messages.NewStreaming(c.Context(), params, option.WithMiddleware(c.DoRequest))
 	if stream.Err() != nil {
 		return nil, c.FailError(stream.Err())
@@ -88,7 +129,7 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 	if !t.stopped {
 		return nil, t.noteWaste(c.CutError(stream.Err()))
 	}
-	return t.toResponse(c, req.Schema != nil && p.Config.ToolMode)
+	return t.toResponse(c, req.Schema != nil && with.Form == manners.ByTool)
 }
 
 // sentError returns the error that the server sent, if that is what err is.
@@ -101,7 +142,7 @@ func sentError(err error) ([]byte, bool) {
 
 // Count implements Counter.
 func (p *provider) Count(ctx context.Context, req *llm.Request) (int64, error) {
-	full, err := p.buildParams(req)
+	full, err := p.buildParams(req, p.ownForm(p.Manners(req.Model)))
 	if err != nil {
 		return 0, err
 	}
@@ -125,22 +166,29 @@ func (p *provider) Count(ctx context.Context, req *llm.Request) (int64, error) {
 
 // buildParams puts a request into the vendor's words: tools, then instructions, then
 // messages, which is the order in which it caches.
-func (p *provider) buildParams(req *llm.Request) (sdk.MessageNewParams, error) {
+func (p *provider) buildParams(req *llm.Request, with manners.Manners) (sdk.MessageNewParams, error) {
 	var params sdk.MessageNewParams
 	if err := req.Check(); err != nil {
 		return params, err
 	}
 	params.Model = sdk.Model(req.Model)
-	params.MaxTokens = req.AnswerBound()
-	if err := p.addTools(req, &params); err != nil {
+	params.MaxTokens = answerBound(req, with)
+	if with.NoCache {
+		uncached := *req
+		uncached.Cache, req = "", &uncached
+	}
+	if err := addTools(req, with, &params); err != nil {
 		return params, err
 	}
-	if req.System != "" {
-		params.System = []sdk.TextBlockParam{{Text: req.System, CacheControl: cacheControl(req.Cache)}}
+	if system := req.System + wire.TellForm(req, with); system != "" {
+		params.System = []sdk.TextBlockParam{{Text: system, CacheControl: cacheControl(req.Cache)}}
 	}
 	for _, m := range req.Messages {
 		blocks := make([]sdk.ContentBlockParamUnion, 0, len(m.Parts))
 		for _, part := range m.Parts {
+			if with.NoCache {
+				part.Cache = ""
+			}
 			blocks = append(blocks, blockParam(part))
 		}
 		params.Messages = append(params.Messages, messageParam(m.Role, blocks))
@@ -156,19 +204,30 @@ func messageParam(role llm.Role, blocks []sdk.ContentBlockParamUnion) sdk.Messag
 }
 
 // addTools adds tools and the answer's schema.
-func (p *provider) addTools(req *llm.Request, params *sdk.MessageNewParams) error {
+// dialectFor returns the dialect of a server's schemas.
+func dialectFor(with manners.Manners) llm.Dialect {
+	d := dialect()
+	if with.Plain {
+		d.Keywords = nil
+	}
+	return d
+}
+
+func addTools(req *llm.Request, with manners.Manners, params *sdk.MessageNewParams) error {
 	tools, force := req.Tools, req.Force
-	if req.Schema != nil && p.Config.ToolMode {
+	switch {
+	case req.Schema == nil:
+	case with.Form == manners.ByTool:
 		tools, force = wire.WithAnswer(req)
-	} else if req.Schema != nil {
-		schema, err := wire.SchemaMap(req.Schema, dialect())
+	case with.Form == manners.BySchema:
+		schema, err := wire.SchemaMap(req.Schema, dialectFor(with))
 		if err != nil {
 			return err
 		}
 		params.OutputConfig.Format.Schema = schema
 	}
 	for i, t := range tools {
-		tool, err := toolParam(t)
+		tool, err := toolParam(t, with)
 		if err != nil {
 			return err
 		}
@@ -180,19 +239,26 @@ func (p *provider) addTools(req *llm.Request, params *sdk.MessageNewParams) erro
 	if req.NoCalls && force == "" && len(tools) > 0 {
 		params.ToolChoice.OfNone = &sdk.ToolChoiceNoneParam{}
 	}
-	if force != "" {
-		params.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: force, DisableParallelToolUse: param.NewOpt(true)}
+	if force != "" && !with.FreeTools {
+		choice := &sdk.ToolChoiceToolParam{Name: force}
+		if !with.NoParallel {
+			choice.DisableParallelToolUse = param.NewOpt(true)
+		}
+		params.ToolChoice.OfTool = choice
 	}
 	return nil
 }
 
-func toolParam(t llm.Tool) (*sdk.ToolParam, error) {
-	schema, strict, err := wire.ToolFields(t, dialect())
+func toolParam(t llm.Tool, with manners.Manners) (*sdk.ToolParam, error) {
+	schema, strict, err := wire.ToolFields(t, dialectFor(with))
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
 	delete(schema, "type")
-	tool := &sdk.ToolParam{Name: t.Name, Strict: param.NewOpt(strict)}
+	tool := &sdk.ToolParam{Name: t.Name}
+	if !with.NoStrict {
+		tool.Strict = param.NewOpt(strict)
+	}
 	tool.InputSchema.ExtraFields = schema
 	if t.Description != "" {
 		tool.Description = param.NewOpt(t.Description)
@@ -328,11 +394,11 @@ func (b *block) finishedPart() (llm.Part, error) {
 	case "text":
 		return llm.Part{Text: b.text.String()}, nil
 	case "tool_use":
-		input := json.RawMessage(b.text.String())
-		if len(input) == 0 {
-			input = json.RawMessage("{}")
+		input, ok := wire.ToolInput(b.text.String())
+		if !ok && b.name == llm.AnswerTool {
+			return llm.Part{Text: b.text.String()}, nil
 		}
-		if !json.Valid(input) {
+		if !ok {
 			return llm.Part{}, llm.NewError(llm.Garbled, "the input for tool %s is no JSON", b.name)
 		}
 		return llm.Part{Call: &llm.ToolCall{ID: b.id, Name: b.name, Input: input}}, nil

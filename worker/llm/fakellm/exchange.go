@@ -46,6 +46,7 @@ type exchange struct {
 	warm string // the prefix that is in the cache once the answer begins
 
 	calls int // of tools, that were written; of OpenAI's format
+	style Style
 	Entry
 }
 
@@ -60,7 +61,7 @@ func (x *exchange) serveCall() {
 	if !x.admitCall() {
 		return
 	}
-	if !x.waitLatency() || x.answerInstead() {
+	if !x.waitLatency() || x.rebuffCall() || x.answerInstead() {
 		return
 	}
 	x.streamAnswer()
@@ -222,6 +223,13 @@ func (x *exchange) streamAnswer() {
 	x.w.Header().Set("Request-Id", x.RequestID)
 	parts := x.parts(r)
 	x.remember(parts)
+	if x.isWhole() {
+		x.writeWhole(parts, r)
+		return
+	}
+	if x.style.Type != "" {
+		x.w.Header().Set("Content-Type", x.style.Type)
+	}
 	x.wire.openAnswer(x)
 	for n, p := range parts {
 		x.wire.openPart(x, n, p)

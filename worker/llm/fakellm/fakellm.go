@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -28,6 +29,9 @@ import (
 type Config struct {
 	Model   func(Call) Reply         // what the model says. Defaults to "{}"
 	Fault   func(Call) Fault         // how a call goes wrong. Defaults to not at all
+	Rebuff  func(Call) *Rebuff       // what it would not take; nil takes it. Defaults to everything taken
+	Style   func(Call) Style         // how answers are written. Defaults to the vendor's way
+	Lax     bool                     // streams and their usage need not be asked for
 	Latency func(Call) time.Duration // until the answer begins. Defaults to none
 	Rates   Rates                    // zero limits nothing
 	Key     string                   // that calls need; "" takes any
@@ -169,12 +173,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := s.beginCall(call)
 	defer s.endCall(x)
 	x.w, x.r, x.wire = w, r, wire
-	if err == nil {
-		err = s.checkThinking(&call)
+	if s.isAnswerable(err) {
+		err = errors.Join(err, s.checkThinking(&call))
 	}
-	if err != nil {
+	if !s.isAnswerable(err) {
 		x.writeError(http.StatusBadRequest, "invalid_request_error", err.Error())
 		return
+	}
+	if s.cfg.Style != nil {
+		x.style = s.cfg.Style(call)
 	}
 	if strings.HasSuffix(r.URL.Path, "/count_tokens") {
 		x.writeJSON(map[string]int64{"input_tokens": countTokens(call.prompt)})

@@ -1,6 +1,7 @@
 package fakellm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -350,10 +351,13 @@ func (openaiWire) readCall(c *Call, body []byte) error {
 		return err
 	}
 	c.Uses = l.uses
-	if !in.Options.IncludeUsage {
-		return errors.New("stream_options.include_usage: without it nobody knows what was spent")
+	if err := checkRequest(in.Model, len(in.Messages), true); err != nil {
+		return err
 	}
-	return checkRequest(in.Model, len(in.Messages), in.Stream)
+	if !in.Options.IncludeUsage || !in.Stream {
+		return errStrict
+	}
+	return nil
 }
 
 func (openaiWire) mediaType() string { return "text/event-stream; charset=utf-8" }
@@ -371,7 +375,14 @@ func (w openaiWire) writeDelta(x *exchange, delta fields, finish any) {
 }
 
 func (w openaiWire) openAnswer(x *exchange) {
-	w.writeDelta(x, fields{"role": "assistant", "content": ""}, nil)
+	if x.style.Comment {
+		x.write(": keepalive\n\n")
+	}
+	var content any = ""
+	if x.style.NullContent {
+		content = nil
+	}
+	w.writeDelta(x, fields{"role": "assistant", "content": content}, nil)
 	x.calls = 0
 }
 
@@ -402,18 +413,26 @@ func (w openaiWire) closeAnswer(x *exchange, r Reply) {
 	if r.Why != "" {
 		w.writeDelta(x, fields{"refusal": r.Why}, nil)
 	}
-	w.writeDelta(x, fields{}, r.Stop)
+	if !x.style.NoFinish {
+		w.writeDelta(x, fields{}, cmp.Or(x.style.Finish, r.Stop))
+	}
 	x.Output = r.tokens()
-	if x.Fault == NoUsage {
+	choices := []any{}
+	if x.style.NullChoices {
+		choices = nil
+	}
+	if x.Fault == NoUsage || x.style.NoUsage {
 		x.clearUsage()
 	} else {
-		w.writeChunk(x, []any{}, fields{
+		w.writeChunk(x, choices, fields{
 			"prompt_tokens": x.In(), "completion_tokens": x.Output, "total_tokens": x.In() + x.Output,
 			"prompt_tokens_details":     fields{"cached_tokens": x.CacheRead},
 			"completion_tokens_details": fields{"reasoning_tokens": Tokens(r.Thinking)},
 		})
 	}
-	x.write("data: [DONE]\n\n")
+	if !x.style.NoDone {
+		x.write("data: [DONE]\n\n")
+	}
 }
 
 func (w openaiWire) writeBroken(x *exchange) {

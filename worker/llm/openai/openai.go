@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/redact"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
+	"github.com/coditect/mapreduce/worker/llm/manners"
 )
 
 const vendorURL = "https://api.openai.com/v1/"
@@ -38,7 +39,9 @@ func New(cfg llm.Config) (llm.Provider, error) {
 	if cfg.Key.IsZero() && own {
 		return nil, llm.NewError(llm.Auth, "there is no key for openai: set OPENAI_API_KEY")
 	}
-	d, err := wire.NewDialer(cfg, vendorURL, wire.Format{Stream: "text/event-stream", Limits: wire.CompatibleLimits, Judge: wire.JudgeCompatible})
+	d, err := wire.NewDialer(cfg, vendorURL, wire.Format{
+		Stream: "text/event-stream", Limits: wire.CompatibleLimits, Judge: wire.JudgeCompatible, Whole: wholeStream,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -71,15 +74,59 @@ func dialect() llm.Dialect {
 	}
 }
 
-// Complete implements Provider.
+// Complete implements Provider. What a server refuses of a request is left out of it, and of all
+// later ones for the model: see package manners.
 func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	params, err := p.buildParams(req)
+	known := p.Manners(req.Model)
+	for refusals := 0; ; refusals++ {
+		with := p.ownForm(known)
+		c := p.BeginCall(ctx, req)
+		res, err := p.ask(c, req, with)
+		c.EndCall()
+		if err == nil {
+			p.Works(req.Model)
+			return res, nil
+		}
+		next, learned := c.Learn(err, req.Model, known, with, p.sentBy(req, with))
+		if !learned || refusals == wire.MaxRefusals {
+			return nil, err
+		}
+		known = next
+	}
+}
+
+// ownForm returns manners by which answers are calls of a tool at least, if the job says so.
+func (p *provider) ownForm(m manners.Manners) manners.Manners {
+	if p.Config.ToolMode {
+		m.Form = max(m.Form, manners.ByTool)
+	}
+	return m
+}
+
+// sentBy says what a request holds that may be refused.
+func (*provider) sentBy(req *llm.Request, with manners.Manners) manners.Sent {
+	return manners.Sent{Schema: req.Schema != nil, Tools: len(req.Tools) > 0, Stream: !with.NoStream, System: req.System != "", Bound: answerBound(req, with)}
+}
+
+// answerBound returns the bound of an answer that a server takes.
+func answerBound(req *llm.Request, with manners.Manners) int64 {
+	if with.Most > 0 {
+		return min(with.Most, req.AnswerBound())
+	}
+	return req.AnswerBound()
+}
+
+// ask makes one request.
+func (p *provider) ask(c *wire.Call, req *llm.Request, with manners.Manners) (*llm.Response, error) {
+	params, err := p.buildParams(req, with)
 	if err != nil {
 		return nil, err
 	}
-	c := p.BeginCall(ctx, req)
-	defer c.EndCall()
-	stream := p.chat.NewStreaming(c.Context(), params, option.WithMiddleware(c.DoRequest))
+	opts := []option.RequestOption{option.WithMiddleware(c.DoRequest)}
+	if with.NoStream {
+		opts = []option.RequestOption{option.WithMiddleware(unstream), option.WithMiddleware(c.DoRequest)}
+	}
+	stream := p.chat.NewStreaming(c.Context(), params, opts...)
 	if stream.Err() != nil {
 		return nil, c.FailError(stream.Err())
 	}
@@ -93,67 +140,103 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 	if sent, ok := errors.AsType[*ssestream.StreamError](stream.Err()); ok {
 		return nil, t.noteWaste(c.MidstreamError(sent.Event.Data))
 	}
-	if stream.Err() != nil || t.finish == "" || !c.EndsWith("[DONE]") {
+	if stream.Err() != nil || !t.isWhole(c.EndsWith("[DONE]")) {
 		return nil, t.noteWaste(c.CutError(stream.Err()))
 	}
-	return t.toResponse(c, req.Schema != nil && p.Config.ToolMode)
+	if kind := failedStop(t.finish); kind != 0 {
+		return nil, t.noteWaste(c.FailError(llm.NewError(kind, "the server gave up in mid-stream: %s", redact.ShortenLine(t.finish))))
+	}
+	return t.toResponse(c, req.Schema != nil && with.Form == manners.ByTool)
 }
 
-// buildParams puts a request into the vendor's words.
-func (p *provider) buildParams(req *llm.Request) (sdk.ChatCompletionNewParams, error) {
+// isWhole reports whether a stream that ended had ended what it said: it gave a reason, or the
+// mark of the end behind something.
+func (t *choice) isWhole(marked bool) bool {
+	return t.finish != "" || marked && (t.text.Len() > 0 || len(t.calls) > 0)
+}
+
+// buildParams puts a request into the vendor's words, without what the server refuses.
+func (p *provider) buildParams(req *llm.Request, with manners.Manners) (sdk.ChatCompletionNewParams, error) {
 	params := sdk.ChatCompletionNewParams{Model: shared.ChatModel(req.Model)}
 	if err := req.Check(); err != nil {
 		return params, err
 	}
 	// Other servers know the old name only; the vendor's newer models refuse it.
-	if p.own {
-		params.MaxCompletionTokens = param.NewOpt(req.AnswerBound())
+	if p.own != with.OtherBound {
+		params.MaxCompletionTokens = param.NewOpt(answerBound(req, with))
 	} else {
-		params.MaxTokens = param.NewOpt(req.AnswerBound())
+		params.MaxTokens = param.NewOpt(answerBound(req, with))
 	}
-	params.StreamOptions.IncludeUsage = param.NewOpt(true)
-	if req.System != "" {
-		params.Messages = append(params.Messages, sdk.SystemMessage(req.System))
+	if !with.NoUsage && !with.NoStream {
+		params.StreamOptions.IncludeUsage = param.NewOpt(true)
 	}
-	for _, m := range req.Messages {
+	messages := req.Messages
+	system := req.System + wire.TellForm(req, with)
+	if with.NoSystem {
+		messages = wire.WithInstructions(system, messages)
+	} else if system != "" {
+		params.Messages = append(params.Messages, sdk.SystemMessage(system))
+	}
+	for _, m := range messages {
 		params.Messages = append(params.Messages, messageParams(m)...)
 	}
-	return params, p.addTools(req, &params)
+	return params, addTools(req, with, &params)
+}
+
+// dialectFor returns the dialect of a server's schemas.
+func dialectFor(with manners.Manners) llm.Dialect {
+	d := dialect()
+	if with.Plain {
+		d.Keywords = nil
+	}
+	return d
 }
 
 // addTools adds tools and the answer's schema.
-func (p *provider) addTools(req *llm.Request, params *sdk.ChatCompletionNewParams) error {
+func addTools(req *llm.Request, with manners.Manners, params *sdk.ChatCompletionNewParams) error {
 	tools, force := req.Tools, req.Force
-	if req.Schema != nil && p.Config.ToolMode {
+	switch {
+	case req.Schema == nil:
+	case with.Form == manners.ByTool:
 		tools, force = wire.WithAnswer(req)
-	} else if req.Schema != nil {
-		schema, err := wire.SchemaMap(req.Schema, dialect())
+	case with.Form == manners.ByObject:
+		params.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+	case with.Form == manners.BySchema:
+		schema, err := wire.SchemaMap(req.Schema, dialectFor(with))
 		if err != nil {
 			return err
 		}
-		params.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-				Name: req.Schema.Name(), Strict: param.NewOpt(true), Schema: schema,
-			},
+		form := shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: req.Schema.Name(), Schema: schema}
+		if !with.NoStrict {
+			form.Strict = param.NewOpt(true)
 		}
+		params.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: form}
 	}
 	for _, t := range tools {
-		schema, strict, err := wire.ToolFields(t, dialect())
+		schema, strict, err := wire.ToolFields(t, dialectFor(with))
 		if err != nil {
 			return fmt.Errorf("tool %s: %w", t.Name, err)
 		}
-		def := shared.FunctionDefinitionParam{Name: t.Name, Strict: param.NewOpt(strict), Parameters: schema}
+		def := shared.FunctionDefinitionParam{Name: t.Name, Parameters: schema}
+		if !with.NoStrict {
+			def.Strict = param.NewOpt(strict)
+		}
 		if t.Description != "" {
 			def.Description = param.NewOpt(t.Description)
 		}
 		params.Tools = append(params.Tools, sdk.ChatCompletionFunctionTool(def))
+	}
+	if with.FreeTools {
+		return nil
 	}
 	if req.NoCalls && force == "" && len(tools) > 0 {
 		params.ToolChoice.OfAuto = param.NewOpt(string(sdk.ChatCompletionToolChoiceOptionAutoNone))
 	}
 	if force != "" {
 		params.ToolChoice = sdk.ToolChoiceOptionFunctionToolChoice(sdk.ChatCompletionNamedToolChoiceFunctionParam{Name: force})
-		params.ParallelToolCalls = param.NewOpt(false)
+		if !with.NoParallel {
+			params.ParallelToolCalls = param.NewOpt(false)
+		}
 	}
 	return nil
 }
@@ -316,14 +399,14 @@ func (t *choice) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 		r.Parts = append(r.Parts, llm.Part{Text: t.text.String()})
 	}
 	for i := range t.calls {
-		call, err := t.calls[i].finishedCall(i)
+		part, err := t.calls[i].finishedPart(i)
 		if err != nil && r.Stop.Cut() {
 			continue
 		}
 		if err != nil {
 			return nil, t.noteWaste(c.FailError(err))
 		}
-		r.Parts = append(r.Parts, llm.Part{Call: call})
+		r.Parts = append(r.Parts, part)
 	}
 	if len(r.Calls()) > 0 && r.Stop == llm.StopEnd {
 		r.Stop = llm.StopTool // a forced tool ends with "stop"
@@ -332,31 +415,48 @@ func (t *choice) toResponse(c *wire.Call, tool bool) (*llm.Response, error) {
 	return r, nil
 }
 
-// finishedCall returns the call. Some servers give it no id.
-func (c *toolCall) finishedCall(i int) (*llm.ToolCall, error) {
-	input := json.RawMessage(c.input.String())
-	if len(input) == 0 {
-		input = json.RawMessage("{}")
+// finishedPart returns the call as a part. Some servers give it no id. What a model wrote as its
+// answer is read elsewhere if it is no JSON.
+func (c *toolCall) finishedPart(i int) (llm.Part, error) {
+	input, ok := wire.ToolInput(c.input.String())
+	if !ok && c.name == llm.AnswerTool {
+		return llm.Part{Text: c.input.String()}, nil
 	}
-	if !json.Valid(input) {
-		return nil, llm.NewError(llm.Garbled, "the input for tool %s is no JSON", redact.ShortenLine(c.name))
+	if !ok {
+		return llm.Part{}, llm.NewError(llm.Garbled, "the input for tool %s is no JSON", redact.ShortenLine(c.name))
 	}
 	if c.id == "" {
 		c.id = fmt.Sprintf("call_%d", i)
 	}
-	return &llm.ToolCall{ID: c.id, Name: c.name, Input: input}, nil
+	return llm.Part{Call: &llm.ToolCall{ID: c.id, Name: c.name, Input: input}}, nil
 }
 
-// stopOf translates the vendor's word.
+// failedStop returns the kind of error that a word for the end of an answer is; 0 if it is none.
+func failedStop(s string) llm.Kind {
+	switch strings.ToLower(s) {
+	case "error", "abort", "aborted", "cancelled":
+		return llm.Server
+	case "insufficient_system_resource":
+		return llm.Overloaded
+	}
+	return 0
+}
+
+// stopOf translates the vendor's word, and those of other servers. One that gives none has ended
+// what it said.
 func stopOf(s string) llm.Stop {
-	switch s {
-	case "stop":
+	switch strings.ToLower(s) {
+	case "stop", "", "eos", "eos_token", "end", "end_turn", "complete", "completed", "finished", "null":
 		return llm.StopEnd
-	case "length":
+	case "stop_sequence":
+		return llm.StopSequence
+	case "length", "max_tokens", "max_length":
 		return llm.StopMax
-	case "tool_calls", "function_call":
+	case "model_length", "context_length":
+		return llm.StopWindow
+	case "tool_calls", "function_call", "tool_use":
 		return llm.StopTool
-	case "content_filter":
+	case "content_filter", "safety", "sensitive":
 		return llm.StopFilter
 	default:
 		return llm.Stop("openai:" + s)

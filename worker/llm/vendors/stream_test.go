@@ -95,10 +95,12 @@ func TestNoPieceOfAnAnswerIsAnAnswer(t *testing.T) {
 			for n := range len(whole) {
 				for _, cut := range []error{io.EOF, io.ErrUnexpectedEOF} {
 					got, err := get(n, cut)
-					if err == nil && !cmp.Equal(got, want) {
+					// Some servers that are like OpenAI's end with the reason, without usage and mark.
+					ended := name == "openai" && cut == io.EOF && bytes.Contains(whole[:n], []byte(`"finish_reason":"stop"`))
+					if err == nil && !cmp.Equal(got, want) && (!ended || got.Text() != want.Text() || got.Stop != want.Stop) {
 						t.Fatalf("%d of %d bytes, then %v, are taken for an answer: %+v", n, len(whole), cut, got)
 					}
-					if err == nil && n < len(whole)-4 {
+					if err == nil && n < len(whole)-4 && !ended {
 						t.Fatalf("%d of %d bytes, then %v, are taken for all of it", n, len(whole), cut)
 					}
 					if e, ok := errors.AsType[*llm.Error](err); err != nil && (!ok || e.Class != llm.CutOff.Class()) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -15,6 +16,7 @@ import (
 type unitTally struct {
 	spec   *mapreduce.JobSpec
 	levels map[int]*levelTally // -1 holds parse units
+	mended map[string]int64    // by the kind of repair, the units with answers that needed one
 	calls  resultfile.List
 }
 
@@ -67,6 +69,7 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	case mapreduce.UnitFailed:
 		l.failed++
 	}
+	t.countMended(u)
 	l.attempts += int64(u.Attempts)
 	l.tokens = l.tokens.Add(u.Tokens)
 	l.cost += u.CostMicros
@@ -80,6 +83,21 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros), savingsOrNil(t.spec, u.Savings),
 		callsOf(u.CallSums),
 	})
+}
+
+// countMended counts what was mended in the answers of a unit, each kind once.
+func (t *unitTally) countMended(u *mapreduce.Unit) {
+	kinds := make(map[string]bool)
+	for _, note := range u.Errors {
+		if list, ok := strings.CutPrefix(note, mapreduce.MendedNote); ok {
+			for _, kind := range strings.Split(list, ", ") {
+				kinds[kind] = true
+			}
+		}
+	}
+	for kind := range kinds {
+		t.mended[kind]++
+	}
 }
 
 func (t *unitTally) sortedLevels() []int { return slices.Sorted(maps.Keys(t.levels)) }
@@ -198,6 +216,9 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 			func() error { return resultfile.WriteMember(out, "levels", w.tally.levelMetrics()) },
 			func() error { return resultfile.WriteMember(out, "superseded", supersededOf(job)) },
 			func() error { return resultfile.WriteSection(out, "calls", "[", &w.tally.calls, "]") },
+		}
+		if len(w.tally.mended) > 0 {
+			members = append(members, func() error { return resultfile.WriteMember(out, "mended_answers", w.tally.mended) })
 		}
 		if written := w.report.written; written != nil {
 			members = append(members, func() error { return resultfile.WriteMember(out, "citations", written.Measures) })

@@ -122,6 +122,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 		}
 		in.Service = r.s
 		in.Note = func(message string) { r.s.Meter.Note("note: %s", message) }
+		a.Runners.Note = in.Note
 		if err := r.s.RetryReconnected(ctx, func() error { return input.CheckJobs(ctx, in) }); err != nil {
 			return err
 		}

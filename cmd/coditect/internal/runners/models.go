@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
+	"github.com/coditect/mapreduce/worker/llm/manners"
 	"github.com/coditect/mapreduce/worker/llm/vendors"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/tool/toolbox"
@@ -85,12 +86,17 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 		return nil, err
 	}
 	r.Gates = decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
+	learned := manners.NewStore(func(line string) {
+		if r.Note != nil {
+			r.Note(line)
+		}
+	})
 	all := make(map[string]*model.Agent)
 	for _, name := range ModelProviders() {
 		all[name], err = model.New(model.Config{
 			Provider: name, Trusted: !r.Models.Fleet, Prices: prices, Random: rand.Float64,
 			LLM: llm.Config{
-				Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: endpoints[name],
+				Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: endpoints[name], Manners: learned,
 				SendTrace: r.Getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
 			},
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {

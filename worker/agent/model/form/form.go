@@ -20,6 +20,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/answer"
 )
 
 // A Form is the JSON Schema of a model's answer for a user's schema. It is immutable.
@@ -79,7 +80,24 @@ func extractionSchema(doc []byte) (*llm.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Tolerating(foundValue), nil
+	return s.Tolerating(foundValue).Hinting(answerHints)
+}
+
+// answerHints say what in an answer about records stands for what. A value alone is a finding
+// that has no quotes: they are looked for, and until then it is not believed. What says that
+// nothing was found may be left out.
+var answerHints = answer.Hints{
+	Values: []answer.Principal{
+		{Place: regexp.MustCompile(`^(/records/[0-9]+)?/fields/[^/]+/[0-9]+$`), Key: "value", Texts: "quotes"},
+		{Place: regexp.MustCompile(`^(/records/[0-9]+)?/not_found/[0-9]+$`), Key: "field"},
+	},
+	Empty: []answer.Filler{
+		{Place: regexp.MustCompile(`^(/records/[0-9]+)?(/fields/[^/]+(/[0-9]+/quotes)?|/not_found)$`), Value: []any{}},
+		{Place: regexp.MustCompile(`^/no_records$|/not_found/[0-9]+/reason$`), Value: ""},
+		{Place: regexp.MustCompile(`/fields/[^/]+/[0-9]+/confidence$`), Value: json.Number("0")},
+	},
+	Remarks: regexp.MustCompile(`^(/records/[0-9]+)?/not_found$`),
+	Shares:  regexp.MustCompile(`^(/records/[0-9]+)?/fields/[^/]+/[0-9]+/confidence$`),
 }
 
 // objectSchema is the schema of an object that has all of its fields and no others.

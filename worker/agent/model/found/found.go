@@ -47,6 +47,7 @@ func Records(f *form.Form, answers []form.Record, places []unit.Place) (records 
 	next := 0
 	for _, a := range answers {
 		var rec Record
+		r.unfit = make(map[string]string)
 		for _, field := range f.Fields {
 			for _, finding := range a.Fields[field.Key] {
 				rec.Values = append(rec.Values, r.placeFinding(field, finding, places[next:next+len(finding.Quotes)])...)
@@ -81,7 +82,8 @@ func Quotes(f *form.Form, answers []form.Record) []string {
 // A reading is an answer that is being read.
 type reading struct {
 	form   *form.Form
-	faults []string // what is wrong with the answer, for its author
+	faults []string          // what is wrong with the answer, for its author
+	unfit  map[string]string // by field, why what was answered is no value of it
 }
 
 // placeFinding returns a finding with the places of its quotes; nothing, if it has no
@@ -97,6 +99,9 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 	if misfit {
 		r.faults = append(r.faults, fmt.Sprintf("%s: %v", f.Key, err))
 		value = unfitValue(found.Value)
+		if value == nil {
+			r.unfit[f.Path] = err.Error()
+		}
 	}
 	if value == nil || value == "" {
 		return nil
@@ -171,6 +176,9 @@ func (r *reading) missingFields(a form.Record, values []unit.Value) []merge.Miss
 			continue
 		}
 		reason := "the model found none"
+		if why := r.unfit[f.Path]; why != "" {
+			reason = "what the model answered is no value of the field: " + Line(why)
+		}
 		for _, m := range a.NotFound {
 			if m.Field == f.Key && strings.TrimSpace(m.Reason) != "" {
 				reason = Line(m.Reason)

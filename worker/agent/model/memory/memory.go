@@ -131,6 +131,24 @@ func NoteRefused(ctx context.Context, j agent.Journal) error {
 	return err
 }
 
+// maxMisfits bounds the attempts at a unit whose answers could not be read.
+const maxMisfits = 2
+
+// NoteMisfit remembers that an attempt had no answer that could be read. It reports whether another
+// attempt is worth its calls: a model that cannot keep to a form does not learn it.
+func NoteMisfit(ctx context.Context, j agent.Journal) (again bool, err error) {
+	n := 0
+	for ; ; n++ {
+		if _, noted := j.Recall(misfitKey(n)); !noted {
+			break
+		}
+	}
+	_, err = j.Do(ctx, misfitKey(n), func(context.Context) ([]byte, error) { return []byte("{}"), nil })
+	return n+1 < maxMisfits, err
+}
+
+func misfitKey(n int) string { return fmt.Sprintf("misfit %d", n) }
+
 // decodeRemembered returns what became of a request as it is told when it is asked
 // again: an answer has cost nothing then.
 func decodeRemembered(raw []byte) (*llm.Response, error) {

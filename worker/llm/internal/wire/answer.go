@@ -6,26 +6,42 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/answer"
+	"github.com/coditect/mapreduce/worker/llm/manners"
 )
 
-// AnswerOf returns the answer of a response to a schema: the input of the forced tool,
-// or the text. Nil means that there is none.
+// AnswerOf returns the answer of a response to a schema: the input of the tool that takes it, or
+// the text, as a model wrote it. Nil means that there is none.
 func AnswerOf(r *llm.Response, tool bool) json.RawMessage {
-	if !tool {
-		if text := strings.TrimSpace(r.Text()); text != "" {
-			return json.RawMessage(text)
-		}
-		return nil
-	}
 	for _, c := range r.Calls() {
-		if c.Name == llm.AnswerTool {
+		if c.Name == llm.AnswerTool && tool {
 			return c.Input
 		}
 	}
-	if len(r.Calls()) == 0 && json.Valid([]byte(strings.TrimSpace(r.Text()))) {
-		return json.RawMessage(strings.TrimSpace(r.Text())) // where the tool was not forced
+	if tool && len(r.Calls()) > 0 {
+		return nil
+	}
+	if text := strings.TrimSpace(r.Text()); text != "" {
+		return json.RawMessage(text)
 	}
 	return nil
+}
+
+// ToolInput returns what a model wrote as the input of a tool as JSON, with faults of notation
+// mended. It is false if there is none in it, or if it breaks off.
+func ToolInput(text string) (json.RawMessage, bool) {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage("{}"), true
+	}
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text), true
+	}
+	found := answer.Find(text)
+	if len(found) != 1 || found[0].Unfinished {
+		return nil, false
+	}
+	raw, err := answer.Encode(found[0].Value)
+	return raw, err == nil
 }
 
 // ToolFields returns a tool's schema, and whether the vendor may be strict about
@@ -65,4 +81,30 @@ func SchemaMap(s *llm.Schema, d llm.Dialect) (map[string]any, error) {
 		out[k] = v
 	}
 	return out, nil
+}
+
+// TellForm returns the instructions that stand for a form of answers that a server does not hold
+// the model to; "" if it does.
+func TellForm(req *llm.Request, with manners.Manners) string {
+	switch {
+	case req.Schema == nil:
+		return ""
+	case with.Form == manners.ByTool && with.FreeTools:
+		return "\nGive the answer by calling the tool " + llm.AnswerTool + ".\n"
+	case with.Form < manners.ByObject:
+		return ""
+	}
+	return "\nFORM OF THE ANSWER (JSON Schema):\n" + string(req.Schema.Document()) + "\nAnswer with one JSON object of this form, and nothing else.\n"
+}
+
+// WithInstructions returns messages with instructions before the first of the user's, for servers
+// without a place of their own for them.
+func WithInstructions(system string, messages []llm.Message) []llm.Message {
+	i := slices.IndexFunc(messages, func(m llm.Message) bool { return m.Role == llm.User })
+	if system == "" || i < 0 {
+		return messages
+	}
+	out := slices.Clone(messages)
+	out[i].Parts = append([]llm.Part{{Text: system + "\n\n"}}, out[i].Parts...)
+	return out
 }

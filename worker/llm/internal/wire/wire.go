@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/redact"
+	"github.com/coditect/mapreduce/worker/llm/manners"
 )
 
 // maxErrorBytes bounds the part of an error that is read.
@@ -34,6 +36,10 @@ type Format struct {
 	Stream string                                           // the media type of an answer
 	Limits func(http.Header, time.Time) llm.Limits          // reads the vendor's headers
 	Judge  func(status int, body []byte) (llm.Kind, string) // reads the vendor's errors; 0 if it cannot
+
+	// Whole turns an answer that came whole into the stream that was asked for; false if it is
+	// none. Nil takes what comes whole as a stream of one.
+	Whole func(body []byte) ([]byte, bool)
 }
 
 // A Dialer makes the calls of a provider: what all vendors have in common below
@@ -52,6 +58,9 @@ func NewDialer(cfg llm.Config, vendor string, format Format) (*Dialer, error) {
 	cfg.Idle = cmp.Or(cfg.Idle, llm.DefaultIdle)
 	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, llm.DefaultMaxBytes)
 	cfg.Window = cmp.Or(cfg.Window, llm.DefaultWindow)
+	if cfg.Manners == nil {
+		cfg.Manners = manners.NewStore(nil)
+	}
 	base, err := url.Parse(cmp.Or(cfg.BaseURL, vendor))
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, llm.NewError(llm.Invalid, "the base URL is no http or https address")
@@ -98,6 +107,7 @@ type Call struct {
 	header http.Header // of the response; nil before there is one
 	status int
 	body   *body
+	refuse manners.Refusal // of a response with another status than 200
 }
 
 // BeginCall returns a call. Its EndCall must be called.
@@ -141,10 +151,66 @@ func (c *Call) DoRequest(req *http.Request, next func(*http.Request) (*http.Resp
 		return nil, c.refusedError(res)
 	}
 	if got, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); got != c.d.acceptType(req) {
-		defer res.Body.Close()
-		return nil, c.foreignError(res, got)
+		return c.otherType(res, got, c.d.acceptType(req))
 	}
 	return res, nil
+}
+
+// otherType returns a response of another type than the one that is expected, if it is an answer
+// all the same: a stream whose type is not named, or an answer that came whole.
+func (c *Call) otherType(res *http.Response, got, want string) (*http.Response, error) {
+	read := bufio.NewReaderSize(res.Body, maxErrorBytes)
+	begin, _ := read.Peek(64) // what there is of it
+	begin = bytes.TrimLeft(begin, " \t\r\n\ufeff")
+	switch {
+	case len(begin) == 0:
+		defer res.Body.Close()
+		return nil, c.responseError(llm.Server, "the answer is empty")
+	case want == "text/event-stream" && startsAny(begin, "data:", "event:", ":"):
+		return c.asType(res, want, read), nil
+	case begin[0] == '{' && want != "application/json":
+		defer res.Body.Close()
+		return c.wholeAnswer(res, got, want, read)
+	}
+	defer res.Body.Close()
+	raw, _ := io.ReadAll(io.LimitReader(read, maxErrorBytes)) // what there is of it
+	return nil, c.foreignError(raw, got)
+}
+
+func startsAny(raw []byte, marks ...string) bool {
+	return slices.ContainsFunc(marks, func(m string) bool { return bytes.HasPrefix(raw, []byte(m)) })
+}
+
+// wholeAnswer returns an answer that came whole as the stream that was asked for.
+func (c *Call) wholeAnswer(res *http.Response, got, want string, read io.Reader) (*http.Response, error) {
+	raw, err := io.ReadAll(read) // bounded by the body
+	if err != nil {
+		return nil, c.CutError(err)
+	}
+	if kind, message := c.d.format.Judge(res.StatusCode, raw); kind != 0 {
+		return nil, c.responseError(kind, message)
+	}
+	stream, ok := append(raw, '\n'), json.Valid(raw)
+	if c.d.format.Whole != nil {
+		stream, ok = c.d.format.Whole(raw)
+	}
+	if !ok {
+		return nil, c.foreignError(raw, got)
+	}
+	c.body.tail = bytes.Clone(stream[max(0, len(stream)-tailBytes):])
+	return c.asType(res, want, bytes.NewReader(stream)), nil
+}
+
+// asType returns a response with another body, of the type that is expected.
+func (*Call) asType(res *http.Response, want string, body io.Reader) *http.Response {
+	out := *res
+	out.Header = res.Header.Clone()
+	out.Header.Set("Content-Type", want)
+	out.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, res.Body}
+	return &out
 }
 
 // acceptType returns the media type that the answer to a request must have.
@@ -159,6 +225,7 @@ func (d *Dialer) acceptType(req *http.Request) string {
 func (c *Call) refusedError(res *http.Response) *llm.Error {
 	raw, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBytes)) // what there is of it
 	kind, message := c.d.format.Judge(res.StatusCode, raw)
+	c.refuse = manners.Refusal{Status: res.StatusCode, Param: paramOf(raw), Text: string(raw)}
 	if kind == 0 {
 		kind, message = ByStatus(res.StatusCode), "the answer is not an error in the form of this API"
 		if isPage(raw) {
@@ -175,14 +242,49 @@ func (c *Call) refusedError(res *http.Response) *llm.Error {
 }
 
 // foreignError returns the error of a success that is not in the expected format.
-func (c *Call) foreignError(res *http.Response, got string) *llm.Error {
-	raw, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBytes)) // what there is of it
-	if kind, message := c.d.format.Judge(res.StatusCode, raw); kind != 0 {
+func (c *Call) foreignError(raw []byte, got string) *llm.Error {
+	if kind, message := c.d.format.Judge(c.status, raw); kind != 0 {
 		return c.responseError(kind, message)
 	}
 	message := fmt.Sprintf("the answer is of type %q: something else answers at %s", got, c.d.Base.Host)
 	return c.responseError(llm.NotAPI, message)
 }
+
+// paramOf returns the parameter that an error names.
+func paramOf(raw []byte) string {
+	var body struct {
+		Param string
+		Error struct{ Param string }
+	}
+	if json.Unmarshal(raw, &body) != nil {
+		return ""
+	}
+	return cmp.Or(body.Error.Param, body.Param)
+}
+
+// Learn returns the manners to try next, after a request failed with err that was made by the
+// manners with, where known was known. It is false if the failure stands: nothing was refused, or it has nothing to do with what
+// can be left out.
+func (c *Call) Learn(err error, model llm.Model, known, with manners.Manners, sent manners.Sent) (manners.Manners, bool) {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok || c.refuse.Status == 0 || e.Kind == llm.TooLarge || e.Kind == llm.Auth || e.Kind == llm.Billing || e.Kind == llm.RateLimited {
+		return with, false
+	}
+	return c.d.Config.Manners.Refused(c.d.Base.Host+strings.TrimSuffix(c.d.Base.Path, "/"), string(model), known, with, c.refuse, sent)
+}
+
+// Manners returns what is known of a model.
+func (d *Dialer) Manners(model llm.Model) manners.Manners {
+	return d.Config.Manners.Of(d.Base.Host+strings.TrimSuffix(d.Base.Path, "/"), string(model))
+}
+
+// Works notes that a model answers.
+func (d *Dialer) Works(model llm.Model) {
+	d.Config.Manners.Works(d.Base.Host+strings.TrimSuffix(d.Base.Path, "/"), string(model))
+}
+
+// MaxRefusals bounds how often one request is made again without what was refused.
+const MaxRefusals = 8
 
 // responseError returns an error with all that the response says besides.
 func (c *Call) responseError(kind llm.Kind, message string) *llm.Error {
@@ -283,7 +385,7 @@ func ByStatus(status int) llm.Kind {
 		return llm.TooLarge
 	case http.StatusTooManyRequests:
 		return llm.RateLimited
-	case http.StatusServiceUnavailable, 529:
+	case http.StatusServiceUnavailable, 529, http.StatusFailedDependency, 498: // the last two are of capacity
 		return llm.Overloaded
 	}
 	if status >= 500 {
