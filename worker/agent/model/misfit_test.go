@@ -197,3 +197,42 @@ func TestReasonsAreTrue(t *testing.T) {
 		t.Errorf("missing for %q, want what is wrong with what was answered", got)
 	}
 }
+
+// Values that are looked for in the document: what stands there by itself is shown by that, and what
+// could be meant by several places is not believed.
+func TestValuesWithoutQuotes(t *testing.T) {
+	const doc = `{"type":"object","properties":{"name":{"type":"string"},"total":{"type":"number"}}}`
+	const text = "Acme Ltd, a part of ACME LTD HOLDING\nOf 12.50 paid, 7 is VAT; 7 items\n"
+	for name, c := range map[string]struct {
+		name, total []any
+		want        map[string]any
+		missing     string // why there is no total
+	}{
+		"found":              {say("Acme Ltd"), say(12.5), map[string]any{"name": "Acme Ltd", "total": json.Number("12.5")}, ""},
+		"in another case":    {say("acme ltd holding"), nil, map[string]any{"name": "acme ltd holding"}, "the model found none"},
+		"twice":              {nil, say(7), map[string]any{}, "no citation supports what was found"},
+		"a part of a word":   {say("Acm"), nil, map[string]any{}, "the model found none"},
+		"a part of a number": {nil, say(2.5), map[string]any{}, "no citation supports what was found"},
+		"negative":           {nil, say(-12.5), map[string]any{}, "no citation supports what was found"},
+		"dots in a quote":    {say("Acme Ltd", "Acme ... HOLDING"), nil, map[string]any{"name": "Acme Ltd"}, "the model found none"},
+		"a quote, no value":  {nil, say(nil, "12.50"), map[string]any{}, "what the model answered is no value of the field: there is a quote, and no value"},
+	} {
+		fields := map[string]any{"name": []any{}, "total": []any{}}
+		if c.name != nil {
+			fields["name"] = c.name
+		}
+		if c.total != nil {
+			fields["total"] = c.total
+		}
+		r := newRig(t, "openai", fakellm.Config{Model: always(answer(fields)), Key: testKey})
+		r.spec.Schema = canonical(t, doc)
+		out, _, err := r.run(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.resolved(t, out)
+		if diff := cmp.Diff(c.want, got.Values); diff != "" || got.Missing["total"] != c.missing {
+			t.Errorf("%s: total missing for %q, want %q; values (-want +got):\n%s", name, got.Missing["total"], c.missing, diff)
+		}
+	}
+}

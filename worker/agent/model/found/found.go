@@ -104,9 +104,12 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 		}
 	}
 	if value == nil || value == "" {
+		if len(found.Quotes) > 0 && r.unfit[f.Path] == "" {
+			r.unfit[f.Path] = "there is a quote, and no value"
+		}
 		return nil
 	}
-	v := unit.Value{Field: f.Path, Value: value, Said: max(0, min(found.Confidence, 1))}
+	v := unit.Value{Field: f.Path, Value: value, Said: shareOf(found.Confidence)}
 	for i, at := range places {
 		if !at.Verified() {
 			r.faults = append(r.faults, f.Key+": "+absentMessage(found.Quotes[i], at))
@@ -124,6 +127,14 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 		v.Places = nil
 	}
 	return []unit.Value{v}
+}
+
+// shareOf returns a share from 0 to 1, which some models write as a percentage.
+func shareOf(said float64) float64 {
+	if said > 1 && said <= 100 {
+		said /= 100
+	}
+	return max(0, min(said, 1))
 }
 
 // maxUnfit bounds a text that is shown although it is no value of its field, in bytes.

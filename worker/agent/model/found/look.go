@@ -13,18 +13,26 @@ import (
 )
 
 // Look gives findings that came without a quote the one place of a text at which their value stands,
-// in the words of the text. A value that could be meant by several places, or that a text says in
+// in the words of the text. A quote that leaves words out is none. A value that could be meant by several places, or that a text says in
 // other words, stays without: it is not believed. The quotes are looked for and checked as any.
 func Look(f *form.Form, answers []form.Record, text string) {
 	for _, a := range answers {
 		for _, field := range f.Fields {
 			for i, one := range a.Fields[field.Key] {
-				if len(one.Quotes) == 0 {
-					a.Fields[field.Key][i].Quotes = quotesFor(elementOf(field.Property), one.Value, text)
+				if len(one.Quotes) > 0 && !slices.ContainsFunc(one.Quotes, func(q string) bool { return leavesOut(q, text) }) {
+					continue
+				}
+				if quotes := quotesFor(elementOf(field.Property), one.Value, text); quotes != nil {
+					a.Fields[field.Key][i].Quotes = quotes
 				}
 			}
 		}
 	}
+}
+
+// leavesOut reports whether a quote has dots in place of words of a text.
+func leavesOut(quote, text string) bool {
+	return (strings.Contains(quote, "...") || strings.Contains(quote, "…")) && !strings.Contains(text, quote)
 }
 
 func elementOf(p *schema.Property) *schema.Property {
