@@ -98,7 +98,7 @@ func mapreduceCommand(a *program.Program) *cobra.Command {
 		{groupWork, run.Commands(a)},
 		{groupLook, append(show.Commands(a), run.ResultCommand(a))},
 		{groupSteer, steer.Commands(a)},
-		{groupCheck, append(check.Commands(a), schemaCommand(a))},
+		{groupCheck, append(check.Commands(a), schemaCommand(a), schemafile.TextCommand(a))},
 	} {
 		for _, c := range g.commands {
 			c.GroupID = g.id

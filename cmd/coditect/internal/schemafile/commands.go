@@ -1,5 +1,5 @@
 // Package schemafile has the commands that help to write a schema: one tries it on
-// documents, the other proposes one for them.
+// documents, another proposes one for them, and the third prints their text.
 package schemafile
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/layout"
 )
 
 // commands makes the commands of this group.
@@ -53,6 +54,8 @@ func (i *inputFlags) addFlags(f *pflag.FlagSet) {
 // A text is a document that was read; skip says why it has no text.
 type text struct {
 	name, content, skip string
+	layout              layout.Layout
+	notes               []string
 }
 
 // texts yields the documents of paths as text. Documents that workers parse are
@@ -95,6 +98,6 @@ func parse(ctx context.Context, formats *document.Registry, d *mapreduce.Documen
 	if err != nil {
 		return text{name: t.name, skip: err.Error()}
 	}
-	t.content = parsed.Text
+	t.content, t.layout, t.notes = parsed.Text, parsed.Layout, parsed.Notes
 	return t
 }
