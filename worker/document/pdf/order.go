@@ -16,6 +16,7 @@ import (
 type row struct {
 	words []word
 	box   mapreduce.Box
+	grid  *grid // the table that stands in place of words, or nil
 }
 
 func (r *row) height() float64 { return r.box.Bottom - r.box.Top }
@@ -45,7 +46,13 @@ func arrange(words []word) []row {
 		sortLines(words, page == rightToLeft)
 	}
 	rows := arrangeRows(words)
+	if t.rightToLeft == 0 {
+		rows = findGrids(rows)
+	}
 	for i := range rows {
+		if rows[i].grid != nil {
+			continue
+		}
 		if page == rightToLeft {
 			rows[i].mirror()
 		}
@@ -60,7 +67,7 @@ func arrangeRows(words []word) []row {
 	if jumps(rows) || interleaves(rows) {
 		rows = byGeometry(rows, 0)
 	} else {
-		rows = upperFirst(rows)
+		rows = upperFirst(pairBlocks(rows))
 	}
 	return joinBeside(rows)
 }
@@ -74,13 +81,7 @@ const (
 // written before, such as the title of a page whose columns are written first, in front of
 // that. A block beside what is written before, as a second column is, stays behind it.
 func upperFirst(rows []row) []row {
-	var blocks [][]row
-	for i, r := range rows {
-		if i == 0 || goesUp(rows[i-1].box, r.box) || r.box.Top-rows[i-1].box.Bottom > farBelow*min(r.height(), rows[i-1].height()) {
-			blocks = append(blocks, nil)
-		}
-		blocks[len(blocks)-1] = append(blocks[len(blocks)-1], r)
-	}
+	blocks := blocksOf(rows)
 	if len(blocks) > maxBlocks {
 		return rows
 	}
@@ -98,6 +99,63 @@ func upperFirst(rows []row) []row {
 		blocks[to], boxes[to] = block, box
 	}
 	return slices.Concat(blocks...)
+}
+
+// blocksOf splits rows where one stands above the one before it, or far below.
+func blocksOf(rows []row) [][]row {
+	var blocks [][]row
+	for i, r := range rows {
+		if i == 0 || goesUp(rows[i-1].box, r.box) || r.box.Top-rows[i-1].box.Bottom > farBelow*min(r.height(), rows[i-1].height()) {
+			blocks = append(blocks, nil)
+		}
+		blocks[len(blocks)-1] = append(blocks[len(blocks)-1], r)
+	}
+	return blocks
+}
+
+// maxPairs bounds the blocks of a page that are compared with each other.
+const maxPairs = 200
+
+// pairBlocks makes one block of blocks that stand beside each other line by line, as labels and
+// their values, or the columns of a table, do that are written one after the other. Columns of
+// running text stay apart.
+func pairBlocks(rows []row) []row {
+	blocks := blocksOf(rows)
+	if len(blocks) < 2 || len(blocks) > maxPairs {
+		return rows
+	}
+	for i := range blocks {
+		for j := i + 1; j < len(blocks); j++ {
+			if len(blocks[i]) > 0 && len(blocks[j]) > 0 && paired(blocks[i], blocks[j]) {
+				blocks[i], blocks[j] = downwards(append(blocks[i], blocks[j]...)), nil
+			}
+		}
+	}
+	return slices.Concat(blocks...)
+}
+
+// paired reports whether two blocks stand beside each other, and most rows of one are level
+// with a row of the other.
+func paired(a, b []row) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	left, right := boxOf(a), boxOf(b)
+	if left.Left < right.Right && right.Left < left.Right || len(a) < 2 || runs(a) && runs(b) {
+		return false
+	}
+	level := 0
+	for i := range a {
+		if slices.ContainsFunc(b, func(r row) bool { return isLevel(a[i].box, r.box) }) {
+			level++
+		}
+	}
+	return 5*level >= 4*len(a)
+}
+
+// isLevel reports whether one of two boxes is, but for a fifth of it, as high up as the other.
+func isLevel(a, b mapreduce.Box) bool {
+	return min(a.Bottom, b.Bottom)-max(a.Top, b.Top) > 0.8*min(a.Bottom-a.Top, b.Bottom-b.Top)
 }
 
 // goesUp reports whether b stands above a.
@@ -310,9 +368,13 @@ func (b *textBuilder) addPage(number int, rows []row, notes []note) {
 				b.WriteByte('\n')
 			}
 		}
+		if rows[i].grid != nil {
+			b.addGrid(place, rows[i].grid)
+			continue
+		}
 		b.addRow(place, &rows[i], i+1 < len(rows) && hyphenated(&rows[i], &rows[i+1]))
 	}
-	if len(rows) > 0 {
+	if n := len(rows); n > 0 && rows[n-1].grid == nil {
 		b.WriteByte('\n')
 	}
 	for _, n := range notes {
@@ -358,6 +420,9 @@ func (b *textBuilder) addText(place *mapreduce.Location, text string, box mapred
 // hyphenated reports whether the last word of a is continued by the first of b, and the
 // hyphen stands only for that.
 func hyphenated(a, b *row) bool {
+	if a.grid != nil || b.grid != nil {
+		return false
+	}
 	before, after := a.words[len(a.words)-1].text, b.words[0].text
 	stem := strings.TrimRight(before, "-\u00ad\u2010")
 	if stem == before || stem == "" || strings.ContainsAny(stem, "-\u2010") {
@@ -369,8 +434,11 @@ func hyphenated(a, b *row) bool {
 }
 
 // newParagraph reports whether b begins a paragraph: it stands farther below a than a
-// line would, or elsewhere.
+// line would, or elsewhere. A table is one, and ends with a line of its own.
 func newParagraph(a, b *row) bool {
+	if a.grid != nil || b.grid != nil {
+		return a.grid == nil
+	}
 	gap := b.box.Top - a.box.Bottom
 	return gap > 0.9*min(a.height(), b.height()) || gap < -2*max(a.height(), b.height())
 }

@@ -186,9 +186,42 @@ func (r *wordReader) addWord(from, to int) {
 			return
 		}
 	}
-	if text := clean(r.chars[from:to]); text != "" {
-		r.words = append(r.words, word{text: text, box: r.box(from, to), line: r.line})
+	text := clean(r.chars[from:to])
+	if text == "" {
+		return
 	}
+	box, across := r.box(from, to)
+	if across {
+		if at := r.nextLine(from, to); at < to {
+			r.addWord(from, at)
+			r.line++
+			r.addWord(at, to)
+			return
+		}
+	}
+	r.words = append(r.words, word{text: text, box: box, line: r.line})
+}
+
+// nextLine returns the first of characters [from, to) that stands above or below the one before
+// it, or to: PDFium takes letters that are written one below the other for one word.
+func (r *wordReader) nextLine(from, to int) int {
+	var before mapreduce.Box
+	shift := r.shift(from)
+	for i := from; i < to; i++ {
+		if r.pdfium.call("FPDFText_GetLooseCharBox", r.text, integer(i+shift), r.pdfium.place(0)) == 0 {
+			continue
+		}
+		p := r.pdfium
+		box := r.page.shown(p.half(0), p.half(1), p.half(2), p.half(3))
+		if !r.isLevel(i + shift) {
+			return to // it is turned: its letters stand above each other
+		}
+		if before.Page > 0 && (box.Top >= before.Bottom || box.Bottom <= before.Top) {
+			return i
+		}
+		before = box
+	}
+	return to
 }
 
 // clean returns characters as text, without those that no font shows.
@@ -207,24 +240,32 @@ func clean(chars []rune) string {
 // maxRects bounds the parts of a word that are looked at, each with a box of its own.
 const maxRects = 64
 
-// box returns what characters of the text cover of the page. What PDFium cannot measure, such
+// isLevel reports whether a character of the page runs from left to right, as a viewer shows it.
+func (r *wordReader) isLevel(char int) bool {
+	y, x := math.Sincos(asReal32(r.pdfium.call("FPDFText_GetCharAngle", r.text, integer(char))))
+	p := r.page
+	return math.Abs(p.d*x+p.e*y) < 0.3*math.Abs(p.a*x+p.b*y)
+}
+
+// box returns what characters of the text cover of the page, and whether their parts stand above
+// each other. What PDFium cannot measure, such
 // as a glyph of a font that is not at hand, stands where its characters were written.
-func (r *wordReader) box(from, to int) mapreduce.Box {
+func (r *wordReader) box(from, to int) (box mapreduce.Box, across bool) {
 	shift := r.shift(from)
-	var box mapreduce.Box
 	count := min(asInteger(r.pdfium.call("FPDFText_CountRects", r.text, integer(from+shift), integer(to-from))), maxRects)
 	for i := range count {
 		r.pdfium.call("FPDFText_GetRect", r.text, integer(i), r.pdfium.place(0), r.pdfium.place(1), r.pdfium.place(2), r.pdfium.place(3))
 		one := r.page.shown(r.pdfium.float64At(0), r.pdfium.float64At(1), r.pdfium.float64At(2), r.pdfium.float64At(3))
 		if i > 0 {
+			across = across || one.Top >= box.Bottom || one.Bottom <= box.Top
 			one = union(box, one)
 		}
 		box = one
 	}
 	if box.Right > box.Left && box.Bottom > box.Top {
-		return box
+		return box, across
 	}
-	return r.penBox(from+shift, to+shift)
+	return r.penBox(from+shift, to+shift), false
 }
 
 // penBox returns where characters of the page were written: as high as their font says, and

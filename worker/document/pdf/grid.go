@@ -1,0 +1,365 @@
+package pdf
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A grid is a table of a page: what is aligned in columns over several rows. It is written as
+// a Markdown table (see worker/table), so that each value is known by its head.
+type grid struct {
+	columns []interval // from left to right; they do not overlap
+	heads   int        // rows above the rule
+	rows    []gridRow
+}
+
+// A gridRow is a row of a table: one cell for each column.
+type gridRow struct {
+	cells []gridCell
+	box   mapreduce.Box
+}
+
+// A gridCell is the words of a cell, which may be none.
+type gridCell struct {
+	words  []word
+	joined bool // it belongs to the cell at its left
+}
+
+// Bounds of tables.
+const (
+	cellGap      = 0.9 // heights of a row that are free between cells, at least
+	rowGap       = 2.6 // heights of a row that are free between rows of a table, at most
+	leastColumns = 3   // fewer may be labels and their values, or a list
+	wordsOfCell  = 6   // that cells of tables have on average, at most: more are columns of running text
+	mostColumns  = 100
+	loneRows     = 2   // rows of one cell that may follow each other in a table
+	shareOfCells = 0.5 // of all cells of a table that hold something, at least
+)
+
+// findGrids returns rows of a page, from top to bottom, with a row in place of those that are
+// a table.
+func findGrids(rows []row) []row {
+	var out []row
+	for from := 0; from < len(rows); {
+		g, to := gridAt(rows, from)
+		if g == nil {
+			out = append(out, rows[from])
+			from++
+			continue
+		}
+		out = append(out, row{box: boxOf(rows[from:to]), grid: g})
+		from = to
+	}
+	return out
+}
+
+// gridAt returns the table that begins with a row, and the number of the row behind it; nil if
+// none does.
+func gridAt(rows []row, from int) (*grid, int) {
+	var cells [][]row
+	to, last, lone := from, from, 0
+	for ; to < len(rows) && len(cells) < maxGridRows; to++ {
+		if to > from && !follows(&rows[to-1], &rows[to]) {
+			break
+		}
+		c := cellsOf(&rows[to])
+		if len(c) < 2 {
+			if lone++; to == from || lone > loneRows {
+				break
+			}
+		} else {
+			lone, last = 0, to+1
+		}
+		cells = append(cells, c)
+	}
+	cells = cells[:min(len(cells), max(last-from, 0))]
+	if len(cells) < 2 {
+		return nil, from
+	}
+	g := newGrid(cells)
+	if !g.isTable(cells) {
+		return nil, from
+	}
+	g.joinWrapped()
+	g.heads = g.countHeads()
+	return g, last
+}
+
+// maxGridRows bounds the rows of a table of a page.
+const maxGridRows = 2000
+
+// follows reports whether b stands below a as a row of the same table does.
+func follows(a, b *row) bool {
+	gap := b.box.Top - a.box.Bottom
+	height := max(min(a.height(), b.height()), 1)
+	return gap > -0.5*height && gap < rowGap*height
+}
+
+// cellsOf splits a row where a gap is wider than one between words.
+func cellsOf(r *row) []row {
+	gap := cellGap * max(medianWordHeight(r.words), 1)
+	var cells []row
+	for i, w := range r.words {
+		if i == 0 || w.box.Left-r.words[i-1].box.Right > gap {
+			cells = append(cells, row{})
+		}
+		cells[len(cells)-1].add(w)
+	}
+	return cells
+}
+
+// medianWordHeight returns how high a word is.
+func medianWordHeight(words []word) float64 {
+	heights := make([]float64, len(words))
+	for i, w := range words {
+		heights[i] = w.box.Bottom - w.box.Top
+	}
+	slices.Sort(heights)
+	return heights[len(heights)/2]
+}
+
+// newGrid returns the table of rows of cells: the columns are what cells cover that stand
+// below each other. Rows of many cells come first: what covers several of their columns is a
+// head of these, or a line across the table.
+func newGrid(rows [][]row) *grid {
+	g := new(grid)
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(rows[b]), len(rows[a])) })
+	for _, i := range order {
+		for _, c := range rows[i] {
+			if from, to := g.covered(c.box); to-from <= 1 {
+				g.extend(from, to, interval{c.box.Left, c.box.Right})
+			}
+		}
+	}
+	for _, r := range rows {
+		g.add(r)
+	}
+	return g
+}
+
+// covered returns which columns a box overlaps: those from one on to one exclusively.
+func (g *grid) covered(b mapreduce.Box) (from, to int) {
+	from = slices.IndexFunc(g.columns, func(c interval) bool { return c.to > b.Left })
+	if from < 0 {
+		return len(g.columns), len(g.columns)
+	}
+	to = from
+	for to < len(g.columns) && g.columns[to].from < b.Right {
+		to++
+	}
+	return from, to
+}
+
+// extend makes a column wider, or adds one.
+func (g *grid) extend(from, to int, by interval) {
+	if from == to {
+		g.columns = slices.Insert(g.columns, from, by)
+		return
+	}
+	c := &g.columns[from]
+	c.from, c.to = min(c.from, by.from), max(c.to, by.to)
+}
+
+// add adds a row of cells.
+func (g *grid) add(cells []row) {
+	r := gridRow{cells: make([]gridCell, len(g.columns)), box: boxOf(cells)}
+	for _, c := range cells {
+		from, to := g.covered(c.box)
+		from = min(from, len(g.columns)-1)
+		r.cells[from].words, r.cells[from].joined = append(r.cells[from].words, c.words...), false
+		for i := from + 1; i < to; i++ {
+			r.cells[i].joined = len(r.cells[i].words) == 0
+		}
+	}
+	g.rows = append(g.rows, r)
+}
+
+// isTable reports whether the rows are a table.
+func (g *grid) isTable(rows [][]row) bool {
+	if len(g.columns) < leastColumns || len(g.columns) > mostColumns {
+		return false
+	}
+	filled, words := 0, 0
+	for _, r := range g.rows {
+		filled += r.cellCount()
+		for _, c := range r.cells {
+			words += len(c.words)
+		}
+	}
+	all := len(g.rows) * len(g.columns)
+	switch {
+	case words > wordsOfCell*filled, float64(filled) < shareOfCells*float64(all), len(rows) == 2 && filled < all:
+		return false
+	case g.isForm(), 4*g.leaders() > len(rows):
+		return false
+	}
+	return true
+}
+
+// leaders returns how many rows have dots that lead to a number, as a table of contents has.
+func (g *grid) leaders() (n int) {
+	for _, r := range g.rows {
+		if slices.ContainsFunc(r.cells, func(c gridCell) bool {
+			return slices.ContainsFunc(c.words, func(w word) bool {
+				return strings.Contains(w.text, "....") || strings.Trim(w.text, ". …") == "" && len(w.text) > 3
+			})
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
+// joinWrapped makes one row of a row and the lines behind it that go on with some of its cells:
+// they stand closer to it than rows stand to each other.
+func (g *grid) joinWrapped() {
+	var gaps []float64
+	for i := 1; i < len(g.rows); i++ {
+		if len(g.rows[i].cells[0].words) > 0 {
+			gaps = append(gaps, g.rows[i].box.Top-g.rows[i-1].box.Bottom)
+		}
+	}
+	if len(gaps) == 0 {
+		return
+	}
+	slices.Sort(gaps)
+	usual := gaps[len(gaps)/2]
+
+	out := g.rows[:1]
+	for i, r := range g.rows[1:] {
+		last := &out[len(out)-1]
+		gap := r.box.Top - g.rows[i].box.Bottom
+		if len(r.cells[0].words) > 0 || gap > usual/2-1 || !last.continues(&r) {
+			out = append(out, r)
+			continue
+		}
+		for at, c := range r.cells {
+			last.cells[at].words = append(last.cells[at].words, c.words...)
+		}
+	}
+	g.rows = out
+}
+
+// continues reports whether each cell of a row goes on with one of r.
+func (r *gridRow) continues(next *gridRow) bool {
+	for at, c := range next.cells {
+		if c.joined || len(c.words) > 0 && len(r.cells[at].words) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isForm reports whether labels stand at the left of their values: they end with a colon.
+func (g *grid) isForm() bool {
+	labels, cells := 0, 0
+	for i, r := range g.rows {
+		for at, c := range r.cells {
+			if len(c.words) == 0 {
+				continue
+			}
+			cells++
+			if strings.HasSuffix(c.words[len(c.words)-1].text, ":") && (i > 0 || at+1 < len(r.cells) && !labelled(r)) {
+				labels++
+			}
+		}
+	}
+	return labels*4 > cells
+}
+
+// labelled reports whether each cell of a row ends with a colon, as heads may.
+func labelled(r gridRow) bool {
+	for _, c := range r.cells {
+		if len(c.words) > 0 && !strings.HasSuffix(c.words[len(c.words)-1].text, ":") {
+			return false
+		}
+	}
+	return true
+}
+
+// mostHeads bounds the rows above the rule.
+const mostHeads = 3
+
+// countHeads returns how many rows are heads: the first, and those behind it that have no
+// number, if most of the others have some.
+func (g *grid) countHeads() int {
+	numbers := 0
+	for _, r := range g.rows {
+		if r.hasNumber() {
+			numbers++
+		}
+	}
+	if 2*numbers < len(g.rows) {
+		return 1
+	}
+	n := 1
+	for n < mostHeads && n < len(g.rows)-1 && !g.rows[n].hasNumber() && !g.rows[0].hasNumber() && g.rows[n].cellCount() > 1 {
+		n++
+	}
+	return n
+}
+
+// hasNumber reports whether a cell of the row begins with a digit, or an amount.
+func (r *gridRow) hasNumber() bool {
+	return slices.ContainsFunc(r.cells, func(c gridCell) bool {
+		if len(c.words) == 0 {
+			return false
+		}
+		first, _ := utf8.DecodeRuneInString(strings.TrimLeft(c.words[0].text, "-+(−$€£¥"))
+		return unicode.IsDigit(first)
+	})
+}
+
+// cellCount returns how many cells hold something.
+func (r *gridRow) cellCount() (n int) {
+	for _, c := range r.cells {
+		if len(c.words) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// addGrid adds a table.
+func (b *textBuilder) addGrid(place *mapreduce.Location, g *grid) {
+	for i := range g.rows {
+		for at, c := range g.rows[i].cells {
+			switch {
+			case c.joined && i >= g.heads:
+				b.WriteString("|")
+				continue
+			case c.joined: // a head stands above each column that it covers
+				c.words = g.headOf(i, at)
+			}
+			b.WriteString("| ")
+			for n, w := range c.words {
+				if n > 0 {
+					b.WriteByte(' ')
+				}
+				b.addText(place, strings.ReplaceAll(strings.TrimSuffix(w.text, "\u00ad"), "|", `\|`), w.box)
+			}
+			b.WriteByte(' ')
+		}
+		b.WriteString("|\n")
+		if i == g.heads-1 {
+			b.WriteString(strings.Repeat("| --- ", len(g.columns)) + "|\n")
+		}
+	}
+}
+
+// headOf returns the words of the cell to which a cell belongs.
+func (g *grid) headOf(row, column int) []word {
+	for g.rows[row].cells[column].joined {
+		column--
+	}
+	return g.rows[row].cells[column].words
+}
