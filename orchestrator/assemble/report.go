@@ -54,6 +54,7 @@ type claimView struct {
 	Grade      claims.Grade   `json:"grade"` // of all its references together
 	Score      float64        `json:"score"`
 	Reasons    []string       `json:"reasons,omitempty"`
+	Judge      string         `json:"judge"` // that decided on the grade: rules, or model
 	References []claimRefView `json:"references"`
 }
 
@@ -159,6 +160,7 @@ func (p *reporter) addSections() error {
 			for _, item := range items {
 				c := p.numbering.Convert(item)
 				one.Items = append(one.Items, c.Text)
+				p.checkText(s.name, item)
 				if err := p.reportRemoved(s.name, c.Removed); err != nil {
 					return err
 				}
@@ -191,7 +193,9 @@ func (p *reporter) addData(s namedSection, raw json.RawMessage) error {
 		for _, row := range v {
 			cells := make([]string, len(one.Columns))
 			for i, path := range one.Columns {
-				cells[i] = p.cell(valueAt(row, path))
+				value := valueAt(row, path)
+				cells[i] = p.cell(value)
+				p.checkCell(s.name, value)
 			}
 			one.Rows = append(one.Rows, cells)
 		}
@@ -322,11 +326,44 @@ func (p *reporter) addSection(name, title, source string) error {
 	c := p.numbering.Convert(source)
 	p.view.Sections = append(p.view.Sections, sectionView{Name: name, Title: title, Text: c.Text, Source: source})
 	for _, span := range prose.Sentences(source) {
-		if sentence := span.In(source); claims.Claims(sentence) {
+		if sentence := span.In(source); claims.Claims(sentence) || refersTo(sentence) {
 			p.checkClaim(name, sentence)
 		}
 	}
 	return p.reportRemoved(name, c.Removed)
+}
+
+// refersTo reports whether a text has a reference, or the mark of one that was removed.
+// Such a text is a claim, however short it is and whatever sign ends it: who refers to a
+// passage says that it stands there.
+func refersTo(text string) bool {
+	isNone := func(string) bool { return false }
+	return len(refs.Mentioned(text, isNone)) > 0 || strings.Contains(text, "["+refs.Unknown+"]")
+}
+
+// checkText checks the sentences with references of an element of a list or of a cell.
+// Those without are names and short words, and claim nothing by themselves.
+func (p *reporter) checkText(section, source string) {
+	for _, span := range prose.Sentences(source) {
+		if sentence := span.In(source); refersTo(sentence) {
+			p.checkClaim(section, sentence)
+		}
+	}
+}
+
+// checkCell checks the texts of a cell. A cell that is nothing but references claims
+// nothing: it says on what its row rests.
+func (p *reporter) checkCell(section string, value any) {
+	switch v := value.(type) {
+	case string:
+		if !p.isCited(v) && claims.Says(v) {
+			p.checkText(section, v)
+		}
+	case []any:
+		for _, one := range v {
+			p.checkCell(section, one)
+		}
+	}
 }
 
 // reportRemoved tells of what was removed from a text because it is no reference.
@@ -378,14 +415,20 @@ func aboutSource(s bibliography.Source) string {
 
 // gradeClaim grades a claim by all its references together.
 func (p *reporter) gradeClaim(view *claimView, sentence string, passages []claims.Source) {
+	view.Judge = "rules"
 	if len(passages) == 0 {
 		view.Grade, view.Reasons = claims.Unsupported, []string{"the sentence has no reference"}
+		if refersTo(sentence) {
+			view.Reasons = []string{"its reference was removed: the report has no such reference"}
+		}
 		return
 	}
 	v := claims.CheckSources(sentence, passages...)
 	view.Grade, view.Score, view.Reasons = v.Grade, rounded(v.Score), v.Reasons
 	if best := bestModelGrade(view.References); best != "" {
-		view.Grade = claims.Join(v, best)
+		if view.Grade = claims.Join(v, best); view.Grade == best {
+			view.Judge = "model"
+		}
 	}
 	p.total += len(passages)
 	if view.Grade != claims.Supported {

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/coditect/mapreduce/worker/prose"
 )
@@ -99,7 +100,7 @@ func (c *claim) grade(e *evidence, best match) Verdict {
 	if part != "" {
 		v.Reasons = append(v.Reasons, "no passage says this part: "+part)
 	}
-	hard := part != "" || len(missing) > 0 || len(names) > 0 && len(names)*2 >= len(c.names)
+	hard := part != "" || len(missing) > 0 || c.lacksShort(e, best) || len(names) > 0 && len(names)*2 >= len(c.names)
 	switch {
 	case v.Score >= supportedFrom && !hard:
 		v.Grade, v.Reasons = Supported, nil
@@ -113,6 +114,15 @@ func (c *claim) grade(e *evidence, best match) Verdict {
 		v.Reasons = append(v.Reasons, "not said: "+strings.Join(terms, ", "))
 	}
 	return v
+}
+
+// shortClaim is how many terms a claim has at most that is not supported if one of them is
+// not said: where there are few, each is what the claim is about or what it says of it.
+const shortClaim = 3
+
+// lacksShort reports whether passages lack a term of a claim that has few.
+func (c *claim) lacksShort(e *evidence, best match) bool {
+	return len(c.terms) <= shortClaim && len(c.missingTerms(e, best)) > 0
 }
 
 // Join returns the grade of a claim that a model has graded as well as this package. The
@@ -344,6 +354,9 @@ func Claims(sentence string) bool {
 	}
 	return said >= 3
 }
+
+// Says reports whether a text has a word besides its references.
+func Says(text string) bool { return strings.ContainsFunc(bare(text), unicode.IsLetter) }
 
 func (v Verdict) String() string {
 	return fmt.Sprintf("%s (%.2f) %s", v.Grade, v.Score, strings.Join(v.Reasons, "; "))

@@ -85,7 +85,7 @@ func (w *writeRun) pairsOf(out *output.Output) []judged {
 	for _, text := range textsOf(value) {
 		for _, span := range prose.Sentences(text) {
 			sentence := span.In(text)
-			if !claims.Claims(sentence) || len(sentence) > maxClaim {
+			if len(sentence) > maxClaim || !claims.Says(sentence) {
 				continue
 			}
 			for _, name := range refs.Mentioned(sentence, func(string) bool { return false }) {
@@ -103,21 +103,23 @@ func (w *writeRun) pairsOf(out *output.Output) []judged {
 // maxClaim bounds a sentence that is checked, in bytes, references in full.
 const maxClaim = 3 << 10
 
-// textsOf returns the texts of a value, those of lists apart: sections of a report.
+// textsOf returns the texts of a value, those of lists and of objects apart: sections,
+// elements and cells of a report.
 func textsOf(value any) []string {
+	var all []string
 	switch v := value.(type) {
 	case string:
-		return []string{v}
-	case map[string]any:
-		var all []string
-		for _, key := range sortedNames(v) {
-			if text, ok := v[key].(string); ok {
-				all = append(all, text)
-			}
+		all = append(all, v)
+	case []any:
+		for _, one := range v {
+			all = append(all, textsOf(one)...)
 		}
-		return all
+	case map[string]any:
+		for _, key := range sortedNames(v) {
+			all = append(all, textsOf(v[key])...)
+		}
 	}
-	return nil
+	return all
 }
 
 func sortedNames(m map[string]any) []string {
