@@ -69,7 +69,7 @@ func (r Record) checkRecord(s *schema.Schema, document string) (path string, err
 				return f.Path, fmt.Errorf("the quote %.80q does not stand in the example's document, letter by letter", found.Quote)
 			}
 		}
-		if f.Property.Type != schema.Array && len(r[f.Path]) > 1 {
+		if f.Property.Type != schema.Array && f.Property.Type != schema.Map && len(r[f.Path]) > 1 {
 			return f.Path, fmt.Errorf("has %d values, and the schema has one", len(r[f.Path]))
 		}
 	}

@@ -2,10 +2,9 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,32 +15,88 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/coditect/mapreduce/api/schema/format"
-	"github.com/coditect/mapreduce/api/schema/pattern"
 	"github.com/coditect/mapreduce/api/schema/validator"
 )
 
 // compileSchema checks the file against the meta-schema and prepares validation of
 // records.
-func (r *reader) compileSchema(s *Schema, root *node) {
+func (r *shaper) compileSchema(s *Schema, root *node) {
 	fragment := ""
-	if s.Kind == KindRecords {
-		if s.wrap = root.get("items") == nil; !s.wrap {
+	if s.Kind == KindRecords && !s.whole {
+		items := root.get("items")
+		if s.wrap = items == nil || items.kind != nodeMap; !s.wrap {
 			fragment = "#/items"
 		}
 	}
-	var err error
-	s.validator, err = validator.Compile(root.decodeValue(), fragment, func(c *jsonschema.Compiler) {
-		c.UseRegexpEngine(boundedRegexp)
-		c.RegisterFormat(&jsonschema.Format{Name: string(DateTime), Validate: validDateTime})
-		c.RegisterFormat(&jsonschema.Format{Name: string(Time), Validate: validTime})
-	})
-	if err != nil {
-		r.compileError(root, err)
+	doc := root.decodeValue()
+	var first error
+	for _, draft := range r.draftsOf(root, doc) {
+		var err error
+		s.validator, err = validator.Compile(doc, fragment, func(c *jsonschema.Compiler) {
+			c.DefaultDraft(draft)
+			c.RegisterFormat(&jsonschema.Format{Name: string(DateTime), Validate: validDateTime})
+			c.RegisterFormat(&jsonschema.Format{Name: string(Time), Validate: validTime})
+		})
+		if err == nil {
+			return
+		}
+		first = cmp.Or(first, err)
+		if errors.Is(err, validator.ErrNothingFits) {
+			break
+		}
 	}
+	r.compileError(root, first)
+}
+
+// draftsOf returns the drafts of JSON Schema by which a schema may be meant, the likeliest
+// first. Many schemas name none, or one that nobody knows; then keywords that only earlier
+// drafts had in their form tell.
+func (r *shaper) draftsOf(root *node, doc any) []*jsonschema.Draft {
+	if named := root.get("$schema"); named != nil {
+		known := regexp.MustCompile(`^https?://json-schema\.org/(draft-0[467]|draft/20(19-09|20-12))/schema#?$`)
+		if known.MatchString(named.text) {
+			return []*jsonschema.Draft{jsonschema.Draft2020}
+		}
+		r.warn(named, "$schema", "%q is no draft of JSON Schema that is known, from 4 to 2020-12; the schema is read as one of these", clipText(named.text))
+		if m, ok := doc.(map[string]any); ok {
+			delete(m, "$schema")
+		}
+	}
+	drafts := []*jsonschema.Draft{jsonschema.Draft2020}
+	if isWritten(root, keywords, func(n *node) bool { items := n.get("items"); return items != nil && items.kind == nodeList }) {
+		drafts = append(drafts, jsonschema.Draft7)
+	}
+	if isWritten(root, keywords, func(n *node) bool {
+		isOld := func(key string) bool { v := n.get(key); return v != nil && v.kind == nodeBool }
+		return isOld("exclusiveMinimum") || isOld("exclusiveMaximum") || n != root && n.get("$id") != nil // which draft 4 does not know
+	}) {
+		drafts = append(drafts, jsonschema.Draft4)
+	}
+	return drafts
+}
+
+// isWritten reports whether some schema object of a part of a schema is as told.
+func isWritten(n *node, as role, told func(*node) bool) bool {
+	if as == data || as == hints || as == values {
+		return false
+	}
+	if as == keywords && n.kind == nodeMap && told(n) {
+		return true
+	}
+	for i, item := range n.items {
+		inner := as
+		if n.kind == nodeMap {
+			inner = as.roleOf(n.keys[i].text)
+		}
+		if isWritten(item, inner, told) {
+			return true
+		}
+	}
+	return false
 }
 
 // compileError finds the places that a compiler error speaks of.
-func (r *reader) compileError(root *node, err error) {
+func (r *shaper) compileError(root *node, err error) {
 	var invalid *jsonschema.SchemaValidationError
 	var mismatch *jsonschema.ValidationError
 	ours := slices.Clone(r.errs)
@@ -91,82 +146,9 @@ func leafErrors(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return all
 }
 
-// Validate checks a record of normalised values against the schema. Null stands
-// for "not found" and is taken as absent, so it breaks only "required". Keys
-// beginning with _ carry what the result says about its values and are not
-// looked at. The error names each value that does not fit.
-func (s *Schema) Validate(record map[string]any) error {
-	instance, err := withoutNulls(record)
-	if err != nil {
-		return err
-	}
-	if s.wrap {
-		instance = []any{instance}
-	}
-	err = s.validator.Validate(instance)
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return err
-	}
-	var msgs []string
-	for _, leaf := range leafErrors(invalid) {
-		path := strings.Join(leaf.InstanceLocation, ".")
-		msg := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-		msgs = append(msgs, strings.TrimPrefix(path+": "+msg, ": "))
-	}
-	slices.Sort(msgs)
-	return errors.New(strings.Join(msgs, "; "))
-}
-
-// withoutNulls copies v without nulls. Numbers are bounded first, because the
-// validator computes with them exactly.
-func withoutNulls(v any) (any, error) {
-	switch v := v.(type) {
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if v[key] == nil || strings.HasPrefix(key, "_") {
-				continue
-			}
-			item, err := withoutNulls(v[key])
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", key, err)
-			}
-			m[key] = item
-		}
-		return m, nil
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			var err error
-			if list[i], err = withoutNulls(item); err != nil {
-				return nil, fmt.Errorf("[%d]: %w", i, err)
-			}
-		}
-		return list, nil
-	case json.Number:
-		if _, ok := format.CanonicalNumber(v.String()); !ok {
-			return nil, fmt.Errorf("the number %s is out of range", clipText(v.String()))
-		}
-	}
-	return v, nil
-}
-
-// maxKeywordPattern bounds the patterns that are keywords of JSON Schema, in
-// instructions. Matching them cannot be stopped, so that it must not take long.
-const maxKeywordPattern = 1000
-
-// boundedRegexp compiles the pattern of a keyword.
-func boundedRegexp(expr string) (jsonschema.Regexp, error) {
-	tree, err := pattern.Parse(expr)
-	if err != nil {
-		return nil, err
-	}
-	if n := pattern.Size(tree); n > maxKeywordPattern {
-		return nil, fmt.Errorf("the pattern is too large: it takes %d instructions, of %d at most", n, maxKeywordPattern)
-	}
-	return regexp.Compile(expr)
-}
+// IsPlainPattern reports whether a pattern has the syntax that all who match patterns know,
+// and takes them little time.
+func IsPlainPattern(expr string) bool { return validator.IsPlainPattern(expr) }
 
 func validDateTime(v any) error { return validFormat(v, format.ParseDateTime) }
 

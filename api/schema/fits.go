@@ -13,6 +13,16 @@ var plainNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 // Fits says why v is no value of p in the form that Normalize gives; nil if it is
 // one. Null is none.
 func (p *Property) Fits(v any) error {
+	switch p.Type {
+	case Union:
+		option := p.Option(v)
+		if option == nil {
+			return fmt.Errorf("%s is of none of the types that are allowed", Shown(v))
+		}
+		return option.Fits(v)
+	case Any:
+		return fitsAny(v)
+	}
 	switch v := v.(type) {
 	case []any:
 		return p.fitsList(v)
@@ -38,6 +48,9 @@ func (p *Property) Fits(v any) error {
 }
 
 func (p *Property) fitsList(list []any) error {
+	if p.Type == Tuple {
+		return p.fitsTuple(list)
+	}
 	if p.Type != Array || p.Items == nil {
 		return errors.New("a list where a single value belongs")
 	}
@@ -49,8 +62,21 @@ func (p *Property) fitsList(list []any) error {
 	return nil
 }
 
+// fitsTuple checks the places of a tuple. Null keeps the place of what was not found.
+func (p *Property) fitsTuple(list []any) error {
+	for i, item := range list {
+		if item == nil {
+			continue
+		}
+		if err := p.ItemAt(i).Fits(item); err != nil {
+			return fmt.Errorf("[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
 func (p *Property) fitsObject(m map[string]any) error {
-	if p.Type != Object {
+	if p.Type != Object && p.Type != Map {
 		return errors.New("an object where a single value belongs")
 	}
 	known := 0
@@ -61,12 +87,49 @@ func (p *Property) fitsObject(m map[string]any) error {
 			continue
 		}
 		known++
+		if value == nil && inner.Nullable {
+			continue
+		}
 		if err := inner.Fits(value); err != nil {
 			return fmt.Errorf("%s: %w", inner.Name, err)
 		}
 	}
-	if known < len(m) {
+	others := p.others()
+	if known < len(m) && others == nil {
 		return errors.New("an object with a property that the schema does not have")
+	}
+	for _, name := range p.otherNames(m) {
+		if value := m[name]; value != nil || !others.Nullable {
+			if err := others.Fits(value); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// fitsAny checks that a value is in the form that Normalize gives any value.
+func fitsAny(v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, item := range v {
+			if err := fitsAny(item); item != nil && err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if err := fitsAny(item); item != nil && err != nil {
+				return fmt.Errorf("[%d]: %w", i, err)
+			}
+		}
+	case json.Number:
+		if !plainNumber.MatchString(v.String()) {
+			return fmt.Errorf("%s is no number in plain form", clipText(v.String()))
+		}
+	case string, bool:
+	default:
+		return fmt.Errorf("%T is no value", v)
 	}
 	return nil
 }

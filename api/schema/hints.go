@@ -45,14 +45,9 @@ func (r *hintReader) strayHints(n *node, path string) {
 
 // hintNode returns the mapping of hints of v, nil when there is none.
 func (r *hintReader) hintNode(v *view) (*node, string) {
-	n, path := v.get(HintKey)
+	n, path := r.findHints(v)
 	if n == nil {
 		return nil, ""
-	}
-	for _, other := range v.nodes { // those of references, overridden by n
-		if o := other.get(HintKey); o != nil {
-			r.hinted[o] = true
-		}
 	}
 	if n.kind == nodeNull {
 		return nil, ""
@@ -62,6 +57,27 @@ func (r *hintReader) hintNode(v *view) (*node, string) {
 		return nil, ""
 	}
 	return n, path
+}
+
+// findHints returns the first hints of v, those of its alternatives included, and notes
+// that the others, which these override, were seen.
+func (r *hintReader) findHints(v *view) (first *node, path string) {
+	for i, n := range v.nodes {
+		if hints := n.get(HintKey); hints != nil {
+			r.hinted[hints] = true
+			if first == nil {
+				first, path = hints, joinPath(v.paths[i], HintKey)
+			}
+		}
+	}
+	for _, group := range v.groups {
+		for _, one := range group {
+			if hints, at := r.findHints(one); first == nil {
+				first, path = hints, at
+			}
+		}
+	}
+	return first, path
 }
 
 // topHints reads the hints of the schema as a whole, and returns its key.
@@ -97,11 +113,15 @@ func (r *hintReader) topHints(v *view, s *Schema) []string {
 func inheritOrder(properties []Property, order format.DateOrder) {
 	for i := range properties {
 		p := &properties[i]
-		if p.Items != nil {
-			inheritOrder(p.Items.Properties, order)
-			p.Items.inheritOrder(order)
+		for _, of := range []*Property{p.Items, p.Rest} {
+			if of != nil {
+				inheritOrder([]Property{*of}, order) // what lies within is shared
+				of.inheritOrder(order)
+			}
 		}
 		inheritOrder(p.Properties, order)
+		inheritOrder(p.Prefix, order)
+		inheritOrder(p.Options, order)
 		p.inheritOrder(order)
 	}
 }
@@ -120,7 +140,7 @@ func (p *Property) HasDates() bool {
 // HasDates reports whether a field of the schema holds dates.
 func (s *Schema) HasDates() bool {
 	return slices.ContainsFunc(s.fields, func(f Field) bool {
-		return f.Property.HasDates() || f.Property.Items != nil && f.Property.Items.HasDates()
+		return f.Property.element().HasDates()
 	})
 }
 
@@ -192,7 +212,7 @@ func (r *hintReader) readKey(n *node, path string, s *Schema) []string {
 		return nil
 	}
 	key := []string{}
-	fields := flattenFields("", s.Properties)
+	fields := flattenFields("", s.Properties, true)
 	for i, item := range n.items {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		f := slices.IndexFunc(fields, func(f Field) bool { return f.Path == item.text })
@@ -230,7 +250,7 @@ func HintNames() []string { return slices.Clone(hintNames) }
 func (r *hintReader) readHints(v *view, p *Property) Hints {
 	var h Hints
 	n, path := r.hintNode(v)
-	if n != nil && p.Type == Object && len(n.keys) == 1 && n.keys[0].text == "write" {
+	if n != nil && (p.Type == Object || p.Type == Null) && len(n.keys) == 1 && n.keys[0].text == "write" {
 		h.Write = r.readWord(n.items[0], joinPath(path, "write"))
 		return h
 	}
@@ -241,7 +261,7 @@ func (r *hintReader) readHints(v *view, p *Property) Hints {
 	if n != nil {
 		r.readHintsOf(n, path, p, &h, false, nil)
 	}
-	if items, at := v.get("items"); p.Type == Array && items != nil && !p.listsObjects() {
+	if items, at := v.get("items"); p.Type == Array && items != nil && items.kind == nodeMap && !p.isComposite() {
 		if inner, path := r.hintNode(r.newView(items, at)); inner != nil {
 			r.readHintsOf(inner, path, p, &h, true, n)
 		}
@@ -284,6 +304,8 @@ func (r *hintReader) readHintsOf(n *node, path string, p *Property, h *Hints, in
 			r.recordFault(key, at, "unknown hint %q; known are %s", clipText(key.text), strings.Join(hintNames, ", "))
 		case !slices.Contains(hintsOfLists, key.text) && p.listsObjects():
 			r.recordFault(key, at, "%s is a list of objects; this hint belongs to the properties inside it", p.Name)
+		case !slices.Contains(hintsOfLists, key.text) && p.isComposite():
+			r.recordFault(key, at, "%s may hold lists or objects, which no rule finds by this hint", p.Name)
 		case inItems && (key.text == "pick" || key.text == "merge"):
 			r.recordFault(key, at, "this hint is about the list as a whole; it belongs to %s, not to its items", p.Name)
 		case list.get(key.text) != nil:
@@ -391,6 +413,19 @@ func (p *Property) listsObjects() bool {
 	return p.Type == Array && (p.Items.Type == Object || p.Items.Type == Array)
 }
 
+// isComposite reports whether a single value of p, or of the items of a list, may be a list
+// or an object.
+func (p *Property) isComposite() bool {
+	switch of := p.element(); of.Type {
+	case Union:
+		return slices.ContainsFunc(of.Options, func(o Property) bool { return o.Type == Array || o.isComposite() })
+	case Object, Array, Map, Tuple, Any, Null:
+		return true
+	default:
+		return false
+	}
+}
+
 // readPhrases reads a list of phrases, or a single one.
 func (r *hintReader) readPhrases(n *node, path string) []string {
 	if n.kind == nodeString {
@@ -476,7 +511,7 @@ var fits = map[Merge]func(*Property) bool{
 	MergeMax:        (*Property).isOrdered,
 	MergeMin:        (*Property).isOrdered,
 	MergeSum:        (*Property).Numeric,
-	MergeUnion:      func(p *Property) bool { return p.Type == Array },
+	MergeUnion:      func(p *Property) bool { return p.Type == Array || p.Type == Map },
 	MergeConcat: func(p *Property) bool {
 		return p.Type == Array || p.Type == String && !p.Temporal() && p.Enum == nil
 	},

@@ -81,17 +81,17 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 	if p == nil {
 		return &Breach{Field: path, Constraint: "properties", Message: "the schema has no such field"}
 	}
-	_, isList := v.([]any)
-	element := p.Type == Array && !isList
+	element := p.IsElement(v)
 	if element {
 		p = p.Items
 	}
 	b := p.refuse(v)
 	if b == nil {
+		part := element || p.Type == Map
 		if element {
 			v = []any{v}
 		}
-		b = s.breachOf(path, v, element)
+		b = s.breachOf(path, v, part)
 	}
 	if b != nil {
 		b.Field = path
@@ -140,22 +140,22 @@ func (s *Schema) breaches(values map[string]any) (breaches, missing []Breach) {
 			breaches = append(breaches, b)
 			continue
 		}
-		below := strings.Join(f.at, ".")
+		below := s.pathAt(f.at)
 		if f.lacking != nil {
 			for _, name := range f.lacking {
-				b.Field = strings.Trim(below+"."+name, ".")
+				b.Field = strings.Trim(below+name, ".")
 				missing = append(missing, b)
 			}
 			continue
 		}
 		for _, path := range slices.Sorted(maps.Keys(values)) { // no one value is to blame
-			if below == "" || strings.HasPrefix(path, below+".") {
+			if strings.HasPrefix(path, below) {
 				b.Field = path
 				breaches = append(breaches, b)
 			}
 		}
 		if len(values) == 0 {
-			missing = append(missing, Breach{Field: below, Constraint: f.constraint, Message: f.message})
+			missing = append(missing, Breach{Field: strings.Trim(below, "."), Constraint: f.constraint, Message: f.message})
 		}
 	}
 	slices.SortStableFunc(missing, func(a, b Breach) int {
@@ -175,12 +175,9 @@ type fault struct {
 
 // faults validates a record with values by field path.
 func (s *Schema) faults(values map[string]any) []fault {
-	instance, err := withoutNulls(pruneEmpty(s.Nest(values)))
+	instance, err := s.instanceOf(values)
 	if err != nil {
 		return []fault{{constraint: "type", message: err.Error()}}
-	}
-	if s.wrap {
-		instance = []any{instance}
 	}
 	err = s.validator.Validate(instance)
 	var invalid *jsonschema.ValidationError
@@ -205,21 +202,6 @@ func (s *Schema) faults(values map[string]any) []fault {
 		return cmp.Or(slices.Compare(a.at, b.at), strings.Compare(a.constraint, b.constraint), strings.Compare(a.message, b.message))
 	})
 	return all
-}
-
-// pruneEmpty removes nested objects without values: they were not found.
-func pruneEmpty(record map[string]any) map[string]any {
-	for name, v := range record {
-		inner, ok := v.(map[string]any)
-		if !ok {
-			continue
-		}
-		pruneEmpty(inner)
-		if !slices.ContainsFunc(slices.Collect(maps.Values(inner)), func(v any) bool { return v != nil }) {
-			record[name] = nil
-		}
-	}
-	return record
 }
 
 var english = message.NewPrinter(language.English)
@@ -316,18 +298,39 @@ func lastKeyword(pointer string) string {
 // fieldAt returns the field at a place of a record or around it, and how many steps
 // the place is inside its value; "" if the place is an object with several fields.
 func (s *Schema) fieldAt(at []string) (path string, inside int) {
-	properties, prefix := s.Properties, ""
+	if s.bare {
+		return s.Properties[0].step(), len(at)
+	}
+	properties, rest, prefix := s.Properties, s.Rest != nil, ""
 	for i, name := range at {
 		n := slices.IndexFunc(properties, func(p Property) bool { return p.Name == name })
+		if n < 0 && rest {
+			return prefix + RestName, len(at) - i
+		}
 		if n < 0 {
 			return "", 0
 		}
-		if properties[n].Type != Object {
-			return prefix + name, len(at) - i - 1
+		p := &properties[n]
+		if p.Type != Object {
+			return prefix + p.step(), len(at) - i - 1
 		}
-		properties, prefix = properties[n].Properties, prefix+name+"."
+		properties, rest, prefix = p.Properties, p.Rest != nil, prefix+p.step()+"."
 	}
 	return "", 0
+}
+
+// pathAt returns the path of a place that is an object with several fields, with a dot
+// behind it unless it is the record.
+func (s *Schema) pathAt(at []string) string {
+	properties, prefix := s.Properties, ""
+	for _, name := range at {
+		n := slices.IndexFunc(properties, func(p Property) bool { return p.Name == name })
+		if n < 0 {
+			return prefix + name + "."
+		}
+		properties, prefix = properties[n].Properties, prefix+properties[n].step()+"."
+	}
+	return prefix
 }
 
 // Shown returns a value as JSON for a message, shortened.

@@ -20,6 +20,7 @@ import (
 // Bounds on a schema file: it comes from outside, and aliases of YAML can make
 // a small file huge.
 const (
+	maxBytes = 4 << 20
 	maxNodes = 100_000
 	maxDepth = 64
 )
@@ -95,6 +96,10 @@ type treeParser struct {
 
 // parseTree reads data as JSON when it looks like it, else as YAML.
 func (t *treeParser) parseTree(data []byte) *node {
+	if len(data) > maxBytes {
+		t.errs = append(t.errs, &Error{File: t.file, Line: 1, Column: 1, Msg: fmt.Sprintf("the schema has %d bytes, of %d at most", len(data), maxBytes)})
+		return nil
+	}
 	if !utf8.Valid(data) {
 		t.errs = append(t.errs, &Error{File: t.file, Msg: "not valid UTF-8"})
 		return nil
@@ -118,7 +123,7 @@ type jsonBuilder struct {
 	dec  *json.Decoder
 	seen int // offset up to which line and start are counted
 	line int
-	bol  int // offset at which the current line begins
+	col  int // characters of the line up to seen
 }
 
 func (t *treeParser) parseJSON(data []byte) *node {
@@ -140,11 +145,14 @@ func (b *jsonBuilder) tokenPosition(start int) (line, col int) {
 		start++
 	}
 	for ; b.seen < start; b.seen++ {
-		if b.data[b.seen] == '\n' {
-			b.line, b.bol = b.line+1, b.seen+1
+		switch c := b.data[b.seen]; {
+		case c == '\n':
+			b.line, b.col = b.line+1, 0
+		case utf8.RuneStart(c):
+			b.col++
 		}
 	}
-	return b.line, utf8.RuneCount(b.data[b.bol:start]) + 1
+	return b.line, b.col + 1
 }
 
 // readValue reads one value of a text that is known to be JSON. It returns nil when

@@ -26,6 +26,16 @@ func (p *Property) Normalize(v any) (any, error) {
 		return p.normalizeList(v)
 	case Object:
 		return p.normalizeObject(v)
+	case Map:
+		return p.normalizeMap(v)
+	case Tuple:
+		return p.normalizeTuple(v)
+	case Union:
+		return p.normalizeUnion(v)
+	case Any:
+		return normalizeAny(v)
+	case Null:
+		return nil, errors.New("no value is allowed here")
 	}
 	text, err := scalarText(v)
 	if err != nil {
@@ -57,7 +67,8 @@ func (p *Property) normalizeList(v any) (any, error) {
 	return out, nil
 }
 
-// normalizeObject leaves out properties that the schema does not have.
+// normalizeObject leaves out properties that the schema does not have, and null, unless it
+// has to be said.
 func (p *Property) normalizeObject(v any) (any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -70,11 +81,11 @@ func (p *Property) normalizeObject(v any) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", inner.Name, err)
 		}
-		if value != nil {
+		if value != nil || inner.Required && inner.Nullable {
 			out[inner.Name] = value
 		}
 	}
-	return out, nil
+	return out, p.addOthers(m, out)
 }
 
 // scalarText returns a scalar as text.
@@ -179,6 +190,11 @@ func foldText(s string) string {
 // strings that differ in case or white space, lists and objects of such. The
 // value must be normalised.
 func (p *Property) Identity(v any) string {
+	if p.Type == Union {
+		if option := p.Option(v); option != nil {
+			p = option
+		}
+	}
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -197,7 +213,7 @@ func (p *Property) Identity(v any) string {
 	case []any:
 		parts := make([]string, len(v))
 		for i, item := range v {
-			parts[i] = p.itemProperty().Identity(item)
+			parts[i] = p.ItemAt(i).Identity(item)
 		}
 		return encodeParts(parts)
 	case map[string]any:
@@ -215,15 +231,10 @@ func (p *Property) identityOfObject(v map[string]any) string {
 			parts = append(parts, inner.Name, inner.Identity(item))
 		}
 	}
-	return encodeParts(parts)
-}
-
-// itemProperty returns the property of a list's items.
-func (p *Property) itemProperty() *Property {
-	if p.Items != nil {
-		return p.Items
+	for _, name := range p.otherNames(v) {
+		parts = append(parts, name, p.others().Identity(v[name]))
 	}
-	return &Property{Type: String}
+	return encodeParts(parts)
 }
 
 // encodeParts joins strings so that different lists never give the same text.

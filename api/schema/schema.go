@@ -33,6 +33,10 @@ type Schema struct {
 	Kind        Kind
 	Properties  []Property // of one record, in the order of the file
 
+	// Rest is a map of the values of a record under names that documents give; nil if a
+	// record has Properties alone. Its path is RestName.
+	Rest *Property
+
 	// Key names the fields whose values identify an entity: records with equal
 	// keys are merged. See Entities for what nil and empty mean.
 	Key []string
@@ -48,12 +52,26 @@ type Schema struct {
 	// else tells how they are read.
 	Numbers format.NumberStyle
 
+	// Warnings name what is accepted, and has no effect or another than its author may
+	// think, in the order of the file.
+	Warnings Errors
+
 	canonical []byte
 	plain     []byte // canonical without hints
 	fields    []Field
 	validator *validator.Schema
 	wrap      bool // the validator expects a list of records
+	bare      bool // the validator expects the value of a record's one field
+	whole     bool // that value is all that a document yields
 }
+
+const (
+	// RestName stands in paths for all names of an object that the schema does not give.
+	RestName = "*"
+	// ValueName is the name of the one field of a record that is no object: of schemas whose
+	// items are texts, numbers or lists.
+	ValueName = "value"
+)
 
 // Entities says which records describe the same entity, so are merged.
 type Entities int
@@ -82,7 +100,8 @@ func (s *Schema) Entities() Entities {
 // Type is a JSON Schema type.
 type Type string
 
-// The types a property may have.
+// The types a property may have. Those of JSON Schema come first; an Array has items of one
+// property, and an Object has names that the schema gives.
 const (
 	String  Type = "string"
 	Number  Type = "number"
@@ -90,6 +109,11 @@ const (
 	Boolean Type = "boolean"
 	Array   Type = "array"
 	Object  Type = "object"
+	Map     Type = "map"   // an object whose names the document gives
+	Tuple   Type = "tuple" // a list whose places have properties of their own
+	Union   Type = "union" // one of several types
+	Any     Type = "any"   // whatever JSON can hold
+	Null    Type = "null"  // nothing but null: there is no value to find
 )
 
 // Format refines String. Formats other than these are kept and have no effect
@@ -119,7 +143,12 @@ type Property struct {
 	Nullable    bool
 	Fraction    bool       // the greatest value is 1, so that percentages are parts of it
 	Properties  []Property // of Object, in the order of the file
-	Items       *Property  // of Array
+	Rest        *Property  // of Object: the values under other names; nil if they are of no interest
+	Items       *Property  // of Array and Map; of Tuple, of the places behind Prefix, nil if there are none
+	Prefix      []Property // of Tuple: of its first places
+	Options     []Property // of Union: one for each type, in the order of the file
+	Keywords    []Keyword  // what the schema asks of a value by itself, besides type, format and Enum
+	Step        string     // its name in paths, if that is not Name
 	Hints       Hints
 }
 
@@ -276,7 +305,7 @@ func (p *Property) Merge() Merge {
 	switch {
 	case p.Hints.Merge != "":
 		return p.Hints.Merge
-	case p.Type == Array:
+	case p.Type == Array || p.Type == Map:
 		return MergeUnion
 	default:
 		return MergeVote
@@ -290,100 +319,4 @@ func (p *Property) Numeric() bool { return p.Type == Number || p.Type == Integer
 // strings.
 func (p *Property) Temporal() bool {
 	return p.Type == String && (p.Format == Date || p.Format == DateTime || p.Format == Time)
-}
-
-// A Field is a property that holds a value of its own: everything but a nested
-// object, which is represented by the fields inside it.
-type Field struct {
-	Path     string // names joined by dots, unique within the schema
-	Property *Property
-}
-
-// Fields returns the fields of a record in the order of the file.
-func (s *Schema) Fields() []Field { return s.fields }
-
-// Field returns the field at path, nil when there is none.
-func (s *Schema) Field(path string) *Property {
-	for _, f := range s.fields {
-		if f.Path == path {
-			return f.Property
-		}
-	}
-	return nil
-}
-
-// flattenFields lists the fields of properties below prefix.
-func flattenFields(prefix string, properties []Property) []Field {
-	var fields []Field
-	for i := range properties {
-		p := &properties[i]
-		path := prefix + p.Name
-		if p.Type == Object {
-			fields = append(fields, flattenFields(path+".", p.Properties)...)
-			continue
-		}
-		fields = append(fields, Field{Path: path, Property: p})
-	}
-	return fields
-}
-
-// Nest turns values by field path into a record, with nested objects where the
-// schema has them. Fields without a value become null; paths that the schema
-// does not know are left out.
-func (s *Schema) Nest(values map[string]any) map[string]any {
-	return nestValues("", s.Properties, values)
-}
-
-func nestValues(prefix string, properties []Property, values map[string]any) map[string]any {
-	record := make(map[string]any, len(properties))
-	for i := range properties {
-		p := &properties[i]
-		if p.Type == Object {
-			record[p.Name] = nestValues(prefix+p.Name+".", p.Properties, values)
-			continue
-		}
-		record[p.Name] = values[prefix+p.Name]
-	}
-	return record
-}
-
-// Fields returns the fields inside an object, by their paths from it.
-func (p *Property) Fields() []Field { return flattenFields("", p.Properties) }
-
-// Nest turns values by their paths from p, an object, into that object.
-func (p *Property) Nest(values map[string]any) map[string]any {
-	return nestValues("", p.Properties, values)
-}
-
-// Flatten is the inverse of Nest. What the schema does not know, and values
-// that are null, are left out.
-func (s *Schema) Flatten(record map[string]any) map[string]any {
-	values := make(map[string]any, len(s.fields))
-	for _, f := range s.fields {
-		if v := lookupPath(record, f.Path); v != nil {
-			values[f.Path] = v
-		}
-	}
-	return values
-}
-
-// lookupPath follows path through nested objects. A name may hold dots itself, so
-// each prefix is tried.
-func lookupPath(record map[string]any, path string) any {
-	if v, ok := record[path]; ok {
-		return v
-	}
-	for i := strings.IndexByte(path, '.'); i >= 0; {
-		if inner, ok := record[path[:i]].(map[string]any); ok {
-			if v := lookupPath(inner, path[i+1:]); v != nil {
-				return v
-			}
-		}
-		next := strings.IndexByte(path[i+1:], '.')
-		if next < 0 {
-			return nil
-		}
-		i += 1 + next
-	}
-	return nil
 }

@@ -437,8 +437,8 @@ func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 		citations[field] = r.names.spellAll(ids)
 	}
 	var b object
-	for _, p := range r.schema.Properties {
-		b.addField(p.Name, values[p.Name])
+	for _, name := range r.schema.Names(values) {
+		b.addField(name, values[name])
 	}
 	b.addField("_sources", f.Sources)
 	b.addField("_citations", citations)

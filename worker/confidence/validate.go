@@ -1,6 +1,7 @@
 package confidence
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -31,14 +32,20 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 	if p == nil || value == nil {
 		return Silent
 	}
+	if p.IsElement(value) {
+		p = p.Items
+	}
+	if p = p.Option(value); p == nil {
+		return Silent
+	}
 	switch v := value.(type) {
 	case []any:
-		return worstVerdict(v, func(item any) Verdict { return Support(elementOf(p), item, quote) })
+		return worstVerdict(v, func(i int, item any) Verdict { return Support(p.ItemAt(i), item, quote) })
 	case map[string]any:
 		verdict := Confirms
-		for i := range p.Properties {
-			if item, ok := v[p.Properties[i].Name]; ok && item != nil {
-				verdict = min(verdict, Support(&p.Properties[i], item, quote))
+		for name, item := range v {
+			if of := p.Member(name); item != nil {
+				verdict = min(verdict, Support(cmp.Or(of, &schema.Property{Type: schema.Any}), item, quote))
 			}
 		}
 		return verdict
@@ -155,10 +162,10 @@ func elementOf(p *schema.Property) *schema.Property {
 }
 
 // worstVerdict returns the worst verdict on the elements of a list.
-func worstVerdict(list []any, verdict func(any) Verdict) Verdict {
+func worstVerdict(list []any, verdict func(int, any) Verdict) Verdict {
 	worst := Confirms
-	for _, item := range list {
-		worst = min(worst, verdict(item))
+	for i, item := range list {
+		worst = min(worst, verdict(i, item))
 	}
 	return worst
 }

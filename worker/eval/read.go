@@ -330,7 +330,7 @@ func newResult(values map[string]any) Result {
 		}
 	}
 	for key, v := range values {
-		if !strings.HasPrefix(key, "_") {
+		if !schema.IsAbout(key) {
 			r.Values[key] = v
 		}
 	}

@@ -26,7 +26,7 @@ func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []op
 		switch {
 		case len(o.readings) > 0:
 			breach = openReading(sf)
-		case len(all) > 1 || sf.Property.Type == schema.Array || sf.Property.Fits(o.Value) != nil:
+		case len(all) > 1 || hasParts(sf.Property) || sf.Property.Fits(o.Value) != nil:
 			breach = s.JudgeValue(sf.Path, o.Value)
 		}
 		if breach != nil {
@@ -61,7 +61,7 @@ func (r *Result) refuseOptions(sf schema.Field, refused []refusedOption, stands 
 		return
 	}
 	slices.SortFunc(refused, func(a, b refusedOption) int {
-		if sf.Property.Type == schema.Array {
+		if hasParts(sf.Property) {
 			return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))
 		}
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Key, b.Key))
@@ -72,7 +72,7 @@ func (r *Result) refuseOptions(sf schema.Field, refused []refusedOption, stands 
 		Readings: one.readings, Citations: one.Citations,
 	}
 	_, isList := one.Value.([]any)
-	if sf.Property.Type == schema.Array && !isList {
+	if hasParts(sf.Property) && (!isList || sf.Property.IsElement(one.Value)) {
 		list := []any{}
 		for _, o := range refused {
 			list = append(list, o.Value)
@@ -80,13 +80,17 @@ func (r *Result) refuseOptions(sf schema.Field, refused []refusedOption, stands 
 		}
 		refusal.Value, refusal.Citations = list, sortedUnique(refusal.Citations)
 	}
-	if !stands || sf.Property.Type == schema.Array {
+	if !stands || hasParts(sf.Property) {
 		r.addRefusal(sf.Path, refusal)
 	}
 	for _, o := range refused {
 		r.dropRefused(sf.Path, o.Value, o.Citations, &o.breach)
 	}
 }
+
+// hasParts reports whether each candidate of a field is a part of its value: an element of a
+// list or an entry of a map.
+func hasParts(p *schema.Property) bool { return p.Type == schema.Array || p.Type == schema.Map }
 
 func (r *Result) addRefusal(path string, refusal Refusal) {
 	r.Refused[path] = refusal

@@ -98,7 +98,7 @@ func joinReadings(a, b []Reading) []Reading {
 // Identity returns a text that is equal for values of a field that mean the
 // same. v may be an element where p is a list.
 func Identity(p *schema.Property, v any) string {
-	if _, list := v.([]any); p.Type == schema.Array && !list {
+	if p.IsElement(v) {
 		return p.Items.Identity(v)
 	}
 	return p.Identity(v)
@@ -107,6 +107,9 @@ func Identity(p *schema.Property, v any) string {
 // Elements returns the parts of a field's value that are candidates of their own:
 // the elements of a list that is merged by union or concat, otherwise the value.
 func Elements(p *schema.Property, v any) []any {
+	if entries, ok := v.(map[string]any); ok && p.Type == schema.Map {
+		return entriesOf(entries)
+	}
 	list, ok := v.([]any)
 	if !ok || p.Type != schema.Array || p.Merge() != schema.MergeUnion && p.Merge() != schema.MergeConcat {
 		return []any{v}

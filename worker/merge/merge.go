@@ -140,8 +140,11 @@ func newCandidates(p *schema.Property, values []Value, order Order) []Candidate 
 	if len(values) == 0 {
 		return nil
 	}
-	if p.Type == schema.Array {
-		values = flattenLists(values)
+	switch p.Type {
+	case schema.Array:
+		values = flattenLists(p, values)
+	case schema.Map:
+		values = splitMaps(values)
 	}
 	strategy := p.Merge()
 	if p.Type == schema.Array && strategy != schema.MergeUnion && strategy != schema.MergeConcat {
@@ -159,12 +162,12 @@ func newCandidates(p *schema.Property, values []Value, order Order) []Candidate 
 	return joinEqual(all)
 }
 
-// flattenLists replaces values that are lists by their elements.
-func flattenLists(values []Value) []Value {
+// flattenLists replaces values that are lists of elements by these.
+func flattenLists(p *schema.Property, values []Value) []Value {
 	var all []Value
 	for _, v := range values {
 		list, ok := v.Value.([]any)
-		if !ok {
+		if !ok || p.IsElement(v.Value) {
 			all = append(all, v)
 			continue
 		}

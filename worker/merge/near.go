@@ -122,7 +122,7 @@ const (
 func (n *keyBlocks) addKey(s *schema.Schema, name string, parts []string) {
 	k := key{name: name}
 	for i, path := range s.Key {
-		if p := s.Field(path); p == nil || p.Type != schema.String || p.Enum != nil || p.Format != "" {
+		if p := s.Field(path); p == nil || p.Type != schema.String && p.Type != schema.Any || p.Enum != nil || p.Format != "" {
 			k.exact += parts[i] + "\x00"
 			continue
 		}

@@ -35,6 +35,9 @@ type chooser struct {
 
 // runStrategy runs the strategy.
 func (c chooser) runStrategy() decision {
+	if c.property.Type == schema.Map {
+		return c.joinEntries(c.property.Merge())
+	}
 	switch strategy := c.property.Merge(); strategy {
 	case schema.MergeSum:
 		return c.sumAll()

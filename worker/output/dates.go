@@ -53,7 +53,7 @@ func (d *DateOrders) Settle(s *schema.Schema, a merge.Accumulator, citations map
 		f := &a.Fields[i]
 		p := s.Field(f.Path)
 		element := p
-		if p != nil && p.Items != nil {
+		if p != nil && p.Type == schema.Array {
 			element = p.Items
 		}
 		if p == nil || !element.HasDates() {

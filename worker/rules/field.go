@@ -174,8 +174,11 @@ func (f *field) extractValues(d *document, index int, w window) ([]Found, string
 	if f.rowProgram != nil {
 		return f.extractRows(d, index, w)
 	}
-	if f.element.Type == schema.Array {
+	switch f.element.Type {
+	case schema.Array:
 		return nil, "lists of lists are not extracted by rules"
+	case schema.Map, schema.Tuple:
+		return nil, "names that the schema does not give, and lists whose places differ, are not extracted by rules"
 	}
 	areas, reason := f.areas(d, w)
 	if reason != "" {

@@ -1,7 +1,7 @@
 // Package validator compiles JSON Schemas and checks values by them, with work that is
 // bounded: a schema of a few hundred bytes, each part of which refers to the next one twice,
-// would otherwise keep a processor busy for ever. The package is pure and imports nothing
-// of the project.
+// would otherwise keep a processor busy for ever. The package is pure and imports
+// api/schema/pattern alone.
 package validator
 
 import (
@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/coditect/mapreduce/api/schema/pattern"
 )
 
 // Resource is the name under which the compiler knows a schema, as its errors name it. It
@@ -41,8 +43,8 @@ const (
 // ErrTooCostly is the error of a check that would take too long.
 var ErrTooCostly = errors.New("this value cannot be checked: parts of the schema refer to each other so that it would take too many steps")
 
-// errNothingFits is the error of a schema by which no value at all could be checked.
-var errNothingFits = errors.New("no value could be checked by it: its parts refer to each other so that it would take too many steps")
+// ErrNothingFits is the error of a schema by which no value at all could be checked.
+var ErrNothingFits = errors.New("no value could be checked by it: its parts refer to each other so that it would take too many steps")
 
 // A Schema checks values. It is immutable and safe for concurrent use.
 type Schema struct {
@@ -67,6 +69,7 @@ func Compile(doc any, fragment string, configure func(*jsonschema.Compiler)) (*S
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
 	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(compilePattern)
 	if configure != nil {
 		configure(c)
 	}
@@ -88,7 +91,7 @@ func Compile(doc any, fragment string, configure func(*jsonschema.Compiler)) (*S
 			continue
 		}
 		if stepsHere(s, steps) > stepsAtOne {
-			return nil, errNothingFits
+			return nil, ErrNothingFits
 		}
 		seen[s], next = true, append(next, allParts(s)...)
 	}
@@ -123,7 +126,14 @@ func (noLoader) Load(url string) (any, error) {
 // Validate checks a value, as jsonschema.UnmarshalJSON returns it. The error is a
 // *jsonschema.ValidationError if the value does not fit, and ErrTooCostly if that is not
 // known, as the check would take too long.
-func (s *Schema) Validate(value any) error {
+func (s *Schema) Validate(value any) (err error) {
+	defer func() {
+		if tooMuch := recover(); tooMuch == pattern.ErrSteps {
+			err = fmt.Errorf("%w: %w", ErrTooCostly, pattern.ErrSteps)
+		} else if tooMuch != nil {
+			panic(tooMuch)
+		}
+	}()
 	if !s.light {
 		w := walk{left: freeSteps + lightSteps*countParts(value)}
 		w.visit(s.compiled, value)

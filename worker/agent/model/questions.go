@@ -162,7 +162,7 @@ func (m *mergeRun) fieldQuestions(q *question, r *merge.Result) []*question {
 	switch {
 	case p.Type == schema.Array && p.Merge() == schema.MergeUnion:
 		return m.pairQuestions(q, r)
-	case p.Type == schema.Array, p.Merge() == schema.MergeSum, p.Merge() == schema.MergeConcat:
+	case p.Type == schema.Array, p.Type == schema.Map, p.Merge() == schema.MergeSum, p.Merge() == schema.MergeConcat:
 		return nil // every value counts
 	case isProse(q):
 		q.kind = askWrite

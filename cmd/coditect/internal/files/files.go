@@ -21,6 +21,14 @@ const (
 	MaxConfigFile = 1 << 20
 )
 
+// PrintWarnings says what a schema has that has no effect, or another than its author may
+// think.
+func PrintWarnings(out io.Writer, warnings schema.Errors) {
+	for _, w := range warnings {
+		fmt.Fprintf(out, "warning: %s\n", w)
+	}
+}
+
 // ReadBounded reads a file or a pipe of at most limit bytes. It does not open devices,
 // which may never end. A pipe may have no writer yet: the end of ctx ends the wait.
 func ReadBounded(ctx context.Context, name string, limit int64) ([]byte, error) {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -292,9 +291,10 @@ func isObject(data []byte) bool {
 
 // A column is a field that is not nested any more.
 type column struct {
-	name     string   // names of the fields that lead to it, joined by dots
-	path     []string // these names
+	name     string   // its path
+	path     []string // the names that lead to it in a record
 	property *schema.Property
+	others   map[string]bool // of a map of all other names: those that have columns of their own
 }
 
 // columnsOf returns the fields of a schema, in the order of the file.
@@ -302,20 +302,11 @@ func columnsOf(s *schema.Schema) []column {
 	if s == nil {
 		return nil
 	}
-	var all []column
-	var visit func(path []string, properties []schema.Property)
-	visit = func(path []string, properties []schema.Property) {
-		for i := range properties {
-			p := &properties[i]
-			own := append(slices.Clone(path), p.Name)
-			if p.Type == schema.Object && len(p.Properties) > 0 {
-				visit(own, p.Properties)
-				continue
-			}
-			all = append(all, column{name: strings.Join(own, "."), path: own, property: p})
-		}
+	all := make([]column, 0, len(s.Fields()))
+	for _, f := range s.Fields() {
+		names, others := s.NamesOf(f.Path)
+		all = append(all, column{name: f.Path, path: names, property: f.Property, others: others})
 	}
-	visit(nil, s.Properties)
 	return all
 }
 
@@ -363,6 +354,18 @@ func (f *flat) valueOf(c column) any {
 			return nil
 		}
 		v = object[name]
+	}
+	if object, ok := v.(map[string]any); ok && c.others != nil {
+		rest := make(map[string]any, len(object))
+		for name, item := range object {
+			if !c.others[name] && !(len(c.path) == 0 && schema.IsAbout(name)) {
+				rest[name] = item
+			}
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		return rest
 	}
 	return v
 }

@@ -294,7 +294,7 @@ func (w *writer) orderedFields() []string {
 	order := map[string]int{}
 	if s, err := schema.Parse("schema", w.job.Spec.Schema); err == nil {
 		for i, p := range s.Properties {
-			order[p.Name] = i + 1
+			order[schema.RecordName(p.Name)] = i + 1
 		}
 	}
 	names := slices.Sorted(maps.Keys(w.report.page.fields))

@@ -140,7 +140,7 @@ func (r *report) buildView() (view, error) {
 	if s, err := schema.Parse("schema", r.job.Spec.Schema); err == nil {
 		v.Title = cmp.Or(s.Title, v.Title)
 		for i, p := range s.Properties {
-			order[p.Name] = i + 1
+			order[schema.RecordName(p.Name)] = i + 1
 		}
 	}
 	for i, rec := range r.records {

@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
@@ -37,6 +38,7 @@ type jobFlags struct {
 	pipeline                 string
 	agents                   string             // folder of their files
 	parsed                   *pipeline.Pipeline // the file that pipeline names; nil if it names none
+	warnings                 schema.Errors      // about the schema that the last spec has
 	schema                   string
 	vars                     []string
 	question, topic          string
@@ -258,7 +260,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if err := p.CheckExamples(parsed); err != nil {
 		return s, pipelineFault(err)
 	}
-	s.Schema = parsed.Canonical()
+	s.Schema, j.warnings = parsed.Canonical(), parsed.Warnings
 	return s, nil
 }
 

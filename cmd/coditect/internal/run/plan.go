@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/records"
@@ -105,6 +106,7 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	files.PrintWarnings(a.Stderr, p.flags.warnings)
 	in, err := p.flags.inputConfig(ctx, a)
 	if err != nil {
 		return err

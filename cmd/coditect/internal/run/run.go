@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
@@ -88,6 +89,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 	if err != nil {
 		return err
 	}
+	files.PrintWarnings(a.Stderr, r.flags.warnings)
 	if err := a.Runners.Models.SetPrices(&spec); err != nil {
 		return err
 	}

@@ -96,6 +96,7 @@ func (c *commands) check(ctx context.Context, file, locale string, paths []strin
 	if err != nil {
 		return err
 	}
+	files.PrintWarnings(c.Stderr, s.Warnings)
 	program, err := rules.Compile(s)
 	if err != nil {
 		return exit.RefusedError("%s: %w", file, err)

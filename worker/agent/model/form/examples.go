@@ -52,7 +52,7 @@ func (f *Form) exemplaryRecord(r pipeline.Record) dict {
 	missing := []dict{}
 	for _, field := range f.Fields {
 		p := field.Property
-		if p.Type == schema.Array && p.Items != nil {
+		if p.Type == schema.Array {
 			p = p.Items
 		}
 		found := []dict{}
@@ -61,7 +61,13 @@ func (f *Form) exemplaryRecord(r pipeline.Record) dict {
 			if err != nil {
 				value = x.Value // which was checked
 			}
-			found = append(found, dict{{"value", value}, {"quotes", []string{x.Quote}}, {"confidence", 1}})
+			told := []any{Told(p, value)}
+			if entries, ok := told[0].([]any); ok && p.Type == schema.Map {
+				told = entries
+			}
+			for _, one := range told {
+				found = append(found, dict{{"value", one}, {"quotes", []string{x.Quote}}, {"confidence", 1}})
+			}
 		}
 		fields = append(fields, pair{field.Key, found})
 		if len(found) == 0 {

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,10 +43,7 @@ var plainKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // New derives the form from a schema.
 func New(s *schema.Schema) (*Form, error) {
 	f := &Form{schema: s, byKey: make(map[string]*Field)}
-	raw, err := rawFields(s)
-	if err != nil {
-		return nil, err
-	}
+	raw := valueSchemas(s)
 	for i, field := range s.Fields() {
 		key := field.Path
 		if !plainKey.MatchString(key) {
@@ -160,7 +156,10 @@ func (f *Form) recordSchema(raw []any, quote dict) dict {
 func describeField(f Field) string {
 	p := f.Property
 	var words []string
-	if f.Key != f.Path {
+	switch {
+	case f.Path == schema.RestName:
+		words = append(words, "What else the document tells, by its name")
+	case f.Key != f.Path:
 		words = append(words, f.Path)
 	}
 	for _, w := range []string{p.Title, p.Description} {
@@ -168,9 +167,12 @@ func describeField(f Field) string {
 			words = append(words, w)
 		}
 	}
-	if p.Type == schema.Array {
+	switch p.Type {
+	case schema.Array:
 		words = append(words, "Each element on its own. Empty if there are none.")
-	} else {
+	case schema.Map:
+		words = append(words, "Each entry on its own, with its key. Empty if there are none.")
+	default:
 		words = append(words, "At most one value. Empty if it is not in the document.")
 	}
 	return strings.Join(words, ". ")
@@ -253,181 +255,4 @@ func (f *Form) placeOf(where string) string {
 		rest = "/items" + rest
 	}
 	return top + strings.ReplaceAll(field.Path, ".", "/properties/") + rest
-}
-
-// rawFields returns the schema of one value of each field, as it stands in the
-// file, in the order of Fields.
-func rawFields(s *schema.Schema) ([]any, error) {
-	d := json.NewDecoder(bytes.NewReader(s.Plain()))
-	d.UseNumber()
-	v, err := readOrdered(d)
-	if err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
-	}
-	root, _ := v.(dict)
-	r := &rawReader{root: root, resolved: make(map[string]dict)}
-	record := r.expandSchema(root)
-	if s.Kind == schema.KindRecords {
-		record = r.expandSchema(record.getDict("items"))
-	}
-	r.readProperties(record, s.Properties)
-	return r.out, nil
-}
-
-// A rawReader walks a schema file together with the parsed schema.
-type rawReader struct {
-	root     dict
-	resolved map[string]dict // what references refer to, with their own references resolved
-	out      []any
-}
-
-func (r *rawReader) readProperties(in dict, all []schema.Property) {
-	named := in.getDict("properties")
-	for i := range all {
-		p := &all[i]
-		sub := r.expandSchema(named.getDict(p.Name))
-		switch p.Type {
-		case schema.Object:
-			r.readProperties(sub, p.Properties)
-		case schema.Array:
-			if _, tuple := sub.get("prefixItems"); tuple {
-				r.out = append(r.out, r.valueSchema(sub, p)) // which no vendor can express
-				continue
-			}
-			r.out = append(r.out, r.valueSchema(sub.getDict("items"), p.Items))
-		default:
-			r.out = append(r.out, r.valueSchema(sub, p))
-		}
-	}
-}
-
-// valueSchema is the schema of one value: with its type, and without what may be null, as
-// a value that is not there is not listed.
-func (r *rawReader) valueSchema(in dict, p *schema.Property) dict {
-	var out dict
-	for _, k := range r.expandSchema(in) {
-		switch k.key {
-		case "title", "description", "default", "examples", "$defs", "definitions":
-		default:
-			out = append(out, k)
-		}
-	}
-	out = out.withKey("type", string(p.Type))
-	if values, ok := out.getList("enum"); ok {
-		out = out.withKey("enum", slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil }))
-	}
-	switch p.Type {
-	case schema.Object:
-		out = r.narrowProperties(out, p)
-	case schema.Array:
-		if p.Items != nil {
-			out = out.withKey("items", r.valueSchema(out.getDict("items"), p.Items))
-		}
-	}
-	return out
-}
-
-// narrowProperties makes each property of an object a single value. A property that may
-// be absent may be null.
-func (r *rawReader) narrowProperties(out dict, p *schema.Property) dict {
-	named := out.getDict("properties")
-	var fields dict
-	for i := range p.Properties {
-		one := &p.Properties[i]
-		v := r.valueSchema(named.getDict(one.Name), one)
-		if one.Description != "" {
-			v = v.withKey("description", one.Description)
-		}
-		fields = append(fields, pair{one.Name, v})
-	}
-	out = out.withKey("properties", fields)
-	if names, ok := out.getList("required"); ok {
-		out = out.withKey("required", slices.DeleteFunc(slices.Clone(names), func(name any) bool {
-			i := slices.IndexFunc(p.Properties, func(one schema.Property) bool { return one.Name == name })
-			return i < 0 || p.Properties[i].Nullable
-		}))
-	}
-	return out
-}
-
-// maxRefs bounds how far references are followed. A schema that was read has none that lead
-// in a circle, and fewer in a row.
-const maxRefs = 128
-
-// expandSchema returns a schema with its references resolved; its own keywords come
-// first. Of two alternatives of which one is null, it keeps the other.
-func (r *rawReader) expandSchema(in dict) dict { return r.followRefs(in, 0) }
-
-func (r *rawReader) followRefs(in dict, depth int) dict {
-	out := slices.Clone(in)
-	if depth > maxRefs {
-		return out
-	}
-	if ref, ok := in.get("$ref"); ok {
-		text, _ := ref.(string)
-		to, known := r.resolved[text] // else a few definitions in a row could be come to a million times
-		if !known {
-			to = r.followRefs(r.resolveRef(text), depth+1)
-			r.resolved[text] = to
-		}
-		out = out.withoutKey("$ref").addMissing(to)
-	}
-	if all, ok := in.getList("allOf"); ok {
-		out = r.joinAllOf(out, all, depth)
-	}
-	for _, key := range []string{"anyOf", "oneOf"} {
-		if one, ok := nonNullOption(in, key); ok {
-			out = out.withoutKey(key).addMissing(r.followRefs(one, depth+1))
-		}
-	}
-	return out
-}
-
-// joinAllOf writes the parts of allOf out as one, if they do not speak of the same
-// things. Properties are added up.
-func (r *rawReader) joinAllOf(out dict, all []any, depth int) dict {
-	one := out.withoutKey("allOf")
-	for _, part := range all {
-		sub, _ := part.(dict)
-		for _, k := range r.followRefs(sub, depth+1) {
-			had, twice := one.get(k.key)
-			a, isMap := had.(dict)
-			b, areMaps := k.value.(dict)
-			switch {
-			case !twice:
-				one = append(one, k)
-			case k.key == "properties" && isMap && areMaps:
-				one = one.withKey(k.key, a.addMissing(b))
-			case k.key == "required" || reflect.DeepEqual(had, k.value):
-			default:
-				return out
-			}
-		}
-	}
-	return one
-}
-
-// nonNullOption returns the alternative that is not null, if there is one.
-func nonNullOption(in dict, key string) (dict, bool) {
-	all, _ := in.getList(key)
-	var found []dict
-	for _, a := range all {
-		sub, ok := a.(dict)
-		if t, _ := sub.get("type"); ok && t != "null" {
-			found = append(found, sub)
-		}
-	}
-	if len(found) != 1 {
-		return nil, false
-	}
-	return found[0], true
-}
-
-// resolveRef returns the value at a pointer into the file.
-func (r *rawReader) resolveRef(ref string) dict {
-	at := r.root
-	for _, step := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
-		at = at.getDict(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
-	}
-	return at
 }

@@ -10,11 +10,7 @@ import (
 // Sourced returns the schema of an answer by an agent that read several texts: each quote
 // names the text that it stands in.
 func (f *Form) Sourced() (*llm.Schema, error) {
-	raw, err := rawFields(f.schema)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := f.recordsSchema(raw, objectSchema(dict{
+	doc, err := f.recordsSchema(valueSchemas(f.schema), objectSchema(dict{
 		{"document", textSchema("the id of the text, as it was given")},
 		{"quote", textSchema("a passage of it, letter by letter")},
 	}))

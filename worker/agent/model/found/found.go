@@ -91,10 +91,11 @@ type reading struct {
 // have it, and shows it beside what it breaks.
 func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.Place) []unit.Value {
 	p := f.Property
+	said := form.NaturalOf(p, found.Value)
 	if p.Type == schema.Array && p.Items != nil {
 		p = p.Items
 	}
-	value, err := p.Normalize(found.Value)
+	value, err := p.Normalize(said)
 	misfit := err != nil
 	if misfit {
 		r.faults = append(r.faults, fmt.Sprintf("%s: %v", f.Key, err))
@@ -195,7 +196,7 @@ func (r *reading) missingFields(a form.Record, values []unit.Value) []merge.Miss
 				reason = Line(m.Reason)
 			}
 		}
-		if f.Property.Required {
+		if f.Must {
 			r.faults = append(r.faults, f.Key+": nothing was found, although every document should have it")
 		}
 		out = append(out, merge.Missing{Field: f.Path, Reason: reason})
