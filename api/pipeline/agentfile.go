@@ -2,10 +2,13 @@ package pipeline
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -16,7 +19,8 @@ import (
 
 // An agent may have a Markdown file of its own: front matter in YAML says its name, when it is
 // of use, which tools it may use and which model it asks, and the text behind it is what it is
-// told. Other programs have the same convention, so their names of tools are understood.
+// told. Other programs have the same convention, so their files are read as they are: their
+// names of tools are understood, and what has no effect here is left out and noted.
 
 // MaxAgentFile bounds the file of an agent, in bytes.
 const MaxAgentFile = 64 << 10
@@ -24,10 +28,13 @@ const MaxAgentFile = 64 << 10
 // fence is the line before and behind front matter.
 var fence = regexp.MustCompile(`(?m)^---[ \t]*\r?$`)
 
-// ParseAgent reads the file of an agent. An error is of kind Invalid: its field is the key
-// that is wrong, its operation names file and line.
-func ParseAgent(file string, data []byte) (*Agent, error) {
-	r := newReader(file)
+// maxInstructions bounds what an agent is told, in bytes.
+const maxInstructions = MaxAgentFile
+
+// ParseAgent reads the file of an agent. The notes say what of it has no effect. An error is
+// of kind Invalid: its field is the key that is wrong, its operation names file and line.
+func ParseAgent(file string, data []byte) (a *Agent, notes []string, err error) {
+	r := &agentReader{reader: newReader(file)}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	marks := fence.FindAllIndex(data, 2)
 	switch {
@@ -41,11 +48,17 @@ func ParseAgent(file string, data []byte) (*Agent, error) {
 		r.RecordFault("agent", 1, "the front matter does not end: a line --- is missing after it")
 	}
 	if r.Err != nil {
-		return nil, r.Err
+		return nil, nil, r.Err
 	}
-	a := &Agent{}
+	a = &Agent{}
 	front := append([]byte("#"), data[marks[0][1]:marks[1][0]]...) // a comment in place of the fence: lines keep their numbers
 	root := r.ReadYAML(front)
+	if r.Err != nil {
+		if loose := quoteFront(front); loose != nil { // many programs take lines for keys and texts
+			r.Err = nil
+			root = r.ReadYAML(loose)
+		}
+	}
 	if r.Err == nil {
 		r.readFront(root, a)
 	}
@@ -56,30 +69,77 @@ func ParseAgent(file string, data []byte) (*Agent, error) {
 		if r.Err.Field == "pipeline" { // YAML that cannot be read
 			r.Err.Field = "agent"
 		}
-		return nil, r.Err
+		return nil, nil, r.Err
 	}
 	a.Role = a.Name
-	return a, nil
+	return a, r.notes, nil
+}
+
+// An agentReader reads the file of an agent.
+type agentReader struct {
+	reader
+	notes []string // what has no effect
+}
+
+func (r *agentReader) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+// frontKey matches a line of front matter that begins with a key.
+var frontKey = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*):(?:[ \t]+(.*?))?[ \t]*\r?$`)
+
+// quoteFront returns front matter that is no YAML, because its texts have colons or quotation
+// marks in them, with the rest of each line as the text of its key. A line without a key
+// belongs to the one before it. It returns nil if the front matter has no keys.
+func quoteFront(front []byte) []byte {
+	var out []string
+	last, text := -1, ""
+	for i, line := range strings.Split(string(front), "\n") {
+		out = append(out, "")
+		key := frontKey.FindStringSubmatch(line)
+		switch {
+		case key != nil:
+			last, text = i, key[2]
+			out[i] = key[1] + ": " + strconv.Quote(text)
+		case last >= 0 && strings.TrimSpace(line) != "":
+			text += "\n" + strings.TrimSpace(line)
+			name, _, _ := strings.Cut(out[last], ":")
+			out[last] = name + ": " + strconv.Quote(strings.TrimSpace(text))
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	return []byte(strings.Join(out, "\n"))
 }
 
 // ignored are keys of other programs' files that say nothing here.
 var ignored = []string{"color", "license", "metadata", "version"}
 
-func (r reader) readFront(n *filetree.Node, a *Agent) {
-	tools := map[string]int{} // their lines
+func (r *agentReader) readFront(n *filetree.Node, a *Agent) {
 	known := map[string]filetree.Entry{
 		"name": r.ReadText(&a.Name), "description": r.ReadText(&a.Description), "model": r.ReadText(&a.Model),
-		"tools": func(n *filetree.Node, at string) { r.readTools(n, at, a, tools) },
+		"tools": func(n *filetree.Node, at string) { r.readTools(n, at, a) },
 	}
-	for _, key := range ignored {
-		known[key] = func(*filetree.Node, string) {}
-	}
-	if r.ReadMapping(n, "", known); r.Err != nil {
+	if n.Kind != yaml.MappingNode {
+		r.RecordFault("agent", n.Line, "the front matter must be a mapping, and is %s", n)
 		return
 	}
-	if a.Model == "inherit" {
-		a.Model = ""
+	var unknown []string
+	for i, key := range n.Keys {
+		if read, ok := known[key.Text]; ok {
+			read(n.Items[i], key.Text)
+		} else if !slices.Contains(ignored, key.Text) {
+			unknown = append(unknown, key.Text)
+		}
+		if r.Err != nil {
+			return
+		}
 	}
+	if len(unknown) > 0 {
+		r.note("keys without an effect: %s", filetree.ListNames(unknown))
+	}
+	r.readNames(a)
 	switch {
 	case a.Name == "":
 		r.RecordFault("name", n.LineOf("name"), "is required: stages and results call the agent by it")
@@ -87,63 +147,108 @@ func (r reader) readFront(n *filetree.Node, a *Agent) {
 		r.RecordFault("name", n.LineOf("name"), "must be %s, and is %.80q", nameRule, a.Name)
 	case a.Description == "":
 		r.RecordFault("description", n.LineOf("description"), "is required: it says when the agent is of use")
-	case a.Model != "" && !isWord(a.Model):
-		r.RecordFault("model", n.LineOf("model"), "must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", maxWord, a.Model)
 	case len(a.Tools) > maxTools:
 		r.RecordFault("tools", n.LineOf("tools"), "there are %d; at most %d are accepted", len(a.Tools), maxTools)
 	}
-	if _, err := parseTemplate(a.Description); err != nil {
-		r.RecordFault("description", n.LineOf("description"), "%s", err)
+	a.Description = r.literal(a.Description)
+}
+
+// unnamed matches what the name of an agent has not.
+var unnamed = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+
+// readNames gives the name and the model of an agent the form that they have here.
+func (r *agentReader) readNames(a *Agent) {
+	if own := strings.Trim(unnamed.ReplaceAllString(a.Name, "-"), "-"); own != a.Name && own != "" {
+		r.note("its name is %s here, as a name has no other characters than letters, digits, dots, dashes and underscores", own)
+		a.Name = own
+	}
+	switch {
+	case a.Model == "inherit" || a.Model == "default":
+		a.Model = ""
+	case strings.HasPrefix(a.Model, "claude-"):
+		a.Model = "anthropic/" + a.Model
+	case a.Model != "" && !isWord(a.Model):
+		r.note("its model, %.80q, is neither provider/model nor an alias: it asks the model of the run", a.Model)
+		a.Model = ""
 	}
 }
 
-// readTools reads a list of tools, or their names in one text with commas between them.
-func (r reader) readTools(n *filetree.Node, at string, a *Agent, lines map[string]int) {
-	add := func(text string, line int, at string) {
-		tool := toolName(strings.TrimSpace(text))
-		switch _, twice := lines[tool]; {
-		case tool == "" || !isWord(tool):
-			r.RecordFault(at, line, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", maxWord, text)
-		case foreignTools[tool] != "":
-			r.RecordFault(at, line, "%q is not available: %s", tool, foreignTools[tool])
-		case twice:
-			r.RecordFault(at, line, "%q is listed twice", tool)
+// literal returns a text in which braces that make no template stand apart, so that it is a
+// text and nothing else.
+func (r *agentReader) literal(text string) string {
+	if _, err := parseTemplate(text); err == nil {
+		return text
+	}
+	if !slices.ContainsFunc(r.notes, func(n string) bool { return strings.HasPrefix(n, "braces") }) {
+		r.note("braces that name no variable stand apart: { { and } }")
+	}
+	return strings.NewReplacer("{{", "{ {", "}}", "} }").Replace(text)
+}
+
+// readTools reads a list of tools, or their names in one text with commas between them. Tools
+// that there are not are left out.
+func (r *agentReader) readTools(n *filetree.Node, at string, a *Agent) {
+	var left []string
+	add := func(text string) {
+		tool := toolName(strings.Trim(strings.TrimPrefix(strings.TrimSpace(text), "- "), `"'[] `))
+		switch {
+		case tool == "" || slices.Contains(a.Tools, tool):
+		case !isWord(tool) || isForeign(tool):
+			left = append(left, tool)
 		default:
-			lines[tool] = line
 			a.Tools = append(a.Tools, tool)
 		}
 	}
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		for text := range strings.SplitSeq(n.Text, ",") {
-			add(text, n.Line, at)
+	if n.Kind == yaml.ScalarNode {
+		for text := range strings.FieldsFuncSeq(n.Text, func(c rune) bool { return c == ',' || c == '\n' }) {
+			add(text)
 		}
-		return
+	} else {
+		r.ReadList(n, at, func(item *filetree.Node, at string) {
+			var text string
+			if r.ReadText(&text)(item, at); r.Err == nil {
+				add(text)
+			}
+		})
 	}
-	r.ReadList(n, at, func(item *filetree.Node, at string) {
-		var text string
-		if r.ReadText(&text)(item, at); r.Err == nil {
-			add(text, item.Line, at)
-		}
-	})
+	if len(left) > 0 {
+		r.note("tools that agents do not have here are left out: %s", filetree.ListNames(left))
+	}
 }
 
 // commonTools are tools by the names that other programs have for them.
 var commonTools = map[string]string{
-	"Read": "read", "Grep": "grep", "Glob": "glob", "WebFetch": "fetch", "WebSearch": "search_web",
+	"Read": "read", "Grep": "grep", "Glob": "glob", "LS": "glob", "WebFetch": "fetch", "WebSearch": "search_web",
 }
 
-// foreignTools are tools of other programs that no agent is given here, with the reason.
-var foreignTools = func() map[string]string {
-	const changes = "it changes files or runs programs, which agents do not do here; leave it out"
-	all := make(map[string]string)
-	for _, name := range []string{"Bash", "Edit", "MultiEdit", "Write", "NotebookEdit", "KillShell", "BashOutput"} {
-		all[name] = changes
-	}
-	for _, name := range []string{"Task", "Agent", "TodoWrite", "Skill"} {
-		all[name] = "stages say who works after whom; leave it out"
-	}
-	return all
-}()
+// CommonModels are the names of models in files of the convention that say how strong a model
+// should be, and not which it is. Unless the run gives such a name a model as an alias, the
+// agent asks the model of the run.
+var CommonModels = []string{"sonnet", "opus", "haiku", "fable"}
+
+// isForeign reports whether a tool is one of another program. Their names begin with a capital
+// letter, such as Bash and Edit, which change files or run programs: agents do neither here.
+// Names of servers other than mcp: stand for what only their programs know.
+func isForeign(tool string) bool {
+	first, _ := utf8.DecodeRuneInString(tool)
+	before, _, server := strings.Cut(tool, ":")
+	return unicode.IsUpper(first) || strings.ContainsAny(tool, "()*") || server && before != "mcp"
+}
+
+// coversTool reports whether the tools of a stage have one. A kit has all of its tools: files
+// those that read files, and mcp:NAME those of the server.
+func coversTool(tools []string, tool string) bool {
+	return slices.ContainsFunc(tools, func(has string) bool {
+		has = strings.TrimSuffix(has, OptionalTool)
+		switch {
+		case has == strings.TrimSuffix(tool, OptionalTool):
+			return true
+		case has == "files":
+			return slices.Contains([]string{"read", "grep", "glob"}, tool)
+		}
+		return strings.HasPrefix(has, "mcp:") && strings.HasPrefix(tool, has+"/")
+	})
+}
 
 // toolName returns a tool as pipelines name it.
 func toolName(text string) string {
@@ -161,34 +266,24 @@ func toolName(text string) string {
 }
 
 // readInstructions reads the text behind the front matter.
-func (r reader) readInstructions(data []byte, from int, a *Agent) {
+func (r *agentReader) readInstructions(data []byte, from int, a *Agent) {
 	line := 1 + bytes.Count(data[:from], []byte("\n"))
 	a.Instructions = strings.TrimSpace(strings.ReplaceAll(string(data[from:]), "\r\n", "\n"))
 	switch {
 	case a.Instructions == "":
 		r.RecordFault("agent", line, "has no text after its front matter: that text is what the agent is told")
-	case len(a.Instructions) > maxText:
-		r.RecordFault("agent", line, "the text after the front matter has %d bytes; at most %d are accepted", len(a.Instructions), maxText)
+	case len(a.Instructions) > maxInstructions:
+		r.RecordFault("agent", line, "the text after the front matter has %d bytes; at most %d are accepted", len(a.Instructions), maxInstructions)
 	}
-	if r.Err != nil {
-		return
-	}
-	if _, err := parseTemplate(a.Instructions); err != nil {
-		for i, one := range strings.Split(string(data[from:]), "\n") {
-			if _, fault := parseTemplate(one); fault != nil {
-				line, err = line+i, fault
-				break
-			}
-		}
-		r.RecordFault("agent", line, "%s", err)
-	}
+	a.Instructions = r.literal(a.Instructions)
 }
 
 // ParseWith is Parse for a file whose stages may name agents that the file does not define.
 // Find returns such an agent by its name, or by the path of its file if that ends with .md;
-// nil if there is none.
-func ParseWith(file string, data []byte, find func(name string) (*Agent, error)) (*Pipeline, error) {
-	p, err := parseFound(file, data, find)
+// nil if there is none. The given agents are those of the run: they work in a stage with
+// each: agent that names none.
+func ParseWith(file string, data []byte, find func(name string) (*Agent, error), given ...*Agent) (*Pipeline, error) {
+	p, err := parseFound(file, data, find, given...)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +291,7 @@ func ParseWith(file string, data []byte, find func(name string) (*Agent, error))
 }
 
 // findAgents adds the agents that stages name and the file does not define.
-func (p *Pipeline) findAgents(find func(name string) (*Agent, error)) error {
+func (p *Pipeline) findAgents(find func(name string) (*Agent, error), given []*Agent) error {
 	add := func(name string) (string, error) {
 		if name == "" || p.Agents[name] != nil {
 			return name, nil
@@ -213,6 +308,7 @@ func (p *Pipeline) findAgents(find func(name string) (*Agent, error)) error {
 	}
 	var err error
 	for _, s := range p.Stages {
+		p.giveAll(s, given)
 		if s.Agent != nil {
 			if s.Agent.Name, err = add(s.Agent.Name); err != nil {
 				return err
@@ -226,6 +322,24 @@ func (p *Pipeline) findAgents(find func(name string) (*Agent, error)) error {
 		}
 	}
 	return nil
+}
+
+// giveAll gives a stage with each: agent that names no agents all that there are: those of the
+// pipeline, or else those of the run, with their tools.
+func (p *Pipeline) giveAll(s *Stage, given []*Agent) {
+	if s.Each != EachAgent || len(s.Agents) > 0 {
+		return
+	}
+	if s.Agents = slices.Sorted(maps.Keys(p.Agents)); len(s.Agents) > 0 {
+		return
+	}
+	p.Agents = make(map[string]*Agent)
+	for _, a := range given {
+		own := *a
+		own.Tools = slices.Clone(a.Tools)
+		p.Agents[own.Name] = &own
+		s.join([]*Agent{&own})
+	}
 }
 
 // adopt gives a stage the tools and the model of its agent, as far as it has none itself.
@@ -294,7 +408,7 @@ func (s *Stage) join(agents []*Agent) {
 		}
 		for i, tool := range a.Tools {
 			switch optional := tool + OptionalTool; {
-			case slices.Contains(s.Tools, tool):
+			case coversTool(s.RequiredTools(), tool):
 			case slices.Contains(s.Tools, optional):
 				a.Tools[i] = optional
 			default:

@@ -26,7 +26,7 @@ Quote letter by letter.
 
 func parseAgent(t *testing.T, file, text string) *pipeline.Agent {
 	t.Helper()
-	a, err := pipeline.ParseAgent(file, []byte(text))
+	a, _, err := pipeline.ParseAgent(file, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +55,80 @@ func TestAgentFiles(t *testing.T) {
 	}
 }
 
+// Files of other programs are read as they are. What has no effect here is left out, and said
+// once.
+func TestAgentFilesOfOthers(t *testing.T) {
+	agent := func(tools ...string) *pipeline.Agent {
+		return &pipeline.Agent{Name: "a", Role: "a", Description: "b", Instructions: "x", Tools: tools}
+	}
+	told := func(instructions string) *pipeline.Agent {
+		a := agent()
+		a.Instructions = instructions
+		return a
+	}
+	named := func(name, description string) *pipeline.Agent {
+		a := agent()
+		a.Name, a.Role, a.Description = name, name, description
+		return a
+	}
+	for name, tt := range map[string]struct {
+		text  string
+		want  *pipeline.Agent
+		notes []string
+	}{
+		"keys of others":       {"---\nname: a\ndescription: b\nturns: 3\ncolor: red\npermissionMode: plan\n---\nx", agent(), []string{"keys without an effect: turns, permissionMode"}},
+		"a colon in a text":    {"---\nname: a\ndescription: Use this: it is \"good\".\ntools: Read\n---\nx", &pipeline.Agent{Name: "a", Role: "a", Description: `Use this: it is "good".`, Instructions: "x", Tools: []string{"read"}}, nil},
+		"a text of many lines": {"---\nname: a\ndescription: Use: it\n  <example>user: hi</example>\ntools: Read\n---\nx", &pipeline.Agent{Name: "a", Role: "a", Description: "Use: it\n<example>user: hi</example>", Instructions: "x", Tools: []string{"read"}}, nil},
+		"tools that change":    {"---\nname: a\ndescription: b\ntools: Read, Bash, Edit, Bash(git:*), TaskList, other:look, LS, Read\n---\nx", agent("read", "glob"), []string{"tools that agents do not have here are left out: Bash, Edit, Bash(git:*), TaskList, other:look"}},
+		"tools of a server":    {"---\nname: a\ndescription: b\ntools: [mcp__books__look, mcp__shop]\n---\nx", agent("mcp:books/look", "mcp:shop"), nil},
+		"no tools":             {"---\nname: a\ndescription: b\ntools: []\n---\nx", agent(), nil},
+		"the model of others":  {"---\nname: a\ndescription: b\nmodel: inherit\n---\nx", agent(), nil},
+		"a model in words":     {"---\nname: a\ndescription: b\nmodel: my best\n---\nx", agent(), []string{`its model, "my best", is neither provider/model nor an alias: it asks the model of the run`}},
+		"braces in the text":   {"---\nname: a\ndescription: b\n---\nwrite ${{ secrets.X }} and {{var}}", told("write ${ { secrets.X } } and { {var} }"), []string{"braces that name no variable stand apart: { { and } }"}},
+		"a name with spaces":   {"---\nname: Code Reviewer!\ndescription: b\n---\nx", named("Code-Reviewer", "b"), []string{"its name is Code-Reviewer here, as a name has no other characters than letters, digits, dots, dashes and underscores"}},
+		"a long text":          {"---\nname: a\ndescription: b\n---\n" + strings.Repeat("word ", 12_000), told(strings.TrimSpace(strings.Repeat("word ", 12_000))), nil},
+	} {
+		got, notes, err := pipeline.ParseAgent("a.md", []byte(tt.text))
+		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+		if diff := cmp.Diff(tt.notes, notes); diff != "" {
+			t.Errorf("%s: notes (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A stage with each: agent that names no agents has all of them: those of the pipeline, or
+// else those of the run, with their tools. A kit stands for its tools.
+func TestEachAgentMeansAll(t *testing.T) {
+	const stages = `stages:
+  - {name: look, from: documents, each: agent, agents: [], tools: [files], task: "Answer.", output: passages}
+  - {name: report, from: look, each: all, agent: {role: You write.}, task: Write., output: report}
+`
+	ann := &pipeline.Agent{Name: "ann", Role: "ann", Description: "looks", Instructions: "Look.", Tools: []string{"read", "grep", "fetch"}}
+	none := func(string) (*pipeline.Agent, error) { return nil, nil }
+	p, err := pipeline.ParseWith("p.yaml", []byte("name: own\n"+stages), none, ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"ann"}, p.Stages[0].Agents); diff != "" {
+		t.Errorf("agents of the run (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"files", "fetch"}, p.Stages[0].Tools); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	p, err = pipeline.ParseWith("p.yaml", []byte("name: own\nagents: {bob: {role: r, description: d, tools: [glob]}}\n"+stages), none, ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"bob"}, p.Stages[0].Agents); diff != "" {
+		t.Errorf("agents of the pipeline (-want +got):\n%s", diff)
+	}
+	if _, err = pipeline.ParseWith("p.yaml", []byte("name: own\n"+stages), none); err == nil || !strings.Contains(err.Error(), "agents") {
+		t.Errorf("without any agent: %v", err)
+	}
+}
+
 // A wrong file is refused with its line and the key.
 func TestAgentFilesThatAreRefused(t *testing.T) {
 	for _, tt := range []struct{ name, text, op, field, message string }{
@@ -63,23 +137,14 @@ func TestAgentFilesThatAreRefused(t *testing.T) {
 		{"no end", "---\nname: a\n", "a.md:1", "agent", "does not end"},
 		{"not UTF-8", "---\nname: \xff\n---\nx", "a.md", "agent", "not valid UTF-8"},
 		{"too long", "---\n" + strings.Repeat("#", pipeline.MaxAgentFile), "a.md", "agent", "at most 65536"},
-		{"no YAML", "---\nname: [\n---\nx", "a.md:2", "agent", ""},
 		{"not a mapping", "---\n- name\n---\nx", "a.md:2", "agent", "must be a mapping"},
-		{"unknown key", "---\nname: a\ndescription: b\nturns: 3\n---\nx", "a.md:4", "turns", "no such key"},
 		{"twice", "---\nname: a\nname: b\n---\nx", "a.md:3", "agent", "stands in line 2 already"},
 		{"no name", "---\ndescription: b\n---\nx", "a.md:2", "name", "is required"},
-		{"a bad name", "---\ndescription: b\nname: a/b\n---\nx", "a.md:3", "name", "must be 1 to 64 letters"},
 		{"no description", "---\nname: a\n---\nx", "a.md:2", "description", "is required"},
-		{"a bad model", "---\nname: a\ndescription: b\nmodel: my model\n---\nx", "a.md:4", "model", "must be provider/model"},
-		{"a tool that changes files", "---\nname: a\ndescription: b\ntools: Read, Bash\n---\nx", "a.md:4", "tools", "\"Bash\" is not available: it changes files or runs programs"},
-		{"a tool twice", "---\nname: a\ndescription: b\ntools:\n- read\n- Read\n---\nx", "a.md:6", "tools[1]", "listed twice"},
-		{"no tool", "---\nname: a\ndescription: b\ntools: read,,grep\n---\nx", "a.md:4", "tools", "must be the name of a tool"},
-		{"tools that are none", "---\nname: a\ndescription: b\ntools: 3\n---\nx", "a.md:4", "tools", "must be a list"},
+		{"a name of no letters", "---\ndescription: b\nname: [\n---\nx", "a.md:3", "name", "must be 1 to 64 letters"},
 		{"no instructions", "---\nname: a\ndescription: b\n---\n \n", "a.md:4", "agent", "has no text"},
-		{"instructions that are too long", "---\nname: a\ndescription: b\n---\n" + strings.Repeat("word ", 4000), "a.md:4", "agent", "at most 16384"},
-		{"no such variable", "---\nname: a\ndescription: b\n---\nDo\nthis {{question}}.\n", "a.md:6", "agent", "is no variable"},
 	} {
-		_, err := pipeline.ParseAgent("a.md", []byte(tt.text))
+		_, _, err := pipeline.ParseAgent("a.md", []byte(tt.text))
 		e, ok := errors.AsType[*errs.Error](err)
 		if !ok || e.Op != tt.op || e.Field != tt.field || !strings.Contains(e.Message, tt.message) {
 			t.Errorf("%s: %#v, want %s: %s: %s", tt.name, err, tt.op, tt.field, tt.message)

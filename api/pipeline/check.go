@@ -115,8 +115,8 @@ func (p *Pipeline) checkAgent(field string, a *Agent) error {
 		return p.fieldError(field+".role", "is required: it says who the agent is")
 	}
 	for _, one := range agentParts(field, a) {
-		if len(one.text) > maxText {
-			return p.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
+		if len(one.text) > maxInstructions {
+			return p.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxInstructions)
 		}
 		t, err := parseTemplate(one.text)
 		if err != nil {
@@ -349,7 +349,7 @@ func (c *checker) checkBatchedOutputs() error {
 // checkOwn refuses an agent of the stage whose own tools or model cannot be had there.
 func (c *checker) checkOwn(key string, a *Agent) error {
 	for _, tool := range a.Tools {
-		if !slices.Contains(c.Tools, tool) {
+		if !coversTool(c.Tools, tool) {
 			return c.keyError(key, "%s may use %.80q, which is not among the tools of the stage: %s", a.Name, tool, filetree.ListNames(c.Tools))
 		}
 	}
@@ -614,11 +614,12 @@ func (c *checker) checkTree() error {
 // checkTexts refuses templates with variables that the stage's units do not have.
 func (c *checker) checkTexts() error {
 	parts := c.stageParts(c.i)
+	own := len(parts)
 	for _, agent := range c.Stage.Agents {
 		parts = append(parts, agentParts("agents."+agent, c.Pipeline.Agents[agent])...)
 	}
-	for _, one := range parts {
-		if len(one.text) > maxText {
+	for i, one := range parts {
+		if i < own && len(one.text) > maxText && !strings.HasSuffix(one.field, ".instructions") {
 			return c.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
 		}
 		t, err := parseTemplate(one.text)

@@ -289,7 +289,7 @@ func Parse(file string, data []byte) (*Pipeline, error) {
 func parseFile(file string, data []byte) (*Pipeline, error) { return parseFound(file, data, nil) }
 
 // parseFound is parseFile for a file that names agents which find finds; nil finds none.
-func parseFound(file string, data []byte, find func(name string) (*Agent, error)) (*Pipeline, error) {
+func parseFound(file string, data []byte, find func(name string) (*Agent, error), given ...*Agent) (*Pipeline, error) {
 	r := newReader(file)
 	if len(data) > 4*MaxBytes {
 		r.RecordFault("pipeline", 0, "has %d bytes; at most %d are accepted", len(data), MaxBytes)
@@ -303,7 +303,7 @@ func parseFound(file string, data []byte, find func(name string) (*Agent, error)
 		return nil, r.Err
 	}
 	if find != nil {
-		if err := p.findAgents(find); err != nil {
+		if err := p.findAgents(find, given); err != nil {
 			return nil, err
 		}
 	}

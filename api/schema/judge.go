@@ -33,13 +33,21 @@ func (b *Breach) Error() string {
 type Judgement struct {
 	Kept    map[string]any    // values that may stand, by field path
 	Refused map[string]Breach // the others, with the first constraint that each breaks
+	Parts   []Part            // of kept values: what was taken out of them, with the constraint that it breaks
 	Missing []Breach          // what the record lacks: of required fields, by path
 }
 
+// A placed breach is one at a place inside the value of its field.
+type placed struct {
+	Breach
+	inside []string
+}
+
 // Judge checks the values of a record, by field path, against all that the schema
-// says. A value that breaks a constraint is refused. What is left is judged again, as
-// other constraints may depend on that value, until it breaks nothing but constraints
-// that ask for more values. A list is refused whole.
+// says. A value that breaks a constraint is refused; of one with parts only the part with
+// the breach, if the value can be without it: a member that is not required, an element of a
+// list or an entry of a map. What is left is judged again, as other constraints may depend
+// on that value, until it breaks nothing but constraints that ask for more values.
 func (s *Schema) Judge(values map[string]any) Judgement {
 	j := Judgement{Kept: maps.Clone(values), Refused: map[string]Breach{}}
 	for _, f := range s.fields {
@@ -47,19 +55,44 @@ func (s *Schema) Judge(values map[string]any) Judgement {
 		if !ok {
 			continue
 		}
-		if b := f.Property.refuse(v); b != nil {
+		b := f.Property.refuse(v)
+		if b == nil {
+			continue
+		}
+		sound, parts, ok := f.Property.Sound(v)
+		if !ok {
 			b.Field = f.Path
 			j.refuse(*b)
+			continue
+		}
+		j.Kept[f.Path] = sound
+		for _, part := range parts {
+			part.Field, part.Breach.Field = f.Path, f.Path
+			j.Parts = append(j.Parts, part)
 		}
 	}
 	for {
 		breaches, missing := s.breaches(j.Kept)
 		j.Missing = missing
-		if !slices.ContainsFunc(breaches, j.holds) {
+		if !slices.ContainsFunc(breaches, func(b placed) bool { return j.holds(b.Breach) }) {
 			return j
 		}
-		for _, b := range breaches {
-			j.refuse(b)
+		s.applyBreaches(&j, breaches)
+	}
+}
+
+// applyBreaches takes out of the kept values what breaks a constraint. Of a list, the last
+// elements go first, as their indexes change with those before them.
+func (s *Schema) applyBreaches(j *Judgement, breaches []placed) {
+	taken := map[string]bool{}
+	for _, b := range slices.Backward(breaches) {
+		at := b.Field + pathWithin(b.inside)
+		if !j.holds(b.Breach) || taken[at] {
+			continue
+		}
+		taken[at] = true
+		if len(b.inside) == 0 || !j.takeOut(s.Field(b.Field), b) {
+			j.refuse(b.Breach)
 		}
 	}
 }
@@ -70,12 +103,14 @@ func (j *Judgement) refuse(b Breach) {
 	if j.holds(b) {
 		delete(j.Kept, b.Field)
 		j.Refused[b.Field] = b
+		j.Parts = slices.DeleteFunc(j.Parts, func(p Part) bool { return p.Field == b.Field })
 	}
 }
 
 // JudgeValue checks a value of a field by itself, or one element of a list, against
-// what the schema says of it wherever it stands. It returns nil if nothing is broken;
-// then the record that holds the value may still break a constraint.
+// what the schema says of it wherever it stands. It returns nil if nothing is broken, or
+// nothing that the value cannot be without; then the record that holds the value may still
+// break a constraint.
 func (s *Schema) JudgeValue(path string, v any) *Breach {
 	p := s.Field(path)
 	if p == nil {
@@ -86,6 +121,9 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 		p = p.Items
 	}
 	b := p.refuse(v)
+	if sound, _, ok := p.Sound(v); b != nil && ok {
+		v, b = sound, nil
+	}
 	if b == nil {
 		part := element || p.Type == Map
 		if element {
@@ -103,9 +141,17 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 // others. It leaves out constraints that hold only under a condition, and those of a
 // list as such if the value is one of its elements.
 func (s *Schema) breachOf(path string, v any, element bool) *Breach {
+	p := s.Field(path)
 	for _, leaf := range s.faults(map[string]any{path: v}) {
 		field, inside := s.fieldAt(leaf.at)
 		if leaf.conditional || field != path || element && inside == 0 {
+			continue
+		}
+		least := 0 // steps to a part that the value itself is
+		if element {
+			least = 1
+		}
+		if p.removable(v, leaf.at[len(leaf.at)-inside:]) > least {
 			continue
 		}
 		return &Breach{Constraint: leaf.constraint, Message: leaf.message}
@@ -132,12 +178,12 @@ func (p *Property) refuse(v any) *Breach {
 
 // breaches returns the constraints that the values break, and those that ask for
 // more values.
-func (s *Schema) breaches(values map[string]any) (breaches, missing []Breach) {
+func (s *Schema) breaches(values map[string]any) (breaches []placed, missing []Breach) {
 	for _, f := range s.faults(values) {
 		b := Breach{Constraint: f.constraint, Message: f.message}
-		if field, _ := s.fieldAt(f.at); field != "" {
+		if field, inside := s.fieldAt(f.at); field != "" {
 			b.Field = field
-			breaches = append(breaches, b)
+			breaches = append(breaches, placed{b, f.at[len(f.at)-inside:]})
 			continue
 		}
 		below := s.pathAt(f.at)
@@ -151,17 +197,36 @@ func (s *Schema) breaches(values map[string]any) (breaches, missing []Breach) {
 		for _, path := range slices.Sorted(maps.Keys(values)) { // no one value is to blame
 			if strings.HasPrefix(path, below) {
 				b.Field = path
-				breaches = append(breaches, b)
+				breaches = append(breaches, placed{Breach: b})
 			}
 		}
 		if len(values) == 0 {
 			missing = append(missing, Breach{Field: strings.Trim(below, "."), Constraint: f.constraint, Message: f.message})
 		}
 	}
+	slices.SortStableFunc(breaches, func(a, b placed) int { // elements of lists in their order
+		return cmp.Or(strings.Compare(a.Field, b.Field), comparePlaces(a.inside, b.inside))
+	})
 	slices.SortStableFunc(missing, func(a, b Breach) int {
 		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Constraint, b.Constraint))
 	})
 	return breaches, slices.Compact(missing)
+}
+
+// comparePlaces orders places in a value: names as texts, indexes as numbers.
+func comparePlaces(a, b []string) int {
+	for i := range min(len(a), len(b)) {
+		m, errA := strconv.Atoi(a[i])
+		n, errB := strconv.Atoi(b[i])
+		c := strings.Compare(a[i], b[i])
+		if errA == nil && errB == nil {
+			c = cmp.Compare(m, n)
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(a), len(b))
 }
 
 // A fault is what the validator says of one place of a record.

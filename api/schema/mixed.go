@@ -213,3 +213,32 @@ func normalizeWithin(v any) (any, error) {
 	}
 	return normalizeAny(v)
 }
+
+// NormalizeParts normalises the parts of v that are values of their properties, and leaves
+// the others as they are. It is for values that Normalize refuses for one of their parts.
+func (p *Property) NormalizeParts(v any) any {
+	if value, err := p.Normalize(v); err == nil {
+		return value
+	}
+	of := p.Option(v)
+	if of == nil {
+		return v
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, item := range v {
+			if m := of.Member(name); m != nil && item != nil {
+				out[name] = m.NormalizeParts(item)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = of.ItemAt(i).NormalizeParts(item)
+		}
+		return out
+	}
+	return v
+}

@@ -243,8 +243,33 @@ func (r *shaper) readProperties(v *view, path string, depth int) []Property {
 			list = append(list, p)
 		}
 	}
+	for _, name := range r.namesOfAlternatives(v, 0) {
+		if !slices.ContainsFunc(list, func(p Property) bool { return p.Name == name }) {
+			list = append(list, Property{Name: name, Type: Any})
+		}
+	}
 	setSteps(list)
 	return list
+}
+
+// namesOfAlternatives returns the names, sorted, that some alternative requires and none
+// describes, nor v itself.
+func (r *shaper) namesOfAlternatives(v *view, depth int) []string {
+	names := map[string]bool{}
+	for _, group := range v.groups {
+		for _, one := range group {
+			for name := range r.requiredNames(one, depth) {
+				names[name] = true
+			}
+		}
+	}
+	for _, m := range r.membersOf(v) {
+		delete(names, m.name)
+	}
+	if v.has("patternProperties", "additionalProperties") {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // readUnnamed makes a property of a name that is required and has no schema.

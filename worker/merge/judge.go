@@ -113,6 +113,7 @@ func (r *Result) dropRefused(path string, value any, citations []Citation, why *
 func (r *Result) judgeRecord(s *schema.Schema) {
 	j := s.Judge(r.Values)
 	r.Lacking = j.Missing
+	r.takeParts(s, &j)
 	for _, path := range slices.Sorted(maps.Keys(j.Refused)) {
 		breach, citations, value := j.Refused[path], r.Citations[path], r.Values[path]
 		for _, of := range []map[string]float64{r.Confidence, r.Said} {
@@ -131,6 +132,26 @@ func (r *Result) judgeRecord(s *schema.Schema) {
 		r.addRefusal(path, refusal)
 		r.dropRefused(path, value, citations, &breach)
 		r.Conflicts = slices.DeleteFunc(r.Conflicts, func(c Conflict) bool { return c.Field == path })
+	}
+}
+
+// takeParts takes out of values the parts with which they break the schema. Elements of a
+// list stand under _unverified with the others that were refused, other parts by their path.
+func (r *Result) takeParts(s *schema.Schema, j *schema.Judgement) {
+	for _, part := range j.Parts {
+		r.Values[part.Field] = j.Kept[part.Field]
+		citations := sortedUnique(r.Citations[part.Field])
+		refusal := Refusal{Value: part.Value, Constraint: part.Breach.Constraint, Message: part.Breach.Message, Citations: citations}
+		path := part.Path()
+		if len(part.At) == 1 && s.Field(part.Field).Type == schema.Array {
+			path, refusal.Value = part.Field, []any{part.Value}
+			if had, ok := r.Refused[path]; ok {
+				others, _ := had.Value.([]any)
+				refusal.Value = slices.Concat([]any{part.Value}, others)
+				refusal.Citations = sortedUnique(slices.Concat(citations, had.Citations))
+			}
+		}
+		r.addRefusal(path, refusal)
 	}
 }
 

@@ -23,7 +23,7 @@ func (h *Habits) AddText(document string, dates format.OrderCount, numbers forma
 // AddQuote adds what the quote of a value tells of its field.
 func (h *Habits) AddQuote(s *schema.Schema, document, field, quote string) {
 	p := s.Field(field)
-	if p != nil && p.Items != nil {
+	if p != nil && p.Type == schema.Array {
 		p = p.Items
 	}
 	if p != nil && (p.Numeric() || p.Type == schema.Object) {

@@ -87,7 +87,7 @@ func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations m
 	for i := range a.Fields {
 		f := &a.Fields[i]
 		p := s.Field(f.Path)
-		if p != nil && p.Items != nil {
+		if p != nil && p.Type == schema.Array {
 			p = p.Items
 		}
 		if p == nil || !p.Numeric() && p.Type != schema.Object {

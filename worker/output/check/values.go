@@ -50,7 +50,7 @@ func checkField(s *schema.Schema, f *merge.Field) error {
 const maxRefusable = 4096
 
 // isRefusable reports whether a value that does not fit its field may stand in an
-// output all the same: a short text or another single value. It is never a value of a
+// output all the same: a short text or another value that is not large. It is never a value of a
 // record. merge.Resolve refuses it, and so shows what was found, with the reason.
 func isRefusable(value any) bool {
 	switch v := value.(type) {
@@ -60,6 +60,9 @@ func isRefusable(value any) bool {
 		return len(v) <= 100
 	case bool:
 		return true
+	case []any, map[string]any:
+		raw, err := json.Marshal(v)
+		return err == nil && len(raw) <= maxRefusable
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,11 +25,14 @@ type agentFiles struct {
 	ctx   context.Context
 	given []*pipeline.Agent // of the folder that --agents names, by the names of their files
 	named bool              // the pipeline names one of these
+	known map[string]string // aliases of models
+	notes []string          // what of the files has no effect
 }
 
-// readAgents reads all agents of the folder of --agents.
-func readAgents(ctx context.Context, dir string) (*agentFiles, error) {
-	a := &agentFiles{ctx: ctx}
+// readAgents reads all agents of the folder of --agents. A file that is no agent costs itself
+// alone. Aliases are the names of models that the run gives.
+func readAgents(ctx context.Context, dir string, aliases map[string]string) (*agentFiles, error) {
+	a := &agentFiles{ctx: ctx, known: aliases}
 	if dir == "" {
 		return a, nil
 	}
@@ -41,16 +45,22 @@ func readAgents(ctx context.Context, dir string) (*agentFiles, error) {
 			continue
 		}
 		one, err := a.read(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		if i := slices.IndexFunc(a.given, func(other *pipeline.Agent) bool { return other.Name == one.Name }); i >= 0 {
-			return nil, exit.RefusedError("--agents: %s: name: %q is the name of another agent of the folder already", filepath.Join(dir, e.Name()), one.Name)
+		if err != nil {
+			a.notes = append(a.notes, fmt.Sprintf("left out: %v", err))
+			continue
+		}
+		if slices.ContainsFunc(a.given, func(other *pipeline.Agent) bool { return other.Name == one.Name }) {
+			a.notes = append(a.notes, fmt.Sprintf("left out: agent %s: name: %q is the name of another agent of the folder already", filepath.Join(dir, e.Name()), one.Name))
+			continue
 		}
 		a.given = append(a.given, one)
 	}
 	if len(a.given) == 0 {
-		return nil, exit.RefusedError("--agents: %s has no agents: those are files NAME.md", dir)
+		why := strings.Join(append([]string{""}, a.notes...), "\n")
+		return nil, exit.RefusedError("--agents: %s has no agents: those are files NAME.md%s", dir, why)
 	}
 	return a, nil
 }
@@ -60,14 +70,23 @@ func (a *agentFiles) read(file string) (*pipeline.Agent, error) {
 	if err != nil {
 		return nil, files.UnreadableFlag(a.ctx, "agent "+file, err)
 	}
-	one, err := pipeline.ParseAgent(file, data)
+	one, notes, err := pipeline.ParseAgent(file, data)
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		if e.Field == "agent" {
 			return nil, exit.RefusedError("agent %s: %s", e.Op, e.Message)
 		}
 		return nil, exit.RefusedError("agent %s: %s: %s", e.Op, e.Field, e.Message)
 	}
-	return one, err
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(pipeline.CommonModels, one.Model) && a.known[one.Model] == "" {
+		one.Model = "" // it asks the model of the run
+	}
+	if len(notes) > 0 {
+		a.notes = append(a.notes, fmt.Sprintf("agent %s: %s", file, strings.Join(notes, "; ")))
+	}
+	return one, nil
 }
 
 // find returns the agent that a pipeline names and does not define: by the path of its file,

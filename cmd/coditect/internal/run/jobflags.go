@@ -39,6 +39,7 @@ type jobFlags struct {
 	agents                   string             // folder of their files
 	parsed                   *pipeline.Pipeline // the file that pipeline names; nil if it names none
 	warnings                 schema.Errors      // about the schema that the last spec has
+	notes                    []string           // about the files of its agents
 	schema                   string
 	vars                     []string
 	question, topic          string

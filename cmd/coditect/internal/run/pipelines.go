@@ -26,10 +26,11 @@ const extractPipeline = "extract"
 
 // readPipeline enters the pipeline that --pipeline names in a job, and returns it.
 func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
-	agents, err := readAgents(ctx, j.agents)
+	agents, err := readAgents(ctx, j.agents, s.Models)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { j.notes = agents.notes }()
 	if p, err := pipeline.Preset(j.pipeline); err == nil {
 		if j.agents != "" {
 			return j.enterOwn(agents, p, s)
@@ -47,7 +48,7 @@ func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pip
 		}
 		return nil, exit.UsageError("--pipeline: is neither the name of a pipeline (%s) nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
 	}
-	p, err := pipeline.ParseWith(j.pipeline, data, agents.find)
+	p, err := pipeline.ParseWith(j.pipeline, data, agents.find, agents.given...)
 	if err != nil {
 		return nil, pipelineFault(err)
 	}

@@ -107,6 +107,9 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 		return err
 	}
 	files.PrintWarnings(a.Stderr, p.flags.warnings)
+	for _, note := range p.flags.notes {
+		fmt.Fprintf(a.Stderr, "note: %s\n", note)
+	}
 	in, err := p.flags.inputConfig(ctx, a)
 	if err != nil {
 		return err

@@ -90,6 +90,9 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 		return err
 	}
 	files.PrintWarnings(a.Stderr, r.flags.warnings)
+	for _, note := range r.flags.notes {
+		fmt.Fprintf(a.Stderr, "note: %s\n", note)
+	}
 	if err := a.Runners.Models.SetPrices(&spec); err != nil {
 		return err
 	}

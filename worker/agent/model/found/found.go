@@ -99,7 +99,7 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 	misfit := err != nil
 	if misfit {
 		r.faults = append(r.faults, fmt.Sprintf("%s: %v", f.Key, err))
-		value = unfitValue(found.Value)
+		value = unfitValue(p.NormalizeParts(said))
 		if value == nil {
 			r.unfit[f.Path] = err.Error()
 		}
@@ -141,8 +141,8 @@ func shareOf(said float64) float64 {
 // maxUnfit bounds a text that is shown although it is no value of its field, in bytes.
 const maxUnfit = 1000
 
-// unfitValue returns a value that does not fit its field as it can be shown; nil if it is
-// no single value.
+// unfitValue returns a value that does not fit its field, or of which a part does not fit, as
+// it can be shown: one that is too large, as a text of its beginning.
 func unfitValue(found any) any {
 	switch v := found.(type) {
 	case string:
@@ -156,6 +156,12 @@ func unfitValue(found any) any {
 		}
 	case bool:
 		return v
+	case []any, map[string]any:
+		raw, err := json.Marshal(v)
+		if err == nil && len(raw) <= 4*maxUnfit {
+			return v
+		}
+		return unfitValue(string(raw))
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ type told struct {
 
 func (o *told) finding(path string, value any) map[string]any {
 	o.n++
-	line := fmt.Sprintf("%d. %s: %s", o.n, path, encode(value))
+	line := fmt.Sprintf("%d. %s: %s", o.n, path, strings.ReplaceAll(encode(value), ",", ", "))
 	o.document.WriteString(line + "\n")
 	return map[string]any{"value": value, "quotes": []any{line}, "confidence": 1}
 }
@@ -253,6 +253,79 @@ func TestKindsOfSchemas(t *testing.T) {
 				t.Errorf("records (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A part of a value that breaks the schema, or that is no value of its property, goes to what
+// was refused by its path, and the rest stays.
+func TestPartsThatMayNotStand(t *testing.T) {
+	const people = `{"type":"object","properties":{"people":{"type":"array","items":{"type":"object","required":["name"],"properties":{
+		"name":{"type":"string","minLength":1},"email":{"type":"string"},"year":{"type":"integer","minimum":1000},"tags":{"type":"array","items":{"type":"string","maxLength":3}}}}},
+		"prices":{"type":"object","additionalProperties":{"type":"number","minimum":0}}}}`
+	for name, tt := range map[string]struct {
+		answer, want string
+		refused      map[string]string // constraint by path
+	}{
+		"a member that breaks a constraint": {
+			`{"people":[{"value":{"name":"Bob Ray","email":"bob@x.org","year":5},"quotes":["Bob Ray, bob@x.org"],"confidence":1}]}`,
+			`{"people":[{"name":"Bob Ray","email":"bob@x.org"}]}`, map[string]string{"people[0].year": "minimum"},
+		},
+		"a member that is no value": {
+			`{"people":[{"value":{"name":"Ann Lee","year":"soon"},"quotes":["Ann Lee"],"confidence":1}]}`,
+			`{"people":[{"name":"Ann Lee"}]}`, map[string]string{"people[0].year": "type"},
+		},
+		"an element of a list in it": {
+			`{"people":[{"value":{"name":"Ann Lee","tags":["abc","abcd","x"]},"quotes":["Ann Lee"],"confidence":1}]}`,
+			`{"people":[{"name":"Ann Lee","tags":["abc","x"]}]}`, map[string]string{"people[0].tags[1]": "maxLength"},
+		},
+		"an element before it": {
+			`{"people":[{"value":{"name":""},"quotes":["Ann Lee"],"confidence":1},{"value":{"name":"Bob Ray","year":5},"quotes":["Bob Ray, bob@x.org"],"confidence":1}]}`,
+			`{"people":[{"name":"Bob Ray"}]}`, map[string]string{"people": "type", "people[0].year": "minimum"},
+		},
+		"nothing is left": {
+			`{"people":[{"value":{"name":"","year":7},"quotes":["Ann Lee"],"confidence":1}]}`, `null`, map[string]string{"people": "type"},
+		},
+		"an entry of a map": {
+			`{"prices":[{"value":{"key":"a","value":5},"quotes":["Ann Lee"],"confidence":1},{"value":{"key":"b","value":-1},"quotes":["Ann Lee"],"confidence":1}]}`,
+			`{"prices":{"a":5}}`, map[string]string{"prices": "minimum"},
+		},
+	} {
+		s, err := schema.Parse("s.json", []byte(people))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := form.New(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers, _, err := f.ReadAnswer([]byte(`{"fields":` + tt.answer + `,"not_found":[]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := "Ann Lee is here. Bob Ray, bob@x.org, too."
+		sum := sha256.Sum256([]byte(text))
+		task := &agent.Task{Assignment: mapreduce.Assignment{Unit: "d", Kind: mapreduce.KindMap, Text: &mapreduce.Text{
+			Document: "d", SHA256: sum[:], Content: []byte(text), CoreEnd: len(text), Chunks: 1, Length: int64(len(text)),
+		}}}
+		places, _, err := unit.Find(context.Background(), task, unit.Aligner(task.Text, 0, len(text)), found.Quotes(f, answers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, _ := found.Records(f, answers, places)
+		r := merge.Resolve(s, unit.NewMapper(task, s).Accumulate(0, read[0].Values, read[0].Missing))
+		if diff := cmp.Diff(plain(decode(t, tt.want)), plain(any(s.Nest(r.Values)))); diff != "" {
+			t.Errorf("%s: record (-want +got):\n%s", name, diff)
+		}
+		got := map[string]string{}
+		for path, refusal := range r.Refused {
+			got[path] = refusal.Constraint
+			if len(refusal.Citations) == 0 || r.Values[path] == nil && !strings.Contains(r.Missing[path], refusal.Constraint) {
+				t.Errorf("%s: %s: %+v, missing as %q", name, path, refusal, r.Missing[path])
+			}
+		}
+		if diff := cmp.Diff(tt.refused, got); diff != "" {
+			t.Errorf("%s: refused (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
