@@ -99,7 +99,7 @@ func (p *Property) fitsObject(m map[string]any) error {
 		return errors.New("an object with a property that the schema does not have")
 	}
 	for _, name := range p.otherNames(m) {
-		if value := m[name]; value != nil || !others.Nullable {
+		if value := m[name]; value != nil || !others.Nullable && others.Type != Any {
 			if err := others.Fits(value); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}

@@ -92,8 +92,15 @@ func isPlainPattern(raw json.RawMessage) bool {
 }
 
 func entrySchema(of *schema.Property) dict {
-	return objectSchema(dict{{entryKey, textSchema("the name of the entry")}, {entryValue, valueSchema(of)}})
+	value := valueSchema(of)
+	if of.Nullable || of.Type == schema.Any {
+		value = orNull(value)
+	}
+	return objectSchema(dict{{entryKey, textSchema("the name of the entry")}, {entryValue, value}})
 }
+
+// orNull returns the schema of a value that may be null as well.
+func orNull(d dict) dict { return dict{{"anyOf", []dict{d, {{"type", "null"}}}}} }
 
 func describedList(of any, description string, p *schema.Property) dict {
 	if p.Description != "" {
