@@ -1,13 +1,17 @@
 package outputs
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/layout"
+	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/output/payload"
 )
@@ -130,7 +134,8 @@ func (l *Locator) OfOutput(ctx context.Context, u *records.Unit, data []byte) (m
 		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", l.job, u.ID, err)
 	}
 	of := make(map[string]*mapreduce.Location)
-	for id, c := range out.Citations {
+	for _, id := range inOrder(out.Citations) {
+		c := out.Citations[id]
 		at, err := l.Locate(ctx, c.Document, c.ByteStart, c.ByteEnd)
 		if err != nil {
 			return nil, err
@@ -140,6 +145,15 @@ func (l *Locator) OfOutput(ctx context.Context, u *records.Unit, data []byte) (m
 		}
 	}
 	return of, nil
+}
+
+// inOrder returns the ids of citations in the order of their documents and texts: a layout
+// is read block by block, and in any other order each citation reads a block again.
+func inOrder(citations map[merge.Citation]output.Citation) []merge.Citation {
+	return slices.SortedFunc(maps.Keys(citations), func(a, b merge.Citation) int {
+		first, second := citations[a], citations[b]
+		return cmp.Or(cmp.Compare(first.Document, second.Document), cmp.Compare(first.ByteStart, second.ByteStart))
+	})
 }
 
 // jobParses reports whether the job parses any document: else none has a layout.

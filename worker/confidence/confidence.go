@@ -31,12 +31,13 @@ type Basis string
 
 // The bases.
 const (
-	ByReading Basis = ""      // an extractor that reads, or a hint of the schema
-	ByEntry   Basis = "entry" // the name of the property, at the head of a line and with a colon behind it
-	ByName    Basis = "name"  // the name of the property elsewhere
-	ByBlock   Basis = "block" // its place in a block of values, of labels of which the name is one
-	ByType    Basis = "type"  // nothing but the form of the value
-	ByGuess   Basis = "guess" // a label of the schema that other words set apart from it, or that leads to other values too
+	ByReading Basis = ""       // an extractor that reads, or a hint of the schema
+	ByColumn  Basis = "column" // the name of the property, as that of a column of a table whose head fits the schema
+	ByEntry   Basis = "entry"  // the name of the property, at the head of a line and with a colon behind it
+	ByName    Basis = "name"   // the name of the property elsewhere
+	ByBlock   Basis = "block"  // its place in a block of values, of labels of which the name is one
+	ByType    Basis = "type"   // nothing but the form of the value
+	ByGuess   Basis = "guess"  // a label of the schema that other words set apart from it, or that leads to other values too
 )
 
 // The constants of the formula. They are round on purpose: they were chosen on one
@@ -53,7 +54,7 @@ const (
 // Of returns the confidence in a value that one reading found: the factor of the
 // grade times that of the validators. It is 0 without a grade.
 func Of(e Evidence) float64 {
-	if e.Basis == ByReading || e.Property == nil {
+	if e.Basis == ByReading || e.Basis == ByColumn || e.Property == nil {
 		return OfGrade(e.Grade) * validatorFactor(e)
 	}
 	return OfGrade(e.Grade) * guessFactor(e)

@@ -26,7 +26,8 @@ func (s *search) addAfterLabel(m mark) {
 	switch {
 	case isHead:
 		s.addStacked(stacked)
-	case sure && s.addFromCells(cells):
+	case sure: // what stands beside it is another head
+		s.addFromCells(cells)
 	case s.isText():
 		s.addTextAfter(m)
 	case !s.addOnLine(m) && !s.addFromCells(cells):

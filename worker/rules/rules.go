@@ -17,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/rules/span"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // A Unit is the text of one unit of work: a document, or a piece of one with
@@ -39,7 +40,9 @@ type Output struct {
 	// Records holds one record for a schema of one record a document, even if
 	// nothing was found. Otherwise it holds those that begin in the core.
 	Records []Record
-	Reason  string // why there are no records
+	Reason  string    // why there are no records
+	Tables  []Table   // whose rows are records, or elements of lists, in order
+	LeftOut []LeftOut // rows of these that are none, in the core, in order
 }
 
 // A Record is the fields of one record.
@@ -66,12 +69,13 @@ type Basis string
 
 // The bases, the best first.
 const (
-	ByHint  Basis = ""      // labels, a pattern, lines or phrases of the schema
-	ByEntry Basis = "entry" // the name of the property, at the head of a line and with a colon behind it
-	ByName  Basis = "name"  // the name of the property elsewhere
-	ByBlock Basis = "block" // its place in a block of values, of labels of which the name is one
-	ByType  Basis = "type"  // nothing but the form of the value
-	ByGuess Basis = "guess" // a label of the schema that other words set apart from it, or that leads to other values too
+	ByHint   Basis = ""       // labels, a pattern, lines or phrases of the schema
+	ByColumn Basis = "column" // the name of the property, as that of a column of a table whose head fits the schema
+	ByEntry  Basis = "entry"  // the name of the property, at the head of a line and with a colon behind it
+	ByName   Basis = "name"   // the name of the property elsewhere
+	ByBlock  Basis = "block"  // its place in a block of values, of labels of which the name is one
+	ByType   Basis = "type"   // nothing but the form of the value
+	ByGuess  Basis = "guess"  // a label of the schema that other words set apart from it, or that leads to other values too
 )
 
 // A Missing is a field that was not found, and why.
@@ -129,6 +133,7 @@ func (p *Program) Extract(u Unit, stop func() error) (Output, error) {
 	if err := d.reading.err; err != nil {
 		return Output{}, err
 	}
+	out.Tables, out.LeftOut = d.reading.tables, d.reading.leftOut
 	return out, nil
 }
 
@@ -152,6 +157,9 @@ func (p *Program) extractUnit(d *document, w window) Output {
 
 // extractRecord extracts the fields of the record in w.
 func (p *Program) extractRecord(d *document, w window) Record {
+	if w.table != nil {
+		return p.rowRecord(d, w)
+	}
 	r := Record{Start: w.Start}
 	for i := range p.fields {
 		if d.reading.stopped() {
@@ -186,6 +194,7 @@ func (p *Program) Values(r *Record) map[string]any {
 type window struct {
 	span.Span
 	first, last bool // whether the window begins and ends where the document does
+	table       *fit // of which the window is a row; nil of other text
 }
 
 // A document is a text with its lines and the places where labels and
@@ -193,6 +202,7 @@ type window struct {
 type document struct {
 	text               string
 	coreStart, coreEnd int
+	first              bool // it begins where its document does
 	lines              []span.Span
 	labelMarks         [][]mark           // by field, in order of position
 	valueMarks         [][]mark           // by field, in order of position
@@ -201,7 +211,8 @@ type document struct {
 	style              format.NumberStyle // of its numbers, as far as the text tells
 
 	rowDocuments []*document  // by field, for lists of objects: the text as read by rowProgram
-	grid         *grid        // nil if the text is no table as a whole
+	fits         []*fit       // the tables that fit the fields
+	ofTables     bool         // nothing else stands in the text, but headings
 	headerEnd    int          // where the header of a mail ends; 0 if there is none
 	headings     *headingList // nil until they are read
 	reading      *reading
@@ -211,6 +222,20 @@ type document struct {
 type reading struct {
 	stop func() error
 	err  error // why it ended early; what was found by then is of no use
+
+	read    bool         // inText is there
+	inText  []textTable  // the tables of the text
+	tables  []Table      // those that records were taken from
+	leftOut []LeftOut    // rows of these that are none
+	cells   []table.Cell // of one row; reused
+}
+
+// tablesOf returns the tables of the text.
+func (r *reading) tablesOf(d *document) []textTable {
+	if !r.read {
+		r.read, r.inText = true, readTables(d)
+	}
+	return r.inText
 }
 
 // stopped reports whether the run is over.
@@ -226,11 +251,14 @@ func (p *Program) readDocument(u Unit, r *reading) *document {
 		text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
 		labelMarks: make([][]mark, len(p.fields)), valueMarks: make([][]mark, len(p.fields)),
 		entryLabels: make([]bool, len(p.fields)), rowDocuments: make([]*document, len(p.fields)),
-		style: format.CountNumbers(u.Text).Style(), reading: r,
+		first: u.First, style: format.CountNumbers(u.Text).Style(), reading: r,
 	}
 	d.assignMarks(p.phrases.find(u.Text))
 	if u.First {
-		d.grid, d.headerEnd = p.readGrid(d), d.readMailHeader()
+		d.headerEnd = d.readMailHeader()
+	}
+	if d.ofTables = d.isTables(); p.many || d.ofTables {
+		d.fits = p.fitTables(d)
 	}
 	return d
 }

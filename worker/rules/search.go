@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema/pattern"
 	"github.com/coditect/mapreduce/worker/rules/form"
 	"github.com/coditect/mapreduce/worker/rules/span"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // Scores of candidates, out of 100. Among the candidates of the best class (see
@@ -74,11 +75,13 @@ type candidate struct {
 	span.Span
 	matchStart int // where the match begins: at its label, if it has one
 	score      int
-	rank       int  // of its label, from the best
-	value      int  // index of the canonical value, -1 if there is none
-	order      int  // of its pattern, from the preferred
-	byForm     bool // its form led to it, where the hints found nothing
-	guess      bool // a label leads to it, and to others as well
+	rank       int       // of its label, from the best
+	value      int       // index of the canonical value, -1 if there is none
+	order      int       // of its pattern, from the preferred
+	byForm     bool      // its form led to it, where the hints found nothing
+	guess      bool      // a label leads to it, and to others as well
+	cell       bool      // its value is that of a cell of a table
+	whole      span.Span // the cell, whose stored form stands behind what is quoted
 }
 
 // A search looks for one field in some areas.
@@ -96,7 +99,7 @@ type search struct {
 // collectCandidates gathers the candidates.
 func (s *search) collectCandidates() {
 	for _, s.area = range s.areas {
-		if !s.addFromGrid() {
+		if !s.addFromTables() {
 			s.addLabelled()
 		}
 	}
@@ -375,30 +378,42 @@ func (s *search) parseValue(c candidate) (Found, error) {
 	var err error
 	if c.value >= 0 {
 		f.Value = s.values[c.value].Canonical
-	} else if f.Value, err = s.readValue(quote); err != nil {
+	} else if f.Value, err = s.valueOf(c); err != nil {
 		return f, err
 	}
-	if len(s.excluded) > 0 && (s.excluded["quote "+format.Fold(quote)] || s.excluded["value "+s.element.Identity(f.Value)]) {
+	if s.isExcluded(quote, f.Value) {
 		return f, fmt.Errorf("%q %w", clip(quote), errExcluded)
 	}
 	return f, nil
 }
 
+// valueOf returns the value that a candidate is.
+func (s *search) valueOf(c candidate) (any, error) {
+	if !c.cell {
+		return s.readValue(s.text[c.Start:c.End])
+	}
+	value, _, err := s.cellValue(table.Cell{Start: c.whole.Start, End: c.whole.End}.Text(s.text), s.document)
+	return value, err
+}
+
 // readValue normalises a quote, after what the schema wants to be replaced.
-func (s *search) readValue(quote string) (any, error) {
+func (s *search) readValue(quote string) (any, error) { return s.readText(quote, s.style, s.reading) }
+
+// readText normalises a text of some style, after what the schema wants to be replaced.
+func (f *field) readText(quote string, style format.NumberStyle, reading *reading) (any, error) {
 	text := quote
-	for _, r := range s.replace {
+	for _, r := range f.replace {
 		var err error
-		if text, err = r.Replace(text, r.with, 2*valueBytes, s.reading.stop); err != nil {
+		if text, err = r.Replace(text, r.with, 2*valueBytes, reading.stop); err != nil {
 			return nil, fmt.Errorf("%q: replace: %w", clip(quote), err)
 		}
 	}
-	if s.element.Numeric() && s.element.Enum == nil {
-		if readings := s.element.Readings(text, s.style); len(readings) > 0 {
+	if f.element.Numeric() && f.element.Enum == nil {
+		if readings := f.element.Readings(text, style); len(readings) > 0 {
 			return readings[0], nil
 		}
 	}
-	v, err := s.element.Normalize(text)
+	v, err := f.element.Normalize(text)
 	if err == nil && v == nil {
 		err = fmt.Errorf("%q is empty", clip(text))
 	}

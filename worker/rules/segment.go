@@ -20,8 +20,8 @@ import (
 
 // findRecords returns the records in w, or why there are none.
 func (p *Program) findRecords(d *document, w window) ([]window, string) {
-	if d.grid != nil {
-		return d.gridRecords(w), "no record was found: the table has no rows"
+	if len(d.fits) > 0 {
+		return p.tableRecords(d, w), "no record was found: the table has no rows"
 	}
 	anchors := p.findAnchors(d.withoutCore(), w)
 	if len(anchors) == 0 {

@@ -116,7 +116,7 @@ func (d *document) columnOf(at int) int {
 // likely than another to be the one value of a field.
 func (s *search) addStacked(cells []span.Span) {
 	before := len(s.candidates)
-	s.addFromCells(cells)
+	s.addSpans(cells)
 	if len(s.candidates) > before+1 && !s.isList() && s.property.Hints.Pick == "" {
 		for i := before; i < len(s.candidates); i++ {
 			s.candidates[i].guess = true

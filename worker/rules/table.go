@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/rules/span"
-	"github.com/coditect/mapreduce/worker/rules/table"
+	delimited "github.com/coditect/mapreduce/worker/rules/table"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // cellsIn returns the cells of tables in r that stand in a column with one of the
@@ -17,11 +18,11 @@ func (d *document) cellsIn(r span.Span, columns, rows []string) []span.Span {
 	var found []span.Span
 	for i := d.lineAt(r.Start); i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		line := d.clipLine(i, r)
-		style := table.StyleOf(d.text[line.Start:line.End])
-		if style == table.None {
+		style := delimited.StyleOf(d.text[line.Start:line.End])
+		if style == delimited.None {
 			continue
 		}
-		cells := table.Split(d.text, line, style)
+		cells := delimited.Split(d.text, line, style)
 		n := slices.IndexFunc(cells, func(c span.Span) bool { return isPhrase(d.text[c.Start:c.End], columns) })
 		if n >= 0 {
 			found = append(found, d.columnCells(i, n, cells[n], style, r, columns, rows)...)
@@ -53,11 +54,11 @@ func (d *document) rowCells(r span.Span, rows []string) []span.Span {
 	var found []span.Span
 	for i := d.lineAt(r.Start); i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		line := d.clipLine(i, r)
-		style := table.StyleOf(d.text[line.Start:line.End])
-		if style == table.None {
+		style := delimited.StyleOf(d.text[line.Start:line.End])
+		if style == delimited.None {
 			continue
 		}
-		cells := table.Split(d.text, line, style)
+		cells := delimited.Split(d.text, line, style)
 		if isPhrase(d.text[cells[0].Start:cells[0].End], rows) {
 			found = append(found, cells[1:]...)
 		}
@@ -67,21 +68,21 @@ func (d *document) rowCells(r span.Span, rows []string) []span.Span {
 
 // columnCells returns the cells below a heading, up to the next such heading: those
 // with the same number, or with gaps between cells those that stand under it.
-func (d *document) columnCells(head, n int, title span.Span, style table.Style, r span.Span, columns, rows []string) []span.Span {
+func (d *document) columnCells(head, n int, title span.Span, style delimited.Style, r span.Span, columns, rows []string) []span.Span {
 	var found []span.Span
 	from := title.Start - d.lines[head].Start
 	under := span.New(from, from+title.End-title.Start)
 	for i := head + 1; i < len(d.lines) && d.lines[i].Start < r.End; i++ {
 		text := d.lineText(i)
 		switch {
-		case table.IsRule(strings.TrimSpace(text)):
+		case delimited.IsRule(strings.TrimSpace(text)):
 			continue
 		case strings.TrimSpace(text) == "":
 			return found
 		}
-		cells := table.Split(d.text, d.lines[i], style)
+		cells := delimited.Split(d.text, d.lines[i], style)
 		at := n
-		if style == table.Gaps {
+		if style == delimited.Gaps {
 			at = slices.IndexFunc(cells, func(c span.Span) bool {
 				return c.Start-d.lines[i].Start < under.End && c.End-d.lines[i].Start > under.Start
 			})
@@ -100,99 +101,139 @@ func (d *document) columnCells(head, n int, title span.Span, style table.Style, 
 }
 
 // headCells returns the cells below a label that is the head of a column, in a table that
-// stands among other text and has a line below its heads, as tables of office files and of
-// Markdown do. sure says that most of the heads are labels of fields. In a table of names and
-// values without heads, the first row looks like heads, too, but half of it are values.
-func (s *search) headCells(m mark) (cells []span.Span, sure bool) {
-	head := s.lineAt(m.Start)
-	if head+1 >= len(s.lines) || table.StyleOf(s.lineText(head)) != table.Bars {
+// stands among other text. sure says that these are its values, and not what stands beside
+// it: a table of names and values has a first row, too, which looks like its head.
+func (s *search) headCells(m mark) (cells []table.Cell, sure bool) {
+	t, head := s.headAt(m.Start)
+	if t == nil {
 		return nil, false
 	}
-	if rule := strings.TrimSpace(s.lineText(head + 1)); !table.IsRule(rule) || !strings.Contains(rule, "|") {
+	heads := table.Cells(s.text, head, nil)
+	n := slices.IndexFunc(heads, func(c table.Cell) bool { return c.Start == m.Start && c.End == m.End })
+	if n < 0 {
 		return nil, false
 	}
-	column, labels, named := -1, 0, 0
-	for n, c := range table.Split(s.text, s.lines[head], table.Bars) {
-		if c.Start < c.End {
-			named++
+	var row []table.Cell
+	for _, l := range t.Rows {
+		if l.Start < s.area.Start || l.End > s.area.End {
+			continue
 		}
-		if slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.Start+1), func(l mark) bool { return l.End == c.End }) {
+		if row = table.Cells(s.text, l, row[:0]); n < len(row) && !row[n].Empty() {
+			cells = append(cells, row[n])
+		}
+	}
+	return cells, s.isHead(t, heads)
+}
+
+// headAt returns the table between bars in whose head byte at stands, and the row of that.
+func (s *search) headAt(at int) (*textTable, table.Line) {
+	tables := s.reading.tablesOf(s.document)
+	i, _ := slices.BinarySearchFunc(tables, at, func(t textTable, at int) int {
+		if t.End <= at {
+			return -1
+		}
+		return 1
+	})
+	if i == len(tables) || tables[i].style != delimited.None {
+		return nil, table.Line{}
+	}
+	for _, l := range tables[i].Heads {
+		if l.Start <= at && at < l.End {
+			return &tables[i], l
+		}
+	}
+	return nil, table.Line{}
+}
+
+// isHead reports whether the first row of a table names its columns: most of its cells are
+// labels of fields; or one is, the other cells are words, and either they are too many to be
+// names and values in turn, or all that stands below one of them is a number or a date.
+func (s *search) isHead(t *textTable, heads []table.Cell) bool {
+	labels, named, words := 0, 0, true
+	for _, c := range heads {
+		if c.Empty() {
+			continue
+		}
+		named++
+		if s.isLabel(c) {
 			labels++
 		}
-		if c == m.Span {
-			column = n
+		words = words && !strings.ContainsAny(s.text[c.Start:c.End], "0123456789")
+	}
+	if 2*labels > named {
+		return true
+	}
+	if !words || len(t.Rows) == 0 {
+		return false
+	}
+
+	var row []table.Cell
+	numbers := make([]int, len(heads)) // of cells below each head; -1 if there are others
+	for _, l := range t.Rows[:min(len(t.Rows), sampleRows)] {
+		row = table.Cells(s.text, l, row[:0])
+		if len(row) > 0 && s.isLabel(row[0]) {
+			return false
+		}
+		for n, c := range row[:min(len(row), len(heads))] {
+			switch {
+			case c.Empty() || numbers[n] < 0:
+			case strings.IndexByte("0123456789+-.", s.text[c.Start]) >= 0:
+				numbers[n]++
+			default:
+				numbers[n] = -1
+			}
 		}
 	}
-	if column < 0 {
-		return nil, false
-	}
-	for i := head + 2; i < len(s.lines) && s.lines[i].Start < s.area.End && table.StyleOf(s.lineText(i)) == table.Bars; i++ {
-		if row := table.Split(s.text, s.clipLine(i, s.area.Span), table.Bars); column < len(row) && row[column].Start < row[column].End {
-			cells = append(cells, row[column])
-		}
-	}
-	return cells, 2*labels > named
+	return named > 2 || slices.Max(numbers) > 0
+}
+
+// isLabel reports whether a cell is a label of a field.
+func (s *search) isLabel(c table.Cell) bool {
+	return slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.Start+1), func(l mark) bool { return l.End == c.End })
 }
 
 // addFromCells adds the values of cells, and reports whether there are any.
-func (s *search) addFromCells(cells []span.Span) bool {
+func (s *search) addFromCells(cells []table.Cell) bool {
 	before := len(s.candidates)
-	for _, cell := range cells {
-		if s.isText() {
-			s.candidates = append(s.candidates, candidate{Span: cell, score: scoreEntry, value: -1})
-			continue
-		}
-		for _, c := range s.candidatesIn(cell) {
-			c.score = scoreEntry
-			s.candidates = append(s.candidates, c)
-		}
+	for _, c := range cells {
+		s.addCell(c)
 	}
 	return len(s.candidates) > before
 }
 
-// A grid is a text that is one table, with a head of names: a CSV file.
-type grid struct {
-	head    int // its line
-	style   table.Style
-	columns map[int]int // by field: the number of the column
+// addSpans is addFromCells for parts of lines that are set apart in other ways.
+func (s *search) addSpans(cells []span.Span) {
+	for _, c := range cells {
+		s.addCell(table.Cell{Start: c.Start, End: c.End})
+	}
+}
+
+// addCell adds the values of a cell below the name of its column.
+func (s *search) addCell(c table.Cell) {
+	text := c.Text(s.text)
+	if noValue(text) != "" {
+		return
+	}
+	cell := candidate{Span: span.New(c.Start, c.End), matchStart: c.Start, score: scoreEntry, value: -1, cell: true}
+	if len(s.patterns)+len(s.values) == 0 {
+		if _, shown, err := s.cellValue(text, s.document); err == nil {
+			if shown {
+				form, _ := table.Forms(s.text[c.Start:c.End])
+				cell.End = c.Start + len(form)
+			}
+			cell.whole = span.New(c.Start, c.End)
+			s.candidates = append(s.candidates, cell)
+			return
+		}
+	}
+	for _, one := range s.candidatesIn(cell.Span) {
+		one.score = scoreEntry
+		s.candidates = append(s.candidates, one)
+	}
 }
 
 // sampleRows are the lines whose cells are counted to tell a grid from other text.
 const sampleRows = 50
-
-// readGrid reads the head of a text that is one table, of which the cells of the
-// first line are labels of at least two fields, or all of them. It is nil if the
-// text is none.
-func (p *Program) readGrid(d *document) *grid {
-	head := slices.IndexFunc(d.lines, func(l span.Span) bool { return !isBlankOrHeading(l.Of(d.text)) })
-	if head < 0 {
-		return nil
-	}
-	g := &grid{head: head, style: table.StyleOf(d.lineText(head)), columns: map[int]int{}}
-	if g.style == table.None || g.style == table.Gaps {
-		return nil
-	}
-	names := table.Split(d.text, d.lines[head], g.style)
-	byName := make(map[string]int, len(names))
-	for n, c := range slices.Backward(names) {
-		byName[foldStrictly(withoutMarks(d.text[c.Start:c.End]))] = n
-	}
-	for n, c := range slices.Backward(names) {
-		byName[foldStrictly(d.text[c.Start:c.End])] = n
-	}
-	for i := range p.fields {
-		for _, label := range p.fields[i].columnNames() {
-			if n, ok := byName[foldStrictly(label)]; ok {
-				g.columns[i] = n
-				break
-			}
-		}
-	}
-	if len(g.columns) < min(2, len(p.fields)) || !d.hasRows(head, len(names), g.style) {
-		return nil
-	}
-	return g
-}
 
 // isBlankOrHeading reports whether a line may stand above a table that is otherwise all
 // of a text, such as the name of a sheet.
@@ -200,76 +241,68 @@ func isBlankOrHeading(line string) bool {
 	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#")
 }
 
-// columnNames are the headings that a column with the field's values may have.
-func (f *field) columnNames() []string {
-	names := slices.Clone(f.labels)
-	if within := f.property.Hints.Within; within != nil {
-		names = append(names, within.Columns...)
-	}
-	return names
-}
-
 // hasRows reports whether nearly all of the first lines below the head have as many
 // cells.
-func (d *document) hasRows(head, cells int, style table.Style) bool {
+func (d *document) hasRows(head, cells int, style delimited.Style) bool {
 	rows, even := 0, 0
 	for i := head + 1; i < len(d.lines) && rows < sampleRows; i++ {
 		if !d.isRow(i) {
 			continue
 		}
 		rows++
-		if len(table.Split(d.text, d.lines[i], style)) == cells {
+		if len(delimited.Split(d.text, d.lines[i], style)) == cells {
 			even++
 		}
 	}
 	return rows > 0 && even*10 >= rows*9
 }
 
-// isRow reports whether line i is neither blank nor the line below the head of a table.
+// isRow reports whether line i is neither blank nor the line below the head of a delimited.
 func (d *document) isRow(i int) bool {
 	line := strings.TrimSpace(d.lineText(i))
-	return line != "" && !table.IsRule(line)
+	return line != "" && !delimited.IsRule(line)
 }
 
-// gridRecords returns a window for each row of the table.
-func (d *document) gridRecords(w window) []window {
-	var windows []window
-	for i := d.grid.head + 1; i < len(d.lines) && d.lines[i].Start < w.End; i++ {
-		line := d.lines[i]
-		if d.isRow(i) && line.Start >= w.Start {
-			windows = append(windows, window{Span: span.New(line.Start, line.End), first: true, last: true})
-		}
-	}
-	return windows
-}
-
-// addFromGrid adds the cells of the field's column, and reports whether it has one.
-func (s *search) addFromGrid() bool {
-	if s.grid == nil {
+// isTables reports whether nothing stands in the text but tables and headings.
+func (d *document) isTables() bool {
+	tables := d.reading.tablesOf(d)
+	if len(tables) == 0 {
 		return false
 	}
-	n, ok := s.grid.columns[s.index]
-	if !ok {
-		return false
-	}
-	s.labelSeen = true
-	for i := max(s.lineAt(s.area.Start), s.grid.head+1); i < len(s.lines) && s.lines[i].Start < s.area.End; i++ {
-		if !s.isRow(i) {
-			continue
+	for i := range d.lines {
+		if len(tables) > 0 && d.lines[i].Start >= tables[0].End {
+			tables = tables[1:]
 		}
-		cells := table.Split(s.text, s.clipLine(i, s.area.Span), s.grid.style)
-		if n >= len(cells) || cells[n].Start >= cells[n].End {
-			continue
-		}
-		cell := cells[n]
-		if s.isText() {
-			s.candidates = append(s.candidates, candidate{Span: cell, matchStart: cell.Start, score: scoreEntry, value: -1})
-			continue
-		}
-		for _, c := range s.candidatesIn(cell) {
-			c.score = scoreEntry
-			s.candidates = append(s.candidates, c)
+		inTable := len(tables) > 0 && d.lines[i].Start >= tables[0].Start
+		if !inTable && !isBlankOrHeading(d.lineText(i)) {
+			return false
 		}
 	}
 	return true
+}
+
+// addFromTables adds the cells of the field's columns in a text that is tables, and reports
+// whether it has any.
+func (s *search) addFromTables() bool {
+	if !s.ofTables {
+		return false
+	}
+	has := false
+	for _, f := range s.fits {
+		column := f.columns[s.index]
+		if column.n < 0 {
+			continue
+		}
+		has, s.labelSeen = true, true
+		for _, l := range f.Rows[min(f.first, len(f.Rows)):] {
+			if l.Start < s.area.Start || l.End > s.area.End {
+				continue
+			}
+			s.reading.cells = f.cells(s.text, l, s.reading.cells[:0])
+			if column.n < len(s.reading.cells) && !s.reading.cells[column.n].Empty() {
+				s.addCell(s.reading.cells[column.n])
+			}
+		}
+	}
+	return has
 }

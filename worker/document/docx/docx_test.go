@@ -136,7 +136,7 @@ func TestText(t *testing.T) {
 				`<w:tr><w:tc><w:tcPr><w:vMerge w:val="restart"/></w:tcPr>` + p("tall") + p("er") + `</w:tc><w:tc>` + p("1") + `</w:tc><w:sdt><w:sdtContent><w:tc>` + p("2") + `</w:tc></w:sdtContent></w:sdt></w:tr>` +
 				`<w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr><w:p/></w:tc><w:tc><w:tbl><w:tr><w:tc>` + p("in") + `</w:tc><w:tc>` + p("ner") + `</w:tc></w:tr></w:tbl><w:p/></w:tc></w:tr>` +
 				`<w:tr><w:trPr><w:del/></w:trPr><w:tc>` + p("deleted") + `</w:tc></w:tr></w:tbl>` + p("y"),
-			nil, "x\n\n| A\\|B | wide |  |\n| --- | --- | --- |\n| tall er | 1 | 2 |\n|  | in ner |  |\n\ny\n",
+			nil, "x\n\n| A\\|B | wide | wide |\n| --- | --- | --- |\n| tall er | 1 | 2 |\n| tall er | in ner |  |\n\ny\n",
 		},
 		{"a frame", `<w:tbl><w:tr><w:tc>` + p("one") + p("two") + `</w:tc></w:tr></w:tbl>`, nil, "one\ntwo\n"},
 	} {

@@ -23,8 +23,10 @@ type block struct {
 // A cell is one of a table, with what is in it. One without blocks may stand
 // for columns that a row leaves out.
 type cell struct {
-	blocks  []block
-	columns int // that it spans; all but the first are empty
+	blocks    []block
+	columns   int  // that it spans; all but the first are empty
+	continues bool // the cell above it
+	head      bool // its row is in the head of the table, which stands again on each page
 }
 
 // A paragraph is a line of text.
@@ -252,13 +254,13 @@ func width(row []cell) int {
 // readRow reads a row of a table. It is empty if it is deleted.
 func (p *parser) readRow() ([]cell, error) {
 	var row []cell
-	columns, deleted := 0, false
+	columns, deleted, head := 0, false, false
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "tc":
-			blocks, span, err := p.readCell()
-			c := cell{blocks: blocks, columns: max(1, min(span, maxColumns-columns))}
+			blocks, span, continues, err := p.readCell()
+			c := cell{blocks: blocks, continues: continues, columns: max(1, min(span, maxColumns-columns))}
 			row = append(row, c)
 			columns += c.columns
 			return cmp.Or(err, p.writer.CountCells(c.columns))
@@ -267,6 +269,8 @@ func (p *parser) readRow() ([]cell, error) {
 				switch e.Name.Local {
 				case "del":
 					deleted = true
+				case "tblHeader":
+					head = xmlread.Attr(e, "val") != "0" && xmlread.Attr(e, "val") != "false"
 				case "gridBefore":
 					n, _ := strconv.Atoi(xmlread.Attr(e, "val"))
 					if n = min(n, maxColumns-columns); n > 0 {
@@ -288,14 +292,16 @@ func (p *parser) readRow() ([]cell, error) {
 	if deleted {
 		return nil, err
 	}
+	for i := range row {
+		row[i].head = head
+	}
 	return row, err
 }
 
 // readCell reads what is in a cell and how many columns it spans. A cell that continues
 // the one above it is empty.
-func (p *parser) readCell() (c []block, span int, err error) {
+func (p *parser) readCell() (c []block, span int, continues bool, err error) {
 	span = 1
-	continues := false
 	collect := func(b block) error { c = append(c, b); return nil }
 	err = p.xml.Each(func(e xml.StartElement) error {
 		switch e.Name.Local {
@@ -328,7 +334,7 @@ func (p *parser) readCell() (c []block, span int, err error) {
 	if continues {
 		c = nil
 	}
-	return c, span, err
+	return c, span, continues, err
 }
 
 // plainText returns the text of blocks: the lines of paragraphs, and of tables those of
@@ -423,16 +429,24 @@ func (r *reader) writeTable(rows [][]cell) error {
 		}
 		return nil
 	}
-	table := make([][]richtext.Cell, len(rows))
+	table := richtext.Table{Rows: make([][]richtext.Cell, len(rows))}
+	above := map[int]richtext.Cell{} // by column: the cell that those below may continue
 	for i, row := range rows {
+		if i == table.Heads && len(row) > 0 && row[0].head {
+			table.Heads++
+		}
+		column := 0
 		for _, c := range row {
-			table[i] = append(table[i], richtext.Cell{Text: plainText(c.blocks), Place: place(number(c.blocks))})
-			if c.columns > 1 {
-				table[i] = append(table[i], richtext.Cell{Times: c.columns - 1})
+			one := richtext.Cell{Text: plainText(c.blocks), Place: place(number(c.blocks)), Span: c.columns}
+			if before, ok := above[column]; c.continues && ok && before.Span == c.columns {
+				one = before
 			}
+			above[column] = one
+			table.Rows[i] = append(table.Rows[i], one)
+			column += c.columns
 		}
 	}
-	r.writer.Table(table)
+	r.writer.WriteTable(table)
 	return r.writer.Err()
 }
 

@@ -83,7 +83,9 @@ func parse(in document.Input, full bool) (*document.Document, error) {
 	}
 	d := &document.Document{Charset: name}
 	var leftOut []part
-	d.Text, d.Source, leftOut = htmlText(page, back, full)
+	if d.Text, d.Source, leftOut, err = htmlText(page, back, full, in.Limits.WithDefaults().Cells); err != nil {
+		return nil, err
+	}
 	if len(leftOut) > 0 {
 		d.Notes = append(d.Notes, noteOf(leftOut))
 	}
@@ -161,13 +163,15 @@ func layoutOf(name string) layout {
 // htmlText returns the readable text of a page, the map from it through back to the
 // bytes of the file, and the parts of the page that were left out, of which there are none
 // if full is set. Elements that begin a line on a screen begin one in the text, white space
-// that a screen would not show is left out, and character references are decoded. The time
-// is linear in the length of the page.
-func htmlText(page string, back *offset.Map, full bool) (string, *offset.Map, []part) {
+// that a screen would not show is left out, character references are decoded, and tables of
+// values stand as worker/table reads them. The time is linear in the length of the page. A
+// page with more cells than it may have is refused.
+func htmlText(page string, back *offset.Map, full bool, cells int) (string, *offset.Map, []part, error) {
 	visible := map[string]bool{}
 	for {
-		p := &htmlParser{page: page, visible: visible}
-		if open := p.parse(); open != "" {
+		tables := &pageTables{most: cells}
+		p := &htmlParser{page: page, visible: visible, parts: new(partFinder), tables: tables}
+		if open := p.parse(); open != "" && tables.refused == nil {
 			visible[open] = true // the element never ends, and must not hide the rest of the page
 			continue
 		}
@@ -175,11 +179,11 @@ func htmlText(page string, back *offset.Map, full bool) (string, *offset.Map, []
 		if !full {
 			leftOut = p.parts.leftOut()
 		}
-		if len(leftOut) > 0 {
-			p = &htmlParser{page: page, visible: visible, leftOut: leftOut}
+		if len(leftOut) > 0 && tables.refused == nil {
+			p = &htmlParser{page: page, visible: visible, leftOut: leftOut, allLeftOut: leftOut, parts: new(partFinder), tables: &pageTables{most: cells}}
 			p.parse() // ends like the first time: what dropped elements the parts hold, end in them
 		}
-		return p.out.String(), back.Then(p.back.Map()), leftOut
+		return p.out.String(), back.Then(p.back.Map()), leftOut, tables.refused
 	}
 }
 
@@ -187,11 +191,17 @@ func htmlText(page string, back *offset.Map, full bool) (string, *offset.Map, []
 // text follows.
 type htmlParser struct {
 	page    string
+	at      int             // byte of the page from which it is read
 	visible map[string]bool // unclosed elements whose text is kept after all
 	leftOut []part          // of the page, from where it is read
-	parts   partFinder      // what else could be left out
-	out     strings.Builder
-	back    offset.Builder
+	parts   *partFinder     // what else could be left out
+	tables  *pageTables     // of the page
+	inCell  bool            // a cell of a table is read: tables of values in it stand elsewhere
+	next    int             // byte at which the page goes on behind a table
+
+	allLeftOut []part // of the page
+	out        strings.Builder
+	back       offset.Builder
 
 	dropping string // the element that is being dropped
 	nested   int    // how many elements of that name are open
@@ -225,9 +235,9 @@ type tableRow struct {
 // parse reads the page. If the page ends within a dropped element, parse returns
 // the element's name, unless its text can only be code.
 func (p *htmlParser) parse() (open string) {
-	z := xhtml.NewTokenizer(strings.NewReader(p.page))
-	pos := 0
-	for {
+	pos := p.at
+	z := xhtml.NewTokenizer(strings.NewReader(p.page[pos:]))
+	for p.tables.refused == nil {
 		kind := z.Next()
 		if kind == xhtml.ErrorToken {
 			break
@@ -236,7 +246,10 @@ func (p *htmlParser) parse() (open string) {
 		if !p.isLeftOut(pos) {
 			p.readToken(z, kind, pos, pos+size)
 		}
-		pos += size
+		if pos += size; p.next > pos {
+			pos = p.next
+			z = xhtml.NewTokenizer(strings.NewReader(p.page[pos:]))
+		}
 	}
 	p.endEquation(pos)
 	switch p.dropping {
@@ -282,16 +295,8 @@ func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, en
 		}
 		p.rawText = false
 	case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
-		if p.dropping == "" && kind == xhtml.StartTagToken {
-			if p.startEquation(name, z, more, pos) {
-				return
-			}
-			attrs := tags(z, more)
-			p.parts.begin(name, attrs, end)
-			if p.showsEquation(name, attrs) {
-				p.dropping, p.nested = name, 1
-				return
-			}
+		if p.dropping == "" && p.startTag(z, kind, name, more, pos, end) {
+			return
 		}
 		p.startElement(name, kind == xhtml.SelfClosingTagToken)
 		if p.dropping == "" && p.links == 0 && (name == "sup" || name == "sub") {
@@ -303,6 +308,36 @@ func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, en
 		}
 		p.endElement(name)
 	}
+}
+
+// startTag takes the start tag of an element that is shown, and reports whether the element
+// needs nothing more: it is an equation, a table or an input, or it is left out.
+func (p *htmlParser) startTag(z *xhtml.Tokenizer, kind xhtml.TokenType, name string, more bool, pos, end int) bool {
+	if kind == xhtml.StartTagToken && p.startEquation(name, z, more, pos) {
+		return true
+	}
+	attrs := tags(z, more)
+	if name == "input" {
+		p.writeInput(attrs, pos, end)
+		return true
+	}
+	if kind != xhtml.StartTagToken {
+		return false
+	}
+	if isHidden(name, attrs) && !p.visible[name] && !beginsEquation(p.page[end:]) {
+		p.dropping, p.nested = name, 1
+		return true
+	}
+	p.parts.begin(name, attrs, end)
+	if name == "table" && !p.isLeftOut(end) && p.readTable(pos) {
+		p.parts.end(name, p.next)
+		return true
+	}
+	if p.showsEquation(name, attrs) {
+		p.dropping, p.nested = name, 1
+		return true
+	}
+	return false
 }
 
 // startElement begins the element called name.

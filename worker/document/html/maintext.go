@@ -85,19 +85,23 @@ type partFinder struct {
 	tooDeep   bool // more than maxOpen were open: there are no parts
 }
 
-// tags returns the attributes of a tag that tell what its element is for, and for whom.
+// tags returns the attributes of a tag that tell what its element is for, for whom, and
+// whether it shows; and what an input holds.
 func tags(z *xhtml.Tokenizer, more bool) map[string]string {
 	var values map[string]string
 	for more {
 		var key, value []byte
 		key, value, more = z.TagAttr()
 		switch k := string(key); k {
-		case "role", "class", "id", "href", "aria-hidden":
+		case "role", "class", "id", "href", "aria-hidden", "hidden", "style", "type", "checked", "value", "colspan", "rowspan":
 			if values == nil {
 				values = make(map[string]string)
 			}
-			if _, twice := values[k]; !twice {
-				values[k] = strings.ToLower(string(value))
+			if _, twice := values[k]; twice {
+				continue
+			}
+			if values[k] = string(value); k != "value" {
+				values[k] = strings.ToLower(values[k])
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
 	"github.com/coditect/mapreduce/worker/document/zipfile"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // Kind is the name of the format.
@@ -126,7 +127,8 @@ type line struct {
 // A row is one of a table of a text.
 type row struct {
 	cells []richtext.Cell
-	times int // how often it stands there, one after the other
+	head  bool // it is in the head of the table
+	times int  // how often it stands there, one after the other
 }
 
 // open calls root within the outermost element of an entry.
@@ -201,8 +203,13 @@ func (r *reader) writeTable(rows []row) {
 	for _, t := range rows {
 		width = max(width, richtext.Width(t.cells))
 	}
-	r.writer.BeginTable(richtext.Widen(rows[0].cells, width))
-	rows[0].times-- // it is the header
+	heads := [][]richtext.Cell{richtext.Widen(rows[0].cells, width)}
+	rows[0].times--
+	for len(heads) < len(rows) && len(heads) < table.MaxHeads && rows[0].head && rows[len(heads)].head && rows[len(heads)].times == 1 {
+		rows[len(heads)].times = 0
+		heads = append(heads, rows[len(heads)].cells)
+	}
+	r.writer.BeginTable(heads...)
 	for _, t := range rows {
 		for range t.times {
 			if r.writer.Row(t.cells); r.writer.Err() != nil {

@@ -46,7 +46,7 @@ func TestText(t *testing.T) {
 		{
 			"tables", `<table:table><table:table-column/><table:table-header-rows><table:table-row><table:table-cell table:number-columns-spanned="2"><text:p>A|B</text:p></table:table-cell><table:covered-table-cell/></table:table-row></table:table-header-rows>` +
 				`<table:table-row table:number-rows-repeated="2"><table:table-cell table:number-columns-repeated="2"><text:p>x</text:p><text:p>y</text:p></table:table-cell></table:table-row></table:table>`,
-			"| A\\|B |  |\n| --- | --- |\n| x y | x y |\n| x y | x y |\n",
+			"| A\\|B | A\\|B |\n| --- | --- |\n| x y | x y |\n| x y | x y |\n",
 		},
 		{"a frame", `<table:table><table:table-row><table:table-cell><text:p>one</text:p></table:table-cell></table:table-row></table:table>`, "one\n"},
 	} {
@@ -172,7 +172,7 @@ func TestSheets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "## One\n\n| Name | Day | Sum |\n| --- | --- | --- |\n| a | 4.3.24 (2024-03-04) | 1.234,50 |\n|  |  | 2.3 (2.345) |\n\nComment by Ann: hm\n"
+	want := "## One\n\n| Name | Day | Sum |\n| --- | --- | --- |\n| a | 4.3.24 (=2024-03-04) | 1.234,50 |\n|  |  | 2.3 (=2.345) |\n\nComment by Ann: hm\n"
 	if diff := cmp.Diff(want, d.Text); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

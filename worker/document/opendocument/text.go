@@ -309,16 +309,23 @@ func (p *parser) readTable() ([]row, error) {
 	}
 	defer func() { p.tables-- }()
 	var rows []row
+	above := map[int]*tallCell{}
+	heads := false
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
+		case "table-header-rows":
+			heads = true
+			err := p.xml.Each(child, nil)
+			heads = false
+			return err
 		case "table-row":
 			times := min(max(1, atoi(xmlread.Attr(e, "number-rows-repeated"))), maxRepeats)
-			cells, err := p.readRow()
+			cells, err := p.readRow(above)
 			if err != nil {
 				return err
 			}
-			rows = append(rows, row{cells: cells, times: times})
+			rows = append(rows, row{cells: cells, times: times, head: heads})
 			return p.writer.CountCells(times * (richtext.Width(cells) + 1))
 		case "table-column", "table-columns", "forms", "shapes", "named-expressions", "desc", "title", "soft-page-break", "table-source":
 			return p.xml.Skip()
@@ -328,9 +335,16 @@ func (p *parser) readTable() ([]row, error) {
 	return rows, p.xml.Each(child, nil)
 }
 
-func (p *parser) readRow() ([]richtext.Cell, error) {
+// A tallCell is a cell that covers rows below its own.
+type tallCell struct {
+	richtext.Cell
+	left int // rows that it covers yet
+}
+
+// readRow reads a row of a table, below cells that cover several rows, by column.
+func (p *parser) readRow(above map[int]*tallCell) ([]richtext.Cell, error) {
 	var row []richtext.Cell
-	width := 0
+	width, joined := 0, 0 // joined: cells that belong to the last one
 	err := p.xml.Each(func(e xml.StartElement) error {
 		repeats := min(max(1, atoi(xmlread.Attr(e, "number-columns-repeated"))), maxColumns-width)
 		add := func(c richtext.Cell) {
@@ -354,10 +368,34 @@ func (p *parser) readRow() ([]richtext.Cell, error) {
 				return err
 			})
 			c.Text = strings.Join(texts, "\n")
+			down := atoi(xmlread.Attr(e, "number-rows-spanned"))
+			if c.Span = min(atoi(xmlread.Attr(e, "number-columns-spanned")), maxColumns-width); c.Span > 1 {
+				repeats = 1
+			}
+			at := width
 			add(c)
+			if c.Span > 1 {
+				row[len(row)-1].Times = 0
+				width, joined = width+c.Span-1, c.Span-1
+			}
+			if down > 1 && len(row) > 0 {
+				above[at] = &tallCell{row[len(row)-1], down - 1}
+			}
 			return err
 		case "covered-table-cell":
-			add(richtext.Cell{})
+			for range repeats {
+				if joined > 0 {
+					joined--
+					continue
+				}
+				c := richtext.Cell{}
+				if tall := above[width]; tall != nil && tall.left > 0 {
+					c = tall.Cell
+					tall.left--
+					joined = max(c.Span, 1) - 1
+				}
+				row, width = append(row, c), width+max(c.Span, 1)
+			}
 		}
 		return p.xml.Skip()
 	}, nil)

@@ -135,7 +135,7 @@ func (r *reader) readOrder() ([]string, error) {
 type shape struct {
 	role       string // title, body and others, as the layout of the slide has it
 	paragraphs []paragraph
-	table      [][]string
+	table      *richtext.Table
 }
 
 // A paragraph is a line of a shape.
@@ -203,13 +203,12 @@ func (s shape) text() string {
 
 func (r *reader) writeShape(s shape, where *mapreduce.Location) {
 	if s.table != nil {
-		rows := make([][]richtext.Cell, len(s.table))
-		for i, row := range s.table {
-			for _, text := range row {
-				rows[i] = append(rows[i], richtext.Cell{Text: text, Place: where})
+		for _, row := range s.table.Rows {
+			for i := range row {
+				row[i].Place = where
 			}
 		}
-		r.writer.Table(rows)
+		r.writer.WriteTable(*s.table)
 		return
 	}
 	outline := s.role == "body" || s.role == "content"
@@ -368,29 +367,51 @@ func position(e xml.StartElement) runs.Position {
 	return runs.PositionAt(rise)
 }
 
-// readTable reads a table. Cells that others cover are empty.
-func (p *parser) readTable() ([][]string, error) {
-	var rows [][]string
+// readTable reads a table.
+func (p *parser) readTable() (*richtext.Table, error) {
+	t := new(richtext.Table)
+	above := map[int]richtext.Cell{} // by column: the cell that those below may continue
+	covered := 0                     // cells of the row that belong to the last one
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
+		case "tblPr":
+			if isTrue(xmlread.Attr(e, "firstRow")) {
+				t.Heads = 1
+			}
 		case "tr":
-			rows = append(rows, nil)
+			t.Rows = append(t.Rows, nil)
+			covered = 0
 		case "tc":
+			continues, joined := isTrue(xmlread.Attr(e, "vMerge")), isTrue(xmlread.Attr(e, "hMerge"))
+			span, _ := strconv.Atoi(xmlread.Attr(e, "gridSpan"))
 			s, err := p.readText()
-			if len(rows) == 0 {
+			if len(t.Rows) == 0 || err != nil {
 				return err
 			}
-			text := s.text()
-			if isTrue(xmlread.Attr(e, "hMerge")) || isTrue(xmlread.Attr(e, "vMerge")) {
-				text = ""
+			if covered > 0 && joined {
+				covered--
+				return nil
 			}
-			rows[len(rows)-1] = append(rows[len(rows)-1], text)
-			return err
+			row := &t.Rows[len(t.Rows)-1]
+			column := richtext.Width(*row)
+			c := richtext.Cell{Text: s.text(), Span: min(max(span, 1), maxSpan)}
+			if joined {
+				c.Text = ""
+			} else if continues {
+				c = above[column]
+			}
+			covered = max(c.Span-1, 0)
+			above[column] = c
+			*row = append(*row, c)
+			return nil
 		}
 		return p.xml.Each(child, nil)
 	}
-	return rows, p.xml.Each(child, nil)
+	return t, p.xml.Each(child, nil)
 }
+
+// maxSpan bounds the columns that a cell covers.
+const maxSpan = 1000
 
 func isTrue(s string) bool { return s == "1" || s == "true" }

@@ -45,7 +45,7 @@ func TestText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "## The title\n\n- one\n  - two\n\n| wide |  |\n| --- | --- |\n| a b | c |\n\nstep\nsingle\n\nNotes: say it\n\n## Slide 2\n\nalone\n"
+	want := "## The title\n\n- one\n  - two\n\n| wide | wide |\n| --- | --- |\n| a b | c |\n\nstep\nsingle\n\nNotes: say it\n\n## Slide 2\n\nalone\n"
 	if diff := cmp.Diff(want, d.Text); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

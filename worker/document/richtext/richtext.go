@@ -1,7 +1,7 @@
 // Package richtext writes the text of documents that have headings, lists and tables. It
 // writes Markdown: a heading begins with number signs, an item with its mark, and a table
-// has its cells between bars, with the first row as header. Paragraphs stand on lines of
-// their own, so that a document of short lines reads like a text file of them.
+// stands as package worker/table reads it. Paragraphs stand on lines of their own, so that a
+// document of short lines reads like a text file of them.
 package richtext
 
 import (
@@ -12,10 +12,11 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/layout"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
-// tableRepeat is the number of bytes of a table behind which its header stands again.
-// Long documents are cut, and a row should not be far from the names of its columns.
+// tableRepeat is the number of bytes of a table behind which its head stands again. Long
+// documents are cut, and a row should not be far from the names of its columns.
 const tableRepeat = 8 << 10
 
 // DefaultMaxBytes is the default bound on the text of a document.
@@ -38,8 +39,10 @@ type Writer struct {
 	err    error
 	last   block // that was written
 
-	header    []Cell // of the table that is open
-	sinceHead int    // bytes of its rows since its header stood last
+	heads     [][]Cell // rows of the head of the table that is open
+	columns   int      // that they have
+	headBytes int      // of that
+	sinceHead int      // bytes of its rows since its head stood last
 }
 
 // A block is a kind of paragraph.
@@ -50,22 +53,27 @@ const (
 	plain
 	item
 	heading
-	table
+	tableBlock
 	note
 )
 
-// A Cell is one of a table.
+// A Cell is one of a table. A parser repeats a cell that stands in several rows in each of
+// them.
 type Cell struct {
 	Text  string
 	Place *mapreduce.Location // where a reader finds it; may be nil
-	Times int                 // the columns in which it stands, one after the other; 0 means one
+	Times int                 // as many cells say the same, one after the other; 0 means one
+	Span  int                 // the columns in which it stands as one; 0 means one
 }
+
+// width returns the columns of a cell.
+func (c Cell) width() int { return max(c.Times, c.Span, 1) }
 
 // Width returns the columns of a row.
 func Width(row []Cell) int {
 	n := 0
 	for _, c := range row {
-		n += max(c.Times, 1)
+		n += c.width()
 	}
 	return n
 }
@@ -174,78 +182,104 @@ func (w *Writer) room(n int) bool {
 	return w.err == nil
 }
 
-// BeginTable begins a table with its first row, which is its header.
-func (w *Writer) BeginTable(header []Cell) {
-	w.separate(table)
-	w.header = header
-	w.writeHeader()
-}
-
-// writeHeader writes the header and the line below it.
-func (w *Writer) writeHeader() {
-	w.writeRow(w.header)
-	if w.err == nil {
-		w.text.WriteString("|" + strings.Repeat(" --- |", max(Width(w.header), 1)) + "\n")
+// BeginTable begins a table with the rows of its head. Of a table whose head is not known it
+// is the first row.
+func (w *Writer) BeginTable(heads ...[]Cell) {
+	w.separate(tableBlock)
+	w.heads, w.columns = heads, 0
+	for _, row := range heads {
+		w.columns = max(w.columns, Width(row))
 	}
-	w.sinceHead = 0
+	w.writeHead()
 }
 
-// Row writes a row of the table that has begun. Rows that are shorter than the header
-// are filled with empty cells.
+// writeHead writes the head and the rule below it.
+func (w *Writer) writeHead() {
+	at := w.text.Len()
+	for _, row := range w.heads {
+		w.writeRow(row, true)
+	}
+	if w.err == nil {
+		w.text.WriteString(table.Rule(w.columns) + "\n")
+	}
+	w.sinceHead, w.headBytes = 0, w.text.Len()-at
+}
+
+// Row writes a row of the table that has begun. Rows that are shorter than its head are
+// filled with empty cells.
 func (w *Writer) Row(cells []Cell) {
-	if w.sinceHead > tableRepeat {
+	if w.sinceHead > tableRepeat && w.headBytes < tableRepeat {
 		w.gap()
-		w.writeHeader()
+		w.writeHead()
 	}
 	at := w.text.Len()
-	w.writeRow(cells)
+	w.writeRow(cells, false)
 	w.sinceHead += w.text.Len() - at
 }
 
-func (w *Writer) writeRow(cells []Cell) {
-	width, all := Width(cells), Width(w.header)
-	if !w.room(4 * max(width, all)) {
+// writeRow writes a row. A cell of a head that stands in several columns names each of
+// them; in other rows it stands once, as what adds up or explains is no value of each.
+func (w *Writer) writeRow(cells []Cell, head bool) {
+	width := Width(cells)
+	if !w.room(4 * max(width, w.columns)) {
 		return
 	}
 	w.text.WriteByte('|')
 	for _, c := range cells {
-		if c.Text != "" {
-			c.Text = strings.ReplaceAll(oneLine(c.Text), "|", `\|`)
+		text := table.Escape(c.Text)
+		times, joined := c.width(), 0
+		if c.Span > 1 && !head && text != "" {
+			times, joined = 1, c.width()-1
 		}
-		for range max(c.Times, 1) {
-			if !w.room(len(c.Text)) {
+		for range times {
+			if !w.room(len(text)) {
 				return
 			}
 			w.text.WriteByte(' ')
-			w.write(c.Text, c.Place)
+			w.write(text, c.Place)
 			w.text.WriteString(" |")
 		}
+		w.text.WriteString(strings.Repeat(table.Join, joined))
 	}
-	for range all - width {
-		w.text.WriteString("  |")
-	}
+	w.text.WriteString(strings.Repeat("  |", max(w.columns-width, 0)))
 	w.text.WriteByte('\n')
 }
 
 // EndTable ends the table.
 func (w *Writer) EndTable() {
-	w.header = nil
+	w.heads = nil
 	if w.err == nil {
 		w.gap()
 	}
 }
 
-// Table writes a whole table.
-func (w *Writer) Table(rows [][]Cell) {
-	if len(rows) == 0 {
+// A Table is one that is written as a whole.
+type Table struct {
+	Caption string              // written above it; may be empty
+	Place   *mapreduce.Location // of the caption
+	Heads   int                 // rows of the head, which come first; 0 means that they are not known
+	Rows    [][]Cell
+}
+
+// Table writes a whole table whose head is not known.
+func (w *Writer) Table(rows [][]Cell) { w.WriteTable(Table{Rows: rows}) }
+
+// WriteTable writes a whole table.
+func (w *Writer) WriteTable(t Table) {
+	if t.Caption != "" {
+		w.Paragraph(oneLine(t.Caption), t.Place)
+	}
+	if len(t.Rows) == 0 {
 		return
 	}
 	width := 0
-	for _, row := range rows {
+	for _, row := range t.Rows {
 		width = max(width, Width(row))
 	}
-	w.BeginTable(Widen(rows[0], width))
-	for _, row := range rows[1:] {
+	heads := min(max(t.Heads, 1), table.MaxHeads, len(t.Rows))
+	t.Rows[0] = Widen(t.Rows[0], width)
+	w.BeginTable(t.Rows[:heads]...)
+	for _, row := range t.Rows[heads:] {
 		w.Row(row)
 	}
 	w.EndTable()

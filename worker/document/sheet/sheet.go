@@ -3,7 +3,6 @@
 package sheet
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // MaxColumns bounds the cells of a row.
@@ -27,14 +27,18 @@ type Writer struct {
 	Limits document.Limits
 	sheet  string
 	cells  int
-	alone  []row // rows of a single value since the last empty row
+	alone  []row // rows of a single value, since the last empty row or the one before that
+	apart  bool  // an empty row stands behind them
+	far    bool  // they stand in another column than what was alone before
 	open   bool  // a table is
+	heads  []row // of the table that is open, which are not written yet
 }
 
 // A row is one that has values.
 type row struct {
 	number int // counted from 1
 	cells  []string
+	spans  []int // columns that each cell covers, if it covers several; may be shorter
 }
 
 // Begin begins a sheet.
@@ -44,7 +48,11 @@ func (w *Writer) Begin(name string) {
 }
 
 // Row writes a row with a number from 1. An empty row ends a table.
-func (w *Writer) Row(number int, cells []string) error {
+func (w *Writer) Row(number int, cells []string) error { return w.MergedRow(number, cells, nil) }
+
+// MergedRow is Row for a row of which cells cover several columns: spans[i] is how many
+// cell i does.
+func (w *Writer) MergedRow(number int, cells []string, spans []int) error {
 	if len(cells) > MaxColumns {
 		return document.Refuse("more than %d cells in row %d", MaxColumns, number)
 	}
@@ -54,14 +62,26 @@ func (w *Writer) Row(number int, cells []string) error {
 	for len(cells) > 0 && strings.TrimSpace(cells[len(cells)-1]) == "" {
 		cells = cells[:len(cells)-1]
 	}
-	r := row{number, cells}
+	r := row{number, cells, spans}
+	if len(w.heads) > 0 && !w.isHead(r) {
+		w.writeHeads()
+	}
 	switch {
+	case len(w.heads) > 0:
+		w.heads = append(w.heads, r.clone())
 	case len(cells) == 0:
-		w.endTable()
+		w.emptyRow()
 	case w.open:
 		w.Text.Row(w.located(r))
-	case r.values() == 1 && len(w.alone) < maxTitles:
-		w.alone = append(w.alone, row{number, slices.Clone(cells)})
+	case r.values() == 1 && w.apart && !w.below(r):
+		w.writeCells()
+		w.alone = append(w.alone, r.clone())
+		w.far = true
+	case r.values() == 1 && !w.apart && len(w.alone) < maxTitles:
+		w.alone = append(w.alone, r.clone())
+	case r.values() == 1 && w.apart:
+		w.writeLines()
+		w.alone = append(w.alone, r.clone())
 	default:
 		w.beginTable(r)
 	}
@@ -87,7 +107,47 @@ func (w *Writer) beginTable(header row) {
 		return
 	}
 	w.writeLines()
-	w.Text.BeginTable(w.located(row{header.number, slices.Clone(header.cells)}))
+	w.heads = append(w.heads, header.clone())
+	if !header.hasSpans() {
+		w.writeHeads()
+	}
+}
+
+// clone returns a row that a writer keeps.
+func (r row) clone() row { return row{r.number, slices.Clone(r.cells), slices.Clone(r.spans)} }
+
+// hasSpans reports whether a cell of the row covers several columns.
+func (r row) hasSpans() bool { return slices.ContainsFunc(r.spans, func(n int) bool { return n > 1 }) }
+
+// maxHeads bounds the rows of a head.
+const maxHeads = 4
+
+// isHead reports whether a row belongs to the head that waits: the row above groups columns,
+// and this one has names for them, or years.
+func (w *Writer) isHead(r row) bool {
+	if len(w.heads) == maxHeads || len(r.cells) == 0 || !w.heads[len(w.heads)-1].hasSpans() {
+		return false
+	}
+	return !slices.ContainsFunc(r.cells, func(c string) bool {
+		c = strings.TrimSpace(c)
+		return c != "" && (isDigit(c[0]) || strings.IndexByte("+-.=#", c[0]) >= 0) && !isYear(c)
+	})
+}
+
+// isYear reports whether a text may be a year.
+func isYear(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && len(s) == 4 && 1900 <= n && n < 2100
+}
+
+// writeHeads begins the table that is open with the head that waits.
+func (w *Writer) writeHeads() {
+	heads := make([][]richtext.Cell, len(w.heads))
+	for i, r := range w.heads {
+		heads[i] = w.located(r)
+	}
+	w.heads = nil
+	w.Text.BeginTable(heads...)
 }
 
 // endTable ends a table, if there is one, and writes what stands alone.
@@ -101,10 +161,36 @@ func (w *Writer) endTable() {
 		w.alone = nil
 	}
 	w.writeLines()
+	if len(w.heads) > 0 {
+		w.writeHeads()
+	}
 	if w.open {
 		w.Text.EndTable()
 	}
 	w.open = false
+}
+
+// emptyRow ends a table. What stands alone waits for what comes.
+func (w *Writer) emptyRow() {
+	if w.open || len(w.alone) != 1 {
+		w.endTable()
+	}
+	w.apart = len(w.alone) > 0
+}
+
+// below reports whether a row is below what stands alone, in its column.
+func (w *Writer) below(r row) bool {
+	return len(w.alone) > 0 && len(w.alone[len(w.alone)-1].cells) == len(r.cells)
+}
+
+// writeCells writes each row that stands alone as a table of one cell: what stands alone in
+// another column, far from it, has nothing to do with it.
+func (w *Writer) writeCells() {
+	for _, r := range w.alone {
+		last := len(r.cells) - 1
+		w.Text.Table([][]richtext.Cell{{{Text: r.cells[last], Place: w.place(r.number, last)}}})
+	}
+	w.alone, w.apart, w.far = nil, false, false
 }
 
 // End ends the sheet.
@@ -116,6 +202,11 @@ func (w *Writer) oneColumn() bool {
 }
 
 func (w *Writer) writeLines() {
+	if w.far {
+		w.writeCells()
+		return
+	}
+	w.apart = false
 	for _, r := range w.alone {
 		last := len(r.cells) - 1
 		w.Text.Paragraph(strings.Join(strings.Fields(r.cells[last]), " "), w.place(r.number, last))
@@ -135,11 +226,17 @@ func (r row) values() int {
 
 // located returns the cells of a row with their places.
 func (w *Writer) located(r row) []richtext.Cell {
-	cells := make([]richtext.Cell, len(r.cells))
-	for i, text := range r.cells {
-		if cells[i].Text = text; text != "" && !w.Text.Full() {
-			cells[i].Place = w.place(r.number, i)
+	cells := make([]richtext.Cell, 0, len(r.cells))
+	for i := 0; i < len(r.cells); i++ {
+		c := richtext.Cell{Text: r.cells[i]}
+		if c.Text != "" && !w.Text.Full() {
+			c.Place = w.place(r.number, i)
 		}
+		if i < len(r.spans) && r.spans[i] > 1 {
+			c.Span = min(r.spans[i], MaxColumns-i)
+			i += c.Span - 1
+		}
+		cells = append(cells, c)
 	}
 	return cells
 }
@@ -157,22 +254,50 @@ func ColumnName(column int) string {
 	return name
 }
 
-// Number returns a number as it is shown, and behind it in brackets as it is stored, if
-// that says more.
+// Number returns a number as it is shown, and with it as it is stored, unless any reader of
+// the shown form would read that.
 func Number(shown string, stored float64) string {
 	exact := strconv.FormatFloat(stored, 'g', 15, 64)
-	if exact == shown || math.IsNaN(stored) || math.IsInf(stored, 0) {
+	if exact == shown && !hasTwoReadings(shown) || math.IsNaN(stored) || math.IsInf(stored, 0) {
 		return shown
 	}
-	if strings.TrimSpace(shown) == "" || strings.Trim(shown, "#") == "" { // hidden, or its column is too narrow
+	if isHidden(shown) {
 		return exact
 	}
 	value, digits := readNumber(shown)
-	if digits && math.Abs(value-stored) <= 1e-9*math.Abs(stored) {
+	if digits && math.Abs(value-stored) <= 1e-9*math.Abs(stored) && !hasTwoReadings(shown) {
 		return shown
 	}
-	return fmt.Sprintf("%s (%s)", shown, exact)
+	return table.WithStored(shown, exact)
 }
+
+// isHidden reports whether a value does not show, or not in so narrow a column.
+func isHidden(shown string) bool {
+	return strings.TrimSpace(shown) == "" || strings.Trim(shown, "#") == ""
+}
+
+// hasTwoReadings reports whether a number is read in different ways: a share as it is and
+// by the hundred, one in brackets with a sign or without, and three digits behind the only
+// separator as decimals or as thousands.
+func hasTwoReadings(shown string) bool {
+	if strings.ContainsAny(shown, "%‰()") {
+		return true
+	}
+	at := strings.IndexAny(shown, ".,")
+	if at < 0 || strings.ContainsAny(shown[at+1:], ".,") {
+		return false
+	}
+	before, behind := 0, 0
+	for at-before > 0 && isDigit(shown[at-before-1]) {
+		before++
+	}
+	for at+1+behind < len(shown) && isDigit(shown[at+1+behind]) {
+		behind++
+	}
+	return behind == 3 && 1 <= before && before <= 3 && shown[at-before] != '0'
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // readNumber reads a number as people write them, with signs of currency and per cent. It
 // takes the last point or comma for that of decimals, unless it groups thousands.
@@ -215,15 +340,37 @@ func readNumber(shown string) (value float64, ok bool) {
 	return value, true
 }
 
-// Date returns a date as it is shown, and behind it in brackets as it is stored, in ISO
-// 8601, if it is not shown so.
+// Date returns a date or a time as it is shown, and with it as it is stored, in ISO 8601,
+// if it is not shown so.
 func Date(shown, stored string) string {
 	stored = strings.TrimSuffix(stored, "T00:00:00")
 	switch {
-	case strings.TrimSpace(shown) == "" || strings.Trim(shown, "#") == "":
+	case isHidden(shown):
 		return stored
 	case stored == "" || strings.HasPrefix(shown, stored), strings.HasPrefix(strings.Replace(shown, " ", "T", 1), stored):
 		return shown
 	}
-	return fmt.Sprintf("%s (%s)", shown, stored)
+	return table.WithStored(shown, stored)
+}
+
+// Duration returns seconds as hours, minutes and seconds in ISO 8601.
+func Duration(seconds float64) string {
+	if math.IsNaN(seconds) || math.Abs(seconds) >= 1e12 {
+		return ""
+	}
+	sign, n := "", int64(math.Round(seconds))
+	if n < 0 {
+		sign, n = "-", -n
+	}
+	text := sign + "PT"
+	for _, unit := range []struct {
+		seconds int64
+		name    string
+	}{{3600, "H"}, {60, "M"}, {1, "S"}} {
+		if n >= unit.seconds || n == 0 && unit.seconds == 1 && strings.HasSuffix(text, "T") {
+			text += strconv.FormatInt(n/unit.seconds, 10) + unit.name
+		}
+		n %= unit.seconds
+	}
+	return text
 }

@@ -54,7 +54,10 @@ func (f *formatter) value(number float64, code string, from1904 bool) string {
 	if !ok {
 		shown = exact
 	}
-	if isDate(code) {
+	switch {
+	case isElapsed(code):
+		return sheet.Date(shown, sheet.Duration(number*24*3600))
+	case isDate(code):
 		return sheet.Date(shown, isoDate(number, from1904))
 	}
 	return sheet.Number(shown, number)
@@ -134,6 +137,26 @@ func isDate(code string) bool {
 		}
 	}
 	return false
+}
+
+// isElapsed reports whether a format shows how long something takes, in hours, minutes or
+// seconds beyond a day, an hour or a minute.
+func isElapsed(code string) bool {
+	if id, builtin := strings.CutPrefix(code, builtinMark); builtin {
+		return id == "46"
+	}
+	code = strings.ToLower(code)
+	for {
+		begin := strings.IndexByte(code, '[')
+		end := begin + 1 + strings.IndexByte(code[begin+1:], ']')
+		if begin < 0 || end <= begin {
+			return false
+		}
+		if unit := code[begin+1 : end]; unit != "" && (strings.Trim(unit, "h") == "" || strings.Trim(unit, "m") == "" || strings.Trim(unit, "s") == "") {
+			return true
+		}
+		code = code[end+1:]
+	}
 }
 
 // lastDay is the number of the last day that Excel knows, in the year 9999.

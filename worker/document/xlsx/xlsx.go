@@ -4,8 +4,10 @@
 package xlsx
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -74,7 +76,19 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	for _, c := range r.comments {
 		text.Note(c.mark, c.text, c.place)
 	}
-	return text.Document()
+	d, err := text.Document()
+	if err == nil && r.unknown > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("%s no stored result, and no value here; open the file in a spreadsheet program and save it", plural(r.unknown)))
+	}
+	return d, err
+}
+
+// plural returns a count of formulas with its verb.
+func plural(n int) string {
+	if n == 1 {
+		return "1 formula has"
+	}
+	return strconv.Itoa(n) + " formulas have"
 }
 
 // A reader reads one workbook.
@@ -87,6 +101,10 @@ type reader struct {
 	formats  []string // of numbers, by style of cells
 	numbers  formatter
 	comments []comment
+	unknown  int     // formulas without a stored result
+	merged   []merge // of the sheet that is read, from the row that is
+	covering []merge // in the row that is read
+	repeated int     // bytes that merged cells say again
 }
 
 // A comment is one on a cell.
@@ -241,9 +259,14 @@ func (r *reader) readSheet(s sheetRef) error {
 	if !r.zip.Has(s.entry) || !strings.HasPrefix(path.Base(path.Dir(s.entry)), "worksheet") {
 		return nil
 	}
+	var err error
+	r.covering = nil
+	if r.merged, err = r.readMerges(s.entry); err != nil {
+		return err
+	}
 	r.sheets.Begin(s.name)
 	row := 0
-	err := r.open(s.entry, func(d *xmlread.Decoder, e xml.StartElement) error {
+	err = r.open(s.entry, func(d *xmlread.Decoder, e xml.StartElement) error {
 		if e.Name.Local != "sheetData" {
 			return d.Skip()
 		}
@@ -263,7 +286,8 @@ func (r *reader) readSheet(s sheetRef) error {
 			if err != nil {
 				return err
 			}
-			return r.sheets.Row(row, cells)
+			cells, spans := r.merge(row, cells)
+			return r.sheets.MergedRow(row, cells, spans)
 		}, nil)
 	})
 	if err != nil {
@@ -318,20 +342,28 @@ func columnOf(cell string) int {
 
 // readCell returns the value of a cell of a type and style.
 func (r *reader) readCell(d *xmlread.Decoder, kind, style string) (string, error) {
-	value, inline := "", ""
+	value, inline, formula, known := "", "", "", false
 	err := d.Each(func(e xml.StartElement) (err error) {
 		switch e.Name.Local {
 		case "v":
+			known = true
 			value, err = d.Text()
+		case "f": // its value stands beside it
+			formula, err = d.Text()
+			formula = "=" + cmp.Or(strings.TrimSpace(formula), "…")
 		case "is":
 			inline, err = readString(d)
-		default: // a formula: its value stands beside it
+		default:
 			err = d.Skip()
 		}
 		return err
 	}, nil)
 	if err != nil {
 		return "", err
+	}
+	if formula != "" && !known && inline == "" {
+		r.unknown++
+		return formula, nil
 	}
 	switch kind {
 	case "s":

@@ -136,11 +136,21 @@ func (m *merger) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*age
 // its context.
 func (p *program) extractRecords(ctx context.Context, task *agent.Task) (*agent.Result, error) {
 	m := unit.NewMapper(task, p.schema)
-	reason, err := p.findRecords(ctx, task, m)
+	reason, left, err := p.findRecords(ctx, task, m)
 	if err != nil {
 		return nil, err
 	}
-	return m.Result(reason)
+	return withErrors(left)(m.Result(reason))
+}
+
+// withErrors adds what went wrong without making a unit fail to its result.
+func withErrors(texts []string) func(*agent.Result, error) (*agent.Result, error) {
+	return func(res *agent.Result, err error) (*agent.Result, error) {
+		if err == nil {
+			res.Errors = append(res.Errors, texts...)
+		}
+		return res, err
+	}
 }
 
 // extractDirect finds the records of all documents of a job.
@@ -149,36 +159,41 @@ func (p *program) extractDirect(ctx context.Context, task *agent.Task) (*agent.R
 	if err != nil {
 		return nil, err
 	}
+	var left []string
 	for i := range d.Documents() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		one := d.Task(i)
 		m := d.Mapper(one)
-		reason, err := p.findRecords(ctx, one, m)
+		reason, leftHere, err := p.findRecords(ctx, one, m)
 		if err != nil {
 			return nil, err
 		}
+		for _, text := range leftHere {
+			left = append(left, string(one.Text.Document)+": "+text)
+		}
 		d.Take(m, reason)
 	}
-	return d.Result()
+	return withErrors(left)(d.Result())
 }
 
-// findRecords collects the records of a text in m, and says why there are none.
-func (p *program) findRecords(ctx context.Context, task *agent.Task, m *unit.Mapper) (string, error) {
+// findRecords collects the records of a text in m, and says why there are none, and which
+// rows of tables were left out.
+func (p *program) findRecords(ctx context.Context, task *agent.Task, m *unit.Mapper) (reason string, left []string, err error) {
 	t := task.Text
 	found, err := p.extract(ctx, rules.Unit{
 		Text: string(t.Content), CoreStart: t.CoreStart, CoreEnd: t.CoreEnd,
 		First: t.ChunkIndex == 0, Last: t.ChunkIndex == t.Chunks-1,
 	})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	aligner := unit.Aligner(t, 0, len(t.Content))
 	for i, r := range found.Records {
 		m.Add(int64(i), m.Accumulate(int64(i), locateValues(aligner, r.Found), toMissing(r.Missing)))
 	}
-	return found.Reason, nil
+	return found.Reason, rules.Summary(string(t.Content), found.LeftOut), nil
 }
 
 // extract runs the rules on a unit's text until ctx ends. A text that is too long

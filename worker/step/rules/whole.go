@@ -151,7 +151,13 @@ func (p *program) ownResult(task *agent.Task, found rules.Output, document *grou
 	if n == 0 && len(found.Records) > 0 {
 		reason = "no record begins in this part of the document"
 	}
-	return m.Result(reason)
+	var left []rules.LeftOut
+	for _, row := range found.LeftOut {
+		if mine(row.Start) {
+			left = append(left, row)
+		}
+	}
+	return withErrors(rules.Summary(document.String(), left))(m.Result(reason))
 }
 
 // recordValues returns the values of a record that are the unit's own.

@@ -58,10 +58,12 @@ type checked struct {
 
 // A tried is what was found in a document.
 type tried struct {
-	Document string  `json:"document"`
-	Skipped  string  `json:"skipped,omitempty"`
-	Records  []found `json:"records,omitempty"`
-	Reason   string  `json:"reason,omitempty"` // why there are no records
+	Document string       `json:"document"`
+	Skipped  string       `json:"skipped,omitempty"`
+	Records  []found      `json:"records,omitempty"`
+	Reason   string       `json:"reason,omitempty"`   // why there are no records
+	Tables   []takenTable `json:"tables,omitempty"`   // whose rows are records or elements of lists
+	LeftOut  []string     `json:"left_out,omitempty"` // rows of these that are none, and why
 }
 
 // A found is the fields of a record.
@@ -166,6 +168,7 @@ func (c *commands) printChecked(r *checked, tried bool) {
 		return
 	}
 	for _, d := range r.Documents {
+		c.printTables(&d)
 		switch {
 		case d.Skipped != "":
 			fmt.Fprintf(c.Stdout, "%s: skipped: %s\n\n", d.Document, d.Skipped)
@@ -188,6 +191,16 @@ func (c *commands) printChecked(r *checked, tried bool) {
 			row(f.Field, f.Found, f.Records, mostFrequent(f.Reasons))
 		}
 	})
+}
+
+// printTables prints from which tables of a document records were taken, and by what.
+func (c *commands) printTables(d *tried) {
+	for _, t := range d.Tables {
+		fmt.Fprintf(c.Stdout, "%s: the table in line %d has %s: %s\n", d.Document, t.Line, plural.Count(t.Rows, "record"), strings.Join(t.Columns, ", "))
+	}
+	for _, text := range d.LeftOut {
+		fmt.Fprintf(c.Stdout, "%s: %s\n", d.Document, text)
+	}
 }
 
 func (c *commands) printRecord(record found) {

@@ -23,6 +23,13 @@ type trial struct {
 	records   []triedRecord // of all documents
 }
 
+// A takenTable is a table that records were taken from.
+type takenTable struct {
+	Line    int      `json:"line"` // of the text, from 1
+	Rows    int      `json:"records"`
+	Columns []string `json:"columns"` // "field: name of the column"
+}
+
 // A triedRecord is a record before it is judged.
 type triedRecord struct {
 	found       found
@@ -43,6 +50,11 @@ func newTrial(s *schema.Schema) *trial {
 func (t *trial) addDocument(text text, out *rules.Output) {
 	one := tried{Document: text.name, Skipped: text.skip, Reason: out.Reason}
 	if text.skip == "" {
+		one.LeftOut = rules.Summary(text.content, out.LeftOut)
+		for _, taken := range out.Tables {
+			line := 1 + strings.Count(text.content[:taken.Start], "\n")
+			one.Tables = append(one.Tables, takenTable{Line: line, Rows: taken.Rows, Columns: taken.Columns})
+		}
 		t.habits.AddText(text.name, format.CountOrders(text.content), format.CountNumbers(text.content))
 		hash := output.HashDocument(text.name, []byte(text.content))
 		for i := range out.Records {
