@@ -241,7 +241,7 @@ func (g *grid) judge() {
 	case g.said:
 		g.values = true
 	default:
-		g.values = len(g.inner) == 0 && len(g.rows) > 1 && columns > 1 && 5*blocks <= cells
+		g.values = 4*len(g.inner) <= cells && len(g.rows) > 1 && columns > 1 && 3*blocks <= cells
 	}
 }
 

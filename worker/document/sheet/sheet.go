@@ -3,6 +3,7 @@
 package sheet
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -31,12 +32,17 @@ type Writer struct {
 	apart  bool  // an empty row stands behind them
 	far    bool  // they stand in another column than what was alone before
 	open   bool  // a table is
-	heads  []row // of the table that is open, which are not written yet
+
+	block    []row // rows since the last empty one, which are not written yet
+	inBlock  int   // their cells
+	tooLarge bool  // the block has more than are kept, and is written row by row
+	heads    []row // of the table that is open, which are not written yet
 }
 
 // A row is one that has values.
 type row struct {
 	number int // counted from 1
+	first  int // column of the first cell
 	cells  []string
 	spans  []int // columns that each cell covers, if it covers several; may be shorter
 }
@@ -62,15 +68,122 @@ func (w *Writer) MergedRow(number int, cells []string, spans []int) error {
 	for len(cells) > 0 && strings.TrimSpace(cells[len(cells)-1]) == "" {
 		cells = cells[:len(cells)-1]
 	}
-	r := row{number, cells, spans}
+	r := row{number: number, cells: cells, spans: spans}
+	switch {
+	case len(cells) == 0:
+		w.endBlock()
+		w.emptyRow()
+	case w.tooLarge:
+		w.write(r)
+	default:
+		w.block = append(w.block, r.clone())
+		if w.inBlock += len(cells); w.inBlock > maxBlock {
+			w.tooLarge = true
+			w.writeBlock(0)
+		}
+	}
+	return w.Text.Err()
+}
+
+// maxBlock is how many cells of rows without an empty one between them are kept, to see
+// whether they are several tables side by side.
+const maxBlock = 100_000
+
+// endBlock writes the rows since the last empty one: each table that stands there, from the
+// left to the right.
+func (w *Writer) endBlock() {
+	if w.tooLarge {
+		w.tooLarge = false
+		return
+	}
+	parts := w.parts()
+	if len(parts) < 2 {
+		first := 0
+		if len(parts) == 1 {
+			first = parts[0].from
+		}
+		w.writeBlock(first)
+		return
+	}
+	block := w.block
+	w.block, w.inBlock = nil, 0
+	for _, p := range parts {
+		for _, r := range block {
+			if r = r.part(p); len(r.cells) == 0 {
+				w.emptyRow()
+			} else {
+				w.write(r)
+			}
+		}
+		w.endTable()
+	}
+}
+
+// writeBlock writes the rows that are kept, from a column on.
+func (w *Writer) writeBlock(first int) {
+	for _, r := range w.block {
+		w.write(r.part(columns{first, MaxColumns}))
+	}
+	w.block, w.inBlock = nil, 0
+}
+
+// columns are those of a part of a sheet: [from, to).
+type columns struct{ from, to int }
+
+// parts returns the tables of the rows that are kept, which empty columns part. A single
+// column is no table of its own: people leave columns empty within a table, too.
+func (w *Writer) parts() []columns {
+	used := map[int]bool{}
+	for _, r := range w.block {
+		for i, c := range r.cells {
+			if strings.TrimSpace(c) == "" {
+				continue
+			}
+			for n := range r.span(i) {
+				used[i+n] = true
+			}
+		}
+	}
+	var parts []columns
+	for _, n := range slices.Sorted(maps.Keys(used)) {
+		if last := len(parts) - 1; last >= 0 && parts[last].to == n {
+			parts[last].to++
+		} else {
+			parts = append(parts, columns{n, n + 1})
+		}
+	}
+	if slices.ContainsFunc(parts, func(p columns) bool { return p.to-p.from < 2 }) && len(parts) > 1 {
+		return []columns{{parts[0].from, parts[len(parts)-1].to}}
+	}
+	return parts
+}
+
+// span returns the columns that cell i covers.
+func (r row) span(i int) int {
+	if i < len(r.spans) {
+		return min(max(r.spans[i], 1), MaxColumns-i)
+	}
+	return 1
+}
+
+// part returns the cells of the row in some columns, without empty ones at its end.
+func (r row) part(p columns) row {
+	from, to := min(p.from, len(r.cells)), min(p.to, len(r.cells))
+	one := row{number: r.number, first: r.first + from, cells: r.cells[from:to], spans: r.spans[min(from, len(r.spans)):min(to, len(r.spans))]}
+	for len(one.cells) > 0 && strings.TrimSpace(one.cells[len(one.cells)-1]) == "" {
+		one.cells = one.cells[:len(one.cells)-1]
+	}
+	return one
+}
+
+// write writes a row that has values.
+func (w *Writer) write(r row) {
 	if len(w.heads) > 0 && !w.isHead(r) {
 		w.writeHeads()
 	}
 	switch {
 	case len(w.heads) > 0:
 		w.heads = append(w.heads, r.clone())
-	case len(cells) == 0:
-		w.emptyRow()
 	case w.open:
 		w.Text.Row(w.located(r))
 	case r.values() == 1 && w.apart && !w.below(r):
@@ -85,7 +198,6 @@ func (w *Writer) MergedRow(number int, cells []string, spans []int) error {
 	default:
 		w.beginTable(r)
 	}
-	return w.Text.Err()
 }
 
 // TooManyCells returns why a document is refused that has more cells than its limits allow.
@@ -114,7 +226,7 @@ func (w *Writer) beginTable(header row) {
 }
 
 // clone returns a row that a writer keeps.
-func (r row) clone() row { return row{r.number, slices.Clone(r.cells), slices.Clone(r.spans)} }
+func (r row) clone() row { return row{r.number, r.first, slices.Clone(r.cells), slices.Clone(r.spans)} }
 
 // hasSpans reports whether a cell of the row covers several columns.
 func (r row) hasSpans() bool { return slices.ContainsFunc(r.spans, func(n int) bool { return n > 1 }) }
@@ -180,25 +292,31 @@ func (w *Writer) emptyRow() {
 
 // below reports whether a row is below what stands alone, in its column.
 func (w *Writer) below(r row) bool {
-	return len(w.alone) > 0 && len(w.alone[len(w.alone)-1].cells) == len(r.cells)
+	return len(w.alone) > 0 && w.alone[len(w.alone)-1].end() == r.end()
 }
+
+// end returns the column behind the last cell of the row.
+func (r row) end() int { return r.first + len(r.cells) }
 
 // writeCells writes each row that stands alone as a table of one cell: what stands alone in
 // another column, far from it, has nothing to do with it.
 func (w *Writer) writeCells() {
 	for _, r := range w.alone {
 		last := len(r.cells) - 1
-		w.Text.Table([][]richtext.Cell{{{Text: r.cells[last], Place: w.place(r.number, last)}}})
+		w.Text.Table([][]richtext.Cell{{{Text: r.cells[last], Place: w.place(r.number, r.first+last)}}})
 	}
 	w.alone, w.apart, w.far = nil, false, false
 }
 
 // End ends the sheet.
-func (w *Writer) End() { w.endTable() }
+func (w *Writer) End() {
+	w.endBlock()
+	w.endTable()
+}
 
 // oneColumn reports whether the values that stand alone are in one column.
 func (w *Writer) oneColumn() bool {
-	return len(w.alone) > 0 && !slices.ContainsFunc(w.alone, func(r row) bool { return len(r.cells) != len(w.alone[0].cells) })
+	return len(w.alone) > 0 && !slices.ContainsFunc(w.alone, func(r row) bool { return r.end() != w.alone[0].end() })
 }
 
 func (w *Writer) writeLines() {
@@ -209,7 +327,7 @@ func (w *Writer) writeLines() {
 	w.apart = false
 	for _, r := range w.alone {
 		last := len(r.cells) - 1
-		w.Text.Paragraph(strings.Join(strings.Fields(r.cells[last]), " "), w.place(r.number, last))
+		w.Text.Paragraph(strings.Join(strings.Fields(r.cells[last]), " "), w.place(r.number, r.first+last))
 	}
 	w.alone = nil
 }
@@ -230,11 +348,11 @@ func (w *Writer) located(r row) []richtext.Cell {
 	for i := 0; i < len(r.cells); i++ {
 		c := richtext.Cell{Text: r.cells[i]}
 		if c.Text != "" && !w.Text.Full() {
-			c.Place = w.place(r.number, i)
+			c.Place = w.place(r.number, r.first+i)
 		}
-		if i < len(r.spans) && r.spans[i] > 1 {
-			c.Span = min(r.spans[i], MaxColumns-i)
-			i += c.Span - 1
+		if n := r.span(i); n > 1 {
+			c.Span = n
+			i += n - 1
 		}
 		cells = append(cells, c)
 	}

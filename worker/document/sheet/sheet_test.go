@@ -24,6 +24,12 @@ func TestRows(t *testing.T) {
 		{"one column", [][]string{{"a"}, {"1"}, {"2"}}, "| a |\n| --- |\n| 1 |\n| 2 |\n"},
 		{"a long column", [][]string{{"a"}, {"1"}, {"2"}, {"3"}, {"4"}, {"5"}, {"6"}, {"7"}, {"8"}, {"9"}}, "| a |\n| --- |\n| 1 |\n| 2 |\n| 3 |\n| 4 |\n| 5 |\n| 6 |\n| 7 |\n| 8 |\n| 9 |\n"},
 		{"lines", [][]string{{"a"}, {"b"}}, "a\nb\n"},
+		{"an empty column at the left", [][]string{{"", "a", "b"}, {"", "1", "2"}}, "| a | b |\n| --- | --- |\n| 1 | 2 |\n"},
+		{"side by side", [][]string{{"a", "b", "", "c", "d"}, {"1", "2", "", "3", "4"}}, "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n| c | d |\n| --- | --- |\n| 3 | 4 |\n"},
+		{"one below the other's side", [][]string{{"a", "b"}, {"1", "2", "", "c", "d"}, {"", "", "", "3", "4"}}, "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n| c | d |\n| --- | --- |\n| 3 | 4 |\n"},
+		{"an empty column within", [][]string{{"a", "", "b"}, {"1", "", "2"}}, "| a |  | b |\n| --- | --- | --- |\n| 1 |  | 2 |\n"},
+		{"a title beside", [][]string{{"T"}, {"a", "b"}, {"1", "2"}}, "T\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"},
+		{"a far cell", [][]string{{"a"}, nil, {"", "", "b"}}, "| a |\n| --- |\n\n| b |\n| --- |\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text := new(richtext.Writer)
@@ -42,6 +48,35 @@ func TestRows(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestMergedRows: a head that groups columns has a row of names below it, and stands above
+// each of them.
+func TestMergedRows(t *testing.T) {
+	text := new(richtext.Writer)
+	w := sheet.Writer{Text: text}
+	for i, r := range []struct {
+		cells []string
+		spans []int
+	}{
+		{[]string{"Goods", "Sold"}, []int{0, 2}},
+		{[]string{"Goods", "2023", "2024"}, nil},
+		{[]string{"Bolts", "7", "9"}, nil},
+		{[]string{"Sum", "", "16"}, []int{2}},
+	} {
+		if err := w.MergedRow(i+1, r.cells, r.spans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.End()
+	d, err := text.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "| Goods | Sold | Sold |\n| Goods | 2023 | 2024 |\n| --- | --- | --- |\n| Bolts | 7 | 9 |\n| Sum || 16 |\n"
+	if diff := cmp.Diff(want, d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

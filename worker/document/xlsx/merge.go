@@ -40,9 +40,9 @@ func (r *reader) readMerges(name string) ([]merge, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := bytes.LastIndex(data, []byte("</sheetData>"))
+	at := bytes.Index(data, []byte("</sheetData>"))
 	if at < 0 {
-		at = bytes.LastIndex(data, []byte(":sheetData>"))
+		at = bytes.Index(data, []byte(":sheetData>"))
 	}
 	var all []merge
 	for _, found := range mergeRef.FindAllSubmatch(data[max(at, 0):], maxMerges) {

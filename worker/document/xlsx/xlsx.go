@@ -300,14 +300,16 @@ func (r *reader) readSheet(s sheetRef) error {
 // readRow reads the cells of a row.
 func (r *reader) readRow(d *xmlread.Decoder) ([]string, error) {
 	var cells []string
+	next := 0 // column of a cell that does not say its own
 	err := d.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "c" {
 			return d.Skip()
 		}
 		column := columnOf(xmlread.Attr(e, "r"))
 		if column < 0 {
-			column = len(cells)
+			column = next
 		}
+		next = column + 1
 		if column >= sheet.MaxColumns {
 			return document.Refuse("more than %d columns", sheet.MaxColumns)
 		}
