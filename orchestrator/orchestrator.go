@@ -119,6 +119,10 @@ type Config struct {
 	// subtracted from the budget of the job's tree, unless the job has its own numbers;
 	// see JobSpec.PromptOverhead. Defaults to nothing.
 	Overhead func(spec *mapreduce.JobSpec) (prompt, answer int64)
+
+	// Answer returns the most tokens that a model's answer may have in a job, which the
+	// first call of each unit reserves; 0 if that is not known. Defaults to 0.
+	Answer func(spec *mapreduce.JobSpec) int64
 	// Check returns an error that names the field if no worker could carry out a job. It
 	// is called before a job is planned or stored. Defaults to refusing nothing.
 	Check func(spec *mapreduce.JobSpec) error
@@ -195,6 +199,9 @@ func (c Config) withDefaults() Config {
 	if c.Overhead == nil {
 		c.Overhead = func(*mapreduce.JobSpec) (prompt, answer int64) { return 0, 0 }
 	}
+	if c.Answer == nil {
+		c.Answer = func(*mapreduce.JobSpec) int64 { return 0 }
+	}
 	if c.Limits == nil {
 		c.Limits = func(string) ModelLimits { return ModelLimits{} }
 	}
@@ -246,7 +253,7 @@ func (c *Config) estimateReservation(spec *mapreduce.JobSpec, tokens int64) int6
 	if !c.Provider(spec.Provider).Models {
 		return 0
 	}
-	return min(tokens+int64(len(spec.Schema))/4+ingest.AnswerTokens, mapreduce.MaxUnitDraw)
+	return min(tokens+int64(len(spec.Schema))/4+cmp.Or(c.Answer(spec), ingest.AnswerTokens), mapreduce.MaxUnitDraw)
 }
 
 // jobsAtOnce is how many jobs are looked after at once. Most of that waits for the store, one

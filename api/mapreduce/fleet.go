@@ -98,6 +98,7 @@ type Report struct {
 
 	Tokens     Tokens        // spent by this attempt, failed calls included
 	CostMicros int64         // millionths of a US dollar
+	Unmeasured bool          // said by the orchestrator of a refused report: nobody knows Tokens, and what was reserved is charged
 	Calls      int           // of a model
 	Latency    time.Duration // of these
 	Tools      int           // calls of tools
@@ -111,6 +112,14 @@ type Report struct {
 	RetryAfter time.Duration // the least pause before another attempt
 	Breaker    string        // the breaker that was open, for Returned: no more units of its model come for RetryAfter, or a lease
 	Parking    *Parking      // what the unit waits for, for Parked
+}
+
+// Charged returns how many tokens are charged for the attempt, given what it had reserved.
+func (r *Report) Charged(reserved int64) int64 {
+	if r.Unmeasured {
+		return reserved
+	}
+	return r.Tokens.Total()
 }
 
 // A Parking is what a unit waits for outside of the system: a batch at a vendor,

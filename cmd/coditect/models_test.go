@@ -489,6 +489,33 @@ func TestBudgetOfAModel(t *testing.T) {
 	s.paid("out")
 }
 
+// TestBudgetOfAServerThatLies has a server state tokens that no call has, each call others. The
+// budget holds by its true count, and one line says why its usage is not believed. The first
+// call of a unit reserves what --max-answer says: with the default, none would fit.
+func TestBudgetOfAServerThatLies(t *testing.T) {
+	told := []any{nil, 0, -1000, 1, "", 1e30, int64(1 << 40), []int{1}}
+	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey, Usage: func(c fakellm.Call, usage map[string]any) {
+		usage["input_tokens"], usage["output_tokens"] = told[c.N%len(told)], told[c.N/len(told)%len(told)]
+	}})
+	s.shops(12)
+	const budget = 7000
+	o := s.ask("out", "--budget", fmt.Sprint(budget), "--max-answer", "500")
+	spent, largest := int64(0), int64(0)
+	for _, e := range s.fake.Entries() {
+		spent += e.In() + e.Output
+		largest = max(largest, e.In()+e.Output)
+	}
+	if o.code != 4 || spent > budget+largest || len(s.fake.Entries()) == 0 {
+		t.Errorf("exit code %d, %d calls took %d tokens of a budget of %d\n%s", o.code, len(s.fake.Entries()), spent, budget, o.stderr)
+	}
+	if n := strings.Count(o.stderr, "the usage that anthropic/claude-haiku-4-5 reports is not believed"); n != 1 {
+		t.Errorf("%d lines say that the usage is not believed\n%s", n, o.stderr)
+	}
+	if strings.Contains(o.stderr, "refused") {
+		t.Errorf("an output is refused for what its server said\n%s", o.stderr)
+	}
+}
+
 // TestTreeBudgetOfAModel: what prompts and answers take of the budget of a tree is
 // taken off in the run as in the plan, and nothing is asked if nothing is left.
 func TestTreeBudgetOfAModel(t *testing.T) {

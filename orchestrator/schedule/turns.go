@@ -212,7 +212,7 @@ func (e *Turns) applyVerdict(r *Job, p pendingReport, s turns.Settled) {
 	if h := p.Session.forgetAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt); h != nil {
 		e.sched.forgetHeldUnit(r, h)
 		if h.granted {
-			r.tokens += h.Reserved - p.Report.Tokens.Total()
+			r.tokens += h.Reserved - p.Report.Charged(h.Reserved)
 		}
 		h.claim.endUnit(r)
 	}

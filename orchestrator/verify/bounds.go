@@ -10,8 +10,8 @@ import (
 )
 
 // Bounds of what a worker may say, so that no sum of it overflows, and no time that it
-// names lasts for ever. What is counted in money or tokens is refused above them; the rest
-// is taken as the bound.
+// names lasts for ever. What an attempt took or saved is refused above them; pauses, and what
+// is shown while an attempt runs, are taken as the bound.
 const (
 	// maxReportTokens and maxReportMicros bound what one attempt may spend: no attempt can
 	// spend more, and hundreds of millions of such reports are no overflow of a counter.
@@ -78,14 +78,9 @@ func boundNote(note string) string {
 
 func boundReport(r *mapreduce.Report) {
 	r.RetryAfter = min(r.RetryAfter, maxPause)
-	r.Latency, r.ToolTime, r.Elapsed = min(r.Latency, maxSpan), min(r.ToolTime, maxSpan), min(r.Elapsed, maxSpan)
-	r.Prompt = min(r.Prompt, maxPrompt)
 	if r.Parking != nil {
 		r.Parking.WakeAfter = min(r.Parking.WakeAfter, maxParked)
 	}
-	s := &r.Savings
-	s.Answers, s.CacheWrite, s.CacheRead = min(s.Answers, maxReportTokens), min(s.CacheWrite, maxReportTokens), min(s.CacheRead, maxReportTokens)
-	s.AnswerMicros, s.PromptMicros = min(s.AnswerMicros, maxReportMicros), max(-maxReportMicros, min(s.PromptMicros, maxReportMicros))
 }
 
 func boundRates(r *mapreduce.Rates) {

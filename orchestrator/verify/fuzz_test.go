@@ -118,17 +118,9 @@ func checkBounds(t *testing.T, m *mapreduce.FromWorker) {
 	for i := range m.Reports {
 		r := &m.Reports[i]
 		span("retry_after", r.RetryAfter, longestGap)
-		span("call_latency", r.Latency, longest)
-		span("tool_time", r.ToolTime, longest)
-		span("elapsed", r.Elapsed, longest)
 		if r.Parking != nil {
 			span("wake_after", r.Parking.WakeAfter, longest)
 		}
-		count("answers", r.Savings.Answers, mostTokens)
-		count("cache_write", r.Savings.CacheWrite, mostTokens)
-		count("cache_read", r.Savings.CacheRead, mostTokens)
-		count("answer_micros", r.Savings.AnswerMicros, mostMicros)
-		count("prompt_micros", max(r.Savings.PromptMicros, -r.Savings.PromptMicros), mostMicros)
 	}
 	for _, r := range m.Reserve {
 		count("reserve", r.Tokens, mostTokens)
@@ -156,6 +148,15 @@ func checkPossible(t *testing.T, r *mapreduce.Report) {
 		if n < 0 || n > mostTokens {
 			t.Errorf("%d tokens are taken", n)
 		}
+	}
+	for _, took := range []time.Duration{r.Latency, r.ToolTime, r.Elapsed} {
+		if took < 0 || took > longest {
+			t.Errorf("a time of %v is taken", took)
+		}
+	}
+	if c := r.Savings; c.Answers < 0 || c.CacheRead < 0 || c.CacheWrite < 0 || c.CacheRead+c.CacheWrite > r.Tokens.In || c.AnswerMicros < 0 ||
+		max(c.AnswerMicros, c.PromptMicros, -c.PromptMicros) > mostMicros || c.PromptMicros < -r.CostMicros {
+		t.Errorf("savings of %+v are taken of %v and a cost of %d", c, r.Tokens, r.CostMicros)
 	}
 	if r.CostMicros < 0 || r.CostMicros > mostMicros || !(r.Confidence >= 0 && r.Confidence <= 1) {
 		t.Errorf("a cost of %d and a confidence of %v are taken", r.CostMicros, r.Confidence)

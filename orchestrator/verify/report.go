@@ -1,11 +1,13 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -96,9 +98,7 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
 		ToolTime: rep.ToolTime, Prompt: rep.Prompt, Elapsed: rep.Elapsed, Savings: rep.Savings,
 	}
-	if !countsTokens(rep.Tokens.In) || !countsTokens(rep.Tokens.Out) || rep.CostMicros < 0 || rep.CostMicros > maxReportMicros {
-		refused.Tokens, refused.CostMicros = mapreduce.Tokens{}, 0
-	}
+	dropImpossible(refused)
 	*rep = *refused
 	switch {
 	case errors.Is(why, errNotIts):
@@ -122,7 +122,8 @@ func nameOf(s mapreduce.SessionID) mapreduce.SessionID {
 	return s[:shown] + "…"
 }
 
-// CheckReport returns an error if the counts and lengths of a report are impossible.
+// CheckReport returns an error that says which count, time or length of a report is
+// impossible.
 func CheckReport(r *mapreduce.Report) error {
 	inline := r.Length == 0 && len(r.SHA256) == 0 && len(r.Output) <= mapreduce.MaxInline
 	put := len(r.Output) == 0 && r.Length > 0 && r.Length <= mapreduce.MaxOutput && len(r.SHA256) == sha256.Size
@@ -133,10 +134,83 @@ func CheckReport(r *mapreduce.Report) error {
 		return fmt.Errorf("an output of %d tokens", r.Size)
 	case !(r.Confidence >= 0 && r.Confidence <= 1):
 		return fmt.Errorf("a confidence of %v", r.Confidence)
-	case !countsTokens(r.Tokens.In) || !countsTokens(r.Tokens.Out) || r.CostMicros < 0 || r.CostMicros > maxReportMicros:
-		return fmt.Errorf("%d and %d tokens, and a cost of %d", r.Tokens.In, r.Tokens.Out, r.CostMicros)
+	}
+	return cmp.Or(checkSpent(r), checkTimes(r), checkSavings(r))
+}
+
+// dropImpossible takes numbers that cannot be off a report. What an attempt spent is not
+// known then, and what it had reserved is charged.
+func dropImpossible(r *mapreduce.Report) {
+	if checkSpent(r) != nil {
+		r.Tokens, r.CostMicros, r.Unmeasured = mapreduce.Tokens{}, 0, true
+	}
+	if checkSavings(r) != nil { // more than is charged cannot be saved of it
+		r.Savings = mapreduce.Savings{}
+	}
+	if checkTimes(r) != nil {
+		r.Latency, r.ToolTime, r.Elapsed, r.Calls, r.Tools, r.Prompt = 0, 0, 0, 0, 0, 0
+	}
+}
+
+// checkSpent returns an error that names what an attempt cannot have spent.
+func checkSpent(r *mapreduce.Report) error {
+	switch {
+	case !countsTokens(r.Tokens.In):
+		return impossible("tokens.input", r.Tokens.In)
+	case !countsTokens(r.Tokens.Out):
+		return impossible("tokens.output", r.Tokens.Out)
+	case r.CostMicros < 0 || r.CostMicros > maxReportMicros:
+		return impossible("cost_micros", r.CostMicros)
 	}
 	return nil
+}
+
+// checkTimes returns an error that names the time or the count of calls that an attempt
+// cannot have had.
+func checkTimes(r *mapreduce.Report) error {
+	times := []struct {
+		name string
+		took time.Duration
+	}{{"call_latency", r.Latency}, {"tool_time", r.ToolTime}, {"elapsed", r.Elapsed}}
+	for _, t := range times {
+		if t.took < 0 || t.took > maxSpan {
+			return impossible(t.name, t.took)
+		}
+	}
+	switch {
+	case r.Prompt < 0 || r.Prompt > maxPrompt:
+		return impossible("largest_prompt_bytes", r.Prompt)
+	case r.Calls < 0:
+		return impossible("call_count", r.Calls)
+	case r.Tools < 0:
+		return impossible("tool_call_count", r.Tools)
+	}
+	return nil
+}
+
+// checkSavings returns an error that names what caches cannot have saved an attempt: more
+// tokens than it was charged for, or money without tokens or answers.
+func checkSavings(r *mapreduce.Report) error {
+	s := &r.Savings
+	cached := s.CacheRead + s.CacheWrite
+	switch {
+	case !countsTokens(s.Answers):
+		return impossible("savings.answer_count", s.Answers)
+	case s.AnswerMicros < 0 || s.AnswerMicros > maxReportMicros || s.Answers == 0 && s.AnswerMicros > 0:
+		return impossible("savings.answer_cost_micros", s.AnswerMicros)
+	case !countsTokens(s.CacheWrite) || s.CacheWrite > r.Tokens.In:
+		return impossible("savings.cache_write_tokens", s.CacheWrite)
+	case !countsTokens(s.CacheRead) || cached > r.Tokens.In:
+		return impossible("savings.cache_read_tokens", s.CacheRead)
+	case s.PromptMicros > maxReportMicros || s.PromptMicros < -r.CostMicros || cached == 0 && s.PromptMicros != 0:
+		return impossible("savings.prompt_cost_micros", s.PromptMicros)
+	}
+	return nil
+}
+
+// impossible returns the error of a number that no attempt has.
+func impossible(field string, value any) error {
+	return fmt.Errorf("%s is %v, which no attempt has", field, value)
 }
 
 func countsTokens(tokens int64) bool { return tokens >= 0 && tokens <= maxReportTokens }

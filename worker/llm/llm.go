@@ -279,11 +279,20 @@ func (u Usage) Add(v Usage) Usage {
 }
 
 // maxUsage is more tokens than any call takes, and so few that sums of them are right.
-const maxUsage = 1 << 40
+const maxUsage = 1 << 34
 
-// NonNegative returns u without numbers that no call has: negative ones would be credited, and
-// sums of very large ones would be.
-func (u Usage) NonNegative() Usage { return u.clampTo(maxUsage) }
+// Possible reports whether a call can have these numbers: none is negative, and none is larger
+// than any call's.
+func (u Usage) Possible() bool { return u == u.clampTo(maxUsage) }
+
+// IfPossible returns u, or, of numbers that no call has, none: then nobody knows what the call
+// took.
+func (u Usage) IfPossible() Usage {
+	if !u.Possible() {
+		return Usage{}
+	}
+	return u
+}
 
 // clampTo returns u with no number below zero, or above most.
 func (u Usage) clampTo(most int64) Usage {

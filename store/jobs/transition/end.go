@@ -49,20 +49,25 @@ func (t *Changes) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s mapred
 	}
 }
 
-// SettleTokens replaces the reservation or the charge of an attempt by what it spent.
+// SettleTokens replaces the reservation or the charge of an attempt by what it spent. Of an
+// attempt that nobody knows that of, it is what was reserved.
 func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
+	spent := r.Tokens
+	if r.Unmeasured {
+		spent = mapreduce.Tokens{In: u.Reserved + u.Charged}
+	}
 	owner := mapreduce.NodeID(u.Node)
 	if owner == "" {
 		owner = t.Node
 	}
 	t.AddFor(owner, keys.Reserved, 0, -u.Reserved)
 	t.AddFor(owner, keys.Charged, 0, -u.Charged)
-	t.AddFor(owner, keys.TokensIn, 0, r.Tokens.In)
-	t.AddFor(owner, keys.TokensOut, 0, r.Tokens.Out)
+	t.AddFor(owner, keys.TokensIn, 0, spent.In)
+	t.AddFor(owner, keys.TokensOut, 0, spent.Out)
 	t.AddFor(owner, keys.Cost, 0, r.CostMicros)
 	u.Reserved, u.Charged = 0, 0
-	u.TokensIn += r.Tokens.In
-	u.TokensOut += r.Tokens.Out
+	u.TokensIn += spent.In
+	u.TokensOut += spent.Out
 	u.CostMicros += r.CostMicros
 	u.Calls += int64(r.Calls)
 	u.LatencyMicros += r.Latency.Microseconds()

@@ -37,7 +37,7 @@ func TestAddedVendor(t *testing.T) {
 	if diff := cmp.Diff(json.Number("60.3"), r.resolved(t, out).Values["total"]); diff != "" {
 		t.Errorf("total (-want +got):\n%s", diff)
 	}
-	if want := (mapreduce.Tokens{In: 100, Out: 10}); len(out.Citations) != 1 || r.purse.calls != 1 || r.purse.spent != want {
+	if want := (mapreduce.Tokens{In: 530, Out: 31}); len(out.Citations) != 1 || r.purse.calls != 1 || r.purse.spent != want {
 		t.Errorf("%d citations, %d calls, %+v spent, want 1, 1 and %+v", len(out.Citations), r.purse.calls, r.purse.spent, want)
 	}
 }

@@ -68,6 +68,10 @@ type Config struct {
 
 	// Random returns numbers in [0,1), for pauses. It is required.
 	Random func() float64
+
+	// Doubted is told why the usage that a model's server reports is not believed, once for
+	// each model, under the name of its breaker. Defaults to nobody.
+	Doubted func(model, why string)
 }
 
 // An Agent asks a provider's models. Its steps run units. It is safe for concurrent
@@ -76,6 +80,7 @@ type Agent struct {
 	cfg   Config
 	count *token.Counter
 	sizes *size.Counter // of requests
+	doubt *decorator.Doubter
 
 	mu       sync.Mutex // guards the fields below
 	vendors  map[vendorKey]llm.Provider
@@ -109,7 +114,7 @@ func New(cfg Config) (*Agent, error) {
 	}
 	count := token.New()
 	return &Agent{
-		cfg: cfg, count: count, sizes: size.New(count),
+		cfg: cfg, count: count, sizes: size.New(count), doubt: decorator.NewDoubter(cfg.Doubted),
 		vendors: make(map[vendorKey]llm.Provider), programs: make(map[[sha256.Size]byte]*program),
 		jobs: make(map[[sha256.Size]byte][]*program), tallies: make(map[mapreduce.JobID]*answerTally),
 	}, nil
@@ -620,7 +625,7 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 	if task.Spec.Replay != "" {
 		return s.replaySession()
 	}
-	ask := a.cfg.Limited(p.vendor, a.sizes.Prompt)
+	ask := a.cfg.Limited(a.doubt.Around(p.vendor, a.sizes), a.sizes.Prompt)
 	ask = &decorator.Guard{Provider: ask, Caller: calls}
 	ask = &decorator.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.sizes.Worst}
 	ask = &decorator.Retry{Provider: ask, Random: a.cfg.Random}

@@ -350,9 +350,12 @@ func joinWords(category, words string) string {
 	return category + ": " + words
 }
 
-// setUsage sets the usage so far. It is cumulative; numbers that u leaves out stay.
+// setUsage sets the usage so far. It is cumulative; numbers that u leaves out stay, and
+// without that of the answer nothing is reported.
 func (t *turn) setUsage(u sdk.MessageDeltaUsage) {
-	t.usage.Output = u.OutputTokens
+	if u.JSON.OutputTokens.Valid() {
+		t.usage.Output, t.usage.Reported = u.OutputTokens, true
+	}
 	if u.JSON.InputTokens.Valid() {
 		t.usage.Input = u.InputTokens
 	}
@@ -362,8 +365,7 @@ func (t *turn) setUsage(u sdk.MessageDeltaUsage) {
 	if u.JSON.CacheCreationInputTokens.Valid() {
 		t.usage.CacheWrite = u.CacheCreationInputTokens - t.usage.CacheWrite1h
 	}
-	t.usage.Reported = true
-	t.usage = t.usage.NonNegative()
+	t.usage = t.usage.IfPossible()
 }
 
 func usageOf(u sdk.Usage) llm.Usage {
@@ -371,7 +373,7 @@ func usageOf(u sdk.Usage) llm.Usage {
 	return llm.Usage{
 		Input: u.InputTokens, CacheWrite: u.CacheCreationInputTokens - hour, CacheWrite1h: hour,
 		CacheRead: u.CacheReadInputTokens, Output: u.OutputTokens,
-	}.NonNegative()
+	}.IfPossible()
 }
 
 // add takes a piece.

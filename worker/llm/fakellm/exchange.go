@@ -170,6 +170,13 @@ func (x *exchange) answerInstead() bool {
 	return true
 }
 
+// tellUsage changes what is told of tokens, if the script lies.
+func (x *exchange) tellUsage(told fields) {
+	if x.s.cfg.Usage != nil {
+		x.s.cfg.Usage(x.Call, told)
+	}
+}
+
 // clearUsage takes back what would have been told of tokens.
 func (x *exchange) clearUsage() { x.Input, x.CacheRead, x.CacheWrite, x.Output = 0, 0, 0, 0 }
 

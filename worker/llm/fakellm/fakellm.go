@@ -38,6 +38,10 @@ type Config struct {
 	Journal io.Writer                // gets an Entry a line; nil keeps them in memory only
 	Cached  int64                    // the least tokens of a prefix that is cached. Defaults to 1,024
 	Piece   int                      // bytes of text in an event. Defaults to 24
+
+	// Usage changes what is told of the tokens of an answer, in the vendor's words. The
+	// journal keeps what is true. Defaults to nothing.
+	Usage func(c Call, told map[string]any)
 }
 
 // A Wire is a format.

@@ -213,6 +213,7 @@ func anthropicUsage(x *exchange) fields {
 		usage["output_tokens_details"] = fields{"thinking_tokens": 0}
 		usage["service_tier"], usage["inference_geo"] = "standard", "us"
 	}
+	x.tellUsage(usage)
 	return usage
 }
 
@@ -424,11 +425,13 @@ func (w openaiWire) closeAnswer(x *exchange, r Reply) {
 	if x.Fault == NoUsage || x.style.NoUsage {
 		x.clearUsage()
 	} else {
-		w.writeChunk(x, choices, fields{
+		usage := fields{
 			"prompt_tokens": x.In(), "completion_tokens": x.Output, "total_tokens": x.In() + x.Output,
 			"prompt_tokens_details":     fields{"cached_tokens": x.CacheRead},
 			"completion_tokens_details": fields{"reasoning_tokens": Tokens(r.Thinking)},
-		})
+		}
+		x.tellUsage(usage)
+		w.writeChunk(x, choices, usage)
 	}
 	if !x.style.NoDone {
 		x.write("data: [DONE]\n\n")
@@ -601,10 +604,12 @@ func (w ollamaWire) closePart(x *exchange, _ int, p part) {
 func (w ollamaWire) closeAnswer(x *exchange, r Reply) {
 	x.Input, x.CacheRead, x.CacheWrite = min(x.In(), x.Window), 0, 0
 	x.Output = r.tokens()
-	w.writeLine(x, fields{
+	line := fields{
 		"message": fields{"role": "assistant", "content": ""}, "done": true, "done_reason": r.Stop,
 		"prompt_eval_count": x.Input, "eval_count": x.Output, "total_duration": 1,
-	})
+	}
+	x.tellUsage(line)
+	w.writeLine(x, line)
 }
 
 func (w ollamaWire) writeBroken(x *exchange) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 )
 
 var _ llm.Embedder = (*provider)(nil)
@@ -16,14 +17,14 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	var answer struct {
 		Model      string
 		Embeddings [][]float32
-		Count      *int64 `json:"prompt_eval_count"`
+		Count      *wire.Tokens `json:"prompt_eval_count"`
 	}
 	if err := p.PostEmbed(ctx, "api/embed", req.Trace, map[string]any{"model": req.Model, "input": req.Texts}, &answer); err != nil {
 		return nil, err
 	}
 	out := &llm.Embeddings{Model: llm.Model(answer.Model), Vectors: answer.Embeddings}
 	if answer.Count != nil {
-		out.Usage = llm.Usage{Input: *answer.Count, Reported: true}.NonNegative()
+		out.Usage = llm.Usage{Input: int64(*answer.Count), Reported: true}.IfPossible()
 	}
 	return out, out.CheckFor(req)
 }

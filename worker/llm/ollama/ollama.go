@@ -217,8 +217,8 @@ type chatLine struct {
 	Message         chatMessage
 	Done            bool            `json:"done"`
 	DoneReason      string          `json:"done_reason"`
-	PromptEvalCount int64           `json:"prompt_eval_count"`
-	EvalCount       int64           `json:"eval_count"`
+	PromptEvalCount wire.Tokens     `json:"prompt_eval_count"`
+	EvalCount       wire.Tokens     `json:"eval_count"`
 	Error           json.RawMessage `json:"error"`
 }
 
@@ -272,7 +272,7 @@ func (t *chatAnswer) readLines(r io.Reader) error {
 // toResponse is the finished turn, unless the server gives away that it had cut
 // the prompt: it read far less than there was.
 func (t *chatAnswer) toResponse(c *wire.Call, req *llm.Request) (*llm.Response, error) {
-	usage := llm.Usage{Input: t.last.PromptEvalCount, Output: t.last.EvalCount, Reported: true}.NonNegative()
+	usage := llm.Usage{Input: int64(t.last.PromptEvalCount), Output: int64(t.last.EvalCount), Reported: true}.IfPossible()
 	if req.Prompt > 0 && usage.Input > 0 && usage.Input < req.Prompt/2 {
 		e := c.FailError(llm.NewError(llm.TooLarge, "the server read %d of about %d tokens of the prompt: its context window is smaller than that", usage.Input, req.Prompt))
 		e.Usage = usage

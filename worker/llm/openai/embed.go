@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 )
 
 var _ llm.Embedder = (*provider)(nil)
@@ -20,7 +21,7 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 			Embedding []float32
 		}
 		Usage *struct {
-			PromptTokens int64 `json:"prompt_tokens"`
+			PromptTokens wire.Tokens `json:"prompt_tokens"`
 		}
 	}
 	body := map[string]any{"model": req.Model, "input": req.Texts, "encoding_format": "float"}
@@ -29,7 +30,7 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	}
 	out := &llm.Embeddings{Model: llm.Model(answer.Model), Vectors: make([][]float32, len(req.Texts))}
 	if answer.Usage != nil {
-		out.Usage = llm.Usage{Input: answer.Usage.PromptTokens, Reported: true}.NonNegative()
+		out.Usage = llm.Usage{Input: int64(answer.Usage.PromptTokens), Reported: true}.IfPossible()
 	}
 	for _, d := range answer.Data {
 		if d.Index < 0 || d.Index >= len(out.Vectors) || out.Vectors[d.Index] != nil {

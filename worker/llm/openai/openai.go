@@ -321,7 +321,7 @@ func (t *choice) takeChunk(chunk sdk.ChatCompletionChunk) error {
 	}
 	if chunk.JSON.Usage.Valid() {
 		t.usage = usageOf(chunk.Usage)
-		t.thinking = max(chunk.Usage.CompletionTokensDetails.ReasoningTokens, 0)
+		t.thinking = min(max(chunk.Usage.CompletionTokensDetails.ReasoningTokens, 0), t.usage.Output)
 	}
 	for _, c := range chunk.Choices {
 		if c.Index != 0 {
@@ -362,14 +362,18 @@ func (t *choice) takeThinking(d sdk.ChatCompletionChunkChoiceDelta) {
 	}
 }
 
-// usageOf subtracts the tokens of the cache from those of the prompt, which
-// include them.
+// usageOf subtracts the tokens of the cache from those of the prompt, which include them. What
+// a server leaves out, or writes so that it is no count, it has not reported.
 func usageOf(u sdk.CompletionUsage) llm.Usage {
-	read, write := max(u.PromptTokensDetails.CachedTokens, 0), max(u.PromptTokensDetails.CacheWriteTokens, 0)
+	prompt, input := wire.ParseTokens(u.JSON.PromptTokens.Raw())
+	answer, output := wire.ParseTokens(u.JSON.CompletionTokens.Raw())
+	cache := u.PromptTokensDetails.JSON
+	read, _ := wire.ParseTokens(cache.CachedTokens.Raw())
+	write, _ := wire.ParseTokens(cache.CacheWriteTokens.Raw())
 	return llm.Usage{
-		Input: u.PromptTokens - read - write, CacheRead: read, CacheWrite: write,
-		Output: u.CompletionTokens, Reported: true,
-	}.NonNegative()
+		Input: int64(prompt - read - write), CacheRead: int64(read), CacheWrite: int64(write),
+		Output: int64(answer), Reported: input && output,
+	}.IfPossible()
 }
 
 // noteWaste adds to an error the usage of the failed turn.

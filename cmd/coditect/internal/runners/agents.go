@@ -50,8 +50,8 @@ type Runners struct {
 	ToolCalls func(ctx context.Context, tool string) (context.Context, func(error))
 	// Tools says which tools units may use here.
 	Tools toolFlags
-	// Note tells the operator what a tool says of itself. It is set before units run; nil
-	// means that nobody is told.
+	// Note tells the operator what a tool says of itself, and why usage is not believed. It
+	// is set before units run; nil means that nobody is told.
 	Note func(message string)
 
 	box    *toolbox.Box            // set by OpenTools

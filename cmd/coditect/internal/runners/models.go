@@ -102,12 +102,20 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
 				return &decorator.Limit{Provider: r.Observers.Around(r.Keys.Around(p)), Gates: r.Gates, Count: count}
 			},
+			Doubted: r.noteDoubt,
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// noteDoubt tells the operator why the usage that a model's server reports is not believed.
+func (r *Runners) noteDoubt(model, why string) {
+	if r.Note != nil {
+		r.Note(fmt.Sprintf("the usage that %s reports is not believed: %s; for each such call the tokens that were reserved are charged", model, why))
+	}
 }
 
 // CheckKeys returns an error if there is no key for a provider that --providers names, and

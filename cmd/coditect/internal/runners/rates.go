@@ -60,6 +60,14 @@ func PromptOverhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (pr
 	}
 }
 
+// MostAnswer returns the most tokens of an answer of a model in a job.
+func MostAnswer(spec *mapreduce.JobSpec) int64 {
+	if keyVariables[spec.Provider] == "" {
+		return 0
+	}
+	return settings.AnswerOf(spec)
+}
+
 // NeedsPriming returns the function that reports whether the first unit of a job must
 // run alone. The function is called often, so the agents are made once.
 func NeedsPriming(askers map[string]*model.Agent) func(*mapreduce.JobSpec) bool {

@@ -62,6 +62,16 @@ const (
 	maxAnswer = 1 << 20
 )
 
+// AnswerOf returns the most tokens of an answer in a job, which is looked up for each unit of
+// it. What is no such number is refused by Read.
+func AnswerOf(spec *mapreduce.JobSpec) int64 {
+	n, err := strconv.ParseInt(spec.Vars[VarAnswer], 10, 64)
+	if err != nil || n < minAnswer || n > maxAnswer {
+		return llm.DefaultMaxTokens
+	}
+	return n
+}
+
 // Read reads the settings of a job. The error names the setting that is wrong.
 func Read(spec *mapreduce.JobSpec) (Settings, error) {
 	s := Settings{

@@ -55,6 +55,34 @@ func (c *Counter) Worst(req *llm.Request) int64 {
 	return max(2*c.Prompt(req), Bytes(req)/2) + 256
 }
 
+// Least is no more tokens than any model's vocabulary makes of what a prompt says, by the
+// same measure. Schemas and tools are left out: some servers hold an answer to its schema
+// without showing it to the model.
+func (c *Counter) Least(req *llm.Request) int64 {
+	n := c.countText(req.System)
+	for _, m := range req.Messages {
+		n += c.countParts(m.Parts)
+	}
+	return n / 2
+}
+
+// LeastOf is Least of what a model answered. What it thought may be shown shortened, or not
+// at all, and is left out.
+func (c *Counter) LeastOf(res *llm.Response) int64 { return c.countParts(res.Parts) / 2 }
+
+func (c *Counter) countParts(parts []llm.Part) (n int64) {
+	for _, p := range parts {
+		n += c.countText(p.Text)
+		if p.Call != nil {
+			n += c.countText(string(p.Call.Input))
+		}
+		if p.Result != nil {
+			n += c.countText(p.Result.Text)
+		}
+	}
+	return n
+}
+
 // Bytes returns how many bytes the texts of a prompt have.
 func Bytes(req *llm.Request) (n int64) {
 	for _, text := range promptTexts(req) {

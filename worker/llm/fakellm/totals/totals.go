@@ -46,6 +46,20 @@ func (provider) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	}
 	return &llm.Response{
 		Model: req.Model, Parts: []llm.Part{{Text: string(answer)}}, Answer: answer, Stop: llm.StopEnd,
-		Usage: llm.Usage{Input: 100, Output: 10, Reported: true},
+		Usage: llm.Usage{Input: promptTokens(req), Output: tokens(string(answer)), Reported: true},
 	}, nil
 }
+
+// promptTokens counts the tokens of a prompt.
+func promptTokens(req *llm.Request) int64 {
+	n := tokens(req.System)
+	for _, m := range req.Messages {
+		for _, p := range m.Parts {
+			n += tokens(p.Text)
+		}
+	}
+	return n
+}
+
+// tokens counts as the models of this vendor read: four bytes at a time.
+func tokens(text string) int64 { return int64(len(text)+3) / 4 }

@@ -33,14 +33,11 @@ func (Key) MarshalText() ([]byte, error) { return []byte(stars), nil }
 func (Key) LogValue() slog.Value { return slog.StringValue(stars) }
 
 // keyLike is how the vendors' keys look. Their errors repeat them, in part.
-var keyLike = regexp.MustCompile(`\b(sk|pk|rk)-[A-Za-z0-9_*.-]{4,}|(?i)\bbearer\s+\S+`)
+var keyLike = regexp.MustCompile(`\b(sk|pk|rk)-[A-Za-z0-9_*.-]{4,}|(?i)\bbearer\s+[^\s"',]*[0-9*][^\s"',]*`)
 
-// Scrub takes the key, and what looks like one, out of a text of a server.
+// Scrub takes the key, in whatever form, and what looks like a key out of a text of a server.
 func (k Key) Scrub(text string) string {
-	if k.secret != "" {
-		text = strings.ReplaceAll(text, k.secret, stars)
-	}
-	return keyLike.ReplaceAllString(text, stars)
+	return keyLike.ReplaceAllString(hideForms(text, k.secret), stars)
 }
 
 // Secret returns the key in the clear. Only the packages of vendors can call it.
