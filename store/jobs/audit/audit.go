@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -43,7 +44,13 @@ func (st *Store) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
-		next := linkSeal(head, pairs, len(st.Keys.Job(id).Checkpoints().Begin)-1, ctl.CheckpointInterval)
+		var origin []byte
+		if head.Number == 0 {
+			if origin, err = st.originOf(ctx, tx, id); err != nil {
+				return err
+			}
+		}
+		next := linkSeal(head, origin, pairs, len(st.Keys.Job(id).Checkpoints().Begin)-1, ctl.CheckpointInterval)
 		tx.Set(st.Keys.Job(id).Seal(next.Number), records.Encode(next))
 		covered = len(pairs)
 		if mapreduce.JobState(ctl.State).Running() {
@@ -71,18 +78,39 @@ func (rec reader) recordHead(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	return nil
 }
 
-// linkSeal makes the seal over pairs that follows head: SHA-256 over the previous
-// hash and, of each checkpoint, its stamp and the hash of its value. skip is the
-// length of the keys before the stamp, so that the chain does not depend on the
-// installation's prefix. A checkpoint at which the completions of the job reach
-// another interval is marked. The chain alone has all checkpoints of a job in one
-// order, whichever orchestrators wrote them: each interval is marked once.
-func linkSeal(head *storagev1.Seal, pairs []store.KeyValue, skip int, interval int64) *storagev1.Seal {
+// ChainOrigin is what the chain of a job begins with, so that the chain of one job never
+// passes as that of another. Chains that earlier versions began lack it.
+func ChainOrigin(id mapreduce.JobID, tenant mapreduce.TenantID, created time.Time) []byte {
+	return fmt.Appendf(nil, "audit chain 2: job %q, tenant %q, submitted %d\n", id, tenant, created.UnixMicro())
+}
+
+// originOf returns the origin of a job's chain, or nil if the record of the job is damaged or
+// gone, which is found by itself.
+func (rec reader) originOf(ctx context.Context, r store.Reader, id mapreduce.JobID) ([]byte, error) {
+	job := new(storagev1.Job)
+	found, err := records.Read(ctx, r, rec.Keys.Job(id).Record(), job)
+	switch {
+	case errors.Is(err, store.ErrCorrupt), err == nil && !found:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return ChainOrigin(id, mapreduce.TenantID(job.Config.GetTenant()), time.UnixMicro(job.CreatedAtMicros)), nil
+}
+
+// linkSeal makes the seal over pairs that follows head: SHA-256 over the previous hash, or the
+// origin of the chain, and, of each checkpoint, its stamp and the hash of its value. skip is
+// the length of the keys before the stamp, so that the chain does not depend on the
+// installation's prefix. A checkpoint at which the completions of the job reach another
+// interval is marked. The chain alone has all checkpoints of a job in one order, whichever
+// orchestrators wrote them: each interval is marked once.
+func linkSeal(head *storagev1.Seal, origin []byte, pairs []store.KeyValue, skip int, interval int64) *storagev1.Seal {
 	next := &storagev1.Seal{Number: head.Number + 1, Count: int64(len(pairs)), Interval: interval}
 	sum := &storagev1.Mark{
 		Completed: head.Progress.GetCompleted(), TokensIn: head.Progress.GetTokensIn(), TokensOut: head.Progress.GetTokensOut(),
 	}
 	h := sha256.New()
+	h.Write(origin)
 	h.Write(head.Hash)
 	for _, kv := range pairs {
 		value := sha256.Sum256(kv.Value)
@@ -315,14 +343,15 @@ func brokenChain(format string, args ...any) error {
 	return &errs.Error{Kind: errs.DataLoss, Reason: "AUDIT_CHAIN_BROKEN", Message: fmt.Sprintf(format, args...)}
 }
 
-// verifyNext checks the seal after head, and returns it, or nil at the end.
+// verifyNext checks the seal after head, and returns it, or nil at the end. The first may lack
+// the origin of the chain.
 func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *storagev1.Seal) (*storagev1.Seal, error) {
-	stored, want := new(storagev1.Seal), (*storagev1.Seal)(nil)
+	stored, wants := new(storagev1.Seal), []*storagev1.Seal(nil)
 	found := false
 	err := st.db.View(ctx, func(tx store.Tx) (err error) {
 		s := tx.Snapshot()
 		stored.Reset()
-		want = nil
+		wants = nil
 		if found, err = records.Read(ctx, s, st.Keys.Job(id).Seal(head.Number+1), stored); err != nil {
 			return err
 		}
@@ -335,15 +364,30 @@ func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *stora
 		if err != nil {
 			return err
 		}
-		if len(pairs) > 0 {
-			want = linkSeal(head, pairs, len(st.Keys.Job(id).Checkpoints().Begin)-1, stored.Interval)
+		if len(pairs) == 0 {
+			return nil
+		}
+		origins := [][]byte{nil}
+		if head.Number == 0 {
+			origin, err := st.originOf(ctx, s, id)
+			if err != nil {
+				return err
+			}
+			origins = append(origins, origin)
+			if origin == nil { // nobody can tell, and the record is found by itself
+				wants = append(wants, proto.CloneOf(stored))
+			}
+		}
+		for _, origin := range origins {
+			wants = append(wants, linkSeal(head, origin, pairs, len(st.Keys.Job(id).Checkpoints().Begin)-1, stored.Interval))
 		}
 		return nil
 	})
 	if err != nil || !found {
 		return nil, err
 	}
-	if !proto.Equal(want, stored) || head.Number > 0 && head.Interval != stored.Interval {
+	same := func(want *storagev1.Seal) bool { return proto.Equal(want, stored) }
+	if !slices.ContainsFunc(wants, same) || head.Number > 0 && head.Interval != stored.Interval {
 		return nil, brokenChain("seal %d of job %s: the checkpoints up to %x are not those that were sealed", stored.Number, id, stored.Last)
 	}
 	return stored, nil

@@ -102,6 +102,9 @@ func (st *Store) VerifyLog(ctx context.Context, t mapreduce.TenantID) error {
 			if err := records.Decode(kv.Key, kv.Value, &e); err != nil {
 				return err
 			}
+			if next == 1 && bytes.Equal(records.ChainLog(records.LogOrigin(t), e.Checkpoint), e.Hash) {
+				hash = records.LogOrigin(t)
+			}
 			if hash = records.ChainLog(hash, e.Checkpoint); n != next || !bytes.Equal(hash, e.Hash) {
 				return brokenChain("entry %d of the log of tenant %q does not follow on entry %d as it was written", n, t, next-1)
 			}

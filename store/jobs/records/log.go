@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -16,6 +17,9 @@ func (rec *Records) AppendLog(ctx context.Context, tx store.Tx, t mapreduce.Tena
 	number, hash, err := rec.LogHead(ctx, tx, t)
 	if err != nil {
 		return err
+	}
+	if number == 0 {
+		hash = LogOrigin(t)
 	}
 	nameCaller(ctx, c)
 	c.TimestampMicros, c.Node = rec.NowMicros(), string(rec.Node)
@@ -37,6 +41,12 @@ func (rec *Records) LogHead(ctx context.Context, r store.Reader, t mapreduce.Ten
 	}
 	_, number, err := rec.Keys.AllTenants().LogAt(pairs[0].Key)
 	return number, last.Hash, err
+}
+
+// LogOrigin is what the chain of a tenant's log begins with, so that the log of one tenant
+// never passes as that of another. Logs that earlier versions began lack it.
+func LogOrigin(t mapreduce.TenantID) []byte {
+	return fmt.Appendf(nil, "log chain 2: tenant %q\n", t)
 }
 
 // ChainLog returns the hash of an entry of a log behind an entry that has a hash.

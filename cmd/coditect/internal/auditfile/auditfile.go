@@ -18,10 +18,16 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/store/jobs/audit"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// version is that of the format.
-const version = 1
+// Versions of the format. Files of the first have no hash of their lines, and no time of
+// submission, without which nothing says that a chain is of the job that the head names.
+const (
+	version     = 2
+	bareVersion = 1
+)
 
 // A line is one line of a file: one of its fields is set.
 type line struct {
@@ -38,14 +44,30 @@ type head struct {
 	Version  int                `json:"version"`
 	Job      mapreduce.JobID    `json:"job_id,omitempty"` // none of the log of a tenant
 	Tenant   mapreduce.TenantID `json:"tenant"`
+	Created  string             `json:"created_at,omitempty"`
 	Exported string             `json:"exported_at"`
+}
+
+// origin returns what the chain of a file begins with, nil if the head does not say.
+func (h *head) origin() []byte {
+	created, err := time.Parse(time.RFC3339Nano, h.Created)
+	switch {
+	case h.Version == bareVersion:
+		return nil
+	case h.Job == "":
+		return records.LogOrigin(h.Tenant)
+	case err != nil:
+		return nil
+	}
+	return audit.ChainOrigin(h.Job, h.Tenant, created)
 }
 
 // An end ends a file.
 type end struct {
 	Checkpoints int    `json:"checkpoints"`
 	Seals       int64  `json:"seals"`
-	Head        string `json:"head"` // hash of the last seal, in hexadecimal
+	Head        string `json:"head"`                  // hash of the last seal, in hexadecimal
+	File        string `json:"file_sha256,omitempty"` // of all lines before this one
 }
 
 // pageSize is how many checkpoints are asked for at a time.
@@ -53,16 +75,17 @@ const pageSize = 500
 
 // Write writes the audit trail of a job; or, if q names none, the log of a tenant.
 func Write(ctx context.Context, w io.Writer, c mapreduce.Client, q mapreduce.ListEventsQuery, now time.Time) error {
-	out := json.NewEncoder(w)
-	tenant := q.Tenant
+	lines := sha256.New()
+	out := json.NewEncoder(io.MultiWriter(w, lines))
+	h := head{Version: version, Job: q.Job, Tenant: q.Tenant, Exported: now.UTC().Format(time.RFC3339)}
 	if q.Job != "" {
 		job, err := c.GetJob(ctx, q.Job)
 		if err != nil {
 			return err
 		}
-		tenant = job.Spec.Tenant
+		h.Tenant, h.Created = job.Spec.Tenant, job.Created.UTC().Format(time.RFC3339Nano)
 	}
-	if err := out.Encode(line{Head: &head{Version: version, Job: q.Job, Tenant: tenant, Exported: now.UTC().Format(time.RFC3339)}}); err != nil {
+	if err := out.Encode(line{Head: &h}); err != nil {
 		return err
 	}
 	q.Proofs, q.Verify, q.PageSize, q.PageToken = true, false, pageSize, ""
@@ -76,6 +99,7 @@ func Write(ctx context.Context, w io.Writer, c mapreduce.Client, q mapreduce.Lis
 			return err
 		}
 		if q.PageToken = page.NextPageToken; q.PageToken == "" {
+			last.File = hex.EncodeToString(lines.Sum(nil))
 			return out.Encode(line{End: &last})
 		}
 	}
@@ -102,7 +126,8 @@ func writePage(out *json.Encoder, page *mapreduce.EventPage, last *end) error {
 	return nil
 }
 
-// link returns the hash of a seal behind one that has a hash, over checkpoints.
+// link returns the hash of a seal behind one that has a hash, or behind the origin of the
+// chain, over checkpoints.
 func link(before []byte, covered []line) []byte {
 	h := sha256.New()
 	h.Write(before)

@@ -72,7 +72,7 @@ func TestAFileHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err := auditfile.Verify("f", strings.NewReader(file), job.AuditHead)
-	if err != nil || v.Seals != 3 || v.Checkpoints != 7 || v.Unsealed != 0 || v.Job != id || v.Tenant != "a" || v.Head != job.AuditHead {
+	if err != nil || v.Seals != 3 || v.Checkpoints != 7 || v.Unsealed != 0 || !v.Bound || v.Job != id || v.Tenant != "a" || v.Head != job.AuditHead {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if n := strings.Count(file, `"principal":"dns:ann"`); n != 7 {
@@ -90,7 +90,7 @@ func TestAFileHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err = auditfile.Verify("f", strings.NewReader(export(t, c, mapreduce.ListEventsQuery{Tenant: "a"})), "")
-	if err != nil || v.Seals != 1 || v.Checkpoints != 1 || v.Tenant != "a" {
+	if err != nil || v.Seals != 1 || v.Checkpoints != 1 || v.Tenant != "a" || !v.Bound {
 		t.Errorf("the log of the tenant: %+v, %v", v, err)
 	}
 }

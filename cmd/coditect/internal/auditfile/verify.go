@@ -3,10 +3,12 @@ package auditfile
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"reflect"
 	"strings"
@@ -26,6 +28,21 @@ type Verified struct {
 	Head        string             `json:"head"`
 	// Unsealed are checkpoints at the end that no seal covers: nothing vouches for them.
 	Unsealed int `json:"unsealed"`
+	// Bound says that the chain begins with the job and its tenant. If not, an earlier
+	// version began it, or wrote the file, and nothing but the first line says whose it is.
+	Bound bool `json:"bound"`
+}
+
+// Whose names the job, or the tenant, whose trail it is.
+func Whose(job mapreduce.JobID, tenant mapreduce.TenantID) string {
+	name := "the log"
+	if job != "" {
+		name = "job " + string(job)
+	}
+	if tenant != "" {
+		name += " of tenant " + string(tenant)
+	}
+	return name
 }
 
 // maxLine is the most bytes of a line: those of a checkpoint, and of what is shown of it.
@@ -38,9 +55,11 @@ type verifier struct {
 	found   Verified
 	begun   bool
 	ended   bool
-	hash    []byte // of the last seal
-	covered []line // checkpoints since then, and
-	first   int    // the line of the first of them
+	head    head
+	lines   hash.Hash // of the lines so far
+	hash    []byte    // of the last seal
+	covered []line    // checkpoints since then, and
+	first   int       // the line of the first of them
 	lastID  string
 }
 
@@ -48,9 +67,10 @@ type verifier struct {
 // and why. If want is not empty, the chain has to end in that hash: whoever can write the
 // file can make up a whole chain, and who has seen the head of the true one finds out.
 func Verify(name string, r io.Reader, want string) (*Verified, error) {
-	v := &verifier{name: name}
+	v := &verifier{name: name, lines: sha256.New()}
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
+	in.Split(wholeLines)
 	for in.Scan() {
 		v.number++
 		if err := v.take(in.Bytes()); err != nil {
@@ -75,12 +95,24 @@ func Verify(name string, r io.Reader, want string) (*Verified, error) {
 	return &v.found, nil
 }
 
+// wholeLines splits a file into its lines, each with its end.
+func wholeLines(data []byte, atEnd bool) (int, []byte, error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i+1], nil
+	}
+	if atEnd && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}
+
 func (v *verifier) fault(format string, args ...any) error {
 	return fmt.Errorf("%s: line %d %s", v.name, v.number, fmt.Sprintf(format, args...))
 }
 
 // take checks a line.
 func (v *verifier) take(data []byte) error {
+	defer v.lines.Write(data)
 	var l line
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.DisallowUnknownFields()
@@ -102,15 +134,16 @@ func (v *verifier) take(data []byte) error {
 	case l.Seal != nil && l.End == nil && l.Record == nil:
 		return v.seal(l.Seal)
 	case l.End != nil && l.Record == nil:
-		return v.end(l.End)
+		return v.end(l.End, data)
 	}
 	return v.fault("is neither a checkpoint nor a seal nor the end")
 }
 
 func (v *verifier) begin(h *head) error {
-	if h.Version != version {
-		return v.fault("says format %d, and this program reads format %d", h.Version, version)
+	if h.Version != version && h.Version != bareVersion {
+		return v.fault("says format %d, and this program reads the formats %d and %d", h.Version, bareVersion, version)
 	}
+	v.head = *h
 	v.begun, v.found.Job, v.found.Tenant = true, h.Job, h.Tenant
 	return nil
 }
@@ -139,10 +172,12 @@ func (v *verifier) checkpoint(l line) error {
 	return nil
 }
 
-// The end of a key: a versionstamp, and two bytes behind it.
+// A key: a byte for its type, a versionstamp, and two bytes behind it. Were keys of any length
+// taken, one could hold what the chain begins with.
 const (
 	stampBytes = 10
 	orderBytes = 2
+	keyBytes   = 1 + stampBytes + orderBytes
 )
 
 // idOf returns the id of a checkpoint: of its key, or in the log of a tenant, whose entries
@@ -151,8 +186,8 @@ func idOf(l line) (string, error) {
 	if len(l.Key) == 0 {
 		return l.Checkpoint.ID, nil
 	}
-	if len(l.Key) < stampBytes+orderBytes {
-		return "", errors.New("has a key that is too short for a checkpoint")
+	if len(l.Key) != keyBytes {
+		return "", fmt.Errorf("has a key of %d bytes, and those of checkpoints have %d", len(l.Key), keyBytes)
 	}
 	stamp := l.Key[len(l.Key)-stampBytes-orderBytes : len(l.Key)-orderBytes]
 	return hex.EncodeToString(stamp), nil
@@ -184,20 +219,41 @@ func (v *verifier) seal(s *results.Seal) error {
 		return v.fault("has seal %d up to checkpoint %s, but the last checkpoint before it is %s", s.Number, s.Last, v.lastID)
 	}
 	hash := link(v.hash, v.covered)
+	if origin := v.head.origin(); s.Number == 1 && origin != nil {
+		if bound := link(origin, v.covered); sameHash(bound, s.Hash) {
+			hash, v.found.Bound = bound, true
+		}
+	}
 	if !sameHash(hash, s.Hash) {
-		return v.fault("has seal %d, whose hash does not match the seal before and the checkpoints of lines %d to %d: one of them, or this seal, was changed", s.Number, v.first, v.number-1)
+		return v.fault("has seal %d, whose hash does not match %s and the checkpoints of lines %d to %d: one of them, or this seal, was changed", s.Number, v.before(s.Number), v.first, v.number-1)
 	}
 	v.hash, v.covered = hash, nil
 	v.found.Seals, v.found.Head = s.Number, s.Hash
 	return nil
 }
 
-func (v *verifier) end(e *end) error {
+// before names what a seal follows.
+func (v *verifier) before(seal int64) string {
+	if seal == 1 {
+		return "the job, the tenant and the times of line 1"
+	}
+	return "the seal before"
+}
+
+func (v *verifier) end(e *end, data []byte) error {
+	written, err := json.Marshal(line{End: e})
+	if err != nil {
+		return err
+	}
 	switch {
+	case v.head.Version != bareVersion && !bytes.Equal(append(written, '\n'), data):
+		return v.fault("is not as the end of an audit trail is written: it was changed")
 	case e.Checkpoints != v.found.Checkpoints || e.Seals != v.found.Seals:
 		return v.fault("says that the file has %d checkpoints and %d seals, but it has %d and %d", e.Checkpoints, e.Seals, v.found.Checkpoints, v.found.Seals)
 	case !sameHash(v.hash, e.Head):
 		return v.fault("says that the chain ends in the hash %s, but it ends in %x", e.Head, v.hash)
+	case v.head.Version != bareVersion && !sameHash(v.lines.Sum(nil), e.File):
+		return v.fault("says that the lines before have the hash %s, but they have %x: one of them was changed", e.File, v.lines.Sum(nil))
 	}
 	v.ended = true
 	return nil

@@ -54,7 +54,10 @@ func (a *commands) verifyFile(name, head string) error {
 		return err
 	}
 	return a.PrintData(v, func() {
-		fmt.Fprintf(a.Stdout, "the chain is intact: %s, %s; its head is %s\n", plural.Count(v.Checkpoints, "checkpoint"), plural.Count(v.Seals, "seal"), v.Head)
+		fmt.Fprintf(a.Stdout, "the chain is intact: %s, %s, %s; its head is %s\n", auditfile.Whose(v.Job, v.Tenant), plural.Count(v.Checkpoints, "checkpoint"), plural.Count(v.Seals, "seal"), v.Head)
+		if !v.Bound {
+			fmt.Fprintln(a.Stdout, "only the first line says whose chain it is: an earlier version began the chain, or wrote the file")
+		}
 		if v.Unsealed > 0 {
 			fmt.Fprintf(a.Stdout, "not covered by a seal yet: the last %s\n", plural.Count(v.Unsealed, "checkpoint"))
 		}

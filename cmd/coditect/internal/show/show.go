@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/auditfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
@@ -330,7 +331,7 @@ which principal or rule, and the head of the chain of each.`,
 		if err != nil {
 			return err
 		}
-		return a.printEvents(page, q.Verify)
+		return a.printEvents(page, q)
 	}
 	onJob := a.OnJob(&id, show)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -361,8 +362,8 @@ which principal or rule, and the head of the chain of each.`,
 	return cmd
 }
 
-func (a *commands) printEvents(page *mapreduce.EventPage, verified bool) error {
-	l := auditList{Checkpoints: []results.Checkpoint{}, Seals: []results.Seal{}, Next: page.NextPageToken, Verified: verified}
+func (a *commands) printEvents(page *mapreduce.EventPage, q mapreduce.ListEventsQuery) error {
+	l := auditList{Checkpoints: []results.Checkpoint{}, Seals: []results.Seal{}, Next: page.NextPageToken, Verified: q.Verify}
 	for _, c := range page.Checkpoints {
 		l.Checkpoints = append(l.Checkpoints, results.CheckpointOf(c))
 	}
@@ -376,8 +377,8 @@ func (a *commands) printEvents(page *mapreduce.EventPage, verified bool) error {
 			}
 		})
 		a.PrintNextPage(l.Next)
-		if verified {
-			fmt.Fprintln(a.Stdout, "the chain is intact")
+		if q.Verify {
+			fmt.Fprintf(a.Stdout, "the chain is intact: %s\n", auditfile.Whose(q.Job, q.Tenant))
 		}
 	})
 }
