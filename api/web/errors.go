@@ -71,6 +71,11 @@ func retryAfter(s *status.Status) string {
 
 // writeError answers a request with an error: as a google.rpc.Status, with its details.
 func writeError(w http.ResponseWriter, err error) {
+	writeErrorWith(w, runtime.HTTPStatusFromCode(asStatus(err).Code()), err)
+}
+
+// writeErrorWith is writeError with a status of HTTP.
+func writeErrorWith(w http.ResponseWriter, code int, err error) {
 	s := asStatus(err)
 	data, err := marshaler{}.Marshal(s.Proto())
 	if err != nil { // its details are not known here
@@ -85,7 +90,7 @@ func writeError(w http.ResponseWriter, err error) {
 	if s.Code() == codes.Unauthenticated {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
-	w.WriteHeader(runtime.HTTPStatusFromCode(s.Code()))
+	w.WriteHeader(code)
 	_, _ = w.Write(data) //nolint:gosec // it is JSON and says so, with nosniff; a peer that is gone cannot be told
 }
 

@@ -102,8 +102,8 @@ func sendFile[Q any, M interface {
 			case err != nil:
 				panic(http.ErrAbortHandler)
 			}
-			if _, err := w.Write(data); err != nil {
-				return // the peer has gone
+			if _, err := w.Write(data); err != nil || isHead(ctx) {
+				return // the peer has gone, or wants no more
 			}
 		}
 	}

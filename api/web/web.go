@@ -98,7 +98,11 @@ func New(c Config) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.routes.Handle("/v1/", rest)
+	methods, err := readMethods(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	e.routes.Handle("/v1/", methods.before(answerHeads(rest)))
 	e.routes.HandleFunc("/openapi.json", serveOpenAPI)
 	addConnect(e.routes)
 	e.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +176,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		writeError(w, status.Errorf(codes.Unimplemented, "%s: can only be read, with the method GET", r.URL.Path))
+		refuseMethod(w, r, []string{http.MethodGet, http.MethodHead})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -288,7 +288,7 @@ func TestErrors(t *testing.T) {
 		// break the connection after half a second, which a slow client sees instead.
 		{"POST /v1/jobs", `{"spec":{"vars":{"a":"` + strings.Repeat("x", 16<<20) + `"}}}`, 400, []string{"larger than 16777216 bytes", `"field":"body"`}},
 		{"POST /v1/jobs", "", 400, []string{`"code":3`}},
-		{"POST /v1/jobs/mr_20260101_aaaaaa", "", 501, []string{`"code":12`}},
+		{"POST /v1/jobs/mr_20260101_aaaaaa", "", 405, []string{`"code":12`, "takes DELETE and GET and HEAD, and not POST"}},
 		{"GET /v2/jobs", "", 404, []string{"/openapi.json"}},
 		{"GET /v1/nothing", "", 404, []string{`"code":5`}},
 		{"POST /coditect.mapreduce.v1.WorkerService/Work", "", 404, []string{`"code":5`}},
