@@ -59,12 +59,60 @@ func readLine(line []byte) (Truth, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Truth{}, errors.New("more than one JSON value on a line")
 	}
+	if err := checkKeys(line); err != nil {
+		return Truth{}, err
+	}
 	document, ok := values["document"].(string)
 	if !ok || document == "" {
 		return Truth{}, errors.New(`"document" must name a document`)
 	}
 	delete(values, "document")
 	return Truth{Document: document, Values: values}, nil
+}
+
+// checkKeys returns an error if an object has a key twice: of two values a decoder takes the
+// last, whichever is meant.
+func checkKeys(raw []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	return checkValueKeys(dec, "")
+}
+
+// checkValueKeys reads one value, which stands at a path.
+func checkValueKeys(dec *json.Decoder, path string) error {
+	token, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('['):
+		for i := 0; dec.More(); i++ {
+			if err := checkValueKeys(dec, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+	case json.Delim('{'):
+		seen := make(map[string]struct{})
+		for dec.More() {
+			token, err := dec.Token()
+			if err != nil {
+				return err
+			}
+			key, _ := token.(string)
+			at := strings.TrimPrefix(path+"."+key, ".")
+			if _, twice := seen[key]; twice {
+				return fmt.Errorf("the key %q is there twice; leave one of them out", at)
+			}
+			seen[key] = struct{}{}
+			if err := checkValueKeys(dec, at); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	_, err = dec.Token() // the end
+	return err
 }
 
 // ReadResult reads the records of a result.json with the quotes of their values. The
@@ -99,11 +147,16 @@ func (f *resultFile) readMembers(dec *json.Decoder) error {
 	if err := expectDelim(dec, '{'); err != nil {
 		return err
 	}
+	seen := make(map[json.Token]bool)
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
 			return err
 		}
+		if seen[key] {
+			return fmt.Errorf("the key %q is there twice", key)
+		}
+		seen[key] = true
 		switch key {
 		case "aggregated_data":
 			f.found = true
@@ -204,6 +257,9 @@ func CheckNames(s *schema.Schema, results []Result, others []string, truth []Tru
 		known[name] = nil
 	}
 	find := newNames(known)
+	if err := checkOnce(s, truth); err != nil {
+		return err
+	}
 	var strange []string
 	for _, t := range truth {
 		if _, ok := find.find(t.Document); !ok && !slices.Contains(strange, t.Document) {
@@ -214,6 +270,26 @@ func CheckNames(s *schema.Schema, results []Result, others []string, truth []Tru
 		return fmt.Errorf("the result knows no document %s: give the ids that result.json has under _sources", listNames(strange))
 	}
 	return checkFields(s, truth)
+}
+
+// checkOnce returns an error if the truth has two records of a document, and the schema makes
+// one of each: one of the two would count as a record that was not found.
+func checkOnce(s *schema.Schema, truth []Truth) error {
+	if s == nil || s.Kind == schema.KindRecords {
+		return nil
+	}
+	seen := make(map[string]struct{}, len(truth))
+	var twice []string
+	for _, t := range truth {
+		if _, known := seen[t.Document]; known && !slices.Contains(twice, t.Document) {
+			twice = append(twice, t.Document)
+		}
+		seen[t.Document] = struct{}{}
+	}
+	if len(twice) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the truth has more than one record of document %s, and the schema makes one record of each document: leave the others out, or use a schema of a list", listNames(twice))
 }
 
 func checkFields(s *schema.Schema, truth []Truth) error {
@@ -258,11 +334,11 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 	case json.Delim('['):
 		results := []Result{}
 		for dec.More() {
-			var values map[string]any
-			if err := dec.Decode(&values); err != nil {
+			r, err := readRecord(dec)
+			if err != nil {
 				return nil, fmt.Errorf("record %d: %w", len(results), err)
 			}
-			results = append(results, newResult(values))
+			results = append(results, r)
 		}
 		return results, expectDelim(dec, ']')
 	case json.Delim('{'):
@@ -276,9 +352,16 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 			if err := dec.Decode(&v); err != nil {
 				return nil, err
 			}
-			values[key.(string)] = v // keys of objects are strings
+			name, _ := key.(string) // as keys of objects are
+			if _, twice := values[name]; twice {
+				return nil, fmt.Errorf("the key %q is there twice", name)
+			}
+			values[name] = v
 		}
-		summary := newResult(values)
+		summary, err := newResult(values)
+		if err != nil {
+			return nil, err
+		}
 		summary.Documents = nil
 		return []Result{summary}, expectDelim(dec, '}')
 	case nil:
@@ -286,6 +369,24 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 	default:
 		return nil, errors.New(`"aggregated_data" must be a list of records or one record`)
 	}
+}
+
+// readRecord reads one record of a list.
+func readRecord(dec *json.Decoder) (Result, error) {
+	var raw json.RawMessage
+	if err := dec.Decode(&raw); err != nil {
+		return Result{}, err
+	}
+	var values map[string]any
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.UseNumber()
+	if err := in.Decode(&values); err != nil {
+		return Result{}, err
+	}
+	if err := checkKeys(raw); err != nil {
+		return Result{}, err
+	}
+	return newResult(values)
 }
 
 func expectDelim(dec *json.Decoder, want json.Delim) error {
@@ -299,8 +400,9 @@ func expectDelim(dec *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-// newResult separates the values of a record from its sources and confidences.
-func newResult(values map[string]any) Result {
+// newResult separates the values of a record from its sources and confidences. A confidence
+// that is none is an error: it would count as some other.
+func newResult(values map[string]any) (Result, error) {
 	r := Result{Values: make(map[string]any, len(values))}
 	sources, _ := values["_sources"].([]any)
 	for _, s := range sources {
@@ -311,10 +413,15 @@ func newResult(values map[string]any) Result {
 	if sure, ok := values["_confidence"].(map[string]any); ok {
 		r.Confidence = make(map[string]float64, len(sure))
 		for field, v := range sure {
-			n, _ := v.(json.Number)
-			if c, err := n.Float64(); err == nil {
-				r.Confidence[field] = c
+			n, ok := v.(json.Number)
+			if !ok {
+				continue
 			}
+			c, err := n.Float64()
+			if err != nil || c < 0 || c > 1 {
+				return r, fmt.Errorf("_confidence.%s is %s; a confidence is a number from 0 to 1", field, n)
+			}
+			r.Confidence[field] = c
 		}
 	}
 	if cited, ok := values["_citations"].(map[string]any); ok {
@@ -334,7 +441,7 @@ func newResult(values map[string]any) Result {
 			r.Values[key] = v
 		}
 	}
-	return r
+	return r, nil
 }
 
 // textsOf returns the texts of a JSON list.

@@ -119,7 +119,7 @@ func explainError(err error) error {
 	var what, reason string
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
-		kind, reason, what = errs.Exhausted, errs.StoreFull, "the disk of the store is nearly full, and nothing new is stored; nothing is lost: free some space, and it goes on by itself"
+		kind, reason, what = errs.Exhausted, errs.StoreFull, "the disk of the store is nearly full, and nothing new is stored; nothing is lost; free some space"
 	case errors.Is(err, store.ErrCorrupt):
 		kind, what = errs.DataLoss, "the store is damaged; restore it from a copy"
 	case errors.Is(err, store.ErrClosed):

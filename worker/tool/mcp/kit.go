@@ -23,6 +23,9 @@ type Config struct {
 
 	// StartTimeout bounds the start of a session with a server. Defaults to 30 s.
 	StartTimeout time.Duration
+	// GreetTimeout bounds how long the answer to the latest greeting is waited for, which
+	// older servers may ignore. Defaults to 2 s.
+	GreetTimeout time.Duration
 	// MaxSessions bounds the sessions with one server at a time, and so the programs that
 	// run. Others wait. Defaults to 64.
 	MaxSessions int
@@ -39,6 +42,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.StartTimeout <= 0 {
 		c.StartTimeout = 30 * time.Second
+	}
+	if c.GreetTimeout <= 0 {
+		c.GreetTimeout = 2 * time.Second
 	}
 	if c.MaxSessions <= 0 {
 		c.MaxSessions = 64

@@ -241,14 +241,42 @@ func (k *Kit) explain(ctx context.Context, m *member, err error) error {
 // maxErrorText bounds what a server says of an error, in bytes.
 const maxErrorText = 2 << 10
 
-// begin starts a session with the server.
+// begin starts a session with the server. A server that knows the latest greeting alone, and
+// was too slow for it, is greeted again with all the time there is.
 func (k *Kit) begin(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.config.StartTimeout)
 	defer cancel()
+	c, ignored, err := k.greet(ctx, k.config.GreetTimeout)
+	if err != nil && ignored && ctx.Err() == nil {
+		c, _, err = k.greet(ctx, k.config.StartTimeout)
+	}
+	return c, err
+}
+
+// discover is the method of the latest greeting. Servers that do not know it should say so,
+// and some ignore it.
+const discover = "server/discover"
+
+// greet starts a session. For an answer to the latest greeting it waits for a time, and
+// reports whether the server ignored it; then it greets as servers have long been greeted.
+func (k *Kit) greet(ctx context.Context, wait time.Duration) (_ *connection, ignored bool, _ error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "coditect", Version: k.config.Version}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{}, // no files, no models and no people for servers
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
+	client.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, q sdk.Request) (sdk.Result, error) {
+			if method != discover {
+				return next(ctx, method, q)
+			}
+			ctx, cancel := context.WithTimeout(ctx, wait)
+			defer cancel()
+			res, err := next(ctx, method, q)
+			ignored = err != nil && ctx.Err() != nil
+			return res, err
+		}
+	})
+
 	c := new(connection)
 	var transport sdk.Transport
 	if k.transport != nil {
@@ -258,7 +286,7 @@ func (k *Kit) begin(ctx context.Context) (*connection, error) {
 	} else {
 		process, err := child.Start(child.Config{Path: k.server.Command, Args: k.server.Args, Env: k.server.environment(), Dir: k.server.Dir})
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		c.process, c.flow = process, &flow{ReadCloser: process.Stdout}
 		c.refill()
@@ -277,10 +305,10 @@ func (k *Kit) begin(ctx context.Context) (*connection, error) {
 				err = fmt.Errorf("%w; %w", c.process.Err(), err)
 			}
 		}
-		return nil, fmt.Errorf("the server does not start: %w", err)
+		return nil, ignored, fmt.Errorf("the server does not start: %w", err)
 	}
 	c.ClientSession = session
-	return c, nil
+	return c, ignored, nil
 }
 
 // ended reports whether the program of a session has ended.

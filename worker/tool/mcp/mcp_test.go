@@ -319,6 +319,17 @@ func TestServersThatDoNotStart(t *testing.T) {
 	}
 }
 
+// TestServersThatIgnoreUnknownMethods are not waited for as long as they may take to start.
+func TestServersThatIgnoreUnknownMethods(t *testing.T) {
+	c := config()
+	c.StartTimeout, c.GreetTimeout = time.Minute, 100*time.Millisecond
+	begun := time.Now()
+	k := open(t, server("ignores"), c)
+	if took := time.Since(begun); took > 30*time.Second || len(k.Tools()) != 1 {
+		t.Errorf("%d tools after %v", len(k.Tools()), took)
+	}
+}
+
 func TestLyingServers(t *testing.T) {
 	t.Run("schemas", func(t *testing.T) {
 		k := open(t, server("schemas"), config())

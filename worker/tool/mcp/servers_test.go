@@ -133,12 +133,26 @@ func answering(reply func(method string, id json.RawMessage) string) {
 		if other := reply(m.Method, m.ID); other != "" {
 			answer = other
 		}
+		if answer == nothing {
+			continue
+		}
 		if answer == "" {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"none"}}`+"\n", m.ID)
 			continue
 		}
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, answer)
 	}
+}
+
+// nothing is no answer at all.
+const nothing = "-"
+
+// ignores answers only what servers have long known.
+func ignores(method string, _ json.RawMessage) string {
+	if method == "initialize" || method == "tools/list" {
+		return ""
+	}
+	return nothing
 }
 
 // badServers do what no server should.
@@ -155,6 +169,7 @@ var badServers = map[string]func(){
 	"asks":      func() { answering(asks) },
 	"floods":    func() { answering(floods) },
 	"twice":     func() { answering(twice) },
+	"ignores":   func() { answering(ignores) },
 	"deep": func() {
 		answering(onCall(`{"content":[],"structuredContent":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`))
 	},

@@ -118,6 +118,9 @@ func Message(err error) string {
 	if errors.As(err, &e) && e.Field != "" {
 		return flagOf(e.Field) + ": " + treeFlags().Replace(e.Message)
 	}
+	if errs.ReasonOf(err) == errs.StoreFull || errors.Is(err, store.ErrNoSpace) {
+		return err.Error() + "; then give this command again" // jobs that run go on by themselves, and it has ended
+	}
 	return err.Error()
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // sourcesColumn is the column of the documents that a record comes from.
@@ -134,20 +136,26 @@ func textsOf(list []any) ([]string, bool) {
 
 // safeCell returns a text that no spreadsheet takes for a formula: one that begins like
 // a formula gets an apostrophe before it. Documents are not to be trusted, and a formula
-// can send the content of other cells away. Numbers and phone numbers stay as they are.
+// can send the content of other cells away. Spreadsheets take full-width signs for others, and
+// pass over what does not show. Numbers and phone numbers stay as they are.
 func safeCell(s string) string {
-	if s == "" {
-		return s
-	}
-	switch s[0] {
-	case '=', '@', '\t', '\r':
+	shown := strings.TrimLeftFunc(s, isUnseen)
+	first, size := utf8.DecodeRuneInString(shown)
+	switch first {
+	case '=', '@', '＝', '＠', '﹦', '﹫', '\t', '\r', '\n':
 		return "'" + s
-	case '+', '-':
-		if strings.Trim(s[1:], "0123456789 ()./-") != "" {
+	case '+', '-', '＋', '－', '﹢', '﹣', '−':
+		if len(shown) < len(s) || strings.Trim(shown[size:], "0123456789 ()./-") != "" {
 			return "'" + s
 		}
 	}
 	return s
+}
+
+// isUnseen reports whether a character shows as nothing: blanks of no width, and those that
+// turn the direction of a text.
+func isUnseen(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Zs, unicode.Mn) || unicode.Is(unicode.Cc, r) && r != '\t' && r != '\r' && r != '\n'
 }
 
 // Close implements Writer.

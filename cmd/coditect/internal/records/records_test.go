@@ -2,6 +2,7 @@ package records_test
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"io"
@@ -228,5 +229,38 @@ func TestWithoutSchema(t *testing.T) {
 	}
 	if _, err := records.NewWriter("xls", io.Discard, records.Config{}); err == nil {
 		t.Error("an unknown format has no error")
+	}
+}
+
+// TestCellsAreNoFormulas has texts that spreadsheets take for formulas, with what does not show
+// before them, and texts that stay as they are.
+func TestCellsAreNoFormulas(t *testing.T) {
+	guarded := []string{
+		"=1+1", "@SUM(A1)", "+cmd", "-cmd", "\t=1", "＝1+1", "＠SUM(A1)", "﹦1", "＋cmd|' /C calc'!A0", "－cmd", "−cmd",
+		"\u200b=1+1", "\ufeff=1+1", "\u202e=1+1", "\u2066\u200d@x", "\u00a0=1", "\u200b-5", "\u0000=1", "\u3000＝1",
+	}
+	plain := []string{"a=b", "+49 (170) 12", "-5", "－5", "−5", "5", "\u200b", "", "\u202eabc", "'=1"}
+	for i, text := range append(guarded, plain...) {
+		record, err := json.Marshal(map[string]any{"zip": text, "_sources": []string{"a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := text
+		if i < len(guarded) {
+			want = "'" + text
+		}
+		var out bytes.Buffer
+		w, err := records.NewWriter(records.CSV, &out, records.Config{Schema: parseSchema(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := records.NewCollector(w)
+		if err := errors.Join(all.AddPart(&mapreduce.ResultPart{Record: record}), all.Close()); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(&out).ReadAll()
+		if err != nil || len(rows) != 2 || rows[1][1] != want {
+			t.Errorf("%q: %q, %v; want %q", text, rows, err, want)
+		}
 	}
 }
