@@ -101,7 +101,8 @@ LENGTHY    := TestKilledAtEveryPoint$$|TestSoakKillsOfOneProcess$$|TestSoakDamag
 LENGTHY    := $(LENGTHY)|TestTextsThatCostMuch$$|TestPackages$$|TestKilledAgainAndAgain$$|TestSoakKillsInEachTurn$$
 LENGTHY    := $(LENGTHY)|TestAThousandCitations$$|TestC2C3C9C15Shapes$$|TestSoakKillsOfServerAndWorkers$$
 LENGTHY    := $(LENGTHY)|TestRollingRestart$$|TestRotation$$|TestMatrixOfFaults/(openai|ollama)
-OF_LENGTHY := ./cmd/coditect ./orchestrator ./worker/rules
+LENGTHY    := $(LENGTHY)|TestTenThousandRandomChangesAreFound$$
+OF_LENGTHY := ./cmd/coditect ./cmd/coditect/internal/auditfile ./orchestrator ./worker/rules
 
 # How often processes are killed in each soak test.
 export CODITECT_SOAK_TRIALS ?= 5

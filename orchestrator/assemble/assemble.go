@@ -317,7 +317,8 @@ func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit func(fou
 				return err
 			}
 		}
-		settled := r.habits.Settle(r.schema, e.Accumulator, in.Citations)
+		believed := output.Believed(r.schema, e.Accumulator, in.Citations)
+		settled := r.habits.Settle(r.schema, believed, in.Citations)
 		if err := visit(found{merge.Resolve(r.schema, settled), in}); err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID
 	if err != nil {
 		return nil, err
 	}
-	return c.verifyGiven(ctx, rep.Job, u, g, data)
+	return c.verifyGiven(ctx, rep.Job, u, g, data, &rep.Confidence)
 }
 
 // errNotPut is what a report is refused with whose output was not put before.

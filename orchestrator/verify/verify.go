@@ -60,11 +60,13 @@ func (c *Checker) WaitTurn(ctx context.Context) (leave func(), err error) {
 // It returns the reason to refuse the output, or an error if it cannot read the data to
 // check against. It implements jobs.Verify.
 func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error) {
-	return c.verifyGiven(ctx, id, u, Given{}, data)
+	return c.verifyGiven(ctx, id, u, Given{}, data, nil)
 }
 
-// verifyGiven is VerifyOutput for who has something of what a unit was given at hand.
-func (c *Checker) verifyGiven(ctx context.Context, id mapreduce.JobID, u *records.Unit, g Given, data []byte) (why, err error) {
+// verifyGiven is VerifyOutput for who has something of what a unit was given at hand. The
+// confidence of the unit that its worker states, if any, is lowered to that of the best of its
+// records' values as they are computed here.
+func (c *Checker) verifyGiven(ctx context.Context, id mapreduce.JobID, u *records.Unit, g Given, data []byte, said *float64) (why, err error) {
 	if u.Kind == mapreduce.KindParse {
 		return payload.CheckParsed(data), nil
 	}
@@ -96,7 +98,11 @@ func (c *Checker) verifyGiven(ctx context.Context, id mapreduce.JobID, u *record
 	if err = cmp.Or(unread, err); why != nil || err != nil {
 		return why, err
 	}
-	return c.verifyValues(ctx, id, schema, u, out)
+	why, err = c.verifyValues(ctx, id, schema, u, out)
+	if said != nil && why == nil && err == nil && len(out.Entries) > 0 {
+		*said = min(*said, out.MostConfidence(schema))
+	}
+	return why, err
 }
 
 // evidenceOf returns what finds evidence of a unit; nil if its stage has no tools. What goes

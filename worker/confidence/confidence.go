@@ -60,6 +60,22 @@ func Of(e Evidence) float64 {
 	return OfGrade(e.Grade) * guessFactor(e)
 }
 
+// Most returns the most confidence that a value can have with its quote, whatever led to it
+// and whatever stands before the quote.
+func Most(e Evidence) float64 {
+	e.Rivals = 0
+	if e.Property != nil && len(e.Property.Hints.Labels) > 0 {
+		e.Before = e.Property.Hints.Labels[0]
+	}
+
+	most := 0.0
+	for _, basis := range []Basis{ByReading, ByEntry, ByName} {
+		e.Basis = basis
+		most = max(most, Of(e))
+	}
+	return most
+}
+
 // OfGrade returns the factor of a grade.
 func OfGrade(g ground.Grade) float64 {
 	switch g {

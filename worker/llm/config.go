@@ -16,7 +16,7 @@ type Config struct {
 	SendTrace bool          // send Request.Trace as headers, for a server of ours
 	First     time.Duration // a response has to begin in that time; some servers queue calls. Defaults to DefaultFirst
 	Idle      time.Duration // no byte for so long breaks a response off. Defaults to DefaultIdle
-	MaxBytes  int64         // of a response, whatever it is. Defaults to DefaultMaxBytes
+	MaxBytes  int64         // of a response, whatever it is. Defaults to DefaultMaxBytes, or 1 KiB for each token of the longest answer
 
 	// Manners are what servers would not take, as far as this process has learned. Defaults to
 	// what the provider itself learns.

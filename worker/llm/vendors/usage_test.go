@@ -152,3 +152,20 @@ func TestEachImpossibleUsageChargesTheReservation(t *testing.T) {
 		}
 	}
 }
+
+// TestTheBoundOfAnAnswerCountsItsFrames has answers whose frames take more than any answer of
+// the usual length: if it may be long, it is read.
+func TestTheBoundOfAnAnswerCountsItsFrames(t *testing.T) {
+	answer := events(t, "openai", []string{
+		`{"choices":[{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}`, `{"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":1}}`,
+	})
+	frames := strings.Repeat(": "+strings.Repeat("x", 1<<15)+"\n\n", 2100) // above 64 MiB
+	for tokens, read := range map[int64]bool{8192: false, 100_000: true} {
+		req := ask(nil)
+		req.MaxTokens = tokens
+		res, err := offline(t, "openai", canned{media("openai"), strings.NewReader(frames + answer)}).Complete(t.Context(), req)
+		if (err == nil) != read || read && res.Text() != "yes" {
+			t.Errorf("an answer of up to %d tokens: %v", tokens, err)
+		}
+	}
+}

@@ -8,7 +8,6 @@
 package auditfile
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -139,8 +138,5 @@ func link(before []byte, covered []line) []byte {
 	return h.Sum(nil)
 }
 
-// sameHash reports whether a hash is that which a line has in hexadecimal.
-func sameHash(hash []byte, text string) bool {
-	want, err := hex.DecodeString(text)
-	return err == nil && bytes.Equal(hash, want)
-}
+// sameHash reports whether a hash is that which a line has, as it is written: in small letters.
+func sameHash(hash []byte, text string) bool { return hex.EncodeToString(hash) == text }

@@ -17,17 +17,23 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// TestRandomChangesAreFound makes ten thousand changes to an exported trail, its first and its
-// last line included: of bytes, of values of JSON, of lines and of their order.
-func TestRandomChangesAreFound(t *testing.T) {
+// TestRandomChangesAreFound makes changes to an exported trail, its first and its last line
+// included: of bytes, of values of JSON, of lines and of their order.
+func TestRandomChangesAreFound(t *testing.T) { findChanges(t, 1000) }
+
+// TestTenThousandRandomChangesAreFound is the same, for longer.
+func TestTenThousandRandomChangesAreFound(t *testing.T) { findChanges(t, 10_000) }
+
+func findChanges(t *testing.T, changes uint64) {
+	t.Helper()
 	c, id := newJob(t)
 	file := export(t, c, mapreduce.ListEventsQuery{Job: id})
 	if v, err := auditfile.Verify("f", strings.NewReader(file), ""); err != nil || !v.Bound {
 		t.Fatalf("%+v, %v", v, err)
 	}
 
-	random := rand.New(rand.NewPCG(40, 4)) //nolint:gosec // a test
-	for range 10_000 {
+	random := rand.New(rand.NewPCG(40, changes)) //nolint:gosec // a test
+	for range changes {
 		changed, what := changeAtRandom(file, random)
 		if changed == file {
 			continue

@@ -56,7 +56,6 @@ type Dialer struct {
 func NewDialer(cfg llm.Config, vendor string, format Format) (*Dialer, error) {
 	cfg.First = cmp.Or(cfg.First, llm.DefaultFirst)
 	cfg.Idle = cmp.Or(cfg.Idle, llm.DefaultIdle)
-	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, llm.DefaultMaxBytes)
 	cfg.Window = cmp.Or(cfg.Window, llm.DefaultWindow)
 	if cfg.Manners == nil {
 		cfg.Manners = manners.NewStore(nil)
@@ -102,6 +101,7 @@ type Call struct {
 	ctx    context.Context // the caller's, ended too when the server falls silent
 	cancel context.CancelCauseFunc
 	trace  llm.Trace
+	most   int64 // bytes of the response
 
 	sent   atomic.Bool // the request was, whole; written by the transport
 	header http.Header // of the response; nil before there is one
@@ -110,10 +110,15 @@ type Call struct {
 	refuse manners.Refusal // of a response with another status than 200
 }
 
+// frameBytes is what a token of an answer takes if a server sends each in a frame of its own,
+// with its own names, ids and probabilities.
+const frameBytes = 1 << 10
+
 // BeginCall returns a call. Its EndCall must be called.
 func (d *Dialer) BeginCall(ctx context.Context, req *llm.Request) *Call {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &Call{d: d, ctx: ctx, cancel: cancel, trace: req.Trace}
+	most := cmp.Or(d.Config.MaxBytes, max(llm.DefaultMaxBytes, frameBytes*req.AnswerBound()))
+	return &Call{d: d, ctx: ctx, cancel: cancel, trace: req.Trace, most: most}
 }
 
 // EndCall releases the resources of the call.
@@ -144,7 +149,7 @@ func (c *Call) DoRequest(req *http.Request, next func(*http.Request) (*http.Resp
 	}
 	c.header, c.status = res.Header, res.StatusCode
 	timer.Reset(c.d.Config.Idle)
-	c.body = &body{rc: res.Body, timer: timer, idle: c.d.Config.Idle, left: c.d.Config.MaxBytes}
+	c.body = &body{rc: res.Body, timer: timer, idle: c.d.Config.Idle, left: c.most}
 	res.Body = c.body
 	if res.StatusCode != http.StatusOK {
 		defer res.Body.Close()
