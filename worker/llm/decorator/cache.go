@@ -43,6 +43,10 @@ type Cache struct {
 	Saved func(mapreduce.Savings)
 }
 
+// mostSaved bounds what one answer saves, in millionths of a US dollar: earlier versions kept
+// answers with usage that no call has, and a report that states so much is refused.
+const mostSaved = 1 << 32
+
 // keptAnswer is how an answer is kept. With its key, it is none to anything else.
 type keptAnswer struct {
 	Key      []byte        `json:"key"`
@@ -60,8 +64,8 @@ func (c *Cache) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 		return nil, llm.BrokenError(ctx, err)
 	}
 	if res := recallAnswer(req, key, raw); res != nil {
-		cost, _ := c.Prices.Cost(c.Name(), req.Model, res.Usage, false)
-		c.Saved(mapreduce.Savings{Answers: 1, AnswerMicros: cost})
+		cost, _ := c.Prices.Cost(c.Name(), req.Model, res.Usage.IfPossible(), false)
+		c.Saved(mapreduce.Savings{Answers: 1, AnswerMicros: min(cost, mostSaved)})
 		res.Cached, res.Usage = true, llm.Usage{Reported: true}
 		return res, nil
 	}
