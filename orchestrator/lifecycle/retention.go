@@ -9,9 +9,9 @@ import (
 	store "github.com/coditect/mapreduce/store/jobs/lifecycle"
 )
 
-// RetentionLoop deletes jobs that ended longer ago than they are kept. Each goes in one
-// transaction, so that a loop which is interrupted has deleted some and touched no other;
-// another, of whichever orchestrator, goes on.
+// RetentionLoop deletes jobs that ended longer ago than they are kept. Some go in one
+// transaction, each whole, so that a loop which is interrupted has deleted some and touched no
+// other; another, of whichever orchestrator, goes on.
 func (m *Manager) RetentionLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(m.config.Retire), func() {
 		m.supervisor.LogFailure(ctx, "deleting jobs whose time is over", m.DeleteExpired(ctx))
@@ -27,14 +27,40 @@ func (m *Manager) DeleteExpired(ctx context.Context) error {
 		if err != nil || len(expired) == 0 {
 			return err
 		}
-		for _, e := range expired {
-			seen[e.Job] = true
-			if err := m.jobs.Lifecycle.DeleteExpired(ctx, e); err != nil {
+		for some := range slices.Chunk(expired, deletedAtOnce) {
+			for _, e := range some {
+				seen[e.Job] = true
+			}
+			if err := m.deleteSome(ctx, some); err != nil {
 				return err
 			}
-			m.config.Logger.Info("a job was deleted whose time was over", "job", e.Job, "tenant", e.Tenant, "rule", e.Rule)
-			m.signals.MarkDue(e.Job)
-			m.signals.NotifyWatchers(e.Job)
 		}
 	}
+}
+
+// deletedAtOnce is how many jobs one transaction deletes: each is some ranges of keys, whatever
+// it holds.
+const deletedAtOnce = 50
+
+// deleteSome deletes jobs, one by one if one of them cannot be deleted with the others.
+func (m *Manager) deleteSome(ctx context.Context, some []store.Expired) error {
+	err := m.jobs.Lifecycle.DeleteExpired(ctx, some...)
+	if err != nil && len(some) > 1 && ctx.Err() == nil {
+		for i := range some {
+			if err := m.deleteSome(ctx, some[i:i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+
+	for _, e := range some {
+		m.config.Logger.Info("a job was deleted whose time was over", "job", e.Job, "tenant", e.Tenant, "rule", e.Rule)
+		m.signals.MarkDue(e.Job)
+		m.signals.NotifyWatchers(e.Job)
+	}
+	return nil
 }

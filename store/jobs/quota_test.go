@@ -539,12 +539,12 @@ func TestUseIsCountedOnce(t *testing.T) {
 	}
 	id := mapreduce.JobID("job-1")
 	doubt("begin", func() error { return j.Submit.Begin(w.ctx, id, s) })
-	used(1, 1, 0, 0, 1000)
+	used(0, 0, 0, 0, 0)
 	d := texts(1)[0]
 	b := batch(d, 0, 1)
 	doubt("stage", func() error { return j.Submit.Stage(w.ctx, id, &b) })
 	size := int64(len(d.text))
-	used(1, 1, 1, size, 1000)
+	used(0, 0, 1, size, 0)
 	doubt("publish", func() error {
 		_, err := j.Submit.Publish(w.ctx, id, &submit.Publication{Spec: s, Shards: 1, Level: mapLevel, Map: 1, Documents: 1, Characters: size})
 		return err
@@ -556,6 +556,46 @@ func TestUseIsCountedOnce(t *testing.T) {
 	used(1, 0, 0, size, 0)
 	doubt("delete", func() error { return j.Lifecycle.Delete(w.ctx, id) })
 	used(0, 0, 0, 0, 0)
+	w.healthy()
+}
+
+// A submission that goes no further costs no other its place, and what it would take is not
+// used when it is given up. One that comes too late is refused when it is published.
+func TestHalfOpenSubmissions(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	j.SetRules(func(mapreduce.TenantID) mapreduce.TenantRule {
+		return mapreduce.TenantRule{Quota: mapreduce.Quota{Jobs: 1, UnendedJobs: 1, TokensPerDay: 1000}}
+	})
+	s := spec()
+	s.Tenant, s.Budget = "a", 1000
+	stage := func(id mapreduce.JobID) *submit.Publication {
+		f, err := w.stage(j, id, s, 1, texts(1))
+		w.must(err)
+		return f
+	}
+	half, late := stage("job-half"), stage("job-late")
+	_, err := j.Submit.Publish(w.ctx, "job-whole", stage("job-whole"))
+	w.must(err)
+
+	if _, err := j.Submit.Publish(w.ctx, "job-late", late); errs.KindOf(err) != errs.Exhausted || errs.ReasonOf(err) != mapreduce.QuotaExceeded {
+		t.Errorf("a second job is published: %v", err)
+	}
+	w.must(j.Submit.Abandon(w.ctx, "job-half", "job-late"))
+	if found := w.sound(); len(found) > 0 {
+		t.Errorf("doctor finds %q", found)
+	}
+	if err := j.Submit.Begin(w.ctx, "job-next", s); errs.ReasonOf(err) != mapreduce.QuotaExceeded {
+		t.Errorf("a submission begins for which there is no place: %v", err)
+	}
+	w.must(j.Lifecycle.Cancel(w.ctx, "job-whole"))
+	w.must(sweepJob(w.ctx, j, "job-whole"))
+	w.must(j.Lifecycle.Delete(w.ctx, "job-whole"))
+	if _, err := j.Submit.Publish(w.ctx, "job-half", half); err == nil {
+		t.Error("a submission that was given up becomes a job")
+	}
+	_, err = j.Submit.Publish(w.ctx, "job-last", stage("job-last"))
+	w.must(err)
 	w.healthy()
 }
 
@@ -578,8 +618,8 @@ func TestWhatQuotasSay(t *testing.T) {
 		{mapreduce.Quota{UnendedJobs: 1}, `tenant "a" has a quota (unended_jobs) of 1, uses 1, and asks for 1 more: wait until one of the jobs has ended, or cancel one`, true},
 		{mapreduce.Quota{WaitingUnits: 3}, `tenant "a" has a quota (waiting_units) of 3, uses 3, and asks for 1 more: wait until units have ended`, true},
 		{mapreduce.Quota{StoredBytes: 60}, `tenant "a" has a quota (stored_bytes) of 60, uses 54, and asks for 18 more: delete jobs that are no longer needed`, false},
-		{mapreduce.Quota{TokensPerDay: 399}, `tenant "a" has a quota (tokens_per_day) of 399, uses 300, and asks for 100 more: set a smaller budget, or wait for the next day`, true},
-		{mapreduce.Quota{TokensPerDay: 99}, `tenant "a" has a quota (tokens_per_day) of 99, uses 300, and asks for 100 more: set a smaller budget, or wait for the next day`, false},
+		{mapreduce.Quota{TokensPerDay: 199}, `tenant "a" has a quota (tokens_per_day) of 199, uses 100, and asks for 100 more: set a smaller budget, or wait for the next day`, true},
+		{mapreduce.Quota{TokensPerDay: 99}, `tenant "a" has a quota (tokens_per_day) of 99, uses 100, and asks for 100 more: set a smaller budget, or wait for the next day`, false},
 	} {
 		quota = tt.quota
 		_, err := w.stage(j, mapreduce.JobID(w.name("job")), s, 1, texts(1))

@@ -11,8 +11,9 @@
 //	('mapreduce','checkpoints',J,versionstamp)   Checkpoint: one a finish transaction
 //	('mapreduce','ctl',J)                        Ctl: the switch of the job
 //	('mapreduce','order',J,level,index)          id of the parse or map unit there
-//	('mapreduce','recent',micros,J)              empty: jobs by time of submission
-//	('mapreduce','tenantjobs',T,micros,J)        empty: jobs of a tenant, by the same time
+//	('mapreduce','recent',micros,J)              state of the job, one byte: jobs by time of
+//	                                             submission; empty if an earlier version wrote it
+//	('mapreduce','tenantjobs',T,micros,J)        the same, of the jobs of a tenant
 //	('mapreduce','ready',J,shard,class,seq)      id of a unit that may be claimed;
 //	                                             class 0 came back, class 1 is new
 //	('mapreduce','delayed',J,U)                  Delay: backing off
@@ -151,7 +152,7 @@ type Used int64
 
 // What a tenant's jobs use. It is counted under day 0, but for tokens.
 const (
-	UsedJobs          Used = iota + 1 // jobs, and submissions under way
+	UsedJobs          Used = iota + 1 // jobs, and submissions that earlier versions began
 	UsedUnended                       // of these, those that have not ended
 	UsedUnits                         // units that were submitted and have not ended
 	UsedBytes                         // of documents

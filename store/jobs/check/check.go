@@ -377,6 +377,11 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 	if records.IsListed(ctl) != (values[0] != nil) {
 		l.addFinding(run, "the job is %s, and is listed to run: %t; pause and resume it", state, values[0] != nil)
 	}
+	for i, at := range map[int][]byte{1: recent, 4: listed} {
+		if said, known := records.ListedState(values[i]); known && said != state {
+			l.addFinding(at, "the job is %s, and is listed as %s; pause and resume it, or delete it", state, said)
+		}
+	}
 	if values[0] != nil && !bytes.Equal(values[0], records.RunValue(ctl)) {
 		l.addFinding(run, "the job is listed to run as %q, and not as %q; pause and resume it", values[0], records.RunValue(ctl))
 	}

@@ -208,7 +208,9 @@ func (c *checker) countUse(ctx context.Context, id mapreduce.JobID, all uses) er
 				own[use{mapreduce.TenantID(tenant), what, day}] += n
 			}
 		}
-		add(keys.UsedJobs, 0, 1)
+		if isJob || !used.GetEnded() { // a submission takes its places when it becomes a job
+			add(keys.UsedJobs, 0, 1)
+		}
 		if !used.GetEnded() {
 			add(keys.UsedUnended, 0, 1)
 		}

@@ -132,12 +132,11 @@ func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ct
 // Delete removes a job that does not run with everything it holds. The log of its tenant
 // says that it was there, and whose call has deleted it.
 func (st *Store) Delete(ctx context.Context, id mapreduce.JobID) error {
-	return st.deleteJob(ctx, id, nil)
+	return st.deleteJob(ctx, id)
 }
 
-// deleteJob removes a job that does not run: one that has expired, if it still stands as
-// that says.
-func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID, expired *Expired) error {
+// deleteJob removes a job that does not run.
+func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID) error {
 	begun := false // it was there, so what finds it gone is this delete
 	return st.db.Update(ctx, failpoint.Delete, func(tx store.Tx) error {
 		ctl, err := st.ReadControl(ctx, tx, id)
@@ -148,51 +147,49 @@ func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID, expired *Exp
 			return err
 		}
 		begun = true
-		rule := ""
-		if expired != nil {
-			if ctl.EndedMicros != expired.ended {
-				return nil // it has gone on since
-			}
-			rule = expired.Rule
-		}
-		if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
-			return records.WrongState("delete", id, state)
-		}
-		job := new(storagev1.Job)
-		if _, err := records.Read(ctx, tx, st.Keys.Job(id).Record(), job); err != nil {
-			return err
-		}
-		seal, err := st.LastSeal(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		err = st.AppendLog(ctx, tx, mapreduce.TenantID(ctl.Tenant), &storagev1.Checkpoint{
-			Kind: uint32(mapreduce.EventDeleted), State: ctl.State, Message: "deleted",
-			Deleted: &storagev1.Deleted{
-				Job: string(id), State: ctl.State, CreatedMicros: job.CreatedAtMicros, EndedMicros: ctl.EndedMicros,
-				Retention: rule, AuditNumber: seal.Number, AuditHead: seal.Hash,
-			},
-		})
-		if err != nil {
-			return err
-		}
-		if err := st.Tenants.ReturnUse(ctx, tx, id, mapreduce.TenantID(ctl.Tenant), ctl.Use); err != nil {
-			return err
-		}
-		st.UnlistEnd(tx, id, ctl)
-		for _, r := range st.Keys.Job(id).Owned() {
-			tx.ClearRange(r)
-		}
-		tx.Clear(st.Keys.Job(id).Ctl())
-		tx.Clear(st.Keys.Job(id).Record())
-		tx.Clear(st.Keys.Recent(job.CreatedAtMicros, id))
-		tx.Clear(st.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Job(job.CreatedAtMicros, id))
-		tx.Clear(st.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
-		if r := job.Config.GetRequestId(); r != "" {
-			tx.Clear(st.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Request(mapreduce.RequestID(r)))
-		}
-		return nil
+		return st.removeJob(ctx, tx, id, ctl, "")
 	})
+}
+
+// removeJob removes a job that does not run, with everything it holds, by a rule or by a call.
+func (rec writer) removeJob(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, rule string) error {
+	if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
+		return records.WrongState("delete", id, state)
+	}
+	job := new(storagev1.Job)
+	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
+		return err
+	}
+	seal, err := rec.LastSeal(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	err = rec.AppendLog(ctx, tx, mapreduce.TenantID(ctl.Tenant), &storagev1.Checkpoint{
+		Kind: uint32(mapreduce.EventDeleted), State: ctl.State, Message: "deleted",
+		Deleted: &storagev1.Deleted{
+			Job: string(id), State: ctl.State, CreatedMicros: job.CreatedAtMicros, EndedMicros: ctl.EndedMicros,
+			Retention: rule, AuditNumber: seal.Number, AuditHead: seal.Hash,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := rec.Tenants.ReturnUse(ctx, tx, id, mapreduce.TenantID(ctl.Tenant), ctl.Use); err != nil {
+		return err
+	}
+	rec.UnlistEnd(tx, id, ctl)
+	for _, r := range rec.Keys.Job(id).Owned() {
+		tx.ClearRange(r)
+	}
+	tx.Clear(rec.Keys.Job(id).Ctl())
+	tx.Clear(rec.Keys.Job(id).Record())
+	tx.Clear(rec.Keys.Recent(job.CreatedAtMicros, id))
+	tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Job(job.CreatedAtMicros, id))
+	tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
+	if r := job.Config.GetRequestId(); r != "" {
+		tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Request(mapreduce.RequestID(r)))
+	}
+	return nil
 }
 
 // Resume makes a job that does not run go on: failed units get fresh attempts,

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -112,14 +113,27 @@ func (rec writer) tenantExpired(ctx context.Context, r store.Reader, from store.
 	return all, next, nil
 }
 
-// DeleteExpired removes a job that Expired has returned, unless it has gone on since. One
-// that is gone is no error.
-func (st *Store) DeleteExpired(ctx context.Context, e Expired) error {
-	err := st.deleteJob(ctx, e.Job, &e)
-	if isGone(err) {
+// DeleteExpired removes jobs that Expired has returned, unless they have gone on since, in one
+// transaction: what a commit waits for, and the end of the log of their tenant, are then looked
+// for once. Of jobs that are gone nothing is said.
+func (st *Store) DeleteExpired(ctx context.Context, some ...Expired) error {
+	return st.db.Update(ctx, failpoint.Delete, func(tx store.Tx) error {
+		for _, e := range some {
+			ctl, err := st.ReadControl(ctx, tx, e.Job)
+			switch {
+			case isGone(err):
+				continue
+			case err != nil:
+				return err
+			case ctl.EndedMicros != e.ended:
+				continue // it has gone on since
+			}
+			if err := st.removeJob(ctx, tx, e.Job, ctl, e.Rule); err != nil {
+				return err
+			}
+		}
 		return nil
-	}
-	return err
+	})
 }
 
 // isGone reports whether an error says that there is no such job.

@@ -72,7 +72,26 @@ func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.
 	job.CompletedUnits = c.SumUnits(ctl, keys.Completed)
 	job.TotalTokens = c.SumLevels(keys.TokensIn) + c.SumLevels(keys.TokensOut)
 	tx.Set(rec.Keys.Job(id).Record(), Encode(job))
+	if job.CreatedAtMicros > 0 {
+		rec.ListJob(tx, id, ctl, job.CreatedAtMicros)
+	}
 	return nil
+}
+
+// ListJob enters a job, with its state, into the lists of jobs by the time of their submission.
+func (rec *Records) ListJob(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, created int64) {
+	state := []byte{byte(ctl.State)}
+	tx.Set(rec.Keys.Recent(created, id), state)
+	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Job(created, id), state)
+}
+
+// ListedState returns the state that a list of jobs has of one, given its entry; false if an
+// earlier version wrote the entry, which has none.
+func ListedState(entry []byte) (mapreduce.JobState, bool) {
+	if len(entry) != 1 {
+		return 0, false
+	}
+	return mapreduce.JobState(entry[0]), true
 }
 
 // TotalUnits returns how many units of a job's stages are planned, the parse units

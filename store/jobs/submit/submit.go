@@ -21,7 +21,9 @@ import (
 )
 
 // Begin opens a submission under an id that no job has; if one has it, Begin
-// fails with errs.Exists and the caller draws again.
+// fails with errs.Exists and the caller draws again. A tenant without a place for one more job,
+// or the tokens of its budget, is refused; the job takes both when it is published, so that a
+// submission whose client says no more keeps no other job from them.
 func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec) error {
 	at := st.NowMicros()
 	return st.db.Update(ctx, failpoint.Begin, func(tx store.Tx) error {
@@ -30,7 +32,7 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 			return err
 		}
 		in := &storagev1.Ingest{
-			Node: string(st.Node), CreatedAtMicros: at, RequestId: string(spec.RequestID), Tenant: string(spec.Tenant), Use: new(storagev1.Use),
+			Node: string(st.Node), CreatedAtMicros: at, RequestId: string(spec.RequestID), Tenant: string(spec.Tenant), Use: &storagev1.Use{Ended: true},
 		}
 		if values[1] != nil {
 			var other storagev1.Ingest
@@ -45,17 +47,35 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 		if values[0] != nil || values[1] != nil {
 			return errs.New(errs.Exists, "job id %s is taken", id)
 		}
-		for _, what := range []keys.Used{keys.UsedJobs, keys.UsedUnended} {
-			if err := st.Tenants.TakeUse(ctx, tx, spec.Tenant, what, 0, 1); err != nil {
+		for _, what := range placesOfJobs() {
+			if err := st.Tenants.CheckUse(ctx, tx, spec.Tenant, what, 0, 1); err != nil {
 				return err
 			}
 		}
-		if err := st.Tenants.TakeTokens(ctx, tx, spec.Tenant, in.Use, spec.Budget); err != nil {
+		if err := st.Tenants.CheckUse(ctx, tx, spec.Tenant, keys.UsedTokens, st.Tenants.Today(), spec.Budget); err != nil {
 			return err
 		}
 		tx.Set(st.Keys.Job(id).Ingest(), records.Encode(in))
 		return nil
 	})
+}
+
+// placesOfJobs are what a tenant uses one of for each job.
+func placesOfJobs() []keys.Used { return []keys.Used{keys.UsedJobs, keys.UsedUnended} }
+
+// takePlaces takes what Begin has only looked for. What a submission uses says, as of a job that
+// has ended, that it has no place; those that an earlier version began have theirs.
+func (rec writer) takePlaces(ctx context.Context, tx store.Tx, t mapreduce.TenantID, in *storagev1.Ingest, budget int64) error {
+	if !in.Use.GetEnded() {
+		return nil
+	}
+	in.Use.Ended = false
+	for _, what := range placesOfJobs() {
+		if err := rec.Tenants.TakeUse(ctx, tx, t, what, 0, 1); err != nil {
+			return err
+		}
+	}
+	return rec.Tenants.TakeTokens(ctx, tx, t, in.Use, budget)
 }
 
 // Stage stores a part of a submission. Nobody sees it before Flip. A unit whose
@@ -257,6 +277,9 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 			}
 			tx.Set(key, []byte(id))
 		}
+		if err := st.takePlaces(ctx, tx, f.Spec.Tenant, in, f.Spec.Budget); err != nil {
+			return err
+		}
 		st.publishJob(ctx, tx, id, f, in)
 		return nil
 	})
@@ -301,8 +324,7 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	ctl.Use = in.Use
 	tx.Set(rec.Keys.Job(id).Ctl(), records.Encode(ctl))
 	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
-	tx.Set(rec.Keys.Recent(now, id), nil)
-	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Job(now, id), nil)
+	rec.ListJob(tx, id, ctl, now)
 	rec.SetRun(tx, id, ctl)
 	if f.Slots > 0 {
 		tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: f.Slots}))
@@ -355,6 +377,12 @@ func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 			}
 			var in storagev1.Ingest
 			if records.Decode(marks[i], values[i], &in) == nil { // of one that is damaged nobody knows what it uses
+				if in.Use.GetEnded() { // it had no places, which are given back with the rest
+					in.Use.Ended = false
+					for _, what := range placesOfJobs() {
+						st.Tenants.AddUse(tx, mapreduce.TenantID(in.Tenant), what, 0, 1)
+					}
+				}
 				if err := st.Tenants.ReturnUse(ctx, tx, id, mapreduce.TenantID(in.Tenant), in.Use); err != nil {
 					return err
 				}

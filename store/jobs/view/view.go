@@ -211,22 +211,40 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduc
 	return page, nil
 }
 
-// listSome appends jobs of one short transaction; next is where it stopped.
+// Jobs that one transaction of a list reads, and entries of the list that it looks at if
+// their states tell that most need not be read.
+const (
+	listedJobs    = 100
+	listedEntries = 2000
+)
+
+// listSome appends jobs of one short transaction; next is where it stopped. Of a list by
+// states it reads the jobs alone whose entries have one of these, or none.
 func (st *Store) listSome(ctx context.Context, r store.Range, q mapreduce.ListJobsQuery, page *mapreduce.JobPage) (next []byte, more bool, err error) {
 	var found []*mapreduce.Job
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		found, next = nil, nil
 		s := tx.Snapshot()
-		pairs, m, err := s.GetRange(ctx, r, store.RangeOptions{Limit: min(100, q.PageSize+1), Reverse: true})
+		limit := min(listedJobs, q.PageSize+1)
+		if len(q.States) > 0 {
+			limit = listedEntries
+		}
+		pairs, m, err := s.GetRange(ctx, r, store.RangeOptions{Limit: limit, Reverse: true})
 		if err != nil {
 			return err
 		}
 		more = m
+		read := 0
 		for _, kv := range pairs {
-			if len(page.Jobs)+len(found) >= q.PageSize {
+			if len(page.Jobs)+len(found) >= q.PageSize || read == listedJobs {
 				more = true
 				break
 			}
+			if state, known := records.ListedState(kv.Value); known && len(q.States) > 0 && !slices.Contains(q.States, state) {
+				next = kv.Key
+				continue
+			}
+			read++
 			_, rest, err := st.Keys.Last(kv.Key)
 			if err != nil {
 				return err
