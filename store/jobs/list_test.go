@@ -82,7 +82,7 @@ func checkLists(t *testing.T, w *world, all []mapreduce.JobID) {
 				}
 			}
 			q := mapreduce.ListJobsQuery{Tenant: tenant, States: some, PageSize: 2}
-			for pages := 0; pages < 20; pages++ {
+			for range 20 {
 				page, err := w.look.View.List(w.ctx, q)
 				w.must(err)
 				for _, job := range page.Jobs {

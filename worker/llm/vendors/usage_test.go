@@ -64,7 +64,7 @@ func setCached(told map[string]any, names [3]string, value any) {
 }
 
 // A purse refuses what would take more than its budget, and adds up what is charged.
-type purse struct{ budget, spent, saved int64 }
+type purse struct{ budget, spent int64 }
 
 func (p *purse) Reserve(_ context.Context, tokens int64) error {
 	if p.spent+tokens > p.budget {
@@ -89,7 +89,7 @@ func TestUsageThatCannotBeIsNotFree(t *testing.T) {
 	for _, name := range vendorNames {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("%s/seed %d", name, seed), func(t *testing.T) {
-				random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
+				random := rand.New(rand.NewPCG(seed, 1))
 				var told []string
 				vendor, fake := start(t, name, fakellm.Config{Model: says(answer), Usage: func(_ fakellm.Call, usage map[string]any) {
 					way := ways[random.IntN(len(ways))]
