@@ -117,6 +117,9 @@ func foldRune(r rune) rune {
 	return unicode.ToLower(r)
 }
 
+// padding is what ends Base64, with the letters that hold the last bits of a key.
+var padding = regexp.MustCompile(`^[A-Za-z0-9+/_-]{0,2}={1,2}`)
+
 // hideRuns replaces what of a text is among runs of letters, each as long as runLetters, with
 // the blanks between them.
 func hideRuns(text string, runs map[string]struct{}) string {
@@ -137,6 +140,7 @@ func hideRuns(text string, runs map[string]struct{}) string {
 		}
 		out.WriteString(text[written:letters[i].start] + stars)
 		written = letters[last].end
+		written += len(padding.FindString(text[written:]))
 		i = last
 	}
 	return out.String() + text[written:]
