@@ -34,7 +34,7 @@ func New(cfg llm.Config) (llm.Provider, error) {
 	if cfg.Key.IsZero() {
 		return nil, llm.NewError(llm.Auth, "there is no key for anthropic: set ANTHROPIC_API_KEY")
 	}
-	d, err := wire.NewDialer(cfg, "https://api.anthropic.com/", wire.Format{Stream: "text/event-stream", Limits: readLimits, Judge: judgeError})
+	d, err := wire.NewDialer(cfg, "https://api.anthropic.com/", wire.Format{Whole: wholeStream, Stream: "text/event-stream", Limits: readLimits, Judge: judgeError})
 	if err != nil {
 		return nil, err
 	}

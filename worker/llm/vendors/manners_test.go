@@ -321,3 +321,25 @@ func TestToolsInAnswersThatCameWhole(t *testing.T) {
 		}
 	}
 }
+
+// An answer of Anthropic's that came whole is read as the stream that was asked for: its parts, its
+// end and its usage.
+func TestWholeAnswersOfAnthropic(t *testing.T) {
+	const message = `{"id":"msg_1","type":"message","role":"assistant","model":"m-1","stop_reason":"tool_use","stop_sequence":null,` +
+		`"content":[{"type":"thinking","thinking":"so {","signature":"s"},{"type":"text","text":"Let me look."},{"type":"tool_use","id":"t1","name":"look","input":{"at":"a"}}],` +
+		`"usage":{"input_tokens":7,"cache_read_input_tokens":5,"cache_creation_input_tokens":0,"output_tokens":3}}`
+	p := offline(t, "anthropic", canned{"application/json", strings.NewReader(message)})
+	req := ask(nil)
+	req.Tools = []llm.Tool{{Name: "look", Schema: schema(t, `{"type":"object","properties":{"at":{"type":"string"}}}`)}}
+	res, err := p.Complete(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := res.Calls()
+	if res.Text() != "Let me look." || len(calls) != 1 || string(calls[0].Input) != `{"at":"a"}` || res.Parts[0].Opaque == nil {
+		t.Errorf("got %+v", res.Parts)
+	}
+	if res.Stop != llm.StopTool || res.Usage.In() != 12 || res.Usage.Output != 3 || !res.Usage.Reported {
+		t.Errorf("stop %q, usage %+v", res.Stop, res.Usage)
+	}
+}
