@@ -80,6 +80,7 @@ func (c Config) withDefaults() Config {
 type Written struct {
 	Job     *mapreduce.Job // as it was before
 	Skipped []resultfile.SkippedDocument
+	Failed  []resultfile.FailedUnit // the first of them
 	Broken  []mapreduce.BrokenConstraint
 }
 
@@ -99,7 +100,7 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 	if err := w.writeAll(ctx); err != nil {
 		return nil, err
 	}
-	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary), Broken: w.report.summary.Broken}, dir.Commit()
+	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary), Failed: w.report.failures, Broken: w.report.summary.Broken}, dir.Commit()
 }
 
 // A step writes a file, and possibly others with it.

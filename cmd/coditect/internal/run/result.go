@@ -61,7 +61,7 @@ func (a *commands) writeResult(ctx context.Context, s *program.Session, id mapre
 			return err
 		}
 		if !prints {
-			return show.PrintEnd(a.Program, written.Job, show.End{Dir: c.Dir, Skipped: written.Skipped, Broken: written.Broken})
+			return show.PrintEnd(a.Program, written.Job, show.End{Dir: c.Dir, Skipped: written.Skipped, Failed: written.Failed, Broken: written.Broken})
 		}
 	}
 	return out.printResult(ctx, a.Program, s, c)

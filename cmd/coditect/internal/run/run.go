@@ -278,7 +278,7 @@ func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID) (job *map
 		if err != nil {
 			return err
 		}
-		end = show.End{Dir: c.Dir, Skipped: written.Skipped, Broken: written.Broken}
+		end = show.End{Dir: c.Dir, Skipped: written.Skipped, Failed: written.Failed, Broken: written.Broken}
 		job, err = r.s.GetJob(ctx, id) // its audit chain has grown
 		return err
 	})

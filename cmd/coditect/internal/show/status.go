@@ -41,6 +41,7 @@ type JobStatus struct {
 	Warnings  []string                     `json:"warnings,omitempty"`
 	Output    string                       `json:"output,omitempty"`
 	Skipped   []resultfile.SkippedDocument `json:"skipped_documents,omitempty"` // the first of them
+	Failures  []resultfile.FailedUnit      `json:"failures,omitempty"`          // the first of the failed units, with their reasons
 	Stages    []StageStatus                `json:"stages,omitempty"`            // only of status
 	Activity  []UnitActivity               `json:"activity,omitempty"`          // only of watch
 }
@@ -114,6 +115,7 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 	s.Output = end.Dir
 	s.Warnings = slices.Concat(s.Warnings, brokenLines(end.Broken))
 	s.Skipped, _ = cutList(end.Skipped, maxSkippedJSON)
+	s.Failures = end.Failed[:min(len(end.Failed), maxSkippedJSON)]
 	return a.PrintData(s, func() {
 		fmt.Fprintf(a.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j, end.Took))
 		if j.Error != "" && j.State != mapreduce.JobComplete {
@@ -125,6 +127,7 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 		for _, line := range brokenLines(end.Broken) {
 			fmt.Fprintf(a.Stdout, "warning: %s\n", line)
 		}
+		printFailed(a, end.Failed, j.FailedUnits)
 		printSkipped(a, end.Skipped)
 		if end.Dir != "" {
 			fmt.Fprintf(a.Stdout, "results are in %s\n", end.Dir)
@@ -138,7 +141,7 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 	})
 }
 
-// How many skipped documents are shown. All of them are in result.json.
+// How many skipped documents and failed units are shown. All of them are in result.json.
 const (
 	maxSkippedText = 5
 	maxSkippedJSON = 100
@@ -150,6 +153,7 @@ type End struct {
 	Dir     string        // of the files
 	Took    time.Duration // of the whole command; 0 shows how long the job took
 	Skipped []resultfile.SkippedDocument
+	Failed  []resultfile.FailedUnit
 	Broken  []mapreduce.BrokenConstraint // of the schema, by the records of the result
 }
 
@@ -174,6 +178,21 @@ func brokenLines(all []mapreduce.BrokenConstraint) (lines []string) {
 func cutList(list []resultfile.SkippedDocument, most int) ([]resultfile.SkippedDocument, int) {
 	n := min(len(list), most)
 	return list[:n], len(list) - n
+}
+
+// printFailed prints which of the failed units failed, and why at the last attempt.
+func printFailed(a *program.Program, failed []resultfile.FailedUnit, count int64) {
+	shown := failed[:min(len(failed), maxSkippedText)]
+	for _, u := range shown {
+		reason := "it has no reason"
+		if len(u.Errors) > 0 {
+			reason = u.Errors[len(u.Errors)-1]
+		}
+		fmt.Fprintf(a.Stdout, "failed %s: %s\n", console.VisibleText(string(u.Unit)), console.VisibleText(reason))
+	}
+	if more := count - int64(len(shown)); more > 0 && len(shown) > 0 {
+		fmt.Fprintf(a.Stdout, "failed %d more: see failed_units in result.json\n", more)
+	}
 }
 
 // printSkipped prints which documents were skipped, why, and what to do.
