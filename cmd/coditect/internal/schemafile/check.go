@@ -168,7 +168,7 @@ func (c *commands) printChecked(r *checked, tried bool) {
 		return
 	}
 	for _, d := range r.Documents {
-		c.printTables(&d)
+		c.printTaken(&d)
 		switch {
 		case d.Skipped != "":
 			fmt.Fprintf(c.Stdout, "%s: skipped: %s\n\n", d.Document, d.Skipped)
@@ -193,8 +193,8 @@ func (c *commands) printChecked(r *checked, tried bool) {
 	})
 }
 
-// printTables prints from which tables of a document records were taken, and by what.
-func (c *commands) printTables(d *tried) {
+// printTaken prints from which tables of a document records were taken, and by what.
+func (c *commands) printTaken(d *tried) {
 	for _, t := range d.Tables {
 		fmt.Fprintf(c.Stdout, "%s: the table in line %d has %s: %s\n", d.Document, t.Line, plural.Count(t.Rows, "record"), strings.Join(t.Columns, ", "))
 	}
