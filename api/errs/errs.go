@@ -98,6 +98,10 @@ const StoreAway = "STORE_AWAY"
 // store logs that itself, and goes on when there is room again.
 const StoreFull = "STORE_FULL"
 
+// JobComplete is the reason of a Precondition error if a job cannot be resumed because it
+// is complete, and no unit of it failed.
+const JobComplete = "JOB_COMPLETE"
+
 // ReasonOf returns the reason of the first Error in err's chain, or "".
 func ReasonOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -271,7 +271,7 @@ func checkResumable(id mapreduce.JobID, s mapreduce.JobState, failures, resuming
 		return records.WrongState("resume", id, s)
 	case s == mapreduce.JobComplete && !failures && !resuming:
 		return &errs.Error{
-			Kind: errs.Precondition, Reason: "JOB_COMPLETE",
+			Kind: errs.Precondition, Reason: errs.JobComplete,
 			Message: fmt.Sprintf("cannot resume job %s: it is complete, and no unit of it failed", id),
 		}
 	}

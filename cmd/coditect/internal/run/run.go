@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
@@ -321,7 +322,8 @@ func (a *commands) resumeCommand() *cobra.Command {
 		Use:   "resume JOB",
 		Short: "Continue a job, and write its results",
 		Long: `Resume continues a job that was interrupted, paused or failed. For a complete job it
-tries the failed units again. It runs no complete unit again.`,
+tries the failed units again, also those that were set aside; if no unit failed, it only
+writes the results. It runs no complete unit again.`,
 		Example: `  coditect mapreduce resume last
   coditect mapreduce resume mr_20260101_a1b2c3 --budget 500000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -364,21 +366,20 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		if err != nil {
 			return err
 		}
-		var job *mapreduce.Job
-		err = r.s.RetryReconnected(ctx, func() (err error) {
-			job, err = r.s.GetJob(ctx, id)
-			return err
-		})
+		job, err := r.findJob(ctx, id)
 		if err != nil {
 			return err
+		}
+		if err := r.output.checkFolder(); err != nil {
+			return err
+		}
+		if hasNothingToRun(job) { // so nothing is needed that units run with
+			return r.followAndWrite(ctx, id)
 		}
 		if err := r.app.Runners.CheckRunnable(&job.Spec, nil); err != nil {
 			return err
 		}
 		if err := r.app.Runners.Documents.CheckResumed(cmd.Flags(), &job.Spec); err != nil {
-			return err
-		}
-		if err := r.output.checkFolder(); err != nil {
 			return err
 		}
 		if err := r.s.RunWorkerFor(&job.Spec); err != nil {
@@ -388,9 +389,24 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 			_, err := r.s.ResumeJob(ctx, id, how)
 			return err
 		})
-		if err != nil {
+		if err != nil && errs.ReasonOf(err) != errs.JobComplete { // it has ended since it was looked at
 			return err
 		}
 		return r.followAndWrite(ctx, id)
 	})
+}
+
+// findJob returns a job as it stands.
+func (r *runner) findJob(ctx context.Context, id mapreduce.JobID) (job *mapreduce.Job, err error) {
+	err = r.s.RetryReconnected(ctx, func() (err error) {
+		job, err = r.s.GetJob(ctx, id)
+		return err
+	})
+	return job, err
+}
+
+// hasNothingToRun reports whether a job is complete, with no failed unit to try again. Its
+// results may yet have to be written: who ran it may have been killed before.
+func hasNothingToRun(job *mapreduce.Job) bool {
+	return job.State == mapreduce.JobComplete && job.FailedUnits == 0
 }
