@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
-	"github.com/coditect/mapreduce/worker/tool/internal/child"
+	"github.com/coditect/mapreduce/worker/child"
 )
 
 // ErrNone says that no Chromium is installed.

@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coditect/mapreduce/worker/child"
 	"github.com/coditect/mapreduce/worker/tool"
-	"github.com/coditect/mapreduce/worker/tool/internal/child"
 )
 
 // A link is a session with a server that is begun when it is needed, and again when it

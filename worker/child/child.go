@@ -1,4 +1,4 @@
-// Package child runs the programs that tools need, so that none of them outlives the
+// Package child runs the programs that tools need, and processes for units, so that none of them outlives the
 // process that started it: not when it is stopped, and not when it is killed.
 // It imports nothing of the project.
 package child
@@ -21,6 +21,10 @@ type Config struct {
 	Args []string // without the name of the program
 	Env  []string // NAME=VALUE, all that the program sees
 	Dir  string   // where it runs; empty means where this process does
+
+	// Stderr gets what the program writes to its standard error. Defaults to keeping the
+	// end of it for Err.
+	Stderr io.Writer
 
 	// Grace is how long a program may take to end after its input was closed, and again
 	// after it was told to terminate. Defaults to a second.
@@ -53,6 +57,9 @@ func Start(c Config) (*Process, error) {
 	p := &Process{tail: new(Tail), grace: c.Grace, ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(context.Background(), path, c.Args...) //nolint:gosec // the operator of the worker chose the program
 	p.cmd.Env, p.cmd.Dir, p.cmd.Stderr = append([]string{}, c.Env...), c.Dir, p.tail
+	if c.Stderr != nil {
+		p.cmd.Stderr = c.Stderr
+	}
 	p.cmd.SysProcAttr = Attributes()
 	p.cmd.WaitDelay = c.Grace // for what the program started and left behind with its standard error
 	if p.Stdin, err = p.cmd.StdinPipe(); err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/coditect/mapreduce/worker/tool/internal/child"
+	"github.com/coditect/mapreduce/worker/child"
 )
 
 // TestMain runs the tests, or stands for a worker that started a launcher.
