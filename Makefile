@@ -100,6 +100,7 @@ UNRACED := $(LARGE)|$(VARIANTS)|$(LONG)|$(APART)|$(PROPERTIES)
 LENGTHY    := TestKilledAtEveryPoint$$|TestSoakKillsOfOneProcess$$|TestSoakDamage$$|TestExamplesGiveTheSameOnEveryStore$$
 LENGTHY    := $(LENGTHY)|TestTextsThatCostMuch$$|TestPackages$$|TestKilledAgainAndAgain$$|TestSoakKillsInEachTurn$$
 LENGTHY    := $(LENGTHY)|TestAThousandCitations$$|TestC2C3C9C15Shapes$$|TestSoakKillsOfServerAndWorkers$$
+LENGTHY    := $(LENGTHY)|TestSoakStormOfKills$$|TestSoakStormOfAFleet$$|TestPoisonInOneProcess$$|TestPoisonInAFleet$$
 LENGTHY    := $(LENGTHY)|TestRollingRestart$$|TestRotation$$|TestMatrixOfFaults/(openai|ollama)
 LENGTHY    := $(LENGTHY)|TestTenThousandRandomChangesAreFound$$
 OF_LENGTHY := ./cmd/coditect ./cmd/coditect/internal/auditfile ./orchestrator ./worker/rules
@@ -335,6 +336,11 @@ check-boards: ## compare the boards with the schemas of Grafana; needs npm
 .PHONY: soak
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
+
+# Each trial kills about four processes.
+.PHONY: kills
+kills: ## kill processes at random while they work on jobs of every kind, some 2,000 times: TRIALS=250
+	CODITECT_SOAK_TRIALS=$(if $(filter file,$(origin TRIALS)),250,$(TRIALS)) go test -count 1 -timeout 180m -v -run 'TestSoakStormOf(Kills|AFleet)|TestPoison' ./cmd/coditect
 
 # A test of each kind of harm: files of the store, power, clocks, processes.
 .PHONY: damage

@@ -308,8 +308,8 @@ func (s choosyStream) Send(m *mapreduce.ToWorker) error {
 	return s.WorkStream.Send(m)
 }
 
-// A unit whose hand-out breaks two streams is set aside, as one that brings down two
-// workers is, and takes no other with it.
+// A unit whose hand-out breaks streams fails after as many attempts as it has, and takes no
+// other with it.
 func TestAUnitThatCannotBeHandedOutIsSetAside(t *testing.T) {
 	c := newCluster(t)
 	c.wrap = func(f mapreduce.Fleet) mapreduce.Fleet { return choosy{f, "doc-0000007"} }
@@ -317,13 +317,15 @@ func TestAUnitThatCannotBeHandedOutIsSetAside(t *testing.T) {
 	config.Grace = 30 * time.Second // a worker that connects again is not dead, however slow the machine
 	n := c.orchestrator(config)
 	c.worker(&scripted.Agent{}, worker.Config{Slots: 4, Prefetch: 8}, n)
-	id := n.submit(script(nil), 20)
+	spec := script(nil)
+	spec.MaxAttempts = 2
+	id := n.submit(spec, 20)
 	job := n.wantEnd(id, mapreduce.JobComplete)
 	if job.FailedUnits != 1 {
 		t.Errorf("%d units have failed, want the one that cannot be handed out", job.FailedUnits)
 	}
 	poison := n.units(id)["doc-0000007"]
-	if poison.State != mapreduce.UnitFailed || poison.Attempts < 2 || !strings.Contains(strings.Join(poison.Errors, "\n"), "set aside: the streams of 2 workers broke") {
+	if poison.State != mapreduce.UnitFailed || poison.Attempts < 2 || poison.Failures != 2 || !strings.Contains(strings.Join(poison.Errors, "\n"), "could not be handed out: the message is larger than a worker takes") {
 		t.Errorf("the unit ended as %+v", poison)
 	}
 	n.sound()

@@ -280,9 +280,8 @@ func (f *fleet) waitFor(unit mapreduce.UnitID, attempt int) {
 }
 
 // barred is an agent for static trees by two whose documents from the third on
-// cannot be mapped before the reduce over the first two has run. One unit never
-// ends, if it is named.
-func barred(endless mapreduce.UnitID) agent.Agent {
+// cannot be mapped before the reduce over the first two has run.
+func barred() agent.Agent {
 	var reduced atomic.Bool
 	return paced{
 		collector{fail: func(task *agent.Task) error {
@@ -294,12 +293,7 @@ func barred(endless mapreduce.UnitID) agent.Agent {
 			}
 			return nil
 		}},
-		func(task *agent.Task) time.Duration {
-			if task.Unit == endless {
-				return time.Hour
-			}
-			return time.Millisecond
-		},
+		func(*agent.Task) time.Duration { return time.Millisecond },
 	}
 }
 
@@ -309,15 +303,21 @@ func barredSpec() mapreduce.JobSpec {
 	return spec
 }
 
-// TestUnitsThatAreSetAsideLetTheirReduceGo: a reduce one of whose documents has
-// killed two workers does not wait for the end of its level.
-func TestUnitsThatAreSetAsideLetTheirReduceGo(t *testing.T) {
+// TestTenLostWorkersLoseNoUnit: ten workers are killed one after the other while they run
+// the same unit. It is in the result like all others, and no failure of it is counted.
+func TestTenLostWorkersLoseNoUnit(t *testing.T) {
 	virtually(t, func(t *testing.T) {
+		const kills = 10
 		f := newFleet(t, 1, 1, nil, steady())
-		f.counter.Agent = barred("doc-0000001")
+		f.counter.Agent = paced{collector{}, func(task *agent.Task) time.Duration {
+			if task.Unit == "doc-0000001" && task.Attempt <= kills {
+				return time.Hour
+			}
+			return time.Millisecond
+		}}
 		id := f.node(0).submit(barredSpec(), 4)
-		for attempt := range 2 {
-			m := f.join(worker.Config{Slots: 1}) // as one under suspicion runs alone
+		for attempt := range kills {
+			m := f.join(worker.Config{Slots: 1})
 			f.waitFor("doc-0000001", attempt+1)
 			<-time.After(time.Second) // until it is known to run
 			f.kill(m)
@@ -325,9 +325,11 @@ func TestUnitsThatAreSetAsideLetTheirReduceGo(t *testing.T) {
 		}
 		f.join(worker.Config{Slots: 4})
 		f.node(0).wantEnd(id, mapreduce.JobComplete)
-		want := []string{"doc-0000000", "doc-0000002", "doc-0000003"}
-		if diff := cmp.Diff(want, f.node(0).finals(id)); diff != "" {
+		if diff := cmp.Diff(mapped(0, 4), f.node(0).finals(id)); diff != "" {
 			t.Errorf("documents in the result (-want +got):\n%s", diff)
+		}
+		if u := f.node(0).units(id)["doc-0000001"]; u.Failures != 0 || u.Attempts != kills+1 {
+			t.Errorf("the unit has %d attempts and %d failures, want %d and none", u.Attempts, u.Failures, kills+1)
 		}
 		f.node(0).healthy()
 	})
@@ -341,7 +343,7 @@ func TestReducesOfTheDeadAreLetGo(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			virtually(t, func(t *testing.T) {
 				f := newFleet(t, 1, 2, nil, steady())
-				f.counter.Agent = barred("")
+				f.counter.Agent = barred()
 				id := f.node(0).submit(barredSpec(), 4)
 				<-time.After(2 * time.Second) // until the second has the job as well
 				f.killAt(p)

@@ -31,7 +31,7 @@ func (s *session) beginPut(u *unit, put func(context.Context)) {
 // deliverReport queues the report of a unit, after its output and state are stored. mu
 // is held.
 func (s *session) deliverReport(u *unit) {
-	if u.report.Length > 0 {
+	if u.report.Length > 0 && !u.apart { // else the process in which it ran has put it
 		s.beginPut(u, func(ctx context.Context) { s.putOutput(ctx, u) })
 	}
 	if u.puts == 0 {

@@ -24,7 +24,7 @@ var errBroken = errors.New("stream broken")
 // A pipe is a stream in memory; either side, or the context of the worker's,
 // can break it.
 type pipe struct {
-	*vault
+	blobs  mapreduce.Blobs
 	ctx    context.Context // of the worker's side
 	life   context.Context // of the stream
 	kill   context.CancelFunc
@@ -36,10 +36,10 @@ type pipe struct {
 	once   [3]sync.Once
 }
 
-func newPipe(ctx context.Context, v *vault) *pipe {
+func newPipe(ctx context.Context, blobs mapreduce.Blobs) *pipe {
 	life, kill := context.WithCancel(ctx)
 	return &pipe{
-		vault: v, life: life, kill: kill,
+		blobs: blobs, life: life, kill: kill,
 		ctx: ctx, up: make(chan *mapreduce.FromWorker), down: make(chan *mapreduce.ToWorker),
 		closed: make(chan struct{}), ended: make(chan struct{}), broken: make(chan struct{}),
 	}
@@ -54,14 +54,14 @@ func (n near) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.life, cancel)()
-	return n.vault.GetBlob(ctx, q, take)
+	return n.blobs.GetBlob(ctx, q, take)
 }
 
 func (n near) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.life, cancel)()
-	return n.vault.PutBlob(ctx, q, next)
+	return n.blobs.PutBlob(ctx, q, next)
 }
 
 // near is the worker's side.

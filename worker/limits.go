@@ -43,6 +43,7 @@ func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
 	if s.cfg.Limits != nil {
 		s.cfg.Limits.Share(shares)
 	}
+	s.passShares(shares)
 	for i := range shares {
 		s.breakers.Order(shares[i].Name, shares[i].OpenFor, shares[i].Probe)
 	}

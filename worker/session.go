@@ -82,9 +82,12 @@ type session struct {
 
 	mu       sync.Mutex // guards the fields below, and those of units marked so
 	jobs     map[mapreduce.JobID]*job
-	units    map[unitKey]*unit // waiting, running and reported
-	queue    []*unit           // waiting, in order of arrival
-	taken    int               // slots
+	units    map[unitKey]*unit     // waiting, running and reported
+	queue    []*unit               // waiting, in order of arrival
+	taken    int                   // slots
+	apart    int                   // units that run in processes of their own
+	relays   map[*relay]struct{}   // of those
+	shares   map[string]knownShare // of limits, by model
 	draining bool
 	rested   time.Time // since when nothing runs while draining; zero if something does
 	finished uint64    // numbers reports
@@ -106,6 +109,8 @@ func newSession(cfg Config) *session {
 		idle:      make(chan struct{}),
 		jobs:      make(map[mapreduce.JobID]*job),
 		units:     make(map[unitKey]*unit),
+		relays:    make(map[*relay]struct{}),
+		shares:    make(map[string]knownShare),
 	}
 	s.breakers = breaker.NewSet(s.breakerOpened)
 	return s

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -17,26 +18,33 @@ func (s *session) fillSlots() {
 }
 
 // nextUnit takes the slots for the unit that waits longest, or returns nil if there
-// is none or its slots are not free: a unit that must run alone makes those
-// behind it wait. mu is held.
+// is none or its slots are not free. A unit that must run alone runs apart, in a process of
+// its own; while as many do as may, others overtake it. Where none can be started it takes
+// all slots, and makes those behind it wait. mu is held.
 func (s *session) nextUnit() *unit {
-	if len(s.queue) == 0 {
+	at := slices.IndexFunc(s.queue, func(u *unit) bool { return !s.mustRunApart(u) || s.apart < maxApart })
+	if at < 0 {
 		return nil
 	}
-	u := s.queue[0]
-	u.weight = 1
-	if u.task.Alone {
+	u := s.queue[at]
+	u.weight, u.apart = 1, s.mustRunApart(u)
+	if u.task.Alone && !u.apart {
 		u.weight = s.cfg.Slots
 	}
 	if s.taken+u.weight > s.cfg.Slots {
 		return nil
 	}
 	s.taken += u.weight
-	s.queue[0] = nil
-	s.queue = s.queue[1:]
+	if u.apart {
+		s.apart++
+	}
+	s.queue = slices.Delete(s.queue, at, at+1)
 	s.beginUnit(u)
 	return u
 }
+
+// mustRunApart reports whether a unit that waits is to run in a process of its own.
+func (s *session) mustRunApart(u *unit) bool { return u.task.Alone && s.cfg.StartApart != nil }
 
 // beginUnit makes a unit a running one. mu is held.
 func (s *session) beginUnit(u *unit) {
@@ -106,6 +114,9 @@ func (s *session) finishUnit(u *unit, r *mapreduce.Report) (next *unit, owned bo
 // caller's place. mu is held.
 func (s *session) releaseSlots(u *unit) *unit {
 	s.taken -= u.weight
+	if u.apart {
+		s.apart--
+	}
 	next := s.nextUnit()
 	s.fillSlots()
 	s.checkIdle()

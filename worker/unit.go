@@ -56,7 +56,8 @@ type unit struct {
 
 	// Guarded by session.mu.
 	phase       phase
-	weight      int // slots it takes
+	weight      int  // slots it takes
+	apart       bool // it runs in a process of its own
 	timer       *time.Timer
 	interrupted bool              // ctx has ended before the agent returned
 	paused      bool              // its time stands still: it waits for its turn at the processor
@@ -133,7 +134,11 @@ func (u *unit) executeAttempt() *mapreduce.Report {
 	u.begin(start)
 	defer func() { u.session.memory.Release(u.memory) }()
 	end := u.beginSpan()
-	r := u.runAttempt()
+	run := u.runAttempt
+	if u.apart {
+		run = u.runApart
+	}
+	r := run()
 	r.Elapsed = time.Since(start)
 	if end != nil {
 		end(r)
@@ -141,8 +146,9 @@ func (u *unit) executeAttempt() *mapreduce.Report {
 	return r
 }
 
-func (u *unit) runAttempt() *mapreduce.Report {
-	if err := u.interruptCause(); err != nil { // before it began
+// refuseRun returns the report of an attempt that cannot begin, or nil.
+func (u *unit) refuseRun() *mapreduce.Report {
+	if err := u.interruptCause(); err != nil {
 		return u.failedReport(err)
 	}
 	if u.runner == nil {
@@ -150,6 +156,13 @@ func (u *unit) runAttempt() *mapreduce.Report {
 	}
 	if err := u.job.breaker.CheckOpen(); err != nil {
 		return u.failedReport(err)
+	}
+	return nil
+}
+
+func (u *unit) runAttempt() *mapreduce.Report {
+	if r := u.refuseRun(); r != nil {
+		return r
 	}
 	fetched, err := u.fetchLarge()
 	if err != nil {

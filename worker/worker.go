@@ -57,9 +57,12 @@ type Config struct {
 	Embedded  bool           // It shares the orchestrator's process, and dies with it.
 	Prefetch  int            // Units held beside those that run. Defaults to 0, none.
 	Limits    Limiter        // Of calls to models. Defaults to none.
-	Logger    *slog.Logger   // Defaults to none.
-	Meter     metric.Meter   // Asks for the worker's counts. Defaults to none.
-	Tracer    trace.Tracer   // Is told of attempts that their orchestrators trace. Defaults to none.
+	// StartApart starts processes for units that are to run alone, because workers were lost
+	// while they ran them. Defaults to none: such a unit then has all slots to itself.
+	StartApart StartApart
+	Logger     *slog.Logger // Defaults to none.
+	Meter      metric.Meter // Asks for the worker's counts. Defaults to none.
+	Tracer     trace.Tracer // Is told of attempts that their orchestrators trace. Defaults to none.
 
 	Heartbeat    time.Duration // Unless the orchestrator wishes another. Defaults to 3 s.
 	DrainTimeout time.Duration // How long units may run on while draining. Defaults to 25 s.

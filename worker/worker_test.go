@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"strconv"
@@ -155,24 +156,32 @@ func TestOutcomes(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := start(t, tc.run, tc.cfg)
-				s := tc.spec
-				if s.Provider == "" {
-					s = spec
-				}
-				r.assign(s, unitOf("u"))
-				after(10 * time.Minute)
-				tc.want.Job, tc.want.Unit, tc.want.Attempt = jobID, "u", 1
-				got := r.report()
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("report (-want +got):\n%s", diff)
-				}
-				r.verdicts(mapreduce.Accepted, got)
-				r.finish()
+		for _, apart := range []bool{false, true} { // an attempt ends in the same way in a process of its own
+			t.Run(fmt.Sprintf("%s, apart %v", name, apart), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					u := unitOf("u")
+					if apart {
+						processes := newAnnexes(t, tc.run, tc.cfg)
+						defer processes.wait()
+						tc.cfg.StartApart, u.Alone = processes.start, true
+					}
+					r := start(t, tc.run, tc.cfg)
+					s := tc.spec
+					if s.Provider == "" {
+						s = spec
+					}
+					r.assign(s, u)
+					after(10 * time.Minute)
+					tc.want.Job, tc.want.Unit, tc.want.Attempt = jobID, "u", 1
+					got := r.report()
+					if diff := cmp.Diff(tc.want, got); diff != "" {
+						t.Errorf("report (-want +got):\n%s", diff)
+					}
+					r.verdicts(mapreduce.Accepted, got)
+					r.finish()
+				})
 			})
-		})
+		}
 	}
 }
 

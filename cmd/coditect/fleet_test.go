@@ -37,7 +37,7 @@ func TestSoakKillsInAFleet(t *testing.T) {
 				s.start(name)
 			}
 			p := s.storm(c.run("--output", "out", "--request-id", "soak"), func() { s.strike(names[random.IntN(len(names))]) }, random)
-			s.bringToEnd(p.outcome)
+			s.wantComplete(p.outcome)
 			s.stop()
 			s.verifyFleet(want)
 		})
@@ -89,7 +89,7 @@ func TestSoakWorkersOutliveTheirServer(t *testing.T) {
 				t.Errorf("the next unit was begun after %v, want %v", took, soon)
 			}
 			<-p.ended
-			s.bringToEnd(p.outcome)
+			s.wantComplete(p.outcome)
 			s.stop()
 			s.verify(want) // no worker was killed: each call was begun once
 		})

@@ -10,13 +10,16 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/term"
 	"google.golang.org/grpc/grpclog"
 
+	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
@@ -39,8 +42,24 @@ func mainCode() int {
 			Terminal:       term.IsTerminal(int(os.Stderr.Fd())),
 			Width:          func() int { return terminalWidth(os.Stderr) },
 		},
-		Getenv: os.Getenv, Environ: os.Environ(),
+		Getenv: os.Getenv, Environ: os.Environ(), Self: self(),
 	}, os.Args[1:])
+}
+
+// self returns what starts this program again, with the same command line: by the name that
+// it was started by, as what it does may depend on that.
+func self() apart.Command {
+	path, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		path, err = os.Executable()
+	}
+	if err != nil {
+		return apart.Command{} // units that have to run alone have this process to themselves
+	}
+	return apart.Command{Path: path, Args: os.Args[1:], Env: os.Environ()}
 }
 
 func terminalWidth(f *os.File) int {

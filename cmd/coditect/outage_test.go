@@ -142,7 +142,7 @@ func TestSoakOutagesOfTheCluster(t *testing.T) {
 				t.Errorf("work went on %v after the cluster was back, want 5 s", took)
 			}
 			<-p.ended
-			s.bringToEnd(p.outcome)
+			s.wantComplete(p.outcome)
 			s.stop()
 			s.verify(want)
 		})

@@ -61,7 +61,7 @@ func TestRollingRestart(t *testing.T) {
 		<-p.ended
 	}
 	share, seconds := busy()
-	s.bringToEnd(p.outcome)
+	s.wantComplete(p.outcome)
 	s.stopAll()
 	s.verify(want) // with no kill: each call was begun once
 	lost := 0

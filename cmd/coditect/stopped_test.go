@@ -46,7 +46,7 @@ func TestSoakStoppedServer(t *testing.T) {
 				s.signal(stopped, syscall.SIGCONT)
 			}
 			<-p.ended
-			s.bringToEnd(p.outcome)
+			s.wantComplete(p.outcome)
 			if !early {
 				s.wakeLate("first", p)
 			}

@@ -168,7 +168,7 @@ func (c *Committer) countAttempts(ctx context.Context, t *schedule.Task, res *tu
 	}
 	var ended metrics.Attempts
 	for i, v := range res.Verdicts {
-		ended.Add(t.Turn.Reports[i].Report, v.Verdict, v.State, t.Turn.Reports[i].Broke)
+		ended.Add(t.Turn.Reports[i].Report, v.Verdict, v.State, v.Alone || t.Turn.Reports[i].Broke)
 	}
 	model := ""
 	if t.Spec != nil && t.Spec.Model != "" {

@@ -164,7 +164,7 @@ func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed 
 func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records.Unit, text []byte, inputs inputVisitor) (a mapreduce.Assignment, taken []*records.Unit, failed *mapreduce.Report, err error) {
 	a = mapreduce.Assignment{
 		Job: t.Job.ID, Unit: u.ID, Attempt: int(u.Attempt), Kind: u.Kind,
-		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
+		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.MustBeAlone(),
 		Last: u.Failures+1 >= int64(t.Spec.MaxAttempts),
 	}
 	if u.Woken != "" {

@@ -29,24 +29,19 @@ func (f *Fleet) expireAfter(s nodes.SessionRef, running map[mapreduce.Held]bool,
 }
 
 // ExpireSession gives up what a session holds, unless it was taken up since: its units go
-// back to their queues, but for those whose workers died while they ran them.
+// back to their queues.
 func (f *Fleet) ExpireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
-	units, setAside := 0, 0
+	units := 0
 	for {
 		loss, err := f.jobs.Sessions.Expire(ctx, s.Session, s.Node, s.Epoch, running)
 		if err != nil {
-			f.LookAtTrees() // it may have happened nevertheless
 			return err
 		}
-		units, setAside = units+loss.Units, setAside+len(loss.SetAside)
+		units += loss.Units
 		for _, id := range loss.Jobs {
-			f.signals.NoteEndedInputs(id, loss.Told[id])
 			f.scheduler.Reread(id)
 			f.signals.MarkDue(id)
 			f.signals.NotifyWatchers(id)
-		}
-		for _, h := range loss.SetAside {
-			f.config.Logger.Error("unit set aside: its workers died while they ran it", "job", h.Job, "unit", h.Unit)
 		}
 		if loss.Done {
 			break
@@ -57,7 +52,7 @@ func (f *Fleet) ExpireSession(ctx context.Context, s nodes.SessionRef, running m
 	}
 	f.tracing.Lost(ctx, running)
 	if units > 0 {
-		f.metrics.WorkerLost(ctx, setAside)
+		f.metrics.WorkerLost(ctx)
 		f.config.Logger.Warn("worker lost", "session", s.Session, "units", units)
 	}
 	return nil

@@ -80,7 +80,7 @@ func New(m metric.Meter) (*Metrics, error) {
 		attempts: count("coditect.attempts", "{attempt}", "Attempts that ended, by how they ended and whether that counted."),
 		retries:  count("coditect.units.retried", "{unit}", "Units that wait for another attempt after one that failed."),
 		failed:   count("coditect.units.failed", "{unit}", "Units that failed for good."),
-		setAside: count("coditect.units.set.aside", "{unit}", "Units that failed for good because the workers that ran them died."),
+		setAside: count("coditect.units.set.aside", "{unit}", "Units that failed for good and had run in a process of their own, because workers were lost that ran them; and units that cannot be handed out."),
 		tokens:   count("coditect.tokens", "{token}", "Tokens that attempts have spent, by model and type."),
 		resets:   count("coditect.stream.resets", "{stream}", "Streams of workers that ended other than in order."),
 		lost:     count("coditect.workers.lost", "{worker}", "Workers that were given up with units in hand."),
@@ -148,9 +148,9 @@ type Attempts struct {
 	micros                    int64
 }
 
-// Add adds an attempt with its verdict. The state is that of its unit from then on; broke
-// says that its worker died of it.
-func (a *Attempts) Add(r *mapreduce.Report, v mapreduce.Verdict, state mapreduce.UnitState, broke bool) {
+// Add adds an attempt with its verdict. The state is that of its unit from then on; suspect
+// says that workers were lost while they ran the unit, or that it cannot be handed out.
+func (a *Attempts) Add(r *mapreduce.Report, v mapreduce.Verdict, state mapreduce.UnitState, suspect bool) {
 	if o := int(r.Outcome) - 1; o >= 0 && o < len(a.ends) && int(v) < len(a.ends[o]) {
 		a.ends[o][v]++
 	}
@@ -159,7 +159,7 @@ func (a *Attempts) Add(r *mapreduce.Report, v mapreduce.Verdict, state mapreduce
 	case v != mapreduce.Accepted:
 	case state == mapreduce.UnitFailed:
 		a.failed++
-		if broke {
+		if suspect {
 			a.setAside++
 		}
 	case r.Outcome == mapreduce.Errored && state == mapreduce.Pending:
@@ -225,15 +225,12 @@ func (t *Metrics) StreamReset(ctx context.Context, refused bool) {
 	t.resets.Add(ctx, 1, oneLabel(reasonKey, reason))
 }
 
-// WorkerLost counts a worker that was given up with units in hand, of which so many were
-// set aside.
-func (t *Metrics) WorkerLost(ctx context.Context, setAside int) {
+// WorkerLost counts a worker that was given up with units in hand.
+func (t *Metrics) WorkerLost(ctx context.Context) {
 	if t == nil {
 		return
 	}
 	t.lost.Add(ctx, 1)
-	addSome(ctx, t.setAside, int64(setAside))
-	addSome(ctx, t.failed, int64(setAside))
 }
 
 // JobEnded counts a job that ended after so long. The pipeline is that of the job if it

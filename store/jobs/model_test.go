@@ -30,7 +30,6 @@ type munit struct {
 	answer   string // of that call
 	started  bool   // known to have been running in this attempt
 	blamed   bool   // a worker was lost while it ran this attempt
-	refused  bool   // it was set aside when its report came
 	failures int64
 	kills    int64
 	spent    int64
@@ -269,14 +268,8 @@ func (m *machine) expect(i issue, r *mapreduce.Report) []mapreduce.Verdict {
 	switch {
 	case u.attempt != i.unit.Attempt || (u.owner != "" && u.owner != i.session):
 		return []mapreduce.Verdict{mapreduce.Stale}
-	case u.state == mapreduce.UnitFailed && u.owner != "":
-		u.owner, u.refused = "", true
-		u.spent += r.Tokens.Total()
-		return []mapreduce.Verdict{mapreduce.Stale, mapreduce.Accepted}
 	case u.state == mapreduce.UnitCancelled && u.owner == "":
 		return []mapreduce.Verdict{mapreduce.Gone}
-	case u.owner == "" && u.state == mapreduce.Pending && u.refused: // before a resume, and so again
-		return []mapreduce.Verdict{mapreduce.Stale}
 	case u.owner == "":
 		return []mapreduce.Verdict{mapreduce.Accepted}
 	}
@@ -284,7 +277,7 @@ func (m *machine) expect(i issue, r *mapreduce.Report) []mapreduce.Verdict {
 	if u.state == mapreduce.Pending && u.blamed {
 		u.kills--
 	}
-	u.owner, u.blamed, u.refused = "", false, false
+	u.owner, u.blamed = "", false
 	if k.state == mapreduce.JobCancelled {
 		u.state = mapreduce.UnitCancelled
 		return []mapreduce.Verdict{mapreduce.Gone}
@@ -392,13 +385,8 @@ func (m *machine) expire(t *rapid.T) {
 				u.blamed, u.started = true, false
 				u.kills++
 			}
-			switch {
-			case k.state == mapreduce.JobCancelled:
+			if u.state = mapreduce.Pending; k.state == mapreduce.JobCancelled {
 				u.state = mapreduce.UnitCancelled
-			case u.kills >= 2:
-				u.state = mapreduce.UnitFailed
-			default:
-				u.state = mapreduce.Pending
 			}
 		}
 	}
@@ -548,7 +536,7 @@ func (m *machine) retried(k *mjob, partly bool) {
 			k.gone += u.spent
 			delete(k.units, name)
 		case u.state == mapreduce.UnitFailed && now.State == mapreduce.Pending:
-			u.state, u.failures, u.kills, u.blamed = mapreduce.Pending, 0, 0, false
+			u.state, u.failures, u.blamed = mapreduce.Pending, 0, false
 		case u.state == mapreduce.UnitFailed && !partly:
 			m.Fatalf("resume left %s failed", name)
 		}
@@ -623,7 +611,7 @@ func (m *machine) check(t *rapid.T) {
 			got := munit{
 				level: now.Level, state: now.State, attempt: now.Attempt,
 				owner: now.Session, failures: now.Failures, kills: now.Kills, spent: now.Tokens.In + now.Tokens.Out,
-				delayed: now.Delayed, blamed: u.blamed, refused: u.refused, started: u.started,
+				delayed: now.Delayed, blamed: u.blamed, started: u.started,
 				handle: m.handle(id, now), woken: now.Woken, answer: m.answered(id, name), journal: m.journalOf(id, now), found: m.foundOf(id, now),
 			}
 			if u.state == mapreduce.UnitCancelled {

@@ -82,6 +82,29 @@ func (t *Carrier) awaitStream(ctx context.Context) (mapreduce.Blobs, error) {
 	}
 }
 
+// GetBlob implements mapreduce.Blobs for others who work for an attempt of the session: it
+// makes one transfer over the current stream, and leaves it to them to try again.
+func (t *Carrier) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+	via, err := t.awaitStream(ctx)
+	if err != nil {
+		return err
+	}
+	own := *q
+	own.Session = t.session
+	return via.GetBlob(ctx, &own, take)
+}
+
+// PutBlob implements mapreduce.Blobs as GetBlob does.
+func (t *Carrier) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	via, err := t.awaitStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := *q
+	own.Session = t.session
+	return via.PutBlob(ctx, &own, next)
+}
+
 // Get calls take with the bytes of a blob that the orchestrator keeps for an attempt, in
 // order and each once. An error of take ends it, and is returned as it is.
 func (t *Carrier) Get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, take func([]byte) error) error {

@@ -197,7 +197,7 @@ func (a *surroundings) checkClaimed(l *checkTx, key []byte, id mapreduce.JobID, 
 // checkNumbers checks a unit's counts and its place.
 func checkNumbers(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	state := mapreduce.UnitState(u.Status)
-	if u.Attempt < 0 || u.Failures < 0 || u.Failures > u.Attempt || u.Kills < 0 || u.Kills > transition.MaxKills ||
+	if u.Attempt < 0 || u.Failures < 0 || u.Failures > u.Attempt || u.Kills < 0 || u.Kills > u.Attempt ||
 		u.Returns < 0 || u.Parks < 0 || u.Returns+u.Parks > u.Attempt ||
 		(u.Attempt == 0 && (state == mapreduce.Processing || state == mapreduce.UnitComplete || state == mapreduce.UnitFailed && ctl.TreeTop == 0)) {
 		l.addFinding(key, "unit %s is %s with %d attempts, %d failures, %d lost workers; %d attempts were handed back, and %d parked it",

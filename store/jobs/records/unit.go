@@ -26,7 +26,7 @@ type Unit struct {
 
 	Attempt  int64 // claims so far
 	Failures int64 // attempts that failed, since the last resume
-	Kills    int64 // workers that died while running it
+	Kills    int64 // workers that were lost while they ran it
 	Session  mapreduce.SessionID
 	Claim    string
 	Node     mapreduce.NodeID // whose grant holds the reservation
@@ -49,6 +49,14 @@ type Unit struct {
 	Journal  *Journal     // nil if nothing was remembered
 	Evidence *EvidenceSum // nil if tools brought nothing
 }
+
+// LostBeforeAlone is how many workers have to be lost while they run a unit for it to run
+// in a process of its own from then on. One is lost often, when somebody ends a process,
+// and by chance with all that it runs; a unit that is there each time may be the cause.
+const LostBeforeAlone = 2
+
+// MustBeAlone reports whether a unit is to run in a process of its own.
+func (u *Unit) MustBeAlone() bool { return u.Kills >= LostBeforeAlone }
 
 // WithOutput returns a unit as those that take its output see it, with that output, and
 // with nothing else of the record.

@@ -94,24 +94,22 @@ func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapred
 
 // A Loss is what became of a session that was declared dead.
 type Loss struct {
-	Jobs     []mapreduce.JobID // whose units went back
-	Units    int               // that went back, or were set aside
-	SetAside []mapreduce.Held  // that killed too many workers
-	// Told are the reduces of trees that were told of the end of a unit that was
-	// set aside.
-	Told map[mapreduce.JobID][]records.WaitRef
-	Done bool // nothing is left to do
+	Jobs  []mapreduce.JobID // whose units went back
+	Units int               // that went back
+	Done  bool              // nothing is left to do
 }
 
 // Expire declares a session dead if it is still bound as seen (node, epoch),
 // and puts the units it holds back, a step at a time: call it until Done.
-// running are the units known to have been running when the worker was lost;
-// one that loses too many workers fails.
+// running are the units known to have been running when the worker was lost; nil says
+// that nobody knows which were. That its worker was lost is held against no unit, however
+// often it happens: it is only counted, and from records.LostBeforeAlone times on the
+// unit runs in a process of its own, which shows whether the unit ends it.
 func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
 	var loss *Loss
 	// Once it has committed, nothing shows any more whose units the session held.
-	// So this is of all runs: Unblock does not mind what did not happen.
-	told := make(map[mapreduce.JobID][]records.WaitRef)
+	// So this is of all runs.
+	touched := make(map[mapreduce.JobID]bool)
 	tried := 0
 	err := st.db.Update(ctx, failpoint.Expire, func(tx store.Tx) error {
 		room := records.ShrinkLimit(records.StepUnits, records.LeastPage, tried)
@@ -138,10 +136,10 @@ func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapred
 		if err := s.recordChanges(ctx); err != nil {
 			return err
 		}
-		for id, t := range s.jobs {
-			told[id] = append(told[id], t.Told...)
+		for id := range s.jobs {
+			touched[id] = true
 		}
-		loss.Units, loss.SetAside, loss.Done = s.swept, s.aside, !s.more
+		loss.Units, loss.Done = s.swept, !s.more
 		if loss.Done {
 			tx.Clear(st.Keys.Session(id))
 		}
@@ -150,7 +148,7 @@ func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapred
 	if err != nil {
 		return nil, err
 	}
-	loss.Jobs, loss.Told = slices.Collect(maps.Keys(told)), told
+	loss.Jobs = slices.Collect(maps.Keys(touched))
 	return loss, nil
 }
 
@@ -160,13 +158,12 @@ type sweep struct {
 	tx      store.Tx
 	session mapreduce.SessionID
 	tenant  mapreduce.TenantID      // whose units alone it may hold; empty for all
-	lost    bool                    // the worker is gone, so its running units are suspects
+	lost    bool                    // the worker is gone
 	kept    map[mapreduce.Held]bool // named by the worker
-	running map[mapreduce.Held]bool // known to have been running
+	running map[mapreduce.Held]bool // known to have been running; nil if nobody knows which were
 
 	stay   []Held
 	back   map[mapreduce.JobID]int64 // units that go back
-	aside  []mapreduce.Held
 	jobs   map[mapreduce.JobID]*transition.Changes
 	failed map[mapreduce.JobID]bool // with the sweep
 	swept  int
@@ -363,6 +360,11 @@ func (s *sweep) visitUnit(ctx context.Context, claim string, h *storagev1.HeldUn
 	return false, s.returnUnit(ctx, id, u)
 }
 
+// mayHaveRun reports whether a unit may have been running when its worker was lost.
+func (s *sweep) mayHaveRun(id mapreduce.Held, u *storagev1.Unit) bool {
+	return u.Started || s.running[id] || s.running == nil
+}
+
 // mayKeep reports whether the session goes on with a unit that it holds: the worker has
 // named it, and may run units of its tenant.
 func (s *sweep) mayKeep(ctx context.Context, id mapreduce.Held) (bool, error) {
@@ -400,23 +402,17 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 	}
 	t.AddFor(mapreduce.NodeID(u.Node), keys.Reserved, 0, -u.Reserved)
 	u.Reserved = 0
-	if u.Started = s.lost && (u.Started || s.running[id]); u.Started {
-		u.Kills++ // while u waits, Started says that this attempt was blamed
+	if u.Started = s.lost && s.mayHaveRun(id, u); u.Started {
+		u.Kills++ // while u waits, Started says that this attempt was counted
 	}
-	switch {
-	case mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled:
+	if mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled {
 		u.Queue = nil
 		t.CancelUnit(u)
-	case u.Kills >= transition.MaxKills:
-		u.Errors = records.KeepErrors(u.Errors, []string{fmt.Sprintf(
-			"set aside: %d workers died while they ran it", u.Kills)})
-		s.aside = append(s.aside, id)
-		err = t.FailUnit(ctx, u)
-	default:
+	} else {
 		s.EnqueueUnit(s.tx, id.Job, u, keys.ClassRequeued)
 	}
 	s.SetUnit(s.tx, id.Job, u)
-	return err
+	return nil
 }
 
 // turnOf returns what keeps the counters of a job within this transaction, or nil if the
@@ -462,9 +458,9 @@ func (s *sweep) droppedUnits(holding []mapreduce.Held) []mapreduce.Held {
 	return drop
 }
 
-// Started notes that units have begun to run, so that one that brings its
-// worker down is known. It is kept only for units under suspicion: the rest are
-// known to their orchestrator alone.
+// Started notes that units have begun to run, so that those are known which ran when
+// their worker was lost, also if its orchestrator was lost with it. It is kept only for
+// units that were claimed before: the rest are known to their orchestrator alone.
 func (st *Store) Started(ctx context.Context, held []mapreduce.Held) error {
 	return st.db.Update(ctx, failpoint.Started, func(tx store.Tx) error {
 		for _, h := range held {

@@ -15,9 +15,6 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// MaxKills is how many workers a unit may bring down while it runs.
-const MaxKills = 2
-
 // ReadoptUnit makes a unit run again that was given up for lost, under a claim.
 func (t *Changes) ReadoptUnit(u *storagev1.Unit, claim string) {
 	t.DequeueUnit(t.Tx, t.Job, u)
@@ -26,7 +23,7 @@ func (t *Changes) ReadoptUnit(u *storagev1.Unit, claim string) {
 	t.AddFor(owner, keys.Charged, 0, -u.Charged)
 	t.AddFor(owner, keys.Reserved, 0, u.Charged)
 	u.Reserved, u.Charged = u.Charged, 0
-	if u.Started && u.Kills > 0 { // the worker lives after all
+	if u.Started && u.Kills > 0 { // the worker was not lost after all
 		u.Kills--
 	}
 	t.Add(keys.Running, u.Level, 1)

@@ -39,7 +39,8 @@ func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) (rest
 		}
 		t.Add(keys.Failed, u.Level, -1)
 		t.addWaiting(u, 1)
-		u.Failures, u.Kills, u.Returns, u.Parks, u.Started = 0, 0, 0, 0, false
+		// Kills stays: a unit that was set aside is tried again in a process of its own.
+		u.Failures, u.Returns, u.Parks, u.Started = 0, 0, 0, false
 		t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassRequeued)
 		t.SetUnit(t.Tx, t.Job, u)
 		if err := t.reopenReduce(ctx, u, 0); err != nil {

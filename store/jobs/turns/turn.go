@@ -35,7 +35,7 @@ type Report struct {
 	Jitter  float64             // in [0,1): places the pause before the next attempt
 	Session mapreduce.SessionID // that reports; empty is not compared
 	// Broke says of a unit that was handed back that the stream of its worker broke
-	// when it was handed out. That counts as a worker that the unit brought down.
+	// when it was handed out. That counts as an attempt that failed.
 	Broke bool
 	// Overdue says that it was made in the worker's name, for the worker did not report in
 	// time. What the worker may still report of the attempt comes too late.
@@ -172,6 +172,7 @@ type Settled struct {
 	State    mapreduce.UnitState // of the unit now
 	Requeued *records.Candidate  // where the unit waits, if it may be claimed at once
 	Sleeps   *records.SleeperRef // how long it waits first, if it does not wait for a call alone
+	Alone    bool                // the unit ran in a process of its own: workers were lost that ran it
 }
 
 // Claimed is a unit that was claimed for a session.
@@ -322,7 +323,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 	cancelled := mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled
 	switch s.State {
 	case mapreduce.UnitComplete, mapreduce.UnitFailed:
-		if u.Session != "" { // set aside: the report comes too late, but what it spent is known now
+		if u.Session != "" { // set aside by an earlier version: the report comes too late, but what it spent is known now
 			t.SettleTokens(u, r.Report)
 			u.Session, u.Claim, u.Started = "", "", false
 			t.SetUnit(t.Tx, t.Job, u)
@@ -342,7 +343,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 			return t.repeatSettled(u, r), nil
 		}
 		t.DequeueUnit(t.Tx, t.Job, u)
-		if u.Started && u.Kills > 0 { // the worker was given up for lost, and blamed on u: it lives
+		if u.Started && u.Kills > 0 { // the worker was given up for lost while it ran u: it lives
 			u.Kills--
 		}
 	case mapreduce.Processing:
@@ -363,7 +364,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 		s.Verdict = mapreduce.Accepted
 		err = t.concludeUnit(ctx, u, put, r, &s)
 	}
-	s.State = mapreduce.UnitState(u.Status)
+	s.State, s.Alone = mapreduce.UnitState(u.Status), u.Kills >= records.LostBeforeAlone
 	if waits := s.State == mapreduce.Pending || s.State == mapreduce.UnitFailed; waits && !r.Overdue { // a resume has a failed one wait
 		u.Reporter = string(r.Session)
 	}
@@ -426,7 +427,7 @@ func (t *turn) concludeUnit(ctx context.Context, u *storagev1.Unit, put *storage
 	case r.Outcome == mapreduce.Done:
 		return t.CompleteUnit(ctx, u, r.Report)
 	case r.Broke:
-		return t.blameUnit(ctx, u, s)
+		return t.failAttempt(ctx, u, r, r.Errors, s) // else it would go round for ever, and break other workers' streams
 	case r.Outcome == mapreduce.Returned:
 		return t.returnUnit(ctx, u, r, s)
 	case r.Outcome == mapreduce.Parked:
@@ -477,19 +478,6 @@ func (t *turn) failAttempt(ctx context.Context, u *storagev1.Unit, r Report, why
 	s.Sleeps = r.delayedRef(u.Failures)
 	t.DelayUnit(u, s.Sleeps.For)
 	return nil
-}
-
-// blameUnit counts a broken stream against the unit that was handed out, and sets the
-// unit aside that does it again: else it would go round for ever, and take the
-// other units of its workers with it.
-func (t *turn) blameUnit(ctx context.Context, u *storagev1.Unit, s *Settled) error {
-	if u.Kills++; u.Kills < transition.MaxKills {
-		t.requeueUnit(u, s)
-		return nil
-	}
-	u.Errors = records.KeepErrors(u.Errors, []string{fmt.Sprintf(
-		"set aside: the streams of %d workers broke when it was handed out, or they died while they ran it", u.Kills)})
-	return t.FailUnit(ctx, u)
 }
 
 func (t *turn) requeueUnit(u *storagev1.Unit, s *Settled) {

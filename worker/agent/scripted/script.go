@@ -19,6 +19,8 @@ const (
 	panics     = "panic"
 	hang       = "hang"    // does not return when its context ends
 	exit       = "exit"    // ends the process
+	kill       = "kill"    // ends the process by a signal
+	memory     = "memory"  // ends the process for want of memory
 	goexit     = "goexit"  // ends its goroutine
 	huge       = "huge"    // an output of 65 MiB
 	garbage    = "nul"     // soft errors with NUL and invalid UTF-8
@@ -39,7 +41,7 @@ const (
 
 // behaviourNames are what a unit can be poisoned with.
 func behaviourNames() []string {
-	return []string{fail, permanent, panics, hang, exit, goexit, huge, garbage, garbled}
+	return []string{fail, permanent, panics, hang, exit, kill, memory, goexit, huge, garbage, garbled}
 }
 
 // ratedNames are what units do with a probability.
@@ -71,7 +73,7 @@ func ratedNames() []string {
 //	                     wrong_quote; or what happens to each reference of a value:
 //	                     drop_refs, invent_refs, mix_refs, rewrite_refs
 //	script.poison.UNIT   what every attempt at a unit does: fail, permanent,
-//	                     panic, hang, exit, goexit, huge, nul, garbled
+//	                     panic, hang, exit, kill, memory, goexit, huge, nul, garbled
 type script struct {
 	seed        int64
 	latency     latency

@@ -27,6 +27,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/coditect/mapreduce/api/clock"
@@ -408,7 +409,11 @@ func (r *run) runMisbehaviour(how string) error {
 		<-r.agent.Release // whatever the context says
 		return ErrScripted
 	case exit:
-		r.agent.exitProcess(1)
+		r.agent.exitProcess(func() { os.Exit(1) })
+	case kill:
+		r.agent.exitProcess(killSelf)
+	case memory:
+		r.agent.exitProcess(exhaustMemory)
 	case goexit:
 		runtime.Goexit()
 	case garbled:
@@ -417,10 +422,27 @@ func (r *run) runMisbehaviour(how string) error {
 	return nil
 }
 
-func (a *Agent) exitProcess(code int) {
+func (a *Agent) exitProcess(how func()) {
 	if a.Exit != nil {
-		a.Exit(code)
+		a.Exit(1)
 		return
 	}
-	os.Exit(code)
+	how()
+}
+
+// killSelf ends this process as the system does, or a user: by a signal that cannot be caught.
+func killSelf() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // of one's own process it cannot fail
+	select {}
+}
+
+// exhaustMemory ends this process for want of memory. It gets no more than it has, so that
+// the machine does not suffer.
+func exhaustMemory() {
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: 1, Max: 1}); err != nil {
+		panic(err)
+	}
+	for held := [][]byte{}; ; {
+		held = append(held, make([]byte, 64<<20))
+	}
 }

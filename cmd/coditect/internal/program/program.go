@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/transport"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/observe"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
@@ -37,6 +38,10 @@ type Program struct {
 
 	Global  Globals // set by flags
 	Runners runners.Runners
+
+	// Self starts this program again, for units that have to run alone; the zero Command if
+	// it cannot be.
+	Self apart.Command
 
 	Telemetry *observe.Telemetry // nil if the process tells nothing of itself
 }

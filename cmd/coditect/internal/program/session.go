@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
@@ -359,7 +360,8 @@ func (a *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Version: a.Version, Rates: rates, Hook: hook, Logger: log,
 		Overhead: runners.PromptOverhead(askers), Answer: runners.MostAnswer, Check: check, Warms: runners.NeedsPriming(askers),
 		Lease: g.Timing.lease, Heartbeat: g.Timing.heartbeat, Grace: g.Timing.grace,
-		Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), Dial: a.Telemetry.DialOptions(), Serve: a.Telemetry.ServerOptions(),
+		StartApart: a.Self.Starter(apart.Whose(a.Runners.Models.Fleet)),
+		Meter:      a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), Dial: a.Telemetry.DialOptions(), Serve: a.Telemetry.ServerOptions(),
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/suggest"
@@ -27,7 +28,10 @@ import (
 // does.
 func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	flags := cmd.Flags()
-	a.warnOfVariables(cmd.Root())
+	whose := a.Getenv(apart.Variable) // set if another process of this program has started it
+	if whose == "" {
+		a.warnOfVariables(cmd.Root())
+	}
 	if err := a.fromEnvironment(flags, flags.Lookup("config")); err != nil {
 		return err
 	}
@@ -56,7 +60,15 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	if err := errors.Join(errs...); err != nil {
 		return exit.RefusedError("%w", err)
 	}
-	return a.fillDefaults()
+	if err := a.fillDefaults(); err != nil {
+		return err
+	}
+	if whose != "" {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+			return apart.Run(cmd.Context(), a.Version, whose, &a.Runners)
+		}
+	}
+	return nil
 }
 
 // applyStores completes --store, which says two things.
@@ -229,7 +241,7 @@ func (a *Program) warnOfVariables(root *cobra.Command) {
 }
 
 // otherVariables are variables of the prefix that no flag stands behind.
-var otherVariables = []string{"CODITECT_HOLD", "CODITECT_LEDGER", "CODITECT_LLM_TRACE", failpoint.Variable}
+var otherVariables = []string{apart.Variable, "CODITECT_HOLD", "CODITECT_LEDGER", "CODITECT_LLM_TRACE", failpoint.Variable}
 
 // trimmed returns names of variables without their prefix.
 func trimmed(names []string) []string {

@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/memory"
 	"github.com/coditect/mapreduce/api/web"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/worker"
@@ -378,7 +379,7 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 	c := worker.Config{
-		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), DrainTimeout: drain,
+		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, StartApart: a.Self.Starter(apart.Whose(true)), Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), DrainTimeout: drain,
 	}
 	for _, target := range servers {
 		conn, err := a.Dial(target)
