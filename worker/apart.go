@@ -49,6 +49,8 @@ func (u *unit) runApart() *mapreduce.Report {
 	defer u.session.removeRelay(relay)
 	process, err := u.session.cfg.StartApart(relay)
 	if err != nil {
+		u.session.cfg.Logger.Error("unit handed back: no process could be started for it to run apart from others",
+			"job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "error", err)
 		return u.returnedReport(fmt.Sprintf("no process could be started for it to run apart from others: %v", err))
 	}
 	defer process.Stop()

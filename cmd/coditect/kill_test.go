@@ -423,6 +423,43 @@ func (h *house) verify(want map[string]string) {
 	h.addsUp()
 	h.healthy()
 	h.paidOnce()
+	h.nobodyLeft()
+}
+
+// nobodyLeft checks that no process works in this house any more: those in which units ran
+// apart end with the process that has started them, also if that was killed. It looks where
+// Linux says what processes there are.
+func (h *house) nobodyLeft() {
+	h.t.Helper()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for over := time.After(patience); ; {
+		left := h.processes()
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-over:
+			h.t.Errorf("processes are left: %v", left)
+			return
+		}
+	}
+}
+
+// processes returns the processes that work in this house.
+func (h *house) processes() (all []string) {
+	h.t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, l := range links {
+		if dir, err := os.Readlink(l); err == nil && dir == h.dir {
+			all = append(all, filepath.Dir(l))
+		}
+	}
+	return all
 }
 
 // healthy checks the store, with the audit chains of its jobs.

@@ -16,8 +16,8 @@ import (
 
 const (
 	neighbours  = 1000
-	poisonous   = "0500.txt"
-	poisonTries = 3 // --max-attempts
+	poisonous   = "0003.txt" // so that most others run after it
+	poisonTries = 3          // --max-attempts
 	// lostToPoison is how many processes such a unit ends that do other work as well: two,
 	// and one more if it ends the first before that is known to run it.
 	lostToPoison = 3
