@@ -16,7 +16,7 @@ var numberWords = []string{
 }
 
 // leaders are the signs that lead from a label to its value: blanks, points, lines.
-const leaders = " \t.#…·_\u00a0"
+const leaders = " \t.#…·_°º\u00a0"
 
 // skipSeparators moves over what stands between a label and its value: the rest of the
 // label, such as a number sign, a unit in parentheses before a colon, points that lead to

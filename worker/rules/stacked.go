@@ -64,19 +64,22 @@ func (s *search) isLabelCell(c span.Span, m mark) bool {
 }
 
 // headsOf reports whether the cells of a line look like labels: two of them are labels of
-// fields, or one of three or more, and none holds a digit or ends with a colon.
+// fields, or one of three or more, none holds a digit, and all end with a colon or none does.
 func (s *search) headsOf(names []span.Span) bool {
-	labels := 0
+	labels, colons := 0, 0
 	for _, c := range names {
 		text := c.Of(s.text)
-		if strings.ContainsFunc(text, unicode.IsDigit) || strings.HasSuffix(text, ":") {
+		if strings.ContainsFunc(text, unicode.IsDigit) {
 			return false
+		}
+		if strings.HasSuffix(text, ":") {
+			colons++
 		}
 		if slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.End), func(l mark) bool { return s.isLabelCell(c, l) }) {
 			labels++
 		}
 	}
-	return labels >= 2 || labels == 1 && len(names) > 2
+	return (colons == 0 || colons == len(names)) && (labels >= 2 || labels == 1 && len(names) > 2)
 }
 
 // areValues reports whether a row holds the values below the names: none of it is a label,
