@@ -424,7 +424,8 @@ func noValue(cell string) string {
 var storedStyle = format.NumberStyle{Decimal: '.', Blanks: format.No}
 
 // cellValue returns the value of a cell. Of one with two forms, the stored one is the value,
-// but for texts. shown says that the other form, alone, says the same.
+// and all of the cell its quote: the shown one alone may be read in other ways. For texts the
+// shown one is both, and shown says so.
 func (f *field) cellValue(cell string, d *document) (value any, shown bool, err error) {
 	form, stored := table.Forms(cell)
 	switch {
@@ -435,11 +436,8 @@ func (f *field) cellValue(cell string, d *document) (value any, shown bool, err 
 		value, err = f.readText(form, d.style, d.reading)
 		return value, true, err
 	}
-	if value, err = f.readText(stored, storedStyle, d.reading); err != nil {
-		return nil, false, err
-	}
-	read, err := f.readText(form, d.style, d.reading)
-	return value, err == nil && f.element.Identity(read) == f.element.Identity(value), nil
+	value, err = f.readText(stored, storedStyle, d.reading)
+	return value, false, err
 }
 
 // searchCell finds the values of a field within a cell: one, or of a list any number.

@@ -97,7 +97,7 @@ func TestRowsOfAChunk(t *testing.T) {
 	}
 }
 
-// TestQuotesOfCells: the quote of a value is the form that shows it, or else all of the cell.
+// TestQuotesOfCells: the quote of a value is all of its cell, and that of a text what is shown.
 func TestQuotesOfCells(t *testing.T) {
 	s, err := schema.Parse("s.yaml", []byte(goods))
 	if err != nil {
@@ -115,7 +115,7 @@ func TestQuotesOfCells(t *testing.T) {
 	for _, f := range out.Records[0].Found {
 		got = append(got, fmt.Sprintf("%s: %v by %q", f.Field, f.Value, f.Quote))
 	}
-	want := []string{`item: 0042 by "0042"`, `qty: 3 by "3.0"`, `price: 1.995 by "2 (=1.995)"`}
+	want := []string{`item: 0042 by "0042"`, `qty: 3 by "3.0 (=3)"`, `price: 1.995 by "2 (=1.995)"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
