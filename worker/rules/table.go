@@ -109,7 +109,7 @@ func (s *search) headCells(m mark) (cells []table.Cell, sure bool) {
 		return nil, false
 	}
 	heads := table.Cells(s.text, head, nil)
-	n := slices.IndexFunc(heads, func(c table.Cell) bool { return c.Start == m.Start && c.End == m.End })
+	n := slices.IndexFunc(heads, func(c table.Cell) bool { return s.isLabelCell(span.New(c.Start, c.End), m) })
 	if n < 0 {
 		return nil, false
 	}
@@ -189,7 +189,7 @@ func (s *search) isHead(t *textTable, heads []table.Cell) bool {
 
 // isLabel reports whether a cell is a label of a field.
 func (s *search) isLabel(c table.Cell) bool {
-	return slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.Start+1), func(l mark) bool { return l.End == c.End })
+	return slices.ContainsFunc(marksBetween(s.allLabels, c.Start, c.Start+1), func(l mark) bool { return s.isLabelCell(span.New(c.Start, c.End), l) })
 }
 
 // addFromCells adds the values of cells, and reports whether there are any.
