@@ -1,6 +1,9 @@
 package schema
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // envelopes are the keys under which others put a schema: the response_format of OpenAI,
 // a tool or a function of a model, and a tool of MCP.
@@ -67,9 +70,7 @@ func (n *node) with(key string, value *node) *node {
 	out.keys = append(slices.Clip(n.keys), &node{kind: nodeString, line: value.line, col: value.col, text: key})
 	out.items = append(slices.Clip(n.items), value)
 	out.index = make(map[string]int, len(n.index)+1)
-	for k, i := range n.index {
-		out.index[k] = i
-	}
+	maps.Copy(out.index, n.index)
 	out.index[key] = len(out.items) - 1
 	return &out
 }

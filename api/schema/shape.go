@@ -85,8 +85,7 @@ func (r *shaper) isTooLarge(n *node, path string) bool {
 // deeper. It is a fault if each of its values would have another one within.
 func (r *shaper) isWithinItself(v *view, n *node, path string) bool {
 	times, endless := 0, true
-	for i := len(r.above) - 1; i >= 0; i-- {
-		f := r.above[i]
+	for _, f := range slices.Backward(r.above) {
 		if slices.ContainsFunc(v.nodes, func(n *node) bool { return n.kind == nodeMap && len(n.keys) > 0 && slices.Contains(f.nodes, n) }) {
 			if times++; times == 1 && endless && f.must {
 				r.recordFault(n, path, "refers to itself, and requires it: no value would have an end")

@@ -62,7 +62,7 @@ func (e *Ecma) MatchString(text string) bool {
 }
 
 // A part is a node of an expression.
-type part interface{}
+type part any
 
 // The parts of an expression.
 type (

@@ -128,8 +128,9 @@ func (noLoader) Load(url string) (any, error) {
 // known, as the check would take too long.
 func (s *Schema) Validate(value any) (err error) {
 	defer func() {
-		if tooMuch := recover(); tooMuch == pattern.ErrSteps {
-			err = fmt.Errorf("%w: %w", ErrTooCostly, pattern.ErrSteps)
+		tooMuch := recover()
+		if why, ok := tooMuch.(error); ok && errors.Is(why, pattern.ErrSteps) {
+			err = fmt.Errorf("%w: %w", ErrTooCostly, why)
 		} else if tooMuch != nil {
 			panic(tooMuch)
 		}

@@ -68,9 +68,7 @@ func naturalObject(p *schema.Property, v any) any {
 			out[p.Properties[i].Name] = Natural(&p.Properties[i], item)
 		case key == restKey && p.Rest != nil:
 			others, _ := naturalMap(&schema.Property{Items: p.Rest}, item).(map[string]any)
-			for name, other := range others {
-				out[name] = other
-			}
+			maps.Copy(out, others)
 		case p.Rest != nil:
 			out[key] = Natural(p.Rest, item)
 		default:

@@ -191,28 +191,40 @@ func TestKindsOfSchemas(t *testing.T) {
 		{"types in a list", `{"type":"object","properties":{"a":{"type":["string","number"]},"b":{"type":["integer","boolean","null"]}}}`, `{"a":12.5,"b":true}`},
 		{"a text or its list", `{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}}}`, `{"a":["x","y"]}`},
 		{"a text of a number", `{"type":"object","properties":{"a":{"type":["string","number"]}}}`, `{"a":"12"}`},
-		{"alternatives of objects", `{"$defs":{"cat":{"type":"object","required":["kind","lives"],"properties":{"kind":{"const":"cat"},"lives":{"type":"integer"}}},` +
-			`"dog":{"type":"object","required":["kind","breed"],"properties":{"kind":{"const":"dog"},"breed":{"type":"string"}}}},` +
-			`"type":"object","properties":{"pet":{"oneOf":[{"$ref":"#/$defs/cat"},{"$ref":"#/$defs/dog"}]},"pets":{"type":"array","items":{"oneOf":[{"$ref":"#/$defs/cat"},{"$ref":"#/$defs/dog"}]}}}}`,
-			`{"pet":{"kind":"dog","breed":"pug"},"pets":[{"kind":"cat","lives":9},{"kind":"dog","breed":"boxer"}]}`},
+		{
+			"alternatives of objects", `{"$defs":{"cat":{"type":"object","required":["kind","lives"],"properties":{"kind":{"const":"cat"},"lives":{"type":"integer"}}},` +
+				`"dog":{"type":"object","required":["kind","breed"],"properties":{"kind":{"const":"dog"},"breed":{"type":"string"}}}},` +
+				`"type":"object","properties":{"pet":{"oneOf":[{"$ref":"#/$defs/cat"},{"$ref":"#/$defs/dog"}]},"pets":{"type":"array","items":{"oneOf":[{"$ref":"#/$defs/cat"},{"$ref":"#/$defs/dog"}]}}}}`,
+			`{"pet":{"kind":"dog","breed":"pug"},"pets":[{"kind":"cat","lives":9},{"kind":"dog","breed":"boxer"}]}`,
+		},
 		{"alternatives at the top", `{"anyOf":[{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}},{"type":"object","required":["b"],"properties":{"b":{"type":"number"}}}]}`, `{"b":5}`},
 		{"parts of all", `{"type":"object","allOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"type":"number"}},"required":["b"]}]}`, `{"a":"x","b":2}`},
 		{"a constant", `{"type":"object","properties":{"version":{"const":2},"kind":{"const":"order"}}}`, `{"version":2,"kind":"order"}`},
 		{"a map", `{"type":"object","properties":{"prices":{"type":"object","additionalProperties":{"type":"number"}}}}`, `{"prices":{"apples":1.5,"pear trees":20}}`},
-		{"a map of objects in a list", `{"type":"object","properties":{"shops":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"stock":{"type":"object","additionalProperties":{"type":"object","properties":{"n":{"type":"integer"}}}}}}}}}`,
-			`{"shops":[{"name":"north","stock":{"nails":{"n":5},"screws":{"n":7}}},{"name":"south","stock":{"nails":{"n":1}}}]}`},
-		{"names and other names", `{"type":"object","properties":{"name":{"type":"string"},"address":{"type":"object","properties":{"city":{"type":"string"}},"additionalProperties":{"type":"integer"}}},"patternProperties":{"^x-":{"type":"string"}}}`,
-			`{"name":"Ann","x-colour":"red","address":{"city":"Rome","floor":3}}`},
+		{
+			"a map of objects in a list", `{"type":"object","properties":{"shops":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"stock":{"type":"object","additionalProperties":{"type":"object","properties":{"n":{"type":"integer"}}}}}}}}}`,
+			`{"shops":[{"name":"north","stock":{"nails":{"n":5},"screws":{"n":7}}},{"name":"south","stock":{"nails":{"n":1}}}]}`,
+		},
+		{
+			"names and other names", `{"type":"object","properties":{"name":{"type":"string"},"address":{"type":"object","properties":{"city":{"type":"string"}},"additionalProperties":{"type":"integer"}}},"patternProperties":{"^x-":{"type":"string"}}}`,
+			`{"name":"Ann","x-colour":"red","address":{"city":"Rome","floor":3}}`,
+		},
 		{"a map at the top", `{"type":"object","additionalProperties":{"type":"array","items":{"type":"string"}}}`, `{"vowels":["a","e"],"others":["b"]}`},
 		{"a tuple", `{"type":"object","properties":{"point":{"type":"array","prefixItems":[{"type":"number"},{"type":"number"},{"type":"string"}],"items":false}}}`, `{"point":[1.5,-2,"m"]}`},
 		{"tuples in a list, and more items", `{"type":"object","properties":{"rows":{"type":"array","items":{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"}}}}}`, `{"rows":[["a",1,2],["b"],["c",3]]}`},
 		{"lists of lists", `{"type":"object","properties":{"m":{"type":"array","items":{"type":"array","items":{"type":"number"}}}}}`, `{"m":[[1,2],[3,4]]}`},
-		{"itself within itself", `{"$defs":{"part":{"type":"object","properties":{"name":{"type":"string"},"parts":{"type":"array","items":{"$ref":"#/$defs/part"}}}}},"$ref":"#/$defs/part"}`,
-			`{"name":"1","parts":[{"name":"2","parts":[{"name":"3","parts":[{"name":"4","parts":[{"name":"5","parts":[{"name":"6"}]}]}]}]}]}`},
-		{"bundled", `{"type":"object","properties":{"a":{"$ref":"https://example.org/money"},"b":{"$ref":"#total"}},"$defs":{"m":{"$id":"https://example.org/money","type":"object","properties":{"n":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"number"}}},"t":{"$anchor":"total","type":"integer"}}}`,
-			`{"a":{"n":1.25},"b":3}`},
-		{"names that are wild", `{"type":"object","properties":{"_id":{"type":"string"},"":{"type":"string"},"_sources":{"type":"integer"},"a.b":{"type":"string"},"a":{"type":"object","properties":{"b":{"type":"string"}}},"*":{"type":"string"},"l":{"type":"array","items":{"type":"object","properties":{"":{"type":"string"},"_x":{"type":"string"},"naïve name":{"type":"integer"}}}}}}`,
-			`{"_id":"i","":"empty","_sources":4,"a.b":"one","a":{"b":"two"},"*":"star","l":[{"":"e","_x":"u","naïve name":1}]}`},
+		{
+			"itself within itself", `{"$defs":{"part":{"type":"object","properties":{"name":{"type":"string"},"parts":{"type":"array","items":{"$ref":"#/$defs/part"}}}}},"$ref":"#/$defs/part"}`,
+			`{"name":"1","parts":[{"name":"2","parts":[{"name":"3","parts":[{"name":"4","parts":[{"name":"5","parts":[{"name":"6"}]}]}]}]}]}`,
+		},
+		{
+			"bundled", `{"type":"object","properties":{"a":{"$ref":"https://example.org/money"},"b":{"$ref":"#total"}},"$defs":{"m":{"$id":"https://example.org/money","type":"object","properties":{"n":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"number"}}},"t":{"$anchor":"total","type":"integer"}}}`,
+			`{"a":{"n":1.25},"b":3}`,
+		},
+		{
+			"names that are wild", `{"type":"object","properties":{"_id":{"type":"string"},"":{"type":"string"},"_sources":{"type":"integer"},"a.b":{"type":"string"},"a":{"type":"object","properties":{"b":{"type":"string"}}},"*":{"type":"string"},"l":{"type":"array","items":{"type":"object","properties":{"":{"type":"string"},"_x":{"type":"string"},"naïve name":{"type":"integer"}}}}}}`,
+			`{"_id":"i","":"empty","_sources":4,"a.b":"one","a":{"b":"two"},"*":"star","l":[{"":"e","_x":"u","naïve name":1}]}`,
+		},
 		{"true and false", `{"type":"object","properties":{"a":true,"b":false,"c":{"type":"array","items":true}}}`, `{"a":{"x":[1,null,"y"]},"c":["p",{"q":2}]}`},
 		{"a free object", `{"type":"object","properties":{"meta":{"type":"object"},"any":{},"some":{"type":"array"}}}`, `{"meta":{"a":{"b":[1,2]},"c":"x"},"any":[1,"two"],"some":[1,{"a":"b"}]}`},
 		{"a free object at the top", `{"type":"object"}`, `{"a":{"b":[1,2]},"c":"x"}`},
@@ -222,14 +234,20 @@ func TestKindsOfSchemas(t *testing.T) {
 		{"a list of this or that", `{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"object","properties":{"a":{"type":"number"}}}]}}`, `["a",{"a":1}]`},
 		{"a tuple at the top", `{"type":"array","prefixItems":[{"type":"string"},{"type":"object","properties":{"a":{"type":"integer"}}}]}`, `["x",{"a":1}]`},
 		{"look-around", `{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!foo$)(?=.*[0-9])"}}}`, `{"a":"foo1"}`},
-		{"conditions", `{"type":"object","properties":{"country":{"enum":["US","CA"]}},"if":{"properties":{"country":{"const":"US"}}},"then":{"properties":{"zip":{"type":"string","pattern":"^[0-9]{5}$"}}},"else":{"properties":{"code":{"type":"string"}}},"dependentSchemas":{"zip":{"properties":{"box":{"type":"integer"}}}}}`,
-			`{"country":"US","zip":"12345","box":7}`},
-		{"null that has to be said", `{"type":"object","required":["a","l"],"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]},"b":{"type":"null"},"l":{"type":"array","items":{"type":"object","required":["x","y"],"properties":{"x":{"type":["integer","null"]},"y":{"type":"string"}}}}}}`,
-			`{"a":null,"l":[{"x":null,"y":"z"}]}`},
+		{
+			"conditions", `{"type":"object","properties":{"country":{"enum":["US","CA"]}},"if":{"properties":{"country":{"const":"US"}}},"then":{"properties":{"zip":{"type":"string","pattern":"^[0-9]{5}$"}}},"else":{"properties":{"code":{"type":"string"}}},"dependentSchemas":{"zip":{"properties":{"box":{"type":"integer"}}}}}`,
+			`{"country":"US","zip":"12345","box":7}`,
+		},
+		{
+			"null that has to be said", `{"type":"object","required":["a","l"],"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]},"b":{"type":"null"},"l":{"type":"array","items":{"type":"object","required":["x","y"],"properties":{"x":{"type":["integer","null"]},"y":{"type":"string"}}}}}}`,
+			`{"a":null,"l":[{"x":null,"y":"z"}]}`,
+		},
 		{"required, and nothing else", `{"type":"object","required":["a"],"properties":{"b":{"type":"string"}}}`, `{"a":"x","b":"y"}`},
 		{"an envelope", `{"type":"json_schema","json_schema":{"name":"order","strict":true,"schema":{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false,"required":["n"]}}}`, `{"n":4}`},
-		{"an older draft", `{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://x.example/s","definitions":{"p":{"type":"number","minimum":0,"exclusiveMinimum":true}},"type":"object","properties":{"a":{"$ref":"#/definitions/p"},"t":{"type":"array","items":[{"type":"string"},{"$ref":"http://x.example/s#/definitions/p"}]}}}`,
-			`{"a":0.5,"t":["x",2]}`},
+		{
+			"an older draft", `{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://x.example/s","definitions":{"p":{"type":"number","minimum":0,"exclusiveMinimum":true}},"type":"object","properties":{"a":{"$ref":"#/definitions/p"},"t":{"type":"array","items":[{"type":"string"},{"$ref":"http://x.example/s#/definitions/p"}]}}}`,
+			`{"a":0.5,"t":["x",2]}`,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := schema.Parse("s.json", []byte(tt.schema))
@@ -268,26 +286,31 @@ func TestPartsThatMayNotStand(t *testing.T) {
 	}{
 		"a member that breaks a constraint": {
 			`{"people":[{"value":{"name":"Bob Ray","email":"bob@x.org","year":5},"quotes":["Bob Ray, bob@x.org"],"confidence":1}]}`,
-			`{"people":[{"name":"Bob Ray","email":"bob@x.org"}]}`, map[string]string{"people[0].year": "minimum"},
+			`{"people":[{"name":"Bob Ray","email":"bob@x.org"}]}`,
+			map[string]string{"people[0].year": "minimum"},
 		},
 		"a member that is no value": {
 			`{"people":[{"value":{"name":"Ann Lee","year":"soon"},"quotes":["Ann Lee"],"confidence":1}]}`,
-			`{"people":[{"name":"Ann Lee"}]}`, map[string]string{"people[0].year": "type"},
+			`{"people":[{"name":"Ann Lee"}]}`,
+			map[string]string{"people[0].year": "type"},
 		},
 		"an element of a list in it": {
 			`{"people":[{"value":{"name":"Ann Lee","tags":["abc","abcd","x"]},"quotes":["Ann Lee"],"confidence":1}]}`,
-			`{"people":[{"name":"Ann Lee","tags":["abc","x"]}]}`, map[string]string{"people[0].tags[1]": "maxLength"},
+			`{"people":[{"name":"Ann Lee","tags":["abc","x"]}]}`,
+			map[string]string{"people[0].tags[1]": "maxLength"},
 		},
 		"an element before it": {
 			`{"people":[{"value":{"name":""},"quotes":["Ann Lee"],"confidence":1},{"value":{"name":"Bob Ray","year":5},"quotes":["Bob Ray, bob@x.org"],"confidence":1}]}`,
-			`{"people":[{"name":"Bob Ray"}]}`, map[string]string{"people": "type", "people[0].year": "minimum"},
+			`{"people":[{"name":"Bob Ray"}]}`,
+			map[string]string{"people": "type", "people[0].year": "minimum"},
 		},
 		"nothing is left": {
 			`{"people":[{"value":{"name":"","year":7},"quotes":["Ann Lee"],"confidence":1}]}`, `null`, map[string]string{"people": "type"},
 		},
 		"an entry of a map": {
 			`{"prices":[{"value":{"key":"a","value":5},"quotes":["Ann Lee"],"confidence":1},{"value":{"key":"b","value":-1},"quotes":["Ann Lee"],"confidence":1}]}`,
-			`{"prices":{"a":5}}`, map[string]string{"prices": "minimum"},
+			`{"prices":{"a":5}}`,
+			map[string]string{"prices": "minimum"},
 		},
 	} {
 		s, err := schema.Parse("s.json", []byte(people))
