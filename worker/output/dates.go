@@ -3,10 +3,12 @@ package output
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // DateOrders is what the texts of a job tell of the order of day and month in their
@@ -120,6 +122,9 @@ const isoForm = "2006-01-02"
 // one of several orders. It is sure if the quote has the date in a form that can be read
 // in one way alone.
 func ambiguousDate(quote, date string) (found *format.NumericDate, sure bool) {
+	if _, stored := table.Forms(quote); strings.HasPrefix(stored, date) {
+		return nil, true // as the spreadsheet stores it
+	}
 	for d := range format.NumericDates(quote) {
 		if date != d.DayFirst && date != d.MonthFirst && date != d.YearFirst {
 			continue

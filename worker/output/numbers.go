@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // NumberStyles is what the texts of a job tell of how their numbers are written. The zero
@@ -148,6 +149,9 @@ func (n *NumberStyles) settle(s *schema.Schema, field string, p *schema.Property
 // these are of a style. It is sure if one of them can mean nothing else. There are none
 // if the quote has no such number.
 func readingsOf(p *schema.Property, value any, quote string, style format.NumberStyle) (readings []any, sure bool) {
+	if _, stored := table.Forms(quote); stored != "" && isNumber(value, stored) {
+		return nil, true // as the spreadsheet stores it
+	}
 	switch v := value.(type) {
 	case json.Number:
 		found := numbersFor(p, v, quote, style)
@@ -247,4 +251,15 @@ func writtenNumber(p *schema.Property, value any, quote string) any {
 		}
 	}
 	return strings.TrimSpace(quote)
+}
+
+// isNumber reports whether a value is a number in the form of JSON.
+func isNumber(value any, form string) bool {
+	number, ok := value.(json.Number)
+	if !ok {
+		return false
+	}
+	a, errA := number.Float64()
+	b, errB := json.Number(form).Float64()
+	return errA == nil && errB == nil && a == b
 }
