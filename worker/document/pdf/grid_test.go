@@ -49,15 +49,21 @@ func TestGrids(t *testing.T) {
 	}{
 		{"a table", order, ordered},
 		{"a table drawn by columns", byColumn(order), ordered},
-		{"labels above their values", rowsAt(700, 14, []float64{40, 220, 400}, []string{"Invoice Date:", "Due Date:", "Reference:"}, []string{"03/20/2023", "04/04/2023", "CUST17"}),
-			"| Invoice Date: | Due Date: | Reference: |\n| --- | --- | --- |\n| 03/20/2023 | 04/04/2023 | CUST17 |\n"},
+		{
+			"labels above their values", rowsAt(700, 14, []float64{40, 220, 400}, []string{"Invoice Date:", "Due Date:", "Reference:"}, []string{"03/20/2023", "04/04/2023", "CUST17"}),
+			"| Invoice Date: | Due Date: | Reference: |\n| --- | --- | --- |\n| 03/20/2023 | 04/04/2023 | CUST17 |\n",
+		},
 		{"labels left of their values", totals, "Subtotal:\t120.00\n\nTax (0%):\t0.00\n\nTotal:\t120.00\n"},
 		{"values drawn first", byColumn(totals), "Subtotal:\t120.00\n\nTax (0%):\t0.00\n\nTotal:\t120.00\n"},
-		{"heads of two lines", rowsAt(700, 14, []float64{40, 200, 300}, []string{"Name", "Net", "Gross"}, []string{"of item", "in EUR", "in EUR"},
-			[]string{"Bolt", "1.00", "1.19"}, []string{"Nut", "2.00", "2.38"}, []string{"Nail", "3.00", "3.57"}),
-			"| Name | Net | Gross |\n| of item | in EUR | in EUR |\n| --- | --- | --- |\n| Bolt | 1.00 | 1.19 |\n| Nut | 2.00 | 2.38 |\n| Nail | 3.00 | 3.57 |\n"},
-		{"a cell that has a bar", rowsAt(700, 14, []float64{40, 200, 300}, []string{"A", "B", "C"}, []string{"x|y", "1", "2"}, []string{"z", "3", "4"}),
-			"| A | B | C |\n| --- | --- | --- |\n| x\\|y | 1 | 2 |\n| z | 3 | 4 |\n"},
+		{
+			"heads of two lines", rowsAt(700, 14, []float64{40, 200, 300}, []string{"Name", "Net", "Gross"}, []string{"of item", "in EUR", "in EUR"},
+				[]string{"Bolt", "1.00", "1.19"}, []string{"Nut", "2.00", "2.38"}, []string{"Nail", "3.00", "3.57"}),
+			"| Name | Net | Gross |\n| of item | in EUR | in EUR |\n| --- | --- | --- |\n| Bolt | 1.00 | 1.19 |\n| Nut | 2.00 | 2.38 |\n| Nail | 3.00 | 3.57 |\n",
+		},
+		{
+			"a cell that has a bar", rowsAt(700, 14, []float64{40, 200, 300}, []string{"A", "B", "C"}, []string{"x|y", "1", "2"}, []string{"z", "3", "4"}),
+			"| A | B | C |\n| --- | --- | --- |\n| x\\|y | 1 | 2 |\n| z | 3 | 4 |\n",
+		},
 	} {
 		d := read(t, shared, makeFile("", sheet{lines: tt.lines}))
 		if diff := cmp.Diff(tt.want, d.Text); diff != "" {

@@ -137,8 +137,15 @@ func (w *rewriter) code(n uint64, r *cursor) ([]byte, error) {
 	count, stop := binary.AppendUvarint(nil, w.count), binary.AppendUvarint(nil, w.count+1)
 	var turn []byte
 	for _, part := range [][]byte{
-		{globalGet}, count, {i32Const, 1, i32Sub, globalSet}, count,
-		{globalGet}, count, {i32Const, 0, i32Less, ifNotZero, noResult, call}, binary.AppendUvarint(nil, w.tick), {end},
+		{globalGet},
+		count,
+		{i32Const, 1, i32Sub, globalSet},
+		count,
+		{globalGet},
+		count,
+		{i32Const, 0, i32Less, ifNotZero, noResult, call},
+		binary.AppendUvarint(nil, w.tick),
+		{end},
 	} {
 		turn = append(turn, part...)
 	}

@@ -165,10 +165,18 @@ func looksLikeJSON(text string) bool {
 
 // thinkingTags are the marks between which models think, with the ones that close them.
 var thinkingTags = [][2]string{
-	{"<think>", "</think>"}, {"<thinking>", "</thinking>"}, {"<thought>", "</thought>"}, {"<reasoning>", "</reasoning>"},
-	{"<reflection>", "</reflection>"}, {"<scratchpad>", "</scratchpad>"}, {"<seed:think>", "</seed:think>"},
-	{"[THINK]", "[/THINK]"}, {"◁think▷", "◁/think▷"}, {"<|begin_of_thought|>", "<|end_of_thought|>"},
-	{"<|START_THINKING|>", "<|END_THINKING|>"}, {"<|channel|>analysis<|message|>", "<|end|>"},
+	{"<think>", "</think>"},
+	{"<thinking>", "</thinking>"},
+	{"<thought>", "</thought>"},
+	{"<reasoning>", "</reasoning>"},
+	{"<reflection>", "</reflection>"},
+	{"<scratchpad>", "</scratchpad>"},
+	{"<seed:think>", "</seed:think>"},
+	{"[THINK]", "[/THINK]"},
+	{"◁think▷", "◁/think▷"},
+	{"<|begin_of_thought|>", "<|end_of_thought|>"},
+	{"<|START_THINKING|>", "<|END_THINKING|>"},
+	{"<|channel|>analysis<|message|>", "<|end|>"},
 }
 
 // cutThinking returns a text without what stands between the marks of thinking. Thinking that

@@ -102,8 +102,10 @@ func (m Manners) Bare(r Refusal) (_ Manners, what string, ok bool) {
 	if m.bare || r.Status != 400 && r.Status != 422 {
 		return m, "", false
 	}
-	return Manners{Form: ByPrompt, NoFormat: true, Plain: true, NoStrict: true, FreeTools: true, NoParallel: true, NoUsage: true, NoCache: true,
-		OtherBound: m.OtherBound, Most: m.Most, NoStream: m.NoStream, NoSystem: m.NoSystem, bare: true}, "it does not say what it refuses: everything that can be is left out", true
+	return Manners{
+		Form: ByPrompt, NoFormat: true, Plain: true, NoStrict: true, FreeTools: true, NoParallel: true, NoUsage: true, NoCache: true,
+		OtherBound: m.OtherBound, Most: m.Most, NoStream: m.NoStream, NoSystem: m.NoSystem, bare: true,
+	}, "it does not say what it refuses: everything that can be is left out", true
 }
 
 // A trait is something that a server may refuse. It finds the refusal in the server's words.

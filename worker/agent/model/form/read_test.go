@@ -32,19 +32,29 @@ var truths = []struct {
 	name, schema string
 	records      []record
 }{
-	{"receipt", `{"type":"object","properties":{"vendor":{"type":"string"},"total":{"type":"number"},"paid":{"type":"boolean"},"status":{"type":"string","enum":["in full","open","overdue"]}}}`,
-		[]record{{"vendor": {say("Acme Ltd", "Acme Ltd")}, "total": {say(json.Number("12.5"), "Total: 12.50")}, "paid": {say(true, "paid")}, "status": {say("overdue", "Status: overdue")}}}},
-	{"texts that look like notation", `{"type":"object","properties":{"title":{"type":"string"},"code":{"type":"string"},"lines":{"type":"array","items":{"type":"string"}}}}`,
-		[]record{{"title": {say("Brackets {a} and [b], see #3 // not a comment", "Brackets {a} and [b]")}, "code": {say(`if (x == 'y') { z: 1 }`, "z: 1")}, "lines": {say("One, two: three"), say("O'Neill & Söhne — 金"), say("https://a.example/b?c=d,e")}}}},
-	{"nested", `{"type":"object","properties":{"address":{"type":"object","properties":{"city":{"type":"string"},"zip":{"type":"string"}}},"year":{"type":"integer"}}}`,
-		[]record{{"address.city": {say("Oslo", "0150 Oslo")}, "address.zip": {say("0150", "0150 Oslo")}, "year": {say(json.Number("1999"), "in 1999")}}}},
-	{"people", `{"type":"object","properties":{"people":{"type":"array","items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"age":{"type":"integer"}}}}}}`,
+	{
+		"receipt", `{"type":"object","properties":{"vendor":{"type":"string"},"total":{"type":"number"},"paid":{"type":"boolean"},"status":{"type":"string","enum":["in full","open","overdue"]}}}`,
+		[]record{{"vendor": {say("Acme Ltd", "Acme Ltd")}, "total": {say(json.Number("12.5"), "Total: 12.50")}, "paid": {say(true, "paid")}, "status": {say("overdue", "Status: overdue")}}},
+	},
+	{
+		"texts that look like notation", `{"type":"object","properties":{"title":{"type":"string"},"code":{"type":"string"},"lines":{"type":"array","items":{"type":"string"}}}}`,
+		[]record{{"title": {say("Brackets {a} and [b], see #3 // not a comment", "Brackets {a} and [b]")}, "code": {say(`if (x == 'y') { z: 1 }`, "z: 1")}, "lines": {say("One, two: three"), say("O'Neill & Söhne — 金"), say("https://a.example/b?c=d,e")}}},
+	},
+	{
+		"nested", `{"type":"object","properties":{"address":{"type":"object","properties":{"city":{"type":"string"},"zip":{"type":"string"}}},"year":{"type":"integer"}}}`,
+		[]record{{"address.city": {say("Oslo", "0150 Oslo")}, "address.zip": {say("0150", "0150 Oslo")}, "year": {say(json.Number("1999"), "in 1999")}}},
+	},
+	{
+		"people", `{"type":"object","properties":{"people":{"type":"array","items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"age":{"type":"integer"}}}}}}`,
 		[]record{{"people": {
 			say(map[string]any{"name": "Ann Lee", "age": json.Number("41")}, "Ann Lee (41)"),
 			say(map[string]any{"name": "Bob Ray", "age": json.Number("7")}, "Bob Ray (7)", "Bob"),
-		}}}},
-	{"rows", `{"type":"array","items":{"type":"object","properties":{"item":{"type":"string"},"price":{"type":"number"}}}}`,
-		[]record{{"item": {say("Tea", "Tea 3.20")}, "price": {say(json.Number("3.2"), "Tea 3.20")}}, {"item": {say("Cake", "Cake 4")}, "price": {say(json.Number("4"), "Cake 4")}}}},
+		}}},
+	},
+	{
+		"rows", `{"type":"array","items":{"type":"object","properties":{"item":{"type":"string"},"price":{"type":"number"}}}}`,
+		[]record{{"item": {say("Tea", "Tea 3.20")}, "price": {say(json.Number("3.2"), "Tea 3.20")}}, {"item": {say("Cake", "Cake 4")}, "price": {say(json.Number("4"), "Cake 4")}}},
+	},
 }
 
 // newForm returns the form of answers for a schema.
