@@ -90,7 +90,10 @@ const maxLabel = 30
 // a single blank it has to be one of the words with which people head their forms.
 func beginsLabel(s string, gap bool) bool {
 	colon := strings.IndexByte(s[:min(len(s), maxLabel)], ':')
-	if colon <= 0 || strings.HasPrefix(s[colon:], "://") || colon+1 < len(s) && unicode.IsDigit(rune(s[colon+1])) {
+	if colon <= 0 || strings.HasPrefix(s[colon:], "://") || strings.HasPrefix(s[colon:], "::") {
+		return false // an address, or a name such as Data::Phrasebook
+	}
+	if colon+1 < len(s) && unicode.IsDigit(rune(s[colon+1])) {
 		return false
 	}
 	name := strings.TrimRight(s[:colon], " .#")
