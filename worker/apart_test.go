@@ -97,6 +97,7 @@ func (a *annexes) start(f mapreduce.Fleet) (worker.ApartProcess, error) {
 	}}
 	w, err := worker.New(cfg)
 	if err != nil {
+		end()
 		return nil, err
 	}
 

@@ -223,7 +223,7 @@ func (r *Registry) parse(ctx context.Context, f Format, in Input, whole io.Reade
 		}
 		d, err = f.Parse(within, in)
 		refused := new(RefusedError)
-		if err != nil && context.Cause(within) == ErrTime && !errors.As(err, &refused) {
+		if err != nil && errors.Is(context.Cause(within), ErrTime) && !errors.As(err, &refused) {
 			err = Refuse("a document of the format %s that takes longer than %v to read (--document-time)", f.Kind, in.Limits.Time)
 		}
 	})

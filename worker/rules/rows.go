@@ -301,7 +301,7 @@ func (s *rowSorter) add() {
 // totalWords are what the first cell of a row says that adds up others, folded.
 var totalWords = func() map[string]bool {
 	words := make(map[string]bool)
-	for _, word := range strings.Split("total,totals,sub total,subtotals,grand total,overall total,sum,sum total,net total,gross total,total net,total gross,"+
+	for word := range strings.SplitSeq("total,totals,sub total,subtotals,grand total,overall total,sum,sum total,net total,gross total,total net,total gross,"+
 		"total amount,total due,amount due,balance due,"+
 		"summe,gesamt,gesamtsumme,zwischensumme,insgesamt,gesamtbetrag,endsumme,total général,sous-total,totaux,somme,total ht,total ttc,"+
 		"totale,subtotale,totale generale,somma,suma,total general,suma total,totaal,subtotaal,eindtotaal,totalt,delsumma,summa,i alt,yhteensä,"+

@@ -22,7 +22,6 @@ type grid struct {
 	values   bool    // it is a table of values
 	said     bool    // by its tags
 	laidOut  bool    // it says that it is none
-	blocks   int     // of its cells that have several
 }
 
 // An extent is a part of a page: bytes [from, to).
@@ -57,8 +56,7 @@ const (
 type gridReader struct {
 	open []*openGrid
 	all  *grid // the outermost
-	skip string
-	deep int // tables that are too deep, and are text of their cell
+	deep int   // tables that are too deep, and are text of their cell
 }
 
 // An openGrid is a table whose end has not come.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	_ "unsafe" // for the module that go-pdfium embeds
 
-	_ "github.com/klippa-app/go-pdfium/webassembly"
+	_ "github.com/klippa-app/go-pdfium/webassembly" // which has that module
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"

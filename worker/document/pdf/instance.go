@@ -98,7 +98,7 @@ func (p *instance) call(name string, args ...uint64) uint64 {
 }
 
 // Arguments and results of functions that are no addresses.
-func integer(n int) uint64           { return api.EncodeI32(int32(n)) } //nolint:gosec // numbers of pages and characters, which fit
+func integer(n int) uint64           { return api.EncodeI32(int32(n)) }
 func real32(x float32) uint64        { return api.EncodeF32(x) }
 func real64(x float64) uint64        { return api.EncodeF64(x) }
 func asInteger(result uint64) int    { return int(api.DecodeI32(result)) }

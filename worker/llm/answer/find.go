@@ -111,7 +111,7 @@ func (f *finder) try(i int) (end int, ok bool) {
 	if _, cut := v.(nothing); err != nil || cut {
 		return 0, false
 	}
-	c := Candidate{Value: v, Repairs: append(f.common[:len(f.common):len(f.common)], p.repairs...), Unfinished: p.unfinished, size: p.at - i}
+	c := Candidate{Value: v, Repairs: slices.Concat(f.common, p.repairs), Unfinished: p.unfinished, size: p.at - i}
 	before, after := strings.TrimSpace(f.text[:i]), strings.TrimSpace(f.text[p.at:])
 	if strings.HasSuffix(strings.TrimRightFunc(before, unicode.IsLetter), "```") {
 		c.Repairs = append(c.Repairs, Repair{Kind: Fence})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -98,11 +99,11 @@ func (p *parser) parseValue(depth int, inObject bool) (any, error) {
 		p.unfinished = true
 		return nothing{}, nil
 	}
-	switch c := p.next(); {
-	case c == '{':
+	switch p.next() {
+	case '{':
 		p.at++
 		return p.parseObject(depth)
-	case c == '[':
+	case '[':
 		p.at++
 		return p.parseList(depth)
 	}
@@ -248,11 +249,11 @@ func joinValues(a, b any) (any, bool) {
 	switch a := a.(type) {
 	case []any:
 		if b, ok := b.([]any); ok {
-			return append(a[:len(a):len(a)], b...), true
+			return slices.Concat(a, b), true
 		}
 	case Object:
 		b, ok := b.(Object)
-		out := a[:len(a):len(a)]
+		out := slices.Clip(a)
 		for _, m := range b {
 			i := out.index(m.Key)
 			if i < 0 {

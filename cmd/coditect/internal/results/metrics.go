@@ -90,7 +90,7 @@ func (t *unitTally) countMended(u *mapreduce.Unit) {
 	kinds := make(map[string]bool)
 	for _, note := range u.Errors {
 		if list, ok := strings.CutPrefix(note, mapreduce.MendedNote); ok {
-			for _, kind := range strings.Split(list, ", ") {
+			for kind := range strings.SplitSeq(list, ", ") {
 				kinds[kind] = true
 			}
 		}
