@@ -373,13 +373,13 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		if err := r.output.checkFolder(); err != nil {
 			return err
 		}
+		if err := r.app.Runners.Documents.CheckResumed(cmd.Flags(), &job.Spec); err != nil {
+			return err
+		}
 		if hasNothingToRun(job) { // so nothing is needed that units run with
 			return r.followAndWrite(ctx, id)
 		}
 		if err := r.app.Runners.CheckRunnable(&job.Spec, nil); err != nil {
-			return err
-		}
-		if err := r.app.Runners.Documents.CheckResumed(cmd.Flags(), &job.Spec); err != nil {
 			return err
 		}
 		if err := r.s.RunWorkerFor(&job.Spec); err != nil {
