@@ -102,8 +102,8 @@ LENGTHY    := $(LENGTHY)|TestTextsThatCostMuch$$|TestPackages$$|TestKilledAgainA
 LENGTHY    := $(LENGTHY)|TestAThousandCitations$$|TestC2C3C9C15Shapes$$|TestSoakKillsOfServerAndWorkers$$
 LENGTHY    := $(LENGTHY)|TestSoakStormOfKills$$|TestSoakStormOfAFleet$$|TestPoisonInOneProcess$$|TestPoisonInAFleet$$
 LENGTHY    := $(LENGTHY)|TestRollingRestart$$|TestRotation$$|TestMatrixOfFaults/(openai|ollama)
-LENGTHY    := $(LENGTHY)|TestTenThousandRandomChangesAreFound$$
-OF_LENGTHY := ./cmd/coditect ./cmd/coditect/internal/auditfile ./orchestrator ./worker/rules
+LENGTHY    := $(LENGTHY)|TestTenThousandRandomChangesAreFound$$|TestTablesThatCostMuch$$
+OF_LENGTHY := ./cmd/coditect ./cmd/coditect/internal/auditfile ./orchestrator ./worker/document/html ./worker/rules
 
 # How often processes are killed in each soak test.
 export CODITECT_SOAK_TRIALS ?= 5

@@ -203,7 +203,7 @@ func (h *house) answer(args ...string) string {
 }
 
 // slowest is how long a command may take before it is told to show what it does.
-const slowest = 2 * time.Minute
+const slowest = 5 * time.Minute
 
 // try runs a command of mapreduce to its end.
 func (h *house) try(env []string, args ...string) outcome {
