@@ -74,13 +74,21 @@ func endOfCell(text string, v span.Span) int {
 		case c == '\t':
 			return i
 		case c != ' ':
-		case strings.HasPrefix(text[i:v.End], strings.Repeat(" ", wideGap)):
+		case isWideGap(text[i:v.End]):
 			return i
 		case beginsLabel(strings.TrimLeft(text[i:v.End], " "), strings.HasPrefix(text[i:v.End], "  ")):
 			return i
 		}
 	}
 	return v.End
+}
+
+// isWideGap reports whether a text begins with a gap between two cells. A sentence that goes
+// on in small letters has only more blanks than it needs.
+func isWideGap(s string) bool {
+	rest := strings.TrimLeft(s, " ")
+	first, _ := utf8.DecodeRuneInString(rest)
+	return len(s)-len(rest) >= wideGap && !unicode.IsLower(first)
 }
 
 // maxLabel bounds the bytes of a label that the schema does not have.

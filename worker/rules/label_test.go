@@ -69,6 +69,7 @@ func TestLabels(t *testing.T) {
 		{"the next label behind a gap", "name: {type: string, x-coditect: {labels: [Seller]}}", "Seller: Acme Ltd  Reg: 12\n", map[string]any{"name": "Acme Ltd"}},
 		{"the next label behind a blank", "no: {type: string, x-coditect: {labels: [Invoice No]}}", "Invoice No: R-77 Date: 2024-01-02\n", map[string]any{"no": "R-77"}},
 		{"a name of two colons", "title: {type: string}", "Title: threading for Email::Simple objects\n", map[string]any{"title": "threading for Email::Simple objects"}},
+		{"blanks within a sentence", "title: {type: string}", "Title: numbers evaluated at     compile time\n", map[string]any{"title": "numbers evaluated at compile time"}},
 		{"a colon in a title", "title: {type: string}", "Title: Star Wars: A New Hope\n", map[string]any{"title": "Star Wars: A New Hope"}},
 		{
 			"values below labels by tabs",
