@@ -101,6 +101,9 @@ func within(ctx context.Context, limit time.Duration, work func(ctx context.Cont
 	close(armed)
 	defer timer.Stop()
 
+	if used() >= limit { // a limit this short has passed, and the timer may come later than the end of the work
+		cancel(ErrTime)
+	}
 	work(within)
 	return ctx.Err() == nil && errors.Is(context.Cause(within), ErrTime)
 }
