@@ -29,6 +29,8 @@ type shaper struct {
 	count int     // properties so far
 	above []frame // the properties around the one that is read, the outermost first
 	cut   bool    // it was said that the rest of a large schema is any value
+
+	formats map[*view]string // what commonFormat has returned: alternatives may be shared, and nest
 }
 
 // A frame is a property that is being read.
@@ -163,7 +165,7 @@ func (r *shaper) readKind(p *Property, v *view, n *node, path string, depth int)
 	case Array:
 		r.readArray(p, v, n, path, depth)
 	case String:
-		p.Format = Format(r.commonText(v, "format"))
+		p.Format = Format(r.commonFormat(v))
 	}
 	p.Enum = r.readEnum(v, p)
 	p.Fraction = endsAtOne(v)
@@ -184,18 +186,29 @@ func endsAtOne(v *view) bool {
 	return false
 }
 
-// commonText returns the text at a key, of v or else of all alternatives alike.
-func (r *shaper) commonText(v *view, key string) string {
-	if v.has(key) || len(v.groups) == 0 {
-		return r.readString(v, key)
+// commonFormat returns the format of v, or else the one that all its alternatives have.
+func (r *shaper) commonFormat(v *view) string {
+	if known, ok := r.formats[v]; ok {
+		return known
+	}
+	found := ""
+	if v.has("format") || len(v.groups) == 0 {
+		found = r.readString(v, "format")
 	}
 	for _, group := range v.groups {
-		text := r.commonText(group[0], key)
-		if !slices.ContainsFunc(group, func(one *view) bool { return r.commonText(one, key) != text }) && text != "" {
-			return text
+		if found != "" || v.has("format") {
+			break
+		}
+		text := r.commonFormat(group[0])
+		if !slices.ContainsFunc(group[1:], func(one *view) bool { return r.commonFormat(one) != text }) {
+			found = text
 		}
 	}
-	return ""
+	if r.formats == nil {
+		r.formats = make(map[*view]string)
+	}
+	r.formats[v] = found
+	return found
 }
 
 // readObject reads the properties of an object, those of all alternatives included.
