@@ -2,6 +2,7 @@ package schemafile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,8 +11,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/worker/layout"
-	"github.com/coditect/mapreduce/worker/rules/span"
-	"github.com/coditect/mapreduce/worker/rules/table"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // TextCommand returns the command that prints the text of documents.
@@ -112,25 +112,20 @@ func newPlaced(text string, p *layout.Part) placed {
 	return one
 }
 
-// tablesOf returns the tables of a text: lines whose cells are set apart by bars, but for the
-// lines below their heads.
+// tablesOf returns the tables of a text as jobs read them: heads that stand again on later
+// pages are no rows.
 func tablesOf(text string) [][][]string {
 	var tables [][][]string
-	var rows [][]string
-	for line := range strings.SplitSeq(text+"\n", "\n") {
-		trimmed := strings.TrimSpace(line)
-		switch {
-		case !strings.HasPrefix(trimmed, "|"):
-			if rows != nil {
-				tables, rows = append(tables, rows), nil
+	for _, t := range table.Read(text) {
+		rows := make([][]string, 0, len(t.Heads)+len(t.Rows))
+		for _, line := range slices.Concat(t.Heads, t.Rows) {
+			var row []string
+			for _, cell := range table.Cells(text, line, nil) {
+				row = append(row, cell.Text(text))
 			}
-		case !table.IsRule(trimmed):
-			var cells []string
-			for _, cell := range table.Split(line, span.New(0, len(line)), table.Bars) {
-				cells = append(cells, cell.Of(line))
-			}
-			rows = append(rows, cells)
+			rows = append(rows, row)
 		}
+		tables = append(tables, rows)
 	}
 	return tables
 }
