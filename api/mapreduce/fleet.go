@@ -227,7 +227,7 @@ type Assignment struct {
 	Index    int64  // order within the level
 	Timeout  time.Duration
 	Reserved int64 // tokens reserved for this attempt
-	Alone    bool  // it may have killed a worker: run nothing beside it
+	Alone    bool  // workers were lost that ran it: it is to run in a process of its own, so that its death tells something
 	Last     bool  // if it fails, in whatever way, no other attempt follows
 
 	// Journal is what earlier attempts have remembered: entries of worker/journal, each

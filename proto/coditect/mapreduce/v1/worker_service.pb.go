@@ -1449,7 +1449,7 @@ type Assignment struct {
 	JournalEntries int64 `protobuf:"varint,21,opt,name=journal_entries,json=journalEntries,proto3" json:"journal_entries,omitempty"`
 	// How many items of evidence of the unit's own are stored; a blob lists them.
 	EvidenceItems int64 `protobuf:"varint,22,opt,name=evidence_items,json=evidenceItems,proto3" json:"evidence_items,omitempty"`
-	// It may have killed a worker: run nothing beside it.
+	// Workers were lost that ran it: it is to run in a process of its own.
 	Alone bool `protobuf:"varint,10,opt,name=alone,proto3" json:"alone,omitempty"`
 	// What the attempt needs and is too large to stand here: the worker gets it
 	// by GetBlob before the unit runs.
