@@ -45,39 +45,49 @@ func (r *hintReader) strayHints(n *node, path string) {
 
 // hintNode returns the mapping of hints of v, nil when there is none.
 func (r *hintReader) hintNode(v *view) (*node, string) {
-	n, path := r.findHints(v)
-	if n == nil {
+	found := r.findHints(v)
+	switch {
+	case found.first == nil || found.first.kind == nodeNull:
+		return nil, ""
+	case found.first.kind != nodeMap:
+		r.recordFault(found.first, found.path, "hints must be a mapping, not %s", found.first.kind)
 		return nil, ""
 	}
-	if n.kind == nodeNull {
-		return nil, ""
-	}
-	if n.kind != nodeMap {
-		r.recordFault(n, path, "hints must be a mapping, not %s", n.kind)
-		return nil, ""
-	}
-	return n, path
+	return found.first, found.path
+}
+
+// foundHints are the hints of a view, and where they stand.
+type foundHints struct {
+	first *node // nil if there are none
+	path  string
 }
 
 // findHints returns the first hints of v, those of its alternatives included, and notes
 // that the others, which these override, were seen.
-func (r *hintReader) findHints(v *view) (first *node, path string) {
+func (r *hintReader) findHints(v *view) foundHints {
+	if v.hints != nil {
+		return *v.hints
+	}
+
+	var found foundHints
+	v.hints = &found // what comes to itself has no hints that were not seen
 	for i, n := range v.nodes {
 		if hints := n.get(HintKey); hints != nil {
 			r.hinted[hints] = true
-			if first == nil {
-				first, path = hints, joinPath(v.paths[i], HintKey)
+			if found.first == nil {
+				found = foundHints{first: hints, path: joinPath(v.paths[i], HintKey)}
 			}
 		}
 	}
+
 	for _, group := range v.groups {
 		for _, one := range group {
-			if hints, at := r.findHints(one); first == nil {
-				first, path = hints, at
+			if of := r.findHints(one); found.first == nil {
+				found = of
 			}
 		}
 	}
-	return first, path
+	return found
 }
 
 // topHints reads the hints of the schema as a whole, and returns its key.

@@ -29,8 +29,6 @@ type shaper struct {
 	count int     // properties so far
 	above []frame // the properties around the one that is read, the outermost first
 	cut   bool    // it was said that the rest of a large schema is any value
-
-	formats map[*view]string // what commonFormat has returned: alternatives may be shared, and nest
 }
 
 // A frame is a property that is being read.
@@ -188,27 +186,25 @@ func endsAtOne(v *view) bool {
 
 // commonFormat returns the format of v, or else the one that all its alternatives have.
 func (r *shaper) commonFormat(v *view) string {
-	if known, ok := r.formats[v]; ok {
-		return known
+	if v.format == nil {
+		found := r.formatOf(v)
+		v.format = &found
 	}
-	found := ""
-	if v.has("format") || len(v.groups) == 0 {
-		found = r.readString(v, "format")
+	return *v.format
+}
+
+func (r *shaper) formatOf(v *view) string {
+	if v.has("format") {
+		return r.readString(v, "format")
 	}
+
 	for _, group := range v.groups {
-		if found != "" || v.has("format") {
-			break
-		}
 		text := r.commonFormat(group[0])
-		if !slices.ContainsFunc(group[1:], func(one *view) bool { return r.commonFormat(one) != text }) {
-			found = text
+		if text != "" && !slices.ContainsFunc(group[1:], func(one *view) bool { return r.commonFormat(one) != text }) {
+			return text
 		}
 	}
-	if r.formats == nil {
-		r.formats = make(map[*view]string)
-	}
-	r.formats[v] = found
-	return found
+	return ""
 }
 
 // readObject reads the properties of an object, those of all alternatives included.
@@ -238,7 +234,7 @@ type member struct {
 // readProperties reads the named properties of an object.
 func (r *shaper) readProperties(v *view, path string, depth int) []Property {
 	var list []Property
-	required := r.requiredNames(v, 0)
+	required := r.requiredNames(v)
 	for _, m := range r.membersOf(v) {
 		must := required[m.name]
 		delete(required, m.name)
@@ -255,7 +251,7 @@ func (r *shaper) readProperties(v *view, path string, depth int) []Property {
 			list = append(list, p)
 		}
 	}
-	for _, name := range r.namesOfAlternatives(v, 0) {
+	for _, name := range r.namesOfAlternatives(v) {
 		if !slices.ContainsFunc(list, func(p Property) bool { return p.Name == name }) {
 			list = append(list, Property{Name: name, Type: Any})
 		}
@@ -266,11 +262,11 @@ func (r *shaper) readProperties(v *view, path string, depth int) []Property {
 
 // namesOfAlternatives returns the names, sorted, that some alternative requires and none
 // describes, nor v itself.
-func (r *shaper) namesOfAlternatives(v *view, depth int) []string {
+func (r *shaper) namesOfAlternatives(v *view) []string {
 	names := map[string]bool{}
 	for _, group := range v.groups {
 		for _, one := range group {
-			for name := range r.requiredNames(one, depth) {
+			for name := range r.requiredNames(one) {
 				names[name] = true
 			}
 		}
@@ -299,6 +295,14 @@ func (r *shaper) readUnnamed(name string, n *node, v *view, path string) (Proper
 
 // membersOf returns the properties that v names, in the order of the file.
 func (r *shaper) membersOf(v *view) []member {
+	if v.members == nil {
+		v.members = new([]member) // what comes to itself names nothing more
+		*v.members = r.findMembers(v)
+	}
+	return *v.members
+}
+
+func (r *shaper) findMembers(v *view) []member {
 	var list []member
 	at := map[string]int{}
 	for i, n := range v.nodes {
@@ -370,9 +374,14 @@ func (r *shaper) either(a, b *view) *view {
 }
 
 // requiredNames returns the names that are required whatever the alternative, and where
-// it is said.
-func (r *shaper) requiredNames(v *view, depth int) map[string]*node {
+// it is said. It must not be changed.
+func (r *shaper) requiredNames(v *view) map[string]*node {
+	if v.required != nil {
+		return v.required
+	}
+
 	names := map[string]*node{}
+	v.required = names // what comes to itself requires nothing more
 	for _, n := range v.nodes {
 		list := n.get("required")
 		if list == nil || list.kind != nodeList {
@@ -382,13 +391,11 @@ func (r *shaper) requiredNames(v *view, depth int) map[string]*node {
 			names[item.text] = item
 		}
 	}
-	if depth > maxNesting {
-		return names
-	}
+
 	for _, group := range v.groups {
-		of := r.requiredNames(group[0], depth+1)
+		of := maps.Clone(r.requiredNames(group[0]))
 		for _, one := range group[1:] {
-			more := r.requiredNames(one, depth+1)
+			more := r.requiredNames(one)
 			maps.DeleteFunc(of, func(name string, _ *node) bool { return more[name] == nil })
 		}
 		maps.Copy(names, of)
@@ -400,7 +407,7 @@ func (r *shaper) requiredNames(v *view, depth int) map[string]*node {
 // properties are of interest.
 func (r *shaper) readRest(name string, v *view, n *node, path string, depth int, named bool) *Property {
 	var all *view
-	r.eachRest(v, named, func(one *view) {
+	r.eachRest(v, named, map[*view]bool{}, func(one *view) {
 		if all == nil {
 			all = one
 		} else {
@@ -415,8 +422,14 @@ func (r *shaper) readRest(name string, v *view, n *node, path string, depth int,
 	return &p
 }
 
-// eachRest calls do with each schema of values under other names.
-func (r *shaper) eachRest(v *view, named bool, do func(*view)) {
+// eachRest calls do with each schema of values under other names. Views that are seen are
+// not gone through again.
+func (r *shaper) eachRest(v *view, named bool, seen map[*view]bool, do func(*view)) {
+	if seen[v] {
+		return
+	}
+	seen[v] = true
+
 	for i, n := range v.nodes {
 		if patterns := n.get("patternProperties"); patterns != nil && patterns.kind == nodeMap {
 			for j, item := range patterns.items {
@@ -432,9 +445,10 @@ func (r *shaper) eachRest(v *view, named bool, do func(*view)) {
 			}
 		}
 	}
+
 	for _, group := range v.groups {
 		for _, one := range group {
-			r.eachRest(one, named, do)
+			r.eachRest(one, named, seen, do)
 		}
 	}
 }

@@ -18,6 +18,9 @@ const (
 // A view is a schema object together with the objects that it refers to. All of its nodes
 // hold of every value: its own keys come first, then those of $ref, of allOf, and of the
 // only alternative of anyOf or oneOf that is not null.
+//
+// Alternatives may be shared, and nest: there may be far more ways through them than views.
+// What is found of a view by way of its alternatives is therefore remembered with it.
 type view struct {
 	nodes    []*node
 	paths    []string
@@ -30,6 +33,10 @@ type view struct {
 	narrowed map[typeSet]*view // by the type of the values, see narrow
 	declared *typeSet          // memory of declaredTypes
 	hinted   *typeSet          // memory of hintedTypes
+	format   *string           // memory of commonFormat
+	hints    *foundHints       // memory of findHints
+	members  *[]member         // memory of membersOf
+	required map[string]*node  // memory of requiredNames
 }
 
 // get returns the value of key and its path.

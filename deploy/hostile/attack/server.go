@@ -34,7 +34,11 @@ type serverLog struct {
 	mu     sync.Mutex // guards the variables below
 	faults []string   // lines about panics and internal errors
 	tail   []string   // the last lines
+	stacks []string   // of goroutines, from the line that says SIGQUIT on
 }
+
+// maxStacks bounds how many lines of stacks are kept. Those of goroutines that run come first.
+const maxStacks = 2000
 
 var (
 	servesAt = regexp.MustCompile(`msg=serving address=(\S+)`)
@@ -45,6 +49,13 @@ var (
 func (l *serverLog) add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if strings.HasPrefix(line, "SIGQUIT") || len(l.stacks) > 0 {
+		if len(l.stacks) < maxStacks {
+			l.stacks = append(l.stacks, line)
+		}
+		return
+	}
+
 	if isFault.MatchString(line) && len(l.faults) < 1000 {
 		l.faults = append(l.faults, line)
 	}
@@ -114,6 +125,20 @@ func (s *server) memory() (int64, error) {
 	return 0, errors.New("the server has ended")
 }
 
+// dumpStacks ends the server, and returns what its goroutines did.
+func (s *server) dumpStacks() string {
+	if err := s.command.Process.Signal(syscall.SIGQUIT); err != nil {
+		return err.Error()
+	}
+
+	select {
+	case <-s.ended:
+	case <-time.After(10 * time.Second):
+		s.kill()
+	}
+	return strings.Join(s.log.stacks, "\n")
+}
+
 // sampleMemory notes how much memory the server takes, until ctx ends.
 func (s *server) sampleMemory(ctx context.Context, r *Report) {
 	for pause(ctx, 100*time.Millisecond) {
@@ -136,7 +161,8 @@ func (s *server) finish(ctx context.Context, r *Report) error {
 	select {
 	case <-s.ended:
 	case <-time.After(time.Minute):
-		return errors.New("the server did not end within a minute of SIGTERM")
+		stacks := s.dumpStacks() // no more is logged after it
+		return fmt.Errorf("the server did not end within a minute of SIGTERM\n%s\n%s", strings.Join(s.log.tail, "\n"), stacks)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
