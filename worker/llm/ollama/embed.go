@@ -17,14 +17,14 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	var answer struct {
 		Model      string
 		Embeddings [][]float32
-		Count      *wire.Tokens `json:"prompt_eval_count"`
+		Count      wire.Count `json:"prompt_eval_count"`
 	}
 	if err := p.PostEmbed(ctx, "api/embed", req.Trace, map[string]any{"model": req.Model, "input": req.Texts}, &answer); err != nil {
 		return nil, err
 	}
 	out := &llm.Embeddings{Model: llm.Model(answer.Model), Vectors: answer.Embeddings}
-	if answer.Count != nil {
-		out.Usage = llm.Usage{Input: int64(*answer.Count), Reported: true}.IfPossible()
+	if answer.Count.Known {
+		out.Usage = llm.Usage{Input: answer.Count.N, Reported: true}.IfPossible()
 	}
 	return out, out.CheckFor(req)
 }

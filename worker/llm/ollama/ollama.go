@@ -2,17 +2,15 @@
 package ollama
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
+	"iter"
 
 	"github.com/coditect/mapreduce/worker/llm"
-	"github.com/coditect/mapreduce/worker/llm/internal/redact"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 )
 
@@ -25,7 +23,7 @@ type provider struct{ *wire.Dialer }
 // no address.
 func New(cfg llm.Config) (llm.Provider, error) {
 	// It states no limits; a proxy before it may.
-	d, err := wire.NewDialer(cfg, "http://127.0.0.1:11434/", wire.Format{Stream: "application/x-ndjson", Limits: wire.CompatibleLimits, Judge: judgeError})
+	d, err := wire.NewDialer(cfg, "http://127.0.0.1:11434/", wire.Format{Stream: "application/x-ndjson", Events: wire.Lines, Judge: judgeError})
 	if err != nil {
 		return nil, err
 	}
@@ -56,21 +54,12 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 	}
 	c := p.BeginCall(ctx, req)
 	defer c.EndCall()
-	post, err := http.NewRequestWithContext(c.Context(), http.MethodPost, p.Base.JoinPath("api/chat").String(), bytes.NewReader(payload))
+	lines, err := c.SendStream(wire.Request{Path: "api/chat", Body: payload})
 	if err != nil {
-		return nil, llm.WrapError(llm.Invalid, err)
+		return nil, err
 	}
-	post.Header.Set("Content-Type", "application/json")
-	if !p.Config.Key.IsZero() {
-		post.Header.Set("Authorization", "Bearer "+redact.Secret(p.Config.Key))
-	}
-	res, err := c.DoRequest(post, p.Client.Do)
-	if err != nil {
-		return nil, c.FailError(err)
-	}
-	defer res.Body.Close()
 	var chat chatAnswer
-	if err := chat.readLines(res.Body); err != nil {
+	if err := chat.readLines(lines); err != nil {
 		if sent, ok := errors.AsType[*lineError](err); ok {
 			return nil, c.MidstreamError(sent.line)
 		}
@@ -119,7 +108,7 @@ type (
 
 // buildPayload refuses what the window cannot hold, if the caller has counted: the
 // server would cut it without a word.
-func (p *provider) buildPayload(req *llm.Request) ([]byte, error) {
+func (p *provider) buildPayload(req *llm.Request) (*chatRequest, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -140,7 +129,7 @@ func (p *provider) buildPayload(req *llm.Request) ([]byte, error) {
 	if err := p.addTools(req, &body); err != nil {
 		return nil, err
 	}
-	return json.Marshal(body)
+	return &body, nil
 }
 
 // addTools adds tools and the answer's schema. A tool cannot be forced there; an
@@ -217,8 +206,8 @@ type chatLine struct {
 	Message         chatMessage
 	Done            bool            `json:"done"`
 	DoneReason      string          `json:"done_reason"`
-	PromptEvalCount wire.Tokens     `json:"prompt_eval_count"`
-	EvalCount       wire.Tokens     `json:"eval_count"`
+	PromptEvalCount wire.Count      `json:"prompt_eval_count"`
+	EvalCount       wire.Count      `json:"eval_count"`
 	Error           json.RawMessage `json:"error"`
 }
 
@@ -235,25 +224,19 @@ type lineError struct{ line []byte }
 
 func (*lineError) Error() string { return "an error in mid-stream" }
 
-// maxLine bounds one line of an answer, in bytes.
-const maxLine = 16 << 20
-
 // readLines takes lines until one says that the answer is done. Without it the
 // answer is not whole, however the stream ended.
-func (t *chatAnswer) readLines(r io.Reader) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		raw := bytes.TrimSpace(lines.Bytes())
-		if len(raw) == 0 {
-			continue
+func (t *chatAnswer) readLines(lines iter.Seq2[wire.Event, error]) error {
+	for e, err := range lines {
+		if err != nil {
+			return err
 		}
 		var line chatLine
-		if err := json.Unmarshal(raw, &line); err != nil {
+		if err := json.Unmarshal(e.Data, &line); err != nil {
 			return err
 		}
 		if len(line.Error) > 0 {
-			return &lineError{bytes.Clone(raw)}
+			return &lineError{e.Data}
 		}
 		t.text.WriteString(line.Message.Content)
 		t.thought.WriteString(line.Message.Thinking)
@@ -263,16 +246,13 @@ func (t *chatAnswer) readLines(r io.Reader) error {
 			return nil
 		}
 	}
-	if lines.Err() != nil {
-		return lines.Err()
-	}
 	return io.ErrUnexpectedEOF
 }
 
 // toResponse is the finished turn, unless the server gives away that it had cut
 // the prompt: it read far less than there was.
 func (t *chatAnswer) toResponse(c *wire.Call, req *llm.Request) (*llm.Response, error) {
-	usage := llm.Usage{Input: int64(t.last.PromptEvalCount), Output: int64(t.last.EvalCount), Reported: true}.IfPossible()
+	usage := llm.Usage{Input: t.last.PromptEvalCount.N, Output: t.last.EvalCount.N, Reported: true}.IfPossible()
 	if req.Prompt > 0 && usage.Input > 0 && usage.Input < req.Prompt/2 {
 		e := c.FailError(llm.NewError(llm.TooLarge, "the server read %d of about %d tokens of the prompt: its context window is smaller than that", usage.Input, req.Prompt))
 		e.Usage = usage

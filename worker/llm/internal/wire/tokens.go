@@ -6,32 +6,33 @@ import (
 	"strings"
 )
 
-// Tokens is a count of tokens as a server wrote it. A count that cannot be read does not
-// spoil the answer around it: it decodes as one that no call has.
-type Tokens int64
+// A Count is a count of tokens as a server wrote it, if it wrote one. What cannot be read does
+// not spoil the answer around it: it is a count that no call has.
+type Count struct {
+	N     int64
+	Known bool
+}
 
 // impossible is a count that no call has.
-const impossible Tokens = -1
+const impossible = -1
 
-// UnmarshalJSON implements json.Unmarshaler. It never fails.
-func (t *Tokens) UnmarshalJSON(raw []byte) error {
-	*t, _ = ParseTokens(string(raw))
+// UnmarshalJSON implements json.Unmarshaler. It never fails. A server may write a count as a text,
+// or with a fraction of zero; null and an empty text are none.
+func (c *Count) UnmarshalJSON(raw []byte) error {
+	*c = parseCount(strings.Trim(string(raw), `"`))
 	return nil
 }
 
-// ParseTokens reads a count, and reports whether there is one. A server may write it as a
-// text, or with a fraction of zero.
-func ParseTokens(raw string) (t Tokens, there bool) {
-	text := strings.Trim(raw, `"`)
+func parseCount(text string) Count {
 	if text == "" || text == "null" {
-		return 0, false
+		return Count{}
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return Tokens(n), true
+		return Count{n, true}
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		return impossible, true
+		return Count{impossible, true}
 	}
-	return Tokens(f), true
+	return Count{int64(f), true}
 }

@@ -1,4 +1,4 @@
-package openai
+package chat
 
 import (
 	"context"
@@ -20,8 +20,8 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 			Index     int
 			Embedding []float32
 		}
-		Usage *struct {
-			PromptTokens wire.Tokens `json:"prompt_tokens"`
+		Usage struct {
+			PromptTokens wire.Count `json:"prompt_tokens"`
 		}
 	}
 	body := map[string]any{"model": req.Model, "input": req.Texts, "encoding_format": "float"}
@@ -29,8 +29,8 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 		return nil, err
 	}
 	out := &llm.Embeddings{Model: llm.Model(answer.Model), Vectors: make([][]float32, len(req.Texts))}
-	if answer.Usage != nil {
-		out.Usage = llm.Usage{Input: int64(answer.Usage.PromptTokens), Reported: true}.IfPossible()
+	if answer.Usage.PromptTokens.Known {
+		out.Usage = llm.Usage{Input: answer.Usage.PromptTokens.N, Reported: true}.IfPossible()
 	}
 	for _, d := range answer.Data {
 		if d.Index < 0 || d.Index >= len(out.Vectors) || out.Vectors[d.Index] != nil {

@@ -1,0 +1,146 @@
+// Package chat asks models by OpenAI's Chat Completions, wherever that is served: by its vendor, by
+// others who are alike, or by a program on one's own machine. A vendor's package says what differs
+// there; what a server refuses besides is learned: see package manners.
+package chat
+
+import (
+	"context"
+	"iter"
+
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/internal/redact"
+	"github.com/coditect/mapreduce/worker/llm/internal/wire"
+	"github.com/coditect/mapreduce/worker/llm/manners"
+)
+
+// A Server serves the interface. Its zero fields are what most servers do that are like the
+// vendor's.
+type Server struct {
+	Name string    // of its provider
+	URL  string    // its base, unless the configuration has another
+	Sign wire.Sign // proves who asks. Defaults to the key as a bearer token, if there is one
+
+	// Path returns where calls of a model go, below the base. Defaults to chat/completions.
+	Path func(llm.Model) string
+
+	// NewBound says that it knows the bound of an answer as max_completion_tokens. The older name
+	// is refused by newer models of the vendor, and the newer one by other servers.
+	NewBound bool
+
+	// Dialect is that of its schemas. Defaults to the vendor's mode "strict".
+	Dialect *llm.Dialect
+}
+
+// A provider asks models of a server.
+type provider struct {
+	*wire.Dialer
+	server Server
+}
+
+// New returns the provider of a server. It is an llm.Embedder, too. The error is an *llm.Error of
+// the kind Invalid, if the address is no address.
+func New(cfg llm.Config, server Server) (llm.Provider, error) {
+	if server.Path == nil {
+		server.Path = func(llm.Model) string { return "chat/completions" }
+	}
+	if server.Dialect == nil {
+		server.Dialect = strictDialect()
+	}
+	d, err := wire.NewDialer(cfg, server.URL, wire.Format{Whole: wholeEvents, Sign: server.Sign})
+	if err != nil {
+		return nil, err
+	}
+	return &provider{Dialer: d, server: server}, nil
+}
+
+// Name implements llm.Provider.
+func (p *provider) Name() string { return p.server.Name }
+
+// Can implements llm.Provider.
+func (p *provider) Can() llm.Capabilities {
+	return llm.Capabilities{Dialect: *p.server.Dialect, ForceTool: true}
+}
+
+// strictDialect returns the dialect of the mode "strict".
+func strictDialect() *llm.Dialect {
+	return &llm.Dialect{
+		Name: "openai", Closed: true, AllRequired: true, AnyOf: true, NoAllOf: true,
+		Keywords: []string{
+			"minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+			"multipleOf", "pattern", "format",
+		},
+		Formats: []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"},
+	}
+}
+
+// Complete implements llm.Provider.
+func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	return p.CompleteBy(ctx, req, p)
+}
+
+// OwnForm implements wire.Asker: answers are calls of a tool at least, if the job says so.
+func (p *provider) OwnForm(m manners.Manners) manners.Manners {
+	if p.Config.ToolMode {
+		m.Form = max(m.Form, manners.ByTool)
+	}
+	return m
+}
+
+// SentBy implements wire.Asker.
+func (*provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
+	return manners.Sent{
+		Schema: req.Schema != nil, Tools: len(req.Tools) > 0, Stream: !with.NoStream, System: req.System != "",
+		Bound: wire.AnswerBound(req, with),
+	}
+}
+
+// Ask implements wire.Asker.
+func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*llm.Response, error) {
+	body, err := p.newBody(req, with)
+	if err != nil {
+		return nil, err
+	}
+	events, err := c.SendStream(wire.Request{Path: p.server.Path(req.Model), Body: body})
+	if err != nil {
+		return nil, err
+	}
+	var t turn
+	if err := t.takeAll(c, events); err != nil {
+		return nil, t.noteWaste(err)
+	}
+	return t.toResponse(c, req.Schema != nil && with.Form == manners.ByTool)
+}
+
+// takeAll adds the chunks of a stream, and fails if that is not a whole answer: one that gave a
+// reason for its end, or the mark of the end behind something.
+func (t *turn) takeAll(c *wire.Call, events iter.Seq2[wire.Event, error]) *llm.Error {
+	marked := false
+	for e, err := range events {
+		if err != nil {
+			return c.CutError(err)
+		}
+		if marked = isMark(e.Data); marked {
+			break
+		}
+		var next chunk
+		if err := wire.Decode(e.Data, &next); err != nil {
+			return c.CutError(err)
+		}
+		if next.hasError() {
+			t.takeUsage(next.Usage)
+			return c.MidstreamError(e.Data)
+		}
+		if err := t.takeChunk(next); err != nil {
+			return c.FailError(err)
+		}
+	}
+
+	marked = marked || c.EndsWith(mark) // without a blank line behind it
+	if t.finish == "" && (!marked || t.text.Len() == 0 && len(t.calls) == 0) {
+		return c.CutError(nil)
+	}
+	if kind := failedStop(t.finish); kind != 0 {
+		return c.FailError(llm.NewError(kind, "the server gave up in mid-stream: %s", redact.ShortenLine(t.finish)))
+	}
+	return nil
+}

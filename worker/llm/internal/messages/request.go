@@ -1,0 +1,176 @@
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/internal/wire"
+	"github.com/coditect/mapreduce/worker/llm/manners"
+)
+
+// The body of a request. The vendor caches tools, then instructions, then messages.
+type (
+	body struct {
+		Version      string      `json:"anthropic_version,omitempty"`
+		Model        string      `json:"model,omitempty"`
+		MaxTokens    int64       `json:"max_tokens,omitempty"` // 0 in requests to count
+		Stream       bool        `json:"stream,omitempty"`
+		Tools        []tool      `json:"tools,omitempty"`
+		ToolChoice   *toolChoice `json:"tool_choice,omitempty"`
+		System       []textBlock `json:"system,omitempty"`
+		Messages     []message   `json:"messages"`
+		OutputConfig any         `json:"output_config,omitempty"`
+	}
+	tool struct {
+		Name         string         `json:"name"`
+		Description  string         `json:"description,omitempty"`
+		Strict       *bool          `json:"strict,omitempty"`
+		InputSchema  map[string]any `json:"input_schema"`
+		CacheControl *cacheControl  `json:"cache_control,omitempty"`
+	}
+	toolChoice struct {
+		Type            string `json:"type"`
+		Name            string `json:"name,omitempty"`
+		DisableParallel bool   `json:"disable_parallel_tool_use,omitempty"`
+	}
+	message struct {
+		Role    llm.Role `json:"role"`
+		Content []any    `json:"content"` // blocks
+	}
+	cacheControl struct {
+		Type string  `json:"type"`
+		TTL  llm.TTL `json:"ttl"`
+	}
+)
+
+// Blocks of messages.
+type (
+	textBlock struct {
+		Type         string        `json:"type"`
+		Text         string        `json:"text"`
+		CacheControl *cacheControl `json:"cache_control,omitempty"`
+	}
+	useBlock struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	resultBlock struct {
+		Type         string        `json:"type"`
+		ToolUseID    string        `json:"tool_use_id"`
+		Content      []textBlock   `json:"content"`
+		IsError      bool          `json:"is_error"`
+		CacheControl *cacheControl `json:"cache_control,omitempty"`
+	}
+)
+
+// newBody puts a request into the vendor's words, without what the server refuses.
+func newBody(req *llm.Request, with manners.Manners) (*body, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	b := &body{Model: string(req.Model), MaxTokens: wire.AnswerBound(req, with)}
+	if with.NoCache {
+		uncached := *req
+		uncached.Cache, req = "", &uncached
+	}
+	if err := b.addTools(req, with); err != nil {
+		return nil, err
+	}
+
+	if system := req.System + wire.TellForm(req, with); system != "" {
+		b.System = []textBlock{{"text", system, cacheFor(req.Cache)}}
+	}
+	for _, m := range req.Messages {
+		blocks := make([]any, 0, len(m.Parts))
+		for _, part := range m.Parts {
+			if with.NoCache {
+				part.Cache = ""
+			}
+			blocks = append(blocks, blockOf(part))
+		}
+		b.Messages = append(b.Messages, message{m.Role, blocks})
+	}
+	return b, nil
+}
+
+// dialectFor returns the dialect of a server's schemas.
+func dialectFor(with manners.Manners) llm.Dialect {
+	d := dialect()
+	if with.Plain {
+		d.Keywords = nil
+	}
+	return d
+}
+
+// addTools adds tools and the answer's schema.
+func (b *body) addTools(req *llm.Request, with manners.Manners) error {
+	tools, force := req.Tools, req.Force
+	switch {
+	case req.Schema == nil:
+	case with.Form == manners.ByTool:
+		tools, force = wire.WithAnswer(req)
+	case with.Form == manners.BySchema:
+		schema, err := wire.SchemaMap(req.Schema, dialectFor(with))
+		if err != nil {
+			return err
+		}
+		b.OutputConfig = map[string]any{"format": map[string]any{"type": "json_schema", "schema": schema}}
+	}
+
+	for _, t := range tools {
+		one, err := newTool(t, with)
+		if err != nil {
+			return err
+		}
+		b.Tools = append(b.Tools, one)
+	}
+	if len(tools) > 0 && req.System == "" { // else the mark behind the instructions covers them
+		b.Tools[len(tools)-1].CacheControl = cacheFor(req.Cache)
+	}
+
+	if req.NoCalls && force == "" && len(tools) > 0 {
+		b.ToolChoice = &toolChoice{Type: "none"}
+	}
+	if force != "" && !with.FreeTools {
+		b.ToolChoice = &toolChoice{Type: "tool", Name: force, DisableParallel: !with.NoParallel}
+	}
+	return nil
+}
+
+func newTool(t llm.Tool, with manners.Manners) (tool, error) {
+	schema, strict, err := wire.ToolFields(t, dialectFor(with))
+	if err != nil {
+		return tool{}, fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	schema["type"] = "object" // and nothing else may be there
+	out := tool{Name: t.Name, Description: t.Description, InputSchema: schema}
+	if !with.NoStrict {
+		out.Strict = &strict
+	}
+	return out, nil
+}
+
+// cacheFor returns the mark of the end of what is kept warm; nil if nothing is.
+func cacheFor(ttl llm.TTL) *cacheControl {
+	if ttl == "" {
+		return nil
+	}
+	return &cacheControl{"ephemeral", ttl}
+}
+
+// blockOf returns a part as a block of a message.
+func blockOf(part llm.Part) any {
+	switch {
+	case part.Opaque != nil:
+		return part.Opaque
+	case part.Call != nil:
+		return useBlock{"tool_use", part.Call.ID, part.Call.Name, part.Call.Input}
+	case part.Result != nil:
+		said := []textBlock{{Type: "text", Text: part.Result.Text}}
+		return resultBlock{"tool_result", part.Result.ID, said, part.Result.Error, cacheFor(part.Cache)}
+	}
+	return textBlock{"text", part.Text, cacheFor(part.Cache)}
+}
