@@ -189,7 +189,7 @@ flaky: ## run tests of time, processes and chance over and over, and count: TIME
 		-run '$(FLAKY)' -skip '$(LARGE)' $(RACED) | go run ./deploy/tally
 
 .PHONY: test-all
-test-all: test test-long test-race test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours
+test-all: test test-long test-race test-oracle test-secured test-clients check-breaking soak flaky fuzz ## run all there is on one machine, at length: hours
 
 # Suites run on the cluster that FDB_CLUSTER_FILE names, in parts of it of their
 # own, which they clear; then again with a client that fails and dawdles at random. They
@@ -216,6 +216,14 @@ buggy-fdb:
 .PHONY: test-kubernetes
 test-kubernetes: build ## check the chart, and run it on a control plane: CODITECT_KUBE_TOOLS=folder
 	CODITECT_PROGRAM=$(CURDIR)/bin/coditect go test -C deploy/kubernetes -count 1 -timeout 60m -v ./... | grep -vE '^ *(=== |--- PASS: .*/)'
+
+# The vendors' SDKs take longer to compile than most of the program, so they are in a module of
+# their own.
+ORACLE := worker/llm/oracle
+
+.PHONY: test-oracle
+test-oracle: ## compare requests to models and what is read of answers with the vendors' own SDKs: ORACLES=1000
+	go test -C $(ORACLE) -count 1 ./... $(if $(ORACLES),-rapid.checks=$(ORACLES))
 
 .PHONY: test-peers
 test-peers: ## check providers of models against servers and clients of others; needs npm
@@ -248,6 +256,7 @@ test-page: build ## check report.html in Chromium for what keeps people out, wit
 .PHONY: lint
 lint: $(LINT) $(BUF) spell ## run the linters, on Go, on .proto files and on texts
 	$(LINT) run --allow-serial-runners $(PKG)
+	cd $(ORACLE) && $(CURDIR)/$(LINT) run --allow-serial-runners ./...
 	$(BUF) lint
 
 # deploy/prose holds the words that the texts do without, and what to write instead.
@@ -427,6 +436,7 @@ tidy-check: ## fail if a go.mod is not tidy
 	go mod tidy -diff
 	go -C $(TOOLS) mod tidy -diff
 	go -C deploy/kubernetes mod tidy -diff
+	go -C $(ORACLE) mod tidy -diff
 
 .PHONY: first-run
 first-run: ## time the README's first command from a clone on, cold and warm
