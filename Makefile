@@ -225,6 +225,10 @@ ORACLE := worker/llm/oracle
 test-oracle: ## compare requests to models and what is read of answers with the vendors' own SDKs: ORACLES=1000
 	go test -C $(ORACLE) -count 1 ./... $(if $(ORACLES),-rapid.checks=$(ORACLES))
 
+.PHONY: test-recorded
+test-recorded: ## read responses of vendors that others have recorded, in vcrpy's form, and count them: CASSETTES=folder
+	CODITECT_CASSETTES='$(CASSETTES)' go test -count 1 -v -run TestRecordedResponses ./worker/llm/vendors
+
 .PHONY: test-peers
 test-peers: ## check providers of models against servers and clients of others; needs npm
 	deploy/peers/run.sh
