@@ -55,7 +55,11 @@ type policyParser struct {
 	policy *Policy
 }
 
+// faultAt returns the error of a node, whose line is 0 if it is not known.
 func (p *policyParser) faultAt(n *yaml.Node, format string, args ...any) error {
+	if n.Line == 0 {
+		return errs.New(errs.Invalid, "%s: %s", p.name, fmt.Sprintf(format, args...))
+	}
 	return errs.New(errs.Invalid, "%s:%d:%d: %s", p.name, n.Line, n.Column, fmt.Sprintf(format, args...))
 }
 
@@ -65,7 +69,8 @@ func (p *policyParser) parse(data []byte) error {
 	if err := in.Decode(&doc); errors.Is(err, io.EOF) {
 		return errs.New(errs.Invalid, "%s: is empty; it must have a list of principals", p.name)
 	} else if err != nil {
-		return errs.New(errs.Invalid, "%s: %s", p.name, strings.TrimPrefix(err.Error(), "yaml: "))
+		line, fault := errs.YAMLFault(err)
+		return p.faultAt(&yaml.Node{Line: line, Column: 1}, "%s", fault)
 	}
 	if err := in.Decode(&more); !errors.Is(err, io.EOF) {
 		return errs.New(errs.Invalid, "%s: has more than one document", p.name)

@@ -155,7 +155,7 @@ func (c *checker) checkSources() error {
 		case at > c.i:
 			return c.keyError("from", "%q is a later stage: a stage reads documents or earlier stages, which here are %s", source, filetree.ListNames(append([]string{Documents}, c.earlierStages()...)))
 		case at < 0:
-			return c.keyError("from", "%.80q is neither documents nor an earlier stage, which are %s", source, filetree.ListNames(c.earlierStages()))
+			return c.keyError("from", "%.80q is neither documents nor an earlier stage; of these %s", source, c.listEarlier())
 		}
 	}
 	if c.From == Documents && c.i > 0 && c.Stages[c.i-1].From != Documents {
@@ -177,6 +177,14 @@ func (c *checker) earlierStages() []string {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+// listEarlier says which stages stand before this one.
+func (c *checker) listEarlier() string {
+	if names := c.earlierStages(); len(names) > 0 {
+		return "there is " + filetree.ListNames(names)
+	}
+	return filetree.ListNames(nil)
 }
 
 // checkEach refuses an each that is unknown, or that does not fit what the stage reads.
@@ -211,7 +219,7 @@ func (c *checker) eachPath() error {
 		return nil
 	}
 	if at := c.Stages.Index(stage); at < 0 || at >= c.i {
-		return c.keyError("each", "%.80q is no earlier stage: those are %s", stage, filetree.ListNames(c.earlierStages()))
+		return c.keyError("each", "%.80q is no earlier stage; of these %s", stage, c.listEarlier())
 	}
 	if c.From != stage {
 		return c.keyError("from", "must be %s, whose list each names, or be left out", stage)

@@ -190,6 +190,17 @@ var (
 	fileCode   = regexp.MustCompile(`X{5,16}`)
 )
 
+// TopicInput returns the name of the input that says what the pipeline is about: topic, or else
+// question; false if it has neither.
+func (p *Pipeline) TopicInput() (name string, ok bool) {
+	for _, name := range []string{"topic", "question"} {
+		if _, ok := p.Inputs[name]; ok {
+			return name, true
+		}
+	}
+	return "", false
+}
+
 // ReportFile returns the output of the stage whose report gets a file of its own, if there is
 // one.
 func (p *Pipeline) ReportFile() (Output, bool) {

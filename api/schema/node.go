@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/schema/format"
 )
 
@@ -130,7 +131,7 @@ func (t *treeParser) parseJSON(data []byte) *node {
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
 		line, col := lineColumn(data, int(syntax.Offset)-1)
-		t.errs = append(t.errs, &Error{File: t.file, Line: line, Column: col, Msg: err.Error()})
+		t.errs = append(t.errs, &Error{File: t.file, Line: line, Column: col, Msg: errs.JSONFault(err)})
 		return nil
 	}
 	b := &jsonBuilder{treeParser: t, data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
@@ -267,18 +268,14 @@ func (t *treeParser) parseYAML(data []byte) *node {
 	return t.fromYAML(doc.Content[0], "", 0)
 }
 
-// yamlError records a syntax error; the library gives its line only as text.
+// yamlError records a syntax error.
 func (t *treeParser) yamlError(err error) {
-	e := &Error{File: t.file, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
+	e := &Error{File: t.file}
+	if e.Line, e.Msg = errs.YAMLFault(err); e.Line > 0 {
+		e.Column = 1
+	}
 	if errors.Is(err, io.EOF) {
 		e.Msg = "the schema is empty"
-	}
-	if rest, ok := strings.CutPrefix(e.Msg, "line "); ok {
-		if num, msg, ok := strings.Cut(rest, ": "); ok {
-			if line, err := strconv.Atoi(num); err == nil {
-				e.Line, e.Column, e.Msg = line, 1, msg
-			}
-		}
 	}
 	t.errs = append(t.errs, e)
 }

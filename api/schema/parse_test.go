@@ -371,7 +371,7 @@ func TestPartsThatComeOften(t *testing.T) {
 
 func TestJSONSyntaxError(t *testing.T) {
 	_, err := schema.Parse("s.json", []byte("{\n  \"a\": }"))
-	want := "s.json:2:8: invalid character '}' looking for beginning of value"
+	want := "s.json:2:8: '}' stands where a value has to; a comma before ] is one too many, and texts need quotes"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -340,7 +340,7 @@ func bodyError(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return wrongField(wholeBody, "ends within a JSON value")
 	case errors.As(err, &syntax):
-		return wrongField(wholeBody, "is no JSON: %v", syntax)
+		return wrongField(wholeBody, "is no JSON: %s", errs.JSONFault(syntax))
 	case errors.Is(err, errTooLarge):
 		return wrongField(wholeBody, "%v", err)
 	}

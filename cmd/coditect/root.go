@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -172,7 +171,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return exit.UsageError("%w", noCommand(cmd, names))
 	}
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return exit.UsageError("--%s: %q: %w", wrong.GetFlag().Name, wrong.GetValue(), inWords(wrong.GetFlag().Value.Type(), wrong.Unwrap()))
+		return exit.UsageError("--%s: %q: %w", wrong.GetFlag().Name, wrong.GetValue(), program.FlagFault(wrong.GetFlag().Value.Type(), wrong.Unwrap()))
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok || unknown.GetSpecifiedShortnames() != "" {
@@ -185,27 +184,6 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	})
 	return exit.UsageError("%w%s", err, suggest.DidYouMean(unknown.GetSpecifiedName(), "--", names))
-}
-
-// inWords says what is wrong with the value of a flag of some type, in place of the names of
-// functions that parse such values.
-func inWords(kind string, err error) error {
-	number, ok := errors.AsType[*strconv.NumError](err)
-	switch {
-	case ok && errors.Is(number, strconv.ErrRange):
-		return errors.New("is too large or too small a number")
-	case strings.HasPrefix(kind, "int"):
-		return errors.New("must be a whole number, such as 4")
-	case strings.HasPrefix(kind, "uint"):
-		return errors.New("must be a whole number from 0 on, such as 4")
-	case strings.HasPrefix(kind, "float"):
-		return errors.New("must be a number, such as 0.5")
-	case kind == "bool":
-		return errors.New("must be true or false")
-	case kind == "duration":
-		return errors.New("must be a time with its unit, such as 90s, 5m or 1h30m")
-	}
-	return err
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

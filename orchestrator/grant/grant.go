@@ -146,13 +146,23 @@ func (m *Manager) outOfBudget(ctx context.Context, id mapreduce.JobID, g *grants
 			return err // others may yet return what they do not need
 		}
 	}
-	why := fmt.Sprintf("the budget of %d tokens is spent or reserved: the next unit may need %d tokens, and fewer are left; "+
-		"continue with a larger one: `coditect mapreduce resume --job-id %s --budget N`", g.Budget, short, id)
+	why := fmt.Sprintf("the next unit may need %d tokens, and %s; "+
+		"continue with a larger budget: `coditect mapreduce resume --job-id %s --budget N`", short, budgetText(g), id)
 	if err := m.jobs.Lifecycle.Pause(ctx, id, g.Epoch, why); err != nil {
 		return err
 	}
 	m.signals.MarkDue(id)
 	return nil
+}
+
+// budgetText says where the budget of a job is: what it has spent, what is held back, what is left.
+func budgetText(g *grants.Reply) string {
+	left := max(0, g.Rest+g.Tokens-g.Used)
+	text := fmt.Sprintf("of the budget of %d tokens %d are left: %d are spent or reserved", g.Budget, left, g.Budget-g.Held-left)
+	if g.Held > 0 {
+		text += fmt.Sprintf(", and %d are held back for reducing (--reduce-share)", g.Held)
+	}
+	return text
 }
 
 // missingGrants says what to ask for, and whether to.

@@ -22,15 +22,15 @@ const anyDepth = "**"
 func ParseGlob(pattern string) (Glob, error) {
 	trimmed := strings.TrimSuffix(strings.TrimPrefix(pattern, "./"), "/")
 	if trimmed == "" {
-		return Glob{}, fmt.Errorf("document: glob %q is empty", pattern)
+		return Glob{}, fmt.Errorf("the glob %q is empty", pattern)
 	}
 	segments := strings.Split(strings.TrimPrefix(trimmed, "/"), "/")
 	if !strings.Contains(trimmed, "/") {
 		segments = []string{anyDepth, trimmed}
 	}
 	for _, s := range segments {
-		if _, err := path.Match(s, ""); err != nil {
-			return Glob{}, fmt.Errorf("document: glob %q: %w in %q", pattern, err, s)
+		if _, err := path.Match(s, ""); err != nil { // there is but one such error
+			return Glob{}, fmt.Errorf("the glob %q: %q has a [ that no ] closes, or a \\ at its end; write \\[ for a bracket", pattern, s)
 		}
 	}
 	return Glob{segments: segments}, nil

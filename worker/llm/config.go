@@ -18,6 +18,11 @@ type Config struct {
 	Idle      time.Duration // no byte for so long breaks a response off. Defaults to DefaultIdle
 	MaxBytes  int64         // of a response, whatever it is. Defaults to DefaultMaxBytes, or 1 KiB for each token of the longest answer
 
+	// Patient says that an address at which nobody listens yet is worth waiting for, as at a
+	// worker that started before the server of its models. Otherwise the first call fails with
+	// NotThere. An address that was reached once is always waited for.
+	Patient bool
+
 	// Manners are what servers would not take, as far as this process has learned. Defaults to
 	// what the provider itself learns.
 	Manners *manners.Store

@@ -21,6 +21,7 @@ const (
 	Billing                    // no money, or a quota used up
 	NotFound                   // an unknown model or address
 	NotAPI                     // what answered is no such interface: a proxy's web page
+	NotThere                   // nobody listens at the address, and nobody has since this process began
 	BadSchema                  // the vendor cannot express the schema
 
 	Invalid  // the request was refused
@@ -42,7 +43,7 @@ const (
 // String names the kind.
 func (k Kind) String() string {
 	names := [...]string{
-		"unknown", "authentication", "permission", "billing", "not found", "not the interface", "schema",
+		"unknown", "authentication", "permission", "billing", "not found", "not the interface", "not there", "schema",
 		"invalid request", "too large", "refused", "filtered",
 		"rate limit", "overloaded", "server error", "timeout", "network", "cut off", "garbled", "empty", "mismatch",
 	}
@@ -55,7 +56,7 @@ func (k Kind) String() string {
 // Class returns what an error of the kind means for the unit and the job.
 func (k Kind) Class() mapreduce.FailureClass {
 	switch k {
-	case Auth, Permission, Billing, NotFound, NotAPI, BadSchema:
+	case Auth, Permission, Billing, NotFound, NotAPI, NotThere, BadSchema:
 		return mapreduce.PermanentJob
 	case Invalid, TooLarge, Refused, Filtered:
 		return mapreduce.PermanentUnit

@@ -1,16 +1,13 @@
 package llm
 
 import (
-	"bytes"
 	_ "embed" // of the list of prices
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"math/bits"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -26,29 +23,8 @@ type Price int64
 // priceForm has at most six digits after the point.
 var priceForm = regexp.MustCompile(`^(\d{1,6})(?:\.(\d{1,6}))?$`)
 
-// UnmarshalYAML reads dollars, without ever making a fraction of them.
-func (p *Price) UnmarshalYAML(n *yaml.Node) error {
-	m := priceForm.FindStringSubmatch(n.Value)
-	if m == nil {
-		return fmt.Errorf("line %d: %q is no price: up to 6 digits, a point and up to 6 more", n.Line, n.Value)
-	}
-	v, err := strconv.ParseInt(m[1]+m[2]+strings.Repeat("0", 6-len(m[2])), 10, 64)
-	*p = Price(v)
-	return err
-}
-
 // A Percent is a share, in whole hundredths.
 type Percent int64
-
-// UnmarshalYAML reads "50%".
-func (p *Percent) UnmarshalYAML(n *yaml.Node) error {
-	v, err := strconv.ParseUint(strings.TrimSuffix(n.Value, "%"), 10, 7)
-	if err != nil || v > 100 || !strings.HasSuffix(n.Value, "%") {
-		return fmt.Errorf("line %d: %q is no share from 0%% to 100%%", n.Line, n.Value)
-	}
-	*p = Percent(v)
-	return nil
-}
 
 // A Tariff holds the prices of a model.
 type Tariff struct {
@@ -78,20 +54,12 @@ func ListPrices() (*Prices, error) {
 // maxTimes bounds Times, so that costs are reckoned in 128 bits.
 const maxTimes = 100
 
-// With returns the prices with those of a file in place of or in addition to them.
+// With returns the prices with those of a file in place of or in addition to them. Errors name the
+// line.
 func (p *Prices) With(file []byte) (*Prices, error) {
-	var over map[string]map[Model]Tariff
-	d := yaml.NewDecoder(bytes.NewReader(file))
-	d.KnownFields(true)
-	if err := d.Decode(&over); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("prices: %w", err)
-	}
-	for provider, models := range over {
-		for model, t := range models {
-			if !t.isValid() {
-				return nil, fmt.Errorf("prices: %s %s: above and times belong together, output_above needs both, times is at most %d, and no length is negative", provider, model, maxTimes)
-			}
-		}
+	over, err := readTariffs(file)
+	if err != nil {
+		return nil, err
 	}
 	out := make(map[string]map[Model]Tariff)
 	for _, all := range []map[string]map[Model]Tariff{p.tariffs, over} {
@@ -104,6 +72,9 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 	}
 	return &Prices{out}, nil
 }
+
+// Providers returns the providers that have prices, sorted.
+func (p *Prices) Providers() []string { return slices.Sorted(maps.Keys(p.tariffs)) }
 
 // isValid reports whether the fields go together, and are within their bounds.
 func (t Tariff) isValid() bool {

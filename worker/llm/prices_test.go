@@ -138,3 +138,23 @@ func TestBadPrices(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultsOfPrices: each says the line, the key, and what has to stand there.
+func TestFaultsOfPrices(t *testing.T) {
+	for file, want := range map[string]string{
+		"openai:\n  m: {input: cheap, output: 1}": `line 2: openai.m.input: "cheap" is no price in dollars, such as 3 or 0.25`,
+		"openai: 3":                "line 1: openai: must be a mapping of models, as in openai:",
+		"- a":                      "line 1: must be a mapping of providers",
+		"openai: {m: {inptu: 3}}":  `line 1: openai.m: there is no price "inptu"; there are input, output, `,
+		"openai: {m: {output: 3}}": "line 1: openai.m: needs both input and output",
+		"openai: {m: {input: 1, output: 3, batch: half}}":                 `openai.m.batch: "half" is no share`,
+		"openai: {m: {input: 1, output: 3, window: lots}}":                `openai.m.window: "lots" is no whole number of tokens`,
+		"openai: {m: {input: 1, output: 3, times: 2}}":                    "above and times belong together",
+		"openai:\n  m: {input: 1, output: 1}\n  m: {input: 1, output: 1}": `line 3: openai: "m" stands in line 2 already`,
+		"openai: {m: {input: 1":                                           "a brace { is not closed",
+	} {
+		if _, err := (&llm.Prices{}).With([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q in it", file, err, want)
+		}
+	}
+}

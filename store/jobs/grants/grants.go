@@ -39,6 +39,7 @@ type Reply struct {
 	Taken  int64 // how often others took some of Slots
 	Budget int64 // 0 if none is set
 	Epoch  int64 // of the job
+	Held   int64 // tokens of Budget that are held back for reducing, while the job maps
 	Rest   int64 // tokens that nobody was granted, of those this phase may spend
 	// Running are the units that run, of all nodes, if a budget is set: what
 	// they have reserved and do not spend comes back.
@@ -102,7 +103,7 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(st.Keys.Grant(mapreduce.JobScope(id), st.Node), records.Encode(own))
 		}
-		g = &Reply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
+		g = &Reply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Held: ctl.Budget - spendableTokens(ctl), Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
 		if ctl.Budget > 0 {
 			g.Running, err = st.countRunning(ctx, tx.Snapshot(), id)
 		}

@@ -229,6 +229,8 @@ func adviseError(p *program, err error) error {
 		do = "see whether the provider has the --model, and whether --base-url is its address"
 	case llm.NotAPI:
 		do = "see whether --base-url, or --endpoint of the worker, is the provider's address, and what HTTPS_PROXY says"
+	case llm.NotThere:
+		do = "start the server there, or set --base-url to the address of one that runs"
 	default:
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/charset"
 )
@@ -219,7 +220,7 @@ func notObject(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON: column %d: %w", syntax.Offset, syntax)
+		return fmt.Errorf("not JSON: column %d: %s", syntax.Offset, errs.JSONFault(syntax))
 	case errors.As(err, &kind):
 		return fmt.Errorf("not a JSON object but %s", kind.Value)
 	}

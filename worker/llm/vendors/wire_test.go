@@ -638,3 +638,33 @@ func TestARowHasTheNameOfItsProvider(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyListens: an address that was never reached is not waited for, unless the process says
+// that its models may start after it, and one that was reached is.
+func TestNobodyListens(t *testing.T) {
+	for _, name := range vendorNames {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+		vendor := func(patient bool) llm.Provider {
+			p, err := vendors.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: server.URL, Patient: patient})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		once, first, patient := vendor(false), vendor(false), vendor(true)
+		if _, err := once.Complete(t.Context(), ask(nil)); err == nil {
+			t.Fatal("a bad gateway answers")
+		}
+		server.Close()
+		for what, tt := range map[string]struct {
+			p    llm.Provider
+			kind llm.Kind
+		}{"never reached": {first, llm.NotThere}, "reached before": {once, llm.Network}, "patient": {patient, llm.Network}} {
+			_, err := tt.p.Complete(t.Context(), ask(nil))
+			e, ok := errors.AsType[*llm.Error](err)
+			if !ok || e.Kind != tt.kind || e.Class != tt.kind.Class() || !strings.Contains(e.Message, server.Listener.Addr().String()) {
+				t.Errorf("%s, %s: %v, want an error of kind %q with the address", name, what, err, tt.kind)
+			}
+		}
+	}
+}

@@ -25,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/worker/tool"
 )
 
@@ -123,7 +124,7 @@ func ParseServers(data []byte, getenv func(string) string) ([]Server, error) {
 		Servers map[string]json.RawMessage `json:"mcpServers"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, fmt.Errorf("is not a JSON object of servers: %w", err)
+		return nil, fmt.Errorf("is not a JSON object of servers: %s", errs.JSONFault(err))
 	}
 	if file.Servers == nil {
 		return nil, errors.New(`has no object "mcpServers"`)
@@ -153,7 +154,7 @@ func parseServer(name string, data []byte, getenv func(string) string) (*Server,
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&e); err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "json: "))
+		return nil, errors.New(errs.JSONFault(err))
 	}
 	if e.Disabled {
 		return nil, nil

@@ -382,7 +382,7 @@ func TestFiles(t *testing.T) {
 		{`{"mcpServers":{"a b":{"command":"x"}}}`, `"a b" is not the name of a server`},
 		{`{"mcpServers":{"a":{}}}`, "mcpServers.a: has neither command nor url"},
 		{`{"mcpServers":{"a":{"command":"x","url":"http://h/"}}}`, "has both command and url"},
-		{`{"mcpServers":{"a":{"comand":"x"}}}`, `unknown field "comand"`},
+		{`{"mcpServers":{"a":{"comand":"x"}}}`, `there is no key "comand"`},
 		{`{"mcpServers":{"a":{"command":"x","type":"http"}}}`, "type: http does not go with"},
 		{`{"mcpServers":{"a":{"url":"http://h/sse","type":"sse"}}}`, "type: sse is the transport before"},
 		{`{"mcpServers":{"a":{"url":"ftp://h/"}}}`, "url: is not an address"},

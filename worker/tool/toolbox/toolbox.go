@@ -75,6 +75,14 @@ func New(logger *slog.Logger, kits ...tool.Kit) (*Box, error) {
 	return b, nil
 }
 
+// LogTo has logger told what tools did that nobody else notices, such as panics. It must be
+// called before the box is used. A nil *Box takes no notice.
+func (b *Box) LogTo(logger *slog.Logger) {
+	if b != nil && logger != nil {
+		b.logger = logger
+	}
+}
+
 // Observe has begin told of each call of a tool that there is, and what it returns of the
 // call's end. It must be called before the box is used.
 func (b *Box) Observe(begin func(ctx context.Context, tool string) (context.Context, func(error))) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -318,6 +319,31 @@ func TestOpening(t *testing.T) {
 	k.open = nil
 	if res, err := s.Call(t.Context(), "look", question); err != nil || res.Text != "open" {
 		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
+// TestPanicsAreLogged: nobody but the log learns where a tool broke down.
+func TestPanicsAreLogged(t *testing.T) {
+	k := &kit{name: "eyes", specs: []tool.Spec{spec("look")}, call: func(context.Context, string, json.RawMessage) (*tool.Result, error) { panic("at the disco") }}
+	b, err := toolbox.New(nil, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	b.LogTo(slog.New(slog.NewTextHandler(&log, nil)))
+	s, err := b.Open(t.Context(), []string{"look"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Call(t.Context(), "look", question); err == nil {
+		t.Error("a call that panics succeeds")
+	}
+	if got := log.String(); !strings.Contains(got, `panic="at the disco"`) || !strings.Contains(got, "tool=look") || !strings.Contains(got, "stack=") {
+		t.Errorf("the log has %q, want the tool, its panic and where it was", got)
+	}
+	s.Close()
+	if err := b.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -204,9 +203,6 @@ func (b *jsonBuilder) readItems(n *Node, open json.Delim, depth int) *Node {
 	return n
 }
 
-// yamlLine is how the YAML package begins a message about a line.
-var yamlLine = regexp.MustCompile(`^line (\d+): `)
-
 // ReadYAML reads data as YAML. It returns nil after a fault.
 func (r *Reader) ReadYAML(data []byte) *Node {
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -223,11 +219,7 @@ func (r *Reader) ReadYAML(data []byte) *Node {
 		r.RecordFault("pipeline", 0, "is empty")
 		return nil
 	case !errors.Is(err, io.EOF):
-		text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
-		if m := yamlLine.FindStringSubmatch(text); m != nil {
-			line, _ = strconv.Atoi(m[1]) // which is digits
-			text = text[len(m[0]):]
-		}
+		line, text := errs.YAMLFault(err)
 		r.RecordFault("pipeline", line, "%s", text)
 		return nil
 	}

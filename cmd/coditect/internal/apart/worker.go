@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -22,6 +23,7 @@ func Run(ctx context.Context, version, whose string, r *runners.Runners) (err er
 	preferAsVictim()
 	r.Models.Fleet = whose == others
 	r.Remote = false
+	r.LogTools(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	defer func() { err = errors.Join(err, r.CloseTools()) }()
 	if _, err := r.OpenTools(ctx); err != nil {
 		return err

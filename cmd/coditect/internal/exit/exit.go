@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -107,6 +108,19 @@ func CodeOf(err error) int {
 
 // Message returns the message for the user; "" if there is nothing to say.
 func Message(err error) string {
+	return withoutCalls(err, messageOf(err))
+}
+
+// withoutCalls returns a message about a file without the name of the call of the operating
+// system that failed.
+func withoutCalls(err error, message string) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return strings.Replace(message, p.Error(), p.Path+": "+p.Err.Error(), 1)
+	}
+	return message
+}
+
+func messageOf(err error) string {
 	var exit *Error
 	switch found := errors.As(err, &exit); {
 	case found && exit.Err == nil:

@@ -84,7 +84,7 @@ type submission struct {
 	Schema    any               `json:"schema,omitempty" jsonschema:"JSON Schema of a record, as an object or as text in JSON or YAML; needed by extract"`
 	Pipeline  string            `json:"pipeline,omitempty" jsonschema:"name of a pipeline; extract by default"`
 	Question  string            `json:"question,omitempty" jsonschema:"that the pipeline answers"`
-	Topic     string            `json:"topic,omitempty" jsonschema:"that the pipeline is about"`
+	Topic     string            `json:"topic,omitempty" jsonschema:"that the pipeline is about; of compare it is the question"`
 	Variables map[string]string `json:"variables,omitempty" jsonschema:"other inputs of the pipeline"`
 	Budget    int64             `json:"budget,omitempty" jsonschema:"tokens that the job may spend, below what the operator allows"`
 	RequestID string            `json:"request_id,omitempty" jsonschema:"name of this submission: the same name again gives the same job"`
@@ -120,7 +120,13 @@ func (j *jobs) specOf(in *submission) (mapreduce.JobSpec, error) {
 	if err != nil {
 		return spec, errs.Field("pipeline", "there is none named %.80q; there are %s", spec.Pipeline, pipelineList())
 	}
-	asked := map[string]string{"question": in.Question, "topic": in.Topic}
+	asked := map[string]string{"question": in.Question}
+	topic, _ := p.TopicInput()
+	topic = cmp.Or(topic, "topic") // which is no input then
+	if in.Topic != "" && asked[topic] != "" {
+		return spec, errs.Field("topic", "the topic of the pipeline %s is its question; give one of them", p.Name)
+	}
+	asked[topic] = cmp.Or(in.Topic, asked[topic])
 	maps.DeleteFunc(asked, func(_, value string) bool { return value == "" })
 	maps.Copy(asked, in.Variables)
 	for _, name := range slices.Sorted(maps.Keys(asked)) { // settings of models are the operator's

@@ -50,6 +50,7 @@ type Session struct {
 // OpenSession returns a session, which must be closed.
 func (a *Program) OpenSession(ctx context.Context, n Mode, m *progress.Meter) (*Session, error) {
 	s := &Session{app: a, mode: n, Meter: m}
+	a.Runners.LogTools(console.NewLogger(m))
 	a.Runners.Note = func(message string) { m.Note("note: %s", message) }
 	if a.Global.Server == "" {
 		return s, s.openOrConnect(ctx)

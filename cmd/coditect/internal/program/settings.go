@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/apart"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
@@ -171,7 +173,7 @@ func (a *Program) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	}
 	for _, v := range values {
 		if err := flags.Set(f.Name, v); err != nil {
-			return exit.UsageError("environment variable %s: %w", name, err)
+			return exit.UsageError("environment variable %s: %w", name, settingFault(err))
 		}
 	}
 	return nil
@@ -196,7 +198,8 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return c, exit.RefusedError("--config: %s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+		line, fault := errs.YAMLFault(err)
+		return c, c.faultAt(&yaml.Node{Line: line, Column: 1}, "%s", fault)
 	}
 	if len(doc.Content) == 0 {
 		return c, nil
@@ -279,8 +282,41 @@ func settingsOf(cmd *cobra.Command) map[string]string {
 	return known
 }
 
+// faultAt returns the error of a value, whose line is 0 if it is not known.
 func (c configFile) faultAt(n *yaml.Node, format string, args ...any) error {
-	return exit.RefusedError("--config: %s:%d:%d: %s", c.name, n.Line, n.Column, fmt.Sprintf(format, args...))
+	if n.Line == 0 {
+		return exit.RefusedError("--config: %s: %w", c.name, fmt.Errorf(format, args...))
+	}
+	return exit.RefusedError("--config: %s:%d:%d: %w", c.name, n.Line, n.Column, fmt.Errorf(format, args...))
+}
+
+// settingFault says what is wrong with the value of a setting that its flag refused.
+func settingFault(err error) error {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return fmt.Errorf("%q: %w", wrong.GetValue(), FlagFault(wrong.GetFlag().Value.Type(), wrong.Unwrap()))
+	}
+	return err
+}
+
+// FlagFault says what is wrong with the value of a flag of some type, in place of the names of
+// functions that parse such values.
+func FlagFault(kind string, err error) error {
+	number, ok := errors.AsType[*strconv.NumError](err)
+	switch {
+	case ok && errors.Is(number, strconv.ErrRange):
+		return errors.New("is too large or too small a number")
+	case strings.HasPrefix(kind, "int"):
+		return errors.New("must be a whole number, such as 4")
+	case strings.HasPrefix(kind, "uint"):
+		return errors.New("must be a whole number from 0 on, such as 4")
+	case strings.HasPrefix(kind, "float"):
+		return errors.New("must be a number, such as 0.5")
+	case kind == "bool":
+		return errors.New("must be true or false")
+	case kind == "duration":
+		return errors.New("must be a time with its unit, such as 90s, 5m or 1h30m")
+	}
+	return err
 }
 
 // applyFlag sets a flag to its value in the file, if there is one.
@@ -295,7 +331,7 @@ func (c configFile) applyFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 	}
 	for _, v := range values {
 		if err := flags.Set(f.Name, v); err != nil {
-			return c.faultAt(n, "%s: %s", settingName(f.Name), err)
+			return c.faultAt(n, "%s: %w", settingName(f.Name), settingFault(err))
 		}
 	}
 	return nil

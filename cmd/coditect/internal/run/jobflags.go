@@ -2,11 +2,14 @@ package run
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,7 +103,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&j.encoding, "encoding", "", "`name` of the encoding of plain text documents, such as windows-1252 (default: detected)")
 	f.IntVar(&j.sample, "sample", 0, "read only a sample of `N` documents, the same ones each time")
 	f.StringVar(&j.question, "question", "", "`text` of the question that the pipeline answers; the same as --var question=…")
-	f.StringVar(&j.topic, "topic", "", "`text` of the topic of the pipeline; the same as --var topic=…")
+	f.StringVar(&j.topic, "topic", "", "`text` of the topic of the pipeline: its input topic, or, as in compare, its question")
 	f.StringArrayVar(&j.vars, "var", nil, "`KEY=VALUE`: input of the pipeline, or setting of the provider; may be repeated")
 
 	j.addModel(f)
@@ -248,6 +251,9 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if err != nil {
 		return s, err
 	}
+	if err = j.setTopic(s.Vars, p); err != nil {
+		return s, err
+	}
 	if err = j.checkModelless(flags, s.Vars); err != nil {
 		return s, err
 	}
@@ -303,19 +309,35 @@ func (j *jobFlags) parseVariables() (map[string]string, error) {
 		}
 		vars[key] = value
 	}
-	for key, value := range map[string]string{"question": j.question, "topic": j.topic} {
-		if value == "" {
-			continue
-		}
-		if _, twice := vars[key]; twice {
-			return nil, exit.UsageError("--%s: --var %s= says it as well; give one of them", key, key)
-		}
-		if len(value) > maxVariable {
-			return nil, exit.UsageError("--%s: has %d bytes; at most %d are accepted", key, len(value), maxVariable)
-		}
-		vars[key] = value
+	return vars, setVariable(vars, "question", "question", j.question)
+}
+
+// setVariable gives an input of the pipeline the value of a flag, if the flag has one.
+func setVariable(vars map[string]string, flag, name, value string) error {
+	if value == "" {
+		return nil
 	}
-	return vars, nil
+	if _, twice := vars[name]; twice {
+		return exit.UsageError("--%s: the input %s of the pipeline is given twice; give it once", flag, name)
+	}
+	if len(value) > maxVariable {
+		return exit.UsageError("--%s: has %d bytes; at most %d are accepted", flag, len(value), maxVariable)
+	}
+	vars[name] = value
+	return nil
+}
+
+// setTopic gives a pipeline its topic: some have an input of that name, and of others the question
+// is the topic.
+func (j *jobFlags) setTopic(vars map[string]string, p *pipeline.Pipeline) error {
+	if j.topic == "" {
+		return nil
+	}
+	name, has := p.TopicInput()
+	if !has {
+		return exit.UsageError("--topic: the pipeline %s has no topic; its inputs are %s", p.Name, cmp.Or(strings.Join(slices.Sorted(maps.Keys(p.Inputs)), ", "), "none"))
+	}
+	return setVariable(vars, "topic", name, j.topic)
 }
 
 // maxVariable bounds a question or a topic, in bytes: prompts hold it.

@@ -28,15 +28,21 @@ type outputFlags struct {
 	print         console.Choice
 }
 
-// addFlags adds the flags of commands that write results.
+// addFlags adds the flags of commands that run jobs and write their results.
 func (o *outputFlags) addFlags(cmd *cobra.Command) {
+	o.addFlagsFor(cmd, "how the job ended (`result -o json` prints all of its result)")
+}
+
+// addFlagsFor adds the flags of commands that write results. With -o json they print what
+// ofJSON says.
+func (o *outputFlags) addFlagsFor(cmd *cobra.Command, ofJSON string) {
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "output", "", "`folder` for the results (default results/JOB_ID)")
 	f.StringSliceVar(&o.formats, "format", nil, "also write the records to records.csv, records.jsonl, records.json or records.parquet; `FORMAT` is csv, jsonl, json or parquet; may be repeated")
 	f.BoolVar(&o.citations, "citations", false, "with --format or -o: add the citation of each value to the records")
 	f.BoolVar(&o.noReport, "no-report", false, "do not write report.md and report.html")
 	o.print = console.NewChoice(string(console.Text), string(console.Text), string(console.JSON), records.JSONL, records.CSV, records.Parquet)
-	f.VarP(&o.print, "print", "o", "what to print: text; json, the result; or the records as jsonl, csv or parquet")
+	f.VarP(&o.print, "print", "o", "what to print: text; json, "+ofJSON+"; or the records as jsonl, csv or parquet")
 	_ = cmd.MarkFlagDirname("output")                                                         // the flag exists
 	_ = cmd.RegisterFlagCompletionFunc("format", console.CompleteWords(records.Formats()...)) // likewise
 	_ = cmd.RegisterFlagCompletionFunc("print", console.CompleteWords(o.print.Of...))         // likewise

@@ -103,12 +103,12 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	}
 	ctx, a := cmd.Context(), p.app
 	spec, err := p.flags.jobSpec(ctx, cmd.Flags())
+	files.PrintWarnings(a.Stderr, p.flags.warnings)
+	for _, note := range p.flags.notes { // they may say why an agent is missing
+		fmt.Fprintf(a.Stderr, "note: %s\n", note)
+	}
 	if err != nil {
 		return err
-	}
-	files.PrintWarnings(a.Stderr, p.flags.warnings)
-	for _, note := range p.flags.notes {
-		fmt.Fprintf(a.Stderr, "note: %s\n", note)
 	}
 	in, err := p.flags.inputConfig(ctx, a)
 	if err != nil {

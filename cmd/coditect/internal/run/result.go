@@ -39,7 +39,7 @@ records instead, and with -o json the whole result.json. It then writes files on
 		return run(cmd, args)
 	}
 	a.AddJobID(cmd, &id)
-	out.addFlags(cmd)
+	out.addFlagsFor(cmd, "all of the result")
 	cmd.Flags().BoolVar(&partial, "partial", false, "write the results so far of a job that is not complete")
 	return cmd
 }

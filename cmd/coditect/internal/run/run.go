@@ -87,12 +87,12 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 		return exit.UsageError("--detach: needs --server; without it this process is the service and must not end")
 	}
 	spec, err := r.flags.jobSpec(ctx, cmd.Flags())
+	files.PrintWarnings(a.Stderr, r.flags.warnings)
+	for _, note := range r.flags.notes { // they may say why an agent is missing
+		fmt.Fprintf(a.Stderr, "note: %s\n", note)
+	}
 	if err != nil {
 		return err
-	}
-	files.PrintWarnings(a.Stderr, r.flags.warnings)
-	for _, note := range r.flags.notes {
-		fmt.Fprintf(a.Stderr, "note: %s\n", note)
 	}
 	if err := a.Runners.Models.SetPrices(&spec); err != nil {
 		return err

@@ -6,6 +6,7 @@ package runners
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -54,6 +55,7 @@ type Runners struct {
 	// is set before units run; nil means that nobody is told.
 	Note func(message string)
 
+	log    *slog.Logger            // set by LogTools
 	box    *toolbox.Box            // set by OpenTools
 	kits   openKits                // set by OpenTools; what box holds
 	steps  *step.Registry          // set by StepRegistry

@@ -39,7 +39,7 @@ type modelFlags struct {
 
 // AddFlags adds the flags of a process that runs its user's own jobs.
 func (m *modelFlags) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&m.prices, "prices", "", "YAML `file` with prices of models; they replace the prices that come with the program")
+	f.StringVar(&m.prices, "prices", "", "YAML `file` with prices of models, in dollars for a million tokens, as in \"openai: {my-model: {input: 0.5, output: 1.5}}\"; they are used before those that come with the program")
 }
 
 // AddFleet adds the flags of a process that runs the jobs of others.
@@ -97,6 +97,7 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 			Provider: name, Trusted: !r.Models.Fleet, Prices: prices, Random: rand.Float64,
 			LLM: llm.Config{
 				Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: endpoints[name], Manners: learned,
+				Patient:   r.Models.Fleet,                       // its models may start after it
 				SendTrace: r.Getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
 			},
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
@@ -157,6 +158,11 @@ func (m *modelFlags) priceList() (*llm.Prices, error) {
 	}
 	if prices, err = prices.With(data); err != nil {
 		return nil, exit.RefusedError("--prices: %s: %w", m.prices, err)
+	}
+	for _, name := range prices.Providers() {
+		if keyVariables[name] == "" {
+			return nil, exit.RefusedError("--prices: %s: no provider is named %q; those with prices are %s", m.prices, name, strings.Join(ModelProviders(), ", "))
+		}
 	}
 	return prices, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -233,7 +234,7 @@ func (r *Runners) OpenTools(ctx context.Context) (*toolbox.Box, error) {
 			return nil, errors.Join(err, all.close())
 		}
 	}
-	box, err := toolbox.New(nil, all.kits...)
+	box, err := toolbox.New(r.log, all.kits...)
 	if err != nil {
 		return nil, errors.Join(exit.RefusedError("--tool: %w", err), all.close())
 	}
@@ -242,6 +243,13 @@ func (r *Runners) OpenTools(ctx context.Context) (*toolbox.Box, error) {
 	}
 	r.box, r.kits = box, all
 	return box, nil
+}
+
+// LogTools has log told of panics of tools, also of those that are open already. It is called
+// before units run.
+func (r *Runners) LogTools(log *slog.Logger) {
+	r.log = log
+	r.box.LogTo(log)
 }
 
 // CloseTools ends what OpenTools has opened.

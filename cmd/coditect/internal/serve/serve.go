@@ -212,6 +212,7 @@ func (a *commands) openTelemetryAndTools(ctx context.Context, name, admin string
 		return err
 	}
 	a.Runners.Note = func(message string) { log.Info(message) }
+	a.Runners.LogTools(log)
 	a.Runners.WatchKeys(func(err error) { log.Warn("units that ask this provider fail here", "error", err) })
 	if _, err := a.Runners.OpenTools(ctx); err != nil {
 		return nil, nil, errors.Join(err, closeAll())

@@ -139,6 +139,7 @@ func (c *Call) newRequest(r Request, want string) (*http.Request, []byte, error)
 	}
 
 	traced := httptrace.WithClientTrace(c.ctx, &httptrace.ClientTrace{
+		GotConn:      func(httptrace.GotConnInfo) { c.d.reached.Store(true) },
 		WroteRequest: func(w httptrace.WroteRequestInfo) { c.sent.Store(w.Err == nil) },
 	})
 	req, err := http.NewRequestWithContext(traced, method, at.String(), bytes.NewReader(payload))

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/coditect/mapreduce/worker/llm"
@@ -102,6 +104,12 @@ func (c *Call) RequestID() string {
 // FailError returns the error of a call that broke with err, for whatever reason.
 func (c *Call) FailError(err error) *llm.Error {
 	e := llm.BrokenError(c.ctx, err)
+	if e.Kind == llm.Network && !c.d.Config.Patient && !c.d.reached.Load() {
+		if why := noListener(err); why != "" {
+			e = llm.NewError(llm.NotThere, "%s", why)
+			e.Err = err
+		}
+	}
 	e.Message = c.cleanText(e.Message)
 	e.Status, e.Sent = cmp.Or(e.Status, c.status), c.sent.Load()
 	if c.header != nil && e.RequestID == "" {
@@ -109,6 +117,22 @@ func (c *Call) FailError(err error) *llm.Error {
 		e.Limits = c.d.format.Limits(c.header, time.Now())
 	}
 	return e
+}
+
+// noListener says at which address nobody listens, or which name has none, if err is a connection
+// that could not be made for that reason; otherwise it returns "".
+func noListener(err error) string {
+	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
+		return fmt.Sprintf("no host is named %s", name.Name)
+	}
+	dial, ok := errors.AsType[*net.OpError](err)
+	if !ok || dial.Addr == nil || !errors.Is(err, syscall.ECONNREFUSED) {
+		return ""
+	}
+	if dial.Op == "proxyconnect" {
+		return fmt.Sprintf("nobody listens at %s, the address of the proxy", dial.Addr)
+	}
+	return fmt.Sprintf("nobody listens at %s", dial.Addr)
 }
 
 // CutError returns the error of a stream that ended, with err or without, before the

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coditect/mapreduce/worker/llm"
@@ -84,6 +85,8 @@ type Dialer struct {
 	Base   *url.URL     // ends with a slash
 	Client *http.Client // follows no redirect
 	format Format
+
+	reached atomic.Bool // a connection was made; written by the transport
 }
 
 // NewDialer returns the dialer of a vendor. It checks the address, which defaults to the vendor's.
@@ -98,7 +101,7 @@ func NewDialer(cfg llm.Config, vendor string, format Format) (*Dialer, error) {
 	}
 	base, err := url.Parse(cmp.Or(cfg.BaseURL, vendor))
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, llm.NewError(llm.Invalid, "the base URL is no http or https address")
+		return nil, llm.NewError(llm.Invalid, "the base URL is no address that begins with http:// or https://, such as http://localhost:8000/v1")
 	}
 	if base.User != nil {
 		return nil, llm.NewError(llm.Invalid, "the base URL holds a user or password; keys come from the environment")
