@@ -45,6 +45,7 @@ type Manners struct {
 	NoStrict   bool  // nothing is marked as strict
 	FreeTools  bool  // no tool can be forced
 	NoParallel bool  // whether tools are called at once is not said
+	NoSealed   bool  // what a model thought is not asked for, to be handed back
 	NoUsage    bool  // usage of streams is not asked for
 	NoStream   bool  // answers come whole
 	OtherBound bool  // the bound of the answer has its other name
@@ -66,6 +67,7 @@ type Sent struct {
 	Schema bool  // the answer was to be by a schema, in the way of Manners.Form
 	Tools  bool  // the model could call tools of others
 	Stream bool  // the answer was to come in a stream
+	Sealed bool  // what the model thinks was asked for
 	System bool  // there were instructions
 	Cache  bool  // parts of the prompt were marked for a cache
 	Bound  int64 // tokens of the answer
@@ -103,7 +105,7 @@ func (m Manners) Bare(r Refusal) (_ Manners, what string, ok bool) {
 		return m, "", false
 	}
 	return Manners{
-		Form: ByPrompt, NoFormat: true, Plain: true, NoStrict: true, FreeTools: true, NoParallel: true, NoUsage: true, NoCache: true,
+		Form: ByPrompt, NoFormat: true, Plain: true, NoStrict: true, FreeTools: true, NoParallel: true, NoSealed: true, NoUsage: true, NoCache: true,
 		OtherBound: m.OtherBound, Most: m.Most, NoStream: m.NoStream, NoSystem: m.NoSystem, bare: true,
 	}, "it does not say what it refuses: everything that can be is left out", true
 }
@@ -113,7 +115,7 @@ type trait func(m Manners, text string, sent Sent) (Manners, string, bool)
 
 // traits are tried in order: those that are named by a word of their own first.
 var traits = []trait{
-	usageTrait, parallelTrait, cacheTrait, boundTrait, mostTrait, strictTrait, systemTrait, choiceTrait, keywordTrait, toolTrait, formatTrait, streamTrait,
+	usageTrait, sealedTrait, parallelTrait, cacheTrait, boundTrait, mostTrait, strictTrait, systemTrait, choiceTrait, keywordTrait, toolTrait, formatTrait, streamTrait,
 }
 
 func usageTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
@@ -122,6 +124,14 @@ func usageTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	}
 	m.NoUsage = true
 	return m, "it takes no stream_options", true
+}
+
+func sealedTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
+	if m.NoSealed || !sent.Sealed || !hasAny(text, "encrypted_content", "encrypted content", "'include'", `"include"`) {
+		return m, "", false
+	}
+	m.NoSealed = true
+	return m, "it does not give back what a model thought", true
 }
 
 func parallelTrait(m Manners, text string, _ Sent) (Manners, string, bool) {

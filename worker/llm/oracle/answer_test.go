@@ -54,8 +54,8 @@ func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // hearOurs returns what our provider makes of an answer.
-func hearOurs(t *rapid.T, vendor string, answer canned) heard {
-	p, err := newProvider[vendor](llm.Config{Key: llm.NewKey(key), BaseURL: base, Transport: answer})
+func hearOurs(t *rapid.T, vendor, at string, answer canned) heard {
+	p, err := newProvider[vendor](llm.Config{Key: llm.NewKey(key), BaseURL: at, Transport: answer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestAnswersOfAnthropic(t *testing.T) {
 		if events.Err() != nil {
 			t.Fatal(events.Err())
 		}
-		compareHeard(t, hearOurs(t, "anthropic", answer), heardByAnthropic(t, &theirs))
+		compareHeard(t, hearOurs(t, "anthropic", base, answer), heardByAnthropic(t, &theirs))
 
 		answer = canned{"application/json", encoded(t, message)}
 		service = anthropicBy(base, answer)
@@ -273,7 +273,7 @@ func TestAnswersOfAnthropic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareHeard(t, hearOurs(t, "anthropic", answer), heardByAnthropic(t, whole))
+		compareHeard(t, hearOurs(t, "anthropic", base, answer), heardByAnthropic(t, whole))
 	})
 }
 
@@ -381,7 +381,7 @@ func TestAnswersOfOpenAI(t *testing.T) {
 		if chunks.Err() != nil {
 			t.Fatal(chunks.Err())
 		}
-		compareHeard(t, hearOurs(t, "openai", answer), heardByOpenAI(t, &theirs.ChatCompletion))
+		compareHeard(t, hearOurs(t, "openai", base, answer), heardByOpenAI(t, &theirs.ChatCompletion))
 
 		answer = canned{"application/json", encoded(t, completion)}
 		service = openaiBy(base, answer)
@@ -389,6 +389,6 @@ func TestAnswersOfOpenAI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareHeard(t, hearOurs(t, "openai", answer), heardByOpenAI(t, whole))
+		compareHeard(t, hearOurs(t, "openai", base, answer), heardByOpenAI(t, whole))
 	})
 }

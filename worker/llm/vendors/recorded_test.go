@@ -104,6 +104,7 @@ func (f recordedFormat) recorded(r *recording) (s spent) {
 			}
 		}
 	}
+	s.answers = s.answers && s.stop != "queued"
 	return s
 }
 
@@ -153,6 +154,11 @@ var recordedFormats = []recordedFormat{
 		usage: [][]string{{"usage"}}, stop: [][]string{{"choices", "finish_reason"}},
 		in: []string{"prompt_tokens"}, out: []string{"completion_tokens"},
 	},
+	{
+		path: "/responses", vendor: "openai",
+		usage: [][]string{{"usage"}, {"response", "usage"}}, stop: [][]string{{"status"}, {"response", "status"}},
+		in: []string{"input_tokens"}, out: []string{"output_tokens"},
+	},
 }
 
 // TestRecordedResponses reads responses that others have recorded of vendors and of servers that are
@@ -197,12 +203,12 @@ func readRecorded(t *testing.T, name string, r *recording, counts map[string]int
 		return
 	}
 	f := recordedFormats[i]
-	p, err := vendors.New(f.vendor, llm.Config{Key: llm.NewKey(testKey), BaseURL: "http://vendor.test/", Transport: r})
+	p, err := vendors.New(f.vendor, llm.Config{Key: llm.NewKey(testKey), BaseURL: "http://vendor.test" + at.Path, Transport: r})
 	if err != nil {
 		t.Fatal(err)
 	}
 	res, err := p.Complete(context.Background(), ask(nil))
-	counts[f.vendor+" "+at.Host+": "+f.judge(t, name, r, res, err)]++
+	counts[f.vendor+" "+f.path+" "+at.Host+": "+f.judge(t, name, r, res, err)]++
 }
 
 // judge compares what was read of a response with what it says of itself.

@@ -1,0 +1,152 @@
+package responses
+
+import (
+	"fmt"
+
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/internal/wire"
+	"github.com/coditect/mapreduce/worker/llm/manners"
+)
+
+// The body of a request.
+type (
+	body struct {
+		Model             string   `json:"model"`
+		Instructions      string   `json:"instructions,omitempty"`
+		Input             []any    `json:"input"`
+		Tools             []tool   `json:"tools,omitempty"`
+		ToolChoice        any      `json:"tool_choice,omitempty"` // "none", or a tool
+		ParallelToolCalls *bool    `json:"parallel_tool_calls,omitempty"`
+		Text              any      `json:"text,omitempty"`
+		MaxOutputTokens   int64    `json:"max_output_tokens"`
+		Include           []string `json:"include,omitempty"`
+		Store             bool     `json:"store"`
+		Stream            bool     `json:"stream"`
+	}
+	tool struct {
+		Type        string         `json:"type"`
+		Name        string         `json:"name"`
+		Description string         `json:"description,omitempty"`
+		Strict      bool           `json:"strict"` // it is true if it is left out
+		Parameters  map[string]any `json:"parameters"`
+	}
+)
+
+// Items of the input.
+type (
+	messageItem struct {
+		Role    llm.Role `json:"role"`
+		Content string   `json:"content"`
+	}
+	callItem struct {
+		Type      string `json:"type"`
+		CallID    string `json:"call_id"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	resultItem struct {
+		Type   string `json:"type"`
+		CallID string `json:"call_id"`
+		Output string `json:"output"`
+	}
+)
+
+// sealed asks for what a model thought, sealed by its vendor.
+const sealed = "reasoning.encrypted_content"
+
+// newBody puts a request into the vendor's words, without what the server refuses.
+func (p *provider) newBody(req *llm.Request, with manners.Manners) (*body, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	b := &body{Model: string(req.Model), MaxOutputTokens: wire.AnswerBound(req, with), Stream: !with.NoStream}
+	if len(req.Tools) > 0 && !with.NoSealed { // else no turn follows
+		b.Include = []string{sealed}
+	}
+
+	messages, system := req.Messages, req.System+wire.TellForm(req, with)
+	if with.NoSystem {
+		messages = wire.WithInstructions(system, messages)
+	} else {
+		b.Instructions = system
+	}
+	for _, m := range messages {
+		b.Input = append(b.Input, itemsOf(m)...)
+	}
+	d := p.server.Dialect
+	if with.Plain {
+		d.Keywords = nil
+	}
+	return b, b.addTools(req, with, d)
+}
+
+// itemsOf returns the items of a message, in its order. Texts that follow each other are one.
+func itemsOf(m llm.Message) []any {
+	var items []any
+	text := ""
+	flush := func() {
+		if text != "" {
+			items = append(items, messageItem{m.Role, text})
+			text = ""
+		}
+	}
+	for _, p := range m.Parts {
+		text += p.Text
+		switch {
+		case p.Opaque != nil:
+			flush()
+			items = append(items, p.Opaque)
+		case p.Call != nil:
+			flush()
+			items = append(items, callItem{"function_call", p.Call.ID, p.Call.Name, string(p.Call.Input)})
+		case p.Result != nil:
+			flush()
+			items = append(items, resultItem{"function_call_output", p.Result.ID, p.Result.Text})
+		}
+	}
+	flush()
+	return items
+}
+
+// addTools adds tools and the answer's schema.
+func (b *body) addTools(req *llm.Request, with manners.Manners, d llm.Dialect) error {
+	tools, force := req.Tools, req.Force
+	switch {
+	case req.Schema == nil:
+	case with.Form == manners.ByTool:
+		tools, force = wire.WithAnswer(req)
+	case with.Form == manners.ByObject:
+		b.Text = map[string]any{"format": map[string]any{"type": "json_object"}}
+	case with.Form == manners.BySchema:
+		schema, err := wire.SchemaMap(req.Schema, d)
+		if err != nil {
+			return err
+		}
+		form := map[string]any{"type": "json_schema", "name": req.Schema.Name(), "schema": schema}
+		if !with.NoStrict {
+			form["strict"] = true
+		}
+		b.Text = map[string]any{"format": form}
+	}
+
+	for _, t := range tools {
+		schema, strict, err := wire.ToolFields(t, d)
+		if err != nil {
+			return fmt.Errorf("tool %s: %w", t.Name, err)
+		}
+		b.Tools = append(b.Tools, tool{"function", t.Name, t.Description, strict && !with.NoStrict, schema})
+	}
+	if with.FreeTools {
+		return nil
+	}
+	if req.NoCalls && force == "" && len(tools) > 0 {
+		b.ToolChoice = "none"
+	}
+	if force != "" {
+		b.ToolChoice = map[string]string{"type": "function", "name": force}
+		if !with.NoParallel {
+			b.ParallelToolCalls = new(false)
+		}
+	}
+	return nil
+}
