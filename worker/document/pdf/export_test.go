@@ -32,7 +32,7 @@ func ReadShown(backwards bool, lines ...Shown) (string, layout.Layout) {
 		}
 	}
 	var b textBuilder
-	b.addPage(1, arrange(words), nil)
+	b.addPage(1, arrange(words, nil), nil)
 	return b.String(), b.layout
 }
 

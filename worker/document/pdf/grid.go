@@ -16,6 +16,8 @@ type grid struct {
 	columns []interval // from left to right; they do not overlap
 	heads   int        // rows above the rule
 	rows    []gridRow
+	ruled   bool          // it has lines
+	box     mapreduce.Box // what the lines enclose, if it has some
 }
 
 // A gridRow is a row of a table: one cell for each column.
@@ -39,6 +41,8 @@ const (
 	mostColumns  = 100
 	loneRows     = 2   // rows of one cell that may follow each other in a table
 	shareOfCells = 0.5 // of all cells of a table that hold something, at least
+	// shareOfJoined is that of cells which belong to those at their left, at most.
+	shareOfJoined = 0.25
 )
 
 // findGrids returns rows of a page, from top to bottom, with a row in place of those that are
@@ -46,6 +50,11 @@ const (
 func findGrids(rows []row) []row {
 	var out []row
 	for from := 0; from < len(rows); {
+		if rows[from].grid != nil {
+			out = append(out, rows[from])
+			from++
+			continue
+		}
 		g, to := gridAt(rows, from)
 		if g == nil {
 			out = append(out, rows[from])
@@ -64,7 +73,7 @@ func gridAt(rows []row, from int) (*grid, int) {
 	var cells [][]row
 	to, last, lone := from, from, 0
 	for ; to < len(rows) && len(cells) < maxGridRows; to++ {
-		if to > from && !follows(&rows[to-1], &rows[to]) {
+		if rows[to].grid != nil || to > from && !follows(&rows[to-1], &rows[to]) {
 			break
 		}
 		c := cellsOf(&rows[to])
@@ -87,6 +96,11 @@ func gridAt(rows []row, from int) (*grid, int) {
 	}
 	g.joinWrapped()
 	g.heads = g.countHeads()
+	for i := range g.rows {
+		for _, c := range g.rows[i].cells {
+			space(c.words)
+		}
+	}
 	return g, last
 }
 
@@ -105,7 +119,7 @@ func cellsOf(r *row) []row {
 	gap := cellGap * max(medianWordHeight(r.words), 1)
 	var cells []row
 	for i, w := range r.words {
-		if i == 0 || w.box.Left-r.words[i-1].box.Right > gap {
+		if i == 0 || w.box.Left-r.words[i-1].box.Right > gap && strings.Trim(w.text, ".…") != "" { // points lead from a label to its value
 			cells = append(cells, row{})
 		}
 		cells[len(cells)-1].add(w)
@@ -199,10 +213,28 @@ func (g *grid) isTable(rows [][]row) bool {
 	switch {
 	case words > wordsOfCell*filled, float64(filled) < shareOfCells*float64(all), len(rows) == 2 && filled < all:
 		return false
-	case g.isForm(), 4*g.leaders() > len(rows):
+	case g.isForm(), 4*g.leaders() > len(rows), g.isJustified():
 		return false
 	}
 	return true
+}
+
+// isJustified reports whether most of the gaps are those of justified text: below the heads, text
+// stands across many of the columns.
+func (g *grid) isJustified() bool {
+	joined, fields := 0, 0
+	for i, r := range g.rows {
+		if i < mostHeads || r.cellCount() < 2 {
+			continue
+		}
+		fields += len(r.cells)
+		for _, c := range r.cells {
+			if c.joined {
+				joined++
+			}
+		}
+	}
+	return float64(joined) > shareOfJoined*float64(fields)
 }
 
 // leaders returns how many rows have dots that lead to a number, as a table of contents has.
@@ -341,18 +373,28 @@ func (b *textBuilder) addGrid(place *mapreduce.Location, g *grid) {
 				c.words = g.headOf(i, at)
 			}
 			b.WriteString("| ")
-			for n, w := range c.words {
-				if n > 0 {
-					b.WriteByte(' ')
-				}
-				b.addText(place, strings.ReplaceAll(strings.TrimSuffix(w.text, "\u00ad"), "|", `\|`), w.box)
-			}
+			b.addCell(place, c.words)
 			b.WriteByte(' ')
 		}
 		b.WriteString("|\n")
 		if i == g.heads-1 {
 			b.WriteString(strings.Repeat("| --- ", len(g.columns)) + "|\n")
 		}
+	}
+}
+
+// addCell adds the words of a cell, of which a hyphen at the end of a line may part two.
+func (b *textBuilder) addCell(place *mapreduce.Location, words []word) {
+	joined := false
+	for i, w := range words {
+		if i > 0 && !joined {
+			b.WriteString(w.before)
+		}
+		text, hyphen := strings.CutSuffix(w.text, "\u00ad")
+		if joined = hyphen && i+1 < len(words) && continues(text, words[i+1].text); hyphen && !joined {
+			text += "-"
+		}
+		b.addText(place, strings.ReplaceAll(text, "|", `\|`), w.box)
 	}
 }
 

@@ -52,7 +52,8 @@ func content(lines []line) string {
 type sheet struct {
 	lines  []line
 	more   string
-	hebrew bool // its capital letters are the Hebrew ones of alphabets
+	hebrew bool   // its capital letters are the Hebrew ones of alphabets
+	drawn  string // what is drawn below the lines; it may do the form /X
 }
 
 // toUnicode is what the capital letters of a font are. Its at sign is a ligature of lam and
@@ -73,6 +74,8 @@ func makeFile(catalogue string, sheets ...sheet) []byte {
 	root := m.add("") // set below
 	tree := m.add("")
 	latin := m.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+	part := "40 660 60 20 re 100 660 40 20 re 40 680 60 20 re 100 680 40 20 re S\n" + content([]line{{44, 686, "Part"}, {104, 686, "Qty"}, {44, 666, "Bolt"}, {104, 666, "2"}})
+	form := m.add(fmt.Sprintf("<< /Type /XObject /Subtype /Form /BBox [0 0 600 800] /Resources << /Font << /F1 %d 0 R >> >> /Length %d >>\nstream\n%s\nendstream", latin, len(part), part))
 	var kids []string
 	for _, s := range sheets {
 		font := latin
@@ -80,9 +83,9 @@ func makeFile(catalogue string, sheets ...sheet) []byte {
 			letters := m.add(toUnicode(alphabets["Hebrew"]))
 			font = m.add(fmt.Sprintf("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode %d 0 R >>", letters))
 		}
-		c := content(s.lines)
+		c := s.drawn + content(s.lines)
 		stream := m.add(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(c), c))
-		page := m.add(fmt.Sprintf("<< /Type /Page /Parent %d 0 R /MediaBox [0 0 600 800] /Contents %d 0 R /Resources << /Font << /F1 %d 0 R >> >> %s >>", tree, stream, font, s.more))
+		page := m.add(fmt.Sprintf("<< /Type /Page /Parent %d 0 R /MediaBox [0 0 600 800] /Contents %d 0 R /Resources << /Font << /F1 %d 0 R >> /XObject << /X %d 0 R >> >> %s >>", tree, stream, font, form, s.more))
 		kids = append(kids, fmt.Sprintf("%d 0 R", page))
 	}
 	m.objects[root-1] = fmt.Sprintf("<< /Type /Catalog /Pages %d 0 R %s >>", tree, catalogue)

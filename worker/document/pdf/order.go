@@ -36,9 +36,14 @@ func (r *row) add(w word) {
 // read one after the other, and what stands across them between (see byGeometry).
 //
 // A page most words of which run from right to left is read in a mirror.
-func arrange(words []word) []row {
+//
+// Tables with lines stand in place of their words.
+func arrange(words []word, lattices []*lattice) []row {
 	t := tallyOf(words)
 	page := t.direction(leftToRight)
+	if len(lattices) > 0 {
+		words = tabulate(words, lattices, page)
+	}
 	if page == rightToLeft {
 		mirror(words)
 	}
@@ -179,6 +184,7 @@ func rowsOf(words []word) []row {
 			rows = append(rows, row{})
 		}
 		rows[len(rows)-1].add(w)
+		rows[len(rows)-1].grid = w.grid
 	}
 	return rows
 }
@@ -336,7 +342,7 @@ func medianHeight(rows []row) float64 {
 func joinBeside(rows []row) []row {
 	var out []row
 	for _, r := range rows {
-		if n := len(out); n > 0 && beside(out[n-1].box, r.box) && r.box.Left >= out[n-1].box.Right {
+		if n := len(out); n > 0 && r.grid == nil && out[n-1].grid == nil && beside(out[n-1].box, r.box) && r.box.Left >= out[n-1].box.Right {
 			for _, w := range r.words {
 				out[n-1].add(w)
 			}
@@ -428,8 +434,13 @@ func hyphenated(a, b *row) bool {
 	if stem == before || stem == "" || strings.ContainsAny(stem, "-\u2010") {
 		return false
 	}
-	last, _ := utf8.DecodeLastRuneInString(stem)
-	first, _ := utf8.DecodeRuneInString(after)
+	return continues(stem, after)
+}
+
+// continues reports whether a text may go on with another without a hyphen between them.
+func continues(a, b string) bool {
+	last, _ := utf8.DecodeLastRuneInString(a)
+	first, _ := utf8.DecodeRuneInString(b)
 	return unicode.IsLower(last) && unicode.IsLower(first)
 }
 

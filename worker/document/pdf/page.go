@@ -75,9 +75,8 @@ func within(points float64) float64 {
 	return math.Round(min(points, most)*10) / 10
 }
 
-// words returns the words of a page in the order of the file.
-func (p *page) words() ([]word, error) {
-	p.widenText()
+// words returns the words of a page in the order of the file. Lines of lattices part words.
+func (p *page) words(lattices []*lattice) ([]word, error) {
 	text := p.pdfium.call("FPDFText_LoadPage", p.handle)
 	if text == 0 {
 		return nil, p.pdfium.gone
@@ -95,38 +94,9 @@ func (p *page) words() ([]word, error) {
 		return nil, p.pdfium.gone
 	}
 	chars := utf16.Decode(unitsOf(p.pdfium.filled(2 * units)))
-	r := wordReader{page: p, pdfium: p.pdfium, text: text, chars: chars, same: len(chars) == n}
+	r := wordReader{page: p, pdfium: p.pdfium, text: text, chars: chars, same: len(chars) == n, lattices: lattices}
 	r.read()
 	return r.words, p.pdfium.gone
-}
-
-const (
-	maxObjects = 100_000 // of a page that are looked at
-	textObject = 1       // FPDF_PAGEOBJ_TEXT
-	noWidth    = 0.01    // points; PDFium leaves out text that is not wider
-)
-
-// widenText gives a width to text of which none is known, as of one glyph in a font that is not
-// at hand: PDFium would leave it out. It is as if its outline were drawn, which has a width.
-func (p *page) widenText() {
-	const outlined = 1 // FPDF_TEXTRENDERMODE_STROKE
-	call := p.pdfium.call
-	for i := range min(asInteger(call("FPDFPage_CountObjects", p.handle)), maxObjects) {
-		object := call("FPDFPage_GetObject", p.handle, integer(i))
-		if asInteger(call("FPDFPageObj_GetType", object)) != textObject {
-			continue
-		}
-		at := p.pdfium.place
-		if call("FPDFPageObj_GetBounds", object, at(0), at(1), at(2), at(3)) == 0 || p.pdfium.float32At(2)-p.pdfium.float32At(0) >= noWidth {
-			continue
-		}
-		if font := call("FPDFTextObj_GetFont", object); font == 0 || call("FPDFFont_GetIsEmbedded", font) != 0 {
-			continue
-		}
-		call("FPDFTextObj_SetTextRenderMode", object, outlined)
-		call("FPDFPageObj_SetStrokeWidth", object, real32(1))
-		call("FPDFPageObj_Transform", object, real64(1), 0, 0, real64(1), 0, 0) // has it measured again
-	}
 }
 
 // A wordReader splits the text of a page into words.
@@ -138,6 +108,8 @@ type wordReader struct {
 	same   bool // characters of the text have the numbers of those of the page
 	words  []word
 	line   int
+	// lattices are those of the page, whose lines part words.
+	lattices []*lattice
 }
 
 // isSoftHyphen tells what PDFium makes of a hyphen at which it joins two lines.
@@ -199,7 +171,34 @@ func (r *wordReader) addWord(from, to int) {
 			return
 		}
 	}
+	if at := r.wall(from, to, box); at < to {
+		r.addWord(from, at)
+		r.addWord(at, to)
+		return
+	}
 	r.words = append(r.words, word{text: text, box: box, line: r.line})
+}
+
+// wall returns the first of characters [from, to) that stands behind a line of a table, as a
+// text of its own, or to: PDFium takes texts of cells that almost touch for one word.
+func (r *wordReader) wall(from, to int, box mapreduce.Box) int {
+	for _, l := range r.lattices {
+		x, ok := l.wallIn(box)
+		if !ok {
+			continue
+		}
+		shift := r.shift(from)
+		object := func(i int) uint64 { return r.pdfium.call("FPDFText_GetTextObject", r.text, integer(i+shift)) }
+		for i := from + 1; i < to; i++ {
+			if left, _, ok := r.origin(i + shift); ok && left >= x-1 {
+				if object(i) != object(i-1) {
+					return i
+				}
+				return to
+			}
+		}
+	}
+	return to
 }
 
 // nextLine returns the first of characters [from, to) that stands above or below the one before

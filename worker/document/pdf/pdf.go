@@ -160,6 +160,7 @@ type reading struct {
 	text     textBuilder
 	empty    []int // pages without text
 	pictures []int // pages that OCR has read
+	undrawn  []int // pages of whose lines some were not looked at
 	sure     confidence
 }
 
@@ -224,7 +225,12 @@ func (d *reading) readPage() error {
 	if err := p.measure(); err != nil {
 		return err
 	}
-	words, err := p.words()
+	lines := p.rulings()
+	if lines.cut {
+		d.undrawn = append(d.undrawn, d.page)
+	}
+	lattices := lines.lattices()
+	words, err := p.words(lattices)
 	if err != nil {
 		return err
 	}
@@ -243,7 +249,7 @@ func (d *reading) readPage() error {
 	if len(words)+len(notes) == 0 {
 		d.empty = append(d.empty, d.page)
 	}
-	d.text.addPage(d.page, arrange(words), notes)
+	d.text.addPage(d.page, arrange(words, lattices), notes)
 	if int64(d.text.Len()) > d.limits.Bytes {
 		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.limits.Bytes, d.page, d.pages)
 	}
@@ -264,6 +270,9 @@ func (d *reading) result() (*document.Document, error) {
 	}
 	if n := len(d.pictures); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s were read by OCR, page %d first, with a confidence of %.2f", n, countPages(d.pages), d.pictures[0], doc.Confidence))
+	}
+	if n := len(d.undrawn); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have more lines and figures than are looked at for tables, page %d first", n, countPages(d.pages), d.undrawn[0]))
 	}
 	return doc, nil
 }
@@ -299,4 +308,5 @@ type word struct {
 	// The parts, from left to right, of a word that does not run in one direction.
 	parts  []word
 	before string // what parts it from the word before it in its row
+	grid   *grid  // the table for which it stands, in a line of its own; or nil
 }
