@@ -38,7 +38,9 @@ func skipSeparators(text string, r span.Span) span.Span {
 	case strings.HasPrefix(rest, "- ") || strings.HasPrefix(rest, "-\t"):
 		rest = rest[2:]
 	}
-	if after := strings.TrimLeft(rest, " \t"); strings.HasPrefix(after, "#") {
+	if after := strings.TrimLeft(rest, " \t"); strings.HasPrefix(after, ": |") {
+		rest = after[len(": |"):] // the colon has a cell of its own
+	} else if strings.HasPrefix(after, "#") {
 		rest = after[1:]
 	}
 	r.Start = r.End - len(rest)

@@ -28,6 +28,7 @@ type field struct {
 	excluded    map[string]bool // folded quotes, and identities of values
 	values      []schema.Value
 	scan        form.Scanner // finds values by their form, nil if they have none
+	identifier  bool         // its values are numbers of things, such as that of an invoice
 	rowProgram  *Program     // extracts the elements of a list of objects; nil for other fields
 }
 
@@ -59,6 +60,7 @@ func newField(sf schema.Field) (field, error) {
 			f.labels = append(f.labels, p.Title)
 		}
 	}
+	f.identifier = f.isIdentifier()
 	return f, nil
 }
 

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,17 +18,23 @@ func (s *search) addAfterLabel(m mark) {
 	if !m.exact {
 		less = penaltyConfused
 	}
-	if s.followsWord(m) {
+	switch s.bondBefore(m) {
+	case firm:
+	case loose:
 		less += scoreLabel - scoreApart
+	case foreign:
+		s.passOver(m)
+		return
 	}
+
 	before := len(s.candidates)
 	cells, sure := s.headCells(m)
 	stacked, isHead := s.stackedCells(m)
 	switch {
 	case isHead:
-		s.addStacked(stacked)
+		s.addColumn(stacked)
 	case sure: // what stands beside it is another head
-		s.addFromCells(cells)
+		s.addColumn(cells)
 	case s.isText():
 		s.addTextAfter(m)
 	case !s.addOnLine(m) && !s.addFromCells(cells):
@@ -129,14 +136,24 @@ func (s *search) addTextAfter(m mark) {
 	default:
 		score = scoreProse
 	}
-	rest := s.restOfLine(m)
-	v := span.Trim(s.text, s.withinCell(skipSeparators(s.text, rest)))
+	v := span.Trim(s.text, s.withinCell(skipSeparators(s.text, s.restOfLine(m))))
 	v = span.Trim(s.text, span.New(v.Start, endOfCell(s.text, v)))
-	if v.Start < v.End {
-		v.End = max(v.End, s.endOfFolded(m))
-		s.candidates = append(s.candidates, candidate{Span: v, score: score, value: -1})
+	if v.Start == v.End {
+		s.addTextBelow(m)
 		return
 	}
+
+	v = s.cutIdentifier(v)
+	if s.isSplit(v) || s.onlySeparators(v) || s.isNoCode(m, v) {
+		return // a part of a value, or none
+	}
+	v.End = max(v.End, s.endOfFolded(m))
+	s.candidates = append(s.candidates, candidate{Span: v, score: score, value: -1})
+}
+
+// addTextBelow takes the first line below a label that is not blank, unless it begins with
+// another label or is a row of a table.
+func (s *search) addTextBelow(m mark) {
 	first := s.lineAt(m.Start) + 1
 	for i := first; i < min(len(s.lines), first+blankLines) && s.lines[i].Start < s.area.End; i++ {
 		line := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
@@ -144,7 +161,14 @@ func (s *search) addTextAfter(m mark) {
 		if v.Start == v.End {
 			continue
 		}
-		if len(marksBetween(s.allLabels, v.Start, v.Start+1)) == 0 {
+		if len(marksBetween(s.allLabels, v.Start, v.Start+1)) > 0 || s.text[v.Start] == '|' {
+			return
+		}
+
+		if s.identifier {
+			v = s.cutIdentifier(skipSeparators(s.text, v))
+		}
+		if v.Start < v.End && !s.isNoCode(m, v) {
 			s.candidates = append(s.candidates, candidate{Span: v, score: scoreNextLine, value: -1})
 		}
 		return
@@ -204,9 +228,22 @@ func (s *search) addOnLine(m mark) bool {
 	}
 	rest.End = clampWord(s.text, rest, nearBytes)
 	before := len(s.candidates)
-	for i, c := range s.candidatesIn(rest) {
+	all := s.outsideDates(s.candidatesIn(rest), rest)
+	found, clear := s.inRow(all)
+	if !clear {
+		s.passed = cmp.Or(s.passed, "amounts of several columns stand behind the label")
+		return true
+	}
+	for i, c := range found {
+		bond := firm
+		if i == 0 {
+			bond = s.bondAfter(m, all[0].Span)
+		}
 		switch {
-		case i == 0 && !isGap(s.text[m.End:c.Start]) || i > 0 && s.candidates[before].score <= scoreApart:
+		case bond == foreign:
+			s.passOver(m)
+			return true // what stands on the line belongs to another label
+		case bond == loose || i > 0 && s.candidates[before].score <= scoreApart:
 			c.score = scoreApart
 		case i == 0 && s.isEntry(m):
 			c.score = scoreEntry
@@ -276,8 +313,14 @@ func (s *search) coarsePenalty(v span.Span) int {
 func (s *search) addBelow(m mark) {
 	line := s.lineAt(m.Start)
 	rest := s.restOfLine(m)
+	near := clampWord(s.text, rest, nearBytes)
+	bond := s.bondAfter(m, span.New(near, near))
+	if bond == foreign {
+		s.passOver(m)
+		return
+	}
 	if s.element.Numeric() && len(s.patterns) == 0 && len(s.values) == 0 && !s.element.Hints.NumberWords && s.element.Hints.Units == nil {
-		s.addFromBlock(line, rest.End-rest.Start <= nearBytes && isGap(s.text[rest.Start:rest.End]))
+		s.addFromBlock(line, rest.End-rest.Start <= nearBytes && bond == firm)
 		return
 	}
 	seen := 0
@@ -289,6 +332,9 @@ func (s *search) addBelow(m mark) {
 		r.End = clampWord(s.text, r, nearBytes)
 		if found := s.candidatesIn(r); len(found) > 0 {
 			found[0].score = scoreNextLine - 5*seen
+			if bond == loose {
+				found[0].score = scoreApart
+			}
 			s.candidates = append(s.candidates, found[0])
 			return
 		}

@@ -65,9 +65,31 @@ func (f *field) pickValue(found []candidate, values []Found) int {
 		}
 	}
 	if pick == "" && f.element.Type == schema.Number {
-		return lastRestatement(values, best)
+		return lastRestatement(values, grandTotal(found, values, best))
 	}
 	return best
+}
+
+// grandTotal returns the index of the last value at labels of the same rank as that of
+// values[i], if it adds up the others: a bill in parts gives a sum for each of them, then one
+// for all. Otherwise it returns i.
+func grandTotal(found []candidate, values []Found, i int) int {
+	var numbers []float64
+	last := i
+	for j := range values {
+		n, ok := asFloat(values[j].Value)
+		if found[j].rank != found[i].rank || !ok {
+			continue
+		}
+		if values[j].Start < values[last].Start {
+			return i // not in the order of the text
+		}
+		numbers, last = append(numbers, n), j
+	}
+	if !isSum(numbers) {
+		return i
+	}
+	return last
 }
 
 // rounding is the most by which an amount changes when it is rounded to coins.

@@ -75,7 +75,7 @@ const (
 	ByName   Basis = "name"   // the name of the property elsewhere
 	ByBlock  Basis = "block"  // its place in a block of values, of labels of which the name is one
 	ByType   Basis = "type"   // nothing but the form of the value
-	ByGuess  Basis = "guess"  // a label of the schema that other words set apart from it, or that leads to other values too
+	ByGuess  Basis = "guess"  // a label of the schema in a sentence, with words that may change what it means
 )
 
 // A Missing is a field that was not found, and why.

@@ -94,6 +94,7 @@ type search struct {
 	candidates []candidate
 	labelSeen  bool   // a label was there
 	refused    string // what stands at the first label without a value
+	passed     string // why a label was passed over
 }
 
 // collectCandidates gathers the candidates.
@@ -435,6 +436,8 @@ func (s *search) missingReason() string {
 	switch {
 	case s.labelsGiven && !s.labelSeen:
 		return "no label matched"
+	case s.passed != "":
+		return s.passed
 	case s.labelSeen:
 		if s.refused == "" {
 			return "no value of the type " + s.typeName() + " after the label"

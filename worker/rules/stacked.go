@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/worker/rules/span"
-	"github.com/coditect/mapreduce/worker/rules/table"
+	delimited "github.com/coditect/mapreduce/worker/rules/table"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // Bounds on labels with values below them.
@@ -19,16 +20,16 @@ const (
 // stackedCells returns the cells that stand under a label, if it is one of several on its
 // line with values below them, set apart by tabs or gaps: what forms in PDF files and on
 // web pages become. isHead says that they are, even where the place below is empty.
-func (s *search) stackedCells(m mark) (cells []span.Span, isHead bool) {
+func (s *search) stackedCells(m mark) (cells []table.Cell, isHead bool) {
 	head := s.lineAt(m.Start)
 	if len(s.lineText(head)) > stackedLine {
 		return nil, false
 	}
-	style := table.StyleOf(s.lineText(head))
-	if style != table.Tabs && style != table.Gaps {
+	style := delimited.StyleOf(s.lineText(head))
+	if style != delimited.Tabs && style != delimited.Gaps {
 		return nil, false
 	}
-	names := table.Split(s.text, s.lines[head], style)
+	names := delimited.Split(s.text, s.lines[head], style)
 	n := slices.IndexFunc(names, func(c span.Span) bool { return c.Start <= m.Start && s.isLabelCell(c, m) })
 	if n < 0 || !s.headsOf(names) {
 		return nil, false
@@ -42,13 +43,13 @@ func (s *search) stackedCells(m mark) (cells []span.Span, isHead bool) {
 		if len(s.lineText(i)) > stackedLine {
 			break
 		}
-		row := table.Split(s.text, s.clipLine(i, s.area.Span), style)
-		if table.StyleOf(s.lineText(i)) != style || !s.areValues(row, names, style) {
+		row := delimited.Split(s.text, s.clipLine(i, s.area.Span), style)
+		if delimited.StyleOf(s.lineText(i)) != style || !s.areValues(row, names, style) {
 			break
 		}
 		isHead = true
 		if at := s.under(names[n], n, row, style); at >= 0 && row[at].Start < row[at].End {
-			cells = append(cells, row[at])
+			cells = append(cells, table.Cell{Start: row[at].Start, End: row[at].End})
 		}
 	}
 	return cells, isHead
@@ -84,7 +85,7 @@ func (s *search) headsOf(names []span.Span) bool {
 
 // areValues reports whether a row holds the values below the names: none of it is a label,
 // a cell holds a digit, and with tabs there are as many cells as names.
-func (s *search) areValues(row, names []span.Span, style table.Style) bool {
+func (s *search) areValues(row, names []span.Span, style delimited.Style) bool {
 	digits := false
 	for _, c := range row {
 		if len(marksBetween(s.allLabels, c.Start, c.Start+1)) > 0 {
@@ -92,15 +93,15 @@ func (s *search) areValues(row, names []span.Span, style table.Style) bool {
 		}
 		digits = digits || strings.ContainsFunc(c.Of(s.text), unicode.IsDigit)
 	}
-	if style == table.Tabs && len(row) > len(names) {
+	if style == delimited.Tabs && len(row) > len(names) {
 		return false
 	}
 	return digits && len(row) > 1
 }
 
 // under returns the index of the cell below a name; -1 if there is none.
-func (s *search) under(name span.Span, n int, row []span.Span, style table.Style) int {
-	if style == table.Tabs {
+func (s *search) under(name span.Span, n int, row []span.Span, style delimited.Style) int {
+	if style == delimited.Tabs {
 		if n >= len(row) {
 			return -1
 		}
@@ -113,16 +114,4 @@ func (s *search) under(name span.Span, n int, row []span.Span, style table.Style
 // columnOf returns the column of a byte on its line, in characters.
 func (d *document) columnOf(at int) int {
 	return utf8.RuneCountInString(d.text[d.lines[d.lineAt(max(at-1, 0))].Start:at])
-}
-
-// addStacked adds the values of the cells under a label. Of several rows, none is more
-// likely than another to be the one value of a field.
-func (s *search) addStacked(cells []span.Span) {
-	before := len(s.candidates)
-	s.addSpans(cells)
-	if len(s.candidates) > before+1 && !s.isList() && s.property.Hints.Pick == "" {
-		for i := before; i < len(s.candidates); i++ {
-			s.candidates[i].guess = true
-		}
-	}
 }

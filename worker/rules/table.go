@@ -201,13 +201,6 @@ func (s *search) addFromCells(cells []table.Cell) bool {
 	return len(s.candidates) > before
 }
 
-// addSpans is addFromCells for parts of lines that are set apart in other ways.
-func (s *search) addSpans(cells []span.Span) {
-	for _, c := range cells {
-		s.addCell(table.Cell{Start: c.Start, End: c.End})
-	}
-}
-
 // addCell adds the values of a cell below the name of its column.
 func (s *search) addCell(c table.Cell) {
 	text := c.Text(s.text)
