@@ -23,6 +23,11 @@ const leaders = " \t.#…·_°º\u00a0"
 // the value, one colon or the like.
 func skipSeparators(text string, r span.Span) span.Span {
 	rest := strings.TrimLeft(text[r.Start:r.End], leaders)
+	for _, emphasis := range []string{"**", "__"} { // of Markdown, around a label
+		if after, ok := strings.CutPrefix(rest, emphasis); ok && strings.HasPrefix(after, ":") {
+			rest = after
+		}
+	}
 	rest = cutNumberWord(rest)
 	if strings.HasPrefix(rest, "(") {
 		if i := strings.IndexByte(rest, ')'); i > 0 && strings.HasPrefix(strings.TrimLeft(rest[i+1:], " "), ":") {
@@ -33,6 +38,11 @@ func skipSeparators(text string, r span.Span) span.Span {
 	case rest == "":
 	case strings.IndexByte(":=|", rest[0]) >= 0:
 		rest = rest[1:]
+		for _, emphasis := range []string{"**", "__"} {
+			if after, ok := strings.CutPrefix(rest, emphasis); ok && !strings.Contains(after, emphasis) {
+				rest = after
+			}
+		}
 	case strings.HasPrefix(rest, wideColon):
 		rest = rest[len(wideColon):]
 	case strings.HasPrefix(rest, "- ") || strings.HasPrefix(rest, "-\t"):
@@ -50,7 +60,7 @@ func skipSeparators(text string, r span.Span) span.Span {
 // cutNumberWord removes a word such as "No." that announces a number, if one follows.
 func cutNumberWord(s string) string {
 	end := strings.IndexFunc(s, func(c rune) bool { return !unicode.IsLetter(c) && c != '°' && c != 'º' && c != '№' })
-	if end <= 0 || !slices.Contains(numberWords, strings.ToLower(s[:end])) {
+	if end <= 0 || strings.IndexByte("-/", s[end]) >= 0 || !slices.Contains(numberWords, strings.ToLower(s[:end])) {
 		return s
 	}
 	rest := strings.TrimLeft(s[end:], leaders)

@@ -12,14 +12,20 @@ import (
 
 // addColumn adds the values of the cells below a label. Of several that differ, the last may
 // add up the others; otherwise none is more likely than another to be the one value of a
-// field.
-func (s *search) addColumn(cells []table.Cell) {
+// field. A single row is that of a form if others of its heads are labels, too; else it may be
+// the one item of a list.
+func (s *search) addColumn(cells []table.Cell, isForm bool) {
 	before := len(s.candidates)
 	s.addFromCells(cells)
 	added := s.candidates[before:]
 	if s.labelsGiven {
 		for i := range added {
 			added[i].score = scoreNextLine // an entry of a form comes first
+		}
+	}
+	if s.labelsGiven && !isForm && !s.isList() && s.property.Hints.Pick == "" {
+		for i := range added {
+			added[i].score, added[i].guess = scoreApart, true
 		}
 	}
 	if len(added) < 2 || s.isList() || s.property.Hints.Pick != "" || s.agree(added) {
@@ -127,4 +133,14 @@ func (s *search) outsideDates(found []candidate, r span.Span) []candidate {
 		}
 	}
 	return kept
+}
+
+// labelsOnLine counts the fields of which a label stands on the line of m.
+func (s *search) labelsOnLine(m mark) int {
+	line := s.lines[s.lineAt(m.Start)]
+	fields := make(map[int]bool)
+	for _, l := range marksBetween(s.allLabels, line.Start, line.End) {
+		fields[l.field] = true
+	}
+	return len(fields)
 }

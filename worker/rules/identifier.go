@@ -100,10 +100,14 @@ func isRemark(rest string) bool {
 	return len(dates) > 0 || !strings.ContainsFunc(rest, unicode.IsDigit)
 }
 
-// isNoCode reports whether v cannot be the number of a thing that is looked for: no colon or
-// bar stands between its label and it, and it does not begin with such a number.
+// isNoCode reports whether v cannot be the number of a thing that is looked for: no colon
+// stands between its label and it, and it does not begin with such a number.
 func (s *search) isNoCode(m mark, v span.Span) bool {
-	return s.identifier && s.labelDelimiter(m) != ':' && codeOf(v.Of(s.text)) == ""
+	if !s.identifier || codeOf(v.Of(s.text)) != "" {
+		return false
+	}
+	between := s.text[m.End:max(m.End, v.Start)]
+	return !strings.ContainsAny(between, ":=") && !strings.Contains(between, wideColon)
 }
 
 // isSplit reports whether v is a cell of a row in which a cell with nothing but a colon stands

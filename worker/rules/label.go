@@ -32,9 +32,9 @@ func (s *search) addAfterLabel(m mark) {
 	stacked, isHead := s.stackedCells(m)
 	switch {
 	case isHead:
-		s.addColumn(stacked)
+		s.addColumn(stacked, s.labelsOnLine(m) > 1)
 	case sure: // what stands beside it is another head
-		s.addColumn(cells)
+		s.addColumn(cells, s.labelsOnLine(m) > 1)
 	case s.isText():
 		s.addTextAfter(m)
 	case !s.addOnLine(m) && !s.addFromCells(cells):
@@ -84,8 +84,8 @@ func (d *document) followsWord(m mark) bool {
 	if len(before)-len(word) != 1 || word == "" {
 		return false
 	}
-	start := strings.LastIndexByte(word, ' ') + 1
-	return !strings.ContainsFunc(word[start:], func(c rune) bool { return !unicode.IsLetter(c) })
+	word = strings.TrimLeft(word[strings.LastIndexAny(word, " \t|")+1:], "*_")
+	return word != "" && !strings.ContainsFunc(word, func(c rune) bool { return !unicode.IsLetter(c) })
 }
 
 // restOfLine returns what follows a label on its line, up to the next label.
@@ -156,10 +156,13 @@ func (s *search) addTextAfter(m mark) {
 func (s *search) addTextBelow(m mark) {
 	first := s.lineAt(m.Start) + 1
 	for i := first; i < min(len(s.lines), first+blankLines) && s.lines[i].Start < s.area.End; i++ {
-		line := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
-		v := span.Trim(s.text, span.New(line.Start, clampRune(s.text, line, s.most)))
-		if v.Start == v.End {
+		if strings.TrimSpace(s.clipLine(i, s.area.Span).Of(s.text)) == "" {
 			continue
+		}
+		line, ok := s.cellBelow(m, i)
+		v := span.Trim(s.text, span.New(line.Start, clampRune(s.text, line, s.most)))
+		if !ok || v.Start == v.End {
+			return
 		}
 		if len(marksBetween(s.allLabels, v.Start, v.Start+1)) > 0 || s.text[v.Start] == '|' {
 			return
@@ -328,6 +331,10 @@ func (s *search) addBelow(m mark) {
 		r := span.New(s.lines[i].Start, min(s.lines[i].End, s.area.End))
 		if strings.TrimSpace(s.text[r.Start:r.End]) == "" {
 			continue
+		}
+		r, ok := s.cellBelow(m, i)
+		if !ok {
+			return
 		}
 		r.End = clampWord(s.text, r, nearBytes)
 		if found := s.candidatesIn(r); len(found) > 0 {

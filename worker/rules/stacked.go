@@ -115,3 +115,29 @@ func (s *search) under(name span.Span, n int, row []span.Span, style delimited.S
 func (d *document) columnOf(at int) int {
 	return utf8.RuneCountInString(d.text[d.lines[d.lineAt(max(at-1, 0))].Start:at])
 }
+
+// cellBelow returns the part of line i that stands below a label. If the label shares its line
+// with other cells and the line holds several, that is the cell in its place; ok is false if
+// there is none.
+func (s *search) cellBelow(m mark, i int) (below span.Span, ok bool) {
+	below = s.clipLine(i, s.area.Span)
+	head := s.lineAt(m.Start)
+	if len(s.lineText(head)) > stackedLine || len(s.lineText(i)) > stackedLine {
+		return below, true
+	}
+	style := delimited.StyleOf(s.lineText(i))
+	if style != delimited.Tabs && style != delimited.Gaps || delimited.StyleOf(s.lineText(head)) != style {
+		return below, true
+	}
+
+	names, row := delimited.Split(s.text, s.lines[head], style), delimited.Split(s.text, below, style)
+	n := slices.IndexFunc(names, func(c span.Span) bool { return c.Start <= m.Start && m.End <= c.End })
+	if n < 0 || len(names) < 2 || len(row) < 2 {
+		return below, true
+	}
+	at := s.under(names[n], n, row, style)
+	if at < 0 || style == delimited.Tabs && len(row) != len(names) {
+		return below, false
+	}
+	return row[at], true
+}
