@@ -38,10 +38,15 @@ func (s *search) bondBefore(m mark) bond {
 	if allIn(words, wordsBefore) {
 		return firm
 	}
-	if !s.labelsGiven || s.mayGuess() || len(words) > foreignBefore || s.labelDelimiter(m) == 0 {
+	if !s.labelsGiven || s.mayGuess() || len(words) > foreignBefore || s.labelDelimiter(m) == 0 && !s.inBars(m) {
 		return loose
 	}
 	return foreign
+}
+
+// inBars reports whether a label stands in a row of a table between bars.
+func (d *document) inBars(m mark) bool {
+	return strings.HasPrefix(strings.TrimSpace(d.lineText(d.lineAt(m.Start))), "|")
 }
 
 // passOver notes that a label is a part of another one.
@@ -82,6 +87,9 @@ func (s *search) bondAfter(m mark, value span.Span) bond {
 func (s *search) inSentence(m mark, value span.Span) bool {
 	between := strings.TrimLeft(s.text[m.End:value.Start], leaders+")")
 	first, _ := utf8.DecodeRuneInString(between)
+	if strings.ContainsAny(between, "|\t") {
+		return false // the value has a cell of its own
+	}
 	if strings.HasPrefix(between, ":") || strings.HasPrefix(between, wideColon) || unicode.IsLetter(first) && !isWord(first) {
 		return true
 	}
