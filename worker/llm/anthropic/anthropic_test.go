@@ -2,6 +2,7 @@ package anthropic_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -87,5 +88,29 @@ func TestCounts(t *testing.T) {
 	res, err := p.Complete(t.Context(), req)
 	if err != nil || n != res.Usage.In() {
 		t.Errorf("counted %d, took %+v (error %v)", n, res, err)
+	}
+}
+
+// A server may give the input of a tool with its beginning, in place of pieces, and name no events.
+func TestInputThatComesAtOnce(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, data := range []string{
+			`{"type":"message_start","message":{"model":"m-1","usage":{"input_tokens":9,"output_tokens":1}}}`,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t1","name":"look","input":{"at":"a"}}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}`,
+			`{"type":"message_stop"}`,
+		} {
+			fmt.Fprintf(w, "data: %s\n\n", data)
+		}
+	}))
+	defer server.Close()
+	p, err := anthropic.New(llm.Config{Key: llm.NewKey("sk-test-0123456789abcdefghij"), BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := p.Complete(t.Context(), ask(nil))
+	if err != nil || len(res.Calls()) != 1 || string(res.Calls()[0].Input) != `{"at":"a"}` || res.Usage.Output != 7 {
+		t.Errorf("got %+v, %v", res, err)
 	}
 }

@@ -31,8 +31,9 @@ type (
 		Reasoning        string      `json:"reasoning"`
 		ToolCalls        []callDelta `json:"tool_calls"`
 	}
-	said struct { // a text, or pieces with what was thought among them
-		text, thought string
+	said struct { // a text, or pieces of it among what was thought
+		text    string
+		thought bool
 	}
 	callDelta struct {
 		Index    int    `json:"index"`
@@ -55,19 +56,19 @@ type (
 	}
 )
 
-// UnmarshalJSON implements json.Unmarshaler. It fails never: what is no text says nothing.
+// UnmarshalJSON implements json.Unmarshaler. It never fails: what is no text says nothing.
 func (s *said) UnmarshalJSON(raw []byte) error {
 	if json.Unmarshal(raw, &s.text) == nil {
 		return nil
 	}
 	var pieces []struct {
-		Text     string `json:"text"`
-		Thinking said   `json:"thinking"`
+		Text     string     `json:"text"`
+		Thinking []struct{} `json:"thinking"`
 	}
 	_ = wire.Decode(raw, &pieces) // what there is of them
 	for _, p := range pieces {
 		s.text += p.Text
-		s.thought += p.Thinking.text
+		s.thought = s.thought || len(p.Thinking) > 0
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (t *turn) takeChunk(c chunk) error {
 			continue
 		}
 		t.text.WriteString(one.Delta.Content.text)
-		t.thought = t.thought || one.Delta.Content.thought != ""
+		t.thought = t.thought || one.Delta.Content.thought
 		t.takeThinking("reasoning_content", one.Delta.ReasoningContent)
 		t.takeThinking("reasoning", one.Delta.Reasoning)
 		t.refusal.WriteString(one.Delta.Refusal)
