@@ -2,6 +2,7 @@ package llm
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -27,8 +28,21 @@ type Config struct {
 	// what the provider itself learns.
 	Manners *manners.Store
 
+	// Getenv reads what a vendor needs besides its key: the region or project of a cloud, and its
+	// credentials. Nil is a process that checks jobs which run elsewhere: there, nothing of it is
+	// wanted.
+	Getenv func(string) string
+
 	// Transport carries requests. Defaults to one for many calls to one host.
 	Transport http.RoundTripper
+}
+
+// Setting returns the value of a variable; "" if it is not set.
+func (c *Config) Setting(name string) string {
+	if c.Getenv == nil {
+		return ""
+	}
+	return strings.TrimSpace(c.Getenv(name))
 }
 
 // Defaults of Config.

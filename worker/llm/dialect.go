@@ -21,6 +21,8 @@ type Dialect struct {
 	OneType     bool     // a list of types becomes anyOf
 	SmallMin    bool     // of minItems only 0 and 1
 	NoAllOf     bool
+	NoConst     bool // a constant becomes an enumeration of one
+	LoneRef     bool // nothing stands beside a reference
 }
 
 // Keywords by what becomes of them.
@@ -106,6 +108,9 @@ func (r *reducer) reduceSchema(v any, where string, depth int) (any, error) {
 	if err := r.checkExpressible(n, where); err != nil {
 		return nil, err
 	}
+	if ref := n.getText("$ref"); ref != "" && r.LoneRef {
+		return object{{"$ref", ref}}, nil
+	}
 	out := object{}
 	var notes []string
 	for _, m := range n {
@@ -134,6 +139,9 @@ func (r *reducer) checkExpressible(n object, where string) error {
 		}
 		return nil
 	}
+	if _, ok := n.get("allOf"); ok && r.NoAllOf {
+		return r.refuseKeyword(where, "allOf", "write the parts out as one")
+	}
 	if !r.Closed {
 		return nil
 	}
@@ -150,9 +158,6 @@ func (r *reducer) checkExpressible(n object, where string) error {
 	}
 	if _, items := n.get("items"); n.getText("type") == "array" && !items {
 		return r.refuseKeyword(where, "an array without items", "its items need a type")
-	}
-	if _, ok := n.get("allOf"); ok && r.NoAllOf {
-		return r.refuseKeyword(where, "allOf", "write the parts out as one")
 	}
 	for _, key := range []string{"type", "enum", "const", "anyOf", "oneOf", "allOf"} {
 		if _, ok := n.get(key); ok {
@@ -179,6 +184,10 @@ func (r *reducer) reduceKeyword(n object, m member, where string, depth int) (ob
 			key = "anyOf"
 		}
 		return object{{key, branches}}, err
+	case "const":
+		if r.NoConst {
+			return object{{"enum", []any{m.value}}}, nil
+		}
 	case "required":
 		if r.AllRequired {
 			return nil, nil // close says it

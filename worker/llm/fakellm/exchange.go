@@ -45,8 +45,9 @@ type exchange struct {
 	left bool   // guarded by the server's lock
 	warm string // the prefix that is in the cache once the answer begins
 
-	calls int // of tools, that were written; of OpenAI's format
-	style Style
+	calls     int    // of tools, that were written; of OpenAI's format
+	signature string // of what was thought, until it was written; of Google's format
+	style     Style
 	Entry
 }
 
@@ -145,7 +146,7 @@ func (x *exchange) answerInstead() bool {
 	case ServerError:
 		x.writeError(http.StatusInternalServerError, "api_error", "Internal server error")
 	case Unauthorized:
-		x.writeError(http.StatusUnauthorized, "authentication_error", "invalid key: "+x.Header.Get("X-Api-Key")+x.Header.Get("Authorization"))
+		x.writeError(http.StatusUnauthorized, "authentication_error", "invalid key: "+x.Header.Get("X-Api-Key")+x.Header.Get("X-Goog-Api-Key")+x.Header.Get("Authorization"))
 	case NoMoney:
 		x.writeError(http.StatusPaymentRequired, "billing_error", "Your credit balance is too low to access the API.")
 	case SpendLimit:

@@ -1,5 +1,5 @@
 // Package fakellm is a scripted model behind HTTP, for tests. It speaks the wire
-// formats of Anthropic, OpenAI and Ollama, keeps limits as the vendors do, and
+// formats of Anthropic, OpenAI, Google, Bedrock and Ollama, keeps limits as the vendors do, and
 // misbehaves in every way that they have been seen to, on demand. What a model
 // says is a function of the test.
 //
@@ -51,6 +51,8 @@ type Wire string
 const (
 	Anthropic Wire = "anthropic"
 	OpenAI    Wire = "openai"
+	Gemini    Wire = "gemini"
+	Bedrock   Wire = "bedrock"
 	Ollama    Wire = "ollama"
 )
 
@@ -76,6 +78,7 @@ type Call struct {
 	Body      json.RawMessage `json:"-"`
 
 	prompt []section
+	whole  bool // the answer is to come at once; of Google's and Bedrock's formats
 }
 
 // A Turn is a message, as text.
@@ -211,7 +214,15 @@ func parseCall(r *http.Request, body []byte) (Call, wire, error) {
 	case strings.HasSuffix(r.URL.Path, "/api/chat"):
 		c.Wire, w = Ollama, ollamaWire{}
 	default:
-		return c, nil, nil
+		var google, amazon bool
+		c.Wire, w = Gemini, geminiWire{}
+		if c.Model, c.whole, google = geminiModel(r.URL.Path); !google {
+			c.Wire, w = Bedrock, bedrockWire{}
+			c.Model, c.whole, amazon = bedrockModel(r.URL)
+		}
+		if !google && !amazon {
+			return c, nil, nil
+		}
 	}
 	return c, w, w.readCall(&c, body)
 }
@@ -261,7 +272,7 @@ func (s *Server) leaveFlight(x *exchange) {
 
 // isAuthorised reports whether a call brings the key.
 func (s *Server) isAuthorised(h http.Header) bool {
-	got := cmp.Or(h.Get("X-Api-Key"), strings.TrimPrefix(h.Get("Authorization"), "Bearer "))
+	got := cmp.Or(h.Get("X-Api-Key"), h.Get("X-Goog-Api-Key"), strings.TrimPrefix(h.Get("Authorization"), "Bearer "))
 	return s.cfg.Key == "" || subtle.ConstantTimeCompare([]byte(got), []byte(s.cfg.Key)) == 1
 }
 

@@ -13,7 +13,7 @@ type Rebuff struct {
 }
 
 // A Style is how a server that speaks a vendor's interface writes its answers, where that is not
-// how the vendor does. Only OpenAI's has others.
+// how the vendor does. Only OpenAI's, Google's and Bedrock's have others.
 type Style struct {
 	Whole       bool   // not in a stream, although one was asked for
 	Type        string // the media type of a stream. Defaults to the vendor's
@@ -54,12 +54,21 @@ func (x *exchange) rebuffCall() bool {
 
 // isWhole reports whether an answer is to be written at once.
 func (x *exchange) isWhole() bool {
+	if x.Wire == Gemini || x.Wire == Bedrock {
+		return x.whole || x.style.Whole
+	}
 	var in struct{ Stream bool }
 	return x.Wire == OpenAI && (x.style.Whole || json.Unmarshal(x.Body, &in) == nil && !in.Stream)
 }
 
-// writeWhole writes an answer of OpenAI's at once.
+// writeWhole writes an answer at once: of OpenAI's, if the format has no way of its own.
 func (x *exchange) writeWhole(parts []part, r Reply) {
+	if w, ok := x.wire.(interface {
+		writeWhole(x *exchange, parts []part, r Reply)
+	}); ok {
+		w.writeWhole(x, parts, r)
+		return
+	}
 	message := fields{"role": "assistant", "content": nil}
 	var calls []any
 	for _, p := range parts {

@@ -191,6 +191,20 @@ func (s *Server) thoughtOf(id string) string {
 // called tools, in the words of the format.
 func (s *Server) checkThinking(c *Call) error {
 	switch c.Wire {
+	case Gemini:
+		if s.lacksSignature(c.Body) {
+			return errors.New("Function call is missing a thought_signature in functionCall parts.")
+		}
+	case Bedrock:
+		var in bedrockRequest
+		if json.Unmarshal(c.Body, &in) != nil {
+			return nil // it is refused already
+		}
+		for _, m := range in.Messages {
+			if s.lacksReasoning(m.Content) {
+				return errors.New("Expected `thinking` or `redacted_thinking`, but found `tool_use`.")
+			}
+		}
 	case Anthropic:
 		var in struct {
 			Messages []struct{ Content content }

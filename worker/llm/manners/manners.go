@@ -52,7 +52,24 @@ type Manners struct {
 	Most       int64 // tokens of an answer; 0 is no limit
 	NoSystem   bool  // there is no system role
 	NoCache    bool  // no part of a prompt is marked for a cache
+	Unsigned   bool  // calls of tools without a signature of what was thought say that they have none
 	bare       bool  // all that can be left out was, for a reason that the server did not give
+}
+
+// With returns what is refused by m or by known.
+func (m Manners) With(known Manners) Manners {
+	out := Manners{
+		Form:     max(m.Form, known.Form),
+		NoFormat: m.NoFormat || known.NoFormat, Plain: m.Plain || known.Plain, NoStrict: m.NoStrict || known.NoStrict,
+		FreeTools: m.FreeTools || known.FreeTools, NoParallel: m.NoParallel || known.NoParallel, NoSealed: m.NoSealed || known.NoSealed,
+		NoUsage: m.NoUsage || known.NoUsage, NoStream: m.NoStream || known.NoStream, OtherBound: m.OtherBound || known.OtherBound,
+		Most: m.Most, NoSystem: m.NoSystem || known.NoSystem, NoCache: m.NoCache || known.NoCache, Unsigned: m.Unsigned || known.Unsigned,
+		bare: m.bare || known.bare,
+	}
+	if m.Most == 0 || known.Most > 0 && known.Most < m.Most {
+		out.Most = known.Most
+	}
+	return out
 }
 
 // A Refusal is an answer of a server that would not take a request.
@@ -115,7 +132,26 @@ type trait func(m Manners, text string, sent Sent) (Manners, string, bool)
 
 // traits are tried in order: those that are named by a word of their own first.
 var traits = []trait{
-	usageTrait, sealedTrait, parallelTrait, cacheTrait, boundTrait, mostTrait, strictTrait, systemTrait, choiceTrait, keywordTrait, toolTrait, formatTrait, streamTrait,
+	signatureTrait, streamedToolsTrait, usageTrait, sealedTrait, parallelTrait, cacheTrait, boundTrait, mostTrait, strictTrait, systemTrait, choiceTrait, keywordTrait, toolTrait, formatTrait, streamTrait,
+}
+
+// signatureTrait is of Google's models, which want to know what was thought before a tool was called.
+// Of calls that another model made, nobody has that.
+func signatureTrait(m Manners, text string, _ Sent) (Manners, string, bool) {
+	if m.Unsigned || !strings.Contains(text, "thought_signature") {
+		return m, "", false
+	}
+	m.Unsigned = true
+	return m, "calls of tools that other models made say that they bear no signature", true
+}
+
+// streamedToolsTrait is of models that call tools, and do so whole.
+func streamedToolsTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
+	if m.NoStream || !sent.Stream || !hasAny(text, "tool use in streaming mode", "unsupported for streaming") {
+		return m, "", false
+	}
+	m.NoStream = true
+	return m, "it does not stream: answers come whole", true
 }
 
 func usageTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
@@ -143,7 +179,7 @@ func parallelTrait(m Manners, text string, _ Sent) (Manners, string, bool) {
 }
 
 func cacheTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
-	if m.NoCache || !sent.Cache || !hasAny(text, "cache_control", "prompt caching", "prompt-caching") {
+	if m.NoCache || !sent.Cache || !hasAny(text, "cache_control", "cachepoint", "prompt caching", "prompt-caching") {
 		return m, "", false
 	}
 	m.NoCache = true
@@ -168,6 +204,8 @@ var bounds = []*regexp.Regexp{
 	regexp.MustCompile(`max(?:_completion)?_tokens[^0-9]{0,80}(?:less than or equal to|<=|at most|not exceed|no more than|cannot exceed|up to|maximum (?:value )?(?:is|of)|must be between \d+ and|range (?:is|of) \[\d+,) ?[\x60'"]?(\d+)`),
 	regexp.MustCompile(`max_tokens: \d+ > (\d+)`),
 	regexp.MustCompile(`range of max_tokens should be \[\d+, ?(\d+)\]`),
+	regexp.MustCompile(`maximum tokens you requested exceeds the model limit of (\d+)`),
+	regexp.MustCompile(`maxoutputtokens[^(]*\(inclusive\) to (\d+) \(exclusive\)`),
 	regexp.MustCompile(`(?:maximum|max) (?:allowed |number of )?(?:output|completion) tokens[^0-9]{0,40}(\d+)`),
 }
 
@@ -177,6 +215,9 @@ func numberBound(text string) (int64, bool) {
 	for _, b := range bounds {
 		if found := b.FindStringSubmatch(text); found != nil {
 			n, err := strconv.ParseInt(found[1], 10, 64)
+			if strings.HasSuffix(found[0], "(exclusive)") {
+				n--
+			}
 			return n, err == nil && n > 0
 		}
 	}
@@ -259,7 +300,7 @@ func formatTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	if !sent.Schema || m.Form == ByPrompt || m.Form == ByTool {
 		return m, "", false
 	}
-	if !hasAny(text, "response_format", "response format", "responseformat", "json_schema", "json schema", "json_object", "json mode", "structured output", "structured_output", "output_config", "output_format", "output format",
+	if !hasAny(text, "response_format", "response format", "responseformat", "json_schema", "json schema", "json_object", "json mode", "structured output", "structured_output", "output_config", "outputconfig", "output_format", "output format",
 		"text.format", "guided", "grammar", "response_schema", "responseschema", "schema", "response mime type", "response_mime_type", "format") {
 		return m, "", false
 	}

@@ -18,16 +18,21 @@ import (
 )
 
 // embedWire is a vendor's interface for vectors, as its documentation has it.
-var embedWire = map[string]struct{ path, request, answer, other string }{
+var embedWire = map[string]struct{ path, request, answer, other, model string }{
 	"openai": {
 		"/v1/embeddings", `{"encoding_format":"float","input":["a heron","a river"],"model":"m"}`,
 		`{"object":"list","data":[{"object":"embedding","index":1,"embedding":[0,-1.5]},{"object":"embedding","index":0,"embedding":[1,0.25]}],"model":"m-1","usage":{"prompt_tokens":7,"total_tokens":7}}`,
-		`{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`,
+		`{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, "",
+	},
+	"gemini": {
+		"/v1/models/m:batchEmbedContents", `{"requests":[{"model":"models/m","content":{"parts":[{"text":"a heron"}]}},{"model":"models/m","content":{"parts":[{"text":"a river"}]}}]}`,
+		`{"embeddings":[{"values":[1,0.25]},{"values":[0,-1.5]}],"usageMetadata":{"promptTokenCount":7,"totalTokenCount":7}}`,
+		`{"embeddings":[{"values":[1]},{"values":[1,2]}]}`, "m", // it does not say which model answered
 	},
 	"ollama": {
 		"/v1/api/embed", `{"input":["a heron","a river"],"model":"m"}`,
 		`{"model":"m-1","embeddings":[[1,0.25],[0,-1.5]],"total_duration":14143917,"prompt_eval_count":7}`,
-		`{"embeddings":[[1],[1,2]]}`,
+		`{"embeddings":[[1],[1,2]]}`, "",
 	},
 }
 
@@ -38,7 +43,7 @@ func TestEmbed(t *testing.T) {
 			answers := []func(http.ResponseWriter){}
 			server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 				body, _ := io.ReadAll(in.Body) // compared below
-				if in.Method != http.MethodPost || in.URL.Path != w.path || in.Header.Get("Authorization") != "Bearer sk-test" || in.Header.Get("Content-Type") != "application/json" {
+				if in.Method != http.MethodPost || in.URL.Path != w.path || in.Header.Get("Authorization")+in.Header.Get("X-Goog-Api-Key") != map[bool]string{false: "Bearer sk-test", true: "sk-test"}[vendor == "gemini"] || in.Header.Get("Content-Type") != "application/json" {
 					t.Errorf("the request is %s %s with %v", in.Method, in.URL.Path, in.Header)
 				}
 				if got := strings.TrimSpace(string(body)); got != w.request {
@@ -67,7 +72,7 @@ func TestEmbed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := &llm.Embeddings{Model: "m-1", Vectors: [][]float32{{1, 0.25}, {0, -1.5}}, Usage: llm.Usage{Input: 7, Reported: true}}
+			want := &llm.Embeddings{Model: llm.Model(orDefault(w.model, "m-1")), Vectors: [][]float32{{1, 0.25}, {0, -1.5}}, Usage: llm.Usage{Input: 7, Reported: true}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("vectors (-want +got):\n%s", diff)
 			}

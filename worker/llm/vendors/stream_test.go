@@ -10,6 +10,8 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -50,8 +52,11 @@ func offline(t testing.TB, name string, transport http.RoundTripper) llm.Provide
 }
 
 func media(name string) string {
-	if name == "ollama" {
+	switch name {
+	case "ollama":
 		return "application/x-ndjson"
+	case "bedrock":
+		return "application/vnd.amazon.eventstream"
 	}
 	return "text/event-stream"
 }
@@ -130,10 +135,15 @@ func FuzzStreams(f *testing.F) {
 		f.Add(uint8(i), whole)
 		f.Add(uint8(i), whole[:len(whole)/2])
 	}
-	f.Add(uint8(0), []byte("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":-1}\n\n"))
-	f.Add(uint8(1), []byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":999999999}]}}]}\n\n"))
-	f.Add(uint8(2), []byte(`{"done":true,"message":{"tool_calls":[{}]}}`))
-	ends := []string{"message_stop", "[DONE]", "done"}
+	at := func(name string) uint8 { return uint8(slices.Index(vendorNames, name)) }
+	f.Add(at("anthropic"), []byte("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":-1}\n\n"))
+	f.Add(at("openai"), []byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":999999999}]}}]}\n\n"))
+	f.Add(at("gemini"), []byte("data: {\"candidates\":[{\"content\":{\"parts\":[null,{\"functionCall\":null}]},\"finishReason\":\"STOP\"}]}\n\n"))
+	f.Add(at("ollama"), []byte(`{"done":true,"message":{"tool_calls":[{}]}}`))
+	ends := map[string]*regexp.Regexp{ // what says that an answer is whole
+		"anthropic": regexp.MustCompile("message_stop"), "openai": regexp.MustCompile(`\[done]`),
+		"bedrock": regexp.MustCompile("stopreason"), "gemini": regexp.MustCompile("finishreason|blockreason"), "ollama": regexp.MustCompile("done"),
+	}
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		i := int(which) % len(vendorNames)
 		p := offline(t, vendorNames[i], canned{media(vendorNames[i]), bytes.NewReader(body)})
@@ -145,7 +155,7 @@ func FuzzStreams(f *testing.F) {
 			return
 		}
 		plain := strings.ReplaceAll(strings.ToLower(string(body)), `\u`, "")
-		if !strings.Contains(plain, strings.ToLower(ends[i])) && !bytes.Contains(body, []byte(`\u`)) {
+		if !ends[vendorNames[i]].MatchString(plain) && !bytes.Contains(body, []byte(`\u`)) {
 			t.Errorf("%q is taken for an answer", body)
 		}
 		if u := res.Usage; u.Input < 0 || u.Output < 0 || u.CacheRead < 0 || u.CacheWrite < 0 || u.CacheWrite1h < 0 {

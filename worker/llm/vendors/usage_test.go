@@ -23,6 +23,8 @@ import (
 var usageNames = map[string][3]string{
 	"anthropic": {"input_tokens", "output_tokens", "cache_read_input_tokens"},
 	"openai":    {"prompt_tokens", "completion_tokens", "cached_tokens"},
+	"bedrock":   {"inputTokens", "outputTokens", "cacheReadInputTokens"},
+	"gemini":    {"promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount"},
 	"ollama":    {"prompt_eval_count", "eval_count", ""},
 }
 

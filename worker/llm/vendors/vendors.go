@@ -6,9 +6,15 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/alike"
 	"github.com/coditect/mapreduce/worker/llm/anthropic"
+	"github.com/coditect/mapreduce/worker/llm/azure"
+	"github.com/coditect/mapreduce/worker/llm/bedrock"
+	"github.com/coditect/mapreduce/worker/llm/gemini"
+	"github.com/coditect/mapreduce/worker/llm/manners"
 	"github.com/coditect/mapreduce/worker/llm/ollama"
 	"github.com/coditect/mapreduce/worker/llm/openai"
+	"github.com/coditect/mapreduce/worker/llm/vertex"
 )
 
 // A Vendor is a row of the table of vendors.
@@ -22,12 +28,39 @@ type Vendor struct {
 type Table []Vendor
 
 // All returns the vendors of the program. A new one is a package beside this one, and a
-// row here.
+// row here; one whose interface is OpenAI's is a row of alike alone.
 func All() Table {
-	return Table{
+	all := Table{
 		{Name: "anthropic", KeyVariable: "ANTHROPIC_API_KEY", New: anthropic.New},
 		{Name: "openai", KeyVariable: "OPENAI_API_KEY", New: openai.New},
+		{Name: "gemini", KeyVariable: "GEMINI_API_KEY", New: gemini.New},
+		{Name: "azure", KeyVariable: "AZURE_OPENAI_API_KEY", New: azure.New},
+		{Name: "bedrock", KeyVariable: "AWS_BEARER_TOKEN_BEDROCK", New: bedrock.New},
+		{Name: "vertex", KeyVariable: "GOOGLE_OAUTH_ACCESS_TOKEN", New: vertex.New},
+		{Name: "vertex-claude", KeyVariable: "GOOGLE_OAUTH_ACCESS_TOKEN", New: vertex.NewClaude},
 		{Name: "ollama", KeyVariable: "OLLAMA_API_KEY", New: ollama.New},
+	}
+	for _, s := range alikes() {
+		all = append(all, Vendor{Name: s.Name, KeyVariable: s.KeyVariable, New: s.New})
+	}
+	return all
+}
+
+// alikes are the vendors and programs whose interface is OpenAI's, with what they are known not to
+// take: the first call of a process need not learn it.
+func alikes() []alike.Server {
+	return []alike.Server{
+		{Name: "mistral", URL: "https://api.mistral.ai/v1/", KeyVariable: "MISTRAL_API_KEY", Known: manners.Manners{NoUsage: true}}, // it tells usage unasked
+		{Name: "deepseek", URL: "https://api.deepseek.com/v1/", KeyVariable: "DEEPSEEK_API_KEY", Known: manners.Manners{Form: manners.ByTool, NoStrict: true}},
+		{Name: "groq", URL: "https://api.groq.com/openai/v1/", KeyVariable: "GROQ_API_KEY"},
+		{Name: "openrouter", URL: "https://openrouter.ai/api/v1/", KeyVariable: "OPENROUTER_API_KEY"},
+		{Name: "together", URL: "https://api.together.xyz/v1/", KeyVariable: "TOGETHER_API_KEY"},
+		{Name: "fireworks", URL: "https://api.fireworks.ai/inference/v1/", KeyVariable: "FIREWORKS_API_KEY"},
+		{Name: "cerebras", URL: "https://api.cerebras.ai/v1/", KeyVariable: "CEREBRAS_API_KEY"},
+		{Name: "xai", URL: "https://api.x.ai/v1/", KeyVariable: "XAI_API_KEY"},
+		{Name: "vllm", URL: "http://127.0.0.1:8000/v1/", KeyVariable: "VLLM_API_KEY", Local: true},
+		{Name: "llamacpp", URL: "http://127.0.0.1:8080/v1/", KeyVariable: "LLAMA_API_KEY", Local: true},
+		{Name: "lmstudio", URL: "http://127.0.0.1:1234/v1/", KeyVariable: "LM_API_TOKEN", Local: true},
 	}
 }
 

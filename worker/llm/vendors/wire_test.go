@@ -2,6 +2,7 @@ package vendors_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,13 +79,9 @@ func ask(s *llm.Schema) *llm.Request {
 	}
 }
 
-// vendorNames are the names of all vendors.
-var vendorNames = func() (names []string) {
-	for _, v := range vendors.All() {
-		names = append(names, v.Name)
-	}
-	return names
-}()
+// vendorNames are the names of one vendor for each format. The others differ from these in where
+// they are asked, and how they are told who asks: see TestEachRowReachesItsVendor.
+var vendorNames = []string{"anthropic", "openai", "gemini", "bedrock", "ollama"}
 
 func TestAnswersAreWholeAndMetered(t *testing.T) {
 	for _, name := range vendorNames {
@@ -133,6 +130,8 @@ var outcomes = []struct {
 	{fakellm.Hangup, llm.Network, ""},
 	{fakellm.MidStream, llm.Overloaded, "anthropic"},
 	{fakellm.MidStream, llm.Server, "openai"},
+	{fakellm.MidStream, llm.Server, "gemini"},
+	{fakellm.MidStream, llm.Server, "bedrock"},
 	{fakellm.MidStream, llm.Server, "ollama"},
 	{fakellm.Cut, llm.CutOff, ""},
 	{fakellm.Reset, llm.CutOff, ""},
@@ -143,6 +142,8 @@ var outcomes = []struct {
 	{fakellm.Refusal, llm.Refused, "anthropic"},
 	{fakellm.Refusal, llm.Refused, "openai"},
 	{fakellm.Filter, llm.Filtered, "openai"},
+	{fakellm.Filter, llm.Filtered, "gemini"},
+	{fakellm.Filter, llm.Filtered, "bedrock"},
 	{fakellm.WrongShape, llm.Mismatch, ""},
 	{fakellm.Prose, llm.Mismatch, ""},
 }
@@ -360,6 +361,33 @@ func TestErrorsOfVendors(t *testing.T) {
 		{"code as number", "openai", 400, nil, `{"error":{"message":"x","code":400}}`, llm.Invalid, mapreduce.PermanentUnit, 0},
 		{"error with 200", "openai", 200, http.Header{"Content-Type": {"application/json"}}, `{"error":{"message":"x","code":"model_not_found"}}`, llm.NotFound, mapreduce.PermanentJob, 0},
 		{"sign-in page", "openai", 403, nil, `<html>sign in</html>`, llm.NotAPI, mapreduce.PermanentJob, 0},
+		{"wrong key", "gemini", 400, nil, `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com"}]}}`, llm.Auth, mapreduce.PermanentJob, 0},
+		{"key that expired", "gemini", 400, nil, `{"error":{"code":400,"message":"API key expired. Please renew the API key.","status":"INVALID_ARGUMENT"}}`, llm.Auth, mapreduce.PermanentJob, 0},
+		{"key of another vendor", "gemini", 401, nil, `{"error":{"code":401,"message":"Request had invalid authentication credentials.","status":"UNAUTHENTICATED","details":[{"reason":"ACCESS_TOKEN_TYPE_UNSUPPORTED"}]}}`, llm.Auth, mapreduce.PermanentJob, 0},
+		{"a minute's quota", "gemini", 429, nil, `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"x","quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.074824224s"}]}}`, llm.RateLimited, mapreduce.Retryable, 34 * time.Second},
+		{"a day's quota", "gemini", 429, nil, `{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"13s"}]}}`, llm.Billing, mapreduce.PermanentJob, 13 * time.Second},
+		{"a plan without the model", "gemini", 429, nil, `{"error":{"code":429,"message":"Quota exceeded for metric: generate_content_free_tier_requests, limit: 0, model: gemini-3-pro","status":"RESOURCE_EXHAUSTED"}}`, llm.Billing, mapreduce.PermanentJob, 0},
+		{"shared capacity of Vertex", "gemini", 429, nil, `{"error":{"code":429,"message":"Resource exhausted. Please try again later.","status":"RESOURCE_EXHAUSTED"}}`, llm.RateLimited, mapreduce.Retryable, 0},
+		{"error in a list", "gemini", 503, nil, `[{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}]`, llm.Overloaded, mapreduce.Retryable, 0},
+		{"region", "gemini", 400, nil, `{"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}`, llm.Permission, mapreduce.PermanentJob, 0},
+		{"service that is off", "gemini", 403, nil, `{"error":{"code":403,"message":"Generative Language API has not been used in project 1 before or it is disabled.","status":"PERMISSION_DENIED","details":[{"reason":"SERVICE_DISABLED"}]}}`, llm.Permission, mapreduce.PermanentJob, 0},
+		{"too many tokens", "gemini", 400, nil, `{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`, llm.TooLarge, mapreduce.PermanentUnit, 0},
+		{"no such model", "gemini", 404, nil, `{"error":{"code":404,"message":"models/gemini-9 is not found for API version v1beta, or is not supported for generateContent.","status":"NOT_FOUND"}}`, llm.NotFound, mapreduce.PermanentJob, 0},
+		{"deadline", "gemini", 504, nil, `{"error":{"code":504,"message":"Deadline expired before operation could complete.","status":"DEADLINE_EXCEEDED"}}`, llm.Timeout, mapreduce.Retryable, 0},
+		{"no such model", "bedrock", 400, nil, `{"message":"The provided model identifier is invalid."}`, llm.NotFound, mapreduce.PermanentJob, 0},
+		{"needs a profile", "bedrock", 400, nil, `{"message":"Invocation of model ID anthropic.claude-3-7-sonnet-20250219-v1:0 with on-demand throughput isn\u2019t supported. Retry your request with the ID or ARN of an inference profile that contains this model."}`, llm.NotFound, mapreduce.PermanentJob, 0},
+		{"no access", "bedrock", 403, nil, `{"message":"You don't have access to the model with the specified model ID."}`, llm.Permission, mapreduce.PermanentJob, 0},
+		{"policy", "bedrock", 403, nil, `{"Message":"User: arn:aws:iam::1:user/a is not authorized to perform: bedrock:InvokeModelWithResponseStream"}`, llm.Permission, mapreduce.PermanentJob, 0},
+		{"token that expired", "bedrock", 403, nil, `{"message":"The security token included in the request is expired"}`, llm.Auth, mapreduce.PermanentJob, 0},
+		{"signature", "bedrock", 403, nil, `{"message":"The request signature we calculated does not match the signature you provided."}`, llm.Auth, mapreduce.PermanentJob, 0},
+		{"key", "bedrock", 403, nil, `{"Message":"Authentication failed: Please make sure your API Key is valid."}`, llm.Auth, mapreduce.PermanentJob, 0},
+		{"throttled", "bedrock", 429, nil, `{"message":"Too many requests, please wait before trying again."}`, llm.RateLimited, mapreduce.Retryable, 0},
+		{"a day's tokens", "bedrock", 429, nil, `{"message":"Too many tokens per day, please wait before trying again."}`, llm.Billing, mapreduce.PermanentJob, 0},
+		{"not ready", "bedrock", 429, nil, `{"message":"Model is not ready for inference. Please try again."}`, llm.Overloaded, mapreduce.Retryable, 0},
+		{"model error", "bedrock", 424, nil, `{"message":"The system encountered an unexpected error during processing. Try your request again."}`, llm.Overloaded, mapreduce.Retryable, 0},
+		{"model time-out", "bedrock", 408, nil, `{"message":"Model has timed out in processing the request. Try your request again."}`, llm.Timeout, mapreduce.Retryable, 0},
+		{"input too long", "bedrock", 400, nil, `{"message":"Input is too long for requested model."}`, llm.TooLarge, mapreduce.PermanentUnit, 0},
+		{"blank text", "bedrock", 400, nil, `{"message":"The text field in the ContentBlock object at messages.0.content.0 is blank. Add text to the text field, and try again."}`, llm.Invalid, mapreduce.PermanentUnit, 0},
 		{"queue is full", "ollama", 503, nil, `{"error":"server busy, please try again.  maximum pending requests exceeded"}`, llm.Overloaded, mapreduce.Retryable, 0},
 		{"not pulled", "ollama", 404, nil, `{"error":"model \"m-1\" not found"}`, llm.NotFound, mapreduce.PermanentJob, 0},
 	} {
@@ -387,6 +415,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 	}{
 		{"no key", "anthropic", llm.Config{}, "ANTHROPIC_API_KEY"},
 		{"no key", "openai", llm.Config{}, "OPENAI_API_KEY"},
+		{"no key", "gemini", llm.Config{}, "GEMINI_API_KEY"},
 		{"no address", "ollama", llm.Config{BaseURL: "localhost:11434"}, "base URL"},
 		{"password in the address", "openai", llm.Config{BaseURL: "https://me:secret@host/v1"}, "base URL"},
 		{"unknown vendor", "acme", llm.Config{}, "acme"},
@@ -467,7 +496,7 @@ func TestConversationWithTools(t *testing.T) {
 	for _, name := range vendorNames {
 		for _, thinking := range []string{"", "I look them up, all three of them, with care."} {
 			p, fake := start(t, name, fakellm.Config{Piece: 5, Model: func(c fakellm.Call) fakellm.Reply {
-				if len(c.Uses) > 0 && c.Wire == fakellm.Ollama && len(c.Tools) > 0 {
+				if len(c.Uses) > 0 && answersByTool(c.Wire) && len(c.Tools) > 0 && !c.NoCalls {
 					return fakellm.Reply{Calls: []fakellm.Use{{Name: llm.AnswerTool, Input: json.RawMessage(goodReceipt)}}}
 				}
 				if len(c.Uses) > 0 {
@@ -514,7 +543,7 @@ func TestConversationWithTools(t *testing.T) {
 				}
 			}
 			entries := fake.Entries()
-			if first := entries[1]; first.NoCalls || name != "ollama" != (len(first.Tools) == 1) {
+			if first := entries[1]; first.NoCalls || answersByTool(first.Wire) == (len(first.Tools) == 1) {
 				t.Errorf("%s: tools %v, no calls: %v", name, first.Tools, first.NoCalls)
 			}
 			last := entries[len(entries)-1]
@@ -522,16 +551,23 @@ func TestConversationWithTools(t *testing.T) {
 				t.Errorf("%s: the model may still call tools: %s", name, last.Body)
 			}
 			for i, u := range last.Uses {
-				if !u.Answered || u.Result != "result of "+names[i] || u.Turn != 1 || name == "anthropic" && u.Error != (i == 1) {
+				if !u.Answered || u.Result != "result of "+names[i] || u.Turn != 1 || (name == "anthropic" || name == "gemini" || name == "bedrock") && u.Error != (i == 1) {
 					t.Errorf("%s: the model was told %+v", name, u)
 				}
 			}
-			if thinking != "" && !strings.Contains(string(last.Body), thinking) {
+			kept := thinking
+			if last.Wire == fakellm.Gemini { // which hands out a sign of it
+				kept = base64.StdEncoding.EncodeToString([]byte(thinking))
+			}
+			if !strings.Contains(string(last.Body), kept) {
 				t.Errorf("%s: what the model thought is not handed back: %s", name, last.Body)
 			}
 		}
 	}
 }
+
+// answersByTool reports whether a format has the answer given by a tool where others may be called.
+func answersByTool(w fakellm.Wire) bool { return w == fakellm.Ollama || w == fakellm.Gemini }
 
 // An answer that a server was to give by a tool, and gave as a text, is one.
 func TestAnswerBesideTools(t *testing.T) {
@@ -575,6 +611,8 @@ func TestRequestsAsTheyGoOut(t *testing.T) {
 	}{
 		{"anthropic", []string{`"output_config":{"format":{"schema":`, `"type":"json_schema"`, `"stream":true`, `"additionalProperties":false`, `{minLength: 1}`}, []string{"temperature", "top_p", "top_k", "x-coditect"}},
 		{"openai", []string{`"strict":true`, `"include_usage":true`, `"required":["company","total","date"]`, `"type":["string","null"]`, `"max_tokens":500`}, []string{"temperature", "top_p", "x-coditect", "max_completion_tokens"}},
+		{"bedrock", []string{`"outputConfig":{"textFormat":{"type":"json_schema"`, `"maxTokens":500`, `"system":[{"text"`, `\"additionalProperties\":false`}, []string{"temperature", "topP", "x-coditect", "toolConfig", `"model"`}},
+		{"gemini", []string{`"responseMimeType":"application/json"`, `"responseJsonSchema":{"type":"object"`, `"maxOutputTokens":500`, `"systemInstruction"`}, []string{"temperature", "topP", "x-coditect", "additionalProperties", "toolConfig"}},
 		{"ollama", []string{`"num_ctx":16384`, `"num_predict":500`, `"format":{"type":"object"`, `"stream":true`}, []string{"temperature", "x-coditect"}},
 	} {
 		p, fake := start(t, c.vendor, fakellm.Config{Model: says(goodReceipt)})
@@ -667,4 +705,14 @@ func TestNobodyListens(t *testing.T) {
 			}
 		}
 	}
+}
+
+// errorOf returns an error of a provider.
+func errorOf(t *testing.T, err error) *llm.Error {
+	t.Helper()
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		t.Fatalf("%v is no error of a provider", err)
+	}
+	return e
 }

@@ -141,7 +141,7 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 
 // addModel adds the flags for the provider and its models.
 func (j *jobFlags) addModel(f *pflag.FlagSet) {
-	f.StringVar(&j.provider, "provider", "rules", "provider that finds the values: rules, anthropic, openai or ollama")
+	f.StringVar(&j.provider, "provider", "rules", "provider that finds the values: "+runners.ProviderWords())
 	f.StringVar(&j.model, "model", "", "`name` of the provider's model")
 	f.StringArrayVar(&j.aliases, "alias", nil, "`NAME=PROVIDER/MODEL`: model for an alias that stages of the pipeline use; may be repeated")
 	f.StringVar(&j.baseURL, "base-url", "", "`URL` of the provider's API, or of a server with the same API (default the provider's own)")

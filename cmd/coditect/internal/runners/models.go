@@ -61,6 +61,18 @@ var keyVariables = func() map[string]string {
 // ModelProviders are the providers that ask models, sorted.
 func ModelProviders() []string { return slices.Sorted(maps.Keys(keyVariables)) }
 
+// ProviderWords lists the providers for the help of a flag: rules, and those that ask models.
+func ProviderWords() string {
+	all := append([]string{RulesProvider}, ModelProviders()...)
+	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
+}
+
+// configOf returns how a provider is reached that has a name in the table of vendors: its key and
+// its settings are those of the environment of this process.
+func (r *Runners) configOf(name string, endpoints map[string]string) llm.Config {
+	return llm.Config{Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: endpoints[name], Getenv: r.Getenv}
+}
+
 // offeredSteps returns the steps of the providers that --providers names.
 func (m *modelFlags) offeredSteps(all *step.Registry) (*step.Registry, error) {
 	if len(m.offered) == 0 {
@@ -93,13 +105,11 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 	})
 	all := make(map[string]*model.Agent)
 	for _, name := range ModelProviders() {
+		cfg := r.configOf(name, endpoints)
+		cfg.Manners, cfg.SendTrace = learned, r.Getenv("CODITECT_LLM_TRACE") != "" // traces are for a scripted server
+		cfg.Patient = r.Models.Fleet                                               // its models may start after it
 		all[name], err = model.New(model.Config{
-			Provider: name, Trusted: !r.Models.Fleet, Prices: prices, Random: rand.Float64,
-			LLM: llm.Config{
-				Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: endpoints[name], Manners: learned,
-				Patient:   r.Models.Fleet,                       // its models may start after it
-				SendTrace: r.Getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
-			},
+			Provider: name, Trusted: !r.Models.Fleet, Prices: prices, Random: rand.Float64, LLM: cfg,
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
 				return &decorator.Limit{Provider: r.Observers.Around(r.Keys.Around(p)), Gates: r.Gates, Count: count}
 			},
@@ -132,7 +142,7 @@ func (r *Runners) CheckKeys() error {
 		if !slices.Contains(r.Models.offered, v.Name) {
 			continue
 		}
-		if _, err := v.New(llm.Config{Key: llm.NewKey(r.Getenv(v.KeyVariable)), BaseURL: endpoints[v.Name]}); err != nil {
+		if _, err := v.New(r.configOf(v.Name, endpoints)); err != nil {
 			missing = append(missing, err)
 		}
 	}

@@ -69,12 +69,14 @@ func (r *Runners) embedder() (search.Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := vendors.New(name, llm.Config{Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: cmp.Or(t.embed.url, endpoints[name])})
+	cfg := r.configOf(name, endpoints)
+	cfg.BaseURL = cmp.Or(t.embed.url, cfg.BaseURL)
+	p, err := vendors.New(name, cfg)
 	if err != nil {
 		return nil, exit.UsageError("--embed: %w", err)
 	}
 	if _, ok := p.(llm.Embedder); !ok {
-		return nil, exit.UsageError("--embed: the provider %s turns no texts into vectors; openai and ollama do", name)
+		return nil, exit.UsageError("--embed: the provider %s turns no texts into vectors; openai, gemini and ollama do", name)
 	}
 	return &embedder{&decorator.Retry{Provider: p, Random: rand.Float64}, t.embed.model, llm.Model(model)}, nil
 }

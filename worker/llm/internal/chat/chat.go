@@ -23,12 +23,21 @@ type Server struct {
 	// Path returns where calls of a model go, below the base. Defaults to chat/completions.
 	Path func(llm.Model) string
 
+	// EmbedPath returns where texts go that become vectors. Defaults to embeddings.
+	EmbedPath func(llm.Model) string
+
 	// NewBound says that it knows the bound of an answer as max_completion_tokens. The older name
 	// is refused by newer models of the vendor, and the newer one by other servers.
 	NewBound bool
 
 	// Dialect is that of its schemas. Defaults to the vendor's mode "strict".
 	Dialect *llm.Dialect
+
+	// Untold says that its models are not told of the schema that their answers are held to.
+	Untold bool
+
+	// Known is what it is known not to take.
+	Known manners.Manners
 }
 
 // A provider asks models of a server.
@@ -42,6 +51,9 @@ type provider struct {
 func New(cfg llm.Config, server Server) (llm.Provider, error) {
 	if server.Path == nil {
 		server.Path = func(llm.Model) string { return "chat/completions" }
+	}
+	if server.EmbedPath == nil {
+		server.EmbedPath = func(llm.Model) string { return "embeddings" }
 	}
 	if server.Dialect == nil {
 		server.Dialect = strictDialect()
@@ -58,7 +70,7 @@ func (p *provider) Name() string { return p.server.Name }
 
 // Can implements llm.Provider.
 func (p *provider) Can() llm.Capabilities {
-	return llm.Capabilities{Dialect: *p.server.Dialect, ForceTool: true}
+	return llm.Capabilities{Dialect: *p.server.Dialect, Untold: p.server.Untold, ForceTool: true}
 }
 
 // strictDialect returns the dialect of the mode "strict".
@@ -80,6 +92,7 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 
 // OwnForm implements wire.Asker: answers are calls of a tool at least, if the job says so.
 func (p *provider) OwnForm(m manners.Manners) manners.Manners {
+	m = m.With(p.server.Known)
 	if p.Config.ToolMode {
 		m.Form = max(m.Form, manners.ByTool)
 	}

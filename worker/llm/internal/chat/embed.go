@@ -25,7 +25,7 @@ func (p *provider) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 		}
 	}
 	body := map[string]any{"model": req.Model, "input": req.Texts, "encoding_format": "float"}
-	if err := p.PostEmbed(ctx, "embeddings", req.Trace, body, &answer); err != nil {
+	if err := p.PostEmbed(ctx, p.server.EmbedPath(req.Model), req.Trace, body, &answer); err != nil {
 		return nil, err
 	}
 	out := &llm.Embeddings{Model: llm.Model(answer.Model), Vectors: make([][]float32, len(req.Texts))}

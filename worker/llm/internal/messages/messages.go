@@ -5,8 +5,6 @@ package messages
 
 import (
 	"context"
-	"io"
-	"iter"
 
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
@@ -22,14 +20,8 @@ type Server struct {
 	// Path returns where calls of a model go, below the base. Defaults to v1/messages.
 	Path func(llm.Model) string
 
-	// Version is what a body names if Path has the model, and the wish for a stream: these are
-	// left out of the body then.
+	// Version is what a body names if Path has the model, which is left out of the body then.
 	Version string
-
-	// Stream is the media type of answers, and Events reads them. They default to server-sent
-	// events.
-	Stream string
-	Events func(io.Reader) iter.Seq2[wire.Event, error]
 
 	// Uncounted says that it does not count the tokens of prompts.
 	Uncounted bool
@@ -50,8 +42,7 @@ func New(cfg llm.Config, server Server) (llm.Provider, error) {
 		server.Path = func(llm.Model) string { return "v1/messages" }
 	}
 	d, err := wire.NewDialer(cfg, server.URL, wire.Format{
-		Stream: server.Stream, Events: server.Events, Whole: wholeEvents,
-		Limits: readLimits, Judge: JudgeError, Sign: server.Sign,
+		Whole: wholeEvents, Limits: readLimits, Judge: JudgeError, Sign: server.Sign,
 	})
 	if err != nil {
 		return nil, err
@@ -113,7 +104,7 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 	}
 	body.Stream = true
 	if p.server.Version != "" {
-		body.Version, body.Model, body.Stream = p.server.Version, "", false
+		body.Version, body.Model = p.server.Version, ""
 	}
 
 	events, err := c.SendStream(wire.Request{Path: p.server.Path(req.Model), Body: body})

@@ -39,6 +39,7 @@ type Call struct {
 	status int
 	body   *body
 	refuse manners.Refusal // of a response with another status than 200
+	pause  time.Duration   // that its body asks for
 }
 
 // frameBytes is what a token of an answer takes if a server sends each in a frame of its own,

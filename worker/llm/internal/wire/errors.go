@@ -26,6 +26,9 @@ func (c *Call) refusedError() *llm.Error {
 	raw, _ := io.ReadAll(io.LimitReader(c.body, maxErrorBytes)) // what there is of it
 	kind, message := c.d.format.Judge(c.status, raw)
 	c.refuse = manners.Refusal{Status: c.status, Param: paramOf(raw), Text: string(raw)}
+	if c.d.format.Pause != nil {
+		c.pause = min(max(c.d.format.Pause(raw), 0), maxRetryAfter)
+	}
 	if kind == 0 {
 		kind, message = ByStatus(c.status), "the answer is not an error in the form of this API"
 		if isPage(raw) {
@@ -71,7 +74,7 @@ func (c *Call) responseError(kind llm.Kind, message string) *llm.Error {
 		return e
 	}
 	e.RequestID = c.RequestID()
-	e.RetryAfter = retryAfter(c.header, now)
+	e.RetryAfter = max(retryAfter(c.header, now), c.pause)
 	e.Limits = c.d.format.Limits(c.header, now)
 	if c.status >= 300 {
 		c.applyRetryHeader(e)

@@ -26,6 +26,9 @@ type Format struct {
 	Limits func(http.Header, time.Time) llm.Limits          // reads the vendor's headers. Defaults to CompatibleLimits
 	Judge  func(status int, body []byte) (llm.Kind, string) // reads the vendor's errors; 0 if it cannot. Defaults to JudgeCompatible
 
+	// Pause reads the pause that an error asks for in its body. Nil takes what its headers ask for.
+	Pause func(body []byte) time.Duration
+
 	// Whole turns an answer that came whole into the pieces that were asked for; false if it is
 	// none. Nil takes any JSON that comes whole for the only piece.
 	Whole func(body []byte) ([]Event, bool)

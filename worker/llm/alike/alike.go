@@ -1,0 +1,44 @@
+// Package alike asks models of servers that speak OpenAI's interface, under names of their own:
+// other vendors, and programs on one's own machine.
+package alike
+
+import (
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/internal/chat"
+	"github.com/coditect/mapreduce/worker/llm/manners"
+)
+
+// A Server is where such an interface is served.
+type Server struct {
+	Name        string // of its provider
+	URL         string // its base, unless the configuration has another
+	KeyVariable string // the environment variable that has its key
+	Known       manners.Manners
+
+	// Local is a program on one's own machine. It needs no key, it holds answers to their schema by
+	// a grammar, and its models are told of the schema by nobody but us.
+	Local bool
+}
+
+// New returns the provider of the server. The error is an *llm.Error of the kind Auth if another's
+// server is to be asked without a key, and Invalid if the address is no address.
+func (s Server) New(cfg llm.Config) (llm.Provider, error) {
+	if cfg.Key.IsZero() && !s.Local && cfg.BaseURL == "" {
+		return nil, llm.NewError(llm.Auth, "there is no key for %s: set %s", s.Name, s.KeyVariable)
+	}
+	server := chat.Server{Name: s.Name, URL: s.URL, Known: s.Known}
+	if s.Local {
+		server.Dialect, server.Untold = grammar(s.Name), true
+	}
+	return chat.New(cfg, server)
+}
+
+// grammar returns the dialect of the grammars that local servers make of schemas. What one of them
+// refuses is not in it.
+func grammar(name string) *llm.Dialect {
+	return &llm.Dialect{
+		Name: name, AnyOf: true, NoAllOf: true,
+		Keywords: []string{"minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "format", "prefixItems"},
+		Formats:  []string{"date-time", "date", "time", "uuid"},
+	}
+}

@@ -1,0 +1,86 @@
+// Package azure asks the models that an Azure OpenAI or Foundry resource has deployed, with the
+// resource's key or with a token of Entra. A model is named by its deployment.
+package azure
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/internal/chat"
+	"github.com/coditect/mapreduce/worker/llm/internal/wire"
+)
+
+// New returns the provider of the resource whose address is in AZURE_OPENAI_ENDPOINT, unless the
+// configuration names another. OPENAI_API_VERSION names a dated version of the interface; without
+// it, version 1 is asked, which has no date. Without a key, a token is got from Entra: see
+// findTokens. The error is an *llm.Error of the kind Auth if there are neither, and Invalid if the
+// address is none.
+func New(cfg llm.Config) (llm.Provider, error) {
+	cfg.BaseURL = cmp.Or(cfg.BaseURL, cfg.Setting("AZURE_OPENAI_ENDPOINT"))
+	if cfg.BaseURL == "" && cfg.Getenv != nil {
+		return nil, llm.NewError(llm.Invalid, "no resource is named for azure: set AZURE_OPENAI_ENDPOINT, such as to https://NAME.openai.azure.com")
+	}
+	cfg.BaseURL = cmp.Or(cfg.BaseURL, "https://resource.openai.azure.com") // of a check: nobody asks it
+	version := cmp.Or(cfg.Setting("OPENAI_API_VERSION"), cfg.Setting("AZURE_OPENAI_API_VERSION"))
+	if version != "" && !validVersion.MatchString(version) {
+		return nil, llm.NewError(llm.Invalid, "OPENAI_API_VERSION is %q, which is no date such as 2024-10-21", version)
+	}
+	sign, err := signFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+
+	cfg.BaseURL = resourceOf(cfg.BaseURL)
+	return chat.New(cfg, chat.Server{Name: "azure", Sign: sign, Path: pathOf(version), EmbedPath: embedPathOf(version), NewBound: true})
+}
+
+// validVersion is how versions of the interface are named.
+var validVersion = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}(-preview)?$|^(v1|preview|latest)$`)
+
+// resourceOf returns the address of a resource. The portals show it with a path behind it, too.
+func resourceOf(address string) string {
+	address = strings.TrimRight(address, "/")
+	for _, path := range []string{"/v1", "/openai"} {
+		address = strings.TrimSuffix(address, path)
+	}
+	return address
+}
+
+// pathOf returns where calls of a deployment go.
+func pathOf(version string) func(llm.Model) string { return methodOf(version, "chat/completions") }
+
+// embedPathOf returns where texts go that become vectors.
+func embedPathOf(version string) func(llm.Model) string { return methodOf(version, "embeddings") }
+
+// methodOf returns where a method of a deployment is. Version 1 names the deployment in the body.
+func methodOf(version, method string) func(llm.Model) string {
+	if version == "" || !strings.ContainsAny(version, "0123456789") || version == "v1" {
+		return func(llm.Model) string { return "openai/v1/" + method }
+	}
+	return func(model llm.Model) string {
+		return "openai/deployments/" + url.PathEscape(string(model)) + "/" + method + "?api-version=" + url.QueryEscape(version)
+	}
+}
+
+// signFor returns what proves who asks: the key of the resource, or a token of Entra.
+func signFor(cfg llm.Config) (wire.Sign, error) {
+	if !cfg.Key.IsZero() {
+		return wire.HeaderKey("Api-Key", cfg.Key), nil
+	}
+	tokens, err := findTokens(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func(req *http.Request, _ []byte) error {
+		token, err := tokens.Token()
+		if err != nil {
+			return llm.NewError(llm.Auth, "Entra gives no token: %v", err)
+		}
+		token.SetAuthHeader(req)
+		return nil
+	}, nil
+}
