@@ -20,9 +20,6 @@ const (
 	maxSize   = 1 << 34 // tokens of an output, whatever its provider says: a level's sum is a number still
 )
 
-// skipped is the error of a unit that an open breaker ends, in ADR-028's words.
-const skipped = "Circuit breaker open - skipped"
-
 // baseReport returns a report of the attempt with its spending so far.
 func (u *unit) baseReport(o mapreduce.Outcome, texts ...string) *mapreduce.Report {
 	r := &mapreduce.Report{Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Outcome: o, Errors: cleanAll(texts)}
@@ -91,7 +88,7 @@ func (u *unit) parkedReport(p mapreduce.Parking) *mapreduce.Report {
 // unit is skipped: there will be some.
 func (u *unit) blockedReport(open *agent.BreakerError) *mapreduce.Report {
 	if u.job.spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
-		return u.erroredReport(mapreduce.PermanentUnit, 0, skipped)
+		return u.erroredReport(mapreduce.PermanentUnit, 0, mapreduce.BreakerSkipped)
 	}
 	r := u.returnedReport(open.Error())
 	r.RetryAfter = open.OpenFor

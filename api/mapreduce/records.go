@@ -154,6 +154,7 @@ type JobSpec struct {
 	Capture            Capture
 
 	Reading Reading // how its documents are read
+	Output  Output  // where its client writes the result
 
 	Cache bool // answers of models are shared with other jobs of the tenant
 	// Replay is the job that this one repeats, with that job's documents and kept
@@ -170,6 +171,18 @@ type JobSpec struct {
 	// it, whatever a client says.
 	TraceParent string
 }
+
+// An Output says where the client that submitted a job writes its result, and in which forms.
+// The service only keeps it, so that whoever resumes the job can write to the same place.
+type Output struct {
+	Folder    string   // on the machine of the client, by its whole path; at most MaxFolder bytes; empty if it did not say
+	Formats   []string // of the records beside result.json, such as "csv"
+	Citations bool     // those have the citation of each value
+	NoReport  bool     // there are no reports for people
+}
+
+// MaxFolder bounds the name of the folder of an Output, in bytes.
+const MaxFolder = 4096
 
 // A Document is one input. Exactly one of Text-like content and Skip is given.
 type Document struct {
@@ -238,6 +251,9 @@ type Job struct {
 	// Stages says how far each stage of the pipeline is, in order. Only GetJob
 	// returns it.
 	Stages []StageProgress
+	// Skipped are the first of the skipped documents, at most MaxShownSkips. Only GetJob
+	// returns them.
+	Skipped []SkippedDocument
 	// Activity is what running units said of themselves since the last call. Only
 	// WatchJob gives it, and nothing keeps it.
 	Activity []Activity
@@ -277,7 +293,13 @@ type Spent struct {
 // mapped, failed or skipped, and the sums agree once the job has ended.
 type Coverage struct {
 	Documents, Characters Ledger
+	// Unread counts bytes of the documents that gave no text, so that they have no
+	// characters: those that were skipped, and those whose reading failed.
+	Unread Ledger
 }
+
+// MaxShownSkips bounds the skipped documents of a Job.
+const MaxShownSkips = 20
 
 // A Ledger counts one thing by what became of it.
 type Ledger struct {
@@ -302,6 +324,7 @@ type Unit struct {
 	CallSums   CallSums      // of all its attempts
 	Savings    Savings       // of all its attempts
 	Errors     []string
+	Lasting    bool     // it failed, and another attempt would fail alike
 	Parking    *Parking // what it waits for; nil if it is not parked
 	ChunkIndex int
 	Chunks     int   // of its document; 1 means the document is not cut

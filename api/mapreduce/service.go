@@ -234,7 +234,14 @@ const (
 type Source struct {
 	Unit   UnitID
 	Errors []string // why it failed; empty for units that are in the result
+	// Of a unit that failed: what it read, empty if that was not one document, and whether
+	// another attempt would fail alike.
+	Document DocumentID
+	Lasting  bool
 }
+
+// BreakerSkipped is the error of a unit that an open breaker has ended, in ADR-028's words.
+const BreakerSkipped = "Circuit breaker open - skipped"
 
 // A Summary ends a result.
 type Summary struct {

@@ -144,21 +144,32 @@ func EvidenceOf(e *mapreduce.CitedEvidence) Evidence {
 
 // A FailedUnit is an entry of failed_units.
 type FailedUnit struct {
-	Unit   mapreduce.UnitID `json:"unit_id"`
-	Errors []string         `json:"errors"`
+	Unit     mapreduce.UnitID     `json:"unit_id"`
+	Document mapreduce.DocumentID `json:"document_id,omitempty"` // that it read, if it was one
+	Errors   []string             `json:"errors"`
+	Advice   string               `json:"advice,omitempty"` // what to do
+	Retry    bool                 `json:"-"`                // trying it again can help
+}
+
+// FailedOf returns a unit that failed as it is written.
+func FailedOf(s *mapreduce.Source) FailedUnit {
+	return FailedUnit{
+		Unit: s.Unit, Document: s.Document, Errors: s.Errors, Advice: FailAdvice(s.Lasting, s.Errors), Retry: CanRetry(s.Lasting, s.Errors),
+	}
 }
 
 // A SkippedDocument is an entry of skipped_documents of result.json.
 type SkippedDocument struct {
 	Document mapreduce.DocumentID `json:"document_id"`
 	Reason   string               `json:"reason"`
+	Advice   string               `json:"advice,omitempty"` // what to do
 }
 
 // SkippedOf returns the entries of skipped_documents; none is an empty list.
-func SkippedOf(s *mapreduce.Summary) []SkippedDocument {
-	list := make([]SkippedDocument, len(s.Skipped))
-	for i, d := range s.Skipped {
-		list[i] = SkippedDocument{d.Document, d.Reason}
+func SkippedOf(all []mapreduce.SkippedDocument) []SkippedDocument {
+	list := make([]SkippedDocument, len(all))
+	for i, d := range all {
+		list[i] = SkippedDocument{d.Document, d.Reason, SkipAdvice(d.Reason)}
 	}
 	return list
 }
@@ -209,9 +220,10 @@ type Ledger struct {
 type Coverage struct {
 	Documents  Ledger `json:"documents"`
 	Characters Ledger `json:"characters"`
+	Unread     Ledger `json:"unread_bytes"` // of documents that gave no text
 }
 
 // CoverageOf returns the JSON form of a job's coverage.
 func CoverageOf(c mapreduce.Coverage) Coverage {
-	return Coverage{Documents: Ledger(c.Documents), Characters: Ledger(c.Characters)}
+	return Coverage{Documents: Ledger(c.Documents), Characters: Ledger(c.Characters), Unread: Ledger(c.Unread)}
 }

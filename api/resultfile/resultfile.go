@@ -110,7 +110,7 @@ func (s *Sections) addSource(src *mapreduce.Source) error {
 	if len(src.Errors) == 0 {
 		return s.sources.AddValue("", src.Unit)
 	}
-	return s.failed.AddValue("", FailedUnit{src.Unit, src.Errors})
+	return s.failed.AddValue("", FailedOf(src))
 }
 
 // Summary returns the last part, or ErrEndedEarly if it has not come.
@@ -147,7 +147,7 @@ func (s *Sections) WriteFile(out io.Writer, job *mapreduce.Job) error {
 		list("removed_references", "[", &s.removed, "]"),
 		member("statistics", OrEmpty(summary.Statistics, "{}")),
 		member("total_tokens", job.TotalTokens.Total()),
-		member("skipped_documents", SkippedOf(summary)),
+		member("skipped_documents", SkippedOf(summary.Skipped)),
 		member("coverage", CoverageOf(job.Coverage)),
 		member("warnings", warningsOf(summary)),
 	}

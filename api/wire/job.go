@@ -55,8 +55,34 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		Estimator:         s.Estimator,
 
 		Reading: encodeReading(s.Reading),
+		Output:  encodeOutput(&s.Output),
 	}
 }
+
+// encodeOutput encodes where a result is written; the zero is absent.
+func encodeOutput(o *mapreduce.Output) *pb.Output {
+	if o.Folder == "" && len(o.Formats) == 0 && !o.Citations && !o.NoReport {
+		return nil
+	}
+	return &pb.Output{Folder: validText(o.Folder), Formats: validTexts(o.Formats), Citations: o.Citations, NoReport: o.NoReport}
+}
+
+func decodeOutput(d *decoder, p *pb.Output) mapreduce.Output {
+	o := mapreduce.Output{
+		Folder: d.decodeName("folder", p.GetFolder(), mapreduce.MaxFolder), Citations: p.GetCitations(), NoReport: p.GetNoReport(),
+	}
+	if len(p.GetFormats()) > maxFormats {
+		d.refuseField("formats", "has %d names; at most %d are taken", len(p.GetFormats()), maxFormats)
+		return o
+	}
+	for _, format := range p.GetFormats() {
+		o.Formats = append(o.Formats, d.decodeName("formats", format, MaxNames))
+	}
+	return o
+}
+
+// maxFormats bounds the formats of an output.
+const maxFormats = 16
 
 // encodeReading encodes how documents are read; the zero is absent.
 func encodeReading(r mapreduce.Reading) *pb.Reading {
@@ -143,6 +169,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		Estimator:         p.Estimator,
 
 		Reading: decodePart(d, "reading", p.GetReading(), decodeReading),
+		Output:  decodePart(d, "output", p.GetOutput(), decodeOutput),
 	}
 }
 
@@ -171,16 +198,18 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 		CostMicros:     j.CostMicros,
 		Savings:        encodeSavings(j.Savings),
 		Coverage: &pb.Coverage{
-			Documents:  encodeLedger(j.Coverage.Documents),
-			Characters: encodeLedger(j.Coverage.Characters),
+			Documents:   encodeLedger(j.Coverage.Documents),
+			Characters:  encodeLedger(j.Coverage.Characters),
+			UnreadBytes: encodeLedger(j.Coverage.Unread),
 		},
-		AuditHead:  j.AuditHead,
-		EndTime:    encodeTime(j.Ended),
-		DeleteTime: encodeTime(j.DeleteAfter),
-		Warnings:   validTexts(j.Warnings),
-		Superseded: convertEach(j.Superseded, encodeSpent),
-		Stages:     convertEach(j.Stages, encodeStage),
-		Activity:   convertEach(j.Activity, encodeActivity),
+		AuditHead:        j.AuditHead,
+		EndTime:          encodeTime(j.Ended),
+		DeleteTime:       encodeTime(j.DeleteAfter),
+		Warnings:         validTexts(j.Warnings),
+		Superseded:       convertEach(j.Superseded, encodeSpent),
+		Stages:           convertEach(j.Stages, encodeStage),
+		SkippedDocuments: encodeEach(j.Skipped, encodeSkipped),
+		Activity:         convertEach(j.Activity, encodeActivity),
 	}
 }
 
@@ -212,6 +241,7 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 		Coverage: mapreduce.Coverage{
 			Documents:  decodeLedger(p.GetCoverage().GetDocuments()),
 			Characters: decodeLedger(p.GetCoverage().GetCharacters()),
+			Unread:     decodeLedger(p.GetCoverage().GetUnreadBytes()),
 		},
 		AuditHead:   p.GetAuditHead(),
 		Ended:       decodeTime(p.GetEndTime()),
@@ -219,6 +249,7 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 		Warnings:    p.GetWarnings(),
 		Superseded:  convertEach(p.GetSuperseded(), decodeSpent),
 		Stages:      convertEach(p.GetStages(), decodeStage),
+		Skipped:     convertEach(p.GetSkippedDocuments(), decodeSkipped),
 		Activity:    convertEach(p.GetActivity(), decodeActivity),
 	}
 }

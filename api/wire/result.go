@@ -46,7 +46,7 @@ func DecodeResultPart(p *pb.ResultPart) *mapreduce.ResultPart {
 	case *pb.ResultPart_Source:
 		return &mapreduce.ResultPart{Source: &mapreduce.Source{
 			Unit:   mapreduce.UnitID(v.Source.GetUnitId()),
-			Errors: v.Source.GetErrors(),
+			Errors: v.Source.GetErrors(), Document: mapreduce.DocumentID(v.Source.GetDocumentId()), Lasting: v.Source.GetLasting(),
 		}}
 	case *pb.ResultPart_Summary:
 		return &mapreduce.ResultPart{Summary: decodeSummary(v.Summary)}
@@ -116,7 +116,7 @@ func decodeCitation(p *pb.Citation) *mapreduce.Citation {
 }
 
 func encodeSource(s *mapreduce.Source) *pb.Source {
-	return &pb.Source{UnitId: string(s.Unit), Errors: validTexts(s.Errors)}
+	return &pb.Source{UnitId: string(s.Unit), Errors: validTexts(s.Errors), DocumentId: validText(string(s.Document)), Lasting: s.Lasting}
 }
 
 func encodeSummary(s *mapreduce.Summary) *pb.Summary {
@@ -124,9 +124,7 @@ func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 		Single:        s.Single,
 		Deduplication: encodeJSON(s.Deduplication),
 		Statistics:    encodeJSON(s.Statistics),
-		Skipped: encodeEach(s.Skipped, func(p *pb.SkippedDocument, d *mapreduce.SkippedDocument) {
-			p.DocumentId, p.Reason = string(d.Document), validText(d.Reason)
-		}),
+		Skipped:       encodeEach(s.Skipped, encodeSkipped),
 		Broken: encodeEach(s.Broken, func(p *pb.BrokenConstraint, b *mapreduce.BrokenConstraint) {
 			p.Field, p.Constraint, p.RecordCount = validText(b.Field), validText(b.Constraint), b.Records
 		}),
@@ -142,12 +140,7 @@ func decodeSummary(p *pb.Summary) *mapreduce.Summary {
 		Single:        p.GetSingle(),
 		Deduplication: decodeJSON(p.GetDeduplication()),
 		Statistics:    decodeJSON(p.GetStatistics()),
-		Skipped: convertEach(p.GetSkipped(), func(d *pb.SkippedDocument) mapreduce.SkippedDocument {
-			return mapreduce.SkippedDocument{
-				Document: mapreduce.DocumentID(d.GetDocumentId()),
-				Reason:   d.GetReason(),
-			}
-		}),
+		Skipped:       convertEach(p.GetSkipped(), decodeSkipped),
 		Broken: convertEach(p.GetBroken(), func(b *pb.BrokenConstraint) mapreduce.BrokenConstraint {
 			return mapreduce.BrokenConstraint{Field: b.GetField(), Constraint: b.GetConstraint(), Records: b.GetRecordCount()}
 		}),
@@ -181,4 +174,12 @@ func DecodeFinding(p *pb.Finding) mapreduce.Finding {
 		Key:      p.GetKey(),
 		Message:  p.GetMessage(),
 	}
+}
+
+func encodeSkipped(p *pb.SkippedDocument, d *mapreduce.SkippedDocument) {
+	p.DocumentId, p.Reason = string(d.Document), validText(d.Reason)
+}
+
+func decodeSkipped(p *pb.SkippedDocument) mapreduce.SkippedDocument {
+	return mapreduce.SkippedDocument{Document: mapreduce.DocumentID(p.GetDocumentId()), Reason: p.GetReason()}
 }

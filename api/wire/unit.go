@@ -23,6 +23,7 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		CostMicros:  u.CostMicros,
 		Elapsed:     encodeDuration(u.Elapsed),
 		Errors:      validTexts(u.Errors),
+		Lasting:     u.Lasting,
 		Parking:     encodeParking(u.Parking),
 
 		CallCount:     u.CallSums.Calls,
@@ -64,6 +65,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		CostMicros: p.GetCostMicros(),
 		Elapsed:    p.GetElapsed().AsDuration(),
 		Errors:     p.GetErrors(),
+		Lasting:    p.GetLasting(),
 		Parking:    believedParking(p.GetParking()),
 		CallSums: mapreduce.CallSums{
 			Calls: p.GetCallCount(), Latency: p.GetCallLatency().AsDuration(),

@@ -562,7 +562,7 @@ func (r *result) writeUnitStatus(u *records.Unit) error {
 	src := &mapreduce.Source{Unit: u.ID}
 	switch state := u.State; {
 	case state == mapreduce.UnitFailed:
-		src.Errors = u.Errors
+		src.Errors, src.Document, src.Lasting = u.Errors, u.Document, u.Lasting
 	case state != mapreduce.UnitComplete || u.Level == 0 && !r.taken.containsNumber(u.Index):
 		return nil
 	case r.dropped.containsNumber(u.Index):

@@ -206,7 +206,7 @@ func (f *flow) writeLosses(ctx context.Context, texts *contexts) error {
 		}
 	}
 	for _, u := range f.failed {
-		if err := r.sink(&mapreduce.ResultPart{Source: &mapreduce.Source{Unit: u.ID, Errors: u.Errors}}); err != nil {
+		if err := r.sink(&mapreduce.ResultPart{Source: &mapreduce.Source{Unit: u.ID, Errors: u.Errors, Document: u.Document, Lasting: u.Lasting}}); err != nil {
 			return err
 		}
 	}

@@ -132,7 +132,7 @@ func storedPart(p *mapreduce.ResultPart) *storagev1.ResultPart {
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Citation{Citation: storedCitation(p.Citation)}}
 	case p.Source != nil:
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Source{Source: &storagev1.SourceUnit{
-			Unit: string(p.Source.Unit), Errors: p.Source.Errors,
+			Unit: string(p.Source.Unit), Errors: p.Source.Errors, Document: string(p.Source.Document), Lasting: p.Source.Lasting,
 		}}}
 	case p.Summary != nil:
 		return &storagev1.ResultPart{Part: &storagev1.ResultPart_Summary{Summary: storedSummary(p.Summary)}}
@@ -182,7 +182,9 @@ func partOf(p *storagev1.ResultPart) *mapreduce.ResultPart {
 	case *storagev1.ResultPart_Citation:
 		return &mapreduce.ResultPart{Citation: shownCitation(v.Citation)}
 	case *storagev1.ResultPart_Source:
-		return &mapreduce.ResultPart{Source: &mapreduce.Source{Unit: mapreduce.UnitID(v.Source.Unit), Errors: v.Source.Errors}}
+		return &mapreduce.ResultPart{Source: &mapreduce.Source{
+			Unit: mapreduce.UnitID(v.Source.Unit), Errors: v.Source.Errors, Document: mapreduce.DocumentID(v.Source.Document), Lasting: v.Source.Lasting,
+		}}
 	case *storagev1.ResultPart_Summary:
 		return &mapreduce.ResultPart{Summary: summaryOf(v.Summary)}
 	case *storagev1.ResultPart_Conflict:

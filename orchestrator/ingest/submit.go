@@ -327,6 +327,7 @@ func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) 
 	d.ID = documentID(in.graph.Pipeline(), d.ID)
 	if skip = cmp.Or(skip, in.unprocessableReason(d)); skip != "" {
 		in.flip.Skipped++
+		in.flip.SkippedBytes += max(0, d.Size, int64(len(d.Content)))
 		in.why = cmp.Or(in.why, fmt.Sprintf("%q: %s", d.ID, skip))
 		doc := mapreduce.SkippedDocument{Document: d.ID, Reason: skip}
 		in.batch.Skipped = append(in.batch.Skipped, records.SkippedAt{N: n, SkippedDocument: doc})

@@ -58,12 +58,30 @@ func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 	if compiled, err := r.specs.Compiled(id, &job.Spec); err == nil {
 		job.Stages = stagesOf(compiled, levels)
 	}
+	if job.Coverage.Documents.Skipped > 0 {
+		if job.Skipped, err = r.firstSkipped(ctx, id); err != nil {
+			return nil, err
+		}
+	}
 	if job.State.Running() && r.jobs.IsFull() {
 		job.Warnings = append(job.Warnings, diskFull)
 	}
 	r.warnOfLacking(job)
 	r.excludeWaiting(job)
 	return job, nil
+}
+
+// firstSkipped returns the first of the skipped documents of a job.
+func (r *Reader) firstSkipped(ctx context.Context, id mapreduce.JobID) ([]mapreduce.SkippedDocument, error) {
+	found, err := r.jobs.View.Skipped(ctx, id, 0, mapreduce.MaxShownSkips)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]mapreduce.SkippedDocument, len(found))
+	for i, s := range found {
+		list[i] = s.SkippedDocument
+	}
+	return list, nil
 }
 
 // warnOfLacking warns of what a running job waits for that no worker has.

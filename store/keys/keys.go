@@ -134,7 +134,7 @@ const (
 	Claimed                             // attempts begun
 	CharactersParsed                    // code points of documents that had to be parsed
 	Planted                             // map units planned after their documents were parsed
-	DocumentsSkipped                    // documents that were parsed and have no text
+	DocumentsSkipped                    // documents that were parsed and skipped
 	Answered                            // calls of models that were not made: see mapreduce.Savings
 	AnswersSaved                        // millionths of a US dollar, which those would have cost
 	CacheWritten                        // tokens of prompts
@@ -142,10 +142,12 @@ const (
 	PromptsSaved                        // millionths of a US dollar, by reading prompts from caches
 	UnitsParked                         // units that wait for something outside
 	UnitsWaiting                        // units that were submitted and have not ended
+	BytesFailed                         // bytes of documents whose reading failed
+	BytesSkipped                        // bytes of documents that were parsed and skipped
 )
 
 // LastCounter is the last of them.
-const LastCounter = UnitsWaiting
+const LastCounter = BytesSkipped
 
 // A Used is something that the jobs of a tenant use, of which it may have a quota.
 type Used int64

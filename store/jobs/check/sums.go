@@ -140,9 +140,11 @@ func (s *sums) addCoverage(u *storagev1.Unit, state mapreduce.UnitState) {
 	complete, failed := state == mapreduce.UnitComplete, state == mapreduce.UnitFailed
 	if u.Level < 0 && failed {
 		s.add(keys.DocumentsFailed, 0, 1)
+		s.add(keys.BytesFailed, 0, u.Source.GetLength())
 	}
 	if u.Level < 0 && complete && transition.IsTextless(u) {
 		s.add(keys.DocumentsSkipped, 0, 1)
+		s.add(keys.BytesSkipped, 0, u.Source.GetLength())
 	}
 	if u.Level != 0 {
 		return

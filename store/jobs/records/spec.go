@@ -27,7 +27,7 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 		Strategy: mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator, TraceParent: s.GetTraceParent(),
-		Reading: readingOf(s.GetReading()),
+		Reading: readingOf(s.GetReading()), Output: outputOf(s.GetOutput()),
 	}
 }
 
@@ -45,8 +45,21 @@ func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 		Strategy: uint32(s.Strategy), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator, TraceParent: s.TraceParent,
-		Reading: storedReading(s.Reading),
+		Reading: storedReading(s.Reading), Output: storedOutput(&s.Output),
 	}
+}
+
+// outputOf returns the domain's form of where a result is written; of none its zero.
+func outputOf(o *storagev1.ResultOutput) mapreduce.Output {
+	return mapreduce.Output{Folder: o.GetFolder(), Formats: o.GetFormats(), Citations: o.GetCitations(), NoReport: o.GetNoReport()}
+}
+
+// storedOutput returns the stored form, nil if the client did not say.
+func storedOutput(o *mapreduce.Output) *storagev1.ResultOutput {
+	if o.Folder == "" && len(o.Formats) == 0 && !o.Citations && !o.NoReport {
+		return nil
+	}
+	return &storagev1.ResultOutput{Folder: o.Folder, Formats: o.Formats, Citations: o.Citations, NoReport: o.NoReport}
 }
 
 // readingOf returns the domain's form of how documents are read; of none its zero.

@@ -26,7 +26,7 @@ func SubmittedSum(job *storagev1.Job) []byte {
 	h := sha256.New()
 	sumMessage(h, (&storagev1.Job{
 		JobId: job.JobId, CreatedAtMicros: job.CreatedAtMicros, Config: config, Shards: job.Shards, Documents: job.Documents,
-		Characters: job.Characters, SkippedDocuments: job.SkippedDocuments,
+		Characters: job.Characters, SkippedDocuments: job.SkippedDocuments, SkippedBytes: job.SkippedBytes,
 	}).ProtoReflect())
 	return h.Sum(nil)
 }
@@ -45,6 +45,8 @@ func sumMessage(h hash.Hash, m protoreflect.Message) {
 		switch v := m.Get(f); {
 		case f.IsMap():
 			sumMap(h, v.Map())
+		case f.IsList():
+			sumList(h, v.List())
 		case f.Kind() == protoreflect.MessageKind:
 			sumMessage(h, v.Message())
 		case f.Kind() == protoreflect.BytesKind:
@@ -68,6 +70,14 @@ func sumMap(h hash.Hash, m protoreflect.Map) {
 	for _, k := range keys {
 		sumText(h, k)
 		sumText(h, all[k])
+	}
+}
+
+// sumList adds a list of texts to a hash.
+func sumList(h hash.Hash, l protoreflect.List) {
+	sumText(h, fmt.Sprintf("list of %d entries", l.Len()))
+	for i := range l.Len() {
+		sumText(h, l.Get(i).String())
 	}
 }
 

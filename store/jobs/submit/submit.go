@@ -236,18 +236,19 @@ func idsClash(a, b *storagev1.Unit) bool {
 
 // A Publication makes a submission a job.
 type Publication struct {
-	Spec       *mapreduce.JobSpec
-	Shards     int64
-	Parse      int64 // units that parse documents
-	Map        int64 // units staged so far
-	Documents  int64 // processed and skipped
-	Characters int64
-	Skipped    int64
-	Slots      int64         // granted to this node at once; nobody can have any yet
-	Tree       bool          // a tree of reduces is planned before anything is mapped
-	MapEarly   bool          // of documents that are parsed each may be mapped before the others are text
-	Level      records.Level // level 0, but for the number of its units
-	Warnings   []string      // for the job's owner
+	Spec         *mapreduce.JobSpec
+	Shards       int64
+	Parse        int64 // units that parse documents
+	Map          int64 // units staged so far
+	Documents    int64 // processed and skipped
+	Characters   int64
+	Skipped      int64
+	SkippedBytes int64         // of the documents that are skipped
+	Slots        int64         // granted to this node at once; nobody can have any yet
+	Tree         bool          // a tree of reduces is planned before anything is mapped
+	MapEarly     bool          // of documents that are parsed each may be mapped before the others are text
+	Level        records.Level // level 0, but for the number of its units
+	Warnings     []string      // for the job's owner
 }
 
 // Publish makes the job visible, whole, and returns its id; if an earlier
@@ -310,7 +311,7 @@ func (f *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 	job := &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: spec,
 		TotalUnits: f.Map + f.Parse, Shards: f.Shards, Documents: f.Documents, Characters: f.Characters,
-		SkippedDocuments: f.Skipped, Carried: true,
+		SkippedDocuments: f.Skipped, SkippedBytes: f.SkippedBytes, Carried: true,
 	}
 	for _, text := range f.Warnings {
 		job.Warnings = append(job.Warnings, &storagev1.Warning{Text: records.ClipText(text)})

@@ -168,16 +168,29 @@ func (t *Changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapped boo
 // DocumentsOf returns how many documents a unit takes that takes whole ones.
 func DocumentsOf(u *storagev1.Unit) int64 { return max(1, u.Source.GetDocuments()) }
 
-// accountParse enters the end of a parse unit: a document that could not be parsed has
-// failed, and one without text is skipped; any other is mapped yet.
+// accountParse enters the end of a parse unit: a document whose reading failed has
+// failed, and one that cannot be read as it is, or has no text, is skipped; any other is mapped
+// yet. Documents without text have no characters, so their bytes are counted.
 func (t *Changes) accountParse(u *storagev1.Unit, ok bool) {
 	switch {
 	case !ok:
 		t.Add(keys.DocumentsFailed, 0, 1)
+		t.Add(keys.BytesFailed, 0, u.Source.GetLength())
 	case IsTextless(u):
 		t.Add(keys.DocumentsSkipped, 0, 1)
-		t.Tx.Set(t.Keys.Job(t.Job).Skipped(keys.Document(u.Index)), records.Encode(&storagev1.Skipped{DocumentId: u.DocumentId, Reason: "no text"}))
+		t.Add(keys.BytesSkipped, 0, u.Source.GetLength())
+		t.Tx.Set(t.Keys.Job(t.Job).Skipped(keys.Document(u.Index)), records.Encode(&storagev1.Skipped{
+			DocumentId: u.DocumentId, Reason: skipReason(u),
+		}))
 	}
+}
+
+// skipReason returns why a parse unit that is complete found no text: what it said last.
+func skipReason(u *storagev1.Unit) string {
+	if n := len(u.Errors); n > 0 && u.Errors[n-1] != "" {
+		return u.Errors[n-1]
+	}
+	return "no text"
 }
 
 // IsTextless reports whether a parse unit that is complete found no text.

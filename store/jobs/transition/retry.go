@@ -40,7 +40,7 @@ func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) (rest
 		t.Add(keys.Failed, u.Level, -1)
 		t.addWaiting(u, 1)
 		// Kills stays: a unit that was set aside is tried again in a process of its own.
-		u.Failures, u.Returns, u.Parks, u.Started = 0, 0, 0, false
+		u.Failures, u.Returns, u.Parks, u.Started, u.Lasting = 0, 0, 0, false, false
 		t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassRequeued)
 		t.SetUnit(t.Tx, t.Job, u)
 		if err := t.reopenReduce(ctx, u, 0); err != nil {
@@ -61,6 +61,7 @@ func (t *Changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 		return nil
 	case u.Level < 0:
 		t.Add(keys.DocumentsFailed, 0, -1)
+		t.Add(keys.BytesFailed, 0, -u.Source.GetLength())
 		return nil
 	}
 	t.Add(keys.CharactersFailed, 0, u.Source.GetCharStart()-u.Source.GetCharEnd())

@@ -471,7 +471,7 @@ func (t *turn) parkUnit(ctx context.Context, u *storagev1.Unit, r Report, s *Set
 func (t *turn) failAttempt(ctx context.Context, u *storagev1.Unit, r Report, why []string, s *Settled) error {
 	u.Errors = records.KeepErrors(u.Errors, why)
 	u.Failures++
-	u.Returns, u.Parks = 0, 0
+	u.Returns, u.Parks, u.Lasting = 0, 0, r.Class == mapreduce.PermanentUnit
 	if r.Class == mapreduce.PermanentUnit || u.Failures >= t.Ctl.MaxAttempts {
 		return t.FailUnit(ctx, u)
 	}

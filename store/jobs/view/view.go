@@ -115,7 +115,10 @@ func (rec reader) lastChange(ctx context.Context, r store.Reader, id mapreduce.J
 
 // JobCoverage returns what became of a job's documents and characters.
 func JobCoverage(rec *storagev1.Job, c records.Counters) mapreduce.Coverage {
+	unread := mapreduce.Ledger{Failed: c.SumLevels(keys.BytesFailed), Skipped: rec.SkippedBytes + c.SumLevels(keys.BytesSkipped)}
+	unread.Total = unread.Failed + unread.Skipped
 	return mapreduce.Coverage{
+		Unread: unread,
 		Documents: mapreduce.Ledger{
 			Total: rec.Documents, Mapped: c.SumLevels(keys.DocumentsMapped), Failed: c.SumLevels(keys.DocumentsFailed),
 			Skipped: rec.SkippedDocuments + c.SumLevels(keys.DocumentsSkipped),

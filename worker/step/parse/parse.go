@@ -23,8 +23,9 @@ type Runner struct {
 
 var _ step.Runner = Runner{}
 
-// Run implements step.Runner. A document that has no text gives an empty output,
-// by which it is skipped.
+// Run implements step.Runner. A document that cannot be read as it is, or has no text, gives an
+// empty output and the reason, by which it is skipped: no worker would read it. Every other error
+// makes the unit fail, as the document should have been read.
 func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -45,8 +46,8 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if errors.Is(err, document.ErrNoText) {
-		return &agent.Result{Confidence: 1}, nil
+	if refused := new(document.RefusedError); errors.As(err, &refused) {
+		return &agent.Result{Confidence: 1, Errors: []string{refused.Reason}}, nil
 	}
 	if err != nil {
 		return nil, agent.Permanent(err)

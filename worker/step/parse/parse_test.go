@@ -71,12 +71,22 @@ func TestReadingOfTheJob(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
-	_, err := run(t.Context(), "p.pdf", "application/pdf", "%PDF-1.4\x00\x01")
-	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit {
-		t.Errorf("bytes that are no text: %v", err)
+// TestSkips: a document that cannot be read as it is gives an empty output, by which it is
+// skipped, and the reason.
+func TestSkips(t *testing.T) {
+	for name, content := range map[string]string{
+		"a foreign format": "%PDF-1.4\x00\x01",
+		"no text":          " ",
+	} {
+		res, err := run(t.Context(), "a.txt", "text/plain", content)
+		if err != nil || len(res.Output) > 0 || len(res.Errors) != 1 {
+			t.Errorf("%s: %+v, %v; want an empty output and one reason", name, res, err)
+		}
 	}
-	_, err = parse.Runner{}.Run(t.Context(), &agent.Task{}, nil)
+}
+
+func TestParseFails(t *testing.T) {
+	_, err := parse.Runner{}.Run(t.Context(), &agent.Task{}, nil)
 	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit {
 		t.Errorf("no document: %v", err)
 	}

@@ -183,16 +183,16 @@ func (m *markdownPage) writeSections(v view) {
 	m.writeLosses(v)
 	if len(v.Failures) > 0 {
 		m.printf("\n## Failed units (%d)\n\n", len(v.Failures)+v.MoreFails)
-		m.writeHeader("unit", "errors")
+		m.writeHeader("unit", "document", "errors", "what to do")
 		for _, f := range v.Failures {
-			m.writeRow(string(f.Unit), strings.Join(f.Errors, "; "))
+			m.writeRow(string(f.Unit), string(f.Document), strings.Join(f.Errors, "; "), f.Advice)
 		}
 	}
 	if len(v.Skipped) > 0 {
 		m.printf("\n## Skipped documents (%d)\n\n", len(v.Skipped)+v.MoreSkips)
-		m.writeHeader("document", "reason")
+		m.writeHeader("document", "reason", "what to do")
 		for _, d := range v.Skipped {
-			m.writeRow(string(d.Document), d.Reason)
+			m.writeRow(string(d.Document), d.Reason, d.Advice)
 		}
 	}
 	if len(v.Notes) > 0 {

@@ -359,8 +359,8 @@ func (v *view) lists() []page.List {
 		{ID: "evidence", Title: "Evidence", Columns: []string{"title", "from", "tool", "read", "document"}, More: v.MoreFound},
 		{ID: "dropped", Title: "Dropped citations", Columns: []string{"citation", "field", "by", "why"}, More: v.MoreDrops},
 		{ID: "removed", Title: "Removed from answers", Columns: []string{"what", "field", "unit", "why"}, More: v.MoreGone},
-		{ID: "failed", Title: "Failed units", Columns: []string{"unit", "errors"}, More: v.MoreFails},
-		{ID: "skipped", Title: "Skipped documents", Columns: []string{"document", "reason"}, More: v.MoreSkips},
+		{ID: "failed", Title: "Failed units", Columns: []string{"unit", "document", "errors", "what to do"}, More: v.MoreFails},
+		{ID: "skipped", Title: "Skipped documents", Columns: []string{"document", "reason", "what to do"}, More: v.MoreSkips},
 		{ID: "notes", Title: "Notes on documents", Columns: []string{"document", "note"}},
 	}
 	add := func(i int, cells ...string) { lists[i].Rows = append(lists[i].Rows, cells) }
@@ -377,10 +377,10 @@ func (v *view) lists() []page.List {
 		add(3, r.Name, r.Field, r.Unit, r.Reason)
 	}
 	for _, f := range v.Failures {
-		add(4, string(f.Unit), strings.Join(f.Errors, "\n"))
+		add(4, string(f.Unit), string(f.Document), strings.Join(f.Errors, "\n"), f.Advice)
 	}
 	for _, d := range v.Skipped {
-		add(5, string(d.Document), d.Reason)
+		add(5, string(d.Document), d.Reason, d.Advice)
 	}
 	for _, n := range v.Notes {
 		add(6, string(n.Document), n.Note)

@@ -132,9 +132,10 @@ func (r *report) buildView() (view, error) {
 		Coverage: []ledgerView{
 			{"documents", resultfile.Ledger(r.job.Coverage.Documents)},
 			{"characters", resultfile.Ledger(r.job.Coverage.Characters)},
+			{"bytes not read", resultfile.Ledger(r.job.Coverage.Unread)},
 		},
 		More: r.more, Total: len(r.records) + r.more, Failures: r.failures, MoreFails: r.moreFails,
-		Skipped: resultfile.SkippedOf(r.summary), Notes: resultfile.NotesOf(r.summary),
+		Skipped: resultfile.SkippedOf(r.summary.Skipped), Notes: resultfile.NotesOf(r.summary),
 	}
 	order := map[string]int{}
 	if s, err := schema.Parse("schema", r.job.Spec.Schema); err == nil {

@@ -180,7 +180,7 @@ func (r *report) addFailure(s *mapreduce.Source) {
 		r.moreFails++
 		return
 	}
-	r.failures = append(r.failures, resultfile.FailedUnit{Unit: s.Unit, Errors: s.Errors})
+	r.failures = append(r.failures, resultfile.FailedOf(s))
 }
 
 // A record is a decoded record of aggregated_data.

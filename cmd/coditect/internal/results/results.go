@@ -100,7 +100,7 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 	if err := w.writeAll(ctx); err != nil {
 		return nil, err
 	}
-	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary), Failed: w.report.failures, Broken: w.report.summary.Broken}, dir.Commit()
+	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary.Skipped), Failed: w.report.failures, Broken: w.report.summary.Broken}, dir.Commit()
 }
 
 // A step writes a file, and possibly others with it.

@@ -203,15 +203,16 @@ func TestResult(t *testing.T) {
 	want := map[string]any{
 		"job_id": "mr_20260101_abcdef", "status": "complete", "total_tokens": 100.0, "warnings": []any{},
 		"source_units":        []any{"d0"},
-		"failed_units":        []any{map[string]any{"unit_id": "d1", "errors": []any{"it <failed>"}}},
+		"failed_units":        []any{map[string]any{"unit_id": "d1", "errors": []any{"it <failed>"}, "advice": "resume the job, which tries it again"}},
 		"deduplication_stats": map[string]any{"name": 2.0},
 		"dropped_citations":   []any{map[string]any{"ref": "REF_00000002", "field": "name", "unit_id": "reduce_L1_0", "reason": "the <reducer> did not pass it on"}},
 		"removed_references":  []any{map[string]any{"name": "REF_<deadbeef>", "field": "name", "unit_id": "final", "reason": "the reference was never issued"}},
-		"skipped_documents":   []any{map[string]any{"document_id": "d2", "reason": "a PDF file, not text"}},
+		"skipped_documents":   []any{map[string]any{"document_id": "d2", "reason": "a PDF file, not text", "advice": "convert it to text, or to another format that is read, and name that file"}},
 		"statistics":          map[string]any{"total": map[string]any{"count": 1.0, "null": 0.0, "distinct": 1.0}},
 		"coverage": map[string]any{
-			"documents":  map[string]any{"total": 3.0, "mapped": 1.0, "failed": 1.0, "skipped": 1.0},
-			"characters": map[string]any{"total": 20.0, "mapped": 10.0, "failed": 10.0, "skipped": 0.0},
+			"documents":    map[string]any{"total": 3.0, "mapped": 1.0, "failed": 1.0, "skipped": 1.0},
+			"characters":   map[string]any{"total": 20.0, "mapped": 10.0, "failed": 10.0, "skipped": 0.0},
+			"unread_bytes": map[string]any{"total": 0.0, "mapped": 0.0, "failed": 0.0, "skipped": 0.0},
 		},
 	}
 	delete(got, "aggregated_data")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
@@ -101,6 +102,58 @@ func (o *outputFlags) folderOf(id mapreduce.JobID) string {
 		return filepath.Join(defaultOutput, string(id))
 	}
 	return o.dir
+}
+
+// remembered returns where this command writes, as its job remembers it for a resume. Without
+// --output that is the folder that holds one for each job, with a separator at its end.
+func (o *outputFlags) remembered() (mapreduce.Output, error) {
+	dir, end := o.dir, ""
+	if dir == "" {
+		dir, end = defaultOutput, string(filepath.Separator)
+	}
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return mapreduce.Output{}, err
+	}
+	if whole += end; len(whole) > mapreduce.MaxFolder {
+		whole = "" // then a resume needs --output again
+	}
+	return mapreduce.Output{Folder: whole, Formats: o.formats, Citations: o.citations, NoReport: o.noReport}, nil
+}
+
+// recall takes from a job where its run wrote, for each flag that was not given. Whoever may
+// submit jobs to a server chooses what a job of it remembers, so only folders below the current
+// one are taken from there. The note says what was not taken.
+func (o *outputFlags) recall(job *mapreduce.Job, flags *pflag.FlagSet, remote bool) (note string) {
+	was := &job.Spec.Output
+	if !flags.Changed("format") {
+		o.formats = slices.DeleteFunc(slices.Clone(was.Formats), func(f string) bool { return !slices.Contains(records.Formats(), f) })
+	}
+	if !flags.Changed("citations") {
+		o.citations = was.Citations
+	}
+	if !flags.Changed("no-report") {
+		o.noReport = was.NoReport
+	}
+	if o.dir != "" || was.Folder == "" {
+		return ""
+	}
+
+	dir := filepath.Clean(was.Folder)
+	if strings.HasSuffix(was.Folder, string(filepath.Separator)) {
+		dir = filepath.Join(dir, string(job.ID))
+	}
+	if here, err := filepath.Abs("."); err == nil {
+		if below, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(below) {
+			o.dir = below
+			return ""
+		}
+	}
+	if remote {
+		return "the job was submitted with --output " + console.ShellQuote(dir) + ", which is not below the current folder; give that flag to write there"
+	}
+	o.dir = dir
+	return ""
 }
 
 // configFor returns what to write of a job.

@@ -40,6 +40,9 @@ merges what other units found.
 Finished work is always kept: ` + "`coditect mapreduce resume`" + ` continues an interrupted job.
 If another run has the data directory open, that run's process runs the job.
 
+A document that cannot be read as it is given, such as a damaged file, or one beyond a limit, is
+skipped. A document that should have been read or mapped, and was not, has failed.
+
 Exit codes: 0 complete, 1 failed, 2 wrong command line or refused input, 3 complete with failed
 units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelled,
 130 interrupted.`,
@@ -95,6 +98,9 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 		return err
 	}
 	if err := a.Runners.Models.SetPrices(&spec); err != nil {
+		return err
+	}
+	if spec.Output, err = r.output.remembered(); err != nil {
 		return err
 	}
 	in, err := r.flags.inputConfig(ctx, a)
@@ -323,7 +329,10 @@ func (a *commands) resumeCommand() *cobra.Command {
 		Short: "Continue a job, and write its results",
 		Long: `Resume continues a job that was interrupted, paused or failed. For a complete job it
 tries the failed units again, also those that were set aside; if no unit failed, it only
-writes the results. It runs no complete unit again.`,
+writes the results. It runs no complete unit again, and does not read skipped documents again.
+
+The results go where the run was to write them, in the same formats; --output and --format say
+otherwise.`,
 		Example: `  coditect mapreduce resume last
   coditect mapreduce resume mr_20260101_a1b2c3 --budget 500000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -369,6 +378,9 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		job, err := r.findJob(ctx, id)
 		if err != nil {
 			return err
+		}
+		if note := r.output.recall(job, cmd.Flags(), r.app.Global.Server != ""); note != "" {
+			r.s.Meter.Note("note: %s", note)
 		}
 		if err := r.output.checkFolder(); err != nil {
 			return err

@@ -33,10 +33,38 @@ func (a *commands) statusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.PrintData(StatusOf(j), func() { a.printStatus(j, s.IsOnlyReader()) })
+		failed, err := firstFailed(ctx, s, j)
+		if err != nil {
+			return err
+		}
+		data := StatusOf(j)
+		data.Skipped, data.Failures = resultfile.SkippedOf(j.Skipped), failed
+		return a.PrintData(data, func() {
+			a.printStatus(j, s.IsOnlyReader())
+			printFailed(a.Program, failed, j.FailedUnits)
+			printSkipped(a.Program, data.Skipped, j.Coverage.Documents.Skipped)
+		})
 	})
 	a.AddJobID(cmd, &id)
 	return cmd
+}
+
+// firstFailed returns the first of the failed units of a job.
+func firstFailed(ctx context.Context, s *program.Session, j *mapreduce.Job) ([]resultfile.FailedUnit, error) {
+	if j.FailedUnits == 0 {
+		return nil, nil
+	}
+	page, err := s.ListUnits(ctx, mapreduce.ListUnitsQuery{
+		Job: j.ID, States: []mapreduce.UnitState{mapreduce.UnitFailed}, PageSize: mapreduce.MaxShownSkips,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var list []resultfile.FailedUnit
+	for _, u := range page.Units {
+		list = append(list, resultfile.FailedOf(&mapreduce.Source{Unit: u.ID, Document: u.Document, Errors: u.Errors, Lasting: u.Lasting}))
+	}
+	return list, nil
 }
 
 // printStatus prints a job; idle says that no process works on it.
@@ -49,6 +77,7 @@ func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
 		{"units", unitsOf(s)},
 		{"documents", ledgerText(s.Coverage.Documents)},
 		{"characters", ledgerText(s.Coverage.Characters)},
+		{"not read", unreadText(s.Coverage.Unread)},
 		{"tokens", fmt.Sprint(s.Tokens)},
 		{"cost", formatDollars(s.Cost)},
 		{"created", s.Created},
@@ -105,6 +134,11 @@ func unitsOf(s JobStatus) string {
 
 func ledgerText(l resultfile.Ledger) string {
 	return fmt.Sprintf("%d: %d mapped, %d failed, %d skipped", l.Total, l.Mapped, l.Failed, l.Skipped)
+}
+
+// unreadText returns how many bytes of documents gave no text.
+func unreadText(l resultfile.Ledger) string {
+	return fmt.Sprintf("%d bytes: %d of documents that failed, %d of skipped ones", l.Total, l.Failed, l.Skipped)
 }
 
 // A jobList is what list prints.

@@ -128,14 +128,14 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 			fmt.Fprintf(a.Stdout, "warning: %s\n", line)
 		}
 		printFailed(a, end.Failed, j.FailedUnits)
-		printSkipped(a, end.Skipped)
+		printSkipped(a, end.Skipped, j.Coverage.Documents.Skipped)
 		if end.Dir != "" {
 			fmt.Fprintf(a.Stdout, "results are in %s\n", end.Dir)
 		}
 		if j.AuditHead != "" {
 			fmt.Fprintf(a.Stdout, "audit chain ends in %s\n", j.AuditHead)
 		}
-		if hint := hintOf(j); hint != "" && !strings.Contains(j.Error, "resume") {
+		if hint := hintOf(j, end.Failed); hint != "" && !strings.Contains(j.Error, "resume") {
 			fmt.Fprintf(a.Stdout, "%s: %s\n", hint, a.CommandLine("resume", j.ID))
 		}
 	})
@@ -188,46 +188,36 @@ func printFailed(a *program.Program, failed []resultfile.FailedUnit, count int64
 		if len(u.Errors) > 0 {
 			reason = u.Errors[len(u.Errors)-1]
 		}
-		fmt.Fprintf(a.Stdout, "failed %s: %s\n", console.VisibleText(string(u.Unit)), console.VisibleText(reason))
+		line := fmt.Sprintf("failed %s: %s", console.VisibleText(string(u.Unit)), console.VisibleText(reason))
+		if u.Retry {
+			fmt.Fprintln(a.Stdout, line) // the last line says how
+			continue
+		}
+		fmt.Fprintln(a.Stdout, withAdvice(line, u.Advice))
 	}
 	if more := count - int64(len(shown)); more > 0 && len(shown) > 0 {
 		fmt.Fprintf(a.Stdout, "failed %d more: see failed_units in result.json\n", more)
 	}
 }
 
-// printSkipped prints which documents were skipped, why, and what to do.
-func printSkipped(a *program.Program, skipped []resultfile.SkippedDocument) {
-	shown, more := cutList(skipped, maxSkippedText)
-	for _, d := range shown {
-		line := fmt.Sprintf("skipped %s: %s", console.VisibleText(string(d.Document)), console.VisibleText(d.Reason))
-		if advice := adviceFor(d.Reason); advice != "" {
-			line += "; " + advice
-		}
-		fmt.Fprintln(a.Stdout, line)
+// withAdvice returns a line with what to do behind it, if there is something.
+func withAdvice(line, advice string) string {
+	if advice == "" {
+		return line
 	}
-	if more > 0 {
-		fmt.Fprintf(a.Stdout, "skipped %d more: see skipped_documents in result.json\n", more)
-	}
+	return line + "; " + advice
 }
 
-// adviceFor returns what a user can do about the reason for which a document was skipped;
-// "" if the reason says it itself, or nothing can be done.
-func adviceFor(reason string) string {
-	for _, a := range []struct{ part, advice string }{
-		{"not UTF-8", "--encoding NAME names its encoding"},
-		{"UTF-32", "convert it to UTF-8"},
-		{"--", ""}, // the reason names a flag
-		{"not text", "convert it to text, or to another format that is read, and name that file"},
-		{"too large", "cut it into several files, or into lines of a .jsonl file"},
-		{"unreadable", "check that you may read it"},
-		{"archive within an archive", "unpack it, and name its files"},
-		{"no text", "leave it out, or recognise its text first"},
-	} {
-		if strings.Contains(reason, a.part) {
-			return a.advice
-		}
+// printSkipped prints which documents were skipped, why, and what to do.
+func printSkipped(a *program.Program, skipped []resultfile.SkippedDocument, count int64) {
+	shown, _ := cutList(skipped, maxSkippedText)
+	for _, d := range shown {
+		line := fmt.Sprintf("skipped %s: %s", console.VisibleText(string(d.Document)), console.VisibleText(d.Reason))
+		fmt.Fprintln(a.Stdout, withAdvice(line, d.Advice))
 	}
-	return ""
+	if more := count - int64(len(shown)); more > 0 && len(shown) > 0 {
+		fmt.Fprintf(a.Stdout, "skipped %d more: see skipped_documents in result.json\n", more)
+	}
 }
 
 // formatDollars returns a cost as text. A nil cost is unknown.
@@ -283,13 +273,20 @@ func outcomeText(j *mapreduce.Job, took time.Duration) string {
 	return strings.Join(append(parts, took.Round(time.Millisecond).String()), ", ")
 }
 
-// hintOf says what a resume of the job would do; "" if nothing.
-func hintOf(j *mapreduce.Job) string {
+// hintOf says what a resume of the job would do; "" if nothing. failed are the first of its
+// failed units: trying again helps nobody whose failure would come again.
+func hintOf(j *mapreduce.Job, failed []resultfile.FailedUnit) string {
 	switch {
 	case j.State == mapreduce.JobPaused, j.State == mapreduce.JobFailed:
 		return "continue with"
-	case j.State == mapreduce.JobComplete && j.FailedUnits > 0:
+	case j.State == mapreduce.JobComplete && j.FailedUnits > 0 && canRetry(failed, j.FailedUnits):
 		return "try the failed units again with"
 	}
 	return ""
+}
+
+// canRetry reports whether trying a job's failed units again can help one of them. What is not
+// known of those that are not listed speaks for it.
+func canRetry(failed []resultfile.FailedUnit, count int64) bool {
+	return int64(len(failed)) < count || slices.ContainsFunc(failed, func(u resultfile.FailedUnit) bool { return u.Retry })
 }

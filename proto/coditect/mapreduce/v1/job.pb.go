@@ -588,7 +588,10 @@ type JobSpec struct {
 	// keeps the jobs of the tenant, and does not lengthen it. Defaults to that time.
 	Keep *durationpb.Duration `protobuf:"bytes,65,opt,name=keep,proto3" json:"keep,omitempty"`
 	// How documents are read. Defaults to what workers are set to.
-	Reading       *Reading `protobuf:"bytes,66,opt,name=reading,proto3" json:"reading,omitempty"`
+	Reading *Reading `protobuf:"bytes,66,opt,name=reading,proto3" json:"reading,omitempty"`
+	// Where the client that submitted the job writes its result. The service only keeps it, so
+	// that whoever resumes the job can write to the same place.
+	Output        *Output `protobuf:"bytes,67,opt,name=output,proto3" json:"output,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -903,6 +906,86 @@ func (x *JobSpec) GetReading() *Reading {
 	return nil
 }
 
+func (x *JobSpec) GetOutput() *Output {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+// Where a client writes the result of a job, and in which forms.
+type Output struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A folder on the client's machine, by its whole path; at most 4,096 bytes.
+	Folder string `protobuf:"bytes,1,opt,name=folder,proto3" json:"folder,omitempty"`
+	// Forms of the records beside result.json, such as "csv".
+	Formats []string `protobuf:"bytes,2,rep,name=formats,proto3" json:"formats,omitempty"`
+	// The citation of each value is added to those.
+	Citations bool `protobuf:"varint,3,opt,name=citations,proto3" json:"citations,omitempty"`
+	// The reports for people are left out.
+	NoReport      bool `protobuf:"varint,4,opt,name=no_report,json=noReport,proto3" json:"no_report,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Output) Reset() {
+	*x = Output{}
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Output) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Output) ProtoMessage() {}
+
+func (x *Output) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Output.ProtoReflect.Descriptor instead.
+func (*Output) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Output) GetFolder() string {
+	if x != nil {
+		return x.Folder
+	}
+	return ""
+}
+
+func (x *Output) GetFormats() []string {
+	if x != nil {
+		return x.Formats
+	}
+	return nil
+}
+
+func (x *Output) GetCitations() bool {
+	if x != nil {
+		return x.Citations
+	}
+	return false
+}
+
+func (x *Output) GetNoReport() bool {
+	if x != nil {
+		return x.NoReport
+	}
+	return false
+}
+
 // What caches saved.
 type Savings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -923,7 +1006,7 @@ type Savings struct {
 
 func (x *Savings) Reset() {
 	*x = Savings{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1018,7 @@ func (x *Savings) String() string {
 func (*Savings) ProtoMessage() {}
 
 func (x *Savings) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1031,7 @@ func (x *Savings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Savings.ProtoReflect.Descriptor instead.
 func (*Savings) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Savings) GetAnswerCount() int64 {
@@ -999,7 +1082,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1011,7 +1094,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1024,7 +1107,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Tokens) GetInput() int64 {
@@ -1070,7 +1153,7 @@ type Spent struct {
 
 func (x *Spent) Reset() {
 	*x = Spent{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1165,7 @@ func (x *Spent) String() string {
 func (*Spent) ProtoMessage() {}
 
 func (x *Spent) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1178,7 @@ func (x *Spent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spent.ProtoReflect.Descriptor instead.
 func (*Spent) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Spent) GetLevel() int32 {
@@ -1185,7 +1268,7 @@ type Ledger struct {
 
 func (x *Ledger) Reset() {
 	*x = Ledger{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1280,7 @@ func (x *Ledger) String() string {
 func (*Ledger) ProtoMessage() {}
 
 func (x *Ledger) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1293,7 @@ func (x *Ledger) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ledger.ProtoReflect.Descriptor instead.
 func (*Ledger) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Ledger) GetTotal() int64 {
@@ -1247,14 +1330,17 @@ type Coverage struct {
 	// Counted in documents.
 	Documents *Ledger `protobuf:"bytes,1,opt,name=documents,proto3" json:"documents,omitempty"`
 	// Counted in characters, which are Unicode code points.
-	Characters    *Ledger `protobuf:"bytes,2,opt,name=characters,proto3" json:"characters,omitempty"`
+	Characters *Ledger `protobuf:"bytes,2,opt,name=characters,proto3" json:"characters,omitempty"`
+	// Bytes of documents that gave no text, so that they have no characters: of those that were
+	// skipped, and of those whose reading failed.
+	UnreadBytes   *Ledger `protobuf:"bytes,3,opt,name=unread_bytes,json=unreadBytes,proto3" json:"unread_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1352,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1365,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Coverage) GetDocuments() *Ledger {
@@ -1294,6 +1380,68 @@ func (x *Coverage) GetCharacters() *Ledger {
 		return x.Characters
 	}
 	return nil
+}
+
+func (x *Coverage) GetUnreadBytes() *Ledger {
+	if x != nil {
+		return x.UnreadBytes
+	}
+	return nil
+}
+
+// A document that was not processed.
+type SkippedDocument struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The document.
+	DocumentId string `protobuf:"bytes,1,opt,name=document_id,json=documentId,proto3" json:"document_id,omitempty"`
+	// Why it was not processed.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SkippedDocument) Reset() {
+	*x = SkippedDocument{}
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SkippedDocument) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SkippedDocument) ProtoMessage() {}
+
+func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
+func (*SkippedDocument) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SkippedDocument) GetDocumentId() string {
+	if x != nil {
+		return x.DocumentId
+	}
+	return ""
+}
+
+func (x *SkippedDocument) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 // A job with its counters, as of one moment.
@@ -1350,14 +1498,16 @@ type Job struct {
 	// When it ended; unset while it has not.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// When the service deletes it, by its present rules; unset if it does not.
-	DeleteTime    *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=delete_time,json=deleteTime,proto3" json:"delete_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	DeleteTime *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=delete_time,json=deleteTime,proto3" json:"delete_time,omitempty"`
+	// The first of the documents that were skipped, at most 20. Only GetJob returns them.
+	SkippedDocuments []*SkippedDocument `protobuf:"bytes,63,rep,name=skipped_documents,json=skippedDocuments,proto3" json:"skipped_documents,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1519,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1532,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Job) GetJobId() string {
@@ -1560,6 +1710,13 @@ func (x *Job) GetDeleteTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Job) GetSkippedDocuments() []*SkippedDocument {
+	if x != nil {
+		return x.SkippedDocuments
+	}
+	return nil
+}
+
 // Activity is what a running unit says of itself: a turn of its agent, a call of a tool. It
 // is stored nowhere.
 type Activity struct {
@@ -1581,7 +1738,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +1750,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +1763,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Activity) GetUnitId() string {
@@ -1663,7 +1820,7 @@ type StageProgress struct {
 
 func (x *StageProgress) Reset() {
 	*x = StageProgress{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1832,7 @@ func (x *StageProgress) String() string {
 func (*StageProgress) ProtoMessage() {}
 
 func (x *StageProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1845,7 @@ func (x *StageProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageProgress.ProtoReflect.Descriptor instead.
 func (*StageProgress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StageProgress) GetStage() string {
@@ -1742,7 +1899,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tmax_ratio\x18\a \x01(\x03R\bmaxRatio\x12\x1f\n" +
 	"\vmax_nesting\x18\b \x01(\x05R\n" +
 	"maxNesting\x12\x1b\n" +
-	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xf3\x0f\n" +
+	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xaa\x10\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1787,7 +1944,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\rstrict_schema\x18? \x01(\bR\fstrictSchema\x12!\n" +
 	"\ftrace_parent\x18@ \x01(\tR\vtraceParent\x12-\n" +
 	"\x04keep\x18A \x01(\v2\x19.google.protobuf.DurationR\x04keep\x128\n" +
-	"\areading\x18B \x01(\v2\x1e.coditect.mapreduce.v1.ReadingR\areading\x1a7\n" +
+	"\areading\x18B \x01(\v2\x1e.coditect.mapreduce.v1.ReadingR\areading\x125\n" +
+	"\x06output\x18C \x01(\v2\x1d.coditect.mapreduce.v1.OutputR\x06output\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -1800,7 +1958,12 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\r_budget_ratioB\x14\n" +
 	"\x12_max_reduce_levelsB\x12\n" +
 	"\x10_prompt_overheadB\x12\n" +
-	"\x10_reserved_output\"\xe2\x01\n" +
+	"\x10_reserved_output\"u\n" +
+	"\x06Output\x12\x16\n" +
+	"\x06folder\x18\x01 \x01(\tR\x06folder\x12\x18\n" +
+	"\aformats\x18\x02 \x03(\tR\aformats\x12\x1c\n" +
+	"\tcitations\x18\x03 \x01(\bR\tcitations\x12\x1b\n" +
+	"\tno_report\x18\x04 \x01(\bR\bnoReport\"\xe2\x01\n" +
 	"\aSavings\x12!\n" +
 	"\fanswer_count\x18\x01 \x01(\x03R\vanswerCount\x12,\n" +
 	"\x12answer_cost_micros\x18\x02 \x01(\x03R\x10answerCostMicros\x12,\n" +
@@ -1829,12 +1992,17 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x05total\x18\x01 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06mapped\x18\x02 \x01(\x03R\x06mapped\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x18\n" +
-	"\askipped\x18\x04 \x01(\x03R\askipped\"\x86\x01\n" +
+	"\askipped\x18\x04 \x01(\x03R\askipped\"\xc8\x01\n" +
 	"\bCoverage\x12;\n" +
 	"\tdocuments\x18\x01 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\tdocuments\x12=\n" +
 	"\n" +
 	"characters\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\n" +
-	"characters\"\xf1\b\n" +
+	"characters\x12@\n" +
+	"\funread_bytes\x18\x03 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\vunreadBytes\"J\n" +
+	"\x0fSkippedDocument\x12\x1f\n" +
+	"\vdocument_id\x18\x01 \x01(\tR\n" +
+	"documentId\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc6\t\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x125\n" +
@@ -1869,7 +2037,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\x125\n" +
 	"\bend_time\x18= \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12;\n" +
 	"\vdelete_time\x18> \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"deleteTime\"\xa9\x01\n" +
+	"deleteTime\x12S\n" +
+	"\x11skipped_documents\x18? \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\x10skippedDocuments\"\xa9\x01\n" +
 	"\bActivity\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x1f\n" +
@@ -1928,7 +2097,7 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
@@ -1938,58 +2107,63 @@ var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(PageText)(0),                 // 5: coditect.mapreduce.v1.PageText
 	(*Reading)(nil),               // 6: coditect.mapreduce.v1.Reading
 	(*JobSpec)(nil),               // 7: coditect.mapreduce.v1.JobSpec
-	(*Savings)(nil),               // 8: coditect.mapreduce.v1.Savings
-	(*Tokens)(nil),                // 9: coditect.mapreduce.v1.Tokens
-	(*Spent)(nil),                 // 10: coditect.mapreduce.v1.Spent
-	(*Ledger)(nil),                // 11: coditect.mapreduce.v1.Ledger
-	(*Coverage)(nil),              // 12: coditect.mapreduce.v1.Coverage
-	(*Job)(nil),                   // 13: coditect.mapreduce.v1.Job
-	(*Activity)(nil),              // 14: coditect.mapreduce.v1.Activity
-	(*StageProgress)(nil),         // 15: coditect.mapreduce.v1.StageProgress
-	nil,                           // 16: coditect.mapreduce.v1.JobSpec.VarsEntry
-	nil,                           // 17: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*Output)(nil),                // 8: coditect.mapreduce.v1.Output
+	(*Savings)(nil),               // 9: coditect.mapreduce.v1.Savings
+	(*Tokens)(nil),                // 10: coditect.mapreduce.v1.Tokens
+	(*Spent)(nil),                 // 11: coditect.mapreduce.v1.Spent
+	(*Ledger)(nil),                // 12: coditect.mapreduce.v1.Ledger
+	(*Coverage)(nil),              // 13: coditect.mapreduce.v1.Coverage
+	(*SkippedDocument)(nil),       // 14: coditect.mapreduce.v1.SkippedDocument
+	(*Job)(nil),                   // 15: coditect.mapreduce.v1.Job
+	(*Activity)(nil),              // 16: coditect.mapreduce.v1.Activity
+	(*StageProgress)(nil),         // 17: coditect.mapreduce.v1.StageProgress
+	nil,                           // 18: coditect.mapreduce.v1.JobSpec.VarsEntry
+	nil,                           // 19: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
 	5,  // 0: coditect.mapreduce.v1.Reading.page_text:type_name -> coditect.mapreduce.v1.PageText
-	18, // 1: coditect.mapreduce.v1.Reading.max_time:type_name -> google.protobuf.Duration
-	16, // 2: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	20, // 1: coditect.mapreduce.v1.Reading.max_time:type_name -> google.protobuf.Duration
+	18, // 2: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 3: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 4: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	18, // 5: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	18, // 6: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	20, // 5: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	20, // 6: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 7: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 8: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
-	17, // 9: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
-	18, // 10: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
+	19, // 9: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	20, // 10: coditect.mapreduce.v1.JobSpec.keep:type_name -> google.protobuf.Duration
 	6,  // 11: coditect.mapreduce.v1.JobSpec.reading:type_name -> coditect.mapreduce.v1.Reading
-	9,  // 12: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	8,  // 13: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	18, // 14: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	18, // 15: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
-	11, // 16: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	11, // 17: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	7,  // 18: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	0,  // 19: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
-	0,  // 20: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	19, // 21: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	19, // 22: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	9,  // 23: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	12, // 24: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	10, // 25: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	15, // 26: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
-	14, // 27: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
-	8,  // 28: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	19, // 29: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
-	19, // 30: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
-	9,  // 31: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	0,  // 32: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	8,  // 12: coditect.mapreduce.v1.JobSpec.output:type_name -> coditect.mapreduce.v1.Output
+	10, // 13: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	9,  // 14: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
+	20, // 15: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	20, // 16: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	12, // 17: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	12, // 18: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	12, // 19: coditect.mapreduce.v1.Coverage.unread_bytes:type_name -> coditect.mapreduce.v1.Ledger
+	7,  // 20: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	0,  // 21: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
+	0,  // 22: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
+	21, // 23: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	21, // 24: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	10, // 25: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	13, // 26: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	11, // 27: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
+	17, // 28: coditect.mapreduce.v1.Job.stages:type_name -> coditect.mapreduce.v1.StageProgress
+	16, // 29: coditect.mapreduce.v1.Job.activity:type_name -> coditect.mapreduce.v1.Activity
+	9,  // 30: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	21, // 31: coditect.mapreduce.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	21, // 32: coditect.mapreduce.v1.Job.delete_time:type_name -> google.protobuf.Timestamp
+	14, // 33: coditect.mapreduce.v1.Job.skipped_documents:type_name -> coditect.mapreduce.v1.SkippedDocument
+	10, // 34: coditect.mapreduce.v1.Activity.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	0,  // 35: coditect.mapreduce.v1.StageProgress.phase:type_name -> coditect.mapreduce.v1.JobState
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -2004,7 +2178,7 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

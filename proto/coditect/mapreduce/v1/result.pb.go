@@ -646,7 +646,11 @@ type Source struct {
 	// The unit.
 	UnitId string `protobuf:"bytes,1,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
 	// Why it failed; none for units that are in the result.
-	Errors        []string `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty"`
+	Errors []string `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty"`
+	// Of a unit that failed: the document that it read; empty if it read outputs, or several.
+	DocumentId string `protobuf:"bytes,3,opt,name=document_id,json=documentId,proto3" json:"document_id,omitempty"`
+	// Of a unit that failed: another attempt would fail alike.
+	Lasting       bool `protobuf:"varint,4,opt,name=lasting,proto3" json:"lasting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -693,6 +697,20 @@ func (x *Source) GetErrors() []string {
 		return x.Errors
 	}
 	return nil
+}
+
+func (x *Source) GetDocumentId() string {
+	if x != nil {
+		return x.DocumentId
+	}
+	return ""
+}
+
+func (x *Source) GetLasting() bool {
+	if x != nil {
+		return x.Lasting
+	}
+	return false
 }
 
 // What ends a result.
@@ -860,61 +878,6 @@ func (x *BrokenConstraint) GetRecordCount() int64 {
 	return 0
 }
 
-// A document that was not processed.
-type SkippedDocument struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The document.
-	DocumentId string `protobuf:"bytes,1,opt,name=document_id,json=documentId,proto3" json:"document_id,omitempty"`
-	// Why it was not processed.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SkippedDocument) Reset() {
-	*x = SkippedDocument{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SkippedDocument) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SkippedDocument) ProtoMessage() {}
-
-func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
-func (*SkippedDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *SkippedDocument) GetDocumentId() string {
-	if x != nil {
-		return x.DocumentId
-	}
-	return ""
-}
-
-func (x *SkippedDocument) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
 // What readers of a document should know of it.
 type DocumentNote struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -928,7 +891,7 @@ type DocumentNote struct {
 
 func (x *DocumentNote) Reset() {
 	*x = DocumentNote{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +903,7 @@ func (x *DocumentNote) String() string {
 func (*DocumentNote) ProtoMessage() {}
 
 func (x *DocumentNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +916,7 @@ func (x *DocumentNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentNote.ProtoReflect.Descriptor instead.
 func (*DocumentNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DocumentNote) GetDocumentId() string {
@@ -1000,7 +963,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +975,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +988,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Location) GetPlace() string {
@@ -1118,7 +1081,7 @@ type Box struct {
 
 func (x *Box) Reset() {
 	*x = Box{}
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1093,7 @@ func (x *Box) String() string {
 func (*Box) ProtoMessage() {}
 
 func (x *Box) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_result_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1106,7 @@ func (x *Box) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Box.ProtoReflect.Descriptor instead.
 func (*Box) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_v1_result_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Box) GetPage() int32 {
@@ -1245,10 +1208,13 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	" \x03(\v2-.coditect.mapreduce.v1.Evidence.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"9\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"t\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
-	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xfc\x02\n" +
+	"\x06errors\x18\x02 \x03(\tR\x06errors\x12\x1f\n" +
+	"\vdocument_id\x18\x03 \x01(\tR\n" +
+	"documentId\x12\x18\n" +
+	"\alasting\x18\x04 \x01(\bR\alasting\"\xfc\x02\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x03 \x01(\tR\rdeduplication\x12\x1e\n" +
@@ -1265,11 +1231,7 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"constraint\x18\x02 \x01(\tR\n" +
 	"constraint\x12!\n" +
-	"\frecord_count\x18\x03 \x01(\x03R\vrecordCount\"J\n" +
-	"\x0fSkippedDocument\x12\x1f\n" +
-	"\vdocument_id\x18\x01 \x01(\tR\n" +
-	"documentId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"C\n" +
+	"\frecord_count\x18\x03 \x01(\x03R\vrecordCount\"C\n" +
 	"\fDocumentNote\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x12\n" +
@@ -1305,7 +1267,7 @@ func file_coditect_mapreduce_v1_result_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_result_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_coditect_mapreduce_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
 	(*ResultPart)(nil),            // 0: coditect.mapreduce.v1.ResultPart
 	(*Citation)(nil),              // 1: coditect.mapreduce.v1.Citation
@@ -1314,28 +1276,28 @@ var file_coditect_mapreduce_v1_result_proto_goTypes = []any{
 	(*Source)(nil),                // 4: coditect.mapreduce.v1.Source
 	(*Summary)(nil),               // 5: coditect.mapreduce.v1.Summary
 	(*BrokenConstraint)(nil),      // 6: coditect.mapreduce.v1.BrokenConstraint
-	(*SkippedDocument)(nil),       // 7: coditect.mapreduce.v1.SkippedDocument
-	(*DocumentNote)(nil),          // 8: coditect.mapreduce.v1.DocumentNote
-	(*Location)(nil),              // 9: coditect.mapreduce.v1.Location
-	(*Box)(nil),                   // 10: coditect.mapreduce.v1.Box
-	nil,                           // 11: coditect.mapreduce.v1.Evidence.MetadataEntry
-	(*Job)(nil),                   // 12: coditect.mapreduce.v1.Job
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*DocumentNote)(nil),          // 7: coditect.mapreduce.v1.DocumentNote
+	(*Location)(nil),              // 8: coditect.mapreduce.v1.Location
+	(*Box)(nil),                   // 9: coditect.mapreduce.v1.Box
+	nil,                           // 10: coditect.mapreduce.v1.Evidence.MetadataEntry
+	(*Job)(nil),                   // 11: coditect.mapreduce.v1.Job
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*SkippedDocument)(nil),       // 13: coditect.mapreduce.v1.SkippedDocument
 }
 var file_coditect_mapreduce_v1_result_proto_depIdxs = []int32{
-	12, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
+	11, // 0: coditect.mapreduce.v1.ResultPart.job:type_name -> coditect.mapreduce.v1.Job
 	1,  // 1: coditect.mapreduce.v1.ResultPart.citation:type_name -> coditect.mapreduce.v1.Citation
 	4,  // 2: coditect.mapreduce.v1.ResultPart.source:type_name -> coditect.mapreduce.v1.Source
 	5,  // 3: coditect.mapreduce.v1.ResultPart.summary:type_name -> coditect.mapreduce.v1.Summary
 	2,  // 4: coditect.mapreduce.v1.ResultPart.evidence:type_name -> coditect.mapreduce.v1.CitedEvidence
-	9,  // 5: coditect.mapreduce.v1.Citation.location:type_name -> coditect.mapreduce.v1.Location
+	8,  // 5: coditect.mapreduce.v1.Citation.location:type_name -> coditect.mapreduce.v1.Location
 	3,  // 6: coditect.mapreduce.v1.CitedEvidence.evidence:type_name -> coditect.mapreduce.v1.Evidence
-	13, // 7: coditect.mapreduce.v1.Evidence.retrieve_time:type_name -> google.protobuf.Timestamp
-	11, // 8: coditect.mapreduce.v1.Evidence.metadata:type_name -> coditect.mapreduce.v1.Evidence.MetadataEntry
-	7,  // 9: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
+	12, // 7: coditect.mapreduce.v1.Evidence.retrieve_time:type_name -> google.protobuf.Timestamp
+	10, // 8: coditect.mapreduce.v1.Evidence.metadata:type_name -> coditect.mapreduce.v1.Evidence.MetadataEntry
+	13, // 9: coditect.mapreduce.v1.Summary.skipped:type_name -> coditect.mapreduce.v1.SkippedDocument
 	6,  // 10: coditect.mapreduce.v1.Summary.broken:type_name -> coditect.mapreduce.v1.BrokenConstraint
-	8,  // 11: coditect.mapreduce.v1.Summary.notes:type_name -> coditect.mapreduce.v1.DocumentNote
-	10, // 12: coditect.mapreduce.v1.Location.boxes:type_name -> coditect.mapreduce.v1.Box
+	7,  // 11: coditect.mapreduce.v1.Summary.notes:type_name -> coditect.mapreduce.v1.DocumentNote
+	9,  // 12: coditect.mapreduce.v1.Location.boxes:type_name -> coditect.mapreduce.v1.Box
 	13, // [13:13] is the sub-list for method output_type
 	13, // [13:13] is the sub-list for method input_type
 	13, // [13:13] is the sub-list for extension type_name
@@ -1367,7 +1329,7 @@ func file_coditect_mapreduce_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_result_proto_rawDesc), len(file_coditect_mapreduce_v1_result_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

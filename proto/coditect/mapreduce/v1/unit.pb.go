@@ -224,7 +224,9 @@ type Unit struct {
 	Stage string `protobuf:"bytes,61,opt,name=stage,proto3" json:"stage,omitempty"`
 	// Where the citations of its output are in their documents, as far as these have such
 	// places. With its output.
-	Locations     []*CitedLocation `protobuf:"bytes,62,rep,name=locations,proto3" json:"locations,omitempty"`
+	Locations []*CitedLocation `protobuf:"bytes,62,rep,name=locations,proto3" json:"locations,omitempty"`
+	// It failed, and another attempt would fail alike.
+	Lasting       bool `protobuf:"varint,63,opt,name=lasting,proto3" json:"lasting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -476,6 +478,13 @@ func (x *Unit) GetLocations() []*CitedLocation {
 	return nil
 }
 
+func (x *Unit) GetLasting() bool {
+	if x != nil {
+		return x.Lasting
+	}
+	return false
+}
+
 // Where a citation is in its document.
 type CitedLocation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -599,7 +608,7 @@ var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\x1egoogle/protobuf/duration.proto\"\x9e\t\n" +
+	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\x1egoogle/protobuf/duration.proto\"\xb8\t\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x1f\n" +
@@ -641,7 +650,8 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\aparking\x18\x1b \x01(\v2\x1e.coditect.mapreduce.v1.ParkingR\aparking\x128\n" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\x12\x14\n" +
 	"\x05stage\x18= \x01(\tR\x05stage\x12B\n" +
-	"\tlocations\x18> \x03(\v2$.coditect.mapreduce.v1.CitedLocationR\tlocations\"m\n" +
+	"\tlocations\x18> \x03(\v2$.coditect.mapreduce.v1.CitedLocationR\tlocations\x12\x18\n" +
+	"\alasting\x18? \x01(\bR\alasting\"m\n" +
 	"\rCitedLocation\x12\x1f\n" +
 	"\vcitation_id\x18\x01 \x01(\fR\n" +
 	"citationId\x12;\n" +

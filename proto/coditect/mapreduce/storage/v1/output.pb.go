@@ -2518,7 +2518,9 @@ func (x *ParsedHead) GetLayoutLength() int64 {
 type SourceUnit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Unit          string                 `protobuf:"bytes,1,opt,name=unit,proto3" json:"unit,omitempty"`
-	Errors        []string               `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty"` // why it failed; none of units that are in the result
+	Errors        []string               `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty"`     // why it failed; none of units that are in the result
+	Document      string                 `protobuf:"bytes,3,opt,name=document,proto3" json:"document,omitempty"` // of a unit that failed: what it read, if that is one document
+	Lasting       bool                   `protobuf:"varint,4,opt,name=lasting,proto3" json:"lasting,omitempty"`  // of a unit that failed: another attempt would fail alike
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2565,6 +2567,20 @@ func (x *SourceUnit) GetErrors() []string {
 		return x.Errors
 	}
 	return nil
+}
+
+func (x *SourceUnit) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *SourceUnit) GetLasting() bool {
+	if x != nil {
+		return x.Lasting
+	}
+	return false
 }
 
 // Summary ends a result.
@@ -3051,11 +3067,13 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05notes\x18\x03 \x03(\tR\x05notes\x12\x1f\n" +
 	"\vtext_length\x18\x04 \x01(\x03R\n" +
 	"textLength\x12#\n" +
-	"\rlayout_length\x18\x05 \x01(\x03R\flayoutLength\"8\n" +
+	"\rlayout_length\x18\x05 \x01(\x03R\flayoutLength\"n\n" +
 	"\n" +
 	"SourceUnit\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +
-	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xdc\x02\n" +
+	"\x06errors\x18\x02 \x03(\tR\x06errors\x12\x1a\n" +
+	"\bdocument\x18\x03 \x01(\tR\bdocument\x12\x18\n" +
+	"\alasting\x18\x04 \x01(\bR\alasting\"\xdc\x02\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x02 \x01(\fR\rdeduplication\x12\x1e\n" +
