@@ -106,7 +106,7 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 			if len(parsed.Text) == 0 {
 				continue // it is skipped
 			}
-			doc := payload.Document{Document: string(u.Document), Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: parsed.Text}
+			doc := payload.Document{Document: string(u.Document), Number: keys.Document(u.Index), Metadata: parsed.Describe(u.Source.Metadata), Text: parsed.Text}
 			all.addDocument(doc, "text/plain")
 			chars += countCharacters([]payload.Document{doc})
 		}

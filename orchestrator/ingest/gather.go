@@ -439,7 +439,7 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 			return err
 		}
 		text := parsed.Text[:r.stage.Kept(parsed.Text)]
-		docs[i] = payload.Document{Document: string(d.id), Number: d.number, Metadata: u.Reads().Metadata, Text: text}
+		docs[i] = payload.Document{Document: string(d.id), Number: d.number, Metadata: parsed.Describe(u.Reads().Metadata), Text: text}
 	}
 	units, data, err := r.makeUnits(docs)
 	if err != nil {

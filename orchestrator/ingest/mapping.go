@@ -77,7 +77,7 @@ func (s *Intake) parsedUnits(id mapreduce.JobID, spec *mapreduce.JobSpec, g *pla
 			return nil, err // without text the document is skipped
 		}
 		text := parsed.Text
-		d := &mapreduce.Document{ID: u.Document, MediaType: "text/plain", Metadata: u.Source.Metadata}
+		d := &mapreduce.Document{ID: u.Document, MediaType: "text/plain", Metadata: parsed.Describe(u.Source.Metadata)}
 		units, err := cut.makeUnits(d, text, keys.Document(u.Index))
 		if err != nil {
 			return nil, err

@@ -54,24 +54,35 @@ const (
 // Of returns the confidence in a value that one reading found: the factor of the
 // grade times that of the validators. It is 0 without a grade.
 func Of(e Evidence) float64 {
-	if e.Basis == ByReading || e.Basis == ByColumn || e.Property == nil {
-		return OfGrade(e.Grade) * validatorFactor(e)
+	if e.Property == nil {
+		return OfGrade(e.Grade) * (1 - initialDoubt)
 	}
-	return OfGrade(e.Grade) * guessFactor(e)
+	return of(e, Support(e.Property, e.Value, e.Quote))
+}
+
+// of is Of for evidence with a property, of which it is known how the quote supports the value.
+func of(e Evidence, support Verdict) float64 {
+	if e.Basis == ByReading || e.Basis == ByColumn {
+		return OfGrade(e.Grade) * validatorFactor(e, support)
+	}
+	return OfGrade(e.Grade) * guessFactor(e, support)
 }
 
 // Most returns the most confidence that a value can have with its quote, whatever led to it
 // and whatever stands before the quote.
 func Most(e Evidence) float64 {
 	e.Rivals = 0
-	if e.Property != nil && len(e.Property.Hints.Labels) > 0 {
+	if e.Property == nil || OfGrade(e.Grade) == 0 {
+		return Of(e)
+	}
+	if len(e.Property.Hints.Labels) > 0 {
 		e.Before = e.Property.Hints.Labels[0]
 	}
 
-	most := 0.0
+	most, support := 0.0, Support(e.Property, e.Value, e.Quote) // the same whatever led to the value
 	for _, basis := range []Basis{ByReading, ByEntry, ByName} {
 		e.Basis = basis
-		most = max(most, Of(e))
+		most = max(most, of(e, support))
 	}
 	return most
 }
@@ -106,12 +117,9 @@ func Agreed(single float64, found, of int64) float64 {
 }
 
 // validatorFactor returns the factor of the validators' verdicts.
-func validatorFactor(e Evidence) float64 {
-	if e.Property == nil {
-		return 1 - initialDoubt
-	}
+func validatorFactor(e Evidence, support Verdict) float64 {
 	passed, factor := 0, 1.0
-	for _, v := range []Verdict{Support(e.Property, e.Value, e.Quote), judgeForm(e.Property), judgeLabel(e)} {
+	for _, v := range []Verdict{support, judgeForm(e.Property), judgeLabel(e)} {
 		switch v {
 		case Confirms:
 			passed++
@@ -139,7 +147,7 @@ const (
 // that is also the name of its property. Its quote and its form confirm themselves, and
 // so say nothing of whether it is the value that is meant. Of several values that might
 // be, each has its share.
-func guessFactor(e Evidence) float64 {
+func guessFactor(e Evidence, support Verdict) float64 {
 	p := elementOf(e.Property)
 	factor := guessedText
 	switch {
@@ -158,7 +166,7 @@ func guessFactor(e Evidence) float64 {
 		factor = guessedEntry
 	}
 	factor /= float64(1 + e.Rivals)
-	if Support(e.Property, e.Value, e.Quote) == Contradicts {
+	if support == Contradicts {
 		factor *= contradictionFactor
 	}
 	return factor

@@ -138,8 +138,11 @@ func readPower(plain, before, after string) (quantity, bool) {
 
 // plainDigits writes raised digits on the line, and a minus as a hyphen.
 func plainDigits(s string) string {
-	return strings.NewReplacer("−", "-", "⁻", "-", "+", "").Replace(norm.NFKC.String(s))
+	return raisedSigns.Replace(norm.NFKC.String(s))
 }
+
+// raisedSigns writes the signs of powers as those of numbers.
+var raisedSigns = strings.NewReplacer("−", "-", "⁻", "-", "+", "")
 
 func sureOf(number string, ok bool) quantity {
 	if !ok {

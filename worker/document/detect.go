@@ -22,9 +22,14 @@ func (r *Registry) Detect(name string, begin []byte, mediaType string) (Kind, er
 	if i := slices.Index(matches, Certain); i >= 0 {
 		return r.formats[i].Kind, nil
 	}
-	for _, f := range foreignFormats {
-		if bytes.HasPrefix(begin, []byte(f.magic)) {
-			return "", Refuse("%s, not text", f.name)
+	if name := r.foreignName(begin, matches); name != "" {
+		return "", Refuse("%s, not text", name)
+	}
+	if isSigned(begin) { // whatever the name says, it is none of the formats of text
+		for i, f := range r.formats {
+			if f.Sniff == nil || f.Sniff([]byte("text")) != Excluded {
+				matches[i] = Excluded
+			}
 		}
 	}
 	switch i, err := r.declaredFormat(mediaType); {
@@ -64,11 +69,111 @@ func (r *Registry) sniff(begin []byte) []Match {
 	return matches
 }
 
-// foreignFormats may consist of text characters, but are not readable as text.
+// foreignFormats begin with a signature, and are not text, whatever their name says. Those that
+// a registered format may be are refused only if none of the formats takes them. The first
+// ofText of them may consist of text.
 var foreignFormats = [...]struct{ magic, name string }{
 	{"%PDF-", "a PDF file"},
 	{"%!PS", "a PostScript file"},
 	{`{\rtf`, "an RTF file"},
+	{"PK\x03\x04", "a zip file"},
+	{"PK\x05\x06", "an empty zip file"},
+	{"\x1f\x8b", "a file packed by gzip"},
+	{"BZh", "a file packed by bzip2"},
+	{"\xfd7zXZ\x00", "a file packed by xz"},
+	{"\x28\xb5\x2f\xfd", "a file packed by zstd"},
+	{"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"},
+	{"Rar!\x1a\x07", "a RAR archive"},
+	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office file of before 2007"},
+	{"\x89PNG\r\n\x1a\n", "a PNG picture"},
+	{"\xff\xd8\xff", "a JPEG picture"},
+	{"GIF87a", "a GIF picture"},
+	{"GIF89a", "a GIF picture"},
+	{"II*\x00", "a TIFF picture"},
+	{"MM\x00*", "a TIFF picture"},
+	{"8BPS\x00", "a Photoshop picture"},
+	{"RIFF", "a RIFF file: a WebP picture, sound or a video"},
+	{"OggS\x00", "an Ogg file: sound or a video"},
+	{"fLaC\x00", "a FLAC sound"},
+	{"ID3\x02", "an MP3 sound"},
+	{"ID3\x03", "an MP3 sound"},
+	{"ID3\x04", "an MP3 sound"},
+	{"\x1aE\xdf\xa3", "a Matroska or WebM video"},
+	{"SQLite format 3\x00", "an SQLite database"},
+	{"PAR1", "a Parquet file"},
+	{"Obj\x01", "an Avro file"},
+	{"ARROW1\x00", "an Arrow file"},
+	{"\x89HDF\r\n\x1a\n", "an HDF5 file"},
+	{"\x7fELF", "a program"},
+	{"\x00asm", "a WebAssembly module"},
+	{"\xca\xfe\xba\xbe", "a Java class or a program"},
+	{"\xfe\xed\xfa", "a program"},
+	{"\xcf\xfa\xed\xfe", "a program"},
+	{"wOFF", "a font"},
+	{"wOF2", "a font"},
+	{"\x00\x01\x00\x00\x00", "a font"},
+}
+
+// binaryName returns the name of a foreign format that a beginning without text has; "" if it
+// has none.
+func binaryName(begin []byte) string {
+	switch {
+	case len(begin) > 12 && string(begin[4:8]) == "ftyp":
+		return "a video, or a picture of a camera"
+	case bytes.HasPrefix(begin, []byte("MZ")) && bytes.IndexByte(begin, 0) >= 0:
+		return "a program"
+	case bytes.HasPrefix(begin, []byte("BM")) && len(begin) > 14 && bytes.Equal(begin[6:10], make([]byte, 4)):
+		return "a BMP picture"
+	}
+	return ""
+}
+
+// foreignName returns the name of the format by whose signature a document begins, unless a
+// registered format that excludes text begins so, too; "" if there is none.
+func (r *Registry) foreignName(begin []byte, matches []Match) string {
+	name, signed := signature(begin)
+	switch {
+	case !signed:
+		return binaryName(begin)
+	case r.isOfBinary(matches):
+		return ""
+	}
+	return name
+}
+
+// isSigned reports whether a document begins with the signature of a format that is not text.
+func isSigned(begin []byte) bool {
+	_, signed := signature(begin)
+	return signed
+}
+
+// signature returns the name of the format by whose signature a document begins. A text may begin
+// with the letters of some of them, and has no zeros.
+func signature(begin []byte) (name string, signed bool) {
+	for i, f := range foreignFormats {
+		if !bytes.HasPrefix(begin, []byte(f.magic)) {
+			continue
+		}
+		readable := strings.IndexFunc(f.magic, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+		if i < ofText || !readable || bytes.IndexByte(begin, 0) >= 0 {
+			return f.name, true
+		}
+	}
+	return "", false
+}
+
+// ofText is how many of the foreign formats, the first, consist of text.
+const ofText = 3
+
+// isOfBinary reports whether a document may be of a format that tells its documents by their
+// first bytes, and excludes all text.
+func (r *Registry) isOfBinary(matches []Match) bool {
+	for i, f := range r.formats {
+		if matches[i] != Excluded && f.Sniff != nil && f.Sniff([]byte("text")) == Excluded {
+			return true
+		}
+	}
+	return false
 }
 
 // declaredFormat returns which format a media type declares, or -1 if it says nothing.

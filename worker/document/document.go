@@ -13,6 +13,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ type Input struct {
 
 // A Document is a text and where it came from.
 type Document struct {
-	Kind    Kind        // of the format; set by Registry.Parse
+	Kind    Kind        // of the format; Registry.Parse sets it, unless a parser of several has
 	Charset string      // charset of the bytes, such as "utf-8"; empty if the format has none
 	Text    string      // valid UTF-8
 	Source  *offset.Map // from bytes of Text to bytes of the file
@@ -103,6 +104,8 @@ type Document struct {
 	Confidence float64
 	// Notes are what readers of the document should know, such as that a page has no text.
 	Notes []string
+	// Title is what the document calls itself; empty if it does not say.
+	Title string
 }
 
 // A RefusedError tells why bytes are not a document.
@@ -198,7 +201,7 @@ func (r *Registry) Parse(ctx context.Context, in Input) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Kind = kind
+	d.Kind, d.Title = cmp.Or(d.Kind, kind), cleanTitle(d.Title)
 	if !utf8.ValidString(d.Text) {
 		return nil, fmt.Errorf("document: the %s parser made text of %s that is not UTF-8", kind, in.Name)
 	}

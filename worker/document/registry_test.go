@@ -124,3 +124,57 @@ func TestParsersGetAllOfTheInput(t *testing.T) {
 		}
 	}
 }
+
+// TestSignatures: what begins with the signature of another format is not text, whatever its
+// name says.
+func TestSignatures(t *testing.T) {
+	r, err := document.NewRegistry(text.Format(), boxes(text.Parse))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for data, refused := range map[string]string{
+		"\x89PNG\r\n\x1a\n\x00\x00":                "a PNG picture, not text",
+		"\xff\xd8\xff\xe0":                         "a JPEG picture, not text",
+		"PK\x03\x04\x14\x00":                       "a zip file, not text",
+		"\x1f\x8b\x08\x00":                         "a file packed by gzip, not text",
+		"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":         "an Office file of before 2007, not text",
+		"\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00": "a video, or a picture of a camera, not text",
+		"MZ\x90\x00":                               "a program, not text",
+		"PAR1\x15\x00":                             "a Parquet file, not text",
+		"BM\x9a\x00\x00\x00\x00\x00\x00\x00\x36\x00\x00\x00\x28": "a BMP picture, not text",
+		"PAR1 is a name":  "",
+		"RIFF or raff":    "",
+		"BMW built a car": "",
+		"MZ is no number": "",
+		"GIF89a, he said": "",
+	} {
+		for _, name := range []string{"a.txt", "a.csv", "a", "a.box"} {
+			_, err := r.Detect(name, []byte(data), "")
+			checkRefused(t, err, refused)
+		}
+	}
+}
+
+func TestTitles(t *testing.T) {
+	for title, want := range map[string]string{
+		"  Annual\nreport\x00 2024 ":  "Annual report 2024",
+		"Microsoft Word - letter.doc": "",
+		"PowerPoint Presentation":     "",
+		"Untitled":                    "",
+		"Document1":                   "",
+		"report.PDF":                  "",
+		"Documents of the council":    "Documents of the council",
+		strings.Repeat("größe ", 200): strings.Repeat("größe ", 74) + "größe…",
+	} {
+		r, err := document.NewRegistry(boxes(func(context.Context, document.Input) (*document.Document, error) {
+			return &document.Document{Text: "x", Title: title}, nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := r.Parse(t.Context(), document.Input{Content: strings.NewReader("BOX")})
+		if err != nil || d.Title != want && (len(want) < 100 || len(d.Title) > document.MaxTitle) {
+			t.Errorf("%.40q: %+v, %v; want %q", title, d, err, want)
+		}
+	}
+}

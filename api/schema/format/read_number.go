@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -48,8 +49,10 @@ func ReadNumber(s string, style NumberStyle) []string {
 	s, powers := cutMagnitude(s)
 	s = trimUnits(trimCurrency(s))
 	s, inner := cutSigns(s)
-	// Scanning sets the point apart at times.
-	digits := readDigits(strings.NewReplacer(". ", ".", " .", ".").Replace(s), style)
+	if strings.Contains(s, ". ") || strings.Contains(s, " .") { // scanning sets the point apart at times
+		s = apartPoint.Replace(s)
+	}
+	digits := readDigits(s, style)
 
 	for i := range powers {
 		powers[i] += power
@@ -57,9 +60,15 @@ func ReadNumber(s string, style NumberStyle) []string {
 	return withSigns(scaled(digits, powers), outer, inner, style)
 }
 
+// apartPoint removes the blank on one side of a point.
+var apartPoint = strings.NewReplacer(". ", ".", " .", ".")
+
 // plainDigitsOf returns s with the digits and separators of Arabic, Persian and Indian
 // scripts as those of ASCII, and without marks of the direction of writing.
 func plainDigitsOf(s string) string {
+	if isASCII(s) {
+		return s
+	}
 	return strings.Map(func(c rune) rune {
 		switch {
 		case c < 0x80:
@@ -80,6 +89,16 @@ func plainDigitsOf(s string) string {
 		}
 		return c
 	}, s)
+}
+
+// isASCII reports whether all characters of s are of ASCII.
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // joinGroups writes an apostrophe for the blanks that hold a number together: unlike a

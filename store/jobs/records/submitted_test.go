@@ -39,6 +39,11 @@ func TestSubmittedSum(t *testing.T) {
 			m.Set(f, protoreflect.ValueOfUint32(9))
 		case f.Kind() == protoreflect.DoubleKind:
 			m.Set(f, protoreflect.ValueOfFloat64(0.25))
+		case f.Name() == "output":
+			m.Mutable(f).Message().Set(f.Message().Fields().ByName("folder"), protoreflect.ValueOfString("/x"))
+			sameTwice(t, changed)
+			m.Mutable(f).Message().Mutable(f.Message().Fields().ByName("formats")).List().Append(protoreflect.ValueOfString("csv"))
+			sameTwice(t, changed)
 		case f.Kind() == protoreflect.MessageKind:
 			of := m.Mutable(f).Message()
 			of.Set(of.Descriptor().Fields().ByNumber(2), protoreflect.ValueOfInt64(1))
@@ -59,5 +64,14 @@ func TestSubmittedSum(t *testing.T) {
 	}
 	if bytes.Equal(want, records.SubmittedSum(&storagev1.Job{})) {
 		t.Error("an empty record has the same sum")
+	}
+}
+
+// sameTwice checks that the sum of a record is that of its copy: lists are summed by what is in
+// them.
+func sameTwice(t *testing.T, job *storagev1.Job) {
+	t.Helper()
+	if !bytes.Equal(records.SubmittedSum(job), records.SubmittedSum(proto.CloneOf(job))) {
+		t.Errorf("two copies of a record have different sums: %v", job)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/dublincore"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
 	"github.com/coditect/mapreduce/worker/document/zipfile"
@@ -59,7 +60,11 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	}
 	r.writeMargins("footer*.xml")
 	r.writeNotes()
-	return r.writer.Document()
+	d, err := r.writer.Document()
+	if err == nil {
+		d.Title = dublincore.Title(z, dublincore.OfficeCore)
+	}
+	return d, err
 }
 
 // mainPart returns the name of the entry that holds the text.

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/charset"
+	"github.com/coditect/mapreduce/worker/document/dublincore"
 	"github.com/coditect/mapreduce/worker/document/markup"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
@@ -63,17 +64,22 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 			return nil, err
 		}
 	}
-	return r.writer.Document()
+	d, err := r.writer.Document()
+	if err == nil {
+		d.Title = dublincore.Title(z, r.packageFile)
+	}
+	return d, err
 }
 
 // A reader reads one book.
 type reader struct {
-	zip       *zipfile.Reader
-	writer    *richtext.Writer
-	encrypted map[string]bool // entries
-	chapter   *mapreduce.Location
-	level     int               // of the heading that named the chapter
-	titles    map[string]string // of entries, by the table of contents
+	zip         *zipfile.Reader
+	packageFile string // entry that lists the others
+	writer      *richtext.Writer
+	encrypted   map[string]bool // entries
+	chapter     *mapreduce.Location
+	level       int               // of the heading that named the chapter
+	titles      map[string]string // of entries, by the table of contents
 }
 
 // open calls child for the elements within the outermost one of an entry.
@@ -118,11 +124,10 @@ func resolve(folder, reference string) string {
 
 // readSpine returns the entries of the chapters in their order.
 func (r *reader) readSpine() ([]string, error) {
-	packageFile := ""
 	err := r.open("META-INF/container.xml", func(d *xmlread.Decoder, _ xml.StartElement) error {
 		return d.Each(func(e xml.StartElement) error {
-			if file := xmlread.Attr(e, "full-path"); packageFile == "" {
-				packageFile = resolve("", file)
+			if file := xmlread.Attr(e, "full-path"); r.packageFile == "" {
+				r.packageFile = resolve("", file)
 			}
 			return d.Skip()
 		}, nil)
@@ -132,7 +137,7 @@ func (r *reader) readSpine() ([]string, error) {
 	}
 	items, spine, contents := map[string]string{}, []string(nil), ""
 	seen := map[string]bool{}
-	err = r.open(packageFile, func(d *xmlread.Decoder, e xml.StartElement) error {
+	err = r.open(r.packageFile, func(d *xmlread.Decoder, e xml.StartElement) error {
 		if e.Name.Local != "manifest" && e.Name.Local != "spine" {
 			return d.Skip()
 		}
@@ -140,9 +145,9 @@ func (r *reader) readSpine() ([]string, error) {
 			switch e.Name.Local {
 			case "item":
 				if t := xmlread.Attr(e, "media-type"); strings.Contains(t, "html") {
-					items[xmlread.Attr(e, "id")] = resolve(path.Dir(packageFile), xmlread.Attr(e, "href"))
+					items[xmlread.Attr(e, "id")] = resolve(path.Dir(r.packageFile), xmlread.Attr(e, "href"))
 				} else if t == "application/x-dtbncx+xml" {
-					contents = resolve(path.Dir(packageFile), xmlread.Attr(e, "href"))
+					contents = resolve(path.Dir(r.packageFile), xmlread.Attr(e, "href"))
 				}
 			case "itemref":
 				if name := items[xmlread.Attr(e, "idref")]; name != "" && !seen[name] {
@@ -154,7 +159,7 @@ func (r *reader) readSpine() ([]string, error) {
 		}, nil)
 	})
 	if err == nil && len(spine) == 0 {
-		err = document.Refuse("damaged: %s names no chapters", packageFile)
+		err = document.Refuse("damaged: %s names no chapters", r.packageFile)
 	}
 	if err == nil {
 		r.readTitles(contents)

@@ -51,11 +51,31 @@ func format(full bool) document.Format {
 }
 
 func sniff(begin []byte) document.Match {
-	begin = document.TrimBegin(begin)
+	begin = afterProlog(document.TrimBegin(begin))
 	if hasPrefixFold(begin, "<!doctype html") || hasPrefixFold(begin, "<html") {
 		return document.Begins
 	}
 	return document.Possible
+}
+
+// afterProlog returns the beginning of a page without what may stand before it where it is XML.
+func afterProlog(begin []byte) []byte {
+	for {
+		end := ""
+		switch {
+		case bytes.HasPrefix(begin, []byte("<?xml")):
+			end = "?>"
+		case bytes.HasPrefix(begin, []byte("<!--")):
+			end = "-->"
+		default:
+			return begin
+		}
+		_, rest, ok := bytes.Cut(begin, []byte(end))
+		if !ok {
+			return nil
+		}
+		begin = bytes.TrimSpace(rest)
+	}
 }
 
 func hasPrefixFold(b []byte, prefix string) bool {
@@ -81,7 +101,7 @@ func parse(in document.Input, full bool) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &document.Document{Charset: name}
+	d := &document.Document{Charset: name, Title: titleOf(page)}
 	var leftOut []part
 	if d.Text, d.Source, leftOut, err = htmlText(page, back, full, in.Limits.WithDefaults().Cells); err != nil {
 		return nil, err
@@ -107,6 +127,29 @@ func metaCharset(begin []byte) string {
 			}
 			if c := metaElement(t.Attr); c != "" && !strings.HasPrefix(strings.ToLower(c), "utf-16") {
 				return c
+			}
+		}
+	}
+}
+
+// maxTitleAt bounds where a page may have its title, in bytes.
+const maxTitleAt = 256 << 10
+
+// titleOf returns the title of a page; "" if it has none.
+func titleOf(page string) string {
+	z := xhtml.NewTokenizer(strings.NewReader(page[:min(len(page), maxTitleAt)]))
+	for {
+		switch z.Next() {
+		case xhtml.ErrorToken:
+			return ""
+		case xhtml.StartTagToken:
+			switch name, _ := z.TagName(); string(name) {
+			case "title":
+				if z.Next() == xhtml.TextToken {
+					return string(z.Text())
+				}
+			case "body", "svg": // whose titles are of pictures
+				return ""
 			}
 		}
 	}
@@ -196,6 +239,7 @@ type htmlParser struct {
 	leftOut []part          // of the page, from where it is read
 	parts   *partFinder     // what else could be left out
 	tables  *pageTables     // of the page
+	chosen  bool            // an option of the select element that is read is selected
 	inCell  bool            // a cell of a table is read: tables of values in it stand elsewhere
 	next    int             // byte at which the page goes on behind a table
 
@@ -286,6 +330,9 @@ func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, en
 	if p.equation != nil && p.readEquation(z, kind, name, more, pos, end) {
 		return
 	}
+	if p.dropping == "option" && endsOption(kind, name) {
+		p.dropping, p.nested = "", 0
+	}
 	switch kind {
 	case xhtml.TextToken:
 		if p.dropping == "" {
@@ -310,6 +357,14 @@ func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, en
 	}
 }
 
+// endsOption reports whether a tag ends an option that has no end tag of its own.
+func endsOption(kind xhtml.TokenType, name string) bool {
+	if kind == xhtml.EndTagToken {
+		return name == "select" || name == "optgroup"
+	}
+	return kind == xhtml.StartTagToken && (name == "option" || name == "optgroup")
+}
+
 // startTag takes the start tag of an element that is shown, and reports whether the element
 // needs nothing more: it is an equation, a table or an input, or it is left out.
 func (p *htmlParser) startTag(z *xhtml.Tokenizer, kind xhtml.TokenType, name string, more bool, pos, end int) bool {
@@ -331,6 +386,13 @@ func (p *htmlParser) startTag(z *xhtml.Tokenizer, kind xhtml.TokenType, name str
 	p.parts.begin(name, attrs, end)
 	if name == "table" && !p.isLeftOut(end) && p.readTable(pos) {
 		p.parts.end(name, p.next)
+		return true
+	}
+	if name == "select" {
+		p.chosen = hasChosen(p.page[end:])
+	}
+	if _, selected := attrs["selected"]; name == "option" && p.chosen && !selected && !p.visible[name] {
+		p.dropping, p.nested = name, 1 // it could have been chosen, and was not
 		return true
 	}
 	if p.showsEquation(name, attrs) {

@@ -54,6 +54,8 @@ func TestHTML(t *testing.T) {
 		{"not tags", "a < b > c <3", "a < b > c <3"},
 		{"end of line in a tag", "one<p\nclass='x>y'>two", "one\n\ntwo"},
 		{"cut off", "one<p class='", "one"},
+		{"options", "<select><option>a<option selected>b</option><option>c</option></select>x", "b\nx"},
+		{"options of which none is chosen", "<select><option>a</option><option>b</option></select>", "a\nb"},
 		{"text area", "<textarea>\na\n b</textarea>", "a\n b"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func tags(z *xhtml.Tokenizer, more bool) map[string]string {
 		var key, value []byte
 		key, value, more = z.TagAttr()
 		switch k := string(key); k {
-		case "role", "class", "id", "href", "aria-hidden", "hidden", "style", "type", "checked", "value", "colspan", "rowspan":
+		case "role", "class", "id", "href", "aria-hidden", "hidden", "style", "type", "checked", "selected", "value", "colspan", "rowspan":
 			if values == nil {
 				values = make(map[string]string)
 			}

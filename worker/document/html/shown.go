@@ -1,6 +1,9 @@
 package html
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // isHidden reports whether an element with these attributes, and all in it, does not show.
 func isHidden(name string, attrs map[string]string) bool {
@@ -49,4 +52,20 @@ func (p *htmlParser) writeInput(attrs map[string]string, pos, end int) {
 	p.flushHeld(pos)
 	p.out.WriteString(value)
 	p.back.Step(len(value), pos, end-pos)
+}
+
+// maxSelect bounds how far an element with options is looked through, in bytes.
+const maxSelect = 64 << 10
+
+// selectedOption finds an option that is chosen.
+var selectedOption = regexp.MustCompile(`(?i)<option\b[^>]*\sselected\b[^>]*>`)
+
+// hasChosen reports whether an option is chosen of those that a page begins with, up to the end
+// of the element with them.
+func hasChosen(page string) bool {
+	page = page[:min(len(page), maxSelect)]
+	if end := strings.Index(strings.ToLower(page), "</select"); end >= 0 {
+		page = page[:end]
+	}
+	return selectedOption.MatchString(page)
 }

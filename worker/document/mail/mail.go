@@ -17,6 +17,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/charset"
 	"github.com/coditect/mapreduce/worker/document/markup"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 )
@@ -43,7 +44,7 @@ var headerPattern = regexp.MustCompile(`(?mi)^(from|to|subject|date|received|mes
 const sniffHeaders = 3
 
 func sniff(begin []byte) document.Match {
-	begin = document.TrimBegin(begin)
+	begin = document.TrimBegin(narrow(begin[:len(begin)&^1]))
 	if head, _, ok := bytes.Cut(begin, []byte("\n\n")); ok {
 		begin = head
 	}
@@ -82,6 +83,7 @@ func readParts(content io.Reader) (root *enmime.Part, err error) {
 	case len(data) > document.DefaultMaxBytes:
 		return nil, document.Refuse("too large: more than %d bytes", document.DefaultMaxBytes)
 	}
+	data = narrow(data)
 	if end := headerEnd(data); end > maxHeader {
 		return nil, document.Refuse("damaged: headers of %d bytes", end)
 	}
@@ -103,6 +105,27 @@ func readParts(content io.Reader) (root *enmime.Part, err error) {
 		return nil, document.Refuse("damaged: %v", err)
 	}
 	return root, nil
+}
+
+// narrow returns a message in UTF-16 as UTF-8, and any other as it is. Programs that store
+// messages as texts write them so, with a byte order mark or without one: then every other byte
+// of the first is zero.
+func narrow(data []byte) []byte {
+	declared := ""
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+	case len(data) >= 4 && data[0] != 0 && data[1] == 0 && data[2] != 0 && data[3] == 0:
+		declared = "utf-16le"
+	case len(data) >= 4 && data[0] == 0 && data[1] != 0 && data[2] == 0 && data[3] != 0:
+		declared = "utf-16be"
+	default:
+		return data
+	}
+	text, _, _, err := charset.Decode(data[:len(data)&^1], declared)
+	if err != nil {
+		return data
+	}
+	return []byte(text)
 }
 
 // headerEnd returns where the headers of a message end.
@@ -223,7 +246,11 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if len(names) > 0 {
 		w.Paragraph("Attachments: "+strings.Join(names, ", "), &mapreduce.Location{Header: "Attachments"})
 	}
-	return w.Document()
+	d, err := w.Document()
+	if err == nil {
+		d.Title = m.value("Subject")
+	}
+	return d, err
 }
 
 // writePart writes the text of a part.

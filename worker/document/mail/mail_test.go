@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/internal/zipmake"
 	"github.com/coditect/mapreduce/worker/document/mail"
+	"github.com/coditect/mapreduce/worker/document/text"
 )
 
 const head = "From: =?utf-8?q?Ann_G=C3=B6?= <ann@example.org>\r\nTo: bob@example.org,\r\n carl@example.org\r\nDate: Mon, 4 Mar 2024 05:06:07 +0100\r\nSubject: =?iso-8859-1?q?Gr=FC=DFe?=\r\nMessage-ID: <2@example.org>\r\nReferences: <1@example.org> <9@example.org>\r\nMIME-Version: 1.0\r\n"
@@ -175,4 +177,27 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestWideMessage: messages that were stored as texts in UTF-16 are read like others.
+func TestWideMessage(t *testing.T) {
+	const message = "From: a@example.org\r\nTo: b@example.org\r\nSubject: Größe\r\n\r\nTotal: 12.50\r\n"
+	units := utf16.Encode([]rune(message))
+	little, big := make([]byte, 0, 2*len(units)), make([]byte, 0, 2*len(units))
+	for _, u := range units {
+		little, big = append(little, byte(u), byte(u>>8)), append(big, byte(u>>8), byte(u))
+	}
+	for name, content := range map[string]string{
+		"little": "\xff\xfe" + string(little), "big": "\xfe\xff" + string(big), "without a mark": string(little), "big without a mark": string(big),
+		"cut off": string(little) + "x",
+	} {
+		r, err := document.NewRegistry(text.Format(), mail.Format())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := r.Parse(t.Context(), document.Input{Name: "a.eml", Content: strings.NewReader(content)})
+		if err != nil || !strings.Contains(d.Text, "Subject: Größe\n") || !strings.Contains(d.Text, "Total: 12.50") || d.Title != "Größe" {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
 }

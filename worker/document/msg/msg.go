@@ -1,6 +1,7 @@
 // Package msg is the format of messages of Outlook. Their text is their headers and their
-// body, like that of other mail. Other files of the same container (Office before 2007,
-// encrypted documents) are refused by their name.
+// body, like that of other mail. Excel workbooks of before 2007 have the same container, and
+// package xls reads them; other files of it (Word and PowerPoint of before 2007, encrypted
+// documents) are refused by their name.
 package msg
 
 import (
@@ -20,37 +21,32 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/charset"
+	"github.com/coditect/mapreduce/worker/document/compound"
 	"github.com/coditect/mapreduce/worker/document/markup"
 	"github.com/coditect/mapreduce/worker/document/richtext"
+	"github.com/coditect/mapreduce/worker/document/xls"
 )
 
 // Kind is the name of the format.
 const Kind document.Kind = "msg"
-
-// signature begins the files of the container.
-const signature = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 // Format returns the format.
 func Format() document.Format {
 	return document.Format{
 		Kind: Kind, Parse: parse, Members: members,
 		Sniff: func(begin []byte) document.Match {
-			if bytes.HasPrefix(begin, []byte(signature)) {
+			if bytes.HasPrefix(begin, []byte(compound.Signature)) {
 				return document.Certain
 			}
 			return document.Excluded
 		},
-		Extensions: []string{".msg"},
-		MediaTypes: []string{"application/vnd.ms-outlook"},
+		Extensions: []string{".msg", ".xls", ".xlt"},
+		MediaTypes: []string{"application/vnd.ms-outlook", "application/vnd.ms-excel"},
 	}
 }
 
-// Bounds of messages.
-const (
-	maxStream  = document.DefaultMaxBytes
-	maxStreams = 20_000
-	readFactor = 20 // bytes that may be read for each of the file: its sectors may form circles
-)
+// maxStream bounds one stream of a message, in bytes.
+const maxStream = document.DefaultMaxBytes
 
 // Tags of properties.
 const (
@@ -74,97 +70,45 @@ type message struct {
 	attachments []map[string][]byte
 }
 
-// A meter bounds what is read of a file.
-type meter struct {
-	ctx  context.Context //nolint:containedctx // it lives as long as one call
-	data *bytes.Reader
-	left int64
-}
-
-// ReadAt implements io.ReaderAt.
-func (m *meter) ReadAt(p []byte, at int64) (int, error) {
-	if m.ctx.Err() != nil {
-		return 0, context.Cause(m.ctx)
-	}
-	if m.left -= int64(len(p)) + 64; m.left < 0 {
-		return 0, document.Refuse("damaged: its sectors form a circle")
-	}
-	return m.data.ReadAt(p, at)
-}
-
-// read reads the streams of a file.
-func read(ctx context.Context, content io.Reader) (m *message, err error) {
-	data, err := io.ReadAll(io.LimitReader(content, document.DefaultMaxBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("msg: %w", err)
-	case len(data) > document.DefaultMaxBytes:
-		return nil, document.Refuse("too large: more than %d bytes", document.DefaultMaxBytes)
-	}
-	defer func() {
-		if cause := recover(); cause != nil { // the library indexes damaged files out of range
-			m, err = nil, document.Refuse("damaged: %v", cause)
-		}
-	}()
-	doc, err := mscfb.New(&meter{ctx: ctx, data: bytes.NewReader(data), left: readFactor*int64(len(data)) + 1<<20})
-	if err != nil {
-		return nil, damaged(ctx, err)
-	}
-	m = &message{values: map[string][]byte{}}
+// read reads the streams of a message.
+func read(ctx context.Context, c *compound.Container) (*message, error) {
+	m := &message{values: map[string][]byte{}}
 	attachments := map[string]map[string][]byte{}
-	isMessage := false
-	for n := 0; ; n++ {
-		f, err := doc.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, damaged(ctx, err)
-		}
-		if n == maxStreams {
-			return nil, document.Refuse("damaged: more than %d streams", maxStreams)
-		}
-		if reason := foreign(f.Name, len(f.Path)); reason != "" {
-			return nil, document.Refuse("%s", reason)
-		}
-		isMessage = isMessage || f.Name == propertiesStream
-		if err := m.add(f, attachments); err != nil {
-			return nil, damaged(ctx, err)
-		}
-	}
-	if !isMessage {
-		return nil, document.Refuse("a file of a format of before 2007, which is not read")
-	}
-	return m, nil
+	err := c.Each(ctx, func(f *mscfb.File) error { return m.add(f, attachments) })
+	return m, err
 }
 
-// damaged tells the errors of the library from those of limits.
-func damaged(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if refused, ok := errors.AsType[*document.RefusedError](err); ok {
-		return refused
-	}
-	return document.Refuse("damaged: %v", err)
-}
-
-// foreign returns the reason why a file with a stream is no message.
-func foreign(stream string, depth int) string {
-	if depth > 0 {
-		return ""
-	}
-	switch stream {
-	case "EncryptedPackage", "EncryptionInfo":
+// foreign returns the reason why a file is not read; "" if it is a message.
+func foreign(c *compound.Container) string {
+	switch {
+	case c.Has("EncryptedPackage") || c.Has("EncryptionInfo"):
 		return "encrypted with a password; of encrypted files only PDF files are read: save it without a password"
-	case "WordDocument":
+	case c.Has("WordDocument"):
 		return "a Word document of before 2007, which is not read; save it as .docx"
-	case "Workbook", "Book":
-		return "an Excel workbook of before 2007, which is not read; save it as .xlsx"
-	case "PowerPoint Document":
+	case c.Has("PowerPoint Document"):
 		return "a PowerPoint presentation of before 2007, which is not read; save it as .pptx"
+	case !c.Has(propertiesStream):
+		return "a file of a format of before 2007, which is not read"
 	}
 	return ""
+}
+
+// errWorkbook is the error of open for a workbook, which package xls reads.
+var errWorkbook = document.Refuse("an Excel workbook of before 2007")
+
+// open opens a message.
+func open(ctx context.Context, content io.Reader) (*message, error) {
+	c, err := compound.Open(ctx, content)
+	if err != nil {
+		return nil, err
+	}
+	if xls.Holds(c) {
+		return nil, errWorkbook
+	}
+	if reason := foreign(c); reason != "" {
+		return nil, document.Refuse("%s", reason)
+	}
+	return read(ctx, c)
 }
 
 const (
@@ -251,7 +195,17 @@ func text(values map[string][]byte, tag string) string {
 
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
-	m, err := read(ctx, in.Content)
+	c, err := compound.Open(ctx, in.Content)
+	if err != nil {
+		return nil, err
+	}
+	if xls.Holds(c) {
+		return xls.Parse(ctx, in, c)
+	}
+	if reason := foreign(c); reason != "" {
+		return nil, document.Refuse("%s", reason)
+	}
+	m, err := read(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +232,11 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if len(names) > 0 {
 		w.Paragraph("Attachments: "+strings.Join(names, ", "), &mapreduce.Location{Header: "Attachments"})
 	}
-	return w.Document()
+	d, err := w.Document()
+	if err == nil {
+		d.Title = text(m.values, subjectTag)
+	}
+	return d, err
 }
 
 // writeHTML writes the body of a message that has no text.
@@ -347,7 +305,11 @@ func members(ctx context.Context, in document.Input) document.Members {
 			yield(document.Member{Skip: fmt.Sprintf("too large: more than %d bytes (--document-bytes)", limits.Bytes)}, nil)
 			return
 		}
-		m, err := read(ctx, bytes.NewReader(data))
+		m, err := open(ctx, bytes.NewReader(data))
+		if errors.Is(err, errWorkbook) {
+			yield(document.Member{MediaType: "application/vnd.ms-excel", Content: data}, nil)
+			return
+		}
 		if err != nil {
 			if refused, ok := errors.AsType[*document.RefusedError](err); ok {
 				yield(document.Member{Skip: refused.Reason}, nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/dublincore"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/xmlread"
 	"github.com/coditect/mapreduce/worker/document/zipfile"
@@ -58,7 +59,11 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 	r.writeNotes()
-	return r.writer.Document()
+	d, err := r.writer.Document()
+	if err == nil {
+		d.Title = dublincore.Title(z, dublincore.OpenDocument)
+	}
+	return d, err
 }
 
 // checkEncryption refuses a file whose text is encrypted.

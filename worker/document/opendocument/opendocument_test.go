@@ -182,6 +182,32 @@ func TestSheets(t *testing.T) {
 	}
 }
 
+// TestMergedCells: a cell that covers several rows stands in each of them, and a head that covers
+// several columns names each of them.
+func TestMergedCells(t *testing.T) {
+	cell := func(attributes, text string) string {
+		return `<table:table-cell ` + attributes + `><text:p>` + text + `</text:p></table:table-cell>`
+	}
+	row := func(cells ...string) string {
+		return `<table:table-row>` + strings.Join(cells, "") + `</table:table-row>`
+	}
+	const covered = `<table:covered-table-cell/>`
+	body := `<table:table table:name="One">` +
+		row(cell(`table:number-rows-spanned="2"`, "Place"), cell(`table:number-columns-spanned="2"`, "Height"), covered) +
+		row(covered, cell("", "1992"), cell("", "1993")) +
+		row(cell(`table:number-rows-spanned="2"`, "Ost"), cell("", "1"), cell("", "2")) +
+		row(covered, cell("", "3"), cell("", "4")) +
+		row(cell("", "all"), cell(`table:number-columns-spanned="2"`, "10"), covered) + `</table:table>`
+	d, err := zipmake.Parse(t, opendocument.Format(), "", file(t, "spreadsheet", body, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "## One\n\n| Place | Height | Height |\n| Place | 1992 | 1993 |\n| --- | --- | --- |\n| Ost | 1 | 2 |\n| Ost | 3 | 4 |\n| all | 10 ||\n"
+	if diff := cmp.Diff(want, d.Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestSlides(t *testing.T) {
 	frame := func(class, inside string) string {
 		return `<draw:frame presentation:class="` + class + `"><draw:text-box>` + inside + `</draw:text-box></draw:frame>`

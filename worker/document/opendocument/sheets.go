@@ -3,6 +3,7 @@ package opendocument
 import (
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,12 +24,12 @@ func (p *parser) readSheets() error {
 			return p.xml.Skip()
 		}
 		w.Begin(xmlread.Attr(e, "name"))
-		number := 1
+		number, merges := 1, sheet.NewMerges(nil)
 		var child func(xml.StartElement) error
 		child = func(e xml.StartElement) error {
 			switch e.Name.Local {
 			case "table-row":
-				return p.readSheetRow(e, w, &number)
+				return p.readSheetRow(e, w, &number, merges)
 			case "table-row-group", "table-header-rows", "table-rows":
 				return p.xml.Each(child, nil)
 			}
@@ -42,7 +43,7 @@ func (p *parser) readSheets() error {
 
 // readSheetRow reads a row of a sheet, which may stand for several. Empty rows at the end
 // of a sheet are many.
-func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int) error {
+func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int, merges *sheet.Merges) error {
 	repeats := min(max(1, atoi(xmlread.Attr(e, "number-rows-repeated"))), maxSheetRows)
 	var cells []string
 	empty := 0 // cells behind the last one with a value
@@ -61,6 +62,7 @@ func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int) 
 			empty = min(empty+min(columns, sheet.MaxColumns), sheet.MaxColumns)
 			return nil
 		}
+		merges.Add(mergeOf(e, *number, len(cells)+empty))
 		if columns > sheet.MaxColumns || len(cells)+empty+columns > sheet.MaxColumns {
 			return document.Refuse("more than %d columns", sheet.MaxColumns)
 		}
@@ -82,12 +84,20 @@ func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int) 
 		return sheet.TooManyCells(w.Limits)
 	}
 	for i := range written {
-		if err := w.Row(*number+i, cells); err != nil {
+		merged, spans := merges.Apply(*number+i, slices.Clone(cells))
+		if err := w.MergedRow(*number+i, merged, spans); err != nil {
 			return err
 		}
 	}
 	*number += repeats
 	return nil
+}
+
+// mergeOf returns the cells that are one with a cell in a row and a column.
+func mergeOf(e xml.StartElement, row, column int) sheet.Merge {
+	rows := min(max(1, atoi(xmlread.Attr(e, "number-rows-spanned"))), maxSheetRows)
+	columns := min(max(1, atoi(xmlread.Attr(e, "number-columns-spanned"))), sheet.MaxColumns)
+	return sheet.Merge{Top: row, Bottom: row + rows - 1, Left: column, Right: column + columns - 1}
 }
 
 // readSheetCell returns the text that a cell shows.

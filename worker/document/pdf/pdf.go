@@ -154,6 +154,7 @@ type reading struct {
 	form   uint64 // what knows the fields of its forms; 0 if none was asked for yet
 	page   int    // that is being read, counted from 1; 0 before
 	pages  int
+	title  string // in its properties
 
 	contents uint64 // address of the name of what annotations say; 0 at first
 
@@ -171,6 +172,7 @@ func (d *reading) read(data []byte) error {
 		return err
 	}
 	defer end()
+	d.title = d.readTitle()
 	for d.page = 1; d.page <= d.pages; d.page++ {
 		if err := d.readPage(); err != nil {
 			return err
@@ -194,6 +196,15 @@ func (d *reading) open(data []byte) (end func(), err error) {
 		return nil, err
 	}
 	return end, nil
+}
+
+// readTitle returns the title in the properties of the file.
+func (d *reading) readTitle() string {
+	name := d.pdfium.cString("Title")
+	defer d.pdfium.call("free", name)
+	return d.pdfium.text(func(buffer, size uint64) uint64 {
+		return d.pdfium.call("FPDF_GetMetaText", d.handle, name, buffer, size)
+	})
 }
 
 // openWith opens the document, and counts its pages.
@@ -264,7 +275,7 @@ func (d *reading) result() (*document.Document, error) {
 	case len(d.empty) == d.pages:
 		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, which a program can read (--ocr COMMAND)", countPages(d.pages))
 	}
-	doc := &document.Document{Text: d.text.String(), Layout: d.text.layout, Confidence: d.sure.mean()}
+	doc := &document.Document{Text: d.text.String(), Layout: d.text.layout, Confidence: d.sure.mean(), Title: d.title}
 	if n := len(d.empty); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have no text, page %d first", n, countPages(d.pages), d.empty[0]))
 	}

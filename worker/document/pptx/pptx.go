@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/dublincore"
 	"github.com/coditect/mapreduce/worker/document/equation"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/runs"
@@ -61,7 +62,11 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 			return nil, err
 		}
 	}
-	return r.writer.Document()
+	d, err := r.writer.Document()
+	if err == nil {
+		d.Title = dublincore.Title(z, dublincore.OfficeCore)
+	}
+	return d, err
 }
 
 // A reader reads one presentation.

@@ -123,7 +123,7 @@ func (r *reader) command(word string, n int, given bool) {
 	if r.fallback > 0 {
 		r.fallback-- // a word is one character of those that stand for another
 	}
-	if r.structure(word) || r.group(word) || r.special(word) {
+	if r.structure(word) || r.group(word) || r.special(word) || r.defineRow(word, n, !given || n != 0) {
 		return
 	}
 	r.property(word, n, given)

@@ -81,8 +81,11 @@ type reader struct {
 
 	cell       []string // paragraphs of the cell that is open
 	row        []richtext.Cell
-	table      [][]richtext.Cell
-	cellNumber int // of the first paragraph of the cell
+	table      []tableRow
+	shapes     []cellShape // of the row that is defined
+	shape      cellShape   // of its next cell
+	isHead     bool        // that row stands again on each page
+	cellNumber int         // of the first paragraph of the cell
 
 	paragraphs       int
 	headers, footers []string
@@ -354,7 +357,7 @@ func (r *reader) endCell() {
 func (r *reader) endRow() {
 	r.flush()
 	if len(r.row) > 0 {
-		r.table = append(r.table, r.row)
+		r.table = append(r.table, tableRow{cells: r.row, shapes: r.shapes, head: r.isHead})
 	}
 	r.row = nil
 }
@@ -368,14 +371,14 @@ func (r *reader) endTable() {
 	if len(r.table) == 0 {
 		return
 	}
-	rows := r.table
+	rows, heads := mergeCells(r.table)
 	r.table = nil
 	r.body = append(r.body, func() {
 		if len(rows) == 1 && len(rows[0]) == 1 { // a frame around its text
 			r.writer.Paragraph(rows[0][0].Text, rows[0][0].Place)
 			return
 		}
-		r.writer.Table(rows)
+		r.writer.WriteTable(richtext.Table{Rows: rows, Heads: heads})
 	})
 }
 

@@ -29,6 +29,17 @@ func TestText(t *testing.T) {
 		{"margins", `{\header ACME\par}{\footer 7\par}text\par`, "ACME\ntext\n"},
 		{"text boxes", `around{\shp{\*\shpinst{\sp{\sn a}{\sv b}}{\shptxt boxed\par twice\par}}{\shprslt{\*\do x}boxed}} it\par`, "around it\nboxed\ntwice\n"},
 		{"tables", `before\par\trowd\intbl A|B\cell b\par c\cell\row\trowd\intbl 1\cell{\nestcell}2\cell\row\pard after\par`, "before\n\n| A\\|B | b c |\n| --- | --- |\n| 1 | 2 |\n\nafter\n"},
+		{
+			"merged cells",
+			`\trowd\trhdr\cellx1000\cellx3000\intbl Name\cell Height\cell\row\trowd\trhdr\cellx1000\cellx2000\cellx3000\intbl Name\cell 1992\cell 1993\cell\row` +
+				`\trowd\clvmgf\cellx1000\cellx2000\cellx3000\intbl Ost\cell 1\cell 2\cell\row\trowd\clvmrg\cellx1010\cellx1990\cellx3000\intbl\cell 3\cell 4\cell\row` +
+				`\trowd\cellx1000\clmgf\cellx2000\clmrg\cellx3000\intbl all\cell 10\cell\cell\row\pard`,
+			"| Name | Height | Height |\n| Name | 1992 | 1993 |\n| --- | --- | --- |\n| Ost | 1 | 2 |\n| Ost | 3 | 4 |\n| all | 10 ||\n",
+		},
+		{
+			"edges that are not quite the same", `\trowd\cellx1000\cellx2000\intbl a\cell b\cell\row\trowd\cellx1100\cellx2100\intbl 1\cell 2\cell\row\pard`,
+			"| a | b |\n| --- | --- |\n| 1 | 2 |\n",
+		},
 		{"a frame", `\trowd\intbl one\cell\row\pard x\par`, "one\nx\n"},
 		{"in Unicode too", `{\upr{ansi}{\*\ud{better}}}\par`, "better\n"},
 		{"no last mark", `end`, "end\n"},

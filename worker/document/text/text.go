@@ -19,8 +19,8 @@ func Format() document.Format {
 		Kind: Kind, Plain: true, Parse: Parse,
 		Extensions: []string{".txt", ".text"},
 		MediaTypes: []string{
-			"text/plain", "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml",
-			"text/*", "*/*+xml", "*/*+json", "*/*+yaml",
+			"text/plain", "application/json", "application/yaml", "application/x-yaml", "application/toml",
+			"text/*", "*/*+json", "*/*+yaml",
 		},
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/cellform"
+	"github.com/coditect/mapreduce/worker/document/dublincore"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/runs"
 	"github.com/coditect/mapreduce/worker/document/sheet"
@@ -77,10 +79,14 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		text.Note(c.mark, c.text, c.place)
 	}
 	d, err := text.Document()
-	if err == nil && r.unknown > 0 {
+	if err != nil {
+		return nil, err
+	}
+	d.Title = dublincore.Title(z, dublincore.OfficeCore)
+	if r.unknown > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("%s no stored result, and no value here; open the file in a spreadsheet program and save it", plural(r.unknown)))
 	}
-	return d, err
+	return d, nil
 }
 
 // plural returns a count of formulas with its verb.
@@ -99,12 +105,10 @@ type reader struct {
 	from1904 bool // days are counted from 1904 and not from 1900
 	strings  []string
 	formats  []string // of numbers, by style of cells
-	numbers  formatter
+	numbers  cellform.Formatter
 	comments []comment
-	unknown  int     // formulas without a stored result
-	merged   []merge // of the sheet that is read, from the row that is
-	covering []merge // in the row that is read
-	repeated int     // bytes that merged cells say again
+	unknown  int           // formulas without a stored result
+	merges   *sheet.Merges // of the sheet that is read
 }
 
 // A comment is one on a cell.
@@ -244,7 +248,7 @@ func (r *reader) readStyles() error {
 				id := xmlread.Attr(e, "numFmtId")
 				code, own := codes[id]
 				if !own {
-					code = builtinFormat(id)
+					code = cellform.Builtin(id)
 				}
 				r.formats = append(r.formats, code)
 				return d.Skip()
@@ -260,8 +264,7 @@ func (r *reader) readSheet(s sheetRef) error {
 		return nil
 	}
 	var err error
-	r.covering = nil
-	if r.merged, err = r.readMerges(s.entry); err != nil {
+	if r.merges, err = r.readMerges(s.entry); err != nil {
 		return err
 	}
 	r.sheets.Begin(s.name)
@@ -286,7 +289,7 @@ func (r *reader) readSheet(s sheetRef) error {
 			if err != nil {
 				return err
 			}
-			cells, spans := r.merge(row, cells)
+			cells, spans := r.merges.Apply(row, cells)
 			return r.sheets.MergedRow(row, cells, spans)
 		}, nil)
 	})
@@ -388,7 +391,7 @@ func (r *reader) readCell(d *xmlread.Decoder, kind, style string) (string, error
 	if i, err := strconv.Atoi(style); err == nil && 0 <= i && i < len(r.formats) {
 		code = r.formats[i]
 	}
-	return r.numbers.value(number, code, r.from1904), nil
+	return r.numbers.Value(number, code, r.from1904), nil
 }
 
 // readComments reads the comments on a sheet.

@@ -22,7 +22,8 @@ type Decoder struct {
 	xml   *xml.Decoder
 	in    *meter
 	depth int
-	most  int // elements within each other
+	most  int  // elements within each other
+	bare  bool // errors of the syntax are returned as they are
 }
 
 // New returns a decoder of the XML that r holds, within the limits of its document.
@@ -31,6 +32,17 @@ func New(name string, r io.Reader, limits document.Limits) *Decoder {
 	d := &Decoder{name: name, in: &meter{r: r}, most: limits.WithDefaults().Nesting}
 	d.xml = xml.NewDecoder(d.in)
 	d.xml.CharsetReader = charsetReader
+	return d
+}
+
+// NewText returns a decoder of XML that is in UTF-8 whatever it declares, in which references to
+// entities stand for what a map says. Next returns the *xml.SyntaxError of XML that is not
+// well-formed.
+func NewText(r io.Reader, limits document.Limits, entities map[string]string) *Decoder {
+	d := New("it", r, limits)
+	d.bare = true
+	d.xml.Entity = entities
+	d.xml.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	return d
 }
 
@@ -76,6 +88,8 @@ func (d *Decoder) Next() (xml.Token, error) {
 			return nil, d.in.err
 		case errors.Is(err, io.EOF):
 			return nil, io.EOF
+		case d.bare && errors.As(err, new(*xml.SyntaxError)):
+			return nil, err
 		case err != nil:
 			return nil, document.Refuse("damaged: %s: %v", d.name, err)
 		}

@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker/layout"
 )
@@ -18,6 +20,7 @@ type Parsed struct {
 	Format  string   // name of the format
 	Charset string   // of the document's bytes; empty if the format has none
 	Notes   []string // what readers of the document should know
+	Title   string   // what the document calls itself; empty if it does not say
 	Text    []byte   // UTF-8
 	Layout  []byte   // of Text, in the stored form of worker/layout; empty if it has none
 }
@@ -29,6 +32,7 @@ var ErrParsed = errors.New("payload: this is no parsed document")
 const (
 	MaxNotes  = 32  // notes
 	MaxNote   = 512 // bytes of one
+	MaxTitle  = 600 // bytes
 	headBytes = 4   // length of the length of the head
 )
 
@@ -36,7 +40,7 @@ const (
 // bounds.
 func (p *Parsed) Encode() ([]byte, error) {
 	head := &storagev1.ParsedHead{
-		Format: p.Format, Charset: p.Charset, Notes: p.Notes,
+		Format: p.Format, Charset: p.Charset, Notes: p.Notes, Title: p.Title,
 		TextLength: int64(len(p.Text)), LayoutLength: int64(len(p.Layout)),
 	}
 	if err := checkHead(head); err != nil {
@@ -53,7 +57,7 @@ func (p *Parsed) Encode() ([]byte, error) {
 
 // checkHead returns an error if a head is beyond its bounds.
 func checkHead(h *storagev1.ParsedHead) error {
-	if len(h.Format) > MaxNote || len(h.Charset) > MaxNote || len(h.Notes) > MaxNotes || h.TextLength < 0 || h.LayoutLength < 0 {
+	if len(h.Format) > MaxNote || len(h.Charset) > MaxNote || len(h.Title) > MaxTitle || len(h.Notes) > MaxNotes || h.TextLength < 0 || h.LayoutLength < 0 {
 		return fmt.Errorf("%w: its head is beyond its bounds", ErrParsed)
 	}
 	for _, note := range h.Notes {
@@ -67,6 +71,7 @@ func checkHead(h *storagev1.ParsedHead) error {
 // A ParsedHead is what the beginning of an encoded Parsed says of the rest.
 type ParsedHead struct {
 	Format, Charset string
+	Title           string
 	Notes           []string
 	TextAt          int64 // byte of the encoded form at which the text begins
 	TextLength      int64 // bytes
@@ -102,7 +107,7 @@ func ReadParsedHead(size int64, read func(from, to int64) ([]byte, error)) (*Par
 		return nil, fmt.Errorf("%w: a text of %d bytes and a layout of %d are not the %d that there are", ErrParsed, h.TextLength, h.LayoutLength, rest)
 	}
 	return &ParsedHead{
-		Format: h.Format, Charset: h.Charset, Notes: h.Notes,
+		Format: h.Format, Charset: h.Charset, Title: h.Title, Notes: h.Notes,
 		TextAt: at, TextLength: h.TextLength, LayoutAt: at + h.TextLength, LayoutLength: h.LayoutLength,
 	}, nil
 }
@@ -118,13 +123,31 @@ func DecodeParsed(data []byte) (*Parsed, error) {
 		return nil, err
 	}
 	p := &Parsed{
-		Format: h.Format, Charset: h.Charset, Notes: h.Notes,
+		Format: h.Format, Charset: h.Charset, Title: h.Title, Notes: h.Notes,
 		Text: data[h.TextAt:h.LayoutAt:h.LayoutAt], Layout: data[h.LayoutAt:],
 	}
 	if len(p.Text) == 0 {
 		return nil, fmt.Errorf("%w: it has no text, and says more", ErrParsed)
 	}
 	return p, nil
+}
+
+// metadataTitle is the name of the metadata that describes a source by its title.
+const metadataTitle = "title"
+
+// Describe returns the metadata of a document with the title that it calls itself, unless the
+// metadata has one, or no room for it. It does not change the metadata.
+func (p *Parsed) Describe(metadata map[string]string) map[string]string {
+	if _, known := metadata[metadataTitle]; known || p.Title == "" {
+		return metadata
+	}
+	described := make(map[string]string, len(metadata)+1)
+	maps.Copy(described, metadata)
+	described[metadataTitle] = p.Title
+	if (&mapreduce.Document{Metadata: described}).ExcessMetadata() != "" {
+		return metadata
+	}
+	return described
 }
 
 // CheckParsed returns an error unless data is the output that a unit may have which

@@ -69,6 +69,6 @@ func encode(d *document.Document) ([]byte, error) {
 	for _, note := range d.Notes[:cap(notes)] {
 		notes = append(notes, strings.ToValidUTF8(note[:min(len(note), payload.MaxNote)], ""))
 	}
-	p := &payload.Parsed{Format: string(d.Kind), Charset: d.Charset, Notes: notes, Text: []byte(d.Text), Layout: places}
+	p := &payload.Parsed{Format: string(d.Kind), Charset: d.Charset, Notes: notes, Title: d.Title, Text: []byte(d.Text), Layout: places}
 	return p.Encode()
 }

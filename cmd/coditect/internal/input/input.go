@@ -326,7 +326,7 @@ func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []by
 		return skippedDocument(e, refusalReason(err))
 	}
 	format, _ := r.config.Formats.Format(kind)
-	content, mediaType := data, format.MediaTypes[0]
+	content, mediaType, metadata := data, format.MediaTypes[0], map[string]string(nil)
 	if r.config.Encoding != "" && !format.Plain && strings.HasPrefix(mediaType, "text/") {
 		mediaType = mime.FormatMediaType(mediaType, map[string]string{"charset": r.config.Encoding})
 	}
@@ -344,8 +344,11 @@ func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []by
 			r.noteGuess(e.Name, encoding)
 		}
 		content = []byte(d.Text)
+		if d.Title != "" {
+			metadata = map[string]string{"title": d.Title} // those of other formats their worker finds
+		}
 	}
-	return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaType, Content: content, Size: e.Size}
+	return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaType, Metadata: metadata, Content: content, Size: e.Size}
 }
 
 func refusalReason(err error) string {

@@ -28,6 +28,7 @@ import (
 	"github.com/coditect/mapreduce/worker/document/rtf"
 	plaintext "github.com/coditect/mapreduce/worker/document/text"
 	"github.com/coditect/mapreduce/worker/document/xlsx"
+	"github.com/coditect/mapreduce/worker/document/xmlfile"
 )
 
 // documentFlags are the flags that say how documents are read, and what each may take.
@@ -221,7 +222,7 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 		pages = html.FullFormat()
 	}
 	formats := []document.Format{
-		plaintext.Format(), markdown.Format(), pages, jsonl.Format(), csv.Format(),
+		plaintext.Format(), markdown.Format(), pages, xmlfile.Format(), jsonl.Format(), csv.Format(),
 		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), mail.MailboxFormat(), msg.Format(),
 		archive.ZipFormat(), archive.TarFormat(),
 	}

@@ -2445,6 +2445,7 @@ type ParsedHead struct {
 	Notes         []string               `protobuf:"bytes,3,rep,name=notes,proto3" json:"notes,omitempty"`                                    // what readers of the document should know
 	TextLength    int64                  `protobuf:"varint,4,opt,name=text_length,json=textLength,proto3" json:"text_length,omitempty"`       // bytes
 	LayoutLength  int64                  `protobuf:"varint,5,opt,name=layout_length,json=layoutLength,proto3" json:"layout_length,omitempty"` // bytes; 0 if the text has no layout
+	Title         string                 `protobuf:"bytes,6,opt,name=title,proto3" json:"title,omitempty"`                                    // what the document calls itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2512,6 +2513,13 @@ func (x *ParsedHead) GetLayoutLength() int64 {
 		return x.LayoutLength
 	}
 	return 0
+}
+
+func (x *ParsedHead) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
 }
 
 // SourceUnit is a unit's part in the result.
@@ -3059,7 +3067,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05boxes\x18\x03 \x03(\x12R\x05boxes\"h\n" +
 	"\vLayoutPlace\x12C\n" +
 	"\blocation\x18\x01 \x01(\v2'.coditect.mapreduce.storage.v1.LocationR\blocation\x12\x14\n" +
-	"\x05boxed\x18\x02 \x01(\bR\x05boxed\"\x9a\x01\n" +
+	"\x05boxed\x18\x02 \x01(\bR\x05boxed\"\xb0\x01\n" +
 	"\n" +
 	"ParsedHead\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\tR\x06format\x12\x18\n" +
@@ -3067,7 +3075,8 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x05notes\x18\x03 \x03(\tR\x05notes\x12\x1f\n" +
 	"\vtext_length\x18\x04 \x01(\x03R\n" +
 	"textLength\x12#\n" +
-	"\rlayout_length\x18\x05 \x01(\x03R\flayoutLength\"n\n" +
+	"\rlayout_length\x18\x05 \x01(\x03R\flayoutLength\x12\x14\n" +
+	"\x05title\x18\x06 \x01(\tR\x05title\"n\n" +
 	"\n" +
 	"SourceUnit\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +

@@ -1,4 +1,6 @@
-package xlsx
+// Package cellform writes numbers of spreadsheets as their formats show them, and as they are
+// stored where that says more.
+package cellform
 
 import (
 	"math"
@@ -11,8 +13,9 @@ import (
 	"github.com/coditect/mapreduce/worker/document/sheet"
 )
 
-// builtinFormat returns the format of numbers with an id that workbooks do not list.
-func builtinFormat(id string) string {
+// Builtin returns the format of numbers with an id that workbooks do not list; "" if there is
+// none.
+func Builtin(id string) string {
 	n, err := strconv.Atoi(id)
 	if err != nil || n <= 0 || n > maxBuiltin {
 		return ""
@@ -29,18 +32,18 @@ const (
 // maxFormat is more than the bytes of any format that Excel keeps.
 const maxFormat = 300
 
-// A formatter writes numbers as a sheet shows them. It has a workbook of its own with a
+// A Formatter writes numbers as a sheet shows them. The zero Formatter is ready. It has a workbook of its own with a
 // cell for each format, as the library formats the values of cells alone. No part of a
 // user's file but its formats and numbers ever reaches the library.
-type formatter struct {
+type Formatter struct {
 	file  *excelize.File
 	cells map[string]string // by format; empty for formats that cannot be used
 }
 
 const formatterSheet = "Sheet1"
 
-// value returns a number as a format shows it, and as it is stored if that says more.
-func (f *formatter) value(number float64, code string, from1904 bool) string {
+// Value returns a number as a format shows it, and as it is stored if that says more.
+func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 	exact := strconv.FormatFloat(number, 'f', -1, 64)
 	if math.Abs(number) >= 1e15 || number != 0 && math.Abs(number) < 1e-9 {
 		exact = strconv.FormatFloat(number, 'g', -1, 64)
@@ -64,7 +67,7 @@ func (f *formatter) value(number float64, code string, from1904 bool) string {
 }
 
 // shown returns a number as a format shows it.
-func (f *formatter) shown(number float64, code string, from1904 bool) (shown string, ok bool) {
+func (f *Formatter) shown(number float64, code string, from1904 bool) (shown string, ok bool) {
 	defer func() {
 		if recover() != nil { // the library indexes some formats out of range
 			shown, ok = "", false
@@ -89,7 +92,7 @@ func (f *formatter) shown(number float64, code string, from1904 bool) (shown str
 }
 
 // newCell returns a cell that has a format; "" if the library does not take it.
-func (f *formatter) newCell(code string) string {
+func (f *Formatter) newCell(code string) string {
 	style := &excelize.Style{CustomNumFmt: &code}
 	if id, builtin := strings.CutPrefix(code, builtinMark); builtin {
 		n, err := strconv.Atoi(id)

@@ -1,0 +1,116 @@
+package compound
+
+import (
+	"encoding/binary"
+	"strings"
+	"unicode/utf16"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+)
+
+// Summary is the stream that holds what a file says of itself.
+const Summary = "SummaryInformation"
+
+// Numbers and types of properties, by [MS-OLEPS].
+const (
+	propertyCodePage = 1
+	propertyTitle    = 2
+	typeBytes        = 0x1e // a text in the code page of the set
+	typeUnicode      = 0x1f
+	maxProperties    = 1000
+)
+
+// Title returns the title among the properties in a Summary; "" if there is none.
+func Title(summary []byte) string {
+	set, ok := cut(summary, number(summary, 44))
+	if !ok {
+		return ""
+	}
+	page, title, kind := 1252, []byte(nil), 0
+	for i := range min(number(set, 4), maxProperties) {
+		value, ok := cut(set, number(set, 12+8*i))
+		if !ok {
+			continue
+		}
+		switch number(set, 8+8*i) {
+		case propertyCodePage:
+			page = number(value, 4) & 0xffff
+		case propertyTitle:
+			kind = number(value, 0)
+			rest, _ := cut(value, 8)
+			size := number(value, 4)
+			if kind == typeUnicode {
+				size = min(size, len(rest)) * 2
+			}
+			title = rest[:min(size, len(rest))]
+		}
+	}
+	return strings.TrimSpace(strings.TrimRight(decode(title, kind, page), "\x00"))
+}
+
+// decode returns the text of a property.
+func decode(data []byte, kind, page int) string {
+	const utf8Page, utf16Page = 65001, 1200
+	switch {
+	case kind == typeUnicode || kind == typeBytes && page == utf16Page:
+		units := make([]uint16, len(data)/2)
+		for i := range units {
+			units[i] = binary.LittleEndian.Uint16(data[2*i:])
+		}
+		return string(utf16.Decode(units))
+	case kind != typeBytes:
+		return ""
+	case page == utf8Page:
+		return strings.ToValidUTF8(string(data), "\uFFFD")
+	}
+	return DecodePage(data, page)
+}
+
+// DecodePage returns text of a code page of Windows.
+func DecodePage(data []byte, page int) string {
+	text, err := encodingOf(page).NewDecoder().Bytes(data)
+	if err != nil {
+		return strings.ToValidUTF8(string(data), "\uFFFD")
+	}
+	return string(text)
+}
+
+// encodingOf returns the encoding of a code page; that of Western Europe if it is not known.
+func encodingOf(page int) encoding.Encoding {
+	switch page {
+	case 437:
+		return charmap.CodePage437
+	case 850:
+		return charmap.CodePage850
+	}
+	name := map[int]string{
+		866: "ibm866", 874: "windows-874", 932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5", 10000: "macintosh", 10007: "x-mac-cyrillic",
+		1250: "windows-1250", 1251: "windows-1251", 1253: "windows-1253", 1254: "windows-1254", 1255: "windows-1255", 1256: "windows-1256",
+		1257: "windows-1257", 1258: "windows-1258",
+	}[page]
+	if enc, err := htmlindex.Get(name); err == nil {
+		return enc
+	}
+	return charmap.Windows1252
+}
+
+// number returns four bytes at a position; 0 behind the end, and of what is no number of bytes.
+func number(data []byte, at int) int {
+	if at < 0 || at+4 > len(data) {
+		return 0
+	}
+	if n := binary.LittleEndian.Uint32(data[at:]); n < 1<<31 {
+		return int(n)
+	}
+	return 0
+}
+
+// cut returns data from a position on, if there is any.
+func cut(data []byte, at int) ([]byte, bool) {
+	if at <= 0 || at >= len(data) {
+		return nil, false
+	}
+	return data[at:], true
+}

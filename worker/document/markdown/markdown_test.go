@@ -1,0 +1,28 @@
+package markdown_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/document/markdown"
+)
+
+func TestTitle(t *testing.T) {
+	for text, want := range map[string]string{
+		"# The **flood** of [1993](a.md)\n\nIt rose.":     "The flood of 1993",
+		"\n\n# One #\n# Two":                              "One",
+		"One\n===\n\ntext":                                "One",
+		"---\ntitle: \"On dikes\"\ntags: x\n---\n# Other": "On dikes",
+		"---\ntags: x\n---\n\n# Other":                    "Other",
+		"text\n\n# Later":                                 "",
+		"## Second level":                                 "",
+		"#!/bin/sh":                                       "",
+		"":                                                "",
+	} {
+		d, err := markdown.Format().Parse(t.Context(), document.Input{Content: strings.NewReader(text)})
+		if err != nil || d.Title != want || d.Text != text {
+			t.Errorf("%q: %+v, %v; want the title %q", text, d, err, want)
+		}
+	}
+}
