@@ -29,6 +29,7 @@ func All() []Figure {
 		{"latency", asRows(MeasureLatency)},
 		{"makespan", asRows(MeasureMakespans)},
 		{"submit", asRows(MeasureSubmit)},
+		{"small jobs", asRows(MeasureSmallJobs)},
 		{"pending", asRows(MeasurePending)},
 		{"neighbour", asRows(MeasureNeighbour)},
 		{"resume", asRows(MeasureResume)},
@@ -63,6 +64,7 @@ type Lab struct {
 
 	Profiles string        // folder for profiles of what is measured; none are made if it is empty
 	Size     int           // units of what is measured at a million. Defaults to 1e6.
+	Small    int           // jobs of one document that are submitted. Defaults to 10,000.
 	Units    int           // units of the no-op job. Defaults to 200,000.
 	Arrivals int           // jobs of a latency. Defaults to 1,000.
 	Pause    time.Duration // between arrivals, on average. Defaults to 20 ms.
@@ -95,6 +97,7 @@ func (l Lab) withDefaults() Lab {
 	}
 	setDefault(&l.LapUnits, l.Units/10)
 	setDefault(&l.Units, 200_000)
+	setDefault(&l.Small, 10_000)
 	setDefault(&l.Arrivals, 1000)
 	setDefault(&l.Pause, 20*time.Millisecond)
 	setDefault(&l.Nap, 200*time.Millisecond)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func tiny(t *testing.T) *figures.Lab {
 	t.Helper()
 	return &figures.Lab{
-		Site: rig.Site{Dir: t.TempDir()}, Size: 40, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
+		Site: rig.Site{Dir: t.TempDir()}, Size: 40, Small: 20, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
 		Claimers: 4, Idle: 300, Reduced: 200, Beat: 50 * time.Millisecond,
 		Asked: 40, Calls: 8, Think: 40 * time.Millisecond, Struck: 3,
 		Passages: 50, Queries: 5,
