@@ -34,27 +34,39 @@ func TestAnswersOfOtherServers(t *testing.T) {
 	}{
 		{
 			"text", `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}]` + usage,
-			"yes", llm.Usage{Input: 9, Output: 70, Reported: true}, written(70),
+			"yes",
+			llm.Usage{Input: 9, Output: 70, Reported: true},
+			written(70),
 		},
 		{
 			"a list of texts and thinking", `{"choices":[{"message":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm."}]},{"type":"text","text":"y"},{"type":"text","text":"es"}]},"finish_reason":"stop"}]` + usage,
-			"yes", llm.Usage{Input: 9, Output: 70, Reported: true}, nil,
+			"yes",
+			llm.Usage{Input: 9, Output: 70, Reported: true},
+			nil,
 		},
 		{
 			"thinking that is not counted apart", `{"choices":[{"message":{"content":"yes","reasoning_content":"Hm."},"finish_reason":"stop"}]` + usage,
-			"yes", llm.Usage{Input: 9, Output: 70, Reported: true}, nil,
+			"yes",
+			llm.Usage{Input: 9, Output: 70, Reported: true},
+			nil,
 		},
 		{
 			"thinking that is", `{"choices":[{"message":{"content":"yes","reasoning_content":"Hm."},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":70,"completion_tokens_details":{"reasoning_tokens":60}}}`,
-			"yes", llm.Usage{Input: 9, Output: 70, Reported: true}, written(10),
+			"yes",
+			llm.Usage{Input: 9, Output: 70, Reported: true},
+			written(10),
 		},
 		{
 			"tokens written to a cache and read from it", `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":2168,"completion_tokens":70,"prompt_tokens_details":{"cached_tokens":2161,"cache_write_tokens":2161}}}`,
-			"yes", llm.Usage{CacheRead: 2161, CacheWrite: 7, Output: 70, Reported: true}, written(70),
+			"yes",
+			llm.Usage{CacheRead: 2161, CacheWrite: 7, Output: 70, Reported: true},
+			written(70),
 		},
 		{
 			"an error that is none", `{"error":null,"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}]` + usage,
-			"yes", llm.Usage{Input: 9, Output: 70, Reported: true}, written(70),
+			"yes",
+			llm.Usage{Input: 9, Output: 70, Reported: true},
+			written(70),
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -107,7 +107,7 @@ func (c *Call) send(r Request, want string) (io.Reader, []Event, error) {
 		timer.Stop()
 		return nil, nil, err
 	}
-	res, err := c.d.Client.Do(req)
+	res, err := c.d.Client.Do(req) //nolint:bodyclose // EndCall closes it, as the body of the call
 	if err != nil {
 		timer.Stop()
 		return nil, nil, c.FailError(err)
