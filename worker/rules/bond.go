@@ -170,7 +170,7 @@ var (
 
 func wordSet(words string) map[string]bool {
 	set := make(map[string]bool)
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		set[format.Fold(w)] = true
 	}
 	return set

@@ -24,9 +24,15 @@ func stroked(xs, ys []float64) string {
 // other, and leaves alone what lines only frame.
 func TestRuledTables(t *testing.T) {
 	cells := []line{
-		{44, 706, "Part"}, {104, 706, "Qty"}, {144, 706, "Note"},
-		{44, 686, "Bolt"}, {104, 686, "2"}, {144, 692, "zinc plated,"}, {144, 682, "by weight"},
-		{44, 666, "Nut"}, {144, 666, "short"},
+		{44, 706, "Part"},
+		{104, 706, "Qty"},
+		{144, 706, "Note"},
+		{44, 686, "Bolt"},
+		{104, 686, "2"},
+		{144, 692, "zinc plated,"},
+		{144, 682, "by weight"},
+		{44, 666, "Nut"},
+		{144, 666, "short"},
 	}
 	want := "| Part | Qty | Note |\n| --- | --- | --- |\n| Bolt | 2 | zinc plated, by weight |\n| Nut |  | short |\n"
 	xs, ys := []float64{40, 100, 140, 220}, []float64{720, 700, 680, 660}

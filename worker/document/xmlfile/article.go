@@ -143,15 +143,15 @@ func dateOf(meta *node) string {
 
 // isoDate returns a date by its year, month and day.
 func isoDate(n *node) string {
-	date := plainText(n.child("year"))
+	date := []string{plainText(n.child("year"))}
 	for _, name := range []string{"month", "day"} {
 		part := plainText(n.child(name))
 		if part == "" || len(part) > 2 || strings.Trim(part, "0123456789") != "" {
 			break
 		}
-		date += "-" + strings.Repeat("0", 2-len(part)) + part
+		date = append(date, strings.Repeat("0", 2-len(part))+part)
 	}
-	return date
+	return strings.Join(date, "-")
 }
 
 // citationOf returns a reference as it is written; one that is only data, as it would be.

@@ -374,9 +374,10 @@ func (w *writer) writeTableWrap(n *node) {
 	var find func(*node)
 	find = func(n *node) {
 		for _, c := range n.elements() {
-			if c.name == "table" || c.name == "tgroup" {
+			switch c.name {
+			case "table", "tgroup":
 				tables = append(tables, c)
-			} else if c.name == "alternatives" || c.name == "informaltable" {
+			case "alternatives", "informaltable":
 				find(c)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -153,13 +154,9 @@ func (geminiWire) writeParts(x *exchange, parts []any, candidate, more fields) {
 // geminiAnswer returns an answer, or an event of one.
 func geminiAnswer(x *exchange, parts []any, candidate, more fields) fields {
 	one := fields{"content": fields{"role": "model", "parts": parts}, "index": 0}
-	for k, v := range candidate {
-		one[k] = v
-	}
+	maps.Copy(one, candidate)
 	all := fields{"candidates": []any{one}, "modelVersion": x.Model, "responseId": x.RequestID}
-	for k, v := range more {
-		all[k] = v
-	}
+	maps.Copy(all, more)
 	return all
 }
 
