@@ -147,17 +147,17 @@ func sortWords(words []word) {
 }
 
 // read brings the words of a row, which are from left to right, into the order in which
-// people read them. page is the direction of the page.
+// people read them. page is the direction of the page, whose words are mostly as high as usual.
 //
 // The cells of a row follow each other in the direction of the page, as they do in the
 // rows above and below; from right to left also if most words of the row run so.
-func (r *row) read(page direction) {
+func (r *row) read(page direction, usual float64) {
 	t := tallyOf(r.words)
 	direction := t.direction(page)
 	var cells [][]word
 	for from := 0; from < len(r.words); {
 		to := from + 1
-		for to < len(r.words) && !apart(r.words[to-1].box, r.words[to].box) {
+		for to < len(r.words) && !apart(r.words[to-1].box, r.words[to].box, usual) {
 			to++
 		}
 		cells = append(cells, r.words[from:to])

@@ -57,8 +57,9 @@ func findGrids(rows []row) []row {
 		}
 		g, to := gridAt(rows, from)
 		if g == nil {
-			out = append(out, rows[from])
-			from++
+			to = max(to, from+1)
+			out = append(out, rows[from:to]...)
+			from = to
 			continue
 		}
 		out = append(out, row{box: boxOf(rows[from:to]), grid: g})
@@ -67,8 +68,8 @@ func findGrids(rows []row) []row {
 	return out
 }
 
-// gridAt returns the table that begins with a row, and the number of the row behind it; nil if
-// none does.
+// gridAt returns the table that begins with a row, and the number of the row behind it. If none
+// begins there, that is nil, and the number of the first row with which one may begin.
 func gridAt(rows []row, from int) (*grid, int) {
 	var cells [][]row
 	to, last, lone := from, from, 0
@@ -91,8 +92,11 @@ func gridAt(rows []row, from int) (*grid, int) {
 		return nil, from
 	}
 	g := newGrid(cells)
-	if !g.isTable(cells) {
+	switch {
+	case !g.isTable(cells):
 		return nil, from
+	case g.isJustified():
+		return nil, last
 	}
 	g.joinWrapped()
 	g.heads = g.countHeads()
@@ -127,8 +131,11 @@ func cellsOf(r *row) []row {
 	return cells
 }
 
-// medianWordHeight returns how high a word is.
+// medianWordHeight returns how high words are mostly; 0 of none.
 func medianWordHeight(words []word) float64 {
+	if len(words) == 0 {
+		return 0
+	}
 	heights := make([]float64, len(words))
 	for i, w := range words {
 		heights[i] = w.box.Bottom - w.box.Top
@@ -213,14 +220,14 @@ func (g *grid) isTable(rows [][]row) bool {
 	switch {
 	case words > wordsOfCell*filled, float64(filled) < shareOfCells*float64(all), len(rows) == 2 && filled < all:
 		return false
-	case g.isForm(), 4*g.leaders() > len(rows), g.isJustified():
+	case g.isForm(), 4*g.leaders() > len(rows):
 		return false
 	}
 	return true
 }
 
-// isJustified reports whether most of the gaps are those of justified text: below the heads, text
-// stands across many of the columns.
+// isJustified reports whether the gaps are those of justified text: below the heads, text stands
+// across many of the columns, or words of columns between others begin and end anywhere.
 func (g *grid) isJustified() bool {
 	joined, fields := 0, 0
 	for i, r := range g.rows {
@@ -234,7 +241,58 @@ func (g *grid) isJustified() bool {
 			}
 		}
 	}
-	return float64(joined) > shareOfJoined*float64(fields)
+	if float64(joined) > shareOfJoined*float64(fields) {
+		return true
+	}
+
+	flushed, cells := 0, 0
+	for at := 1; at < len(g.columns)-1; at++ {
+		n, of := g.flushCells(at)
+		flushed, cells = flushed+n, cells+of
+	}
+	return float64(flushed) < shareFlush*float64(cells)
+}
+
+// Bounds of columns of running text.
+const (
+	leastCellsOfColumn = 3    // that are judged
+	shareFlush         = 0.45 // of the cells of columns that begin, end or have their middles at one place, at least
+	shareOfNumbers     = 0.3  // of the cells of a column; columns with more are no running text
+)
+
+// flushCells returns how many cells of a column begin, end or have their middles at one place, and
+// of how many: none if it is a column of numbers.
+func (g *grid) flushCells(at int) (flush, cells int) {
+	var lefts, rights, middles []float64
+	numbers := 0
+	for _, r := range g.rows {
+		c := r.cells[at]
+		if len(c.words) == 0 || c.joined || at+1 < len(r.cells) && r.cells[at+1].joined {
+			continue
+		}
+		left, right := c.words[0].box.Left, c.words[len(c.words)-1].box.Right
+		lefts, rights, middles = append(lefts, left), append(rights, right), append(middles, (left+right)/2)
+		if strings.ContainsFunc(c.words[0].text, unicode.IsDigit) {
+			numbers++
+		}
+	}
+	if n := len(lefts); n < leastCellsOfColumn || float64(numbers) > shareOfNumbers*float64(n) {
+		return 0, 0
+	}
+	return max(atOnePlace(lefts), atOnePlace(rights), atOnePlace(middles)), len(lefts)
+}
+
+// atOnePlace returns how many places are the same but for what flush allows.
+func atOnePlace(places []float64) (most int) {
+	slices.Sort(places)
+	from := 0
+	for i := range places {
+		for places[i]-places[from] > flush {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
 }
 
 // leaders returns how many rows have dots that lead to a number, as a table of contents has.

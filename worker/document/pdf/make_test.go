@@ -54,6 +54,7 @@ type sheet struct {
 	more   string
 	hebrew bool   // its capital letters are the Hebrew ones of alphabets
 	drawn  string // what is drawn below the lines; it may do the form /X
+	loop   bool   // that form does itself, over and over
 }
 
 // toUnicode is what the capital letters of a font are. Its at sign is a ligature of lam and
@@ -68,6 +69,14 @@ func toUnicode(letters alphabet) string {
 	return fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", b.Len(), b.String())
 }
 
+// mediaBox returns more entries of a page with its size, if they do not say it.
+func mediaBox(more string) string {
+	if strings.Contains(more, "/MediaBox") {
+		return more
+	}
+	return "/MediaBox [0 0 600 800] " + more
+}
+
 // makeFile returns a file with some pages, and with more entries of its catalogue.
 func makeFile(catalogue string, sheets ...sheet) []byte {
 	m := new(maker)
@@ -76,8 +85,14 @@ func makeFile(catalogue string, sheets ...sheet) []byte {
 	latin := m.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
 	part := "40 660 60 20 re 100 660 40 20 re 40 680 60 20 re 100 680 40 20 re S\n" + content([]line{{44, 686, "Part"}, {104, 686, "Qty"}, {44, 666, "Bolt"}, {104, 666, "2"}})
 	form := m.add(fmt.Sprintf("<< /Type /XObject /Subtype /Form /BBox [0 0 600 800] /Resources << /Font << /F1 %d 0 R >> >> /Length %d >>\nstream\n%s\nendstream", latin, len(part), part))
+	endless := m.add("")
+	m.objects[endless-1] = fmt.Sprintf("<< /Type /XObject /Subtype /Form /BBox [0 0 600 800] /Resources << /XObject << /X %d 0 R >> >> /Length 5 >>\nstream\n/X Do\nendstream", endless)
 	var kids []string
 	for _, s := range sheets {
+		form := form
+		if s.loop {
+			form = endless
+		}
 		font := latin
 		if s.hebrew {
 			letters := m.add(toUnicode(alphabets["Hebrew"]))
@@ -85,7 +100,7 @@ func makeFile(catalogue string, sheets ...sheet) []byte {
 		}
 		c := s.drawn + content(s.lines)
 		stream := m.add(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(c), c))
-		page := m.add(fmt.Sprintf("<< /Type /Page /Parent %d 0 R /MediaBox [0 0 600 800] /Contents %d 0 R /Resources << /Font << /F1 %d 0 R >> /XObject << /X %d 0 R >> >> %s >>", tree, stream, font, form, s.more))
+		page := m.add(fmt.Sprintf("<< /Type /Page /Parent %d 0 R /Contents %d 0 R /Resources << /Font << /F1 %d 0 R >> /XObject << /X %d 0 R >> >> %s >>", tree, stream, font, form, mediaBox(s.more)))
 		kids = append(kids, fmt.Sprintf("%d 0 R", page))
 	}
 	m.objects[root-1] = fmt.Sprintf("<< /Type /Catalog /Pages %d 0 R %s >>", tree, catalogue)

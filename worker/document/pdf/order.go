@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -50,7 +51,8 @@ func arrange(words []word, lattices []*lattice) []row {
 	if t.rightToLeft > 0 {
 		sortLines(words, page == rightToLeft)
 	}
-	rows := arrangeRows(words)
+	usual := medianWordHeight(words)
+	rows := arrangeRows(words, usual)
 	if t.rightToLeft == 0 {
 		rows = findGrids(rows)
 	}
@@ -61,14 +63,17 @@ func arrange(words []word, lattices []*lattice) []row {
 		if page == rightToLeft {
 			rows[i].mirror()
 		}
-		rows[i].read(page)
+		rows[i].read(page, usual)
+	}
+	if t.rightToLeft == 0 {
+		partBlocks(rows)
 	}
 	return rows
 }
 
 // arrangeRows returns the words of a page that is read from left to right as rows.
-func arrangeRows(words []word) []row {
-	rows := rowsOf(words)
+func arrangeRows(words []word, usual float64) []row {
+	rows := rowsOf(words, usual)
 	if jumps(rows) || interleaves(rows) {
 		rows = byGeometry(rows, 0)
 	} else {
@@ -176,11 +181,11 @@ func boxOf(rows []row) mapreduce.Box {
 }
 
 // rowsOf splits words, in the order of the file, where a line ends or a gap is as wide
-// as one between columns.
-func rowsOf(words []word) []row {
+// as one between columns. Words are mostly as high as usual.
+func rowsOf(words []word, usual float64) []row {
 	var rows []row
 	for i, w := range words {
-		if i == 0 || w.line != words[i-1].line || apart(words[i-1].box, w.box) {
+		if i == 0 || w.line != words[i-1].line || apart(words[i-1].box, w.box, usual) {
 			rows = append(rows, row{})
 		}
 		rows[len(rows)-1].add(w)
@@ -189,9 +194,11 @@ func rowsOf(words []word) []row {
 	return rows
 }
 
-// apart reports whether b does not follow on a in the same line.
-func apart(a, b mapreduce.Box) bool {
-	height := max(min(a.Bottom-a.Top, b.Bottom-b.Top), 1)
+// apart reports whether b does not follow on a in the same line. How wide a gap is, their heights
+// tell, but not that of a word without tall letters, such as "or": it is as high as usual then.
+func apart(a, b mapreduce.Box, usual float64) bool {
+	low, high := min(a.Bottom-a.Top, b.Bottom-b.Top), max(a.Bottom-a.Top, b.Bottom-b.Top)
+	height := max(low, min(usual, high), 1)
 	return b.Left-a.Right > 2*height || b.Left < a.Left-height || !beside(a, b)
 }
 
@@ -266,13 +273,19 @@ func downwards(rows []row) []row {
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.box.Top+a.box.Bottom, b.box.Top+b.box.Bottom) })
 	for from := 0; from < len(rows); {
 		to := from + 1
-		for to < len(rows) && beside(rows[from].box, rows[to].box) {
+		for to < len(rows) && inLine(rows[from:to], rows[to].box) {
 			to++
 		}
 		slices.SortStableFunc(rows[from:to], func(a, b row) int { return cmp.Compare(a.box.Left, b.box.Left) })
 		from = to
 	}
 	return rows
+}
+
+// inLine reports whether a box is in the line of rows: beside the first, or as high up as one of
+// them, of which a letter may go below the line.
+func inLine(rows []row, b mapreduce.Box) bool {
+	return beside(rows[0].box, b) || slices.ContainsFunc(rows, func(r row) bool { return math.Abs(r.box.Top-b.Top) < 0.5 })
 }
 
 // An interval is what a row covers in one direction.

@@ -18,6 +18,7 @@ type page struct {
 	width, height float64 // points, as a viewer shows it
 	// The point (x, y) of the file is shown at (a·x + b·y + c, d·x + e·y + f).
 	a, b, c, d, e, f float64
+	lies             bool // its fonts do not say what its glyphs are; known once its words are
 }
 
 // maxPageChars bounds the characters of a page that are looked at.
@@ -96,6 +97,7 @@ func (p *page) words(lattices []*lattice) ([]word, error) {
 	chars := utf16.Decode(unitsOf(p.pdfium.filled(2 * units)))
 	r := wordReader{page: p, pdfium: p.pdfium, text: text, chars: chars, same: len(chars) == n, lattices: lattices}
 	r.read()
+	p.lies = lies(chars)
 	return r.words, p.pdfium.gone
 }
 

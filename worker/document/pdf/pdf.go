@@ -161,6 +161,9 @@ type reading struct {
 	text     textBuilder
 	empty    []int // pages without text
 	pictures []int // pages that OCR has read
+	lying    []int // pages whose fonts do not say what their glyphs are, and that OCR has not read
+	certain  int   // words of the other pages
+	outside  int   // words that stand outside of their pages
 	undrawn  []int // pages of whose lines some were not looked at
 	sure     confidence
 }
@@ -245,13 +248,10 @@ func (d *reading) readPage() error {
 	if err != nil {
 		return err
 	}
-	if len(words) == 0 && len(d.reader.config.OCR) > 0 {
-		if words, err = d.recognise(p); err != nil {
-			return err
-		}
-		if len(words) > 0 {
-			d.pictures = append(d.pictures, d.page)
-		}
+	words, outside := p.onPage(words)
+	d.outside += outside
+	if words, err = d.readPicture(p, words); err != nil {
+		return err
 	}
 	notes, err := d.notes(p)
 	if err != nil {
@@ -267,6 +267,42 @@ func (d *reading) readPage() error {
 	return nil
 }
 
+// readPicture has OCR read a page without text, and one whose fonts lie. It returns the words of
+// the page, which are those of the file if there is no program for OCR, or if it finds none.
+func (d *reading) readPicture(p *page, words []word) ([]word, error) {
+	if len(d.reader.config.OCR) > 0 && (p.lies || len(words) == 0) {
+		seen, err := d.recognise(p)
+		if err != nil {
+			return nil, err
+		}
+		if len(seen) > 0 {
+			d.pictures = append(d.pictures, d.page)
+			return seen, nil
+		}
+	}
+	if p.lies {
+		d.lying = append(d.lying, d.page)
+		for range words {
+			d.sure.add(sureOfLies)
+		}
+	} else {
+		d.certain += len(words)
+	}
+	return words, nil
+}
+
+// sureOfLies is how sure the text of a page is whose fonts lie.
+const sureOfLies = 0.05
+
+// confidence returns how sure the text is: that of OCR, or if fonts lie, that of all words.
+func (d *reading) confidence() float64 {
+	sure := d.sure
+	if len(d.lying) > 0 {
+		sure.sum, sure.words = sure.sum+float64(d.certain), sure.words+d.certain
+	}
+	return sure.mean()
+}
+
 // result returns the document.
 func (d *reading) result() (*document.Document, error) {
 	switch {
@@ -275,12 +311,18 @@ func (d *reading) result() (*document.Document, error) {
 	case len(d.empty) == d.pages:
 		return nil, document.Refuse("a PDF file of %s without text: they may be pictures, which a program can read (--ocr COMMAND)", countPages(d.pages))
 	}
-	doc := &document.Document{Text: d.text.String(), Layout: d.text.layout, Confidence: d.sure.mean(), Title: d.title}
+	doc := &document.Document{Text: d.text.String(), Layout: d.text.layout, Confidence: d.confidence(), Title: d.title}
 	if n := len(d.empty); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have no text, page %d first", n, countPages(d.pages), d.empty[0]))
 	}
 	if n := len(d.pictures); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s were read by OCR, page %d first, with a confidence of %.2f", n, countPages(d.pages), d.pictures[0], doc.Confidence))
+	}
+	if n := len(d.lying); n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("the fonts of %d of %s do not say what their letters are, so that their text is that of no language, page %d first: a program can read the pages as pictures (--ocr COMMAND)", n, countPages(d.pages), d.lying[0]))
+	}
+	if n := d.outside; n > 0 {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("%d words that stand outside of their pages are left out", n))
 	}
 	if n := len(d.undrawn); n > 0 {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("%d of %s have more lines and figures than are looked at for tables, page %d first", n, countPages(d.pages), d.undrawn[0]))

@@ -259,7 +259,7 @@ func arrangeCell(words []word, which []int, page direction) []word {
 		if tallyOf(r.words).rightToLeft > 0 {
 			sortWords(r.words)
 		}
-		r.read(page)
+		r.read(page, medianWordHeight(in))
 		out = append(out, r.words...)
 	}
 	for i := range out {

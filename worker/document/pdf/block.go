@@ -1,0 +1,81 @@
+package pdf
+
+import "math"
+
+// Labels and their values may stand closer than cells of other tables do. What is a gap between
+// cells is decided once for a block of rows: a gap that stands in all of its rows at the same
+// place, behind which the words begin or end at one place, parts cells in all of them. In a single
+// row the same gap may be one between words.
+
+// Bounds of blocks.
+const (
+	leastRows = 3   // of a block
+	blockGap  = 0.8 // heights of a row that are free in each row, at least
+	flush     = 1.5 // points by which ends at one place may differ
+)
+
+// partBlocks parts cells by tabs in blocks of rows.
+func partBlocks(rows []row) {
+	for from := 0; from < len(rows); {
+		to := from + 1
+		for to < len(rows) && rows[to].grid == nil && rows[from].grid == nil && inBlock(&rows[to-1], &rows[to]) {
+			to++
+		}
+		if to-from >= leastRows {
+			partBlock(rows[from:to])
+		}
+		from = to
+	}
+}
+
+// inBlock reports whether b stands directly below a, and begins or ends with it.
+func inBlock(a, b *row) bool {
+	return follows(a, b) && (math.Abs(a.box.Left-b.box.Left) < flush || math.Abs(a.box.Right-b.box.Right) < flush)
+}
+
+// partBlock parts the rows of a block where each has a gap at the same place.
+func partBlock(rows []row) {
+	for i := 1; i < len(rows[0].words); i++ {
+		gap := interval{rows[0].words[i-1].box.Right, rows[0].words[i].box.Left}
+		at := []int{i}
+		for k := 1; k < len(rows) && gap.to > gap.from; k++ {
+			n := rows[k].gapIn(&gap)
+			if n == 0 {
+				break
+			}
+			at = append(at, n)
+		}
+		if len(at) == len(rows) && gap.to-gap.from >= blockGap*rows[0].height() && areFlush(rows, at) {
+			for k, n := range at {
+				rows[k].words[n].before = "\t"
+			}
+		}
+	}
+}
+
+// gapIn returns the word of the row behind a gap, which it narrows to what is free in the row; 0
+// if a word stands there.
+func (r *row) gapIn(gap *interval) int {
+	for i := 1; i < len(r.words); i++ {
+		from, to := max(gap.from, r.words[i-1].box.Right), min(gap.to, r.words[i].box.Left)
+		if to > from && to-from >= blockGap*r.height()/2 {
+			gap.from, gap.to = from, to
+			return i
+		}
+	}
+	return 0
+}
+
+// mostWords is how many words stand behind a gap, at most, that end at one place: running text may
+// end so too.
+const mostWords = 3
+
+// areFlush reports whether what is behind the gaps begins at one place, or ends at one.
+func areFlush(rows []row, at []int) bool {
+	left, right := true, true
+	for k := range rows {
+		left = left && math.Abs(rows[k].words[at[k]].box.Left-rows[0].words[at[0]].box.Left) < flush
+		right = right && len(rows[k].words)-at[k] <= mostWords && math.Abs(rows[k].box.Right-rows[0].box.Right) < flush
+	}
+	return left || right
+}
