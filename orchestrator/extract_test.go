@@ -189,8 +189,8 @@ func TestRulesOnWholeDocuments(t *testing.T) {
 	}
 }
 
-// TestPagesThatCannotBeRead submits web pages of which one has no text, and is
-// skipped, and one is not text, and fails.
+// TestPagesThatCannotBeRead submits web pages of which one has no text, and one is not text.
+// Both are skipped, each for its reason.
 func TestPagesThatCannotBeRead(t *testing.T) {
 	n := ruled(t)
 	docs := map[string]string{
@@ -202,19 +202,26 @@ func TestPagesThatCannotBeRead(t *testing.T) {
 	if len(got.records) != 1 || got.records[0]["order"] != "A-1" {
 		t.Errorf("records: %v", got.records)
 	}
-	skipped := []mapreduce.SkippedDocument{{Document: "blank.html", Reason: "no text"}}
+	skipped := []mapreduce.SkippedDocument{
+		{Document: "blank.html", Reason: "no text"},
+		{Document: "nul.html", Reason: "not text: 100 NUL and 0 other control characters in 100 bytes"},
+	}
 	if diff := cmp.Diff(skipped, got.summary.Skipped); diff != "" {
 		t.Errorf("skipped (-want +got):\n%s", diff)
-	}
-	if errors := got.sources["parse_nul.html"]; len(errors) != 1 || !strings.Contains(errors[0], "not text") {
-		t.Errorf("sources are %v, want the page that is not text among them, with its error", got.sources)
 	}
 	job, err := n.GetJob(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := job.Coverage.Documents; l != (mapreduce.Ledger{Total: 3, Mapped: 1, Failed: 1, Skipped: 1}) {
+	if l := job.Coverage.Documents; l != (mapreduce.Ledger{Total: 3, Mapped: 1, Skipped: 2}) {
 		t.Errorf("ledger of documents: %+v", l)
+	}
+	unread := int64(len(docs["blank.html"]) + len(docs["nul.html"]))
+	if l := job.Coverage.Unread; l != (mapreduce.Ledger{Total: unread, Skipped: unread}) {
+		t.Errorf("bytes that were not read: %+v, want %d skipped", l, unread)
+	}
+	if diff := cmp.Diff(skipped, job.Skipped); diff != "" {
+		t.Errorf("skipped documents of the job (-want +got):\n%s", diff)
 	}
 	n.sound()
 }

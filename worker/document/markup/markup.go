@@ -52,7 +52,9 @@ func Write(ctx context.Context, w *richtext.Writer, page io.Reader, o Options) e
 			}
 			r.endEquation()
 			r.endParagraph()
-			r.endTable()
+			for len(r.tables) > 0 {
+				r.endTable()
+			}
 			return w.Err()
 		}
 		r.read(kind)
@@ -142,13 +144,8 @@ type reader struct {
 	lists []list
 	mark  string // of the item that begins
 
-	tables int // within each other; only the outermost is one
-	rows   [][]richtext.Cell
-	width  int              // columns of the last row
-	cell   *strings.Builder // of the table; nil outside of cells
-	spans  map[int]int      // rows that cells of columns still cover
-	cover  int              // columns that the open cell covers
-	down   int              // rows that it does
+	tables []*openTable // within each other
+	deeper int          // tables that are too deep within others, and are text
 }
 
 // A list is one that is open.
@@ -287,102 +284,6 @@ func number(s string, otherwise int) int {
 	return otherwise
 }
 
-// Bounds of tables.
-const (
-	maxColumns = 1000
-	maxRows    = 200_000
-)
-
-// startTable begins a table or a part of one. A table within another is text of its cell.
-func (r *reader) startTable(name string, attributes map[string]string) bool {
-	switch name {
-	case "table":
-		r.endParagraph()
-		r.tables++
-	case "tr":
-		if r.tables > 1 {
-			r.endParagraph()
-			return true
-		}
-		r.endCell()
-		if r.tables == 1 && len(r.rows) < maxRows {
-			r.addRow()
-			r.fill()
-		}
-	case "td", "th":
-		if r.tables != 1 {
-			r.endParagraph()
-			return true
-		}
-		r.endCell()
-		if len(r.rows) == 0 {
-			r.addRow()
-		}
-		r.cell = new(strings.Builder)
-		r.cover = min(max(1, number(attributes["colspan"], 1)), maxColumns)
-		r.down = min(max(1, number(attributes["rowspan"], 1)), maxRows)
-	case "caption":
-		r.endParagraph()
-	default:
-		return false
-	}
-	return true
-}
-
-// addRow begins a row.
-func (r *reader) addRow() {
-	r.rows = append(r.rows, nil)
-	r.width = 0
-	_ = r.writer.CountCells(1) // Write asks for the error
-}
-
-// addCell adds a cell at the end of the last row.
-func (r *reader) addCell(c richtext.Cell) {
-	last := &r.rows[len(r.rows)-1]
-	*last = append(*last, c)
-	r.width += max(c.Times, 1)
-	_ = r.writer.CountCells(max(c.Times, 1)) // Write asks for the error
-}
-
-// fill adds the empty cells at the end of the last row that cells above it cover.
-func (r *reader) fill() {
-	n := 0
-	for r.spans[r.width+n] > 0 && r.width+n < maxColumns {
-		r.spans[r.width+n]--
-		n++
-	}
-	if n > 0 {
-		r.addCell(richtext.Cell{Times: n})
-	}
-}
-
-// endCell ends the cell that is open.
-func (r *reader) endCell() {
-	if r.cell == nil {
-		return
-	}
-	r.endParagraph()
-	text := r.cell.String()
-	r.cell = nil
-	cover := min(r.cover, maxColumns-r.width)
-	if cover <= 0 {
-		return
-	}
-	if r.down > 1 {
-		if r.spans == nil {
-			r.spans = map[int]int{}
-		}
-		for i := range cover {
-			r.spans[r.width+i] = r.down - 1
-		}
-	}
-	r.addCell(richtext.Cell{Text: text, Place: r.options.Place()})
-	if cover > 1 {
-		r.addCell(richtext.Cell{Times: cover - 1})
-	}
-	r.fill()
-}
-
 // end ends an element.
 func (r *reader) end(name string) {
 	if r.dropping != "" {
@@ -397,16 +298,8 @@ func (r *reader) end(name string) {
 	case "ul", "ol", "menu":
 		r.endParagraph()
 		r.lists = r.lists[:max(0, len(r.lists)-1)]
-	case "td", "th":
-		if r.tables == 1 {
-			r.endCell()
-		}
-	case "table":
-		if r.tables == 1 {
-			r.endTable()
-		}
-		r.endParagraph()
-		r.tables = max(0, r.tables-1)
+	case "td", "th", "table", "thead":
+		r.endTablePart(name)
 	case "sup":
 		r.raised = max(0, r.raised-1)
 		r.place()
@@ -423,24 +316,6 @@ func (r *reader) end(name string) {
 			r.endParagraph()
 		}
 	}
-}
-
-// endTable writes the table that is open. One of a single cell is a frame around its text.
-func (r *reader) endTable() {
-	r.endCell()
-	rows := r.rows
-	r.rows, r.spans = nil, nil
-	kept := rows[:0]
-	for _, row := range rows {
-		if len(row) > 0 {
-			kept = append(kept, row)
-		}
-	}
-	if len(kept) == 1 && richtext.Width(kept[0]) == 1 {
-		r.writer.Paragraph(kept[0][0].Text, kept[0][0].Place)
-		return
-	}
-	r.writer.Table(kept)
 }
 
 // addText adds text to the paragraph that is open.
@@ -472,13 +347,13 @@ func (r *reader) endParagraph() {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	if !r.begun && heading == 0 && r.cell == nil && strings.TrimSpace(text) == r.options.Title {
+	if !r.begun && heading == 0 && r.cell() == nil && strings.TrimSpace(text) == r.options.Title {
 		heading = 1
 	}
 	r.begun = true
 	switch {
-	case r.cell != nil:
-		r.cell.WriteString(strings.TrimSpace(r.mark+" "+text) + "\n")
+	case r.cell() != nil:
+		r.cell().WriteString(strings.TrimSpace(r.mark+" "+text) + "\n")
 	case heading > 0:
 		r.options.Heading(heading, text)
 		r.writer.Heading(heading, text, r.options.Place())

@@ -23,8 +23,17 @@ func TestWrite(t *testing.T) {
 		{"left out", "<head><title>x</title></head><style>y</style><script>if (a<b) c</script>z<svg><text>q</text></svg><ruby>漢<rt>kan</rt></ruby>", "z漢\n"},
 		{"lists", "<ul><li>a<ul><li>b</ul><li><p>c</p><p>d</p></ul><ol><li>e<li value=5>f</ol>g", "- a\n  - b\n- c\n  d\n1. e\n5. f\n\ng\n"},
 		{"as it is", "<pre>a\n  b</pre>c", "a\n  b\nc\n"},
-		{"tables", "x<table><thead><tr><th>A<th colspan=2>B|C</thead><tr><td rowspan=2>1<td>2<br>3<td><ul><li>4</ul><tr><td>5<td>6</table>y", "x\n\n| A | B\\|C |  |\n| --- | --- | --- |\n| 1 | 2 3 | - 4 |\n|  | 5 | 6 |\n\ny\n"},
+		{"tables", "x<table><thead><tr><th>A<th colspan=2>B|C</thead><tr><td rowspan=2>1<td>2<br>3<td><ul><li>4</ul><tr><td>5<td>6</table>y", "x\n\n| A | B\\|C | B\\|C |\n| --- | --- | --- |\n| 1 | 2 3 | - 4 |\n| 1 | 5 | 6 |\n\ny\n"},
 		{"tables in tables", "<table><tr><td>a<table><tr><td>b<td>c</table><td>d</table>", "| a b c | d |\n| --- | --- |\n"},
+		{
+			"tables of values in tables", "<table><tr><td>a<table><tr><th>k<th>v<tr><td>x<td>1<tr><td>y<td>2</table><td>d<tr><td>e<td>f</table>",
+			"| a | d |\n| --- | --- |\n| e | f |\n\n| k | v |\n| --- | --- |\n| x | 1 |\n| y | 2 |\n",
+		},
+		{
+			"heads of two rows", "<table><tr><th rowspan=2>P<th colspan=2>H<tr><th>1<th>2<tr><td>x<td colspan=2>9</table>",
+			"| P | H | H |\n| P | 1 | 2 |\n| --- | --- | --- |\n| x | 9 ||\n",
+		},
+		{"deep", strings.Repeat("<table><tr><td>", 60) + "x" + strings.Repeat("</table>", 60) + "y", "x\ny\n"},
 		{"a frame", "<table><tr><td><p>a<p>b</table>", "a\nb\n"},
 		{"raised", "m<sup>2</sup> x<sup><a href=#1>3</a></sup>. <a href=x>link</a>", "m² x[^3]. link\n"},
 		{"raised and lowered", "10<sup>&minus;6</sup> H<sub>2</sub>O 1<sup>st</sup> 10<sup><i>0</i>.5</sup> x<sub>i<sup>2</sup></sub> m<sup>2<a href=#1>3</a></sup>", "10⁻⁶ H₂O 1st 10^0.5 xi2 m²[^3]\n"},
