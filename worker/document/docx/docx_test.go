@@ -138,6 +138,10 @@ func TestText(t *testing.T) {
 				`<w:tr><w:trPr><w:del/></w:trPr><w:tc>` + p("deleted") + `</w:tc></w:tr></w:tbl>` + p("y"),
 			nil, "x\n\n| A\\|B | wide | wide |\n| --- | --- | --- |\n| tall er | 1 | 2 |\n| tall er | in ner |  |\n\ny\n",
 		},
+		{
+			"tables of values in tables", `<w:tbl><w:tr><w:tc>` + p("a") + `<w:tbl><w:tr><w:tc>` + p("k") + `</w:tc><w:tc>` + p("v") + `</w:tc></w:tr><w:tr><w:tc>` + p("x") + `</w:tc><w:tc>` + p("1") +
+				`</w:tc></w:tr></w:tbl><w:p/></w:tc><w:tc>` + p("b") + `</w:tc></w:tr></w:tbl>`, nil, "| a | b |\n| --- | --- |\n\n| k | v |\n| --- | --- |\n| x | 1 |\n",
+		},
 		{"a frame", `<w:tbl><w:tr><w:tc>` + p("one") + p("two") + `</w:tc></w:tr></w:tbl>`, nil, "one\ntwo\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

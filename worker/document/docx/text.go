@@ -431,13 +431,16 @@ func (r *reader) writeTable(rows [][]cell) error {
 	}
 	table := richtext.Table{Rows: make([][]richtext.Cell, len(rows))}
 	above := map[int]richtext.Cell{} // by column: the cell that those below may continue
+	var inner [][][]cell
 	for i, row := range rows {
 		if i == table.Heads && len(row) > 0 && row[0].head {
 			table.Heads++
 		}
 		column := 0
 		for _, c := range row {
-			one := richtext.Cell{Text: plainText(c.blocks), Place: place(number(c.blocks)), Span: c.columns}
+			blocks, tables := withoutTables(c.blocks)
+			inner = append(inner, tables...)
+			one := richtext.Cell{Text: plainText(blocks), Place: place(number(c.blocks)), Span: c.columns}
 			if before, ok := above[column]; c.continues && ok && before.Span == c.columns {
 				one = before
 			}
@@ -447,7 +450,42 @@ func (r *reader) writeTable(rows [][]cell) error {
 		}
 	}
 	r.writer.WriteTable(table)
+	for _, t := range inner {
+		if err := r.writeTable(t); err != nil {
+			return err
+		}
+	}
 	return r.writer.Err()
+}
+
+// withoutTables returns the blocks of a cell without the tables of values among them, and those:
+// they stand behind the table of the cell. Other tables in cells lay a page out.
+func withoutTables(blocks []block) (rest []block, tables [][][]cell) {
+	for _, b := range blocks {
+		if b.table != nil && isOfValues(b.table) {
+			tables = append(tables, b.table)
+		} else {
+			rest = append(rest, b)
+		}
+	}
+	return rest, tables
+}
+
+// isOfValues reports whether two rows of a table or more have two values or more.
+func isOfValues(rows [][]cell) bool {
+	full := 0
+	for _, row := range rows {
+		values := 0
+		for _, c := range row {
+			if plainText(c.blocks) != "" {
+				values++
+			}
+		}
+		if values > 1 {
+			full++
+		}
+	}
+	return full > 1
 }
 
 // writeMargin writes a block of a header or footer, which is no part of the outline.
