@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -96,6 +97,7 @@ type result struct {
 	habits    output.Habits // complete once all outputs were read for the first time
 	locations *outputs.Locator
 	shown     map[mapreduce.DocumentID]bool // evidence that was told of
+	places    map[string]string             // of the quotes of citations in their documents, by name, for a report
 
 	single     bool // of a value
 	statistics *merge.Statistics
@@ -109,7 +111,7 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 	r := &result{
 		source: s, units: unitReader{s, job.ID}, job: job, schema: job.Schema, sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
-		duplicates: make(map[string]int64), broken: make(map[constraint]int64), seen: make(map[output.Member]maker), shown: make(map[mapreduce.DocumentID]bool),
+		duplicates: make(map[string]int64), broken: make(map[constraint]int64), seen: make(map[output.Member]maker), shown: make(map[mapreduce.DocumentID]bool), places: make(map[string]string),
 		statistics: merge.NewStatistics(job.Schema), locations: outputs.NewLocator(s, job.ID),
 	}
 	final, err := r.finalUnit(ctx)
@@ -501,6 +503,17 @@ func (r *result) writeCitations(ctx context.Context, texts *contexts, f *found) 
 	return err
 }
 
+// placeOf says where in its document a quote stands, as people look for it: by its page, slide or cell,
+// or else by its characters.
+func placeOf(c *mapreduce.Citation) string {
+	if c.Location != nil {
+		if place := c.Location.String(); place != "" {
+			return place
+		}
+	}
+	return fmt.Sprintf("characters %d to %d", c.Start, c.End)
+}
+
 func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Citation) error {
 	before, after, err := texts.quoteContext(ctx, &c)
 	if err != nil {
@@ -520,6 +533,9 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 		if shown.Location, err = r.locations.Locate(ctx, c.Document, c.ByteStart, c.ByteEnd); err != nil {
 			return err
 		}
+	}
+	if r.job.Report != nil {
+		r.places[shown.Ref] = placeOf(shown)
 	}
 	if err := r.sink(&mapreduce.ResultPart{Citation: shown}); err != nil {
 		return err

@@ -121,7 +121,7 @@ func (r *result) writeReport(ctx context.Context, sources map[string]bibliograph
 		return err
 	}
 	for i, name := range p.numbering.Used() {
-		p.view.References = append(p.view.References, bibliography.Entry{Number: i + 1, Ref: name, Source: sources[name]})
+		p.view.References = append(p.view.References, bibliography.Entry{Number: i + 1, Ref: name, Place: p.r.places[name], Source: sources[name]})
 	}
 	p.sumUp()
 	b, err := marshalJSON(p.view)
@@ -188,11 +188,13 @@ func (p *reporter) addData(s namedSection, raw json.RawMessage) error {
 	case json.Number, bool:
 		p.view.Sections = append(p.view.Sections, sectionView{Name: s.name, Title: s.title, Text: fmt.Sprint(v)})
 	case []any:
-		one := sectionView{Name: s.name, Title: s.title}
-		one.Columns = columnsOf(s.items, v)
+		paths := slices.DeleteFunc(columnsOf(s.items, v), func(path string) bool { // what no row has takes room alone
+			return len(v) > 0 && !slices.ContainsFunc(v, func(row any) bool { return valueAt(row, path) != nil })
+		})
+		one := sectionView{Name: s.name, Title: s.title, Columns: headsOf(s.items, paths)}
 		for _, row := range v {
-			cells := make([]string, len(one.Columns))
-			for i, path := range one.Columns {
+			cells := make([]string, len(paths))
+			for i, path := range paths {
 				value := valueAt(row, path)
 				cells[i] = p.cell(value)
 				p.checkCell(s.name, value)
@@ -220,6 +222,41 @@ func columnsOf(items *schema.Property, rows []any) []string {
 		addKeys(row, "", add)
 	}
 	return columns
+}
+
+// headsOf returns what people call columns, by the paths of their values: the title that the schema
+// gives, or else the name, behind those of the objects that it is in where two are alike.
+func headsOf(items *schema.Property, paths []string) []string {
+	heads := make([]string, len(paths))
+	count := make(map[string]int)
+	for i, path := range paths {
+		heads[i] = titleOf(path[strings.LastIndexByte(path, '.')+1:])
+		if p := propertyAt(items, path); p != nil && p.Title != "" {
+			heads[i] = p.Title
+		}
+		count[heads[i]]++
+	}
+	for i, path := range paths {
+		if count[heads[i]] > 1 {
+			heads[i] = titleOf(strings.ReplaceAll(path, ".", " "))
+		}
+	}
+	return heads
+}
+
+// propertyAt returns the property at a path of objects, or nil.
+func propertyAt(items *schema.Property, path string) *schema.Property {
+	for name := range strings.SplitSeq(path, ".") {
+		if items == nil {
+			return nil
+		}
+		i := slices.IndexFunc(items.Properties, func(p schema.Property) bool { return p.Name == name })
+		if i < 0 {
+			return nil
+		}
+		items = &items.Properties[i]
+	}
+	return items
 }
 
 func addProperties(properties []schema.Property, path string, add func(string)) {
@@ -270,6 +307,11 @@ func (p *reporter) cell(v any) string {
 			return p.numbering.Convert("[" + v + "]").Text
 		}
 		return p.numbering.Convert(v).Text
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
 	case []any:
 		parts := make([]string, len(v))
 		for i, one := range v {

@@ -24,8 +24,9 @@ type Source struct {
 
 // An Entry is a source with the number and the id by which a text refers to it.
 type Entry struct {
-	Number int    `json:"number"` // from 1 on
-	Ref    string `json:"ref"`    // REF_…
+	Number int    `json:"number"`          // from 1 on
+	Ref    string `json:"ref"`             // REF_…
+	Place  string `json:"place,omitempty"` // of the passage in its document, such as "page 3"; may be empty
 	Source
 }
 

@@ -67,14 +67,17 @@ func entries() []bibliography.Entry {
 }
 
 func TestMarkdown(t *testing.T) {
-	want := "1. Ada Byron; CERN. *Gains of 5% \\& \\[costs\\]\\(x\\) \\{in\\} \\$*. 2020. <https://example.org/a_b>. Document a.txt.\n" +
-		"2. *b\\_c.txt*. spring 2001.\n"
+	want := "- **1.** Ada Byron; CERN. *Gains of 5% \\& \\[costs\\]\\(x\\) \\{in\\} \\$*. 2020. <https://example.org/a_b>. Document a.txt.\n" +
+		"- **2.** *b\\_c.txt*. spring 2001.\n"
 	if diff := cmp.Diff(want, bibliography.Markdown(entries())); diff != "" {
 		t.Error(diff)
 	}
-	again := entries()[0]
-	again.Number, again.Ref = 3, "REF_00000003"
-	if diff := cmp.Diff(want+"3. Another passage of 1.\n", bibliography.Markdown(append(entries(), again))); diff != "" {
+	two := append(entries(), entries()[0])
+	two[0].Place, two[1].Place = "page 3", "characters 5 to 9"
+	two[2].Number, two[2].Ref, two[2].Place = 3, "REF_00000003", "page_7"
+	want = "- **1, 3.** Ada Byron; CERN. *Gains of 5% \\& \\[costs\\]\\(x\\) \\{in\\} \\$*. 2020. <https://example.org/a_b>. Document a.txt. Page 3 \\(1\\), page\\_7 \\(3\\).\n" +
+		"- **2.** *b\\_c.txt*. spring 2001. Characters 5 to 9.\n"
+	if diff := cmp.Diff(want, bibliography.Markdown(two)); diff != "" {
 		t.Errorf("two passages of one document: %s", diff)
 	}
 }
@@ -85,6 +88,12 @@ func TestBibTeX(t *testing.T) {
 		"@misc{REF_00000002,\n  title = {{b\\_c.txt}},\n  year = {spring 2001},\n  note = {[2] document b\\_c.txt}\n}\n"
 	if diff := cmp.Diff(want, bibliography.BibTeX(entries())); diff != "" {
 		t.Error(diff)
+	}
+	again := append(entries(), entries()[0])
+	again[2].Number, again[2].Ref = 3, "REF_00000003"
+	got := bibliography.BibTeX(again)
+	if strings.Count(got, "@misc") != 2 || !strings.Contains(got, "@misc{REF_00000001,\n  ids = {REF_00000003},\n") || !strings.Contains(got, "note = {[1, 3] document a.txt}") {
+		t.Errorf("two passages of one document:\n%s", got)
 	}
 }
 

@@ -7,23 +7,53 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// Markdown returns the entries as a list in Markdown, one a line, each behind its number. A
-// source is described once: further passages of it name the number of the first. Nothing of a
-// source is read as Markdown.
+// Markdown returns the entries as a list in Markdown, one source a line in the order of their first
+// numbers, behind all of its numbers and with the place of each. Nothing of a source is read as
+// Markdown.
 func Markdown(entries []Entry) string {
 	var b strings.Builder
-	first := make(map[string]int) // numbers, by document
-	for _, e := range entries {
-		if n := first[e.ID]; n > 0 {
-			fmt.Fprintf(&b, "%d. Another passage of %d.\n", e.Number, n)
-			continue
+	for _, all := range bySource(entries) {
+		var numbers, places []string
+		for _, e := range all {
+			numbers = append(numbers, strconv.Itoa(e.Number))
+			switch {
+			case e.Place == "":
+			case len(all) == 1:
+				places = append(places, e.Place)
+			default:
+				places = append(places, fmt.Sprintf("%s (%d)", e.Place, e.Number))
+			}
 		}
-		first[e.ID] = e.Number
-		fmt.Fprintf(&b, "%d. %s\n", e.Number, e.markdown())
+		fmt.Fprintf(&b, "- **%s.** %s", strings.Join(numbers, ", "), all[0].markdown())
+		if len(places) > 0 {
+			b.WriteString(" " + capitalised(escapeMarkdown(strings.Join(places, ", "))) + ".")
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// bySource returns the entries of each source together, in the order of the first of each.
+func bySource(entries []Entry) [][]Entry {
+	var all [][]Entry
+	at := make(map[string]int) // by document
+	for _, e := range entries {
+		i, seen := at[e.ID]
+		if !seen {
+			i, all = len(all), append(all, nil)
+			at[e.ID] = i
+		}
+		all[i] = append(all[i], e)
+	}
+	return all
+}
+
+func capitalised(text string) string {
+	first, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[n:]
 }
 
 func (s *Source) markdown() string {
@@ -125,12 +155,23 @@ func CSL(entries []Entry) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// BibTeX returns the entries as BibTeX, each under its REF id. Nothing of a source is
-// read as TeX.
+// BibTeX returns the sources of the entries as BibTeX, each once: under the REF id of its first entry,
+// with the ids of the others as aliases (ids, of biblatex). Nothing of a source is read as TeX.
 func BibTeX(entries []Entry) string {
 	var b strings.Builder
-	for _, e := range entries {
+	for _, all := range bySource(entries) {
+		e := all[0]
 		fmt.Fprintf(&b, "@misc{%s,\n", e.Ref)
+		var aliases, numbers []string
+		for i, one := range all {
+			numbers = append(numbers, strconv.Itoa(one.Number))
+			if i > 0 {
+				aliases = append(aliases, one.Ref)
+			}
+		}
+		if len(aliases) > 0 {
+			fmt.Fprintf(&b, "  ids = {%s},\n", strings.Join(aliases, ","))
+		}
 		title := e.Title
 		if title == "" {
 			title = e.ID
@@ -149,7 +190,7 @@ func BibTeX(entries []Entry) string {
 		if e.URL != "" {
 			fmt.Fprintf(&b, "  url = {%s},\n", e.URL)
 		}
-		fmt.Fprintf(&b, "  note = {[%d] document %s}\n}\n", e.Number, escapeTeX(e.ID))
+		fmt.Fprintf(&b, "  note = {[%s] document %s}\n}\n", strings.Join(numbers, ", "), escapeTeX(e.ID))
 	}
 	return b.String()
 }

@@ -75,6 +75,35 @@ func (q *Query) Relevance(text string) float64 {
 // Empty reports whether the question says nothing that could be looked for.
 func (q *Query) Empty() bool { return q.total == 0 }
 
+// leastPassages is how few passages show which words of a question tell them apart.
+const leastPassages = 4
+
+// among returns the query with the words weighted by how many of the texts lack them: a word that
+// stands in all of them, as their subject does, tells nothing of any. Words that stand in none are
+// left out.
+func (q *Query) among(texts []string) *Query {
+	if len(texts) < leastPassages {
+		return q
+	}
+	in := make(map[string]int)
+	for _, text := range texts {
+		seen := make(map[string]bool)
+		for _, w := range prose.Words(text) {
+			if q.weights[w.Stem] > 0 && !seen[w.Stem] {
+				seen[w.Stem] = true
+				in[w.Stem]++
+			}
+		}
+	}
+	weighted := &Query{weights: make(map[string]float64)}
+	for _, stem := range sortedStems(in) {
+		w := q.weights[stem] * math.Log(1+float64(len(texts))/float64(in[stem])) / math.Log(1+float64(len(texts)))
+		weighted.weights[stem] = w
+		weighted.total += w
+	}
+	return weighted
+}
+
 // A Place is a part of a text that was chosen.
 type Place struct {
 	prose.Span
@@ -123,11 +152,30 @@ func isReadable(text string) bool {
 }
 
 // windows cuts a text into parts of whole sentences, each up to so many characters unless
-// one sentence is longer. An empty line ends a part that has half of them.
+// one sentence is longer. An empty line ends a part that has half of them. Blocks of code and marks
+// of markup are in none, unless there is nothing else.
 func windows(text string, length int) []prose.Span {
+	if all := windowsBeside(prose.CodeBlocks(text), text, length); len(all) > 0 {
+		return all
+	}
+	return windowsBeside(nil, text, length)
+}
+
+// windowsBeside cuts a text into such parts, none of which has any of the code.
+func windowsBeside(code []prose.Span, text string, length int) []prose.Span {
 	var all []prose.Span
 	var open prose.Span
 	for _, s := range prose.Sentences(text) {
+		for len(code) > 0 && code[0].End <= s.Start {
+			code = code[1:]
+		}
+		if len(code) > 0 && code[0].Start < s.End { // a part ends where code begins
+			if open.End > 0 {
+				all = append(all, open)
+				open = prose.Span{}
+			}
+			continue
+		}
 		long := utf8.RuneCountInString(text[open.Start:s.End]) > length
 		apart := open.End > 0 && strings.Contains(text[open.End:s.Start], "\n\n") && (open.End-open.Start)*2 > length
 		if open.End > 0 && (long || apart) {

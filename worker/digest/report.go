@@ -8,73 +8,121 @@ import (
 	"github.com/coditect/mapreduce/worker/prose"
 )
 
-// A Report is a text in its parts, which consists of whole sentences of findings.
+// A Report is a text in its parts, which consists of whole sentences of findings. No sentence
+// stands in two parts, unless there are fewer than three.
 type Report struct {
-	Opening string   // 2 sentences that bear most on the question, if there are as many
+	Opening string   // 1 or 2 sentences that bear most on the question
 	Body    string   // up to 4 paragraphs, by topic, with empty lines between them
 	Closing string   // 1 sentence
-	Topics  []string // that the body covers
+	Topics  []string // that the body covers, at most maxTopics
 }
 
 // Bounds of a report.
 const (
 	maxParagraphs = 4
 	inParagraph   = 6 // findings
+	maxTopics     = 8
 )
 
+// leastShare is the part of the relevance of the best finding that others must have: what bears on
+// the question less is not part of its answer.
+const leastShare = 0.45
+
 // Compose makes a report of findings, which are in order. The findings that bear most on
-// the question, and have most passages behind them, go first; there is room for 24.
+// the question, and have most passages behind them, go first; there is room for 24. Findings that
+// bear on it much less than the best one are left out.
 func Compose(q *Query, findings []Finding) Report {
-	findings = distinct(findings)
-	if len(findings) == 0 {
+	ranked := rank(q, distinct(findings))
+	if len(ranked) == 0 {
 		return Report{}
 	}
-	ranked := make([]int, len(findings))
-	for i := range ranked {
-		ranked[i] = i
-	}
-	score := func(i int) float64 {
-		return q.Relevance(findings[i].Text) + 0.04*float64(min(len(findings[i].Refs), 5))
-	}
-	slices.SortStableFunc(ranked, func(a, b int) int { return cmp.Compare(score(b), score(a)) })
-	var r Report
-	r.Opening = strings.Join(opening(findings, ranked), " ")
-	r.Closing = firstSentence(findings[ranked[min(2, len(ranked)-1)]].Text) // the best that is not in the opening
-	chosen := ranked[:min(len(ranked), maxParagraphs*inParagraph)]
-	topics := topicsOf(findings, chosen)
+
+	opening, closing, body := divide(ranked[:min(len(ranked), maxParagraphs*inParagraph)])
+	topics := topicsOf(body)
 	paragraphs := min(maxParagraphs, len(topics))
 	var bodies []string
 	for n := range paragraphs {
 		var sentences []string
 		for _, topic := range topics[n*len(topics)/paragraphs : (n+1)*len(topics)/paragraphs] {
-			r.Topics = append(r.Topics, topic)
-			for _, i := range chosen {
-				if findings[i].Topic == topic {
-					sentences = append(sentences, findings[i].Text)
+			for _, f := range body {
+				if f.Topic == topic {
+					sentences = append(sentences, f.Text)
 				}
 			}
 		}
 		bodies = append(bodies, strings.Join(sentences, " "))
 	}
-	r.Body = strings.Join(bodies, "\n\n")
-	return r
+	return Report{Opening: opening, Body: strings.Join(bodies, "\n\n"), Closing: closing, Topics: topics[:min(len(topics), maxTopics)]}
 }
 
-// opening returns the first sentences of the two best findings, or of one both.
-func opening(findings []Finding, ranked []int) []string {
-	var sentences []string
-	for _, i := range ranked[:min(2, len(ranked))] {
-		sentences = append(sentences, firstSentence(findings[i].Text))
+// rank returns the findings that bear on the question, those first that bear on it most, and have
+// most passages behind them.
+func rank(q *Query, findings []Finding) []Finding {
+	texts := make([]string, len(findings))
+	for i, f := range findings {
+		texts[i] = f.Text
 	}
-	return sentences
+	q = q.among(texts)
+	relevance := make(map[string]float64, len(findings)) // by text, which is another for each
+	best := 0.0
+	for _, f := range findings {
+		relevance[f.Text] = q.Relevance(f.Text)
+		if !isWhole(f.Text) {
+			relevance[f.Text] /= 4 // what is no prose goes behind all that is
+		}
+		best = max(best, relevance[f.Text])
+	}
+	findings = slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return relevance[f.Text] < leastShare*best })
+	score := func(f Finding) float64 {
+		s := relevance[f.Text] + 0.04*float64(min(len(f.Refs), 5))
+		if pointsBack(firstSentence(f.Text)) {
+			s -= 0.15 // it opens and closes no report
+		}
+		return s
+	}
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(score(b), score(a)) })
+	return findings
+}
+
+// isWhole reports whether the first sentence of a finding is one that can be read by itself.
+func isWhole(text string) bool {
+	first := tidy(firstSentence(text))
+	return prose.IsSentence(first) || !strings.Contains(text, "REF_")
+}
+
+// divide divides findings, the best first, into the sentences of the opening, the sentence of the
+// closing, and the findings of the body without these sentences. What is said elsewhere is repeated
+// only where there are too few findings for three parts.
+func divide(ranked []Finding) (opening, closing string, body []Finding) {
+	first := firstSentence(ranked[0].Text)
+	switch len(ranked) {
+	case 1:
+		return first, first, ranked
+	case 2:
+		return first, first, ranked[1:]
+	}
+
+	opened := ranked[:min(2, len(ranked)-2)]
+	var sentences []string
+	for _, f := range opened {
+		sentences = append(sentences, firstSentence(f.Text))
+	}
+	last := ranked[len(opened)] // the best that is not in the opening
+	closing = firstSentence(last.Text)
+	for _, f := range ranked[:len(opened)+1] {
+		if f.Text = strings.TrimSpace(strings.TrimPrefix(f.Text, firstSentence(f.Text))); f.Text != "" {
+			body = append(body, f)
+		}
+	}
+	return strings.Join(sentences, " "), closing, append(body, ranked[len(opened)+1:]...)
 }
 
 // topicsOf returns the topics of findings, each once, in the order of the findings.
-func topicsOf(findings []Finding, chosen []int) []string {
+func topicsOf(findings []Finding) []string {
 	var topics []string
-	for _, i := range chosen {
-		if !slices.Contains(topics, findings[i].Topic) {
-			topics = append(topics, findings[i].Topic)
+	for _, f := range findings {
+		if !slices.Contains(topics, f.Topic) {
+			topics = append(topics, f.Topic)
 		}
 	}
 	return topics

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/worker/claims"
@@ -92,6 +93,7 @@ func cite(sentence, ref string) string {
 
 // A vocabulary is what passages are about.
 type vocabulary struct {
+	texts    []string // of the passages, as far as they are prose
 	profiles []profile
 	shown    map[string]map[string]int // by stem, the words that have it
 }
@@ -101,8 +103,9 @@ func newVocabulary(q *Query, passages []Passage) *vocabulary {
 	in := make(map[string]int) // passages that have a stem
 	counts := make([]map[string]int, len(passages))
 	for i, p := range passages {
+		v.texts = append(v.texts, proseOf(p.Text))
 		counts[i] = make(map[string]int)
-		for _, w := range prose.Words(p.Text) {
+		for _, w := range prose.Words(v.texts[i]) {
 			if w.Common || w.Number || utf8.RuneCountInString(w.Lower) < 3 || q.weights[w.Stem] > 0 || w.Lower == "ref" {
 				continue
 			}
@@ -127,6 +130,20 @@ func newVocabulary(q *Query, passages []Passage) *vocabulary {
 		v.profiles = append(v.profiles, p)
 	}
 	return v
+}
+
+// proseOf returns the sentences of a text, tidied, or all of it if it has none.
+func proseOf(text string) string {
+	var sentences []string
+	for _, span := range prose.Sentences(text) {
+		if one := tidy(span.In(text)); prose.IsSentence(one) {
+			sentences = append(sentences, one)
+		}
+	}
+	if len(sentences) == 0 {
+		return tidy(text)
+	}
+	return strings.Join(sentences, " ")
 }
 
 func sortedStems[T any](m map[string]T) []string {
@@ -171,34 +188,86 @@ func (v *vocabulary) group(passages []Passage, most int) [][]int {
 	return groups
 }
 
-// topic names what passages have in common: the two words that tell most.
+// topic names what passages have in common: the phrase of two words that tells most of them, as it
+// stands there, or else the word that does.
 func (v *vocabulary) topic(group []int) string {
-	total := make(map[string]float64)
+	phrases := make(map[string]*phrase)
 	for _, i := range group {
-		for stem, w := range v.profiles[i].weights {
-			total[stem] += w
+		v.addPhrases(phrases, i)
+	}
+	best := ""
+	for _, key := range sortedStems(phrases) {
+		if best == "" || phrases[key].score() > phrases[best].score()+1e-12 {
+			best = key
 		}
 	}
-	for stem := range total {
-		total[stem] *= v.telling(stem)
+	if best == "" {
+		return "Other"
 	}
-	stems := sortedStems(total)
-	slices.SortStableFunc(stems, func(a, b string) int { return cmp.Compare(total[b], total[a]) })
-	var words []string
-	for _, stem := range stems[:min(2, len(stems))] {
-		best := ""
-		for _, w := range sortedStems(v.shown[stem]) {
-			if best == "" || v.shown[stem][w] > v.shown[stem][best] {
-				best = w
-			}
+	return capitalised(phrases[best].shown)
+}
+
+// A phrase is one word or two that stand side by side in passages.
+type phrase struct {
+	shown  string // as it stands where it stands first
+	weight float64
+	count  int
+}
+
+// score says how well a phrase names what it stands in.
+func (p *phrase) score() float64 { return p.weight * (1 + math.Log(float64(p.count))) }
+
+// addPhrases adds the phrases of a passage. A word of the question names a topic only beside
+// another word.
+func (v *vocabulary) addPhrases(to map[string]*phrase, i int) {
+	text := v.texts[i]
+	words := prose.Words(text)
+	add := func(key, shown string, weight float64) {
+		if to[key] == nil {
+			to[key] = &phrase{shown: shown, weight: weight}
 		}
-		words = append(words, best)
+		to[key].count++
 	}
-	slices.Sort(words)
-	if len(words) == 0 {
-		return "other"
+	for k, w := range words {
+		weight := v.profiles[i].weights[w.Stem] * v.telling(w.Stem)
+		if weight > 0 && isPlain(w) {
+			add(w.Stem, text[w.Start:w.End], weight)
+		}
+		if k+1 == len(words) {
+			break
+		}
+		next := words[k+1]
+		also := v.profiles[i].weights[next.Stem] * v.telling(next.Stem)
+		if text[w.End:next.Start] == " " && isPlain(w) && isPlain(next) && w.Stem != next.Stem && also > 0 && !isModifier(next.Lower) {
+			add(w.Stem+" "+next.Stem, text[w.Start:next.End], 1.2*max(weight, also)+0.5*min(weight, also))
+		}
 	}
-	return strings.Join(words, " and ")
+}
+
+// isPlain reports whether a word may stand in the name of a topic: it says something by itself, and
+// is no name of code.
+func isPlain(w prose.Word) bool {
+	return !w.Common && !w.Number && utf8.RuneCountInString(w.Lower) >= 3 && !strings.ContainsAny(w.Lower, "_0123456789") && !isAddressWord(w.Lower)
+}
+
+// isAddressWord reports whether a word is a part of addresses and names of files.
+func isAddressWord(word string) bool {
+	switch word {
+	case "http", "https", "www", "com", "org", "net", "html", "pdf", "png", "csv", "github", "blob", "ref":
+		return true
+	}
+	return false
+}
+
+// isModifier reports whether a word is about another one, so that no phrase ends with it.
+func isModifier(word string) bool {
+	return strings.HasSuffix(word, "ly") || strings.HasSuffix(word, "ive") || strings.HasSuffix(word, "ous") || strings.HasSuffix(word, "ed") || strings.HasSuffix(word, "able")
+}
+
+// capitalised returns a text with a capital as its first letter.
+func capitalised(text string) string {
+	first, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[n:]
 }
 
 // telling says how well a word names a topic: names of things do better than what is said
@@ -250,8 +319,8 @@ func bestSentences(q *Query, text string, most int) []string {
 		if pointsBack(one) {
 			s -= 0.15
 		}
-		if !prose.IsReadable(span.In(text)) {
-			s -= 1 // tables, markup and code, which claim much by the look of them
+		if !isProse(one, text) {
+			s -= 1 // tables, menus, markup and code, which claim much by the look of them
 		}
 		all = append(all, scored{one, i, s})
 	}
@@ -274,6 +343,12 @@ func bestSentences(q *Query, text string, most int) []string {
 	return sentences
 }
 
+// isProse reports whether a sentence of a text can stand in a report: it is whole, or it is all that
+// its text says.
+func isProse(sentence, text string) bool {
+	return prose.IsSentence(sentence) || len(sentence) >= len(strings.TrimSpace(text))*9/10 && prose.IsReadable(sentence)
+}
+
 // clip cuts a sentence that nobody would read.
 func clip(text string) string {
 	if r := []rune(text); len(r) > 2*longSentence {
@@ -290,10 +365,17 @@ func endSentence(text string) string {
 	return strings.TrimRight(text, ",;:") + "."
 }
 
+// elsewhere matches words of sentences that need what stands around them.
+var elsewhere = regexp.MustCompile(`^(?:see|as (?:shown|described|noted|mentioned)|for example|the following)\b|\bdo(?:es|ing)? so\b|\b(?:the|this) (?:section|chapter|page|example)s?\b|\b(?:above|below)\b|\bthe following\b`)
+
 // pointsBack reports whether a sentence begins with a word that stands for something before
-// it.
+// it, or speaks of what stands elsewhere.
 func pointsBack(sentence string) bool {
-	word, _, _ := strings.Cut(strings.ToLower(sentence), " ")
+	lower := strings.ToLower(sentence)
+	if elsewhere.MatchString(lower) {
+		return true
+	}
+	word, _, _ := strings.Cut(lower, " ")
 	switch strings.TrimRight(word, ",") {
 	case "this", "these", "it", "they", "he", "she", "such", "however", "therefore", "thus", "moreover", "furthermore", "also", "but", "and", "so":
 		return true
@@ -310,10 +392,14 @@ var leadingMark = regexp.MustCompile(`^(?:[-*+•#>]+|[0-9]{1,3}[.)])\s+`)
 // link matches a link of Markdown; its first group is the text.
 var link = regexp.MustCompile(`\[([^\[\]]+)\]\([^()\s]*\)`)
 
+// role matches a text that reStructuredText marks as a reference: its second group is the text, and its
+// third what it refers to.
+var role = regexp.MustCompile("(?:(:[a-z:+-]+:)`([^`<>]+?)(\\s*<[^<>`]*>)?`)|`([^`<>]+?)\\s*<[^<>`]*>`_{0,2}")
+
 // tidy returns a sentence on one line, without references, links and marks of its own text.
 func tidy(sentence string) string {
-	sentence = link.ReplaceAllString(sentence, "$1")
-	sentence = strings.ReplaceAll(sentence, "**", "")
+	sentence = role.ReplaceAllString(link.ReplaceAllString(sentence, "$1"), "$2$4")
+	sentence = strings.NewReplacer("**", "", "``", "`").Replace(sentence)
 	sentence = bracketed.ReplaceAllString(sentence, "")
 	sentence = strings.Join(strings.Fields(sentence), " ")
 	return strings.TrimSpace(leadingMark.ReplaceAllString(sentence, ""))

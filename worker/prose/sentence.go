@@ -49,7 +49,7 @@ func Sentences(text string) []Span {
 		r, n := utf8.DecodeRuneInString(text[at:])
 		at += n
 		switch {
-		case r == '\n' && breaksBlock(text[at:]):
+		case r == '\n' && (breaksBlock(text[at:]) || at-start < maxRule && isRuleLine(text[start:at])):
 			add(at)
 		case isFullStop(r):
 			add(afterReferences(text, at))
@@ -74,11 +74,17 @@ func isFullStop(r rune) bool { return r == '。' || r == '！' || r == '？' || 
 // breaksBlock reports whether a new block begins with the line behind a line's end.
 func breaksBlock(rest string) bool {
 	line := strings.TrimLeft(rest, " \t\r")
+	if end := strings.IndexByte(line, '\n'); end >= 3 && end < maxRule && isRuleLine(line[:end]) {
+		return true
+	}
 	if line == "" || line[0] == '\n' || line[0] == '#' || line[0] == '>' || line[0] == '|' || strings.HasPrefix(line, "```") {
 		return true
 	}
 	return listMark.MatchString(line)
 }
+
+// maxRule bounds the lines of marks below headings, in bytes.
+const maxRule = 256
 
 var listMark = regexp.MustCompile(`^(?:[-*+•]|[0-9]{1,3}[.)])\s`)
 

@@ -165,28 +165,74 @@ func (x *extract) cite(start, end int) string {
 	return quote
 }
 
-// title is the title of the text where it stands in it, or else its first line.
+// title is the headline of what was found: of the title of the page and the headings above the
+// finding, the one that bears most on the question, and of equal ones the one that is part of the title;
+// or else the first line.
 func (x *extract) title() any {
-	text := string(x.evidence.Text)
-	title := strings.TrimSpace(x.evidence.Metadata["title"])
-	if at := strings.Index(text, title); title != "" && at >= 0 {
-		return x.cite(at, at+len(title))
+	text, title := string(x.evidence.Text), strings.TrimSpace(x.evidence.Metadata["title"])
+	found := x.findingSpan()
+	var best prose.Span
+	most := -1.0
+	consider := func(start, end int, more float64) {
+		if score := x.query.Relevance(text[start:end]) + more; score > most {
+			best, most = prose.Span{Start: start, End: end}, score
+		}
 	}
-	for at := 0; at < len(text); {
+
+	for at := 0; at < len(text) && at <= found.Start; {
 		end := at + strings.IndexByte(text[at:]+"\n", '\n')
 		line := strings.Trim(text[at:end], "# \t\r*")
-		if line != "" {
-			start := at + strings.Index(text[at:end], line)
-			return x.cite(start, start+len(line))
+		start := at + strings.Index(text[at:end], line)
+		switch {
+		case line == "":
+		case line != title && strings.HasPrefix(text[at:end], "#") && strings.Contains(title, line):
+			consider(start, start+len(line), partOfTitle)
+		case line != title && strings.HasPrefix(text[at:end], "#"):
+			consider(start, start+len(line), 0)
 		}
 		at = end + 1
 	}
-	return nil
+	if at := strings.Index(text, title); title != "" && at >= 0 {
+		consider(at, at+len(title), partOfTitle/2)
+	}
+	if best.End == 0 {
+		best = firstLine(text)
+	}
+	if best.End == 0 {
+		return nil
+	}
+	return x.cite(best.Start, best.End)
+}
+
+// partOfTitle is how much rather a heading is the headline if the title of the page has it.
+const partOfTitle = 0.1
+
+// firstLine returns the first line of a text that says something, without the marks of a heading; the
+// zero Span if there is none.
+func firstLine(text string) prose.Span {
+	for at := 0; at < len(text); {
+		end := at + strings.IndexByte(text[at:]+"\n", '\n')
+		if line := strings.Trim(text[at:end], "# \t\r*"); line != "" {
+			start := at + strings.Index(text[at:end], line)
+			return prose.Span{Start: start, End: start + len(line)}
+		}
+		at = end + 1
+	}
+	return prose.Span{}
 }
 
 // finding is the paragraph that bears most on the question, or its first sentences if it is
-// long. Headings and the like are no findings if there is any paragraph.
+// long. Headings, bylines and the like are no findings if there is any paragraph.
 func (x *extract) finding() any {
+	span := x.findingSpan()
+	if span.End == 0 {
+		return nil
+	}
+	return x.cite(span.Start, span.End)
+}
+
+// findingSpan returns where the finding stands; the zero Span if there is none.
+func (x *extract) findingSpan() prose.Span {
 	text := string(x.evidence.Text)
 	var best prose.Span
 	most := -1.0
@@ -201,18 +247,21 @@ func (x *extract) finding() any {
 	if most < 0 {
 		places := digest.Choose(text, x.query, 1, findingLength)
 		if len(places) == 0 {
-			return nil
+			return prose.Span{}
 		}
-		return x.cite(places[0].Start, places[0].End)
+		return places[0].Span
 	}
+
+	sentences := prose.Sentences(best.In(text))
+	begin := max(0, slices.IndexFunc(sentences, func(s prose.Span) bool { return prose.IsSentence(s.In(best.In(text))) }))
 	end := best.Start
-	for _, s := range prose.Sentences(best.In(text)) {
-		if end > best.Start && s.End > findingLength {
+	for _, s := range sentences[begin:] {
+		if end > best.Start && s.End-sentences[begin].Start > findingLength {
 			break
 		}
 		end = best.Start + s.End
 	}
-	return x.cite(best.Start, end)
+	return prose.Span{Start: best.Start + sentences[begin].Start, End: end}
 }
 
 // dated is how far into a text its own date is looked for, in bytes.

@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/worker/digest"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/output/payload"
+	"github.com/coditect/mapreduce/worker/prose"
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
@@ -59,10 +60,11 @@ type writing struct {
 	task     *agent.Task
 	docs     []payload.Document // that the unit reads; none if it reads outputs, or one document
 	query    *digest.Query
-	given    []*output.Output // what may be cited
-	passages []digest.Passage // that the unit reads; none if it reads values
-	findings []digest.Finding // of values; of passages they are made when they are needed
-	report   *digest.Report   // made once
+	given    []*output.Output  // what may be cited
+	passages []digest.Passage  // that the unit reads; none if it reads values
+	findings []digest.Finding  // of values; of passages they are made when they are needed
+	report   *digest.Report    // made once
+	quotes   map[string]string // of what may be cited, by the names of the references; made once
 }
 
 // read reads what the unit was given.
@@ -132,6 +134,9 @@ func (w *writing) collect(v any) {
 		}
 	case map[string]any:
 		if f, ok := findingOf(v); ok {
+			if len(refs.FullIDs(f.Text)) == 0 {
+				f.Text = w.citeSentences(f.Text, f.Refs)
+			}
 			w.findings = append(w.findings, f)
 			return
 		}
@@ -173,13 +178,45 @@ func findingOf(object map[string]any) (f digest.Finding, ok bool) {
 	if len(f.Refs) == 0 || f.Text == "" {
 		return f, false
 	}
-	if len(refs.FullIDs(f.Text)) == 0 {
-		f.Text = strings.TrimRight(f.Text, ". ") + " [" + strings.Join(f.Refs, ", ") + "]."
-	}
 	if enumLike(f.Topic, object) {
 		f.Topic = firstText(object, texts)
 	}
 	return f, true
+}
+
+// citeSentences puts references behind each sentence of a text: those whose quotes have it, or else
+// all. Bylines and the like are left out if there are whole sentences.
+func (w *writing) citeSentences(text string, names []string) string {
+	var whole, all []string
+	for _, span := range prose.Sentences(text) {
+		sentence := span.In(text)
+		behind := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.Contains(w.quoteOf(name), sentence) })
+		if len(behind) == 0 {
+			behind = names
+		}
+		cited := strings.TrimRight(sentence, ".! ") + " [" + strings.Join(behind, ", ") + "]."
+		all = append(all, cited)
+		if prose.IsSentence(sentence) {
+			whole = append(whole, cited)
+		}
+	}
+	if len(whole) > 0 {
+		return strings.Join(whole, " ")
+	}
+	return strings.Join(all, " ")
+}
+
+// quoteOf returns the quote of a reference that the unit was given; "" if it has none.
+func (w *writing) quoteOf(name string) string {
+	if w.quotes == nil {
+		w.quotes = make(map[string]string)
+		for _, o := range w.given {
+			for _, c := range o.Citations {
+				w.quotes[c.ID.Full()] = c.Quote
+			}
+		}
+	}
+	return w.quotes[name]
 }
 
 // enumLike reports whether a topic is one word of small letters, as words of enums are,

@@ -43,10 +43,11 @@ func (m *markdownPage) printf(format string, args ...any) {
 
 // writeRow writes a row of a table.
 func (m *markdownPage) writeRow(cells ...string) {
+	escaped := make([]string, len(cells))
 	for i, c := range cells {
-		cells[i] = escapeInline(c)
+		escaped[i] = escapeInline(c)
 	}
-	m.printf("| %s |\n", strings.Join(cells, " | "))
+	m.printf("| %s |\n", strings.Join(escaped, " | "))
 }
 
 // writeHeader writes the first rows of a table.
@@ -217,13 +218,45 @@ func (m *markdownPage) writeEvidence(v view) {
 	}
 }
 
+// alike returns dropped citations in the order of their first ones, with those together of which the
+// same is said.
+func alike(all []droppedView) [][]droppedView {
+	var groups [][]droppedView
+	at := make(map[[3]string]int)
+	for _, d := range all {
+		key := [3]string{d.Field, d.By(), d.Reason}
+		i, seen := at[key]
+		if !seen {
+			i, groups = len(groups), append(groups, nil)
+			at[key] = i
+		}
+		groups[i] = append(groups[i], d)
+	}
+	return groups
+}
+
+// refsOf names dropped citations, at most five of them.
+func refsOf(all []droppedView) string {
+	shown, more := firstOf(all, 5)
+	var names []string
+	for _, d := range shown {
+		names = append(names, d.Ref)
+	}
+	text := strings.Join(names, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // writeLosses writes the citations and references that were dropped, and the reasons.
 func (m *markdownPage) writeLosses(v view) {
 	if len(v.Dropped) > 0 {
 		m.printf("\n## Dropped citations (%d)\n\n", len(v.Dropped)+v.MoreDrops)
 		m.writeHeader("citation", "field", "by", "why")
-		for _, d := range v.Dropped {
-			m.writeRow(d.Ref, d.Field, d.By(), d.Reason)
+		for _, rows := range alike(v.Dropped) {
+			d := rows[0]
+			m.writeRow(refsOf(rows), d.Field, d.By(), d.Reason)
 		}
 	}
 	if len(v.Removed) > 0 {

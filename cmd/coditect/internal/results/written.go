@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/worker/bibliography"
 )
@@ -123,6 +124,25 @@ func (m *markdownPage) writeText(r *writtenReport, v view) {
 	if len(r.References) > 0 {
 		m.printf("\n## References\n\n%s", bibliography.Markdown(r.References))
 	}
+	if line := r.silentDocuments(v); line != "" {
+		m.printf("\n%s\n", line)
+	}
+}
+
+// silentDocuments says of how many documents a report uses nothing; "" if it uses something of each,
+// or rests on texts that tools brought.
+func (r *writtenReport) silentDocuments(v view) string {
+	cited := make(map[string]bool)
+	for _, e := range r.References {
+		cited[e.ID] = true
+	}
+	for _, l := range v.Coverage {
+		silent := l.Mapped - int64(len(cited))
+		if l.Name == "documents" && silent > 0 && len(v.Evidence) == 0 {
+			return fmt.Sprintf("%s read: the report refers to %d of them, and %d had nothing to say.", plural.Count(l.Mapped, "document")+" were", len(cited), silent)
+		}
+	}
+	return ""
 }
 
 // writeClaims writes how many claims are supported, and lists those that are not.
