@@ -155,7 +155,7 @@ func (c *checker) checkSources() error {
 		case at > c.i:
 			return c.keyError("from", "%q is a later stage: a stage reads documents or earlier stages, which here are %s", source, filetree.ListNames(append([]string{Documents}, c.earlierStages()...)))
 		case at < 0:
-			return c.keyError("from", "%.80q is neither documents nor an earlier stage; of these %s", source, c.listEarlier())
+			return c.keyError("from", "%.80q is neither documents nor an earlier stage%s", source, c.listEarlier(", which are "))
 		}
 	}
 	if c.From == Documents && c.i > 0 && c.Stages[c.i-1].From != Documents {
@@ -179,12 +179,12 @@ func (c *checker) earlierStages() []string {
 	return names
 }
 
-// listEarlier says which stages stand before this one.
-func (c *checker) listEarlier() string {
+// listEarlier returns the stages before this one behind some words, or says that there are none.
+func (c *checker) listEarlier(words string) string {
 	if names := c.earlierStages(); len(names) > 0 {
-		return "there is " + filetree.ListNames(names)
+		return words + filetree.ListNames(names)
 	}
-	return filetree.ListNames(nil)
+	return ": there is none before it"
 }
 
 // checkEach refuses an each that is unknown, or that does not fit what the stage reads.
@@ -219,7 +219,7 @@ func (c *checker) eachPath() error {
 		return nil
 	}
 	if at := c.Stages.Index(stage); at < 0 || at >= c.i {
-		return c.keyError("each", "%.80q is no earlier stage; of these %s", stage, c.listEarlier())
+		return c.keyError("each", "%.80q is no earlier stage%s", stage, c.listEarlier(": those are "))
 	}
 	if c.From != stage {
 		return c.keyError("from", "must be %s, whose list each names, or be left out", stage)

@@ -108,18 +108,6 @@ func hasWords(text string) bool {
 	return strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) })
 }
 
-// answers are words and marks that say yes or no.
-var answers = func() map[string]bool {
-	all := map[string]bool{}
-	for word := range strings.FieldsSeq("yes y true ja oui si sí sim да ✓ ✔ ☑ ☒ 是 はい x checked") {
-		all[word] = true
-	}
-	for word := range strings.FieldsSeq("no n false nein non nee não nao нет ✗ ✘ ☐ □ 否 いいえ unchecked none") {
-		all[word] = false
-	}
-	return all
-}()
-
 // answerHead parts an answer from its question.
 var answerHead = regexp.MustCompile(`^.*[:=?|\t\n]\s*`)
 
@@ -128,7 +116,7 @@ var answerHead = regexp.MustCompile(`^.*[:=?|\t\n]\s*`)
 func judgeBoolean(p *schema.Property, value bool, quote string) Verdict {
 	text := strings.TrimSpace(format.Fold(quote))
 	head := answerHead.FindString(text)
-	if yes, ok := answers[strings.Trim(strings.TrimPrefix(text, head), " .,;!()[]")]; ok {
+	if yes, ok := format.ParseAnswer(strings.Trim(strings.TrimPrefix(text, head), " .,;!()[]")); ok {
 		// A question that is put the other way round has the other answer.
 		if yes != isInverse(p.Name, head) == value {
 			return Confirms

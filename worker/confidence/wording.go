@@ -101,7 +101,7 @@ func judgeByForm(p *schema.Property, text, quote string) (verdict Verdict, judge
 	if code, ok := format.ParseCurrency(text); ok && isCurrencyAlone(text) {
 		return judgeCurrency(code, quote), true
 	}
-	if yes, ok := answers[format.Fold(text)]; ok && len(text) > 1 {
+	if yes, ok := format.ParseAnswer(format.Fold(text)); ok && len(text) > 1 {
 		return judgeBoolean(p, yes, quote), true
 	}
 	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(text, "+-−(")); unicode.IsDigit(first) || unicode.Is(unicode.Sc, first) {

@@ -392,12 +392,20 @@ var leadingMark = regexp.MustCompile(`^(?:[-*+•#>]+|[0-9]{1,3}[.)])\s+`)
 // link matches a link of Markdown; its first group is the text.
 var link = regexp.MustCompile(`\[([^\[\]]+)\]\([^()\s]*\)`)
 
+// comment matches a comment of HTML, which may be cut off; reflink a link of Markdown that names its
+// target, with the text as its first group.
+var (
+	comment = regexp.MustCompile(`<!--(?:.*?-->|.*$)`)
+	reflink = regexp.MustCompile(`\[([^\[\]]+)\]\[[^\[\]]*\]`)
+)
+
 // role matches a text that reStructuredText marks as a reference: its second group is the text, and its
 // third what it refers to.
 var role = regexp.MustCompile("(?:(:[a-z:+-]+:)`([^`<>]+?)(\\s*<[^<>`]*>)?`)|`([^`<>]+?)\\s*<[^<>`]*>`_{0,2}")
 
 // tidy returns a sentence on one line, without references, links and marks of its own text.
 func tidy(sentence string) string {
+	sentence = reflink.ReplaceAllString(comment.ReplaceAllString(sentence, ""), "$1")
 	sentence = role.ReplaceAllString(link.ReplaceAllString(sentence, "$1"), "$2$4")
 	sentence = strings.NewReplacer("**", "", "``", "`").Replace(sentence)
 	sentence = bracketed.ReplaceAllString(sentence, "")

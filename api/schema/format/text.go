@@ -95,18 +95,6 @@ func partDigits(s string) string {
 // of it.
 func standsApart(c rune) bool { return unicode.Is(unicode.No, c) || IsRaised(c) || IsLowered(c) }
 
-// ParseBoolean reads yes or no.
-func ParseBoolean(text string) (yes, ok bool) {
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "true", "yes", "y", "1", "on":
-		return true, true
-	case "false", "no", "n", "0", "off":
-		return false, true
-	default:
-		return false, false
-	}
-}
-
 var (
 	emailForm  = regexp.MustCompile(`[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
 	schemeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)

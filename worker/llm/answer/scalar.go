@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/coditect/mapreduce/api/schema/format"
 )
 
 // alignScalar brings a value into the shape of a text, a number or a word.
@@ -76,11 +78,8 @@ func asBoolean(v any) any {
 	if !ok {
 		return v
 	}
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "true", "yes", "1":
-		return true
-	case "false", "no", "0":
-		return false
+	if yes, ok := format.ParseBoolean(text); ok {
+		return yes
 	}
 	return v
 }

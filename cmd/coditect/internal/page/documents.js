@@ -178,6 +178,7 @@
 		const box = byId("document-text");
 		box.setAttribute("aria-label", "Text of " + visible(documentName(d)));
 		box.replaceChildren(element("bdi", {}, shown, whole ? null : "…"));
+		box.classList.toggle("aligned", isAligned(box.textContent.slice(0, 20000)));
 		const more = marks.get(d).length - marksShown;
 		byId("document-limits").textContent = [
 			whole ? "" : "This page shows only the text around the quotes, as its size is limited. ",

@@ -54,7 +54,7 @@
 
 	const records = data.records;
 	records.forEach((record, i) => { record.n = i + 1; });
-	const view = { query: "", column: "", show: "", sort: "", descending: false, page: 0, matching: [] };
+	const view = { query: "", column: "", show: "", sort: "", descending: false, page: 0, matching: [], hidden: new Set() };
 	const conditions = {
 		unverified: (record) => record.u !== undefined,
 		missing: (record) => record.m !== undefined,
@@ -100,9 +100,23 @@
 
 	// ---- the table
 
+	const numberForm = /^[-−]?\d[\d.,\u202f\u00a0]*%?$/;
+	// numeric are the fields whose values are numbers, all of them. They stand at the right.
+	const numeric = new Set(data.fields.filter((field) => {
+		const values = records.map((record) => entry(record.v, field)).filter((value) => value !== undefined);
+		return values.length > 0 && values.every((value) => numberForm.test(value));
+	}));
+	// cellClass says how a value stands in its cell: numbers at the right, and what is short, such as
+	// a date, on one line.
+	function cellClass(field, value) {
+		if (numeric.has(field)) return "number";
+		return value !== undefined && value.length <= 16 ? "short" : undefined;
+	}
+	const shownFields = () => data.fields.filter((field) => !view.hidden.has(field));
+
 	function header(label, column) {
 		const sorted = view.sort === column;
-		return element("th", { scope: "col", "aria-sort": sorted ? (view.descending ? "descending" : "ascending") : undefined },
+		return element("th", { scope: "col", class: numeric.has(column) ? "number" : undefined, "aria-sort": sorted ? (view.descending ? "descending" : "ascending") : undefined },
 			element("button", {
 				type: "button",
 				click: () => {
@@ -110,7 +124,7 @@
 					view.sort = column;
 					view.page = 0;
 					update();
-					byId("table").querySelectorAll("thead button")[["#", "source", ...data.fields].indexOf(column)].focus();
+					byId("table").querySelectorAll("thead button")[["#", "source", ...shownFields()].indexOf(column)].focus();
 				},
 			}, visible(label)));
 	}
@@ -143,12 +157,12 @@
 				type: "button", class: "link", "aria-label": "Record " + record.n, click: () => openRecord(record),
 			}, String(record.n))),
 			element("td", { "data-label": "source" }, quoted(sourcesOf(record))),
-			data.fields.map((field) => element("td", { "data-label": visible(field) }, valueCell(record, field))));
+			shownFields().map((field) => element("td", { "data-label": visible(field), class: cellClass(field, entry(record.v, field)) }, valueCell(record, field))));
 	}
 
 	function table(shown) {
 		return element("table", {},
-			element("thead", {}, element("tr", {}, header("#", "#"), header("source", "source"), data.fields.map((field) => header(field, field)))),
+			element("thead", {}, element("tr", {}, header("#", "#"), header("source", "source"), shownFields().map((field) => header(field, field)))),
 			element("tbody", {}, shown.map(row)));
 	}
 
@@ -177,7 +191,54 @@
 			pageButton("Next", view.page + 1, view.page < last), pageButton("Last", last, view.page < last));
 	}
 
+	// ---- the rows that match, for other programs
+
+	// csvCell returns a text as a cell of CSV. A spreadsheet must not take it for a formula.
+	function csvCell(text) {
+		const safe = /^[=@\t\r]/.test(text) || /^[+-]/.test(text) && !numberForm.test(text) ? "'" + text : text;
+		return /[",\n\r]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
+	}
+	// csvText returns the rows that match, with the columns that are shown.
+	function csvText() {
+		const lines = [["source", ...shownFields()]];
+		for (const record of view.matching) {
+			lines.push([(record.s || []).map(documentName).join("; "), ...shownFields().map((field) => entry(record.v, field) || "")]);
+		}
+		return lines.map((cells) => cells.map(csvCell).join(",")).join("\r\n") + "\r\n";
+	}
+	function saveRows() {
+		const link = element("a", { href: URL.createObjectURL(new Blob(["\ufeff" + csvText()], { type: "text/csv" })), download: "records.csv" });
+		link.click();
+		setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+	}
+	// copyRows copies the rows as lines with tabs, as spreadsheets paste them.
+	async function copyRows() {
+		const cells = (text) => text.replace(/\s+/g, " ");
+		const text = [["source", ...shownFields()].join("\t"), ...view.matching.map((record) =>
+			[sourcesOf(record), ...shownFields().map((field) => entry(record.v, field) || "")].map(cells).join("\t"))].join("\n");
+		const box = element("textarea", { "aria-label": "Rows" });
+		box.value = text;
+		document.body.append(box);
+		box.select();
+		const copied = navigator.clipboard ? await navigator.clipboard.writeText(text).then(() => true, () => document.execCommand("copy")) : document.execCommand("copy");
+		box.remove();
+		byId("count").textContent = copied ? plural(view.matching.length, "row was copied.", "rows were copied.") : "This browser does not let the page copy; save the rows instead.";
+	}
+	function columnChoices() {
+		return data.fields.map((field) => element("label", {}, element("input", {
+			type: "checkbox", checked: true,
+			input: (event) => {
+				if (event.target.checked) view.hidden.delete(field);
+				else view.hidden.add(field);
+				update();
+			},
+		}), " ", quoted(field)));
+	}
+
 	// ---- quotes
+
+	// isAligned reports whether a text has columns of its own, which letters of one width keep.
+	const isAligned = (text) => (text.match(/\S {3,}\S/g) || []).length >= 3 || /^\|.*\|$/m.test(text);
 
 	// position returns the index in a string of its code point n.
 	function position(text, n) {
@@ -196,7 +257,7 @@
 			after = whole.slice(position(whole, c.e));
 		}
 		const hasMore = whole === undefined;
-		return element("blockquote", { class: "text", tabindex: "0", "aria-label": "Text of " + visible(documentName(c.d)) },
+		return element("blockquote", { class: isAligned(before.slice(-2000) + c.q + after.slice(0, 2000)) ? "text aligned" : "text", tabindex: "0", "aria-label": "Text of " + visible(documentName(c.d)) },
 			element("bdi", {}, hasMore && before ? "…" : "", visible(before), element("mark", {}, visible(c.q)), visible(after), hasMore && after ? "…" : ""));
 	}
 
@@ -227,7 +288,7 @@
 		if (!c || !c.q) return element("p", { class: "note" }, "The quote is only in result.json, as the size of this page is limited.");
 		const notes = [c.p, "characters " + c.s + "–" + c.e, gradeText(c),
 			c.x ? "not in the chunk that was read" : null, c.o ? "or at one of " + c.o + " other places" : null, c.r];
-		return element("figure", {}, passage(c), drawnPages(c),
+		return element("figure", {}, drawnPages(c), passage(c),
 			element("figcaption", {}, quoted(documentName(c.d)), ": ", quoted(notes.filter(Boolean).join(", ")), " ", inDocumentButton(i)));
 	}
 
@@ -323,6 +384,16 @@
 			element("tbody", {}, (s.rows || []).map((row) => element("tr", {}, row.map((cell) => element("td", {}, withReferences(cell))))))));
 	}
 
+	// sourcesOfReport returns each source once, with the numbers by which the report refers to it.
+	function sourcesOfReport() {
+		const sources = new Map();
+		data.report.references.forEach((r, i) => {
+			if (!sources.has(r.source)) sources.set(r.source, { source: r.source, numbers: [] });
+			sources.get(r.source).numbers.push(i + 1);
+		});
+		return [...sources.values()];
+	}
+
 	function writeReport() {
 		const report = data.report;
 		byId("report-body").replaceChildren(
@@ -333,8 +404,8 @@
 				(s.columns || []).length ? sectionTable(s) : null,
 			]).filter(Boolean),
 			element("h3", {}, "References"),
-			element("ol", {}, report.references.map((r, i) => element("li", {}, quoted(r.source), " ",
-				element("button", { type: "button", class: "link", click: () => openReference(i + 1) }, "Passage")))),
+			element("ul", { class: "references" }, sourcesOfReport().map(({ source, numbers }) => element("li", {}, quoted(source), " ",
+				numbers.map((n, i) => [i ? ", " : "", element("button", { type: "button", class: "link", click: () => openReference(n) }, "Passage " + n)]).flat()))),
 			element("h3", {}, "Check of the claims"), element("p", {}, quoted(report.summary)));
 		const doubtful = report.claims.filter((c) => c.grade !== "supported");
 		if (doubtful.length) {
@@ -403,6 +474,9 @@
 	// ---- controls
 
 	function setUpRecords() {
+		byId("columns").append(...columnChoices());
+		byId("copy").addEventListener("click", copyRows);
+		byId("save").addEventListener("click", saveRows);
 		byId("column").append(...data.fields.map((field) => element("option", { value: field }, visible(field))));
 		byId("controls").hidden = records.length === 0;
 		byId("controls").addEventListener("submit", (event) => event.preventDefault());

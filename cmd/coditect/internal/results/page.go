@@ -235,6 +235,9 @@ func (w *writer) writePage(ctx context.Context) error {
 		p.Title = cmp.Or(written.Question, p.Title)
 		p.Data.Records, p.Data.Fields = []page.Record{}, []string{}
 		p.Data.Report = w.report.page.reportOf(written)
+		if line := written.silentDocuments(v); line != "" {
+			p.Data.Report.Summary += " " + line
+		}
 	}
 	return w.dir.WriteFile("report.html", func(out *folder.File) error { return p.Write(out) })
 }

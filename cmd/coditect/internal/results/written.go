@@ -129,7 +129,8 @@ func (m *markdownPage) writeText(r *writtenReport, v view) {
 	}
 }
 
-// silentDocuments says of how many documents a report uses nothing; "" if it uses something of each,
+// silentDocuments says of how many documents a report uses nothing, as they have nothing to say or say
+// what others say better; "" if it uses something of each,
 // or rests on texts that tools brought.
 func (r *writtenReport) silentDocuments(v view) string {
 	cited := make(map[string]bool)
@@ -139,7 +140,7 @@ func (r *writtenReport) silentDocuments(v view) string {
 	for _, l := range v.Coverage {
 		silent := l.Mapped - int64(len(cited))
 		if l.Name == "documents" && silent > 0 && len(v.Evidence) == 0 {
-			return fmt.Sprintf("%s read: the report refers to %d of them, and %d had nothing to say.", plural.Count(l.Mapped, "document")+" were", len(cited), silent)
+			return fmt.Sprintf("%s were read: the report refers to %d of them, and uses nothing of the other %d.", plural.Count(l.Mapped, "document"), len(cited), silent)
 		}
 	}
 	return ""
