@@ -32,7 +32,7 @@ const leastShare = 0.45
 // the question, and have most passages behind them, go first; there is room for 24. Findings that
 // bear on it much less than the best one are left out.
 func Compose(q *Query, findings []Finding) Report {
-	ranked := rank(q, distinct(findings))
+	ranked := rank(q, distinct(single(findings)))
 	if len(ranked) == 0 {
 		return Report{}
 	}
@@ -53,6 +53,17 @@ func Compose(q *Query, findings []Finding) Report {
 		bodies = append(bodies, strings.Join(sentences, " "))
 	}
 	return Report{Opening: opening, Body: strings.Join(bodies, "\n\n"), Closing: closing, Topics: topics[:min(len(topics), maxTopics)]}
+}
+
+// single returns a finding for each sentence of findings, under the same topic.
+func single(findings []Finding) []Finding {
+	var all []Finding
+	for _, f := range findings {
+		for _, s := range prose.Sentences(f.Text) {
+			all = append(all, Finding{Topic: f.Topic, Text: s.In(f.Text), Refs: f.Refs})
+		}
+	}
+	return all
 }
 
 // rank returns the findings that bear on the question, those first that bear on it most, and have

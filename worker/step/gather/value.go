@@ -185,9 +185,10 @@ func (x *extract) title() any {
 		start := at + strings.Index(text[at:end], line)
 		switch {
 		case line == "":
-		case line != title && strings.HasPrefix(text[at:end], "#") && strings.Contains(title, line):
+		case line == title || !isHeading(text, at, end):
+		case strings.Contains(title, line):
 			consider(start, start+len(line), partOfTitle)
-		case line != title && strings.HasPrefix(text[at:end], "#"):
+		default:
 			consider(start, start+len(line), 0)
 		}
 		at = end + 1
@@ -203,6 +204,21 @@ func (x *extract) title() any {
 	}
 	return x.cite(best.Start, best.End)
 }
+
+// isHeading reports whether the line [at, end) of a text is a heading: it is marked as one, or it is
+// short, stands by itself, and is no sentence.
+func isHeading(text string, at, end int) bool {
+	line := text[at:end]
+	if strings.HasPrefix(line, "#") {
+		return true
+	}
+	above, below := text[:at], text[end:]
+	apart := (above == "" || strings.HasSuffix(above, "\n\n")) && (strings.HasPrefix(below, "\n\n") || strings.TrimSpace(below) == "")
+	return apart && len(line) <= maxHeading && !prose.IsSentence(line)
+}
+
+// maxHeading bounds a heading without a mark, in bytes.
+const maxHeading = 200
 
 // partOfTitle is how much rather a heading is the headline if the title of the page has it.
 const partOfTitle = 0.1
