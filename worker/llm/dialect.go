@@ -23,6 +23,7 @@ type Dialect struct {
 	NoAllOf     bool
 	NoConst     bool // a constant becomes an enumeration of one
 	LoneRef     bool // nothing stands beside a reference
+	Named       bool // only fields that are named as properties can be required
 }
 
 // Keywords by what becomes of them.
@@ -192,12 +193,30 @@ func (r *reducer) reduceKeyword(n object, m member, where string, depth int) (ob
 		if r.AllRequired {
 			return nil, nil // close says it
 		}
+		if r.Named {
+			m.value = namedOnly(n, m)
+		}
 	case "additionalProperties":
 		if r.Closed {
 			return nil, nil // close says it
 		}
 	}
 	return object{m}, nil
+}
+
+// namedOnly returns the required fields of an object that are among its properties.
+func namedOnly(n object, m member) any {
+	fields, _ := n.get("properties")
+	named, _ := fields.(object)
+	list, _ := m.value.([]any)
+	out := []any{}
+	for _, name := range list {
+		key, isText := name.(string)
+		if _, has := named.get(key); isText && has {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // spreadTypes writes a list of types as one schema for each.

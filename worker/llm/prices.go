@@ -92,10 +92,15 @@ func (p *Prices) For(provider string, model Model) ([]byte, error) {
 	return yaml.Marshal(map[string]map[Model]Tariff{provider: {model: t}})
 }
 
+// Dollars returns the price in US dollars, without zeros at its end.
+func (p Price) Dollars() string {
+	text := fmt.Sprintf("%d.%06d", p/1e6, p%1e6)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
 // MarshalYAML writes dollars.
 func (p Price) MarshalYAML() (any, error) {
-	text := fmt.Sprintf("%d.%06d", p/1e6, p%1e6)
-	return &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSuffix(strings.TrimRight(text, "0"), ".")}, nil
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: p.Dollars()}, nil
 }
 
 // MarshalYAML writes "50%".

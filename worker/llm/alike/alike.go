@@ -15,6 +15,8 @@ type Server struct {
 	KeyVariable string // the environment variable that has its key
 	Known       manners.Manners
 
+	ListPath, PropsPath string // see chat.Server
+
 	// Local is a program on one's own machine. It needs no key, it holds answers to their schema by
 	// a grammar, and its models are told of the schema by nobody but us.
 	Local bool
@@ -26,7 +28,7 @@ func (s Server) New(cfg llm.Config) (llm.Provider, error) {
 	if cfg.Key.IsZero() && !s.Local && cfg.BaseURL == "" {
 		return nil, llm.NewError(llm.Auth, "there is no key for %s: set %s", s.Name, s.KeyVariable)
 	}
-	server := chat.Server{Name: s.Name, URL: s.URL, Known: s.Known}
+	server := chat.Server{Name: s.Name, URL: s.URL, Known: s.Known, ListPath: s.ListPath, PropsPath: s.PropsPath}
 	if s.Local {
 		server.Dialect, server.Untold = grammar(s.Name), true
 	}

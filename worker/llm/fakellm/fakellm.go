@@ -81,6 +81,9 @@ type Call struct {
 	whole  bool // the answer is to come at once; of Google's and Bedrock's formats
 }
 
+// Whole reports whether the answer is to come at once, where the path says so.
+func (c Call) Whole() bool { return c.whole }
+
 // A Turn is a message, as text.
 type Turn struct{ Role, Text string }
 

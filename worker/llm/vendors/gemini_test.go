@@ -173,20 +173,20 @@ func TestEndsOfGoogle(t *testing.T) {
 	}
 }
 
-// A schema as the vendor takes it: references stand alone, constants are enumerations of one, and
-// what it does not know is told in words.
+// A schema as the vendor takes it: references stand alone, constants are enumerations of one, nothing
+// is required that is not named, and what it does not know is told in words.
 func TestSchemasForGoogle(t *testing.T) {
-	const doc = `{"type":"object","required":["kind","to"],"$defs":{"party":{"type":"object","properties":{"name":{"type":"string","maxLength":9}}}},"properties":{
+	const doc = `{"type":"object","required":["kind","to","elsewhere"],"$defs":{"party":{"type":"object","properties":{"name":{"type":"string","maxLength":9}}}},"properties":{
 		"kind":{"const":"invoice"},"to":{"$ref":"#/$defs/party","description":"the buyer"},"at":{"type":["string","null"],"format":"date"},"mail":{"type":"string","format":"email"},
 		"sum":{"oneOf":[{"type":"number"},{"type":"string","pattern":"^x"}]}}}`
-	p, fake := start(t, "gemini", fakellm.Config{Model: says(`{"kind":"invoice","to":{"name":"A"}}`)})
+	p, fake := start(t, "gemini", fakellm.Config{Model: says(`{"kind":"invoice","to":{"name":"A"},"elsewhere":1}`)})
 	if _, err := p.Complete(t.Context(), ask(schema(t, doc))); err != nil {
 		t.Fatal(err)
 	}
 	sent := string(fake.Entries()[0].Schema)
 	for _, want := range []string{
 		`"kind":{"enum":["invoice"]}`, `"to":{"$ref":"#/$defs/party"}`, `"at":{"type":["string","null"],"format":"date"}`,
-		`{maxLength: 9}`, `"anyOf":[{"type":"number"}`, `{format: \"email\"}`,
+		`"required":["kind","to"]`, `{maxLength: 9}`, `"anyOf":[{"type":"number"}`, `{format: \"email\"}`,
 	} {
 		if !strings.Contains(sent, want) {
 			t.Errorf("%s is missing in %s", want, sent)

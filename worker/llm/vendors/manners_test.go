@@ -157,7 +157,7 @@ func TestWhatServersRefuseIsLearned(t *testing.T) {
 	if len(refusedOnes) < 60 {
 		t.Errorf("%d refusals, want at least 60", len(refusedOnes))
 	}
-	for _, r := range slices.Concat(refusedOnes, refusedByGoogle) {
+	for _, r := range slices.Concat(refusedOnes, refusedByGoogle, refusedByBedrock) {
 		t.Run(r.name, func(t *testing.T) {
 			var told []string
 			p, fake := start(t, orDefault(r.vendor, "openai"), fakellm.Config{

@@ -158,6 +158,15 @@ func TestWhatAVendorNeedsIsMissed(t *testing.T) {
 			t.Errorf("%s with %v: %v, want an error about %s", c.vendor, c.settings, err, c.want)
 		}
 	}
+	for vendor, foreign := range map[string]string{"anthropic": "gsk_0123456789", "openai": "sk-ant-api03-0123456789", "groq": "AIzaSy0123456789", "gemini": "sk-proj-0123456789"} {
+		_, err := vendors.New(vendor, llm.Config{Key: llm.NewKey(foreign)})
+		if err == nil || !strings.Contains(err.Error(), "is not sent to "+vendor) || strings.Contains(err.Error(), "0123456789") {
+			t.Errorf("%s with the key %s: %v", vendor, foreign, err)
+		}
+		if _, err := vendors.New(vendor, llm.Config{Key: llm.NewKey(foreign), BaseURL: "http://gateway.test/v1"}); err != nil {
+			t.Errorf("%s at a gateway: %v", vendor, err)
+		}
+	}
 	for _, name := range []string{"vllm", "llamacpp", "lmstudio", "ollama"} {
 		if _, err := vendors.New(name, llm.Config{Getenv: settingsOf(nil)}); err != nil {
 			t.Errorf("%s needs no key: %v", name, err)

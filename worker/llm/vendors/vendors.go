@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm/azure"
 	"github.com/coditect/mapreduce/worker/llm/bedrock"
 	"github.com/coditect/mapreduce/worker/llm/gemini"
+	"github.com/coditect/mapreduce/worker/llm/internal/redact"
 	"github.com/coditect/mapreduce/worker/llm/manners"
 	"github.com/coditect/mapreduce/worker/llm/ollama"
 	"github.com/coditect/mapreduce/worker/llm/openai"
@@ -22,6 +23,10 @@ type Vendor struct {
 	Name        string // as users call it
 	KeyVariable string // the environment variable that holds its key
 	New         func(llm.Config) (llm.Provider, error)
+
+	// Started says that its server was started with the window that its models have there, and
+	// tells it: see llm.Lister.
+	Started bool
 }
 
 // A Table is vendors, each with a name of its own.
@@ -41,7 +46,7 @@ func All() Table {
 		{Name: "ollama", KeyVariable: "OLLAMA_API_KEY", New: ollama.New},
 	}
 	for _, s := range alikes() {
-		all = append(all, Vendor{Name: s.Name, KeyVariable: s.KeyVariable, New: s.New})
+		all = append(all, Vendor{Name: s.Name, KeyVariable: s.KeyVariable, New: s.New, Started: s.Local})
 	}
 	return all
 }
@@ -59,8 +64,8 @@ func alikes() []alike.Server {
 		{Name: "cerebras", URL: "https://api.cerebras.ai/v1/", KeyVariable: "CEREBRAS_API_KEY"},
 		{Name: "xai", URL: "https://api.x.ai/v1/", KeyVariable: "XAI_API_KEY"},
 		{Name: "vllm", URL: "http://127.0.0.1:8000/v1/", KeyVariable: "VLLM_API_KEY", Local: true},
-		{Name: "llamacpp", URL: "http://127.0.0.1:8080/v1/", KeyVariable: "LLAMA_API_KEY", Local: true},
-		{Name: "lmstudio", URL: "http://127.0.0.1:1234/v1/", KeyVariable: "LM_API_TOKEN", Local: true},
+		{Name: "llamacpp", URL: "http://127.0.0.1:8080/v1/", KeyVariable: "LLAMA_API_KEY", Local: true, PropsPath: "../props"},
+		{Name: "lmstudio", URL: "http://127.0.0.1:1234/v1/", KeyVariable: "LM_API_TOKEN", Local: true, ListPath: "../api/v0/models"},
 	}
 }
 
@@ -69,11 +74,14 @@ func alikes() []alike.Server {
 func New(name string, cfg llm.Config) (llm.Provider, error) { return All().New(name, cfg) }
 
 // New returns the provider of a name, without its decorators. The error is an *llm.Error
-// of the kind Invalid if the table has no such vendor.
+// of the kind Invalid if the table has no such vendor, and Auth if the key is that of another.
 func (t Table) New(name string, cfg llm.Config) (llm.Provider, error) {
 	names := make([]string, len(t))
 	for i, v := range t {
 		if v.Name == name {
+			if err := v.checkKey(cfg); err != nil {
+				return nil, err
+			}
 			return v.New(cfg)
 		}
 		names[i] = v.Name
@@ -83,4 +91,26 @@ func (t Table) New(name string, cfg llm.Config) (llm.Provider, error) {
 	}
 	last := len(names) - 1
 	return nil, llm.NewError(llm.Invalid, "no provider is called %q; there are %s and %s", name, strings.Join(names[:last], ", "), names[last])
+}
+
+// keyStarts are how the keys of some vendors begin, and of no others.
+func keyStarts() map[string]string {
+	return map[string]string{
+		"sk-ant-": "anthropic", "sk-proj-": "openai", "AIza": "gemini", "gsk_": "groq", "sk-or-v1-": "openrouter",
+		"xai-": "xai", "csk-": "cerebras", "fw_": "fireworks",
+	}
+}
+
+// checkKey refuses to send a vendor the key of another. A server at an address of its own may take
+// any.
+func (v Vendor) checkKey(cfg llm.Config) error {
+	if cfg.BaseURL != "" {
+		return nil
+	}
+	for start, owner := range keyStarts() {
+		if owner != v.Name && strings.HasPrefix(redact.Secret(cfg.Key), start) {
+			return llm.NewError(llm.Auth, "the key in %s is one of %s, and is not sent to %s", v.KeyVariable, owner, v.Name)
+		}
+	}
+	return nil
 }

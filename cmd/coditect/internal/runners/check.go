@@ -24,7 +24,7 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	prices, err := r.Models.priceList()
+	prices, err := r.Models.PriceList()
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,17 @@
 package runners
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -73,6 +77,32 @@ func (r *Runners) configOf(name string, endpoints map[string]string) llm.Config 
 	return llm.Config{Key: llm.NewKey(r.Getenv(keyVariables[name])), BaseURL: endpoints[name], Getenv: r.Getenv}
 }
 
+// OpenProvider returns a provider that asks models, for one command, and a function with what was
+// learned of what its server does not take.
+func (r *Runners) OpenProvider(name, baseURL string) (llm.Provider, func() []string, error) {
+	if keyVariables[name] == "" {
+		return nil, nil, exit.UsageError("--provider: no provider that asks models is named %q; there are %s", name, strings.Join(ModelProviders(), ", "))
+	}
+	var mu sync.Mutex // guards lines
+	var lines []string
+	cfg := r.configOf(name, nil)
+	cfg.BaseURL = baseURL
+	cfg.Manners = manners.NewStore(func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, line)
+	})
+	p, err := vendors.New(name, cfg)
+	if err != nil {
+		return nil, nil, exit.UsageError("--provider %s: %w", name, err)
+	}
+	return p, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(lines)
+	}, nil
+}
+
 // offeredSteps returns the steps of the providers that --providers names.
 func (m *modelFlags) offeredSteps(all *step.Registry) (*step.Registry, error) {
 	if len(m.offered) == 0 {
@@ -89,7 +119,7 @@ func (m *modelFlags) offeredSteps(all *step.Registry) (*step.Registry, error) {
 // modelAgents returns the agents that ask models, by provider. It reads keys from
 // the environment; they go nowhere but into requests.
 func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
-	prices, err := r.Models.priceList()
+	prices, err := r.Models.PriceList()
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +172,7 @@ func (r *Runners) CheckKeys() error {
 		if !slices.Contains(r.Models.offered, v.Name) {
 			continue
 		}
-		if _, err := v.New(r.configOf(v.Name, endpoints)); err != nil {
+		if _, err := vendors.New(v.Name, r.configOf(v.Name, endpoints)); err != nil {
 			missing = append(missing, err)
 		}
 	}
@@ -157,7 +187,8 @@ func (r *Runners) WatchKeys(told func(error)) {
 	}, told)
 }
 
-func (m *modelFlags) priceList() (*llm.Prices, error) {
+// PriceList returns the prices that come with the program, and those of --prices.
+func (m *modelFlags) PriceList() (*llm.Prices, error) {
 	prices, err := llm.ListPrices()
 	if err != nil || m.prices == "" {
 		return prices, err
@@ -183,7 +214,7 @@ func (m *modelFlags) SetPrices(spec *mapreduce.JobSpec) error {
 	if _, said := spec.Vars[settings.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
 		return nil
 	}
-	prices, err := m.priceList()
+	prices, err := m.PriceList()
 	if err != nil {
 		return err
 	}
@@ -228,7 +259,55 @@ func (r *Runners) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 		}
 		return fitSpec(there, spec, units)
 	}
+	if err := r.askWindow(spec); err != nil {
+		return err
+	}
 	return fitSpec(r.askers[spec.Provider], spec, units)
+}
+
+// patience is how long a local server may take to say which models it has.
+const patience = 5 * time.Second
+
+// askWindow sets the window of a job whose server was started with one, unless the job says it. The
+// error names the models that the server has, if it has several, and not the job's; with one, some
+// servers take any name. A server that does not answer is found out by the job itself.
+func (r *Runners) askWindow(spec *mapreduce.JobSpec) error {
+	i := slices.IndexFunc(vendors.All(), func(v vendors.Vendor) bool { return v.Name == spec.Provider && v.Started })
+	if i < 0 || spec.Vars == nil || spec.Vars[settings.VarWindow] != "" || spec.Replay != "" {
+		return nil
+	}
+	endpoints, err := r.Models.baseURLs()
+	if err != nil {
+		return err
+	}
+	cfg := r.configOf(spec.Provider, endpoints)
+	cfg.BaseURL = cmp.Or(spec.Vars[settings.VarBaseURL], cfg.BaseURL)
+	p, err := vendors.New(spec.Provider, cfg)
+	if err != nil {
+		return exit.UsageError("--provider %s: %w", spec.Provider, err)
+	}
+	lister, ok := p.(llm.Lister)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	offers, err := lister.Offers(ctx)
+	if err != nil || len(offers) == 0 {
+		return nil //nolint:nilerr // see above
+	}
+
+	names := make([]string, len(offers))
+	for i, o := range offers {
+		if names[i] = string(o.Model); names[i] != spec.Model && len(offers) > 1 {
+			continue
+		}
+		if o.Window > 0 {
+			spec.Vars[settings.VarWindow] = strconv.FormatInt(o.Window, 10)
+		}
+		return nil
+	}
+	return exit.UsageError("--model: the server of %s has no model %q; it has %s", spec.Provider, spec.Model, strings.Join(names[:min(len(names), 20)], ", "))
 }
 
 // keylessAgent returns an agent for the checks of a job that need no key.

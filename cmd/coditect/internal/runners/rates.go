@@ -21,7 +21,7 @@ const (
 
 // PlanRates returns the function that gives the rates that a job's plan assumes.
 func (r *Runners) PlanRates() (func(*mapreduce.JobSpec) plan.Rates, error) {
-	prices, err := r.Models.priceList()
+	prices, err := r.Models.PriceList()
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (r *Runners) PlanRates() (func(*mapreduce.JobSpec) plan.Rates, error) {
 // KnowingAll returns, for each provider, an agent for the checks of jobs that need
 // no key.
 func (r *Runners) KnowingAll() (map[string]*model.Agent, error) {
-	prices, err := r.Models.priceList()
+	prices, err := r.Models.PriceList()
 	if err != nil {
 		return nil, err
 	}

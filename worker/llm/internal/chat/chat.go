@@ -26,6 +26,12 @@ type Server struct {
 	// EmbedPath returns where texts go that become vectors. Defaults to embeddings.
 	EmbedPath func(llm.Model) string
 
+	// ListPath is where its models are listed, below the base. Defaults to models.
+	ListPath string
+
+	// PropsPath is where a program says which window it was started with; "" if nowhere.
+	PropsPath string
+
 	// NewBound says that it knows the bound of an answer as max_completion_tokens. The older name
 	// is refused by newer models of the vendor, and the newer one by other servers.
 	NewBound bool

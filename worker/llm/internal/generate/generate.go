@@ -54,7 +54,7 @@ func (*provider) Can() llm.Capabilities {
 // and refused by others.
 func dialect() llm.Dialect {
 	return llm.Dialect{
-		Name: "gemini", AnyOf: true, NoAllOf: true, NoConst: true, LoneRef: true,
+		Name: "gemini", AnyOf: true, NoAllOf: true, NoConst: true, LoneRef: true, Named: true,
 		Keywords: []string{"minItems", "maxItems", "prefixItems", "minimum", "maximum", "format"},
 		Formats:  []string{"date-time", "date", "time"},
 	}
