@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/refs"
+	"github.com/coditect/mapreduce/worker/rules/infer"
 )
 
 // invoiceSchema has the labels of invoices in six languages, and nothing of any layout.
@@ -260,5 +262,58 @@ func TestInvoices(t *testing.T) {
 	t.Logf("of %d values %d right, %d guesses that are wrong, %d wrong; missed %v", there, right, guesses, wrong, missed)
 	if right*10 < there*9 {
 		t.Errorf("%d of %d values are right, want nine of ten", right, there)
+	}
+}
+
+// TestProposalsReadOtherDocuments infers a schema from a few invoices of each country in each
+// layout, and reads others with it. The fields have the labels of the invoices, and the values
+// are right.
+func TestProposalsReadOtherDocuments(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 5))
+	there, right, lists := 0, 0, 0
+	for i := range countries {
+		c := &countries[i]
+		for _, layout := range layouts {
+			var proposal infer.Proposal
+			for range 6 {
+				proposal.Add(drawInvoice(rng, c, layout.write).text)
+			}
+			source, err := proposal.Schema()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, p := parseSchema(t, source)
+			byLabel := make(map[string]string)
+			for _, f := range s.Fields() {
+				if f.Property.Type == schema.Array && f.Property.Items.Type == schema.Object {
+					lists++
+				}
+				for _, label := range f.Property.Hints.Labels {
+					byLabel[label] = f.Path
+				}
+			}
+
+			labels := map[string]string{"number": c.number, "date": c.dated, "due": c.due, "net": c.net, "total": c.total, "iban": c.iban}
+			for range 5 {
+				d := drawInvoice(rng, c, layout.write)
+				r := settle(t, s, p, d.text)
+				for field, want := range d.truth {
+					there++
+					if field == "net" || field == "total" {
+						want, _ = format.CanonicalNumber(want)
+					}
+					switch got, found := r.Values[byLabel[labels[field]]]; {
+					case found && fmt.Sprint(got) == want:
+						right++
+					case found:
+						t.Errorf("%s, %s: %s is %v, want %s, by\n%s\nin\n%s", c.numbers, layout.name, field, got, want, source, d.text)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("of %d values of documents that no schema was inferred from %d are right; %d of %d schemas have a list", there, right, lists, len(countries)*len(layouts))
+	if right*10 < there*8 || lists < len(countries)*len(layouts) {
+		t.Errorf("%d of %d values are right, want eight of ten; %d schemas have a list, want all", right, there, lists)
 	}
 }

@@ -7,15 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/api/schema/format"
 	"github.com/coditect/mapreduce/worker/rules/span"
-	"github.com/coditect/mapreduce/worker/rules/table"
+	delimited "github.com/coditect/mapreduce/worker/rules/table"
+	"github.com/coditect/mapreduce/worker/table"
 )
 
 // Bounds on a proposal.
@@ -36,8 +37,11 @@ type Proposal struct {
 	tables    int // documents that are one table
 	labels    observations
 	columns   observations // of documents that are one table
-	inner     observations // columns of tables inside of documents
+	loose     observations // labels with nothing but a blank between them and their values
+	lists     map[string]*list
+	listOrder []*list // in the order of sight
 	forms     [len(forms)]observation
+	valued    map[string]bool // the values of labels in the document that is looked at
 }
 
 // observations are what was seen by folded label, in the order of sight.
@@ -93,42 +97,54 @@ func (p *Proposal) Add(text string) {
 		p.tables++
 		return
 	}
-	labelled := p.addLabels(lines)
-	p.addColumns(lines)
+	p.valued = map[string]bool{}
+	p.addEntries(text)
 	for i, f := range forms {
 		for _, s := range f.scan(text, 0, len(text), format.NumberStyle{}) {
-			if value := s.Of(text); !labelled[value] {
+			if value := s.Of(text); !p.valued[value] {
 				p.forms[i].add(value, p.documents)
 			}
 		}
 	}
 }
 
-// labelForm is a line with a label, a colon or an equals sign, and a value.
-var labelForm = regexp.MustCompile(`^[ \t]*(?:[-*•] +)?\**(\pL[^:=：|\t]{0,48}?)\**[ \t]*(?:[:：]|=)\**[ \t]*(.*?)[ \t\r]*$`)
-
-// addLabels notes the labels of lines, and returns the values that stand with them.
-func (p *Proposal) addLabels(lines []string) map[string]bool {
-	values := map[string]bool{}
+// addEntries notes the labels of lines and of tables, in the order in which they stand.
+func (p *Proposal) addEntries(text string) {
+	lines := strings.Split(text, "\n")
+	tables := table.Read(text)
+	at := 0
 	for i, line := range lines {
-		if len(line) > maxLine {
+		start := at
+		at += len(line) + 1
+		for len(tables) > 0 && tables[0].End <= start {
+			p.addInnerTable(text, &tables[0])
+			tables = tables[1:]
+		}
+		if len(line) > maxLine || len(tables) > 0 && start >= tables[0].Start {
 			continue
 		}
-		m := labelForm.FindStringSubmatch(line)
-		if m == nil || strings.HasPrefix(m[2], "//") || len(strings.Fields(m[1])) > maxWords || strings.ContainsAny(m[1], ".;,") {
-			continue
+		next := ""
+		if i+1 < len(lines) && len(lines[i+1]) <= maxLine {
+			next = lines[i+1]
 		}
-		value := m[2]
-		if value == "" && i+1 < len(lines) && len(lines[i+1]) <= maxLine && !labelForm.MatchString(lines[i+1]) {
-			value = strings.TrimSpace(lines[i+1])
+		for _, e := range entriesOf(line, next) {
+			p.addEntry(e)
 		}
-		if value == "" {
-			continue
-		}
-		values[value] = true
-		p.labels.add(strings.TrimSpace(m[1]), value, p.documents)
 	}
-	return values
+	for i := range tables {
+		p.addInnerTable(text, &tables[i])
+	}
+}
+
+// addEntry notes a label with its value.
+func (p *Proposal) addEntry(e entry) {
+	label := strings.TrimSpace(e.label)
+	p.valued[e.value] = true
+	if e.sure {
+		p.labels.add(label, e.value, p.documents)
+	} else {
+		p.loose.add(label, e.value, p.documents)
+	}
 }
 
 // addTable notes the columns of a document that is one table with a head, and reports
@@ -141,11 +157,11 @@ func (p *Proposal) addTable(lines []string) bool {
 	if len(lines) < 2 {
 		return false
 	}
-	style := table.StyleOf(lines[0])
-	if style == table.None || style == table.Gaps {
+	style := delimited.StyleOf(lines[0])
+	if style == delimited.None || style == delimited.Gaps {
 		return false
 	}
-	lines = slices.DeleteFunc(lines, func(l string) bool { return table.IsRule(strings.TrimSpace(l)) })
+	lines = slices.DeleteFunc(lines, func(l string) bool { return delimited.IsRule(strings.TrimSpace(l)) })
 	if len(lines) == 0 {
 		return false
 	}
@@ -174,30 +190,9 @@ func startsWithLetter(s string) bool {
 	return unicode.IsLetter(c)
 }
 
-// addColumns notes the columns of tables with a head and a line below it.
-func (p *Proposal) addColumns(lines []string) {
-	var head []string
-	for i, line := range lines {
-		switch {
-		case strings.TrimSpace(line) == "" || table.StyleOf(line) != table.Bars:
-			head = nil
-		case table.IsRule(strings.TrimSpace(line)):
-			if i > 0 && table.StyleOf(lines[i-1]) == table.Bars {
-				head = cellsOf(lines[i-1], table.Bars)
-			}
-		default:
-			for n, cell := range cellsOf(line, table.Bars) {
-				if n < len(head) {
-					p.inner.add(head[n], cell, p.documents)
-				}
-			}
-		}
-	}
-}
-
-func cellsOf(line string, style table.Style) []string {
+func cellsOf(line string, style delimited.Style) []string {
 	var cells []string
-	for _, c := range table.Split(line, span.New(0, len(line)), style) {
+	for _, c := range delimited.Split(line, span.New(0, len(line)), style) {
 		cells = append(cells, c.Of(line))
 	}
 	return cells
@@ -216,7 +211,7 @@ func (p *Proposal) Schema() (string, error) {
 		many = !repeated && len(fields) > 1
 	}
 	if !many {
-		fields = append(fields, p.innerFields()...)
+		fields = append(fields, p.looseFields(fields)...)
 		fields = append(fields, p.formFields(fields)...)
 	}
 	return p.render(fields, many)
@@ -227,15 +222,18 @@ type field struct {
 	name, label string
 	kind        kind
 	list        bool
-	column      bool // its values stand in a column with the label
 	documents   int
 	perDocument float64 // how often it occurs in a document that has it
 	sample      string
 }
 
 func (o *observation) field() field {
+	k := kindOf(o.values)
+	if namesCode(o.label) && (k.typ == schema.Integer || k.typ == schema.Number) {
+		k = kind{typ: schema.String}
+	}
 	return field{
-		name: identifier(o.label), label: o.label, kind: kindOf(o.values), documents: o.documents,
+		name: identifier(o.label), label: o.label, kind: k, documents: o.documents,
 		perDocument: float64(o.count) / float64(max(o.documents, 1)), sample: sample(o.values),
 	}
 }
@@ -272,12 +270,14 @@ func (p *Proposal) labelFields() []field {
 	return fields
 }
 
-func (p *Proposal) innerFields() []field {
+// looseFields returns the labels that half of the documents have, and two at least, with
+// values of a form behind a blank, and that are not known.
+func (p *Proposal) looseFields(known []field) []field {
 	var fields []field
-	for _, o := range p.inner.list {
-		if float64(o.documents) >= leastShare*float64(p.documents) {
-			f := o.field()
-			f.list, f.column = true, true
+	for _, o := range p.loose.list {
+		f := o.field()
+		isKnown := slices.ContainsFunc(known, func(k field) bool { return k.name == f.name })
+		if 2*o.documents >= p.documents && o.documents > 1 && !isKnown && f.perDocument < 2 {
 			fields = append(fields, f)
 		}
 	}
@@ -305,10 +305,15 @@ func (p *Proposal) formFields(known []field) []field {
 
 // render writes the schema.
 func (p *Proposal) render(fields []field, many bool) (string, error) {
-	if len(fields) == 0 {
+	fields = unique(fields[:min(len(fields), maxFields)])
+	lists := ""
+	if !many {
+		lists = p.listDefinitions(fields)
+	}
+	if len(fields) == 0 && lists == "" {
 		return "", ErrNothing
 	}
-	fields = unique(fields[:min(len(fields), maxFields)])
+
 	var b strings.Builder
 	indent := ""
 	if many {
@@ -324,6 +329,7 @@ func (p *Proposal) render(fields []field, many bool) (string, error) {
 		fmt.Fprintf(&b, "%s  # in %d of %d documents, such as %s\n", indent, f.documents, p.documents, quote(f.sample))
 		fmt.Fprintf(&b, "%s  %s: %s\n", indent, f.name, f.definition())
 	}
+	b.WriteString(lists)
 	return b.String(), nil
 }
 
@@ -345,8 +351,6 @@ func (f *field) definition() string {
 		text = "type: array, items: {" + text + "}"
 	}
 	switch {
-	case f.column:
-		text += ", x-coditect: {within: {column: " + quote(f.label) + "}}"
 	case f.label != "":
 		text += ", x-coditect: {labels: [" + quote(f.label) + "]}"
 	}

@@ -71,7 +71,26 @@ func TestProposals(t *testing.T) {
 		},
 		"a table in a text": {
 			[]string{"The fruits:\n\n| Fruit | Price |\n|---|---|\n| Apples | 4.50 |\n| Pears | 3.20 |\n"},
-			[]string{"object", "fruit array of string", "price array of number"},
+			[]string{"object", "items array of object"},
+		},
+		"a form by tabs, and the number of a thing": {
+			[]string{
+				"Invoice # RE-17/4 issued on 2024-01-02\nDue date\t2024-02-01\nTotal\t12.50 €\nHigh Street 20\n",
+				"Invoice # RE-18/4 issued on 2024-01-03\nDue date\t2024-02-02\nTotal\t7.00 €\nHigh Street 20\n",
+			},
+			[]string{"object", "due_date string date required", "total number required", "invoice string required", "currency string currency"},
+		},
+		"labels above values": {
+			[]string{"Number:\tOrder date:\nA-1\t2024-02-01\n\nTotal\n12.50\n", "Number:\tOrder date:\nA-2\t2024-02-03\n\nTotal\n9.50\n"},
+			[]string{"object", "number string required", "order_date string date required", "total number required"},
+		},
+		"a table of names and values": {
+			[]string{"Sums:\n\n| Net total | 10.00 |\n| --- | --- |\n| Total | 12.00 |\n"},
+			[]string{"object", "net_total number required", "total number required"},
+		},
+		"a list with its sum below": {
+			[]string{"Items: 1\n\n| Item | Qty | Price |\n| --- | --- | --- |\n| Bolt | 2 | 4.50 |\n| | Total | 9.00 |\n"},
+			[]string{"object", "items integer required", "total number required", "items_2 array of object"},
 		},
 		"prose": {
 			[]string{"Made on the 18th day of April, 2001 for two years.", "Made on May 1, 2002 for three (3) years."},

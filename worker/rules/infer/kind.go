@@ -123,7 +123,17 @@ func isNumber(s string) bool {
 	digits := strings.IndexFunc(s, unicode.IsDigit)
 	head := strings.TrimRight(s[:max(digits, 0)], " -+(.")
 	_, isCurrency := format.ParseCurrency(head)
-	return head == "" || isCurrency
+	return (head == "" || isCurrency) && isUnit(s[strings.LastIndexFunc(s, unicode.IsDigit)+1:])
+}
+
+// isUnit reports whether what stands behind a number is a currency, a percent sign, or a word in
+// small letters such as million or kg.
+func isUnit(tail string) bool {
+	word := strings.Trim(tail, " \u00a0\u202f.,-)%")
+	if _, isCurrency := format.ParseCurrency(word); word == "" || isCurrency {
+		return true
+	}
+	return tail[0] == ' ' && !strings.ContainsFunc(word, func(c rune) bool { return !unicode.IsLower(c) })
 }
 
 func normalises(f schema.Format) func(string) bool {
@@ -140,6 +150,10 @@ func isWhole(f schema.Format) func(string) bool {
 	scan := scannerOf(f)
 	return func(s string) bool {
 		found := scan(s, 0, len(s), format.NumberStyle{})
-		return len(found) == 1 && len(s)-(found[0].End-found[0].Start) <= spare
+		if len(found) != 1 || len(s)-(found[0].End-found[0].Start) > spare {
+			return false
+		}
+		before, after := s[:found[0].Start], s[found[0].End:]
+		return !strings.HasSuffix(before, "-") && !strings.HasSuffix(before, "/") && !strings.HasPrefix(after, "-") && !strings.HasPrefix(after, "/")
 	}
 }

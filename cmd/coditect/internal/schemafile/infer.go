@@ -16,9 +16,10 @@ func (c *commands) inferCommand() *cobra.Command {
 		Use:   "infer DOCUMENTS...",
 		Short: "Propose a schema for documents",
 		Long: `Infer reads documents and prints a schema for them. It has a field for each label that many
-documents have, for each column of tables, and for dates, durations, addresses and
-currencies without a label. A comment at each field says how many documents have it, and
-gives an example. The schema is a proposal: review it, and try it with schema check.`,
+documents have: with a colon, or beside its value or above it in a form. Each table has a
+list of objects with a property for each column. Dates, durations, addresses and currencies
+have a field without a label, too. A comment says how many documents have a field, and gives
+an example. The schema is a proposal: review it, and try it with schema check.`,
 		Example: `  coditect mapreduce schema infer docs > schema.yaml
   coditect mapreduce schema infer table.csv`,
 		Args: func(_ *cobra.Command, args []string) error {
