@@ -290,13 +290,14 @@ func isGap(s string) bool {
 		s = s[:open] + " " + s[open+shut+1:]
 	}
 	s = strings.Map(func(c rune) rune {
-		if unicode.Is(unicode.Sc, c) || unicode.IsSpace(c) {
+		if unicode.Is(unicode.Sc, c) && c != '$' || unicode.IsSpace(c) { // R$ is one sign
 			return ' '
 		}
 		return c
 	}, s)
 	for _, w := range form.Words(s, 0, len(s)) {
-		if !format.EndsWithCurrency(s, w.End) {
+		attached := w.End == len(s) && s[w.Start:] == "R" // in front of an amount in rand
+		if !attached && !format.EndsWithCurrency(s, w.End) {
 			return false
 		}
 	}

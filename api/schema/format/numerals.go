@@ -315,6 +315,15 @@ func (n *numeral) isCurrency(end int) bool {
 	return slices.Contains(numeralCurrencies, word) && (len(word) > 1 || n.byteAt(end) == '$')
 }
 
+// isRand reports whether an R alone stands in front of an amount, which has groups or
+// decimals: R8 807,50 is one, R8 may be the name of anything.
+func (n *numeral) isRand(end int) bool {
+	if end == 0 || n.text[end-1] != 'R' || end > 1 && isWordByte(n.text[end-2]) || end != n.start {
+		return false
+	}
+	return strings.ContainsFunc(n.text[n.start:n.end], func(c rune) bool { return !unicode.IsDigit(c) })
+}
+
 // EndsWithCurrency reports whether a currency stands right in front of text[end:].
 func EndsWithCurrency(text string, end int) bool {
 	n := numeral{text: text}
@@ -335,7 +344,7 @@ func (n *numeral) beforeCurrency() (found bool, i int) {
 		i -= width
 		found = true
 	}
-	if n.isCurrency(i) {
+	if n.isCurrency(i) || n.isRand(i) {
 		for i > 0 && isLetter(n.text[i-1]) {
 			i--
 		}
