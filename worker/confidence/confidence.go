@@ -136,7 +136,7 @@ func validatorFactor(e Evidence, support Verdict) float64 {
 const (
 	guessedText   = 0.05 // a text beside a word that is also the property's name; a whole number there
 	guessedEntry  = 0.4  // a text or whole number that is an entry with the property's name
-	guessedAmount = 0.65 // a number with decimals beside the property's name
+	guessedAmount = 0.75 // a number with decimals beside the property's name
 	guessedBlock  = 0.2  // a number with decimals in a block of values
 	guessedNumber = 0.1  // a number that is anywhere
 	guessedForm   = 0.97 // a date, an address or another value of a form that few texts have
