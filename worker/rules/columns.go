@@ -94,9 +94,9 @@ func isSum(numbers []float64) bool {
 }
 
 // inRow returns what counts of the numbers behind a label. Of the amounts of a row that
-// differ, one that adds up those in front of it is what the label is of; clear is false if
+// differ, one that adds up those in front of it is what the label is of; settled is false if
 // there is none, as each may then be of another column.
-func (s *search) inRow(found []candidate) (counting []candidate, clear bool) {
+func (s *search) inRow(found []candidate) (counting []candidate, settled bool) {
 	if !s.element.Numeric() || s.isList() || len(found) < 2 || len(s.patterns)+len(s.values) > 0 || s.element.Hints.Units != nil {
 		return found, true
 	}

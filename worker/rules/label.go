@@ -232,8 +232,8 @@ func (s *search) addOnLine(m mark) bool {
 	rest.End = clampWord(s.text, rest, nearBytes)
 	before := len(s.candidates)
 	all := s.outsideDates(s.candidatesIn(rest), rest)
-	found, clear := s.inRow(all)
-	if !clear {
+	found, settled := s.inRow(all)
+	if !settled {
 		s.passed = cmp.Or(s.passed, "amounts of several columns stand behind the label")
 		return true
 	}
