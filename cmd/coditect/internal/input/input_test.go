@@ -86,7 +86,7 @@ func TestDocuments(t *testing.T) {
 		{ID: "one", MediaType: "text/plain", Content: []byte("1"), Size: 1, Metadata: map[string]string{"n": "1.50", "s": "x"}},
 		{ID: "lines.jsonl#3", Skip: "line 3: not JSON: column 2: 'o' stands in a word that is none of true, false and null; put texts in quotes"},
 		{ID: "lines.jsonl#4", MediaType: "text/plain", Content: []byte("2"), Size: 1},
-		{ID: "note.md", MediaType: "text/markdown", Content: []byte("# head"), Size: 6},
+		{ID: "note.md", MediaType: "text/markdown", Metadata: map[string]string{"title": "head"}, Content: []byte("# head"), Size: 6},
 		{ID: "page.html", MediaType: "text/html", Content: []byte("<p>Gr\xf6\xdfe"), Size: 8},
 		{ID: "utf16.txt", MediaType: "text/plain", Content: []byte("Gö"), Size: 6},
 	}
