@@ -135,12 +135,12 @@ func (s *search) outsideDates(found []candidate, r span.Span) []candidate {
 	return kept
 }
 
-// labelsOnLine counts the fields of which a label stands on the line of m.
-func (s *search) labelsOnLine(m mark) int {
+// maxHeadLabels bounds the labels of a line that are looked at.
+const maxHeadLabels = 100
+
+// hasLabels reports whether labels of two fields stand on the line of m.
+func (s *search) hasLabels(m mark) bool {
 	line := s.lines[s.lineAt(m.Start)]
-	fields := make(map[int]bool)
-	for _, l := range marksBetween(s.allLabels, line.Start, line.End) {
-		fields[l.field] = true
-	}
-	return len(fields)
+	labels := marksBetween(s.allLabels, line.Start, line.End)
+	return slices.ContainsFunc(labels[:min(len(labels), maxHeadLabels)], func(l mark) bool { return l.field != m.field })
 }

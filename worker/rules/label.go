@@ -32,9 +32,9 @@ func (s *search) addAfterLabel(m mark) {
 	stacked, isHead := s.stackedCells(m)
 	switch {
 	case isHead:
-		s.addColumn(stacked, s.labelsOnLine(m) > 1)
+		s.addColumn(stacked, s.hasLabels(m))
 	case sure: // what stands beside it is another head
-		s.addColumn(cells, s.labelsOnLine(m) > 1)
+		s.addColumn(cells, s.hasLabels(m))
 	case s.isText():
 		s.addTextAfter(m)
 	case !s.addOnLine(m) && !s.addFromCells(cells):
