@@ -175,7 +175,7 @@ func TestErrors(t *testing.T) {
 		{"not UTF-8", "title: \xff", []string{"s.yaml: not valid UTF-8"}},
 		{"a list", "- a", []string{"s.yaml:1:1: a schema must be a mapping, not a list"}},
 		{"a word", "receipt", []string{"s.yaml:1:1: a schema must be a mapping, not a string"}},
-		{"syntax", "type: object\nproperties: {a: {", []string{"s.yaml:2:1: did not find expected node content"}},
+		{"syntax", "type: object\nproperties: {a: {", []string{"s.yaml:2:1: a value is missing, or stands outside of its brackets"}},
 		{"two documents", "properties: {a: {}}\n---\nb: 1", []string{"s.yaml:2:1: more than one YAML document"}},
 		{"no properties", "type: object\nadditionalProperties: false", []string{"s.yaml:1:1: there are no properties, so there is nothing to extract"}},
 		{"root type", "type: string", []string{"s.yaml:1:1: type: the type of a schema must be object or array, not string"}},

@@ -148,7 +148,7 @@ func endsSentence(text string) bool {
 // dashes.
 func hasWords(text string) bool {
 	words, others := 0, 0
-	for _, field := range strings.Fields(text) {
+	for field := range strings.FieldsSeq(text) {
 		switch {
 		case strings.Contains(field, "://"):
 			others += 3

@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/document/richtext"
@@ -44,9 +45,9 @@ func (r *reader) table() *openTable {
 
 // cell returns the cell to which text belongs; nil outside of tables.
 func (r *reader) cell() *strings.Builder {
-	for i := len(r.tables) - 1; i >= 0; i-- {
-		if c := r.tables[i].cell; c != nil {
-			return c
+	for _, table := range slices.Backward(r.tables) {
+		if table.cell != nil {
+			return table.cell
 		}
 	}
 	return nil
