@@ -27,8 +27,11 @@ func CodeBlocks(text string) []Span {
 	var all []Span
 	fence, literal := "", -1 // the fence that is open; the indentation of the line that opened a literal block, or -1
 	for at := 0; at < len(text); {
-		end := at + strings.IndexByte(text[at:]+"\n", '\n')
-		line := text[at:min(end, len(text))]
+		end := len(text)
+		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+			end = at + n
+		}
+		line := text[at:end]
 		bare := strings.TrimSpace(line)
 		indent := len(line) - len(strings.TrimLeft(line, " \t"))
 

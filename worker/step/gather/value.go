@@ -180,7 +180,7 @@ func (x *extract) title() any {
 	}
 
 	for at := 0; at < len(text) && at <= found.Start; {
-		end := at + strings.IndexByte(text[at:]+"\n", '\n')
+		end := endAt(text, at, "\n")
 		line := strings.Trim(text[at:end], "# \t\r*")
 		start := at + strings.Index(text[at:end], line)
 		switch {
@@ -205,6 +205,15 @@ func (x *extract) title() any {
 	return x.cite(best.Start, best.End)
 }
 
+// endAt returns where the part of a text that begins at at ends: before the next mark, or with the
+// text. It copies nothing: a text may have very many lines.
+func endAt(text string, at int, mark string) int {
+	if n := strings.Index(text[at:], mark); n >= 0 {
+		return at + n
+	}
+	return len(text)
+}
+
 // isHeading reports whether the line [at, end) of a text is a heading: it is marked as one, or it is
 // short, stands by itself, and is no sentence.
 func isHeading(text string, at, end int) bool {
@@ -227,7 +236,7 @@ const partOfTitle = 0.1
 // zero Span if there is none.
 func firstLine(text string) prose.Span {
 	for at := 0; at < len(text); {
-		end := at + strings.IndexByte(text[at:]+"\n", '\n')
+		end := endAt(text, at, "\n")
 		if line := strings.Trim(text[at:end], "# \t\r*"); line != "" {
 			start := at + strings.Index(text[at:end], line)
 			return prose.Span{Start: start, End: start + len(line)}
@@ -253,7 +262,7 @@ func (x *extract) findingSpan() prose.Span {
 	var best prose.Span
 	most := -1.0
 	for at := 0; at < len(text); {
-		end := at + strings.Index(text[at:]+"\n\n", "\n\n")
+		end := endAt(text, at, "\n\n")
 		start := at + len(text[at:end]) - len(strings.TrimLeft(text[at:end], " \t\r\n"))
 		if score := x.query.Relevance(text[start:end]); len(text[start:end]) >= leastFinding && score > most {
 			best, most = prose.Span{Start: start, End: end}, score
