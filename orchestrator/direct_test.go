@@ -359,7 +359,7 @@ func TestWrongPipelinesAreRefused(t *testing.T) {
 		field, rule string
 	}{
 		{"unknown", ask{func(s *mapreduce.JobSpec) { s.Pipeline = "dream" }}, plain(), "pipeline", `is called "dream"; there is `},
-		{"no definition", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Definition = []byte("[") }}, plain(), "pipeline", "did not find"},
+		{"no definition", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Definition = []byte("[") }}, plain(), "pipeline", "a value is missing"},
 		{"another name", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Pipeline = "diner" }}, plain(), "pipeline", `definition has the name "kitchen"`},
 		{"B2 no map", ask{defined("p", `{"name":"p","stages":[{"name":"r","each":"group"}]}`)}, plain(), "stages[0].each", "group is for stages that read the outputs"},
 		{"B2 no task of the map", ask{defined("p", `{"name":"p","stages":[{"name":"m","each":"chunk","agent":{"role":"x"}},{"name":"r","each":"group"}]}`)}, plain(), "stages[0].task", "is required"},

@@ -8,8 +8,11 @@ import (
 	"github.com/coditect/mapreduce/worker/prose"
 )
 
+// Parts are those that a report has beside its body.
+type Parts struct{ Opening, Closing bool }
+
 // A Report is a text in its parts, which consists of whole sentences of findings. No sentence
-// stands in two parts, unless there are fewer than three.
+// stands in two parts, unless there are too few for all.
 type Report struct {
 	Opening string   // 1 or 2 sentences that bear most on the question
 	Body    string   // up to 4 paragraphs, by topic, with empty lines between them
@@ -30,14 +33,15 @@ const leastShare = 0.45
 
 // Compose makes a report of findings, which are in order. The findings that bear most on
 // the question, and have most passages behind them, go first; there is room for 24. Findings that
-// bear on it much less than the best one are left out.
-func Compose(q *Query, findings []Finding) Report {
+// bear on it much less than the best one are left out. A part that the report does not have is empty, and
+// what would stand in it stands in the body.
+func Compose(q *Query, findings []Finding, parts Parts) Report {
 	ranked := rank(q, distinct(single(findings)))
 	if len(ranked) == 0 {
 		return Report{}
 	}
 
-	opening, closing, body := divide(ranked[:min(len(ranked), maxParagraphs*inParagraph)])
+	opening, closing, body := divide(ranked[:min(len(ranked), maxParagraphs*inParagraph)], parts)
 	topics := topicsOf(body)
 	paragraphs := min(maxParagraphs, len(topics))
 	var bodies []string
@@ -103,29 +107,36 @@ func isWhole(text string) bool {
 
 // divide divides findings, the best first, into the sentences of the opening, the sentence of the
 // closing, and the findings of the body without these sentences. What is said elsewhere is repeated
-// only where there are too few findings for three parts.
-func divide(ranked []Finding) (opening, closing string, body []Finding) {
-	first := firstSentence(ranked[0].Text)
-	switch len(ranked) {
-	case 1:
-		return first, first, ranked
-	case 2:
-		return first, first, ranked[1:]
+// only where there are too few findings for all parts.
+func divide(ranked []Finding, parts Parts) (opening, closing string, body []Finding) {
+	opens, elsewhere := 0, 0 // findings whose first sentences stand in the opening, and in either part
+	if parts.Opening {
+		opens = max(1, min(2, len(ranked)-2))
+		elsewhere = opens
 	}
 
-	opened := ranked[:min(2, len(ranked)-2)]
+	if parts.Closing {
+		last := ranked[0]
+		if opens+1 < len(ranked) {
+			last = ranked[opens] // the best that is not in the opening
+			elsewhere = opens + 1
+		}
+		closing = firstSentence(last.Text)
+	}
+	if len(ranked) == 1 {
+		elsewhere = 0
+	}
+
 	var sentences []string
-	for _, f := range opened {
+	for _, f := range ranked[:opens] {
 		sentences = append(sentences, firstSentence(f.Text))
 	}
-	last := ranked[len(opened)] // the best that is not in the opening
-	closing = firstSentence(last.Text)
-	for _, f := range ranked[:len(opened)+1] {
+	for _, f := range ranked[:elsewhere] {
 		if f.Text = strings.TrimSpace(strings.TrimPrefix(f.Text, firstSentence(f.Text))); f.Text != "" {
 			body = append(body, f)
 		}
 	}
-	return strings.Join(sentences, " "), closing, append(body, ranked[len(opened)+1:]...)
+	return strings.Join(sentences, " "), closing, append(body, ranked[elsewhere:]...)
 }
 
 // topicsOf returns the topics of findings, each once, in the order of the findings.

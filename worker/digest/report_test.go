@@ -47,7 +47,7 @@ func TestNoCodeInReports(t *testing.T) {
 	}
 	texts = append(texts, "Gaps between words that are wider than a blank are the columns of tables without lines.", "Ruled lines that do not meet are joined before the cells of tables are found.")
 	passages := passagesOf(texts...)
-	r := digest.Compose(q, digest.EachPassage(q, passages, 3))
+	r := digest.Compose(q, digest.EachPassage(q, passages, 3), digest.Parts{Opening: true, Closing: true})
 	all := r.Opening + "\n" + r.Body + "\n" + r.Closing
 	for _, no := range []string{"find_tables", "--tables", "Install", "====", "code-block", "Version 2.1"} {
 		if strings.Contains(all, no) {
@@ -73,5 +73,24 @@ func TestTopicsAreNames(t *testing.T) {
 	themes := digest.Themes(q, passages, 2)
 	if len(themes) == 0 || themes[0].Topic != "Salt water" {
 		t.Errorf("the themes are %+v, want the first called Salt water", themes)
+	}
+}
+
+// TestPartsThatAReportLacks: what would stand in a part that a report does not have stands in its
+// body, where it would be lost otherwise.
+func TestPartsThatAReportLacks(t *testing.T) {
+	const best = "The bridge did open to traffic early, as it opened in 1913."
+	q := digest.NewQuery("When did the bridge open?")
+	texts := []string{best, "The bridge of the town is old and wide.", "The bridge was open at night in those years."}
+	for n := 1; n <= len(texts); n++ {
+		for _, parts := range []digest.Parts{{}, {Opening: true}, {Closing: true}, {Opening: true, Closing: true}} {
+			r := digest.Compose(q, digest.EachPassage(q, passagesOf(texts[:n]...), 3), parts)
+			if all := r.Opening + r.Body + r.Closing; !strings.Contains(all, "1913") {
+				t.Errorf("%d passages, %+v: the best sentence is lost: %+v", n, parts, r)
+			}
+			if (r.Opening != "") != parts.Opening || (r.Closing != "") != parts.Closing || r.Body == "" {
+				t.Errorf("%d passages: got %+v, want the parts %+v and a body", n, r, parts)
+			}
+		}
 	}
 }

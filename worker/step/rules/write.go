@@ -64,6 +64,7 @@ type writing struct {
 	passages []digest.Passage  // that the unit reads; none if it reads values
 	findings []digest.Finding  // of values; of passages they are made when they are needed
 	report   *digest.Report    // made once
+	parts    digest.Parts      // that it has
 	quotes   map[string]string // of what may be cited, by the names of the references; made once
 }
 
@@ -256,9 +257,12 @@ func appendRefs(to []string, text string) []string {
 func (w *writing) value() (any, error) {
 	s, err := schema.Parse("schema", w.task.StageSpec.Schema)
 	if err != nil || w.task.StageSpec.Output == agent.Report && s.Kind != schema.KindRecord {
+		w.parts = digest.Parts{Opening: true, Closing: true}
 		r := w.composed()
 		return strings.TrimSpace(r.Opening + "\n\n" + r.Body + "\n\n" + r.Closing), nil
 	}
+
+	w.parts = partsOf(s)
 	value := make(map[string]any)
 	for i := range s.Properties {
 		p := &s.Properties[i]
@@ -276,6 +280,19 @@ func (w *writing) value() (any, error) {
 	return value, nil
 }
 
+// partsOf returns the parts that a schema has beside the body of a report.
+func partsOf(s *schema.Schema) (parts digest.Parts) {
+	for i := range s.Properties {
+		switch s.Properties[i].Hints.Write {
+		case "opening", "summary":
+			parts.Opening = true
+		case "closing":
+			parts.Closing = true
+		}
+	}
+	return parts
+}
+
 // composed returns the report of all findings.
 func (w *writing) composed() *digest.Report {
 	if w.report == nil {
@@ -283,7 +300,7 @@ func (w *writing) composed() *digest.Report {
 		if w.passages != nil {
 			findings = digest.EachPassage(w.query, w.passages, maxThemes(len(w.passages)))
 		}
-		r := digest.Compose(w.query, findings)
+		r := digest.Compose(w.query, findings, w.parts)
 		w.report = &r
 	}
 	return w.report
