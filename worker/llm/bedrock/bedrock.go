@@ -114,9 +114,7 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 // OwnForm implements wire.Asker: answers are calls of a tool at least, if the job says so. There
 // is no form between those and the prompt alone.
 func (p *provider) OwnForm(m manners.Manners) manners.Manners {
-	if p.Config.ToolMode {
-		m.Form = max(m.Form, manners.ByTool)
-	}
+	m = p.Dialer.OwnForm(m)
 	if m.Form == manners.ByObject {
 		m.Form = manners.ByPrompt
 	}
@@ -124,11 +122,10 @@ func (p *provider) OwnForm(m manners.Manners) manners.Manners {
 }
 
 // SentBy implements wire.Asker.
-func (*provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
-	return manners.Sent{
-		Schema: req.Schema != nil, Tools: len(req.Tools) > 0, Stream: !with.NoStream, System: req.System != "", Cache: req.Cache != "",
-		Bound: wire.AnswerBound(req, with),
-	}
+func (p *provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
+	sent := p.Dialer.SentBy(req, with)
+	sent.Cache = req.Cache != ""
+	return sent
 }
 
 // Ask implements wire.Asker.

@@ -98,19 +98,7 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 
 // OwnForm implements wire.Asker: answers are calls of a tool at least, if the job says so.
 func (p *provider) OwnForm(m manners.Manners) manners.Manners {
-	m = m.With(p.server.Known)
-	if p.Config.ToolMode {
-		m.Form = max(m.Form, manners.ByTool)
-	}
-	return m
-}
-
-// SentBy implements wire.Asker.
-func (*provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
-	return manners.Sent{
-		Schema: req.Schema != nil, Tools: len(req.Tools) > 0, Stream: !with.NoStream, System: req.System != "",
-		Bound: wire.AnswerBound(req, with),
-	}
+	return p.Dialer.OwnForm(m.With(p.server.Known))
 }
 
 // Ask implements wire.Asker.

@@ -74,22 +74,6 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 	return p.CompleteBy(ctx, req, p)
 }
 
-// OwnForm implements wire.Asker: answers are calls of a tool at least, if the job says so.
-func (p *provider) OwnForm(m manners.Manners) manners.Manners {
-	if p.Config.ToolMode {
-		m.Form = max(m.Form, manners.ByTool)
-	}
-	return m
-}
-
-// SentBy implements wire.Asker.
-func (*provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
-	return manners.Sent{
-		Schema: req.Schema != nil, Tools: len(req.Tools) > 0, Stream: !with.NoStream, System: req.System != "",
-		Bound: wire.AnswerBound(req, with),
-	}
-}
-
 // Ask implements wire.Asker.
 func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*llm.Response, error) {
 	body, err := newBody(req, with)

@@ -66,21 +66,11 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 	return p.CompleteBy(ctx, req, p)
 }
 
-// OwnForm implements wire.Asker: answers are calls of a tool at least, if the job says so.
-func (p *provider) OwnForm(m manners.Manners) manners.Manners {
-	if p.Config.ToolMode {
-		m.Form = max(m.Form, manners.ByTool)
-	}
-	return m
-}
-
 // SentBy implements wire.Asker.
-func (*provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
-	return manners.Sent{
-		Schema: req.Schema != nil, Tools: len(req.Tools) > 0, Stream: !with.NoStream, System: req.System != "",
-		Sealed: len(req.Tools) > 0 && !with.NoSealed,
-		Bound:  wire.AnswerBound(req, with),
-	}
+func (p *provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
+	sent := p.Dialer.SentBy(req, with)
+	sent.Sealed = len(req.Tools) > 0 && !with.NoSealed
+	return sent
 }
 
 // Ask implements wire.Asker.

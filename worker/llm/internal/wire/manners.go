@@ -21,6 +21,23 @@ type Asker interface {
 	Ask(c *Call, req *llm.Request, with manners.Manners) (*llm.Response, error)
 }
 
+// OwnForm is Asker.OwnForm of what has a way between any two others: answers are calls of a tool at
+// least, if the job says so.
+func (d *Dialer) OwnForm(m manners.Manners) manners.Manners {
+	if d.Config.ToolMode {
+		m.Form = max(m.Form, manners.ByTool)
+	}
+	return m
+}
+
+// SentBy is Asker.SentBy of what all formats have.
+func (*Dialer) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
+	return manners.Sent{
+		Schema: req.Schema != nil, Tools: len(req.Tools) > 0, Stream: !with.NoStream, System: req.System != "",
+		Bound: AnswerBound(req, with),
+	}
+}
+
 // maxRefusals bounds how often one request is made again without what was refused.
 const maxRefusals = 8
 
