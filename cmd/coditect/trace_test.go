@@ -129,7 +129,7 @@ func checkOneTrace(t *testing.T, c *collector) {
 			return obedient(c)
 		}
 		if dead {
-			if wait, again = together, again+1; again == 2 { // each worker asks: units that may have killed one run alone
+			if wait, again = together, again+1; again == 2 { // each worker asks: it has one slot
 				close(together)
 			}
 		}
@@ -198,7 +198,7 @@ func checkOneTrace(t *testing.T, c *collector) {
 	kill(t, first)
 	free()
 	second, _ := serve()
-	workers := []*daemon{work("2"), work("2")}
+	workers := []*daemon{work("1"), work("1")}
 	c.await(t, "the end of the job", func(spans []received) bool { return len(only(spans, "finish extract")) > 0 })
 	for _, d := range append(workers, second) {
 		d.stop() // which sends what is left
