@@ -77,3 +77,36 @@ func TestModelsOfAServer(t *testing.T) {
 		t.Errorf("the model was asked %d times, want 4", n)
 	}
 }
+
+// A server that says which of its models call tools is believed before a job with tools is stored.
+func TestAServerTellsWhatItsModelsLack(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api/tags":
+			_, _ = io.WriteString(w, `{"models":[{"name":"plain"},{"name":"able"}]}`) // the client is ours, as below
+		case "/api/show":
+			body, _ := io.ReadAll(r.Body)
+			abilities := `"completion"`
+			if strings.Contains(string(body), "able") {
+				abilities += `,"tools"`
+			}
+			_, _ = io.WriteString(w, `{"model_info":{"x.context_length":131072},"capabilities":[`+abilities+`]}`)
+		default:
+			asked++
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), program(t), strings.Fields("mapreduce run --pipeline research --question q --tool-root . --provider ollama --model plain --base-url "+server.URL)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir+"/data")
+	out, err := cmd.CombinedOutput()
+	if want := "--model: plain calls no tools, as the server of ollama tells; of its models, able could"; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, want %q:\n%s", err, want, out)
+	}
+	if asked > 0 {
+		t.Errorf("the model was asked %d times", asked)
+	}
+}

@@ -44,6 +44,13 @@ type Counter interface {
 	Count(ctx context.Context, req *Request) (int64, error)
 }
 
+// A ModelChecker is a Provider that knows of some models that they cannot be asked where it asks.
+type ModelChecker interface {
+	// CheckModel returns an *Error of the kind Invalid that says why, and what can be asked there.
+	// It asks nobody.
+	CheckModel(model Model) error
+}
+
 // Capabilities are the capabilities of a vendor's interface.
 type Capabilities struct {
 	Dialect   Dialect // of the schemas it constrains answers by

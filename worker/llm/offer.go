@@ -15,6 +15,13 @@ type Offer struct {
 	Window    int64     `json:"window,omitempty"`     // tokens of prompt and answer together; 0 if it does not say
 	MaxAnswer int64     `json:"max_answer,omitempty"` // tokens; 0 if it does not say
 	Abilities []Ability `json:"abilities,omitempty"`
+	Told      bool      `json:"-"` // the server tells whether it calls tools
+}
+
+// A Describer is a Provider whose server tells more of one model, in one call, than in its list.
+type Describer interface {
+	// Describe returns what the server says of a model, or an *Error: NotFound if it has none.
+	Describe(ctx context.Context, model Model) (Offer, error)
 }
 
 // Ability is something that a model can do.

@@ -245,6 +245,20 @@ func (a *Agent) Check(spec *mapreduce.JobSpec) error {
 	return err
 }
 
+// CheckStage is Check of one stage, with the spec of a job as the units of the stage run with it: for
+// one that has a model of its own.
+func (a *Agent) CheckStage(spec *mapreduce.JobSpec, name string) error {
+	stage, err := step.Specify(spec, name)
+	if err != nil {
+		return err
+	}
+	if stage.Output == agent.PassagesChosen && len(stage.Tools) == 0 { // which no model chooses
+		return nil
+	}
+	_, err = a.programOf(spec, stage)
+	return err
+}
+
 // programsOf returns the programs of a job: one for each stage that says nothing else of
 // its model, or, in a pipeline of map, reduce and direct alone, one for all of it.
 func (a *Agent) programsOf(spec *mapreduce.JobSpec) ([]*program, error) {
@@ -285,7 +299,7 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Model != "" || s.Output.Kind == pipeline.OutputPassages { // which no model chooses
+		if s.Model != "" || s.Output.Kind == pipeline.OutputPassages && len(s.Tools) == 0 { // which no model chooses
 			continue
 		}
 		p, err := a.programOf(spec, stage)
@@ -410,6 +424,9 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 	if err := a.findVendor(p, spec); err != nil {
 		return nil, err
 	}
+	if err := p.checkModel(spec); err != nil {
+		return nil, err
+	}
 	switch {
 	case stage != nil && len(stage.Tools) > 0:
 		return p, a.prepareAgent(p, spec.Vars)
@@ -431,6 +448,9 @@ func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 	}
 	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[settings.VarPrices])); err != nil {
 		return errs.Field("vars."+settings.VarPrices, "%w", err)
+	}
+	if t, ok := p.prices.Tariff(p.Provider, p.Model); ok && p.Window == 0 {
+		p.Window = t.Window
 	}
 	p.pipeline, err = step.PipelineOf(spec)
 	return err
@@ -460,9 +480,6 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if p.form, err = form.New(p.schema); err != nil {
 		return err
 	}
-	if t, ok := p.prices.Tariff(p.Provider, p.Model); ok && p.Window == 0 {
-		p.Window = t.Window
-	}
 	if err := p.writeInstructions(spec); err != nil {
 		return err
 	}
@@ -478,16 +495,6 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	p.fixed = a.withForm(p, p.passageRequest(p.system, prompt.Passage{})).Prompt
 	p.overhead = a.promptOverhead(p)
 	return p.hasRoom()
-}
-
-// hasRoom refuses a context window without room for a document besides instructions and
-// answer.
-func (p *program) hasRoom() error {
-	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
-		return errs.Field("vars."+settings.VarWindow, "a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
-			"which leaves no room for a document; give more, or less for %s", p.Window, p.fixed, p.MaxAnswer, settings.VarAnswer)
-	}
-	return nil
 }
 
 // writeInstructions sets the instructions that all units of a stage share.

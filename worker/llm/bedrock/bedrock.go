@@ -21,6 +21,7 @@ import (
 type provider struct {
 	*wire.Dialer
 	region string
+	known  bool // the region is where calls go, and not a stand-in of a check that runs elsewhere
 }
 
 // New returns the provider. It reads AWS_REGION or AWS_DEFAULT_REGION, and, without a key of
@@ -40,7 +41,7 @@ func New(cfg llm.Config) (llm.Provider, error) {
 		return nil, err
 	}
 
-	p := &provider{region: region}
+	p := &provider{region: region, known: cfg.Getenv != nil && cfg.BaseURL == ""}
 	p.Dialer, err = wire.NewDialer(cfg, "https://bedrock-runtime."+region+"."+domainOf(region)+"/", wire.Format{
 		Stream: "application/vnd.amazon.eventstream", Events: readFrames, Judge: p.judgeError, Whole: wholeEvents, Sign: sign,
 	})

@@ -36,6 +36,13 @@ func (p *provider) Offers(ctx context.Context) ([]llm.Offer, error) {
 	return llm.CheckOffers(all)
 }
 
+// Describe implements llm.Describer.
+func (p *provider) Describe(ctx context.Context, model llm.Model) (llm.Offer, error) {
+	o := llm.Offer{Model: model}
+	err := p.show(ctx, &o)
+	return o, err
+}
+
 // show asks for more of a model.
 func (p *provider) show(ctx context.Context, o *llm.Offer) error {
 	var model struct {
@@ -53,6 +60,7 @@ func (p *provider) show(ctx context.Context, o *llm.Offer) error {
 			o.Window = max(n.N, 0)
 		}
 	}
+	o.Told = len(model.Capabilities) > 0
 	for _, word := range model.Capabilities {
 		switch word {
 		case "tools":

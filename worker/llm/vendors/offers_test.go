@@ -35,7 +35,7 @@ var lists = map[string]struct {
 	},
 	"ollama": {
 		map[string]string{"/api/tags": `{"models":[{"name":"qwen3:8b","size":1}]}`, "/api/show": `{"model_info":{"general.architecture":"qwen3","qwen3.context_length":40960},"capabilities":["completion","tools","thinking"]}`},
-		[]llm.Offer{{Model: "qwen3:8b", Window: 40960, Abilities: []llm.Ability{llm.CanTools, llm.CanThink}}},
+		[]llm.Offer{{Model: "qwen3:8b", Window: 40960, Told: true, Abilities: []llm.Ability{llm.CanTools, llm.CanThink}}},
 	},
 	"vllm": {
 		map[string]string{"/v1/models": `{"object":"list","data":[{"id":"Qwen/Qwen3-8B","object":"model","owned_by":"vllm","root":"Qwen/Qwen3-8B","max_model_len":32768}]}`},
@@ -54,7 +54,7 @@ var lists = map[string]struct {
 	},
 	"mistral": {
 		map[string]string{"/v1/models": `{"data":[{"id":"mistral-small-latest","max_context_length":131072,"capabilities":{"completion_chat":true,"function_calling":true,"vision":true,"fine_tuning":false}}]}`},
-		[]llm.Offer{{Model: "mistral-small-latest", Window: 131072, Abilities: []llm.Ability{llm.CanTools, llm.CanImages}}},
+		[]llm.Offer{{Model: "mistral-small-latest", Window: 131072, Told: true, Abilities: []llm.Ability{llm.CanTools, llm.CanImages}}},
 	},
 	"groq": {
 		map[string]string{"/v1/models": `{"data":[{"id":"llama-3.3-70b","context_window":131072,"max_completion_tokens":32768,"active":true}]}`},
@@ -62,7 +62,7 @@ var lists = map[string]struct {
 	},
 	"openrouter": {
 		map[string]string{"/v1/models": `{"data":[{"id":"a/b","context_length":65536,"architecture":{"input_modalities":["text","image"]},"supported_parameters":["tools","structured_outputs","reasoning"],"top_provider":{"max_completion_tokens":8192}}]}`},
-		[]llm.Offer{{Model: "a/b", Window: 65536, MaxAnswer: 8192, Abilities: []llm.Ability{llm.CanTools, llm.CanImages, llm.CanThink, llm.CanSchemas}}},
+		[]llm.Offer{{Model: "a/b", Window: 65536, MaxAnswer: 8192, Told: true, Abilities: []llm.Ability{llm.CanTools, llm.CanImages, llm.CanThink, llm.CanSchemas}}},
 	},
 	"together": {
 		map[string]string{"/v1/models": `[{"id":"meta/llama","type":"chat","context_length":131072}]`},

@@ -3,6 +3,7 @@
 package vendors
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/worker/llm"
@@ -93,12 +94,30 @@ func (t Table) New(name string, cfg llm.Config) (llm.Provider, error) {
 	return nil, llm.NewError(llm.Invalid, "no provider is called %q; there are %s and %s", name, strings.Join(names[:last], ", "), names[last])
 }
 
-// keyStarts are how the keys of some vendors begin, and of no others.
-func keyStarts() map[string]string {
-	return map[string]string{
-		"sk-ant-": "anthropic", "sk-proj-": "openai", "AIza": "gemini", "gsk_": "groq", "sk-or-v1-": "openrouter",
-		"xai-": "xai", "csk-": "cerebras", "fw_": "fireworks",
+// keyMarks are how the keys of some vendors begin, or what stands within them, and of no others.
+func keyMarks() []keyMark {
+	return []keyMark{
+		{start: "sk-ant-", of: []string{"anthropic"}},
+		{start: "sk-or-v1-", of: []string{"openrouter"}},
+		{start: "sk-proj-", of: []string{"openai"}}, {start: "sk-svcacct-", of: []string{"openai"}}, {start: "sk-admin-", of: []string{"openai"}},
+		{start: "sk-", within: "T3BlbkFJ", of: []string{"openai"}}, // the vendor's name
+		{start: "AIza", of: []string{"gemini"}},
+		{start: "ya29.", of: []string{"vertex", "vertex-claude"}},
+		{start: "ABSK", of: []string{"bedrock"}}, {start: "bedrock-api-key-", of: []string{"bedrock"}},
+		{start: "AKIA"}, // it names an account of AWS, and is no key
+		{start: "gsk_", of: []string{"groq"}},
+		{start: "xai-", of: []string{"xai"}},
+		{start: "csk-", of: []string{"cerebras"}},
+		{start: "fw_", of: []string{"fireworks"}},
+		{start: "tgp_v1_", of: []string{"together"}},
+		{start: "hf_"}, {start: "ghp_"}, {start: "github_pat_"}, {start: "nvapi-"}, {start: "pplx-"}, {start: "r8_"},
 	}
+}
+
+// A keyMark tells whose a key is.
+type keyMark struct {
+	start, within string
+	of            []string // the providers that take it; none of them does if there is none
 }
 
 // checkKey refuses to send a vendor the key of another. A server at an address of its own may take
@@ -107,10 +126,16 @@ func (v Vendor) checkKey(cfg llm.Config) error {
 	if cfg.BaseURL != "" {
 		return nil
 	}
-	for start, owner := range keyStarts() {
-		if owner != v.Name && strings.HasPrefix(redact.Secret(cfg.Key), start) {
-			return llm.NewError(llm.Auth, "the key in %s is one of %s, and is not sent to %s", v.KeyVariable, owner, v.Name)
+	key := redact.Secret(cfg.Key)
+	for _, m := range keyMarks() {
+		if !strings.HasPrefix(key, m.start) || !strings.Contains(key, m.within) || slices.Contains(m.of, v.Name) {
+			continue
 		}
+		if len(m.of) == 0 {
+			return llm.NewError(llm.Auth, "what %s holds begins with %s, which is no key of %s, and is not sent to it; set it to one", v.KeyVariable, m.start, v.Name)
+		}
+		return llm.NewError(llm.Auth, "the key in %s is one of %s, and is not sent to %s; set it to a key of %s, or ask the provider %s",
+			v.KeyVariable, m.of[0], v.Name, v.Name, m.of[0])
 	}
 	return nil
 }

@@ -57,6 +57,9 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 		if err := r.Documents.allow(spec); err != nil {
 			return err
 		}
+		if err := checkStages(spec, func(name string) (*model.Agent, error) { return askers[name], nil }); err != nil {
+			return err
+		}
 		if asker := askers[spec.Provider]; asker != nil {
 			return named("model", asker.Check(spec))
 		}

@@ -1,17 +1,14 @@
 package runners
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -238,78 +235,6 @@ func (m *modelFlags) baseURLs() (map[string]string, error) {
 	return out, nil
 }
 
-// A checker refuses jobs that no worker could run, and says how many tokens of a
-// document fit into the context window.
-type checker interface {
-	Check(*mapreduce.JobSpec) error
-	Room(*mapreduce.JobSpec) (int64, error)
-}
-
-// checkModel refuses a job whose model could not run it, before anything is stored or
-// spent, and makes units fit the context window. With a server it checks neither key
-// nor address, as only the workers know them.
-func (r *Runners) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
-	if keyVariables[spec.Provider] == "" {
-		return nil
-	}
-	if r.Remote {
-		there, err := keylessAgent(spec.Provider)
-		if err != nil {
-			return err
-		}
-		return fitSpec(there, spec, units)
-	}
-	if err := r.askWindow(spec); err != nil {
-		return err
-	}
-	return fitSpec(r.askers[spec.Provider], spec, units)
-}
-
-// patience is how long a local server may take to say which models it has.
-const patience = 5 * time.Second
-
-// askWindow sets the window of a job whose server was started with one, unless the job says it. The
-// error names the models that the server has, if it has several, and not the job's; with one, some
-// servers take any name. A server that does not answer is found out by the job itself.
-func (r *Runners) askWindow(spec *mapreduce.JobSpec) error {
-	i := slices.IndexFunc(vendors.All(), func(v vendors.Vendor) bool { return v.Name == spec.Provider && v.Started })
-	if i < 0 || spec.Vars == nil || spec.Vars[settings.VarWindow] != "" || spec.Replay != "" {
-		return nil
-	}
-	endpoints, err := r.Models.baseURLs()
-	if err != nil {
-		return err
-	}
-	cfg := r.configOf(spec.Provider, endpoints)
-	cfg.BaseURL = cmp.Or(spec.Vars[settings.VarBaseURL], cfg.BaseURL)
-	p, err := vendors.New(spec.Provider, cfg)
-	if err != nil {
-		return exit.UsageError("--provider %s: %w", spec.Provider, err)
-	}
-	lister, ok := p.(llm.Lister)
-	if !ok {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	offers, err := lister.Offers(ctx)
-	if err != nil || len(offers) == 0 {
-		return nil //nolint:nilerr // see above
-	}
-
-	names := make([]string, len(offers))
-	for i, o := range offers {
-		if names[i] = string(o.Model); names[i] != spec.Model && len(offers) > 1 {
-			continue
-		}
-		if o.Window > 0 {
-			spec.Vars[settings.VarWindow] = strconv.FormatInt(o.Window, 10)
-		}
-		return nil
-	}
-	return exit.UsageError("--model: the server of %s has no model %q; it has %s", spec.Provider, spec.Model, strings.Join(names[:min(len(names), 20)], ", "))
-}
-
 // keylessAgent returns an agent for the checks of a job that need no key.
 func keylessAgent(provider string) (*model.Agent, error) {
 	prices, err := llm.ListPrices()
@@ -326,22 +251,6 @@ func keylessAgentWithPrices(provider string, prices *llm.Prices) (*model.Agent, 
 	})
 }
 
-// fitSpec refuses a job that c refuses, and makes its units fit the context window.
-func fitSpec(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
-	if err := c.Check(spec); err != nil {
-		return exit.UsageError("--provider %s: %w", spec.Provider, err)
-	}
-	room, err := c.Room(spec)
-	if err != nil || room == 0 || int64(spec.MaxTokensPerUnit) <= room || units == nil {
-		return err
-	}
-	if units.Changed {
-		return exit.UsageError("--max-tokens-per-unit: the context window has room for %d tokens of a document beside instructions, schema and answer", room)
-	}
-	spec.MaxTokensPerUnit = int(room)
-	return nil
-}
-
 // withModels adds the steps that ask models to the registry others.
 // The tools are those of this process, as soon as they are open.
 func withModels(others *step.Registry, askers map[string]*model.Agent, tools func() *toolbox.Box) {
@@ -350,21 +259,4 @@ func withModels(others *step.Registry, askers map[string]*model.Agent, tools fun
 		steps[step.Agent] = loop.New(asker, tools)
 		others.Provide(mapreduce.Provider{Name: name, Models: true}, steps.With(checked.New))
 	}
-}
-
-// CouldRun refuses a job that could not run even with the key of its model.
-func (r *Runners) CouldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
-	if err := r.checkProvider(spec.Provider); err != nil {
-		return err
-	}
-	if keyVariables[spec.Provider] != "" {
-		there, err := keylessAgent(spec.Provider)
-		if err != nil {
-			return err
-		}
-		if err := fitSpec(there, spec, units); err != nil {
-			return err
-		}
-	}
-	return r.CheckAccepted(*spec)
 }

@@ -78,7 +78,22 @@ func (r *Runners) embedder() (search.Embedder, error) {
 	if _, ok := p.(llm.Embedder); !ok {
 		return nil, exit.UsageError("--embed: the provider %s turns no texts into vectors; openai, gemini and ollama do", name)
 	}
+	if why := llm.Lacks(name, llm.Model(model), llm.Need{Embeds: true}); why != "" {
+		return nil, exit.UsageError("--embed: %s %s%s", model, why, exampleEmbedding(name))
+	}
 	return &embedder{&decorator.Retry{Provider: p, Random: rand.Float64}, t.embed.model, llm.Model(model)}, nil
+}
+
+// exampleEmbedding names a model of a provider that turns texts into vectors, for the end of an error; ""
+// if none is known.
+func exampleEmbedding(provider string) string {
+	names := map[string]llm.Model{
+		"openai": "text-embedding-3-small", "gemini": "gemini-embedding-001", "mistral": "mistral-embed", "ollama": "nomic-embed-text",
+	}
+	if names[provider] == "" {
+		return ""
+	}
+	return llm.CouldBe(provider, []llm.Model{names[provider]})
 }
 
 // openSearch returns the kit that searches the folders of --store.

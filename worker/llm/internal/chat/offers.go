@@ -57,6 +57,7 @@ func (p *provider) Offers(ctx context.Context) ([]llm.Offer, error) {
 	for _, o := range list.Data {
 		all = append(all, llm.Offer{
 			Model: llm.Model(o.ID), Window: cmp.Or(window, o.window()), MaxAnswer: max(cmp.Or(o.MaxCompletion.N, o.Top.MaxCompletion.N), 0), Abilities: o.abilities(),
+			Told: o.tells(),
 		})
 	}
 	return llm.CheckOffers(all)
@@ -81,6 +82,12 @@ func (p *provider) loadedWindow(ctx context.Context) (int64, error) {
 // window returns the context window; 0 if none is told. What is loaded counts, not what could be.
 func (o *offer) window() int64 {
 	return max(cmp.Or(o.Loaded.N, o.MaxModelLen.N, o.ContextLength.N, o.ContextWindow.N, o.MaxContext.N), 0)
+}
+
+// tells reports whether a list says of its models whether they call tools: OpenRouter's lists the
+// parameters that a model takes, and Mistral's what it can do. LM Studio's leaves out what it cannot.
+func (o *offer) tells() bool {
+	return len(o.Parameters) > 0 || bytes.HasPrefix(bytes.TrimSpace(o.Capabilities), []byte("{"))
 }
 
 // abilities returns what is told of a model's abilities.

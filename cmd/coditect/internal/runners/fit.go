@@ -1,0 +1,215 @@
+package runners
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
+	"github.com/coditect/mapreduce/worker/step"
+)
+
+// A checker refuses jobs that no worker could run, and says how many tokens of a
+// document fit into the context window.
+type checker interface {
+	Check(*mapreduce.JobSpec) error
+	Room(*mapreduce.JobSpec) (int64, error)
+}
+
+// checkModel refuses a job whose model could not run it, before anything is stored or
+// spent, and makes units fit the context window. With a server it checks neither key
+// nor address, as only the workers know them.
+func (r *Runners) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
+	askers := func(name string) (*model.Agent, error) { return r.askers[name], nil }
+	if r.Remote {
+		askers = keylessAgent
+	}
+	if err := checkStages(spec, askers); err != nil {
+		return exit.UsageError("--pipeline: %w", err)
+	}
+	if keyVariables[spec.Provider] == "" {
+		return nil
+	}
+	there, err := askers(spec.Provider)
+	if err != nil {
+		return err
+	}
+	if !r.Remote {
+		if err := r.askServer(spec, there); err != nil {
+			return err
+		}
+	}
+	return fitSpec(there, spec, units)
+}
+
+// checkStages refuses a stage whose own model could not run it.
+func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.Agent, error)) error {
+	p, err := step.PipelineOf(spec)
+	if err != nil {
+		return err
+	}
+	for _, s := range p.Stages {
+		own := jobspec.ForStage(*spec, s)
+		if s.Model == "" || keyVariables[own.Provider] == "" {
+			continue
+		}
+		asker, err := askers(own.Provider)
+		if err != nil {
+			return err
+		}
+		if err := asker.CheckStage(&own, s.Name); err != nil {
+			return ofStage(s.Name, err)
+		}
+	}
+	return nil
+}
+
+// ofStage gives the error of a stage's model the field that names it.
+func ofStage(name string, err error) error {
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Field == "model" {
+		return errs.Field("stages."+name+".model", "%s", e.Message)
+	}
+	return named("stages."+name+".model", err)
+}
+
+// patience is how long a server may take to say which models it has.
+const patience = 5 * time.Second
+
+// askServer asks the server of a job's model what it tells of it, where that matters and costs nothing:
+// it sets the window, unless the job says it, where the server was started with one, and refuses a model
+// that the server says cannot do what is needed. A server that does not answer is found out by the job
+// itself.
+func (r *Runners) askServer(spec *mapreduce.JobSpec, asker *model.Agent) error {
+	i := slices.IndexFunc(vendors.All(), func(v vendors.Vendor) bool { return v.Name == spec.Provider })
+	if i < 0 || spec.Vars == nil || spec.Replay != "" {
+		return nil
+	}
+	need, err := asker.NeedOf(spec)
+	started := vendors.All()[i].Started && spec.Vars[settings.VarWindow] == ""
+	if !started && (err != nil || !need.Tools) {
+		return nil //nolint:nilerr // what is wrong with the job is told by its check
+	}
+	p, err := r.providerOf(spec)
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	offer, all, err := offersOf(ctx, p, llm.Model(spec.Model))
+	switch {
+	case err != nil || len(all) == 0:
+		return nil //nolint:nilerr // see above
+	case offer == nil && started:
+		return exit.UsageError("--model: the server of %s has no model %q; it has %s", spec.Provider, spec.Model, modelNames(all))
+	case offer == nil:
+		return nil
+	}
+	if offer.Window > 0 && started {
+		spec.Vars[settings.VarWindow] = strconv.FormatInt(offer.Window, 10)
+	}
+	if why := llm.LacksOf(*offer, need); why != "" {
+		return exit.UsageError("--model: %s %s, as the server of %s tells%s", spec.Model, why, spec.Provider, llm.CouldBe("its models", llm.AbleOf(all, need)))
+	}
+	return nil
+}
+
+// providerOf returns the provider of a job, for questions that cost nothing.
+func (r *Runners) providerOf(spec *mapreduce.JobSpec) (llm.Provider, error) {
+	endpoints, err := r.Models.baseURLs()
+	if err != nil {
+		return nil, err
+	}
+	cfg := r.configOf(spec.Provider, endpoints)
+	cfg.BaseURL = cmp.Or(spec.Vars[settings.VarBaseURL], cfg.BaseURL)
+	p, err := vendors.New(spec.Provider, cfg)
+	if err != nil {
+		return nil, exit.UsageError("--provider %s: %w", spec.Provider, err)
+	}
+	return p, nil
+}
+
+// offersOf returns what a server tells of a model, nil if it has others and not this one, and what it
+// tells of all. A server with one model may take any name for it.
+func offersOf(ctx context.Context, p llm.Provider, model llm.Model) (*llm.Offer, []llm.Offer, error) {
+	if d, ok := p.(llm.Describer); ok {
+		o, err := d.Describe(ctx, model)
+		if err != nil || llm.LacksOf(o, llm.Need{Tools: true}) == "" {
+			return &o, []llm.Offer{o}, err
+		}
+	}
+	lister, ok := p.(llm.Lister)
+	if !ok {
+		return nil, nil, nil
+	}
+	all, err := lister.Offers(ctx)
+	if err != nil || len(all) == 0 {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(all, func(o llm.Offer) bool { return o.Model == model })
+	switch {
+	case i >= 0:
+		return &all[i], all, nil
+	case len(all) == 1:
+		return &all[0], all, nil
+	}
+	return nil, all, nil
+}
+
+// modelNames lists the first models of a server.
+func modelNames(all []llm.Offer) string {
+	var names []string
+	for _, o := range all[:min(len(all), 20)] {
+		names = append(names, string(o.Model))
+	}
+	return strings.Join(names, ", ")
+}
+
+// fitSpec refuses a job that c refuses, and makes its units fit the context window.
+func fitSpec(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
+	if err := c.Check(spec); err != nil {
+		return exit.UsageError("--provider %s: %w", spec.Provider, err)
+	}
+	room, err := c.Room(spec)
+	if err != nil || room == 0 || int64(spec.MaxTokensPerUnit) <= room || units == nil {
+		return err
+	}
+	if units.Changed {
+		return exit.UsageError("--max-tokens-per-unit: the context window has room for %d tokens of a document beside instructions, schema and answer", room)
+	}
+	spec.MaxTokensPerUnit = int(room)
+	return nil
+}
+
+// CouldRun refuses a job that could not run even with the key of its model.
+func (r *Runners) CouldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
+	if err := r.checkProvider(spec.Provider); err != nil {
+		return err
+	}
+	if err := checkStages(spec, keylessAgent); err != nil {
+		return exit.UsageError("--pipeline: %w", err)
+	}
+	if keyVariables[spec.Provider] != "" {
+		there, err := keylessAgent(spec.Provider)
+		if err != nil {
+			return err
+		}
+		if err := fitSpec(there, spec, units); err != nil {
+			return err
+		}
+	}
+	return r.CheckAccepted(*spec)
+}
