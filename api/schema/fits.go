@@ -4,11 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"strings"
 )
 
-// plainNumber is the form of numbers that Normalize gives.
-var plainNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+// isPlain reports whether a number is in the form that Normalize gives: digits, with at most
+// a minus in front and decimals behind a point.
+func isPlain(n json.Number) bool {
+	whole, fraction, hasPoint := strings.Cut(strings.TrimPrefix(string(n), "-"), ".")
+	return isDigits(whole) && (!hasPoint || isDigits(fraction))
+}
+
+// isDigits reports whether s has digits and nothing else.
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
 
 // Fits says why v is no value of p in the form that Normalize gives; nil if it is
 // one. Null is none.
@@ -29,7 +38,7 @@ func (p *Property) Fits(v any) error {
 	case map[string]any:
 		return p.fitsObject(v)
 	case json.Number:
-		if p.Type != Number && p.Type != Integer || !plainNumber.MatchString(v.String()) {
+		if p.Type != Number && p.Type != Integer || !isPlain(v) {
 			return fmt.Errorf("%s is no %s", clipText(v.String()), p.Type)
 		}
 	case string:
@@ -124,7 +133,7 @@ func fitsAny(v any) error {
 			}
 		}
 	case json.Number:
-		if !plainNumber.MatchString(v.String()) {
+		if !isPlain(v) {
 			return fmt.Errorf("%s is no number in plain form", clipText(v.String()))
 		}
 	case string, bool:

@@ -122,10 +122,10 @@ func (p *Property) parseScalar(text string) (any, error) {
 	}
 	parse, what := p.textParser()
 	value, ok := parse(text)
-	if why := format.WhyNoDate(text); !ok && p.Format == Date && why != "" {
-		return nil, fmt.Errorf("%q is no %s: %s", clipText(text), what, why)
-	}
 	if !ok {
+		if why := format.WhyNoDate(text); p.Format == Date && why != "" {
+			return nil, fmt.Errorf("%q is no %s: %s", clipText(text), what, why)
+		}
 		return nil, fmt.Errorf("%q is no %s", clipText(text), what)
 	}
 	if value == "" {

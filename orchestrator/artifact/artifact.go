@@ -84,19 +84,16 @@ func New(j *jobs.Jobs, specs *jobspec.Finder, t Turns, signals *notify.Jobs, s *
 // errStopped ends the assembling of a result of a job that runs no more.
 var errStopped = errors.New("the job runs no more")
 
-// errNotSmall ends the assembling of a result that is not small.
-var errNotSmall = errors.New("the result is not small")
-
 // Finish ends a job that no stage has anything left to do for: with its result, if
 // that is small; else its result is planned.
 func (a *Assembler) Finish(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	if len(s.Planned) == 0 || s.Planned[0].Units > a.config.SmallUnits {
 		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
 	}
-	w := assemble.NewWriter(levels.MaxSmallResult, func([]byte) error { return errNotSmall })
-	err := a.assembleResult(ctx, id, w.Add)
+	w := assemble.NewWriter(levels.MaxSmallResult, func([]byte) error { return assemble.ErrNoRoom })
+	err := a.assembleResult(ctx, id, levels.MaxSmallResult, w.Add)
 	switch {
-	case errors.Is(err, errNotSmall):
+	case errors.Is(err, assemble.ErrNoRoom):
 		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
 	case err != nil && (ctx.Err() != nil || passes(err)):
 		return err
@@ -137,8 +134,9 @@ func (a *Assembler) EndAssembled(ctx context.Context, id mapreduce.JobID, s *lev
 	return a.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why)
 }
 
-// assembleResult assembles the result of a job as it stands.
-func (a *Assembler) assembleResult(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
+// assembleResult assembles the result of a job as it stands, into so much room, or any if
+// that is 0.
+func (a *Assembler) assembleResult(ctx context.Context, id mapreduce.JobID, room int, sink func(*mapreduce.ResultPart) error) error {
 	ctl, err := a.jobs.View.Control(ctx, id)
 	if err != nil {
 		return err
@@ -147,7 +145,9 @@ func (a *Assembler) assembleResult(ctx context.Context, id mapreduce.JobID, sink
 	if err != nil {
 		return err
 	}
-	return assemble.Result(ctx, a.jobs.Reader(), assembledFrom(id, compiled, ctl), sink)
+	job := assembledFrom(id, compiled, ctl)
+	job.Room = room
+	return assemble.Result(ctx, a.jobs.Reader(), job, sink)
 }
 
 // Begin has the result of a job assembled, unless that is under way.
@@ -344,7 +344,7 @@ func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session 
 		}()
 		return nil
 	})
-	err = a.assembleResult(ctx, held.Job, w.Add)
+	err = a.assembleResult(ctx, held.Job, 0, w.Add)
 	if err := errors.Join(err, <-stored); err != nil {
 		return 0, nil, err
 	}

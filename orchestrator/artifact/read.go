@@ -35,7 +35,7 @@ func (a *Assembler) Partial(ctx context.Context, id mapreduce.JobID, sink func(*
 			defer release()
 		}
 	}
-	return a.assembleResult(ctx, id, sink)
+	return a.assembleResult(ctx, id, 0, sink)
 }
 
 const (

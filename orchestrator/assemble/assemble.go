@@ -17,7 +17,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
@@ -46,10 +45,17 @@ type Job struct {
 	Records []bool           // by level from 0 on that is planned: whether its units make records
 	Last    mapreduce.UnitID // whose output the result is; "" if it is not planned yet
 
+	// Room is how many bytes the result may have for whom it is assembled; 0 for any number.
+	// Result returns ErrNoRoom as soon as it is sure that they do not suffice.
+	Room int
+
 	Passages bool         // level 0 chooses passages, whose references are followed
 	Values   []ValueLevel // like Records; of levels of records without meaning
 	Report   *Report      // of a job that ends with a report; else nil
 }
+
+// ErrNoRoom is the error of a result that is larger than its room.
+var ErrNoRoom = errors.New("the result has more bytes than there is room for")
 
 // levels returns how many levels are planned.
 func (j *Job) levels() int64 { return int64(len(j.Records)) }
@@ -174,7 +180,8 @@ func (r *result) streamResult(ctx context.Context) error {
 		return err
 	}
 	texts := &contexts{r: r}
-	err = r.visitEntities(ctx, texts.beginPage, func(f found) error {
+	err = r.visitEntities(ctx, texts.beginPage, func(e *output.Entry, in *output.Output) error {
+		f := r.resolveEntity(e, in)
 		if err := r.writeEntity(&f.Result); err != nil {
 			return err
 		}
@@ -272,10 +279,21 @@ type found struct {
 	in *output.Output
 }
 
+// resolveEntity decides the values of an entity.
+func (r *result) resolveEntity(e *output.Entry, in *output.Output) found {
+	believed := output.Believed(r.schema, e.Accumulator, in.Citations)
+	settled := r.habits.Settle(r.schema, believed, in.Citations)
+	return found{merge.Resolve(r.schema, settled), in}
+}
+
+// An entityVisitor is called with an entity of the result as it was reduced, and the output
+// that its citations are in.
+type entityVisitor func(e *output.Entry, in *output.Output) error
+
 // visitEntities visits the entities of the result, in order of the input, and after
 // those of a map unit the unit itself. Units come some at a time, which are told
 // before.
-func (r *result) visitEntities(ctx context.Context, some func([]*records.Unit), visit func(found) error, after func(*records.Unit) error) error {
+func (r *result) visitEntities(ctx context.Context, some func([]*records.Unit), visit entityVisitor, after func(*records.Unit) error) error {
 	return r.units.visitPages(ctx, 0, func(page []*records.Unit) error {
 		some(page)
 		for _, u := range page {
@@ -297,7 +315,7 @@ func (r *result) includesUnit(u *records.Unit) bool {
 	return u.State == mapreduce.UnitComplete && !r.dropped.containsNumber(u.Index) && r.taken.containsNumber(u.Index)
 }
 
-func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit func(found) error) error {
+func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit entityVisitor) error {
 	out, err := outputs.Of(ctx, r.source, r.job.ID, u)
 	if err != nil {
 		return err
@@ -319,9 +337,7 @@ func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit func(fou
 				return err
 			}
 		}
-		believed := output.Believed(r.schema, e.Accumulator, in.Citations)
-		settled := r.habits.Settle(r.schema, believed, in.Citations)
-		if err := visit(found{merge.Resolve(r.schema, settled), in}); err != nil {
+		if err := visit(e, in); err != nil {
 			return err
 		}
 	}
@@ -371,22 +387,27 @@ func (f *found) visitCitations(visit func(merge.Citation)) {
 	}
 }
 
-// citationIDs returns the ids of all citations. What goes wrong is left in err.
+// citationIDs returns the ids of all citations, of each value that was found: it is told
+// later which of them the result has. What goes wrong is left in err.
 func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] {
 	return func(yield func(refs.ID) bool) {
-		stop := errs.New(errs.Cancelled, "enough")
-		none := func([]*records.Unit) {}
-		e := r.visitEntities(ctx, none, func(f found) error {
+		none, cited := func([]*records.Unit) {}, 0
+		e := r.visitEntities(ctx, none, func(e *output.Entry, in *output.Output) error {
 			more := true
-			f.visitCitations(func(id merge.Citation) {
-				more = more && yield(refs.ID([]byte(id)))
+			e.Cited(func(id merge.Citation) {
+				c := in.Citations[id]
+				cited += len(c.Quote) + len(c.Document) + len(c.Unit) // each is written with its citation
+				more = more && yield(c.ID)
 			})
-			if !more {
-				return stop
+			switch {
+			case !more:
+				return errEnough
+			case r.job.Room > 0 && cited > r.job.Room:
+				return ErrNoRoom
 			}
 			return nil
 		}, func(*records.Unit) error { return nil })
-		if e != nil && !errors.Is(e, error(stop)) {
+		if e != nil && !errors.Is(e, errEnough) {
 			*err = e
 		}
 		if e == nil {
@@ -394,6 +415,9 @@ func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] 
 		}
 	}
 }
+
+// errEnough ends a visit of entities whose ids nobody wants any more.
+var errEnough = errors.New("enough")
 
 // writeEntity takes an entity into the result.
 func (r *result) writeEntity(f *merge.Result) error {

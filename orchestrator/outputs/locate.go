@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -134,26 +133,29 @@ func (l *Locator) OfOutput(ctx context.Context, u *records.Unit, data []byte) (m
 		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", l.job, u.ID, err)
 	}
 	of := make(map[string]*mapreduce.Location)
-	for _, id := range inOrder(out.Citations) {
-		c := out.Citations[id]
+	for _, c := range inOrder(out.Citations) {
 		at, err := l.Locate(ctx, c.Document, c.ByteStart, c.ByteEnd)
 		if err != nil {
 			return nil, err
 		}
 		if at != nil {
-			of[string(id)] = at
+			of[string(c.Key())] = at
 		}
 	}
 	return of, nil
 }
 
-// inOrder returns the ids of citations in the order of their documents and texts: a layout
-// is read block by block, and in any other order each citation reads a block again.
-func inOrder(citations map[merge.Citation]output.Citation) []merge.Citation {
-	return slices.SortedFunc(maps.Keys(citations), func(a, b merge.Citation) int {
-		first, second := citations[a], citations[b]
-		return cmp.Or(cmp.Compare(first.Document, second.Document), cmp.Compare(first.ByteStart, second.ByteStart))
+// inOrder returns citations in the order of their documents and texts: a layout is read
+// block by block, and in any other order each citation reads a block again.
+func inOrder(citations map[merge.Citation]output.Citation) []*output.Citation {
+	all := make([]*output.Citation, 0, len(citations))
+	for _, c := range citations {
+		all = append(all, &c)
+	}
+	slices.SortFunc(all, func(a, b *output.Citation) int {
+		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.ByteStart, b.ByteStart))
 	})
+	return all
 }
 
 // jobParses reports whether the job parses any document: else none has a layout.

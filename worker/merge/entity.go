@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
@@ -43,8 +44,10 @@ func entityOf(s *schema.Schema, a *Accumulator, r Record) string {
 			return name
 		}
 	}
-	if name, ok := placeName(a); ok && r.Shared {
-		return name
+	if r.Shared {
+		if name, ok := placeName(a); ok {
+			return name
+		}
 	}
 	return fmt.Sprintf("%s%s:%d.%d", entityRecord, r.Document, r.Order.Unit, r.Order.Record)
 }
@@ -53,7 +56,7 @@ func entityOf(s *schema.Schema, a *Accumulator, r Record) string {
 // neighbouring chunks that found the same record give it the same name. It fails
 // for a record that cites nothing.
 func placeName(a *Accumulator) (string, bool) {
-	h := sha256.New()
+	h, part := sha256.New(), make([]byte, 0, 256)
 	cited := false
 	for _, f := range a.Fields {
 		for _, c := range f.Candidates {
@@ -63,7 +66,11 @@ func placeName(a *Accumulator) (string, bool) {
 				}
 				cited = true
 				place := placeOf(m)
-				fmt.Fprintf(h, "%d:%s%d:%s%d:%s", len(f.Path), f.Path, len(c.Key), c.Key, len(place), place)
+				part = part[:0]
+				for _, text := range [...]string{f.Path, c.Key, place} {
+					part = append(append(strconv.AppendInt(part, int64(len(text)), 10), ':'), text...)
+				}
+				h.Write(part)
 			}
 		}
 	}

@@ -139,6 +139,9 @@ func (n *numeral) addPower() {
 			return
 		}
 	}
+	if !strings.Contains(rest, "10") {
+		return // most numbers end here
+	}
 	for to := min(len(rest), maxExponentBytes); to > len("x10"); to-- {
 		if to < len(rest) && !utf8.RuneStart(rest[to]) {
 			continue

@@ -36,6 +36,10 @@ func ReadNumber(s string, style NumberStyle) []string {
 	if len(s) > maxNumeral {
 		return nil
 	}
+	if isPlainNumber(s) {
+		n, _ := CanonicalNumber(s)
+		return []string{n}
+	}
 	s, power := cutPower(joinGroups(plainDigitsOf(s)))
 	if strings.ContainsFunc(s, func(c rune) bool { return unicode.Is(unicode.No, c) }) {
 		return nil
@@ -58,6 +62,21 @@ func ReadNumber(s string, style NumberStyle) []string {
 		powers[i] += power
 	}
 	return withSigns(scaled(digits, powers), outer, inner, style)
+}
+
+// isPlainNumber reports whether s is a number of digits, with at most a minus in front and a
+// point in front of decimals, that every style reads in the same way: where a point could as
+// well stand between groups of three digits, it is not. Most numbers of tables are plain.
+func isPlainNumber(s string) bool {
+	whole, fraction, hasPoint := strings.Cut(strings.TrimPrefix(s, "-"), ".")
+	if whole == "" || len(s) > maxDigits || !allDigits(whole) || !allDigits(fraction) {
+		return false
+	}
+	if !hasPoint {
+		return true
+	}
+	mayBeGroup := len(fraction) == 3 && len(whole) <= 3 && whole[0] != '0'
+	return fraction != "" && !mayBeGroup
 }
 
 // apartPoint removes the blank on one side of a point.

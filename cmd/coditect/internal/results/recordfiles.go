@@ -15,7 +15,8 @@ import (
 
 // recordFiles are the files in which records are written for other programs.
 type recordFiles struct {
-	files []*folder.File
+	files []*folder.File // of the result
+	print *folder.File   // a scratch file of what is printed; nil if nothing is
 	all   *records.Collector
 }
 
@@ -27,17 +28,28 @@ func (w *writer) newRecordFiles() (*recordFiles, error) {
 	}
 	f := &recordFiles{}
 	var writers []records.Writer
+	add := func(format string, out *folder.File) error {
+		to, err := records.NewWriter(format, out, c)
+		writers = append(writers, to)
+		return err
+	}
 	for _, format := range w.config.Formats {
 		out, err := w.dir.Create("records." + format)
 		if err != nil {
 			return nil, err
 		}
 		f.files = append(f.files, out)
-		to, err := records.NewWriter(format, out, c)
-		if err != nil {
+		if err := add(format, out); err != nil {
 			return nil, err
 		}
-		writers = append(writers, to)
+	}
+	if format := w.config.Print; format != "" {
+		if f.print, err = w.dir.CreateScratch(".printed"); err != nil {
+			return nil, err
+		}
+		if err := add(format, f.print); err != nil {
+			return nil, err
+		}
 	}
 	f.all = records.NewCollector(writers...)
 	return f, nil
@@ -55,19 +67,23 @@ func recordConfig(job *mapreduce.Job, citations bool) (records.Config, error) {
 }
 
 func (f *recordFiles) addPart(p *mapreduce.ResultPart) error {
-	if len(f.files) == 0 {
+	if len(f.files) == 0 && f.print == nil {
 		return nil
 	}
 	return f.all.AddPart(p)
 }
 
-// close writes the ends of the files, and closes them.
-func (f *recordFiles) close() error {
-	err := f.all.Close()
+// close writes the ends of the files, and closes those of the result. It returns what is to
+// be printed, nil if nothing is.
+func (f *recordFiles) close() (printed io.ReadCloser, err error) {
+	err = f.all.Close()
 	for _, out := range f.files {
 		err = errors.Join(err, out.CloseDurably())
 	}
-	return err
+	if f.print == nil || err != nil {
+		return nil, err
+	}
+	return f.print.Keep()
 }
 
 // PrintRecords writes the records of a job's result in a format of package records, as

@@ -32,7 +32,7 @@ func (w *writer) writeResult(ctx context.Context) error {
 	if w.report.summary, err = s.Summary(); err != nil {
 		return err
 	}
-	if err := also.close(); err != nil {
+	if w.printed, err = also.close(); err != nil {
 		return err
 	}
 	close(w.read)

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 
@@ -46,6 +47,9 @@ type Config struct {
 	Formats []string
 	// Citations adds to those records where each value stands.
 	Citations bool
+	// Print is a format of package records in which Written has the records as well, to be
+	// printed; "" if they are not.
+	Print string
 	// NoReport leaves report.md and report.html out.
 	NoReport bool
 	// Pages draws the pages that citations are on, for report.html. If it is nil, they are
@@ -82,6 +86,13 @@ type Written struct {
 	Skipped []resultfile.SkippedDocument
 	Failed  []resultfile.FailedUnit // the first of them
 	Broken  []mapreduce.BrokenConstraint
+	Print   io.ReadCloser // the records in the format of Config.Print; nil if there is none
+}
+
+// PrintTo copies the records that are to be printed to out, and closes them.
+func (w *Written) PrintTo(out io.Writer) error {
+	_, err := io.Copy(out, w.Print)
+	return errors.Join(err, w.Print.Close())
 }
 
 // Write writes the files of a job's result.
@@ -97,10 +108,24 @@ func Write(ctx context.Context, s Service, c Config) (written *Written, err erro
 	}
 	defer func() { err = errors.Join(err, dir.Discard()) }()
 	w := &writer{service: s, config: c, dir: dir, job: job, read: make(chan struct{})}
-	if err := w.writeAll(ctx); err != nil {
-		return nil, err
+	err = w.writeAll(ctx)
+	if err == nil {
+		err = dir.Commit()
 	}
-	return &Written{Job: job, Skipped: resultfile.SkippedOf(w.report.summary.Skipped), Failed: w.report.failures, Broken: w.report.summary.Broken}, dir.Commit()
+	if err != nil {
+		return nil, errors.Join(err, w.closePrinted())
+	}
+	return &Written{
+		Job: job, Skipped: resultfile.SkippedOf(w.report.summary.Skipped), Failed: w.report.failures, Broken: w.report.summary.Broken, Print: w.printed,
+	}, nil
+}
+
+// closePrinted closes the records that nobody will print.
+func (w *writer) closePrinted() error {
+	if w.printed == nil {
+		return nil
+	}
+	return w.printed.Close()
 }
 
 // A step writes a file, and possibly others with it.
@@ -162,6 +187,7 @@ type writer struct {
 	units   atomic.Int64
 	report  report        // set by result
 	read    chan struct{} // closed when report is set
+	printed io.ReadCloser // the records to print; set by result
 	tree    string        // the picture of the units as SVG, set by units; empty if it is large
 	traced  trace.Tally   // set by units
 	ended   endTimes      // set by audit

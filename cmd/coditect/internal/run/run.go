@@ -279,10 +279,14 @@ func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID) (job *map
 		return nil, end, err
 	}
 	r.s.Meter.Note("writing results to %s", c.Dir)
-	c.Progress = r.s.Meter.Writing
+	c.Progress, c.Print = r.s.Meter.Writing, r.output.printed()
+	var written *results.Written
 	err = r.s.RetryReconnected(ctx, func() error {
-		written, err := results.Write(ctx, r.s, c)
-		if err != nil {
+		if written != nil && written.Print != nil {
+			_ = written.Print.Close() // it is written again
+		}
+		var err error
+		if written, err = results.Write(ctx, r.s, c); err != nil {
 			return err
 		}
 		end = show.End{Dir: c.Dir, Skipped: written.Skipped, Failed: written.Failed, Broken: written.Broken}
@@ -290,8 +294,8 @@ func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID) (job *map
 		return err
 	})
 	r.s.Meter.End()
-	if err == nil && r.output.printed() != "" {
-		err = r.output.printResult(ctx, r.app, r.s, c)
+	if err == nil && written.Print != nil {
+		err = written.PrintTo(r.app.Data())
 	}
 	return job, end, err
 }

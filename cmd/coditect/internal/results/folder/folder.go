@@ -199,6 +199,19 @@ func (f *File) MoveTo(out io.Writer) error {
 	return errors.Join(err, f.f.Close(), os.Remove(f.f.Name()))
 }
 
+// Keep returns the content of a scratch file, which has no name any more and ends when it is
+// closed, whatever becomes of its folder.
+func (f *File) Keep() (io.ReadCloser, error) {
+	err := errors.Join(f.Flush(), os.Remove(f.f.Name()))
+	if err == nil {
+		_, err = f.f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.f.Close())
+	}
+	return f.f, nil
+}
+
 // WriteFile creates a file of the result and writes it with do.
 func (f *Folder) WriteFile(name string, do func(*File) error) error {
 	out, err := f.Create(name)
