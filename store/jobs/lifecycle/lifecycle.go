@@ -153,17 +153,36 @@ func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID) error {
 
 // removeJob removes a job that does not run, with everything it holds, by a rule or by a call.
 func (rec writer) removeJob(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, rule string) error {
-	if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
-		return records.WrongState("delete", id, state)
-	}
-	job := new(storagev1.Job)
-	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
-		return err
-	}
-	seal, err := rec.LastSeal(ctx, tx, id)
+	removed, err := rec.settleRemoval(ctx, tx, id, ctl, rule)
 	if err != nil {
 		return err
 	}
+	rec.clearJob(tx, removed)
+	return nil
+}
+
+// A removal is a job that is about to be removed.
+type removal struct {
+	id  mapreduce.JobID
+	ctl *storagev1.Ctl
+	job *storagev1.Job
+}
+
+// settleRemoval does all of a removal but to clear the job's keys: its tenant's log says that
+// the job was there, and the tenant gets back what it used.
+func (rec writer) settleRemoval(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, rule string) (removal, error) {
+	if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
+		return removal{}, records.WrongState("delete", id, state)
+	}
+	job := new(storagev1.Job)
+	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
+		return removal{}, err
+	}
+	seal, err := rec.LastSeal(ctx, tx, id)
+	if err != nil {
+		return removal{}, err
+	}
+
 	err = rec.AppendLog(ctx, tx, mapreduce.TenantID(ctl.Tenant), &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventDeleted), State: ctl.State, Message: "deleted",
 		Deleted: &storagev1.Deleted{
@@ -172,24 +191,28 @@ func (rec writer) removeJob(ctx context.Context, tx store.Tx, id mapreduce.JobID
 		},
 	})
 	if err != nil {
-		return err
+		return removal{}, err
 	}
-	if err := rec.Tenants.ReturnUse(ctx, tx, id, mapreduce.TenantID(ctl.Tenant), ctl.Use); err != nil {
-		return err
+	err = rec.Tenants.ReturnUse(ctx, tx, id, mapreduce.TenantID(ctl.Tenant), ctl.Use)
+	return removal{id, ctl, job}, err
+}
+
+// clearJob clears all keys of a job.
+func (rec writer) clearJob(tx store.Tx, r removal) {
+	rec.UnlistEnd(tx, r.id, r.ctl)
+	for _, owned := range rec.Keys.Job(r.id).Owned() {
+		tx.ClearRange(owned)
 	}
-	rec.UnlistEnd(tx, id, ctl)
-	for _, r := range rec.Keys.Job(id).Owned() {
-		tx.ClearRange(r)
+
+	created, tenant := r.job.CreatedAtMicros, rec.Keys.Tenant(mapreduce.TenantID(r.ctl.Tenant))
+	tx.Clear(rec.Keys.Job(r.id).Ctl())
+	tx.Clear(rec.Keys.Job(r.id).Record())
+	tx.Clear(rec.Keys.Recent(created, r.id))
+	tx.Clear(tenant.Job(created, r.id))
+	tx.Clear(tenant.Run(r.id))
+	if request := r.job.Config.GetRequestId(); request != "" {
+		tx.Clear(tenant.Request(mapreduce.RequestID(request)))
 	}
-	tx.Clear(rec.Keys.Job(id).Ctl())
-	tx.Clear(rec.Keys.Job(id).Record())
-	tx.Clear(rec.Keys.Recent(job.CreatedAtMicros, id))
-	tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Job(job.CreatedAtMicros, id))
-	tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
-	if r := job.Config.GetRequestId(); r != "" {
-		tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Request(mapreduce.RequestID(r)))
-	}
-	return nil
 }
 
 // Resume makes a job that does not run go on: failed units get fresh attempts,

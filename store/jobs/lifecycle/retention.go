@@ -23,7 +23,7 @@ type Expired struct {
 }
 
 // expiredAtOnce is how many jobs Expired returns of one list.
-const expiredAtOnce = 100
+const expiredAtOnce = 400
 
 // Expired returns jobs that ended longer ago than they are kept, some of each tenant. The
 // clock of this node decides: one that is fast deletes that much too early.
@@ -118,6 +118,7 @@ func (rec writer) tenantExpired(ctx context.Context, r store.Reader, from store.
 // for once. Of jobs that are gone nothing is said.
 func (st *Store) DeleteExpired(ctx context.Context, some ...Expired) error {
 	return st.db.Update(ctx, failpoint.Delete, func(tx store.Tx) error {
+		var removed []removal
 		for _, e := range some {
 			ctl, err := st.ReadControl(ctx, tx, e.Job)
 			switch {
@@ -128,9 +129,17 @@ func (st *Store) DeleteExpired(ctx context.Context, some ...Expired) error {
 			case ctl.EndedMicros != e.ended:
 				continue // it has gone on since
 			}
-			if err := st.removeJob(ctx, tx, e.Job, ctl, e.Rule); err != nil {
+			r, err := st.settleRemoval(ctx, tx, e.Job, ctl, e.Rule)
+			if err != nil {
 				return err
 			}
+			removed = append(removed, r)
+		}
+
+		// A read has to look through all ranges that its transaction has cleared, so there
+		// are none until all is read.
+		for _, r := range removed {
+			st.clearJob(tx, r)
 		}
 		return nil
 	})
