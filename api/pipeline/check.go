@@ -546,7 +546,7 @@ func (c *checker) checkWork() error {
 	case !agent && c.Task != nil:
 		return c.keyError("agent", "is required beside task: it says who does the work")
 	case !agent && c.Output.Kind != OutputRecords && c.Output.Kind != OutputPassages && c.Merge != "typed":
-		return c.keyError("agent", "is required, and so is task; only a stage with output: records or passages, or with merge: typed, needs neither")
+		return c.keyError("agent", "is required, and so is task; only a stage with output: records, passages or report, or with merge: typed, needs neither")
 	case c.Agent != nil && (len(c.Agent.Tools) > 0 && !slices.Equal(c.Agent.Tools, c.Tools) || c.Agent.Model != "" && c.Agent.Model != c.Model):
 		return c.keyError("agent", "has tools or a model of its own, which only agents of a stage with each: agent have; set them in the stage")
 	case c.Agent != nil && c.Agent.Name != "" && c.Pipeline.Agents[c.Agent.Name] == nil:

@@ -371,6 +371,7 @@ func (p *Pipeline) fillDefaults() {
 			s.Select = SelectAll
 		}
 		p.completeOutput(s)
+		p.completeReport(s)
 	}
 }
 
@@ -387,6 +388,25 @@ func (p *Pipeline) completeOutput(s *Stage) {
 	}
 	if s.Output.Kind == "" {
 		s.Output.Kind = OutputRecords
+	}
+}
+
+// completeReport sets who writes a report, and how, if the stage says neither: the sections are
+// in its schema, and the rest is the same for every report.
+func (p *Pipeline) completeReport(s *Stage) {
+	if s.Output.Kind != OutputReport || s.Agent != nil || s.Task != nil || s.Each == EachAgent || s.Merge != "" {
+		return
+	}
+
+	goal := "Report what the inputs say, and nothing else"
+	if _, asked := p.Inputs["question"]; asked {
+		goal = "Answer this question by the inputs alone: {{input.question}}"
+	}
+	s.Agent = &Agent{Role: "Writer of reports", Goal: goal}
+	s.Task = &Task{
+		Description: "Write a report of what you are given, and of nothing else. Behind each statement stand the references " +
+			"that it rests on, spelled as in the list of references; use no other. Where the inputs disagree, say so with " +
+			"the references of both sides. Do not state what no input says. Do not begin with a heading.",
 	}
 }
 

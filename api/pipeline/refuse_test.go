@@ -168,7 +168,7 @@ func TestWrongFilesAreRefused(t *testing.T) {
 		{"B2: a group's task without an agent", whole(mapped, "- {name: reduce, each: group, task: t}"), 4, "stages[1].agent", "is required beside task"},
 		{"B10: an agent of all without a task", whole("- {name: x, each: all, agent: {role: r}}"), 3, "stages[0].task", "is required beside the agent"},
 		{"B10: a task of all without an agent", whole("- {name: x, each: all, task: t}"), 3, "stages[0].agent", "is required beside task"},
-		{"a report by nobody", whole("- {name: x, each: all, output: report}"), 3, "stages[0].agent", "only a stage with output: records or passages, or with merge: typed, needs neither"},
+		{"items by nobody", whole("- {name: x, each: all, output: {kind: items, schema: {type: object, properties: {a: {type: array, items: {type: string}}}}}}"), 3, "stages[0].agent", "only a stage with output: records, passages or report, or with merge: typed, needs neither"},
 		{"an agent without a role", whole("- name: map", "  each: document", "  agent:", "    goal: x", "  task: t", grouped), 6, "stages[0].agent.role", "is required"},
 		{"an agent of nothing", whole("- {name: map, each: document, agent: , task: t}", grouped), 3, "stages[0].agent", "must be a text, and is nothing"},
 		{"an agent that there is not", whole("- {name: map, each: document, agent: bob, task: t}", grouped), 3, "stages[0].agent", `"bob" is none of the pipeline's agents`},
