@@ -31,6 +31,10 @@ const (
 // the question less is not part of its answer.
 const leastShare = 0.45
 
+// leastShareOfTwo is leastShare for questions of two words or one: a sentence that has one word of
+// two is seldom about both.
+const leastShareOfTwo = 0.55
+
 // Compose makes a report of findings, which are in order. The findings that bear most on
 // the question, and have most passages behind them, go first; there is room for 24. Findings that
 // bear on it much less than the best one are left out. A part that the report does not have is empty, and
@@ -87,7 +91,12 @@ func rank(q *Query, findings []Finding) []Finding {
 		}
 		best = max(best, relevance[f.Text])
 	}
-	findings = slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return relevance[f.Text] < leastShare*best })
+	share := leastShare
+	if len(q.weights) <= 2 {
+		share = leastShareOfTwo
+	}
+	findings = slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return relevance[f.Text] < share*best })
+
 	score := func(f Finding) float64 {
 		s := relevance[f.Text] + 0.04*float64(min(len(f.Refs), 5))
 		if pointsBack(firstSentence(f.Text)) {

@@ -127,5 +127,6 @@ func (r *treeReader) element(e xml.StartElement) (*node, error) {
 			n.children = append(n.children, &node{text: s})
 		}
 	})
+	raiseMarks(n.children)
 	return n, cmp.Or(full, err)
 }

@@ -230,3 +230,24 @@ func FuzzXML(f *testing.F) {
 		}
 	})
 }
+
+// The number of a reference is printed above the line: it is no part of the word before it.
+func TestMarksOfReferences(t *testing.T) {
+	for body, want := range map[string]string{
+		`white space<xref ref-type="bibr" rid="r1">1</xref>.`:                                                     "white space¹.",
+		`space.<xref ref-type="bibr">1</xref>,<xref ref-type="bibr">2</xref>–<xref ref-type="bibr">14</xref> Next`: "space.¹,²–¹⁴ Next",
+		`in brackets [<xref ref-type="bibr">1</xref>,<xref ref-type="bibr">2</xref>]`:                              "in brackets [1,2]",
+		`of Smith <xref ref-type="bibr">2</xref>`:                                                                  "of Smith 2",
+		`see Table<xref ref-type="table">1</xref>`:                                                                 "see Table1",
+		`as <xref ref-type="bibr">Smith 2001</xref> says`:                                                          "as Smith 2001 says",
+	} {
+		article := `<?xml version="1.0"?><article><body><p>` + body + `</p></body></article>`
+		doc, err := read(t, "a.xml", article)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(doc.Text); got != want {
+			t.Errorf("%s is read as %q, want %q", body, got, want)
+		}
+	}
+}
