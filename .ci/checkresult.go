@@ -90,10 +90,21 @@ func (r *result) check() (values int, err error) {
 }
 
 func (r *result) checkRecord(rec record) (values int, err error) {
-	var refs map[string][]string
+	refs := make(map[string][]string)
 	if c, ok := rec["_citations"]; ok {
 		if err := json.Unmarshal(c, &refs); err != nil {
 			return 0, fmt.Errorf("_citations: %w", err)
+		}
+	}
+	if d, ok := rec["_derived"]; ok {
+		var derived map[string]struct {
+			Citations []string `json:"citations"`
+		}
+		if err := json.Unmarshal(d, &derived); err != nil {
+			return 0, fmt.Errorf("_derived: %w", err)
+		}
+		for name, one := range derived {
+			refs[name] = one.Citations
 		}
 	}
 	for name, value := range rec {

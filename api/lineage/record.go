@@ -74,9 +74,33 @@ func (r *Record) addMembers(o object) error {
 		}
 	}
 	for _, m := range o {
+		if m.name == "_derived" {
+			if err := r.addDerived(m.data); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range o {
 		if m.value != nil && !strings.HasPrefix(m.name, "_") {
 			r.addField(m.name, heading(m.name, m.value), func() { r.addValue(m.name, 0, m.value) })
 		}
+	}
+	return nil
+}
+
+// addDerived adds the citations that derived values follow from.
+func (r *Record) addDerived(data []byte) error {
+	var derived map[string]struct {
+		Citations []string `json:"citations"`
+	}
+	if err := json.Unmarshal(data, &derived); err != nil {
+		return fmt.Errorf("_derived: %w", err)
+	}
+	if r.cited == nil {
+		r.cited = make(map[string][]string, len(derived))
+	}
+	for field, d := range derived {
+		r.cited[field] = d.Citations
 	}
 	return nil
 }

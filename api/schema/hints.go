@@ -16,8 +16,9 @@ import (
 // A hintReader reads the hints of a schema.
 type hintReader struct {
 	*views
-	hinted       map[*node]bool // the hints that were read
-	instructions int            // of the patterns so far
+	hinted       map[*node]bool   // the hints that were read
+	instructions int              // of the patterns so far
+	derived      map[string]*node // by name of the property
 }
 
 // strayHints refuses hints at places where nothing reads them: a hint that is
@@ -233,6 +234,8 @@ func (r *hintReader) readKey(n *node, path string, s *Schema) []string {
 			r.recordFault(item, at, "there is no property %q", clipText(item.text))
 		case fields[f].Property.Type == Array:
 			r.recordFault(item, at, "a list cannot be part of the key")
+		case fields[f].Property.Hints.Derived:
+			r.recordFault(item, at, "a derived value cannot be part of the key, as it may be refused")
 		case slices.Contains(key, item.text):
 			r.recordFault(item, at, "%q is in the key twice", item.text)
 		default:
@@ -246,7 +249,7 @@ func (r *hintReader) readKey(n *node, path string, s *Schema) []string {
 var hintNames = []string{
 	"labels", "pattern", "lines", "within", "after", "before", "between", "values", "exclude", "replace",
 	"number_words", "units", "date_order", "otherwise", "pick", "merge", "given", "join", "write",
-	"quoted", "select",
+	"quoted", "select", "derived",
 }
 
 // hintsOfLists are the hints that a list of objects may have.
@@ -305,6 +308,7 @@ func (r *hintReader) readHintsOf(n *node, path string, p *Property, h *Hints, in
 		"write":        func(n *node, at string) { h.Write = r.readWord(n, at) },
 		"quoted":       func(n *node, at string) { h.Quoted = r.readQuoted(n, at, p) },
 		"select":       func(n *node, at string) { h.Select = r.readSelect(n, at, p) },
+		"derived":      func(n *node, at string) { h.Derived = r.readDerived(n, at, p) },
 	}
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
@@ -326,6 +330,7 @@ func (r *hintReader) readHintsOf(n *node, path string, p *Property, h *Hints, in
 	}
 	r.checkPlaces(n, path)
 	r.checkOtherwise(n, path, p, h)
+	r.checkDerived(n, path, p, h)
 }
 
 // readOtherwise reads how a value is found where the other hints find none.

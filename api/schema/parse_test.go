@@ -527,3 +527,38 @@ func TestPatternsThatExplode(t *testing.T) {
 		t.Errorf("refused %v, kept %v", j.Refused, j.Kept)
 	}
 }
+
+// A derived value has no place where it stands, and is a field of a record.
+func TestDerivedFields(t *testing.T) {
+	for _, tt := range []struct{ properties, fault string }{
+		{`{x: {type: number, x-coditect: {derived: true}}}`, ""},
+		{`{x: {type: object, properties: {y: {type: [string, "null"], format: date, x-coditect: {derived: true, merge: latest}}}}}`, ""},
+		{`{x: {enum: [a, b], x-coditect: {derived: true}}}`, ""},
+		{`{x: {type: number, x-coditect: {derived: sum}}}`, "must be true or false"},
+		{`{x: {type: number, x-coditect: {derived: true, labels: [Total]}}}`, "labels would look for it"},
+		{`{x: {type: number, x-coditect: {derived: true, merge: sum}}}`, "follows from no quotes"},
+		{`{x: {type: array, items: {type: number}, x-coditect: {derived: true}}}`, "of type array"},
+		{`{x: {type: array, items: {type: object, properties: {y: {type: number, x-coditect: {derived: true}}}}}}`, "a part of a list"},
+		{`{x: {type: object, additionalProperties: {type: object, properties: {y: {type: number, x-coditect: {derived: true}}}}}}`, "a part of a list or of a map"},
+		{`{x: {type: [number, string], x-coditect: {derived: true}}}`, "of type union"},
+	} {
+		s, err := schema.Parse("s.yaml", []byte("{type: object, properties: "+tt.properties+"}"))
+		if tt.fault == "" {
+			if err != nil || !s.HasDerived() {
+				t.Errorf("%s: %v", tt.properties, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.fault) {
+			t.Errorf("%s: %v, want %q", tt.properties, err, tt.fault)
+		}
+	}
+	_, err := schema.Parse("s.yaml", []byte("{type: object, properties: {x: {type: string, x-coditect: {derived: true}}}, x-coditect: {key: [x]}}"))
+	if err == nil || !strings.Contains(err.Error(), "derived value cannot be part of the key") {
+		t.Errorf("a derived key: %v", err)
+	}
+	plain, err := schema.Parse("s.yaml", []byte("{type: object, properties: {x: {type: string}}}"))
+	if err != nil || plain.HasDerived() {
+		t.Errorf("a schema without derived fields: %v", err)
+	}
+}

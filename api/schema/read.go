@@ -31,6 +31,8 @@ func ParseIn(locale, file string, data []byte) (*Schema, error) {
 		}}
 	}
 	if s != nil {
+		s.fields = s.listFields()
+		r.hints.checkPlacesOfDerived(s)
 		r.hints.strayHints(root, "")
 		r.compileSchema(s, root)
 	}
@@ -39,7 +41,6 @@ func ParseIn(locale, file string, data []byte) (*Schema, error) {
 	}
 	s.Warnings = found.warnings.sortedUnique()
 	s.canonical, s.plain = encodeSchema(root, false), encodeSchema(root, true)
-	s.fields = s.listFields()
 	return s, nil
 }
 

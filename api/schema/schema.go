@@ -184,6 +184,8 @@ type Hints struct {
 	// Quoted says that the text, or the date, stands in a quote of a reference that the
 	// object around it has.
 	Quoted bool
+	// Derived says that the value follows from quotes without standing in them.
+	Derived bool
 	// Select says of a list of objects that they are chosen out of the documents that the
 	// unit reads: each is named by its id, and the program fills in the rest.
 	Select bool

@@ -62,6 +62,16 @@ func (p *Property) CutUnit(text string) (number string, u *Unit) {
 	return number, u
 }
 
+// MentionsPercent reports whether p may hold a percentage, by its labels, its name and what it
+// says of itself.
+func (p *Property) MentionsPercent() bool {
+	words := strings.Join(p.Hints.Labels, " ") + " " + p.Name + " " + p.Title + " " + p.Description
+	notWord := func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }
+	return strings.Contains(words, "%") || slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(words), notWord), func(w string) bool {
+		return w == "percent" || w == "percentage" || w == "rate" || w == "share"
+	})
+}
+
 // endsApart reports whether the unit behind head is no part of a longer word.
 func endsApart(head, unit string) bool {
 	last, _ := utf8.DecodeLastRuneInString(head)

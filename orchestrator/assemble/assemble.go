@@ -459,16 +459,16 @@ func (r *result) writeDecision(f *merge.Result) error {
 // orders them, null where there is none, and what they rest on.
 func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 	values := r.schema.Nest(f.Values)
-	citations := make(map[string][]string, len(f.Citations))
-	for field, ids := range f.Citations {
-		citations[field] = r.names.spellAll(ids)
-	}
+	citations, derived := output.CitedOf(r.schema, f, r.names.Spell)
 	var b object
 	for _, name := range r.schema.Names(values) {
 		b.addField(name, values[name])
 	}
 	b.addField("_sources", f.Sources)
 	b.addField("_citations", citations)
+	if len(derived) > 0 {
+		b.addField("_derived", derived)
+	}
 	b.addField("_confidence", f.Confidence)
 	if len(f.Said) > 0 {
 		b.addField("_said", f.Said)

@@ -430,6 +430,12 @@ func newResult(values map[string]any) (Result, error) {
 			r.Quotes[field] = textsOf(v)
 		}
 	}
+	if derived, ok := values["_derived"].(map[string]any); ok {
+		for field, v := range derived {
+			one, _ := v.(map[string]any)
+			r.Quotes = setQuotes(r.Quotes, field, textsOf(one["citations"]))
+		}
+	}
 	if held, ok := values["_unverified"].(map[string]any); ok {
 		r.Unverified = make(map[string]Unverified, len(held))
 		for field, v := range held {
@@ -442,6 +448,14 @@ func newResult(values map[string]any) (Result, error) {
 		}
 	}
 	return r, nil
+}
+
+func setQuotes(all map[string][]string, field string, quotes []string) map[string][]string {
+	if all == nil {
+		all = make(map[string][]string)
+	}
+	all[field] = quotes
+	return all
 }
 
 // textsOf returns the texts of a JSON list.

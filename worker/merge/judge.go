@@ -26,6 +26,8 @@ func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []op
 		switch {
 		case len(o.readings) > 0:
 			breach = openReading(sf)
+		case o.derived != nil && o.derived.Fault != "":
+			breach = &schema.Breach{Field: sf.Path, Constraint: DerivedFalsely, Message: o.derived.Fault}
 		case len(all) > 1 || hasParts(sf.Property) || sf.Property.Fits(o.Value) != nil:
 			breach = s.JudgeValue(sf.Path, o.Value)
 		}
@@ -120,6 +122,7 @@ func (r *Result) judgeRecord(s *schema.Schema) {
 			delete(of, path)
 		}
 		delete(r.Citations, path)
+		delete(r.Derived, path)
 		delete(r.Values, path)
 		refusal := Refusal{Value: value, Constraint: breach.Constraint, Message: breach.Message, Citations: sortedUnique(citations)}
 		had, before := r.Refused[path]

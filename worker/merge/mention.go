@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/derive"
 )
 
 // A Mention is one place at which a value stands. A neighbouring chunk or another
@@ -18,6 +19,11 @@ type Mention struct {
 	Said       int64      // the highest confidence that an extractor stated, in millionths
 	First      Order
 	Readings   []Reading // by unit
+	Formula    string    // of a derived value: how it follows from what stands there
+
+	// Derived is what came of the formula. It is known only once the quotes were looked at,
+	// and never stored.
+	Derived *derive.Derivation
 }
 
 // A Reading is the result of one unit at a place. For a unit that cites the place
@@ -44,7 +50,7 @@ func (m Mention) ReadAs(other Mention) Mention {
 // mentionOf returns the mention of one value.
 func mentionOf(v Value, order Order) Mention {
 	m := NewMention(v.Citations, v.Confidence, v.Said)
-	m.First = order
+	m.First, m.Formula = order, v.Formula
 	m.Readings = []Reading{{Unit: order.Unit, Found: 1, Of: 1}}
 	switch {
 	case v.Unread:
@@ -84,6 +90,9 @@ func compareMentions(a, b Mention) int {
 // joinMentions joins two mentions of the same place.
 func joinMentions(a, b Mention) Mention {
 	a.Confidence, a.Said = max(a.Confidence, b.Confidence), max(a.Said, b.Said)
+	if a.Formula == "" || b.Formula != "" && cmp.Or(cmp.Compare(len(b.Formula), len(a.Formula)), strings.Compare(b.Formula, a.Formula)) < 0 {
+		a.Formula, a.Derived = b.Formula, b.Derived // of two, the shorter one
+	}
 	return a.ReadAs(b)
 }
 

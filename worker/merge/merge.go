@@ -7,7 +7,8 @@
 // grouping with equal outcome. At the end each is resolved into one record. Only
 // this last step decides, so the shape of the reduction tree does not matter.
 //
-// It is pure and imports nothing of the project but api/schema.
+// It is pure and imports nothing of the project but api/schema and other pure packages of the
+// worker.
 package merge
 
 import (
@@ -56,6 +57,7 @@ type Value struct {
 	Citations  []Citation // none: the value is not verified
 	Found, Of  int64      // how many of the unit's passes found it here; 0 of 0 stands for 1 of 1
 	Unread     bool       // the unit cites a place that it did not read
+	Formula    string     // of a derived value, see package derive
 }
 
 // A Missing is a field that was not found, and why.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/confidence"
+	"github.com/coditect/mapreduce/worker/derive"
 )
 
 // A Result is the record of one entity.
@@ -27,6 +28,9 @@ type Result struct {
 	Conflicts  []Conflict
 	Dropped    []Dropped
 	Duplicates map[string]int64 // by field: equal values that became one
+
+	// Derived says how the values of derived fields follow from their citations.
+	Derived map[string]derive.Derivation
 }
 
 // A Conflict is a field with several values, and the decision between them.
@@ -51,7 +55,7 @@ type Choice struct {
 // of its elements that are refused.
 type Refusal struct {
 	Value      any
-	Constraint string // the keyword of JSON Schema that is broken first, DateOrder or NumberForm
+	Constraint string // the keyword of JSON Schema that is broken first, DateOrder, NumberForm or DerivedFalsely
 	Message    string
 	Readings   []any      // what an ambiguous value may mean
 	Citations  []Citation // sorted
@@ -63,6 +67,10 @@ const DateOrder = "date_order"
 
 // NumberForm is the constraint that a number breaks of which nothing tells how it is read.
 const NumberForm = "number_form"
+
+// DerivedFalsely is the constraint that a derived value breaks which does not follow from its
+// quotes.
+const DerivedFalsely = "derived"
 
 // A Dropped is a citation that the result leaves out of a field, with the reason.
 type Dropped struct {
@@ -80,7 +88,7 @@ func Resolve(s *schema.Schema, a Accumulator) Result {
 	r := Result{
 		Key: map[string]any{}, Values: map[string]any{}, Citations: map[string][]Citation{},
 		Confidence: map[string]float64{}, Said: map[string]float64{}, Missing: map[string]string{}, Unverified: map[string]any{},
-		Refused: map[string]Refusal{}, Duplicates: map[string]int64{},
+		Refused: map[string]Refusal{}, Duplicates: map[string]int64{}, Derived: map[string]derive.Derivation{},
 	}
 	sources := slices.Clone(a.Sources)
 	slices.SortFunc(sources, func(x, y Source) int {
@@ -143,6 +151,9 @@ func (r *Result) resolveField(s *schema.Schema, sf schema.Field, f *Field) {
 	if d.said > 0 {
 		r.Said[sf.Path] = d.said
 	}
+	if d.derived != nil {
+		r.Derived[sf.Path] = *d.derived
+	}
 	if len(verified)+len(unverified) == 1 {
 		return
 	}
@@ -175,8 +186,9 @@ type option struct {
 	Last      Order
 	Citations []Citation // sorted, each once
 	readings  []any      // of a date of which nothing tells the order
-	said      int64      // sum of the confidence that extractors state
-	saidCount int64      // how many places state one
+	derived   *derive.Derivation
+	said      int64 // sum of the confidence that extractors state
+	saidCount int64 // how many places state one
 }
 
 // splitVerified separates candidates with citations from those without, which never
@@ -186,7 +198,7 @@ func splitVerified(all []Candidate) (verified, unverified []option) {
 	for i := range all {
 		c := &all[i]
 		cited := slices.ContainsFunc(c.Mentions, func(m Mention) bool { return len(m.Citations) > 0 })
-		o := c.tallyMentions(cited)
+		o := c.withoutFaults().tallyMentions(cited)
 		if cited {
 			verified = append(verified, o)
 		} else {
@@ -196,6 +208,19 @@ func splitVerified(all []Candidate) (verified, unverified []option) {
 	return verified, unverified
 }
 
+// withoutFaults returns a derived candidate without the mentions that do not follow from their
+// quotes, if others do.
+func (c *Candidate) withoutFaults() *Candidate {
+	isFaulty := func(m Mention) bool { return m.Derived != nil && m.Derived.Fault != "" }
+	sound := func(m Mention) bool { return m.Derived != nil && !isFaulty(m) && len(m.Citations) > 0 }
+	if !slices.ContainsFunc(c.Mentions, isFaulty) || !slices.ContainsFunc(c.Mentions, sound) {
+		return c
+	}
+	kept := *c
+	kept.Mentions = slices.DeleteFunc(slices.Clone(c.Mentions), isFaulty)
+	return &kept
+}
+
 // tallyMentions adds up the mentions of a candidate, those with citations or those
 // without.
 func (c *Candidate) tallyMentions(cited bool) option {
@@ -203,6 +228,9 @@ func (c *Candidate) tallyMentions(cited bool) option {
 	for _, m := range c.Mentions {
 		if (len(m.Citations) > 0) != cited {
 			continue
+		}
+		if m.Derived != nil && (o.derived == nil || o.derived.Computed == "" && m.Derived.Computed != "") {
+			o.derived = m.Derived
 		}
 		weight := m.agreedConfidence()
 		o.Weight += weight

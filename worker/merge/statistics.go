@@ -20,6 +20,7 @@ type FieldStatistics struct {
 	Max      json.Number `json:"max,omitempty"`
 	Mean     json.Number `json:"mean,omitempty"`
 	Sum      json.Number `json:"sum,omitempty"`
+	Derived  bool        `json:"derived,omitempty"` // the values stand in no quote: they follow from some
 }
 
 // Statistics gathers statistics from a stream of records, in at most 8 bytes a
@@ -81,7 +82,7 @@ func (st *Statistics) Fields() map[string]FieldStatistics {
 	out := make(map[string]FieldStatistics, len(st.fields))
 	for i, f := range st.fields {
 		t := &st.totals[i]
-		one := FieldStatistics{Count: t.count, Null: t.null, Distinct: t.distinct.countDistinct()}
+		one := FieldStatistics{Count: t.count, Null: t.null, Distinct: t.distinct.countDistinct(), Derived: f.Property.Hints.Derived}
 		if t.min != "" {
 			one.Min, one.Max, one.Sum = json.Number(t.min), json.Number(t.max), json.Number(t.sum.String())
 			one.Mean = json.Number(strconv.FormatFloat(t.sum.meanOver(t.count), 'f', -1, 64))

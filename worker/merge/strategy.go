@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/derive"
 )
 
 // A decision is the outcome of a strategy for one field.
@@ -16,9 +17,10 @@ type decision struct {
 	citations  []Citation
 	confidence float64
 	said       float64 // mean of the confidence that extractors state; 0 if none does
-	conflict   bool    // the strategy preferred one value to others
-	rationale  string  // why, for a conflict
-	lossReason string  // why the other values were not chosen
+	derived    *derive.Derivation
+	conflict   bool   // the strategy preferred one value to others
+	rationale  string // why, for a conflict
+	lossReason string // why the other values were not chosen
 }
 
 // chosenValue is a value and its key.
@@ -89,7 +91,7 @@ func (c chooser) pickBest(strategy schema.Merge) decision {
 		}
 	}
 	d := decision{
-		value: chosenValue{best.Key, best.Value}, citations: best.Citations, confidence: best.meanConfidence(), said: meanOf(best.said, best.saidCount),
+		value: chosenValue{best.Key, best.Value}, citations: best.Citations, confidence: best.meanConfidence(), said: meanOf(best.said, best.saidCount), derived: best.derived,
 		conflict: len(c.all) > 1, rationale: rationale, lossReason: lost,
 	}
 	switch {

@@ -32,7 +32,7 @@ func Believed(s *schema.Schema, a merge.Accumulator, citations map[merge.Citatio
 			}
 		}
 	}
-	return a
+	return Derived(s, a, citations)
 }
 
 // MostConfidence returns the highest confidence of a value of the output that its quotes, its
@@ -69,6 +69,9 @@ func copyMentions(a merge.Accumulator) merge.Accumulator {
 // mostOf returns the most confidence that a mention can have, in millionths: that of its best
 // citation, or of all that it cites together.
 func mostOf(p *schema.Property, c *merge.Candidate, m *merge.Mention, citations map[merge.Citation]Citation) int64 {
+	if p != nil && p.Hints.Derived {
+		return mostOfDerived(p, c, m, citations)
+	}
 	most, grade := 0.0, ground.Grade("")
 	quotes := make([]string, 0, len(m.Citations))
 	value := withoutIDs(c.Value)

@@ -58,7 +58,7 @@ func (d *DateOrders) Settle(s *schema.Schema, a merge.Accumulator, citations map
 		if p != nil && p.Type == schema.Array {
 			element = p.Items
 		}
-		if p == nil || !element.HasDates() {
+		if p == nil || p.Hints.Derived || !element.HasDates() {
 			continue
 		}
 		f.Candidates = slices.Clone(f.Candidates)

@@ -352,6 +352,9 @@ func (c *choice) narrowCandidate(had merge.Candidate) merge.Candidate {
 
 // deriveCandidate makes a candidate of a value that no input had.
 func (c *choice) deriveCandidate(key string, value any) (merge.Candidate, string) {
+	if c.p.Hints.Derived {
+		return merge.Candidate{}, "the field is derived, and the value is none of those that were derived"
+	}
 	if len(c.refs) == 0 {
 		return merge.Candidate{}, "the value is none of those that were found, and cites none of them"
 	}

@@ -25,7 +25,7 @@ type Decided struct {
 // openConflict is the conflict about a field as the schema would decide it: between the
 // values that a reducer compares. It is nil if there is none.
 func (d *decider) openConflict(e *Entry, path string) *merge.Conflict {
-	r := merge.Resolve(d.schema, e.Accumulator)
+	r := merge.Resolve(d.schema, Derived(d.schema, e.Accumulator, d.out.Citations))
 	i := slices.IndexFunc(r.Conflicts, func(c merge.Conflict) bool { return c.Field == path })
 	if i < 0 {
 		return nil

@@ -26,7 +26,7 @@ func (h *Habits) AddQuote(s *schema.Schema, document, field, quote string) {
 	if p != nil && p.Type == schema.Array {
 		p = p.Items
 	}
-	if p != nil && (p.Numeric() || p.Type == schema.Object) {
+	if p != nil && !p.Hints.Derived && (p.Numeric() || p.Type == schema.Object) {
 		h.numbers.AddQuote(document, field, quote)
 	}
 }
@@ -53,7 +53,8 @@ func (h *Habits) Add(s *schema.Schema, document string, out *Output) {
 }
 
 // Settle returns what is known of an entity with its dates and numbers read as the
-// documents tell, see DateOrders and NumberStyles. citations are those of the entity.
+// documents tell, see DateOrders and NumberStyles, and its derived values computed with them,
+// see Derive. citations are those of the entity.
 func (h *Habits) Settle(s *schema.Schema, a merge.Accumulator, citations map[merge.Citation]Citation) merge.Accumulator {
-	return h.numbers.Settle(s, h.dates.Settle(s, a, citations), citations)
+	return h.Derive(s, h.numbers.Settle(s, h.dates.Settle(s, a, citations), citations), citations)
 }

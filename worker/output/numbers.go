@@ -91,7 +91,7 @@ func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations m
 		if p != nil && p.Type == schema.Array {
 			p = p.Items
 		}
-		if p == nil || !p.Numeric() && p.Type != schema.Object {
+		if p == nil || p.Hints.Derived || !p.Numeric() && p.Type != schema.Object {
 			continue
 		}
 		f.Candidates = slices.Clone(f.Candidates)

@@ -308,7 +308,7 @@ func (e *encoder) encodeCandidate(c *merge.Candidate) (*storagev1.Candidate, err
 	}
 	m := &storagev1.Candidate{Key: c.Key, Value: value}
 	for _, mention := range c.Mentions {
-		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: toPosition(mention.First)}
+		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: toPosition(mention.First), Formula: mention.Formula}
 		for _, id := range mention.Citations {
 			if _, ok := e.output.Citations[id]; !ok {
 				return nil, ErrUncited
@@ -434,7 +434,7 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 		return c, errUnsaid
 	}
 	for _, stored := range m.Mentions {
-		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: toOrder(stored.First)}
+		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: toOrder(stored.First), Formula: stored.Formula}
 		for _, i := range stored.Citations {
 			if int(i) >= len(keys) {
 				return c, ErrUncited

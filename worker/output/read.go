@@ -14,8 +14,8 @@ import (
 // JSON with references in full: the value itself, or an object with the list
 // records, of the records that the output holds. A record is an object with its
 // values as the schema nests them, null where there is none; in _sources the
-// documents that it is of; and in _citations, by the path of a field, what its value
-// rests on.
+// documents that it is of; in _citations, by the path of a field, what its value
+// rests on; and in _derived how derived values follow from what they cite.
 //
 // Of schemas there are those of the stages that the output may be of. For a value
 // there may be none.
@@ -25,7 +25,7 @@ func (o *Output) Read(schemas ...*schema.Schema) ([]byte, error) {
 	}
 	list := make([]any, 0, len(o.Entries))
 	for i := range o.Entries {
-		record, err := readEntry(&o.Entries[i], schemas)
+		record, err := o.readEntry(&o.Entries[i], schemas)
 		if err != nil {
 			return nil, err
 		}
@@ -34,22 +34,20 @@ func (o *Output) Read(schemas ...*schema.Schema) ([]byte, error) {
 	return jsonvalue.Encode(map[string]any{"records": list})
 }
 
-func readEntry(e *Entry, schemas []*schema.Schema) (map[string]any, error) {
+func (o *Output) readEntry(e *Entry, schemas []*schema.Schema) (map[string]any, error) {
 	i := slices.IndexFunc(schemas, func(s *schema.Schema) bool {
 		return !slices.ContainsFunc(e.Fields, func(f merge.Field) bool { return s.Field(f.Path) == nil })
 	})
 	if i < 0 {
 		return nil, fmt.Errorf("output: record %s is not of the schema of a stage that is read", e.Entity)
 	}
-	r := merge.Resolve(schemas[i], e.Accumulator)
+	r := merge.Resolve(schemas[i], Derived(schemas[i], e.Accumulator, o.Citations))
 	record := schemas[i].Nest(r.Values)
-	citations := make(map[string][]string, len(r.Citations))
-	for field, ids := range r.Citations {
-		for _, id := range ids {
-			citations[field] = append(citations[field], refs.ID([]byte(id)).Full())
-		}
-	}
+	citations, derived := CitedOf(schemas[i], &r, refs.ID.Full)
 	record["_sources"], record["_citations"] = r.Sources, citations
+	if len(derived) > 0 {
+		record["_derived"] = derived
+	}
 	return record, nil
 }
 

@@ -339,7 +339,7 @@ func (p *Program) rowRecord(d *document, w window) Record {
 		}
 		r.Found = append(r.Found, found...)
 	}
-	return r
+	return p.withoutDerived(r)
 }
 
 // fromRow returns the values of a field in a row of a table, or why there are none.

@@ -89,6 +89,7 @@ type Program struct {
 	many    bool // a document holds many records
 	fields  []field
 	phrases *phrases
+	derived []string // paths of the fields whose values stand nowhere
 }
 
 // Compile prepares a schema. It fails when the schema's phrases are together
@@ -103,6 +104,14 @@ func Compile(s *schema.Schema) (*Program, error) {
 
 func (p *Program) compileFields(fields []schema.Field) error {
 	var b phraseBuilder
+	isDerived := func(f schema.Field) bool { return f.Property.Hints.Derived }
+	for _, f := range fields {
+		if isDerived(f) {
+			p.derived = append(p.derived, f.Path)
+		}
+	}
+
+	fields = slices.DeleteFunc(slices.Clone(fields), isDerived)
 	for i, sf := range fields {
 		f, err := newField(sf)
 		if err != nil {
@@ -171,6 +180,14 @@ func (p *Program) extractRecord(d *document, w window) Record {
 			r.Missing = append(r.Missing, Missing{Field: f.path, Reason: reason})
 		}
 		r.Found = append(r.Found, found...)
+	}
+	return p.withoutDerived(r)
+}
+
+// withoutDerived says of a record why it has no derived values.
+func (p *Program) withoutDerived(r Record) Record {
+	for _, path := range p.derived {
+		r.Missing = append(r.Missing, Missing{Field: path, Reason: "the field is derived, and rules find only what stands in a document"})
 	}
 	return r
 }

@@ -144,6 +144,7 @@ func (c *conversation) instructions() string {
 	b.WriteString(c.form.told)
 	switch {
 	case c.form.records != nil:
+		b.WriteString(prompt.DerivedInstructions(c.form.fields))
 		b.WriteString("The schema of what to find:\n")
 		b.Write(prompt.PlainSchema(c.form.fields))
 	case c.form.value != nil:

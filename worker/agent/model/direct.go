@@ -40,6 +40,7 @@ func directSystem(s *schema.Schema, who, examples string) string {
 		b.WriteString(oneEachInstructions)
 	}
 	b.WriteString(severalInstructions)
+	b.WriteString(prompt.DerivedInstructions(s))
 	b.WriteString("\nEXTRACTION SCHEMA:\n")
 	b.Write(prompt.PlainSchema(s))
 	b.WriteString("\n\nOUTPUT FORMAT: JSON. Every record has the number of its document, and every field of the schema as a list of {value, quotes, confidence}.\n")

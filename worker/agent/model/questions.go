@@ -119,8 +119,9 @@ func (m *mergeRun) listQuestions() []*question {
 		if len(e.Members) < 2 {
 			continue // it stands in the output of its map unit
 		}
-		resolved := merge.Resolve(m.schema, e.Accumulator)
-		for _, f := range e.Fields {
+		known := output.Derived(m.schema, e.Accumulator, m.out.Citations)
+		resolved := merge.Resolve(m.schema, known)
+		for _, f := range known.Fields {
 			p := m.schema.Field(f.Path)
 			found := verifiedCandidates(f)
 			if p == nil || len(found) < 2 {
@@ -140,7 +141,9 @@ func (m *mergeRun) listQuestions() []*question {
 // they were seen.
 func verifiedCandidates(f merge.Field) []merge.Candidate {
 	all := slices.DeleteFunc(slices.Clone(f.Candidates), func(c merge.Candidate) bool {
-		return !slices.ContainsFunc(c.Mentions, func(m merge.Mention) bool { return len(m.Citations) > 0 })
+		return !slices.ContainsFunc(c.Mentions, func(m merge.Mention) bool {
+			return len(m.Citations) > 0 && (m.Derived == nil || m.Derived.Fault == "")
+		})
 	})
 	slices.SortStableFunc(all, func(a, b merge.Candidate) int { return firstOf(a).Compare(firstOf(b)) })
 	return all
@@ -314,7 +317,11 @@ func (m *mergeRun) candidateOption(c merge.Candidate) option {
 
 // recordOption shows an entity by the values of its fields.
 func (m *mergeRun) recordOption(e *output.Entry) option {
-	r := merge.Resolve(m.schema, e.Accumulator)
+	known := e.Accumulator
+	if m.out != nil { // which there is once entities are one
+		known = output.Derived(m.schema, known, m.out.Citations)
+	}
+	r := merge.Resolve(m.schema, known)
 	var b strings.Builder
 	fmt.Fprintf(&b, "of %d documents", len(r.Sources))
 	for _, f := range m.schema.Fields() {

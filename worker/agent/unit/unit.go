@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/confidence"
+	"github.com/coditect/mapreduce/worker/derive"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
@@ -80,6 +81,8 @@ type Value struct {
 	Whole  bool    // all of the document was read, not the unit's chunk alone
 	Basis  confidence.Basis
 	Rivals int // see confidence.Evidence
+
+	Formula string // of a derived value, see package derive
 }
 
 // A Place is where a quote stands.
@@ -133,12 +136,15 @@ func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) me
 		Missing:  missing,
 	}
 	for _, found := range values {
-		v := merge.Value{Field: found.Field, Value: found.Value, Said: found.Said}
+		v := merge.Value{Field: found.Field, Value: found.Value, Said: found.Said, Formula: found.Formula}
 		v.Unread = len(found.Places) > 0 && !found.Whole
 		for _, at := range found.Places {
 			v.Unread = v.Unread && at.Outside
 			v.Citations = append(v.Citations, m.makeCitation(at))
 			v.Confidence = max(v.Confidence, placeConfidence(m.schema.Field(found.Field), &found, at))
+		}
+		if p := m.schema.Field(found.Field); p != nil && p.Hints.Derived {
+			v.Confidence = derivedConfidence(p, &found)
 		}
 		rec.Values = append(rec.Values, v)
 		m.confidence += v.Confidence
@@ -161,6 +167,28 @@ func placeConfidence(p *schema.Property, v *Value, at Place) float64 {
 	return confidence.Of(confidence.Evidence{
 		Property: p, Value: v.Value, Quote: at.Quote, Grade: at.Grade, Before: at.Before, Basis: v.Basis, Rivals: v.Rivals,
 	})
+}
+
+// Derive judges a derived value by its places.
+func (v *Value) Derive(p *schema.Property) derive.Derivation {
+	quotes := make([]derive.Quote, len(v.Places))
+	for i, at := range v.Places {
+		quotes[i].Text = at.Quote
+	}
+	return derive.Of(p, v.Value, v.Formula, quotes, false)
+}
+
+// derivedConfidence computes the confidence in a value that follows from all of its places.
+func derivedConfidence(p *schema.Property, v *Value) float64 {
+	if len(v.Places) == 0 {
+		return 0
+	}
+	worst := 1.0
+	for _, at := range v.Places {
+		worst = min(worst, confidence.OfGrade(at.Grade))
+	}
+	d := v.Derive(p)
+	return d.Confidence(worst)
 }
 
 // makeCitation makes the citation of a place in the document.

@@ -30,7 +30,7 @@ func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 	whole := s.Entities() == schema.PerDocument && (chunks <= 1 || s.Kind == schema.KindRecords)
 	var broken []string
 	for i := range o.Entries {
-		r := merge.Resolve(s, o.Entries[i].Accumulator)
+		r := merge.Resolve(s, output.Derived(s, o.Entries[i].Accumulator, o.Citations))
 		name := ""
 		if s.Kind == schema.KindRecords {
 			name = fmt.Sprintf("record %d: ", i+1)

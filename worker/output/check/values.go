@@ -79,6 +79,9 @@ func checkMention(field string, m *merge.Mention) error {
 	if m.Confidence < 0 || m.Confidence > sureOf || m.Said < 0 || m.Said > sureOf {
 		return breachError("%s: a confidence of %d and %d millionths", field, m.Confidence, m.Said)
 	}
+	if len(m.Formula) > maxRefusable {
+		return breachError("%s: a formula of %d bytes", field, len(m.Formula))
+	}
 	for _, r := range m.Readings {
 		if r.Found < 0 || r.Found > r.Of {
 			return breachError("%s: a value was found by %d of %d passes", field, r.Found, r.Of)

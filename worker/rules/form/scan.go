@@ -59,8 +59,8 @@ func Of(p *schema.Property) Scanner {
 // numberScanner returns the Scanner for numbers of p: in words too, or only those
 // beside one of some units, if the hints say so.
 func numberScanner(p *schema.Property) Scanner {
-	scan := Amounts
-	if mentionsPercent(p) || slices.ContainsFunc(p.Hints.Units, func(u schema.Unit) bool { return strings.Contains(u.Name, "%") }) {
+	scan := Amounts // elsewhere a percentage only stands beside the number that is meant, as in TOTAL INCL 6% TAX 9.00
+	if p.MentionsPercent() || slices.ContainsFunc(p.Hints.Units, func(u schema.Unit) bool { return strings.Contains(u.Name, "%") }) {
 		scan = scanNumbers
 	}
 	if p.Fraction {
@@ -73,15 +73,6 @@ func numberScanner(p *schema.Property) Scanner {
 		scan = withUnits(p, scan)
 	}
 	return scan
-}
-
-// mentionsPercent reports whether p may hold a percentage. Elsewhere one only
-// stands beside the number that is meant, as in TOTAL INCL 6% TAX 9.00.
-func mentionsPercent(p *schema.Property) bool {
-	words := strings.Join(p.Hints.Labels, " ") + " " + p.Name + " " + p.Title + " " + p.Description
-	return strings.Contains(words, "%") || slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(words), notWord), func(w string) bool {
-		return w == "percent" || w == "percentage" || w == "rate" || w == "share"
-	})
 }
 
 // RecognisedAnywhere reports whether values of p are recognised without a label:

@@ -101,6 +101,14 @@ type Record struct {
 	// Unverified are the values that no quote supports, or that break their schema, by
 	// field.
 	Unverified map[string]string `json:"u,omitempty"`
+	// Derived says of values that stand in no quote how they follow from some, by field.
+	Derived map[string]Derived `json:"d,omitempty"`
+}
+
+// Derived is how a value follows from quotes.
+type Derived struct {
+	Text      string `json:"t"` // in words, with the formula and what it gives
+	Citations []int  `json:"c"` // positions
 }
 
 // A Citation is a quote and where it stands in its document.

@@ -139,10 +139,12 @@
 		const value = entry(record.v, field);
 		if (value !== undefined) {
 			const k = entry(record.k, field);
-			const quotes = (entry(record.c, field) || []).length;
-			const label = visible(value) + ", " + visible(field) + " of record " + record.n + ", " + plural(quotes, "quote", "quotes");
+			const derived = entry(record.d, field);
+			const quotes = (entry(record.c, field) || (derived && derived.c) || []).length;
+			const label = visible(value) + (derived ? ", derived" : "") + ", " + visible(field) + " of record " + record.n + ", " + plural(quotes, "quote", "quotes");
 			return [
 				element("button", { type: "button", class: "link", "aria-label": label, click: () => openValue(record, field) }, quoted(value)),
+				derived ? element("span", { class: "derived", title: visible(derived.t) }, " derived") : null,
 				k === undefined ? null : confidenceBar(k),
 			];
 		}
@@ -320,9 +322,11 @@
 	}
 
 	function openValue(record, field) {
-		const refs = entry(record.c, field) || [];
+		const derived = entry(record.d, field);
+		const refs = (entry(record.c, field) || []).concat(derived ? derived.c : []);
 		open([quoted(field), " of record " + record.n],
 			element("p", {}, element("strong", {}, quoted(entry(record.v, field))), " ", element("span", { class: "dim" }, confidenceText(record, field))),
+			derived ? element("p", { class: "note" }, quoted(derived.t)) : null,
 			refs.length ? refs.map(citation) : element("p", { class: "note" }, "This value has no quote: it was computed from other values."));
 	}
 

@@ -20,6 +20,17 @@ const valueColumn = "value"
 // The columns of citations, behind the name of the field.
 var citationColumns = []string{"_quote", "_document", "_start", "_end", "_grade", "_confidence"}
 
+// The columns of derived values, behind the name of the field.
+var derivedColumns = []string{"_formula", "_quotes", "_confidence"}
+
+// columnsAbout returns the columns that say what the value of a column rests on.
+func columnsAbout(c column) []string {
+	if c.property.Hints.Derived {
+		return derivedColumns
+	}
+	return citationColumns
+}
+
 // separator stands between the elements of a list in a cell.
 const separator = "; "
 
@@ -39,7 +50,7 @@ func newCSV(out io.Writer, c Config) (*csvWriter, error) {
 	for _, col := range w.columns {
 		header = append(header, col.name)
 		if c.Citations {
-			for _, name := range citationColumns {
+			for _, name := range columnsAbout(col) {
 				header = append(header, col.name+"."+name)
 			}
 		}
@@ -85,6 +96,9 @@ func textOf(data json.RawMessage) any {
 
 // citationCells returns the cells of the citation of a column.
 func citationCells(f *flat, col column) []string {
+	if col.property.Hints.Derived {
+		return derivedCells(f, col)
+	}
 	c := f.citationOf(col)
 	if c == nil {
 		return make([]string, len(citationColumns))
@@ -93,6 +107,15 @@ func citationCells(f *flat, col column) []string {
 		safeCell(c.Quote), safeCell(string(c.Document)), strconv.FormatInt(c.Start, 10), strconv.FormatInt(c.End, 10), c.Grade,
 		strconv.FormatFloat(f.confidence[col.name], 'g', -1, 64),
 	}
+}
+
+// derivedCells returns the cells of what a derived column follows from.
+func derivedCells(f *flat, col column) []string {
+	if _, ok := f.derived[col.name]; !ok {
+		return make([]string, len(derivedColumns))
+	}
+	formula, quotes := f.derivation(col)
+	return []string{safeCell(formula), safeCell(quotes), strconv.FormatFloat(f.confidence[col.name], 'g', -1, 64)}
 }
 
 // cellOf returns a value as the text of a cell: a list of single values with separators,

@@ -61,7 +61,7 @@ func newParquet(out io.Writer, c Config) (*parquetWriter, error) {
 		if !c.Citations {
 			continue
 		}
-		for _, name := range citationColumns {
+		for _, name := range columnsAbout(col) {
 			root.add(col.name+"."+name, citationNode(name))
 		}
 	}
@@ -265,6 +265,10 @@ func wholeNumber(n json.Number) (parquet.Value, error) {
 
 // addCitation adds the columns of the citation of a column.
 func addCitation(b *rowBuilder, f *flat, col column) {
+	if col.property.Hints.Derived {
+		addDerived(b, f, col)
+		return
+	}
 	c := f.citationOf(col)
 	if c == nil {
 		for range citationColumns {
@@ -277,6 +281,25 @@ func addCitation(b *rowBuilder, f *flat, col column) {
 	b.addValue(parquet.ValueOf(c.Start))
 	b.addValue(parquet.ValueOf(c.End))
 	b.addValue(parquet.ValueOf(c.Grade))
+	b.addValue(parquet.ValueOf(f.confidence[col.name]))
+}
+
+// addDerived adds the columns of what a derived column follows from.
+func addDerived(b *rowBuilder, f *flat, col column) {
+	d, ok := f.derived[col.name]
+	if !ok {
+		for range derivedColumns {
+			b.addValue(parquet.NullValue())
+		}
+		return
+	}
+	formula, quotes := f.derivation(col)
+	if d.Formula == nil {
+		b.addValue(parquet.NullValue())
+	} else {
+		b.addValue(parquet.ValueOf(formula))
+	}
+	b.addValue(parquet.ValueOf(quotes))
 	b.addValue(parquet.ValueOf(f.confidence[col.name]))
 }
 

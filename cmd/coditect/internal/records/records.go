@@ -196,7 +196,8 @@ type quote struct {
 // references, and otherwise as it is, in its order.
 func withCitations(r *Record) ([]byte, error) {
 	var head struct {
-		Citations map[string][]string `json:"_citations"`
+		Citations map[string][]string     `json:"_citations"`
+		Derived   map[string]derivedValue `json:"_derived"`
 	}
 	if !isObject(r.JSON) {
 		return r.JSON, nil
@@ -206,14 +207,43 @@ func withCitations(r *Record) ([]byte, error) {
 	}
 	full := make(map[string][]quote, len(head.Citations))
 	for field, refs := range head.Citations {
-		full[field] = []quote{}
-		for _, ref := range refs {
-			if c := r.Citations[ref]; c != nil {
-				full[field] = append(full[field], quote{c.Ref, c.Document, c.Start, c.End, c.ByteStart, c.ByteEnd, c.Quote, c.Grade, c.Unit})
-			}
+		full[field] = r.quotes(refs)
+	}
+	out, err := replaceMember(r.JSON, "_citations", full)
+	if err != nil || len(head.Derived) == 0 {
+		return out, err
+	}
+	derived := make(map[string]quotedDerived, len(head.Derived))
+	for field, d := range head.Derived {
+		derived[field] = quotedDerived{d.Formula, d.Computed, r.quotes(d.Citations)}
+	}
+	return replaceMember(out, "_derived", derived)
+}
+
+// A derivedValue is an entry of _derived, and a quotedDerived one with its citations in place of
+// their references.
+type (
+	derivedValue struct {
+		Formula   *string  `json:"formula"`
+		Computed  *string  `json:"computed"`
+		Citations []string `json:"citations"`
+	}
+	quotedDerived struct {
+		Formula   *string `json:"formula"`
+		Computed  *string `json:"computed"`
+		Citations []quote `json:"citations"`
+	}
+)
+
+// quotes returns the citations of references.
+func (r *Record) quotes(refs []string) []quote {
+	all := []quote{}
+	for _, ref := range refs {
+		if c := r.Citations[ref]; c != nil {
+			all = append(all, quote{c.Ref, c.Document, c.Start, c.End, c.ByteStart, c.ByteEnd, c.Quote, c.Grade, c.Unit})
 		}
 	}
-	return replaceMember(r.JSON, "_citations", full)
+	return all
 }
 
 // replaceMember returns an object with another value for one of its members.
@@ -320,6 +350,7 @@ type flat struct {
 	values     map[string]any // by names of fields; numbers are json.Number
 	sources    []string
 	citations  map[string][]string
+	derived    map[string]derivedValue
 	confidence map[string]float64
 	record     *Record
 }
@@ -331,14 +362,15 @@ func flatten(r *Record) (*flat, error) {
 		return f, nil
 	}
 	var about struct {
-		Sources    []string            `json:"_sources"`
-		Citations  map[string][]string `json:"_citations"`
-		Confidence map[string]float64  `json:"_confidence"`
+		Sources    []string                `json:"_sources"`
+		Citations  map[string][]string     `json:"_citations"`
+		Derived    map[string]derivedValue `json:"_derived"`
+		Confidence map[string]float64      `json:"_confidence"`
 	}
 	if err := json.Unmarshal(r.JSON, &about); err != nil {
 		return nil, err
 	}
-	f.sources, f.citations, f.confidence = about.Sources, about.Citations, about.Confidence
+	f.sources, f.citations, f.derived, f.confidence = about.Sources, about.Citations, about.Derived, about.Confidence
 	d := json.NewDecoder(bytes.NewReader(r.JSON))
 	d.UseNumber()
 	return f, d.Decode(&f.values)
@@ -382,6 +414,20 @@ func (f *flat) citationOf(c column) *mapreduce.Citation {
 		}
 	}
 	return nil
+}
+
+// derivation returns the formula of a column whose value was derived, and the quotes from which
+// it follows, one a line; both are empty if there is none.
+func (f *flat) derivation(c column) (formula, quotes string) {
+	d := f.derived[c.name]
+	if d.Formula != nil {
+		formula = *d.Formula
+	}
+	var texts []string
+	for _, q := range f.record.quotes(d.Citations) {
+		texts = append(texts, q.Quote)
+	}
+	return formula, strings.Join(texts, "\n")
 }
 
 // first returns the first citation that is known.

@@ -154,6 +154,9 @@ func confidenceOf(f fieldView) string {
 func quotesOf(f fieldView) string {
 	quotes, more := firstOf(f.Quotes, 5)
 	var parts []string
+	if f.Derived != "" {
+		parts = append(parts, isolateDirection(f.Derived))
+	}
 	for _, q := range quotes {
 		parts = append(parts, fmt.Sprintf("“%s” (%s, %d–%d, %s)", isolateDirection(q.Quote), isolateDirection(string(q.Document)), q.Start, q.End, q.Found()))
 	}

@@ -106,6 +106,16 @@ func (b *pageBuilder) addRecord(rec record, size int) {
 			}
 		}
 	}
+	for _, path := range slices.Sorted(maps.Keys(rec.derived)) {
+		for _, name := range rec.names {
+			if isInField(path, name) {
+				d := p.Derived[name]
+				d.Text = strings.TrimPrefix(d.Text+"; "+derivedText(rec.derived[path]), "; ")
+				d.Citations = append(d.Citations, b.citationPositions(rec.derived[path].Citations)...)
+				p.Derived = setEntry(p.Derived, name, d)
+			}
+		}
+	}
 	b.data.Records = append(b.data.Records, p)
 }
 

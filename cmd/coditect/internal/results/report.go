@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // A view is the content of both reports.
@@ -60,6 +61,7 @@ type fieldView struct {
 	Confidence string
 	Said       string // confidence that the extractor states
 	Quotes     []quoteView
+	Derived    string // how the value follows from the quotes, if it stands in none
 }
 
 type quoteView struct {
@@ -206,16 +208,35 @@ func (r *report) fieldView(name string, rec record) fieldView {
 		f.Said = fmt.Sprintf("%.2f", c)
 	}
 	for _, path := range slices.Sorted(maps.Keys(rec.citations)) {
-		if !isInField(path, name) {
-			continue
+		if isInField(path, name) {
+			f.Quotes = append(f.Quotes, r.quotes(rec.citations[path])...)
 		}
-		for _, ref := range rec.citations[path] {
-			if c := r.citations[ref]; c != nil {
-				f.Quotes = append(f.Quotes, quoteView{c})
-			}
+	}
+	for _, path := range slices.Sorted(maps.Keys(rec.derived)) {
+		if isInField(path, name) {
+			f.Derived = strings.TrimPrefix(f.Derived+"; "+derivedText(rec.derived[path]), "; ")
+			f.Quotes = append(f.Quotes, r.quotes(rec.derived[path].Citations)...)
 		}
 	}
 	return f
+}
+
+// quotes returns the quotes of references.
+func (r *report) quotes(refs []string) (all []quoteView) {
+	for _, ref := range refs {
+		if c := r.citations[ref]; c != nil {
+			all = append(all, quoteView{c})
+		}
+	}
+	return all
+}
+
+// derivedText says how a value follows from its quotes.
+func derivedText(d output.DerivedValue) string {
+	if d.Formula == nil || d.Computed == nil {
+		return "derived from the quotes; nothing was computed"
+	}
+	return "derived: " + *d.Formula + " = " + *d.Computed
 }
 
 // isInField reports whether path is the path of a field or of a value inside it.

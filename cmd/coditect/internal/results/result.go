@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // writeResult writes result.json. Only the end of the stream tells whether the
@@ -165,6 +166,11 @@ func (r *report) addRecord(data []byte) error {
 			r.wanted[ref] = true
 		}
 	}
+	for _, d := range rec.derived {
+		for _, ref := range d.Citations {
+			r.wanted[ref] = true
+		}
+	}
 	return nil
 }
 
@@ -189,6 +195,7 @@ type record struct {
 	values     map[string]json.RawMessage
 	sources    []string
 	citations  map[string][]string
+	derived    map[string]output.DerivedValue
 	confidence map[string]float64
 	said       map[string]float64
 	missing    map[string]string
@@ -208,7 +215,7 @@ func parseRecord(data []byte) (record, error) {
 		return r, err
 	}
 	for name, into := range map[string]any{
-		"_sources": &r.sources, "_citations": &r.citations, "_confidence": &r.confidence, "_said": &r.said,
+		"_sources": &r.sources, "_citations": &r.citations, "_derived": &r.derived, "_confidence": &r.confidence, "_said": &r.said,
 		"_missing": &r.missing, "_unverified": &r.unverified,
 	} {
 		if m, ok := members[name]; ok {

@@ -85,11 +85,9 @@ func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.Raw
 			r.Values[field] = output.Spelled(v, r.Citations[field], names.Spell)
 		}
 		rec := p.schema.Nest(r.Values)
-		cited := make(map[string][]string, len(r.Citations))
-		for field, ids := range r.Citations {
-			for _, id := range ids {
-				cited[field] = append(cited[field], names.Spell(refs.ID([]byte(id))))
-			}
+		cited, derived := output.CitedOf(p.schema, &r, names.Spell)
+		if len(derived) > 0 {
+			rec["_derived"] = derived
 		}
 		rec["_sources"], rec["_citations"], rec["_confidence"] = r.Sources, cited, r.Confidence
 		rec["_missing"], rec["_unverified"] = r.Missing, unverifiedOf(&r, names)

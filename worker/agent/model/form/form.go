@@ -91,6 +91,7 @@ var answerHints = answer.Hints{
 		{Place: regexp.MustCompile(`^(/records/[0-9]+)?(/fields/[^/]+(/[0-9]+/quotes)?|/not_found)$`), Value: []any{}},
 		{Place: regexp.MustCompile(`^/no_records$|/not_found/[0-9]+/reason$`), Value: ""},
 		{Place: regexp.MustCompile(`/fields/[^/]+/[0-9]+/confidence$`), Value: json.Number("0")},
+		{Place: regexp.MustCompile(`/fields/[^/]+/[0-9]+/formula$`), Value: ""},
 	},
 	Remarks: regexp.MustCompile(`^(/records/[0-9]+)?/not_found$`),
 	Shares:  regexp.MustCompile(`^(/records/[0-9]+)?/fields/[^/]+/[0-9]+/confidence$`),
@@ -135,11 +136,16 @@ func (f *Form) recordSchema(raw []any, quote dict) dict {
 	var fields dict
 	var keys []string
 	for i, field := range f.Fields {
-		found := objectSchema(dict{
+		parts := dict{
 			{"value", raw[i]},
 			{"quotes", listSchema(quote, "where it says so: exact passages, each as short as it can be to show the value")},
 			{"confidence", dict{{"type", "number"}, {"description", "how sure you are, from 0.0 to 1.0"}}},
-		})
+		}
+		if field.Property.Hints.Derived {
+			parts[1] = pair{"quotes", listSchema(quote, "what it follows from: exact passages, one for each number, date or statement that it rests on")}
+			parts = slices.Insert(parts, 2, pair{"formula", textSchema("how it follows from the quotes; empty if it does not follow by computing")})
+		}
+		found := objectSchema(parts)
 		fields = append(fields, pair{field.Key, listSchema(found, describeField(field))})
 		keys = append(keys, field.Key)
 	}
@@ -167,6 +173,9 @@ func describeField(f Field) string {
 			words = append(words, w)
 		}
 	}
+	if p.Hints.Derived {
+		words = append(words, "It need not stand in the document: it may follow from what does")
+	}
 	switch p.Type {
 	case schema.Array:
 		words = append(words, "Each element on its own. Empty if there are none.")
@@ -192,6 +201,7 @@ type (
 		Value      any      `json:"value"`
 		Quotes     []string `json:"quotes"`
 		Confidence float64  `json:"confidence"`
+		Formula    string   `json:"formula"` // of a derived value
 	}
 
 	// An Absence is a field, by its key, of which nothing was found.

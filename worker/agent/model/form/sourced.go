@@ -32,6 +32,7 @@ type sourced struct {
 		Value      any     `json:"value"`
 		Quotes     []Quote `json:"quotes"`
 		Confidence float64 `json:"confidence"`
+		Formula    string  `json:"formula"`
 	} `json:"fields"`
 	NotFound []Absence `json:"not_found"`
 }
@@ -55,7 +56,7 @@ func (f *Form) ReadSourced(raw []byte) (records []Record, quotes []Quote, none s
 		r := Record{Fields: make(map[string][]Finding), NotFound: s.NotFound}
 		for _, field := range f.Fields {
 			for _, found := range s.Fields[field.Key] {
-				one := Finding{Value: found.Value, Confidence: found.Confidence}
+				one := Finding{Value: found.Value, Confidence: found.Confidence, Formula: found.Formula}
 				for _, q := range found.Quotes {
 					one.Quotes = append(one.Quotes, q.Quote)
 					quotes = append(quotes, q)

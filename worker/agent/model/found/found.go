@@ -110,7 +110,7 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 		}
 		return nil
 	}
-	v := unit.Value{Field: f.Path, Value: value, Said: shareOf(found.Confidence)}
+	v := unit.Value{Field: f.Path, Value: value, Said: shareOf(found.Confidence), Formula: formulaOf(found.Formula)}
 	for i, at := range places {
 		if !at.Verified() {
 			r.faults = append(r.faults, f.Key+": "+absentMessage(found.Quotes[i], at))
@@ -122,6 +122,12 @@ func (r *reading) placeFinding(f form.Field, found form.Finding, places []unit.P
 	}
 	if len(places) == 0 {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.Key, value))
+	}
+	if p.Hints.Derived {
+		if d := v.Derive(p); len(v.Places) > 0 && d.Fault != "" {
+			r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow: %s", f.Key, value, d.Fault))
+		}
+		return []unit.Value{v} // what does not follow is refused with its quotes
 	}
 	if len(v.Places) > 0 && !misfit && isContradicted(p, value, v.Places) {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow from %.120q", f.Key, value, v.Places[0].Quote))
@@ -136,6 +142,14 @@ func shareOf(said float64) float64 {
 		said /= 100
 	}
 	return max(0, min(said, 1))
+}
+
+// maxFormula bounds what is kept of a formula, in bytes; a longer one cannot be read.
+const maxFormula = 4096
+
+func formulaOf(said string) string {
+	said = strings.Join(strings.Fields(strings.ToValidUTF8(said, "")), " ")
+	return strings.ToValidUTF8(said[:min(len(said), maxFormula)], "")
 }
 
 // maxUnfit bounds a text that is shown although it is no value of its field, in bytes.

@@ -19,7 +19,7 @@ func Look(f *form.Form, answers []form.Record, text string) {
 	for _, a := range answers {
 		for _, field := range f.Fields {
 			for i, one := range a.Fields[field.Key] {
-				if len(one.Quotes) > 0 && !slices.ContainsFunc(one.Quotes, func(q string) bool { return leavesOut(q, text) }) {
+				if field.Property.Hints.Derived || len(one.Quotes) > 0 && !slices.ContainsFunc(one.Quotes, func(q string) bool { return leavesOut(q, text) }) {
 					continue
 				}
 				if quotes := quotesFor(elementOf(field.Property), one.Value, text); quotes != nil {

@@ -46,6 +46,29 @@ const RecordsInstructions = "8. The document may hold many records: list every o
 
 const contextInstructions = "If the message marks text before or after as context, it helps to understand the document and belongs to its neighbours: extract only what begins in the document itself.\n"
 
+// derivedInstructions follow the others if fields of the schema are derived.
+const derivedInstructions = `The values of these fields may follow from the document without standing in it: %s. Quote what each follows from, and give the formula by which it does, of numbers, dates and texts as they stand in the quotes:
+- numbers as plain numbers with the sign that they have there, dates as YYYY-MM-DD, durations as P3M or "30 days";
+- + - * / and brackets; sum, product, average, min, max and count of any number of them, such as count("Acme Ltd", "Bolt GmbH"); abs(x); round(x, decimals);
+- percent(part, whole), change(before, after) in percent; days, months, years and duration of (from, to); a date plus or minus a duration; year, quarter, month and weekday of (date);
+- < <= > >= == != for questions that are answered by yes or no.
+The formula is computed again; a value that it does not give, and a number that stands in no quote, are not accepted. It is empty if the value does not follow by computing.
+`
+
+// DerivedInstructions says how the values of derived fields are given; "" if there are none.
+func DerivedInstructions(s *schema.Schema) string {
+	var names []string
+	for _, f := range s.Fields() {
+		if f.Property.Hints.Derived {
+			names = append(names, f.Path)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return fmt.Sprintf(derivedInstructions, strings.Join(names, ", "))
+}
+
 // MapSystem returns the instructions of all map units of a job, which begin with who.
 func MapSystem(s *schema.Schema, who, examples string) string {
 	var b strings.Builder
@@ -57,6 +80,7 @@ func MapSystem(s *schema.Schema, who, examples string) string {
 		b.WriteString(recordInstructions)
 	}
 	b.WriteString(contextInstructions)
+	b.WriteString(DerivedInstructions(s))
 	b.WriteString("\nEXTRACTION SCHEMA:\n")
 	b.Write(PlainSchema(s))
 	b.WriteString("\n\nOUTPUT FORMAT: JSON. Every field of the schema is a list of {value, quotes, confidence}.\n")

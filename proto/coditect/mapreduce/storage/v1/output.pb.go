@@ -1167,7 +1167,10 @@ type Mention struct {
 	First      *Position              `protobuf:"bytes,4,opt,name=first,proto3" json:"first,omitempty"`
 	// Readings are by unit. None stand for one, by the unit of first, in a single
 	// pass.
-	Readings      []*Reading `protobuf:"bytes,5,rep,name=readings,proto3" json:"readings,omitempty"`
+	Readings []*Reading `protobuf:"bytes,5,rep,name=readings,proto3" json:"readings,omitempty"`
+	// The formula of a derived value, which says how it follows from what stands at its
+	// citations; empty of other values, and of derived ones that follow by no computation.
+	Formula       string `protobuf:"bytes,6,opt,name=formula,proto3" json:"formula,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1235,6 +1238,13 @@ func (x *Mention) GetReadings() []*Reading {
 		return x.Readings
 	}
 	return nil
+}
+
+func (x *Mention) GetFormula() string {
+	if x != nil {
+		return x.Formula
+	}
+	return ""
 }
 
 // Reading is what a unit made of a place.
@@ -2956,7 +2966,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\tCandidate\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12B\n" +
-	"\bmentions\x18\x03 \x03(\v2&.coditect.mapreduce.storage.v1.MentionR\bmentions\"\xde\x01\n" +
+	"\bmentions\x18\x03 \x03(\v2&.coditect.mapreduce.storage.v1.MentionR\bmentions\"\xf8\x01\n" +
 	"\aMention\x12\x1c\n" +
 	"\tcitations\x18\x01 \x03(\rR\tcitations\x12\x1e\n" +
 	"\n" +
@@ -2964,7 +2974,8 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"confidence\x12\x12\n" +
 	"\x04said\x18\x03 \x01(\x03R\x04said\x12=\n" +
 	"\x05first\x18\x04 \x01(\v2'.coditect.mapreduce.storage.v1.PositionR\x05first\x12B\n" +
-	"\breadings\x18\x05 \x03(\v2&.coditect.mapreduce.storage.v1.ReadingR\breadings\"C\n" +
+	"\breadings\x18\x05 \x03(\v2&.coditect.mapreduce.storage.v1.ReadingR\breadings\x12\x18\n" +
+	"\aformula\x18\x06 \x01(\tR\aformula\"C\n" +
 	"\aReading\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\x03R\x04unit\x12\x14\n" +
 	"\x05found\x18\x02 \x01(\x03R\x05found\x12\x0e\n" +
