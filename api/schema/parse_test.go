@@ -197,7 +197,7 @@ func TestErrors(t *testing.T) {
 		{
 			"unknown hints, at once", "properties:\n  a:\n    x-coditect: {lable: [A], pick: best}\n  b: {x-coditect: {pattern: '(', merge: sum}}\nx-coditect: {keys: [a]}",
 			[]string{
-				"s.yaml:3:18: properties.a.x-coditect.lable: unknown hint \"lable\"; known are labels, pattern, lines, within, after, before, between, values, exclude, replace, number_words, units, date_order, otherwise, pick, merge, given, join, write, quoted, select",
+				"s.yaml:3:18: properties.a.x-coditect.lable: unknown hint \"lable\"; known are labels, pattern, lines, within, after, before, between, values, exclude, replace, number_words, units, date_order, otherwise, pick, merge, given, join, write, quoted, select, derived",
 				"s.yaml:3:36: properties.a.x-coditect.pick: unknown pick \"best\"; known are first, last, max, min, longest, all",
 				"s.yaml:4:29: properties.b.x-coditect.pattern: missing closing ): `(`",
 				"s.yaml:4:41: properties.b.x-coditect.merge: merge sum does not fit b, which is of type string",
