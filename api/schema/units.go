@@ -107,6 +107,40 @@ func (p *Property) Readings(text string, style format.NumberStyle) []json.Number
 	return all
 }
 
+// ReadingsLike returns what a number may be, by those of a text that may mean it in any
+// style: the readings, in a style, of the first one, or the number itself if another can mean
+// nothing else. There are none if the text has no such number.
+func (p *Property) ReadingsLike(value json.Number, text string, style format.NumberStyle) []json.Number {
+	if slices.Contains(p.Readings(text, format.NumberStyle{}), value) {
+		return p.Readings(text, style)
+	}
+	var found []json.Number
+	for start, end := range format.Numerals(text, format.NumberStyle{}) {
+		for _, numeral := range []string{text[start:end], withPercent(text, start, end)} {
+			all := p.Readings(numeral, format.NumberStyle{})
+			if !slices.Contains(all, value) {
+				continue
+			}
+			if len(all) == 1 {
+				return all
+			}
+			if found == nil {
+				found = p.Readings(numeral, style)
+			}
+		}
+	}
+	return found
+}
+
+// withPercent returns a number with the percent sign behind it, if there is one.
+func withPercent(text string, start, end int) string {
+	rest := strings.TrimLeft(text[end:], " \u00a0\u202f")
+	if !strings.HasPrefix(rest, "%") {
+		return ""
+	}
+	return text[start : len(text)-len(rest)+1]
+}
+
 // wholeOnly returns those readings that the type of p allows.
 func (p *Property) wholeOnly(readings []string) []string {
 	if p.Type != Integer {

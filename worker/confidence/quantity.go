@@ -39,8 +39,10 @@ var (
 
 	// A fraction and what is joined to a number make it a part of something else.
 	fraction   = regexp.MustCompile(`^\s?[/⁄]\s?(\d{1,9})(?:$|[^\d/.⁄])`)
-	joinedNext = regexp.MustCompile(`^(?:\s?[-–—−:/]\s?\d|\s(?:to|bis|à|through|till|until)\s\p{Sc}?\d)`)
-	joinedLast = regexp.MustCompile(`\d\s?[-–—−:/]\s?$|\d\s(?:to|bis|à|through|till|until)\s\p{Sc}?$`)
+	// A line that stands apart from the number at its left alone is the sign of that at its
+	// right, as in -2 -6.
+	joinedNext = regexp.MustCompile(`^(?:[-–—−:/]\s?\d|\s[-–—−:/]\s\d|\s(?:to|bis|à|through|till|until)\s\p{Sc}?\d)`)
+	joinedLast = regexp.MustCompile(`\d[-–—−:/]\s?$|\d\s[-–—−:/]\s$|\d\s(?:to|bis|à|through|till|until)\s\p{Sc}?$`)
 	percent    = regexp.MustCompile(`(?i)^\s?(?:%|％|percent\b|per cent\b|prozent\b|pour cent\b|por ciento\b|per cento\b)`)
 	dozens     = regexp.MustCompile(`(?i)^[\s-](?:dozen|dutzend)`)
 	halfOf     = regexp.MustCompile(`(?i)(?:^|[^\pL])half an? (million|billion|thousand|trillion|dozen)(?:$|[^\pL])`)
@@ -90,12 +92,23 @@ func readDigits(text string, from, to int) []quantity {
 	return all
 }
 
-// readOne returns the quantity of which the digits stand at text[from:to].
+// readOne returns the quantity of which the digits stand at text[from:to]: of a number such as
+// 1.500, which may be read in two ways, with both.
 func readOne(text string, from, to int) quantity {
-	plain, ok := format.ParseNumber(text[from:to])
-	if !ok {
-		return quantity{}
+	var all quantity
+	isApart := strings.ContainsFunc(text[from:to], unicode.IsSpace) // its parts are read by themselves
+	for i, plain := range format.ReadNumber(text[from:to], format.NumberStyle{}) {
+		if i > 0 && (isApart || isBracketed(text[:from], text[to:])) {
+			break
+		}
+		q := readPlain(plain, text, from, to)
+		all.sure, all.part = append(all.sure, q.sure...), append(all.part, q.part...)
 	}
+	return all
+}
+
+// readPlain returns the quantity of which the digits at text[from:to] mean a number.
+func readPlain(plain, text string, from, to int) quantity {
 	before, after := text[max(0, from-40):from], text[to:min(len(text), to+60)]
 
 	if exponentOf.MatchString(before) {
@@ -384,29 +397,10 @@ func judgeNumber(p *schema.Property, want, quote string) Verdict {
 			verdict = Silent
 		}
 	}
-	if verdict == Contradicts && (hasWithUnit(p, want, quote) || hasReading(p, want, quote)) {
+	if verdict == Contradicts && hasWithUnit(p, want, quote) {
 		return Confirms
 	}
 	return verdict
-}
-
-// hasReading searches a quote for a number that may be read as an equal one, in the style
-// of a document that other texts tell.
-func hasReading(p *schema.Property, want, quote string) bool {
-	n := 0
-	for start, end := range format.Numerals(quote, format.NumberStyle{}) {
-		if n++; n > maxReadings {
-			break
-		}
-		if strings.HasPrefix(quote[start:end], "(") {
-			continue // what follows the brackets may multiply it
-		}
-		readings := p.Readings(quote[start:end], format.NumberStyle{})
-		if len(readings) > 1 && mayMean(p, quote[start:end], want) {
-			return true
-		}
-	}
-	return false
 }
 
 // hasWithUnit searches a quote for an equal number with one of the units of its property,

@@ -102,25 +102,14 @@ func numberIn(number string, percent bool, q Quote) standing {
 	if verdict == confidence.Contradicts {
 		return absent
 	}
-	best, written := absent, false
-	for start, end := range format.Numerals(q.Text, q.Numbers) {
-		text := q.Text[start:end]
-		if !slices.Contains(format.ReadNumber(text, format.NumberStyle{}), number) {
-			continue
-		}
-		written = true
-		readings := format.ReadNumber(text, q.Numbers)
-		switch {
-		case !slices.Contains(readings, number):
-		case len(readings) == 1:
-			return sure
-		default:
-			best = max(best, open)
-		}
-	}
-	switch {
-	case written:
-		return best
+	value := json.Number(number)
+	switch readings := numberProperty.ReadingsLike(value, q.Text, q.Numbers); {
+	case slices.Contains(readings, value) && len(readings) == 1:
+		return sure
+	case slices.Contains(readings, value):
+		return open
+	case len(readings) > 0:
+		return absent // its document writes numbers otherwise
 	case verdict == confidence.Confirms || percent:
 		return sure
 	}

@@ -165,40 +165,12 @@ func readingsOf(p *schema.Property, value any, quote string, style format.Number
 	return nil, false
 }
 
-// numbersFor returns what a number may be, by those in the quote that may mean it in any
-// style: the readings of the first one, or the number itself if another is sure.
+// numbersFor returns what a number may be, by those in the quote that may mean it.
 func numbersFor(p *schema.Property, value json.Number, quote string, style format.NumberStyle) []json.Number {
 	if p.Enum != nil {
 		return nil
 	}
-	if slices.Contains(p.Readings(quote, format.NumberStyle{}), value) {
-		return p.Readings(quote, style)
-	}
-	var found []json.Number
-	for start, end := range format.Numerals(quote, format.NumberStyle{}) {
-		for _, text := range []string{quote[start:end], withPercent(quote, start, end)} {
-			all := p.Readings(text, format.NumberStyle{})
-			if !slices.Contains(all, value) {
-				continue
-			}
-			if len(all) == 1 {
-				return all
-			}
-			if found == nil {
-				found = p.Readings(text, style)
-			}
-		}
-	}
-	return found
-}
-
-// withPercent returns a number with the percent sign behind it, if there is one.
-func withPercent(text string, start, end int) string {
-	rest := strings.TrimLeft(text[end:], " \u00a0\u202f")
-	if !strings.HasPrefix(rest, "%") {
-		return ""
-	}
-	return text[start : len(text)-len(rest)+1]
+	return p.ReadingsLike(value, quote, style)
 }
 
 // maxAlternatives bounds the readings of an object under each decimal sign.
