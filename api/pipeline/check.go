@@ -54,7 +54,7 @@ func (p *Pipeline) checkStages() error {
 	for i := range p.Stages {
 		c := checker{Pipeline: p, Stage: p.Stages[i], i: i}
 		for _, check := range []func() error{
-			c.checkSources, c.checkEach, c.checkPassages, c.eachPath, c.checkKeys, c.checkSelects, c.checkCondition, c.checkWords, c.checkWork, c.checkOutput, c.checkTools, c.checkGroup, c.checkTree, c.checkTexts,
+			c.checkSources, c.checkEach, c.checkPassages, c.eachPath, c.checkKeys, c.checkSelects, c.checkCondition, c.checkWords, c.checkWork, c.checkParameters, c.checkOutput, c.checkTools, c.checkGroup, c.checkTree, c.checkTexts,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -65,6 +65,14 @@ func (p *Pipeline) checkStages() error {
 		return err
 	}
 	return p.checkGraph()
+}
+
+// checkParameters refuses parameters of answers where nobody answers.
+func (c checker) checkParameters() error {
+	if !c.Parameters.IsZero() && c.Output.Kind == OutputPassages && c.Agent == nil {
+		return c.fieldError(stageField(c.i, "parameters"), "are those of a model's answers, and no model chooses passages")
+	}
+	return nil
 }
 
 // maxAdvice bounds the advice of a pipeline.

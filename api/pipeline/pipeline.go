@@ -4,8 +4,8 @@
 // can contain variables of the item and of the run, and nothing else.
 //
 // The package also holds the pipelines that come with the program, as files. It is
-// pure. It imports nothing of the project but api/errs, and api/schema to check outputs
-// and examples.
+// pure. It imports nothing of the project but api/errs, api/parameters, and api/schema to
+// check outputs and examples.
 package pipeline
 
 import (
@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline/condition"
 	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 	"github.com/coditect/mapreduce/api/schema"
@@ -109,7 +110,10 @@ type Stage struct {
 	Task     *Task     `json:"task,omitempty"`  // likewise
 	Examples []Example `json:"examples,omitempty"`
 
-	Model  string   `json:"model,omitempty"` // provider/model, or an alias that the run resolves; empty is the run's
+	Model string `json:"model,omitempty"` // provider/model, or an alias that the run resolves; empty is the run's
+	// Parameters are those of the model's answers. What they leave out is the run's.
+	Parameters parameters.Set `json:"parameters,omitzero"`
+
 	Output Output   `json:"output"`
 	Tools  []string `json:"tools,omitempty"` // the names of the tools that an agent may use; one with OptionalTool where a worker has it
 	Limits Limits   `json:"limits,omitzero"`

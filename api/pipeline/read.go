@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline/internal/filetree"
 	"github.com/coditect/mapreduce/api/schema"
 )
@@ -97,8 +98,9 @@ func (r reader) readStage(n *filetree.Node, at string) *Stage {
 		"examples": func(n *filetree.Node, at string) {
 			r.ReadList(n, at, func(n *filetree.Node, at string) { s.Examples = append(s.Examples, r.readExample(n, at)) })
 		},
-		"model": r.ReadText(&s.Model), "output": func(n *filetree.Node, at string) { r.readOutput(n, at, s) },
-		"tools": r.ReadTexts(&s.Tools), "limits": func(n *filetree.Node, at string) { r.readLimits(n, at, s) },
+		"model": r.ReadText(&s.Model), "parameters": func(n *filetree.Node, at string) { r.readParameters(n, at, &s.Parameters) },
+		"output": func(n *filetree.Node, at string) { r.readOutput(n, at, s) },
+		"tools":  r.ReadTexts(&s.Tools), "limits": func(n *filetree.Node, at string) { r.readLimits(n, at, s) },
 		"parallel": r.ReadNumber(&s.Parallel, 1), "on_error": r.ReadText(&s.OnError),
 		"merge": r.ReadText(&s.Merge), "fold": r.ReadFlag(&s.Fold), "strategy": r.ReadText(&s.Strategy),
 		"chunk_size": r.readSetting(s, "chunk_size", r.ReadOption(&s.ChunkSize, 2)), "target_token_budget": r.ReadOption(&s.TargetTokenBudget, 1),
@@ -143,6 +145,28 @@ func (r reader) readLimits(n *filetree.Node, at string, s *Stage) {
 			}
 		},
 	})
+}
+
+// readParameters reads the parameters of a model's answers.
+func (r reader) readParameters(n *filetree.Node, at string, to *parameters.Set) {
+	known := make(map[string]filetree.Entry)
+	for _, name := range parameters.Names() {
+		known[string(name)] = func(n *filetree.Node, at string) {
+			var text string
+			if name == parameters.Stop && n.Kind == yaml.SequenceNode {
+				var b bytes.Buffer
+				n.WriteJSON(&b)
+				text = b.String()
+			} else {
+				r.ReadText(&text)(n, at)
+			}
+
+			if err, ok := errors.AsType[*parameters.ValueError](to.Put(name, text)); ok {
+				r.RecordFault(at, n.Line, "%s", err.Rule)
+			}
+		}
+	}
+	r.ReadMapping(n, at, known)
 }
 
 // readOutput reads a kind, or a mapping of a kind and a schema.

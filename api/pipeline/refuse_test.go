@@ -36,6 +36,13 @@ func TestWrongFilesAreRefused(t *testing.T) {
 		field      string
 		rule       string
 	}{
+		// Parameters of answers.
+		{"an unknown effort", whole("- name: map\n  each: document\n  parameters:\n    temperature: 0\n    effort: hard", grouped), 7, "stages[0].parameters.effort", `"hard" is not one of none, minimal, low`},
+		{"a temperature that is none", whole("- {name: map, each: document, parameters: {temperature: 3}}", grouped), 3, "stages[0].parameters.temperature", `"3" is not a number from 0 to 2`},
+		{"an unknown parameter", whole("- {name: map, each: document, parameters: {top_k: 3}}", grouped), 3, "stages[0].parameters.top_k", "there is no such key; the keys here are effort, seed, stop"},
+		{"texts that are none", whole("- {name: map, each: document, parameters: {stop: [1]}}", grouped), 3, "stages[0].parameters.stop", "begins like a list of texts"},
+		{"parameters of nobody", whole("- {name: map, each: document, output: passages, query: q, size: 2, passage: 90, parameters: {seed: 1}}", "- {name: reduce, each: all, output: report"+work), 3, "stages[0].parameters", "no model chooses passages"},
+
 		// The file.
 		{"empty", "", 0, "pipeline", "is empty"},
 		{"a comment alone", "# nothing\n", 0, "pipeline", "is empty"},

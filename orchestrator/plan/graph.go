@@ -177,7 +177,7 @@ func (g *Graph) TreeAtOnce(documents int) int {
 // stage says of how its units run holds for all units of a job that run together.
 func runsAlike(a, b *pipeline.Stage) bool {
 	return a.Model == b.Model && a.Parallel == b.Parallel && a.OnError == b.OnError && a.Limits.Time == b.Limits.Time &&
-		slices.Equal(a.Tools, b.Tools)
+		slices.Equal(a.Tools, b.Tools) && a.Parameters.String() == b.Parameters.String()
 }
 
 // readsStage reports whether a stage reads another, if of the stages before it just that

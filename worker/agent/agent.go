@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/ground"
 )
@@ -89,8 +90,9 @@ type StageSpec struct {
 	Check     bool       // the model that writes a report checks its claims
 	// Choices are agents of later stages, by the property of the output that lists those of
 	// them that are to work.
-	Choices map[string][]pipeline.Candidate
-	Merge   string // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
+	Choices    map[string][]pipeline.Candidate
+	Parameters parameters.Set // of the model's answers; what they leave out is the job's
+	Merge      string         // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
 }
 
 // Limits of agents with tools, where their stage states none.

@@ -7,7 +7,7 @@
 //	fakellm             a scripted model, for tests
 //
 // Nothing here knows of jobs, stores or prompts. Of the project it imports the
-// classes of failures (api/mapreduce, worker/agent) alone.
+// classes of failures (api/mapreduce, worker/agent) and the parameters of answers alone.
 package llm
 
 import (
@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm/answer"
 )
 
@@ -63,9 +64,7 @@ type Capabilities struct {
 // Model is a vendor's name of a model.
 type Model string
 
-// A Request is one turn asked of a model. Providers do not change it, and it
-// holds no sampling parameters: newer models refuse them, and the same answer
-// twice comes from a cache.
+// A Request is one turn asked of a model. Providers do not change it.
 type Request struct {
 	Model     Model
 	System    string    // instructions; the part that requests of a stage have in common
@@ -74,17 +73,27 @@ type Request struct {
 	NoCalls   bool      // it may call none of Tools now: they are there for the calls that Messages hold
 	Messages  []Message // the last is the user's, but to continue a paused turn
 	Schema    *Schema   // what the answer has to look like; nil for prose
-	MaxTokens int64     // of the answer. Defaults to DefaultMaxTokens
+	MaxTokens int64     // of the answer, without what Parameters let the model think. Defaults to DefaultMaxTokens
 	Prompt    int64     // tokens of the prompt by our count, 0 if not counted
 	Cache     TTL       // how long System and Tools are kept warm; "" not at all
 	Trace     Trace     // for whom
+
+	// Parameters are sent as far as the vendor's interface has them and the server takes them.
+	Parameters parameters.Set
+
+	// CacheKey is the same for requests that begin alike, so that a vendor with many machines sends
+	// them to one that has their beginning in its cache; "" says nothing.
+	CacheKey string
 }
 
 // DefaultMaxTokens bounds an answer if its request does not.
 const DefaultMaxTokens = 8192
 
-// AnswerBound returns the most tokens of the answer.
-func (r *Request) AnswerBound() int64 { return cmp.Or(r.MaxTokens, DefaultMaxTokens) }
+// AnswerBound returns the most tokens that the model may write: those of the answer, and those that
+// its parameters let it think. All vendors count both together.
+func (r *Request) AnswerBound() int64 {
+	return cmp.Or(r.MaxTokens, DefaultMaxTokens) + r.Parameters.Room()
+}
 
 // Check refuses requests that no vendor would take.
 func (r *Request) Check() error {

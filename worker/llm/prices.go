@@ -76,6 +76,12 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 // Providers returns the providers that have prices, sorted.
 func (p *Prices) Providers() []string { return slices.Sorted(maps.Keys(p.tariffs)) }
 
+// Models returns the models of a provider that have prices, sorted, without what stands for all
+// others.
+func (p *Prices) Models(provider string) []Model {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.tariffs[provider])), func(m Model) bool { return m == "*" })
+}
+
 // isValid reports whether the fields go together, and are within their bounds.
 func (t Tariff) isValid() bool {
 	return t.CacheFrom >= 0 && t.Window >= 0 && t.Above >= 0 && t.Times <= maxTimes &&

@@ -23,7 +23,7 @@ func (a *Agent) NeedOf(spec *mapreduce.JobSpec) (llm.Need, error) {
 func (p *program) need() llm.Need {
 	n := llm.Need{Tools: p.ToolMode || p.stage != nil && len(p.stage.Tools) > 0}
 	if p.fixed > 0 {
-		n.Window = p.fixed + p.MaxAnswer + minDocument
+		n.Window = p.fixed + p.AnswerBound() + minDocument
 	}
 	return n
 }
@@ -54,6 +54,6 @@ func (p *program) hasRoom() error {
 		return nil
 	}
 	return errs.Field("vars."+settings.VarWindow, "a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
-		"which leaves no room for a document; give more, or less for %s%s", p.Window, p.fixed, p.MaxAnswer, settings.VarAnswer,
+		"which leaves no room for a document; give more, or less for %s%s", p.Window, p.fixed, p.AnswerBound(), settings.VarAnswer,
 		llm.CouldBe(p.Provider, p.prices.Able(p.Provider, need)))
 }

@@ -93,7 +93,7 @@ func (c *Conversation) Fill(req *llm.Request) float64 {
 		fill = float64(size.Bytes(req)) / float64(most)
 	}
 	if c.s.Window > 0 {
-		fill = max(fill, float64(req.Prompt+c.s.MaxAnswer)/float64(c.s.Window))
+		fill = max(fill, float64(req.Prompt+c.s.AnswerBound())/float64(c.s.Window))
 	}
 	return fill
 }

@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/plan"
@@ -288,8 +290,8 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 		return nil, err
 	}
 	records := !slices.ContainsFunc(own.Stages, func(s *pipeline.Stage) bool { return s.Output.Kind != pipeline.OutputRecords })
-	tools := slices.ContainsFunc(own.Stages, func(s *pipeline.Stage) bool { return len(s.Tools) > 0 })
-	if _, err := stagesOf(own); err == nil && records && !tools {
+	apart := slices.ContainsFunc(own.Stages, func(s *pipeline.Stage) bool { return len(s.Tools) > 0 || !s.Parameters.IsZero() })
+	if _, err := stagesOf(own); err == nil && records && !apart {
 		p, err := a.programOf(spec, nil)
 		return []*program{p}, err
 	}
@@ -322,7 +324,7 @@ func (a *Agent) Room(spec *mapreduce.JobSpec) (int64, error) {
 	if err != nil || len(all) == 0 || all[0].Window == 0 {
 		return 0, err
 	}
-	return max((all[0].Window-prompt-all[0].MaxAnswer)*4/5, minDocument/2), nil
+	return max((all[0].Window-prompt-all[0].AnswerBound())*4/5, minDocument/2), nil
 }
 
 // Prompt returns how many tokens the longest prompt of the job has without a
@@ -342,7 +344,7 @@ func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err err
 	all, err := a.programsOf(spec)
 	for _, p := range all {
 		if p.overhead > 0 {
-			prompt, answer = max(prompt, p.overhead), p.MaxAnswer
+			prompt, answer = max(prompt, p.overhead), p.AnswerBound()
 		}
 	}
 	return prompt, answer, err
@@ -385,7 +387,7 @@ func (a *Agent) programOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pro
 func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 	h := sha256.New()
 	if stage != nil {
-		fmt.Fprintf(h, "%q%q%q%q%q%t", stage.Name, stage.Output, stage.Schema, stage.Merge, stage.Query, stage.Check)
+		fmt.Fprintf(h, "%q%q%q%q%q%t%q", stage.Name, stage.Output, stage.Schema, stage.Merge, stage.Query, stage.Check, stage.Parameters)
 	}
 	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema), spec.Pipeline, string(spec.Definition)} {
 		fmt.Fprintf(h, "%d:%s", len(text), text)
@@ -420,6 +422,10 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 	if stage != nil && spec.Vars[settings.VarMerge] == "" {
 		set.Merge = cmp.Or(stage.Merge, settings.MergeBoth)
 	}
+	if stage != nil {
+		set.Parameters = stage.Parameters.Over(set.Parameters)
+	}
+	set.Parameters = a.limitsOf(set).Keep(set.Parameters)
 	p := &program{Settings: set, stage: stage}
 	if err := a.findVendor(p, spec); err != nil {
 		return nil, err
@@ -495,6 +501,21 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	p.fixed = a.withForm(p, p.passageRequest(p.system, prompt.Passage{})).Prompt
 	p.overhead = a.promptOverhead(p)
 	return p.hasRoom()
+}
+
+// limitsOf returns what is known of the parameters that the model of a job takes.
+func (a *Agent) limitsOf(s settings.Settings) parameters.Limits {
+	i := slices.IndexFunc(a.cfg.Vendors, func(v vendors.Vendor) bool { return v.Name == s.Provider })
+	if i < 0 || a.cfg.Vendors[i].Limits == nil {
+		return parameters.Limits{}
+	}
+	return a.cfg.Vendors[i].Limits(cmp.Or(s.BaseURL, a.cfg.LLM.BaseURL), s.Model)
+}
+
+// cacheKeyOf returns what the requests of a job have in common, without telling the vendor its name.
+func cacheKeyOf(job mapreduce.JobID) string {
+	sum := sha256.Sum256([]byte(job))
+	return hex.EncodeToString(sum[:16])
 }
 
 // writeInstructions sets the instructions that all units of a stage share.
@@ -606,6 +627,7 @@ func (a *Agent) vendorOf(s settings.Settings) (llm.Provider, error) {
 // provider only holds it to that, with the tokens of the prompt.
 func (a *Agent) withForm(p *program, req *llm.Request) *llm.Request {
 	next := *req
+	next.Parameters = p.Parameters
 	if p.vendor.Can().Untold && req.Schema != nil {
 		next.System += "\nFORM OF THE ANSWER (JSON Schema):\n" + string(req.Schema.Document()) + "\n"
 		next.Schema = nil
@@ -666,8 +688,9 @@ func savingsSink(calls agent.Calls) func(mapreduce.Savings) {
 // completeRequest asks the model, unless the request does not fit into the window.
 func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	req = s.agent.withForm(s.program, req)
+	req.CacheKey = cacheKeyOf(s.task.Job)
 	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt, Turn: req.Trace.Turn}
-	if need := req.Prompt + s.MaxAnswer; s.Window > 0 && need > s.Window {
+	if need := req.Prompt + s.AnswerBound(); s.Window > 0 && need > s.Window {
 		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.Window)
 	}
 	bytes := size.Bytes(req)

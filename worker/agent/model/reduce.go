@@ -136,7 +136,7 @@ func (m *mergeRun) roomFor() int64 {
 		limit = mapreduce.DefaultReduceContextLimit
 	}
 	if m.Window > 0 {
-		limit = min(limit, m.Window*4/5-m.MaxAnswer)
+		limit = min(limit, m.Window*4/5-m.AnswerBound())
 	}
 	return limit - m.agent.withForm(m.program, m.mergeRequest(nil)).Prompt
 }

@@ -3,6 +3,7 @@
 package alike
 
 import (
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/chat"
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -17,6 +18,9 @@ type Server struct {
 
 	ListPath, PropsPath string // see chat.Server
 
+	Think      func(parameters.Set) chat.Thinking // see chat.Server, as for the next
+	RandomSeed bool
+
 	// Local is a program on one's own machine. It needs no key, it holds answers to their schema by
 	// a grammar, and its models are told of the schema by nobody but us.
 	Local bool
@@ -28,7 +32,7 @@ func (s Server) New(cfg llm.Config) (llm.Provider, error) {
 	if cfg.Key.IsZero() && !s.Local && cfg.BaseURL == "" {
 		return nil, llm.NewError(llm.Auth, "there is no key for %s: set %s", s.Name, s.KeyVariable)
 	}
-	server := chat.Server{Name: s.Name, URL: s.URL, Known: s.Known, ListPath: s.ListPath, PropsPath: s.PropsPath}
+	server := chat.Server{Name: s.Name, URL: s.URL, Known: s.Known, ListPath: s.ListPath, PropsPath: s.PropsPath, Think: s.Think, RandomSeed: s.RandomSeed}
 	if s.Local {
 		server.Dialect, server.Untold = grammar(s.Name), true
 	}

@@ -35,7 +35,7 @@ func New(cfg llm.Config) (llm.Provider, error) {
 	}
 
 	cfg.BaseURL = resourceOf(cfg.BaseURL)
-	return chat.New(cfg, chat.Server{Name: "azure", Sign: sign, Path: pathOf(version), EmbedPath: embedPathOf(version), ListPath: "openai/v1/models", NewBound: true})
+	return chat.New(cfg, chat.Server{Name: "azure", Sign: sign, Path: pathOf(version), EmbedPath: embedPathOf(version), ListPath: "openai/v1/models", NewBound: true, CacheKeys: true})
 }
 
 // validVersion is how versions of the interface are named.

@@ -18,9 +18,15 @@ type (
 		Inference inference     `json:"inferenceConfig"`
 		Tools     *toolConfig   `json:"toolConfig,omitempty"`
 		Output    *outputConfig `json:"outputConfig,omitempty"`
+
+		// More is handed on to the model in its vendor's words.
+		More map[string]any `json:"additionalModelRequestFields,omitempty"`
 	}
 	inference struct {
-		MaxTokens int64 `json:"maxTokens"`
+		MaxTokens   int64    `json:"maxTokens"`
+		Temperature *float64 `json:"temperature,omitempty"`
+		TopP        *float64 `json:"topP,omitempty"`
+		Stop        []string `json:"stopSequences,omitempty"`
 	}
 	message struct {
 		Role    llm.Role `json:"role"`
@@ -86,7 +92,11 @@ func newBody(req *llm.Request, with manners.Manners) (*body, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	b := &body{Inference: inference{wire.AnswerBound(req, with)}}
+	set := wire.ParametersOf(req, with)
+	b := &body{
+		Inference: inference{MaxTokens: wire.AnswerBound(req, with), Temperature: set.Temperature, TopP: set.TopP, Stop: set.Stop},
+		More:      thinkingFor(req.Model, set),
+	}
 	if err := b.addForm(req, with); err != nil {
 		return nil, err
 	}

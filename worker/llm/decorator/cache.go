@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -113,9 +114,11 @@ func AnswerKey(o Origin, req *llm.Request) ([]byte, error) {
 		Tools         []tool
 		Messages      []llm.Message
 		MaxTokens     int64
-		NoCalls       bool `json:",omitempty"`
+		NoCalls       bool           `json:",omitempty"`
+		Parameters    parameters.Set `json:",omitzero"`
 	}{
 		Version: 1, Origin: o, Model: req.Model, System: req.System, Force: req.Force, MaxTokens: req.AnswerBound(), NoCalls: req.NoCalls,
+		Parameters: req.Parameters,
 	}
 	if req.Schema != nil {
 		all.Schema = req.Schema.Name() + "\n" + string(req.Schema.Document())

@@ -1,10 +1,13 @@
 package decorator_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/decorator"
@@ -368,6 +372,52 @@ func TestCacheKeepsOnlyWholeAnswers(t *testing.T) {
 		}
 		if s.calls != 2 {
 			t.Errorf("an answer that is %s was kept", name)
+		}
+	}
+}
+
+// An answer that other parameters brought is no answer to a question; without parameters, its key is
+// that of earlier versions.
+func TestParametersAreAPartOfTheQuestion(t *testing.T) {
+	keys := make(map[string]string)
+	for _, given := range [][2]string{
+		{"", ""}, {"effort", "low"}, {"effort", "high"}, {"thinking_budget", "0"}, {"verbosity", "low"}, {"temperature", "0"}, {"temperature", "1"}, {"top_p", "1"}, {"seed", "0"}, {"seed", "1"}, {"stop", "END"},
+	} {
+		req := ask(nil)
+		if given[0] != "" {
+			if err := req.Parameters.Put(parameters.Name(given[0]), given[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		raw, err := decorator.AnswerKey(decorator.Origin{Provider: "p"}, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := hex.EncodeToString(raw)
+		if other, known := keys[key]; known {
+			t.Errorf("%v has the key of %s", given, other)
+		}
+		keys[key] = given[0] + " " + given[1]
+		req.CacheKey = "of a job"
+		if again, err := decorator.AnswerKey(decorator.Origin{Provider: "p"}, req); err != nil || !bytes.Equal(again, raw) {
+			t.Errorf("%v: what a vendor is told of its cache changes the key: %v", given, err)
+		}
+	}
+}
+
+// What a model may think is reserved before a call, and charged if nobody says what it took.
+func TestThinkingIsReserved(t *testing.T) {
+	for want, set := range map[int64]parameters.Set{
+		510: {Effort: "none"}, 510 + 2000: {Thinking: new(int64(2000))}, 510 + 16384: {Effort: "high"},
+	} {
+		p := new(purse)
+		s := &script{do: func(context.Context, int) (*llm.Response, error) { return &llm.Response{Stop: llm.StopEnd}, nil }}
+		m := &decorator.Meter{Provider: s, Purse: p, Prices: new(llm.Prices), Count: func(*llm.Request) int64 { return 10 }}
+		req := ask(nil)
+		req.MaxTokens, req.Parameters = 500, set
+		_, err := m.Complete(t.Context(), req)
+		if log := []string{fmt.Sprint("reserve ", want), fmt.Sprintf("spent 10 %d 0", want-10)}; err != nil || !slices.Equal(p.log, log) {
+			t.Errorf("%v: %v, %q; want %q", set, err, p.log, log)
 		}
 	}
 }

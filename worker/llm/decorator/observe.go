@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/telemetry"
 	"github.com/coditect/mapreduce/worker/llm"
 )
@@ -98,9 +99,10 @@ func (o *observed) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 	of := []attribute.KeyValue{attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.provider.name", o.Name())}
 	var span trace.Span
 	if tracer.IsRecording() {
+		named := append(of, attribute.String("gen_ai.request.model", string(req.Model)), attribute.Int64("gen_ai.request.max_tokens", req.AnswerBound()),
+			attribute.String("openinference.span.kind", telemetry.KindModel))
 		ctx, span = tracer.TracerProvider().Tracer("github.com/coditect/mapreduce/worker/llm").Start(ctx, "chat "+string(req.Model), trace.WithSpanKind(trace.SpanKindClient),
-			trace.WithAttributes(append(of, attribute.String("gen_ai.request.model", string(req.Model)), attribute.Int64("gen_ai.request.max_tokens", req.AnswerBound()),
-				attribute.String("openinference.span.kind", telemetry.KindModel))...))
+			trace.WithAttributes(append(named, parameterAttributes(req.Parameters)...)...))
 	}
 	begun := time.Now()
 	res, err := o.Provider.Complete(ctx, req)
@@ -112,6 +114,29 @@ func (o *observed) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 		span.End()
 	}
 	return res, err
+}
+
+// parameterAttributes returns the parameters of an answer under the names of the conventions, which
+// have none for a budget of thinking and for verbosity.
+func parameterAttributes(set parameters.Set) (all []attribute.KeyValue) {
+	if set.Temperature != nil {
+		all = append(all, attribute.Float64("gen_ai.request.temperature", *set.Temperature))
+	}
+	if set.TopP != nil {
+		all = append(all, attribute.Float64("gen_ai.request.top_p", *set.TopP))
+	}
+	if set.Seed != nil {
+		all = append(all, attribute.Int64("gen_ai.request.seed", *set.Seed))
+	}
+	if len(set.Stop) > 0 {
+		all = append(all, attribute.StringSlice("gen_ai.request.stop_sequences", set.Stop))
+	}
+	for _, name := range []parameters.Name{parameters.Effort, parameters.Thinking, parameters.Verbosity} {
+		if value := set.Value(name); value != "" {
+			all = append(all, attribute.String("coditect.request."+string(name), value))
+		}
+	}
+	return all
 }
 
 // usageOf returns what a call has spent, as far as its vendor said so.

@@ -40,20 +40,22 @@ func (f Form) String() string {
 // Manners are what is known of one model at one address. The zero value takes everything.
 type Manners struct {
 	Form       Form
-	NoFormat   bool  // response_format is refused whatever it holds
-	Plain      bool  // schemas have no keywords that bound values
-	NoStrict   bool  // nothing is marked as strict
-	FreeTools  bool  // no tool can be forced
-	NoParallel bool  // whether tools are called at once is not said
-	NoSealed   bool  // what a model thought is not asked for, to be handed back
-	NoUsage    bool  // usage of streams is not asked for
-	NoStream   bool  // answers come whole
-	OtherBound bool  // the bound of the answer has its other name
-	Most       int64 // tokens of an answer; 0 is no limit
-	NoSystem   bool  // there is no system role
-	NoCache    bool  // no part of a prompt is marked for a cache
-	Unsigned   bool  // calls of tools without a signature of what was thought say that they have none
-	bare       bool  // all that can be left out was, for a reason that the server did not give
+	NoFormat   bool       // response_format is refused whatever it holds
+	Plain      bool       // schemas have no keywords that bound values
+	NoStrict   bool       // nothing is marked as strict
+	FreeTools  bool       // no tool can be forced
+	NoParallel bool       // whether tools are called at once is not said
+	NoSealed   bool       // what a model thought is not asked for, to be handed back
+	NoUsage    bool       // usage of streams is not asked for
+	NoStream   bool       // answers come whole
+	OtherBound bool       // the bound of the answer has its other name
+	Most       int64      // tokens of an answer; 0 is no limit
+	NoSystem   bool       // there is no system role
+	NoCache    bool       // no part of a prompt is marked for a cache
+	Unsigned   bool       // calls of tools without a signature of what was thought say that they have none
+	Omit       Parameters // are left out
+	Efforts    Levels     // of effort that are taken; 0 if all may be
+	bare       bool       // all that can be left out was, for a reason that the server did not give
 }
 
 // With returns what is refused by m or by known.
@@ -64,7 +66,10 @@ func (m Manners) With(known Manners) Manners {
 		FreeTools: m.FreeTools || known.FreeTools, NoParallel: m.NoParallel || known.NoParallel, NoSealed: m.NoSealed || known.NoSealed,
 		NoUsage: m.NoUsage || known.NoUsage, NoStream: m.NoStream || known.NoStream, OtherBound: m.OtherBound || known.OtherBound,
 		Most: m.Most, NoSystem: m.NoSystem || known.NoSystem, NoCache: m.NoCache || known.NoCache, Unsigned: m.Unsigned || known.Unsigned,
-		bare: m.bare || known.bare,
+		Omit: m.Omit | known.Omit, Efforts: m.Efforts, bare: m.bare || known.bare,
+	}
+	if known.Efforts != 0 {
+		out.Efforts = known.Efforts
 	}
 	if m.Most == 0 || known.Most > 0 && known.Most < m.Most {
 		out.Most = known.Most
@@ -88,6 +93,12 @@ type Sent struct {
 	System bool  // there were instructions
 	Cache  bool  // parts of the prompt were marked for a cache
 	Bound  int64 // tokens of the answer
+
+	Parameters Parameters // of the answer
+	Effort     string     // the level, if there is one
+
+	// Lone says that the interface is a server's own, of which nothing but Parameters is left out.
+	Lone bool
 }
 
 // Learn returns the manners of a server after a refusal, and what was learned in words. It is
@@ -97,6 +108,9 @@ func (m Manners) Learn(r Refusal, sent Sent) (_ Manners, what string, ok bool) {
 		return m, "", false
 	}
 	text := strings.ToLower(r.Param + " " + r.Text)
+	if sent.Lone {
+		return parameterTrait(m, text, sent)
+	}
 	for _, t := range traits {
 		if next, what, ok := t(m, text, sent); ok {
 			return next, what, true
@@ -117,13 +131,20 @@ func mayRefuse(status int) bool {
 
 // Bare returns the manners that leave out everything that can be, for a server that refuses a
 // request without saying why. It is false if that was done already.
-func (m Manners) Bare(r Refusal) (_ Manners, what string, ok bool) {
+func (m Manners) Bare(r Refusal, sent Sent) (_ Manners, what string, ok bool) {
 	if m.bare || r.Status != 400 && r.Status != 422 {
 		return m, "", false
 	}
+	if sent.Lone {
+		if sent.Parameters == 0 {
+			return m, "", false
+		}
+		m.Omit, m.bare = allParameters, true
+		return m, "it does not say what it refuses: no parameters of answers are sent", true
+	}
 	return Manners{
 		Form: ByPrompt, NoFormat: true, Plain: true, NoStrict: true, FreeTools: true, NoParallel: true, NoSealed: true, NoUsage: true, NoCache: true,
-		OtherBound: m.OtherBound, Most: m.Most, NoStream: m.NoStream, NoSystem: m.NoSystem, bare: true,
+		OtherBound: m.OtherBound, Most: m.Most, NoStream: m.NoStream, NoSystem: m.NoSystem, Omit: allParameters, bare: true,
 	}, "it does not say what it refuses: everything that can be is left out", true
 }
 
@@ -132,7 +153,7 @@ type trait func(m Manners, text string, sent Sent) (Manners, string, bool)
 
 // traits are tried in order: those that are named by a word of their own first.
 var traits = []trait{
-	signatureTrait, streamedToolsTrait, usageTrait, sealedTrait, parallelTrait, cacheTrait, boundTrait, mostTrait, strictTrait, systemTrait, choiceTrait, keywordTrait, toolTrait, formatTrait, streamTrait,
+	signatureTrait, streamedToolsTrait, usageTrait, sealedTrait, forcedTrait, parameterTrait, parallelTrait, cacheTrait, boundTrait, mostTrait, strictTrait, systemTrait, choiceTrait, keywordTrait, toolTrait, formatTrait, streamTrait,
 }
 
 // signatureTrait is of Google's models, which want to know what was thought before a tool was called.
@@ -401,7 +422,7 @@ func (s *Store) Refused(address, model string, known, with Manners, r Refusal, s
 	}
 	next, what, ok := with.Learn(r, sent)
 	if !ok && !e.works {
-		next, what, ok = with.Bare(r)
+		next, what, ok = with.Bare(r, sent)
 	}
 	if ok && next.Form == with.Form {
 		next.Form = known.Form

@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
+	"github.com/coditect/mapreduce/worker/llm/manners"
 )
 
 // A provider speaks Ollama's own interface: only there can the context
@@ -48,12 +51,25 @@ func dialect() llm.Dialect {
 
 // Complete implements Provider.
 func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	payload, err := p.buildPayload(req)
+	return p.CompleteBy(ctx, req, p)
+}
+
+// OwnForm implements wire.Asker.
+func (*provider) OwnForm(m manners.Manners) manners.Manners { return m }
+
+// SentBy implements wire.Asker. Servers refuse parameters of answers alone: what models can do of the
+// rest is known.
+func (p *provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
+	sent := p.Dialer.SentBy(req, with)
+	return manners.Sent{Parameters: sent.Parameters, Effort: sent.Effort, Lone: true}
+}
+
+// Ask implements wire.Asker.
+func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*llm.Response, error) {
+	payload, err := p.buildPayload(req, with)
 	if err != nil {
 		return nil, err
 	}
-	c := p.BeginCall(ctx, req)
-	defer c.EndCall()
 	lines, err := c.SendStream(wire.Request{Path: "api/chat", Body: payload})
 	if err != nil {
 		return nil, err
@@ -76,11 +92,16 @@ type (
 		Tools    []chatTool      `json:"tools,omitempty"`
 		Format   json.RawMessage `json:"format,omitempty"`
 		Stream   bool            `json:"stream"`
+		Think    any             `json:"think,omitempty"` // true, false, or how much
 		Options  chatOptions     `json:"options"`
 	}
 	chatOptions struct {
-		NumCtx     int64 `json:"num_ctx"`
-		NumPredict int64 `json:"num_predict"`
+		NumCtx      int64    `json:"num_ctx"`
+		NumPredict  int64    `json:"num_predict"`
+		Temperature *float64 `json:"temperature,omitempty"`
+		TopP        *float64 `json:"top_p,omitempty"`
+		Seed        *int64   `json:"seed,omitempty"`
+		Stop        []string `json:"stop,omitempty"`
 	}
 	chatMessage struct {
 		Role      string     `json:"role"`
@@ -108,7 +129,7 @@ type (
 
 // buildPayload refuses what the window cannot hold, if the caller has counted: the
 // server would cut it without a word.
-func (p *provider) buildPayload(req *llm.Request) (*chatRequest, error) {
+func (p *provider) buildPayload(req *llm.Request, with manners.Manners) (*chatRequest, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -116,9 +137,12 @@ func (p *provider) buildPayload(req *llm.Request) (*chatRequest, error) {
 		return nil, llm.NewError(llm.TooLarge, "prompt and answer take %d tokens (%d and %d), and the context window has %d",
 			need, req.Prompt, req.AnswerBound(), p.Config.Window)
 	}
+	set := wire.ParametersOf(req, with)
 	body := chatRequest{
-		Model: string(req.Model), Stream: true,
-		Options: chatOptions{NumCtx: p.Config.Window, NumPredict: req.AnswerBound()},
+		Model: string(req.Model), Stream: true, Think: thinkFor(req.Model, set.Effort),
+		Options: chatOptions{
+			NumCtx: p.Config.Window, NumPredict: req.AnswerBound(), Temperature: set.Temperature, TopP: set.TopP, Seed: set.Seed, Stop: set.Stop,
+		},
 	}
 	if req.System != "" {
 		body.Messages = append(body.Messages, chatMessage{Role: "system", Content: req.System})
@@ -130,6 +154,18 @@ func (p *provider) buildPayload(req *llm.Request) (*chatRequest, error) {
 		return nil, err
 	}
 	return &body, nil
+}
+
+// thinkFor returns whether a model is to think; nil leaves it to the model. Most models only know
+// whether; gpt-oss knows how much, and always thinks.
+func thinkFor(model llm.Model, effort string) any {
+	switch {
+	case effort == "":
+		return nil
+	case strings.Contains(string(model), "gpt-oss"):
+		return effort
+	}
+	return effort != parameters.NoEffort
 }
 
 // addTools adds tools and the answer's schema. A tool cannot be forced there; an

@@ -25,7 +25,7 @@ func New(cfg llm.Config) (llm.Provider, error) {
 	if byResponses {
 		cfg.BaseURL = base
 	}
-	completions, err := chat.New(cfg, chat.Server{Name: "openai", URL: vendorURL, NewBound: own})
+	completions, err := chat.New(cfg, chat.Server{Name: "openai", URL: vendorURL, NewBound: own, CacheKeys: own})
 	if err != nil || !byResponses {
 		return completions, err
 	}

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/alike"
 	"github.com/coditect/mapreduce/worker/llm/anthropic"
 	"github.com/coditect/mapreduce/worker/llm/azure"
 	"github.com/coditect/mapreduce/worker/llm/bedrock"
 	"github.com/coditect/mapreduce/worker/llm/gemini"
+	"github.com/coditect/mapreduce/worker/llm/internal/chat"
 	"github.com/coditect/mapreduce/worker/llm/internal/redact"
 	"github.com/coditect/mapreduce/worker/llm/manners"
 	"github.com/coditect/mapreduce/worker/llm/ollama"
@@ -24,6 +26,10 @@ type Vendor struct {
 	Name        string // as users call it
 	KeyVariable string // the environment variable that holds its key
 	New         func(llm.Config) (llm.Provider, error)
+
+	// Limits returns what is known of the parameters of answers that a model takes at an address,
+	// which is "" for the vendor's own. Nil knows nothing.
+	Limits func(baseURL string, model llm.Model) parameters.Limits
 
 	// Started says that its server was started with the window that its models have there, and
 	// tells it: see llm.Lister.
@@ -49,6 +55,9 @@ func All() Table {
 	for _, s := range alikes() {
 		all = append(all, Vendor{Name: s.Name, KeyVariable: s.KeyVariable, New: s.New, Started: s.Local})
 	}
+	for i := range all {
+		all[i].Limits = limitsOf(all[i].Name)
+	}
 	return all
 }
 
@@ -56,16 +65,16 @@ func All() Table {
 // take: the first call of a process need not learn it.
 func alikes() []alike.Server {
 	return []alike.Server{
-		{Name: "mistral", URL: "https://api.mistral.ai/v1/", KeyVariable: "MISTRAL_API_KEY", Known: manners.Manners{NoUsage: true}}, // it tells usage unasked
-		{Name: "deepseek", URL: "https://api.deepseek.com/v1/", KeyVariable: "DEEPSEEK_API_KEY", Known: manners.Manners{Form: manners.ByTool, NoStrict: true}},
+		{Name: "mistral", URL: "https://api.mistral.ai/v1/", KeyVariable: "MISTRAL_API_KEY", RandomSeed: true, Known: manners.Manners{NoUsage: true}}, // it tells usage unasked
+		{Name: "deepseek", URL: "https://api.deepseek.com/v1/", KeyVariable: "DEEPSEEK_API_KEY", Think: chat.ThinkBySwitch, Known: manners.Manners{Form: manners.ByTool, NoStrict: true}},
 		{Name: "groq", URL: "https://api.groq.com/openai/v1/", KeyVariable: "GROQ_API_KEY"},
-		{Name: "openrouter", URL: "https://openrouter.ai/api/v1/", KeyVariable: "OPENROUTER_API_KEY"},
+		{Name: "openrouter", URL: "https://openrouter.ai/api/v1/", KeyVariable: "OPENROUTER_API_KEY", Think: chat.ThinkByRouter},
 		{Name: "together", URL: "https://api.together.xyz/v1/", KeyVariable: "TOGETHER_API_KEY"},
 		{Name: "fireworks", URL: "https://api.fireworks.ai/inference/v1/", KeyVariable: "FIREWORKS_API_KEY"},
 		{Name: "cerebras", URL: "https://api.cerebras.ai/v1/", KeyVariable: "CEREBRAS_API_KEY"},
 		{Name: "xai", URL: "https://api.x.ai/v1/", KeyVariable: "XAI_API_KEY"},
-		{Name: "vllm", URL: "http://127.0.0.1:8000/v1/", KeyVariable: "VLLM_API_KEY", Local: true},
-		{Name: "llamacpp", URL: "http://127.0.0.1:8080/v1/", KeyVariable: "LLAMA_API_KEY", Local: true, PropsPath: "../props"},
+		{Name: "vllm", URL: "http://127.0.0.1:8000/v1/", KeyVariable: "VLLM_API_KEY", Local: true, Think: chat.ThinkByVLLM},
+		{Name: "llamacpp", URL: "http://127.0.0.1:8080/v1/", KeyVariable: "LLAMA_API_KEY", Local: true, PropsPath: "../props", Think: chat.ThinkByLlama},
 		{Name: "lmstudio", URL: "http://127.0.0.1:1234/v1/", KeyVariable: "LM_API_TOKEN", Local: true, ListPath: "../api/v0/models"},
 	}
 }

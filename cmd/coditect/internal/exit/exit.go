@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/store"
 )
 
@@ -148,7 +150,9 @@ func flagOf(field string) string {
 	case "direct":
 		return "the stage of --pipeline that reads all documents"
 	}
-	if name, ok := strings.CutPrefix(field, "vars."); ok {
+	if name, ok := strings.CutPrefix(field, "vars."); ok && slices.Contains(parameters.Names(), parameters.Name(name)) {
+		return "--" + parameters.Name(name).Flag()
+	} else if ok {
 		return "--var " + name
 	}
 	if strings.ContainsAny(field, ".[") {

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
 // A unitTally sums up units by level.
@@ -156,6 +158,7 @@ type jobMetrics struct {
 	ID          mapreduce.JobID `json:"job_id"`
 	Provider    string          `json:"provider"`
 	Model       string          `json:"model,omitempty"`
+	Parameters  parameters.Set  `json:"parameters,omitzero"` // of answers, that the run gave
 	Parallelism int             `json:"parallelism"`
 	Seconds     float64         `json:"seconds"`
 	Documents   int64           `json:"documents"`
@@ -229,7 +232,7 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 
 func jobMetricsOf(job *mapreduce.Job, seconds float64, documents, prompt int64) jobMetrics {
 	return jobMetrics{
-		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Parallelism: job.Spec.Parallelism,
+		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Parameters: settings.RunParameters(&job.Spec), Parallelism: job.Spec.Parallelism,
 		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget,
 		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: Cost(&job.Spec, job.TotalTokens, job.CostMicros),
 		AuditHead: job.AuditHead, Prompt: prompt,

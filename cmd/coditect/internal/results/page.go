@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/page"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/bibliography"
 )
 
@@ -332,6 +333,9 @@ func (w *writer) facts() []page.Fact {
 	add("provider", job.Spec.Provider)
 	if job.Spec.Model != "" {
 		add("model", job.Spec.Model)
+	}
+	if set := settings.RunParameters(&job.Spec); !set.IsZero() {
+		add("parameters", set.String())
 	}
 	add("tokens", fmt.Sprint(job.TotalTokens.Total()))
 	add("cost", costText(Cost(&job.Spec, job.TotalTokens, job.CostMicros)))

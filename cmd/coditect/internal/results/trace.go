@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results/folder"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/trace"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
@@ -67,7 +68,7 @@ func (t *traceWriter) writeTrace(out *folder.File) error {
 	job := t.w.job
 	t.w.traced.Supersede(job.Superseded)
 	head := t.w.traced.Head(job.ID, modeOf(job), job.Spec.Pipeline)
-	return resultfile.WriteObject(out, []func() error{
+	members := []func() error{
 		func() error { return resultfile.WriteMember(out, "id", head.ID) },
 		func() error { return resultfile.WriteMember(out, "workflow", head.Workflow) },
 		func() error { return resultfile.WriteMember(out, "pipeline", head.Pipeline) },
@@ -77,5 +78,9 @@ func (t *traceWriter) writeTrace(out *folder.File) error {
 		func() error { return resultfile.WriteMember(out, "mapReduceLevels", head.Levels) },
 		func() error { return resultfile.WriteMember(out, "superseded", head.Superseded) },
 		func() error { return resultfile.WriteMember(out, "metrics", head.Metrics) },
-	})
+	}
+	if set := settings.RunParameters(&job.Spec); !set.IsZero() {
+		members = append(members, func() error { return resultfile.WriteMember(out, "parameters", set) })
+	}
+	return resultfile.WriteObject(out, members)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
@@ -59,6 +60,9 @@ type jobFlags struct {
 	chunkOverlap     int
 	estimator        string
 	priority         int
+
+	parameters map[parameters.Name]*string // of answers
+	stop       []string
 
 	strategy           console.Choice
 	chunkSize          int64
@@ -149,6 +153,27 @@ func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	f.Var(&j.merge, "merge", "how values are merged: by the schema (typed), by a model (model), or by a model only where the schema leaves a choice (typed-then-model)")
 	f.IntVar(&j.glean, "glean", 0, "number of times that a model reviews its answer for a unit")
 	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "largest number of tokens of an answer")
+	j.addParameters(f)
+}
+
+// addParameters adds the flags for the parameters of answers, which are sent only to models that take
+// them.
+func (j *jobFlags) addParameters(f *pflag.FlagSet) {
+	j.parameters = make(map[parameters.Name]*string)
+	for _, p := range []struct {
+		name  parameters.Name
+		usage string
+	}{
+		{parameters.Effort, "`LEVEL` of how much the model thinks before it answers: " + strings.Join(parameters.Efforts(), ", ")},
+		{parameters.Thinking, "largest `number` of tokens that the model thinks for, beside --max-answer; 0 switches thinking off"},
+		{parameters.Verbosity, "`LEVEL` of how much the model says: low, medium or high"},
+		{parameters.Temperature, "`number` from 0 to 2: how often the model takes words that are less likely"},
+		{parameters.TopP, "`number` above 0 and up to 1: the share of likely words that the model chooses from"},
+		{parameters.Seed, "whole `number`: the same choices each time, as far as the server can make them"},
+	} {
+		j.parameters[p.name] = f.String(p.name.Flag(), "", p.usage)
+	}
+	f.StringArrayVar(&j.stop, parameters.Stop.Flag(), nil, "`text` that ends an answer; may be repeated")
 }
 
 // addReduce adds the flags for reducing outputs. The service chooses what no flag
@@ -249,6 +274,9 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	}
 	p, err := j.readPipeline(ctx, &s)
 	if err != nil {
+		return s, err
+	}
+	if err = j.checkInputs(flags, p); err != nil {
 		return s, err
 	}
 	if err = j.setTopic(s.Vars, p); err != nil {
@@ -356,14 +384,21 @@ func (j *jobFlags) modelAliases() (map[string]string, error) {
 	return aliases, nil
 }
 
+// A flagVar is a flag that sets a variable of the job.
+type flagVar struct{ flag, name, value string }
+
 // modelVars copies the flags about the model to a job's variables.
 func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error {
-	for _, f := range []struct{ flag, name, value string }{
-		{"base-url", settings.VarBaseURL, j.baseURL},
-		{"merge", settings.VarMerge, j.merge.String()},
-		{"glean", settings.VarGlean, fmt.Sprint(j.glean)},
-		{"max-answer", settings.VarAnswer, fmt.Sprint(j.maxAnswer)},
-	} {
+	parameterVars, err := j.parameterVars(flags)
+	if err != nil {
+		return err
+	}
+	for _, f := range append(parameterVars,
+		flagVar{"base-url", settings.VarBaseURL, j.baseURL},
+		flagVar{"merge", settings.VarMerge, j.merge.String()},
+		flagVar{"glean", settings.VarGlean, fmt.Sprint(j.glean)},
+		flagVar{"max-answer", settings.VarAnswer, fmt.Sprint(j.maxAnswer)},
+	) {
 		if !flags.Changed(f.flag) {
 			continue
 		}
@@ -371,6 +406,37 @@ func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error
 			return exit.UsageError("--%s: is also set by --var %s", f.flag, f.name)
 		}
 		vars[f.name] = f.value
+	}
+	return nil
+}
+
+// parameterVars returns the flags for the parameters of answers. It refuses values that none can have.
+func (j *jobFlags) parameterVars(flags *pflag.FlagSet) ([]flagVar, error) {
+	var set parameters.Set
+	set.Stop = j.stop
+	var all []flagVar
+	for _, name := range parameters.Names() {
+		if !flags.Changed(name.Flag()) {
+			continue
+		}
+		value := set.Value(parameters.Stop)
+		if name != parameters.Stop {
+			value = *j.parameters[name]
+		}
+		if err, ok := errors.AsType[*parameters.ValueError](set.Put(name, value)); ok {
+			return nil, exit.UsageError("--%s: %s", name.Flag(), err.Rule)
+		}
+		all = append(all, flagVar{name.Flag(), string(name), value})
+	}
+	return all, nil
+}
+
+// checkInputs refuses flags whose variable is an input of the pipeline: it would not reach the model.
+func (j *jobFlags) checkInputs(flags *pflag.FlagSet, p *pipeline.Pipeline) error {
+	for _, name := range parameters.Names() {
+		if _, own := p.Inputs[string(name)]; own && flags.Changed(name.Flag()) {
+			return exit.UsageError("--%s: the pipeline %s has an input of that name; set that with --var %s=VALUE, and this with the key parameters of a stage", name.Flag(), p.Name, name)
+		}
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
 // A planner shows the tree of one job, before or after it runs.
@@ -138,6 +139,9 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 		return err
 	}
 	fmt.Fprint(a.Stdout, text)
+	if set := settings.RunParameters(&spec); p.format.Value == "text" && !set.IsZero() {
+		fmt.Fprintf(a.Stdout, "parameters: %s\n", console.VisibleText(set.String()))
+	}
 	return nil
 }
 

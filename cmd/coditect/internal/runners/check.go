@@ -61,9 +61,11 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 			return err
 		}
 		if asker := askers[spec.Provider]; asker != nil {
-			return named("model", asker.Check(spec))
+			if err := named("model", asker.Check(spec)); err != nil {
+				return err
+			}
 		}
-		return nil
+		return CheckParameters(spec, prices)
 	}, nil
 }
 

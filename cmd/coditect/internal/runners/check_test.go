@@ -23,6 +23,16 @@ func TestSpecCheck(t *testing.T) {
 	anthropic := func(vars map[string]string) mapreduce.JobSpec {
 		return mapreduce.JobSpec{Schema: []byte(good), Provider: "anthropic", Model: "claude-sonnet-4-5", Vars: vars}
 	}
+	// A job whose second stage has parameters, and a model of its own by an alias.
+	staged := func(set, alias string, vars ...string) mapreduce.JobSpec {
+		spec := anthropic(make(map[string]string))
+		for i := 0; i < len(vars); i += 2 {
+			spec.Vars[vars[i]] = vars[i+1]
+		}
+		spec.Models = map[string]string{"big": "anthropic/claude-opus-5", "small": "anthropic/claude-haiku-4-5", "google": "gemini/gemini-3-flash", "none": "rules/"}
+		spec.Pipeline, spec.Definition = "own", []byte("name: own\nstages:\n- {name: map, each: document}\n- {name: reduce, each: group, model: "+alias+", parameters: "+set+"}\n")
+		return spec
+	}
 	tests := []struct {
 		name  string
 		spec  mapreduce.JobSpec
@@ -45,6 +55,16 @@ func TestSpecCheck(t *testing.T) {
 		{"an answer of no tokens", anthropic(map[string]string{"max_answer": "1"}), "vars.max_answer"},
 		{"an unknown way to merge", anthropic(map[string]string{"merge": "magic"}), "vars.merge"},
 		{"a window without room", anthropic(map[string]string{"window": "64"}), "vars.window"},
+		{"an effort that is none", anthropic(map[string]string{"effort": "hard"}), "vars.effort"},
+		{"an effort of a model that has none", anthropic(map[string]string{"effort": "low"}), "vars.effort"},
+		{"a budget of a model that has one", anthropic(map[string]string{"thinking_budget": "2000"}), ""},
+		{"a temperature of rules", mapreduce.JobSpec{Schema: []byte(good), Vars: map[string]string{"temperature": "0"}}, "vars.temperature"},
+		{"an effort of one stage's model", staged("{effort: low}", "big", "effort", "high"), ""},
+		{"an effort of no model", staged("{}", "small", "effort", "high"), "vars.effort"},
+		{"a stage with another's effort", staged("{effort: minimal}", "big"), "stages[1].parameters.effort"},
+		{"a stage of rules with an effort", staged("{effort: low}", "none"), "stages[1].parameters"},
+		{"an effort and a budget", staged("{effort: low, thinking_budget: 9}", "google"), "stages[1].parameters.thinking_budget"},
+		{"a budget beside the run's effort", staged("{thinking_budget: 9}", "google", "effort", "low"), "stages[1].parameters.thinking_budget"},
 		{"an alias for nothing", mapreduce.JobSpec{Schema: []byte(good), Models: map[string]string{"cheap": "haiku"}}, "model_aliases"},
 		{"an unknown pipeline", mapreduce.JobSpec{Schema: []byte(good), Pipeline: "magic"}, "pipeline"},
 		{"a tree with two budgets", mapreduce.JobSpec{Schema: []byte(good), TargetTokenBudget: new(int64(9)), ContextWindow: new(int64(9))}, "context_window"},

@@ -98,7 +98,7 @@ func modelRates(spec *mapreduce.JobSpec, prices *llm.Prices) plan.Rates {
 		return r
 	}
 	if set, err := settings.Read(spec); err == nil { // else the job is refused elsewhere
-		r.Merge, r.Answer, r.Rounds = plan.Merge(set.Merge), set.MaxAnswer, int64(set.Glean)
+		r.Merge, r.Answer, r.Rounds = plan.Merge(set.Merge), set.AnswerBound(), int64(set.Glean)
 	}
 	if there, err := keylessAgent(spec.Provider); err == nil {
 		r.Prompt, _ = there.Prompt(spec) // likewise

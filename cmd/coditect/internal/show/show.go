@@ -89,6 +89,9 @@ func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
 	if s.DeletedAt != "" {
 		rows = append(rows, [2]string{"kept until", s.DeletedAt})
 	}
+	if !s.Parameters.IsZero() {
+		rows = append(rows, [2]string{"parameters", console.VisibleText(s.Parameters.String())})
+	}
 	for _, line := range savingsLines(s.Savings) {
 		rows = append(rows, [2]string{"saved", line})
 	}

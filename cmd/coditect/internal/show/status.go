@@ -8,42 +8,45 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/plural"
 	"github.com/coditect/mapreduce/api/resultfile"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/program"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
 )
 
 // A JobStatus is the data that status prints, and that list prints of each job.
 type JobStatus struct {
-	ID        mapreduce.JobID              `json:"job_id"`
-	Status    string                       `json:"status"`
-	Phase     string                       `json:"phase"`
-	Total     int64                        `json:"total_units"`
-	Completed int64                        `json:"completed_units"`
-	Failed    int64                        `json:"failed_units"`
-	Running   int64                        `json:"running_units"`
-	Parked    int64                        `json:"parked_units"`
-	Tokens    int64                        `json:"total_tokens"`
-	Cost      *float64                     `json:"cost"` // null if it is not known
-	Savings   *results.Savings             `json:"savings,omitempty"`
-	Reason    *string                      `json:"reason,omitempty"` // why it is paused
-	Error     *string                      `json:"error"`
-	Level     int                          `json:"level"`
-	Budget    int64                        `json:"budget"`
-	Created   string                       `json:"created_at"`
-	Updated   string                       `json:"updated_at"`
-	Coverage  resultfile.Coverage          `json:"coverage"`
-	Ended     string                       `json:"ended_at,omitempty"`
-	DeletedAt string                       `json:"deleted_at,omitempty"` // when it will be
-	AuditHead string                       `json:"audit_head"`
-	Warnings  []string                     `json:"warnings,omitempty"`
-	Output    string                       `json:"output,omitempty"`
-	Skipped   []resultfile.SkippedDocument `json:"skipped_documents,omitempty"` // the first of them
-	Failures  []resultfile.FailedUnit      `json:"failures,omitempty"`          // the first of the failed units, with their reasons
-	Stages    []StageStatus                `json:"stages,omitempty"`            // only of status
-	Activity  []UnitActivity               `json:"activity,omitempty"`          // only of watch
+	ID         mapreduce.JobID              `json:"job_id"`
+	Status     string                       `json:"status"`
+	Phase      string                       `json:"phase"`
+	Total      int64                        `json:"total_units"`
+	Completed  int64                        `json:"completed_units"`
+	Failed     int64                        `json:"failed_units"`
+	Running    int64                        `json:"running_units"`
+	Parked     int64                        `json:"parked_units"`
+	Tokens     int64                        `json:"total_tokens"`
+	Cost       *float64                     `json:"cost"` // null if it is not known
+	Savings    *results.Savings             `json:"savings,omitempty"`
+	Reason     *string                      `json:"reason,omitempty"` // why it is paused
+	Error      *string                      `json:"error"`
+	Level      int                          `json:"level"`
+	Budget     int64                        `json:"budget"`
+	Created    string                       `json:"created_at"`
+	Updated    string                       `json:"updated_at"`
+	Coverage   resultfile.Coverage          `json:"coverage"`
+	Ended      string                       `json:"ended_at,omitempty"`
+	DeletedAt  string                       `json:"deleted_at,omitempty"` // when it will be
+	AuditHead  string                       `json:"audit_head"`
+	Parameters parameters.Set               `json:"parameters,omitzero"` // of answers, that the run gave
+	Warnings   []string                     `json:"warnings,omitempty"`
+	Output     string                       `json:"output,omitempty"`
+	Skipped    []resultfile.SkippedDocument `json:"skipped_documents,omitempty"` // the first of them
+	Failures   []resultfile.FailedUnit      `json:"failures,omitempty"`          // the first of the failed units, with their reasons
+	Stages     []StageStatus                `json:"stages,omitempty"`            // only of status
+	Activity   []UnitActivity               `json:"activity,omitempty"`          // only of watch
 }
 
 // A UnitActivity is what a running unit says of itself.
@@ -88,7 +91,8 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
 		Created: console.FormatTime(j.Created), Updated: console.FormatTime(j.Updated),
 		Coverage: resultfile.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
-		Stages: stageStatuses(j.Stages), Activity: unitActivities(j.Activity),
+		Parameters: settings.RunParameters(&j.Spec),
+		Stages:     stageStatuses(j.Stages), Activity: unitActivities(j.Activity),
 	}
 	switch {
 	case j.Error == "":

@@ -6,12 +6,14 @@ package settings
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/step"
@@ -28,9 +30,13 @@ const (
 	VarPrices  = "prices"     // what the model costs, as a file of prices has it
 )
 
-// Variables are the names of all settings.
+// Variables are the names of all settings. Beside those above they are the parameters of answers.
 func Variables() []string {
-	return []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools, VarPrices}
+	all := []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools, VarPrices}
+	for _, name := range parameters.Names() {
+		all = append(all, string(name))
+	}
+	return all
 }
 
 // How outputs are reduced.
@@ -53,7 +59,13 @@ type Settings struct {
 	MaxAnswer int64 // tokens
 	Window    int64 // tokens; 0 if it is not known
 	ToolMode  bool
+
+	Parameters parameters.Set // of answers
 }
+
+// AnswerBound returns the most tokens that a call may write: those of an answer, and those that its
+// parameters let the model think.
+func (s *Settings) AnswerBound() int64 { return s.MaxAnswer + s.Parameters.Room() }
 
 // Bounds of settings.
 const (
@@ -62,14 +74,48 @@ const (
 	maxAnswer = 1 << 20
 )
 
-// AnswerOf returns the most tokens of an answer in a job, which is looked up for each unit of
-// it. What is no such number is refused by Read.
+// AnswerOf returns the most tokens that a call may write in a job, which is looked up for each unit
+// of it. What is no such number is refused by Read.
 func AnswerOf(spec *mapreduce.JobSpec) int64 {
-	n, err := strconv.ParseInt(spec.Vars[VarAnswer], 10, 64)
-	if err != nil || n < minAnswer || n > maxAnswer {
-		return llm.DefaultMaxTokens
+	s := Settings{MaxAnswer: llm.DefaultMaxTokens}
+	if n, err := strconv.ParseInt(spec.Vars[VarAnswer], 10, 64); err == nil && n >= minAnswer && n <= maxAnswer {
+		s.MaxAnswer = n
 	}
-	return n
+	if set, err := parameters.Read(spec.Vars); err == nil {
+		s.Parameters = set
+	}
+	return s.AnswerBound()
+}
+
+// ParametersOf returns the parameters of answers that a run gives to all stages. A variable that the
+// pipeline has as an input of its own is none. The error names the variable.
+func ParametersOf(p *pipeline.Pipeline, vars map[string]string) (parameters.Set, error) {
+	given := make(map[string]string)
+	for _, name := range parameters.Names() {
+		text, ok := vars[string(name)]
+		if _, own := p.Inputs[string(name)]; ok && !own {
+			given[string(name)] = text
+		}
+	}
+	set, err := parameters.Read(given)
+	if bad, ok := errors.AsType[*parameters.ValueError](err); ok {
+		return set, errs.Field("vars."+string(bad.Name), "%s", bad.Rule)
+	}
+	return set, err
+}
+
+// RunParameters returns the parameters of answers that a run gives to all stages, for people; none if
+// the job cannot be read, which others say.
+func RunParameters(spec *mapreduce.JobSpec) parameters.Set {
+	p, err := step.PipelineOf(spec)
+	if err != nil {
+		return parameters.Set{}
+	}
+	set, err := ParametersOf(p, spec.Vars)
+	if err != nil {
+		return parameters.Set{}
+	}
+	return set
 }
 
 // Read reads the settings of a job. The error names the setting that is wrong.
@@ -112,6 +158,10 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 		s.Window = *spec.ContextWindow
 	}
 	s.Window = number(VarWindow, s.Window, minAnswer, 1<<30)
+	if err != nil {
+		return s, err
+	}
+	s.Parameters, err = ParametersOf(p, spec.Vars)
 	return s, err
 }
 

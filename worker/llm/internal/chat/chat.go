@@ -7,6 +7,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/redact"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
@@ -42,6 +43,15 @@ type Server struct {
 	// Untold says that its models are not told of the schema that their answers are held to.
 	Untold bool
 
+	// Think says how it is told how long a model is to think. Defaults to reasoning_effort.
+	Think func(parameters.Set) Thinking
+
+	// RandomSeed says that it knows the seed as random_seed.
+	RandomSeed bool
+
+	// CacheKeys says that it takes the key of what requests have in common.
+	CacheKeys bool
+
 	// Known is what it is known not to take.
 	Known manners.Manners
 }
@@ -60,6 +70,9 @@ func New(cfg llm.Config, server Server) (llm.Provider, error) {
 	}
 	if server.EmbedPath == nil {
 		server.EmbedPath = func(llm.Model) string { return "embeddings" }
+	}
+	if server.Think == nil {
+		server.Think = thinkByEffort
 	}
 	if server.Dialect == nil {
 		server.Dialect = strictDialect()
@@ -99,6 +112,15 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 // OwnForm implements wire.Asker: answers are calls of a tool at least, if the job says so.
 func (p *provider) OwnForm(m manners.Manners) manners.Manners {
 	return p.Dialer.OwnForm(m.With(p.server.Known))
+}
+
+// SentBy implements wire.Asker.
+func (p *provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
+	sent := p.Dialer.SentBy(req, with)
+	if p.server.CacheKeys && wire.CacheKeyOf(req, with) != "" {
+		sent.Parameters |= manners.CacheKey
+	}
+	return sent
 }
 
 // Ask implements wire.Asker.

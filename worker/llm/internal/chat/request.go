@@ -24,6 +24,14 @@ type (
 		MaxTokens           int64     `json:"max_tokens,omitempty"`
 		Stream              bool      `json:"stream"`
 		StreamOptions       any       `json:"stream_options,omitempty"`
+		PromptCacheKey      string    `json:"prompt_cache_key,omitempty"`
+		Verbosity           string    `json:"verbosity,omitempty"`
+		Temperature         *float64  `json:"temperature,omitempty"`
+		TopP                *float64  `json:"top_p,omitempty"`
+		Seed                *int64    `json:"seed,omitempty"`
+		RandomSeed          *int64    `json:"random_seed,omitempty"` // the same for Mistral
+		Stop                []string  `json:"stop,omitempty"`
+		Thinking
 	}
 	tool struct {
 		Type     string   `json:"type"`
@@ -54,6 +62,8 @@ func (p *provider) newBody(req *llm.Request, with manners.Manners) (*body, error
 	if !with.NoUsage && !with.NoStream {
 		b.StreamOptions = map[string]bool{"include_usage": true}
 	}
+
+	p.addParameters(b, req, with)
 
 	messages, system := req.Messages, req.System+wire.TellForm(req, with)
 	if with.NoSystem {

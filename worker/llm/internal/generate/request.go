@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -27,6 +28,15 @@ type (
 		MaxOutputTokens int64           `json:"maxOutputTokens"`
 		MimeType        string          `json:"responseMimeType,omitempty"`
 		Schema          json.RawMessage `json:"responseJsonSchema,omitempty"`
+		Temperature     *float64        `json:"temperature,omitempty"`
+		TopP            *float64        `json:"topP,omitempty"`
+		Seed            *int64          `json:"seed,omitempty"`
+		Stop            []string        `json:"stopSequences,omitempty"`
+		Thinking        *thinking       `json:"thinkingConfig,omitempty"`
+	}
+	thinking struct {
+		Budget *int64 `json:"thinkingBudget,omitempty"`
+		Level  string `json:"thinkingLevel,omitempty"`
 	}
 	toolset struct {
 		Functions []function `json:"functionDeclarations"`
@@ -82,6 +92,7 @@ func newBody(req *llm.Request, with manners.Manners) (*body, error) {
 		return nil, err
 	}
 	b := &body{Generation: generation{MaxOutputTokens: wire.AnswerBound(req, with)}}
+	b.Generation.addParameters(req, with)
 
 	messages := req.Messages
 	system := req.System + wire.TellForm(req, with)
@@ -101,6 +112,18 @@ func newBody(req *llm.Request, with manners.Manners) (*body, error) {
 		}
 	}
 	return b, b.addForm(req, with)
+}
+
+// addParameters adds the parameters of the answer. The interface has no verbosity.
+func (g *generation) addParameters(req *llm.Request, with manners.Manners) {
+	set := wire.ParametersOf(req, with)
+	g.Temperature, g.TopP, g.Seed, g.Stop = set.Temperature, set.TopP, set.Seed, set.Stop
+	switch {
+	case set.Effort == parameters.NoEffort && set.Thinking == nil:
+		g.Thinking = &thinking{Budget: new(int64(0))} // there is no such level
+	case set.Effort != "" || set.Thinking != nil:
+		g.Thinking = &thinking{Budget: set.Thinking, Level: set.Effort}
+	}
 }
 
 // addForm adds tools and the answer's schema.

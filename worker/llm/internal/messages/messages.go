@@ -6,6 +6,7 @@ package messages
 import (
 	"context"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -118,7 +119,9 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 
 // Count implements llm.Counter.
 func (p counter) Count(ctx context.Context, req *llm.Request) (int64, error) {
-	body, err := newBody(req, p.OwnForm(p.KnownManners(req.Model)))
+	plain := *req
+	plain.Parameters = parameters.Set{} // of the answer, which are refused where none is asked for
+	body, err := newBody(&plain, p.OwnForm(p.KnownManners(req.Model)))
 	if err != nil {
 		return 0, err
 	}

@@ -3,7 +3,9 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -12,15 +14,27 @@ import (
 // The body of a request. The vendor caches tools, then instructions, then messages.
 type (
 	body struct {
-		Version      string      `json:"anthropic_version,omitempty"`
-		Model        string      `json:"model,omitempty"`
-		MaxTokens    int64       `json:"max_tokens,omitempty"` // 0 in requests to count
-		Stream       bool        `json:"stream,omitempty"`
-		Tools        []tool      `json:"tools,omitempty"`
-		ToolChoice   *toolChoice `json:"tool_choice,omitempty"`
-		System       []textBlock `json:"system,omitempty"`
-		Messages     []message   `json:"messages"`
-		OutputConfig any         `json:"output_config,omitempty"`
+		Version      string        `json:"anthropic_version,omitempty"`
+		Model        string        `json:"model,omitempty"`
+		MaxTokens    int64         `json:"max_tokens,omitempty"` // 0 in requests to count
+		Stream       bool          `json:"stream,omitempty"`
+		Tools        []tool        `json:"tools,omitempty"`
+		ToolChoice   *toolChoice   `json:"tool_choice,omitempty"`
+		System       []textBlock   `json:"system,omitempty"`
+		Messages     []message     `json:"messages"`
+		OutputConfig *outputConfig `json:"output_config,omitempty"`
+		Thinking     *thinking     `json:"thinking,omitempty"`
+		Temperature  *float64      `json:"temperature,omitempty"`
+		TopP         *float64      `json:"top_p,omitempty"`
+		Stop         []string      `json:"stop_sequences,omitempty"`
+	}
+	outputConfig struct {
+		Format any    `json:"format,omitempty"`
+		Effort string `json:"effort,omitempty"`
+	}
+	thinking struct {
+		Type         string `json:"type"`
+		BudgetTokens int64  `json:"budget_tokens,omitempty"`
 	}
 	tool struct {
 		Name         string         `json:"name"`
@@ -79,6 +93,7 @@ func newBody(req *llm.Request, with manners.Manners) (*body, error) {
 	if err := b.addTools(req, with); err != nil {
 		return nil, err
 	}
+	b.addParameters(req, with)
 
 	if system := req.System + wire.TellForm(req, with); system != "" {
 		b.System = []textBlock{{"text", system, cacheFor(req.Cache)}}
@@ -94,6 +109,38 @@ func newBody(req *llm.Request, with manners.Manners) (*body, error) {
 		b.Messages = append(b.Messages, message{m.Role, blocks})
 	}
 	return b, nil
+}
+
+// addParameters adds the parameters of the answer. The interface has no seed and no verbosity.
+func (b *body) addParameters(req *llm.Request, with manners.Manners) {
+	set := wire.ParametersOf(req, with)
+	b.Temperature, b.TopP, b.Stop = set.Temperature, set.TopP, set.Stop
+	b.Thinking = thinkingFor(req.Model, set)
+	if set.Effort != "" && set.Effort != parameters.NoEffort {
+		b.outputConfig().Effort = set.Effort
+	}
+}
+
+// thinkingFor returns how a model is to think; nil leaves it to the model. An effort alone changes
+// what a model thinks only if it may think as long as it likes, which Opus 4.5 cannot.
+func thinkingFor(model llm.Model, set parameters.Set) *thinking {
+	switch {
+	case set.Thinking != nil && *set.Thinking > 0:
+		return &thinking{Type: "enabled", BudgetTokens: *set.Thinking}
+	case set.Thinking != nil, set.Effort == parameters.NoEffort:
+		return &thinking{Type: "disabled"}
+	case set.Effort == "", strings.Contains(string(model), "opus-4-5"):
+		return nil
+	}
+	return &thinking{Type: "adaptive"}
+}
+
+// outputConfig returns what the request says of the output.
+func (b *body) outputConfig() *outputConfig {
+	if b.OutputConfig == nil {
+		b.OutputConfig = new(outputConfig)
+	}
+	return b.OutputConfig
 }
 
 // dialectFor returns the dialect of a server's schemas.
@@ -117,7 +164,7 @@ func (b *body) addTools(req *llm.Request, with manners.Manners) error {
 		if err != nil {
 			return err
 		}
-		b.OutputConfig = map[string]any{"format": map[string]any{"type": "json_schema", "schema": schema}}
+		b.outputConfig().Format = map[string]any{"type": "json_schema", "schema": schema}
 	}
 
 	for _, t := range tools {

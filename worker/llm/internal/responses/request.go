@@ -11,17 +11,25 @@ import (
 // The body of a request.
 type (
 	body struct {
-		Model             string   `json:"model"`
-		Instructions      string   `json:"instructions,omitempty"`
-		Input             []any    `json:"input"`
-		Tools             []tool   `json:"tools,omitempty"`
-		ToolChoice        any      `json:"tool_choice,omitempty"` // "none", or a tool
-		ParallelToolCalls *bool    `json:"parallel_tool_calls,omitempty"`
-		Text              any      `json:"text,omitempty"`
-		MaxOutputTokens   int64    `json:"max_output_tokens"`
-		Include           []string `json:"include,omitempty"`
-		Store             bool     `json:"store"`
-		Stream            bool     `json:"stream"`
+		Model             string    `json:"model"`
+		Instructions      string    `json:"instructions,omitempty"`
+		Input             []any     `json:"input"`
+		Tools             []tool    `json:"tools,omitempty"`
+		ToolChoice        any       `json:"tool_choice,omitempty"` // "none", or a tool
+		ParallelToolCalls *bool     `json:"parallel_tool_calls,omitempty"`
+		Text              *textForm `json:"text,omitempty"`
+		MaxOutputTokens   int64     `json:"max_output_tokens"`
+		Include           []string  `json:"include,omitempty"`
+		Store             bool      `json:"store"`
+		Stream            bool      `json:"stream"`
+		Reasoning         any       `json:"reasoning,omitempty"`
+		Temperature       *float64  `json:"temperature,omitempty"`
+		TopP              *float64  `json:"top_p,omitempty"`
+		PromptCacheKey    string    `json:"prompt_cache_key,omitempty"`
+	}
+	textForm struct {
+		Format    any    `json:"format,omitempty"`
+		Verbosity string `json:"verbosity,omitempty"`
 	}
 	tool struct {
 		Type        string         `json:"type"`
@@ -64,6 +72,8 @@ func (p *provider) newBody(req *llm.Request, with manners.Manners) (*body, error
 		b.Include = []string{sealed}
 	}
 
+	b.addParameters(req, with)
+
 	messages, system := req.Messages, req.System+wire.TellForm(req, with)
 	if with.NoSystem {
 		messages = wire.WithInstructions(system, messages)
@@ -78,6 +88,27 @@ func (p *provider) newBody(req *llm.Request, with manners.Manners) (*body, error
 		d.Keywords = nil
 	}
 	return b, b.addTools(req, with, d)
+}
+
+// addParameters adds the parameters of the answer. The interface has no seed, and no texts that end
+// an answer.
+func (b *body) addParameters(req *llm.Request, with manners.Manners) {
+	set := wire.ParametersOf(req, with)
+	b.Temperature, b.TopP, b.PromptCacheKey = set.Temperature, set.TopP, wire.CacheKeyOf(req, with)
+	if set.Effort != "" {
+		b.Reasoning = map[string]string{"effort": set.Effort}
+	}
+	if set.Verbosity != "" {
+		b.Text = &textForm{Verbosity: set.Verbosity}
+	}
+}
+
+// setFormat sets the form of the answer.
+func (b *body) setFormat(form any) {
+	if b.Text == nil {
+		b.Text = new(textForm)
+	}
+	b.Text.Format = form
 }
 
 // itemsOf returns the items of a message, in its order. Texts that follow each other are one.
@@ -116,7 +147,7 @@ func (b *body) addTools(req *llm.Request, with manners.Manners, d llm.Dialect) e
 	case with.Form == manners.ByTool:
 		tools, force = wire.WithAnswer(req)
 	case with.Form == manners.ByObject:
-		b.Text = map[string]any{"format": map[string]any{"type": "json_object"}}
+		b.setFormat(map[string]any{"type": "json_object"})
 	case with.Form == manners.BySchema:
 		schema, err := wire.SchemaMap(req.Schema, d)
 		if err != nil {
@@ -126,7 +157,7 @@ func (b *body) addTools(req *llm.Request, with manners.Manners, d llm.Dialect) e
 		if !with.NoStrict {
 			form["strict"] = true
 		}
-		b.Text = map[string]any{"format": form}
+		b.setFormat(form)
 	}
 
 	for _, t := range tools {

@@ -70,6 +70,9 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 func (p *provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
 	sent := p.Dialer.SentBy(req, with)
 	sent.Sealed = len(req.Tools) > 0 && !with.NoSealed
+	if wire.CacheKeyOf(req, with) != "" {
+		sent.Parameters |= manners.CacheKey
+	}
 	return sent
 }
 

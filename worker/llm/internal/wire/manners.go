@@ -30,11 +30,13 @@ func (d *Dialer) OwnForm(m manners.Manners) manners.Manners {
 	return m
 }
 
-// SentBy is Asker.SentBy of what all formats have.
+// SentBy is Asker.SentBy of what all formats have. That requests begin alike, OpenAI's formats alone
+// can say.
 func (*Dialer) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
+	bits, effort := sentParameters(req, with)
 	return manners.Sent{
 		Schema: req.Schema != nil, Tools: len(req.Tools) > 0, Stream: !with.NoStream, System: req.System != "",
-		Bound: AnswerBound(req, with),
+		Bound: AnswerBound(req, with), Parameters: bits, Effort: effort,
 	}
 }
 

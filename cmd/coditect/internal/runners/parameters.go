@@ -1,0 +1,145 @@
+package runners
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/parameters"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/worker/agent/model/settings"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/vendors"
+	"github.com/coditect/mapreduce/worker/step"
+)
+
+// An asked is a stage whose units ask a model.
+type asked struct {
+	index    int // among the stages of the pipeline
+	provider string
+	model    llm.Model
+	limits   parameters.Limits
+	own      parameters.Set // of the stage
+}
+
+// CheckParameters refuses parameters of answers that a model is known not to take: those of a stage,
+// and those of the run that none of its models takes. A parameter of the run is not sent to the
+// models that do not take it, if others do. The error names the field, and models that could.
+func CheckParameters(spec *mapreduce.JobSpec, prices *llm.Prices) error {
+	p, err := step.PipelineOf(spec)
+	if err != nil {
+		return err
+	}
+	run, err := settings.ParametersOf(p, spec.Vars)
+	if err != nil {
+		return err
+	}
+
+	stages := askedStages(spec, p)
+	for _, s := range stages {
+		if err := s.checkOwn(run, prices); err != nil {
+			return err
+		}
+	}
+	for _, name := range run.Given() {
+		if err := checkRun(name, run, stages, prices); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askedStages returns the stages that ask models, with what is known of these.
+func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline) []asked {
+	var all []asked
+	for i, stage := range p.Stages {
+		own := jobspec.ForStage(*spec, stage)
+		one := asked{index: i, provider: own.Provider, model: llm.Model(own.Model), own: stage.Parameters}
+		if keyVariables[own.Provider] != "" {
+			one.limits = limitsFor(own.Provider, spec.Vars[settings.VarBaseURL], one.model)
+		} else if stage.Parameters.IsZero() {
+			continue
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// limitsFor returns what is known of the parameters that a model takes.
+func limitsFor(provider, baseURL string, model llm.Model) parameters.Limits {
+	all := vendors.All()
+	i := slices.IndexFunc(all, func(v vendors.Vendor) bool { return v.Name == provider })
+	if i < 0 || all[i].Limits == nil {
+		return parameters.Limits{}
+	}
+	return all[i].Limits(baseURL, model)
+}
+
+// checkOwn refuses parameters that the stage itself has.
+func (s asked) checkOwn(run parameters.Set, prices *llm.Prices) error {
+	if s.own.IsZero() {
+		return nil
+	}
+	if keyVariables[s.provider] == "" {
+		return errs.Field(fmt.Sprintf("stages[%d].parameters", s.index), "the provider %s asks no model: give the stage a model, or leave this out", s.provider)
+	}
+	name, rule := s.limits.Refusal(s.own)
+	if rule == "" {
+		if name, rule = s.limits.Refusal(s.own.Over(run)); !slices.Contains(s.own.Given(), name) {
+			return nil // it is the run's
+		}
+	}
+	return errs.Field(fmt.Sprintf("stages[%d].parameters.%s", s.index, name), "%s", s.explain(name, rule, s.own, prices))
+}
+
+// checkRun refuses a parameter of the run that no model of the job takes.
+func checkRun(name parameters.Name, run parameters.Set, stages []asked, prices *llm.Prices) error {
+	field := "vars." + string(name)
+	stages = slices.DeleteFunc(slices.Clone(stages), func(s asked) bool { return keyVariables[s.provider] == "" })
+	if len(stages) == 0 {
+		return errs.Field(field, "no model is asked: name a provider that asks one, or leave this out")
+	}
+	first := ""
+	for _, s := range stages {
+		refused, rule := s.limits.Refusal(s.own.Over(run))
+		if refused != name {
+			return nil
+		}
+		if first == "" {
+			first = s.explain(name, rule, run, prices)
+		}
+	}
+	return errs.Field(field, "%s", first)
+}
+
+// maxCould bounds the models that a message names.
+const maxCould = 4
+
+// explain says what a model does not take, and which models do.
+func (s asked) explain(name parameters.Name, rule string, set parameters.Set, prices *llm.Prices) string {
+	text := fmt.Sprintf("the model %s of %s: %s", s.model, s.provider, rule)
+	could := s.couldTake(set, name, prices)
+	if len(could) == 0 {
+		return text + "; leave it out"
+	}
+	return text + "; of the models with known prices, these take it: " + strings.Join(could, ", ")
+}
+
+// couldTake returns models that take a parameter: those of the same provider, or else of others.
+func (s asked) couldTake(set parameters.Set, name parameters.Name, prices *llm.Prices) (all []string) {
+	alone := set.Without(slices.DeleteFunc(parameters.Names(), func(n parameters.Name) bool { return n == name })...)
+	for _, provider := range append([]string{s.provider}, prices.Providers()...) {
+		if provider != s.provider && len(all) > 0 && strings.HasPrefix(all[0], s.provider+"/") {
+			return all
+		}
+		for _, model := range prices.Models(provider) {
+			if _, rule := limitsFor(provider, "", model).Refusal(alone); rule == "" && len(all) < maxCould {
+				all = append(all, provider+"/"+string(model))
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,88 @@
+package model_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/step"
+)
+
+const tuned = `name: tuned
+stages:
+- {name: map, each: document, parameters: {effort: low, stop: ["###"]}}
+- {name: reduce, each: group}
+`
+
+// A stage's parameters are sent in place of the run's, of which the others stay; what the model is
+// known not to take is not sent.
+func TestParametersOfAStageAndOfTheRun(t *testing.T) {
+	r := newRig(t, "anthropic", fakellm.Config{Model: always(goodAnswer())})
+	r.spec.Model, r.spec.Pipeline, r.spec.Definition = "claude-opus-5", "tuned", []byte(tuned)
+	r.spec.Vars["effort"], r.spec.Vars["temperature"], r.spec.Vars["max_answer"] = "max", "0", "1000"
+	task := r.task(document)
+	stage, err := step.Specify(&r.spec, "map")
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.StageSpec = stage
+	if _, err := r.agent.Run(t.Context(), task, r.purse); err != nil {
+		t.Fatal(err)
+	}
+	body := r.fake.Entries()[0].Body
+	for _, part := range []string{`"effort":"low"`, `"stop_sequences":["###"]`, fmt.Sprintf(`"max_tokens":%d`, 1000+4096)} {
+		if !bytes.Contains(body, []byte(part)) {
+			t.Errorf("%s is missing in %s", part, body)
+		}
+	}
+	if bytes.Contains(body, []byte("temperature")) {
+		t.Errorf("a temperature is sent: %s", body)
+	}
+}
+
+// What a model may think counts in what a call reserves, in the window, and in what a reduce leaves
+// free.
+func TestThinkingTakesRoom(t *testing.T) {
+	r := newRig(t, "openai", fakellm.Config{Model: always(goodAnswer())})
+	r.spec.Vars["max_answer"], r.spec.Vars["effort"] = "1000", "medium"
+	if _, answer := r.overhead(t); answer != 1000+8192 {
+		t.Errorf("a reduce keeps %d tokens free, want %d", answer, 1000+8192)
+	}
+	r.purse.limit = 8000
+	if _, _, err := r.run(t, document); !errors.Is(err, agent.ErrBudget) {
+		t.Errorf("error %v, want that of the budget", err)
+	}
+	r.spec.Vars["window"] = "8000"
+	if err := r.bare.Check(&r.spec); err == nil {
+		t.Error("a window of 8,000 tokens has room for an answer of 9,192")
+	}
+	delete(r.spec.Vars, "effort")
+	if err := r.bare.Check(&r.spec); err != nil {
+		t.Error(err)
+	}
+	if n := len(r.fake.Entries()); n != 0 {
+		t.Errorf("%d calls were made without tokens", n)
+	}
+}
+
+// A variable that the pipeline has as an input of its own is no parameter.
+func TestInputsAreNoParameters(t *testing.T) {
+	r := newRig(t, "openai", fakellm.Config{Model: always(goodAnswer())})
+	r.spec.Pipeline, r.spec.Vars["seed"] = "sown", "wheat"
+	r.spec.Definition = []byte("name: sown\ninputs: {seed: oats}\nstages:\n- {name: map, each: document, agent: {role: 'A farmer of {{input.seed}}.'}, task: Find.}\n- {name: reduce, each: group}\n")
+	task := r.task(document)
+	var err error
+	if task.StageSpec, err = step.Specify(&r.spec, "map"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.agent.Run(t.Context(), task, r.purse); err != nil {
+		t.Fatal(err)
+	}
+	body := r.fake.Entries()[0].Body
+	if bytes.Contains(body, []byte(`"seed"`)) || !bytes.Contains(body, []byte("A farmer of wheat.")) {
+		t.Errorf("sent %s", body)
+	}
+}

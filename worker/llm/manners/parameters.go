@@ -1,0 +1,120 @@
+package manners
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Parameters are parameters of answers, as bits.
+type Parameters uint16
+
+// The parameters.
+const (
+	Effort Parameters = 1 << iota
+	Thinking
+	Verbosity
+	TopP
+	Temperature
+	Seed
+	Stop
+	CacheKey
+
+	allParameters = CacheKey<<1 - 1
+)
+
+// Levels are levels of effort, as bits in the order of levels.
+type Levels uint8
+
+// levels are the levels of effort, the least first.
+func levels() []string { return []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"} }
+
+// Nearest returns the level that is taken next to one: itself, or the next below it, or above it if
+// there is none.
+func (l Levels) Nearest(level string) string {
+	at := slices.Index(levels(), level)
+	if l == 0 || at < 0 {
+		return level
+	}
+	for i := at; i >= 0; i-- {
+		if l&(1<<i) != 0 {
+			return levels()[i]
+		}
+	}
+	for i := at; i < len(levels()); i++ {
+		if l&(1<<i) != 0 {
+			return levels()[i]
+		}
+	}
+	return level
+}
+
+// A parameterName is how servers name a parameter in what they refuse, in lower case.
+type parameterName struct {
+	bit   Parameters
+	words *regexp.Regexp
+	what  string // is said to be refused
+}
+
+// thinkingWords are how servers say that a model does not think, or not as it is asked to.
+const thinkingWords = `thinking_?level|thinking level|think value|(?:support|supported|enabled?)[^.]{0,40}(?:thinking|reasoning)|` +
+	`(?:thinking|reasoning)[^.]{0,60}(?:support|disabled|mandatory|unknown|extra|permitted)|thinking\.type|reasoning_?config|enable_thinking|"think"|'think'`
+
+// parameterNames are in the order in which one is left out, if a server names several: of
+// temperature and top_p, the temperature stays, and a budget goes before all of thinking.
+var parameterNames = []parameterName{
+	{CacheKey, regexp.MustCompile(`prompt_cache_key`), "prompt_cache_key"},
+	{Verbosity, regexp.MustCompile(`verbosity`), "verbosity"},
+	{Thinking, regexp.MustCompile(`thinking_?budget|thinking budget|budget_tokens|budget -?\d+ is|token_budget|thinking\.type[^a-z]*enabled|reasoning\.max_tokens`), "thinking_budget"},
+	{Effort, regexp.MustCompile(`effort|` + thinkingWords), "effort"},
+	{Thinking, regexp.MustCompile(thinkingWords), "thinking_budget"},
+	{TopP, regexp.MustCompile(`\btop_?p\b|top p\b`), "top_p"},
+	{Temperature, regexp.MustCompile(`temperature`), "temperature"},
+	{Seed, regexp.MustCompile(`(?:^|[^a-z])(?:random_)?seed(?:$|[^a-z])`), "seed"},
+	{Stop, regexp.MustCompile(`stop_?sequence|stop sequence|(?:^|[^a-z_])stop(?:$|[^a-z_])`), "stop"},
+}
+
+// levelList is where a server says which levels it takes.
+var levelList = regexp.MustCompile(`(?:supported (?:values|levels|efforts)|must be one of|one of|expected|input should be|available|allowed|valid values|supports)(.*)`)
+
+// oneLevel finds a level as a word.
+var oneLevel = regexp.MustCompile(`\b(none|minimal|low|medium|high|xhigh|max)\b`)
+
+// forcedTrait is of models that call a tool by force only while they do not think: what they think
+// was asked for, and the tool is told of as well.
+func forcedTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
+	if !strings.Contains(text, "think") && !strings.Contains(text, "reasoning") {
+		return m, "", false
+	}
+	return choiceTrait(m, text, sent)
+}
+
+// parameterTrait is of models that do not take a parameter of answers, or not the level of effort.
+func parameterTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
+	for _, p := range parameterNames {
+		if sent.Parameters&p.bit == 0 || m.Omit&p.bit != 0 || !p.words.MatchString(text) {
+			continue
+		}
+		if p.bit == Effort {
+			if taken := takenLevels(text); taken != 0 && taken != m.Efforts && taken.Nearest(sent.Effort) != sent.Effort {
+				m.Efforts = taken
+				return m, "it takes no effort " + sent.Effort + ", but " + taken.Nearest(sent.Effort), true
+			}
+		}
+		m.Omit |= p.bit
+		return m, "it takes no " + p.what, true
+	}
+	return m, "", false
+}
+
+// takenLevels returns the levels that a server says it takes; 0 if it does not say.
+func takenLevels(text string) (all Levels) {
+	list := levelList.FindStringSubmatch(text)
+	if list == nil {
+		return 0
+	}
+	for _, word := range oneLevel.FindAllString(list[1], -1) {
+		all |= 1 << slices.Index(levels(), word)
+	}
+	return all
+}
