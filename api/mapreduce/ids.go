@@ -62,7 +62,13 @@ func ChunkUnit(d DocumentID, i int) UnitID {
 }
 
 // ParseUnit returns the id of the unit that turns document d into text.
-func ParseUnit(d DocumentID) UnitID { return UnitID("parse_" + string(d)) }
+func ParseUnit(d DocumentID) UnitID { return UnitID(parsePrefix + string(d)) }
+
+// parsePrefix begins the ids of units that parse, and of no others: see Unreserve.
+const parsePrefix = "parse_"
+
+// Parses reports whether a unit turns a document into text.
+func (id UnitID) Parses() bool { return strings.HasPrefix(string(id), parsePrefix) }
 
 // StagePrefix is what the ids of a stage's units begin with, before their index.
 // A stage's name has no underscore, so that no other unit's id begins with it and a

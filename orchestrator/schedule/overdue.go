@@ -25,12 +25,17 @@ type attemptClock struct {
 	given   time.Duration
 	running bool
 	began   time.Duration
+	// The most units that parse which the session held at once, at a look. They take turns at
+	// the processors, so one of them, or what waits for its slot, may wait for all of them.
+	parsing int
 }
 
 // Overdue returns the attempts that are overdue at a time of the store's uptime, and has
 // each of them reported. An attempt gets its inputs within the timeout of its unit, and
 // then runs for that; slack is what a worker may take beyond, to stop an attempt and to
-// report. One that has not begun waits for those that were given before it.
+// report. One that has not begun waits for those that were given before it. Units that parse
+// wait for the turns of others beside that, which does not count as theirs: a worker may have
+// one processor for all of its slots.
 func (t *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration) []Overdue {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
@@ -38,16 +43,21 @@ func (t *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration
 	for _, s := range t.bound {
 		most := slack(s)
 		rounds := time.Duration(1 + (s.prefetch+s.Slots-1)/s.Slots)
-		longest := t.longestTimeout(s)
+		longest, parsing := t.longestTimeout(s), s.countParsing()
 		for key, h := range s.held {
 			r := t.sched.runs[key.job]
 			if h.reported || h.checking || r == nil || r.spec == nil {
 				continue
 			}
 			h.clock.look(now, h.running)
+			h.clock.parsing = max(h.clock.parsing, parsing)
+			turns := time.Duration(h.clock.parsing) * longest // of a unit that parses
 			limit, since := 2*r.spec.UnitTimeout+most, h.clock.began
+			if key.unit.Parses() {
+				limit += turns
+			}
 			if !h.running {
-				limit, since = limit+rounds*(2*longest+most), h.clock.given
+				limit, since = limit+rounds*(2*longest+most+turns), h.clock.given
 			}
 			if now-since < limit {
 				continue
@@ -67,6 +77,16 @@ func (t *Sessions) longestTimeout(s *Session) (most time.Duration) {
 		}
 	}
 	return most
+}
+
+// countParsing returns how many of the units that a session holds parse documents.
+func (s *Session) countParsing() (n int) {
+	for key := range s.held {
+		if key.unit.Parses() {
+			n++
+		}
+	}
+	return n
 }
 
 // look notes an attempt as it is seen at a time.

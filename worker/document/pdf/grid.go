@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -13,10 +12,11 @@ import (
 // A grid is a table of a page: what is aligned in columns over several rows. It is written as
 // a Markdown table (see worker/table), so that each value is known by its head.
 type grid struct {
-	columns []interval // from left to right; they do not overlap
+	columns []interval // from left to right; they do not overlap. Of lines, between them
 	heads   int        // rows above the rule
 	rows    []gridRow
 	ruled   bool          // it has lines
+	above   *grid         // of a page before, whose rows this one goes on with and whose heads it has; or nil
 	box     mapreduce.Box // what the lines enclose, if it has some
 }
 
@@ -400,13 +400,7 @@ func (g *grid) countHeads() int {
 
 // hasNumber reports whether a cell of the row begins with a digit, or an amount.
 func (r *gridRow) hasNumber() bool {
-	return slices.ContainsFunc(r.cells, func(c gridCell) bool {
-		if len(c.words) == 0 {
-			return false
-		}
-		first, _ := utf8.DecodeRuneInString(strings.TrimLeft(c.words[0].text, "-+(−$€£¥"))
-		return unicode.IsDigit(first)
-	})
+	return slices.ContainsFunc(r.cells, func(c gridCell) bool { return c.isNumber() })
 }
 
 // cellCount returns how many cells hold something.
@@ -421,6 +415,9 @@ func (r *gridRow) cellCount() (n int) {
 
 // addGrid adds a table.
 func (b *textBuilder) addGrid(place *mapreduce.Location, g *grid) {
+	if g.above != nil {
+		b.addHeads(g.above)
+	}
 	for i := range g.rows {
 		for at, c := range g.rows[i].cells {
 			switch {
@@ -439,6 +436,23 @@ func (b *textBuilder) addGrid(place *mapreduce.Location, g *grid) {
 			b.WriteString(strings.Repeat("| --- ", len(g.columns)) + "|\n")
 		}
 	}
+}
+
+// addHeads adds the heads of a table of a page before once more. They have no place, as they do
+// not stand here.
+func (b *textBuilder) addHeads(g *grid) {
+	for i := range g.rows[:g.heads] {
+		for at, c := range g.rows[i].cells {
+			if c.joined {
+				c.words = g.headOf(i, at)
+			}
+			var cell textBuilder
+			cell.addCell(nil, c.words)
+			b.WriteString("| " + cell.String() + " ")
+		}
+		b.WriteString("|\n")
+	}
+	b.WriteString(strings.Repeat("| --- ", len(g.columns)) + "|\n")
 }
 
 // addCell adds the words of a cell, of which a hyphen at the end of a line may part two.

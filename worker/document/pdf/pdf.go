@@ -159,6 +159,7 @@ type reading struct {
 	contents uint64 // address of the name of what annotations say; 0 at first
 
 	text     textBuilder
+	before   []row // of the page before
 	empty    []int // pages without text
 	pictures []int // pages that OCR has read
 	lying    []int // pages whose fonts do not say what their glyphs are, and that OCR has not read
@@ -232,7 +233,7 @@ func (d *reading) openWith(data []byte) error {
 func (d *reading) readPage() error {
 	p := load(d.pdfium, d.handle, d.page)
 	if p == nil {
-		d.empty = append(d.empty, d.page) // the others may be readable
+		d.empty, d.before = append(d.empty, d.page), nil // the others may be readable
 		return d.pdfium.gone
 	}
 	defer p.close()
@@ -260,7 +261,10 @@ func (d *reading) readPage() error {
 	if len(words)+len(notes) == 0 {
 		d.empty = append(d.empty, d.page)
 	}
-	d.text.addPage(d.page, arrange(words, lattices), notes)
+	rows := arrange(words, lattices)
+	goOn(d.before, rows)
+	d.before = rows
+	d.text.addPage(d.page, rows, notes)
 	if int64(d.text.Len()) > d.limits.Bytes {
 		return document.Refuse("a PDF file with more than %d bytes of text (--document-bytes), on page %d of %d", d.limits.Bytes, d.page, d.pages)
 	}

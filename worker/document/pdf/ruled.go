@@ -133,6 +133,9 @@ func (t *ruledTable) grid(words []word, page direction) *grid {
 	}
 
 	g := &grid{columns: make([]interval, len(columns)), ruled: true}
+	for i, c := range columns {
+		g.columns[i] = interval{t.lattice.xs[c], t.lattice.xs[c+1]}
+	}
 	for _, r := range rows {
 		g.rows = append(g.rows, t.row(r, columns, words, page))
 	}

@@ -209,7 +209,7 @@ func readString(d *xmlread.Decoder) (string, error) {
 		switch e.Name.Local {
 		case "t":
 			s, err := d.Text()
-			text.WriteString(s)
+			text.WriteString(unescape(s))
 			return err
 		case "r":
 			text.At(runs.OnLine)
@@ -381,7 +381,7 @@ func (r *reader) readCell(d *xmlread.Decoder, kind, style string) (string, error
 	case "b":
 		return map[string]string{"1": "TRUE", "0": "FALSE"}[strings.TrimSpace(value)], nil
 	case "str", "e", "d":
-		return value, nil
+		return unescape(value), nil
 	}
 	number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 	if err != nil {

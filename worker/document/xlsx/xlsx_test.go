@@ -33,6 +33,9 @@ func TestValues(t *testing.T) {
 		{"rich", `<c t="s"><v>1</v></c>`, "rich"},
 		{"inline", `<c t="inlineStr"><is><t>in</t><t>line</t></is></c>`, "inline"},
 		{"raised and lowered", `<c t="inlineStr"><is><r><t>CO</t></r><r><rPr><vertAlign val="subscript"/></rPr><t>2</t></r><r><t> per m</t></r><r><rPr><vertAlign val="superscript"/></rPr><t>2</t></r><r><t> 1</t></r></is></c>`, "CO₂ per m² 1"},
+		{"escaped", `<c t="inlineStr"><is><t>a_x000D_
+b_x0009_c_x000D_d_x000D__x000A_e_x005F_x000D_ _xD83D__xDE00_ _x00e9_ _x12_ _xyz</t></is></c>`, "a b c d e_x000D_ 😀 é _x12_ _xyz"},
+		{"escaped result", `<c t="str"><f>A1</f><v>a_x000D_b</v></c>`, "a b"},
 		{"formula", `<c t="str"><f>A1&amp;"x"</f><v>result</v></c>`, "result"},
 		{"external reference", `<c><f>[1]Sheet1!$A$1</f><v>5</v></c>`, "5"},
 		{"macro", `<c t="str"><f>HYPERLINK("http://example.org/","x")</f><v>x</v></c>`, "x"},
