@@ -10,6 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -75,6 +76,7 @@ func anthropicParams(req *llm.Request, with manners.Manners) (sdk.MessageNewPara
 	if err := addAnthropicTools(req, with, &params); err != nil {
 		return params, err
 	}
+	addAnthropicParameters(req, with, &params)
 	if system := req.System + wire.TellForm(req, with); system != "" {
 		params.System = []sdk.TextBlockParam{{Text: system, CacheControl: cacheControl(req.Cache)}}
 	}
@@ -89,6 +91,23 @@ func anthropicParams(req *llm.Request, with manners.Manners) (sdk.MessageNewPara
 		params.Messages = append(params.Messages, messageParam(m.Role, blocks))
 	}
 	return params, nil
+}
+
+// addAnthropicParameters adds the parameters of the answer. The SDK has no temperature any more.
+func addAnthropicParameters(req *llm.Request, with manners.Manners, params *sdk.MessageNewParams) {
+	set := wire.ParametersOf(req, with)
+	params.StopSequences = set.Stop
+	if set.Effort != parameters.NoEffort {
+		params.OutputConfig.Effort = sdk.OutputConfigEffort(set.Effort)
+	}
+	switch {
+	case set.Thinking != nil && *set.Thinking > 0:
+		params.Thinking = sdk.ThinkingConfigParamOfEnabled(*set.Thinking)
+	case set.Thinking != nil, set.Effort == parameters.NoEffort:
+		params.Thinking.OfDisabled = new(sdk.NewThinkingConfigDisabledParam())
+	case set.Effort != "":
+		params.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{}
+	}
 }
 
 func messageParam(role llm.Role, blocks []sdk.ContentBlockParamUnion) sdk.MessageParam {

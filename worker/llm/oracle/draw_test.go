@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/manners"
 )
@@ -120,6 +121,24 @@ func drawTurn(t *rapid.T, turn int, opaque []string) []llm.Message {
 	return []llm.Message{said, results}
 }
 
+// drawParameters gives a request parameters of answers, of those with some names, and what it has in
+// common with others.
+func drawParameters(t *rapid.T, req *llm.Request, names ...parameters.Name) {
+	values := map[parameters.Name][]string{
+		parameters.Effort: parameters.Efforts(), parameters.Thinking: {"0", "1024", "20000"}, parameters.Verbosity: {"low", "medium", "high"}, parameters.Temperature: {"0", "0.7", "2"},
+		parameters.TopP: {"0.01", "1"}, parameters.Seed: {"0", "2147483647"}, parameters.Stop: {"END", `["<a>","\n"]`},
+	}
+	for _, name := range names {
+		if !rapid.Bool().Draw(t, string(name)) {
+			continue
+		}
+		if err := req.Parameters.Put(name, rapid.SampledFrom(values[name]).Draw(t, "value")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	req.CacheKey = rapid.SampledFrom([]string{"", "of-a-job"}).Draw(t, "key of the cache")
+}
+
 // drawManners returns what may have been learned of a server, among some forms of answers.
 func drawManners(t *rapid.T, forms ...manners.Form) manners.Manners {
 	refused := func(what string) bool { return rapid.IntRange(0, 3).Draw(t, what) == 0 }
@@ -128,5 +147,6 @@ func drawManners(t *rapid.T, forms ...manners.Form) manners.Manners {
 		Plain: refused("keywords"), NoStrict: refused("strict"), FreeTools: refused("forced tools"), NoParallel: refused("parallel"),
 		NoUsage: refused("usage"), NoStream: refused("stream"), OtherBound: refused("bound's name"),
 		Most: rapid.SampledFrom([]int64{0, 0, 400}).Draw(t, "longest answer"), NoSystem: refused("system"), NoCache: refused("marks"),
+		Omit: manners.Parameters(rapid.SampledFrom([]uint16{0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 255}).Draw(t, "parameters")),
 	}
 }

@@ -66,6 +66,7 @@ func openaiParams(req *llm.Request, with manners.Manners, own bool) (sdk.ChatCom
 	if !with.NoUsage && !with.NoStream {
 		params.StreamOptions.IncludeUsage = param.NewOpt(true)
 	}
+	addOpenAIParameters(req, with, own, &params)
 	messages := req.Messages
 	system := req.System + wire.TellForm(req, with)
 	if with.NoSystem {
@@ -77,6 +78,26 @@ func openaiParams(req *llm.Request, with manners.Manners, own bool) (sdk.ChatCom
 		params.Messages = append(params.Messages, openaiMessages(m)...)
 	}
 	return params, addOpenAITools(req, with, &params)
+}
+
+// addOpenAIParameters adds the parameters of the answer. The vendor alone is told what requests have in
+// common.
+func addOpenAIParameters(req *llm.Request, with manners.Manners, own bool, params *sdk.ChatCompletionNewParams) {
+	set := wire.ParametersOf(req, with)
+	params.ReasoningEffort, params.Verbosity = shared.ReasoningEffort(set.Effort), sdk.ChatCompletionNewParamsVerbosity(set.Verbosity)
+	params.Stop.OfStringArray = set.Stop
+	if set.Temperature != nil {
+		params.Temperature = param.NewOpt(*set.Temperature)
+	}
+	if set.TopP != nil {
+		params.TopP = param.NewOpt(*set.TopP)
+	}
+	if set.Seed != nil {
+		params.Seed = param.NewOpt(*set.Seed)
+	}
+	if name := wire.CacheKeyOf(req, with); name != "" && own {
+		params.PromptCacheKey = param.NewOpt(name)
+	}
 }
 
 func addOpenAITools(req *llm.Request, with manners.Manners, params *sdk.ChatCompletionNewParams) error {

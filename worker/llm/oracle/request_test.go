@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/anthropic"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
@@ -99,6 +100,7 @@ func TestRequestsToAnthropic(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		req := drawRequest(t, opaque)
+		drawParameters(t, req, parameters.Effort, parameters.Thinking, parameters.Stop)
 		with := drawManners(t, manners.BySchema, manners.ByTool, manners.ByPrompt)
 		compare(t, sendOurs(t, "anthropic", base, req, with), sendByAnthropic(t, base, req, with))
 	})
@@ -106,7 +108,10 @@ func TestRequestsToAnthropic(t *testing.T) {
 
 func TestCountsOfAnthropic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		req := drawRequest(t, nil)
+		plain := drawRequest(t, nil)
+		with := *plain
+		req := &with
+		drawParameters(t, req, parameters.Names()...) // which are of an answer, and none is asked for
 		r := new(recorder)
 		p, err := newProvider["anthropic"](llm.Config{Key: llm.NewKey(key), BaseURL: base, Transport: r})
 		if err != nil {
@@ -115,7 +120,7 @@ func TestCountsOfAnthropic(t *testing.T) {
 		if _, err := p.(llm.Counter).Count(context.Background(), req); !errors.Is(err, errNotAsked) {
 			t.Fatal(err)
 		}
-		compare(t, r.last, countByAnthropic(t, base, req))
+		compare(t, r.last, countByAnthropic(t, base, plain))
 	})
 }
 
@@ -124,6 +129,7 @@ func TestRequestsToOpenAI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := rapid.SampledFrom([]string{base, "", "https://api.openai.com/v1"}).Draw(t, "base")
 		req := drawRequest(t, opaque)
+		drawParameters(t, req, parameters.Effort, parameters.Verbosity, parameters.Temperature, parameters.TopP, parameters.Seed, parameters.Stop)
 		with := drawManners(t, manners.BySchema, manners.ByTool, manners.ByObject, manners.ByPrompt)
 		compare(t, sendOurs(t, "openai", at, req, with), sendByOpenAI(t, at, req, with))
 	})

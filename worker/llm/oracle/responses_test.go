@@ -13,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/internal/wire"
 	"github.com/coditect/mapreduce/worker/llm/manners"
@@ -41,6 +42,17 @@ func responsesParams(req *llm.Request, with manners.Manners) (sdk.ResponseNewPar
 	}
 	for _, m := range messages {
 		params.Input.OfInputItemList = append(params.Input.OfInputItemList, responsesItems(m)...)
+	}
+	set := wire.ParametersOf(req, with)
+	params.Reasoning.Effort, params.Text.Verbosity = shared.ReasoningEffort(set.Effort), sdk.ResponseTextConfigVerbosity(set.Verbosity)
+	if set.Temperature != nil {
+		params.Temperature = param.NewOpt(*set.Temperature)
+	}
+	if set.TopP != nil {
+		params.TopP = param.NewOpt(*set.TopP)
+	}
+	if name := wire.CacheKeyOf(req, with); name != "" {
+		params.PromptCacheKey = param.NewOpt(name)
 	}
 	return params, addResponsesTools(req, with, &params)
 }
@@ -118,6 +130,7 @@ func TestRequestsByResponses(t *testing.T) {
 	opaque := []string{`{"type":"reasoning","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"gAAAA=="}`}
 	rapid.Check(t, func(t *rapid.T) {
 		req := drawRequest(t, opaque)
+		drawParameters(t, req, parameters.Names()...) // of which the interface has no seed, stop and thinking_budget
 		with := drawManners(t, manners.BySchema, manners.ByTool, manners.ByObject, manners.ByPrompt)
 		with.NoSealed = rapid.Bool().Draw(t, "not sealed")
 		params, err := responsesParams(req, with)

@@ -124,9 +124,8 @@ func openAILimits() []modelLimit {
 	fixed := without(warmth, topP) // a model that always thinks takes no other than its own
 	return []modelLimit{
 		models(`^(gpt-3|gpt-4|chatgpt-)`, parameters.Limits{Not: without(effort, verbosity)}),
-		models(`^o1-(mini|preview)`, parameters.Limits{Not: append(fixed, effort, verbosity)}),
-		models(`^o1`, parameters.Limits{Not: append(fixed, verbosity), Efforts: levels(parameters.Low, parameters.High)}),
-		models(`^o\d`, parameters.Limits{Not: append(fixed, verbosity, stop), Efforts: levels(parameters.Low, parameters.High)}),
+		models(`^o1`, parameters.Limits{Not: append(fixed, verbosity)}),
+		models(`^o\d`, parameters.Limits{Not: append(fixed, verbosity, stop)}),
 		models(`^gpt-5-chat`, parameters.Limits{Not: without(effort)}),
 		models(`^gpt-5-pro`, parameters.Limits{Not: append(fixed, stop), Efforts: []string{parameters.High}}),
 		models(`^gpt-5(-mini|-nano|-\d|$)`, parameters.Limits{Not: append(fixed, stop), Efforts: levels(parameters.Minimal, parameters.High)}),
