@@ -2,6 +2,8 @@ package mapreduce
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -71,6 +73,19 @@ func (k CallKind) String() string {
 // MendedNote is how a note on a unit begins that lists what was mended in an answer of a model: the
 // kinds of repairs, separated by a comma and a space.
 const MendedNote = "the answer was mended: "
+
+// MendedKinds returns the kinds of repairs that the notes on a unit list, sorted, each once; nil if
+// there are none.
+func MendedKinds(notes []string) []string {
+	var kinds []string
+	for _, note := range notes {
+		if list, ok := strings.CutPrefix(note, MendedNote); ok {
+			kinds = append(kinds, strings.Split(list, ", ")...)
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
 
 // A Call is one call of a model, or of a tool, as it is captured.
 type Call struct {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -58,6 +60,56 @@ func TestParameters(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(s.path("plain/metrics.json")); err != nil || bytes.Contains(raw, []byte("parameters")) {
 		t.Errorf("metrics.json of a job without parameters: %v, %s", err, raw)
+	}
+}
+
+// TestMendedAnswersAreCounted: what was mended in answers of models is counted by kind, and stands with
+// each unit.
+func TestMendedAnswersAreCounted(t *testing.T) {
+	s := newStudio(t, fakellm.Config{Key: modelKey, Model: func(c fakellm.Call) fakellm.Reply {
+		r := obedient(c)
+		if documentOf(c) != "0.txt" {
+			r.Text = "Here it is:\n```json\n" + r.Text + "\n```"
+		}
+		if documentOf(c) == "2.txt" {
+			r.Text = strings.Replace(r.Text, "}\n```", ",}\n```", 1)
+		}
+		return r
+	}})
+	s.shops(3)
+	if o := s.ask("out", "--merge", "typed"); o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	var metrics struct {
+		Mended map[string]int `json:"mended_answers"`
+	}
+	read := func(name string, to any) {
+		t.Helper()
+		raw, err := os.ReadFile(s.path("out/" + name))
+		if err != nil || json.Unmarshal(raw, to) != nil {
+			t.Fatalf("%s: %v\n%s", name, err, raw)
+		}
+	}
+	read("metrics.json", &metrics)
+	if diff := cmp.Diff(map[string]int{"fence": 2, "prose": 2, "comma": 1}, metrics.Mended); diff != "" {
+		t.Errorf("mended answers (-want +got):\n%s", diff)
+	}
+
+	var trace struct {
+		Tasks []struct {
+			ID     string
+			Mended []string
+		}
+	}
+	read("trace.json", &trace)
+	got := make(map[string][]string)
+	for _, task := range trace.Tasks {
+		if task.Mended != nil {
+			got[task.ID] = task.Mended
+		}
+	}
+	if diff := cmp.Diff(map[string][]string{"1.txt": {"fence", "prose"}, "2.txt": {"comma", "fence", "prose"}}, got); diff != "" {
+		t.Errorf("what was mended in units (-want +got):\n%s", diff)
 	}
 }
 

@@ -67,6 +67,7 @@ type Task struct {
 	Tools    int64            `json:"toolCallCount,omitempty"`
 	ToolTime float64          `json:"toolExecutionTime_ms,omitempty"`
 	Prompt   int64            `json:"largestPrompt_bytes,omitempty"` // that a model was given in one call
+	Mended   []string         `json:"mended,omitempty"`              // the kinds of what was mended in answers of models
 	Calls    []Call           `json:"calls,omitempty"`
 }
 
@@ -122,6 +123,7 @@ func Of(r Ran) Task {
 		In: r.Tokens.In, Out: r.Tokens.Out, Cost: toDollars(r.CostMicros),
 		LLMCalls: r.CallSums.Calls, Latency: toMilliseconds(r.CallSums.Latency),
 		Tools: r.CallSums.Tools, ToolTime: toMilliseconds(r.CallSums.ToolTime), Prompt: r.CallSums.Prompt,
+		Mended: mapreduce.MendedKinds(r.Errors),
 	}
 	for _, c := range r.Calls {
 		call := Call{

@@ -38,12 +38,13 @@ type wire interface {
 
 // An exchange is one call being answered.
 type exchange struct {
-	s    *Server
-	w    http.ResponseWriter
-	r    *http.Request
-	wire wire
-	left bool   // guarded by the server's lock
-	warm string // the prefix that is in the cache once the answer begins
+	s     *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	wire  wire
+	left  bool   // guarded by the server's lock
+	items []any  // of the output so far; of Responses alone
+	warm  string // the prefix that is in the cache once the answer begins
 
 	calls     int    // of tools, that were written; of OpenAI's format
 	signature string // of what was thought, until it was written; of Google's format

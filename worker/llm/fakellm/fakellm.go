@@ -1,5 +1,5 @@
 // Package fakellm is a scripted model behind HTTP, for tests. It speaks the wire
-// formats of Anthropic, OpenAI, Google, Bedrock and Ollama, keeps limits as the vendors do, and
+// formats of Anthropic, OpenAI (both of them), Google, Bedrock and Ollama, keeps limits as the vendors do, and
 // misbehaves in every way that they have been seen to, on demand. What a model
 // says is a function of the test.
 //
@@ -51,6 +51,7 @@ type Wire string
 const (
 	Anthropic Wire = "anthropic"
 	OpenAI    Wire = "openai"
+	Responses Wire = "responses" // OpenAI's other format
 	Gemini    Wire = "gemini"
 	Bedrock   Wire = "bedrock"
 	Ollama    Wire = "ollama"
@@ -214,6 +215,8 @@ func parseCall(r *http.Request, body []byte) (Call, wire, error) {
 		c.Wire, w = Anthropic, anthropicWire{}
 	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
 		c.Wire, w = OpenAI, openaiWire{}
+	case strings.HasSuffix(r.URL.Path, "/responses"):
+		c.Wire, w = Responses, responsesWire{}
 	case strings.HasSuffix(r.URL.Path, "/api/chat"):
 		c.Wire, w = Ollama, ollamaWire{}
 	default:

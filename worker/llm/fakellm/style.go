@@ -58,7 +58,7 @@ func (x *exchange) isWhole() bool {
 		return x.whole || x.style.Whole
 	}
 	var in struct{ Stream bool }
-	return x.Wire == OpenAI && (x.style.Whole || json.Unmarshal(x.Body, &in) == nil && !in.Stream)
+	return (x.Wire == OpenAI || x.Wire == Responses) && (x.style.Whole || json.Unmarshal(x.Body, &in) == nil && !in.Stream)
 }
 
 // writeWhole writes an answer at once: of OpenAI's, if the format has no way of its own.

@@ -217,6 +217,10 @@ func (s *Server) checkThinking(c *Call) error {
 				return errors.New("messages: expected thinking, but found tool_use; a final assistant message must start with a thinking block")
 			}
 		}
+	case Responses:
+		if s.lacksSealed(c.Body) {
+			return errors.New("Item 'fc' of type 'function_call' was provided without its required 'reasoning' item.")
+		}
 	case OpenAI:
 		var in struct {
 			Messages []struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -89,15 +88,7 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 
 // countMended counts what was mended in the answers of a unit, each kind once.
 func (t *unitTally) countMended(u *mapreduce.Unit) {
-	kinds := make(map[string]bool)
-	for _, note := range u.Errors {
-		if list, ok := strings.CutPrefix(note, mapreduce.MendedNote); ok {
-			for kind := range strings.SplitSeq(list, ", ") {
-				kinds[kind] = true
-			}
-		}
-	}
-	for kind := range kinds {
+	for _, kind := range mapreduce.MendedKinds(u.Errors) {
 		t.mended[kind]++
 	}
 }
