@@ -22,6 +22,7 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/document/charset"
 	"github.com/coditect/mapreduce/worker/document/compound"
+	"github.com/coditect/mapreduce/worker/document/doc"
 	"github.com/coditect/mapreduce/worker/document/markup"
 	"github.com/coditect/mapreduce/worker/document/richtext"
 	"github.com/coditect/mapreduce/worker/document/xls"
@@ -40,8 +41,8 @@ func Format() document.Format {
 			}
 			return document.Excluded
 		},
-		Extensions: []string{".msg", ".xls", ".xlt"},
-		MediaTypes: []string{"application/vnd.ms-outlook", "application/vnd.ms-excel"},
+		Extensions: []string{".msg", ".xls", ".xlt", ".doc", ".dot"},
+		MediaTypes: []string{"application/vnd.ms-outlook", "application/vnd.ms-excel", "application/msword"},
 	}
 }
 
@@ -83,8 +84,6 @@ func foreign(c *compound.Container) string {
 	switch {
 	case c.Has("EncryptedPackage") || c.Has("EncryptionInfo"):
 		return "encrypted with a password; of encrypted files only PDF files are read: save it without a password"
-	case c.Has("WordDocument"):
-		return "a Word document of before 2007, which is not read; save it as .docx"
 	case c.Has("PowerPoint Document"):
 		return "a PowerPoint presentation of before 2007, which is not read; save it as .pptx"
 	case !c.Has(propertiesStream):
@@ -93,8 +92,11 @@ func foreign(c *compound.Container) string {
 	return ""
 }
 
-// errWorkbook is the error of open for a workbook, which package xls reads.
-var errWorkbook = document.Refuse("an Excel workbook of before 2007")
+// errWorkbook and errWord are the errors of open for what packages xls and doc read.
+var (
+	errWorkbook = document.Refuse("an Excel workbook of before 2007")
+	errWord     = document.Refuse("a Word document of before 2007")
+)
 
 // open opens a message.
 func open(ctx context.Context, content io.Reader) (*message, error) {
@@ -102,8 +104,11 @@ func open(ctx context.Context, content io.Reader) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	if xls.Holds(c) {
+	switch {
+	case xls.Holds(c):
 		return nil, errWorkbook
+	case doc.Holds(c):
+		return nil, errWord
 	}
 	if reason := foreign(c); reason != "" {
 		return nil, document.Refuse("%s", reason)
@@ -199,8 +204,11 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if xls.Holds(c) {
+	switch {
+	case xls.Holds(c):
 		return xls.Parse(ctx, in, c)
+	case doc.Holds(c):
+		return doc.Parse(ctx, in, c)
 	}
 	if reason := foreign(c); reason != "" {
 		return nil, document.Refuse("%s", reason)
@@ -306,8 +314,12 @@ func members(ctx context.Context, in document.Input) document.Members {
 			return
 		}
 		m, err := open(ctx, bytes.NewReader(data))
-		if errors.Is(err, errWorkbook) {
+		switch {
+		case errors.Is(err, errWorkbook):
 			yield(document.Member{MediaType: "application/vnd.ms-excel", Content: data}, nil)
+			return
+		case errors.Is(err, errWord):
+			yield(document.Member{MediaType: "application/msword", Content: data}, nil)
 			return
 		}
 		if err != nil {
