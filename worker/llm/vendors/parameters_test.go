@@ -154,8 +154,15 @@ func TestCacheKeysAreSentWhereTheyAreTaken(t *testing.T) {
 		vendor, base string
 		sent         bool
 	}{
-		{"openai", "", true}, {"openai", "https://api.openai.com/v1/responses", true}, {"azure", "", true},
-		{"openai", "http://127.0.0.1:9/v1", false}, {"groq", "", false}, {"vllm", "", false}, {"anthropic", "", false}, {"gemini", "", false}, {"bedrock", "", false},
+		{"openai", "", true},
+		{"openai", "https://api.openai.com/v1/responses", true},
+		{"azure", "", true},
+		{"openai", "http://127.0.0.1:9/v1", false},
+		{"groq", "", false},
+		{"vllm", "", false},
+		{"anthropic", "", false},
+		{"gemini", "", false},
+		{"bedrock", "", false},
 	} {
 		req := ask(nil)
 		req.CacheKey = "of-a-job"
