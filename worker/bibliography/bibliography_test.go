@@ -2,6 +2,7 @@ package bibliography_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,31 @@ func TestBibTeX(t *testing.T) {
 	if strings.Count(got, "@misc") != 2 || !strings.Contains(got, "@misc{REF_00000001,\n  ids = {REF_00000003},\n") || !strings.Contains(got, "note = {[1, 3] document a.txt}") {
 		t.Errorf("two passages of one document:\n%s", got)
 	}
+	again[0].Place, again[2].Place = "page 3", "page_7"
+	if got := bibliography.BibTeX(again); !strings.Contains(got, `note = {[1, 3] document a.txt: [1] page 3; [3] page\_7}`) {
+		t.Errorf("places of passages:\n%s", got)
+	}
+}
+
+// Two passages of one document are one item of CSL-JSON, with the place of each.
+func TestCSLOfPassages(t *testing.T) {
+	again := append(entries(), entries()[0])
+	again[2].Number, again[2].Ref, again[2].Place, again[0].Place = 3, "REF_00000003", "page 7", "page 3"
+	data, err := bibliography.CSL(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []struct {
+		ID, Note string
+		Number   string `json:"citation-number"`
+		Custom   struct{ References []string }
+	}
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Number != "1, 3" || got[0].Note != "[1] page 3; [3] page 7" || !slices.Equal(got[0].Custom.References, []string{"REF_00000001", "REF_00000003"}) {
+		t.Errorf("items are %+v", got)
+	}
 }
 
 func TestCSL(t *testing.T) {
@@ -110,9 +136,9 @@ func TestCSL(t *testing.T) {
 		{
 			"id": "REF_00000001", "type": "document", "citation-number": "1", "title": "Gains of 5% & [costs](x) {in} $", "URL": "https://example.org/a_b", "source": "a.txt",
 			"author": []any{map[string]any{"family": "Byron", "given": "Ada"}, map[string]any{"literal": "CERN"}},
-			"issued": map[string]any{"date-parts": []any{[]any{2020.0}}},
+			"issued": map[string]any{"date-parts": []any{[]any{2020.0}}}, "custom": map[string]any{"references": []any{"REF_00000001"}},
 		},
-		{"id": "REF_00000002", "type": "document", "citation-number": "2", "title": "b_c.txt", "source": "b_c.txt", "issued": map[string]any{"raw": "spring 2001"}},
+		{"id": "REF_00000002", "type": "document", "citation-number": "2", "title": "b_c.txt", "source": "b_c.txt", "issued": map[string]any{"raw": "spring 2001"}, "custom": map[string]any{"references": []any{"REF_00000002"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -112,6 +112,13 @@ type cslItem struct {
 	Issued *cslDate  `json:"issued,omitempty"`
 	URL    string    `json:"URL,omitempty"`
 	Source string    `json:"source,omitempty"` // the document in the job
+	Note   string    `json:"note,omitempty"`   // places in it, by their numbers
+	Custom cslCustom `json:"custom"`
+}
+
+// cslCustom is what the format leaves to programs.
+type cslCustom struct {
+	References []string `json:"references"` // ids, in the order of the numbers
 }
 
 type cslName struct {
@@ -125,11 +132,18 @@ type cslDate struct {
 	Raw   string  `json:"raw,omitempty"` // of a date that is no year
 }
 
-// CSL returns the entries as CSL-JSON.
+// CSL returns the sources of the entries as CSL-JSON, each once: under the REF id of its first entry,
+// with the numbers of all, the places of those that have one as a note, and all ids.
 func CSL(entries []Entry) ([]byte, error) {
-	items := make([]cslItem, len(entries))
-	for i, e := range entries {
-		items[i] = cslItem{ID: e.Ref, Type: "document", Number: strconv.Itoa(e.Number), Title: e.Title, URL: e.URL, Source: e.ID}
+	sources := bySource(entries)
+	items := make([]cslItem, len(sources))
+	for i, all := range sources {
+		e := all[0]
+		numbers, ids := namesOf(all)
+		items[i] = cslItem{
+			ID: e.Ref, Type: "document", Number: strings.Join(numbers, ", "), Title: e.Title, URL: e.URL, Source: e.ID,
+			Note: placesOf(all), Custom: cslCustom{References: ids},
+		}
 		if e.Title == "" {
 			items[i].Title = e.ID
 		}
@@ -155,22 +169,35 @@ func CSL(entries []Entry) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// namesOf returns the numbers and the ids of entries.
+func namesOf(all []Entry) (numbers, ids []string) {
+	for _, e := range all {
+		numbers, ids = append(numbers, strconv.Itoa(e.Number)), append(ids, e.Ref)
+	}
+	return numbers, ids
+}
+
+// placesOf returns where the passages of a source stand, each with its number: [1] page 3.
+func placesOf(all []Entry) string {
+	var places []string
+	for _, e := range all {
+		if e.Place != "" {
+			places = append(places, fmt.Sprintf("[%d] %s", e.Number, e.Place))
+		}
+	}
+	return strings.Join(places, "; ")
+}
+
 // BibTeX returns the sources of the entries as BibTeX, each once: under the REF id of its first entry,
-// with the ids of the others as aliases (ids, of biblatex). Nothing of a source is read as TeX.
+// with the ids of the others as aliases (ids, of biblatex), and the places of its passages in the note. Nothing of a source is read as TeX.
 func BibTeX(entries []Entry) string {
 	var b strings.Builder
 	for _, all := range bySource(entries) {
 		e := all[0]
 		fmt.Fprintf(&b, "@misc{%s,\n", e.Ref)
-		var aliases, numbers []string
-		for i, one := range all {
-			numbers = append(numbers, strconv.Itoa(one.Number))
-			if i > 0 {
-				aliases = append(aliases, one.Ref)
-			}
-		}
-		if len(aliases) > 0 {
-			fmt.Fprintf(&b, "  ids = {%s},\n", strings.Join(aliases, ","))
+		numbers, ids := namesOf(all)
+		if len(ids) > 1 {
+			fmt.Fprintf(&b, "  ids = {%s},\n", strings.Join(ids[1:], ","))
 		}
 		title := e.Title
 		if title == "" {
@@ -190,7 +217,11 @@ func BibTeX(entries []Entry) string {
 		if e.URL != "" {
 			fmt.Fprintf(&b, "  url = {%s},\n", e.URL)
 		}
-		fmt.Fprintf(&b, "  note = {[%s] document %s}\n}\n", strings.Join(numbers, ", "), escapeTeX(e.ID))
+		note := fmt.Sprintf("[%s] document %s", strings.Join(numbers, ", "), escapeTeX(e.ID))
+		if places := placesOf(all); places != "" {
+			note += ": " + escapeTeX(places)
+		}
+		fmt.Fprintf(&b, "  note = {%s}\n}\n", note)
 	}
 	return b.String()
 }

@@ -86,8 +86,8 @@ func rank(q *Query, findings []Finding) []Finding {
 	best := 0.0
 	for _, f := range findings {
 		relevance[f.Text] = q.Relevance(f.Text)
-		if !isWhole(f.Text) {
-			relevance[f.Text] /= 4 // what is no prose goes behind all that is
+		if !isWhole(f.Text) || pointsAway(f.Text) {
+			relevance[f.Text] /= 4 // what is no prose, or leads elsewhere, goes behind all that is
 		}
 		best = max(best, relevance[f.Text])
 	}

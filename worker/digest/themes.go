@@ -319,6 +319,9 @@ func bestSentences(q *Query, text string, most int) []string {
 		if pointsBack(one) {
 			s -= 0.15
 		}
+		if pointsAway(one) {
+			s -= 0.8 // it claims nothing but where else to read
+		}
 		if !isProse(one, text) {
 			s -= 1 // tables, menus, markup and code, which claim much by the look of them
 		}
@@ -367,6 +370,12 @@ func endSentence(text string) string {
 
 // elsewhere matches words of sentences that need what stands around them.
 var elsewhere = regexp.MustCompile(`^(?:see|as (?:shown|described|noted|mentioned)|for example|the following)\b|\bdo(?:es|ing)? so\b|\b(?:the|this) (?:section|chapter|page|example)s?\b|\b(?:above|below)\b|\bthe following\b`)
+
+// leadsAway matches the beginnings of sentences that send their reader elsewhere.
+var leadsAway = regexp.MustCompile(`(?i)^\W*(?:(?:please |also |and )?(?:see|refer to|consult|visit|check out|have a look at|siehe|vgl\.?|voir)\s|(?:read|learn|find out) more\b|for (?:more|further|additional|full|the full|a full|details|instructions|examples?|information)\b[^.]*\b(?:see|refer|visit|read|consult|check)\b|(?:more|further) (?:details|information|examples?|on this)\b[^.]*\b(?:in|at|see|below|here)\b|to learn more\b)`)
+
+// pointsAway reports whether a sentence says nothing but where else to read.
+func pointsAway(sentence string) bool { return leadsAway.MatchString(sentence) }
 
 // pointsBack reports whether a sentence begins with a word that stands for something before
 // it, or speaks of what stands elsewhere.

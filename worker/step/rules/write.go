@@ -320,7 +320,7 @@ func (w *writing) part(p *schema.Property) (any, bool) {
 	case "selection":
 		return w.selection(), true
 	case "summary":
-		return strings.TrimSpace(w.composed().Opening + "\n\n" + w.composed().Body), true
+		return w.summary(), true
 	case "opening":
 		return w.composed().Opening, true
 	case "evidence":
@@ -337,6 +337,14 @@ func (w *writing) part(p *schema.Property) (any, bool) {
 		return ofEnum(p, w.meanRelevance(), 0.5, 0.25), true
 	}
 	return nil, false
+}
+
+// summary is what a report opens with, what its sources differ in, and its body.
+func (w *writing) summary() string {
+	r := w.composed()
+	parts := []string{r.Opening, strings.Join(digest.Differences(w.query, w.findings), " "), r.Body}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
 // selected returns the documents that bear most on the question, by their ids. Of documents
