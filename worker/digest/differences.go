@@ -166,7 +166,7 @@ func sayFigures(figures []figure, about string) string {
 	}
 	parts := make([]string, len(said))
 	for i, f := range said {
-		parts[i] = f.phrase(about) + " [" + strings.Join(f.refs, ", ") + "]"
+		parts[i] = "“" + f.phrase(about) + "” [" + strings.Join(f.refs, ", ") + "]"
 	}
 	last := len(parts) - 1
 	if len(figures) > maxFigures {

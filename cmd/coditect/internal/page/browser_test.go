@@ -432,6 +432,63 @@ func TestOnAPhoneInTheDarkAndOnPaper(t *testing.T) {
 	b.checkQuiet()
 }
 
+// TestRowsToTakeAlong hides a column, and copies and saves the rows that match: they have the columns
+// that are shown, and nothing in them is a formula for a spreadsheet. On paper the heads of the
+// table stand on each page, and the buttons on none.
+func TestRowsToTakeAlong(t *testing.T) {
+	b := newBrowser(t)
+	p := shops(120)
+	p.Data.Records[24].Values["company"] = "\u200b=HYPERLINK(\"x\"), Shop 24"
+	p.Data.Records[25].Values["total"] = "-1,500"
+	b.open(p)
+	b.run(chromedp.Evaluate[chromedp.Void](`(() => {
+		window.given = {};
+		URL.createObjectURL = (blob) => { blob.text().then((text) => { window.given.saved = text; }); return "#"; };
+		HTMLAnchorElement.prototype.click = function () { window.given.name = this.download; };
+		document.execCommand = () => { window.given.copied = document.activeElement.value; return true; };
+		Object.defineProperty(navigator, "clipboard", { value: undefined });
+	})()`))
+
+	// Without the column note, and of the shops 2 and 20 to 29 alone.
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#columns input")[2].click()`))
+	b.want(`[...document.querySelectorAll("#table thead th")].map((e) => e.textContent).join()`, "#,source,company,total")
+	b.run(chromedp.SendKeys(chromedp.CSS("#query"), "shop 2"))
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#save").click()`))
+	b.want(`window.given.name`, "records.csv")
+	b.want(`window.given.saved.split("\r\n")[0].replace("\ufeff", "")`, "source,company,total")
+	b.want(`window.given.saved.split("\r\n").length`, "13") // the head, eleven rows, and the end
+	b.want(`window.given.saved.includes('00024.txt,"\'\u200b=HYPERLINK(""x""), Shop 24",3')`, "true")
+	b.want(`window.given.saved.includes('00025.txt,Shop 25,"-1,500"')`, "true")
+
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#copy").click()`))
+	b.want(`window.given.copied.split("\n")[0]`, "source\tcompany\ttotal")
+	b.want(`window.given.copied.includes("00024.txt\t'\u200b=HYPERLINK(")`, "true")
+	b.want(`document.querySelector("#count").textContent`, "11 rows were copied.")
+
+	// The column comes back.
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#columns input")[2].click()`))
+	b.want(`document.querySelectorAll("#table thead th").length`, "5")
+
+	b.emulateMedia("print", "light")
+	b.want(`getComputedStyle(document.querySelector("#table thead")).display`, "table-header-group")
+	b.want(`document.querySelector("#copy").getClientRects().length`, "0")
+	b.checkQuiet()
+}
+
+// TestDerivedValues marks values that stand in no quote, and says how they follow.
+func TestDerivedValues(t *testing.T) {
+	b := newBrowser(t)
+	p := shops(2)
+	p.Data.Records[0].Derived = map[string]page.Derived{"total": {Text: "derived: 1 + 2 = 3", Citations: []int{0, 1}}}
+	b.open(p)
+	b.want(`document.querySelector("#r1").textContent.includes("derived")`, "true")
+	b.want(`document.querySelector("#r2").textContent.includes("derived")`, "false")
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#r1 td button.link")[1].click()`))
+	b.want(`document.querySelector("#detail .note").textContent`, "derived: 1 + 2 = 3")
+	b.want(`document.querySelectorAll("#detail mark").length`, "2")
+	b.checkQuiet()
+}
+
 // TestAccessible has axe-core look for what keeps people with assistive technology out, in
 // the page and in an open quote, by day and by night.
 func TestAccessible(t *testing.T) {

@@ -195,9 +195,16 @@
 
 	// ---- the rows that match, for other programs
 
-	// csvCell returns a text as a cell of CSV. A spreadsheet must not take it for a formula.
+	// safeCell returns a text that no spreadsheet takes for a formula. Spreadsheets take full-width signs
+	// for others, and pass over what does not show.
+	function safeCell(text) {
+		const shown = text.replace(/^[\p{Cf}\p{Zs}\p{Mn}]+/u, "");
+		const isFormula = /^[=@＝＠﹦﹫\t\r\n]/.test(shown) || /^[+\-＋－﹢﹣−]/.test(shown) && !numberForm.test(text);
+		return isFormula ? "'" + text : text;
+	}
+	// csvCell returns a text as a cell of CSV.
 	function csvCell(text) {
-		const safe = /^[=@\t\r]/.test(text) || /^[+-]/.test(text) && !numberForm.test(text) ? "'" + text : text;
+		const safe = safeCell(text);
 		return /[",\n\r]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
 	}
 	// csvText returns the rows that match, with the columns that are shown.
@@ -215,7 +222,7 @@
 	}
 	// copyRows copies the rows as lines with tabs, as spreadsheets paste them.
 	async function copyRows() {
-		const cells = (text) => text.replace(/\s+/g, " ");
+		const cells = (text) => safeCell(text.replace(/\s+/g, " "));
 		const text = [["source", ...shownFields()].join("\t"), ...view.matching.map((record) =>
 			[sourcesOf(record), ...shownFields().map((field) => entry(record.v, field) || "")].map(cells).join("\t"))].join("\n");
 		const box = element("textarea", { "aria-label": "Rows" });
