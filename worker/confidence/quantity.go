@@ -38,7 +38,7 @@ var (
 	raisedTen  = regexp.MustCompile(`[×x*·∙⋅]\s?$`)
 
 	// A fraction and what is joined to a number make it a part of something else.
-	fraction   = regexp.MustCompile(`^\s?[/⁄]\s?(\d{1,9})(?:$|[^\d/.⁄])`)
+	fraction = regexp.MustCompile(`^\s?[/⁄]\s?(\d{1,9})(?:$|[^\d/.⁄])`)
 	// A line that stands apart from the number at its left alone is the sign of that at its
 	// right, as in -2 -6.
 	joinedNext = regexp.MustCompile(`^(?:[-–—−:/]\s?\d|\s[-–—−:/]\s\d|\s(?:to|bis|à|through|till|until)\s\p{Sc}?\d)`)

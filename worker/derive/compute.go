@@ -25,19 +25,20 @@ type span struct{ months, days int64 }
 
 // String returns the span as in ISO 8601.
 func (s span) String() string {
-	text := "P"
+	var text strings.Builder
+	text.WriteByte('P')
 	for _, part := range []struct {
 		n    int64
 		unit string
 	}{{s.months / 12, "Y"}, {s.months % 12, "M"}, {s.days, "D"}} {
 		if part.n != 0 {
-			text += strconv.FormatInt(part.n, 10) + part.unit
+			text.WriteString(strconv.FormatInt(part.n, 10) + part.unit)
 		}
 	}
-	if text == "P" {
+	if text.Len() == 1 {
 		return "P0D"
 	}
-	return text
+	return text.String()
 }
 
 // maxShownDecimals bounds the decimals of a number that is shown.

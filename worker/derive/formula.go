@@ -73,7 +73,7 @@ func parse(formula string) (*node, error) {
 	}
 
 	var first error
-	for _, part := range strings.Split(equals.ReplaceAllString(text, "$1\n$2"), "\n") {
+	for part := range strings.SplitSeq(equals.ReplaceAllString(text, "$1\n$2"), "\n") {
 		n, err := parseWhole(part)
 		if err == nil {
 			return n, nil

@@ -20,19 +20,23 @@ func TestDifferences(t *testing.T) {
 		want  []string
 	}{
 		{
-			"other numbers", []string{"On Monday 120 houses were evacuated in the valley.", "The mayor said that 140 houses were evacuated."},
+			"other numbers",
+			[]string{"On Monday 120 houses were evacuated in the valley.", "The mayor said that 140 houses were evacuated."},
 			[]string{"The sources differ: “120 houses were evacuated” [REF_1], or “140 houses were evacuated” [REF_2]."},
 		},
 		{
-			"two that agree", []string{"Some 120 houses were evacuated.", "Then 140 houses were evacuated.", "As many as 120 houses were evacuated."},
+			"two that agree",
+			[]string{"Some 120 houses were evacuated.", "Then 140 houses were evacuated.", "As many as 120 houses were evacuated."},
 			[]string{"The sources differ: “120 houses were evacuated” [REF_1, REF_3], or “140 houses were evacuated” [REF_2]."},
 		},
 		{
-			"what was done stands before", []string{"The river rose by 3.2 metres.", "The river Ost rose by 2.9 metres in a night."},
+			"what was done stands before",
+			[]string{"The river rose by 3.2 metres.", "The river Ost rose by 2.9 metres in a night."},
 			[]string{"The sources differ: “river Ost rose by 2.9 metres” [REF_2], or “river rose by 3.2 metres” [REF_1]."},
 		},
 		{
-			"many numbers", []string{
+			"many numbers",
+			[]string{
 				"Some 5 houses were evacuated.", "Some 120 houses were evacuated.", "Some 30 houses were evacuated.", "Some 40 houses were evacuated.", "Some 7 houses were evacuated.",
 			},
 			[]string{"The sources differ, from “5 houses were evacuated” [REF_1] to “120 houses were evacuated” [REF_2]."},
