@@ -28,9 +28,11 @@ type account struct {
 	toolTime time.Duration // of these
 	prompt   int64         // bytes of the largest that a model was given
 	asking   *reserveQuestion
-	note     string // the last
-	notes    int64  // so far
-	keptAt   int64  // tokens that were spent when entries of the journal were last sent
+	answered []string // models that answered, sorted
+	failing  []string // models that did not, sorted
+	note     string   // the last
+	notes    int64    // so far
+	keptAt   int64    // tokens that were spent when entries of the journal were last sent
 }
 
 // A reserveQuestion is a request for tokens that waits for its answer.
@@ -44,6 +46,7 @@ var (
 	_ agent.Saver       = (*account)(nil)
 	_ agent.ToolMeter   = (*account)(nil)
 	_ agent.PromptMeter = (*account)(nil)
+	_ agent.Answerer    = (*account)(nil)
 )
 
 // checkLimit refuses a call that might take the attempt above what its stage gives a
@@ -168,6 +171,29 @@ func (a *account) Prompted(bytes int64) {
 	a.prompt = max(a.prompt, bytes)
 }
 
+// Answered implements agent.Answerer.
+func (a *account) Answered(by string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answered = insertSorted(a.answered, by)
+}
+
+// Failing implements agent.Router.
+func (a *account) Failing(model string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failing = insertSorted(a.failing, model)
+}
+
+// insertSorted adds a name of a model to sorted ones, as far as a report has room for it.
+func insertSorted(names []string, name string) []string {
+	i, known := slices.BinarySearch(names, name)
+	if known || len(names) == mapreduce.MaxModels {
+		return names
+	}
+	return slices.Insert(names, i, name)
+}
+
 // addNote takes what the attempt says of itself, and returns its progress with that.
 func (a *account) addNote(note string) mapreduce.Progress {
 	a.mu.Lock()
@@ -205,4 +231,5 @@ func (a *account) enterInto(r *mapreduce.Report) {
 	r.Tokens, r.CostMicros, r.Savings = a.spent, a.cost, a.savings
 	r.Calls, r.Latency, r.Prompt = a.calls, a.latency, a.prompt
 	r.Tools, r.ToolTime = a.tools, a.toolTime
+	r.Models, r.Failing = slices.Clone(a.answered), slices.Clone(a.failing)
 }

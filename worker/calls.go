@@ -44,11 +44,21 @@ func (u *unit) Call(ctx context.Context, name string, call func(context.Context)
 	if name != "" {
 		b = u.session.breakers.Of(u.job.spec, name)
 	}
-	return b.Run(ctx, func(ctx context.Context) error {
+	return b.Run(ctx, u.counted(call))
+}
+
+// TryCall implements agent.Router.
+func (u *unit) TryCall(ctx context.Context, name string, call func(context.Context) error) error {
+	return u.session.breakers.Of(u.job.spec, name).Try(ctx, u.counted(call))
+}
+
+// counted returns a call that is counted, with how long it takes.
+func (u *unit) counted(call func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
 		start := time.Now()
 		defer func() { u.countCall(time.Since(start)) }()
 		return call(ctx)
-	})
+	}
 }
 
 // Progress implements agent.Calls.

@@ -154,10 +154,38 @@ func (u *unit) refuseRun() *mapreduce.Report {
 	if u.runner == nil {
 		return u.failedReport(agent.PermanentJob(u.misfit))
 	}
-	if err := u.job.breaker.CheckOpen(); err != nil {
+	if err := u.checkBreakers(); err != nil {
 		return u.failedReport(err)
 	}
 	return nil
+}
+
+// checkBreakers returns an error while the breakers of all models of the job are open: that of the one
+// that is tried again first.
+func (u *unit) checkBreakers() error {
+	err := u.job.breaker.CheckOpen()
+	if err == nil || len(u.job.spec.Fallbacks) == 0 {
+		return err
+	}
+	for _, name := range u.job.spec.Fallbacks {
+		next := u.session.breakers.Of(u.job.spec, name).CheckOpen()
+		if next == nil {
+			return nil
+		}
+		if openFor(next) < openFor(err) {
+			err = next
+		}
+	}
+	return err
+}
+
+// openFor returns how long the breaker of an error is open.
+func openFor(err error) time.Duration {
+	e, ok := errors.AsType[*agent.BreakerError](err)
+	if !ok {
+		return 0
+	}
+	return e.OpenFor
 }
 
 func (u *unit) runAttempt() *mapreduce.Report {

@@ -104,6 +104,8 @@ type Report struct {
 	Tools      int           // calls of tools
 	ToolTime   time.Duration // of these
 	Prompt     int64         // bytes of text that a model was given in one call, at most
+	Models     []string      // that answered, sorted: see AnsweredBy; at most MaxModels
+	Failing    []string      // models of a job with fallbacks that were asked and did not answer: each "provider/model"
 	Elapsed    time.Duration
 	Savings    Savings
 

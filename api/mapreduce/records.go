@@ -126,10 +126,12 @@ type JobSpec struct {
 	Definition []byte
 
 	Provider string // defaults to "rules"
-	Model    string
-	Schema   []byte            // canonical JSON of the schema
-	Models   map[string]string // what aliases of models stand for: provider/model
-	Vars     map[string]string // template variables, and settings of the provider
+	Model    string // may be a list when a job is submitted: see SpreadModels
+	// Fallbacks are asked while Model is away, in this order: each "provider/model".
+	Fallbacks []string
+	Schema    []byte            // canonical JSON of the schema
+	Models    map[string]string // what aliases of models stand for: provider/model
+	Vars      map[string]string // template variables, and settings of the provider
 
 	Parallelism      int // units running at once
 	MaxTokensPerUnit int // tokens
@@ -346,6 +348,7 @@ type Unit struct {
 	Start, End int64 // characters of the document that are its core, half-open
 	Confidence float64
 	Stage      string   // of the pipeline; empty for parse units
+	Models     []string // that answered its latest attempt, sorted: see AnsweredBy
 	DependsOn  []UnitID // of units that take outputs, when asked for
 	Continues  bool     // the next page begins with the same unit, and more of DependsOn
 	Output     []byte   // encoded output, when asked for

@@ -8,7 +8,7 @@ import "strings"
 var specFields = map[string]string{ //nolint:gosec // names of fields, and no credentials
 	"tenant": "tenant_id", "request_id": "request_id",
 	"pipeline": "pipeline", "definition": "pipeline_definition", "stages": "pipeline_definition.stages",
-	"provider": "provider", "model": "model", "model_aliases": "model_aliases", "schema": "schema", "vars": "vars",
+	"provider": "provider", "model": "model", "fallback_models": "fallback_models", "model_aliases": "model_aliases", "schema": "schema", "vars": "vars",
 	"parallelism": "parallelism", "max_tokens_per_unit": "max_unit_tokens", "chunk_overlap": "chunk_overlap_tokens", "priority": "priority",
 	"reduce_context_limit": "reduce_context_tokens", "reduce_batch_size": "reduce_batch_size",
 	"budget": "budget_tokens", "reduce_share": "reduce_share",

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
@@ -115,12 +117,23 @@ func encodeReport(p *pb.Report, r *mapreduce.Report) {
 	p.LargestPromptBytes = r.Prompt
 	p.Elapsed = encodeDuration(r.Elapsed)
 	p.Savings = encodeSavings(r.Savings)
+	p.Models, p.FailingModels = validTexts(r.Models), validTexts(r.Failing)
 
 	p.FailureClass = encodeChoice[pb.FailureClass](r.Class)
 	p.Errors = validTexts(r.Errors)
 	p.RetryAfter = encodeDuration(r.RetryAfter)
 	p.Breaker = validText(r.Breaker)
 	p.Parking = encodeParking(r.Parking)
+}
+
+// maxModelName bounds the name of a model that answered, in bytes.
+const maxModelName = 1024
+
+// checkModels returns what a worker says of which models answered, as far as there is room for it: what
+// is too much is left out, because the unit's output is worth more.
+func checkModels(names []string) []string {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" || len(name) > maxModelName })
+	return names[:min(len(names), mapreduce.MaxModels)]
 }
 
 func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
@@ -145,6 +158,8 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 		Prompt:     d.decodeCount64("largest_prompt_bytes", p.GetLargestPromptBytes()),
 		Elapsed:    d.decodeDuration("elapsed", p.GetElapsed()),
 		Savings:    decodePart(d, "savings", p.GetSavings(), checkSavings),
+		Models:     checkModels(p.GetModels()),
+		Failing:    checkModels(p.GetFailingModels()),
 
 		Class:      decodeEnumOrDefault(d, "failure_class", p.GetFailureClass(), lastFailureClass),
 		Errors:     p.GetErrors(),

@@ -17,7 +17,8 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		Schema:   encodeJSON(s.Schema),
 		Vars:     textMap(s.Vars),
 
-		ModelAliases: textMap(s.Models),
+		ModelAliases:   textMap(s.Models),
+		FallbackModels: validTexts(s.Fallbacks),
 
 		Parallelism:        clampInt32(s.Parallelism),
 		MaxUnitTokens:      clampInt32(s.MaxTokensPerUnit),
@@ -131,6 +132,8 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		Schema:   decodeJSON(p.GetSchema()),
 		Vars:     p.GetVars(),
 		Models:   p.GetModelAliases(),
+
+		Fallbacks: p.GetFallbackModels(),
 
 		Parallelism:      d.decodeCount("parallelism", p.GetParallelism()),
 		MaxTokensPerUnit: d.decodeCount("max_unit_tokens", p.GetMaxUnitTokens()),

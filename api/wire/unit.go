@@ -33,6 +33,7 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 
 		LargestPromptBytes: u.CallSums.Prompt,
 		Savings:            encodeSavings(u.Savings),
+		Models:             validTexts(u.Models),
 
 		ChunkIndex: clampInt32(u.ChunkIndex),
 		ChunkCount: clampInt32(u.Chunks),
@@ -72,6 +73,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 			Tools: p.GetToolCallCount(), ToolTime: p.GetToolTime().AsDuration(), Prompt: p.GetLargestPromptBytes(),
 		},
 		Savings: decodeSavings(p.GetSavings()),
+		Models:  p.GetModels(),
 
 		ChunkIndex: int(p.GetChunkIndex()),
 		Chunks:     int(p.GetChunkCount()),

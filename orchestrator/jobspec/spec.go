@@ -36,6 +36,7 @@ type Rules struct {
 
 // withDefaults fills in what a client left open.
 func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
+	_ = s.SpreadModels() // what is wrong with a list is told by checkSpec
 	s.Pipeline = cmp.Or(s.Pipeline, "extract")
 	s.Provider = cmp.Or(s.Provider, mapreduce.DefaultProvider)
 	s.Parallelism = cmp.Or(s.Parallelism, mapreduce.DefaultParallelism)
@@ -155,12 +156,9 @@ func GraphOf(s *mapreduce.JobSpec) (*plan.Graph, error) {
 // stage's model, in the time that it gives them, no more of them at a time than it
 // says, and with its answer to failures.
 func ForStage(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
-	if stage.Model != "" {
-		name := stage.Model
-		if alias, ok := s.Models[name]; ok {
-			name = alias
-		}
-		s.Provider, s.Model, _ = strings.Cut(name, "/")
+	if names, err := s.StageModels(stage.Model); err == nil && len(names) > 0 {
+		s.Provider, s.Model, _ = strings.Cut(names[0], "/")
+		s.Fallbacks = names[1:]
 	}
 	if d, err := time.ParseDuration(stage.Limits.Time); err == nil && d > 0 {
 		s.UnitTimeout = d
@@ -210,13 +208,14 @@ func unwritten(p *pipeline.Pipeline, stage *pipeline.Stage) string {
 func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 	for i, stage := range p.Stages {
 		field := func(key string) string { return fmt.Sprintf("stages[%d].%s", i, key) }
-		if m := stage.Model; m != "" && s.Models[m] == "" && !strings.Contains(m, "/") {
-			return errs.Field(field("model"), "%q is neither provider/model nor an alias that the run gives", m)
+		if _, err := s.StageModels(stage.Model); err != nil {
+			return errs.Field(field("model"), "%s", err)
 		}
 		own := ForStage(*s, stage)
 		provider := r.Provider(own.Provider)
 		for n, name := range stage.Agents {
-			if m := p.Agents[name].Model; m != "" && !strings.HasPrefix(cmp.Or(s.Models[m], m), own.Provider+"/") {
+			m := p.Agents[name].Model
+			if all, err := s.StageModels(m); err != nil || len(all) > 0 && !strings.HasPrefix(all[0], own.Provider+"/") {
 				return errs.Field(field(fmt.Sprintf("agents[%d]", n)), "%s has the model %q, which is not of the stage's provider %s; give it a model of this provider, or a stage of its own", name, m, own.Provider)
 			}
 		}
@@ -272,6 +271,9 @@ const (
 
 // checkSpec refuses a spec that cannot be carried out, naming the field.
 func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
+	if err := s.SpreadModels(); err != nil {
+		return err
+	}
 	varBytes := 0
 	for k, v := range s.Vars {
 		varBytes += len(k) + len(v)
@@ -292,6 +294,7 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 		{ValidName(string(s.Tenant), true), "tenant", "must be at most 512 bytes of UTF-8 without control characters"},
 		{ValidName(string(s.RequestID), true), "request_id", "must be at most 512 bytes of UTF-8 without control characters"},
 		{ValidName(s.Provider, false), "provider", "must be 1 to 512 bytes of UTF-8 without control characters"},
+		{!slices.ContainsFunc(s.Fallbacks, func(n string) bool { return !ValidName(n, false) || !strings.Contains(n, "/") }) && len(s.Fallbacks) < mapreduce.MaxModels, "fallback_models", "must be at most 7 names, each provider/model of at most 512 bytes"},
 		{ValidName(s.Model, true), "model", "must be at most 512 bytes of UTF-8 without control characters"},
 		{s.Parallelism >= 1 && s.Parallelism <= maxParallelism, "parallelism", "must be 1 to 10000"},
 		{s.MaxTokensPerUnit >= minUnitTokens, "max_tokens_per_unit", "must be at least 16"},

@@ -34,11 +34,23 @@ func (b *Scheduler) Runnable() []Runnable {
 			FailsFast: r.spec.OnBreaker == mapreduce.BreakerSkip,
 		}
 		if r.asks {
-			one.Model = r.model
+			one.Model = b.Models.askedNow(r)
 		}
 		all = append(all, one)
 	}
 	return all
+}
+
+// askedNow returns the first model of a job that answers, as far as this node knows; the first of all if
+// none does. The caller holds the scheduler's mu.
+func (g *Models) askedNow(r *Job) string {
+	now := g.sched.now()
+	for _, name := range r.models {
+		if m := g.states[name]; m == nil || !m.HoldsBack(r.spec) && !m.IsRefusing(now) {
+			return name
+		}
+	}
+	return r.model
 }
 
 // notePace notes how long the calls of a report took. The caller holds the scheduler's mu.
@@ -46,7 +58,7 @@ func (g *Models) notePace(r *Job, rep *mapreduce.Report) {
 	if r.spec == nil || !r.asks {
 		return
 	}
-	if m := g.states[r.model]; m != nil {
+	if m := g.states[r.model]; m != nil && (len(r.models) == 1 || len(rep.Models) == 1 && mapreduce.Answered(rep.Models, r.model)) {
 		m.Pace.Note(rep)
 	}
 }

@@ -16,7 +16,8 @@ type Job struct {
 	priority int
 	spec     *mapreduce.JobSpec // as the units of the stage run with it
 	stages   jobspec.Stages     // of its levels
-	model    string             // "provider/model"; empty while the spec is not known
+	model    string             // "provider/model", the first of models; empty while the spec is not known
+	models   []string           // in the order in which they are asked
 	needs    mapreduce.Requirements
 	asks     bool  // the stage's provider asks models
 	share    int64 // of the budget, for one document

@@ -50,21 +50,25 @@ func (g *Models) knownModel(name string) *model.State {
 type modelUse struct {
 	jobs   map[mapreduce.JobID]*Job
 	asking int   // of these jobs ask it
-	held   int64 // units of theirs that this node holds
+	held   int64 // units that this node holds of those whose first model it is
+	spare  int64 // units that this node holds of the others, which may fall over to it
 }
 
 // enterModel counts a job, whose spec has been set and whose units are not counted, among
 // those of its model. The caller holds b.mu.
 func (b *Scheduler) enterModel(r *Job) {
-	r.model = breakerOf(r.spec)
-	u := b.uses[r.model]
-	if u == nil {
-		u = &modelUse{jobs: make(map[mapreduce.JobID]*Job)}
-		b.uses[r.model] = u
-	}
-	u.jobs[r.ID] = r
-	if r.asks {
-		u.asking++
+	r.models = r.spec.ModelNames()
+	r.model = r.models[0]
+	for _, name := range r.models {
+		u := b.uses[name]
+		if u == nil {
+			u = &modelUse{jobs: make(map[mapreduce.JobID]*Job)}
+			b.uses[name] = u
+		}
+		u.jobs[r.ID] = r
+		if r.asks {
+			u.asking++
+		}
 	}
 	b.addAsking(r, 1)
 }
@@ -72,19 +76,33 @@ func (b *Scheduler) enterModel(r *Job) {
 // leaveModel takes a job whose units are not counted off those of its model, if it has
 // one. The caller holds b.mu.
 func (b *Scheduler) leaveModel(r *Job) {
-	u := b.uses[r.model]
-	if u == nil {
+	if len(r.models) == 0 {
 		return
 	}
 	b.addAsking(r, -1)
-	delete(u.jobs, r.ID)
-	if r.asks {
-		u.asking--
+	for _, name := range r.models {
+		u := b.uses[name]
+		delete(u.jobs, r.ID)
+		if r.asks {
+			u.asking--
+		}
+		if len(u.jobs) == 0 {
+			delete(b.uses, name)
+		}
 	}
-	if len(u.jobs) == 0 {
-		delete(b.uses, r.model)
+	r.model, r.models = "", nil
+}
+
+// addHeldOf counts n more units that this node holds of a job among those of its models. The caller
+// holds b.mu.
+func (b *Scheduler) addHeldOf(r *Job, n int) {
+	for i, name := range r.models {
+		if i == 0 {
+			b.uses[name].held += int64(n)
+		} else {
+			b.uses[name].spare += int64(n)
+		}
 	}
-	r.model = ""
 }
 
 // addAsking counts a job, if it may run and asks models, n times more among those of its
@@ -120,7 +138,7 @@ func (g *Models) forgetUnused(now time.Time) {
 	}
 }
 
-// heldOf counts the units that this node holds of the jobs of a model. The caller holds
+// heldOf counts the units that this node holds of the jobs whose first model it is. The caller holds
 // the scheduler's mu, as for all that follows here.
 func (g *Models) heldOf(name string) int64 {
 	if u := g.sched.uses[name]; u != nil {
@@ -129,9 +147,13 @@ func (g *Models) heldOf(name string) int64 {
 	return 0
 }
 
-// wantOf is how many calls at once this node has use for.
+// wantOf is how many calls at once this node has use for. Any unit may fall over to a later model of
+// its job, and then has no time to ask for a share of it.
 func (g *Models) wantOf(m *model.State) int64 {
 	want := g.heldOf(m.Name)
+	if u := g.sched.uses[m.Name]; u != nil {
+		want += u.spare
+	}
 	if g.sched.Grants.callSlots == 0 {
 		return want // nor has it for the turn to probe
 	}
@@ -143,25 +165,29 @@ func (g *Models) wantOf(m *model.State) int64 {
 	return want
 }
 
-// modelRoom is how many more units of r the limits of its model let begin. While
-// this node has no share of them, it asks for one, and none may.
+// modelRoom is how many more units of r the limits of its models let begin, all of them together. While
+// this node has no share of one, it asks for it, and none may there.
 func (g *Models) modelRoom(r *Job) int {
 	if r.spec == nil || !r.asks {
 		return math.MaxInt
 	}
-	m := g.modelStateOf(r.model)
-	if !m.HasShare() {
-		if !m.IsUrgent() && g.wantOf(m) > 0 {
-			m.MarkUrgent()
-			g.Changed.Wake()
+	room := int64(0)
+	for _, name := range r.models {
+		m := g.modelStateOf(name)
+		if !m.HasShare() {
+			if !m.IsUrgent() && g.wantOf(m) > 0 {
+				m.MarkUrgent()
+				g.Changed.Wake()
+			}
+			continue
 		}
-		return 0
+		most := m.MayRun(r.spec, g.sched.now())
+		if most == math.MaxInt64 {
+			return math.MaxInt
+		}
+		room += most - g.heldOf(name)
 	}
-	most := m.MayRun(r.spec, g.sched.now())
-	if most == math.MaxInt64 {
-		return math.MaxInt
-	}
-	return int(max(0, most-g.heldOf(m.Name)))
+	return int(max(0, room))
 }
 
 // mayHold is how many units of r this node may hold at once by the limits of calls
@@ -171,7 +197,15 @@ func (g *Models) mayHold(r *Job) int64 {
 	if r.spec == nil || !r.asks {
 		return math.MaxInt64
 	}
-	return min(g.sched.Grants.callSlots, g.modelStateOf(r.model).MayHold(r.spec))
+	most := int64(0)
+	for _, name := range r.models {
+		more := g.modelStateOf(name).MayHold(r.spec)
+		if more == math.MaxInt64 {
+			return g.sched.Grants.callSlots
+		}
+		most += more
+	}
+	return min(g.sched.Grants.callSlots, most)
 }
 
 // mayHoldOf returns that of each running job of a model, as far as the job goes.
@@ -225,15 +259,43 @@ func (g *Models) noteProbeOutcome(r *Job, rep *mapreduce.Report, now time.Time) 
 	if r.spec == nil {
 		return false
 	}
-	m := g.states[breakerOf(r.spec)]
-	if m == nil {
-		return false
+	urgent := false
+	names := r.spec.ModelNames()
+	for _, name := range names {
+		m := g.states[name]
+		if m == nil {
+			continue
+		}
+		told, says := rep, true
+		if len(names) > 1 {
+			told, says = outcomeOf(rep, name)
+		}
+		if !says {
+			continue
+		}
+		until, news := m.EndProbe(told, now)
+		if !until.IsZero() {
+			g.closeModelUntil(name, until)
+		}
+		urgent = urgent || news
 	}
-	until, news := m.EndProbe(rep, now)
-	if !until.IsZero() {
-		g.closeModelUntil(m.Name, until)
+	return urgent
+}
+
+// outcomeOf returns what the report of a unit that could ask several models says of one of them: that
+// it answered, or that it failed. It is false if the report says neither.
+func outcomeOf(rep *mapreduce.Report, model string) (*mapreduce.Report, bool) {
+	of := &mapreduce.Report{Calls: rep.Calls}
+	switch {
+	case mapreduce.Answered(rep.Models, model):
+		of.Outcome = mapreduce.Done
+	case slices.Contains(rep.Failing, model):
+		of.Outcome, of.Class = mapreduce.Errored, mapreduce.Retryable
+	default:
+		return nil, false
 	}
-	return news
+	of.Calls = max(of.Calls, 1)
+	return of, true
 }
 
 // Due returns the models of which the fleet is to be told or asked: those
@@ -359,9 +421,11 @@ func (g *Models) LookAgain(name string) {
 // this node may ask of the model may be what others had use for. The caller holds the
 // scheduler's mu.
 func (g *Models) lookAgainFor(r *Job) {
-	if m := g.states[r.model]; m != nil && r.asks && m.HasShare() {
-		m.MarkUrgent()
-		g.Changed.Wake()
+	for _, name := range r.models {
+		if m := g.states[name]; m != nil && r.asks && m.HasShare() {
+			m.MarkUrgent()
+			g.Changed.Wake()
+		}
 	}
 }
 

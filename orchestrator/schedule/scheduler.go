@@ -249,9 +249,7 @@ func (b *Scheduler) reservedSlots(slots int) int {
 // b.mu.
 func (b *Scheduler) addHeldUnits(r *Job, n int) {
 	r.held += n
-	if u := b.uses[r.model]; u != nil {
-		u.held += int64(n)
-	}
+	b.addHeldOf(r, n)
 	b.addBusyUnits(r, n)
 	if r.usesFleetCalls() {
 		b.Grants.calling += int64(n)

@@ -279,7 +279,7 @@ func (t *Sessions) reachableSlots(r *Job) (free, slots, all int) {
 func (t *Sessions) SlotsFor(spec *mapreduce.JobSpec) int64 {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
-	return t.slotCapacity(&Job{spec: spec, model: breakerOf(spec), tenant: spec.Tenant, needs: jobspec.Requirements(spec, nil)})
+	return t.slotCapacity(&Job{spec: spec, model: breakerOf(spec), models: spec.ModelNames(), tenant: spec.Tenant, needs: jobspec.Requirements(spec, nil)})
 }
 
 // providerSlots counts the slots of workers that have a provider.
@@ -295,7 +295,7 @@ func (t *Sessions) providerSlots(provider string) (n int64) {
 // holdsOf counts what a session holds of the jobs of a model.
 func (t *Sessions) holdsOf(s *Session, name string) (n int64) {
 	for key := range s.held {
-		if r := t.sched.runs[key.job]; r != nil && r.model == name {
+		if r := t.sched.runs[key.job]; r != nil && slices.Contains(r.models, name) {
 			n++
 		}
 	}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -32,7 +33,7 @@ func (b *Scheduler) IsProgressing(id mapreduce.JobID, job *mapreduce.Job, now ti
 	return moves
 }
 
-// modelUnanswered reports whether a job's model answers nobody: its breaker is open,
+// modelUnanswered reports whether none of a job's models answers anybody: its breaker is open,
 // which it is until a probe succeeds however many are made, or the vendor refuses
 // every call for want of room. Units that skip open breakers wait for room as others do.
 // The caller holds the scheduler's mu.
@@ -40,8 +41,10 @@ func (g *Models) modelUnanswered(r *Job, now time.Time) bool {
 	if r.spec == nil || !r.asks {
 		return false
 	}
-	m := g.states[r.model]
-	return m != nil && (m.HoldsBack(r.spec) || m.IsRefusing(now))
+	return !slices.ContainsFunc(r.models, func(name string) bool {
+		m := g.states[name]
+		return m == nil || !m.HoldsBack(r.spec) && !m.IsRefusing(now)
+	})
 }
 
 // StuckReason says why nothing of a job has been able to run here for d, or "", and as of

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -156,8 +157,10 @@ func (s *Session) canRun(r *Job, now time.Time) bool {
 	if r.spec.OnBreaker == mapreduce.BreakerSkip {
 		return true // its units end with an error there, rather than wait
 	}
-	until, open := s.breakers[r.model]
-	return !open || now.After(until)
+	return len(r.models) == 0 || slices.ContainsFunc(r.models, func(name string) bool {
+		until, open := s.breakers[name]
+		return !open || now.After(until)
+	})
 }
 
 func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + spec.Model }

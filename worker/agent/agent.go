@@ -163,6 +163,25 @@ type Recorder interface {
 	Record(c mapreduce.Call)
 }
 
+// A Router is an optional part of Calls, which the worker's Calls implement. It is for agents whose
+// models stand for each other.
+type Router interface {
+	// TryCall is Calls.Call of a call that can be made to another model: it never waits for what
+	// another call shows of a breaker, and returns a *BreakerError in its place.
+	TryCall(ctx context.Context, name string, call func(ctx context.Context) error) error
+
+	// Failing notes that a model, "provider/model", did not answer the unit, through no fault of
+	// the unit.
+	Failing(model string)
+}
+
+// An Answerer is an optional part of Calls, which the worker's Calls implement. It keeps which models
+// answered a unit.
+type Answerer interface {
+	// Answered notes that a model answered: see mapreduce.AnsweredBy.
+	Answered(by string)
+}
+
 // A ToolMeter is an optional part of Calls, which the worker's Calls implement. It counts
 // calls of tools.
 type ToolMeter interface {

@@ -289,13 +289,47 @@ func (b *Breaker) Run(ctx context.Context, call func(context.Context) error) err
 	if err != nil {
 		return err
 	}
+	return b.runAdmitted(ctx, a, call)
+}
+
+// Try is Run for a call that can be made elsewhere: where Run would wait for the outcome of another
+// call, it returns a *agent.BreakerError.
+func (b *Breaker) Try(ctx context.Context, call func(context.Context) error) error {
+	if err := b.CheckOpen(); err != nil {
+		return err
+	}
+	o, changed, err := b.set.tryTurn(b.key.name)
+	switch {
+	case err != nil:
+		return err
+	case changed != nil:
+		return b.provingError()
+	}
+	report, err := b.current().Allow()
+	if err != nil {
+		b.set.endTurn(o, false)
+		return b.provingError()
+	}
+	return b.runAdmitted(ctx, admission{report, o}, call)
+}
+
+// provingFor is after how long a call is worth trying again while another shows whether calls work.
+const provingFor = time.Second
+
+// provingError is the error of a call that does not wait for what another call shows.
+func (b *Breaker) provingError() error {
+	return &agent.BreakerError{Name: b.key.name, OpenFor: provingFor}
+}
+
+// runAdmitted makes a call that was admitted, and judges its outcome.
+func (b *Breaker) runAdmitted(ctx context.Context, a admission, call func(context.Context) error) error {
 	outcome, answered := errExcluded, false // of a call that panics
 	defer func() {
 		a.report(outcome)
 		b.set.endTurn(a.order, answered)
 		b.callEnded()
 	}()
-	err = call(ctx)
+	err := call(ctx)
 	outcome = judgeOutcome(ctx, err)
 	answered = outcome == nil || errors.Is(outcome, errExcluded) && ctx.Err() == nil
 	if outcome != nil && b.set.orderError(b.key.name) != nil {

@@ -170,6 +170,7 @@ type Part struct {
 	Call   *ToolCall       `json:"call,omitempty"`
 	Result *ToolResult     `json:"result,omitempty"`
 	Opaque json.RawMessage `json:"opaque,omitempty"` // of a vendor, to be handed back as it is: thinking, calls of its own tools
+	Of     string          `json:"of,omitempty"`     // the provider whose Opaque that is; "" where no other could be asked
 
 	// Cache marks the end of a prefix that requests have in common.
 	Cache TTL `json:"cache,omitempty"`
@@ -231,7 +232,8 @@ func (s Stop) Known() bool {
 
 // A Response is a turn of a model, whole as far as the model brought it.
 type Response struct {
-	Model     Model           `json:"model"` // that answered, by its own account
+	Model     Model           `json:"model"`        // that answered, by its own account
+	By        string          `json:"by,omitempty"` // the name by which it was asked, "provider/model"; "" where no other could be
 	RequestID string          `json:"request_id,omitempty"`
 	Parts     []Part          `json:"parts"`
 	Answer    json.RawMessage `json:"answer,omitempty"`  // what was said to a Schema; valid only once Structured has seen it

@@ -88,14 +88,25 @@ func (t Tariff) isValid() bool {
 		(t.Above == 0) == (t.Times == 0) && (t.OutputAbove == nil || t.Above > 0)
 }
 
-// For returns the tariff of one model as a file of prices, which a job can carry
-// along; it is empty if the tariff is not known.
-func (p *Prices) For(provider string, model Model) ([]byte, error) {
-	t, ok := p.Tariff(provider, model)
-	if !ok {
+// For returns the tariffs of models, each "provider/model", as a file of prices, which a job can carry
+// along; it is empty if no tariff is known.
+func (p *Prices) For(names ...string) ([]byte, error) {
+	known := make(map[string]map[Model]Tariff)
+	for _, name := range names {
+		provider, model, _ := strings.Cut(name, "/")
+		t, ok := p.Tariff(provider, Model(model))
+		if !ok {
+			continue
+		}
+		if known[provider] == nil {
+			known[provider] = make(map[Model]Tariff)
+		}
+		known[provider][Model(model)] = t
+	}
+	if len(known) == 0 {
 		return nil, nil
 	}
-	return yaml.Marshal(map[string]map[Model]Tariff{provider: {model: t}})
+	return yaml.Marshal(known)
 }
 
 // Dollars returns the price in US dollars, without zeros at its end.

@@ -106,7 +106,7 @@ func TestPricesOfOneModel(t *testing.T) {
 	p := prices(t, "x: {m: {input: 0.1, output: 10, cache_write: 3.125, cache_read: 0.000001, batch: 50%, above: 9, times: 2, output_above: 12.5}, free: {input: 0, output: 0}}")
 	u := llm.Usage{Input: 1_000_003, CacheWrite: 77, CacheRead: 50_000_001, Output: 13}
 	for _, model := range []llm.Model{"m", "m-2026-01-01", "free"} {
-		file, err := p.For("x", model)
+		file, err := p.For("x/" + string(model))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,6 +63,7 @@ type Task struct {
 	Out      int64            `json:"tokens_out,omitempty"`
 	Cost     float64          `json:"cost,omitempty"` // US dollars
 	LLMCalls int64            `json:"llmCallCount,omitempty"`
+	Models   []string         `json:"models,omitempty"` // that answered it
 	Latency  float64          `json:"llmLatency_ms,omitempty"`
 	Tools    int64            `json:"toolCallCount,omitempty"`
 	ToolTime float64          `json:"toolExecutionTime_ms,omitempty"`
@@ -121,7 +122,7 @@ func Of(r Ran) Task {
 	t := Task{
 		ID: r.ID, Stage: r.Stage, State: r.State.String(), Attempts: r.Attempts, Duration: toMilliseconds(r.Elapsed),
 		In: r.Tokens.In, Out: r.Tokens.Out, Cost: toDollars(r.CostMicros),
-		LLMCalls: r.CallSums.Calls, Latency: toMilliseconds(r.CallSums.Latency),
+		LLMCalls: r.CallSums.Calls, Latency: toMilliseconds(r.CallSums.Latency), Models: r.Models,
 		Tools: r.CallSums.Tools, ToolTime: toMilliseconds(r.CallSums.ToolTime), Prompt: r.CallSums.Prompt,
 		Mended: mapreduce.MendedKinds(r.Errors),
 	}

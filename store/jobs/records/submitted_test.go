@@ -29,6 +29,9 @@ func TestSubmittedSum(t *testing.T) {
 		switch {
 		case f.IsMap():
 			m.Mutable(f).Map().Set(protoreflect.ValueOfString("b").MapKey(), protoreflect.ValueOfString("3"))
+		case f.IsList():
+			m.Mutable(f).List().Append(protoreflect.ValueOfString("x"))
+			sameTwice(t, changed)
 		case f.Kind() == protoreflect.StringKind:
 			m.Set(f, protoreflect.ValueOfString("x"))
 		case f.Kind() == protoreflect.BytesKind:

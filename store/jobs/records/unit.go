@@ -39,6 +39,7 @@ type Unit struct {
 	Elapsed    time.Duration
 	CallSums   mapreduce.CallSums
 	Savings    mapreduce.Savings
+	Models     []string // that answered its latest attempt
 	Errors     []string
 	Lasting    bool // it failed, and another attempt would fail alike
 
@@ -141,7 +142,7 @@ func UnitFrom(u *storagev1.Unit) *Unit {
 		Node: mapreduce.NodeID(u.Node), Reserved: u.Reserved, Estimate: u.Estimate, Share: u.Share,
 		Tokens: mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}, CostMicros: u.CostMicros,
 		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, CallSums: callSumsOf(u), Savings: SavingsOf(u.Savings),
-		Errors: u.Errors, Lasting: u.Lasting,
+		Errors: u.Errors, Lasting: u.Lasting, Models: u.Models,
 	}
 	if IsClaimable(u) {
 		out.Waits = CandidateOf(u)
@@ -224,7 +225,7 @@ func (u *Unit) Describe(job mapreduce.JobID) *mapreduce.Unit {
 	out := &mapreduce.Unit{
 		ID: u.ID, Job: job, Document: u.Document, Kind: u.Kind, Level: int(u.Level), Index: u.Index, State: u.State,
 		Attempts: int(u.Attempt), Failures: int(u.Failures), Share: u.Share, Tokens: u.Tokens, CostMicros: u.CostMicros,
-		Elapsed: u.Elapsed, Errors: u.Errors, Lasting: u.Lasting, CallSums: u.CallSums, Savings: u.Savings,
+		Elapsed: u.Elapsed, Errors: u.Errors, Lasting: u.Lasting, CallSums: u.CallSums, Savings: u.Savings, Models: u.Models,
 	}
 	if s := u.Source; s != nil {
 		out.ChunkIndex, out.Chunks, out.Start, out.End = int(s.ChunkIndex), int(s.Chunks), s.CharStart, s.CharEnd

@@ -70,6 +70,9 @@ func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	u.TokensOut += spent.Out
 	u.CostMicros += r.CostMicros
 	u.Calls += int64(r.Calls)
+	if len(r.Models) > 0 {
+		u.Models = r.Models
+	}
 	u.LatencyMicros += r.Latency.Microseconds()
 	u.Tools += int64(r.Tools)
 	u.ToolMicros += r.ToolTime.Microseconds()

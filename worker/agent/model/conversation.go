@@ -1,9 +1,7 @@
 package model
 
 import (
-	"cmp"
 	"context"
-	"strings"
 
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -33,7 +31,10 @@ func (a *Agent) Converse(task *agent.Task, calls agent.Calls) (*Conversation, er
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
-	own := p.ownAgent(task)
+	own, err := a.ownAgent(p, task)
+	if err != nil {
+		return nil, agent.PermanentJob(err)
+	}
 	w := &writeRun{session: a.beginSession(own.program, task, calls)}
 	if err := w.readInputs(); err != nil {
 		return nil, err
@@ -52,24 +53,28 @@ type ownAgent struct {
 }
 
 // ownAgent returns what the agent of a unit has of its own, in a stage with several agents.
-func (p *program) ownAgent(task *agent.Task) ownAgent {
+func (a *Agent) ownAgent(p *program, task *agent.Task) (ownAgent, error) {
 	own := ownAgent{p, task.StageSpec.Tools}
 	if p.mapping.Each != pipeline.EachAgent {
-		return own
+		return own, nil
 	}
-	a := p.pipeline.Agents[itemOf(task.Item)[0].Metadata["agent"]]
-	if a == nil {
-		return own // which is an error elsewhere
+	by := p.pipeline.Agents[itemOf(task.Item)[0].Metadata["agent"]]
+	if by == nil {
+		return own, nil // which is an error elsewhere
 	}
-	if len(a.Tools) > 0 {
-		own.tools = a.Tools
+	if len(by.Tools) > 0 {
+		own.tools = by.Tools
 	}
-	if name := cmp.Or(task.Spec.Models[a.Model], a.Model); name != "" {
-		other := *p
-		_, model, _ := strings.Cut(name, "/")
-		other.Model, own.program = llm.Model(model), &other
+	names, err := task.Spec.StageModels(by.Model)
+	if err != nil || len(names) == 0 {
+		return own, err
 	}
-	return own
+	spec := *task.Spec
+	if err := spec.SetModels(names); err != nil {
+		return own, err
+	}
+	own.program, err = a.programOf(&spec, task.StageSpec)
+	return own, err
 }
 
 // NewRequest returns a request for the next turn, of instructions and messages.

@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -71,6 +72,13 @@ type Config struct {
 	// Random returns numbers in [0,1), for pauses. It is required.
 	Random func() float64
 
+	// Others returns the agent of another provider, whose models may stand for those of this one; nil
+	// if there is none. Defaults to none.
+	Others func(provider string) *Agent
+
+	// Health knows which models answer, where others stand for them. Defaults to one of its own.
+	Health *decorator.Health
+
 	// Doubted is told why the usage that a model's server reports is not believed, once for
 	// each model, under the name of its breaker. Defaults to nobody.
 	Doubted func(model, why string)
@@ -95,9 +103,10 @@ var _ step.Runner = (*Agent)(nil)
 
 // A vendorKey is what providers differ in.
 type vendorKey struct {
-	base   string
-	window int64
-	tools  bool
+	base      string
+	window    int64
+	tools     bool
+	elsewhere bool
 }
 
 // New returns an agent.
@@ -113,6 +122,12 @@ func New(cfg Config) (*Agent, error) {
 	}
 	if cfg.Limited == nil {
 		cfg.Limited = func(p llm.Provider, _ func(*llm.Request) int64) llm.Provider { return p }
+	}
+	if cfg.Others == nil {
+		cfg.Others = func(string) *Agent { return nil }
+	}
+	if cfg.Health == nil {
+		cfg.Health = decorator.NewHealth(time.Now, func(string) {})
 	}
 	count := token.New()
 	return &Agent{
@@ -131,6 +146,7 @@ type program struct {
 	form     *form.Form
 	vendor   llm.Provider
 	prices   *llm.Prices
+	others   []alternate // models that stand for its own, in the order in which they are asked
 
 	system string // of map units
 	fixed  int64  // tokens of their prompt without its document
@@ -243,7 +259,10 @@ func adviseError(p *program, err error) error {
 // key that is missing, a schema that the provider cannot express, a context
 // window without room for any document.
 func (a *Agent) Check(spec *mapreduce.JobSpec) error {
-	_, err := a.programsOf(spec)
+	all, err := a.programsOf(spec)
+	for _, p := range all {
+		err = cmp.Or(err, p.checkOthers())
+	}
 	return err
 }
 
@@ -257,8 +276,11 @@ func (a *Agent) CheckStage(spec *mapreduce.JobSpec, name string) error {
 	if stage.Output == agent.PassagesChosen && len(stage.Tools) == 0 { // which no model chooses
 		return nil
 	}
-	_, err = a.programOf(spec, stage)
-	return err
+	p, err := a.programOf(spec, stage)
+	if err != nil {
+		return err
+	}
+	return p.checkOthers()
 }
 
 // programsOf returns the programs of a job: one for each stage that says nothing else of
@@ -368,14 +390,19 @@ func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
 func (a *Agent) programOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
 	key := keyOf(spec, stage)
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if p := a.programs[key]; p != nil {
+	p := a.programs[key]
+	a.mu.Unlock()
+	if p != nil {
 		return p, nil
 	}
 	p, err := a.newProgram(spec, stage)
 	if err != nil {
 		return nil, err
 	}
+	a.addOthers(p, spec, stage)
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if len(a.programs) == maxKept {
 		clear(a.programs)
 	}
@@ -392,6 +419,7 @@ func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema), spec.Pipeline, string(spec.Definition)} {
 		fmt.Fprintf(h, "%d:%s", len(text), text)
 	}
+	fmt.Fprintf(h, "%q", spec.Fallbacks)
 	names := settings.Variables()
 	if len(spec.Definition) > 0 || stage != nil { // whose templates name others
 		names = slices.Sorted(maps.Keys(spec.Vars))
@@ -413,7 +441,7 @@ func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// newProgram makes a job ready, or a stage of it. The caller holds the lock.
+// newProgram makes a job ready, or a stage of it, for its first model.
 func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
 	set, err := settings.Read(spec)
 	if err != nil {
@@ -447,7 +475,7 @@ func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 	if spec.Replay != "" {
 		p.vendor, err = a.silentProvider(p.Settings)
 	} else {
-		p.vendor, err = a.vendorOf(p.Settings)
+		p.vendor, err = a.vendorOf(p.Settings, len(spec.Fallbacks) > 0)
 	}
 	if err != nil {
 		return err
@@ -597,8 +625,11 @@ const maxQuestions = 100_000
 // minDocument is the least room for a document that makes sense, in tokens.
 const minDocument = 256
 
-// vendorOf returns the provider that a job asks. The caller holds the lock.
-func (a *Agent) vendorOf(s settings.Settings) (llm.Provider, error) {
+// firstElsewhere is how long a response may take to begin where another model could give one.
+const firstElsewhere = 2 * time.Minute
+
+// vendorOf returns the provider that a job asks; elsewhere says that other models stand for its model.
+func (a *Agent) vendorOf(s settings.Settings, elsewhere bool) (llm.Provider, error) {
 	cfg := a.cfg.LLM
 	if s.BaseURL != "" && s.BaseURL != cfg.BaseURL {
 		if !a.cfg.Trusted {
@@ -608,7 +639,12 @@ func (a *Agent) vendorOf(s settings.Settings) (llm.Provider, error) {
 		cfg.BaseURL = s.BaseURL
 	}
 	cfg.Window, cfg.ToolMode = s.Window, s.ToolMode
-	key := vendorKey{cfg.BaseURL, s.Window, s.ToolMode}
+	if elsewhere {
+		cfg.First = min(cmp.Or(cfg.First, firstElsewhere), firstElsewhere)
+	}
+	key := vendorKey{cfg.BaseURL, s.Window, s.ToolMode, elsewhere}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if v := a.vendors[key]; v != nil {
 		return v, nil
 	}
@@ -629,12 +665,17 @@ func (a *Agent) withForm(p *program, req *llm.Request) *llm.Request {
 	next := *req
 	next.Parameters = p.Parameters
 	if p.vendor.Can().Untold && req.Schema != nil {
-		next.System += "\nFORM OF THE ANSWER (JSON Schema):\n" + string(req.Schema.Document()) + "\n"
+		next.System += formText(req.Schema)
 		next.Schema = nil
 	}
 	next.Prompt = a.sizes.Prompt(&next)
 	next.Schema = req.Schema
 	return &next
+}
+
+// formText tells a model of the form of its answer.
+func formText(schema *llm.Schema) string {
+	return "\nFORM OF THE ANSWER (JSON Schema):\n" + string(schema.Document()) + "\n"
 }
 
 // maxCorrections bounds the turns in which one attempt at a unit has answers mended.
@@ -656,17 +697,7 @@ func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *s
 	if task.Spec.Replay != "" {
 		return s.replaySession()
 	}
-	ask := a.cfg.Limited(a.doubt.Around(p.vendor, a.sizes), a.sizes.Prompt)
-	ask = &decorator.Guard{Provider: ask, Caller: calls}
-	ask = &decorator.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.sizes.Worst}
-	ask = &decorator.Retry{Provider: ask, Random: a.cfg.Random}
-	ask = &decorator.Structured{Provider: ask, Unchecked: p.role != "", Reserve: decorator.NewReserve(maxCorrections)}
-	if sharer, ok := calls.(agent.Sharer); ok && sharer.Shares() {
-		origin := a.answerOrigin(p, task.Spec.Tenant)
-		origin.Again = memory.CountRefused(calls)
-		ask = &decorator.Cache{Provider: ask, Answers: sharer, Origin: origin, Prices: p.prices, Saved: savingsSink(calls)}
-	}
-	s.ask = memory.New(ask, decorator.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
+	s.ask = memory.New(s.routeOf(), decorator.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
 	return s
 }
 
@@ -703,6 +734,10 @@ func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.R
 	res, err := s.ask.Complete(ctx, req)
 	if err != nil {
 		return nil, err
+	}
+	if keeper, ok := s.calls.(agent.Answerer); ok {
+		by := cmp.Or(res.By, decorator.BreakerName(s.Provider, req.Model))
+		keeper.Answered(mapreduce.AnsweredBy(by, string(res.Model)))
 	}
 	if req.Schema != nil {
 		s.agent.noteFit(s.task.Job)

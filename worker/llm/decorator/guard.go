@@ -3,6 +3,7 @@ package decorator
 import (
 	"context"
 
+	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -16,12 +17,20 @@ type Caller interface {
 type Guard struct {
 	llm.Provider
 	Caller Caller
+
+	// Elsewhere says that the call can be made to another model: then it waits for no other call to
+	// show whether the breaker can be closed.
+	Elsewhere bool
 }
 
 // Complete implements Provider.
 func (g *Guard) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	var res *llm.Response
-	err := g.Caller.Call(ctx, BreakerName(g.Name(), req.Model), func(ctx context.Context) (err error) {
+	run := g.Caller.Call
+	if router, ok := g.Caller.(agent.Router); ok && g.Elsewhere {
+		run = router.TryCall
+	}
+	err := run(ctx, BreakerName(g.Name(), req.Model), func(ctx context.Context) (err error) {
 		res, err = g.Provider.Complete(ctx, req)
 		return llm.ForAgent(err)
 	})

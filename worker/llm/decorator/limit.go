@@ -38,6 +38,10 @@ type Limit struct {
 	Gates    *Gates
 	Count    func(*llm.Request) int64 // tokens of a prompt. It is required
 	Patience time.Duration            // Defaults to a minute
+
+	// Elsewhere says that the call can be made to another model: then it waits no longer than
+	// Patience for room of any kind.
+	Elsewhere bool
 }
 
 // Complete implements Provider.
@@ -47,7 +51,7 @@ func (l *Limit) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	want := need{in: l.Count(req), out: req.AnswerBound()}
 	last := time.Now().Add(cmp.Or(l.Patience, time.Minute))
 	for n := 0; ; n++ {
-		pause, err := g.enterGate(ctx, want, last)
+		pause, err := g.enterGate(ctx, want, last, l.Elsewhere)
 		if err != nil {
 			return nil, llm.BrokenError(ctx, err)
 		}
@@ -209,10 +213,19 @@ func newGate(r Rates, now time.Time) *gate {
 }
 
 // enterGate waits until a call may be made. If the vendor lets none begin before last, it
-// returns at once how long that pause is.
-func (g *gate) enterGate(ctx context.Context, n need, last time.Time) (pause time.Duration, err error) {
+// returns at once how long that pause is; of a call that can be made elsewhere, it returns a pause
+// if no room has come until last, for whatever reason.
+func (g *gate) enterGate(ctx context.Context, n need, last time.Time, elsewhere bool) (pause time.Duration, err error) {
+	var late <-chan time.Time
+	if elsewhere {
+		timer := time.NewTimer(time.Until(last))
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
 	case g.turn <- struct{}{}:
+	case <-late:
+		return roomPause, nil
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
@@ -226,6 +239,9 @@ func (g *gate) enterGate(ctx context.Context, n need, last time.Time) (pause tim
 		select {
 		case <-timer.C:
 		case <-changed:
+		case <-late:
+			timer.Stop()
+			return roomPause, nil
 		case <-ctx.Done():
 			timer.Stop()
 			return 0, context.Cause(ctx)
@@ -233,6 +249,10 @@ func (g *gate) enterGate(ctx context.Context, n need, last time.Time) (pause tim
 		timer.Stop()
 	}
 }
+
+// roomPause is after how long a call is worth trying again that found no room, where nobody says when
+// there will be some.
+const roomPause = 5 * time.Second
 
 // longWait means: wait until something changes.
 const longWait = time.Hour

@@ -22,6 +22,10 @@ type Retry struct {
 	Max      time.Duration // the last bound. Defaults to 20 seconds
 	Patience time.Duration // the longest pause obeyed. Defaults to a minute
 
+	// Elsewhere says that the call can be made to another model: then one that took too long is not
+	// made again.
+	Elsewhere bool
+
 	// Random returns numbers in [0,1). It is required.
 	Random func() float64
 }
@@ -64,7 +68,7 @@ func (r *Retry) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embeddin
 // retryPause returns how long to wait after the nth failure, and whether at all.
 func (r *Retry) retryPause(err error, n int) (time.Duration, bool) {
 	e, ok := errors.AsType[*llm.Error](err)
-	if !ok || e.Class != mapreduce.Retryable {
+	if !ok || e.Class != mapreduce.Retryable || r.Elsewhere && e.Kind == llm.Timeout {
 		return 0, false
 	}
 	bound := cmp.Or(r.Base, time.Second/2)

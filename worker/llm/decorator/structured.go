@@ -4,7 +4,7 @@
 //
 //	Structured → Retry → Meter → Guard → Limit → a vendor
 //
-// with Cache around or within Structured.
+// with Cache around or within Structured, and Route around several of these.
 package decorator
 
 import (

@@ -67,7 +67,7 @@ provider asks no model.`,
 	f.StringVar(&o.listen, "listen", "", "`address` on this machine to serve streamable HTTP on, such as 127.0.0.1:7610 (default standard input and output)")
 	f.StringVar(&o.tokenFile, "http-token-file", "", "`file` with a token that each HTTP request must have (default none: anyone who can log in to this machine can use the server)")
 	f.StringVar(&o.spec.Provider, "provider", runners.RulesProvider, "provider that finds the values in all jobs: "+runners.ProviderWords())
-	f.StringVar(&o.spec.Model, "model", "", "`name` of the provider's model")
+	f.StringVar(&o.spec.Model, "model", "", "`name` of the provider's model, or several as in the command run")
 	f.StringVar(&o.baseURL, "base-url", "", "`URL` of the provider's API, or of a server with the same API (default the provider's own)")
 	f.Int64Var(&o.spec.Budget, "budget", 0, "tokens that each job may spend in all (default no limit)")
 	f.IntVar(&o.spec.Parallelism, "parallelism", mapreduce.DefaultParallelism, "number of units that run at the same time")
@@ -109,6 +109,9 @@ func serve(ctx context.Context, p *program.Program, o *options) (err error) {
 	token, err := readToken(ctx, o.tokenFile)
 	if err != nil {
 		return err
+	}
+	if err := runners.SpreadModels(&o.spec); err != nil {
+		return exit.UsageError("--%w", err)
 	}
 	if err := p.Runners.Models.SetPrices(&o.spec); err != nil {
 		return err

@@ -234,7 +234,7 @@ func (j *jobs) status(ctx context.Context, r *sdk.CallToolRequest, in statusQues
 // goOn continues a job that an earlier process has left, if this one may spend what the
 // job does: programs of agents start and end this one as they like.
 func (j *jobs) goOn(ctx context.Context, job *mapreduce.Job) error {
-	if !j.local || !job.State.Running() || job.Spec.Provider != cmp.Or(j.spec.Provider, mapreduce.DefaultProvider) || job.Spec.Model != j.spec.Model {
+	if !j.local || !job.State.Running() || job.Spec.Provider != cmp.Or(j.spec.Provider, mapreduce.DefaultProvider) || job.Spec.Model != j.spec.Model || !slices.Equal(job.Spec.Fallbacks, j.spec.Fallbacks) {
 		return nil
 	}
 	if _, known := j.going.LoadOrStore(job.ID, true); known {

@@ -17,6 +17,7 @@ import (
 type unitTally struct {
 	spec   *mapreduce.JobSpec
 	levels map[int]*levelTally // -1 holds parse units
+	models map[string]int64    // by the name of a model, the units that it answered
 	mended map[string]int64    // by the kind of repair, the units with answers that needed one
 	calls  resultfile.List
 }
@@ -71,6 +72,9 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 		l.failed++
 	}
 	t.countMended(u)
+	for _, name := range u.Models {
+		t.models[name]++
+	}
 	l.attempts += int64(u.Attempts)
 	l.tokens = l.tokens.Add(u.Tokens)
 	l.cost += u.CostMicros
@@ -149,6 +153,7 @@ type jobMetrics struct {
 	ID          mapreduce.JobID `json:"job_id"`
 	Provider    string          `json:"provider"`
 	Model       string          `json:"model,omitempty"`
+	Fallbacks   []string        `json:"fallback_models,omitempty"`
 	Parameters  parameters.Set  `json:"parameters,omitzero"` // of answers, that the run gave
 	Parallelism int             `json:"parallelism"`
 	Seconds     float64         `json:"seconds"`
@@ -211,6 +216,9 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 			func() error { return resultfile.WriteMember(out, "superseded", supersededOf(job)) },
 			func() error { return resultfile.WriteSection(out, "calls", "[", &w.tally.calls, "]") },
 		}
+		if len(w.tally.models) > 0 {
+			members = append(members, func() error { return resultfile.WriteMember(out, "models", w.tally.models) })
+		}
 		if len(w.tally.mended) > 0 {
 			members = append(members, func() error { return resultfile.WriteMember(out, "mended_answers", w.tally.mended) })
 		}
@@ -223,7 +231,8 @@ func (w *writer) writeMetrics(ctx context.Context) error {
 
 func jobMetricsOf(job *mapreduce.Job, seconds float64, documents, prompt int64) jobMetrics {
 	return jobMetrics{
-		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Parameters: settings.RunParameters(&job.Spec), Parallelism: job.Spec.Parallelism,
+		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Fallbacks: job.Spec.Fallbacks,
+		Parameters: settings.RunParameters(&job.Spec), Parallelism: job.Spec.Parallelism,
 		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget,
 		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: Cost(&job.Spec, job.TotalTokens, job.CostMicros),
 		AuditHead: job.AuditHead, Prompt: prompt,

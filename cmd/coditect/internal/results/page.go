@@ -318,6 +318,15 @@ func (w *writer) orderedFields() []string {
 	return names
 }
 
+// answeredWords says how many units each model answered.
+func answeredWords(models map[string]int64) string {
+	words := make([]string, 0, len(models))
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		words = append(words, fmt.Sprintf("%d by %s", models[name], name))
+	}
+	return strings.Join(words, ", ")
+}
+
 // facts returns what the head of the page tells of the job.
 func (w *writer) facts() []page.Fact {
 	job := w.job
@@ -336,6 +345,10 @@ func (w *writer) facts() []page.Fact {
 	}
 	if set := settings.RunParameters(&job.Spec); !set.IsZero() {
 		add("parameters", set.String())
+	}
+	if len(job.Spec.Fallbacks) > 0 {
+		add("while it is away", strings.Join(job.Spec.Fallbacks, ", "))
+		add("units answered", answeredWords(w.tally.models))
 	}
 	add("tokens", fmt.Sprint(job.TotalTokens.Total()))
 	add("cost", costText(Cost(&job.Spec, job.TotalTokens, job.CostMicros)))

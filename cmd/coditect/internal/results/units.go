@@ -22,6 +22,7 @@ type UnitLine struct {
 	State      string               `json:"state"`
 	Attempts   int                  `json:"attempts"`
 	Tokens     int64                `json:"tokens_used"`
+	Models     []string             `json:"models,omitempty"` // that answered it: "provider/model", or "provider/model as OWN" if it has another name for itself
 	ElapsedMS  float64              `json:"elapsed_ms"`
 	ChunkIndex int                  `json:"chunk_index"`
 	Chunks     int                  `json:"total_chunks"`
@@ -50,7 +51,7 @@ type Parked struct {
 func UnitLineOf(u *mapreduce.Unit, e Extract) UnitLine {
 	l := UnitLine{
 		Unit: u.ID, Document: u.Document, Kind: u.Kind.String(), Stage: u.Stage, Level: u.Level, State: u.State.String(),
-		Attempts: u.Attempts, Tokens: u.Tokens.Total(), ElapsedMS: toMilliseconds(u.Elapsed),
+		Attempts: u.Attempts, Tokens: u.Tokens.Total(), Models: u.Models, ElapsedMS: toMilliseconds(u.Elapsed),
 		ChunkIndex: u.ChunkIndex, Chunks: u.Chunks, Confidence: u.Confidence,
 		Citations: resultfile.OrEmpty(e.Citations, "[]"), Errors: u.Errors, Data: resultfile.OrEmpty(e.Data, "{}"), Notes: e.Notes,
 	}
@@ -69,6 +70,7 @@ func toMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) 
 // metrics.json about units, in one pass over the units.
 func (w *writer) writeUnits(ctx context.Context) error {
 	w.tally.spec, w.tally.levels, w.tally.mended = &w.job.Spec, make(map[int]*levelTally), make(map[string]int64)
+	w.tally.models = make(map[string]int64)
 	calls, err := w.dir.CreateScratch(".calls")
 	if err != nil {
 		return err

@@ -146,8 +146,8 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 // addModel adds the flags for the provider and its models.
 func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	f.StringVar(&j.provider, "provider", "rules", "provider that finds the values: "+runners.ProviderWords())
-	f.StringVar(&j.model, "model", "", "`name` of the provider's model")
-	f.StringArrayVar(&j.aliases, "alias", nil, "`NAME=PROVIDER/MODEL`: model for an alias that stages of the pipeline use; may be repeated")
+	f.StringVar(&j.model, "model", "", "`name` of the provider's model; or several, separated by commas, of which each is asked while those before it are away. Without --provider each is PROVIDER/MODEL")
+	f.StringArrayVar(&j.aliases, "alias", nil, "`NAME=PROVIDER/MODEL`: model, or several as in --model, for an alias that stages of the pipeline use; may be repeated")
 	f.StringVar(&j.baseURL, "base-url", "", "`URL` of the provider's API, or of a server with the same API (default the provider's own)")
 	j.merge = console.NewChoice(settings.MergeBoth, settings.Merges()...)
 	f.Var(&j.merge, "merge", "how values are merged: by the schema (typed), by a model (model), or by a model only where the schema leaves a choice (typed-then-model)")
@@ -244,6 +244,9 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 		Capture: mapreduce.Capture(j.capture.ValueIndex()), Cache: j.cache, StrictSchema: j.strictSchema,
 	}
 	j.setReduce(flags, &s)
+	if err := runners.SpreadModels(&s); err != nil {
+		return s, modelFault(err)
+	}
 	if s.RequestID == "" {
 		s.RequestID = mapreduce.RequestID("run_" + rand.Text()) // so that it can be sent again
 	}
@@ -282,7 +285,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if err = j.setTopic(s.Vars, p); err != nil {
 		return s, err
 	}
-	if err = j.checkModelless(flags, s.Vars); err != nil {
+	if err = j.checkModelless(flags, &s); err != nil {
 		return s, err
 	}
 	if j.schema == "" && !p.NeedsSchema() {
@@ -441,10 +444,18 @@ func (j *jobFlags) checkInputs(flags *pflag.FlagSet, p *pipeline.Pipeline) error
 	return nil
 }
 
+// modelFault is the error of --model for one about the field of the job.
+func modelFault(err error) error {
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		return exit.UsageError("--model: %s", e.Message)
+	}
+	return err
+}
+
 // checkModelless refuses flags that only a model could follow, if the provider is
 // rules, under the name that the user gave them.
-func (j *jobFlags) checkModelless(flags *pflag.FlagSet, vars map[string]string) error {
-	err := runners.CheckModelless(&mapreduce.JobSpec{Provider: j.provider, Model: j.model, Vars: vars})
+func (j *jobFlags) checkModelless(flags *pflag.FlagSet, s *mapreduce.JobSpec) error {
+	err := runners.CheckModelless(s)
 	var e *errs.Error
 	if !errors.As(err, &e) {
 		return err

@@ -1,6 +1,8 @@
 package runners
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -32,6 +34,7 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 	for _, name := range ModelProviders() {
 		askers[name], err = model.New(model.Config{
 			Provider: name, Trusted: !r.Models.Fleet, Prices: prices, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
+			Others: func(name string) *model.Agent { return askers[name] },
 		})
 		if err != nil {
 			return nil, err
@@ -48,7 +51,7 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 				return errs.Field(field, "no provider is named %q; the providers are %s", name, providerNames(all))
 			}
 		}
-		if err := CheckModelless(spec); err != nil {
+		if err := cmp.Or(CheckModelless(spec), checkNames(spec)); err != nil {
 			return err
 		}
 		if err := checkSchema(spec); err != nil {
@@ -101,23 +104,71 @@ func named(field string, err error) error {
 // providersOf returns the providers that a job names, by the fields that name them.
 func providersOf(spec *mapreduce.JobSpec) (map[string]string, error) {
 	all := map[string]string{"provider": spec.Provider}
+	for i, m := range spec.Fallbacks {
+		all[fmt.Sprintf("fallback_models[%d]", i)], _, _ = strings.Cut(m, "/")
+	}
 	for alias, m := range spec.Models {
-		name, _, ok := strings.Cut(m, "/")
-		if !ok || name == "" || alias == "" {
+		names, err := spec.StageModels(m)
+		if err != nil || alias == "" || len(names) == 0 {
 			return nil, errs.Field("model_aliases", "%q stands for %q, which is not provider/model", alias, m)
 		}
-		all["model_aliases."+alias] = name
+		addProviders(all, "model_aliases."+alias, names)
 	}
 	p, err := step.PipelineOf(spec)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range p.Stages {
-		if name, _, ok := strings.Cut(s.Model, "/"); ok && spec.Models[s.Model] == "" {
-			all["stages."+s.Name+".model"] = name
+		if names, err := spec.StageModels(s.Model); err == nil { // else the service says so
+			addProviders(all, "stages."+s.Name+".model", names)
 		}
 	}
 	return all, nil
+}
+
+// addProviders adds the providers of models that a field names to those of a job.
+func addProviders(all map[string]string, field string, models []string) {
+	for i, m := range models {
+		at := field
+		if i > 0 {
+			at = fmt.Sprintf("%s[%d]", field, i)
+		}
+		all[at], _, _ = strings.Cut(m, "/")
+	}
+}
+
+// SpreadModels makes several models of a list: see mapreduce.JobSpec.SpreadModels. It refuses a list
+// whose names begin with other providers than the one that is given, for such a name would be asked of
+// that one. Some vendors have names of models with others' before a slash, and know what is meant.
+func SpreadModels(spec *mapreduce.JobSpec) error {
+	all := spec.Provider // of all models; "" if each names its own
+	if all == RulesProvider {
+		all = ""
+	}
+	if err := spec.SpreadModels(); err != nil || all == "" {
+		return err
+	}
+	return checkNames(spec)
+}
+
+// checkNames refuses a list of models of which one names another provider, though all are of one.
+func checkNames(spec *mapreduce.JobSpec) error {
+	if len(spec.Fallbacks) == 0 || slices.Contains(relays(), spec.Provider) {
+		return nil
+	}
+	for _, name := range spec.ModelNames() {
+		provider, model, _ := strings.Cut(name, "/")
+		other, _, ok := strings.Cut(model, "/")
+		if ok && provider == spec.Provider && keyVariables[other] != "" {
+			return errs.Field("model", "%s names a provider, and the job's provider %s says that all models are its own; leave that out, and name the provider of each model", model, spec.Provider)
+		}
+	}
+	return nil
+}
+
+// relays are the providers whose models may be named by those who made them, before a slash.
+func relays() []string {
+	return []string{"openrouter", "groq", "together", "fireworks", "vllm", "llamacpp", "lmstudio", "ollama"}
 }
 
 // CheckModelless refuses settings that only a model could follow, if the provider is

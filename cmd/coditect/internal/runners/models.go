@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -30,7 +31,7 @@ import (
 // modelFlags are the flags by which a process that runs units reaches models.
 type modelFlags struct {
 	prices    string
-	endpoints []string // PROVIDER=URL; of servers and workers
+	endpoints []string // PROVIDER=URL
 	offered   []string // names of providers; of servers and workers
 
 	// Fleet is set for servers and workers. They run the jobs of others, and such
@@ -41,12 +42,12 @@ type modelFlags struct {
 // AddFlags adds the flags of a process that runs its user's own jobs.
 func (m *modelFlags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&m.prices, "prices", "", "YAML `file` with prices of models, in dollars for a million tokens, as in \"openai: {my-model: {input: 0.5, output: 1.5}}\"; they are used before those that come with the program")
+	f.StringArrayVar(&m.endpoints, "endpoint", nil, "`PROVIDER=URL`: URL of a provider's API; may be repeated")
 }
 
 // AddFleet adds the flags of a process that runs the jobs of others.
 func (m *modelFlags) AddFleet(f *pflag.FlagSet) {
 	m.AddFlags(f)
-	f.StringArrayVar(&m.endpoints, "endpoint", nil, "`PROVIDER=URL`: URL of a provider's API; may be repeated")
 	f.StringSliceVar(&m.offered, "providers", nil, "`providers` of the units that run here (default all)")
 }
 
@@ -131,6 +132,11 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 		}
 	})
 	all := make(map[string]*model.Agent)
+	health := decorator.NewHealth(time.Now, func(line string) {
+		if r.Note != nil {
+			r.Note(line)
+		}
+	})
 	for _, name := range ModelProviders() {
 		cfg := r.configOf(name, endpoints)
 		cfg.Manners, cfg.SendTrace = learned, r.Getenv("CODITECT_LLM_TRACE") != "" // traces are for a scripted server
@@ -140,7 +146,7 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
 				return &decorator.Limit{Provider: r.Observers.Around(r.Keys.Around(p)), Gates: r.Gates, Count: count}
 			},
-			Doubted: r.noteDoubt,
+			Doubted: r.noteDoubt, Health: health, Others: func(name string) *model.Agent { return all[name] },
 		})
 		if err != nil {
 			return nil, err
@@ -205,7 +211,7 @@ func (m *modelFlags) PriceList() (*llm.Prices, error) {
 	return prices, nil
 }
 
-// SetPrices stores the price of the job's model from --prices in the job, so that
+// SetPrices stores the prices of the job's models from --prices in the job, so that
 // every process that runs or shows the job uses that price.
 func (m *modelFlags) SetPrices(spec *mapreduce.JobSpec) error {
 	if _, said := spec.Vars[settings.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
@@ -215,7 +221,7 @@ func (m *modelFlags) SetPrices(spec *mapreduce.JobSpec) error {
 	if err != nil {
 		return err
 	}
-	file, err := prices.For(spec.Provider, llm.Model(spec.Model))
+	file, err := prices.For(spec.ModelNames()...)
 	if err == nil && file != nil {
 		spec.Vars[settings.VarPrices] = string(file)
 	}
@@ -248,6 +254,13 @@ func keylessAgent(provider string) (*model.Agent, error) {
 func keylessAgentWithPrices(provider string, prices *llm.Prices) (*model.Agent, error) {
 	return model.New(model.Config{
 		Provider: provider, Trusted: true, Prices: prices, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
+		Others: func(name string) *model.Agent {
+			other, err := keylessAgentWithPrices(name, prices)
+			if err != nil || keyVariables[name] == "" {
+				return nil
+			}
+			return other
+		},
 	})
 }
 

@@ -2,6 +2,7 @@ package runners
 
 import (
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -90,9 +91,19 @@ func ruleRates(spec *mapreduce.JobSpec) plan.Rates {
 	}
 }
 
+// dearestTariff returns the highest prices of the models of a job: any of them may be asked.
+func dearestTariff(spec *mapreduce.JobSpec, prices *llm.Prices) (most llm.Tariff) {
+	for _, name := range spec.ModelNames() {
+		provider, model, _ := strings.Cut(name, "/")
+		t, _ := prices.Tariff(provider, llm.Model(model))
+		most.Input, most.Output = max(most.Input, t.Input), max(most.Output, t.Output)
+	}
+	return most
+}
+
 // modelRates returns the rates of a model. A model without a known price costs nothing.
 func modelRates(spec *mapreduce.JobSpec, prices *llm.Prices) plan.Rates {
-	t, _ := prices.Tariff(spec.Provider, llm.Model(spec.Model))
+	t := dearestTariff(spec, prices)
 	r := plan.Rates{Model: true, CallTime: callTime, WriteRate: writeRate, InPrice: int64(t.Input), OutPrice: int64(t.Output)}
 	if keyVariables[spec.Provider] == "" {
 		return r

@@ -499,7 +499,10 @@ type JobSpec struct {
 	Pipeline string `protobuf:"bytes,3,opt,name=pipeline,proto3" json:"pipeline,omitempty"`
 	// A model provider by name. Defaults to "rules", which spends nothing.
 	Provider string `protobuf:"bytes,4,opt,name=provider,proto3" json:"provider,omitempty"`
-	// A model, by the provider's name for it.
+	// A model, by the provider's name for it; or several, separated by commas, of which each
+	// later one is asked while the earlier ones are away. Without a provider each is
+	// "provider/model". The service stores the first as provider and model, and the others as
+	// fallback_models.
 	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
 	// JSON of the schema, as text so that numbers stay exact and properties in order.
 	Schema string `protobuf:"bytes,6,opt,name=schema,proto3" json:"schema,omitempty"`
@@ -591,9 +594,11 @@ type JobSpec struct {
 	Reading *Reading `protobuf:"bytes,66,opt,name=reading,proto3" json:"reading,omitempty"`
 	// Where the client that submitted the job writes its result. The service only keeps it, so
 	// that whoever resumes the job can write to the same place.
-	Output        *Output `protobuf:"bytes,67,opt,name=output,proto3" json:"output,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Output *Output `protobuf:"bytes,67,opt,name=output,proto3" json:"output,omitempty"`
+	// Models that are asked while the model is away, in this order: each "provider/model".
+	FallbackModels []string `protobuf:"bytes,75,rep,name=fallback_models,json=fallbackModels,proto3" json:"fallback_models,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -909,6 +914,13 @@ func (x *JobSpec) GetReading() *Reading {
 func (x *JobSpec) GetOutput() *Output {
 	if x != nil {
 		return x.Output
+	}
+	return nil
+}
+
+func (x *JobSpec) GetFallbackModels() []string {
+	if x != nil {
+		return x.FallbackModels
 	}
 	return nil
 }
@@ -1899,7 +1911,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tmax_ratio\x18\a \x01(\x03R\bmaxRatio\x12\x1f\n" +
 	"\vmax_nesting\x18\b \x01(\x05R\n" +
 	"maxNesting\x12\x1b\n" +
-	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xaa\x10\n" +
+	"\tmax_cells\x18\t \x01(\x05R\bmaxCells\"\xd3\x10\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1945,7 +1957,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\ftrace_parent\x18@ \x01(\tR\vtraceParent\x12-\n" +
 	"\x04keep\x18A \x01(\v2\x19.google.protobuf.DurationR\x04keep\x128\n" +
 	"\areading\x18B \x01(\v2\x1e.coditect.mapreduce.v1.ReadingR\areading\x125\n" +
-	"\x06output\x18C \x01(\v2\x1d.coditect.mapreduce.v1.OutputR\x06output\x1a7\n" +
+	"\x06output\x18C \x01(\v2\x1d.coditect.mapreduce.v1.OutputR\x06output\x12'\n" +
+	"\x0ffallback_models\x18K \x03(\tR\x0efallbackModels\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +

@@ -218,6 +218,9 @@ type Unit struct {
 	LargestPromptBytes int64 `protobuf:"varint,28,opt,name=largest_prompt_bytes,json=largestPromptBytes,proto3" json:"largest_prompt_bytes,omitempty"`
 	// What it waits for, of a pending unit that is parked.
 	Parking *Parking `protobuf:"bytes,27,opt,name=parking,proto3" json:"parking,omitempty"`
+	// The models that answered its latest attempt, sorted: each "provider/model", or
+	// "provider/model as OWN" if it has another name for itself.
+	Models []string `protobuf:"bytes,75,rep,name=models,proto3" json:"models,omitempty"`
 	// What caches saved all its attempts.
 	Savings *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	// The stage of the pipeline whose unit it is; empty for parse units.
@@ -457,6 +460,13 @@ func (x *Unit) GetParking() *Parking {
 	return nil
 }
 
+func (x *Unit) GetModels() []string {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
 func (x *Unit) GetSavings() *Savings {
 	if x != nil {
 		return x.Savings
@@ -608,7 +618,7 @@ var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\x1egoogle/protobuf/duration.proto\"\xb8\t\n" +
+	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd0\t\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x1f\n" +
@@ -647,7 +657,8 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\x0ftool_call_count\x18\x19 \x01(\x03R\rtoolCallCount\x126\n" +
 	"\ttool_time\x18\x1a \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x120\n" +
 	"\x14largest_prompt_bytes\x18\x1c \x01(\x03R\x12largestPromptBytes\x128\n" +
-	"\aparking\x18\x1b \x01(\v2\x1e.coditect.mapreduce.v1.ParkingR\aparking\x128\n" +
+	"\aparking\x18\x1b \x01(\v2\x1e.coditect.mapreduce.v1.ParkingR\aparking\x12\x16\n" +
+	"\x06models\x18K \x03(\tR\x06models\x128\n" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\x12\x14\n" +
 	"\x05stage\x18= \x01(\tR\x05stage\x12B\n" +
 	"\tlocations\x18> \x03(\v2$.coditect.mapreduce.v1.CitedLocationR\tlocations\x12\x18\n" +

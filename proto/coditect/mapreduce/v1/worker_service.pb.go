@@ -665,7 +665,13 @@ type Report struct {
 	// What the unit waits for; of parked units.
 	Parking *Parking `protobuf:"bytes,28,opt,name=parking,proto3" json:"parking,omitempty"`
 	// What caches saved.
-	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
+	Savings *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
+	// The models that answered, sorted; at most 8. Each is "provider/model", or
+	// "provider/model as OWN" if a model has another name for itself.
+	Models []string `protobuf:"bytes,75,rep,name=models,proto3" json:"models,omitempty"`
+	// The models that were asked and did not answer, through no fault of the unit: each
+	// "provider/model", sorted; at most 8. Only of jobs whose model has fallbacks.
+	FailingModels []string `protobuf:"bytes,76,rep,name=failing_models,json=failingModels,proto3" json:"failing_models,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -857,6 +863,20 @@ func (x *Report) GetParking() *Parking {
 func (x *Report) GetSavings() *Savings {
 	if x != nil {
 		return x.Savings
+	}
+	return nil
+}
+
+func (x *Report) GetModels() []string {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+func (x *Report) GetFailingModels() []string {
+	if x != nil {
+		return x.FailingModels
 	}
 	return nil
 }
@@ -2718,7 +2738,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
-	"\arunning\x18\x04 \x01(\bR\arunning\"\xcc\a\n" +
+	"\arunning\x18\x04 \x01(\bR\arunning\"\x8b\b\n" +
 	"\x06Report\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -2748,7 +2768,9 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\ttool_time\x18\x1b \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x120\n" +
 	"\x14largest_prompt_bytes\x18\x1d \x01(\x03R\x12largestPromptBytes\x128\n" +
 	"\aparking\x18\x1c \x01(\v2\x1e.coditect.mapreduce.v1.ParkingR\aparking\x128\n" +
-	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\":\n" +
+	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\x12\x16\n" +
+	"\x06models\x18K \x03(\tR\x06models\x12%\n" +
+	"\x0efailing_models\x18L \x03(\tR\rfailingModels\":\n" +
 	"\bWakeCall\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x12\x16\n" +
 	"\x06answer\x18\x02 \x01(\fR\x06answer\"Y\n" +

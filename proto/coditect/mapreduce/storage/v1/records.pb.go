@@ -68,6 +68,7 @@ type Spec struct {
 	KeepMicros           int64                  `protobuf:"varint,65,opt,name=keep_micros,json=keepMicros,proto3" json:"keep_micros,omitempty"`                                                // for how long the job is kept after its end; 0: as its tenant's jobs are
 	Reading              *DocumentReading       `protobuf:"bytes,66,opt,name=reading,proto3" json:"reading,omitempty"`                                                                         // how documents are read; absent where the workers decide all of it
 	Output               *ResultOutput          `protobuf:"bytes,67,opt,name=output,proto3" json:"output,omitempty"`                                                                           // where the client writes the result; absent where it did not say
+	Fallbacks            []string               `protobuf:"bytes,75,rep,name=fallbacks,proto3" json:"fallbacks,omitempty"`                                                                     // models that are asked while the model is away: each "provider/model"
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -385,6 +386,13 @@ func (x *Spec) GetReading() *DocumentReading {
 func (x *Spec) GetOutput() *ResultOutput {
 	if x != nil {
 		return x.Output
+	}
+	return nil
+}
+
+func (x *Spec) GetFallbacks() []string {
+	if x != nil {
+		return x.Fallbacks
 	}
 	return nil
 }
@@ -2125,6 +2133,7 @@ type Unit struct {
 	Stage         int64                  `protobuf:"varint,62,opt,name=stage,proto3" json:"stage,omitempty"`                                      // index in the stages of the pipeline; of parse units 0
 	Submitted     bool                   `protobuf:"varint,66,opt,name=submitted,proto3" json:"submitted,omitempty"`                              // it was staged with the job, and counts as waiting until it ends
 	Lasting       bool                   `protobuf:"varint,69,opt,name=lasting,proto3" json:"lasting,omitempty"`                                  // it failed, and another attempt would fail alike
+	Models        []string               `protobuf:"bytes,75,rep,name=models,proto3" json:"models,omitempty"`                                     // that answered its latest attempt, by their own account: each "provider/model", sorted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2465,6 +2474,13 @@ func (x *Unit) GetLasting() bool {
 		return x.Lasting
 	}
 	return false
+}
+
+func (x *Unit) GetModels() []string {
+	if x != nil {
+		return x.Models
+	}
+	return nil
 }
 
 // Put is how much of a large output is stored, before the report that publishes it.
@@ -4429,7 +4445,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xdd\x0e\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xfb\x0e\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -4476,7 +4492,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\vkeep_micros\x18A \x01(\x03R\n" +
 	"keepMicros\x12H\n" +
 	"\areading\x18B \x01(\v2..coditect.mapreduce.storage.v1.DocumentReadingR\areading\x12C\n" +
-	"\x06output\x18C \x01(\v2+.coditect.mapreduce.storage.v1.ResultOutputR\x06output\x1a7\n" +
+	"\x06output\x18C \x01(\v2+.coditect.mapreduce.storage.v1.ResultOutputR\x06output\x12\x1c\n" +
+	"\tfallbacks\x18K \x03(\tR\tfallbacks\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -4671,7 +4688,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xb8\v\n" +
+	"confidence\"\xd0\v\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -4721,7 +4738,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04item\x18= \x01(\fR\x04item\x12\x14\n" +
 	"\x05stage\x18> \x01(\x03R\x05stage\x12\x1c\n" +
 	"\tsubmitted\x18B \x01(\bR\tsubmitted\x12\x18\n" +
-	"\alasting\x18E \x01(\bR\alasting\"M\n" +
+	"\alasting\x18E \x01(\bR\alasting\x12\x16\n" +
+	"\x06models\x18K \x03(\tR\x06models\"M\n" +
 	"\x03Put\x12\x16\n" +
 	"\x06length\x18\x01 \x01(\x03R\x06length\x12\x16\n" +
 	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x16\n" +

@@ -1,0 +1,104 @@
+package schedule
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/store/jobs/limit"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// newFallbackJobs returns a scheduler with a job that asks a/m, and b/m while that is away, and one that
+// asks a/m alone; this node has a share of both models, which nothing limits.
+func newFallbackJobs(t *testing.T) (b *Scheduler, both, alone *Job) {
+	t.Helper()
+	b = testScheduler()
+	for id, spec := range map[mapreduce.JobID]*mapreduce.JobSpec{
+		"both":  {Provider: "a", Model: "m", Fallbacks: []string{"b/m"}, Parallelism: 4},
+		"alone": {Provider: "a", Model: "m", Parallelism: 4},
+	} {
+		b.PutJob(id, &records.Control{Epoch: 1, Shards: 1}, spec, jobspec.Stages{}, true, 0, []records.Candidate{{Unit: "u"}})
+	}
+	for _, name := range []string{"a/m", "b/m"} {
+		b.Models.ApplyScope(name, &limit.Scope{Shares: map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}}, b.now())
+	}
+	return b, b.runs["both"], b.runs["alone"]
+}
+
+// An open breaker of one model holds back the units that have no other, and none that have.
+func TestABreakerHoldsBackNoUnitThatHasAnotherModel(t *testing.T) {
+	b, both, alone := newFallbackJobs(t)
+	b.mu.Lock()
+	if b.Models.modelRoom(both) != math.MaxInt || b.Models.modelRoom(alone) != math.MaxInt {
+		t.Error("nothing limits the models, and there is no room")
+	}
+	b.mu.Unlock()
+
+	now := b.now()
+	b.Models.ApplyScope("a/m", &limit.Scope{Breaker: limit.Breaker{Open: true, For: time.Minute}, Shares: map[mapreduce.NodeID]limit.Share{"n": {Want: 1, Slots: 1}}}, now)
+	s := NewSession(&mapreduce.Hello{Session: "w", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"a", "b"}}}, "", 1, false, quietPeer{})
+	s.breakers["a/m"] = now.Add(time.Minute)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, c := range map[string]struct {
+		job   *Job
+		room  bool
+		model string
+	}{"both": {both, true, "b/m"}, "alone": {alone, false, "a/m"}} {
+		if got := b.Models.modelRoom(c.job) > 0; got != c.room {
+			t.Errorf("%s: room %v, want %v", name, got, c.room)
+		}
+		if got := s.canRun(c.job, now); got != c.room {
+			t.Errorf("%s: a worker may have units: %v, want %v", name, got, c.room)
+		}
+		if got := b.Models.modelUnanswered(c.job, now); got == c.room {
+			t.Errorf("%s: nobody answers: %v", name, got)
+		}
+		if got := b.Models.askedNow(c.job); got != c.model {
+			t.Errorf("%s asks %s, want %s", name, got, c.model)
+		}
+	}
+}
+
+// What a unit says of a model that is tried again counts only if it asked that model.
+func TestOutcomesOfOneOfSeveralModels(t *testing.T) {
+	for name, c := range map[string]struct {
+		rep     mapreduce.Report
+		says    bool
+		outcome mapreduce.Outcome
+	}{
+		"it answered":          {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"a/m as m-2"}}, true, mapreduce.Done},
+		"the other answered":   {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"b/m"}}, false, 0},
+		"it failed first":      {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"b/m"}, Failing: []string{"a/m"}}, true, mapreduce.Errored},
+		"it failed and then":   {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"a/m", "b/m"}, Failing: []string{"a/m"}}, true, mapreduce.Done},
+		"a name within a name": {mapreduce.Report{Outcome: mapreduce.Done, Models: []string{"a/mm"}}, false, 0},
+	} {
+		got, says := outcomeOf(&c.rep, "a/m")
+		if says != c.says || says && (got.Outcome != c.outcome || got.Calls == 0) {
+			t.Errorf("%s: %+v, %v", name, got, says)
+		}
+	}
+}
+
+// What is counted of a job with several models is counted for each, and nothing stays when it goes.
+func TestCountsOfSeveralModels(t *testing.T) {
+	b, both, _ := newFallbackJobs(t)
+	b.mu.Lock()
+	b.addHeldUnits(both, 3)
+	if a, second := b.uses["a/m"], b.uses["b/m"]; a.held != 3 || a.spare != 0 || second.held != 0 || second.spare != 3 || len(a.jobs) != 2 || len(second.jobs) != 1 || second.asking != 1 {
+		t.Errorf("counted %+v and %+v", a, second)
+	}
+	if got := b.Models.wantOf(b.Models.modelStateOf("b/m")); got != 3 {
+		t.Errorf("wants %d calls of the second model, want 3", got)
+	}
+	b.addHeldUnits(both, -3)
+	b.mu.Unlock()
+	b.RetireJob("both")
+	b.RetireJob("alone")
+	if len(b.uses) != 0 || len(b.asking) != 0 {
+		t.Errorf("left over: %v, %v", b.uses, b.asking)
+	}
+}
