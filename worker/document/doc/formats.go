@@ -133,7 +133,7 @@ func (p *paragraph) readCells(of []byte) {
 	}
 	p.edges, p.goOn = make([]int, n+1), make([]bool, n)
 	for i := range p.edges {
-		p.edges[i] = int(int16(number16(of, 1+2*i))) //nolint:gosec // it is stored so
+		p.edges[i] = int(int16(number16(of, 1+2*i)))
 	}
 	for i := range p.goOn {
 		kind := number16(of, 1+2*(n+1)+bytesOfCell*i)

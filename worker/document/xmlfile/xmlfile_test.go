@@ -234,7 +234,7 @@ func FuzzXML(f *testing.F) {
 // The number of a reference is printed above the line: it is no part of the word before it.
 func TestMarksOfReferences(t *testing.T) {
 	for body, want := range map[string]string{
-		`white space<xref ref-type="bibr" rid="r1">1</xref>.`:                                                     "white space¹.",
+		`white space<xref ref-type="bibr" rid="r1">1</xref>.`:                                                      "white space¹.",
 		`space.<xref ref-type="bibr">1</xref>,<xref ref-type="bibr">2</xref>–<xref ref-type="bibr">14</xref> Next`: "space.¹,²–¹⁴ Next",
 		`in brackets [<xref ref-type="bibr">1</xref>,<xref ref-type="bibr">2</xref>]`:                              "in brackets [1,2]",
 		`of Smith <xref ref-type="bibr">2</xref>`:                                                                  "of Smith 2",

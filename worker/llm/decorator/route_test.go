@@ -35,6 +35,7 @@ func (m *scriptedModel) next() (err error) {
 	}
 	return err
 }
+
 func (m *scriptedModel) Complete(context.Context, *llm.Request) (*llm.Response, error) {
 	if err := m.next(); err != nil {
 		return nil, err

@@ -108,18 +108,26 @@ func keyMarks() []keyMark {
 	return []keyMark{
 		{start: "sk-ant-", of: []string{"anthropic"}},
 		{start: "sk-or-v1-", of: []string{"openrouter"}},
-		{start: "sk-proj-", of: []string{"openai"}}, {start: "sk-svcacct-", of: []string{"openai"}}, {start: "sk-admin-", of: []string{"openai"}},
+		{start: "sk-proj-", of: []string{"openai"}},
+		{start: "sk-svcacct-", of: []string{"openai"}},
+		{start: "sk-admin-", of: []string{"openai"}},
 		{start: "sk-", within: "T3BlbkFJ", of: []string{"openai"}}, // the vendor's name
 		{start: "AIza", of: []string{"gemini"}},
 		{start: "ya29.", of: []string{"vertex", "vertex-claude"}},
-		{start: "ABSK", of: []string{"bedrock"}}, {start: "bedrock-api-key-", of: []string{"bedrock"}},
+		{start: "ABSK", of: []string{"bedrock"}},
+		{start: "bedrock-api-key-", of: []string{"bedrock"}},
 		{start: "AKIA"}, // it names an account of AWS, and is no key
 		{start: "gsk_", of: []string{"groq"}},
 		{start: "xai-", of: []string{"xai"}},
 		{start: "csk-", of: []string{"cerebras"}},
 		{start: "fw_", of: []string{"fireworks"}},
 		{start: "tgp_v1_", of: []string{"together"}},
-		{start: "hf_"}, {start: "ghp_"}, {start: "github_pat_"}, {start: "nvapi-"}, {start: "pplx-"}, {start: "r8_"},
+		{start: "hf_"},
+		{start: "ghp_"},
+		{start: "github_pat_"},
+		{start: "nvapi-"},
+		{start: "pplx-"},
+		{start: "r8_"},
 	}
 }
 

@@ -306,5 +306,3 @@ func appendAddress(found []span.Span, text string, s span.Span, p *schema.Proper
 	}
 	return append(found, s)
 }
-
-func notWord(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }
