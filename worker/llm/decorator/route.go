@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -110,14 +111,7 @@ type routeFailure struct {
 	passes error               // the first that is worth another attempt
 }
 
-func (f *routeFailure) has(name string) bool {
-	for _, n := range f.names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
+func (f *routeFailure) has(name string) bool { return slices.Contains(f.names, name) }
 
 func (f *routeFailure) add(name string, err error) {
 	f.names, f.errs = append(f.names, name), append(f.errs, err)
