@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -155,12 +156,12 @@ func TestAModelComesBack(t *testing.T) {
 
 // An answer that is kept for other jobs is kept under the model that gave it.
 func TestSharedAnswersAreOfTheModelThatAnswers(t *testing.T) {
-	down := true
+	var up atomic.Bool
 	r := newRoute(t, fakellm.Config{Model: obedient, Fault: func(fakellm.Call) fakellm.Fault {
-		if down {
-			return fakellm.NoMoney
+		if up.Load() {
+			return fakellm.None
 		}
-		return fakellm.None
+		return fakellm.NoMoney
 	}}, fakellm.Config{Model: obedient}, 3)
 	if o := r.ask("one", "--cache"); o.code != 0 {
 		t.Fatalf("exit code %d\n%s", o.code, o.stderr)
@@ -171,7 +172,7 @@ func TestSharedAnswersAreOfTheModelThatAnswers(t *testing.T) {
 	if n := answers(r.second); n != 3 {
 		t.Errorf("the second model answered %d times, want 3", n)
 	}
-	down = false
+	up.Store(true)
 	if o := r.ask("three", "--cache"); o.code != 0 {
 		t.Fatalf("exit code %d\n%s", o.code, o.stderr)
 	}
