@@ -31,6 +31,10 @@ func runMain(ctx context.Context, a *program.Program, args []string) int {
 	a.Raw = a.Stdout
 	a.Stdout, a.Stderr = terminal.NewWriter(a.Stdout), terminal.NewWriter(a.Stderr)
 	root := rootCommand(a)
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		a.RegisterCompletions(root)
+	}
+
 	root.SetArgs(args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -65,7 +69,7 @@ func rootCommand(a *program.Program) *cobra.Command {
 	f := root.PersistentFlags()
 	a.Global.AddFlags(f)
 	f.VarP(&a.Format, "print", "o", "format of printed data: text or json")
-	_ = root.RegisterFlagCompletionFunc("print", console.CompleteWords("text", "json")) // the flag exists
+	console.OfferWords(root, "print", "text", "json")
 	root.AddCommand(mapreduceCommand(a))
 	root.AddCommand(serve.Commands(a)...)
 	root.AddCommand(certs.Command(a))

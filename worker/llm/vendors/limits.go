@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -45,14 +46,17 @@ const (
 // limitsOf returns what is known of a vendor's models: what the vendor's interface has no field for
 // holds for each, and beside it the first rule that has the model's name.
 func limitsOf(vendor string) func(string, llm.Model) parameters.Limits {
-	fields, rules := fieldLimits(vendor), modelLimits(vendor)
+	fields := fieldLimits(vendor)
+	rules := sync.OnceValue(func() []modelLimit { return modelLimits(vendor) }) // few processes ask, and of few vendors
+
 	return func(baseURL string, model llm.Model) parameters.Limits {
 		if vendor == "openai" && baseURL != "" && !strings.HasPrefix(baseURL, "https://api.openai.com/") {
 			return parameters.Limits{} // of another's server
 		}
+
 		out := fields
-		if i := slices.IndexFunc(rules, func(r modelLimit) bool { return r.names.MatchString(string(model)) }); i >= 0 {
-			out = rules[i].limits
+		if i := slices.IndexFunc(rules(), func(r modelLimit) bool { return r.names.MatchString(string(model)) }); i >= 0 {
+			out = rules()[i].limits
 			out.Not = slices.Concat(fields.Not, out.Not)
 			out.Either = out.Either || fields.Either
 			if out.MaxTemperature == 0 {

@@ -22,7 +22,7 @@ func (m *modelFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&m.provider, "provider", "", "provider whose models are meant: "+strings.Join(runners.ModelProviders(), ", "))
 	f.StringVar(&m.baseURL, "base-url", "", "`URL` of the provider's API, or of a server with the same API (default the provider's own)")
-	_ = cmd.RegisterFlagCompletionFunc("provider", console.CompleteWords(runners.ModelProviders()...)) // the flag exists
+	console.OfferWords(cmd, "provider", runners.ModelProviders()...)
 }
 
 func (a *commands) modelsCommand() *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
 )
@@ -121,10 +122,21 @@ func NewLogger(m *progress.Meter) *slog.Logger {
 	}))
 }
 
-// CompleteWords returns a completion that offers the words of list.
-func CompleteWords(list ...string) cobra.CompletionFunc {
-	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
+// offeredWords is the annotation of a flag with the words that a shell completes it by.
+const offeredWords = "coditect_offered_words"
+
+// OfferWords has a shell complete a flag of cmd, which must exist, by words.
+func OfferWords(cmd *cobra.Command, flag string, words ...string) {
+	f := cmd.Flag(flag)
+
+	if f.Annotations == nil {
+		f.Annotations = make(map[string][]string, 1)
+	}
+	f.Annotations[offeredWords] = words
 }
+
+// OfferedWords returns the words that complete a flag.
+func OfferedWords(f *pflag.Flag) []string { return f.Annotations[offeredWords] }
 
 // ShellQuote returns a word as a shell takes it.
 func ShellQuote(s string) string {

@@ -75,7 +75,7 @@ provider asks no model.`,
 	p.Runners.Limits.AddFlags(f)
 	p.Runners.Documents.AddFlags(f)
 	p.Runners.Tools.AddFlags(f)
-	_ = cmd.RegisterFlagCompletionFunc("provider", console.CompleteWords(append([]string{runners.RulesProvider}, runners.ModelProviders()...)...)) // the flag exists
+	console.OfferWords(cmd, "provider", append([]string{runners.RulesProvider}, runners.ModelProviders()...)...)
 	return []*cobra.Command{cmd}
 }
 

@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 )
 
@@ -92,10 +94,32 @@ func (a *Program) completeJobID(cmd *cobra.Command, args []string, prefix string
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
+// RegisterCompletions has flags of cmd, and of the commands below it, complete for a shell
+// that asks. Only such a process registers them: cobra keeps a flag that has a completion,
+// and with it the whole program, for as long as the process lives.
+func (a *Program) RegisterCompletions(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		words := console.OfferedWords(f)
+
+		if f.Name == jobFlag {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, a.completeJobID) // the flag exists, and has none yet
+		} else if len(words) > 0 {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // likewise
+		}
+	})
+
+	for _, c := range cmd.Commands() {
+		a.RegisterCompletions(c)
+	}
+}
+
 // MoveJob returns the RunE of a command that changes one job.
 func (a *Program) MoveJob(id *string, do func(context.Context, *Session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
 	return a.runOnJob(id, ModeMoveJobs, do)
 }
+
+// jobFlag is the flag that names a job.
+const jobFlag = "job-id"
 
 // Last as the name of a job is the newest job.
 const Last = "last"
@@ -109,8 +133,7 @@ func (a *Program) AddJobID(cmd *cobra.Command, id *string) {
 
 // AddJobFlag adds the flag that names a job.
 func (a *Program) AddJobFlag(cmd *cobra.Command, id *string) {
-	cmd.Flags().StringVar(id, "job-id", "", "`id` of the job, such as mr_20260101_a1b2c3; \"last\" is the newest job")
-	_ = cmd.RegisterFlagCompletionFunc("job-id", a.completeJobID) // the flag exists
+	cmd.Flags().StringVar(id, jobFlag, "", "`id` of the job, such as mr_20260101_a1b2c3; \"last\" is the newest job")
 }
 
 // JobName returns the job that a command is about, as --job-id or the argument names it:

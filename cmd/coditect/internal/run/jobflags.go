@@ -210,7 +210,7 @@ func (j *jobFlags) setReduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 
 func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 	for name, list := range map[string][]string{"on-error": j.onError.Of, "on-breaker": j.onBreaker.Of, "provider": append([]string{runners.RulesProvider}, runners.ModelProviders()...), "merge": j.merge.Of, "strategy": j.strategy.Of, "capture": j.capture.Of} {
-		_ = cmd.RegisterFlagCompletionFunc(name, console.CompleteWords(list...)) // the flag exists
+		console.OfferWords(cmd, name, list...)
 	}
 	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json")   // the flag exists
 	_ = cmd.MarkFlagFilename("pipeline", "yaml", "yml", "json") // likewise

@@ -44,9 +44,9 @@ func (o *outputFlags) addFlagsFor(cmd *cobra.Command, ofJSON string) {
 	f.BoolVar(&o.noReport, "no-report", false, "do not write report.md and report.html")
 	o.print = console.NewChoice(string(console.Text), string(console.Text), string(console.JSON), records.JSONL, records.CSV, records.Parquet)
 	f.VarP(&o.print, "print", "o", "what to print: text; json, "+ofJSON+"; or the records as jsonl, csv or parquet")
-	_ = cmd.MarkFlagDirname("output")                                                         // the flag exists
-	_ = cmd.RegisterFlagCompletionFunc("format", console.CompleteWords(records.Formats()...)) // likewise
-	_ = cmd.RegisterFlagCompletionFunc("print", console.CompleteWords(o.print.Of...))         // likewise
+	_ = cmd.MarkFlagDirname("output") // the flag exists
+	console.OfferWords(cmd, "format", records.Formats()...)
+	console.OfferWords(cmd, "print", o.print.Of...)
 }
 
 // addSkipped adds the flag that makes skipped documents count as failures.

@@ -14,7 +14,6 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/cmd/coditect/internal/console"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/files"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
@@ -175,7 +174,7 @@ change; docs/pipelines.md describes such files.`,
 		Short:             "Print a pipeline that comes with the program",
 		Example:           `  coditect mapreduce pipelines show extract`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: console.CompleteWords(presetNames()...),
+		ValidArgsFunction: cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.showPipeline(args[0]) },
 	}
 	cmd.AddCommand(show)

@@ -66,7 +66,7 @@ of a submitted job, with the state and cost of each unit.`,
 	a.Runners.Documents.AddFlags(f)
 	a.Runners.Members.AddFlags(f)
 	a.AddJobFlag(cmd, &p.job)
-	_ = cmd.RegisterFlagCompletionFunc("print", console.CompleteWords(p.format.Of...)) // the flag exists
+	console.OfferWords(cmd, "print", p.format.Of...)
 	a.acceptRunFlags(cmd)
 	return cmd
 }

@@ -186,7 +186,7 @@ func (a *commands) listCommand() *cobra.Command {
 	f.StringVar((*string)(&q.Tenant), "tenant", "", "only jobs of this `tenant`")
 	f.IntVar(&q.PageSize, "limit", 20, "largest number of jobs to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
-	_ = cmd.RegisterFlagCompletionFunc("status", console.CompleteWords("running", "completed", "failed", "cancelled", "paused")) // the flag exists
+	console.OfferWords(cmd, "status", "running", "completed", "failed", "cancelled", "paused")
 	return cmd
 }
 
