@@ -126,6 +126,9 @@ type Config struct {
 	// Check returns an error that names the field if no worker could carry out a job. It
 	// is called before a job is planned or stored. Defaults to refusing nothing.
 	Check func(spec *mapreduce.JobSpec) error
+	// Advise returns what the owner of a job should know of what no worker does as the job
+	// asks: warnings of the job and of its plan. Defaults to nothing.
+	Advise func(spec *mapreduce.JobSpec) []string
 	// SmallResult is how many units may map the documents of a job whose result is
 	// assembled in memory and stored by the transaction that ends the job. Defaults
 	// to 256.
@@ -238,7 +241,7 @@ func anyProvider(name string) mapreduce.Provider {
 
 // specRules returns what the specs of jobs are completed and checked with.
 func (c *Config) specRules() *jobspec.Rules {
-	return &jobspec.Rules{Provider: c.Provider, Overhead: c.Overhead, Count: c.Count, Check: c.Check}
+	return &jobspec.Rules{Provider: c.Provider, Overhead: c.Overhead, Count: c.Count, Check: c.Check, Advise: c.Advise}
 }
 
 // CheckSpec returns what SubmitJob would refuse of s, whatever the documents

@@ -30,8 +30,12 @@ func (l Limits) Refusal(s Set) (name Name, rule string) {
 	return "", ""
 }
 
-// Keep returns the parameters that a model takes, as far as is known.
+// Keep returns the parameters that a model takes, as far as is known. In place of a level of effort
+// that it does not take, it has the nearest that it takes: the next lower one, or else the next higher.
 func (l Limits) Keep(s Set) Set {
+	if rule := l.refuse(Effort, s); rule != "" && s.Effort != "" && !slices.Contains(l.Not, Effort) {
+		s.Effort = nearestEffort(s.Effort, l.Efforts)
+	}
 	for name, rule := l.Refusal(s); rule != ""; name, rule = l.Refusal(s) {
 		s = s.Without(name)
 	}
@@ -60,6 +64,20 @@ func (l Limits) refuse(n Name, s Set) string {
 		}
 	}
 	return ""
+}
+
+// nearestEffort returns the level among those that are taken which is next to another.
+func nearestEffort(level string, taken []string) string {
+	all := Efforts()
+	at := slices.Index(all, level)
+	lower, higher := slices.Clone(all[:max(at, 0)]), all[at+1:]
+	slices.Reverse(lower)
+	for _, near := range append(lower, higher...) {
+		if slices.Contains(taken, near) {
+			return near
+		}
+	}
+	return "" // none of them is a level
 }
 
 func (l Limits) refuseThinking(s Set) string {

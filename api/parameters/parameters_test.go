@@ -3,6 +3,7 @@ package parameters_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,9 +145,25 @@ func TestWhatIsKeptIsTaken(t *testing.T) {
 			t.Fatalf("%v is kept of %v, and %s %s", kept, s, name, rule)
 		}
 		for _, n := range kept.Given() {
-			if kept.Value(n) != s.Value(n) {
+			if kept.Value(n) != s.Value(n) && (n != parameters.Effort || !slices.Contains(l.Efforts, kept.Effort)) {
 				t.Fatalf("%s became %s", n, kept.Value(n))
 			}
 		}
 	})
+}
+
+// A level that is not taken becomes the next lower one that is, or the next higher.
+func TestNearestEffortIsKept(t *testing.T) {
+	for _, c := range []struct{ effort, taken, want string }{
+		{"max", "low medium", "medium"}, {"none", "low medium", "low"}, {"medium", "none low high", "low"}, {"low", "low", "low"}, {"minimal", "max", "max"}, {"high", "", "high"},
+	} {
+		l := parameters.Limits{Efforts: strings.Fields(c.taken)}
+		if got := l.Keep(parameters.Set{Effort: c.effort}).Effort; got != c.want {
+			t.Errorf("of %q, %s becomes %q, want %q", c.taken, c.effort, got, c.want)
+		}
+	}
+	without := parameters.Limits{Not: []parameters.Name{parameters.Effort}, Efforts: []string{"low"}}
+	if got := without.Keep(parameters.Set{Effort: "high"}); !got.IsZero() {
+		t.Errorf("%v is kept of an effort that is not taken", got)
+	}
 }

@@ -229,3 +229,36 @@ stages:
 		t.Errorf("%d calls were made for jobs that are refused", after-before)
 	}
 }
+
+// What a model that stands for another does not take is not sent to that one, and the run says so in one
+// line; what the first of a list does not take is refused before anything is spent.
+func TestEachOfSeveralModelsGetsWhatItTakes(t *testing.T) {
+	r := newRoute(t, fakellm.Config{Model: obedient}, fakellm.Config{Model: obedient, Fault: func(fakellm.Call) fakellm.Fault { return fakellm.NoMoney }}, 3)
+	o := r.ask("out", "--model", secondModel+","+firstModel, "--effort", "high", "--seed", "7", "--stop", "###")
+	if o.code != 0 || answers(r.fake) != 3 {
+		t.Fatalf("exit code %d, %d answers\n%s%s", o.code, answers(r.fake), o.stdout, o.stderr)
+	}
+	const warning = "warning: " + firstModel + " is asked without effort and without seed, since it takes no other"
+	if n := strings.Count(o.stdout, warning); n != 1 {
+		t.Errorf("the run says %d times, want once: %s\n%s", n, warning, o.stdout)
+	}
+	for _, e := range r.second.Entries() {
+		if body := string(e.Body); !strings.Contains(body, `"reasoning_effort":"high"`) || !strings.Contains(body, `"seed":7`) {
+			t.Errorf("the first model is asked %s", body)
+		}
+	}
+	for _, e := range r.fake.Entries() {
+		if body := string(e.Body); strings.Contains(body, "effort") || strings.Contains(body, `"seed"`) || !strings.Contains(body, `"stop_sequences":["###"]`) {
+			t.Errorf("the second model is asked %s", body)
+		}
+	}
+
+	before := len(r.fake.Entries()) + len(r.second.Entries())
+	o = r.ask("no", "--effort", "high")
+	if o.code != 2 || !strings.Contains(o.stderr, "--effort: the model claude-haiku-4-5 of anthropic: is not taken") {
+		t.Errorf("exit code %d\n%s", o.code, o.stderr)
+	}
+	if n := len(r.fake.Entries()) + len(r.second.Entries()) - before; n != 0 {
+		t.Errorf("%d calls were made for a job that is refused", n)
+	}
+}

@@ -59,7 +59,8 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	if err := dag.RequireExact(); q.Exact && err != nil {
 		return nil, err
 	}
-	for _, text := range graph.Pipeline().AdviceFor(p.flip.Documents - p.flip.Skipped) {
+	advice := append(c.Rules.Warnings(&spec), graph.Pipeline().AdviceFor(p.flip.Documents-p.flip.Skipped)...)
+	for _, text := range advice {
 		dag.Warnings = append(dag.Warnings, plan.Warning{Kind: plan.Advised, Text: text})
 	}
 	return dag.Plan(), nil

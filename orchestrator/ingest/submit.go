@@ -217,7 +217,7 @@ func (s *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs it
 func (in *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Document, error]) error {
 	s, spec, graph := in.intake, in.spec, in.graph
 	in.count = s.config.Rules.Counter(spec)
-	in.flip.Warnings = jobspec.Warnings(spec)
+	in.flip.Warnings = s.config.Rules.Warnings(spec)
 	if in.count.IsEstimate() {
 		in.flip.Warnings = append(in.flip.Warnings, plan.Warning{Kind: plan.GuessedSize}.String())
 		s.config.Logger.Info("tokens are guessed", "tenant", spec.Tenant, "estimator", spec.Estimator)

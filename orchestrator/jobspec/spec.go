@@ -32,6 +32,9 @@ type Rules struct {
 	// such as a schema that is none, a provider that there is not, or a setting that its
 	// model cannot have. nil refuses nothing.
 	Check func(spec *mapreduce.JobSpec) error
+	// Advise returns what the owner of a job should know of what no worker does as the job
+	// asks. nil returns nothing.
+	Advise func(spec *mapreduce.JobSpec) []string
 }
 
 // withDefaults fills in what a client left open.
@@ -133,11 +136,14 @@ func boundPipeline(s *mapreduce.JobSpec) (p *pipeline.Pipeline, warnings []strin
 }
 
 // Warnings returns what the owner of a job should know of what the job asks for: values
-// that cannot be used, in place of which defaults are.
-func Warnings(s *mapreduce.JobSpec) []string {
+// that cannot be used, in place of which defaults are, and what workers do otherwise.
+func (r *Rules) Warnings(s *mapreduce.JobSpec) []string {
 	_, warnings, err := boundPipeline(s)
 	if err != nil {
 		return nil // the job is refused
+	}
+	if r.Advise != nil && s.Replay == "" { // which asks no model
+		warnings = append(warnings, r.Advise(s)...)
 	}
 	return warnings
 }

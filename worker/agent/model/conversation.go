@@ -97,15 +97,15 @@ func (c *Conversation) Fill(req *llm.Request) float64 {
 	if most := c.s.mostContext(); most > 0 {
 		fill = float64(size.Bytes(req)) / float64(most)
 	}
-	if c.s.Window > 0 {
-		fill = max(fill, float64(req.Prompt+c.s.AnswerBound())/float64(c.s.Window))
+	if c.s.window > 0 {
+		fill = max(fill, float64(req.Prompt+c.s.bound)/float64(c.s.window))
 	}
 	return fill
 }
 
-// Worst returns the most tokens that a request may take, in and out.
+// Worst returns the most tokens that a request may take, in and out, whichever model answers.
 func (c *Conversation) Worst(req *llm.Request) int64 {
-	return c.s.agent.sizes.Worst(c.s.agent.withForm(c.s.program, req)) + req.AnswerBound()
+	return c.s.agent.sizes.Worst(c.s.agent.withForm(c.s.program, req)) + c.s.most
 }
 
 // Dialect returns the dialect of the schemas that the provider takes.

@@ -148,6 +148,10 @@ type program struct {
 	prices   *llm.Prices
 	others   []alternate // models that stand for its own, in the order in which they are asked
 
+	window int64 // tokens of the window of the model that leaves the least room for prompts; 0 if none is known
+	bound  int64 // tokens that this model may write
+	most   int64 // tokens that any of the models may write
+
 	system string // of map units
 	fixed  int64  // tokens of their prompt without its document
 
@@ -343,10 +347,10 @@ func (a *Agent) Room(spec *mapreduce.JobSpec) (int64, error) {
 		return 0, err
 	}
 	all, err := a.programsOf(spec)
-	if err != nil || len(all) == 0 || all[0].Window == 0 {
+	if err != nil || len(all) == 0 || all[0].window == 0 {
 		return 0, err
 	}
-	return max((all[0].Window-prompt-all[0].AnswerBound())*4/5, minDocument/2), nil
+	return max((all[0].window-prompt-all[0].bound)*4/5, minDocument/2), nil
 }
 
 // Prompt returns how many tokens the longest prompt of the job has without a
@@ -366,7 +370,7 @@ func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err err
 	all, err := a.programsOf(spec)
 	for _, p := range all {
 		if p.overhead > 0 {
-			prompt, answer = max(prompt, p.overhead), p.AnswerBound()
+			prompt, answer = max(prompt, p.overhead), max(answer, p.most)
 		}
 	}
 	return prompt, answer, err
@@ -721,8 +725,8 @@ func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.R
 	req = s.agent.withForm(s.program, req)
 	req.CacheKey = cacheKeyOf(s.task.Job)
 	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt, Turn: req.Trace.Turn}
-	if need := req.Prompt + s.AnswerBound(); s.Window > 0 && need > s.Window {
-		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.Window)
+	if need := req.Prompt + s.bound; s.window > 0 && need > s.window {
+		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.window)
 	}
 	bytes := size.Bytes(req)
 	if most := s.mostContext(); most > 0 && bytes > most {

@@ -86,3 +86,33 @@ func TestInputsAreNoParameters(t *testing.T) {
 		t.Errorf("sent %s", body)
 	}
 }
+
+// Of models that stand for each other, each thinks as it may. Calls keep free what the one takes that
+// thinks most, and units are cut for the one that has least room beside that.
+func TestRoomOfSeveralModelsIsOfTheOneThatThinksMost(t *testing.T) {
+	r := newRig(t, "anthropic", fakellm.Config{Model: always(goodAnswer())})
+	r.spec.Model, r.spec.Vars["max_answer"], r.spec.Vars["window"], r.spec.Vars["effort"] = "claude-haiku-4-5", "1000", "100000", "max"
+	alone, err := r.bare.Room(&r.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, answer := r.overhead(t); answer != 1000 {
+		t.Errorf("a model that takes no effort keeps %d tokens free, want 1000", answer)
+	}
+
+	r.spec.Fallbacks = []string{"anthropic/claude-opus-5"}
+	both, err := r.bare.Room(&r.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, answer := r.overhead(t); answer != 1000+65536 {
+		t.Errorf("two models keep %d tokens free, want %d", answer, 1000+65536)
+	}
+	if want := alone - 65536*4/5; both < want-1 || both > want+1 {
+		t.Errorf("a document has room for %d tokens with two models and %d with one, want %d", both, alone, want)
+	}
+	r.spec.Vars["window"] = "60000"
+	if err := r.bare.Check(&r.spec); err == nil {
+		t.Error("a window of 60,000 tokens has room for an answer of 66,536")
+	}
+}

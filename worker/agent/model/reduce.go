@@ -135,8 +135,8 @@ func (m *mergeRun) roomFor() int64 {
 	if limit == 0 {
 		limit = mapreduce.DefaultReduceContextLimit
 	}
-	if m.Window > 0 {
-		limit = min(limit, m.Window*4/5-m.AnswerBound())
+	if m.window > 0 {
+		limit = min(limit, m.window*4/5-m.bound)
 	}
 	return limit - m.agent.withForm(m.program, m.mergeRequest(nil)).Prompt
 }

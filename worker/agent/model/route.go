@@ -27,10 +27,12 @@ type alternate struct {
 	err     error // why it cannot be asked here; nil if it can
 }
 
-// addOthers makes the models ready that stand for the model of a program. What units may read and
-// spend is by the one with the smallest window and the longest prompt, so that each unit fits all of
-// them. A job that repeats another asks none.
+// addOthers makes the models ready that stand for the model of a program. What units may read is by
+// the longest prompt and by the model whose window leaves least beside its answer, so that each unit
+// fits all of them: models think for different times, as not each takes all parameters. A job that
+// repeats another asks none.
 func (a *Agent) addOthers(p *program, spec *mapreduce.JobSpec, stage *agent.StageSpec) {
+	p.window, p.bound, p.most = p.Window, p.AnswerBound(), p.AnswerBound()
 	if spec.Replay != "" {
 		return
 	}
@@ -41,8 +43,9 @@ func (a *Agent) addOthers(p *program, spec *mapreduce.JobSpec, stage *agent.Stag
 			continue
 		}
 		p.fixed, p.overhead = max(p.fixed, other.program.fixed), max(p.overhead, other.program.overhead)
-		if w := other.program.Window; w > 0 && (p.Window == 0 || w < p.Window) {
-			p.Window = w
+		p.most = max(p.most, other.program.most)
+		if w, bound := other.program.window, other.program.bound; w > 0 && (p.window == 0 || w-bound < p.window-p.bound) {
+			p.window, p.bound = w, bound
 		}
 	}
 }

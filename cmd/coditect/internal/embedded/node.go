@@ -81,6 +81,8 @@ type Config struct {
 	Answer func(*mapreduce.JobSpec) int64
 	// Check is that of orchestrator.Config, and has its default.
 	Check func(*mapreduce.JobSpec) error
+	// Advise is that of orchestrator.Config, and has its default.
+	Advise func(*mapreduce.JobSpec) []string
 	// MaxCalls and ModelLimits are MaxCalls and Limits of orchestrator.Config, and
 	// have its defaults.
 	MaxCalls    int
@@ -176,7 +178,7 @@ func (n *Node) wireService() (err error) {
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.isShared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Warms: n.config.Warms,
-		Overhead: n.config.Overhead, Answer: n.config.Answer, Check: n.config.Check, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
+		Overhead: n.config.Overhead, Answer: n.config.Answer, Check: n.config.Check, Advise: n.config.Advise, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits, Meter: n.config.Meter, Tracer: n.config.Tracer,
 		Rules: n.config.Rules,
 	})
 	if err != nil {

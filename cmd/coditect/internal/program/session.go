@@ -355,11 +355,15 @@ func (a *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 	if err != nil {
 		return embedded.Config{}, err
 	}
+	advise, err := a.Runners.SpecAdvice()
+	if err != nil {
+		return embedded.Config{}, err
+	}
 	g := &a.Global
 	return embedded.Config{
 		MaxCalls: a.Runners.Limits.MaxCalls, ModelLimits: limits,
 		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Version: a.Version, Rates: rates, Hook: hook, Logger: log,
-		Overhead: runners.PromptOverhead(askers), Answer: runners.MostAnswer, Check: check, Warms: runners.NeedsPriming(askers),
+		Overhead: runners.PromptOverhead(askers), Answer: runners.MostAnswer, Check: check, Advise: advise, Warms: runners.NeedsPriming(askers),
 		Lease: g.Timing.lease, Heartbeat: g.Timing.heartbeat, Grace: g.Timing.grace,
 		StartApart: a.Self.Starter(apart.Whose(a.Runners.Models.Fleet)),
 		Meter:      a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), Dial: a.Telemetry.DialOptions(), Serve: a.Telemetry.ServerOptions(),

@@ -187,7 +187,11 @@ func planJob(ctx context.Context, a *program.Program, q mapreduce.PlanQuery, doc
 		if err != nil {
 			return nil, err
 		}
-		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: runners.PromptOverhead(askers), Check: check}, q, docs)
+		advise, err := a.Runners.SpecAdvice()
+		if err != nil {
+			return nil, err
+		}
+		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: runners.PromptOverhead(askers), Check: check, Advise: advise}, q, docs)
 	}
 	c, err := a.Dial(a.Global.Server)
 	if err != nil {

@@ -40,6 +40,10 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 			return nil, err
 		}
 	}
+	endpoints, err := r.Models.baseURLs()
+	if err != nil {
+		return nil, err
+	}
 	known := slices.Concat(all.Names(), slices.Collect(maps.Keys(askers)))
 	return func(spec *mapreduce.JobSpec) error {
 		providers, err := providersOf(spec)
@@ -68,8 +72,18 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 				return err
 			}
 		}
-		return CheckParameters(spec, prices)
+		return CheckParameters(spec, prices, endpoints)
 	}, nil
+}
+
+// SpecAdvice returns the function that tells the owner of a job what its models will not do as the
+// job asks.
+func (r *Runners) SpecAdvice() (func(*mapreduce.JobSpec) []string, error) {
+	endpoints, err := r.Models.baseURLs()
+	if err != nil {
+		return nil, err
+	}
+	return func(spec *mapreduce.JobSpec) []string { return AdviseOnParameters(spec, endpoints) }, nil
 }
 
 // checkSchema refuses a schema that cannot be read, or that rules could not search for.

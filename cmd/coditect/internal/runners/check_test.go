@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/runners"
@@ -58,6 +60,10 @@ func TestSpecCheck(t *testing.T) {
 		{"an effort that is none", anthropic(map[string]string{"effort": "hard"}), "vars.effort"},
 		{"an effort of a model that has none", anthropic(map[string]string{"effort": "low"}), "vars.effort"},
 		{"a budget of a model that has one", anthropic(map[string]string{"thinking_budget": "2000"}), ""},
+		{"an effort of the first of two models", mapreduce.JobSpec{Schema: []byte(good), Model: "anthropic/claude-opus-5,anthropic/claude-haiku-4-5", Vars: map[string]string{"effort": "low"}}, ""},
+		{"an effort of the second of two models", mapreduce.JobSpec{Schema: []byte(good), Model: "anthropic/claude-haiku-4-5,anthropic/claude-opus-5", Vars: map[string]string{"effort": "low"}}, "vars.effort"},
+		{"a stage's effort of the second model", staged("{effort: low}", "'small,big'"), "stages[1].parameters.effort"},
+		{"a stage's effort of the first model", staged("{effort: low}", "'big,small'"), ""},
 		{"a temperature of rules", mapreduce.JobSpec{Schema: []byte(good), Vars: map[string]string{"temperature": "0"}}, "vars.temperature"},
 		{"an effort of one stage's model", staged("{effort: low}", "big", "effort", "high"), ""},
 		{"an effort of no model", staged("{}", "small", "effort", "high"), "vars.effort"},
@@ -81,5 +87,31 @@ func TestSpecCheck(t *testing.T) {
 				t.Errorf("got %v, want an invalid field %s", err, tt.field)
 			}
 		})
+	}
+}
+
+// TestAdviceOnParameters: each model that is asked otherwise than the job says has one line.
+func TestAdviceOnParameters(t *testing.T) {
+	const opus, haiku, mini = "anthropic/claude-opus-5", "anthropic/claude-haiku-4-5", "openai/gpt-5-mini"
+	for name, c := range map[string]struct {
+		models    string
+		vars      map[string]string
+		endpoints map[string]string
+		want      []string
+	}{
+		"all are taken":          {opus + "," + mini, map[string]string{"effort": "low"}, nil, nil},
+		"nothing is given":       {opus + "," + haiku, nil, nil, nil},
+		"one is left out":        {opus + "," + haiku, map[string]string{"effort": "low"}, nil, []string{haiku + " is asked without effort, since it takes no other"}},
+		"the nearest is sent":    {opus + "," + mini + "," + haiku, map[string]string{"effort": "max", "stop": "END"}, nil, []string{mini + " is asked with effort high in place of max and without stop, since it takes no other", haiku + " is asked without effort, since it takes no other"}},
+		"another's server":       {opus + "," + mini, map[string]string{"effort": "max"}, map[string]string{"openai": "http://localhost:1/v1"}, nil},
+		"the address of a first": {opus + "," + mini, map[string]string{"effort": "max", "base_url": "http://localhost:1"}, nil, []string{mini + " is asked with effort high in place of max, since it takes no other"}},
+	} {
+		spec := mapreduce.JobSpec{Schema: []byte(`{"type":"object"}`), Vars: c.vars}
+		if err := spec.SetModels(strings.Split(c.models, ",")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, runners.AdviseOnParameters(&spec, c.endpoints)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

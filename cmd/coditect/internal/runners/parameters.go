@@ -1,6 +1,7 @@
 package runners
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,29 +17,27 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// An asked is a stage whose units ask a model.
+// An asked is a stage whose units ask a model. Of several models it is the first, which is asked as
+// long as it answers.
 type asked struct {
 	index    int // among the stages of the pipeline
 	provider string
 	model    llm.Model
 	limits   parameters.Limits
 	own      parameters.Set // of the stage
+	others   []asked        // the models that stand for this one
 }
 
 // CheckParameters refuses parameters of answers that a model is known not to take: those of a stage,
 // and those of the run that none of its models takes. A parameter of the run is not sent to the
-// models that do not take it, if others do. The error names the field, and models that could.
-func CheckParameters(spec *mapreduce.JobSpec, prices *llm.Prices) error {
-	p, err := step.PipelineOf(spec)
+// models that do not take it, if others do. Of a list of models, the first counts, as most answers are
+// its own; what a later one does not take is not sent to that one, which AdviseOnParameters tells.
+// endpoints has the addresses of providers. The error names the field, and models that could.
+func CheckParameters(spec *mapreduce.JobSpec, prices *llm.Prices, endpoints map[string]string) error {
+	run, stages, err := parametersOf(spec, endpoints)
 	if err != nil {
 		return err
 	}
-	run, err := settings.ParametersOf(p, spec.Vars)
-	if err != nil {
-		return err
-	}
-
-	stages := askedStages(spec, p)
 	for _, s := range stages {
 		if err := s.checkOwn(run, prices); err != nil {
 			return err
@@ -52,20 +51,87 @@ func CheckParameters(spec *mapreduce.JobSpec, prices *llm.Prices) error {
 	return nil
 }
 
+// AdviseOnParameters returns a line for each model of a job that is asked with other parameters than
+// those that were given, since it is known not to take these.
+func AdviseOnParameters(spec *mapreduce.JobSpec, endpoints map[string]string) (lines []string) {
+	run, stages, err := parametersOf(spec, endpoints)
+	if err != nil {
+		return nil // the job is refused
+	}
+	for _, s := range stages {
+		for _, m := range append([]asked{s}, s.others...) {
+			if line := m.adapted(s.own.Over(run)); line != "" && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// adapted says with what a model is asked in place of parameters that it does not take; "" if it takes
+// all of them.
+func (s asked) adapted(set parameters.Set) string {
+	if keyVariables[s.provider] == "" {
+		return "" // it asks nobody
+	}
+	kept := s.limits.Keep(set)
+	var words []string
+	for _, name := range set.Given() {
+		switch value := kept.Value(name); value {
+		case set.Value(name):
+		case "":
+			words = append(words, "without "+string(name))
+		default:
+			words = append(words, fmt.Sprintf("with %s %s in place of %s", name, value, set.Value(name)))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s is asked %s, since it takes no other", s.provider, s.model, strings.Join(words, " and "))
+}
+
+// parametersOf returns the parameters that a run gives to all stages, and the stages that ask models.
+func parametersOf(spec *mapreduce.JobSpec, endpoints map[string]string) (run parameters.Set, stages []asked, err error) {
+	p, err := step.PipelineOf(spec)
+	if err != nil {
+		return run, nil, err
+	}
+	if run, err = settings.ParametersOf(p, spec.Vars); err != nil {
+		return run, nil, err
+	}
+	return run, askedStages(spec, p, endpoints), nil
+}
+
 // askedStages returns the stages that ask models, with what is known of these.
-func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline) []asked {
+func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline, endpoints map[string]string) []asked {
 	var all []asked
 	for i, stage := range p.Stages {
 		own := jobspec.ForStage(*spec, stage)
 		one := asked{index: i, provider: own.Provider, model: llm.Model(own.Model), own: stage.Parameters}
-		if keyVariables[own.Provider] != "" {
-			one.limits = limitsFor(own.Provider, spec.Vars[settings.VarBaseURL], one.model)
-		} else if stage.Parameters.IsZero() {
+		if keyVariables[own.Provider] == "" && stage.Parameters.IsZero() {
 			continue
+		}
+		one.findLimits(&own, endpoints)
+		for _, name := range own.Fallbacks {
+			other := asked{index: i}
+			provider, model, _ := strings.Cut(name, "/")
+			other.provider, other.model = provider, llm.Model(model)
+			other.findLimits(&own, endpoints)
+			one.others = append(one.others, other)
 		}
 		all = append(all, one)
 	}
 	return all
+}
+
+// findLimits sets what is known of a model. The address that a job names is of its first provider.
+func (s *asked) findLimits(spec *mapreduce.JobSpec, endpoints map[string]string) {
+	address := endpoints[s.provider]
+	if s.provider == spec.Provider {
+		address = cmp.Or(spec.Vars[settings.VarBaseURL], address)
+	}
+	s.limits = limitsFor(s.provider, address, s.model)
 }
 
 // limitsFor returns what is known of the parameters that a model takes.
