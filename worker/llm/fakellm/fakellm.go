@@ -32,6 +32,7 @@ type Config struct {
 	Rebuff  func(Call) *Rebuff       // what it would not take; nil takes it. Defaults to everything taken
 	Style   func(Call) Style         // how answers are written. Defaults to the vendor's way
 	Lax     bool                     // streams and their usage need not be asked for
+	Forgets bool                     // what was thought before a call need not come back with it
 	Latency func(Call) time.Duration // until the answer begins. Defaults to none
 	Rates   Rates                    // zero limits nothing
 	Key     string                   // that calls need; "" takes any
@@ -184,7 +185,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := s.beginCall(call)
 	defer s.endCall(x)
 	x.w, x.r, x.wire = w, r, wire
-	if s.isAnswerable(err) {
+	if s.isAnswerable(err) && !s.cfg.Forgets {
 		err = errors.Join(err, s.checkThinking(&call))
 	}
 	if !s.isAnswerable(err) {

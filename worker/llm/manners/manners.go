@@ -44,6 +44,7 @@ type Manners struct {
 	FreeTools  bool       // no tool can be forced
 	NoParallel bool       // whether tools are called at once is not said
 	NoSealed   bool       // what a model thought is not asked for, to be handed back
+	NoThoughts bool       // what a model thought is not handed back
 	NoUsage    bool       // usage of streams is not asked for
 	NoStream   bool       // answers come whole
 	OtherBound bool       // the bound of the answer has its other name
@@ -62,7 +63,8 @@ func (m Manners) With(known Manners) Manners {
 		Form:     max(m.Form, known.Form),
 		NoFormat: m.NoFormat || known.NoFormat, Plain: m.Plain || known.Plain, NoStrict: m.NoStrict || known.NoStrict,
 		FreeTools: m.FreeTools || known.FreeTools, NoParallel: m.NoParallel || known.NoParallel, NoSealed: m.NoSealed || known.NoSealed,
-		NoUsage: m.NoUsage || known.NoUsage, NoStream: m.NoStream || known.NoStream, OtherBound: m.OtherBound || known.OtherBound,
+		NoThoughts: m.NoThoughts || known.NoThoughts,
+		NoUsage:    m.NoUsage || known.NoUsage, NoStream: m.NoStream || known.NoStream, OtherBound: m.OtherBound || known.OtherBound,
 		Most: m.Most, NoSystem: m.NoSystem || known.NoSystem, NoCache: m.NoCache || known.NoCache, Unsigned: m.Unsigned || known.Unsigned,
 		Omit: m.Omit | known.Omit, Efforts: m.Efforts, bare: m.bare || known.bare,
 	}
@@ -84,18 +86,20 @@ type Refusal struct {
 
 // A Sent says what a request held that a server may refuse.
 type Sent struct {
-	Schema bool  // the answer was to be by a schema, in the way of Manners.Form
-	Tools  bool  // the model could call tools of others
-	Stream bool  // the answer was to come in a stream
-	Sealed bool  // what the model thinks was asked for
-	System bool  // there were instructions
-	Cache  bool  // parts of the prompt were marked for a cache
-	Bound  int64 // tokens of the answer
+	Schema   bool  // the answer was to be by a schema, in the way of Manners.Form
+	Tools    bool  // the model could call tools of others
+	Stream   bool  // the answer was to come in a stream
+	Sealed   bool  // what the model thinks was asked for
+	Thoughts bool  // what the model thought before was handed back
+	System   bool  // there were instructions
+	Cache    bool  // parts of the prompt were marked for a cache
+	Bound    int64 // tokens of the answer
 
 	Parameters Parameters // of the answer
 	Effort     string     // the level, if there is one
 
-	// Lone says that the interface is a server's own, of which nothing but Parameters is left out.
+	// Lone says that the interface is a server's own, of which nothing but Parameters and Schema is
+	// left out.
 	Lone bool
 }
 
@@ -105,16 +109,26 @@ func (m Manners) Learn(r Refusal, sent Sent) (_ Manners, what string, ok bool) {
 	if !mayRefuse(r.Status) {
 		return m, "", false
 	}
-	text := strings.ToLower(r.Param + " " + r.Text)
+	text := withoutFields(strings.ToLower(r.Param + " " + r.Text))
+	known := traits
 	if sent.Lone {
-		return parameterTrait(m, text, sent)
+		known = loneTraits
 	}
-	for _, t := range traits {
+	for _, t := range known {
 		if next, what, ok := t(m, text, sent); ok {
 			return next, what, true
 		}
 	}
 	return m, "", false
+}
+
+// withoutFields returns the words of a refusal without the list of all fields that the server knows.
+func withoutFields(text string) string {
+	before, list, ok := strings.Cut(text, "expected one of")
+	if ok && strings.Contains(list, "messages") {
+		return before
+	}
+	return text
 }
 
 // mayRefuse reports whether servers refuse parameters with a status. Some fail over what they do
@@ -130,7 +144,7 @@ func mayRefuse(status int) bool {
 // Bare returns the manners that leave out everything that can be, for a server that refuses a
 // request without saying why. It is false if that was done already.
 func (m Manners) Bare(r Refusal, sent Sent) (_ Manners, what string, ok bool) {
-	if m.bare || r.Status != 400 && r.Status != 422 {
+	if m.bare || r.Status != 400 && r.Status != 422 && !blamesParameters(r) {
 		return m, "", false
 	}
 	if sent.Lone {
@@ -141,9 +155,15 @@ func (m Manners) Bare(r Refusal, sent Sent) (_ Manners, what string, ok bool) {
 		return m, "it does not say what it refuses: no parameters of answers are sent", true
 	}
 	return Manners{
-		Form: ByPrompt, NoFormat: true, Plain: true, NoStrict: true, FreeTools: true, NoParallel: true, NoSealed: true, NoUsage: true, NoCache: true,
+		Form: ByPrompt, NoFormat: true, Plain: true, NoStrict: true, FreeTools: true, NoParallel: true, NoSealed: true, NoThoughts: m.NoThoughts, NoUsage: true, NoCache: true,
 		OtherBound: m.OtherBound, Most: m.Most, NoStream: m.NoStream, NoSystem: m.NoSystem, Omit: allParameters, bare: true,
 	}, "it does not say what it refuses: everything that can be is left out", true
+}
+
+// blamesParameters reports whether a router says that no server takes all that a request holds, with
+// the status of a model that is not there.
+func blamesParameters(r Refusal) bool {
+	return r.Status == 404 && strings.Contains(strings.ToLower(r.Text), "requested parameters")
 }
 
 // A Store keeps the manners of the servers that a process asks. A nil one keeps nothing. It is

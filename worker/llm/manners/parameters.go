@@ -26,6 +26,9 @@ const (
 // Levels are levels of effort, as bits in the order of levels.
 type Levels uint8
 
+// noEffort is the least level: that a model does not think.
+const noEffort Levels = 1
+
 // levels are the levels of effort, the least first.
 func levels() []string { return []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"} }
 
@@ -63,19 +66,19 @@ const thinkingWords = `thinking_?level|thinking level|think value|(?:support|sup
 // parameterNames are in the order in which one is left out, if a server names several: of
 // temperature and top_p, the temperature stays, and a budget goes before all of thinking.
 var parameterNames = []parameterName{
-	{CacheKey, regexp.MustCompile(`prompt_cache_key`), "prompt_cache_key"},
+	{CacheKey, regexp.MustCompile(`prompt_?cache_?key`), "prompt_cache_key"},
 	{Verbosity, regexp.MustCompile(`verbosity`), "verbosity"},
 	{Thinking, regexp.MustCompile(`thinking_?budget|thinking budget|budget_tokens|budget -?\d+ is|token_budget|thinking\.type[^a-z]*enabled|reasoning\.max_tokens`), "thinking_budget"},
 	{Effort, regexp.MustCompile(`effort|` + thinkingWords), "effort"},
 	{Thinking, regexp.MustCompile(thinkingWords), "thinking_budget"},
-	{TopP, regexp.MustCompile(`\btop_?p\b|top p\b`), "top_p"},
+	{TopP, regexp.MustCompile(`\btop_?p\b|top p\b|#/p:`), "top_p"},
 	{Temperature, regexp.MustCompile(`temperature`), "temperature"},
 	{Seed, regexp.MustCompile(`(?:^|[^a-z])(?:random_)?seed(?:$|[^a-z])`), "seed"},
 	{Stop, regexp.MustCompile(`stop_?sequence|stop sequence|(?:^|[^a-z_])stop(?:$|[^a-z_])`), "stop"},
 }
 
 // levelList is where a server says which levels it takes.
-var levelList = regexp.MustCompile(`(?:supported (?:values|levels|efforts)|must be one of|one of|expected|input should be|available|allowed|valid values|supports)(.*)`)
+var levelList = regexp.MustCompile(`(?:supported (?:values|levels|efforts)|must be one of|one of|must be|expected|input should be|available|allowed|valid values|supports)(.*)`)
 
 // oneLevel finds a level as a word.
 var oneLevel = regexp.MustCompile(`\b(none|minimal|low|medium|high|xhigh|max)\b`)
@@ -96,15 +99,29 @@ func parameterTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 			continue
 		}
 		if p.bit == Effort {
-			if taken := takenLevels(text); taken != 0 && taken != m.Efforts && taken.Nearest(sent.Effort) != sent.Effort {
-				m.Efforts = taken
-				return m, "it takes no effort " + sent.Effort + ", but " + taken.Nearest(sent.Effort), true
+			if next, what, ok := levelTrait(m, text, sent); ok {
+				return next, what, true
 			}
 		}
 		m.Omit |= p.bit
 		return m, "it takes no " + p.what, true
 	}
+	if sent.Parameters&(Effort|Verbosity) == Effort && strings.Contains(text, "'"+sent.Effort+"'") {
+		return levelTrait(m, text, sent) // of nothing else are such values
+	}
 	return m, "", false
+}
+
+// levelTrait is of models that take other levels of effort. That thinking can be switched off is not
+// what somebody needs who wants it.
+func levelTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
+	taken := takenLevels(text)
+	next := taken.Nearest(sent.Effort)
+	if taken == 0 || taken == m.Efforts || next == sent.Effort || taken == noEffort {
+		return m, "", false
+	}
+	m.Efforts = taken
+	return m, "it takes no effort " + sent.Effort + ", but " + next, true
 }
 
 // takenLevels returns the levels that a server says it takes; 0 if it does not say.

@@ -12,8 +12,11 @@ type trait func(m Manners, text string, sent Sent) (Manners, string, bool)
 
 // traits are tried in order: those that are named by a word of their own first.
 var traits = []trait{
-	signatureTrait, streamedToolsTrait, usageTrait, sealedTrait, forcedTrait, parameterTrait, parallelTrait, cacheTrait, boundTrait, mostTrait, strictTrait, systemTrait, choiceTrait, keywordTrait, toolTrait, formatTrait, streamTrait,
+	signatureTrait, streamedToolsTrait, usageTrait, sealedTrait, thoughtTrait, forcedTrait, parameterTrait, parallelTrait, cacheTrait, boundTrait, mostTrait, strictTrait, systemTrait, choiceTrait, keywordTrait, toolTrait, formatTrait, streamTrait,
 }
+
+// loneTraits are of interfaces of a server's own.
+var loneTraits = []trait{parameterTrait, grammarTrait}
 
 // signatureTrait is of Google's models, which want to know what was thought before a tool was called.
 // Of calls that another model made, nobody has that.
@@ -50,6 +53,19 @@ func sealedTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	return m, "it does not give back what a model thought", true
 }
 
+// thoughtTrait is of servers that show what a model thinks, and do not take it back. Others demand it:
+// their words are about what is missing.
+func thoughtTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
+	if m.NoThoughts || !sent.Thoughts || !hasAny(text, "reasoning_content", "reasoning_details", "'reasoning'", `"reasoning"`) {
+		return m, "", false
+	}
+	if !refuses(text) || hasAny(text, "passed back", "missing", "required") {
+		return m, "", false
+	}
+	m.NoThoughts = true
+	return m, "it does not take back what a model thought", true
+}
+
 func parallelTrait(m Manners, text string, _ Sent) (Manners, string, bool) {
 	if m.NoParallel || !hasAny(text, "parallel_tool_calls", "parallel tool", "parallel function", "disable_parallel_tool_use", "multiple tool") {
 		return m, "", false
@@ -81,9 +97,9 @@ func boundTrait(m Manners, text string, _ Sent) (Manners, string, bool) {
 // bounds are how servers say how long an answer may be.
 var bounds = []*regexp.Regexp{
 	regexp.MustCompile(`at most (\d+) (?:completion|output)`),
-	regexp.MustCompile(`max(?:_completion)?_tokens[^0-9]{0,80}(?:less than or equal to|<=|at most|not exceed|no more than|cannot exceed|up to|maximum (?:value )?(?:is|of)|must be between \d+ and|range (?:is|of) \[\d+,) ?[\x60'"]?(\d+)`),
+	regexp.MustCompile(`max(?:_completion)?_tokens(?: for [\x60'"][^\x60'"]+[\x60'"])?[^0-9]{0,80}(?:less than or equal to|<=|at most|not exceed|no more than|cannot exceed|up to|maximum (?:value )?(?:is|of)|must be between \d+ and|range (?:is|of) \[\d+,) ?[\x60'"]?(\d+)`),
 	regexp.MustCompile(`max_tokens: \d+ > (\d+)`),
-	regexp.MustCompile(`range of max_tokens should be \[\d+, ?(\d+)\]`),
+	regexp.MustCompile(`range of max_tokens (?:should be|is) \[\d+, ?(\d+)\]`),
 	regexp.MustCompile(`maximum tokens you requested exceeds the model limit of (\d+)`),
 	regexp.MustCompile(`maxoutputtokens[^(]*\(inclusive\) to (\d+) \(exclusive\)`),
 	regexp.MustCompile(`(?:maximum|max) (?:allowed |number of )?(?:output|completion) tokens[^0-9]{0,40}(\d+)`),
@@ -130,7 +146,7 @@ func systemTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	}
 	role := hasAny(text, "system role", "role 'system'", `role "system"`, "system message", "system prompt", "'system' with this model", "developer instruction", "role: system", "role not supported", "system_instruction") ||
 		strings.Contains(text, "role") && hasAny(text, "system", "'user' or 'assistant'")
-	alternate := hasAny(text, "roles must alternate", "must alternate", "first message must be", "unexpected role")
+	alternate := hasAny(text, "roles must alternate", "must alternate", "should be alternating", "first message must be", "unexpected role")
 	if !role && !alternate || role && !alternate && !refuses(text) && !strings.Contains(text, "input should be") {
 		return m, "", false
 	}
@@ -149,13 +165,23 @@ func choiceTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	return m, "no tool can be forced", true
 }
 
+// boundKeyword finds a keyword that bounds values, as a name.
+var boundKeyword = regexp.MustCompile(`["'\[\x60](?:exclusive)?(?:minimum|maximum|m(?:in|ax)(?:items|length)|multipleof|pattern|prefixitems|format)\\?["'\]\x60]`)
+
+// toolSchema finds a place within the schema of a tool's input.
+var toolSchema = regexp.MustCompile(`(?:tools|function_?declarations?)[^:]*(?:parameters|input_?schema)`)
+
 // keywordTrait is of servers that take schemas, and not everything in them.
 func keywordTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	if m.Plain || !sent.Schema && !sent.Tools || m.Form > ByTool {
 		return m, "", false
 	}
-	if !hasAny(text, "invalid schema", "invalid_json_schema", "invalid json schema", "schema is not valid", "schema validation", "unsupported schema", "grammar", "keyword", "schema too complex",
-		"unsupported_schema", "not permitted in schema", "properties are not supported", "'minimum'", "'maximum'", "minimum", "maxitems", "minitems", "'pattern'", "'format'", "exclusiveminimum", "multipleof", "schemas contains too many", "schema produces a constraint") {
+	named := boundKeyword.MatchString(text) || sent.Tools && toolSchema.MatchString(text)
+	if !named && !hasAny(text, "invalid schema", "invalid_json_schema", "invalid json schema", "schema is not valid", "schema validation", "unsupported schema", "grammar", "keyword", "schema too complex",
+		"unsupported_schema", "not permitted in schema", "properties are not supported", "not supported by xgrammar", "minimum", "maxitems", "minitems", "exclusiveminimum", "multipleof", "schemas contains too many", "schema produces a constraint") {
+		return m, "", false
+	}
+	if strings.Contains(text, "empty grammar stack") { // the model cannot follow one, whatever it is
 		return m, "", false
 	}
 	if hasAny(text, "response_format is not", "does not support") && !hasAny(text, "keyword", "minimum", "maximum", "pattern", "items") {
@@ -176,12 +202,27 @@ func toolTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	return m, "it takes no tools: " + m.Form.String(), true
 }
 
+// grammarTrait is of interfaces of a server's own, where nothing is between a schema and a JSON object.
+func grammarTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
+	if !sent.Schema || m.Form == ByPrompt || !formatWord.MatchString(text) && !hasAny(text, "grammar", "schema", "structured output") {
+		return m, "", false
+	}
+	if m.Form == ByObject {
+		m.Form = ByPrompt
+		return m, "it takes no format: " + m.Form.String(), true
+	}
+	m.Form = ByObject
+	return m, "it does not constrain answers by a schema: " + m.Form.String(), true
+}
+
+// formatWord finds format as a word of its own or of a name, and not in "information".
+var formatWord = regexp.MustCompile(`(?:^|[^a-z])format`)
+
 func formatTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	if !sent.Schema || m.Form == ByPrompt || m.Form == ByTool {
 		return m, "", false
 	}
-	if !hasAny(text, "response_format", "response format", "responseformat", "json_schema", "json schema", "json_object", "json mode", "structured output", "structured_output", "output_config", "outputconfig", "output_format", "output format",
-		"text.format", "guided", "grammar", "response_schema", "responseschema", "schema", "response mime type", "response_mime_type", "format") {
+	if !formatWord.MatchString(text) && !hasAny(text, "json_schema", "json schema", "json_object", "json mode", "structured output", "structured_output", "output_config", "outputconfig", "responseformat", "guided", "grammar", "schema", "response mime type", "response_mime_type") {
 		return m, "", false
 	}
 	if m.Form == ByObject {
@@ -193,8 +234,11 @@ func formatTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
 	return m, "it does not constrain answers by a schema: " + m.Form.String(), true
 }
 
+// streamWord finds stream as a word, and not in "upstream".
+var streamWord = regexp.MustCompile(`(?:^|[^a-z])stream`)
+
 func streamTrait(m Manners, text string, sent Sent) (Manners, string, bool) {
-	if m.NoStream || !sent.Stream || !strings.Contains(text, "stream") || !refuses(text) && !hasAny(text, "verified", "not yet", "disabled") {
+	if m.NoStream || !sent.Stream || !streamWord.MatchString(text) || !refuses(text) && !hasAny(text, "verified", "not yet", "disabled") {
 		return m, "", false
 	}
 	m.NoStream = true

@@ -57,11 +57,11 @@ func (p *provider) Complete(ctx context.Context, req *llm.Request) (*llm.Respons
 // OwnForm implements wire.Asker.
 func (*provider) OwnForm(m manners.Manners) manners.Manners { return m }
 
-// SentBy implements wire.Asker. Servers refuse parameters of answers alone: what models can do of the
-// rest is known.
+// SentBy implements wire.Asker. Servers refuse parameters of answers, and schemas; which models call
+// tools is known.
 func (p *provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
 	sent := p.Dialer.SentBy(req, with)
-	return manners.Sent{Parameters: sent.Parameters, Effort: sent.Effort, Lone: true}
+	return manners.Sent{Schema: req.Schema != nil && !answersByTool(req), Parameters: sent.Parameters, Effort: sent.Effort, Lone: true}
 }
 
 // Ask implements wire.Asker.
@@ -77,7 +77,7 @@ func (p *provider) Ask(c *wire.Call, req *llm.Request, with manners.Manners) (*l
 	var chat chatAnswer
 	if err := chat.readLines(lines); err != nil {
 		if sent, ok := errors.AsType[*lineError](err); ok {
-			return nil, c.MidstreamError(sent.line)
+			return nil, c.StreamError(sent.line, chat.text.Len() > 0)
 		}
 		return nil, c.CutError(err)
 	}
@@ -144,13 +144,13 @@ func (p *provider) buildPayload(req *llm.Request, with manners.Manners) (*chatRe
 			NumCtx: p.Config.Window, NumPredict: req.AnswerBound(), Temperature: set.Temperature, TopP: set.TopP, Seed: set.Seed, Stop: set.Stop,
 		},
 	}
-	if req.System != "" {
-		body.Messages = append(body.Messages, chatMessage{Role: "system", Content: req.System})
+	if system := req.System + tellForm(req, with); system != "" {
+		body.Messages = append(body.Messages, chatMessage{Role: "system", Content: system})
 	}
 	for _, m := range req.Messages {
 		body.Messages = append(body.Messages, chatMessages(m)...)
 	}
-	if err := p.addTools(req, &body); err != nil {
+	if err := p.addTools(req, with, &body); err != nil {
 		return nil, err
 	}
 	return &body, nil
@@ -171,7 +171,7 @@ func thinkFor(model llm.Model, effort string) any {
 // addTools adds tools and the answer's schema. A tool cannot be forced there; an
 // answer by its schema is the same. A schema keeps the model from calling tools, so where
 // it may call some, it gives its answer by one.
-func (*provider) addTools(req *llm.Request, body *chatRequest) error {
+func (*provider) addTools(req *llm.Request, with manners.Manners, body *chatRequest) error {
 	schema, tools := req.Schema, req.Tools
 	for _, t := range req.Tools {
 		if t.Name == req.Force {
@@ -182,7 +182,14 @@ func (*provider) addTools(req *llm.Request, body *chatRequest) error {
 		tools, _ = wire.WithAnswer(req)
 		schema = nil
 	}
-	if schema != nil {
+	switch {
+	case schema == nil:
+	case schema == req.Schema && with.Form == manners.ByPrompt:
+		return nil
+	case schema == req.Schema && with.Form != manners.BySchema:
+		body.Format = json.RawMessage(`"json"`)
+		return nil
+	default:
 		format, err := schema.In(dialect())
 		body.Format = format
 		return err
@@ -198,6 +205,14 @@ func (*provider) addTools(req *llm.Request, body *chatRequest) error {
 		body.Tools = append(body.Tools, chatTool{"function", toolFunction{t.Name, t.Description, params}})
 	}
 	return nil
+}
+
+// tellForm returns the instructions that stand for a schema that the server does not take.
+func tellForm(req *llm.Request, with manners.Manners) string {
+	if answersByTool(req) {
+		return ""
+	}
+	return wire.TellForm(req, with)
 }
 
 // answersByTool reports whether the answer to a request is the input of a tool.

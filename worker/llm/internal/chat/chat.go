@@ -6,6 +6,7 @@ package chat
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/parameters"
 	"github.com/coditect/mapreduce/worker/llm"
@@ -117,6 +118,7 @@ func (p *provider) OwnForm(m manners.Manners) manners.Manners {
 // SentBy implements wire.Asker.
 func (p *provider) SentBy(req *llm.Request, with manners.Manners) manners.Sent {
 	sent := p.Dialer.SentBy(req, with)
+	sent.Thoughts = !with.NoThoughts && slices.ContainsFunc(req.Messages, func(m llm.Message) bool { return thinkingOf(m.Parts) != nil })
 	if p.server.CacheKeys && wire.CacheKeyOf(req, with) != "" {
 		sent.Parameters |= manners.CacheKey
 	}
@@ -157,7 +159,7 @@ func (t *turn) takeAll(c *wire.Call, events iter.Seq2[wire.Event, error]) *llm.E
 		}
 		if next.hasError() {
 			t.takeUsage(next.Usage)
-			return c.MidstreamError(e.Data)
+			return c.StreamError(e.Data, t.text.Len() > 0 || len(t.calls) > 0 || t.thought)
 		}
 		if err := t.takeChunk(next); err != nil {
 			return c.FailError(err)

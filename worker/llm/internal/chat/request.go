@@ -72,7 +72,7 @@ func (p *provider) newBody(req *llm.Request, with manners.Manners) (*body, error
 		b.Messages = append(b.Messages, message{"role": "system", "content": system})
 	}
 	for _, m := range messages {
-		b.Messages = append(b.Messages, messagesOf(m)...)
+		b.Messages = append(b.Messages, messagesOf(m, with)...)
 	}
 	return b, b.addTools(req, with, p.dialectFor(with))
 }
@@ -140,7 +140,7 @@ func (b *body) chooseTool(req *llm.Request, force string, with manners.Manners) 
 
 // messagesOf returns a message as the vendor has it: each result of a tool
 // is a message of its own.
-func messagesOf(m llm.Message) []message {
+func messagesOf(m llm.Message, with manners.Manners) []message {
 	var out []message
 	var text strings.Builder
 	var calls []any
@@ -163,7 +163,9 @@ func messagesOf(m llm.Message) []message {
 	}
 	if len(calls) > 0 && m.Role == llm.Assistant {
 		said["tool_calls"] = calls
-		maps.Copy(said, thinkingOf(m.Parts))
+		if !with.NoThoughts {
+			maps.Copy(said, thinkingOf(m.Parts))
+		}
 	}
 	if text.Len() > 0 || m.Role == llm.Assistant {
 		out = append(out, said)

@@ -231,8 +231,8 @@ func (c *Call) readWhole(got string, read io.Reader) ([]Event, error) {
 	if err != nil {
 		return nil, c.CutError(err)
 	}
-	if kind, message := c.d.format.Judge(c.status, raw); kind != 0 {
-		return nil, c.responseError(kind, message)
+	if e := c.insteadError(raw); e != nil {
+		return nil, e
 	}
 	events, ok := []Event{{Data: raw}}, json.Valid(raw)
 	if c.d.format.Whole != nil {

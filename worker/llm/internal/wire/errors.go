@@ -46,11 +46,22 @@ func (c *Call) refusedError() *llm.Error {
 
 // foreignError returns the error of a success that is not in the expected format.
 func (c *Call) foreignError(raw []byte, got string) *llm.Error {
-	if kind, message := c.d.format.Judge(c.status, raw); kind != 0 {
-		return c.responseError(kind, message)
+	if e := c.insteadError(raw); e != nil {
+		return e
 	}
 	message := fmt.Sprintf("the answer is of type %q: something else answers at %s", got, c.d.Base.Host)
 	return c.responseError(llm.NotAPI, message)
+}
+
+// insteadError returns the error that a success holds instead of an answer; nil if it holds none.
+// What a server refuses may come so.
+func (c *Call) insteadError(raw []byte) *llm.Error {
+	kind, message := c.d.format.Judge(c.status, raw)
+	if kind == 0 {
+		return nil
+	}
+	c.refuse = manners.Refusal{Status: http.StatusInternalServerError, Param: paramOf(raw), Text: string(raw)}
+	return c.responseError(kind, message)
 }
 
 // paramOf returns the parameter that an error names.
@@ -159,6 +170,17 @@ func (c *Call) CutError(err error) *llm.Error {
 	e := c.FailError(llm.NewError(llm.CutOff, "the stream ended before the answer: %v", err))
 	e.Err = err
 	return e
+}
+
+// StreamError returns the error that a server sent in a stream: instead of an answer, or after it had
+// begun.
+func (c *Call) StreamError(raw []byte, begun bool) *llm.Error {
+	if !begun {
+		if e := c.insteadError(raw); e != nil {
+			return e
+		}
+	}
+	return c.MidstreamError(raw)
 }
 
 // MidstreamError returns the error that a server sent after it had begun to answer.

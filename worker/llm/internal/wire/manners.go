@@ -78,7 +78,7 @@ func (d *Dialer) address() string { return d.Base.Host + strings.TrimSuffix(d.Ba
 // it has nothing to do with what can be left out.
 func (c *Call) learn(err error, model llm.Model, known, with manners.Manners, sent manners.Sent) (manners.Manners, bool) {
 	e, ok := errors.AsType[*llm.Error](err)
-	if !ok || c.refuse.Status == 0 || e.Kind == llm.TooLarge || e.Kind == llm.Auth || e.Kind == llm.Billing || e.Kind == llm.RateLimited {
+	if !ok || c.refuse.Status == 0 || e.Usage.Total() > 0 || e.Kind == llm.TooLarge || e.Kind == llm.Auth || e.Kind == llm.Billing || e.Kind == llm.RateLimited {
 		return with, false
 	}
 	return c.d.Config.Manners.Refused(c.d.address(), string(model), known, with, c.refuse, sent)
