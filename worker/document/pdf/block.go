@@ -45,7 +45,7 @@ func partBlock(rows []row) {
 			}
 			at = append(at, n)
 		}
-		if len(at) == len(rows) && gap.to-gap.from >= blockGap*rows[0].height() && areFlush(rows, at) {
+		if len(at) == len(rows) && gap.to-gap.from >= blockGap*rows[0].height() && areFlush(rows, at) && !partWords(rows, at) {
 			for k, n := range at {
 				rows[k].words[n].before = "\t"
 			}
@@ -64,6 +64,18 @@ func (r *row) gapIn(gap *interval) int {
 		}
 	}
 	return 0
+}
+
+// partWords reports whether most of the gaps are what parts words of a font of one pitch, which may
+// stand below each other by chance.
+func partWords(rows []row, at []int) bool {
+	blanks := 0
+	for k, n := range at {
+		if partsWords(&rows[k].words[n-1], &rows[k].words[n]) {
+			blanks++
+		}
+	}
+	return 2*blanks > len(rows)
 }
 
 // mostWords is how many words stand behind a gap, at most, that end at one place: running text may

@@ -60,6 +60,9 @@ func (l *lattice) gapAt(x float64, words []word, in []int) (least float64, pairs
 		for _, k := range in {
 			if b := words[k].box; b.Left >= x-1 && beside(a, b) {
 				gap := (b.Left - a.Right) / max(min(a.Bottom-a.Top, b.Bottom-b.Top), 1)
+				if partsWords(&words[i], &words[k]) {
+					gap = 0
+				}
 				if !pairs || gap < least {
 					least, pairs = gap, true
 				}

@@ -157,7 +157,7 @@ func (r *row) read(page direction, usual float64) {
 	var cells [][]word
 	for from := 0; from < len(r.words); {
 		to := from + 1
-		for to < len(r.words) && !apart(r.words[to-1].box, r.words[to].box, usual) {
+		for to < len(r.words) && !apart(&r.words[to-1], &r.words[to], usual) {
 			to++
 		}
 		cells = append(cells, r.words[from:to])

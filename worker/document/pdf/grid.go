@@ -123,12 +123,18 @@ func cellsOf(r *row) []row {
 	gap := cellGap * max(medianWordHeight(r.words), 1)
 	var cells []row
 	for i, w := range r.words {
-		if i == 0 || w.box.Left-r.words[i-1].box.Right > gap && strings.Trim(w.text, ".…") != "" { // points lead from a label to its value
+		if i == 0 || partsCells(&r.words[i-1], &w, gap) {
 			cells = append(cells, row{})
 		}
 		cells[len(cells)-1].add(w)
 	}
 	return cells
+}
+
+// partsCells reports whether more is free between words beside each other than a gap.
+func partsCells(a, b *word, gap float64) bool {
+	const leaders = ".…" // lead from a label to its value
+	return b.box.Left-a.box.Right > gap && strings.Trim(b.text, leaders) != "" && !partsWords(a, b)
 }
 
 // medianWordHeight returns how high words are mostly; 0 of none.

@@ -52,6 +52,7 @@ func content(lines []line) string {
 type sheet struct {
 	lines  []line
 	more   string
+	pitch  bool   // its font is Courier, whose letters are 6 points wide
 	hebrew bool   // its capital letters are the Hebrew ones of alphabets
 	drawn  string // what is drawn below the lines; it may do the form /X
 	loop   bool   // that form does itself, over and over
@@ -83,6 +84,7 @@ func makeFile(catalogue string, sheets ...sheet) []byte {
 	root := m.add("") // set below
 	tree := m.add("")
 	latin := m.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+	courier := m.add("<< /Type /Font /Subtype /Type1 /BaseFont /Courier >>")
 	part := "40 660 60 20 re 100 660 40 20 re 40 680 60 20 re 100 680 40 20 re S\n" + content([]line{{44, 686, "Part"}, {104, 686, "Qty"}, {44, 666, "Bolt"}, {104, 666, "2"}})
 	form := m.add(fmt.Sprintf("<< /Type /XObject /Subtype /Form /BBox [0 0 600 800] /Resources << /Font << /F1 %d 0 R >> >> /Length %d >>\nstream\n%s\nendstream", latin, len(part), part))
 	endless := m.add("")
@@ -94,6 +96,9 @@ func makeFile(catalogue string, sheets ...sheet) []byte {
 			form = endless
 		}
 		font := latin
+		if s.pitch {
+			font = courier
+		}
 		if s.hebrew {
 			letters := m.add(toUnicode(alphabets["Hebrew"]))
 			font = m.add(fmt.Sprintf("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode %d 0 R >>", letters))

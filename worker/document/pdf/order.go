@@ -185,7 +185,7 @@ func boxOf(rows []row) mapreduce.Box {
 func rowsOf(words []word, usual float64) []row {
 	var rows []row
 	for i, w := range words {
-		if i == 0 || w.line != words[i-1].line || apart(words[i-1].box, w.box, usual) {
+		if i == 0 || w.line != words[i-1].line || apart(&words[i-1], &w, usual) {
 			rows = append(rows, row{})
 		}
 		rows[len(rows)-1].add(w)
@@ -196,7 +196,11 @@ func rowsOf(words []word, usual float64) []row {
 
 // apart reports whether b does not follow on a in the same line. How wide a gap is, their heights
 // tell, but not that of a word without tall letters, such as "or": it is as high as usual then.
-func apart(a, b mapreduce.Box, usual float64) bool {
+func apart(before, w *word, usual float64) bool {
+	a, b := before.box, w.box
+	if partsWords(before, w) {
+		return false
+	}
 	low, high := min(a.Bottom-a.Top, b.Bottom-b.Top), max(a.Bottom-a.Top, b.Bottom-b.Top)
 	height := max(low, min(usual, high), 1)
 	return b.Left-a.Right > 2*height || b.Left < a.Left-height || !beside(a, b)

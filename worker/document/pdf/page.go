@@ -97,6 +97,7 @@ func (p *page) words(lattices []*lattice) ([]word, error) {
 	chars := utf16.Decode(unitsOf(p.pdfium.filled(2 * units)))
 	r := wordReader{page: p, pdfium: p.pdfium, text: text, chars: chars, same: len(chars) == n, lattices: lattices}
 	r.read()
+	findPitches(r.words)
 	p.lies = lies(chars)
 	return r.words, p.pdfium.gone
 }
@@ -178,7 +179,11 @@ func (r *wordReader) addWord(from, to int) {
 		r.addWord(at, to)
 		return
 	}
-	r.words = append(r.words, word{text: text, box: box, line: r.line})
+	w := word{text: text, box: box, line: r.line}
+	if x, _, ok := r.origin(from + r.shift(from)); ok {
+		w.pen, w.letters = x, to-from
+	}
+	r.words = append(r.words, w)
 }
 
 // wall returns the first of characters [from, to) that stands behind a line of a table, as a

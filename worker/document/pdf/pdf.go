@@ -366,4 +366,8 @@ type word struct {
 	parts  []word
 	before string // what parts it from the word before it in its row
 	grid   *grid  // the table for which it stands, in a line of its own; or nil
+	// Where the pen stood before it, and how often it moved; 0 letters if that is not known.
+	pen     float64
+	letters int
+	pitch   float64 // of a font of one pitch; 0 of others
 }
