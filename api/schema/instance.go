@@ -19,11 +19,7 @@ import (
 // "required". What the result says about its values is not looked at. The error names each
 // value that does not fit.
 func (s *Schema) Validate(record map[string]any) error {
-	instance, err := s.instanceOf(s.Flatten(record))
-	if err != nil {
-		return err
-	}
-	err = s.validator.Validate(instance)
+	err := s.validate(s.Flatten(record))
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err
@@ -38,14 +34,15 @@ func (s *Schema) Validate(record map[string]any) error {
 	return errors.New(strings.Join(msgs, "; "))
 }
 
-// instanceOf returns what the validator looks at: the record with values by field path.
-func (s *Schema) instanceOf(values map[string]any) (any, error) {
+// instanceOf returns what the validator looks at: the record with values by field path, and
+// with null at the paths that have to have it.
+func (s *Schema) instanceOf(values map[string]any, nulls map[string]bool) (any, error) {
 	for path, v := range values {
 		if err := boundNumbers(v); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, &numberError{path, err}
 		}
 	}
-	record, _ := instanceObject("", s.Properties, s.Rest != nil, values)
+	record, _ := instanceObject("", s.Properties, s.Rest != nil, values, nulls)
 	instance := any(record)
 	if s.bare {
 		instance = record[ValueName]
@@ -57,7 +54,7 @@ func (s *Schema) instanceOf(values map[string]any) (any, error) {
 }
 
 // instanceObject returns an object without what was not found, and whether anything was.
-func instanceObject(prefix string, properties []Property, rest bool, values map[string]any) (object map[string]any, some bool) {
+func instanceObject(prefix string, properties []Property, rest bool, values map[string]any, nulls map[string]bool) (object map[string]any, some bool) {
 	object = make(map[string]any, len(properties))
 	if others, ok := values[prefix+RestName].(map[string]any); ok && rest {
 		for name, v := range others {
@@ -69,18 +66,27 @@ func instanceObject(prefix string, properties []Property, rest bool, values map[
 		path := prefix + p.step()
 		v := values[path]
 		if inner, found := map[string]any(nil), false; p.Type == Object {
-			if inner, found = instanceObject(path+".", p.Properties, p.Rest != nil, values); found {
+			if inner, found = instanceObject(path+".", p.Properties, p.Rest != nil, values, nulls); found {
 				v = inner
 			}
 		}
 		if v != nil {
 			object[p.Name], some = v, true
-		} else if p.Required && p.Nullable {
+		} else if p.Required && p.Nullable || nulls[path] {
 			object[p.Name] = nil
 		}
 	}
 	return object, some
 }
+
+// A numberError says that a number in the value of a field is out of range.
+type numberError struct {
+	path string
+	err  error
+}
+
+// Error names the field and the number.
+func (e *numberError) Error() string { return e.path + ": " + e.err.Error() }
 
 // boundNumbers refuses numbers that are out of range, because the validator computes with
 // them exactly.

@@ -41,6 +41,7 @@ type Judgement struct {
 type placed struct {
 	Breach
 	inside []string
+	nulls  []string // names that the object at the place lacks, and that may be null
 }
 
 // Judge checks the values of a record, by field path, against all that the schema
@@ -71,9 +72,14 @@ func (s *Schema) Judge(values map[string]any) Judgement {
 			j.Parts = append(j.Parts, part)
 		}
 	}
+
+	added := map[string]bool{}
 	for {
 		breaches, missing := s.breaches(j.Kept)
 		j.Missing = missing
+		if j.addNulls(breaches, added) {
+			continue
+		}
 		if !slices.ContainsFunc(breaches, func(b placed) bool { return j.holds(b.Breach) }) {
 			return j
 		}
@@ -138,13 +144,13 @@ func (s *Schema) JudgeValue(path string, v any) *Breach {
 }
 
 // breachOf returns the constraint that the value of a field breaks in a record without
-// others. It leaves out constraints that hold only under a condition, and those of a
-// list as such if the value is one of its elements.
+// others. It leaves out constraints that hold only under a condition, names that null can
+// stand for, and those of a list as such if the value is one of its elements.
 func (s *Schema) breachOf(path string, v any, element bool) *Breach {
 	p := s.Field(path)
 	for _, leaf := range s.faults(map[string]any{path: v}) {
 		field, inside := s.fieldAt(leaf.at)
-		if leaf.conditional || field != path || element && inside == 0 {
+		if leaf.conditional || leaf.nulls != nil || field != path || element && inside == 0 {
 			continue
 		}
 		least := 0 // steps to a part that the value itself is
@@ -183,7 +189,7 @@ func (s *Schema) breaches(values map[string]any) (breaches []placed, missing []B
 		b := Breach{Constraint: f.constraint, Message: f.message}
 		if field, inside := s.fieldAt(f.at); field != "" {
 			b.Field = field
-			breaches = append(breaches, placed{b, f.at[len(f.at)-inside:]})
+			breaches = append(breaches, placed{b, f.at[len(f.at)-inside:], f.nulls})
 			continue
 		}
 		below := s.pathAt(f.at)
@@ -235,26 +241,36 @@ type fault struct {
 	constraint  string
 	message     string
 	lacking     []string // names of properties that should stand at this place
+	nulls       []string // these names, if all of them may be null
 	conditional bool     // the constraint holds under a condition
 }
 
 // faults validates a record with values by field path.
 func (s *Schema) faults(values map[string]any) []fault {
-	instance, err := s.instanceOf(values)
-	if err != nil {
-		return []fault{{constraint: "type", message: err.Error()}}
-	}
-	err = s.validator.Validate(instance)
+	err := s.validate(values)
 	var invalid *jsonschema.ValidationError
+	var ofNumber *numberError
 	switch {
 	case errors.As(err, &invalid):
+	case errors.As(err, &ofNumber):
+		return []fault{{constraint: "type", message: err.Error()}}
 	case err != nil:
 		return []fault{{constraint: "schema", message: err.Error()}}
 	default:
 		return nil
 	}
+
+	all := s.faultsOf(invalid)
+	slices.SortStableFunc(all, func(a, b fault) int { // the validator goes through maps
+		return cmp.Or(slices.Compare(a.at, b.at), strings.Compare(a.constraint, b.constraint), strings.Compare(a.message, b.message))
+	})
+	return all
+}
+
+// faultsOf returns what the validator found, by places in a record.
+func (s *Schema) faultsOf(invalid *jsonschema.ValidationError) []fault {
 	var all []fault
-	for _, f := range faultsOf(invalid, nil) {
+	for _, f := range s.leavesOf(invalid, nil) {
 		if s.wrap {
 			if len(f.at) == 0 {
 				continue // about the list of records, of which this is only one
@@ -263,18 +279,15 @@ func (s *Schema) faults(values map[string]any) []fault {
 		}
 		all = append(all, f)
 	}
-	slices.SortStableFunc(all, func(a, b fault) int { // the validator goes through maps
-		return cmp.Or(slices.Compare(a.at, b.at), strings.Compare(a.constraint, b.constraint), strings.Compare(a.message, b.message))
-	})
 	return all
 }
 
 var english = message.NewPrinter(language.English)
 
-// faultsOf returns the faults at the bottom of a tree of errors. Of alternatives of
+// leavesOf returns the faults at the bottom of a tree of errors. Of alternatives of
 // which none holds, and of what a list should contain, it returns the fault of the
 // whole, unless one alternative lacks values only.
-func faultsOf(e *jsonschema.ValidationError, all []fault) []fault {
+func (s *Schema) leavesOf(e *jsonschema.ValidationError, all []fault) []fault {
 	f := fault{at: e.InstanceLocation, message: e.ErrorKind.LocalizedString(english), conditional: isConditional(e.SchemaURL)}
 	if words := e.ErrorKind.KeywordPath(); len(words) > 0 {
 		f.constraint = words[0]
@@ -282,7 +295,7 @@ func faultsOf(e *jsonschema.ValidationError, all []fault) []fault {
 	f.message = strings.TrimPrefix(f.message, f.constraint+": ")
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
-		f.lacking = k.Missing
+		f.lacking, f.nulls = k.Missing, s.nullsAt(f.at, k.Missing)
 	case *kind.MinProperties:
 		f.lacking = []string{""} // any
 	case *kind.DependentRequired:
@@ -305,12 +318,12 @@ func faultsOf(e *jsonschema.ValidationError, all []fault) []fault {
 		f.message = "no value is allowed here"
 		f.constraint = cmp.Or(lastKeyword(e.SchemaURL), "false")
 	case *kind.AnyOf, *kind.OneOf:
-		return append(all, alternativeFaults(e, f)...)
+		return append(all, s.alternativeFaults(e, f)...)
 	case *kind.Contains, *kind.MinContains, *kind.MaxContains:
 	default:
 		if len(e.Causes) > 0 {
 			for _, cause := range e.Causes {
-				all = faultsOf(cause, all)
+				all = s.leavesOf(cause, all)
 			}
 			return all
 		}
@@ -319,16 +332,27 @@ func faultsOf(e *jsonschema.ValidationError, all []fault) []fault {
 }
 
 // alternativeFaults returns the faults of alternatives of which none, or more than one,
-// holds: of one that lacks values alone, or else of all values that any is about.
-func alternativeFaults(e *jsonschema.ValidationError, whole fault) []fault {
-	var inner []fault
+// holds: of one that lacks values alone, first of one that lacks what may be null, or else of
+// all values that any is about.
+func (s *Schema) alternativeFaults(e *jsonschema.ValidationError, whole fault) []fault {
+	var inner, lacking []fault
 	for _, cause := range e.Causes {
-		branch := faultsOf(cause, nil)
-		if !slices.ContainsFunc(branch, func(f fault) bool { return f.lacking == nil }) && len(branch) > 0 {
+		branch := s.leavesOf(cause, nil)
+		inner = append(inner, branch...)
+		if len(branch) == 0 || slices.ContainsFunc(branch, func(f fault) bool { return f.lacking == nil }) {
+			continue
+		}
+		if !slices.ContainsFunc(branch, func(f fault) bool { return f.nulls == nil }) {
 			return branch
 		}
-		inner = append(inner, branch...)
+		if lacking == nil {
+			lacking = branch
+		}
 	}
+	if lacking != nil {
+		return lacking
+	}
+
 	inner = slices.DeleteFunc(inner, func(f fault) bool { return f.lacking != nil || len(f.at) <= len(whole.at) })
 	if len(inner) == 0 {
 		return []fault{whole}

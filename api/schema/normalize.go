@@ -128,7 +128,7 @@ func (p *Property) parseScalar(text string) (any, error) {
 		}
 		return nil, fmt.Errorf("%q is no %s", clipText(text), what)
 	}
-	if value == "" {
+	if value == "" && !slices.Contains(p.Enum, any("")) {
 		return nil, errors.New("is empty")
 	}
 	return value, nil

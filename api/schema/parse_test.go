@@ -177,6 +177,8 @@ func TestErrors(t *testing.T) {
 		{"a word", "receipt", []string{"s.yaml:1:1: a schema must be a mapping, not a string"}},
 		{"syntax", "type: object\nproperties: {a: {", []string{"s.yaml:2:1: a value is missing, or stands outside of its brackets"}},
 		{"two documents", "properties: {a: {}}\n---\nb: 1", []string{"s.yaml:2:1: more than one YAML document"}},
+		{"only null", `{"type":"object","properties":{"a":{"allOf":[{"type":"string"},{"type":"integer"}]}}}`, []string{"s.yaml:1:1: nothing but null is allowed in any of its properties, so there is nothing to extract"}},
+		{"no type", `{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"type":"integer"}]}`, []string{"s.yaml:1:1: type: no value fits: what the schema asks for excludes every type"}},
 		{"no properties", "type: object\nadditionalProperties: false", []string{"s.yaml:1:1: there are no properties, so there is nothing to extract"}},
 		{"root type", "type: string", []string{"s.yaml:1:1: type: the type of a schema must be object or array, not string"}},
 		{

@@ -31,7 +31,9 @@ func ParseIn(locale, file string, data []byte) (*Schema, error) {
 		}}
 	}
 	if s != nil {
-		s.fields = s.listFields()
+		if s.fields = s.listFields(); len(s.fields) == 0 {
+			found.recordFault(root, "", "nothing but null is allowed in any of its properties, so there is nothing to extract")
+		}
 		r.hints.checkPlacesOfDerived(s)
 		r.hints.strayHints(root, "")
 		r.compileSchema(s, root)
@@ -99,6 +101,9 @@ func (r *shaper) readSchema() *Schema {
 	s := &Schema{Title: r.readString(v, "title"), Description: r.readString(v, "description"), Kind: KindRecord}
 	types := r.typesOf(v)
 	switch whole := types & (typeObject | typeArray); {
+	case types == 0:
+		r.recordFault(root, "type", "no value fits: what the schema asks for excludes every type")
+		return nil
 	case whole == 0:
 		r.recordFault(root, "type", "the type of a schema must be object or array, not %s", types)
 		return nil

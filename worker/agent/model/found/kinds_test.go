@@ -242,6 +242,12 @@ func TestKindsOfSchemas(t *testing.T) {
 			"null that has to be said", `{"type":"object","required":["a","l"],"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]},"b":{"type":"null"},"l":{"type":"array","items":{"type":"object","required":["x","y"],"properties":{"x":{"type":["integer","null"]},"y":{"type":"string"}}}}}}`,
 			`{"a":null,"l":[{"x":null,"y":"z"}]}`,
 		},
+		{
+			"null that one alternative requires", `{"$defs":{"a":{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"anyOf":[{"type":"string"},{"type":"null"}]}}},"c":{"type":"object","required":["c"],"properties":{"c":{"type":"string"}},"additionalProperties":false}},` +
+				`"type":"object","properties":{"l":{"type":"array","items":{"anyOf":[{"$ref":"#/$defs/c"},{"$ref":"#/$defs/a"}]}},"o":{"oneOf":[{"$ref":"#/$defs/c"},{"$ref":"#/$defs/a"}]}},"required":["l","o"]}`,
+			`{"l":[{"c":"x"},{"a":"y"}],"o":{"a":"z"}}`,
+		},
+		{"a choice of nothing", `{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","required":["kind","n"],"properties":{"kind":{"enum":["new","old",""]},"n":{"type":"integer"}}}}}}`, `{"l":[{"kind":"","n":1},{"kind":"old","n":2}]}`},
 		{"required, and nothing else", `{"type":"object","required":["a"],"properties":{"b":{"type":"string"}}}`, `{"a":"x","b":"y"}`},
 		{"an envelope", `{"type":"json_schema","json_schema":{"name":"order","strict":true,"schema":{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false,"required":["n"]}}}`, `{"n":4}`},
 		{
