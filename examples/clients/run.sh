@@ -85,6 +85,12 @@ if has Python protoc grpc_python_plugin "$python"; then
 		export PYTHONPATH=$gen
 		check 'Python' "$python" examples/clients/python/orders.py "$open_grpc"
 		check 'Python with a token' env TLS_CA="$work/certs/ca.pem" TOKEN_FILE="$work/token" "$python" examples/clients/python/orders.py "$secured_grpc"
+		if "$python" -c 'import pydantic' 2>/dev/null; then
+			check 'Python with a Pydantic model' "$python" examples/clients/python/orders_pydantic.py "$open_grpc"
+		else
+			echo 'clients: the Pydantic model is left out, as python3-pydantic is not installed'
+			left=$((left + 1))
+		fi
 	else
 		echo 'clients: Python is left out, as python3-grpcio and python3-protobuf are not installed'
 		left=$((left + 1))
@@ -102,7 +108,7 @@ if has TypeScript node npm; then
 			"$root/bin/tools/buf" generate --template "$root/examples/clients/typescript/buf.gen.yaml" "$root" --path "$root/proto/coditect/mapreduce/v1"
 			node_modules/.bin/tsc
 		)
-		check 'TypeScript' node "$gen/out/orders.js" "$open_http"
+		check 'TypeScript with a Zod schema' node "$gen/out/orders.js" "$open_http"
 		check 'TypeScript with a token' env TLS_CA="$work/certs/ca.pem" TOKEN_FILE="$work/token" node "$gen/out/orders.js" "$secured_http"
 	else
 		echo 'clients: TypeScript is left out, as npm could not install what it needs'
@@ -110,5 +116,5 @@ if has TypeScript node npm; then
 	fi
 fi
 
-echo "clients: $ran ran, $left languages left out"
+echo "clients: $ran ran, $left left out"
 [ "$left" = 0 ] || [ "${CODITECT_TEST_CLIENTS:-}" != require ]

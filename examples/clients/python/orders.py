@@ -43,9 +43,9 @@ def connect(target):
     return grpc.secure_channel(target, credentials)
 
 
-def submission():
+def submission(schema):
     """Yields the messages of a submission: the spec, and documents piece by piece."""
-    yield pb.SubmitJobRequest(spec=job_pb2.JobSpec(schema=json.dumps(SCHEMA)))
+    yield pb.SubmitJobRequest(spec=job_pb2.JobSpec(schema=json.dumps(schema)))
     for name, text in ORDERS.items():
         data = text.encode()
         for start in range(0, max(1, len(data)), PIECE):
@@ -77,19 +77,24 @@ def patiently(call, patience=60.0):
             time.sleep(delay * random.uniform(1, 1.25))
 
 
-def main(target):
+def run(target, schema):
+    """Runs the job on a server, prints how it ended, and returns its result."""
     with connect(target) as channel:
         service = MapReduceServiceStub(channel)
-        job = patiently(lambda: service.SubmitJob(submission()).job)
+        job = patiently(lambda: service.SubmitJob(submission(schema)).job)
         for now in service.WatchJob(pb.WatchJobRequest(job_id=job.job_id)):
             job = now.job
         print(job_pb2.JobState.Name(job.state), job.coverage.documents.mapped, "documents")
 
         file = b"".join(m.data for m in service.GetResultFile(pb.GetResultFileRequest(job_id=job.job_id)))
-        result = json.loads(file)
-        for record in sorted(result["aggregated_data"], key=lambda r: r["seller"]):
-            cited = result["citations"][record["_citations"]["total"][0]]
-            print(record["seller"], record["total"], "from", cited["document_id"], repr(cited["quote"]))
+        return json.loads(file)
+
+
+def main(target):
+    result = run(target, SCHEMA)
+    for record in sorted(result["aggregated_data"], key=lambda r: r["seller"]):
+        cited = result["citations"][record["_citations"]["total"][0]]
+        print(record["seller"], record["total"], "from", cited["document_id"], repr(cited["quote"]))
 
 
 if __name__ == "__main__":

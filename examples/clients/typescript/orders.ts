@@ -10,14 +10,23 @@ import { createClient, ConnectError, type Interceptor } from "@connectrpc/connec
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { JobState } from "./gen/coditect/mapreduce/v1/job_pb.js";
 import { MapReduceService } from "./gen/coditect/mapreduce/v1/mapreduce_service_pb.js";
+import { z } from "zod";
 
-const schema = JSON.stringify({
-  type: "object",
-  properties: {
-    seller: { type: "string", "x-coditect": { labels: ["Seller"] } },
-    total: { type: "number", "x-coditect": { labels: ["Total"] } },
-  },
+// Order is the schema of the job, and the type of its records. What a document does not say
+// is null. Hints stand in the metadata of a property.
+const Order = z.object({
+  seller: z.string().meta({ "x-coditect": { labels: ["Seller"] } }),
+  total: z.number().nullable().meta({ "x-coditect": { labels: ["Total"] } }),
 });
+const schema = JSON.stringify(z.toJSONSchema(Order));
+
+// Found is a record with the numbers of its citations, by field.
+const Found = Order.extend({ _citations: z.record(z.string(), z.array(z.string())) });
+const Result = z.object({
+  aggregated_data: z.array(Found),
+  citations: z.record(z.string(), z.object({ document_id: z.string(), quote: z.string() })),
+});
+
 const orders = {
   "orders/1.txt": "Seller: Acme Tools\nTotal: 10.50\n",
   "orders/2.txt": "Seller: Bolt & Sons\nTotal: 20.25\n",
@@ -57,11 +66,6 @@ const authorized: Interceptor = (next) => (request) => {
   return next(request);
 };
 
-interface Result {
-  aggregated_data: { seller: string; total: number; _citations: Record<string, string[]> }[];
-  citations: Record<string, { document_id: string; quote: string }>;
-}
-
 async function main(baseUrl: string) {
   const ca = process.env["TLS_CA"];
   const service = createClient(
@@ -80,7 +84,7 @@ async function main(baseUrl: string) {
 
   const file: Uint8Array[] = [];
   for await (const part of service.getResultFile({ jobId: job.jobId })) file.push(part.data);
-  const result: Result = JSON.parse(Buffer.concat(file).toString());
+  const result = Result.parse(JSON.parse(Buffer.concat(file).toString()));
   for (const record of result.aggregated_data.toSorted((a, b) => a.seller.localeCompare(b.seller))) {
     const cited = result.citations[record._citations["total"]?.[0] ?? ""];
     console.log(record.seller, record.total, "from", cited?.document_id, `'${cited?.quote}'`);
