@@ -146,6 +146,9 @@ var inversePrefixes = []string{"un", "non", "not", "no", "in", "dis", "without"}
 // isInverse reports whether the name of a property is the opposite of a word of the
 // question that was answered: unpaid of paid.
 func isInverse(name, question string) bool {
+	if hasPhrase(spaced(question), spaced(name)) {
+		return false // the question is the name, with all that denies in it: no_colour: true
+	}
 	for word := range strings.FieldsSeq(spaced(name)) {
 		for _, prefix := range inversePrefixes {
 			stem, cut := strings.CutPrefix(word, prefix)

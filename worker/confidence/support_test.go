@@ -156,6 +156,13 @@ func TestAnswers(t *testing.T) {
 		{"true", "it was settled in cash", open},
 		{"false", "it was settled in cash", open},
 	})
+	judge(t, &schema.Property{Name: "no_colour", Type: schema.Boolean}, []judgement{
+		{"true", "no_colour: true", yes},
+		{"false", "no-colour: true", no},
+		{"false", "--no-colour = false", yes},
+		{"true", "colour: false", yes},
+		{"true", "Colour: yes", no},
+	})
 	judge(t, &schema.Property{Name: "unpaid", Type: schema.Boolean}, []judgement{
 		{"true", "Paid: no", yes},
 		{"false", "Paid: no", no},
