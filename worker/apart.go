@@ -132,6 +132,7 @@ func (r *relay) assignment() *mapreduce.ToWorker {
 		Jobs:        []mapreduce.JobInfo{{Job: u.id.job, Stage: u.task.Stage, Spec: *u.job.spec}},
 		Assignments: []mapreduce.Assignment{a},
 		Limits:      u.session.knownShares(),
+		Manners:     u.session.knownManners(),
 	}
 }
 
@@ -171,6 +172,7 @@ func (r *relay) hear(m *mapreduce.FromWorker) {
 			}
 		}
 	}
+	r.unit.session.learnManners(m.Manners, true)
 	for i := range m.Reports {
 		rep := &m.Reports[i]
 		if !r.isOurs(mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {

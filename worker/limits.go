@@ -17,6 +17,52 @@ type Limiter interface {
 	Due() <-chan struct{}
 }
 
+// A MannersKeeper knows what servers of models do not take: what this process has learned, and what
+// others of the fleet have.
+type MannersKeeper interface {
+	// Learn takes what others have learned. What is new is news of this process if pass says so.
+	Learn(all []mapreduce.ModelManners, pass bool)
+
+	// News returns what was learned here since the last call of News.
+	News() []mapreduce.ModelManners
+
+	// All returns everything that is known.
+	All() []mapreduce.ModelManners
+
+	// Due returns a channel that holds an element when there is news.
+	Due() <-chan struct{}
+}
+
+// mannersDue returns a channel that says that there is news of what servers refuse.
+func (l *streamLink) mannersDue() <-chan struct{} {
+	if l.session.cfg.Manners == nil {
+		return nil
+	}
+	return l.session.cfg.Manners.Due()
+}
+
+// pullManners adds news of what servers refuse to m, if that is due. mu is held.
+func (o *outbox) pullManners(m *mapreduce.FromWorker, from MannersKeeper) {
+	if from != nil && (o.limits || o.beat) {
+		m.Manners = from.News()
+	}
+}
+
+// learnManners takes what others have learned of servers; pass says that the fleet is to be told.
+func (s *session) learnManners(all []mapreduce.ModelManners, pass bool) {
+	if s.cfg.Manners != nil && len(all) > 0 {
+		s.cfg.Manners.Learn(all, pass)
+	}
+}
+
+// knownManners returns what is known of servers, for a process in which a unit runs apart.
+func (s *session) knownManners() []mapreduce.ModelManners {
+	if s.cfg.Manners == nil {
+		return nil
+	}
+	return s.cfg.Manners.All()
+}
+
 // limitsDue returns a channel that says that models have something to tell.
 func (l *streamLink) limitsDue() <-chan struct{} {
 	if l.session.cfg.Limits == nil {

@@ -190,6 +190,8 @@ func (l *streamLink) send(ctx context.Context, every time.Duration) error {
 		case <-s.out.wake:
 		case <-l.limitsDue():
 			s.out.queueLimits()
+		case <-l.mannersDue():
+			s.out.queueLimits()
 		case <-l.leaving:
 			return l.hangUp(tick.C)
 		case <-s.idle:
@@ -265,6 +267,7 @@ func (l *streamLink) handleMessage(m *mapreduce.ToWorker) {
 		s.learnJob(info)
 	}
 	l.applyShares(m.Limits)
+	s.learnManners(m.Manners, false)
 	if len(m.Assignments) > 0 {
 		s.queueAssignments(m.Assignments)
 	}

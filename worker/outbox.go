@@ -168,6 +168,7 @@ func (l *streamLink) pullMessage() (*mapreduce.FromWorker, []*unit) {
 	o.pullReports(m)
 	announced := o.pullStarted(m)
 	o.pullAsks(m)
+	o.pullManners(m, s.cfg.Manners)
 	o.pullLimits(m, s.cfg.Limits)
 	if o.beat {
 		o.beat = false

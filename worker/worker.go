@@ -57,6 +57,7 @@ type Config struct {
 	Embedded  bool           // It shares the orchestrator's process, and dies with it.
 	Prefetch  int            // Units held beside those that run. Defaults to 0, none.
 	Limits    Limiter        // Of calls to models. Defaults to none.
+	Manners   MannersKeeper  // Of servers of models. Defaults to none.
 	// StartApart starts processes for units that are to run alone, because workers were lost
 	// while they ran them. Defaults to none: such a unit then has all slots to itself.
 	StartApart StartApart

@@ -39,7 +39,8 @@ type FromWorker struct {
 	Reserve   []ReserveRequest
 	Heartbeat *Heartbeat
 	Drain     bool
-	Limits    []LimitNote // what models said of their limits
+	Limits    []LimitNote    // what models said of their limits
+	Manners   []ModelManners // what servers of models refused
 }
 
 // Hello begins a session, or takes it up again.
@@ -197,6 +198,7 @@ type ToWorker struct {
 	Goodbye     bool    // this orchestrator is leaving: connect to another
 	Forget      []JobID // jobs whose info comes again, should there be more of them to do
 	Limits      []LimitShare
+	Manners     []ModelManners // what other workers have learned, before the first assignment of a model
 }
 
 // Welcome answers Hello.

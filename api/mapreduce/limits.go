@@ -20,6 +20,20 @@ type LimitNote struct {
 	Left  Rates // what the vendor said is left of these limits now
 }
 
+// ModelManners are what a server of a model does not take, as a worker has learned. Whoever passes them
+// on need not understand them. They hold no address, no key and no word of a document.
+type ModelManners struct {
+	Name    string // provider/model
+	Server  string // a hash of the server's address, of at most MaxServer bytes
+	Refuses string // in words that workers know, of at most MaxRefuses bytes
+}
+
+// Bounds of ModelManners, in bytes.
+const (
+	MaxServer  = 64
+	MaxRefuses = 512
+)
+
 // A LimitShare limits a worker's calls of a model, until the next LimitShare of the
 // model arrives or its time is over.
 type LimitShare struct {

@@ -17,6 +17,7 @@ func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
 		Heartbeat: encodeHeartbeat(m.Heartbeat),
 		Drain:     m.Drain,
 		Limits:    encodeEach(m.Limits, encodeLimitNote),
+		Manners:   encodeEach(m.Manners, encodeManners),
 	}
 }
 
@@ -31,6 +32,7 @@ func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
 		Heartbeat: decodeOptional(d, "heartbeat", p.GetHeartbeat(), decodeHeartbeat),
 		Drain:     p.GetDrain(),
 		Limits:    decodeList(d, "limits", p.GetLimits(), decodeLimitNote),
+		Manners:   decodeList(d, "manners", p.GetManners(), decodeManners),
 	}
 	if d.err != nil {
 		return nil, d.err

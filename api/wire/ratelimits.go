@@ -36,6 +36,18 @@ func decodeLimitNote(d *decoder, p *pb.LimitNote) mapreduce.LimitNote {
 	}
 }
 
+func encodeManners(p *pb.ModelManners, m *mapreduce.ModelManners) {
+	p.Name, p.Server, p.Refuses = validText(m.Name), validText(m.Server), validText(m.Refuses)
+}
+
+func decodeManners(d *decoder, p *pb.ModelManners) mapreduce.ModelManners {
+	return mapreduce.ModelManners{
+		Name:    d.decodeID("name", p.GetName(), MaxUnitID),
+		Server:  d.decodeID("server", p.GetServer(), mapreduce.MaxServer),
+		Refuses: d.decodeName("refuses", p.GetRefuses(), mapreduce.MaxRefuses),
+	}
+}
+
 func encodeLimitShare(p *pb.LimitShare, s *mapreduce.LimitShare) {
 	p.Name, p.ValidFor, p.Calls = validText(s.Name), encodeDuration(s.For), s.Calls
 	p.Rates, p.Left, p.Part = encodeRates(s.Rates), encodeRates(s.Left), s.Part

@@ -26,6 +26,7 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 		addParts(c, p.GetReserve(), func(m *pb.WorkRequest, v *pb.ReserveRequest) { m.Reserve = append(m.Reserve, v) })
 		addParts(c, listOf(p.GetHeartbeat()), func(m *pb.WorkRequest, v *pb.Heartbeat) { m.Heartbeat = v })
 		addParts(c, p.GetLimits(), func(m *pb.WorkRequest, v *pb.LimitNote) { m.Limits = append(m.Limits, v) })
+		addParts(c, p.GetManners(), func(m *pb.WorkRequest, v *pb.ModelManners) { m.Manners = append(m.Manners, v) })
 		c.current.Drain = p.GetDrain()
 		c.flushMessage()
 	}
@@ -47,6 +48,7 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 		addParts(c, p.GetCancel(), func(m *pb.WorkResponse, v *pb.Held) { m.Cancel = append(m.Cancel, v) })
 		addOf(c, p.GetForget(), stringSize, func(m *pb.WorkResponse, v string) { m.Forget = append(m.Forget, v) })
 		addParts(c, p.GetLimits(), func(m *pb.WorkResponse, v *pb.LimitShare) { m.Limits = append(m.Limits, v) })
+		addParts(c, p.GetManners(), func(m *pb.WorkResponse, v *pb.ModelManners) { m.Manners = append(m.Manners, v) })
 		c.current.Goodbye = p.GetGoodbye()
 		c.flushMessage()
 	}

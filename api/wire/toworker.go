@@ -17,6 +17,7 @@ func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
 		Goodbye:     m.Goodbye,
 		Forget:      convertEach(m.Forget, func(id mapreduce.JobID) string { return string(id) }),
 		Limits:      encodeEach(m.Limits, encodeLimitShare),
+		Manners:     encodeEach(m.Manners, encodeManners),
 	}
 }
 
@@ -34,6 +35,7 @@ func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
 		Goodbye:     p.GetGoodbye(),
 		Forget:      decodeList(d, "forget", p.GetForget(), func(d *decoder, id string) mapreduce.JobID { return mapreduce.JobID(d.decodeName("id", id, MaxNames)) }),
 		Limits:      decodeList(d, "limits", p.GetLimits(), decodeLimitShare),
+		Manners:     decodeList(d, "manners", p.GetManners(), decodeManners),
 	}
 	if d.err != nil {
 		return nil, d.err

@@ -230,6 +230,30 @@ func (g *Models) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent 
 	return urgent
 }
 
+// hearManners takes what a worker says that servers refuse, tells the other workers, and reports
+// whether other nodes have to know.
+func (g *Models) hearManners(from *Session, all []mapreduce.ModelManners) (urgent bool) {
+	for i := range all {
+		if m := g.knownModel(all[i].Name); m != nil && m.HearManners(&all[i]) {
+			g.tellManners(m, all[i:i+1], from)
+			urgent = true
+		}
+	}
+	return urgent
+}
+
+// tellManners tells the workers that can ask a model what its servers refuse, but for one that said so.
+func (g *Models) tellManners(m *model.State, all []mapreduce.ModelManners, but *Session) {
+	if len(all) == 0 {
+		return
+	}
+	for _, s := range g.sched.Sessions.bound {
+		if s != but && slices.Contains(s.offer.Providers, m.Provider()) {
+			s.Peer.Send(&mapreduce.ToWorker{Manners: all})
+		}
+	}
+}
+
 // hearBreakers takes what a worker says of its breakers, and reports whether the
 // fleet's has to be opened.
 func (g *Models) hearBreakers(breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
@@ -355,6 +379,7 @@ func (g *Models) ApplyScope(name string, s *limit.Scope, now time.Time) (again t
 	if m.IsUrgent() {
 		g.Changed.Wake()
 	}
+	g.tellManners(m, m.LookAtManners(s), nil)
 	g.distributeShares(m, now)
 	for _, r := range g.jobsOf(name) {
 		g.sched.fairQueue.add(r)
@@ -375,17 +400,21 @@ func (g *Models) dealAll(now time.Time) {
 	}
 }
 
-// welcome tells s, which is new, of which models there are no limits, and gives every worker
-// its share of the others.
+// welcome tells s, which is new, of which models there are no limits, and what their servers refuse,
+// and gives every worker its share of the others.
 func (g *Models) welcome(s *Session, now time.Time) {
 	var lifted []mapreduce.LimitShare
+	var refused []mapreduce.ModelManners
 	for _, m := range g.states {
+		if slices.Contains(s.offer.Providers, m.Provider()) {
+			refused = append(refused, m.Manners()...)
+		}
 		if share, ok := m.Lifted(now); ok && slices.Contains(s.offer.Providers, m.Provider()) {
 			lifted = append(lifted, share)
 		}
 	}
-	if len(lifted) > 0 {
-		s.Peer.Send(&mapreduce.ToWorker{Limits: lifted})
+	if len(lifted)+len(refused) > 0 {
+		s.Peer.Send(&mapreduce.ToWorker{Limits: lifted, Manners: refused})
 	}
 	g.dealAll(now)
 }

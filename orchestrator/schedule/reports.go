@@ -31,6 +31,9 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 		urgent = t.enterReport(s, &m.Reports[i]) || urgent
 	}
 	urgent = t.sched.Models.hearLimits(m.Limits, s.seen) || urgent
+	if t.sched.Models.hearManners(s, m.Manners) {
+		t.sched.Models.Changed.Wake()
+	}
 	if hb := m.Heartbeat; hb != nil {
 		for _, br := range hb.Breakers {
 			if t.sched.Models.knownModel(br.Name) != nil {

@@ -188,3 +188,40 @@ func TestFleetSlotsAreNeverExceeded(t *testing.T) {
 		}
 	})
 }
+
+// What a server refuses is told to the other nodes at once, stays as it is when nodes write something
+// else, and is found out again after hours.
+func TestManners(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	a, b := w.nodes[0], w.nodes[1]
+	for _, n := range w.nodes {
+		_, err := n.Nodes.Beat(w.ctx, 1, nodes.News{})
+		w.must(err)
+	}
+	woken, err := b.Watch(w.ctx)
+	w.must(err)
+	_, err = a.Grants.NoteLimit(w.ctx, model, limit.Note{Want: 1, Manners: map[string]string{"s": "strict"}}, nil)
+	w.must(err)
+	select {
+	case <-woken:
+	case <-w.ctx.Done():
+		t.Fatal("nobody was told")
+	}
+	manners := func(n limit.Note) map[string]string {
+		t.Helper()
+		s, err := b.Grants.NoteLimit(w.ctx, model, n, nil)
+		w.must(err)
+		return s.Manners
+	}
+	if diff := cmp.Diff(map[string]string{"s": "strict"}, manners(limit.Note{Want: 3, Told: mapreduce.Rates{Requests: 7}})); diff != "" {
+		t.Errorf("another node (-want +got):\n%s", diff)
+	}
+	w.micro += (4 * time.Hour).Microseconds()
+	if diff := cmp.Diff(map[string]string{"s": "strict", "t": "seed"}, manners(limit.Note{Want: 1, Manners: map[string]string{"t": "seed"}})); diff != "" {
+		t.Errorf("four hours later (-want +got):\n%s", diff)
+	}
+	w.micro += (4 * time.Hour).Microseconds()
+	if diff := cmp.Diff(map[string]string{"t": "seed"}, manners(limit.Note{Want: 2})); diff != "" {
+		t.Errorf("eight hours later (-want +got):\n%s", diff)
+	}
+}

@@ -32,7 +32,8 @@
 //	                                             a tenant, or the fleet, which has no name
 //	('mapreduce','draw',J,O)                     never stored: transactions that draw tokens
 //	                                             of one grant conflict on this key
-//	('mapreduce','limit',model)                  Limit: the limits of the fleet for the model
+//	('mapreduce','limit',model)                  Limit: the limits of the fleet for the model, and
+//	                                             what its servers refuse
 //	('mapreduce','ctr',J,name,level,O)           counter, striped by orchestrator
 //	('mapreduce','tally',J,D)                    Tally: chunks of a document
 //	('mapreduce','seal',J,number)                Seal: the chain over checkpoints

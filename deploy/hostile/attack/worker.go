@@ -118,6 +118,7 @@ func truths(s string, u *pb.Assignment) []proto.Message {
 			Started: []*pb.Held{held}, Reserve: []*pb.ReserveRequest{{Held: held, Tokens: 10}},
 			Heartbeat: &pb.Heartbeat{Progress: []*pb.Progress{{Held: held, Tokens: &pb.Tokens{}, Note: "on it"}}, Breakers: []*pb.BreakerState{{Name: "hostile/m", OpenFor: durationpb.New(time.Millisecond)}}},
 			Limits:    []*pb.LimitNote{{Name: "hostile/m", Successes: 1, Told: &pb.Rates{Requests: 100}, Left: &pb.Rates{Requests: 99}}},
+			Manners:   []*pb.ModelManners{{Name: "hostile/m", Server: "s", Refuses: "strict"}},
 		},
 		&pb.WorkRequest{Hello: &pb.Hello{SessionId: s, Slots: 1, Holding: []*pb.Held{held}, Offer: &pb.Offer{Providers: []string{vendor}}}},
 		putOf(s, held),
@@ -235,6 +236,7 @@ func inventedNames(ctx context.Context, a *attacker) error {
 				name := fmt.Sprintf("%d/%s", n, strings.Repeat("x", 500))
 				m.Heartbeat.Breakers = append(m.Heartbeat.Breakers, &pb.BreakerState{Name: name, OpenFor: durationpb.New(time.Hour)})
 				m.Limits = append(m.Limits, &pb.LimitNote{Name: name, Refused: true, Pause: durationpb.New(time.Hour)})
+				m.Manners = append(m.Manners, &pb.ModelManners{Name: name, Server: name[:60], Refuses: name[:500]})
 			}
 			if s.stream.Send(m) != nil {
 				break

@@ -39,6 +39,8 @@ type State struct {
 	refused time.Time // until when the vendor is to rest that refused the latest calls from here; zero if it took one
 	told    bool      // workers were given a share that limits them
 
+	manners map[string]string // what its servers refuse, as workers here were told; by a hash of their address
+
 	note   limit.Note      // since the latest look
 	urgent bool            // it is to be told at once
 	left   mapreduce.Rates // of the rates, as the vendor said
@@ -77,7 +79,7 @@ func (m *State) HasShare() bool { return m.share != (limit.Share{}) }
 // IsUnused reports whether nothing is lost if the state is forgotten once no job asks the
 // model.
 func (m *State) IsUnused(now time.Time) bool {
-	return !m.HasShare() && m.note == (limit.Note{}) && !m.urgent && !m.told && !m.scope.Breaker.Open && !now.Before(m.frozen)
+	return !m.HasShare() && m.note.IsZero() && !m.urgent && !m.told && !m.scope.Breaker.Open && !now.Before(m.frozen)
 }
 
 // MayRun returns how many units of a job the limits let run here at once; math.MaxInt64 is

@@ -74,7 +74,7 @@ func TestNotesAreKept(t *testing.T) {
 	if d := cmp.Diff(want, m.TakeNote(100, 7, 2, true, start)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if rest := m.TakeNote(0, 0, 0, true, start); rest != (limit.Note{}) {
+	if rest := m.TakeNote(0, 0, 0, true, start); !rest.IsZero() {
 		t.Errorf("%+v is told twice", rest)
 	}
 }
@@ -214,5 +214,45 @@ func TestDeal(t *testing.T) {
 	}
 	if m.IsDealt(start) {
 		t.Error("they are told twice that there is no limit")
+	}
+}
+
+// What a worker says that a server refuses is told to the fleet once, and what the fleet knows to the
+// workers here once. Of too many servers nothing is kept.
+func TestManners(t *testing.T) {
+	said := func(server, refuses string) *mapreduce.ModelManners {
+		return &mapreduce.ModelManners{Name: "vendor/large", Server: server, Refuses: refuses}
+	}
+	m := looked(limit.Scope{})
+	if !m.HearManners(said("a", "strict")) || !m.IsUrgent() || m.HearManners(said("a", "strict")) {
+		t.Error("it is news once")
+	}
+	n := m.TakeNote(0, 0, 0, true, start)
+	if diff := cmp.Diff(map[string]string{"a": "strict"}, n.Manners); diff != "" || n.IsZero() {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	m.PutBack(n)
+	m.HearManners(said("a", "strict, seed"))
+	m.PutBack(n)
+	if again := m.TakeNote(0, 0, 0, true, start); again.Manners["a"] != "strict, seed" {
+		t.Errorf("what came later is lost: %+v", again.Manners)
+	}
+
+	fleet := &limit.Scope{Manners: map[string]string{"a": "strict, seed", "b": "streams"}}
+	if diff := cmp.Diff([]mapreduce.ModelManners{*said("b", "streams")}, m.LookAtManners(fleet)); diff != "" {
+		t.Errorf("news for workers (-want +got):\n%s", diff)
+	}
+	if news := m.LookAtManners(fleet); len(news) > 0 {
+		t.Errorf("workers are told twice: %+v", news)
+	}
+	m.HearManners(said("b", "streams, strict"))
+	if news := m.LookAtManners(fleet); len(news) > 0 {
+		t.Errorf("workers are told what is older than what one of them said: %+v", news)
+	}
+	for i := range 3 * limit.MaxServers {
+		m.HearManners(said(string(rune('c'+i)), "strict"))
+	}
+	if all := m.Manners(); len(all) != limit.MaxServers || all[0] != *said("a", "strict, seed") {
+		t.Errorf("%d servers are kept, want %d: %+v", len(all), limit.MaxServers, all)
 	}
 }

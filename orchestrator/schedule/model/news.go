@@ -1,6 +1,8 @@
 package model
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -21,6 +23,59 @@ func (m *State) Hear(n *mapreduce.LimitNote, now time.Time) (urgent bool) {
 		m.refused = time.Time{}
 	}
 	return n.Refused
+}
+
+// HearManners takes what a worker says that a server refuses, and reports whether others have to
+// know.
+func (m *State) HearManners(of *mapreduce.ModelManners) (news bool) {
+	if was, known := m.manners[of.Server]; known && was == of.Refuses || !m.keepManners(of.Server, of.Refuses) {
+		return false
+	}
+	m.noteManners(of.Server, of.Refuses)
+	m.urgent = true
+	return true
+}
+
+// keepManners keeps what a server refuses, unless that of too many servers is known.
+func (m *State) keepManners(server, refuses string) bool {
+	if _, known := m.manners[server]; !known && len(m.manners) >= limit.MaxServers {
+		return false
+	}
+	if m.manners == nil {
+		m.manners = make(map[string]string)
+	}
+	m.manners[server] = refuses
+	return true
+}
+
+// noteManners has the fleet told of what a server refuses.
+func (m *State) noteManners(server, refuses string) {
+	if m.note.Manners == nil {
+		m.note.Manners = make(map[string]string)
+	}
+	m.note.Manners[server] = refuses
+}
+
+// LookAtManners takes what the fleet knows of what servers refuse, and returns what workers here were
+// not told.
+func (m *State) LookAtManners(s *limit.Scope) (news []mapreduce.ModelManners) {
+	for _, server := range slices.Sorted(maps.Keys(s.Manners)) {
+		refuses := s.Manners[server]
+		_, later := m.note.Manners[server] // heard here, and yet to be told
+		if later || m.manners[server] == refuses || !m.keepManners(server, refuses) {
+			continue
+		}
+		news = append(news, mapreduce.ModelManners{Name: m.Name, Server: server, Refuses: refuses})
+	}
+	return news
+}
+
+// Manners returns what the servers of the model refuse, as far as is known here.
+func (m *State) Manners() (all []mapreduce.ModelManners) {
+	for _, server := range slices.Sorted(maps.Keys(m.manners)) {
+		all = append(all, mapreduce.ModelManners{Name: m.Name, Server: server, Refuses: m.manners[server]})
+	}
+	return all
 }
 
 // noteRefusal notes that the vendor refused a call. Those that it refuses while the
@@ -85,7 +140,7 @@ func (m *State) IsUrgent() bool { return m.urgent }
 
 // IsSilent reports whether the fleet need not be told or asked of the model, unless this
 // node has use for calls of it.
-func (m *State) IsSilent() bool { return m.looked && !m.HasShare() && m.note == (limit.Note{}) }
+func (m *State) IsSilent() bool { return m.looked && !m.HasShare() && m.note.IsZero() }
 
 // TakeNote returns what is to be told of the model: most is how many calls at once the
 // fleet may make of all models, want is how many this node has use for, held how many of
@@ -111,6 +166,11 @@ func (m *State) PutBack(n limit.Note) {
 	}
 	if m.note.Told == (mapreduce.Rates{}) {
 		m.note.Told = n.Told
+	}
+	for server, refuses := range n.Manners {
+		if _, newer := m.note.Manners[server]; !newer {
+			m.noteManners(server, refuses)
+		}
 	}
 }
 

@@ -33,13 +33,16 @@ func (st *Store) NoteLimit(ctx context.Context, model string, n limit.Note, know
 			return err
 		}
 		scope = scopeOf(stored)
+		st.addManners(scope, stored)
 		dead, err := st.deadNodes(ctx, tx, scope.Nodes(), known)
 		if err != nil {
 			return err
 		}
 		before := *scope
+		before.Manners = maps.Clone(scope.Manners)
 		scope.Step(n, func(id mapreduce.NodeID) bool { return dead[id] })
 		next := limitOf(scope)
+		next.Manners = st.mannersOf(scope, &before, stored)
 		next.PauseEndMicros, next.OpenEndMicros = stored.PauseEndMicros, stored.OpenEndMicros
 		if scope.Pauses != before.Pauses {
 			next.PauseEndMicros = st.PauseEnd(scope.Pause)
@@ -52,7 +55,7 @@ func (st *Store) NoteLimit(ctx context.Context, model string, n limit.Note, know
 		if proto.Equal(next, stored) {
 			return nil
 		}
-		if before.Pauses != scope.Pauses || before.Breaker != scope.Breaker {
+		if before.Pauses != scope.Pauses || before.Breaker != scope.Breaker || !maps.Equal(before.Manners, scope.Manners) {
 			st.WakeOthers(tx)
 		}
 		tx.Set(key, records.Encode(next))
@@ -75,6 +78,42 @@ func scopeOf(l *storagev1.Limit) *limit.Scope {
 		s.Shares[mapreduce.NodeID(o.Node)] = limit.Share{Want: o.Want, Slots: o.Slots, Parts: o.Parts}
 	}
 	return s
+}
+
+// mannersFor is for how long the fleet keeps what a server refuses: it may be mended, or another
+// server may stand at its address. Workers that have learned it keep it for as long as they run.
+const mannersFor = 6 * time.Hour
+
+// addManners adds what servers refuse to what the fleet knows of a model, as long as it is good for.
+func (st *Store) addManners(s *limit.Scope, l *storagev1.Limit) {
+	for _, m := range l.Manners {
+		if st.PauseLeft(mannersFor, m.EndMicros) == 0 {
+			continue
+		}
+		if s.Manners == nil {
+			s.Manners = make(map[string]string)
+		}
+		s.Manners[m.Server] = m.Refuses
+	}
+}
+
+// mannersOf returns what is stored of what servers refuse. What is new, or has changed, is good for
+// its time from now on.
+func (st *Store) mannersOf(s, before *limit.Scope, stored *storagev1.Limit) (all []*storagev1.Limit_Manners) {
+	ends := make(map[string]int64)
+	for _, m := range stored.Manners {
+		if before.Manners[m.Server] == s.Manners[m.Server] {
+			ends[m.Server] = m.EndMicros
+		}
+	}
+	for _, server := range slices.Sorted(maps.Keys(s.Manners)) {
+		end, known := ends[server]
+		if !known {
+			end = st.PauseEnd(mannersFor)
+		}
+		all = append(all, &storagev1.Limit_Manners{Server: server, Refuses: s.Manners[server], EndMicros: end})
+	}
+	return all
 }
 
 func limitOf(s *limit.Scope) *storagev1.Limit {

@@ -11,6 +11,8 @@ package limit
 import (
 	"cmp"
 	"iter"
+	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -34,6 +36,7 @@ type Scope struct {
 	Pause   time.Duration // of the latest
 	Breaker Breaker
 	Shares  map[mapreduce.NodeID]Share
+	Manners map[string]string // what servers of the model refuse, by a hash of their address
 
 	// PauseLeft and OpenLeft are what is left of Pause and Breaker.For, by the clocks, for who
 	// has not seen them begin. Step does not move them.
@@ -77,7 +80,20 @@ type Note struct {
 	Probe  bool          // the breaker has been open for its time
 	Turns  int64         // of the breaker, that Probe is about: it may have opened again since
 	Closed bool          // the probe succeeded
+
+	Manners map[string]string // what servers were found to refuse, as in Scope
 }
+
+// IsZero reports whether a note says nothing.
+func (n *Note) IsZero() bool {
+	rest := *n
+	rest.Manners = nil
+	return len(n.Manners) == 0 && reflect.ValueOf(rest).IsZero()
+}
+
+// MaxServers bounds the servers of one model of which the fleet knows what they refuse: whoever
+// submits jobs names them.
+const MaxServers = 16
 
 // Nodes yields the nodes that have a share, and the one that probes.
 func (s *Scope) Nodes() iter.Seq[mapreduce.NodeID] {
@@ -102,6 +118,7 @@ func (s *Scope) Step(n Note, dead func(mapreduce.NodeID) bool) {
 		}
 	}
 	s.learnLimits(n)
+	s.learnManners(n)
 	s.moveBreaker(n, dead)
 	s.grantShare(n)
 }
@@ -134,6 +151,20 @@ func (s *Scope) learnLimits(n Note) {
 	}
 	if most := n.maxCalls(); most < float64(n.Most) && (s.Room == 0 || s.Room > most) {
 		s.Room = most
+	}
+}
+
+// learnManners takes what servers refuse. Of what two workers have learned of one server, the later
+// word stands; whoever knows more than it says tells that.
+func (s *Scope) learnManners(n Note) {
+	for _, server := range slices.Sorted(maps.Keys(n.Manners)) {
+		if _, known := s.Manners[server]; !known && len(s.Manners) >= MaxServers {
+			continue // it is found out anew by each worker
+		}
+		if s.Manners == nil {
+			s.Manners = make(map[string]string)
+		}
+		s.Manners[server] = n.Manners[server]
 	}
 }
 

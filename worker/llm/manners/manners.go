@@ -1,6 +1,7 @@
 // Package manners has what servers of models would not take. Servers that speak a vendor's
 // interface refuse parts of it: a parameter, a way to constrain answers, a role. What one refuses
-// is learned from its words, once for an address and a model, and is not sent there again.
+// is learned from its words, once for an address and a model, and is not sent there again. Processes
+// tell each other what they have learned.
 //
 // It imports nothing of the project, and asks nobody: the vendors' packages do.
 package manners
@@ -175,11 +176,12 @@ type Store struct {
 	all map[key]*entry
 }
 
-type key struct{ address, model string }
+type key struct{ server, model string } // by the name that serverOf gives
 
 type entry struct {
 	manners Manners
 	works   bool // an answer came with them
+	news    bool // other processes are to be told of them
 }
 
 // maxKept bounds the models of which something is known: jobs name them as they like.
@@ -198,7 +200,7 @@ func (s *Store) Of(address, model string) Manners {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.all[key{address, model}]; e != nil {
+	if e := s.all[key{serverOf(address), model}]; e != nil {
 		return e.manners
 	}
 	return Manners{}
@@ -211,7 +213,7 @@ func (s *Store) Works(address, model string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entryOf(address, model).works = true
+	s.entryOf(key{serverOf(address), model}).works = true
 }
 
 // Refused learns from a refusal of a request that was made by the manners with, which are those
@@ -223,7 +225,7 @@ func (s *Store) Refused(address, model string, known, with Manners, r Refusal, s
 		return next, ok
 	}
 	s.mu.Lock()
-	e := s.entryOf(address, model)
+	e := s.entryOf(key{serverOf(address), model})
 	if e.manners != known { // another call has learned it
 		next := e.manners
 		s.mu.Unlock()
@@ -237,7 +239,7 @@ func (s *Store) Refused(address, model string, known, with Manners, r Refusal, s
 		next.Form = known.Form
 	}
 	if ok {
-		e.manners = next
+		e.manners, e.news = next, true
 	}
 	s.mu.Unlock()
 	if ok && s.announce != nil {
@@ -247,8 +249,7 @@ func (s *Store) Refused(address, model string, known, with Manners, r Refusal, s
 }
 
 // entryOf returns the entry of a model. The caller holds the lock.
-func (s *Store) entryOf(address, model string) *entry {
-	k := key{address, model}
+func (s *Store) entryOf(k key) *entry {
 	e := s.all[k]
 	if e == nil {
 		if len(s.all) == maxKept {

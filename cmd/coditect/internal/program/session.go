@@ -362,7 +362,7 @@ func (a *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 	g := &a.Global
 	return embedded.Config{
 		MaxCalls: a.Runners.Limits.MaxCalls, ModelLimits: limits,
-		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Version: a.Version, Rates: rates, Hook: hook, Logger: log,
+		Dir: g.Location.Dir, Cluster: g.Location.cluster, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Manners: a.Runners.Manners, Version: a.Version, Rates: rates, Hook: hook, Logger: log,
 		Overhead: runners.PromptOverhead(askers), Answer: runners.MostAnswer, Check: check, Advise: advise, Warms: runners.NeedsPriming(askers),
 		Lease: g.Timing.lease, Heartbeat: g.Timing.heartbeat, Grace: g.Timing.grace,
 		StartApart: a.Self.Starter(apart.Whose(a.Runners.Models.Fleet)),

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/exit"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -61,8 +62,10 @@ type Runners struct {
 	steps  *step.Registry          // set by StepRegistry
 	askers map[string]*model.Agent // set by StepRegistry; those of agents that ask models
 	Gates  *decorator.Gates        // set by StepRegistry; of their calls
-	pdfs   *pdf.Reader             // set by DocumentFormats
-	turns  *document.Turns         // at reading documents, of all registries; set by DocumentFormats
+	// Manners is set by StepRegistry: what servers of models refuse.
+	Manners worker.MannersKeeper
+	pdfs    *pdf.Reader     // set by DocumentFormats
+	turns   *document.Turns // at reading documents, of all registries; set by DocumentFormats
 }
 
 // StepRegistry returns the steps that workers run units with, made once.

@@ -126,11 +126,12 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 		return nil, err
 	}
 	r.Gates = decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
-	learned := manners.NewStore(func(line string) {
+	learned := newSharedManners(ModelProviders(), func(line string) {
 		if r.Note != nil {
 			r.Note(line)
 		}
 	})
+	r.Manners = learned
 	all := make(map[string]*model.Agent)
 	health := decorator.NewHealth(time.Now, func(line string) {
 		if r.Note != nil {
@@ -139,8 +140,8 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 	})
 	for _, name := range ModelProviders() {
 		cfg := r.configOf(name, endpoints)
-		cfg.Manners, cfg.SendTrace = learned, r.Getenv("CODITECT_LLM_TRACE") != "" // traces are for a scripted server
-		cfg.Patient = r.Models.Fleet                                               // its models may start after it
+		cfg.Manners, cfg.SendTrace = learned.stores[name], r.Getenv("CODITECT_LLM_TRACE") != "" // traces are for a scripted server
+		cfg.Patient = r.Models.Fleet                                                            // its models may start after it
 		all[name], err = model.New(model.Config{
 			Provider: name, Trusted: !r.Models.Fleet, Prices: prices, Random: rand.Float64, LLM: cfg,
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {

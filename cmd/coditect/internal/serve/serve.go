@@ -380,7 +380,7 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 	c := worker.Config{
-		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, StartApart: a.Self.Starter(apart.Whose(true)), Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), DrainTimeout: drain,
+		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Manners: a.Runners.Manners, StartApart: a.Self.Starter(apart.Whose(true)), Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), DrainTimeout: drain,
 	}
 	for _, target := range servers {
 		conn, err := a.Dial(target)

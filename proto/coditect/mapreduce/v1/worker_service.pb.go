@@ -293,7 +293,9 @@ type WorkRequest struct {
 	// The worker is leaving: it takes no more units.
 	Drain bool `protobuf:"varint,8,opt,name=drain,proto3" json:"drain,omitempty"`
 	// What models said of their limits.
-	Limits        []*LimitNote `protobuf:"bytes,10,rep,name=limits,proto3" json:"limits,omitempty"`
+	Limits []*LimitNote `protobuf:"bytes,10,rep,name=limits,proto3" json:"limits,omitempty"`
+	// What servers of models refused.
+	Manners       []*ModelManners `protobuf:"bytes,11,rep,name=manners,proto3" json:"manners,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -373,6 +375,13 @@ func (x *WorkRequest) GetDrain() bool {
 func (x *WorkRequest) GetLimits() []*LimitNote {
 	if x != nil {
 		return x.Limits
+	}
+	return nil
+}
+
+func (x *WorkRequest) GetManners() []*ModelManners {
+	if x != nil {
+		return x.Manners
 	}
 	return nil
 }
@@ -1197,7 +1206,9 @@ type WorkResponse struct {
 	// their information comes again.
 	Forget []string `protobuf:"bytes,9,rep,name=forget,proto3" json:"forget,omitempty"`
 	// What the worker may ask of models, each until the next about it.
-	Limits        []*LimitShare `protobuf:"bytes,11,rep,name=limits,proto3" json:"limits,omitempty"`
+	Limits []*LimitShare `protobuf:"bytes,11,rep,name=limits,proto3" json:"limits,omitempty"`
+	// What servers of models refuse, as other workers have learned.
+	Manners       []*ModelManners `protobuf:"bytes,12,rep,name=manners,proto3" json:"manners,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1291,6 +1302,13 @@ func (x *WorkResponse) GetForget() []string {
 func (x *WorkResponse) GetLimits() []*LimitShare {
 	if x != nil {
 		return x.Limits
+	}
+	return nil
+}
+
+func (x *WorkResponse) GetManners() []*ModelManners {
+	if x != nil {
+		return x.Manners
 	}
 	return nil
 }
@@ -2174,6 +2192,70 @@ func (x *LimitNote) GetLeft() *Rates {
 	return nil
 }
 
+// What a server of a model does not take.
+type ModelManners struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The provider, a slash, and the model.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// A hash of the server's address: an address may have something in it that is secret.
+	Server string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	// What it refuses, in words that workers know; they pass over others.
+	Refuses       string `protobuf:"bytes,3,opt,name=refuses,proto3" json:"refuses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelManners) Reset() {
+	*x = ModelManners{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelManners) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelManners) ProtoMessage() {}
+
+func (x *ModelManners) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelManners.ProtoReflect.Descriptor instead.
+func (*ModelManners) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ModelManners) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ModelManners) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ModelManners) GetRefuses() string {
+	if x != nil {
+		return x.Refuses
+	}
+	return ""
+}
+
 // What a worker may ask of a model.
 type LimitShare struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2202,7 +2284,7 @@ type LimitShare struct {
 
 func (x *LimitShare) Reset() {
 	*x = LimitShare{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2296,7 @@ func (x *LimitShare) String() string {
 func (*LimitShare) ProtoMessage() {}
 
 func (x *LimitShare) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2309,7 @@ func (x *LimitShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitShare.ProtoReflect.Descriptor instead.
 func (*LimitShare) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LimitShare) GetName() string {
@@ -2319,7 +2401,7 @@ type Blob struct {
 
 func (x *Blob) Reset() {
 	*x = Blob{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2413,7 @@ func (x *Blob) String() string {
 func (*Blob) ProtoMessage() {}
 
 func (x *Blob) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2426,7 @@ func (x *Blob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blob.ProtoReflect.Descriptor instead.
 func (*Blob) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Blob) GetKind() BlobKind {
@@ -2416,7 +2498,7 @@ type BlobPart struct {
 
 func (x *BlobPart) Reset() {
 	*x = BlobPart{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2428,7 +2510,7 @@ func (x *BlobPart) String() string {
 func (*BlobPart) ProtoMessage() {}
 
 func (x *BlobPart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2441,7 +2523,7 @@ func (x *BlobPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobPart.ProtoReflect.Descriptor instead.
 func (*BlobPart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BlobPart) GetStartByte() int64 {
@@ -2473,7 +2555,7 @@ type GetBlobRequest struct {
 
 func (x *GetBlobRequest) Reset() {
 	*x = GetBlobRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2567,7 @@ func (x *GetBlobRequest) String() string {
 func (*GetBlobRequest) ProtoMessage() {}
 
 func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2580,7 @@ func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
 func (*GetBlobRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetBlobRequest) GetSessionId() string {
@@ -2536,7 +2618,7 @@ type GetBlobResponse struct {
 
 func (x *GetBlobResponse) Reset() {
 	*x = GetBlobResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2548,7 +2630,7 @@ func (x *GetBlobResponse) String() string {
 func (*GetBlobResponse) ProtoMessage() {}
 
 func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2561,7 +2643,7 @@ func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
 func (*GetBlobResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetBlobResponse) GetPart() *BlobPart {
@@ -2596,7 +2678,7 @@ type PutBlobRequest struct {
 
 func (x *PutBlobRequest) Reset() {
 	*x = PutBlobRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2690,7 @@ func (x *PutBlobRequest) String() string {
 func (*PutBlobRequest) ProtoMessage() {}
 
 func (x *PutBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2703,7 @@ func (x *PutBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBlobRequest.ProtoReflect.Descriptor instead.
 func (*PutBlobRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PutBlobRequest) GetSessionId() string {
@@ -2665,7 +2747,7 @@ type PutBlobResponse struct {
 
 func (x *PutBlobResponse) Reset() {
 	*x = PutBlobResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +2759,7 @@ func (x *PutBlobResponse) String() string {
 func (*PutBlobResponse) ProtoMessage() {}
 
 func (x *PutBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +2772,7 @@ func (x *PutBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBlobResponse.ProtoReflect.Descriptor instead.
 func (*PutBlobResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PutBlobResponse) GetStoredBytes() int64 {
@@ -2711,7 +2793,7 @@ var File_coditect_mapreduce_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\x90\x03\n" +
+	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\"coditect/mapreduce/v1/result.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xcf\x03\n" +
 	"\vWorkRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1c.coditect.mapreduce.v1.HelloR\x05hello\x127\n" +
 	"\areports\x18\x03 \x03(\v2\x1d.coditect.mapreduce.v1.ReportR\areports\x125\n" +
@@ -2720,7 +2802,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\theartbeat\x18\a \x01(\v2 .coditect.mapreduce.v1.HeartbeatR\theartbeat\x12\x14\n" +
 	"\x05drain\x18\b \x01(\bR\x05drain\x128\n" +
 	"\x06limits\x18\n" +
-	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limitsJ\x04\b\x06\x10\aR\x06states\"\x87\x02\n" +
+	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limits\x12=\n" +
+	"\amanners\x18\v \x03(\v2#.coditect.mapreduce.v1.ModelMannersR\amannersJ\x04\b\x06\x10\aR\x06states\"\x87\x02\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
@@ -2788,7 +2871,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"noteNumber\"X\n" +
 	"\fBreakerState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xe6\x03\n" +
+	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xa5\x04\n" +
 	"\fWorkResponse\x128\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.WelcomeR\awelcome\x122\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1e.coditect.mapreduce.v1.JobInfoR\x04jobs\x12C\n" +
@@ -2798,7 +2881,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06cancel\x18\a \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\x06cancel\x12\x18\n" +
 	"\agoodbye\x18\b \x01(\bR\agoodbye\x12\x16\n" +
 	"\x06forget\x18\t \x03(\tR\x06forget\x129\n" +
-	"\x06limits\x18\v \x03(\v2!.coditect.mapreduce.v1.LimitShareR\x06limits\"\xe8\x01\n" +
+	"\x06limits\x18\v \x03(\v2!.coditect.mapreduce.v1.LimitShareR\x06limits\x12=\n" +
+	"\amanners\x18\f \x03(\v2#.coditect.mapreduce.v1.ModelMannersR\amanners\"\xe8\x01\n" +
 	"\aWelcome\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12H\n" +
@@ -2881,7 +2965,11 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\arefused\x18\x03 \x01(\bR\arefused\x12/\n" +
 	"\x05pause\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05pause\x120\n" +
 	"\x04told\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04told\x120\n" +
-	"\x04left\x18\x06 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\"\xe5\x02\n" +
+	"\x04left\x18\x06 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\"T\n" +
+	"\fModelManners\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\x12\x18\n" +
+	"\arefuses\x18\x03 \x01(\tR\arefuses\"\xe5\x02\n" +
 	"\n" +
 	"LimitShare\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
@@ -2970,7 +3058,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_worker_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(Outcome)(0),                // 0: coditect.mapreduce.v1.Outcome
 	(FailureClass)(0),           // 1: coditect.mapreduce.v1.FailureClass
@@ -2996,21 +3084,22 @@ var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(*ReserveReply)(nil),        // 21: coditect.mapreduce.v1.ReserveReply
 	(*Rates)(nil),               // 22: coditect.mapreduce.v1.Rates
 	(*LimitNote)(nil),           // 23: coditect.mapreduce.v1.LimitNote
-	(*LimitShare)(nil),          // 24: coditect.mapreduce.v1.LimitShare
-	(*Blob)(nil),                // 25: coditect.mapreduce.v1.Blob
-	(*BlobPart)(nil),            // 26: coditect.mapreduce.v1.BlobPart
-	(*GetBlobRequest)(nil),      // 27: coditect.mapreduce.v1.GetBlobRequest
-	(*GetBlobResponse)(nil),     // 28: coditect.mapreduce.v1.GetBlobResponse
-	(*PutBlobRequest)(nil),      // 29: coditect.mapreduce.v1.PutBlobRequest
-	(*PutBlobResponse)(nil),     // 30: coditect.mapreduce.v1.PutBlobResponse
-	nil,                         // 31: coditect.mapreduce.v1.Text.MetadataEntry
-	(*Tokens)(nil),              // 32: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 33: google.protobuf.Duration
-	(*Parking)(nil),             // 34: coditect.mapreduce.v1.Parking
-	(*Savings)(nil),             // 35: coditect.mapreduce.v1.Savings
-	(*JobSpec)(nil),             // 36: coditect.mapreduce.v1.JobSpec
-	(UnitKind)(0),               // 37: coditect.mapreduce.v1.UnitKind
-	(*Evidence)(nil),            // 38: coditect.mapreduce.v1.Evidence
+	(*ModelManners)(nil),        // 24: coditect.mapreduce.v1.ModelManners
+	(*LimitShare)(nil),          // 25: coditect.mapreduce.v1.LimitShare
+	(*Blob)(nil),                // 26: coditect.mapreduce.v1.Blob
+	(*BlobPart)(nil),            // 27: coditect.mapreduce.v1.BlobPart
+	(*GetBlobRequest)(nil),      // 28: coditect.mapreduce.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),     // 29: coditect.mapreduce.v1.GetBlobResponse
+	(*PutBlobRequest)(nil),      // 30: coditect.mapreduce.v1.PutBlobRequest
+	(*PutBlobResponse)(nil),     // 31: coditect.mapreduce.v1.PutBlobResponse
+	nil,                         // 32: coditect.mapreduce.v1.Text.MetadataEntry
+	(*Tokens)(nil),              // 33: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 34: google.protobuf.Duration
+	(*Parking)(nil),             // 35: coditect.mapreduce.v1.Parking
+	(*Savings)(nil),             // 36: coditect.mapreduce.v1.Savings
+	(*JobSpec)(nil),             // 37: coditect.mapreduce.v1.JobSpec
+	(UnitKind)(0),               // 38: coditect.mapreduce.v1.UnitKind
+	(*Evidence)(nil),            // 39: coditect.mapreduce.v1.Evidence
 }
 var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	5,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
@@ -3019,71 +3108,73 @@ var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	10, // 3: coditect.mapreduce.v1.WorkRequest.reserve:type_name -> coditect.mapreduce.v1.ReserveRequest
 	11, // 4: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
 	23, // 5: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
-	7,  // 6: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
-	6,  // 7: coditect.mapreduce.v1.Hello.offer:type_name -> coditect.mapreduce.v1.Offer
-	0,  // 8: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
-	32, // 9: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	33, // 10: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
-	1,  // 11: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
-	33, // 12: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
-	33, // 13: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
-	33, // 14: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
-	34, // 15: coditect.mapreduce.v1.Report.parking:type_name -> coditect.mapreduce.v1.Parking
-	35, // 16: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
-	7,  // 17: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
-	12, // 18: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
-	13, // 19: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
-	7,  // 20: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
-	32, // 21: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	33, // 22: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
-	15, // 23: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
-	16, // 24: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
-	17, // 25: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
-	20, // 26: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
-	21, // 27: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
-	7,  // 28: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
-	24, // 29: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
-	33, // 30: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	7,  // 31: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	33, // 32: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
-	36, // 33: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	37, // 34: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	33, // 35: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	25, // 36: coditect.mapreduce.v1.Assignment.blobs:type_name -> coditect.mapreduce.v1.Blob
-	18, // 37: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	19, // 38: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
-	9,  // 39: coditect.mapreduce.v1.Assignment.wake_call:type_name -> coditect.mapreduce.v1.WakeCall
-	31, // 40: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	7,  // 41: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 42: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	7,  // 43: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	33, // 44: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
-	22, // 45: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
-	22, // 46: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
-	33, // 47: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
-	22, // 48: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
-	22, // 49: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
-	33, // 50: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
-	33, // 51: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
-	3,  // 52: coditect.mapreduce.v1.Blob.kind:type_name -> coditect.mapreduce.v1.BlobKind
-	38, // 53: coditect.mapreduce.v1.Blob.evidence:type_name -> coditect.mapreduce.v1.Evidence
-	7,  // 54: coditect.mapreduce.v1.GetBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
-	25, // 55: coditect.mapreduce.v1.GetBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
-	26, // 56: coditect.mapreduce.v1.GetBlobResponse.part:type_name -> coditect.mapreduce.v1.BlobPart
-	7,  // 57: coditect.mapreduce.v1.PutBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
-	25, // 58: coditect.mapreduce.v1.PutBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
-	26, // 59: coditect.mapreduce.v1.PutBlobRequest.part:type_name -> coditect.mapreduce.v1.BlobPart
-	4,  // 60: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	27, // 61: coditect.mapreduce.v1.WorkerService.GetBlob:input_type -> coditect.mapreduce.v1.GetBlobRequest
-	29, // 62: coditect.mapreduce.v1.WorkerService.PutBlob:input_type -> coditect.mapreduce.v1.PutBlobRequest
-	14, // 63: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	28, // 64: coditect.mapreduce.v1.WorkerService.GetBlob:output_type -> coditect.mapreduce.v1.GetBlobResponse
-	30, // 65: coditect.mapreduce.v1.WorkerService.PutBlob:output_type -> coditect.mapreduce.v1.PutBlobResponse
-	63, // [63:66] is the sub-list for method output_type
-	60, // [60:63] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	24, // 6: coditect.mapreduce.v1.WorkRequest.manners:type_name -> coditect.mapreduce.v1.ModelManners
+	7,  // 7: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
+	6,  // 8: coditect.mapreduce.v1.Hello.offer:type_name -> coditect.mapreduce.v1.Offer
+	0,  // 9: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
+	33, // 10: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	34, // 11: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
+	1,  // 12: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
+	34, // 13: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
+	34, // 14: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
+	34, // 15: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
+	35, // 16: coditect.mapreduce.v1.Report.parking:type_name -> coditect.mapreduce.v1.Parking
+	36, // 17: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
+	7,  // 18: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
+	12, // 19: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
+	13, // 20: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
+	7,  // 21: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
+	33, // 22: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	34, // 23: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
+	15, // 24: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
+	16, // 25: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
+	17, // 26: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
+	20, // 27: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
+	21, // 28: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
+	7,  // 29: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
+	25, // 30: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
+	24, // 31: coditect.mapreduce.v1.WorkResponse.manners:type_name -> coditect.mapreduce.v1.ModelManners
+	34, // 32: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	7,  // 33: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
+	34, // 34: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
+	37, // 35: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	38, // 36: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	34, // 37: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	26, // 38: coditect.mapreduce.v1.Assignment.blobs:type_name -> coditect.mapreduce.v1.Blob
+	18, // 39: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
+	19, // 40: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	9,  // 41: coditect.mapreduce.v1.Assignment.wake_call:type_name -> coditect.mapreduce.v1.WakeCall
+	32, // 42: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	7,  // 43: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 44: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	7,  // 45: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	34, // 46: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
+	22, // 47: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
+	22, // 48: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
+	34, // 49: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
+	22, // 50: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
+	22, // 51: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
+	34, // 52: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
+	34, // 53: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
+	3,  // 54: coditect.mapreduce.v1.Blob.kind:type_name -> coditect.mapreduce.v1.BlobKind
+	39, // 55: coditect.mapreduce.v1.Blob.evidence:type_name -> coditect.mapreduce.v1.Evidence
+	7,  // 56: coditect.mapreduce.v1.GetBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	26, // 57: coditect.mapreduce.v1.GetBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	27, // 58: coditect.mapreduce.v1.GetBlobResponse.part:type_name -> coditect.mapreduce.v1.BlobPart
+	7,  // 59: coditect.mapreduce.v1.PutBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	26, // 60: coditect.mapreduce.v1.PutBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	27, // 61: coditect.mapreduce.v1.PutBlobRequest.part:type_name -> coditect.mapreduce.v1.BlobPart
+	4,  // 62: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	28, // 63: coditect.mapreduce.v1.WorkerService.GetBlob:input_type -> coditect.mapreduce.v1.GetBlobRequest
+	30, // 64: coditect.mapreduce.v1.WorkerService.PutBlob:input_type -> coditect.mapreduce.v1.PutBlobRequest
+	14, // 65: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	29, // 66: coditect.mapreduce.v1.WorkerService.GetBlob:output_type -> coditect.mapreduce.v1.GetBlobResponse
+	31, // 67: coditect.mapreduce.v1.WorkerService.PutBlob:output_type -> coditect.mapreduce.v1.PutBlobResponse
+	65, // [65:68] is the sub-list for method output_type
+	62, // [62:65] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }
@@ -3100,7 +3191,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_worker_service_proto_rawDesc), len(file_coditect_mapreduce_v1_worker_service_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

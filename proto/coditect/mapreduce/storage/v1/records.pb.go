@@ -3394,8 +3394,9 @@ type Limit struct {
 	Prober      string                 `protobuf:"bytes,10,opt,name=prober,proto3" json:"prober,omitempty"`                           // node that may make one call
 	Shares      []*Limit_Share         `protobuf:"bytes,11,rep,name=shares,proto3" json:"shares,omitempty"`                           // in order of nodes
 	// When the latest pause, and the breaker's time, are over, by the clock of who wrote it.
-	PauseEndMicros int64 `protobuf:"varint,12,opt,name=pause_end_micros,json=pauseEndMicros,proto3" json:"pause_end_micros,omitempty"`
-	OpenEndMicros  int64 `protobuf:"varint,13,opt,name=open_end_micros,json=openEndMicros,proto3" json:"open_end_micros,omitempty"`
+	PauseEndMicros int64            `protobuf:"varint,12,opt,name=pause_end_micros,json=pauseEndMicros,proto3" json:"pause_end_micros,omitempty"`
+	OpenEndMicros  int64            `protobuf:"varint,13,opt,name=open_end_micros,json=openEndMicros,proto3" json:"open_end_micros,omitempty"`
+	Manners        []*Limit_Manners `protobuf:"bytes,14,rep,name=manners,proto3" json:"manners,omitempty"` // in order of servers
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -3519,6 +3520,13 @@ func (x *Limit) GetOpenEndMicros() int64 {
 		return x.OpenEndMicros
 	}
 	return 0
+}
+
+func (x *Limit) GetManners() []*Limit_Manners {
+	if x != nil {
+		return x.Manners
+	}
+	return nil
 }
 
 // Tally counts the chunks of a document that is cut.
@@ -4441,6 +4449,67 @@ func (x *Limit_Share) GetParts() int64 {
 	return 0
 }
 
+// What servers of the model refuse.
+type Limit_Manners struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`                         // a hash of its address
+	Refuses       string                 `protobuf:"bytes,2,opt,name=refuses,proto3" json:"refuses,omitempty"`                       // in the words of workers
+	EndMicros     int64                  `protobuf:"varint,3,opt,name=end_micros,json=endMicros,proto3" json:"end_micros,omitempty"` // when it is to be found out again, by the clock of who wrote it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limit_Manners) Reset() {
+	*x = Limit_Manners{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limit_Manners) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limit_Manners) ProtoMessage() {}
+
+func (x *Limit_Manners) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limit_Manners.ProtoReflect.Descriptor instead.
+func (*Limit_Manners) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33, 1}
+}
+
+func (x *Limit_Manners) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *Limit_Manners) GetRefuses() string {
+	if x != nil {
+		return x.Refuses
+	}
+	return ""
+}
+
+func (x *Limit_Manners) GetEndMicros() int64 {
+	if x != nil {
+		return x.EndMicros
+	}
+	return 0
+}
+
 var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
@@ -4804,7 +4873,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05slots\x18\x02 \x01(\x03R\x05slots\x12\x14\n" +
 	"\x05taken\x18\x03 \x01(\x03R\x05taken\x12\x14\n" +
 	"\x05given\x18\x04 \x01(\tR\x05given\x12\x12\n" +
-	"\x04want\x18\x05 \x01(\x03R\x04want\"\xf6\x03\n" +
+	"\x04want\x18\x05 \x01(\x03R\x04want\"\x9a\x05\n" +
 	"\x05Limit\x12\x1a\n" +
 	"\brequests\x18\x01 \x01(\x03R\brequests\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\x03R\x05input\x12\x16\n" +
@@ -4820,12 +4889,18 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	" \x01(\tR\x06prober\x12B\n" +
 	"\x06shares\x18\v \x03(\v2*.coditect.mapreduce.storage.v1.Limit.ShareR\x06shares\x12(\n" +
 	"\x10pause_end_micros\x18\f \x01(\x03R\x0epauseEndMicros\x12&\n" +
-	"\x0fopen_end_micros\x18\r \x01(\x03R\ropenEndMicros\x1a[\n" +
+	"\x0fopen_end_micros\x18\r \x01(\x03R\ropenEndMicros\x12F\n" +
+	"\amanners\x18\x0e \x03(\v2,.coditect.mapreduce.storage.v1.Limit.MannersR\amanners\x1a[\n" +
 	"\x05Share\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x14\n" +
 	"\x05slots\x18\x03 \x01(\x03R\x05slots\x12\x14\n" +
-	"\x05parts\x18\x04 \x01(\x03R\x05parts\"\x8f\x01\n" +
+	"\x05parts\x18\x04 \x01(\x03R\x05parts\x1aZ\n" +
+	"\aManners\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x18\n" +
+	"\arefuses\x18\x02 \x01(\tR\arefuses\x12\x1d\n" +
+	"\n" +
+	"end_micros\x18\x03 \x01(\x03R\tendMicros\"\x8f\x01\n" +
 	"\x05Tally\x12\x16\n" +
 	"\x06chunks\x18\x01 \x01(\x03R\x06chunks\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\x03R\bcomplete\x12\x16\n" +
@@ -4920,7 +4995,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),            // 0: coditect.mapreduce.storage.v1.Spec
 	(*ResultOutput)(nil),    // 1: coditect.mapreduce.storage.v1.ResultOutput
@@ -4971,6 +5046,7 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	nil,                     // 46: coditect.mapreduce.storage.v1.Source.MetadataEntry
 	nil,                     // 47: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	(*Limit_Share)(nil),     // 48: coditect.mapreduce.storage.v1.Limit.Share
+	(*Limit_Manners)(nil),   // 49: coditect.mapreduce.storage.v1.Limit.Manners
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	44, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
@@ -4999,19 +5075,20 @@ var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
 	27, // 23: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
 	30, // 24: coditect.mapreduce.storage.v1.Beat.notes:type_name -> coditect.mapreduce.storage.v1.Note
 	48, // 25: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	10, // 26: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
-	10, // 27: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	37, // 28: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	37, // 29: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	37, // 30: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	41, // 31: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
-	43, // 32: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	43, // 33: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	49, // 26: coditect.mapreduce.storage.v1.Limit.manners:type_name -> coditect.mapreduce.storage.v1.Limit.Manners
+	10, // 27: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
+	10, // 28: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	37, // 29: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	37, // 30: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	37, // 31: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	41, // 32: coditect.mapreduce.storage.v1.Checkpoint.deleted:type_name -> coditect.mapreduce.storage.v1.Deleted
+	43, // 33: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	43, // 34: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -5026,7 +5103,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
