@@ -53,9 +53,12 @@ func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 	if code == "" || code == "General" || code == "@" || len(code) > maxFormat {
 		return exact
 	}
-	shown, ok := f.shown(number, code, from1904)
-	if !ok {
-		shown = exact
+	shown := exact
+	if section, ok := chosen(code, number); ok {
+		code = section
+		if s, ok := f.shown(number, section, from1904); ok {
+			shown = s
+		}
 	}
 	switch {
 	case isElapsed(code):
