@@ -79,6 +79,37 @@ func TestNewModelsHavePricesAndWindows(t *testing.T) {
 	}
 }
 
+// Models of vendors that others than the vendor list, with what a million tokens of a prompt and of
+// its answer cost, and a prompt that is longer than those which the vendor charges as it lists them.
+func TestPricesOfOtherVendors(t *testing.T) {
+	p := prices(t, "")
+	for _, tt := range []struct {
+		provider    string
+		model       llm.Model
+		cost, above int64
+	}{
+		{"gemini", "gemini-2.5-pro", 11_250_000, 200_000},
+		{"vertex", "gemini-3.5-flash", 10_500_000, 0},
+		{"vertex-claude", "claude-opus-4-8", 30_000_000, 200_000},
+		{"bedrock", "global.anthropic.claude-sonnet-5", 12_000_000, 0},
+		{"bedrock", "amazon.nova-micro-v1:0", 175_000, 0},
+		{"mistral", "mistral-large-latest", 2_000_000, 0},
+		{"deepseek", "deepseek-v4-pro", 5_280_000, 0},
+		{"groq", "openai/gpt-oss-120b", 750_000, 0},
+		{"xai", "grok-4.3", 3_750_000, 200_000},
+		{"cerebras", "zai-glm-4.7", 5_000_000, 0},
+		{"llamacpp", "any", 0, 0},
+	} {
+		tariff, known := p.Tariff(tt.provider, tt.model)
+		if got := int64(tariff.Input + tariff.Output); !known || got != tt.cost || tariff.Above != tt.above {
+			t.Errorf("%s/%s costs %d, above %d (known %v), want %d, above %d", tt.provider, tt.model, got, tariff.Above, known, tt.cost, tt.above)
+		}
+	}
+	if _, known := p.Tariff("azure", "gpt-5"); known {
+		t.Error("a deployment of Azure, which may be of any model, has a price")
+	}
+}
+
 func TestCostAgreesWithRationals(t *testing.T) {
 	p := prices(t, "x: {m: {input: 2.5, output: 10, cache_write: 3.125, cache_write_1h: 5, cache_read: 0.25, batch: 50%}}")
 	tokens := rapid.Int64Range(0, 1<<40)
