@@ -157,7 +157,10 @@ type claim struct {
 }
 
 // A number is one of a claim or of evidence, with the word behind it.
-type number struct{ value, unit, shown string }
+type number struct {
+	value, unit, shown string
+	scale              int // of a claim: the power of ten of a word such as million behind it, 0 if there is none
+}
 
 // listNumber is the number of a list that a sentence begins with, such as "(3) " or "2. ".
 var listNumber = regexp.MustCompile(`^\s*(?:[-*•]\s*)?(?:\([0-9]{1,2}\)|[0-9]{1,2}[.)])\s+`)
@@ -170,8 +173,14 @@ func newClaim(sentence string) *claim {
 	previous := ""
 	for i, w := range c.words {
 		switch {
+		case w.Number && i > 0 && scaleBehind(c.words, i-1) > 0:
+			continue // it belongs to the number in front of it
 		case w.Number:
-			c.numbers = append(c.numbers, number{w.Stem, unitBehind(c.words, i), w.Lower})
+			n := number{value: w.Stem, unit: unitBehind(c.words, i), shown: w.Lower, scale: scaleBehind(c.words, i)}
+			if n.scale > 0 {
+				n.shown += " " + c.words[i+1].Lower
+			}
+			c.numbers = append(c.numbers, n)
 			continue
 		case w.Common:
 			continue

@@ -41,6 +41,28 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestScale: an amount may be written in another scale than in the passage, and not with
+// another one.
+func TestScale(t *testing.T) {
+	const table = "Consolidated balance sheet (in millions). Net property, plant and equipment of the company: 8,738 in 2018."
+	for _, tt := range []struct {
+		claim, passage string
+		want           claims.Grade
+	}{
+		{"Net property, plant and equipment of the company was $8,738 million in 2018.", table, claims.Supported},
+		{"Net property, plant and equipment of the company was $8.738 billion in 2018.", table, claims.Supported},
+		{"Net property, plant and equipment of the company was $8,738 billion in 2018.", table, claims.Partial},
+		{"Net property, plant and equipment of the company was $8.738 million in 2018.", table, claims.Contradicted},
+		{"The bridge over the Elbe cost 2.5 million euros.", "The bridge over the Elbe cost 2,500,000 euros.", claims.Supported},
+		{"The bridge over the Elbe cost 2.5 million euros.", "The bridge over the Elbe cost 2.5 billion euros.", claims.Contradicted},
+		{"The bridge over the Elbe cost 0.5 million euros.", "The bridge over the Elbe cost 500 thousand euros.", claims.Supported},
+	} {
+		if v := claims.Check(tt.claim, tt.passage); v.Grade != tt.want {
+			t.Errorf("%q by %q: %s, want %s", tt.claim, tt.passage, v, tt.want)
+		}
+	}
+}
+
 // TestAbout: a claim may name what is known of a source, which contradicts no claim.
 func TestAbout(t *testing.T) {
 	source := claims.Source{Passage: "Fish were not found below the weir after the heavy rain.", About: "Oxygen in the Moldau. Karel Dvorak, Jana Mala, 2015."}

@@ -142,7 +142,10 @@ func negated(words []prose.Word, at int, other map[string]bool) string {
 
 // otherNumber returns a number of the claim in whose place the sentence has another one:
 // it counts the same, and the number of the claim is nowhere in the evidence.
+//
+// In a table, which has many numbers, any number could be said to stand there.
 func (c *claim) otherNumber(e *evidence, s *sentence, same bool) string {
+	same = same && s.numbers <= len(c.numbers)+maxOtherNumbers
 	for i, n := range c.numbers {
 		if e.hasNumber(n) {
 			continue
@@ -161,6 +164,10 @@ func (c *claim) otherNumber(e *evidence, s *sentence, same bool) string {
 	}
 	return ""
 }
+
+// maxOtherNumbers is how many more numbers than the claim a sentence has at most that is no
+// table.
+const maxOtherNumbers = 8
 
 // hasNumber reports whether the claim has a number.
 func (c *claim) hasNumber(value string) bool {

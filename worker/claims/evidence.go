@@ -16,14 +16,16 @@ type evidence struct {
 	pairs     map[[2]string]bool
 	initials  map[string]bool // abbreviations whose words stand in a row, in small letters
 	roots     map[string]bool // the first letters of long stems
+	scales    map[int]bool    // powers of ten of words such as million, also of "(in millions)" above a table
 }
 
 // A sentence is one of the evidence.
 type sentence struct {
-	words []prose.Word
-	stems map[string]bool
-	roots map[string]bool
-	about bool // it is from what is known of a source, and not from its passage
+	words   []prose.Word
+	numbers int // among the words
+	stems   map[string]bool
+	roots   map[string]bool
+	about   bool // it is from what is known of a source, and not from its passage
 }
 
 // rootLength is how many first letters long words have in common that mean about the same.
@@ -38,7 +40,7 @@ type match struct {
 func newEvidence(sources []Source) *evidence {
 	e := &evidence{
 		stems: make(map[string]bool), numbers: make(map[string]bool), units: make(map[number]bool), pairs: make(map[[2]string]bool),
-		initials: make(map[string]bool), roots: make(map[string]bool),
+		initials: make(map[string]bool), roots: make(map[string]bool), scales: make(map[int]bool),
 	}
 	for _, source := range sources {
 		e.addText(source.Passage, false)
@@ -57,7 +59,11 @@ func (e *evidence) addSentence(words []prose.Word, about bool) {
 	s := sentence{words: words, stems: make(map[string]bool), roots: make(map[string]bool), about: about}
 	previous := ""
 	for i, w := range words {
+		if scale := scales[w.Lower]; scale > 0 {
+			e.scales[scale] = true
+		}
 		if w.Number {
+			s.numbers++
 			e.numbers[w.Stem] = true
 			e.units[number{value: w.Stem, unit: unitBehind(words, i)}] = true
 			s.stems[w.Stem] = true
@@ -172,8 +178,23 @@ func (e *evidence) bestMatch(c *claim) match {
 	return best
 }
 
-// hasNumber reports whether the evidence has a number, whatever it counts there.
+// hasNumber reports whether the evidence has a number, whatever it counts there. One with a
+// scale, such as 8.738 billion, may be written with another one, in full, or as 8,738 in a
+// table of millions.
 func (e *evidence) hasNumber(n number) bool {
 	value := strings.TrimSuffix(n.value, "%")
-	return e.numbers[value] || e.numbers[value+"%"]
+	if n.scale == 0 {
+		return e.hasValue(value)
+	}
+	if (len(e.scales) == 0 || e.scales[n.scale]) && e.hasValue(value) || e.hasValue(shifted(value, n.scale)) {
+		return true
+	}
+	for scale := range e.scales {
+		if e.hasValue(shifted(value, n.scale-scale)) {
+			return true
+		}
+	}
+	return false
 }
+
+func (e *evidence) hasValue(value string) bool { return e.numbers[value] || e.numbers[value+"%"] }
