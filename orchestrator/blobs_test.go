@@ -309,26 +309,32 @@ func (s choosyStream) Send(m *mapreduce.ToWorker) error {
 }
 
 // A unit whose hand-out breaks streams fails after as many attempts as it has, and takes no
-// other with it.
+// other with it, not even one that has a single attempt.
 func TestAUnitThatCannotBeHandedOutIsSetAside(t *testing.T) {
-	c := newCluster(t)
-	c.wrap = func(f mapreduce.Fleet) mapreduce.Fleet { return choosy{f, "doc-0000007"} }
-	config := quick(orchestrator.Config{Adopt: true})
-	config.Grace = 30 * time.Second // a worker that connects again is not dead, however slow the machine
-	n := c.orchestrator(config)
-	c.worker(&scripted.Agent{}, worker.Config{Slots: 4, Prefetch: 8}, n)
-	spec := script(nil)
-	spec.MaxAttempts = 2
-	id := n.submit(spec, 20)
-	job := n.wantEnd(id, mapreduce.JobComplete)
-	if job.FailedUnits != 1 {
-		t.Errorf("%d units have failed, want the one that cannot be handed out", job.FailedUnits)
+	for _, attempts := range []int{1, 2} {
+		t.Run(fmt.Sprint(attempts), func(t *testing.T) {
+			c := newCluster(t)
+			c.wrap = func(f mapreduce.Fleet) mapreduce.Fleet { return choosy{f, "doc-0000007"} }
+			config := quick(orchestrator.Config{Adopt: true})
+			config.Grace = 30 * time.Second // a worker that connects again is not dead, however slow the machine
+			n := c.orchestrator(config)
+			c.worker(&scripted.Agent{}, worker.Config{Slots: 4, Prefetch: 8}, n)
+
+			spec := script(nil)
+			spec.MaxAttempts = attempts
+			id := n.submit(spec, 20)
+			job := n.wantEnd(id, mapreduce.JobComplete)
+
+			if job.FailedUnits != 1 {
+				t.Errorf("%d units have failed, want the one that cannot be handed out", job.FailedUnits)
+			}
+			poison := n.units(id)["doc-0000007"]
+			if poison.State != mapreduce.UnitFailed || poison.Failures != attempts || !strings.Contains(strings.Join(poison.Errors, "\n"), "could not be handed out: the message is larger than a worker takes") {
+				t.Errorf("the unit ended as %+v", poison)
+			}
+			n.sound()
+		})
 	}
-	poison := n.units(id)["doc-0000007"]
-	if poison.State != mapreduce.UnitFailed || poison.Attempts < 2 || poison.Failures != 2 || !strings.Contains(strings.Join(poison.Errors, "\n"), "could not be handed out: the message is larger than a worker takes") {
-		t.Errorf("the unit ended as %+v", poison)
-	}
-	n.sound()
 }
 
 // TestLargestDocument: an HTML document as large as is taken goes through, and is

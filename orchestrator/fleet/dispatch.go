@@ -74,7 +74,7 @@ func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *reco
 	default:
 		f.scheduler.Sessions.KeepInputs(p.session, mapreduce.Held{Job: t.Job.ID, Unit: u.ID, Attempt: a.Attempt}, taken)
 		a.TraceParent = f.tracing.Claim(ctx, &a, t.Spec, p.session.ID)
-		p.addAssignment(a)
+		p.addAssignment(a, u.GoesApart())
 	}
 	return nil
 }
@@ -108,15 +108,16 @@ type assignmentBatch struct {
 	size    int
 }
 
-// addAssignment adds an assignment. One that may have broken a stream before goes alone, so
-// that it takes no other with it.
-func (p *assignmentBatch) addAssignment(a mapreduce.Assignment) {
-	if a.Alone {
+// addAssignment adds an assignment; apart says that it has a message of its own.
+func (p *assignmentBatch) addAssignment(a mapreduce.Assignment, apart bool) {
+	if apart {
 		p.sendBatch()
 	}
+
 	p.message.Assignments = append(p.message.Assignments, a)
 	p.size += assignmentSize(&a)
-	if a.Alone || p.size >= messageBytes {
+
+	if apart || p.size >= messageBytes {
 		p.sendBatch()
 	}
 }

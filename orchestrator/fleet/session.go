@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -131,7 +132,7 @@ func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapred
 	go func() {
 		defer f.admission.streams.Done()
 		sent <- f.supervisor.ContainPanic(ctx, "telling a worker", func() error {
-			return s.out.sendQueued(stream, func(m *mapreduce.ToWorker, err error) { f.blameUnsent(s, m, err) })
+			return s.out.sendQueued(stream, func(m *mapreduce.ToWorker, err error) { f.takeBackUnsent(s, m, err) })
 		}, "session", s.ID)
 	}()
 	select {
@@ -375,19 +376,24 @@ func (f *Fleet) answerStrays(ctx context.Context, s *workerStream, m *mapreduce.
 	return nil
 }
 
-// blameUnsent blames the units of a message that could not be sent for what it was, not
-// for want of a connection: handed out again they would break the next stream.
-func (f *Fleet) blameUnsent(s *workerStream, m *mapreduce.ToWorker, err error) {
+// takeBackUnsent takes back the units of a message that could not be sent for what it was, not
+// for want of a connection. A unit that was alone in it failed an attempt: handed out again, it
+// would break the next stream. Of several, nobody knows which it was, so each goes apart next.
+func (f *Fleet) takeBackUnsent(s *workerStream, m *mapreduce.ToWorker, err error) {
 	if errs.KindOf(err) != errs.Invalid {
 		return
 	}
+
+	wasAlone := len(m.Assignments) == 1
 	for i := range m.Assignments {
 		a := &m.Assignments[i]
-		f.config.Logger.Error("a unit cannot be handed out", "job", a.Job, "unit", a.Unit, "attempt", a.Attempt, "session", s.ID, "error", err)
-		f.scheduler.Sessions.EnterReportFor(s.Session, &mapreduce.Report{
-			Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Outcome: mapreduce.Returned,
-			Errors: []string{"it could not be handed out: " + err.Error()},
-		}, true)
+		report := &mapreduce.Report{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Outcome: mapreduce.Returned}
+
+		if wasAlone {
+			report.Errors = []string{"it could not be handed out: " + err.Error()}
+			f.config.Logger.Error("a unit cannot be handed out", "job", a.Job, "unit", a.Unit, "attempt", a.Attempt, "session", s.ID, "error", err)
+		}
+		f.scheduler.Sessions.EnterReportFor(s.Session, report, wasAlone)
 	}
 }
 
@@ -539,7 +545,7 @@ func (q *outbox) stuckFor(now time.Time) time.Duration {
 
 // messageSize is about how many bytes a message takes.
 func messageSize(m *mapreduce.ToWorker) int64 {
-	n := 128 + 128*(len(m.Verdicts)+len(m.Reserved)+len(m.Cancel)+len(m.Forget)+len(m.Limits)+len(m.Jobs))
+	n := 128 + 128*(len(m.Verdicts)+len(m.Reserved)+len(m.Cancel)+len(m.Forget)+len(m.Limits)+len(m.Jobs)) + 768*len(m.Manners)
 	for i := range m.Assignments {
 		n += assignmentSize(&m.Assignments[i])
 	}
@@ -630,6 +636,7 @@ func coalesceVerdicts(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
 }
 
 func onlyVerdicts(m *mapreduce.ToWorker) bool {
-	return m.Welcome == nil && !m.Goodbye && len(m.Assignments) == 0 && len(m.Jobs) == 0 &&
-		len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0 && len(m.Limits) == 0
+	rest := *m
+	rest.Verdicts = nil
+	return reflect.ValueOf(rest).IsZero()
 }

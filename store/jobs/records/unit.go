@@ -26,6 +26,7 @@ type Unit struct {
 
 	Attempt  int64 // claims so far
 	Failures int64 // attempts that failed, since the last resume
+	Returns  int64 // attempts that were handed back, since the last that failed
 	Kills    int64 // workers that were lost while they ran it
 	Session  mapreduce.SessionID
 	Claim    string
@@ -59,6 +60,10 @@ const LostBeforeAlone = 2
 
 // MustBeAlone reports whether a unit is to run in a process of its own.
 func (u *Unit) MustBeAlone() bool { return u.Kills >= LostBeforeAlone }
+
+// GoesApart reports whether a unit is handed out in a message of its own: the message in which
+// it was before may have broken its worker's stream, for what it or another one was.
+func (u *Unit) GoesApart() bool { return u.MustBeAlone() || u.Failures > 0 || u.Returns > 0 }
 
 // WithOutput returns a unit as those that take its output see it, with that output, and
 // with nothing else of the record.
@@ -138,7 +143,7 @@ func UnitFrom(u *storagev1.Unit) *Unit {
 		ID: mapreduce.UnitID(u.UnitId), Document: mapreduce.DocumentID(u.DocumentId), State: mapreduce.UnitState(u.Status),
 		Kind: mapreduce.UnitKind(u.Kind), Level: u.Level, Stage: u.Stage, Index: u.Index, Shard: u.Queue.GetShard(),
 		Parked: IsParked(u), Delayed: isDelayed(u), Parent: u.Parent, Item: u.Item, Woken: u.Woken,
-		Attempt: u.Attempt, Failures: u.Failures, Kills: u.Kills, Session: mapreduce.SessionID(u.Session), Claim: u.Claim,
+		Attempt: u.Attempt, Failures: u.Failures, Returns: u.Returns, Kills: u.Kills, Session: mapreduce.SessionID(u.Session), Claim: u.Claim,
 		Node: mapreduce.NodeID(u.Node), Reserved: u.Reserved, Estimate: u.Estimate, Share: u.Share,
 		Tokens: mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}, CostMicros: u.CostMicros,
 		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, CallSums: callSumsOf(u), Savings: SavingsOf(u.Savings),
