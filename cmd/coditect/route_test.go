@@ -132,7 +132,13 @@ func TestAModelStandsForAnother(t *testing.T) {
 // A model that comes back is asked again, and what the other has answered is not asked once more.
 func TestAModelComesBack(t *testing.T) {
 	const documents = 12
-	r := newRoute(t, fakellm.Config{Model: obedient, Fault: fakellm.First(4, fakellm.ServerError)}, fakellm.Config{Model: obedient}, documents)
+	spent := func(c fakellm.Call) fakellm.Fault { // so that the first has to come back, however quick the second is
+		if c.N > documents/2 {
+			return fakellm.NoMoney
+		}
+		return fakellm.None
+	}
+	r := newRoute(t, fakellm.Config{Model: obedient, Fault: fakellm.First(4, fakellm.ServerError)}, fakellm.Config{Model: obedient, Fault: spent}, documents)
 	o := r.ask("out", "--parallelism", "1", "--circuit-breaker-timeout", "50ms")
 	if o.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
@@ -260,5 +266,32 @@ func TestEachOfSeveralModelsGetsWhatItTakes(t *testing.T) {
 	}
 	if n := len(r.fake.Entries()) + len(r.second.Entries()) - before; n != 0 {
 		t.Errorf("%d calls were made for a job that is refused", n)
+	}
+}
+
+// A job whose model has no price costs nobody knows what, wherever that is shown.
+func TestCostWithoutAPrice(t *testing.T) {
+	r := newRoute(t, fakellm.Config{Model: obedient}, fakellm.Config{Model: obedient}, 1)
+	o := r.ask("out", "--model", "openai/my-own")
+	if o.code != 0 || !strings.Contains(o.stdout, "cost unknown: openai/my-own has no price here; run with --prices FILE") || strings.Contains(o.stdout, "$0") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	var metrics struct {
+		Job struct {
+			ID       string   `json:"job_id"`
+			Cost     *float64 `json:"cost"`
+			Unpriced []string `json:"unpriced_models"`
+		}
+	}
+	raw, err := os.ReadFile(r.path("out/metrics.json"))
+	if err != nil || json.Unmarshal(raw, &metrics) != nil || metrics.Job.Cost != nil || !slices.Equal(metrics.Job.Unpriced, []string{"openai/my-own"}) {
+		t.Errorf("%v; metrics.json has %+v", err, metrics.Job)
+	}
+	if o := r.try(nil, "status", "--job-id", metrics.Job.ID); !strings.Contains(o.stdout, "unknown: openai/my-own has no price here") {
+		t.Errorf("status:\n%s", o.stdout)
+	}
+	page, err := os.ReadFile(r.path("out/report.html"))
+	if err != nil || !strings.Contains(string(page), "not known: openai/my-own has no price here") {
+		t.Errorf("report.html does not say it: %v", err)
 	}
 }

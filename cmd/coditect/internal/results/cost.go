@@ -1,32 +1,108 @@
 package results
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent/model/settings"
 	"github.com/coditect/mapreduce/worker/llm"
+	steps "github.com/coditect/mapreduce/worker/step" // step is a type here
 )
 
 // embeddedPrices reads the prices that are embedded in the program, once.
 var embeddedPrices = sync.OnceValues(llm.ListPrices)
 
+// A pricing says whether the prices of all models of a job are known.
+type pricing struct {
+	models   int      // that the job may ask
+	unpriced []string // of these, "provider/model"
+}
+
+// Unpriced returns the models that a job may ask whose prices are not known, each "provider/model", in
+// the order in which they are named. A job that was given prices has those.
+func Unpriced(spec *mapreduce.JobSpec) []string { return pricingOf(spec).unpriced }
+
+func pricingOf(spec *mapreduce.JobSpec) (p pricing) {
+	names := modelsOf(spec)
+	p.models = len(names)
+	prices, err := embeddedPrices()
+	if err == nil {
+		prices, err = prices.With([]byte(spec.Vars[settings.VarPrices]))
+	}
+	for _, name := range names {
+		provider, model, _ := strings.Cut(name, "/")
+		if err != nil {
+			p.unpriced = append(p.unpriced, name)
+		} else if _, known := prices.Tariff(provider, llm.Model(model)); !known {
+			p.unpriced = append(p.unpriced, name)
+		}
+	}
+	return p
+}
+
+// modelsOf returns the models that a job, its stages and its agents name.
+func modelsOf(spec *mapreduce.JobSpec) (all []string) {
+	add := func(names []string) {
+		for _, name := range names {
+			provider, model, _ := strings.Cut(name, "/")
+			if provider != mapreduce.DefaultProvider && model != "" && !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	add(spec.ModelNames())
+	p, err := steps.PipelineOf(spec)
+	if err != nil {
+		return all // such a job is refused
+	}
+	lists := make([]string, 0, len(p.Stages))
+	for _, s := range p.Stages {
+		lists = append(lists, s.Model)
+	}
+	for _, a := range p.Agents {
+		lists = append(lists, a.Model)
+	}
+	slices.Sort(lists)
+	for _, list := range lists {
+		if names, err := spec.StageModels(list); err == nil {
+			add(names)
+		}
+	}
+	return all
+}
+
+// cost returns the cost of tokens in US dollars; nil if it is not known. A sum of several models lacks
+// what those cost whose prices are not known. That of one model was made with a price, which whoever
+// asked it may know.
+func (p pricing) cost(spent mapreduce.Tokens, micros int64) *float64 {
+	if spent.Total() > 0 && len(p.unpriced) > 0 && (micros == 0 || p.models > 1) {
+		return nil
+	}
+	return new(USD(micros))
+}
+
 // Cost returns the cost of a job's tokens in US dollars. It is nil if it is not
 // known, because the job called a vendor's model without a known price. A job that
 // was given prices has the price of its model.
 func Cost(spec *mapreduce.JobSpec, spent mapreduce.Tokens, micros int64) *float64 {
-	dollars := USD(micros)
-	if micros > 0 || spent.Total() == 0 || spec.Vars[settings.VarPrices] != "" || (spec.Provider != "anthropic" && spec.Provider != "openai") {
-		return &dollars
+	return pricingOf(spec).cost(spent, micros)
+}
+
+// PriceAdvice says which models have no price, and what to do about it, in one line.
+func PriceAdvice(unpriced []string) string {
+	shown := unpriced[:min(len(unpriced), 4)]
+	text := strings.Join(shown, ", ")
+	if more := len(unpriced) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	prices, err := embeddedPrices()
-	if err != nil {
-		return nil
+	have := "has"
+	if len(unpriced) > 1 {
+		have = "have"
 	}
-	if _, known := prices.Tariff(spec.Provider, llm.Model(spec.Model)); !known {
-		return nil
-	}
-	return &dollars
+	return fmt.Sprintf("%s %s no price here; run with --prices FILE, which sets it", text, have)
 }
 
 // Savings are the savings of caches, as users read them.
@@ -40,21 +116,25 @@ type Savings struct {
 
 // SavingsOf returns the savings of caches in a job or a part of it.
 func SavingsOf(spec *mapreduce.JobSpec, s mapreduce.Savings) Savings {
+	return pricingOf(spec).savings(s)
+}
+
+func (p pricing) savings(s mapreduce.Savings) Savings {
 	tokens := func(n int64) mapreduce.Tokens { return mapreduce.Tokens{In: n} }
-	prompts := Cost(spec, tokens(s.CacheWrite+s.CacheRead), s.PromptMicros)
+	prompts := p.cost(tokens(s.CacheWrite+s.CacheRead), s.PromptMicros)
 	if s.PromptMicros < 0 {
 		prompts = new(USD(s.PromptMicros))
 	}
 	return Savings{
-		Answers: s.Answers, AnswersCost: Cost(spec, tokens(s.Answers), s.AnswerMicros),
+		Answers: s.Answers, AnswersCost: p.cost(tokens(s.Answers), s.AnswerMicros),
 		CacheWrite: s.CacheWrite, CacheRead: s.CacheRead, PromptsCost: prompts,
 	}
 }
 
 // savingsOrNil returns nil if nothing was saved.
-func savingsOrNil(spec *mapreduce.JobSpec, s mapreduce.Savings) *Savings {
+func (p pricing) savingsOrNil(s mapreduce.Savings) *Savings {
 	if s == (mapreduce.Savings{}) {
 		return nil
 	}
-	return new(SavingsOf(spec, s))
+	return new(p.savings(s))
 }

@@ -15,7 +15,7 @@ import (
 
 // A unitTally sums up units by level.
 type unitTally struct {
-	spec   *mapreduce.JobSpec
+	prices pricing             // of the job's models
 	levels map[int]*levelTally // -1 holds parse units
 	models map[string]int64    // by the name of a model, the units that it answered
 	mended map[string]int64    // by the kind of repair, the units with answers that needed one
@@ -85,7 +85,7 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 		return nil
 	}
 	return t.calls.AddValue("", callLine{
-		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros), savingsOrNil(t.spec, u.Savings),
+		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, t.prices.cost(u.Tokens, u.CostMicros), t.prices.savingsOrNil(u.Savings),
 		callsOf(u.CallSums),
 	})
 }
@@ -120,8 +120,8 @@ func (t *unitTally) levelMetrics() []levelMetrics {
 	for _, n := range t.sortedLevels() {
 		l := t.levels[n]
 		out = append(out, levelMetrics{
-			n, l.stage, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, Cost(t.spec, l.tokens, l.cost), l.busy.Seconds(),
-			savingsOrNil(t.spec, l.savings), callsOf(l.calls),
+			n, l.stage, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, t.prices.cost(l.tokens, l.cost), l.busy.Seconds(),
+			t.prices.savingsOrNil(l.savings), callsOf(l.calls),
 		})
 	}
 	return out
@@ -139,10 +139,10 @@ type supersededMetrics struct {
 }
 
 func supersededOf(job *mapreduce.Job) []supersededMetrics {
-	out := []supersededMetrics{}
+	out, prices := []supersededMetrics{}, pricingOf(&job.Spec)
 	for _, s := range job.Superseded {
 		out = append(out, supersededMetrics{
-			s.Level, s.Units, s.Tokens.In, s.Tokens.Out, Cost(&job.Spec, s.Tokens, s.CostMicros), savingsOrNil(&job.Spec, s.Savings), callsOf(s.CallSums),
+			s.Level, s.Units, s.Tokens.In, s.Tokens.Out, prices.cost(s.Tokens, s.CostMicros), prices.savingsOrNil(s.Savings), callsOf(s.CallSums),
 		})
 	}
 	return out
@@ -165,6 +165,7 @@ type jobMetrics struct {
 	Out         int64           `json:"tokens_out"`
 	Total       int64           `json:"total_tokens"`
 	Cost        *float64        `json:"cost"` // null if it is not known
+	Unpriced    []string        `json:"unpriced_models,omitempty"`
 	AuditHead   string          `json:"audit_head"`
 	Prompt      int64           `json:"largest_prompt_bytes,omitempty"` // of all calls of models
 }
@@ -234,7 +235,7 @@ func jobMetricsOf(job *mapreduce.Job, seconds float64, documents, prompt int64) 
 		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Fallbacks: job.Spec.Fallbacks,
 		Parameters: settings.RunParameters(&job.Spec), Parallelism: job.Spec.Parallelism,
 		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget,
-		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: Cost(&job.Spec, job.TotalTokens, job.CostMicros),
+		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: Cost(&job.Spec, job.TotalTokens, job.CostMicros), Unpriced: Unpriced(&job.Spec),
 		AuditHead: job.AuditHead, Prompt: prompt,
 	}
 }

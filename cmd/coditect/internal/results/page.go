@@ -351,15 +351,22 @@ func (w *writer) facts() []page.Fact {
 		add("units answered", answeredWords(w.tally.models))
 	}
 	add("tokens", fmt.Sprint(job.TotalTokens.Total()))
-	add("cost", costText(Cost(&job.Spec, job.TotalTokens, job.CostMicros)))
+	cost := costText(Cost(&job.Spec, job.TotalTokens, job.CostMicros))
+	if cost == unknownCost {
+		cost += ": " + PriceAdvice(Unpriced(&job.Spec))
+	}
+	add("cost", cost)
 	add("time", job.Updated.Sub(job.Created).Round(10*time.Millisecond).String())
 	add("begun", job.Created.UTC().Format("2006-01-02 15:04:05 UTC"))
 	return facts
 }
 
+// unknownCost is shown in place of a cost that is not known.
+const unknownCost = "not known"
+
 func costText(cost *float64) string {
 	if cost == nil {
-		return "not known"
+		return unknownCost
 	}
 	return fmt.Sprintf("$%.4f", *cost)
 }
@@ -372,7 +379,7 @@ func (w *writer) pageLevels() []page.Level {
 		sums := w.tally.levels[n]
 		l := page.Level{
 			Name: cmp.Or(sums.stage, "reading documents"), Units: sums.units, Failed: sums.failed, Tokens: sums.tokens.Total(),
-			Busy: sums.busy.Seconds(), Cost: costText(Cost(&w.job.Spec, sums.tokens, sums.cost)),
+			Busy: sums.busy.Seconds(), Cost: costText(w.tally.prices.cost(sums.tokens, sums.cost)),
 		}
 		if begin, end := w.traced.LevelSpan(n); !end.IsZero() {
 			l.Begin, l.End, l.JobSeconds = begin.Sub(first).Seconds(), end.Sub(first).Seconds(), last.Sub(first).Seconds()

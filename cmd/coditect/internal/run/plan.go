@@ -139,6 +139,9 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 		return err
 	}
 	fmt.Fprint(a.Stdout, text)
+	if unpriced := results.Unpriced(&spec); len(unpriced) > 0 {
+		fmt.Fprintf(a.Stderr, "note: the cost is without that of models whose prices are unknown: %s\n", console.VisibleText(results.PriceAdvice(unpriced)))
+	}
 	if set := settings.RunParameters(&spec); p.format.Value == "text" && !set.IsZero() {
 		fmt.Fprintf(a.Stdout, "parameters: %s\n", console.VisibleText(set.String()))
 	}

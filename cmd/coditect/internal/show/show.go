@@ -79,7 +79,7 @@ func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
 		{"characters", ledgerText(s.Coverage.Characters)},
 		{"not read", unreadText(s.Coverage.Unread)},
 		{"tokens", fmt.Sprint(s.Tokens)},
-		{"cost", formatDollars(s.Cost)},
+		{"cost", costLine(&s)},
 		{"created", s.Created},
 		{"updated", s.Updated},
 	}

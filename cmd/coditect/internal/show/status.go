@@ -29,6 +29,7 @@ type JobStatus struct {
 	Parked     int64                        `json:"parked_units"`
 	Tokens     int64                        `json:"total_tokens"`
 	Cost       *float64                     `json:"cost"` // null if it is not known
+	Unpriced   []string                     `json:"unpriced_models,omitempty"`
 	Savings    *results.Savings             `json:"savings,omitempty"`
 	Reason     *string                      `json:"reason,omitempty"` // why it is paused
 	Error      *string                      `json:"error"`
@@ -88,7 +89,7 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 	s := JobStatus{
 		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits,
-		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
+		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Unpriced: results.Unpriced(&j.Spec), Level: j.Level, Budget: j.Spec.Budget,
 		Created: console.FormatTime(j.Created), Updated: console.FormatTime(j.Updated),
 		Coverage: resultfile.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 		Parameters: settings.RunParameters(&j.Spec),
@@ -124,6 +125,9 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 		fmt.Fprintf(a.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j, end.Took))
 		if j.Error != "" && j.State != mapreduce.JobComplete {
 			fmt.Fprintf(a.Stdout, "%s\n", console.VisibleText(j.Error))
+		}
+		if s.Cost == nil {
+			fmt.Fprintf(a.Stdout, "cost unknown: %s\n", console.VisibleText(results.PriceAdvice(s.Unpriced)))
 		}
 		for _, w := range j.Warnings {
 			fmt.Fprintf(a.Stdout, "warning: %s\n", console.VisibleText(w))
@@ -227,9 +231,17 @@ func printSkipped(a *program.Program, skipped []resultfile.SkippedDocument, coun
 // formatDollars returns a cost as text. A nil cost is unknown.
 func formatDollars(cost *float64) string {
 	if cost == nil {
-		return "cost unknown: this model has no price; --prices sets one"
+		return "cost unknown"
 	}
 	return fmt.Sprintf("$%.4f", *cost)
+}
+
+// costLine returns the cost of a job, or why it is not known and what to do.
+func costLine(s *JobStatus) string {
+	if s.Cost == nil {
+		return "unknown: " + console.VisibleText(results.PriceAdvice(s.Unpriced))
+	}
+	return formatDollars(s.Cost)
 }
 
 // savingsLines returns one line for each cache that saved something.
@@ -270,7 +282,10 @@ func outcomeText(j *mapreduce.Job, took time.Duration) string {
 	if t := j.TotalTokens.Total(); t > 0 {
 		parts = append(parts, plural.Count(t, "token"))
 	}
-	if cost := results.Cost(&j.Spec, j.TotalTokens, j.CostMicros); cost == nil || *cost > 0 {
+	switch cost := results.Cost(&j.Spec, j.TotalTokens, j.CostMicros); {
+	case cost == nil:
+		parts = append(parts, "cost unknown")
+	case *cost > 0:
 		parts = append(parts, formatDollars(cost))
 	}
 	took = cmp.Or(took, j.Updated.Sub(j.Created))
