@@ -54,7 +54,7 @@ func (e *engine) instance(ctx context.Context, data []byte) (p *instance, end fu
 	}
 	file := context.WithValue(context.Background(), fileKey{}, data) // calls end by stop, not by a context, which costs a goroutine each
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize")
-	module, err := e.runtime.InstantiateModule(file, e.module, config)
+	module, err := e.runtime.InstantiateModule(withMemory(file), e.module, config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("pdf: instance of PDFium: %w", err)
 	}

@@ -1,0 +1,6 @@
+//go:build linux || darwin
+
+package pdf
+
+// SetAside is setAside.
+var SetAside = setAside
