@@ -55,12 +55,14 @@ func (a *account) checkLimit(tokens int64) error {
 	if a.most == 0 {
 		return nil
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	held := a.spent.Total()
 	for _, p := range a.promises {
 		held += p
 	}
+
 	if held+tokens > a.most {
 		return agent.Permanent(fmt.Errorf("a call of up to %d tokens is not made: limits.tokens of the stage gives a unit %d, and %d are spent or set aside",
 			tokens, a.most, held))
@@ -83,14 +85,17 @@ func (a *account) promise(tokens int64) {
 func (a *account) setAside(tokens int64) (q *reserveQuestion, mine bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	free := a.granted - a.spent.Total()
 	for _, p := range a.promises {
 		free -= p
 	}
+
 	if tokens <= free {
 		a.promise(tokens)
 		return nil, false
 	}
+
 	if a.asking == nil {
 		a.asking = &reserveQuestion{tokens: a.granted - free + tokens, done: make(chan struct{})}
 		return a.asking, true
@@ -107,6 +112,7 @@ func (a *account) answerQuestion(granted bool) {
 	if q == nil {
 		return
 	}
+
 	a.asking = nil
 	q.granted = granted
 	if granted {
@@ -122,6 +128,7 @@ func (a *account) openReserve() int64 {
 	if a.asking == nil {
 		return 0
 	}
+
 	return a.asking.tokens
 }
 

@@ -22,6 +22,7 @@ func (a *announcement) await(ctx context.Context) {
 	if a == nil {
 		return
 	}
+
 	t := time.NewTimer(announceWait)
 	defer t.Stop()
 	select {

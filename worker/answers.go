@@ -20,6 +20,7 @@ func (u *unit) Shares() bool { return u.job.spec.Cache }
 func (u *unit) Answer(ctx context.Context, key []byte) ([]byte, error) {
 	ctx, stop := u.attemptContext(ctx)
 	defer stop()
+
 	var data []byte
 	err := u.session.transfers.Get(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key}, func(part []byte) error {
 		if len(data)+len(part) > mapreduce.MaxAnswer {
@@ -28,6 +29,9 @@ func (u *unit) Answer(ctx context.Context, key []byte) ([]byte, error) {
 		data = append(data, part...)
 		return nil
 	})
+
+	// An answer that is not kept, or that cannot be got, costs one call of the model: no
+	// error.
 	switch {
 	case err == nil:
 		return data, nil
@@ -49,11 +53,14 @@ func (u *unit) Share(key, answer []byte) {
 	if len(answer) == 0 || len(answer) > mapreduce.MaxAnswer {
 		return
 	}
+
 	s := u.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	sum := sha256.Sum256(answer)
 	b := mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key, SHA256: sum[:]}
+
 	s.beginPut(u, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, shareWait)
 		defer cancel()

@@ -107,6 +107,8 @@ func (r *relay) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	working.Go(func() { r.sendAll(ctx, stream) })
+
+	// From here on sendAll alone writes to the process.
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -122,7 +124,8 @@ func (r *relay) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 	}
 }
 
-// assignment is what the process is told first: the unit, with what it has to know of it.
+// assignment is the first message to the process: the unit, its job, and what is known of
+// limits and of servers.
 func (r *relay) assignment() *mapreduce.ToWorker {
 	u := r.unit
 	a := u.task.Assignment
@@ -136,7 +139,8 @@ func (r *relay) assignment() *mapreduce.ToWorker {
 	}
 }
 
-// tell has the process told something. It does not wait.
+// tell sends the process a message, and drops it if the process reads nothing. It does not
+// wait.
 func (r *relay) tell(m *mapreduce.ToWorker) {
 	select {
 	case r.out <- m:
@@ -144,7 +148,7 @@ func (r *relay) tell(m *mapreduce.ToWorker) {
 	}
 }
 
-// sendAll sends what the process is to be told, until ctx or the stream ends.
+// sendAll sends the messages that tell has queued, until ctx or the stream ends.
 func (r *relay) sendAll(ctx context.Context, stream mapreduce.WorkStream) {
 	for {
 		select {
@@ -165,6 +169,7 @@ func (r *relay) hear(m *mapreduce.FromWorker) {
 			r.unit.session.startedApart(r.unit)
 		}
 	}
+
 	if m.Heartbeat != nil {
 		for _, p := range m.Heartbeat.Progress {
 			if r.isOurs(p.Held) {
@@ -172,12 +177,16 @@ func (r *relay) hear(m *mapreduce.FromWorker) {
 			}
 		}
 	}
+
 	r.unit.session.learnManners(m.Manners, true)
 	for i := range m.Reports {
 		rep := &m.Reports[i]
 		if !r.isOurs(mapreduce.Held{Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt}) {
 			continue
 		}
+
+		// ended holds one report. One that comes again is dropped, so that nobody waits
+		// here.
 		select {
 		case r.ended <- rep:
 		default: // it has said so before
@@ -195,6 +204,7 @@ func (r *relay) reserve(ctx context.Context, q mapreduce.ReserveRequest) {
 	if !r.isOurs(q.Held) {
 		return
 	}
+
 	question := r.unit.askFor(q.Tokens)
 	r.unit.session.out.queueQuestion(r.unit)
 	select {
@@ -231,6 +241,7 @@ func (r *relay) lastReport(process ApartProcess) *mapreduce.Report {
 		return rep
 	default:
 	}
+
 	u := r.unit
 	u.chargeReserved()
 	return u.erroredReport(mapreduce.Retryable, 0, fmt.Sprintf(
@@ -243,8 +254,12 @@ func (r *relay) lastReport(process ApartProcess) *mapreduce.Report {
 func (r *relay) interrupt(process ApartProcess) *mapreduce.Report {
 	u := r.unit
 	r.tell(&mapreduce.ToWorker{Cancel: []mapreduce.Held{u.attemptHeld()}})
+
 	patience := time.NewTimer(u.session.cfg.Grace / 2)
 	defer patience.Stop()
+
+	// A result counts even if it comes late. Of anything else only the spending is kept:
+	// the attempt ended because it was interrupted.
 	select {
 	case rep := <-r.ended:
 		if rep.Outcome == mapreduce.Done {
@@ -315,14 +330,14 @@ func (s *session) startedApart(u *unit) {
 	}
 }
 
-// addRelay has a relay told of shares of limits.
+// addRelay has a relay sent the shares of limits that come from now on.
 func (s *session) addRelay(r *relay) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.relays[r] = struct{}{}
 }
 
-// removeRelay has a relay told of nothing any more.
+// removeRelay removes a relay whose unit has ended.
 func (s *session) removeRelay(r *relay) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,6 +362,7 @@ func (s *session) passShares(shares []mapreduce.LimitShare) {
 		told = append(told, r)
 	}
 	s.mu.Unlock()
+
 	for _, r := range told {
 		r.tell(&mapreduce.ToWorker{Limits: shares})
 	}
@@ -356,8 +372,11 @@ func (s *session) passShares(shares []mapreduce.LimitShare) {
 func (s *session) knownShares() []mapreduce.LimitShare {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	var all []mapreduce.LimitShare
 	for _, k := range s.shares {
+		// A share was given for a time from when it came. The process begins to count when
+		// it gets it.
 		share, passed := k.share, time.Since(k.came)
 		if share.For > 0 {
 			share.For = max(1, share.For-passed)

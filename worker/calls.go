@@ -14,9 +14,13 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 	if err := u.storeBefore(ctx, tokens); err != nil {
 		return err
 	}
+
 	if err := u.checkLimit(tokens); err != nil || !u.bounded {
 		return err
 	}
+
+	// The answer may be to the question of another call of this unit, or too small for this
+	// one as well, so what is reserved is looked at again after each.
 	for {
 		q, mine := u.setAside(tokens)
 		if q == nil {
@@ -25,6 +29,7 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 		if mine {
 			u.session.out.queueQuestion(u)
 		}
+
 		select {
 		case <-q.done:
 			if mine && !q.granted {

@@ -58,14 +58,18 @@ func (r *recorder) Record(call mapreduce.Call) {
 	if r.captures != mapreduce.CaptureFull {
 		call.Prompt, call.Answer, call.Cut = "", "", false
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	call.At = max(0, time.Since(r.begun)-call.Latency)
+
 	if len(r.captured) == maxCaptured {
 		return
 	}
+
 	call.Error = cleanText(call.Error, maxError)
 	for _, text := range []*string{&call.Prompt, &call.Answer} {
+		// What all texts of the attempt may take together shrinks with each call.
 		room := min(maxCapturedText, maxCapturedAll-r.bytes)
 		if whole := strings.ToValidUTF8(*text, string(utf8.RuneError)); len(whole) <= room {
 			*text = whole

@@ -16,10 +16,13 @@ func (s *session) beginPut(u *unit, put func(context.Context)) {
 	if u.stopPuts == nil {
 		u.putting, u.stopPuts = context.WithCancelCause(s.life)
 	}
+
 	ctx := u.putting
 	u.puts++
+
 	s.putting.Go(func() {
 		put(ctx)
+		// The report waits for the last of its puts. Whichever ends last queues it.
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if u.puts--; u.puts == 0 && u.phase == reported {
@@ -46,13 +49,18 @@ func (s *session) putOutput(ctx context.Context, u *unit) {
 	r, h := u.report, u.attemptHeld()
 	b, data := mapreduce.Blob{Kind: mapreduce.BlobOutput, SHA256: r.SHA256}, r.Output
 	s.mu.Unlock()
+
 	err := s.transfers.Put(ctx, h, b, data, 0)
 	if err == nil || ctx.Err() != nil || errors.Is(err, errs.Precondition) { // the last: the report will be refused as well
 		return
 	}
+
 	s.cfg.Logger.Error("storing an output", "job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "error", err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	// The report was settled with the time that the attempt took; its replacement keeps
+	// that.
 	elapsed := u.report.Elapsed
 	class, _ := agent.Classify(err)
 	u.report = u.erroredReport(class, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))

@@ -28,12 +28,16 @@ func (u *unit) fetchLarge() (fetched bool, err error) {
 		}
 		u.memory = need
 	}
+
 	for _, b := range u.task.Blobs {
 		fetched = true
 		if err := u.fetchBlob(b); err != nil {
 			return true, err
 		}
 	}
+
+	// A reduce of reduces may be given inputs that name records of levels below, which the
+	// orchestrator resolves. One request brings all that any input names.
 	if u.task.Level < 2 || !mergesRecords(u.task) {
 		return fetched, nil
 	}
@@ -123,12 +127,15 @@ func (u *unit) wholeText(t *mapreduce.Text) func(context.Context, func(*ground.T
 		if t.Length > mapreduce.MaxWholeText {
 			return fmt.Errorf("%w: its text has %d bytes; at most %d are looked through", agent.ErrTooLong, t.Length, mapreduce.MaxWholeText)
 		}
+
 		ctx, stop := u.attemptContext(ctx)
 		defer stop()
+
 		load := func(ctx context.Context) (string, error) {
 			data, err := u.session.transfers.Collect(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
 			return string(data), err
 		}
+
 		if err := u.session.library.Lend(ctx, library.Key{Job: u.id.job, SHA256: string(t.SHA256)}, t.Length, load, use); err != nil {
 			return fmt.Errorf("text of %s: %w", t.Document, err)
 		}

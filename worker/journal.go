@@ -21,6 +21,7 @@ func (u *unit) openJournal() error {
 	if err != nil {
 		return err
 	}
+
 	u.session.mu.Lock()
 	defer u.session.mu.Unlock()
 	u.journal = opened
@@ -38,6 +39,7 @@ func (o journalOwner) Offer(now bool) {
 	if !due {
 		return
 	}
+
 	s := u.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,11 +97,14 @@ func (u *unit) sendEntries() {
 	if u.journal == nil {
 		return // the agent was not started
 	}
+
 	u.markKept()
 	u.sendUpTo = u.journal.Len()
+
 	if u.sending || u.journal.Waiting() == 0 {
 		return
 	}
+
 	u.sending = true
 	u.session.beginPut(u, u.putEntries)
 }
@@ -116,13 +121,16 @@ func (u *unit) putEntries(ctx context.Context) {
 		if n == 0 {
 			return
 		}
+
 		sum := sha256.Sum256(data)
 		b := mapreduce.Blob{Kind: mapreduce.BlobJournal, FirstEntry: first, SHA256: sum[:]}
 		err := s.transfers.Put(ctx, u.attemptHeld(), b, data, 0)
+
 		if err == nil {
 			u.journal.Acknowledge(n)
 			continue
 		}
+
 		u.journal.Break(fmt.Errorf("the journal of the unit is not stored any more: %w", err))
 		if ctx.Err() == nil && !errors.Is(err, errs.Precondition) { // the last: the report will be refused as well
 			s.cfg.Logger.Error("storing the journal of a unit", "job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "error", err)

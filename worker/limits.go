@@ -86,9 +86,11 @@ func (l *streamLink) applyShares(shares []mapreduce.LimitShare) {
 	if len(shares) == 0 {
 		return
 	}
+
 	if s.cfg.Limits != nil {
 		s.cfg.Limits.Share(shares)
 	}
+
 	s.passShares(shares)
 	for i := range shares {
 		s.breakers.Order(shares[i].Name, shares[i].OpenFor, shares[i].Probe)

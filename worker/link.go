@@ -37,21 +37,28 @@ func (c *connector) stayConnected(life context.Context) error {
 		MaxInterval:         2 * time.Second,
 	}
 	first, welcomed := true, false
+
 	lost := time.Now() // when the last orchestrator was
+
 	for i := 0; life.Err() == nil && !s.isIdle(); i++ {
+		// An orchestrator that was met counts as lost only when its stream ends.
 		start := time.Now()
 		met, err := c.serveStream(life, i%len(s.cfg.Connect))
 		welcomed = welcomed || met
 		if met {
 			lost = time.Now()
 		}
+
 		if !welcomed && isRefused(err) {
 			return fmt.Errorf("worker: not let in: %w", err)
 		}
 		if s.isIdle() || life.Err() != nil || s.hasResigned(lost) {
 			break
 		}
+
 		c.noteTrouble(s.cfg.addressOf(i%len(s.cfg.Connect)), met, err)
+
+		// The first attempt after a good stream is made at once, all others after a pause.
 		if met && time.Since(start) >= healthy {
 			pauses.Reset()
 			first = true
@@ -70,6 +77,7 @@ func (c *connector) noteTrouble(address string, met bool, err error) {
 	if !met {
 		what = "no connection to orchestrator"
 	}
+
 	at := fmt.Errorf("%s: %w", address, err)
 	c.session.trouble.Store(&at)
 	c.session.cfg.Logger.Warn(what, "address", address, "error", err)
@@ -98,21 +106,26 @@ var errNoWelcome = errors.New("orchestrator did not answer")
 // Config.Connect until it ends, and reports whether the orchestrator took it up.
 func (c *connector) serveStream(life context.Context, at int) (met bool, err error) {
 	s := c.session
+
 	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
 	impatience := time.AfterFunc(helloTimeout, func() { cancel(errNoWelcome) })
 	defer impatience.Stop()
+
 	stream, err := s.cfg.Connect[at](ctx)
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
 	}
+
 	first, err := c.sendHello(stream)
 	if err != nil {
 		return false, errors.Join(context.Cause(ctx), err)
 	}
+
 	if !impatience.Stop() {
 		return false, errNoWelcome
 	}
+
 	l := &streamLink{session: s, stream: stream, address: s.cfg.addressOf(at), leaving: make(chan struct{})}
 	return true, l.run(ctx, cancel, first)
 }
@@ -120,6 +133,7 @@ func (c *connector) serveStream(life context.Context, at int) (met bool, err err
 // sendHello says hello and returns the orchestrator's first message.
 func (c *connector) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
 	hello, announced := c.newHello()
+
 	// A stream that was refused may end before the hello is sent: io.EOF says so, and Recv
 	// why.
 	err := stream.Send(hello)
@@ -129,6 +143,7 @@ func (c *connector) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
 	case !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("hello: %w", err)
 	}
+
 	m, err := stream.Recv()
 	if err != nil {
 		return nil, fmt.Errorf("hello: %w", err)
@@ -150,16 +165,20 @@ type streamLink struct {
 // run sends and receives until the stream ends, by whichever side.
 func (l *streamLink) run(ctx context.Context, cancel context.CancelCauseFunc, first *mapreduce.ToWorker) error {
 	s := l.session
+
 	l.refillOutbox()
 	s.transfers.GoOver(l.stream)
 	defer s.transfers.GoOver(nil)
+
 	s.connected.Store(true)
 	defer s.connected.Store(false)
 	s.cfg.Logger.Info("connected to orchestrator", "address", l.address, "node", first.Welcome.Node, "epoch", first.Welcome.Epoch)
+
 	every := first.Welcome.Heartbeat
 	if every <= 0 {
 		every = s.cfg.Heartbeat
 	}
+
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
@@ -167,6 +186,8 @@ func (l *streamLink) run(ctx context.Context, cancel context.CancelCauseFunc, fi
 			cancel(err)
 		}
 	}()
+
+	// Whichever side fails first ends the context, and with it the other.
 	err := l.receiveAll(first, cancel)
 	cancel(err)
 	<-sent
@@ -179,10 +200,12 @@ func (l *streamLink) send(ctx context.Context, every time.Duration) error {
 	s := l.session
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+
 	for ctx.Err() == nil {
 		if err := l.flushOutbox(tick.C); err != nil {
 			return err
 		}
+
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -209,6 +232,7 @@ func (l *streamLink) flushOutbox(tick <-chan time.Time) error {
 			l.session.out.queueHeartbeat()
 		default:
 		}
+
 		m, announced := l.pullMessage()
 		if m == nil {
 			return nil
@@ -236,6 +260,7 @@ func (l *streamLink) receiveAll(m *mapreduce.ToWorker, cancel context.CancelCaus
 	silence := cmp.Or(m.Welcome.Silence, math.MaxInt64)
 	mute := time.AfterFunc(silence, func() { cancel(errMute) })
 	defer mute.Stop()
+
 	left := false
 	for {
 		l.handleMessage(m)
@@ -245,6 +270,7 @@ func (l *streamLink) receiveAll(m *mapreduce.ToWorker, cancel context.CancelCaus
 			t := time.AfterFunc(goodbyeWait, func() { cancel(errGoodbye) })
 			defer t.Stop()
 		}
+
 		var err error
 		if m, err = l.stream.Recv(); err != nil {
 			return err
@@ -260,21 +286,27 @@ var errGoodbye = errors.New("orchestrator is leaving")
 // handleMessage acts on one message.
 func (l *streamLink) handleMessage(m *mapreduce.ToWorker) {
 	s := l.session
+	// The order matters: what earlier messages began is dropped first, a job is known
+	// before its units come, and limits before these call models.
 	if m.Welcome != nil {
 		s.dropAll(m.Welcome.Drop, errSuperseded)
 	}
+
 	for _, info := range m.Jobs {
 		s.learnJob(info)
 	}
 	l.applyShares(m.Limits)
 	s.learnManners(m.Manners, false)
+
 	if len(m.Assignments) > 0 {
 		s.queueAssignments(m.Assignments)
 	}
+
 	s.takeVerdicts(m.Verdicts)
 	for _, r := range m.Reserved {
 		s.takeReserve(r)
 	}
+
 	s.dropAll(m.Cancel, errCancelled)
 	s.forgetJobs(m.Forget)
 }

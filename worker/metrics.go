@@ -15,6 +15,7 @@ func (w *Worker) observe(m metric.Meter) error {
 	if m == nil {
 		return nil
 	}
+
 	var errs []error
 	gauge := func(name, unit, says string) metric.Int64ObservableGauge {
 		g, err := m.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(says))
@@ -26,6 +27,7 @@ func (w *Worker) observe(m metric.Meter) error {
 		errs = append(errs, err)
 		return c
 	}
+
 	slots := gauge("coditect.worker.slots", "{slot}", "Units that this worker can run at once.")
 	units := gauge("coditect.worker.units", "{unit}", "Units at this worker: running, waiting for a slot, reported without a verdict, abandoned.")
 	connected := gauge("coditect.worker.connected", "", "1 while this worker has a stream to an orchestrator.")
@@ -37,12 +39,14 @@ func (w *Worker) observe(m metric.Meter) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("instruments of the worker: %w", err)
 	}
+
 	label := func(key, value string) metric.MeasurementOption {
 		return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 	}
 	running, waiting, reported, abandoned := label("state", "running"), label("state", "waiting"), label("state", "reported"), label("state", "abandoned")
 	done, errored, returned, parked := label("outcome", "done"), label("outcome", "errored"), label("outcome", "returned"), label("outcome", "parked")
 	accepted, refused, unknown := label("verdict", "accepted"), label("verdict", "refused"), label("verdict", "unknown")
+
 	_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		st := w.Stats()
 		o.ObserveInt64(slots, int64(w.session.cfg.Slots))
@@ -60,6 +64,7 @@ func (w *Worker) observe(m metric.Meter) error {
 		o.ObserveInt64(verdicts, st.Unknown, unknown)
 		o.ObserveInt64(streams, st.Connections)
 		o.ObserveInt64(connected, asNumber(w.Connected()))
+		// Models are named by jobs, so the series are bounded.
 		for i, b := range w.session.breakers.Open() {
 			if i < maxBreakers {
 				o.ObserveInt64(breakers, 1, label("model", b.Name))

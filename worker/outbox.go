@@ -99,10 +99,12 @@ func (o *outbox) queueDrain() {
 func (o *outbox) queueNote(p mapreduce.Progress) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	if len(o.notes) == maxQueued {
 		o.notes = slices.Delete(o.notes, 0, 1)
 	}
 	o.notes = append(o.notes, p)
+
 	if !o.notesDue {
 		o.notesDue = true
 		time.AfterFunc(notePause, o.sendNotes)
@@ -157,11 +159,13 @@ func (l *streamLink) pullMessage() (*mapreduce.FromWorker, []*unit) {
 	s, o := l.session, &l.session.out
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Both locks are held: reports and starts are read off the units.
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.isEmpty() {
 		return nil, nil
 	}
+
 	m := &mapreduce.FromWorker{Drain: o.drain}
 	o.drain = false
 	o.pullNotes(m)
@@ -170,6 +174,7 @@ func (l *streamLink) pullMessage() (*mapreduce.FromWorker, []*unit) {
 	o.pullAsks(m)
 	o.pullManners(m, s.cfg.Manners)
 	o.pullLimits(m, s.cfg.Limits)
+
 	if o.beat {
 		o.beat = false
 		beat := s.newHeartbeat()
@@ -189,8 +194,10 @@ func (o *outbox) pullReports(m *mapreduce.FromWorker) {
 		if m.Reports == nil {
 			m.Reports = make([]mapreduce.Report, 0, min(len(o.reports), 1024))
 		}
+
 		m.Reports = append(m.Reports, wireReport(r))
 		room -= reportBytes(r)
+		// The queue must not keep the unit alive once its verdict has come.
 		o.reports[0] = nil
 		o.reports = o.reports[1:]
 	}
@@ -220,6 +227,7 @@ func (o *outbox) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
 			announced = append(announced, u)
 		}
 	}
+
 	clear(o.started)
 	o.started = o.started[:0]
 	return announced
@@ -253,14 +261,19 @@ func (c *connector) newHello() (*mapreduce.FromWorker, []*unit) {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	var announced []*unit
 	for _, u := range s.units {
 		if u.phase == running && u.announced != nil {
 			announced = append(announced, u)
 		}
 	}
+
+	// The hello itself lists what runs, so starts that were queued before it need not be
+	// sent.
 	s.out.forgetStarts()
 	s.stats.Connections++
+
 	return &mapreduce.FromWorker{
 		Hello: &mapreduce.Hello{
 			Session: s.cfg.Session, Version: s.cfg.Version, Slots: s.cfg.Slots, Prefetch: s.cfg.Prefetch,
@@ -275,8 +288,10 @@ func (l *streamLink) refillOutbox() {
 	s := l.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.jobs = make(map[mapreduce.JobID]*job) // each stream introduces its own
 	s.out.empty()                           // first: a question that is put meanwhile stays
+
 	var settled []*unit
 	for _, u := range s.units {
 		switch u.phase {
@@ -290,6 +305,8 @@ func (l *streamLink) refillOutbox() {
 			}
 		}
 	}
+
+	// Reports go in the order in which the attempts ended.
 	slices.SortFunc(settled, func(a, b *unit) int { return cmp.Compare(a.number, b.number) })
 	for _, u := range settled {
 		s.out.queueReport(u)

@@ -37,10 +37,14 @@ func (u *unit) failedReport(err error) *mapreduce.Report {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok {
 		return u.parkedReport(parked.Parking)
 	}
+
 	class, after := agent.Classify(err)
 	var late *deadlineError
 	var open *agent.BreakerError
 	cause := u.interruptCause()
+
+	// The order matters: what an agent calls permanent stays so even if the attempt was
+	// interrupted, and an attempt that was interrupted is not blamed on a breaker.
 	switch {
 	case class != mapreduce.Retryable:
 		return u.erroredReport(class, after, err.Error())
@@ -78,6 +82,7 @@ func (u *unit) parkedReport(p mapreduce.Parking) *mapreduce.Report {
 		return u.erroredReport(mapreduce.PermanentUnit, 0, fmt.Sprintf(
 			"agent parked the unit under the handle %.64q, for %v: a handle is text of 1 to %d bytes", p.Handle, p.WakeAfter, mapreduce.MaxHandle))
 	}
+
 	p.Note = cleanText(p.Note, mapreduce.MaxNote)
 	r := u.baseReport(mapreduce.Parked)
 	r.Parking = &p
@@ -90,6 +95,7 @@ func (u *unit) blockedReport(open *agent.BreakerError) *mapreduce.Report {
 	if u.job.spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
 		return u.erroredReport(mapreduce.PermanentUnit, 0, mapreduce.BreakerSkipped)
 	}
+
 	r := u.returnedReport(open.Error())
 	r.RetryAfter = open.OpenFor
 	if !open.NoRoom {
@@ -103,13 +109,17 @@ func (u *unit) doneReport(res *agent.Result) *mapreduce.Report {
 	if n, most := len(res.Output), u.session.cfg.MaxOutput; n > most {
 		return u.erroredReport(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
 	}
+
 	r := u.baseReport(mapreduce.Done, res.Errors...)
 	r.Output = res.Output
+
 	size, _ := token.Size(res.Text, res.Size, u.job.estimate)
 	r.Size = min(size, maxSize)
 	if res.Confidence > 0 { // not a NaN
 		r.Confidence = min(res.Confidence, 1)
 	}
+
+	// A larger output is put before the report, which then only names it.
 	if n := len(res.Output); n > mapreduce.MaxInline {
 		sum := sha256.Sum256(res.Output)
 		r.SHA256, r.Length = sum[:], int64(n)
@@ -131,6 +141,7 @@ func cleanAll(texts []string) []string {
 	if len(texts) == 0 {
 		return nil
 	}
+
 	out := make([]string, 0, min(len(texts), maxErrors+1))
 	for i, t := range texts {
 		if i == maxErrors {
@@ -148,11 +159,13 @@ func cleanText(text string, n int) string {
 	if len(text) > 2*n { // bound the work on what a model or a panic may have said
 		text = text[:2*n]
 	}
+
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
 	if len(text) <= n {
 		return text
 	}
+
 	cut := n - len(ellipsis)
 	for !utf8.RuneStart(text[cut]) {
 		cut--

@@ -156,6 +156,7 @@ func (s *session) acceptUnit(a *mapreduce.Assignment) *unit {
 		s.stats.Duplicates++
 		return nil
 	}
+
 	u := &unit{
 		session: s, id: id, attempt: a.Attempt, account: account{granted: a.Reserved},
 		job: s.jobs[a.Job], task: &agent.Task{Assignment: *a},
@@ -165,9 +166,12 @@ func (s *session) acceptUnit(a *mapreduce.Assignment) *unit {
 		u.task.Spec, u.bounded = u.job.spec, u.job.spec.Budget > 0
 		u.runner, u.misfit = u.chooseRunner(s.cfg.Steps)
 	}
+
 	if a.Attempt > 1 {
 		u.announced = &announcement{made: make(chan struct{})}
 	}
+
+	// The new attempt takes the place first: forgetUnit then leaves it there.
 	s.units[id] = u
 	if old != nil {
 		s.dropUnit(old, errSuperseded)
@@ -204,6 +208,7 @@ func (s *session) settleUnit(u *unit, r *mapreduce.Report) {
 		u.timer.Stop()
 		u.cancel(errOver)
 	}
+
 	u.report = r
 	if u.phase == dropped {
 		if r.Outcome == mapreduce.Done || r.Tokens.Total() > 0 {
@@ -211,8 +216,11 @@ func (s *session) settleUnit(u *unit, r *mapreduce.Report) {
 		}
 		return
 	}
+
 	s.finished++
 	u.phase, u.number = reported, s.finished
+
+	// Before the report is delivered: it waits for these entries as well.
 	if u.leavesJournal(r.Outcome) {
 		u.sendEntries()
 	}
@@ -224,8 +232,10 @@ func (s *session) takeVerdicts(vs []mapreduce.VerdictOn) {
 	if len(vs) == 0 {
 		return
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, v := range vs {
 		s.takeVerdict(v)
 	}
@@ -311,11 +321,14 @@ func (s *session) dropAll(hs []mapreduce.Held, why error) {
 func (s *session) drainQueue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.draining = true
 	s.out.queueDrain()
+
 	for _, u := range s.queue {
 		s.settleUnit(u, u.returnedReport(errDraining.Error()))
 	}
+
 	s.queue = nil
 	s.checkIdle()
 }
@@ -326,6 +339,7 @@ func (s *session) checkIdle() {
 	if !s.draining || s.taken > 0 {
 		return
 	}
+
 	if s.rested.IsZero() {
 		s.rested = time.Now()
 	}
@@ -355,13 +369,16 @@ func (s *session) isIdle() bool {
 func (s *session) leftBehind() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	var errs []error
 	n := 0
+
 	for _, u := range s.units {
 		if u.phase != reported || u.report.Outcome != mapreduce.Returned {
 			n++ // one that came too late to begin goes back with the session
 		}
 	}
+
 	if n > 0 {
 		errs = append(errs, fmt.Errorf("worker: stopped with %d units whose report has no verdict", n))
 	}

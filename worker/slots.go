@@ -26,18 +26,22 @@ func (s *session) nextUnit() *unit {
 	if at < 0 {
 		return nil
 	}
+
 	u := s.queue[at]
 	u.weight, u.apart = 1, s.mustRunApart(u)
 	if u.task.Alone && !u.apart {
 		u.weight = s.cfg.Slots
 	}
+
 	if s.taken+u.weight > s.cfg.Slots {
 		return nil
 	}
+
 	s.taken += u.weight
 	if u.apart {
 		s.apart++
 	}
+
 	s.queue = slices.Delete(s.queue, at, at+1)
 	s.beginUnit(u)
 	return u
@@ -90,6 +94,7 @@ func (s *session) runSlot(u *unit) {
 			s.slots.Done()
 		}
 	}()
+
 	for u != nil && owned {
 		u, owned = s.finishUnit(u, u.executeAttempt())
 	}
@@ -101,10 +106,13 @@ func (s *session) runSlot(u *unit) {
 func (s *session) finishUnit(u *unit, r *mapreduce.Report) (next *unit, owned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	// The report was settled, and the slots given away, when the attempt was abandoned.
 	if u.abandoned {
 		s.stats.Abandoned--
 		return nil, false
 	}
+
 	u.task = nil // the inputs are not needed to wait for a verdict
 	s.settleUnit(u, r)
 	return s.releaseSlots(u), true
@@ -138,6 +146,7 @@ func (s *session) interruptUnit(u *unit, why error) {
 func (s *session) interruptAll(why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, u := range s.units {
 		if u.phase == running {
 			s.interruptUnit(u, why)
@@ -150,6 +159,7 @@ func (s *session) interruptAll(why error) bool {
 func (s *session) expireUnit(u *unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A timer that has fired may wait for the lock while the attempt ends or is paused.
 	switch {
 	case u.report != nil, u.paused && !u.interrupted:
 	case !u.interrupted:
@@ -165,9 +175,13 @@ func (s *session) expireUnit(u *unit) {
 func (s *session) abandonUnit(u *unit) {
 	s.cfg.Logger.Error("agent does not return", "job", u.id.job, "unit", u.id.unit, "attempt", u.attempt,
 		"cause", context.Cause(u.ctx), "grace", s.cfg.Grace)
+
 	u.abandoned = true
 	s.stats.Abandoned++
 	s.settleUnit(u, u.failedReport(context.Cause(u.ctx)))
+
+	// The goroutine of the agent keeps running, but counts as no slot any more; another
+	// takes its place.
 	if next := s.releaseSlots(u); next != nil {
 		s.slots.Add(1)
 		go s.runSlot(next)

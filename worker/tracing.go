@@ -27,28 +27,36 @@ func (u *unit) beginSpan() (end func(*mapreduce.Report)) {
 func (u *unit) startSpan(t trace.Tracer, parent trace.SpanContext) (end func(*mapreduce.Report)) {
 	held := u.attemptHeld()
 	kind, name := telemetry.KindChain, "unit "
+
 	of := []attribute.KeyValue{
 		attribute.String("coditect.job.id", string(held.Job)), attribute.String("coditect.unit.id", string(held.Unit)),
 		attribute.Int("coditect.unit.attempt", held.Attempt), attribute.String("coditect.session.id", string(u.session.cfg.Session)),
 		attribute.String("session.id", string(held.Job)),
 	}
+
 	if u.job != nil && u.job.spec.Model != "" && u.task.Kind != mapreduce.KindParse {
 		kind, name = telemetry.KindAgent, "invoke_agent "
 		of = append(of, attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", u.stageName()),
 			attribute.String("gen_ai.provider.name", u.job.spec.Provider), attribute.String("gen_ai.request.model", u.job.spec.Model))
 	}
+
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(of, attribute.String(telemetry.KindKey, kind))...)}
 	if held.Attempt > 1 {
 		before := held
 		before.Attempt--
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: parent.WithSpanID(telemetry.AttemptSpan(before))}))
 	}
+
+	// The orchestrator computes the same span from the attempt, so it must have this
+	// number.
 	ctx := telemetry.WithIDs(trace.ContextWithRemoteSpanContext(u.ctx, parent), trace.TraceID{}, telemetry.AttemptSpan(held))
 	ctx, span := t.Start(ctx, name+u.stageName(), options...)
 	ctx = telemetry.WithIDs(ctx, trace.TraceID{}, trace.SpanID{}) // those below have their own
+
 	if u.job != nil && u.job.spec.Capture == mapreduce.CaptureFull {
 		ctx = telemetry.WithContent(ctx)
 	}
+
 	u.traced = ctx
 	return func(r *mapreduce.Report) { endSpan(span, r) }
 }

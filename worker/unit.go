@@ -133,13 +133,16 @@ func (u *unit) executeAttempt() *mapreduce.Report {
 	start := time.Now()
 	u.begin(start)
 	defer func() { u.session.memory.Release(u.memory) }()
+
 	end := u.beginSpan()
 	run := u.runAttempt
 	if u.apart {
 		run = u.runApart
 	}
+
 	r := run()
 	r.Elapsed = time.Since(start)
+
 	if end != nil {
 		end(r)
 	}
@@ -167,6 +170,7 @@ func (u *unit) checkBreakers() error {
 	if err == nil || len(u.job.spec.Fallbacks) == 0 {
 		return err
 	}
+	// One model that may be called is enough: the call then goes to it.
 	for _, name := range u.job.spec.Fallbacks {
 		next := u.session.breakers.Of(u.job.spec, name).CheckOpen()
 		if next == nil {
@@ -196,20 +200,25 @@ func (u *unit) runAttempt() *mapreduce.Report {
 	if err != nil {
 		return u.unfetchedReport(err)
 	}
+
+	// The agent has the whole time, however long the wait for memory and blobs was.
 	if fetched {
 		u.session.restartTimeout(u)
 	}
+
 	if err := u.openJournal(); err != nil {
 		return u.failedReport(fmt.Errorf("journal of the unit: %w", err))
 	}
 	if err := u.openEvidence(); err != nil {
 		return u.unfetchedReport(fmt.Errorf("evidence of the unit: %w", err))
 	}
+
 	kind := u.task.Kind
 	res, err := u.runProtected()
 	if err == nil && kind != mapreduce.KindParse { // whose output is a text
 		res.Output, err = u.appendCalls(res.Output)
 	}
+
 	if err != nil {
 		return u.failedReport(err)
 	}
@@ -226,6 +235,7 @@ func (u *unit) runProtected() (res *agent.Result, err error) {
 				"attempt", u.attempt, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
+
 	res, err = u.runner.Run(u.runContext(), u.task, u)
 	if res == nil && err == nil {
 		err = errors.New("agent returned neither a result nor an error")

@@ -130,6 +130,7 @@ func New(cfg Config) (*Worker, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+
 	w := &Worker{session: newSession(cfg.withDefaults()), started: make(chan struct{}, 1)}
 	w.started <- struct{}{}
 	return w, w.observe(w.session.cfg.Meter)
@@ -161,30 +162,34 @@ func (w *Worker) Trouble() error {
 // is no orchestrator to give them, it waits 5 s for one once nothing runs. Running
 // units do not see ctx end.
 //
-// It returns nil if nothing was left behind. Other outcomes: the first
-// orchestrator ever reached does not let it in; too many agents did not return
-// when their time was over; reports are left without a verdict. Run is called
-// once.
+// It returns nil if nothing was left behind. Other outcomes: the first orchestrator ever
+// reached does not let it in, or reports are left without a verdict. Run is called once.
 func (w *Worker) Run(ctx context.Context) error {
 	select {
 	case <-w.started:
 	default:
 		return errors.New("worker: Run was called before")
 	}
+
 	s := w.session
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.life = life
+
 	retired := make(chan struct{})
 	go func() {
 		defer close(retired)
 		w.awaitRetirement(ctx, life)
 		end(errDraining)
 	}()
+
+	// The context of the session ends for either reason; awaitRetirement must be over
+	// before its goroutines are waited for.
 	err := (&connector{s}).stayConnected(life)
 	end(err)
 	<-retired
 	s.slots.Wait()
 	s.putting.Wait()
+
 	return errors.Join(err, s.leftBehind())
 }
 
@@ -196,11 +201,13 @@ const (
 // awaitRetirement waits for the reason to stop and then drains, within bounds.
 func (w *Worker) awaitRetirement(ctx, life context.Context) {
 	s := w.session
+
 	select {
 	case <-ctx.Done():
 	case <-life.Done():
 		return
 	}
+
 	s.drainQueue()
 	if !w.waitIdle(life, s.cfg.DrainTimeout) {
 		limit := verdictWait
@@ -209,6 +216,7 @@ func (w *Worker) awaitRetirement(ctx, life context.Context) {
 		}
 		w.waitIdle(life, limit)
 	}
+
 	_ = clock.Sleep(life, closeWait) // it is over either way
 }
 
