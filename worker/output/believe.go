@@ -21,9 +21,13 @@ func Believed(s *schema.Schema, a merge.Accumulator, citations map[merge.Citatio
 			c := &a.Fields[i].Candidates[j]
 			for k := range c.Mentions {
 				most := mostOf(p, c, &c.Mentions[k], citations)
+
 				if c.Mentions[k].Confidence <= most {
 					continue
 				}
+
+				// The accumulator may be an input's, which others read at the same time: it
+				// is copied before its first change.
 				if !copied {
 					a, copied = copyMentions(a), true
 					c = &a.Fields[i].Candidates[j]
@@ -32,6 +36,7 @@ func Believed(s *schema.Schema, a merge.Accumulator, citations map[merge.Citatio
 			}
 		}
 	}
+
 	return Derived(s, a, citations)
 }
 
@@ -72,9 +77,11 @@ func mostOf(p *schema.Property, c *merge.Candidate, m *merge.Mention, citations 
 	if p != nil && p.Hints.Derived {
 		return mostOfDerived(p, c, m, citations)
 	}
+
 	most, grade := 0.0, ground.Grade("")
 	quotes := make([]string, 0, len(m.Citations))
 	value := withoutIDs(c.Value)
+
 	for _, id := range m.Citations {
 		cite := citations[id]
 		e := confidence.Evidence{Property: p, Value: value, Quote: cite.Quote, Grade: ground.Grade(cite.Grade)}
@@ -84,8 +91,11 @@ func mostOf(p *schema.Property, c *merge.Candidate, m *merge.Mention, citations 
 			grade = ground.Grade(cite.Grade)
 		}
 	}
+
+	// Several quotes may support a value together that none of them supports alone.
 	if len(quotes) > 1 {
 		most = max(most, confidence.Most(confidence.Evidence{Property: p, Value: value, Quote: strings.Join(quotes, "\n"), Grade: grade}))
 	}
+
 	return merge.NewMention(nil, most, 0).Confidence
 }

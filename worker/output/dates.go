@@ -24,10 +24,12 @@ func (d *DateOrders) Add(document string, c format.OrderCount) {
 	if c == (format.OrderCount{}) {
 		return
 	}
+
 	d.corpus.Add(c)
 	if document == "" {
 		return
 	}
+
 	if d.byDocument == nil {
 		d.byDocument = make(map[string]format.OrderCount)
 	}
@@ -50,6 +52,7 @@ func (d *DateOrders) Settle(s *schema.Schema, a merge.Accumulator, citations map
 	if !s.HasDates() {
 		return a
 	}
+
 	a.Fields = slices.Clone(a.Fields)
 	for i := range a.Fields {
 		f := &a.Fields[i]
@@ -61,11 +64,14 @@ func (d *DateOrders) Settle(s *schema.Schema, a merge.Accumulator, citations map
 		if p == nil || p.Hints.Derived || !element.HasDates() {
 			continue
 		}
+
 		f.Candidates = slices.Clone(f.Candidates)
 		changed := false
 		for j := range f.Candidates {
 			changed = d.settleDate(s, element, &f.Candidates[j], citations) || changed
 		}
+
+		// Values that were different may be one now.
 		if changed {
 			f.Candidates = merge.Union(f.Candidates)
 		}
@@ -73,30 +79,37 @@ func (d *DateOrders) Settle(s *schema.Schema, a merge.Accumulator, citations map
 	return a
 }
 
-// settleDate reads a date as the order says, and reports whether the value has changed.
+// settleDate reads a date in the order that its quote, its documents or the schema tell,
+// and reports whether the value has changed.
 func (d *DateOrders) settleDate(s *schema.Schema, p *schema.Property, c *merge.Candidate, citations map[merge.Citation]Citation) bool {
 	value, ok := c.Value.(string)
 	if !ok || len(value) < len(isoForm) {
 		return false
 	}
+
 	date, rest := value[:len(isoForm)], value[len(isoForm):]
 	order, read, written := p.Hints.DateOrder, []string(nil), ""
+
 	for _, m := range c.Mentions {
 		for _, id := range m.Citations {
 			cite, ok := citations[id]
 			if !ok {
 				continue
 			}
+
+			// One quote that can be read in one way alone, and as this value, settles it.
 			found, sure := ambiguousDate(cite.Quote, date)
 			if sure {
 				return false
 			}
+
 			if found == nil {
 				continue
 			}
 			if read == nil {
 				read, written = []string{found.DayFirst + rest, found.MonthFirst + rest}, cite.Quote[found.Start:found.End]
 			}
+
 			order = cmp.Or(order, d.orderIn(cite.Document, s))
 			if settled := found.In(order); settled != "" {
 				if settled == date {
@@ -108,6 +121,9 @@ func (d *DateOrders) settleDate(s *schema.Schema, p *schema.Property, c *merge.C
 			}
 		}
 	}
+
+	// Nothing tells the order. The value is then the date as it stands in the quote, which
+	// no record takes, with both readings.
 	for _, r := range read {
 		c.Readings = append(c.Readings, r)
 		c.Value = written // it is none of them
@@ -125,6 +141,7 @@ func ambiguousDate(quote, date string) (found *format.NumericDate, sure bool) {
 	if _, stored := table.Forms(quote); strings.HasPrefix(stored, date) {
 		return nil, true // as the spreadsheet stores it
 	}
+
 	for d := range format.NumericDates(quote) {
 		if date != d.DayFirst && date != d.MonthFirst && date != d.YearFirst {
 			continue

@@ -75,11 +75,13 @@ func Spelled(value any, ids []merge.Citation, spell func(refs.ID) string) any {
 		if !strings.Contains(v, refs.Mark) {
 			return v
 		}
+
 		for _, id := range ids {
 			full := refs.ID([]byte(id))
 			v = strings.ReplaceAll(v, full.Full(), spell(full))
 		}
 		return v
+
 	case []any:
 		list := make([]any, len(v))
 		for i, item := range v {
@@ -110,9 +112,10 @@ type Decision struct {
 //     this field of this entity that it cites.
 //  3. Any other is removed, and the field stays as the typed reduce left it.
 //
-// Ids in refs and in texts that were not issued, or that are about another field
-// or entity, are removed. What is removed is reported, and so is each citation
-// that is not passed on, and each conflict that is decided, with all its values. Fields that no decision is about stay as they are.
+// Ids in refs and in texts that were not issued, or that are about another field or entity,
+// are removed. What is removed is reported, and so is each citation that is not passed on,
+// and each conflict that is decided, with all its values. Fields that no decision is about
+// stay as they are.
 func (o *Output) Decide(s *schema.Schema, unit string, issued *Issued, decisions []Decision) {
 	d := &decider{out: o, schema: s, unit: unit, issued: issued}
 	for _, x := range decisions {
@@ -146,6 +149,7 @@ func shortenText(s string) string {
 
 func (d *decider) applyDecision(x Decision) {
 	p := d.schema.Field(x.Field)
+
 	switch {
 	case p == nil:
 		d.addRemoved(shortenText(x.Field), fmt.Sprint(x.Value), "the schema has no such field")
@@ -154,6 +158,7 @@ func (d *decider) applyDecision(x Decision) {
 		d.addRemoved(x.Field, fmt.Sprint(x.Value), "there is no such record")
 		return
 	}
+
 	e := &d.out.Entries[x.Entry]
 	e.Fields = slices.Clone(e.Fields) // they may be an input's
 	i := slices.IndexFunc(e.Fields, func(f merge.Field) bool { return f.Path == x.Field })
@@ -161,10 +166,12 @@ func (d *decider) applyDecision(x Decision) {
 		d.addRemoved(x.Field, fmt.Sprint(x.Value), "no input says anything about this field")
 		return
 	}
+
 	c := &choice{
 		decider: d, p: p, field: &e.Fields[i], record: e.Members[0], said: x.Said, why: x.Why,
 		allowed: citationSet(e.Fields[i].Candidates), open: d.openConflict(e, x.Field),
 	}
+
 	c.citeNames(x.Refs)
 	c.applyValue(x.Value)
 }
@@ -202,6 +209,7 @@ func (c *choice) citeNames(names []string) {
 		if len(listed) == 0 {
 			listed = []string{text} // nothing that looks like an id
 		}
+
 		for _, name := range listed {
 			if id, ok := c.lookupCitation(name); ok && !slices.Contains(c.refs, id) {
 				c.refs = append(c.refs, id)
@@ -232,12 +240,14 @@ func (c *choice) applyValue(value any) {
 		c.addRemoved(c.field.Path, said, "the value does not fit the schema: "+err.Error())
 		return
 	}
+
 	if value == nil {
 		c.keepCandidates(nil, c.addReason("the reducer found no value"))
 		c.field.Missing = &merge.Absence{Reason: "the reducer found no value"}
 		c.listDecided(nil)
 		return
 	}
+
 	var kept []merge.Candidate
 	for _, one := range merge.Elements(c.p, value) {
 		candidate, reason := c.findCandidate(one)
@@ -247,6 +257,7 @@ func (c *choice) applyValue(value any) {
 		}
 		kept = append(kept, candidate)
 	}
+
 	if len(kept) > 0 {
 		c.keepCandidates(merge.Union(kept), c.addReason("the reducer did not pass it on"))
 		c.listDecided(value)
@@ -275,6 +286,7 @@ func (o *Output) Join(entry int, path, kept string, others ...string) bool {
 	if i < 0 {
 		return false
 	}
+
 	var one *merge.Candidate
 	var rest, same []merge.Candidate
 	for _, c := range e.Fields[i].Candidates {
@@ -288,12 +300,17 @@ func (o *Output) Join(entry int, path, kept string, others ...string) bool {
 			rest = append(rest, c)
 		}
 	}
+
 	if one == nil || len(same) != len(others) {
 		return false
 	}
+
+	// The kept value stays as it was written, whichever of the joined ones Union would put
+	// first.
 	value := one.Value
 	joined := merge.Union(append(same, *one))
 	joined[0].Value = value
+
 	e.Fields = slices.Clone(e.Fields) // they may be an input's
 	e.Fields[i].Candidates = merge.Union(append(rest, joined...))
 	return true
@@ -306,10 +323,12 @@ func (c *choice) citeProse(value any) any {
 	if !ok {
 		return value
 	}
+
 	r := refs.Respell(text, func(name string) (string, bool) {
 		id, ok := c.issued.ids[name]
 		return refs.Mark + refs.ID([]byte(padCitation(id))).String(), ok && c.allowed[id]
 	})
+
 	if len(r.Edits) == 0 {
 		return text
 	}
@@ -344,6 +363,8 @@ func (c *choice) narrowCandidate(had merge.Candidate) merge.Candidate {
 			kept = append(kept, m)
 		}
 	}
+
+	// A reducer that cites none of the places of a value it chose keeps all of them.
 	if len(kept) > 0 {
 		had.Mentions = kept
 	}
@@ -358,9 +379,11 @@ func (c *choice) deriveCandidate(key string, value any) (merge.Candidate, string
 	if len(c.refs) == 0 {
 		return merge.Candidate{}, "the value is none of those that were found, and cites none of them"
 	}
+
 	quotes := make([]string, 0, len(c.refs))
 	grade := ground.Exact
 	bare := withoutIDs(value)
+
 	support := confidence.Contradicts
 	for _, id := range c.refs {
 		cite := c.out.Citations[id]
@@ -370,12 +393,17 @@ func (c *choice) deriveCandidate(key string, value any) (merge.Candidate, string
 			grade = ground.Grade(cite.Grade)
 		}
 	}
+
+	// The value must follow from a quote, or from all of them together.
 	all := strings.Join(quotes, "\n")
 	if support = max(support, confidence.Support(c.p, bare, all)); support == confidence.Contradicts {
 		return merge.Candidate{}, "the value does not follow from what it cites"
 	}
+
 	sure := confidence.Of(confidence.Evidence{Property: c.p, Value: bare, Quote: all, Grade: grade})
 	m := merge.NewMention(c.refs, sure, c.said)
+
+	// The new mention stands for the readings of those whose places it cites.
 	for _, had := range c.field.Candidates {
 		for _, old := range had.Mentions {
 			if slices.ContainsFunc(old.Citations, func(id merge.Citation) bool { return slices.Contains(c.refs, id) }) {
@@ -383,6 +411,7 @@ func (c *choice) deriveCandidate(key string, value any) (merge.Candidate, string
 			}
 		}
 	}
+
 	return merge.Candidate{Key: key, Value: value, Mentions: []merge.Mention{m}}, ""
 }
 
@@ -405,5 +434,6 @@ func (c *choice) keepCandidates(kept []merge.Candidate, reason string) {
 			c.out.Dropped = append(c.out.Dropped, Dropped{Citation: id, Field: c.field.Path, Reason: reason, Unit: c.unit, Record: &c.record})
 		}
 	}
+
 	c.field.Candidates = kept
 }

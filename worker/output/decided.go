@@ -30,8 +30,11 @@ func (d *decider) openConflict(e *Entry, path string) *merge.Conflict {
 	if i < 0 {
 		return nil
 	}
+
+	// Only values that cite something can have been compared.
 	c := &r.Conflicts[i]
 	c.Candidates = slices.DeleteFunc(c.Candidates, func(one merge.Choice) bool { return len(one.Citations) == 0 })
+
 	if len(c.Candidates) < 2 {
 		return nil
 	}
@@ -51,6 +54,7 @@ func (c *choice) listDecided(chosen any) {
 
 func (e *encoder) encodeDecided(d *Decided) error {
 	m := &storagev1.Decided{Field: d.Field, Unit: d.Unit, Rationale: d.Rationale}
+
 	var err error
 	if m.Key, err = json.Marshal(d.Key); err != nil {
 		return fmt.Errorf("output: key: %w", err)
@@ -58,6 +62,7 @@ func (e *encoder) encodeDecided(d *Decided) error {
 	if m.Chosen, err = json.Marshal(d.Chosen); err != nil {
 		return fmt.Errorf("output: chosen value: %w", err)
 	}
+
 	for _, one := range d.Candidates {
 		c := &storagev1.Compared{Confidence: one.Confidence, Count: one.Count}
 		if c.Value, err = json.Marshal(one.Value); err != nil {
@@ -71,18 +76,21 @@ func (e *encoder) encodeDecided(d *Decided) error {
 		}
 		m.Candidates = append(m.Candidates, c)
 	}
+
 	e.m.Decided = append(e.m.Decided, m)
 	return nil
 }
 
 func decodeDecided(m *storagev1.Decided, keys []merge.Citation) (Decided, error) {
 	d := Decided{Field: m.Field, Unit: m.Unit, Rationale: m.Rationale}
+
 	if err := decodeJSON(m.Key, &d.Key); err != nil {
 		return d, err
 	}
 	if err := decodeJSON(m.Chosen, &d.Chosen); err != nil {
 		return d, err
 	}
+
 	for _, stored := range m.Candidates {
 		one := merge.Choice{Confidence: stored.Confidence, Count: stored.Count}
 		if err := decodeJSON(stored.Value, &one.Value); err != nil {
@@ -96,6 +104,7 @@ func decodeDecided(m *storagev1.Decided, keys []merge.Citation) (Decided, error)
 		}
 		d.Candidates = append(d.Candidates, one)
 	}
+
 	return d, nil
 }
 

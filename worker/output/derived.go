@@ -33,15 +33,20 @@ func (h *Habits) Derive(s *schema.Schema, a merge.Accumulator, citations map[mer
 				q.Dates = p.Hints.DateOrder
 			}
 		}
+
+		// The style depends on the field, so each is derived by itself.
 		one := merge.Accumulator{Fields: a.Fields[i : i+1]}
 		one = deriveBy(s, one, func(p *schema.Property, value any, m *merge.Mention) derive.Derivation {
 			return derive.Of(p, value, m.Formula, quotesOf(m, citations, style), true)
 		})
+
+		// deriveBy returns the same fields if nothing was derived.
 		if &one.Fields[0] != &a.Fields[i] {
 			a.Fields = slices.Clone(a.Fields)
 			a.Fields[i] = one.Fields[0]
 		}
 	}
+
 	return a
 }
 
@@ -50,7 +55,10 @@ func deriveBy(s *schema.Schema, a merge.Accumulator, judge func(*schema.Property
 	if !s.HasDerived() || !slices.ContainsFunc(a.Fields, func(f merge.Field) bool { return isDerived(s, f.Path) }) {
 		return a
 	}
+
+	// What a mention comes to is written into a copy: the entity may be an input's.
 	a = copyMentions(a)
+
 	for i := range a.Fields {
 		p := s.Field(a.Fields[i].Path)
 		if !isDerived(s, a.Fields[i].Path) {
@@ -66,6 +74,7 @@ func deriveBy(s *schema.Schema, a merge.Accumulator, judge func(*schema.Property
 			}
 		}
 	}
+
 	return a
 }
 
@@ -94,10 +103,12 @@ func mostOfDerived(p *schema.Property, c *merge.Candidate, m *merge.Mention, cit
 	if len(m.Citations) == 0 {
 		return 0
 	}
+
 	worst := 1.0
 	for _, id := range m.Citations {
 		worst = min(worst, confidence.OfGrade(ground.Grade(citations[id].Grade)))
 	}
+
 	d := derive.Of(p, c.Value, m.Formula, quotesOf(m, citations, nil), false)
 	return merge.NewMention(nil, d.Confidence(worst), 0).Confidence
 }
@@ -119,13 +130,16 @@ func CitedOf(s *schema.Schema, r *merge.Result, spell func(refs.ID) string) (cit
 		for i, id := range ids {
 			names[i] = spell(refs.ID([]byte(id)))
 		}
+
 		if !isDerived(s, field) {
 			cited[field] = names
 			continue
 		}
+
 		if derived == nil {
 			derived = make(map[string]DerivedValue)
 		}
+
 		one, d := DerivedValue{Citations: names}, r.Derived[field]
 		if d.Computed != "" {
 			one.Formula, one.Computed = &d.Formula, &d.Computed

@@ -20,6 +20,7 @@ func GivenOf(index int64, item []byte, outputs []*Output) jsonvalue.Given {
 			g.Rows = append(g.Rows, o.Value)
 		}
 	}
+
 	slices.SortFunc(g.References, refs.Compare)
 	g.References = slices.Compact(g.References)
 	return g

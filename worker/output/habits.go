@@ -23,6 +23,7 @@ func (h *Habits) AddText(document string, dates format.OrderCount, numbers forma
 // AddQuote adds what the quote of a value tells of its field.
 func (h *Habits) AddQuote(s *schema.Schema, document, field, quote string) {
 	p := s.Field(field)
+
 	if p != nil && p.Type == schema.Array {
 		p = p.Items
 	}
@@ -34,9 +35,11 @@ func (h *Habits) AddQuote(s *schema.Schema, document, field, quote string) {
 // Add adds what the output of a unit tells that read a document.
 func (h *Habits) Add(s *schema.Schema, document string, out *Output) {
 	h.AddText(document, out.Dates, out.Numbers)
+
 	if !s.HasNumbers() {
 		return
 	}
+
 	for i := range out.Entries {
 		for _, f := range out.Entries[i].Accumulator.Fields {
 			for _, c := range f.Candidates {

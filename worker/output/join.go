@@ -30,6 +30,7 @@ var errNoValues = errors.New("output: there is no value to merge")
 // What the inputs report as removed or decided is reported still.
 func MergeValues(unit string, f *jsonvalue.Form, inputs []*Output) (*Output, error) {
 	m := &valueMerger{unit: unit, form: f, out: &Output{}}
+
 	var all []any
 	for _, in := range inputs {
 		v, err := jsonvalue.Decode(in.Value)
@@ -40,17 +41,22 @@ func MergeValues(unit string, f *jsonvalue.Form, inputs []*Output) (*Output, err
 		m.out.Removed = appendNew(m.out.Removed, in.Removed)
 		m.out.Decided = append(m.out.Decided, in.Decided...)
 	}
+
 	if len(all) == 0 {
 		return nil, errNoValues
 	}
+
 	merged, err := m.mergeAt("", all)
 	if err != nil {
 		return nil, err
 	}
+
+	// What is given is filled in before the value is encoded: the merge has skipped it.
 	f.Fill(merged)
 	if m.out.Value, err = jsonvalue.Encode(merged); err != nil {
 		return nil, err
 	}
+
 	m.out.citeFrom(inputs)
 	return m.out, nil
 }
@@ -76,6 +82,7 @@ func (m *valueMerger) mergeAt(path string, all []any) (any, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
+
 	switch all[0].(type) {
 	case []any:
 		if lists, ok := allOf[[]any](all); ok {
@@ -86,6 +93,7 @@ func (m *valueMerger) mergeAt(path string, all []any) (any, error) {
 			return m.mergeObjects(path, objects)
 		}
 	}
+
 	return all[0], m.noteConflict(path, all)
 }
 
@@ -118,6 +126,7 @@ func uniteLists(lists [][]any) ([]any, error) {
 			}
 		}
 	}
+
 	return united, nil
 }
 
@@ -129,12 +138,14 @@ func (m *valueMerger) mergeObjects(path string, all []map[string]any) (any, erro
 			by[key] = append(by[key], v)
 		}
 	}
+
 	out := make(map[string]any, len(by))
 	for _, key := range sortedKeys(by) {
 		if path == "" && m.form.IsGiven(key) {
 			out[key] = by[key][0] // it is filled in
 			continue
 		}
+
 		if join, ok := m.form.JoinOf(path, key); ok {
 			if lists, ok := allOf[[]any](by[key]); ok {
 				joined, err := m.joinLists(join, lists)
@@ -145,12 +156,14 @@ func (m *valueMerger) mergeObjects(path string, all []map[string]any) (any, erro
 				continue
 			}
 		}
+
 		v, err := m.mergeAt(strings.TrimPrefix(path+"."+key, "."), by[key])
 		if err != nil {
 			return nil, err
 		}
 		out[key] = v
 	}
+
 	return out, nil
 }
 
@@ -159,6 +172,7 @@ func (m *valueMerger) noteConflict(path string, all []any) error {
 	if path == "" {
 		path = wholeValue
 	}
+
 	d := Decided{Field: path, Unit: m.unit, Chosen: all[0], Rationale: "values that the form does not merge: the first one stays"}
 	for _, v := range all {
 		i := slices.IndexFunc(d.Candidates, func(c merge.Choice) bool { return reflect.DeepEqual(c.Value, v) })
@@ -166,10 +180,12 @@ func (m *valueMerger) noteConflict(path string, all []any) error {
 			d.Candidates[i].Count++
 			continue
 		}
+
 		raw, err := jsonvalue.Encode(v)
 		if err != nil {
 			return err
 		}
+
 		c := merge.Choice{Value: v, Count: 1}
 		citesOf(raw, func(id merge.Citation) {
 			if !slices.Contains(c.Citations, id) {
@@ -178,6 +194,7 @@ func (m *valueMerger) noteConflict(path string, all []any) error {
 		})
 		d.Candidates = append(d.Candidates, c)
 	}
+
 	if len(d.Candidates) > 1 {
 		m.out.Decided = append(m.out.Decided, d)
 	}
@@ -192,6 +209,7 @@ func (o *Output) Settle(typed *Output, unit, why string) error {
 	if err != nil {
 		return err
 	}
+
 	o.Removed = appendNew(slices.Clone(typed.Removed), o.Removed)
 	for _, d := range typed.Decided {
 		if now := valueAt(v, d.Field); d.Unit == unit {
@@ -199,6 +217,7 @@ func (o *Output) Settle(typed *Output, unit, why string) error {
 		}
 		o.Decided = append(o.Decided, d)
 	}
+
 	o.citeFrom([]*Output{typed})
 	return nil
 }
@@ -210,10 +229,13 @@ func valueAt(v any, path string) any {
 			return v
 		}
 	}
+
+	// A whole key wins over a path, as keys may have dots themselves.
 	object, _ := v.(map[string]any)
 	if inner, ok := object[path]; ok {
 		return inner
 	}
+
 	for i, c := range path {
 		if inner, ok := object[path[:i]]; ok && c == '.' {
 			if found := valueAt(inner, path[i+1:]); found != nil {
@@ -230,6 +252,7 @@ func (m *valueMerger) joinLists(j jsonvalue.Joining, lists [][]any) (any, error)
 	joined := []any{}
 	for _, list := range lists {
 		for _, item := range list {
+			// An object without the text is one of its own.
 			object, ok := item.(map[string]any)
 			text, named := object[j.By].(string)
 			key := equalText(text)
@@ -237,12 +260,14 @@ func (m *valueMerger) joinLists(j jsonvalue.Joining, lists [][]any) (any, error)
 				joined = append(joined, item)
 				continue
 			}
+
 			i, seen := at[key]
 			if !seen {
 				at[key] = len(joined)
 				joined = append(joined, object)
 				continue
 			}
+
 			one, err := m.joinObjects(j, joined[i].(map[string]any), object)
 			if err != nil {
 				return nil, err
@@ -250,6 +275,7 @@ func (m *valueMerger) joinLists(j jsonvalue.Joining, lists [][]any) (any, error)
 			joined[i] = one
 		}
 	}
+
 	return joined, nil
 }
 
@@ -265,15 +291,18 @@ func equalText(text string) string {
 func (m *valueMerger) joinObjects(j jsonvalue.Joining, a, b map[string]any) (map[string]any, error) {
 	out := make(map[string]any, len(a))
 	maps.Copy(out, a)
+
 	for _, key := range sortedKeys(b) {
 		first, both := out[key]
 		if !both || first == nil {
 			out[key] = b[key]
 			continue
 		}
+
 		if key == j.By || reflect.DeepEqual(first, b[key]) {
 			continue
 		}
+
 		one, err := m.joinParts(j, key, first, b[key])
 		if err != nil {
 			return nil, err
@@ -287,6 +316,7 @@ func (m *valueMerger) joinParts(j jsonvalue.Joining, key string, a, b any) (any,
 	x, xText := a.(string)
 	y, yText := b.(string)
 	p := j.Parts[key]
+
 	switch {
 	case p == nil || !xText || !yText:
 		return m.mergeAt(j.List+"."+key, []any{a, b})

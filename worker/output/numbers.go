@@ -69,11 +69,14 @@ func (n *NumberStyles) styleIn(document, field string, s *schema.Schema) format.
 			return style
 		}
 	}
+
+	// Documents that differ tell nothing, here and over all.
 	for _, c := range []format.NumberCount{n.byField[field], n.corpus} {
 		if c.Points == 0 || c.Commas == 0 {
 			style = style.Or(c.Style())
 		}
 	}
+
 	return style.Or(s.Numbers)
 }
 
@@ -84,6 +87,7 @@ func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations m
 	if !s.HasNumbers() {
 		return a
 	}
+
 	a.Fields = slices.Clone(a.Fields)
 	for i := range a.Fields {
 		f := &a.Fields[i]
@@ -94,11 +98,13 @@ func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations m
 		if p == nil || p.Hints.Derived || !p.Numeric() && p.Type != schema.Object {
 			continue
 		}
+
 		f.Candidates = slices.Clone(f.Candidates)
 		changed := false
 		for j := range f.Candidates {
 			changed = n.settle(s, f.Path, p, &f.Candidates[j], citations) || changed
 		}
+
 		if changed {
 			f.Candidates = merge.Union(f.Candidates)
 		}
@@ -111,26 +117,32 @@ func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations m
 func (n *NumberStyles) settle(s *schema.Schema, field string, p *schema.Property, c *merge.Candidate, citations map[merge.Citation]Citation) bool {
 	var open []any
 	written := ""
+
 	for _, m := range c.Mentions {
 		for _, id := range m.Citations {
 			cite, ok := citations[id]
 			if !ok {
 				continue
 			}
+
 			readings, sure := readingsOf(p, c.Value, cite.Quote, format.NumberStyle{})
 			if sure {
 				return false
 			}
+
 			if len(readings) == 0 {
 				continue
 			}
 			if open == nil {
 				open, written = readings, cite.Quote
 			}
+
 			settled, _ := readingsOf(p, c.Value, cite.Quote, n.styleIn(cite.Document, field, s))
 			if len(settled) != 1 {
 				continue
 			}
+
+			// The value is right as it is, or is replaced by the one reading that is left.
 			key := merge.Identity(p, settled[0])
 			if key == c.Key {
 				return false
@@ -139,6 +151,9 @@ func (n *NumberStyles) settle(s *schema.Schema, field string, p *schema.Property
 			return true
 		}
 	}
+
+	// Nothing tells how the number is to be read. The value is then what stands in the
+	// quote.
 	if open != nil {
 		c.Readings, c.Value = open, writtenNumber(p, c.Value, written)
 	}
@@ -152,6 +167,7 @@ func readingsOf(p *schema.Property, value any, quote string, style format.Number
 	if _, stored := table.Forms(quote); stored != "" && isNumber(value, stored) {
 		return nil, true // as the spreadsheet stores it
 	}
+
 	switch v := value.(type) {
 	case json.Number:
 		found := numbersFor(p, v, quote, style)
@@ -187,10 +203,14 @@ func objectReadings(p *schema.Property, value map[string]any, quote string, styl
 		point.Decimal, comma.Decimal = '.', ','
 		styles = []format.NumberStyle{point, comma}
 	}
+
 	seen := make(map[string]bool)
 	for _, one := range styles {
 		for k := range maxAlternatives {
 			read := maps.Clone(value)
+
+			// Of each number its k-th reading: the objects of all numbers' readings are not
+			// formed, as there could be very many.
 			for i := range p.Properties {
 				member := &p.Properties[i]
 				n, isNumber := value[member.Name].(json.Number)
@@ -202,12 +222,14 @@ func objectReadings(p *schema.Property, value map[string]any, quote string, styl
 					read[member.Name] = settled[min(k, len(settled)-1)]
 				}
 			}
+
 			if key := merge.Identity(p, read); !seen[key] {
 				seen[key] = true
 				readings = append(readings, read)
 			}
 		}
 	}
+
 	return readings, sure
 }
 
@@ -217,6 +239,7 @@ func writtenNumber(p *schema.Property, value any, quote string) any {
 	if !isNumber || slices.Contains(p.Readings(quote, format.NumberStyle{}), n) {
 		return strings.TrimSpace(quote)
 	}
+
 	for start, end := range format.Numerals(quote, format.NumberStyle{}) {
 		if slices.Contains(p.Readings(quote[start:end], format.NumberStyle{}), n) {
 			return quote[start:end]

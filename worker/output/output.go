@@ -3,15 +3,14 @@
 // A reduce holds what it merged; of the rest it holds at most the names, for the
 // records themselves stand in the outputs of the map units.
 //
-// What a stage reads of another's output is JSON, see Read. Whoever writes a value
-// after that, its references go through NewValue, and what it made through
+// What a stage reads of another's output is JSON, see Read. A value that was written by
+// somebody who has read outputs goes through NewValue, for its references, and through
 // check.Value.
 //
-// Whoever reduces, what it says goes through Decide, and what it made through
-// check.Reduce: no citation is gained, none changed, and each that is lost is
-// listed with a reason.
+// What a reducer says goes through Decide, and what it made through check.Reduce: no
+// citation is gained, none changed, and each that is lost is listed with a reason.
 //
-// It is pure and imports nothing of the project but api/schema, the stored
+// It is pure and imports nothing of the project but api/mapreduce, api/schema, the stored
 // messages and pure packages of the worker.
 package output
 
@@ -138,6 +137,7 @@ func (o *Output) Cite(c Citation) merge.Citation {
 	if o.Citations == nil {
 		o.Citations = make(map[merge.Citation]Citation)
 	}
+
 	if had, ok := o.Citations[c.Key()]; !ok || c.isBetter(&had) {
 		o.Citations[c.Key()] = c
 	}
@@ -159,20 +159,25 @@ func (o *Output) Encode() ([]byte, error) {
 		Reason: o.Reason, Value: o.Value, DayFirst: o.Dates.DayFirst, MonthFirst: o.Dates.MonthFirst,
 		Numbers: encodeNumbers(o.Numbers),
 	}}
+
 	for _, j := range o.Judged {
 		e.m.Judged = append(e.m.Judged, &storagev1.Judgement{Claim: j.Claim, Citation: j.Citation[:], Grade: j.Grade, Reason: j.Reason})
 	}
+	// Citations come first: what follows refers to them by their places.
 	if err := e.encodeCitations(); err != nil {
 		return nil, err
 	}
+
 	for i := range o.Entries {
 		if err := e.encodeEntry(&o.Entries[i]); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, op := range o.Open {
 		e.m.Open = append(e.m.Open, &storagev1.Open{Entity: op.Entity, Unit: op.Unit, Record: op.Record})
 	}
+
 	for _, d := range o.Dropped {
 		if _, ok := o.Citations[d.Citation]; !ok {
 			return nil, ErrUncited
@@ -183,6 +188,7 @@ func (o *Output) Encode() ([]byte, error) {
 		}
 		e.m.Dropped = append(e.m.Dropped, m)
 	}
+
 	for _, r := range o.Removed {
 		e.m.Removed = append(e.m.Removed, &storagev1.Removed{Name: r.Name, Field: r.Field, Reason: r.Reason, Unit: r.Unit})
 	}
@@ -191,6 +197,7 @@ func (o *Output) Encode() ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	return proto.MarshalOptions{Deterministic: true}.Marshal(e.m)
 }
 
@@ -242,9 +249,11 @@ func (o *Output) UsedCitations() map[merge.Citation]bool {
 			}
 		}
 	}
+
 	for _, d := range o.Dropped {
 		used[d.Citation] = true
 	}
+
 	for i := range o.Decided {
 		for _, c := range o.Decided[i].Candidates {
 			for _, id := range c.Citations {
@@ -252,6 +261,7 @@ func (o *Output) UsedCitations() map[merge.Citation]bool {
 			}
 		}
 	}
+
 	citesOf(o.Value, func(id merge.Citation) { used[id] = true })
 	return used
 }
@@ -283,6 +293,7 @@ func (e *encoder) encodeEntry(entry *Entry) error {
 	for _, s := range entry.Sources {
 		m.Sources = append(m.Sources, &storagev1.SourceOf{Document: s.Document, Unit: s.First.Unit, Record: s.First.Record})
 	}
+
 	for _, f := range entry.Fields {
 		field := &storagev1.Field{Path: f.Path}
 		if f.Missing != nil {
@@ -297,6 +308,7 @@ func (e *encoder) encodeEntry(entry *Entry) error {
 		}
 		m.Fields = append(m.Fields, field)
 	}
+
 	e.m.Entries = append(e.m.Entries, m)
 	return nil
 }
@@ -306,6 +318,7 @@ func (e *encoder) encodeCandidate(c *merge.Candidate) (*storagev1.Candidate, err
 	if err != nil {
 		return nil, fmt.Errorf("output: value: %w", err)
 	}
+
 	m := &storagev1.Candidate{Key: c.Key, Value: value}
 	for _, mention := range c.Mentions {
 		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: toPosition(mention.First), Formula: mention.Formula}
@@ -315,11 +328,15 @@ func (e *encoder) encodeCandidate(c *merge.Candidate) (*storagev1.Candidate, err
 			}
 			stored.Citations = append(stored.Citations, e.at[id])
 		}
+
+		// Nearly all mentions have one reading, their own unit's, which is left out to save
+		// room.
 		if len(mention.Readings) != 1 || mention.Readings[0] != singleReading(mention.First) {
 			for _, r := range mention.Readings {
 				stored.Readings = append(stored.Readings, &storagev1.Reading{Unit: r.Unit, Found: r.Found, Of: r.Of})
 			}
 		}
+
 		m.Mentions = append(m.Mentions, stored)
 	}
 	return m, nil
@@ -361,14 +378,18 @@ func Decode(data []byte) (*Output, error) {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
+
 	dates := format.OrderCount{DayFirst: m.DayFirst, MonthFirst: m.MonthFirst}
 	o := &Output{Reason: m.Reason, Value: m.Value, Dates: dates, Numbers: decodeNumbers(m.Numbers), Citations: make(map[merge.Citation]Citation, len(m.Citations))}
+
 	for _, j := range m.Judged {
 		if len(j.Citation) != len(refs.ID{}) {
 			return nil, fmt.Errorf("output: the citation of a judgement has an id of %d bytes", len(j.Citation))
 		}
 		o.Judged = append(o.Judged, Judgement{Claim: j.Claim, Citation: refs.ID(j.Citation), Grade: j.Grade, Reason: j.Reason})
 	}
+
+	// Everything after this names citations by their places in keys.
 	keys := make([]merge.Citation, len(m.Citations))
 	for i, c := range m.Citations {
 		if len(c.Id) != len(refs.ID{}) {
@@ -380,6 +401,7 @@ func Decode(data []byte) (*Output, error) {
 			Outside: c.Outside, Others: int(c.Others), Coverage: c.Coverage, Density: c.Density, Label: c.Label,
 		})
 	}
+
 	for _, e := range m.Entries {
 		entry, err := decodeEntry(e, keys)
 		if err != nil {
@@ -387,26 +409,31 @@ func Decode(data []byte) (*Output, error) {
 		}
 		o.Entries = append(o.Entries, entry)
 	}
+
 	if err := o.decodeReports(m, keys); err != nil {
 		return nil, err
 	}
 	for _, op := range m.Open {
 		o.Open = append(o.Open, Open{Entity: op.Entity, Member: Member{Unit: op.Unit, Record: op.Record}})
 	}
+
 	return o, nil
 }
 
 func decodeEntry(m *storagev1.Entry, keys []merge.Citation) (Entry, error) {
 	entry := Entry{Chunks: int(m.Chunks), Accumulator: merge.Accumulator{Entity: m.Entity}}
+
 	if len(m.Members) == 0 {
 		return entry, errNoMember // an entity is named by its first record
 	}
+
 	for _, b := range m.Members {
 		entry.Members = append(entry.Members, Member{Unit: b.Unit, Record: b.Record})
 	}
 	for _, s := range m.Sources {
 		entry.Sources = append(entry.Sources, merge.Source{Document: s.Document, First: merge.Order{Unit: s.Unit, Record: s.Record}})
 	}
+
 	for _, f := range m.Fields {
 		field := merge.Field{Path: f.Path}
 		if f.MissingAt != nil {
@@ -419,6 +446,7 @@ func decodeEntry(m *storagev1.Entry, keys []merge.Citation) (Entry, error) {
 			}
 			field.Candidates = append(field.Candidates, candidate)
 		}
+
 		entry.Fields = append(entry.Fields, field)
 	}
 	return entry, nil
@@ -433,20 +461,25 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 	if len(m.Mentions) == 0 {
 		return c, errUnsaid
 	}
+
 	for _, stored := range m.Mentions {
 		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: toOrder(stored.First), Formula: stored.Formula}
+
 		for _, i := range stored.Citations {
 			if int(i) >= len(keys) {
 				return c, ErrUncited
 			}
 			mention.Citations = append(mention.Citations, keys[i])
 		}
+
+		// See encodeCandidate, which leaves the usual reading out.
 		for _, r := range stored.Readings {
 			mention.Readings = append(mention.Readings, merge.Reading{Unit: r.Unit, Found: r.Found, Of: r.Of})
 		}
 		if len(mention.Readings) == 0 {
 			mention.Readings = []merge.Reading{singleReading(mention.First)}
 		}
+
 		c.Mentions = append(c.Mentions, mention)
 	}
 	return c, nil
@@ -461,6 +494,7 @@ func decodeValue(data []byte) (value any, err error) {
 	if len(data) > 0 && (data[0] == '-' || '0' <= data[0] && data[0] <= '9') && json.Valid(data) {
 		return json.Number(bytes.TrimRight(data, " \t\r\n")), nil
 	}
+
 	err = decodeJSON(data, &value)
 	return value, err
 }
@@ -495,9 +529,11 @@ func (o *Output) decodeReports(m *storagev1.Output, keys []merge.Citation) error
 		}
 		o.Dropped = append(o.Dropped, one)
 	}
+
 	for _, r := range m.Removed {
 		o.Removed = append(o.Removed, Removed{Name: r.Name, Field: r.Field, Reason: r.Reason, Unit: r.Unit})
 	}
+
 	for _, stored := range m.Decided {
 		d, err := decodeDecided(stored, keys)
 		if err != nil {

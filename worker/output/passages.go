@@ -46,6 +46,7 @@ func ChoosePassages(all []Passage) (*Output, error) {
 		}
 		list = append(list, e)
 	}
+
 	raw, err := json.Marshal(map[string]any{"passages": list})
 	if err != nil {
 		return nil, fmt.Errorf("output: passages: %w", err)
@@ -63,11 +64,13 @@ var errPassages = errors.New("output: these are no passages")
 func Passages(batch []byte, inputs []*Output) ([]Passage, error) {
 	var all []Passage
 	cited := make(map[merge.Citation]Citation)
+
 	for _, in := range inputs {
 		maps.Copy(cited, in.Citations)
 		if batch != nil {
 			continue
 		}
+
 		var chosen struct {
 			Passages json.RawMessage `json:"passages"`
 		}
@@ -80,12 +83,15 @@ func Passages(batch []byte, inputs []*Output) ([]Passage, error) {
 		}
 		all = append(all, some...)
 	}
+
 	if batch != nil {
 		var err error
 		if all, err = passagesIn(batch, cited); err != nil {
 			return nil, err
 		}
 	}
+
+	// The sort is stable, so those of equal relevance keep the order of the inputs.
 	slices.SortStableFunc(all, func(a, b Passage) int {
 		switch {
 		case a.Ranked && b.Ranked && a.Relevance != b.Relevance:
@@ -109,6 +115,7 @@ func passagesIn(raw []byte, cited map[merge.Citation]Citation) ([]Passage, error
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPassages, err)
 	}
+
 	all := make([]Passage, len(list))
 	for i, e := range list {
 		id, ok := refs.Parse(e.Passage)

@@ -23,6 +23,7 @@ func (o *Output) Read(schemas ...*schema.Schema) ([]byte, error) {
 	if len(o.Value) > 0 {
 		return o.Value, nil
 	}
+
 	list := make([]any, 0, len(o.Entries))
 	for i := range o.Entries {
 		record, err := o.readEntry(&o.Entries[i], schemas)
@@ -31,6 +32,7 @@ func (o *Output) Read(schemas ...*schema.Schema) ([]byte, error) {
 		}
 		list = append(list, record)
 	}
+
 	return jsonvalue.Encode(map[string]any{"records": list})
 }
 
@@ -41,13 +43,16 @@ func (o *Output) readEntry(e *Entry, schemas []*schema.Schema) (map[string]any, 
 	if i < 0 {
 		return nil, fmt.Errorf("output: record %s is not of the schema of a stage that is read", e.Entity)
 	}
+
 	r := merge.Resolve(schemas[i], Derived(schemas[i], e.Accumulator, o.Citations))
 	record := schemas[i].Nest(r.Values)
+
 	citations, derived := CitedOf(schemas[i], &r, refs.ID.Full)
 	record["_sources"], record["_citations"] = r.Sources, citations
 	if len(derived) > 0 {
 		record["_derived"] = derived
 	}
+
 	return record, nil
 }
 
@@ -63,6 +68,8 @@ func (o *Output) Complete(parts []*Output) *Output {
 			within[m] = true
 		}
 	}
+
+	// An entity of several records stands at the place of its first one, and nowhere else.
 	for _, p := range parts {
 		for i := range p.Entries {
 			e, from := p.Entries[i], p
@@ -76,6 +83,7 @@ func (o *Output) Complete(parts []*Output) *Output {
 			all.citeEntry(&e, from)
 		}
 	}
+
 	all.citeFrom([]*Output{o})
 	return all
 }
@@ -85,12 +93,14 @@ func (s *Shared) mergeParts(last *Output, parts []*Output) *Output {
 	if len(s.Open) == 0 {
 		return s.Together(last, nil)
 	}
+
 	var rest []*Output
 	for _, p := range parts {
 		if only := p.Only(s.Open); len(only.Entries) > 0 {
 			rest = append(rest, only)
 		}
 	}
+
 	return s.Together(last, rest)
 }
 

@@ -79,12 +79,16 @@ func (n Reduction) newReducer(inputs, referred []*Output) *reducer {
 		}
 		r.entries = append(r.entries, in.Entries...)
 	}
+
 	have := make(map[Member]bool, len(r.entries))
 	for _, e := range r.entries {
 		for _, m := range e.Members {
 			have[m] = true
 		}
 	}
+
+	// A record that an input names is at hand if another input, or what was referred to,
+	// holds it.
 	for _, in := range inputs {
 		r.out.Dropped = append(r.out.Dropped, in.Dropped...)
 		r.out.Removed = append(r.out.Removed, in.Removed...)
@@ -95,6 +99,7 @@ func (n Reduction) newReducer(inputs, referred []*Output) *reducer {
 			}
 		}
 	}
+
 	return r
 }
 
@@ -152,11 +157,14 @@ func (r *reducer) groupEntries() {
 	if r.Schema.Entities() != schema.ByKey {
 		return
 	}
+
+	// An entry of a whole document has all that its key is made of.
 	for i, e := range r.entries {
 		if r.isWhole(&e) {
 			r.entries[i].Accumulator = merge.Rekey(r.Schema, []merge.Accumulator{e.Accumulator})[0]
 		}
 	}
+
 	r.entries = joinEntries(r.entries)
 }
 
@@ -165,7 +173,9 @@ func (r *reducer) joinNear() error {
 	if !r.Last || !r.Schema.Near {
 		return nil
 	}
+
 	same, open := merge.Near(r.Schema, r.entityNames(r.out.Open))
+	// The judge is asked once, with all pairs, as a model may answer many in one call.
 	if r.Judge != nil && len(open) > 0 {
 		byName := make(map[string]*Entry, len(r.entries))
 		for i := range r.entries {
@@ -181,6 +191,7 @@ func (r *reducer) joinNear() error {
 			}
 		}
 	}
+
 	clusters := merge.Clusters(same)
 	for i, e := range r.entries {
 		if name, ok := clusters[e.Entity]; ok {
@@ -192,6 +203,7 @@ func (r *reducer) joinNear() error {
 			r.out.Open[i].Entity = name
 		}
 	}
+
 	r.entries = joinEntries(r.entries)
 	return nil
 }
@@ -218,6 +230,7 @@ func joinEntries(entries []Entry) []Entry {
 	for _, e := range entries {
 		at[e.Entity] = append(at[e.Entity], e)
 	}
+
 	joined := make([]Entry, 0, len(at))
 	for _, same := range at {
 		one := same[0]
@@ -232,8 +245,10 @@ func joinEntries(entries []Entry) []Entry {
 			one.Accumulator = merge.Group(parts)[0]
 			slices.SortFunc(one.Members, Member.Compare)
 		}
+
 		joined = append(joined, one)
 	}
+
 	slices.SortFunc(joined, func(a, b Entry) int { return a.Members[0].Compare(b.Members[0]) })
 	return joined
 }
@@ -253,9 +268,13 @@ func (r *reducer) keepOpen() {
 			}
 		}
 	}
+
+	// Nobody comes after the last reduce, so a name is of use only to what is merged when
+	// the result is read.
 	if r.Last {
 		r.out.Open = r.out.unmergedRecords()
 	}
+
 	slices.SortFunc(r.out.Open, func(a, b Open) int { return a.Compare(b.Member) })
 }
 
@@ -281,10 +300,13 @@ func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
 			count[op.Entity]++
 		}
 	}
+
 	r.groupEntries() // pieces of a document may tell only together which entity it is
 	for _, e := range r.entries {
 		count[e.Entity]++
 	}
+
+	// Entities with near keys may be joined by the last reduce; each counts for the other.
 	if last && s.Near {
 		var open []Open
 		for _, in := range inputs {
@@ -296,6 +318,7 @@ func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
 			count[p.B]++
 		}
 	}
+
 	var wanted []Open
 	late := Deferred(inputs)
 	for _, in := range inputs {
@@ -305,6 +328,7 @@ func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
 			}
 		}
 	}
+
 	slices.SortFunc(wanted, func(a, b Open) int { return a.Compare(b.Member) })
 	return wanted
 }

@@ -11,6 +11,7 @@ func (r *reducer) takeRoom(e *Entry) bool {
 	if r.Room == 0 {
 		return true
 	}
+
 	n := r.encodedSize(e)
 	if r.held+n > r.Room {
 		return false
@@ -35,6 +36,7 @@ func (r *reducer) encodedSize(e *Entry) int {
 	for _, s := range e.Sources {
 		n += len(s.Document) + positionBytes
 	}
+
 	for _, f := range e.Fields {
 		n += len(f.Path) + positionBytes
 		if f.Missing != nil {
@@ -44,6 +46,7 @@ func (r *reducer) encodedSize(e *Entry) int {
 			n += 2*len(c.Key) + positionBytes // and the value, about as long
 		}
 	}
+
 	for _, m := range e.Mentions() {
 		n += positionBytes*(1+len(m.Readings)) + referenceBytes*len(m.Citations)
 		for _, id := range m.Citations {
@@ -51,6 +54,7 @@ func (r *reducer) encodedSize(e *Entry) int {
 			n += citationBytes + len(c.Document) + len(c.Unit) + len(c.Quote)
 		}
 	}
+
 	return n
 }
 
@@ -70,6 +74,7 @@ func Deferred(outputs []*Output) map[string]bool {
 			seen[op.Entity] = true
 		}
 	}
+
 	return late
 }
 
@@ -105,15 +110,18 @@ func (o *Output) Shared() []*Shared {
 		}
 		return s
 	}
+
 	for i := range o.Entries {
 		e := &o.Entries[i]
 		s := of(e.Entity)
 		s.Held, s.Members = e, e.Members
 	}
+
 	for _, op := range o.unmergedRecords() {
 		s := of(op.Entity)
 		s.Open = append(s.Open, op)
 	}
+
 	for _, s := range all {
 		if len(s.Open) == 0 {
 			continue
@@ -124,6 +132,7 @@ func (o *Output) Shared() []*Shared {
 		}
 		slices.SortFunc(s.Members, Member.Compare)
 	}
+
 	return all
 }
 
@@ -144,6 +153,7 @@ func (s *Shared) Together(last *Output, parts []*Output) *Output {
 		e.Entity = s.Entity
 		r.entries = append(r.entries, e)
 	}
+
 	if s.Held != nil {
 		add(*s.Held, last)
 	}
@@ -152,6 +162,7 @@ func (s *Shared) Together(last *Output, parts []*Output) *Output {
 			add(e, p)
 		}
 	}
+
 	r.out.Entries = joinEntries(r.entries)
 	return r.out
 }

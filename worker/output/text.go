@@ -18,6 +18,7 @@ func (o *Output) Text() string {
 		}
 		b.WriteByte('\n')
 	}
+
 	for i := range o.Entries {
 		for _, f := range o.Entries[i].Fields {
 			for _, c := range f.Candidates {
@@ -33,9 +34,11 @@ func (o *Output) Text() string {
 			}
 		}
 	}
+
 	if len(o.Value) > 0 {
 		line(string(Respelled(o.Value, shortName)))
 	}
+
 	for _, open := range o.Open {
 		line(open.Entity)
 	}
@@ -45,6 +48,7 @@ func (o *Output) Text() string {
 	for _, r := range o.Removed {
 		line(r.Field, ": ", r.Reason)
 	}
+
 	return b.String()
 }
 

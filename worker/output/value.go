@@ -38,9 +38,13 @@ func NewValue(unit string, raw []byte, f *jsonvalue.Form, issued *Issued, inputs
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", jsonvalue.ErrForm, err)
 	}
+
 	var broken error
+	// The first round leaves references that were never issued out of lists. If the value
+	// does not fit then, the second round puts a mark in their place.
 	for _, drop := range []bool{true, false} {
 		c := &citer{unit: unit, issued: issued, drop: drop}
+
 		cited, _ := c.citeValue("", v)
 		f.Fill(cited)
 		if broken = f.CheckFit(cited); broken != nil {
@@ -49,17 +53,21 @@ func NewValue(unit string, raw []byte, f *jsonvalue.Form, issued *Issued, inputs
 			}
 			return nil, broken
 		}
+
 		o := &Output{Removed: c.removed}
 		if o.Value, err = jsonvalue.Encode(cited); err != nil {
 			return nil, err
 		}
+
 		if len(o.Value) > jsonvalue.MaxValue {
 			return nil, fmt.Errorf("%w: it has %d bytes; at most %d are kept", jsonvalue.ErrForm, len(o.Value), jsonvalue.MaxValue)
 		}
+
 		o.citeFrom(inputs)
 		if broken = f.CheckQuoted(cited, o.QuoteOf); broken != nil {
 			return nil, broken
 		}
+
 		return o, nil
 	}
 	return nil, broken
@@ -91,6 +99,7 @@ func (c *citer) citeValue(path string, v any) (_ any, ok bool) {
 	switch v := v.(type) {
 	case string:
 		return c.citeText(path, v)
+
 	case []any:
 		list := make([]any, 0, len(v))
 		for _, item := range v {
@@ -99,6 +108,7 @@ func (c *citer) citeValue(path string, v any) (_ any, ok bool) {
 			}
 		}
 		return list, true
+
 	case map[string]any:
 		object := make(map[string]any, len(v))
 		for _, key := range sortedKeys(v) {
@@ -108,6 +118,7 @@ func (c *citer) citeValue(path string, v any) (_ any, ok bool) {
 		}
 		return object, true
 	}
+
 	return v, true
 }
 
@@ -117,10 +128,12 @@ func (c *citer) citeText(path, text string) (_ string, ok bool) {
 	if !strings.Contains(strings.ToUpper(text), refs.Mark) {
 		return text, true
 	}
+
 	bare := strings.TrimSpace(text)
 	if id, known := c.issuedID(bare); known {
 		return id.Full(), true
 	}
+
 	if names := refs.Mentioned(bare, c.issued.wasIssued); len(names) == 1 && names[0] == refs.Canonical(bare) {
 		c.noteRemoved(path, bare)
 		return refs.Unknown, false
@@ -134,6 +147,7 @@ func (c *citer) citeText(path, text string) (_ string, ok bool) {
 		c.noteRemoved(path, name)
 		return refs.Unknown
 	})
+
 	r := refs.Respell(text, func(name string) (string, bool) {
 		id, known := c.issuedID(name)
 		return id.Full(), known
@@ -141,6 +155,7 @@ func (c *citer) citeText(path, text string) (_ string, ok bool) {
 	for _, m := range r.Removed {
 		c.noteRemoved(path, m.Name)
 	}
+
 	return r.Text, true
 }
 

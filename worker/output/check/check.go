@@ -51,16 +51,20 @@ func Map(t Text, evidence output.EvidenceFinder, o *output.Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Open) > 0 {
 		return breachError("a map unit reports what only a reduce can")
 	}
+
 	if err := checkCounts(o, t.Unit, max(int64(len(t.Content)), t.Length)); err != nil {
 		return err
 	}
+
 	cited, err := listCitations(o)
 	if err != nil {
 		return err
 	}
+
 	if err := checkCited(t.Unit, MapTexts(t, evidence), cited); err != nil {
 		return err
 	}
+
 	return Records(t, o)
 }
 
@@ -72,12 +76,14 @@ func checkCounts(o *output.Output, unit string, length int64) error {
 	if d.DayFirst < 0 || d.MonthFirst < 0 || d.DayFirst > most || d.MonthFirst > most-d.DayFirst {
 		return breachError("%s counts %d and %d dates in a text of %d bytes", unit, d.DayFirst, d.MonthFirst, length)
 	}
+
 	n := o.Numbers
 	for _, count := range []int64{n.Points, n.Commas, n.Blanks, n.Marks, n.Minuses, n.Trailing, n.Brackets} {
 		if count < 0 || count > length {
 			return breachError("%s counts %d numbers of a kind in a text of %d bytes", unit, count, length)
 		}
 	}
+
 	return nil
 }
 
@@ -95,22 +101,27 @@ func Passages(unit string, texts Texts, f *jsonvalue.Form, o *output.Output) err
 	if len(o.Entries)+len(o.Open)+len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Judged) > 0 {
 		return breachError("a unit that chooses passages reports more than these")
 	}
+
 	if err := f.CheckValue(o.Value); err != nil {
 		return err
 	}
+
 	chosen, err := output.Passages(nil, []*output.Output{o})
 	if err != nil {
 		return fmt.Errorf("%w: %w", jsonvalue.ErrForm, err)
 	}
+
 	if len(chosen) != len(o.Citations) {
 		return breachError("%s has %d passages and %d citations", unit, len(chosen), len(o.Citations))
 	}
+
 	cited := make([]output.Citation, len(chosen))
 	for i, p := range chosen {
 		if cited[i] = p.Citation; p.Label == "" {
 			return breachError("%s does not describe the document of a passage", unit)
 		}
 	}
+
 	return checkCited(unit, texts, cited)
 }
 
@@ -153,13 +164,16 @@ func Direct(unit string, index int64, docs []payload.Document, evidence output.E
 	if len(o.Dropped)+len(o.Removed)+len(o.Open) > 0 {
 		return breachError("a direct unit reports what only a reduce can")
 	}
+
 	cited, err := listCitations(o)
 	if err != nil {
 		return err
 	}
+
 	if err := checkCited(unit, BundleTexts(unit, docs, evidence), cited); err != nil {
 		return err
 	}
+
 	read, length := o.EvidenceOf(unit), int64(0)
 	if read == nil {
 		read = make(map[string]bool, len(docs))
@@ -168,9 +182,11 @@ func Direct(unit string, index int64, docs []payload.Document, evidence output.E
 		read[d.Document] = true
 		length += int64(len(d.Text))
 	}
+
 	if err := checkCounts(o, unit, length); err != nil {
 		return err
 	}
+
 	return ownRecords(unit, index, func(document string) bool { return read[document] }, o)
 }
 
@@ -186,12 +202,14 @@ func ownRecords(unit string, index int64, read func(document string) bool, o *ou
 			}
 			seen[m] = true
 		}
+
 		for _, s := range e.Sources {
 			if !read(s.Document) {
 				return breachError("%s names the source %s, which it did not read", unit, s.Document)
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -199,8 +217,10 @@ func ownRecords(unit string, index int64, read func(document string) bool, o *ou
 // once its quote was found to be the text.
 func (r *Reader) citationStart(c *output.Citation) (int64, error) {
 	t := &r.text
+
 	from, to := c.ByteStart-t.ByteOffset, c.ByteEnd-t.ByteOffset
 	read := from >= 0 && to > from && to <= int64(len(t.Content))
+
 	switch {
 	case c.Outside && read:
 		return 0, breachError("%s cites bytes %d to %d, which it read, as if it had not", t.Unit, c.ByteStart, c.ByteEnd)
@@ -211,24 +231,30 @@ func (r *Reader) citationStart(c *output.Citation) (int64, error) {
 	case string(t.Content[from:to]) != c.Quote:
 		return 0, t.otherText(c)
 	}
+
+	// Characters are counted from the last citation on, forwards or back, and not from the
+	// beginning of the text each time.
 	if from >= r.at {
 		r.point += int64(utf8.RuneCount(t.Content[r.at:from]))
 	} else {
 		r.point -= int64(utf8.RuneCount(t.Content[from:r.at]))
 	}
+
 	r.at = from
 	return r.point, nil
 }
 
-// startOutside is start for what only the document has.
+// startOutside is citationStart for a quote that stands outside of what the unit read.
 func (t *Text) startOutside(c *output.Citation) (int64, error) {
 	if t.Whole == nil {
 		return 0, breachError("%s cites bytes %d to %d outside of its chunk, and the document is not there to look", t.Unit, c.ByteStart, c.ByteEnd)
 	}
+
 	whole := t.Whole.String()
 	if c.ByteStart < 0 || c.ByteEnd <= c.ByteStart || c.ByteEnd > int64(len(whole)) || whole[c.ByteStart:c.ByteEnd] != c.Quote {
 		return 0, t.otherText(c)
 	}
+
 	return int64(t.Whole.Point(int(c.ByteStart))), nil
 }
 
@@ -254,6 +280,7 @@ func (t *Text) checkCitation(c *output.Citation, start int64) error {
 	case c.Start != start || c.End != end:
 		return breachError("%s: quote %.80q stands at characters %d to %d, not %d to %d", t.Unit, c.Quote, start, end, c.Start, c.End)
 	}
+
 	return nil
 }
 

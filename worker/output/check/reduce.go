@@ -19,18 +19,23 @@ func Reduce(inputs []*output.Output, o *output.Output) error {
 	if err := checkCounts(o, "a reduce", 0); err != nil {
 		return err
 	}
+
 	c := &reduceCheck{
 		given: make(map[merge.Citation][]output.Citation), entryOf: make(map[output.Member]*output.Entry), dropped: make(map[drop]bool),
 		named: make(map[output.Member]bool),
 	}
+
 	for _, in := range inputs {
 		c.addInput(in)
 	}
+	// The order matters: the checks of entries and of names use what those before them have
+	// collected.
 	for _, check := range []func(*output.Output) error{c.checkCitations, c.checkReports, c.checkEntries, c.checkNames} {
 		if err := check(o); err != nil {
 			return err
 		}
 	}
+
 	if err := c.findUnnamed(inputs); err != nil {
 		return err
 	}
@@ -59,6 +64,7 @@ func (c *reduceCheck) addInput(in *output.Output) {
 	for id, cite := range in.Citations {
 		c.given[id] = append(c.given[id], cite)
 	}
+
 	for i := range in.Entries {
 		e := &in.Entries[i]
 		c.inputs = append(c.inputs, e)
@@ -66,9 +72,11 @@ func (c *reduceCheck) addInput(in *output.Output) {
 			c.entryOf[m] = e
 		}
 	}
+
 	for _, op := range in.Open {
 		c.named[op.Member] = true
 	}
+
 	for _, d := range in.Dropped {
 		c.dropped[drop{d.Field, d.Citation}] = true
 	}
@@ -106,12 +114,16 @@ func (c *reduceCheck) checkReports(o *output.Output) error {
 		}
 		now[drop{d.Field, d.Citation}] = true
 	}
+
 	for d := range c.dropped {
 		if !now[d] {
 			return breachError("%s: a citation that was dropped below is not listed any more", d.field)
 		}
 	}
+
+	// From here on a citation counts as dropped if this output lists it.
 	c.dropped = now
+
 	still := make(map[output.Removed]bool, len(o.Removed))
 	for _, r := range o.Removed {
 		still[r] = true
@@ -121,6 +133,7 @@ func (c *reduceCheck) checkReports(o *output.Output) error {
 			return breachError("%s: %.80q, which was removed below, is not listed any more", r.Field, r.Name)
 		}
 	}
+
 	return c.checkDecisions(o)
 }
 
@@ -131,11 +144,14 @@ func (c *reduceCheck) checkDecisions(o *output.Output) error {
 	for i := range c.decided {
 		below[identityKey(&c.decided[i])]++
 	}
+
+	// A decision that is no input's was made by this reduce.
 	for i := range o.Decided {
 		d := &o.Decided[i]
 		if below[identityKey(d)]--; below[identityKey(d)] >= 0 {
 			continue
 		}
+
 		if strings.TrimSpace(d.Rationale) == "" || len(d.Candidates) < 2 {
 			return breachError("%s: a conflict was decided without a reason, or between fewer than two values", d.Field)
 		}
@@ -145,30 +161,38 @@ func (c *reduceCheck) checkDecisions(o *output.Output) error {
 			}
 		}
 	}
+
 	for _, d := range c.decided {
 		if below[identityKey(&d)] > 0 {
 			return breachError("%s: a conflict that was decided below is not listed any more", d.Field)
 		}
 	}
+
 	return nil
 }
 
 // checkEntries checks that each is made of whole entries that were given.
 func (c *reduceCheck) checkEntries(o *output.Output) error {
 	c.seen = make(map[output.Member]bool)
+
 	for i := range o.Entries {
 		e := &o.Entries[i]
 		var from []*output.Entry
+
 		for _, m := range e.Members {
 			in := c.entryOf[m]
 			if in == nil || c.seen[m] {
 				return breachError("a reduce has record %d of unit %d twice, or was not given it", m.Record, m.Unit)
 			}
 			c.seen[m] = true
+
+			// The members of one entry mostly follow each other. An entry that is listed
+			// twice does no harm.
 			if !slices.Contains(from[max(0, len(from)-1):], in) {
 				from = append(from, in)
 			}
 		}
+
 		if err := c.checkEntry(e, from); err != nil {
 			return err
 		}
@@ -189,6 +213,7 @@ func (c *reduceCheck) checkEntry(e *output.Entry, from []*output.Entry) error {
 			}
 		}
 	}
+
 	for _, s := range e.Sources {
 		if !sources[s.Document] {
 			return breachError("a reduce names the source %s, which is none", s.Document)
@@ -198,6 +223,7 @@ func (c *reduceCheck) checkEntry(e *output.Entry, from []*output.Entry) error {
 	for document := range sources {
 		return breachError("a reduce lost the source %s", document)
 	}
+
 	has := make(map[drop]bool)
 	for field, m := range e.Mentions() {
 		for _, id := range m.Citations {
@@ -207,11 +233,13 @@ func (c *reduceCheck) checkEntry(e *output.Entry, from []*output.Entry) error {
 			has[drop{field, id}] = true
 		}
 	}
+
 	for d := range had {
 		if !has[d] && !c.dropped[d] {
 			return breachError("%s: a citation is neither passed on nor listed as dropped", d.field)
 		}
 	}
+
 	return nil
 }
 
@@ -256,6 +284,9 @@ func (c *reduceCheck) findLost() error {
 				named++
 			}
 		}
+
+		// None of the records may be there: each then stands in the output of its map unit,
+		// unless the entry was merged, and only a reduce has it.
 		if n := max(held, named); n < len(e.Members) && (n > 0 || len(e.Members) > 1) {
 			return breachError("a reduce lost %d of the %d records of one entity", len(e.Members)-n, len(e.Members))
 		}
@@ -282,6 +313,7 @@ func (c *reduceCheck) ownCitations(o *output.Output) (own []output.Citation, res
 			own = append(own, cite)
 			continue
 		}
+
 		rest[id] = true
 	}
 	return own, rest

@@ -29,19 +29,25 @@ const maxBroken = 10
 func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 	whole := s.Entities() == schema.PerDocument && (chunks <= 1 || s.Kind == schema.KindRecords)
 	var broken []string
+
 	for i := range o.Entries {
 		r := merge.Resolve(s, output.Derived(s, o.Entries[i].Accumulator, o.Citations))
+
 		name := ""
 		if s.Kind == schema.KindRecords {
 			name = fmt.Sprintf("record %d: ", i+1)
 		}
+
 		for _, path := range slices.Sorted(maps.Keys(r.Refused)) {
 			f := r.Refused[path]
 			broken = append(broken, fmt.Sprintf("%s%s: %s breaks %s: %s", name, path, schema.Shown(f.Value), f.Constraint, f.Message))
 		}
+
 		if !whole {
 			continue
 		}
+
+		// A field whose value was refused is not reported as missing as well.
 		for j := range r.Lacking {
 			lacking := &r.Lacking[j]
 			if _, said := r.Refused[lacking.Field]; !said {
@@ -49,11 +55,14 @@ func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 			}
 		}
 	}
+
 	if len(broken) == 0 {
 		return nil
 	}
+
 	if n := len(broken) - maxBroken; n > 0 {
 		broken = append(broken[:maxBroken], fmt.Sprintf("and %d more", n))
 	}
+
 	return fmt.Errorf("%w: %s", ErrSchema, strings.Join(broken, "; "))
 }

@@ -33,6 +33,7 @@ func BundleTexts(unit string, docs []payload.Document, evidence output.EvidenceF
 	for i, d := range docs {
 		at[d.Document] = i
 	}
+
 	return func(document string) *Text {
 		if i, ok := at[document]; ok {
 			d := docs[i]
@@ -64,6 +65,7 @@ func checkCited(unit string, texts Texts, cited []output.Citation) error {
 		for n < len(cited) && cited[n].Document == document {
 			n++
 		}
+
 		t := texts(document)
 		if t == nil {
 			return breachError("%s cites %s, which it did not read", unit, document)
@@ -71,6 +73,7 @@ func checkCited(unit string, texts Texts, cited []output.Citation) error {
 		if err := t.checkCitations(cited[:n]); err != nil {
 			return err
 		}
+
 		cited = cited[n:]
 	}
 	return nil

@@ -20,6 +20,7 @@ func checkJudged(o *output.Output) error {
 	if len(o.Judged) > maxJudged {
 		return breachError("there are %d judgements; at most %d are kept", len(o.Judged), maxJudged)
 	}
+
 	for _, j := range o.Judged {
 		if _, ok := o.Citations[merge.Citation(j.Citation[:])]; !ok || len(j.Claim)+len(j.Reason) > maxJudgedBytes || !slices.Contains(claims.Grades(), claims.Grade(j.Grade)) {
 			return breachError("a judgement %.20q of %.80q is none of a reference of the value", j.Grade, j.Claim)
@@ -36,37 +37,45 @@ func Value(inputs []*output.Output, own Texts, f *jsonvalue.Form, o *output.Outp
 	if len(o.Entries)+len(o.Open)+len(o.Dropped) > 0 {
 		return breachError("a unit that comes to a value reports records")
 	}
+
 	if err := f.CheckValue(o.Value); err != nil {
 		return err
 	}
 	if err := checkJudged(o); err != nil {
 		return err
 	}
+
 	used := o.UsedCitations()
 	for id := range o.Citations {
 		if !used[id] {
 			return breachError("the value carries the citation of %.80q without referring to it", o.Citations[id].Quote)
 		}
 	}
+
 	c := &reduceCheck{given: make(map[merge.Citation][]output.Citation)}
 	for _, in := range inputs {
 		for id, cite := range in.Citations {
 			c.given[id] = append(c.given[id], cite)
 		}
 	}
+
 	if own == nil {
 		if err := c.checkCitations(o); err != nil {
 			return err
 		}
 		return checkQuoted(o, f)
 	}
+
+	// What no input cites has to be the unit's own finding, and stand in its own texts.
 	found, rest := c.ownCitations(o)
 	if err := checkCited("the unit", own, found); err != nil {
 		return err
 	}
+
 	if err := c.checkGiven(o, rest); err != nil {
 		return err
 	}
+
 	return checkQuoted(o, f)
 }
 

@@ -32,11 +32,13 @@ func checkField(s *schema.Schema, f *merge.Field) error {
 	if p == nil {
 		return breachError("the schema has no field %.80q", f.Path)
 	}
+
 	for i := range f.Candidates {
 		c := &f.Candidates[i]
 		if err := p.Fits(c.Value); err != nil && !fitsElement(p, c.Value) && !isRefusable(c.Value) {
 			return breachError("%s: %.80q is no value of the field: %v", f.Path, output.Show(c.Value), err)
 		}
+
 		for _, m := range c.Mentions {
 			if err := checkMention(f.Path, &m); err != nil {
 				return err
@@ -64,6 +66,7 @@ func isRefusable(value any) bool {
 		raw, err := json.Marshal(v)
 		return err == nil && len(raw) <= maxRefusable
 	}
+
 	return false
 }
 
@@ -82,6 +85,7 @@ func checkMention(field string, m *merge.Mention) error {
 	if len(m.Formula) > maxRefusable {
 		return breachError("%s: a formula of %d bytes", field, len(m.Formula))
 	}
+
 	for _, r := range m.Readings {
 		if r.Found < 0 || r.Found > r.Of {
 			return breachError("%s: a value was found by %d of %d passes", field, r.Found, r.Of)
@@ -98,6 +102,7 @@ func Entities(s *schema.Schema, o *output.Output) error {
 		if len(e.Members) != 1 || len(e.Sources) != 1 {
 			return breachError("an entry of a map unit stands for %d records of %d documents", len(e.Members), len(e.Sources))
 		}
+
 		m := e.Members[0]
 		order := merge.Order{Unit: m.Unit, Record: m.Record}
 		if !merge.Named(s, e.Accumulator, e.Sources[0].Document, order) {

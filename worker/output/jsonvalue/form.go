@@ -59,6 +59,7 @@ func Decode(raw []byte) (any, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("jsonvalue: value: %w", err)
 	}
+
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("jsonvalue: value: there is more than one")
 	}
@@ -115,13 +116,16 @@ func (f *Form) CheckValue(value []byte) error {
 	if len(value) == 0 || len(value) > MaxValue {
 		return fmt.Errorf("%w: it has %d bytes; 1 to %d are kept", ErrForm, len(value), MaxValue)
 	}
+
 	v, err := Decode(value)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrForm, err)
 	}
+
 	if canonical, err := Encode(v); err != nil || !bytes.Equal(canonical, value) {
 		return fmt.Errorf("%w: it is not in canonical form", ErrForm)
 	}
+
 	if err := f.CheckFit(v); err != nil {
 		return err
 	}

@@ -53,11 +53,13 @@ func readHints(source []byte) hints {
 	if err != nil || s.Kind != schema.KindRecord {
 		return h
 	}
+
 	for i := range s.Properties {
 		p := &s.Properties[i]
 		if p.Hints.Given != "" {
 			h.given[p.Name] = p.Hints.Given
 		}
+
 		if p.Hints.Join != "" {
 			j := Joining{List: p.Name, By: p.Hints.Join, Parts: make(map[string]*schema.Property)}
 			for k := range p.Items.Properties {
@@ -65,10 +67,12 @@ func readHints(source []byte) hints {
 			}
 			h.joins[p.Name] = j
 		}
+
 		if p.Hints.Select {
 			h.chosen[p.Name] = p.Items.Properties
 		}
 	}
+
 	h.quoted = quotedIn(s.Properties, nil)
 	return h
 }
@@ -115,6 +119,7 @@ func (g *Given) valueOf(what schema.Given) any {
 	case strings.HasPrefix(name, schema.GivenItem):
 		return g.itemText(strings.TrimPrefix(name, schema.GivenItem))
 	}
+
 	list := make([]any, len(g.References))
 	for i, id := range g.References {
 		list[i] = id.Full()
@@ -162,9 +167,11 @@ func (f *Form) Fill(v any) {
 	if !ok || f == nil || f.given == nil {
 		return
 	}
+
 	for name, what := range f.hints.given {
 		object[name] = f.given.valueOf(what)
 	}
+
 	for name, properties := range f.hints.chosen {
 		list, _ := object[name].([]any)
 		object[name] = f.given.choose(list, properties)
@@ -177,15 +184,18 @@ func (f *Form) Fill(v any) {
 func (g *Given) choose(list []any, properties []schema.Property) []any {
 	chosen := []any{}
 	seen := make(map[string]bool)
+
 	for _, one := range list {
 		id, named := one.(string)
 		if object, ok := one.(map[string]any); ok {
 			id, named = object["id"].(string)
 		}
+
 		i := slices.IndexFunc(g.Documents, func(d Chosen) bool { return d.Document == id })
 		if !named || i < 0 || seen[id] || g.Most > 0 && int64(len(chosen)) == g.Most {
 			continue
 		}
+
 		seen[id] = true
 		object := map[string]any{"id": id}
 		for _, p := range properties {
@@ -195,6 +205,7 @@ func (g *Given) choose(list []any, properties []schema.Property) []any {
 		}
 		chosen = append(chosen, object)
 	}
+
 	return chosen
 }
 
@@ -205,17 +216,20 @@ func (f *Form) checkGiven(v any) error {
 	if !ok || f.given == nil {
 		return nil
 	}
+
 	for _, name := range sortedKeys(f.hints.given) {
 		if !reflect.DeepEqual(object[name], f.given.valueOf(f.hints.given[name])) {
 			return fmt.Errorf("%w: %s is not what is given there", ErrForm, name)
 		}
 	}
+
 	for _, name := range sortedKeys(f.hints.chosen) {
 		list, _ := object[name].([]any)
 		if !reflect.DeepEqual(any(list), any(f.given.choose(list, f.hints.chosen[name]))) {
 			return fmt.Errorf("%w: %s is not a choice of the documents that were read", ErrForm, name)
 		}
 	}
+
 	return nil
 }
 
@@ -226,6 +240,8 @@ func (f *Form) References(value []byte) (map[refs.ID]bool, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// References that the program fills in show nothing of what the value itself rests on.
 	if object, ok := v.(map[string]any); ok {
 		for name, what := range f.hints.given {
 			if what == schema.GivenReferences {
@@ -233,13 +249,16 @@ func (f *Form) References(value []byte) (map[refs.ID]bool, error) {
 			}
 		}
 	}
+
 	raw, err := Encode(v)
 	if err != nil {
 		return nil, err
 	}
+
 	used := make(map[refs.ID]bool)
 	for _, id := range refs.FullIDs(string(raw)) {
 		used[id] = true
 	}
+
 	return used, nil
 }

@@ -40,10 +40,12 @@ func (f *Form) CheckQuoted(v any, quote func(refs.ID) (string, bool)) error {
 		for _, name := range q.path {
 			object, ok = object[name].(map[string]any)
 		}
+
 		text, isText := object[q.property.Name].(string)
 		if !ok || !isText {
 			continue // whether it may be missing the schema says
 		}
+
 		if !q.standsIn(text, quotesOf(object, quote)) {
 			at := strings.Join(append(q.path, q.property.Name), ".")
 			return fmt.Errorf("%w: %s, %.80q, does not stand in a quote of the references beside it", ErrForm, at, text)
@@ -61,6 +63,7 @@ func quotesOf(object map[string]any, quote func(refs.ID) (string, bool)) (quotes
 			}
 		}
 	}
+
 	for _, key := range sortedKeys(object) {
 		switch v := object[key].(type) {
 		case string:
@@ -73,6 +76,7 @@ func quotesOf(object map[string]any, quote func(refs.ID) (string, bool)) (quotes
 			}
 		}
 	}
+
 	return quotes
 }
 

@@ -18,6 +18,7 @@ func WithCalls(data []byte, calls []mapreduce.Call) ([]byte, error) {
 	if len(calls) == 0 {
 		return data, nil
 	}
+
 	m := &storagev1.Output{}
 	for _, c := range calls {
 		m.Calls = append(m.Calls, &storagev1.Call{
@@ -26,6 +27,7 @@ func WithCalls(data []byte, calls []mapreduce.Call) ([]byte, error) {
 			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut, Tool: c.Kind == mapreduce.CallTool, Turn: int32(min(c.Turn, math.MaxInt32)),
 		})
 	}
+
 	// Fields of a message may follow each other in any order.
 	all, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(slices.Clip(data), m)
 	if err != nil {
@@ -40,6 +42,7 @@ func CallsOf(data []byte) ([]mapreduce.Call, error) {
 	if err := proto.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("payload: %w", err)
 	}
+
 	var calls []mapreduce.Call
 	for _, c := range m.Calls {
 		kind := mapreduce.CallModel
@@ -52,6 +55,7 @@ func CallsOf(data []byte) ([]mapreduce.Call, error) {
 			Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
 		})
 	}
+
 	return calls, nil
 }
 
@@ -61,6 +65,7 @@ func WithoutCalls(data []byte) ([]byte, error) {
 	if err := proto.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("payload: %w", err)
 	}
+
 	if len(m.Calls) == 0 {
 		return data, nil
 	}

@@ -3,6 +3,7 @@
 // streamed to it, what a document was parsed into, and the calls of models that travel
 // with an output and that no reader of it sees.
 //
-// Nothing that is decoded is believed: each decoder bounds what it allocates, and says
-// what is wrong. It is pure and imports the stored messages and worker/layout alone.
+// Nothing that is decoded is believed: each decoder bounds what it allocates, and says what
+// is wrong. It is pure and imports api/mapreduce, the stored messages and worker/layout
+// alone.
 package payload

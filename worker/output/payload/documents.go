@@ -26,6 +26,7 @@ func EncodeDocuments(docs []Document) ([]byte, error) {
 			DocumentId: d.Document, Number: d.Number, Metadata: d.Metadata, Text: d.Text,
 		})
 	}
+
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("payload: documents: %w", err)
@@ -43,6 +44,7 @@ func DecodeDocuments(data []byte) ([]Document, error) {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDocuments, err)
 	}
+
 	docs := make([]Document, len(m.Documents))
 	seen, numbers := make(map[string]bool, len(docs)), make(map[int64]bool, len(docs))
 	for i, d := range m.Documents {
@@ -57,5 +59,6 @@ func DecodeDocuments(data []byte) ([]Document, error) {
 		}
 		seen[d.DocumentId], numbers[d.Number] = true, true
 	}
+
 	return docs, nil
 }

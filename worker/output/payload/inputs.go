@@ -82,9 +82,11 @@ func (d *InputDecoder) Add(part []byte) error {
 			}
 			part = rest
 		}
+
 		n := min(int64(len(part)), d.open.Length-int64(len(d.data)))
 		d.data = append(d.data, part[:n]...)
 		part = part[n:]
+
 		if int64(len(d.data)) < d.open.Length {
 			return nil
 		}
@@ -97,31 +99,39 @@ func (d *InputDecoder) Add(part []byte) error {
 // readHeader adds to the header that comes, and returns what is behind it once it is
 // whole.
 func (d *InputDecoder) readHeader(part []byte) (rest []byte, err error) {
+	// A header may come in several parts. No more is kept of one than the longest that is
+	// taken.
 	before := len(d.head)
 	d.head = append(d.head, part[:min(len(part), maxHeader+binary.MaxVarintLen64-before)]...)
+
 	size, n := binary.Uvarint(d.head)
 	if n < 0 || n > 0 && size > maxHeader {
 		return nil, fmt.Errorf("%w: the header of input %d is too long", errInputs, len(d.inputs))
 	}
+
 	if n == 0 || uint64(len(d.head)-n) < size {
 		return nil, nil
 	}
+
 	whole := n + int(size)
 	m := new(storagev1.InputHeader)
 	if err := proto.Unmarshal(d.head[n:whole], m); err != nil {
 		return nil, fmt.Errorf("%w: header of input %d: %w", errInputs, len(d.inputs), err)
 	}
+
 	if m.Length < 0 || len(m.Sha256) != 0 && len(m.Sha256) != sha256.Size {
 		return nil, fmt.Errorf("%w: the header of input %d has a length of %d and a hash of %d bytes", errInputs, len(d.inputs), m.Length, len(m.Sha256))
 	}
 	if m.Length > int64(d.Most-d.bytes) {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrInputsTooLarge, d.Most)
 	}
+
 	d.open = &InputHeader{
 		Unit: mapreduce.UnitID(m.Unit), First: m.First, End: m.End, Failed: m.Failed, Referred: m.Referred,
 		Calls: m.Calls, Length: m.Length, SHA256: m.Sha256,
 	}
 	d.data, d.head = make([]byte, 0, m.Length), d.head[:0]
+
 	return part[whole-before:], nil
 }
 
@@ -131,15 +141,19 @@ func (d *InputDecoder) endInput() error {
 	if sum := sha256.Sum256(d.data); len(h.SHA256) > 0 && string(sum[:]) != string(h.SHA256) {
 		return fmt.Errorf("%w: what came of unit %s is not what it made: its hash differs", errInputs, h.Unit)
 	}
+
 	data := d.data
 	if h.Calls {
 		if bare, err := WithoutCalls(data); err == nil { // else the reduce says so
 			data = bare
 		}
 	}
+
+	// An input without data is nil, whether anything was left out of it or not.
 	if len(data) == 0 {
 		data = nil
 	}
+
 	d.inputs = append(d.inputs, mapreduce.Input{
 		Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred, Data: data,
 	})

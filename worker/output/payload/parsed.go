@@ -43,13 +43,16 @@ func (p *Parsed) Encode() ([]byte, error) {
 		Format: p.Format, Charset: p.Charset, Notes: p.Notes, Title: p.Title,
 		TextLength: int64(len(p.Text)), LayoutLength: int64(len(p.Layout)),
 	}
+
 	if err := checkHead(head); err != nil {
 		return nil, err
 	}
+
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrParsed, err)
 	}
+
 	data := make([]byte, 0, headBytes+len(b)+len(p.Text)+len(p.Layout))
 	data = append(binary.BigEndian.AppendUint32(data, uint32(len(b))), b...)
 	return append(append(data, p.Text...), p.Layout...), nil
@@ -85,17 +88,23 @@ func ReadParsedHead(size int64, read func(from, to int64) ([]byte, error)) (*Par
 	if size < headBytes {
 		return nil, fmt.Errorf("%w: it has %d bytes", ErrParsed, size)
 	}
+
 	b, err := read(0, headBytes)
 	if err != nil {
 		return nil, err
 	}
+
 	at := headBytes + int64(binary.BigEndian.Uint32(b))
 	if at > min(size, 1<<20) {
 		return nil, fmt.Errorf("%w: its head has %d of %d bytes", ErrParsed, at-headBytes, size)
 	}
+
+	// The bound is far above any head that checkHead takes, and keeps a damaged length from
+	// being allocated.
 	if b, err = read(headBytes, at); err != nil {
 		return nil, err
 	}
+
 	var h storagev1.ParsedHead
 	if err := proto.Unmarshal(b, &h); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrParsed, err)
@@ -103,9 +112,11 @@ func ReadParsedHead(size int64, read func(from, to int64) ([]byte, error)) (*Par
 	if err := checkHead(&h); err != nil {
 		return nil, err
 	}
+
 	if rest := size - at; h.TextLength > rest || h.LayoutLength != rest-h.TextLength {
 		return nil, fmt.Errorf("%w: a text of %d bytes and a layout of %d are not the %d that there are", ErrParsed, h.TextLength, h.LayoutLength, rest)
 	}
+
 	return &ParsedHead{
 		Format: h.Format, Charset: h.Charset, Title: h.Title, Notes: h.Notes,
 		TextAt: at, TextLength: h.TextLength, LayoutAt: at + h.TextLength, LayoutLength: h.LayoutLength,
@@ -118,14 +129,17 @@ func DecodeParsed(data []byte) (*Parsed, error) {
 	if len(data) == 0 {
 		return &Parsed{}, nil
 	}
+
 	h, err := ReadParsedHead(int64(len(data)), func(from, to int64) ([]byte, error) { return data[from:to], nil })
 	if err != nil {
 		return nil, err
 	}
+
 	p := &Parsed{
 		Format: h.Format, Charset: h.Charset, Title: h.Title, Notes: h.Notes,
 		Text: data[h.TextAt:h.LayoutAt:h.LayoutAt], Layout: data[h.LayoutAt:],
 	}
+
 	if len(p.Text) == 0 {
 		return nil, fmt.Errorf("%w: it has no text, and says more", ErrParsed)
 	}
@@ -141,9 +155,11 @@ func (p *Parsed) Describe(metadata map[string]string) map[string]string {
 	if _, known := metadata[metadataTitle]; known || p.Title == "" {
 		return metadata
 	}
+
 	described := make(map[string]string, len(metadata)+1)
 	maps.Copy(described, metadata)
 	described[metadataTitle] = p.Title
+
 	if (&mapreduce.Document{Metadata: described}).ExcessMetadata() != "" {
 		return metadata
 	}
