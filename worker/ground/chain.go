@@ -30,13 +30,16 @@ func (t *Text) FindAll(quotes []string) []Span {
 	for _, q := range quotes {
 		times[q]++
 	}
+
 	window := max(minWindow, min(maxPlaces, maxLinks/max(1, len(quotes))))
 	c := candidates{}
 	for q, n := range times {
 		c[q] = t.findPlaces(q).withoutOverlaps(max(window, n))
 	}
+
 	chosen := c.bestChain(quotes, window)
 	c.placeRemaining(quotes, chosen)
+
 	spans := make([]Span, len(quotes))
 	for i, q := range quotes {
 		if k := chosen[i]; k >= 0 {
@@ -58,6 +61,7 @@ func (h hits) withoutOverlaps(limit int) hits {
 	})
 	h.count = len(h.places)
 	h.places = h.places[:min(h.count, limit)]
+
 	return h
 }
 
@@ -97,11 +101,13 @@ type bestChainTree []*chainLink
 // bestUpTo returns the best chain of rank n or less, or nil.
 func (m bestChainTree) bestUpTo(n int) *chainLink {
 	var best *chainLink
+
 	for ; n > 0; n &= n - 1 {
 		if m[n].isBetterThan(best) {
 			best = m[n]
 		}
 	}
+
 	return best
 }
 
@@ -130,6 +136,7 @@ func (c candidates) bestChain(quotes []string, window int) []int {
 			chains.add(p, fresh[k])
 		}
 	}
+
 	chosen := slices.Repeat([]int{-1}, len(quotes))
 	for l := chains.bestOverall(); l != nil; l = l.prev {
 		chosen[l.quote] = l.k
@@ -150,6 +157,7 @@ func newChains(order []place) *chains {
 	for i, p := range order {
 		ends[i] = p.end
 	}
+
 	slices.Sort(ends)
 	ends = slices.Compact(ends)
 	return &chains{order, ends, make(bestChainTree, len(order)+1), make(bestChainTree, len(ends)+1)}
@@ -159,6 +167,9 @@ func newChains(order []place) *chains {
 func (c *chains) extendBest(p place, quote, k int) *chainLink {
 	before, _ := slices.BinarySearchFunc(c.order, p, place.compare)
 	by, _ := slices.BinarySearch(c.ends, p.start+1)
+
+	// The chain may go on inside the last place, at a price, or behind the end of it for
+	// none.
 	inside := c.places.bestUpTo(before).extendWith(p, quote, k, insideCost)
 	if l := c.behind.bestUpTo(by).extendWith(p, quote, k, 0); l.isBetterThan(inside) {
 		return l
@@ -201,6 +212,7 @@ func (c candidates) sortedPlaces() []place {
 			all = append(all, place{start: p.start, end: p.end})
 		}
 	}
+
 	slices.SortFunc(all, place.compare)
 	return slices.Compact(all)
 }
@@ -220,6 +232,8 @@ func (c candidates) placeRemaining(quotes []string, chosen []int) {
 		}
 		of[q].addUse(i, chosen[i])
 	}
+
+	// The chain's quotes have their places by now, so the others are fitted in between.
 	behind := 0
 	for i, q := range quotes {
 		places := c[q].places
@@ -232,6 +246,8 @@ func (c candidates) placeRemaining(quotes []string, chosen []int) {
 			behind = places[chosen[i]].start
 		}
 	}
+
+	// Equal quotes change places until they stand in the order in which they were given.
 	for _, u := range of {
 		u.sortPlaces(chosen)
 	}
@@ -261,6 +277,7 @@ func (u *placeUses) firstFree(places []place, behind int) int {
 			return k
 		}
 	}
+
 	for ; u.next < len(places); u.next++ {
 		if !u.taken[u.next] {
 			return u.next
@@ -276,6 +293,8 @@ func (u *placeUses) sortPlaces(chosen []int) {
 	for i, q := range u.quotes {
 		ks[i] = chosen[q]
 	}
+
+	// Equal quotes have the same places, so any order of these serves all of them.
 	slices.Sort(ks)
 	for i, q := range u.quotes {
 		chosen[q] = ks[i]

@@ -51,10 +51,12 @@ func mayContinueWord(before, behind string) bool {
 	case "n", "on": // of un- or non-
 		return true
 	}
+
 	line := strings.TrimLeftFunc(before, func(r rune) bool { return isHyphen(r) || isInvisible(r) })
 	if strings.TrimSpace(line) != "" || line == "" && before != "" {
 		return false
 	}
+
 	r, size := utf8.DecodeRuneInString(trimInvisibleLeft(behind))
 	k := kindOf(r)
 	return size == 0 || k == letter || k == digit || k == mark
@@ -74,16 +76,21 @@ func mayJoinAcross(before, behind string) bool {
 	if mayGroupAcross(before, behind) {
 		return true
 	}
+
 	if endsWith(trimInvisibleRight(before), digit) {
 		behind = strings.TrimLeft(trimInvisibleLeft(behind), "eE") // of a power of ten
 	}
+
 	if strings.ContainsFunc(behind, partsWords) {
 		return false
 	}
+
+	// What is left behind the last word is punctuation, which may be the middle of a word
+	// whose other half is in the next chunk.
 	word := strings.TrimRightFunc(before, func(r rune) bool { return !partsWords(r) })
 	marks := before[len(word):] + behind
 	if word == "" || endsWith(word, digit) {
-		return true // // the next chunk may go on with the same number
+		return true // the next chunk may go on with the same number
 	}
 	return behind != "" && (endsWith(word, letter) || endsWith(word, mark)) && strings.ContainsFunc(marks, func(r rune) bool {
 		return isHyphen(r) || plainRune(r) == '\'' || isInvisible(r)
@@ -98,6 +105,7 @@ func mayGroupAcross(before, behind string) bool {
 	if !endsWith(number, digit) {
 		return false
 	}
+
 	spaces, digits := 0, 0
 	for _, r := range before[len(number):] + behind {
 		switch {
@@ -110,6 +118,7 @@ func mayGroupAcross(before, behind string) bool {
 			return false
 		}
 	}
+
 	return spaces == 1 && digits < 3
 }
 
@@ -152,6 +161,7 @@ func (b border) isInsideWord() bool {
 	if n == 0 || m == 0 {
 		return false
 	}
+
 	k, next := kindOf(last), kindOf(first)
 	switch {
 	case next == mark:
@@ -161,6 +171,8 @@ func (b border) isInsideWord() bool {
 	case k == digit:
 		return next == digit || joinsNumber(first, behind[m:]) || startsWithExponent(behind)
 	}
+
+	// What is before the border may be a point or a comma within a number.
 	return next == digit && endsWith(trimInvisibleRight(before[:len(before)-n]), digit) && joinsNumber(last, behind)
 }
 
@@ -172,6 +184,7 @@ func joinsNumber(r rune, behind string) bool {
 	case '.', ',', '\'', '’', '·', '٫', '٬', '．', '，', '⁄':
 		return startsWith(behind, digit)
 	}
+
 	if isGroupSpace(r) {
 		n := skipKinds(behind, 0, digit, digit)
 		return utf8.RuneCountInString(behind[:n]) == 3
@@ -225,6 +238,7 @@ func endsWithNegativePrefix(s string) bool {
 	if word == s {
 		return false
 	}
+
 	for _, prefix := range [...]string{"non", "un"} {
 		if n := len(word) - len(prefix); n >= 0 && strings.EqualFold(word[n:], prefix) && !endsWith(word[:n], letter) {
 			return true
@@ -257,10 +271,12 @@ func cutsBehind(before, behind string, more bool) bool {
 	if c := before[len(before)-1] | 0x20; c == 'n' && negativeEnding(trimInvisibleLeft(behind)) > 0 {
 		return true
 	}
+
 	line := strings.TrimLeftFunc(behind, isHyphen)
 	if line == behind {
 		return false
 	}
+
 	next := strings.TrimLeftFunc(line, isBlank)
 	if next == "" && more {
 		return true // the line may end there
@@ -268,6 +284,9 @@ func cutsBehind(before, behind string, more bool) bool {
 	if !strings.ContainsFunc(line[:len(line)-len(next)], endsLine) {
 		return false
 	}
+
+	// A hyphen at the end of a line parts a word only if the next line goes on in small
+	// letters.
 	r, _ := utf8.DecodeRuneInString(next)
 	return unicode.IsLower(r)
 }

@@ -26,9 +26,11 @@ func (t *Text) findWithEllipses(quote string) hits {
 	if parts == nil || !t.partsLongEnough(parts) {
 		return hits{}
 	}
+
 	all := make([][]place, len(parts))
 	for i, part := range parts {
 		h := t.findVerbatim(part, whole)
+		// A part may be as inexact as a quote: the grade is Fuzzy in any case.
 		if len(h.places) == 0 {
 			h = findFuzzy(t.prepareReadings(part))
 		}
@@ -37,6 +39,7 @@ func (t *Text) findWithEllipses(quote string) hits {
 		}
 		all[i] = h.places
 	}
+
 	return hits{places: t.followParts(all), grade: Fuzzy}
 }
 
@@ -46,6 +49,7 @@ func (t *Text) partsLongEnough(parts []string) bool {
 	if len(parts) > maxParts {
 		return false
 	}
+
 	words, letters := 0, 0
 	for _, part := range parts {
 		k := splitTokens(part)
@@ -57,6 +61,7 @@ func (t *Text) partsLongEnough(parts []string) bool {
 			letters += k.end - k.start
 		}
 	}
+
 	return words >= t.gates.MinWords || letters >= t.gates.MinCharacters
 }
 
@@ -67,6 +72,7 @@ func splitEllipses(quote string) []string {
 	if !strings.Contains(rest, "...") {
 		return nil
 	}
+
 	var parts []string
 	for more := true; more; {
 		var part string
@@ -85,6 +91,7 @@ func cutEllipsis(s string) (before, behind string, ok bool) {
 		return s, "", false
 	}
 	behind = strings.TrimLeft(behind, ".")
+
 	for _, b := range [...][2]string{{"[", "]"}, {"(", ")"}} {
 		open := strings.TrimRight(before, " ")
 		rest := strings.TrimLeft(behind, " ")
@@ -105,8 +112,10 @@ func (t *Text) followParts(parts [][]place) []place {
 		if skipped > maxSkipped {
 			break
 		}
+
 		c := elision{first: p, last: p, skipped: &skipped}
 		if p, ok := c.extendThrough(t, parts[1:], next[1:]); ok {
+			// Of elisions that end at the same place the last begins the nearest to it.
 			if n := len(found); n > 0 && found[n-1].end == p.end {
 				found[n-1] = p // nearer
 				continue
@@ -128,6 +137,7 @@ type elision struct {
 // for each part, how many of its places lie before the last elision's.
 func (c *elision) extendThrough(t *Text, parts [][]place, next []int) (place, bool) {
 	c.covered = c.last.end - c.last.start
+
 	coverage := c.last.quoteCoverage()
 	for i, part := range parts {
 		k, _ := slices.BinarySearchFunc(part[next[i]:], c.last.end, func(p place, at int) int { return p.start - at })
@@ -135,15 +145,20 @@ func (c *elision) extendThrough(t *Text, parts [][]place, next []int) (place, bo
 		if next[i] == len(part) {
 			return place{}, false
 		}
+
 		p := part[next[i]]
 		gap := p.start - c.last.end
+		// What was skipped is counted for all elisions of the quote, so that texts that
+		// repeat its parts cost no more than others.
 		*c.skipped += min(gap, maxElided)
 		if gap > maxElided || changesMeaning(t.text[c.last.end:p.start]) {
 			return place{}, false
 		}
+
 		c.last, c.covered = p, c.covered+p.end-p.start
 		coverage = min(coverage, p.quoteCoverage())
 	}
+
 	return place{start: c.first.start, end: c.last.end, score: &score{
 		coverage: coverage,
 		density:  float64(c.covered) / float64(c.last.end-c.first.start),

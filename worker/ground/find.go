@@ -22,6 +22,7 @@ func (t *Text) Find(quote string, near int) (Span, bool) {
 	if isBlankText(quote) {
 		return Span{}, false
 	}
+
 	if 0 <= near && near < len(t.text) && strings.HasPrefix(t.text[near:], quote) {
 		return t.spanAt(place{start: near, end: near + len(quote)}, Exact), true
 	}
@@ -46,6 +47,9 @@ func (t *Text) choosePlace(h hits, near int) place {
 			return p
 		}
 	}
+
+	// Only the first places were kept. The search goes on from near, where no kept place
+	// is.
 	if len(h.places) == maxPlaces && h.more != nil && near < len(t.text) {
 		if late := h.more(near, 1); len(late) > 0 {
 			return late[0]
@@ -75,19 +79,25 @@ func (t *Text) findPlaces(quote string) hits {
 	if isBlankText(quote) {
 		return hits{}
 	}
+
+	// The order is that of trust: what stands word for word, then the words of the quote
+	// with small changes, then cut words, then what is only near.
 	if h := t.findVerbatim(quote, whole); len(h.places) > 0 {
 		return h
 	}
 	if t.gates.Off {
 		return t.findVerbatim(quote, cut)
 	}
+
 	if h := t.findWithEllipses(quote); len(h.places) > 0 {
 		return h
 	}
+
 	readings := t.prepareReadings(quote)
 	if h := findFuzzy(readings); len(h.places) > 0 {
 		return h
 	}
+
 	if h := t.findVerbatim(quote, cut); len(h.places) > 0 {
 		return h
 	}
@@ -100,9 +110,11 @@ func (t *Text) findVerbatim(quote string, tier tier) hits {
 		more := func(from, limit int) []place { return t.searchForm(want, f, tier, from, limit) }
 		return hits{places: more(0, maxPlaces), grade: g, cut: tier == cut, more: more}
 	}
+
 	if h := search(quote, asIs, Exact); len(h.places) > 0 {
 		return h
 	}
+
 	for f := range form(formCount) {
 		q := normaliseText(quote, f)
 		want := strings.Trim(q.text, " ")
@@ -126,6 +138,7 @@ func (t *Text) searchForm(want string, f form, tier tier, from, limit int) []pla
 	l := t.normalForm(f)
 	looks := max(16, min(4*maxPlaces, maxChecked/len(want)))
 	starts := t.wordIndex(f).findStarts(want, tier, l.back.Derived(from))
+
 	var apart, touching []place
 	for at := range takeFirst(starts, looks) {
 		p, ok := t.sourcePlace(l, at, want, f)
@@ -140,6 +153,7 @@ func (t *Text) searchForm(want string, f form, tier tier, from, limit int) []pla
 			break
 		}
 	}
+
 	if len(apart) > 0 {
 		return apart
 	}

@@ -36,11 +36,13 @@ const maxSteps = 1 << 16
 // or none if the quote is too short.
 func (t *Text) prepareReadings(quote string) []*reading {
 	var all []*reading
+
 	for f := range form(formCount) {
 		q := normaliseText(quote, f)
 		if !t.isDistinctForm(f, &q) {
 			continue
 		}
+
 		r := t.newReading(quote, &q, f)
 		if !r.longEnough(t.gates) {
 			return nil
@@ -65,14 +67,19 @@ func findFuzzy(readings []*reading) hits {
 func (t *Text) newReading(quote string, q *normal, f form) *reading {
 	r := &reading{text: t, form: f, index: t.wordIndex(f), lowercase: map[int]bool{}}
 	groups := t.nounGroups(f)
+
 	for i, k := range splitTokens(q.text) {
 		w := word{text: q.text[k.start:k.end]}
 		at, _ := q.back.Source(k.start, k.end)
+
+		// A light word may be missing from the text; the spelling in the quote, before
+		// normalisation, tells a name from an article.
 		w.light = isLightWord(w.text) && (i == 0 && w.text == "a" || isSpareWord(quote, at, w.text))
 		w.ids = []int{-1}
 		if id, ok := r.index.ids[w.text]; ok {
 			w.ids[0] = id
 		}
+
 		if k.kind == letter && !w.light {
 			for _, id := range groups[nounStem(w.text)] {
 				if id != w.ids[0] && sameNoun(w.text, r.vocabularyWord(id)) {
@@ -80,11 +87,14 @@ func (t *Text) newReading(quote string, q *normal, f form) *reading {
 				}
 			}
 		}
+
 		r.words = append(r.words, w)
 		if i > 0 && articleQuantifies(r.words[i-1].text, w.text) {
 			r.words[i-1].light = false
 		}
 	}
+
+	// The small term keeps an error of the product from being rounded up to a whole word.
 	r.steps = maxSteps + 16*len(r.words)
 	r.slack = len(r.words) - int(math.Ceil(float64(len(r.words))*t.gates.Coverage-1e-9))
 	return r
@@ -123,24 +133,29 @@ func (r *reading) fuzzyPlaces() []place {
 	anchor, at := r.rarestWord()
 	least := math.MaxInt
 	var best []alignment
+
 	for _, i := range at {
 		if r.steps--; r.steps < 0 {
 			break
 		}
+
 		a, ok := r.alignAt(anchor, i)
 		if !ok || a.editCost() > least || r.cutsAlignment(a) {
 			continue
 		}
+
 		if a.editCost() < least {
 			least, best = a.editCost(), nil
 		}
 		if n := len(best); n == 0 || best[n-1].first != a.first || best[n-1].last != a.last {
 			best = append(best, a)
 		}
+
 		if len(best) == maxPlaces && least == 0 {
 			break
 		}
 	}
+
 	best = best[:min(len(best), maxPlaces)]
 	places := make([]place, len(best))
 	for i, a := range best {
@@ -158,9 +173,11 @@ func (r *reading) rarestWord() (rarest int, at []int) {
 			rarest, least = i, n
 		}
 	}
+
 	if rarest < 0 {
 		return -1, nil
 	}
+
 	for _, id := range r.words[rarest].ids {
 		if id >= 0 {
 			at = append(at, r.index.tokensOf(id)...)
@@ -212,11 +229,14 @@ func (r *reading) alignAt(anchor, i int) (best alignment, ok bool) {
 	if !r.tokenIs(r.words[anchor], i) {
 		return best, false
 	}
+
 	right := r.extendPaths(anchor, i, +1)
 	if len(right) == 0 {
 		return best, false
 	}
+
 	left := r.extendPaths(anchor, i, -1)
+	// Both halves are few, as extendPaths keeps one path to each token.
 	for _, a := range left {
 		for _, b := range right {
 			c := alignment{first: a.at, last: b.at, words: len(r.words), matched: len(r.words) - a.missing - b.missing}
@@ -244,6 +264,8 @@ func (r *reading) isSparse(a alignment) bool {
 // words that do not matter.
 func (r *reading) extendPaths(anchor, i, step int) []path {
 	paths := []path{{at: i}}
+	// Each round takes one word of the quote, and gives the paths on which it was found,
+	// and, if it is light, those on which it is missing.
 	for w := anchor + step; w >= 0 && w < len(r.words) && len(paths) > 0; w += step {
 		var next []path
 		for _, p := range paths {
@@ -255,6 +277,7 @@ func (r *reading) extendPaths(anchor, i, step int) []path {
 		}
 		paths = next
 	}
+
 	return slices.DeleteFunc(paths, func(p path) bool { return p.missingAtEnd > 0 && r.tokenChangesMeaning(p.at+step) })
 }
 
@@ -272,6 +295,7 @@ func (r *reading) followPath(paths []path, p path, w word, step int) []path {
 		if r.steps--; r.steps < 0 {
 			return nil
 		}
+
 		if r.tokenIs(w, i) {
 			if left < 0 {
 				paths = r.insertPath(paths, path{at: i, missing: p.missing, dropped: p.dropped})
@@ -279,6 +303,9 @@ func (r *reading) followPath(paths []path, p path, w word, step int) []path {
 				paths = r.insertPath(paths, path{at: i, missing: p.missing, dropped: p.dropped + 1})
 			}
 		}
+
+		// What stands between two words of the quote may be left out: light words that may
+		// be skipped, and one plain word.
 		switch s := r.index.senseAt(i); {
 		case s&isLight != 0:
 			if !r.maySkipLight(i) {
@@ -290,6 +317,7 @@ func (r *reading) followPath(paths []path, p path, w word, step int) []path {
 			left = i
 		}
 	}
+
 	return paths
 }
 
@@ -318,6 +346,7 @@ func (r *reading) tokenIs(w word, i int) bool {
 	if id == w.ids[0] {
 		return true
 	}
+
 	if !slices.Contains(w.ids[1:], id) {
 		return false
 	}
@@ -390,6 +419,7 @@ func (r *reading) isHyphenJoined(k token) bool {
 // without light ones, is a number or a quantity.
 func (r *reading) besideNumber(i, step int) bool {
 	i += step
+	// Light words are passed over, as many as a place may leave out.
 	for range maxLeft {
 		if r.index.senseAt(i)&isLight == 0 {
 			break

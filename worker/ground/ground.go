@@ -156,8 +156,10 @@ func NewChunk(text string, before, behind bool) *Text {
 func newText(text string, c Config) *Text {
 	t := &Text{text: text, gates: c, points: make([]checkpoint, 0, len(text)/pointStep+1)}
 	at, point := 0, 0
+
 	t.points = append(t.points, checkpoint{})
 	for next := pointStep; next < len(text); next += pointStep {
+		// ASCII is most of most texts, and needs no decoding.
 		for at < next && at < len(text) {
 			if text[at] < utf8.RuneSelf {
 				at++
@@ -167,6 +169,7 @@ func newText(text string, c Config) *Text {
 			}
 			point++
 		}
+
 		t.points = append(t.points, checkpoint{at: at, point: point})
 	}
 	return t
@@ -202,6 +205,7 @@ func (t *Text) spanAt(p place, g Grade) Span {
 // normalForm returns the text in a form.
 func (t *Text) normalForm(f form) *normal {
 	l := &t.layers[f]
+
 	l.normalOnce.Do(func() {
 		if f == asIs {
 			l.normal = normal{text: t.text}

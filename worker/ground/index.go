@@ -26,6 +26,7 @@ type index struct {
 func newIndex(text string) *index {
 	x := &index{text: text, tokens: splitTokens(text), ids: make(map[string]int)}
 	x.tokenIDs = make([]int, len(x.tokens))
+
 	var counts []int
 	for i, t := range x.tokens {
 		s := text[t.start:t.end]
@@ -35,20 +36,25 @@ func newIndex(text string) *index {
 			x.ids[s] = id
 			counts = append(counts, 0)
 		}
+
 		x.tokenIDs[i] = id
 		counts[id]++
 	}
+
+	// The tokens are sorted by their words, by counting, as their number is known for each.
 	x.senses = make([]atomic.Uint32, len(counts))
 	x.firstAt = make([]int, len(counts)+1)
 	for id, n := range counts {
 		x.firstAt[id+1] = x.firstAt[id] + n
 	}
+
 	x.tokenNumbers = make([]int, len(x.tokens))
 	next := slices.Clone(x.firstAt)
 	for i, id := range x.tokenIDs {
 		x.tokenNumbers[next[id]] = i
 		next[id]++
 	}
+
 	return x
 }
 
@@ -88,9 +94,13 @@ func (x *index) findStarts(quote string, tier tier, from int) iter.Seq[int] {
 	if len(words) > 0 && words[0].kind == symbol {
 		words = words[1:] // it may be a symbol only because nothing stands before it
 	}
+
 	if len(words) == 0 {
 		return x.scanText(quote, from)
 	}
+
+	// The first and last token may be parts of words, so only those between them can be
+	// looked up.
 	if tier == cut {
 		if len(words) <= 2 {
 			if !x.inVocabulary(quote, words) {
@@ -98,8 +108,10 @@ func (x *index) findStarts(quote string, tier tier, from int) iter.Seq[int] {
 			}
 			return x.scanText(quote, from)
 		}
+
 		words = words[1 : len(words)-1]
 	}
+
 	anchor, list, ok := x.rarestToken(quote, words)
 	switch {
 	case !ok:
@@ -107,6 +119,7 @@ func (x *index) findStarts(quote string, tier tier, from int) iter.Seq[int] {
 	case len(list)*len(quote) > maxCompared:
 		return x.scanText(quote, from)
 	}
+
 	return x.startsAroundAnchor(quote, anchor, list, from)
 }
 
@@ -115,6 +128,7 @@ func (x *index) findStarts(quote string, tier tier, from int) iter.Seq[int] {
 func (x *index) startsAroundAnchor(quote string, anchor token, list []int, from int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		k, _ := slices.BinarySearchFunc(list, from+anchor.start, func(i, at int) int { return x.tokens[i].start - at })
+
 		for _, i := range list[k:] {
 			at := x.tokens[i].start - anchor.start
 			if strings.HasPrefix(x.text[at:], quote) && !yield(at) {
@@ -152,6 +166,9 @@ func (x *index) inVocabulary(quote string, words []token) bool {
 		}
 		x.vocabulary = b.String()
 	})
+
+	// Each word of the vocabulary stands between line breaks, so that the end of one and
+	// the beginning of the next do not match together.
 	first, last := words[0], words[len(words)-1]
 	if len(words) == 1 {
 		return strings.Contains(x.vocabulary, quote[first.start:first.end])

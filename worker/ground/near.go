@@ -33,21 +33,26 @@ func findNear(readings []*reading) hits {
 func (r *reading) nearestPlaces() []place {
 	r.steps = maxNearSteps + 16*len(r.words)
 	anchors, missing := r.nearAnchors()
+
 	if missing < 0 {
 		return nil
 	}
+
 	least := math.MaxInt
 	var best []alignment
+
 	for _, w := range anchors {
 		for _, id := range r.words[w].ids {
 			if id < 0 {
 				continue
 			}
+
 			for _, i := range r.index.tokensOf(id) {
 				a, ok := r.alignNear(w, i, missing)
 				if r.steps < 0 {
 					break
 				}
+
 				if !ok || a.nearDistance() > least {
 					continue
 				}
@@ -58,6 +63,7 @@ func (r *reading) nearestPlaces() []place {
 			}
 		}
 	}
+
 	return r.placesOf(best)
 }
 
@@ -66,8 +72,10 @@ func (r *reading) placesOf(all []alignment) []place {
 	slices.SortFunc(all, func(a, b alignment) int {
 		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.last, b.last))
 	})
+
 	all = slices.Compact(all)
 	all = all[:min(len(all), maxPlaces)]
+
 	places := make([]place, len(all))
 	for i, a := range all {
 		places[i] = r.placeOf(a)
@@ -89,15 +97,19 @@ func (r *reading) nearAnchors() (anchors []int, missing int) {
 			}
 			continue
 		}
+
+		// most is sorted, and holds how often each anchor is in the text.
 		k := len(anchors)
 		for k > 0 && most[k-1] > n {
 			k--
 		}
+
 		if k <= missing {
 			anchors, most = slices.Insert(anchors, k, i), slices.Insert(most, k, n)
 			anchors, most = anchors[:min(len(anchors), missing+1)], most[:min(len(most), missing+1)]
 		}
 	}
+
 	return anchors[:min(len(anchors), missing-gone+1)], missing
 }
 
@@ -107,14 +119,17 @@ func (r *reading) alignNear(w, i, missing int) (a alignment, ok bool) {
 	if r.steps--; r.steps < 0 || !r.tokenIs(r.words[w], i) {
 		return a, false
 	}
+
 	right, ok := r.alignToEnd(w, i, +1, missing)
 	if !ok {
 		return a, false
 	}
+
 	left, ok := r.alignToEnd(w, i, -1, missing-right.missing)
 	if !ok {
 		return a, false
 	}
+
 	a = alignment{first: left.at, last: right.at, words: len(r.words), matched: len(r.words) - left.missing - right.missing}
 	return a, a.tokenCount()-a.matched <= min(maxLeft, a.matched)
 }
@@ -138,6 +153,7 @@ type band [maxMissing + maxLeft + 1]int8
 func (r *reading) alignToEnd(w, i, step, missing int) (path, bool) {
 	var ways band
 	ways[maxMissing] = 1
+
 	passed := 0
 	for w += step; w >= 0 && w < len(r.words); w += step {
 		passed++
@@ -145,7 +161,10 @@ func (r *reading) alignToEnd(w, i, step, missing int) (path, bool) {
 			return path{}, false
 		}
 	}
+
 	best, ok := path{}, false
+	// A diagonal tells how many more tokens than words were passed: those without a word
+	// are dropped.
 	for k, way := range ways {
 		more, gone := k-maxMissing, int(way)-1
 		p := path{at: i + step*(passed+more), missing: gone, dropped: more + gone}
@@ -153,6 +172,7 @@ func (r *reading) alignToEnd(w, i, step, missing int) (path, bool) {
 			best, ok = p, true
 		}
 	}
+
 	return best, ok
 }
 
@@ -162,18 +182,25 @@ func (r *reading) advanceBand(ways *band, w word, i, step, missing int) bool {
 	var next band
 	any := false
 	from := int8(0) // the fewest missing words of the diagonals so far
+
 	for k, way := range ways {
 		if way > 0 && (from == 0 || way < from) {
 			from = way
 		}
+
+		// A word that is found keeps the fewest missing of this diagonal and of those
+		// before it: tokens may be left out for it.
 		at := i + step*(k-maxMissing)
 		if from > 0 && k+int(from)-1 <= maxMissing+maxLeft && r.hasToken(at) && r.tokenIs(w, at) {
 			next[k], any = from, true
 		}
+
+		// A word that is missing passes no token, which is a step to the diagonal before.
 		if k > 0 && way > 0 && int(way) <= missing && (next[k-1] == 0 || way+1 < next[k-1]) {
 			next[k-1], any = way+1, true
 		}
 	}
+
 	r.steps -= len(ways)
 	*ways = next
 	return any && r.steps >= 0

@@ -71,19 +71,24 @@ type held struct{ pos, len int }
 func normaliseText(text string, f form) normal {
 	n := normaliser{form: f}
 	n.out.Grow(len(text))
+
 	for pos := 0; pos < len(text); {
+		// Most of most texts is plain ASCII, which goes the short way.
 		if size := simplePrefix(text[pos:]); size > 0 {
 			n.writeSimple(text[pos:pos+size], pos)
 			pos += size
 			continue
 		}
+
 		size := 1
 		if text[pos] >= utf8.RuneSelf || pos+1 < len(text) && text[pos+1] >= utf8.RuneSelf {
 			size = max(1, norm.NFKC.NextBoundaryInString(text[pos:], true))
 		}
+
 		n.writeCluster(text[pos:pos+size], pos)
 		pos += size
 	}
+
 	n.flushHeld(0)
 	return normal{text: n.out.String(), back: n.back.Map(), hyphens: n.hyphens}
 }
@@ -92,9 +97,12 @@ func normaliseText(text string, f form) normal {
 // but for case: ASCII characters that do not combine with what follows.
 func simplePrefix(s string) int {
 	i := 0
+
 	for i < len(s) && '!' <= s[i] && s[i] <= '~' && s[i] != '-' && s[i] != '`' {
 		i++
 	}
+
+	// What is not ASCII may be a mark that combines with the last character.
 	if i > 0 && i < len(s) && s[i] >= utf8.RuneSelf {
 		i--
 	}
@@ -118,6 +126,7 @@ func (n *normaliser) writeSimple(s string, pos int) {
 // writeCluster writes a base character of the source at pos with its marks.
 func (n *normaliser) writeCluster(s string, pos int) {
 	r, size := utf8.DecodeRuneInString(s)
+	// A character without marks mostly needs no tables.
 	if size == len(s) {
 		r = plainRune(r)
 		switch {
@@ -140,6 +149,7 @@ func (n *normaliser) writeCluster(s string, pos int) {
 			return
 		}
 	}
+
 	n.separator = separatorBefore(r)
 	n.writeFolded(norm.NFKC.String(s), pos, len(s))
 }
@@ -155,6 +165,7 @@ func (n *normaliser) writeFolded(s string, pos, size int) {
 		blank = blank && unicode.IsSpace(r)
 		out = append(out, r)
 	}
+
 	switch {
 	case len(out) == 0:
 		return
@@ -162,14 +173,17 @@ func (n *normaliser) writeFolded(s string, pos, size int) {
 		n.holdSpace(held{pos, size}, false)
 		return
 	}
+
 	n.flushHeld(out[0])
 	for i, r := range out {
 		out[i] = unicode.ToLower(unicode.ToUpper(r))
 	}
+
 	folded := string(out)
 	if n.separator != 0 && endsWith(n.out.String(), digit) && (unicode.IsNumber(out[0]) || out[0] == '-') {
 		folded = string(n.separator) + folded // 10² is not 102, 10⁻² not 10-2
 	}
+
 	n.letter = unicode.IsLetter(out[len(out)-1])
 	n.out.WriteString(folded)
 	n.back.Step(len(folded), pos, size)
@@ -202,6 +216,8 @@ func (n *normaliser) holdSpace(h held, breaks bool) {
 func (n *normaliser) flushHeld(next rune) {
 	hyphen, space := n.hyphen, n.space
 	n.hyphen, n.space = held{}, held{}
+	// Only a hyphen before white space is in doubt: it may part a word at the end of a
+	// line.
 	if hyphen.len > 0 && space.len > 0 {
 		n.hyphens = true
 		switch {
@@ -211,6 +227,7 @@ func (n *normaliser) flushHeld(next rune) {
 			space = held{}
 		}
 	}
+
 	if hyphen.len > 0 && !n.soft {
 		n.writeRune('-', 1, hyphen.pos, hyphen.len)
 	}
@@ -241,6 +258,7 @@ func plainRune(r rune) rune {
 		}
 		return r
 	}
+
 	switch r {
 	case '‘', '’', '‚', '‛', '′', '‵', '´', 'ʹ', 'ʼ', '‹', '›', '＇':
 		return '\''
@@ -251,6 +269,7 @@ func plainRune(r rune) rune {
 	case '\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u034f':
 		return ignored
 	}
+
 	if isPresentationRune(r) {
 		return ignored
 	}

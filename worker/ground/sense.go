@@ -23,7 +23,9 @@ func (x *index) senseAt(i int) sense {
 	if i < 0 || i >= len(x.tokens) {
 		return 0
 	}
+
 	known := &x.senses[x.tokenIDs[i]]
+	// Two goroutines may compute the sense at the same time, with the same outcome.
 	s := sense(known.Load())
 	if s == 0 {
 		k := x.tokens[i]
@@ -42,6 +44,7 @@ func (x *index) nearNegation(i int) bool {
 			return true
 		}
 	}
+
 	for k := i + 1; k <= min(len(x.tokens)-1, i+guardedWords) && !x.endsSentence(k-1); k++ {
 		if x.senseAt(k)&isTurning != 0 {
 			return true
@@ -56,14 +59,17 @@ func (x *index) endsSentence(i int) bool {
 	if i+1 >= len(x.tokens) {
 		return false
 	}
+
 	k := x.tokens[i]
 	gap := x.text[k.end:x.tokens[i+1].start]
+
 	switch {
 	case gap == " " || gap == "":
 		return false
 	case strings.ContainsAny(gap, ";:!?"):
 		return true
 	}
+
 	return k.end-k.start > 3 && strings.Contains(gap, ".")
 }
 

@@ -23,6 +23,7 @@ func kindOf(r rune) kind {
 	if r < utf8.RuneSelf {
 		return kindOfASCII(byte(r))
 	}
+
 	switch {
 	case unicode.IsMark(r):
 		return mark
@@ -70,10 +71,12 @@ func splitTokens(s string) []token {
 			i++
 			continue
 		}
+
 		t := tokenAt(s, i)
 		if t.kind != none {
 			list = append(list, t)
 		}
+
 		i = t.end
 	}
 	return list
@@ -83,6 +86,7 @@ func splitTokens(s string) []token {
 func tokenAt(s string, i int) token {
 	r, size := utf8.DecodeRuneInString(s[i:])
 	t := token{start: i, end: i + size, kind: kindOf(r)}
+
 	switch t.kind {
 	case letter:
 		t.end = wordEnd(s, t.end)
@@ -124,9 +128,11 @@ func skipKinds(s string, i int, a, b kind) int {
 // "don't" belongs to the word, because it negates it; that of "Iraq's" does not.
 func wordEnd(s string, i int) int {
 	i = skipKinds(s, i, letter, mark)
+
 	if s[i-1] != 'n' && s[i-1] != 'N' {
 		return i
 	}
+
 	return i + negativeEnding(s[i:])
 }
 
@@ -159,6 +165,7 @@ func isDigitSeparator(c byte) bool { return c == '.' || c == ',' }
 func joinsDigits(s string, i, end int) bool {
 	r, _ := utf8.DecodeRuneInString(s[i:])
 	before, behind := s[:i], s[end:]
+
 	if r == '-' || r == '/' {
 		before, behind = strings.TrimSuffix(before, " "), strings.TrimPrefix(behind, " ")
 	}
@@ -177,6 +184,7 @@ func endsWithSign(s string) bool {
 	if plainRune(r) != '-' || isBreak(r) {
 		return false
 	}
+
 	before, n := utf8.DecodeLastRuneInString(trimInvisibleRight(s[:len(s)-size]))
 	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && plainRune(before) != '-'
 }
@@ -203,6 +211,7 @@ func endsWithPoint(s string) bool {
 	if r != '.' && r != '·' && r != '٫' {
 		return false
 	}
+
 	before, n := utf8.DecodeLastRuneInString(trimInvisibleRight(s[:len(s)-size]))
 	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && before != r
 }

@@ -26,6 +26,7 @@ func (u Unit) Find(quote string, near int) (Span, bool) {
 // FindAll implements Aligner.
 func (u Unit) FindAll(quotes []string) []Span {
 	spans := u.Chunk.FindAll(quotes)
+
 	var at []int // indexes of the quotes that the chunk does not have
 	var left []string
 	for i, s := range spans {
@@ -33,12 +34,14 @@ func (u Unit) FindAll(quotes []string) []Span {
 			at, left = append(at, i), append(left, quotes[i])
 		}
 	}
+
 	out := make([]Span, len(spans))
 	if u.Document != nil && len(left) > 0 {
 		for k, s := range u.Document.FindAll(left) {
 			out[at[k]] = s
 		}
 	}
+
 	for i, s := range spans {
 		spans[i] = u.preferVerified(s, out[i])
 	}

@@ -100,7 +100,9 @@ func nounStem(s string) string {
 	case strings.HasSuffix(s, "es"):
 		return s[:len(s)-2]
 	}
+
 	s = strings.TrimSuffix(s, "s")
+	// A plural may have lost its e with its s above, so singulars lose theirs too.
 	for _, ending := range [...]string{"ie", "y", "e"} {
 		if short, ok := strings.CutSuffix(s, ending); ok {
 			return short
@@ -115,9 +117,11 @@ func sameNoun(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
+
 	if len(a) < 3 || isEssential(a) || isEssential(b) {
 		return false
 	}
+
 	if stem, ok := strings.CutSuffix(a, "man"); ok && b == stem+"men" {
 		return true
 	}
@@ -127,6 +131,7 @@ func sameNoun(a, b string) bool {
 	if stem, ok := strings.CutSuffix(a, "y"); ok && b == stem+"ies" {
 		return true
 	}
+
 	rest, ok := strings.CutPrefix(b, a)
 	if !ok || strings.HasSuffix(a, "ss") && rest == "s" {
 		return false
