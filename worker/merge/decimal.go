@@ -14,11 +14,14 @@ type decimal struct {
 // addMultiple adds times × n. n is a number in the canonical form of api/schema.
 func (d *decimal) addMultiple(n string, times int64) {
 	whole, fraction, _ := strings.Cut(n, ".")
+
 	v, ok := new(big.Int).SetString(whole+fraction, 10)
 	if !ok {
 		return
 	}
+
 	v.Mul(v, big.NewInt(times))
+	// Both get the larger scale, so that the digits can be added as they are.
 	switch scale := len(fraction); {
 	case scale > d.scale:
 		d.unscaled.Mul(&d.unscaled, powerOfTen(scale-d.scale))
@@ -26,6 +29,7 @@ func (d *decimal) addMultiple(n string, times int64) {
 	case scale < d.scale:
 		v.Mul(v, powerOfTen(d.scale-scale))
 	}
+
 	d.unscaled.Add(&d.unscaled, v)
 }
 
@@ -39,10 +43,12 @@ func (d *decimal) String() string {
 	if missing := d.scale + 1 - len(digits); missing > 0 {
 		digits = strings.Repeat("0", missing) + digits
 	}
+
 	whole, fraction := digits[:len(digits)-d.scale], strings.TrimRight(digits[len(digits)-d.scale:], "0")
 	if fraction != "" {
 		whole += "." + fraction
 	}
+
 	if d.unscaled.Sign() < 0 {
 		whole = "-" + whole
 	}

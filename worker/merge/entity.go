@@ -36,14 +36,17 @@ func entityOf(s *schema.Schema, a *Accumulator, r Record) string {
 	if s.Entities() == schema.Single {
 		return entityAll
 	}
+
 	if s.Kind == schema.KindRecord {
 		return entityDocument + r.Document
 	}
+
 	if s.Entities() == schema.ByKey {
 		if name, ok := keyName(s, a); ok {
 			return name
 		}
 	}
+
 	if r.Shared {
 		if name, ok := placeName(a); ok {
 			return name
@@ -57,6 +60,7 @@ func entityOf(s *schema.Schema, a *Accumulator, r Record) string {
 // for a record that cites nothing.
 func placeName(a *Accumulator) (string, bool) {
 	h, part := sha256.New(), make([]byte, 0, 256)
+
 	cited := false
 	for _, f := range a.Fields {
 		for _, c := range f.Candidates {
@@ -65,6 +69,9 @@ func placeName(a *Accumulator) (string, bool) {
 					continue
 				}
 				cited = true
+
+				// Each part is hashed with its length before it, so that no two lists of
+				// parts look alike.
 				place := placeOf(m)
 				part = part[:0]
 				for _, text := range [...]string{f.Path, c.Key, place} {
@@ -74,6 +81,7 @@ func placeName(a *Accumulator) (string, bool) {
 			}
 		}
 	}
+
 	return entityPlace + hex.EncodeToString(h.Sum(nil)), cited
 }
 
@@ -81,19 +89,24 @@ func placeName(a *Accumulator) (string, bool) {
 // when one of them has no verified value.
 func keyName(s *schema.Schema, a *Accumulator) (string, bool) {
 	parts := make([]string, 0, len(s.Key))
+
 	for _, path := range s.Key {
 		f := a.findField(path)
 		p := s.Field(path)
 		if f == nil || p == nil {
 			return "", false
 		}
+
+		// Values that the schema refuses name no entity, though they are cited.
 		verified, _ := splitVerified(f.Candidates)
 		verified = slices.DeleteFunc(verified, func(o option) bool { return p.Fits(o.Value) != nil })
 		if len(verified) == 0 {
 			return "", false
 		}
+
 		parts = append(parts, chooser{p, verified}.runStrategy().value.key)
 	}
+
 	b, _ := json.Marshal(parts) // strings cannot fail
 	return entityKey + string(b), true
 }
@@ -112,13 +125,16 @@ func (a *Accumulator) findField(path string) *Field {
 // order in which the entities were seen first.
 func Group(all []Accumulator) []Accumulator {
 	byEntity := map[string][]Accumulator{}
+
 	for _, a := range all {
 		byEntity[a.Entity] = append(byEntity[a.Entity], a)
 	}
+
 	out := make([]Accumulator, 0, len(byEntity))
 	for _, same := range byEntity {
 		out = append(out, mergePairwise(same))
 	}
+
 	slices.SortFunc(out, func(a, b Accumulator) int {
 		return cmp.Or(a.First().Compare(b.First()), strings.Compare(a.Entity, b.Entity))
 	})
@@ -133,6 +149,7 @@ func mergePairwise(same []Accumulator) Accumulator {
 		for i := 0; i+1 < len(same); i += 2 {
 			half = append(half, Merge(same[i], same[i+1]))
 		}
+
 		if len(same)%2 == 1 {
 			half = append(half, same[len(same)-1])
 		}
@@ -146,9 +163,11 @@ func mergePairwise(same []Accumulator) Accumulator {
 // key. A document without the whole key stays an entity of its own.
 func Rekey(s *schema.Schema, all []Accumulator) []Accumulator {
 	all = Group(all)
+
 	if s.Entities() != schema.ByKey {
 		return all
 	}
+
 	for i := range all {
 		if name, ok := keyName(s, &all[i]); ok {
 			all[i].Entity = name

@@ -31,6 +31,7 @@ func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []op
 		case len(all) > 1 || hasParts(sf.Property) || sf.Property.Fits(o.Value) != nil:
 			breach = s.JudgeValue(sf.Path, o.Value)
 		}
+
 		if breach != nil {
 			refused = append(refused, refusedOption{o, *breach})
 			continue
@@ -43,6 +44,7 @@ func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []op
 // openReading is the breach of a value of which nothing tells how it is to be read.
 func openReading(sf schema.Field) *schema.Breach {
 	p := sf.Property
+
 	if p.Type == schema.Array {
 		p = p.Items
 	}
@@ -62,18 +64,22 @@ func (r *Result) refuseOptions(sf schema.Field, refused []refusedOption, stands 
 	if len(refused) == 0 {
 		return
 	}
+
 	slices.SortFunc(refused, func(a, b refusedOption) int {
 		if hasParts(sf.Property) {
 			return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))
 		}
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Key, b.Key))
 	})
+
 	one := refused[0]
 	refusal := Refusal{
 		Value: one.Value, Constraint: one.breach.Constraint, Message: one.breach.Message,
 		Readings: one.readings, Citations: one.Citations,
 	}
+
 	_, isList := one.Value.([]any)
+	// Of a list or a map every part that was refused is shown, in the order of the input.
 	if hasParts(sf.Property) && (!isList || sf.Property.IsElement(one.Value)) {
 		list := []any{}
 		for _, o := range refused {
@@ -82,9 +88,11 @@ func (r *Result) refuseOptions(sf schema.Field, refused []refusedOption, stands 
 		}
 		refusal.Value, refusal.Citations = list, sortedUnique(refusal.Citations)
 	}
+
 	if !stands || hasParts(sf.Property) {
 		r.addRefusal(sf.Path, refusal)
 	}
+
 	for _, o := range refused {
 		r.dropRefused(sf.Path, o.Value, o.Citations, &o.breach)
 	}
@@ -116,15 +124,21 @@ func (r *Result) judgeRecord(s *schema.Schema) {
 	j := s.Judge(r.Values)
 	r.Lacking = j.Missing
 	r.takeParts(s, &j)
+
 	for _, path := range slices.Sorted(maps.Keys(j.Refused)) {
 		breach, citations, value := j.Refused[path], r.Citations[path], r.Values[path]
+
+		// The value leaves the record, with all that was said of it.
 		for _, of := range []map[string]float64{r.Confidence, r.Said} {
 			delete(of, path)
 		}
 		delete(r.Citations, path)
 		delete(r.Derived, path)
 		delete(r.Values, path)
+
 		refusal := Refusal{Value: value, Constraint: breach.Constraint, Message: breach.Message, Citations: sortedUnique(citations)}
+		// Elements of the list may have been refused before, each for itself. They stay
+		// listed.
 		had, before := r.Refused[path]
 		some, isList := value.([]any)
 		others, areElements := had.Value.([]any)
@@ -132,8 +146,10 @@ func (r *Result) judgeRecord(s *schema.Schema) {
 			refusal.Value = slices.Concat(some, others)
 			refusal.Citations = sortedUnique(slices.Concat(citations, had.Citations))
 		}
+
 		r.addRefusal(path, refusal)
 		r.dropRefused(path, value, citations, &breach)
+
 		r.Conflicts = slices.DeleteFunc(r.Conflicts, func(c Conflict) bool { return c.Field == path })
 	}
 }
@@ -145,7 +161,9 @@ func (r *Result) takeParts(s *schema.Schema, j *schema.Judgement) {
 		r.Values[part.Field] = j.Kept[part.Field]
 		citations := sortedUnique(r.Citations[part.Field])
 		refusal := Refusal{Value: part.Value, Constraint: part.Breach.Constraint, Message: part.Breach.Message, Citations: citations}
+
 		path := part.Path()
+
 		if len(part.At) == 1 && s.Field(part.Field).Type == schema.Array {
 			path, refusal.Value = part.Field, []any{part.Value}
 			if had, ok := r.Refused[path]; ok {
@@ -154,6 +172,7 @@ func (r *Result) takeParts(s *schema.Schema, j *schema.Judgement) {
 				refusal.Citations = sortedUnique(slices.Concat(citations, had.Citations))
 			}
 		}
+
 		r.addRefusal(path, refusal)
 	}
 }

@@ -33,12 +33,14 @@ func nameOf(v any) string {
 // splitMaps replaces values that are maps by their entries.
 func splitMaps(values []Value) []Value {
 	var all []Value
+
 	for _, v := range values {
 		m, ok := v.Value.(map[string]any)
 		if !ok {
 			all = append(all, v)
 			continue
 		}
+
 		for _, entry := range entriesOf(m) {
 			one := v
 			one.Value = entry
@@ -53,10 +55,12 @@ func (c chooser) joinEntries(strategy schema.Merge) decision {
 	if strategy == schema.MergeUnion {
 		strategy = schema.MergeVote
 	}
+
 	byName := map[string][]option{}
 	for _, o := range c.all {
 		byName[nameOf(o.Value)] = append(byName[nameOf(o.Value)], o)
 	}
+
 	joined, chosen := map[string]any{}, []option{}
 	var conflicts []string
 	var lost string
@@ -66,15 +70,18 @@ func (c chooser) joinEntries(strategy schema.Merge) decision {
 		if m, ok := d.value.display.(map[string]any); ok {
 			maps.Copy(joined, m)
 		}
+
 		for _, o := range of.all {
 			if o.Key == d.value.key {
 				chosen = append(chosen, o)
 			}
 		}
+
 		if d.conflict {
 			conflicts, lost = append(conflicts, name+": "+d.rationale), d.lossReason
 		}
 	}
+
 	d := chooser{c.property, chosen}.joinCitations()
 	d.value = chosenValue{c.property.Identity(joined), joined}
 	d.conflict, d.rationale, d.lossReason = len(conflicts) > 0, strings.Join(conflicts, "; "), lost

@@ -52,6 +52,7 @@ func mentionOf(v Value, order Order) Mention {
 	m := NewMention(v.Citations, v.Confidence, v.Said)
 	m.First, m.Formula = order, v.Formula
 	m.Readings = []Reading{{Unit: order.Unit, Found: 1, Of: 1}}
+
 	switch {
 	case v.Unread:
 		m.Readings[0].Found, m.Readings[0].Of = 0, 0
@@ -67,6 +68,7 @@ func placeOf(m Mention) string {
 	if len(m.Citations) == 0 {
 		return fmt.Sprintf("%d.%d.%d ", m.First.Unit, m.First.Record, m.First.Item)
 	}
+
 	var b strings.Builder
 	for _, id := range m.Citations {
 		fmt.Fprintf(&b, "%d:%s ", len(id), id)
@@ -114,7 +116,9 @@ func Identity(p *schema.Property, v any) string {
 }
 
 // Elements returns the parts of a field's value that are candidates of their own:
-// the elements of a list that is merged by union or concat, otherwise the value.
+// Elements returns the parts of a field's value that are candidates of their own: the
+// entries of a map, the elements of a list that is merged by union or concat, otherwise the
+// value.
 func Elements(p *schema.Property, v any) []any {
 	if entries, ok := v.(map[string]any); ok && p.Type == schema.Map {
 		return entriesOf(entries)

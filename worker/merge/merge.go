@@ -7,8 +7,8 @@
 // grouping with equal outcome. At the end each is resolved into one record. Only
 // this last step decides, so the shape of the reduction tree does not matter.
 //
-// It is pure and imports nothing of the project but api/schema and other pure packages of the
-// worker.
+// It is pure and imports nothing of the project but api/mapreduce, api/schema and other
+// pure packages of the worker.
 package merge
 
 import (
@@ -120,18 +120,24 @@ func Accumulate(s *schema.Schema, r Record) Accumulator {
 			byField[v.Field] = append(byField[v.Field], v)
 		}
 	}
+
+	// The schema decides which fields there are: values of others are left out.
 	a := Accumulator{Sources: []Source{{Document: r.Document, First: r.Order}}}
+
 	for _, f := range s.Fields() {
 		field := Field{Path: f.Path, Candidates: newCandidates(f.Property, byField[f.Path], r.Order)}
+
 		for _, m := range r.Missing {
 			if m.Field == f.Path && len(field.Candidates) == 0 {
 				field.Missing = &Absence{Order: r.Order, Reason: m.Reason}
 			}
 		}
+
 		if len(field.Candidates) > 0 || field.Missing != nil {
 			a.Fields = append(a.Fields, field)
 		}
 	}
+
 	slices.SortFunc(a.Fields, func(f, g Field) int { return strings.Compare(f.Path, g.Path) })
 	a.Entity = entityOf(s, &a, r)
 	return a
@@ -142,17 +148,22 @@ func newCandidates(p *schema.Property, values []Value, order Order) []Candidate 
 	if len(values) == 0 {
 		return nil
 	}
+
 	switch p.Type {
 	case schema.Array:
 		values = flattenLists(p, values)
 	case schema.Map:
 		values = splitMaps(values)
 	}
+
+	// A list that is merged as a whole is one candidate.
 	strategy := p.Merge()
 	if p.Type == schema.Array && strategy != schema.MergeUnion && strategy != schema.MergeConcat {
 		values = []Value{joinElements(values)}
 	}
+
 	var all []Candidate
+
 	for i, v := range values {
 		order.Item = int64(i)
 		c := Candidate{Key: Identity(p, v.Value), Value: v.Value, Mentions: []Mention{mentionOf(v, order)}}
@@ -161,18 +172,21 @@ func newCandidates(p *schema.Property, values []Value, order Order) []Candidate 
 		}
 		all = append(all, c)
 	}
+
 	return joinEqual(all)
 }
 
 // flattenLists replaces values that are lists of elements by these.
 func flattenLists(p *schema.Property, values []Value) []Value {
 	var all []Value
+
 	for _, v := range values {
 		list, ok := v.Value.([]any)
 		if !ok || p.IsElement(v.Value) {
 			all = append(all, v)
 			continue
 		}
+
 		for _, item := range list {
 			one := v
 			one.Value = item
@@ -185,6 +199,7 @@ func flattenLists(p *schema.Property, values []Value) []Value {
 // joinElements joins elements into one list with their mean confidence.
 func joinElements(values []Value) Value {
 	list := make([]any, 0, len(values))
+
 	all := Value{}
 	for _, v := range values {
 		list = append(list, v.Value)
@@ -192,6 +207,7 @@ func joinElements(values []Value) Value {
 		all.Said += v.Said / float64(len(values))
 		all.Citations = append(all.Citations, v.Citations...)
 	}
+
 	all.Value = list
 	return all
 }
@@ -206,12 +222,14 @@ func sortedUnique(ids []Citation) []Citation {
 // joinEqual sorts candidates by key and joins equal ones.
 func joinEqual(all []Candidate) []Candidate {
 	slices.SortStableFunc(all, func(a, b Candidate) int { return strings.Compare(a.Key, b.Key) })
+
 	out := all[:0]
 	for _, c := range all {
 		if n := len(out); n > 0 && out[n-1].Key == c.Key {
 			out[n-1] = joinCandidates(out[n-1], c)
 			continue
 		}
+
 		out = append(out, c)
 	}
 	return slices.Clip(out)
@@ -257,6 +275,7 @@ func mergeSorted[T any](a, b []T, compare func(a, b T) int, join func(a, b T) T)
 	if len(a) == 0 {
 		return b
 	}
+
 	out := make([]T, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
 		switch c := compare(a[0], b[0]); {
@@ -268,6 +287,7 @@ func mergeSorted[T any](a, b []T, compare func(a, b T) int, join func(a, b T) T)
 			out, a, b = append(out, join(a[0], b[0])), a[1:], b[1:]
 		}
 	}
+
 	out = append(out, a...)
 	return append(out, b...)
 }
@@ -320,6 +340,7 @@ func (a *Accumulator) First() Order {
 		return Order{}
 	}
 	first := a.Sources[0].First
+
 	for _, s := range a.Sources[1:] {
 		if s.First.Compare(first) < 0 {
 			first = s.First

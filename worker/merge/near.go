@@ -34,6 +34,7 @@ func Near(s *schema.Schema, names []string) (same, open []Pair) {
 			n.addKey(s, name, parts)
 		}
 	}
+
 	for _, block := range n.blocks {
 		n.visitPairs(block, func(i, j int) {
 			pair := Pair{n.keys[min(i, j)].name, n.keys[max(i, j)].name}
@@ -46,6 +47,7 @@ func Near(s *schema.Schema, names []string) (same, open []Pair) {
 			}
 		})
 	}
+
 	return uniquePairs(same), uniquePairs(open)
 }
 
@@ -61,20 +63,28 @@ func uniquePairs(pairs []Pair) []Pair {
 func Clusters(pairs []Pair) map[string]string {
 	parent := make(map[string]string)
 	var root func(name string) string
+
 	root = func(name string) string {
 		above, ok := parent[name]
 		if !ok || above == name {
 			parent[name] = name
 			return name
 		}
+
+		// Each name on the way is put right below the root, so that later searches are
+		// short.
 		top := root(above)
 		parent[name] = top
 		return top
 	}
+
+	// The smaller root stays, so that the outcome does not depend on the order of the
+	// pairs.
 	for _, p := range pairs {
 		a, b := root(p.A), root(p.B)
 		parent[max(a, b)] = min(a, b)
 	}
+
 	for name := range parent {
 		parent[name] = root(name)
 	}
@@ -121,17 +131,22 @@ const (
 
 func (n *keyBlocks) addKey(s *schema.Schema, name string, parts []string) {
 	k := key{name: name}
+
 	for i, path := range s.Key {
 		if p := s.Field(path); p == nil || p.Type != schema.String && p.Type != schema.Any || p.Enum != nil || p.Format != "" {
 			k.exact += parts[i] + "\x00"
 			continue
 		}
+
 		t, numbers := textOf(parts[i])
 		k.exact += numbers + "\x00"
 		k.texts = append(k.texts, t)
 		k.sortKey += strings.Join(t.words, " ") + "\x00"
 	}
+
 	n.keys = append(n.keys, k)
+
+	// A key joins a block once, however many of its words share an affix.
 	at := make(map[string]bool)
 	for _, t := range k.texts {
 		for _, w := range append(t.words, t.joined) {
@@ -140,6 +155,7 @@ func (n *keyBlocks) addKey(s *schema.Schema, name string, parts []string) {
 			}
 		}
 	}
+
 	for block := range at {
 		n.blocks[k.exact+block] = append(n.blocks[k.exact+block], len(n.keys)-1)
 	}
@@ -161,12 +177,14 @@ func wordAffixes(w []rune) []string {
 // visitPairs visits the pairs of a block.
 func (n *keyBlocks) visitPairs(block []int, visit func(i, j int)) {
 	reach := len(block)
+	// Neighbours in the order of their texts are the most likely to be near each other.
 	if len(block) > maxBlock {
 		reach = neighbourWindow
 		slices.SortFunc(block, func(i, j int) int {
 			return cmp.Or(strings.Compare(n.keys[i].sortKey, n.keys[j].sortKey), strings.Compare(n.keys[i].name, n.keys[j].name))
 		})
 	}
+
 	for k, i := range block {
 		for _, j := range block[k+1 : min(len(block), k+1+reach)] {
 			visit(i, j)
@@ -183,6 +201,7 @@ func textOf(s string) (t text, numbers string) {
 		}
 		return c
 	}, norm.NFD.String(s))
+
 	for _, w := range strings.FieldsFunc(s, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsNumber(c) }) {
 		if strings.ContainsFunc(w, unicode.IsNumber) {
 			numbers += w + " "
@@ -190,6 +209,7 @@ func textOf(s string) (t text, numbers string) {
 		}
 		t.words = append(t.words, w)
 	}
+
 	t.joined = strings.Join(t.words, "")
 	slices.Sort(t.words)
 	return t, numbers
@@ -209,6 +229,7 @@ func compareKeys(a, b *key) similarity {
 	if a.exact != b.exact {
 		return different
 	}
+
 	all := equal
 	for i := range a.texts {
 		all = min(all, compareTexts(&a.texts[i], &b.texts[i]))
@@ -224,6 +245,7 @@ func compareTexts(x, y *text) similarity {
 	if x.joined == y.joined {
 		return equal // at most the spaces differ
 	}
+
 	a, b, common := differingWords(x.words, y.words)
 	switch {
 	case a.n+b.n == 0:
@@ -258,6 +280,7 @@ func (r *unmatchedWords) add(word string) {
 // differingWords returns the words that two sorted lists do not share, and
 // whether they share any.
 func differingWords(a, b []string) (onlyA, onlyB unmatchedWords, common bool) {
+	// Both lists are sorted, so one pass finds the words that stand in one of them alone.
 	for len(a)+len(b) > 0 {
 		switch {
 		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
@@ -287,6 +310,7 @@ const (
 func compareWord(a, b string) similarity {
 	x, y := []rune(a), []rune(b)
 	n := max(len(x), len(y))
+
 	switch d := editDistance(x, y, 2); {
 	case d == 1 && (n >= minSubstitution || n >= minSlip && isSlip(x, y)):
 		return equal
@@ -305,10 +329,12 @@ func isSlip(x, y []rune) bool {
 	if len(x) != len(y) {
 		return true
 	}
+
 	i := 0
 	for x[i] == y[i] {
 		i++
 	}
+
 	if i+1 < len(x) && x[i+1] != y[i+1] {
 		return true // exchanged
 	}
@@ -334,18 +360,23 @@ func editDistance(x, y []rune, most int) int {
 	if len(x)-len(y) > most || len(y)-len(x) > most || max(len(x), len(y)) > maxWord {
 		return most + 1
 	}
+
+	// Three rows are enough: an exchange of letters looks back by two.
 	var rows [3][maxWord + 1]int
 	for j := range y {
 		rows[0][j+1] = j + 1
 	}
+
 	for i := range x {
 		before, last, row := &rows[(i+2)%3], &rows[i%3], &rows[(i+1)%3]
+
 		row[0] = i + 1
 		for j := range y {
 			changed := 1
 			if x[i] == y[j] {
 				changed = 0
 			}
+
 			d := min(row[j]+1, last[j+1]+1, last[j]+changed)
 			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
 				d = min(d, before[j-1]+1)
@@ -353,5 +384,6 @@ func editDistance(x, y []rune, most int) int {
 			row[j+1] = d
 		}
 	}
+
 	return rows[len(x)%3][len(y)]
 }

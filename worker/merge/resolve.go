@@ -90,6 +90,7 @@ func Resolve(s *schema.Schema, a Accumulator) Result {
 		Confidence: map[string]float64{}, Said: map[string]float64{}, Missing: map[string]string{}, Unverified: map[string]any{},
 		Refused: map[string]Refusal{}, Duplicates: map[string]int64{}, Derived: map[string]derive.Derivation{},
 	}
+
 	sources := slices.Clone(a.Sources)
 	slices.SortFunc(sources, func(x, y Source) int {
 		return cmp.Or(x.First.Compare(y.First), strings.Compare(x.Document, y.Document))
@@ -97,11 +98,15 @@ func Resolve(s *schema.Schema, a Accumulator) Result {
 	for _, source := range sources {
 		r.Sources = append(r.Sources, source.Document)
 	}
+
 	for _, f := range s.Fields() {
 		r.resolveField(s, f, a.findField(f.Path))
 	}
+
 	r.judgeRecord(s)
+	// The key is made of values, and those are final only now.
 	r.setKey(s, a)
+
 	for i := range r.Conflicts {
 		r.Conflicts[i].Key = r.Key
 	}
@@ -129,34 +134,42 @@ func (r *Result) resolveField(s *schema.Schema, sf schema.Field, f *Field) {
 		}
 		return
 	}
+
 	for _, c := range f.Candidates {
 		if n := c.countReadings(); n > 1 {
 			r.Duplicates[sf.Path] += n - 1
 		}
 	}
+
+	// A value that something is cited for never competes with one without.
 	verified, unverified := splitVerified(f.Candidates)
 	if len(verified) == 0 {
 		r.resolveUncited(s, sf, unverified)
 		return
 	}
+
 	verified, refused := judgeOptions(s, sf, verified)
 	r.refuseOptions(sf, refused, len(verified) > 0)
 	if len(verified) == 0 {
 		return
 	}
+
 	d := chooser{sf.Property, verified}.runStrategy()
 	r.Values[sf.Path] = d.value.display
 	r.Citations[sf.Path] = d.citations
 	r.Confidence[sf.Path] = d.confidence
+
 	if d.said > 0 {
 		r.Said[sf.Path] = d.said
 	}
 	if d.derived != nil {
 		r.Derived[sf.Path] = *d.derived
 	}
+
 	if len(verified)+len(unverified) == 1 {
 		return
 	}
+
 	r.dropCitations(sf.Path, verified, d)
 	if d.conflict {
 		r.Conflicts = append(r.Conflicts, newConflict(sf, verified, unverified, d))
@@ -185,7 +198,7 @@ type option struct {
 	First     Order
 	Last      Order
 	Citations []Citation // sorted, each once
-	readings  []any      // of a date of which nothing tells the order
+	readings  []any      // of a date or a number of which nothing tells how it is read
 	derived   *derive.Derivation
 	said      int64 // sum of the confidence that extractors state
 	saidCount int64 // how many places state one
@@ -197,8 +210,10 @@ type option struct {
 func splitVerified(all []Candidate) (verified, unverified []option) {
 	for i := range all {
 		c := &all[i]
+
 		cited := slices.ContainsFunc(c.Mentions, func(m Mention) bool { return len(m.Citations) > 0 })
 		o := c.withoutFaults().tallyMentions(cited)
+
 		if cited {
 			verified = append(verified, o)
 		} else {
@@ -213,9 +228,11 @@ func splitVerified(all []Candidate) (verified, unverified []option) {
 func (c *Candidate) withoutFaults() *Candidate {
 	isFaulty := func(m Mention) bool { return m.Derived != nil && m.Derived.Fault != "" }
 	sound := func(m Mention) bool { return m.Derived != nil && !isFaulty(m) && len(m.Citations) > 0 }
+
 	if !slices.ContainsFunc(c.Mentions, isFaulty) || !slices.ContainsFunc(c.Mentions, sound) {
 		return c
 	}
+
 	kept := *c
 	kept.Mentions = slices.DeleteFunc(slices.Clone(c.Mentions), isFaulty)
 	return &kept
@@ -225,26 +242,32 @@ func (c *Candidate) withoutFaults() *Candidate {
 // without.
 func (c *Candidate) tallyMentions(cited bool) option {
 	o := option{Key: c.Key, Value: c.Value, First: c.firstOrder(), readings: c.Readings}
+
 	for _, m := range c.Mentions {
 		if (len(m.Citations) > 0) != cited {
 			continue
 		}
+
 		if m.Derived != nil && (o.derived == nil || o.derived.Computed == "" && m.Derived.Computed != "") {
 			o.derived = m.Derived
 		}
+
 		weight := m.agreedConfidence()
 		o.Weight += weight
 		o.Best = max(o.Best, weight)
 		o.Count++
+
 		if o.Count == 1 || m.First.Compare(o.Last) > 0 {
 			o.Last = m.First
 		}
+
 		o.Citations = append(o.Citations, m.Citations...)
 		if m.Said > 0 {
 			o.said += m.Said
 			o.saidCount++
 		}
 	}
+
 	slices.Sort(o.Citations)
 	o.Citations = slices.Compact(o.Citations)
 	return o
@@ -280,6 +303,8 @@ func (r *Result) dropCitations(path string, all []option, d decision) {
 			if kept[id] {
 				continue
 			}
+
+			// A citation of several lost values is listed once.
 			kept[id] = true
 			r.Dropped = append(r.Dropped, Dropped{
 				Field: path, Citation: id, Reason: fmt.Sprintf("value %s: %s", displayValue(c.Value), d.lossReason),
@@ -291,9 +316,11 @@ func (r *Result) dropCitations(path string, all []option, d decision) {
 // newConflict reports a decision between several values.
 func newConflict(sf schema.Field, verified, unverified []option, d decision) Conflict {
 	c := Conflict{Field: sf.Path, Chosen: d.value.display, Strategy: sf.Property.Merge(), Rationale: d.rationale}
+
 	byWeight := func(a, b option) int {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Key, b.Key))
 	}
+
 	for _, group := range [][]option{verified, unverified} {
 		for _, one := range slices.SortedFunc(slices.Values(group), byWeight) {
 			c.Candidates = append(c.Candidates, Choice{
@@ -301,6 +328,7 @@ func newConflict(sf schema.Field, verified, unverified []option, d decision) Con
 			})
 		}
 	}
+
 	if len(unverified) > 0 {
 		c.Rationale += "; values without a citation do not count"
 	}
@@ -316,8 +344,10 @@ var fullID = regexp.MustCompile(`REF_[0-9a-f]{64}`)
 // displayValue formats a value for a message, shortened.
 func displayValue(v any) string {
 	const limit = 60
+
 	b, _ := json.Marshal(v) // normalised values are always JSON
 	b = fullID.ReplaceAll(b, []byte("REF…"))
+
 	if text := []rune(string(b)); len(text) > limit {
 		return string(text[:limit]) + "…"
 	}

@@ -40,6 +40,7 @@ func (c chooser) runStrategy() decision {
 	if c.property.Type == schema.Map {
 		return c.joinEntries(c.property.Merge())
 	}
+
 	switch strategy := c.property.Merge(); strategy {
 	case schema.MergeSum:
 		return c.sumAll()
@@ -77,29 +78,36 @@ func (c chooser) rankingFor(strategy schema.Merge) (order func(a, b *option) int
 // one seen first.
 func (c chooser) pickBest(strategy schema.Merge) decision {
 	order, rationale, lost := c.rankingFor(strategy)
+
 	best, tied := &c.all[0], false
 	for i := 1; i < len(c.all); i++ {
 		next := &c.all[i]
+
+		// A tie is one with the best; a better one that follows ends it.
 		ranked := order(next, best)
 		if ranked == 0 {
 			tied = true
 		} else if ranked < 0 {
 			tied = false
 		}
+
 		if cmp.Or(ranked, c.property.Compare(next.Value, best.Value), strings.Compare(next.Key, best.Key), next.First.Compare(best.First)) < 0 {
 			best = next
 		}
 	}
+
 	d := decision{
 		value: chosenValue{best.Key, best.Value}, citations: best.Citations, confidence: best.meanConfidence(), said: meanOf(best.said, best.saidCount), derived: best.derived,
 		conflict: len(c.all) > 1, rationale: rationale, lossReason: lost,
 	}
+
 	switch {
 	case strategy == schema.MergeVote && d.conflict:
 		d.applyVote(c.all, best)
 	case strategy == schema.MergeConfidence:
 		d.confidence = float64(best.Best) / 1e6
 	}
+
 	if tied {
 		d.rationale += "; of equal ones the smallest value"
 		d.lossReason += ", or was equal and not the smallest value"
@@ -111,13 +119,16 @@ func (c chooser) pickBest(strategy schema.Merge) decision {
 // share of the weight.
 func (d *decision) applyVote(all []option, best *option) {
 	var weight, count int64
+
 	for i := range all {
 		weight += all[i].Weight
 		count += all[i].Count
 	}
+
 	if weight > 0 {
 		d.confidence *= float64(best.Weight) / float64(weight)
 	}
+
 	d.rationale = fmt.Sprintf("%d of %d values, with %.2f of %.2f confidence",
 		best.Count, count, float64(best.Weight)/1e6, float64(weight)/1e6)
 }
@@ -137,12 +148,14 @@ func valueLength(v any) int {
 // sumAll adds all values, each as often as it was found.
 func (c chooser) sumAll() decision {
 	var total decimal
+
 	for i := range c.all {
 		n, ok := c.all[i].Value.(json.Number)
 		if ok {
 			total.addMultiple(n.String(), c.all[i].Count)
 		}
 	}
+
 	d := c.joinCitations()
 	d.value.display = json.Number(total.String())
 	d.value.key = total.String()
@@ -155,16 +168,19 @@ func (c chooser) combineAll(separator string) decision {
 	d := c.joinCitations()
 	list := make([]any, 0, len(c.all))
 	var texts []string
+
 	for _, one := range slices.SortedFunc(slices.Values(c.all), func(a, b option) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))
 	}) {
 		list = append(list, one.Value)
 		texts = append(texts, spellingOf(one.Value))
 	}
+
 	d.value.display = list
 	if c.property.Type != schema.Array {
 		d.value.display = strings.Join(texts, separator)
 	}
+
 	d.value.key = c.property.Identity(d.value.display)
 	return d
 }
@@ -174,6 +190,7 @@ func (c chooser) combineAll(separator string) decision {
 func (c chooser) joinCitations() decision {
 	var d decision
 	var weight, count, said, saying int64
+
 	seen := map[Citation]bool{}
 	for _, one := range slices.SortedFunc(slices.Values(c.all), func(a, b option) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))
@@ -182,6 +199,7 @@ func (c chooser) joinCitations() decision {
 		count += one.Count
 		said += one.said
 		saying += one.saidCount
+
 		for _, id := range one.Citations {
 			if !seen[id] {
 				seen[id] = true
@@ -189,6 +207,7 @@ func (c chooser) joinCitations() decision {
 			}
 		}
 	}
+
 	d.confidence, d.said = meanOf(weight, count), meanOf(said, saying)
 	return d
 }
