@@ -17,9 +17,11 @@ func judgeChoice(p *schema.Property, want string, value any, quote string) Verdi
 	if hasChoice(p, want, text) {
 		return Confirms
 	}
+
 	if !hasWords(quote) {
 		return Contradicts
 	}
+
 	for _, other := range p.Enum {
 		s, isText := other.(string)
 		if !isText || p.Identity(other) == want || tellsLittle[format.Fold(s)] {
@@ -48,11 +50,13 @@ func hasChoice(p *schema.Property, want, text string) bool {
 			}
 		}
 	}
+
 	for _, choice := range p.Enum {
 		if p.Identity(choice) == want && hasPhrase(text, spaced(choiceText(choice))) {
 			return true
 		}
 	}
+
 	return p.Enum == nil && hasPhrase(text, spaced(want))
 }
 
@@ -80,11 +84,13 @@ func phraseAt(text, phrase string) int {
 		if at < 0 {
 			return -1
 		}
+		// The phrase stands for itself only if no word goes on over one of its ends.
 		at += from
 		before, _ := utf8.DecodeLastRuneInString(text[:at])
 		first, width := utf8.DecodeRuneInString(phrase)
 		last, _ := utf8.DecodeLastRuneInString(phrase)
 		after, _ := utf8.DecodeRuneInString(text[at+len(phrase):])
+
 		if !joins(before, first) && !joins(last, after) {
 			return at
 		}
@@ -123,13 +129,16 @@ func judgeBoolean(p *schema.Property, value bool, quote string) Verdict {
 		}
 		return Contradicts
 	}
+
 	if !hasWords(quote) {
 		return Contradicts
 	}
+
 	for word := range strings.FieldsSeq(spaced(p.Name)) {
 		if utf8.RuneCountInString(word) < 4 || !hasPhrase(spaced(text), word) {
 			continue
 		}
+
 		switch denied := isDenied(spaced(text), word); {
 		case denied && value:
 			return Contradicts
@@ -157,6 +166,7 @@ func isInverse(name, question string) bool {
 			}
 		}
 	}
+
 	first, rest, _ := strings.Cut(spaced(name), " ")
 	return (first == "no" || first == "not" || first == "without") && rest != "" && hasPhrase(spaced(question), rest)
 }
@@ -170,9 +180,11 @@ func isDenied(text, phrase string) bool {
 	if at < 0 {
 		return false
 	}
+
 	before := text[:at]
 	if i := strings.LastIndexAny(before, ".;!?\n"); i >= 0 {
 		before = before[i+1:]
 	}
+
 	return denial.MatchString(strings.ReplaceAll(before, "n't ", " not "))
 }

@@ -75,6 +75,7 @@ func Most(e Evidence) float64 {
 	if e.Property == nil || OfGrade(e.Grade) == 0 {
 		return Of(e)
 	}
+
 	if len(e.Property.Hints.Labels) > 0 {
 		e.Before = e.Property.Hints.Labels[0]
 	}
@@ -128,6 +129,7 @@ func validatorFactor(e Evidence, support Verdict) float64 {
 		case Silent:
 		}
 	}
+
 	return factor * (1 - initialDoubt*math.Pow(doubtPerConfirmation, float64(passed)))
 }
 
@@ -165,6 +167,7 @@ func guessFactor(e Evidence, support Verdict) float64 {
 	case e.Basis == ByEntry:
 		factor = guessedEntry
 	}
+
 	factor /= float64(1 + e.Rivals)
 	if support == Contradicts {
 		factor *= contradictionFactor

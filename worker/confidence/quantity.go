@@ -82,6 +82,7 @@ func readDigits(text string, from, to int) []quantity {
 			at += width
 			continue
 		}
+
 		end := strings.IndexFunc(run[at:], unicode.IsSpace)
 		if end < 0 {
 			end = len(run) - at
@@ -97,6 +98,7 @@ func readDigits(text string, from, to int) []quantity {
 func readOne(text string, from, to int) quantity {
 	var all quantity
 	isApart := strings.ContainsFunc(text[from:to], unicode.IsSpace) // its parts are read by themselves
+	// The second reading is left out where something tells against it.
 	for i, plain := range format.ReadNumber(text[from:to], format.NumberStyle{}) {
 		if i > 0 && (isApart || isBracketed(text[:from], text[to:])) {
 			break
@@ -111,21 +113,27 @@ func readOne(text string, from, to int) quantity {
 func readPlain(plain, text string, from, to int) quantity {
 	before, after := text[max(0, from-40):from], text[to:min(len(text), to+60)]
 
+	// The order matters: each form below would be read wrongly as one of those behind it.
 	if exponentOf.MatchString(before) {
 		return quantity{}
 	}
+
 	if q, ok := readPower(plain, before, after); ok {
 		return withSign(q, before, after)
 	}
+
 	if c, _ := utf8.DecodeRuneInString(after); unicode.Is(unicode.No, c) {
 		return withSign(readMixed(plain, c), before, after)
 	}
+
 	if m := fraction.FindStringSubmatch(after); m != nil && !joinedLast.MatchString(before) {
 		return quantity{part: append(quotient(plain, m[1]), plain)}
 	}
+
 	if joinedNext.MatchString(after) || joinedLast.MatchString(before) {
 		return quantity{part: []string{plain}}
 	}
+
 	return withSign(readScale(plain, text, from, to), before, after)
 }
 
@@ -135,12 +143,14 @@ func readPower(plain, before, after string) (quantity, bool) {
 	if raisedTen.MatchString(before) && plain == "10" && power.MatchString(after) {
 		return quantity{}, true // it belongs to the number before it
 	}
+
 	for _, form := range []*regexp.Regexp{exponent, timesPower} {
 		if m := form.FindStringSubmatch(after); m != nil {
 			n, ok := format.CanonicalNumber(plain + "e" + plainDigits(m[1]))
 			return sureOf(n, ok), true
 		}
 	}
+
 	m := power.FindStringSubmatch(after)
 	if m == nil {
 		return quantity{}, false
@@ -174,12 +184,15 @@ func raise(base, exponent string) (string, bool) {
 	if err != nil || !whole || len(base) > 6 || e > maxPower || e < -maxPower {
 		return "", false
 	}
+
 	if base == "10" {
 		return format.CanonicalNumber("1e" + strconv.Itoa(e))
 	}
+
 	if e < 0 || len(base)*e > maxPower {
 		return "", false
 	}
+
 	return format.CanonicalNumber(b.Exp(b, big.NewInt(int64(e)), nil).String())
 }
 
@@ -189,6 +202,7 @@ func readMixed(plain string, c rune) quantity {
 	if !isFraction {
 		return quantity{}
 	}
+
 	x, okX := new(big.Rat).SetString(plain)
 	for _, q := range quotient(a, b) {
 		if y, okY := new(big.Rat).SetString(q); okX && okY {
@@ -208,10 +222,12 @@ func quotient(a, b string) []string {
 	if !okX || !okY || y.Sign() == 0 || len(a) > 9 {
 		return nil
 	}
+
 	digits, exact := new(big.Rat).Quo(x, y).FloatPrec()
 	if !exact || digits > 12 {
 		return nil
 	}
+
 	n, ok := format.CanonicalNumber(x.Quo(x, y).FloatString(digits))
 	if !ok {
 		return nil
@@ -222,12 +238,15 @@ func quotient(a, b string) []string {
 // readScale reads what multiplies the number: a word such as million, a percent sign.
 func readScale(plain, text string, from, to int) quantity {
 	after := text[to:]
+
 	end := to
 	if strings.HasPrefix(after, ")") { // of accounts, as in (1,500) thousand
 		end++
 	}
+
 	before := text[max(0, from-20):from]
 	isMoney := strings.ContainsFunc(lastRunes(before, 2), func(c rune) bool { return unicode.Is(unicode.Sc, c) })
+
 	if word := format.MagnitudeEnd(text, end, true); word > end {
 		scaled := scaledBy(plain, text[end:word])
 		if sure := format.MagnitudeEnd(text, end, isMoney) > end; sure || scaled == nil {
@@ -235,6 +254,7 @@ func readScale(plain, text string, from, to int) quantity {
 		}
 		return quantity{sure: []string{plain}, part: scaled} // 5m may be metres
 	}
+
 	switch {
 	case dozens.MatchString(text[end:]):
 		return quantity{sure: product(plain, "12")}
@@ -260,6 +280,7 @@ func product(a, b string) []string {
 	if !okX || !okY || len(a)+len(b) > maxPower {
 		return nil
 	}
+
 	digits, _ := x.FloatPrec()
 	n, ok := format.CanonicalNumber(x.Mul(x, y).FloatString(digits))
 	if !ok {
@@ -283,6 +304,7 @@ func lastRunes(s string, n int) string {
 func withSign(q quantity, before, after string) quantity {
 	switch {
 	case hasSign(before):
+		// The parentheses of accounts and a line that may be a dash leave it open.
 		return quantity{sure: negated(q.sure), part: negated(q.part)}
 	case hasDash(before) || isTrailingMinus(after) || isBracketed(before, after):
 		return quantity{part: append(append(negated(q.sure), q.sure...), q.part...)}
@@ -297,9 +319,11 @@ func hasSign(before string) bool {
 	if m == nil || m[3] != "" {
 		return false
 	}
+
 	if last, _ := utf8.DecodeLastRuneInString(m[1]); !unicode.IsLetter(last) {
 		return true
 	}
+
 	words := strings.FieldsFunc(strings.TrimRight(before, "-−– "), func(c rune) bool { return !unicode.IsLetter(c) })
 	_, isCurrency := format.ParseCurrency(words[len(words)-1])
 	return isCurrency
@@ -346,6 +370,7 @@ func negated(numbers []string) []string {
 // readWords returns the quantities that a text has in words.
 func readWords(text string) []quantity {
 	var all []quantity
+
 	for _, m := range halfOf.FindAllStringSubmatch(text, maxReadings) {
 		if strings.EqualFold(m[1], "dozen") {
 			all = append(all, quantity{sure: []string{"6"}})
@@ -353,6 +378,8 @@ func readWords(text string) []quantity {
 			all = append(all, quantity{sure: product("0.5", scaledBy("1", " "+m[1])[0])})
 		}
 	}
+
+	// A number in words is looked for only where a word begins.
 	inWord := false
 	for at, c := range text {
 		begins := unicode.IsLetter(c) && !inWord
@@ -360,10 +387,12 @@ func readWords(text string) []quantity {
 		if !begins || len(all) >= maxReadings {
 			continue
 		}
+
 		n, end, ok := format.WordsAt(text, at)
 		if !ok {
 			continue
 		}
+
 		number := strconv.FormatInt(n, 10)
 		switch {
 		case dozens.MatchString(text[end:]):
@@ -388,6 +417,7 @@ func judgeNumber(p *schema.Property, want, quote string) Verdict {
 		}
 		return false
 	}
+
 	verdict := Contradicts
 	for _, q := range readQuantities(quote) {
 		switch {
@@ -397,6 +427,7 @@ func judgeNumber(p *schema.Property, want, quote string) Verdict {
 			verdict = Silent
 		}
 	}
+
 	if verdict == Contradicts && hasWithUnit(p, want, quote) {
 		return Confirms
 	}
@@ -409,8 +440,10 @@ func hasWithUnit(p *schema.Property, want, quote string) bool {
 	if len(p.Hints.Units) == 0 {
 		return false
 	}
+
 	for _, at := range digitRun.FindAllStringIndex(quote, maxReadings) {
 		for i := range p.Hints.Units {
+			// The unit may stand behind or before the number, with or without a space.
 			name := len(p.Hints.Units[i].Name)
 			for _, text := range []string{
 				quote[at[0]:min(len(quote), at[1]+name)], quote[at[0]:min(len(quote), at[1]+1+name)],

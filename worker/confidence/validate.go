@@ -32,12 +32,14 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 	if p == nil || value == nil {
 		return Silent
 	}
+
 	if p.IsElement(value) {
 		p = p.Items
 	}
 	if p = p.Option(value); p == nil {
 		return Silent
 	}
+
 	switch v := value.(type) {
 	case []any:
 		return worstVerdict(v, func(i int, item any) Verdict { return Support(p.ItemAt(i), item, quote) })
@@ -50,13 +52,18 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 		}
 		return verdict
 	}
+
 	p = elementOf(p)
+
 	want := p.Identity(value)
+
+	// A number whose digits stand in several cells is none, even if it reads like one.
 	if !p.Numeric() || !spansCells(quote) {
 		if mayMean(p, quote, want) {
 			return Confirms
 		}
 	}
+
 	switch {
 	case p.Type == schema.Boolean && len(p.Hints.Values) == 0:
 		yes, _ := value.(bool)
@@ -92,10 +99,12 @@ func Refuted(p *schema.Property, value any, quote string) bool {
 	if p == nil || Support(p, value, quote) != Contradicts {
 		return false
 	}
+
 	p = elementOf(p)
 	if p.Numeric() || p.Type == schema.Boolean || p.Enum != nil || p.Format == schema.Date || p.Format == schema.Currency || !hasWords(quote) {
 		return true
 	}
+
 	text, isText := value.(string)
 	return isText && p.Format == "" && isOtherName(text, quote)
 }
@@ -113,6 +122,7 @@ func isOtherName(value, quote string) bool {
 	if mine == nil || theirs == nil {
 		return false
 	}
+
 	initials := func(words []string) string {
 		var b strings.Builder
 		for _, w := range words {
@@ -121,6 +131,7 @@ func isOtherName(value, quote string) bool {
 		}
 		return b.String()
 	}
+
 	for _, a := range mine {
 		for _, b := range theirs {
 			if a == b || strings.HasPrefix(a, b) || strings.HasPrefix(b, a) || a == initials(theirs) || b == initials(mine) {
@@ -138,6 +149,7 @@ func nameWords(text string) []string {
 	if len(words) < minNameWords || len(words) > maxNameWords {
 		return nil
 	}
+
 	for i, w := range words {
 		c, _ := utf8.DecodeRuneInString(w)
 		if !unicode.IsUpper(c) || !unicode.Is(unicode.Latin, c) {
@@ -184,6 +196,7 @@ func judgeLabel(e Evidence) Verdict {
 	if len(e.Property.Hints.Labels) == 0 || e.Before == "" {
 		return Silent
 	}
+
 	before := format.Fold(e.Before)
 	for _, l := range e.Property.Hints.Labels {
 		if strings.Contains(before, format.Fold(l)) {
@@ -204,6 +217,7 @@ const (
 func Before(text string, at int) string {
 	from := max(0, at-beforeBytes)
 	lines := 0
+
 	for i := at - 1; i >= from; i-- {
 		if text[i] == '\n' {
 			if lines++; lines == beforeLines {
@@ -212,5 +226,6 @@ func Before(text string, at int) string {
 			}
 		}
 	}
+
 	return strings.ToValidUTF8(text[from:at], "")
 }

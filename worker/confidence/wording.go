@@ -52,6 +52,7 @@ const maxWindow = 6
 // address, a duration.
 func judgeFormat(p *schema.Property, want, quote string) Verdict {
 	words := strings.Fields(quote)
+	// Each run of a few words may be the value, as "two and a half hours" is.
 	for from := range words[:min(len(words), maxReadings/maxWindow)] {
 		for to := from + 1; to <= min(len(words), from+maxWindow); to++ {
 			text := strings.Trim(strings.Join(words[from:to], " "), ",;()[]\"'")
@@ -60,6 +61,7 @@ func judgeFormat(p *schema.Property, want, quote string) Verdict {
 			}
 		}
 	}
+
 	return judgeWords(want, quote)
 }
 
@@ -71,6 +73,7 @@ func judgeText(p *schema.Property, value any, quote string) Verdict {
 		b, _ := json.Marshal(value) // it was decoded from JSON
 		text = string(b)
 	}
+
 	folded, said := format.Fold(text), format.Fold(quote)
 	switch {
 	case hasPhrase(said, folded):
@@ -78,12 +81,17 @@ func judgeText(p *schema.Property, value any, quote string) Verdict {
 	case !hasWords(quote):
 		return Contradicts
 	}
+
+	// The order is that of how much each says: the form of a value, then most of its words,
+	// then their sense.
 	if verdict, judged := judgeByForm(p, text, quote); judged {
 		return verdict
 	}
+
 	if verdict := judgeWords(folded, said); verdict != Silent {
 		return verdict
 	}
+
 	if contradictsWording(text, quote) {
 		return Contradicts
 	}
@@ -109,6 +117,7 @@ func judgeByForm(p *schema.Property, text, quote string) (verdict Verdict, judge
 			return judgeAmount(number, text, quote), true
 		}
 	}
+
 	return Silent, false
 }
 
@@ -144,10 +153,12 @@ func judgeWords(text, quote string) Verdict {
 	if hasPhrase(quote, text) {
 		return Confirms
 	}
+
 	have := map[string]bool{}
 	for _, w := range splitWords(quote) {
 		have[w] = true
 	}
+
 	known, of := 0, 0
 	for _, w := range splitWords(text) {
 		of++
@@ -155,6 +166,7 @@ func judgeWords(text, quote string) Verdict {
 			known++
 		}
 	}
+
 	if 2*known < of {
 		return Contradicts
 	}
@@ -175,10 +187,12 @@ func contradictsWording(text, quote string) bool {
 	if lacksNumber(text, quote) {
 		return true
 	}
+
 	words := prose.Words(text)
 	if len(words) < minClaim {
 		return false
 	}
+
 	return claims.Check(text, quote).Grade == claims.Contradicted || swapsNames(words, prose.Words(quote))
 }
 
@@ -190,6 +204,8 @@ func lacksNumber(text, quote string) bool {
 			has[strings.TrimPrefix(n, "-")] = true
 		}
 	}
+
+	// The parts of dates are numbers of the quote, too: a text may name the year alone.
 	dated := map[string]bool{}
 	for _, iso := range datesOf(quote) {
 		for part := range strings.SplitSeq(iso, "-") {
@@ -197,6 +213,7 @@ func lacksNumber(text, quote string) bool {
 			dated[n] = true
 		}
 	}
+
 	for _, at := range digitRun.FindAllStringIndex(text, maxReadings) {
 		known := false
 		for _, q := range readDigits(text, at[0], at[1]) {
@@ -209,6 +226,7 @@ func lacksNumber(text, quote string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -225,17 +243,21 @@ func swapsNames(text, quote []prose.Word) bool {
 			return false
 		}
 	}
+
 	for _, w := range text {
 		count[w.Stem]--
 		if passive[w.Lower] {
 			return false
 		}
 	}
+
 	for n := range maps.Values(count) {
 		if n != 0 {
 			return false
 		}
 	}
+
+	// The same words around the names, in the same order, and the names in another.
 	mine, theirs := namesOf(text), namesOf(quote)
 	return len(mine) >= 2 && !slices.Equal(mine, theirs) && slices.Equal(othersOf(text), othersOf(quote))
 }
