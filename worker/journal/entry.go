@@ -40,12 +40,15 @@ func (e *Entry) Encode() ([]byte, error) {
 // Decode returns an entry that was encoded.
 func Decode(raw []byte) (Entry, error) {
 	var m storagev1.JournalEntry
+
 	if err := proto.Unmarshal(raw, &m); err != nil {
 		return Entry{}, fmt.Errorf("%w: %w", errEntry, err)
 	}
+
 	if m.Key == "" || len(m.Key) > mapreduce.MaxJournalKey || !utf8.ValidString(m.Key) || m.Attempt < 1 || m.Begun && len(m.Result) > 0 {
 		return Entry{}, fmt.Errorf("%w: key %.40q of attempt %d", errEntry, m.Key, m.Attempt)
 	}
+
 	return Entry{Key: m.Key, Attempt: int(m.Attempt), Begun: m.Begun, Result: m.Result}, nil
 }
 
@@ -63,6 +66,7 @@ func Split(data []byte) ([][]byte, error) {
 		if n <= 0 || size == 0 || size > uint64(len(data)-n) {
 			return nil, fmt.Errorf("%w: %d bytes are left behind the entry %d", errEntry, len(data), len(all))
 		}
+
 		data = data[n:]
 		all = append(all, data[:size:size])
 		data = data[size:]

@@ -26,8 +26,8 @@
 //  5. What is done by Do may be lost with its process until the entry was sent: when
 //     tokens worth an append were spent since the last, or might be after the next call,
 //     before anything that is done once, and before the report of an attempt without a
-//     result. All that waits then
-//     goes in one append, so a unit that makes one call and ends appends nothing.
+//     result. All that waits then goes in one append, so a unit that makes one call and
+//     ends appends nothing.
 //  6. Keys decide, not positions. A key has to hold everything that decides the result,
 //     as the hash of a request does: an attempt that takes another way, because a call
 //     failed or the program has changed, finds what it asks for again wherever it
@@ -111,9 +111,11 @@ func Open(data []byte, own, attempt int, owner Owner) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if own < 0 || own > len(encoded) {
 		return nil, fmt.Errorf("journal: %d entries came, where the unit has %d", len(encoded), own)
 	}
+
 	j := &Journal{owner: owner, attempt: attempt, next: own, count: len(encoded)}
 	for _, raw := range encoded {
 		e, err := Decode(raw)
@@ -124,6 +126,7 @@ func Open(data []byte, own, attempt int, owner Owner) (*Journal, error) {
 		j.bytes += len(raw)
 		j.earlier = append(j.earlier, e)
 	}
+
 	return j, nil
 }
 
@@ -167,17 +170,21 @@ func (j *Journal) Do(ctx context.Context, key string, fn func(context.Context) (
 	if found && !e.Begun {
 		return bytes.Clone(e.Result), nil
 	}
+
 	defer end()
 	j.noteStraying(key)
+
 	result, err := fn(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := j.addEntry(Entry{Key: key, Attempt: j.attempt, Result: result}); err != nil {
 		j.noteForgotten(key, err)
 		return result, nil
 	}
 	j.offer(false)
+
 	return result, nil
 }
 
@@ -202,22 +209,28 @@ func (j *Journal) DoOnce(ctx context.Context, key string, fn func(context.Contex
 	case found:
 		return bytes.Clone(e.Result), nil
 	}
+
 	defer end()
 	j.noteStraying(key)
+
+	// The store has to know that it has begun before it begins.
 	if err := j.addEntry(Entry{Key: key, Attempt: j.attempt, Begun: true}); err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	if err := j.Sync(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
+
 	result, err := fn(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := j.addEntry(Entry{Key: key, Attempt: j.attempt, Result: result}); err != nil {
 		j.noteForgotten(key, err)
 		return result, nil
 	}
+
 	if err := j.Sync(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
@@ -230,6 +243,8 @@ func (j *Journal) beginDoing(ctx context.Context, key string) (e Entry, found bo
 	if key == "" || len(key) > mapreduce.MaxJournalKey {
 		return e, false, nil, fmt.Errorf("journal: a key of %d bytes; it has 1 to %d", len(key), mapreduce.MaxJournalKey)
 	}
+
+	// The loop is left with the lock held, so that nobody begins in between.
 	for {
 		j.mu.Lock()
 		busy := j.doing[key]
@@ -243,19 +258,23 @@ func (j *Journal) beginDoing(ctx context.Context, key string) (e Entry, found bo
 			return e, false, nil, context.Cause(ctx)
 		}
 	}
+
 	defer j.mu.Unlock()
 	if e, found = j.recallEntry(key); found && !e.Begun {
 		return e, true, nil, nil
 	}
+
 	if j.doing == nil {
 		j.doing = make(map[string]chan struct{})
 	}
+
 	over := make(chan struct{})
 	j.doing[key] = over
 	return e, found, func() {
 		j.mu.Lock()
 		delete(j.doing, key)
 		j.mu.Unlock()
+
 		close(over)
 	}, nil
 }
@@ -273,8 +292,11 @@ func (j *Journal) noteStraying(key string) {
 			}
 		}
 	}
+
 	j.strayed = j.strayed || left > 0
 	j.mu.Unlock()
+
+	// The owner is told without the lock, as it may call back.
 	if left > 0 && j.owner != nil {
 		j.owner.Strayed(key, next, left)
 	}
@@ -285,6 +307,7 @@ func (j *Journal) noteForgotten(key string, why error) {
 	first := !j.forgot
 	j.forgot = true
 	j.mu.Unlock()
+
 	if first && j.owner != nil {
 		j.owner.Forgot(key, why)
 	}
@@ -296,8 +319,10 @@ func (j *Journal) addEntry(e Entry) error {
 	if err != nil {
 		return err
 	}
+
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
 	switch {
 	case len(raw) > mapreduce.MaxJournalEntry:
 		return fmt.Errorf("%w for an entry of %d bytes: one has at most %d", ErrFull, len(raw), mapreduce.MaxJournalEntry)
@@ -306,13 +331,16 @@ func (j *Journal) addEntry(e Entry) error {
 	case j.bytes+len(raw) > mapreduce.MaxJournalBytes:
 		return fmt.Errorf("%w: it has %d bytes, and the entry %d; both together may have %d", ErrFull, j.bytes, len(raw), mapreduce.MaxJournalBytes)
 	}
+
 	j.enterEntry(e)
 	j.bytes += len(raw)
 	j.count++
+	// A journal without an owner is stored nowhere: its entries count as stored.
 	if j.owner == nil {
 		j.next++
 		return nil
 	}
+
 	j.waiting = append(j.waiting, raw)
 	return nil
 }
@@ -328,7 +356,9 @@ func (j *Journal) Sync(ctx context.Context) error {
 	j.mu.Lock()
 	upTo := j.next + len(j.waiting)
 	j.mu.Unlock()
+
 	j.offer(true)
+	// The channel is taken under the lock that next is read under, so no change is missed.
 	for {
 		j.mu.Lock()
 		if j.changed == nil {
@@ -336,12 +366,14 @@ func (j *Journal) Sync(ctx context.Context) error {
 		}
 		stored, broken, changed := j.next >= upTo, j.broken, j.changed
 		j.mu.Unlock()
+
 		switch {
 		case stored:
 			return nil
 		case broken != nil:
 			return broken
 		}
+
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -372,10 +404,13 @@ func (j *Journal) Waiting() int {
 // be any more.
 func (j *Journal) Next(upTo int) (first int, data []byte, entries int) {
 	j.mu.Lock()
+
 	defer j.mu.Unlock()
 	if j.broken != nil {
 		return j.next, nil, 0
 	}
+
+	// An entry is never split, and one alone is taken whatever its size.
 	for _, raw := range j.waiting {
 		if j.next+entries >= upTo || entries > 0 && len(data)+len(raw)+maxLength > mapreduce.MaxJournalAppend {
 			break
@@ -383,6 +418,7 @@ func (j *Journal) Next(upTo int) (first int, data []byte, entries int) {
 		data = AppendEntry(data, raw)
 		entries++
 	}
+
 	return j.next, data, entries
 }
 
