@@ -71,9 +71,11 @@ func (t *Carrier) awaitStream(ctx context.Context) (mapreduce.Blobs, error) {
 		t.mu.Lock()
 		stream, changed := t.stream, t.changed
 		t.mu.Unlock()
+
 		if stream != nil {
 			return stream, nil
 		}
+
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -112,6 +114,7 @@ func (t *Carrier) Get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, t
 		return err
 	}
 	defer func() { <-t.gets }()
+
 	var refused error // by take
 	err := t.retryTransfer(ctx, maxSetbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
 		q := &mapreduce.BlobRequest{Held: h, Session: t.session, Blob: b}
@@ -122,6 +125,7 @@ func (t *Carrier) Get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, t
 			return refused
 		})
 	}, func() bool { return refused != nil })
+
 	if refused != nil {
 		return refused
 	}
@@ -135,10 +139,12 @@ func (t *Carrier) Collect(ctx context.Context, h mapreduce.Held, b mapreduce.Blo
 	if end == 0 {
 		end = b.Length
 	}
+
 	size := end - b.Start
 	if size > int64(t.most) {
 		return nil, fmt.Errorf("%w: a blob of %d bytes; at most %d are taken", payload.ErrInputsTooLarge, size, t.most)
 	}
+
 	data := make([]byte, 0, size)
 	err := t.Get(ctx, h, b, func(part []byte) error {
 		if int64(len(data)+len(part)) > size {
@@ -147,6 +153,7 @@ func (t *Carrier) Collect(ctx context.Context, h mapreduce.Held, b mapreduce.Blo
 		data = append(data, part...)
 		return nil
 	})
+
 	switch sum := sha256.Sum256(data); {
 	case err != nil:
 		return nil, err
@@ -165,10 +172,14 @@ func (t *Carrier) Put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, d
 		return err
 	}
 	defer func() { <-t.puts }()
+
 	b.Length = int64(len(data))
 	begun := false
 	err := t.retryTransfer(ctx, setbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
 		q := &mapreduce.BlobRequest{Held: h, Session: t.session, Blob: b}
+
+		// An output may be there in part from a transfer that broke off: an empty one asks
+		// how far it came.
 		if begun && b.Kind == mapreduce.BlobOutput {
 			had, err := via.PutBlob(ctx, q, func() ([]byte, error) { return nil, io.EOF })
 			if err != nil {
@@ -176,8 +187,10 @@ func (t *Carrier) Put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, d
 			}
 			q.Blob.Start = min(had.Length, b.Length)
 		}
+
 		begun = true
 		rest := data[q.Blob.Start:]
+
 		stored, err := via.PutBlob(ctx, q, func() ([]byte, error) {
 			alive()
 			if len(rest) == 0 {
@@ -188,11 +201,13 @@ func (t *Carrier) Put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, d
 			rest = rest[n:]
 			return part, nil
 		})
+
 		if err == nil && stored.Length != b.Length {
 			err = errs.New(errs.Aborted, "%d of %d bytes are stored", stored.Length, b.Length)
 		}
 		return err
 	}, func() bool { return false })
+
 	return classified(err)
 }
 
@@ -228,15 +243,20 @@ func (t *Carrier) retryTransfer(ctx context.Context, most int, try func(ctx cont
 		if err != nil {
 			return err
 		}
+
 		moved := false
 		once, stop := context.WithCancelCause(ctx)
 		idle := time.AfterFunc(idleLimit, func() { stop(errIdle) })
+		// Each byte that moves begins the time for the next.
 		err = try(once, via, func() {
 			moved = true
 			idle.Reset(idleLimit)
 		})
+
 		idle.Stop()
 		stop(nil)
+
+		// The first switch tells errors that end the transfer from those that may pass.
 		switch {
 		case err == nil:
 			return nil
@@ -251,6 +271,9 @@ func (t *Carrier) retryTransfer(ctx context.Context, most int, try func(ctx cont
 		case time.Since(unclear) >= maxUnclear:
 			return agent.Permanent(err)
 		}
+
+		// What moved bytes is progress, and an orchestrator that is full says nothing
+		// against the transfer: neither is a setback.
 		switch {
 		case moved:
 			setbacks = 0
@@ -260,6 +283,7 @@ func (t *Carrier) retryTransfer(ctx context.Context, most int, try func(ctx cont
 				return err
 			}
 		}
+
 		if clock.Sleep(ctx, max(pauses.NextBackOff(), retryAfter(err))) != nil {
 			return context.Cause(ctx)
 		}
