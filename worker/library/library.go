@@ -12,8 +12,8 @@ import (
 	"github.com/coditect/mapreduce/worker/ground"
 )
 
-// A Library lends texts. It holds a bounded number of bytes: if there is no room, who
-// borrows waits until others return their texts. A text that nobody uses stays until its
+// A Library lends texts. It holds a bounded number of bytes: if there is no room, a
+// borrower waits until others return their texts. A text that nobody uses stays until its
 // room is needed. It is safe for concurrent use.
 type Library struct {
 	most int64 // bytes of text
@@ -31,7 +31,7 @@ type Key struct {
 	SHA256 string // of the text, as bytes
 }
 
-// A book is one text.
+// A book is a text of the library.
 type book struct {
 	size  int64
 	users int
@@ -52,22 +52,26 @@ func (l *Library) Lend(ctx context.Context, key Key, size int64, load func(conte
 	if err != nil {
 		return err
 	}
+
 	defer l.giveBack(key, b)
+
 	text, err := b.loadText(ctx, load)
 	if err != nil {
 		return err
 	}
+
 	use(text)
 	return nil
 }
 
-// borrow waits for a book, which may yet have to be loaded.
+// borrow waits until it may use a text, which may yet have to be loaded.
 func (l *Library) borrow(ctx context.Context, key Key, size int64) (*book, error) {
 	for {
 		b, returned := l.tryBorrow(key, size)
 		if b != nil {
 			return b, nil
 		}
+
 		select {
 		case <-returned:
 		case <-ctx.Done():
@@ -81,6 +85,7 @@ func (l *Library) borrow(ctx context.Context, key Key, size int64) (*book, error
 func (l *Library) tryBorrow(key Key, size int64) (*book, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	b := l.books[key]
 	if b == nil {
 		if !l.makeRoom(size) {
@@ -90,22 +95,25 @@ func (l *Library) tryBorrow(key Key, size int64) (*book, <-chan struct{}) {
 		l.books[key] = b
 		l.held += size
 	}
+
 	l.clock++
 	b.users, b.used = b.users+1, l.clock
 	return b, nil
 }
 
-// makeRoom removes books that nobody uses, those used longest ago first, until
-// there is room, and reports whether there is. mu is held.
+// makeRoom removes texts that nobody uses, those used longest ago first, until there is
+// room, and reports whether there is. mu is held.
 func (l *Library) makeRoom(size int64) bool {
 	for l.held+size > l.most {
 		var oldest Key
+
 		found := false
 		for key, b := range l.books {
 			if b.users == 0 && (!found || b.used < l.books[oldest].used) {
 				oldest, found = key, true
 			}
 		}
+
 		if !found {
 			return false
 		}
@@ -114,22 +122,26 @@ func (l *Library) makeRoom(size int64) bool {
 	return true
 }
 
-// remove takes a book out. mu is held.
+// remove takes a text out. mu is held.
 func (l *Library) remove(key Key) {
 	l.held -= l.books[key].size
 	delete(l.books, key)
 }
 
-// giveBack ends a use. A book that could not be loaded is taken out.
+// giveBack ends a use. A text that could not be loaded is taken out.
 func (l *Library) giveBack(key Key, b *book) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if b.users--; b.users > 0 {
 		return
 	}
+
 	if b.text == nil {
 		l.remove(key)
 	}
+
+	// Whoever waits for room looks again, even if the text stays: it may go now.
 	close(l.returned)
 	l.returned = make(chan struct{})
 }
@@ -143,13 +155,17 @@ func (b *book) loadText(ctx context.Context, load func(context.Context) (string,
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-b.turn }()
+
+	// Others may have loaded the text while this one waited for its turn.
 	if b.text != nil {
 		return b.text, nil
 	}
+
 	text, err := load(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	b.text = ground.New(text)
 	return b.text, nil
 }
