@@ -45,6 +45,7 @@ func (l Layout) Check(text int) error {
 	if len(l) > MaxParts {
 		return invalidError("it has %d parts; at most %d are kept", len(l), MaxParts)
 	}
+
 	end := 0
 	for i := range l {
 		if err := l[i].check(end, text); err != nil {
@@ -67,11 +68,13 @@ func (p *Part) check(end, text int) error {
 	case p.Box != mapreduce.Box{} && (p.Box.Page != p.Location.Page || p.Box.Page == 0):
 		return invalidError("a box of %q is on page %d", p.Location, p.Box.Page)
 	}
+
 	for _, length := range []float64{p.Box.Left, p.Box.Top, p.Box.Right, p.Box.Bottom} {
 		if !(math.Abs(length) <= maxLength) { // which holds for what is not a number, too
 			return invalidError("a box of %q is %v points wide or high", p.Location, length)
 		}
 	}
+
 	return checkLocation(p.Location)
 }
 
@@ -82,16 +85,19 @@ func checkLocation(l *mapreduce.Location) error {
 	if l.String() == "" {
 		return invalidError("a location says nothing")
 	}
+
 	for _, text := range []string{l.Place, l.Sheet, l.Cell, l.Part, l.Header, l.Chapter} {
 		if len(text) > mapreduce.MaxLocationText || !utf8.ValidString(text) {
 			return invalidError("%.80q is no text of at most %d bytes", text, mapreduce.MaxLocationText)
 		}
 	}
+
 	for _, n := range []int{l.Page, l.Slide, l.Paragraph} {
 		if n < 0 || n > mapreduce.MaxPage {
 			return invalidError("%d is no number of a page, slide or paragraph", n)
 		}
 	}
+
 	return nil
 }
 
@@ -116,15 +122,19 @@ func (s *span) add(p *Part) {
 		s.first = p.Location
 	}
 	s.last = p.Location
+
 	if p.Box == (mapreduce.Box{}) {
 		return
 	}
+
+	// Words of one line become one box.
 	if n := len(s.boxes); n > 0 && sameLine(&s.boxes[n-1], &p.Box) {
 		b := &s.boxes[n-1]
 		b.Left, b.Right = min(b.Left, p.Box.Left), max(b.Right, p.Box.Right)
 		b.Top, b.Bottom = min(b.Top, p.Box.Top), max(b.Bottom, p.Box.Bottom)
 		return
 	}
+
 	if len(s.boxes) < mapreduce.MaxBoxes {
 		s.boxes = append(s.boxes, p.Box)
 	}
@@ -135,8 +145,10 @@ func (s *span) add(p *Part) {
 func sameLine(a, b *mapreduce.Box) bool {
 	height := min(a.Bottom-a.Top, b.Bottom-b.Top)
 	overlap := min(a.Bottom, b.Bottom) - max(a.Top, b.Top)
+
 	right := b.Left >= a.Left && b.Left-a.Right < 2*height
 	left := b.Right <= a.Right && a.Left-b.Right < 2*height
+
 	return a.Page == b.Page && overlap > height/2 && (right || left)
 }
 
@@ -145,13 +157,16 @@ func (s *span) location() *mapreduce.Location {
 	if s.first == nil {
 		return nil
 	}
+
 	l := *s.first
 	l.Boxes = s.boxes
+
 	if from, to := s.first.String(), s.last.String(); from != to {
 		if l.Place = from + " to " + to; l.Sheet != "" && l.Sheet == s.last.Sheet && l.Cell != "" && s.last.Cell != "" {
 			l.Place, l.Cell = "", l.Cell+":"+s.last.Cell
 		}
 	}
+
 	l.Place = l.String()
 	return &l
 }
