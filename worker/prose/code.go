@@ -10,7 +10,7 @@ import (
 // directive is a line of reStructuredText that begins a block; its first group is the kind.
 var directive = regexp.MustCompile(`^\s*\.\. +(?:\|[^|]*\| +)?([a-z][a-z:-]*)::`)
 
-// proseDirectives are the kinds of blocks whose content is prose.
+// isProseDirective reports whether the content of a block of this kind is prose.
 func isProseDirective(kind string) bool {
 	switch kind {
 	case "note", "warning", "tip", "important", "caution", "hint", "seealso", "admonition", "danger", "attention", "error", "topic", "versionadded", "versionchanged":
@@ -26,6 +26,8 @@ func isProseDirective(kind string) bool {
 func CodeBlocks(text string) []Span {
 	var all []Span
 	fence, literal := "", -1 // the fence that is open; the indentation of the line that opened a literal block, or -1
+	// A literal block ends with the first line that stands no deeper than the line that
+	// opened it.
 	for at := 0; at < len(text); {
 		end := len(text)
 		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
@@ -49,6 +51,7 @@ func CodeBlocks(text string) []Span {
 		default:
 			code, literal = opensLiteral(line, bare, indent)
 		}
+
 		if code || isRuleLine(bare) {
 			all = append(all, Span{at, min(end+1, len(text))})
 		}
@@ -66,9 +69,11 @@ func opensLiteral(line, bare string, indent int) (code bool, literal int) {
 		}
 		return true, indent
 	}
+
 	if strings.HasPrefix(bare, ".. ") { // a comment, or the target of a link
 		return true, indent
 	}
+
 	if strings.HasSuffix(bare, "::") {
 		return false, indent
 	}
@@ -112,6 +117,7 @@ func IsSentence(text string) bool {
 	if !IsReadable(text) || codeMark.MatchString(text) {
 		return false
 	}
+
 	cased, letters := 0, 0
 	for _, r := range text {
 		if unicode.IsLetter(r) {
@@ -121,6 +127,7 @@ func IsSentence(text string) bool {
 			}
 		}
 	}
+
 	if cased*2 < letters {
 		return true
 	}
@@ -139,10 +146,12 @@ func beginsSentence(text string) bool {
 // emphasis and references.
 func endsSentence(text string) bool {
 	bare := strings.TrimRight(text, "\"'”’»)*_` ")
+
 	if at := strings.LastIndexByte(bare, '['); at > 0 && strings.HasSuffix(bare, "]") {
 		bare = strings.TrimRight(bare[:at], " ")
 		return bare != ""
 	}
+
 	last, _ := utf8.DecodeLastRuneInString(bare)
 	return strings.ContainsRune(".!?…", last)
 }
@@ -161,5 +170,6 @@ func hasWords(text string) bool {
 			others++
 		}
 	}
+
 	return words >= leastWords && words > 2*others
 }

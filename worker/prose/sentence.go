@@ -24,6 +24,7 @@ func (s Span) In(text string) string { return text[s.Start:s.End] }
 func Sentences(text string) []Span {
 	var all []Span
 	start := 0
+
 	add := func(end int) {
 		from, to := start, end
 		for from < to {
@@ -33,6 +34,7 @@ func Sentences(text string) []Span {
 			}
 			from += n
 		}
+
 		for to > from {
 			r, n := utf8.DecodeLastRuneInString(text[from:to])
 			if !unicode.IsSpace(r) {
@@ -40,11 +42,13 @@ func Sentences(text string) []Span {
 			}
 			to -= n
 		}
+
 		if from < to {
 			all = append(all, Span{from, to})
 		}
 		start = end
 	}
+
 	for at := 0; at < len(text); {
 		r, n := utf8.DecodeRuneInString(text[at:])
 		at += n
@@ -55,15 +59,18 @@ func Sentences(text string) []Span {
 			add(afterReferences(text, at))
 			at = start
 		case (r == '.' || r == '!' || r == '?') && endsHere(text, at-n, at):
+			// Quotes and brackets behind the mark belong to the sentence.
 			end := at
 			for end < len(text) && strings.ContainsRune(".!?\"'”’)»", rune(text[end])) || strings.HasPrefix(text[end:], "”") || strings.HasPrefix(text[end:], "’") {
 				_, m := utf8.DecodeRuneInString(text[end:])
 				end += m
 			}
+
 			add(afterReferences(text, end))
 			at = start
 		}
 	}
+
 	add(len(text))
 	return all
 }
@@ -77,9 +84,11 @@ func breaksBlock(rest string) bool {
 	if end := strings.IndexByte(line, '\n'); end >= 3 && end < maxRule && isRuleLine(line[:end]) {
 		return true
 	}
+
 	if line == "" || line[0] == '\n' || line[0] == '#' || line[0] == '>' || line[0] == '|' || strings.HasPrefix(line, "```") {
 		return true
 	}
+
 	return listMark.MatchString(line)
 }
 
@@ -99,25 +108,32 @@ func afterReferences(text string, at int) int {
 // comes then may begin one, and what stands before is no abbreviation.
 func endsHere(text string, at, end int) bool {
 	rest := text[end:min(len(text), end+lookAhead)]
+
 	after := strings.TrimLeft(rest, ".!?\"'”’)»")
 	if m := references.FindString(after); m != "" {
 		after = after[len(m):]
 	}
+
 	if after == "" {
 		return true
 	}
+
+	// A mark within a word or a number ends nothing, but for a space that was forgotten.
 	r, n := utf8.DecodeRuneInString(after)
 	if !unicode.IsSpace(r) {
 		return lacksSpace(text[:at], after)
 	}
+
 	next := strings.TrimLeftFunc(after[n:], unicode.IsSpace)
 	if next == "" {
 		return true
 	}
+
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(next, "\"'“‘([«*_"))
 	if text[at] != '.' {
 		return true
 	}
+
 	return !unicode.IsLower(first) && !isAbbreviation(text[:at], first)
 }
 
@@ -138,16 +154,20 @@ func lacksSpace(before, after string) bool {
 // stop: an initial, a title, or a Latin shorthand.
 func isAbbreviation(before string, next rune) bool {
 	at := strings.LastIndexFunc(before, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("([\"'“‘", r) })
+
 	word := before[at+1:]
 	if word == "" {
 		return false
 	}
+
 	if n := utf8.RuneCountInString(word); n == 1 && unicode.IsUpper([]rune(word)[0]) {
 		return true
 	}
+
 	if strings.Contains(word, ".") && len(word) <= 6 { // e.g, U.S
 		return strings.ToLower(word) == word || !unicode.IsUpper(next) || len(word) <= 3 && strings.ToUpper(word) == word
 	}
+
 	switch strings.ToLower(word) {
 	case "mr", "mrs", "ms", "dr", "prof", "st", "sgt", "gen", "col", "lt", "cpt", "capt", "maj", "gov", "sen", "rep", "hon", "rev",
 		"fig", "figs", "eq", "eqs", "no", "nos", "vs", "al", "cf", "ca", "approx", "ref", "refs", "vol", "pp", "ed", "eds", "inc", "ltd", "co", "corp",
@@ -164,6 +184,7 @@ func IsReadable(text string) bool {
 	if strings.Contains(text, "```") || strings.HasPrefix(text, "|") || strings.Count(text, "|") > 1 || markup.MatchString(text) {
 		return false
 	}
+
 	marks, all := 0, 0
 	for _, r := range text {
 		all++
@@ -171,6 +192,7 @@ func IsReadable(text string) bool {
 			marks++
 		}
 	}
+
 	return all > 0 && marks*8 <= all
 }
 

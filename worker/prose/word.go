@@ -22,22 +22,29 @@ type Word struct {
 func Words(text string) []Word {
 	var all []Word
 	first := true
+
 	for at := 0; at < len(text); {
 		r, n := utf8.DecodeRuneInString(text[at:])
+
 		switch {
 		case unicode.IsDigit(r):
 			end := numberEnd(text, at)
+			// A name such as 5G begins with a digit, and is longer than the number.
 			if word := wordEnd(text, at); word > end && isCode(text[at:word]) {
 				all = append(all, newWord(text, at, word, first))
 				at, first = word, false
 				continue
 			}
+
 			all = append(all, Word{Span: Span{at, end}, Lower: text[at:end], Stem: canonicalNumber(text[at:end]), Number: true, First: first})
 			at, first = end, false
 		case isWordRune(r):
 			end := wordEnd(text, at)
 			all = append(all, newWord(text, at, end, first))
 			at, first = end, false
+
+		// A mark between words ends a sentence, so that the capital behind it makes no
+		// name.
 		default:
 			if r == '.' || r == '!' || r == '?' || r == '\n' && breaksBlock(text[at+n:]) {
 				first = first || at+n >= len(text) || unicode.IsSpace(rune(text[at+n])) && !isAbbreviation(text[:at], 'A')
@@ -66,14 +73,17 @@ func wordEnd(text string, at int) int {
 	if isIdeograph(first) {
 		return at + n
 	}
+
 	end := at
 	for end < len(text) {
 		r, n := utf8.DecodeRuneInString(text[end:])
+		// An apostrophe between letters belongs to the word.
 		joined := (r == '\'' || r == '’') && end > at && end+n < len(text)
 		if joined {
 			next, _ := utf8.DecodeRuneInString(text[end+n:])
 			joined = isWordRune(next)
 		}
+
 		if !isWordRune(r) && !unicode.IsDigit(r) && !joined || isIdeograph(r) {
 			break
 		}
@@ -85,6 +95,7 @@ func wordEnd(text string, at int) int {
 // numberEnd returns the end of the number that begins at a digit.
 func numberEnd(text string, at int) int {
 	end := at
+
 	for end < len(text) {
 		c := text[end]
 		switch {
@@ -109,17 +120,21 @@ func numberEnd(text string, at int) int {
 func canonicalNumber(text string) string {
 	percent := strings.HasSuffix(text, "%")
 	text = strings.TrimSuffix(text, "%")
+	// One comma before three digits parts thousands; any other one is taken for a decimal
+	// point.
 	if i := strings.LastIndex(text, ","); i >= 0 && len(text)-i == 4 || strings.Count(text, ",") > 1 {
 		text = strings.ReplaceAll(text, ",", "")
 	} else {
 		text = strings.ReplaceAll(text, ",", ".")
 	}
+
 	if strings.Contains(text, ".") && strings.Count(text, ".") == 1 {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}
 	if trimmed := strings.TrimLeft(text, "0"); trimmed != "" && trimmed[0] != '.' {
 		text = trimmed
 	}
+
 	if percent {
 		text += "%"
 	}
@@ -129,20 +144,25 @@ func canonicalNumber(text string) string {
 // newWord returns the word at [at, end) of a text.
 func newWord(text string, at, end int, first bool) Word {
 	raw := text[at:end]
+
 	w := Word{Span: Span{at, end}, Lower: strings.ToLower(raw), First: first}
 	w.Lower = strings.ReplaceAll(w.Lower, "’", "'")
+
 	if number, ok := numberWords[w.Lower]; ok {
 		w.Number, w.Stem = true, number
 		return w
 	}
+
 	w.Common = IsCommon(w.Lower)
 	w.Stem = Stem(strings.TrimSuffix(w.Lower, "'s"))
+
 	upper := 0
 	for _, r := range raw {
 		if unicode.IsUpper(r) || unicode.IsDigit(r) {
 			upper++
 		}
 	}
+
 	r, _ := utf8.DecodeRuneInString(raw)
 	w.Name = upper > 1 || unicode.IsUpper(r) && !first && !w.Common
 	return w
@@ -186,15 +206,19 @@ func Stem(w string) string {
 	if len(w) < 4 || strings.ContainsFunc(w, func(r rune) bool { return r > 127 }) {
 		return w
 	}
+
 	if irregular, ok := irregularStems[w]; ok {
 		return irregular
 	}
+
 	w = stripPlural(w)
 	if root, ok := strings.CutSuffix(w, "ied"); ok && len(root) > 2 {
 		w = root + "y"
 	}
+
 	for _, s := range suffixes {
 		if root, ok := strings.CutSuffix(w, s); ok && len(root) >= 3 && hasVowel(root) {
+			// A long ending on a short root is more likely a part of the word.
 			if len(root) < 4 && len(s) > 3 {
 				continue
 			}
@@ -202,13 +226,17 @@ func Stem(w string) string {
 			break
 		}
 	}
+
+	// Of a doubled consonant, as in stopped, one stays.
 	if n := len(w); n > 3 && w[n-1] == w[n-2] && !strings.ContainsRune("aeiouls", rune(w[n-1])) {
 		w = w[:n-1]
 	}
+
 	w = strings.TrimSuffix(w, "e")
 	if strings.HasSuffix(w, "i") && len(w) > 3 {
 		w = w[:len(w)-1] + "y"
 	}
+
 	return w
 }
 
