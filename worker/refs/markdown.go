@@ -20,12 +20,16 @@ func proseOf(text string) []span {
 	var prose []span
 	block := 0 // where the current block outside fences begins
 	open := "" // the fence that is open
+
 	for at := 0; at < len(text); {
 		end := len(text)
 		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
 			end = at + i + 1
 		}
+
 		line := text[at:end]
+
+		// A block of prose ends where a fence opens.
 		switch m := fencePattern.FindStringSubmatchIndex(line); {
 		case open != "":
 			if closesFence(line, open) {
@@ -35,11 +39,15 @@ func proseOf(text string) []span {
 			prose = append(prose, proseInBlock(text, span{block, at})...)
 			open = line[m[2]:m[3]]
 		}
+
 		at = end
 	}
+
+	// A fence that is never closed goes to the end of the text.
 	if open == "" {
 		prose = append(prose, proseInBlock(text, span{block, len(text)})...)
 	}
+
 	return prose
 }
 
@@ -65,25 +73,31 @@ func proseInBlock(text string, block span) []span {
 func codeSpans(text string, block span) []span {
 	ticks := backtickRuns(text, block)
 	partner := make([]int, len(ticks)) // the next run of the same length; 0 for none
+
+	// Runs are paired from the end on, so that each finds the next of its length.
 	next := make(map[int]int)
 	for i := len(ticks) - 1; i >= 0; i-- {
 		n := ticks[i].end - ticks[i].start
 		partner[i], next[n] = next[n], i
 	}
+
 	var code []span
 	blank := -1 // where the first empty line behind the run is
 	for i := 0; i < len(ticks); i++ {
+		// A paragraph is searched for its end once, however many runs it has.
 		if blank < ticks[i].end {
 			blank = block.end
 			if k := strings.Index(text[ticks[i].end:block.end], "\n\n"); k >= 0 {
 				blank = ticks[i].end + k
 			}
 		}
+
 		if j := partner[i]; j > 0 && ticks[j].start <= blank {
 			code = append(code, span{ticks[i].start, ticks[j].end})
 			i = j
 		}
 	}
+
 	return code
 }
 
@@ -94,6 +108,7 @@ func backtickRuns(text string, block span) []span {
 		if text[at] != '`' {
 			continue
 		}
+
 		start := at
 		for at < block.end && text[at] == '`' {
 			at++
@@ -106,10 +121,12 @@ func backtickRuns(text string, block span) []span {
 // withoutAddresses returns s without absolute addresses and the targets of links.
 func withoutAddresses(text string, s span) []span {
 	var prose []span
+
 	urls, links := newFinder(urlPattern, text, s), newFinder(linkTarget, text, s)
 	from := s.start
 	for {
 		u, l := urls.next(from), links.next(from)
+
 		switch {
 		case l.end > 0 && (u.end == 0 || l.start < u.start):
 			l.start += len("](")
@@ -118,6 +135,7 @@ func withoutAddresses(text string, s span) []span {
 		default:
 			return append(prose, span{from, s.end})
 		}
+
 		prose = append(prose, span{from, l.start})
 		from = max(l.end, l.start+1)
 	}
@@ -138,6 +156,7 @@ func balancedLength(u string) int {
 		case ']':
 			open[1]--
 		}
+
 		if open[0] < 0 || open[1] < 0 {
 			return i
 		}

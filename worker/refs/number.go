@@ -34,6 +34,7 @@ var errEdits = errors.New("refs: the edits are not of this text")
 // Restore undoes the edits of a text. It fails if they are not edits of this text.
 func Restore(text string, edits []Edit) (string, error) {
 	var b strings.Builder
+
 	at := 0
 	for _, e := range edits {
 		if e.Start < at || e.End < e.Start || e.End > len(text) {
@@ -43,6 +44,7 @@ func Restore(text string, edits []Edit) (string, error) {
 		b.WriteString(e.Old)
 		at = e.End
 	}
+
 	b.WriteString(text[at:])
 	return b.String(), nil
 }
@@ -95,6 +97,7 @@ func Respell(text string, spell func(name string) (string, bool)) Converted {
 		_, ok := spell(name)
 		return ok
 	}
+
 	all := findMentions(text, known)
 	all = slices.DeleteFunc(all, func(m mention) bool { return m.number })
 	return replaceMentions(text, all, spell)
@@ -104,17 +107,20 @@ func Respell(text string, spell func(name string) (string, bool)) Converted {
 func replaceMentions(text string, all []mention, spell func(string) (string, bool)) Converted {
 	var b strings.Builder
 	var c Converted
+
 	at := 0
 	for _, m := range all {
 		if m.number && !slices.ContainsFunc(m.names, isReference) {
 			continue
 		}
+
 		b.WriteString(text[at:m.start])
 		start := b.Len()
 		b.WriteString("[" + strings.Join(c.spellNames(m, spell), ", ") + "]")
 		c.Edits = append(c.Edits, Edit{start, b.Len(), text[m.start:m.end]})
 		at = m.end
 	}
+
 	b.WriteString(text[at:])
 	c.Text = b.String()
 	return c
@@ -126,16 +132,19 @@ func (c *Converted) spellNames(m mention, spell func(string) (string, bool)) []s
 	var parts []string
 	for _, name := range m.names {
 		to, ok := Unknown, name == Unknown
+
 		switch {
 		case m.number:
 			name = "[" + name + "]"
 		case !ok:
 			to, ok = spell(name)
 		}
+
 		if !ok {
 			to = Unknown
 			c.Removed = append(c.Removed, Removed{name, m.start})
 		}
+
 		if !slices.Contains(parts, to) {
 			parts = append(parts, to)
 		}
@@ -154,6 +163,7 @@ func isReference(number string) bool {
 // order of their first appearance.
 func Mentioned(text string, known func(name string) bool) []string {
 	var names []string
+
 	seen := make(map[string]bool)
 	for _, m := range findMentions(text, known) {
 		for _, name := range m.names {

@@ -55,7 +55,9 @@ func mentionsIn(text string, p span, known func(string) bool) []mention {
 	ids := newFinder(bracketed, text, p)
 	words := newFinder(bare, text, p)
 	nums := newFinder(numbers, text, p)
+
 	for at := p.start; ; {
+		// Of the next mention of each form the one that begins first is taken.
 		m, ok := mention{}, false
 		for _, next := range []func(int) (mention, bool){
 			func(at int) (mention, bool) { return parseList(text, ids.next(at)) },
@@ -66,6 +68,7 @@ func mentionsIn(text string, p span, known func(string) bool) []mention {
 				m, ok = n, true
 			}
 		}
+
 		if !ok {
 			return all
 		}
@@ -98,6 +101,7 @@ func (f *finder) next(at int) span {
 		}
 		f.last = span{at + i[0], at + i[1]}
 	}
+
 	if f.done {
 		return span{}
 	}
@@ -109,6 +113,7 @@ func parseList(text string, s span) (mention, bool) {
 	if s.start == s.end {
 		return mention{}, false
 	}
+
 	m := mention{start: s.start, end: s.end}
 	for _, name := range listed.FindAllString(text[s.start:s.end], -1) {
 		m.names = append(m.names, Canonical(name))
@@ -123,6 +128,7 @@ func findBareID(text string, p span, f *finder, at int, known func(string) bool)
 		if s.start == s.end {
 			return mention{}, false
 		}
+
 		at = s.end
 		if name := Canonical(text[s.start:s.end]); !endsInsideWord(text[p.start:s.start]) && (known(name) || looksIssued(name)) {
 			return mention{start: s.start, end: s.end, names: []string{name}}, true

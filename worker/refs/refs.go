@@ -72,16 +72,21 @@ func NewSpelling(ids iter.Seq[ID]) *Spelling {
 	for id := range ids {
 		s.prefixes = append(s.prefixes, prefixOf(id))
 	}
+
 	slices.Sort(s.prefixes)
+
 	var shared []uint64
 	for i, p := range s.prefixes {
 		if i > 0 && s.prefixes[i-1] == p {
 			shared = append(shared, p)
 		}
 	}
+
+	// Only ids that share a prefix have to be held in full, and most sets have none.
 	if len(shared) == 0 {
 		return s
 	}
+
 	s.prefixes = slices.Compact(s.prefixes)
 	s.sharedPrefixIDs = idsSharingPrefix(ids, slices.Compact(shared))
 	return s
@@ -92,7 +97,9 @@ func NewSpelling(ids iter.Seq[ID]) *Spelling {
 func idsSharingPrefix(ids iter.Seq[ID], shared []uint64) []ID {
 	first := make([]ID, len(shared)) // the first id of each prefix
 	seen := make([]bool, len(shared))
+
 	differ := map[ID]bool{}
+
 	for id := range ids {
 		i, found := slices.BinarySearch(shared, prefixOf(id))
 		switch {
@@ -103,11 +110,14 @@ func idsSharingPrefix(ids iter.Seq[ID], shared []uint64) []ID {
 			differ[first[i]], differ[id] = true, true
 		}
 	}
+
+	// Prefixes of which all ids are equal have none in differ.
 	out := make([]ID, 0, len(differ))
 	for id := range differ {
 		out = append(out, id)
 	}
 	slices.SortFunc(out, Compare)
+
 	return out
 }
 
@@ -115,6 +125,8 @@ func idsSharingPrefix(ids iter.Seq[ID], shared []uint64) []ID {
 func (s *Spelling) Spell(id ID) string {
 	digits := MinDigits
 	p := prefixOf(id)
+
+	// In sorted order the neighbours share the most digits.
 	if i, found := slices.BinarySearch(s.prefixes, p); found {
 		for _, k := range [...]int{i - 1, i + 1} {
 			if k >= 0 && k < len(s.prefixes) {
@@ -122,6 +134,7 @@ func (s *Spelling) Spell(id ID) string {
 			}
 		}
 	}
+
 	if i, found := slices.BinarySearchFunc(s.sharedPrefixIDs, id, Compare); found {
 		for _, k := range [...]int{i - 1, i + 1} {
 			if k >= 0 && k < len(s.sharedPrefixIDs) {
@@ -129,6 +142,7 @@ func (s *Spelling) Spell(id ID) string {
 			}
 		}
 	}
+
 	return Mark + id.String()[:digits]
 }
 
@@ -163,6 +177,7 @@ func All(ids iter.Seq[ID]) []Named {
 	set := slices.Collect(ids)
 	slices.SortFunc(set, Compare)
 	set = slices.Compact(set)
+
 	s := NewSpelling(slices.Values(set))
 	named := make([]Named, len(set))
 	for i, id := range set {
@@ -178,6 +193,7 @@ func Parse(name string) (ID, bool) {
 	if !ok || len(digits) != hex.EncodedLen(len(id)) {
 		return id, false
 	}
+
 	_, err := hex.Decode(id[:], []byte(digits))
 	return id, err == nil
 }
