@@ -58,9 +58,11 @@ func FromMetadata(document string, metadata map[string]string) Source {
 		Year:  oneLine(metadata[metadataYear], maxYear),
 		URL:   webAddress(metadata[metadataURL]),
 	}
+
 	if id := oneLine(metadata[metadataID], maxTitle); id != "" {
 		s.ID = id
 	}
+
 	for _, author := range authorsOf(metadata[metadataAuthors]) {
 		if author = oneLine(author, maxAuthor); author != "" && len(s.Authors) < maxAuthors {
 			s.Authors = append(s.Authors, author)
@@ -72,9 +74,11 @@ func FromMetadata(document string, metadata map[string]string) Source {
 // authorsOf returns the names in the metadata of authors.
 func authorsOf(text string) []string {
 	var list []string
+
 	if json.Unmarshal([]byte(text), &list) == nil {
 		return list
 	}
+
 	var one string
 	if json.Unmarshal([]byte(text), &one) == nil {
 		text = one
@@ -111,6 +115,7 @@ func oneLine(text string, most int) string {
 		}
 		return r
 	}, text)
+
 	text = strings.Join(strings.Fields(text), " ")
 	if utf8.RuneCountInString(text) <= most {
 		return text
@@ -125,14 +130,17 @@ func (s *Source) Label() string {
 	if who := s.by(); who != "" {
 		parts = append(parts, who+".")
 	}
+
 	title := oneLine(s.Title, maxLabelTitle)
 	if title == "" {
 		title = oneLine(s.ID, maxLabelTitle)
 	}
+
 	parts = append(parts, title)
 	if s.Year != "" {
 		parts = append(parts, "("+s.Year+")")
 	}
+
 	return strings.Join(parts, " ")
 }
 
@@ -164,10 +172,13 @@ func splitName(name string) (family, given string) {
 	if before, after, ok := strings.Cut(name, ","); ok && strings.TrimSpace(before) != "" {
 		return strings.TrimSpace(before), strings.TrimSpace(after)
 	}
+
 	words := strings.Fields(name)
 	if len(words) < 2 {
 		return name, ""
 	}
+
+	// The family name is the last word but for suffixes, with the particles before it.
 	at := len(words) - 1
 	if isSuffix(words[at]) && at > 1 {
 		at--
@@ -175,6 +186,7 @@ func splitName(name string) (family, given string) {
 	for at > 1 && isParticle(words[at-1]) {
 		at--
 	}
+
 	return strings.Join(words[at:], " "), strings.Join(words[:at], " ")
 }
 

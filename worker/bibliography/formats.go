@@ -27,10 +27,13 @@ func Markdown(entries []Entry) string {
 				places = append(places, fmt.Sprintf("%s (%d)", e.Place, e.Number))
 			}
 		}
+
 		fmt.Fprintf(&b, "- **%s.** %s", strings.Join(numbers, ", "), all[0].markdown())
+
 		if len(places) > 0 {
 			b.WriteString(" " + capitalised(escapeMarkdown(strings.Join(places, ", "))) + ".")
 		}
+
 		b.WriteByte('\n')
 	}
 	return b.String()
@@ -40,6 +43,7 @@ func Markdown(entries []Entry) string {
 func bySource(entries []Entry) [][]Entry {
 	var all [][]Entry
 	at := make(map[string]int) // by document
+
 	for _, e := range entries {
 		i, seen := at[e.ID]
 		if !seen {
@@ -48,6 +52,7 @@ func bySource(entries []Entry) [][]Entry {
 		}
 		all[i] = append(all[i], e)
 	}
+
 	return all
 }
 
@@ -61,11 +66,13 @@ func (s *Source) markdown() string {
 	if len(s.Authors) > 0 {
 		parts = append(parts, escapeMarkdown(s.authorList())+".")
 	}
+
 	title := s.Title
 	if title == "" {
 		title = s.ID
 	}
 	parts = append(parts, "*"+escapeMarkdown(strings.TrimRight(title, "."))+"*.")
+
 	if s.Year != "" {
 		parts = append(parts, escapeMarkdown(s.Year)+".")
 	}
@@ -75,6 +82,7 @@ func (s *Source) markdown() string {
 	if s.Title != "" {
 		parts = append(parts, "Document "+escapeMarkdown(s.ID)+".")
 	}
+
 	return strings.Join(parts, " ")
 }
 
@@ -140,6 +148,7 @@ func CSL(entries []Entry) ([]byte, error) {
 	for i, all := range sources {
 		e := all[0]
 		numbers, ids := namesOf(all)
+
 		items[i] = cslItem{
 			ID: e.Ref, Type: "document", Number: strings.Join(numbers, ", "), Title: e.Title, URL: e.URL, Source: e.ID,
 			Note: placesOf(all), Custom: cslCustom{References: ids},
@@ -147,6 +156,7 @@ func CSL(entries []Entry) ([]byte, error) {
 		if e.Title == "" {
 			items[i].Title = e.ID
 		}
+
 		for _, author := range e.Authors {
 			name := cslName{Literal: author}
 			if family, given := splitName(author); given != "" {
@@ -154,6 +164,7 @@ func CSL(entries []Entry) ([]byte, error) {
 			}
 			items[i].Author = append(items[i].Author, name)
 		}
+
 		if e.Year != "" {
 			items[i].Issued = &cslDate{Raw: e.Year}
 			if year, err := strconv.Atoi(e.Year); err == nil {
@@ -161,10 +172,13 @@ func CSL(entries []Entry) ([]byte, error) {
 			}
 		}
 	}
+
 	var b bytes.Buffer
+	// Titles with signs of HTML stay readable.
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
+
 	err := enc.Encode(items)
 	return b.Bytes(), err
 }
@@ -188,22 +202,26 @@ func placesOf(all []Entry) string {
 	return strings.Join(places, "; ")
 }
 
-// BibTeX returns the sources of the entries as BibTeX, each once: under the REF id of its first entry,
-// with the ids of the others as aliases (ids, of biblatex), and the places of its passages in the note. Nothing of a source is read as TeX.
+// BibTeX returns the sources of the entries as BibTeX, each once: under the REF id of its
+// first entry, with the ids of the others as aliases (ids, of biblatex), and the places of
+// its passages in the note. Nothing of a source is read as TeX.
 func BibTeX(entries []Entry) string {
 	var b strings.Builder
 	for _, all := range bySource(entries) {
 		e := all[0]
 		fmt.Fprintf(&b, "@misc{%s,\n", e.Ref)
+
 		numbers, ids := namesOf(all)
 		if len(ids) > 1 {
 			fmt.Fprintf(&b, "  ids = {%s},\n", strings.Join(ids[1:], ","))
 		}
+
 		title := e.Title
 		if title == "" {
 			title = e.ID
 		}
 		fmt.Fprintf(&b, "  title = {{%s}},\n", escapeTeX(title))
+
 		if len(e.Authors) > 0 {
 			names := make([]string, len(e.Authors))
 			for i, author := range e.Authors {
@@ -211,18 +229,21 @@ func BibTeX(entries []Entry) string {
 			}
 			fmt.Fprintf(&b, "  author = {%s},\n", strings.Join(names, " and "))
 		}
+
 		if e.Year != "" {
 			fmt.Fprintf(&b, "  year = {%s},\n", escapeTeX(e.Year))
 		}
 		if e.URL != "" {
 			fmt.Fprintf(&b, "  url = {%s},\n", e.URL)
 		}
+
 		note := fmt.Sprintf("[%s] document %s", strings.Join(numbers, ", "), escapeTeX(e.ID))
 		if places := placesOf(all); places != "" {
 			note += ": " + escapeTeX(places)
 		}
 		fmt.Fprintf(&b, "  note = {%s}\n}\n", note)
 	}
+
 	return b.String()
 }
 
@@ -242,6 +263,7 @@ var texMarks = map[rune]string{
 
 func escapeTeX(text string) string {
 	var b strings.Builder
+
 	for _, r := range text {
 		switch to, ok := texMarks[r]; {
 		case ok:
