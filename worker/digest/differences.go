@@ -67,26 +67,32 @@ func figuresOf(q *Query, source int, f Finding) []figure {
 	var all []figure
 	for _, span := range prose.Sentences(f.Text) {
 		cited := span.In(f.Text)
+
 		refs := f.Refs
 		if m := behindSentence.FindStringSubmatch(cited); m != nil {
 			refs = strings.FieldsFunc(m[1], func(c rune) bool { return c == ',' || c == ' ' })
 		}
+
 		text := behindSentence.ReplaceAllString(cited, "")
 		words := prose.Words(text)
+
 		for at, w := range words {
 			nounAt := nounBehind(words, at)
 			if nounAt < 0 || len(refs) == 0 {
 				continue
 			}
+
 			one := figure{
 				source: source, number: w.Stem, noun: words[nounAt].Stem, words: words, at: at, nounAt: nounAt,
 				text: text, refs: refs, inQuery: q.weights[words[nounAt].Stem] > 0,
 			}
+
 			for i, other := range words {
 				if i != nounAt && !other.Number && !other.Name && !other.Common && len(other.Lower) > 3 {
 					one.about = append(one.about, other.Stem)
 				}
 			}
+
 			all = append(all, one)
 		}
 	}
@@ -104,6 +110,7 @@ func nounBehind(words []prose.Word, at int) int {
 	if w := words[at]; !w.Number || !plainFigure.MatchString(w.Lower) || year.MatchString(w.Lower) {
 		return -1
 	}
+
 	for i := at + 1; i < min(len(words), at+3); i++ {
 		switch w := words[i]; {
 		case w.Number || w.Common:
@@ -121,6 +128,7 @@ func nounBehind(words []prose.Word, at int) int {
 // said, sources differ; "" if they do not.
 func difference(all []figure, noun, about string) string {
 	bySource := make(map[int][]figure)
+
 	var sources []int
 	for _, f := range all {
 		if f.noun == noun && slices.Contains(f.about, about) {
@@ -146,28 +154,36 @@ func difference(all []figure, noun, about string) string {
 	if len(figures) < 2 {
 		return ""
 	}
+
 	sentence := sayFigures(figures, about)
+
 	var passages []string
 	for _, f := range figures {
 		passages = append(passages, f.text)
 	}
+
+	// The sentence is checked as those of a model are, by its own quotes.
 	if claims.Check(behindSentence.ReplaceAllString(sentence, ""), passages...).Grade != claims.Supported {
 		return ""
 	}
+
 	return sentence
 }
 
 // sayFigures says all of some figures, or of many the least and the greatest.
 func sayFigures(figures []figure, about string) string {
 	slices.SortStableFunc(figures, func(a, b figure) int { return compareNumbers(a.number, b.number) })
+
 	said := figures
 	if len(figures) > maxFigures {
 		said = []figure{figures[0], figures[len(figures)-1]}
 	}
+
 	parts := make([]string, len(said))
 	for i, f := range said {
 		parts[i] = "“" + f.phrase(about) + "” [" + strings.Join(f.refs, ", ") + "]"
 	}
+
 	last := len(parts) - 1
 	if len(figures) > maxFigures {
 		return "The sources differ, from " + parts[0] + " to " + parts[last] + "."
@@ -188,6 +204,7 @@ func compareNumbers(a, b string) int {
 // phrase returns the words of the sentence around the number: to what is said, if it stands near.
 func (f *figure) phrase(about string) string {
 	from, to := f.at, f.nounAt
+
 	for i, w := range f.words {
 		switch {
 		case w.Stem != about:
@@ -197,5 +214,6 @@ func (f *figure) phrase(about string) string {
 			from = i
 		}
 	}
+
 	return strings.Join(strings.Fields(f.text[f.words[from].Start:f.words[to].End]), " ")
 }

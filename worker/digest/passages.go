@@ -26,14 +26,17 @@ type Query struct {
 // NewQuery reads a question.
 func NewQuery(question string) *Query {
 	q := &Query{weights: make(map[string]float64)}
+
 	for _, w := range prose.Words(question) {
 		if w.Common && !w.Number || asking[w.Lower] || q.weights[w.Stem] > 0 {
 			continue
 		}
+
 		weight := 1.0
 		if w.Name || w.Number {
 			weight = 1.5
 		}
+
 		q.weights[w.Stem] = weight
 		q.total += weight
 	}
@@ -55,19 +58,23 @@ func (q *Query) Relevance(text string) float64 {
 	if q.total == 0 {
 		return 0
 	}
+
 	counts := make(map[string]int)
 	words := 0
+
 	for _, w := range prose.Words(text) {
 		if q.weights[w.Stem] > 0 {
 			counts[w.Stem]++
 		}
 		words++
 	}
+
 	share, often := 0.0, 0.0
 	for stem, n := range counts {
 		share += q.weights[stem]
 		often += q.weights[stem] * (1 - 1/float64(1+n))
 	}
+
 	score := 0.8*share/q.total + 0.2*often/q.total
 	return math.Round(score*1e4) / 1e4
 }
@@ -85,6 +92,7 @@ func (q *Query) among(texts []string) *Query {
 	if len(texts) < leastPassages {
 		return q
 	}
+
 	in := make(map[string]int)
 	for _, text := range texts {
 		seen := make(map[string]bool)
@@ -95,12 +103,14 @@ func (q *Query) among(texts []string) *Query {
 			}
 		}
 	}
+
 	weighted := &Query{weights: make(map[string]float64)}
 	for _, stem := range sortedStems(in) {
 		w := q.weights[stem] * math.Log(1+float64(len(texts))/float64(in[stem])) / math.Log(1+float64(len(texts)))
 		weighted.weights[stem] = w
 		weighted.total += w
 	}
+
 	return weighted
 }
 
@@ -119,6 +129,7 @@ const leastRelevance = 0.12
 // tables are chosen only of a text that has nothing else.
 func Choose(text string, q *Query, most, length int64) []Place {
 	var all, unreadable []Place
+
 	for _, span := range windows(text, int(length)) {
 		one := Place{span, q.Relevance(span.In(text))}
 		switch {
@@ -129,13 +140,17 @@ func Choose(text string, q *Query, most, length int64) []Place {
 			unreadable = append(unreadable, one)
 		}
 	}
+
 	if len(all) == 0 {
 		all = unreadable
 	}
+
 	slices.SortStableFunc(all, func(a, b Place) int { return cmp.Compare(b.Relevance, a.Relevance) })
 	if most > 0 {
 		all = all[:min(len(all), int(most))]
 	}
+
+	// Those that were chosen go back into the order of the text.
 	slices.SortFunc(all, func(a, b Place) int { return cmp.Compare(a.Start, b.Start) })
 	return all
 }
@@ -165,10 +180,12 @@ func windows(text string, length int) []prose.Span {
 func windowsBeside(code []prose.Span, text string, length int) []prose.Span {
 	var all []prose.Span
 	var open prose.Span
+
 	for _, s := range prose.Sentences(text) {
 		for len(code) > 0 && code[0].End <= s.Start {
 			code = code[1:]
 		}
+
 		if len(code) > 0 && code[0].Start < s.End { // a part ends where code begins
 			if open.End > 0 {
 				all = append(all, open)
@@ -176,20 +193,25 @@ func windowsBeside(code []prose.Span, text string, length int) []prose.Span {
 			}
 			continue
 		}
+
 		long := utf8.RuneCountInString(text[open.Start:s.End]) > length
 		apart := open.End > 0 && strings.Contains(text[open.End:s.Start], "\n\n") && (open.End-open.Start)*2 > length
+
 		if open.End > 0 && (long || apart) {
 			all = append(all, open)
 			open = prose.Span{}
 		}
+
 		if open.End == 0 {
 			open.Start = s.Start
 		}
 		open.End = s.End
 	}
+
 	if open.End > 0 {
 		all = append(all, open)
 	}
+
 	return slices.DeleteFunc(all, func(s prose.Span) bool {
 		return !strings.ContainsFunc(s.In(text), func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 	})

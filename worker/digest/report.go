@@ -47,6 +47,8 @@ func Compose(q *Query, findings []Finding, parts Parts) Report {
 
 	opening, closing, body := divide(ranked[:min(len(ranked), maxParagraphs*inParagraph)], parts)
 	topics := topicsOf(body)
+
+	// Topics are spread over the paragraphs as evenly as they go, and stay whole.
 	paragraphs := min(maxParagraphs, len(topics))
 	var bodies []string
 	for n := range paragraphs {
@@ -60,6 +62,7 @@ func Compose(q *Query, findings []Finding, parts Parts) Report {
 		}
 		bodies = append(bodies, strings.Join(sentences, " "))
 	}
+
 	return Report{Opening: opening, Body: strings.Join(bodies, "\n\n"), Closing: closing, Topics: topics[:min(len(topics), maxTopics)]}
 }
 
@@ -81,7 +84,9 @@ func rank(q *Query, findings []Finding) []Finding {
 	for i, f := range findings {
 		texts[i] = f.Text
 	}
+
 	q = q.among(texts)
+
 	relevance := make(map[string]float64, len(findings)) // by text, which is another for each
 	best := 0.0
 	for _, f := range findings {
@@ -91,6 +96,7 @@ func rank(q *Query, findings []Finding) []Finding {
 		}
 		best = max(best, relevance[f.Text])
 	}
+
 	share := leastShare
 	if len(q.weights) <= 2 {
 		share = leastShareOfTwo
@@ -132,6 +138,7 @@ func divide(ranked []Finding, parts Parts) (opening, closing string, body []Find
 		}
 		closing = firstSentence(last.Text)
 	}
+
 	if len(ranked) == 1 {
 		elsewhere = 0
 	}
@@ -172,10 +179,12 @@ func firstSentence(text string) string {
 func distinct(findings []Finding) []Finding {
 	var out []Finding
 	at := make(map[string]int)
+
 	for _, f := range findings {
 		if f.Text == "" {
 			continue
 		}
+
 		key := strings.ToLower(tidy(f.Text))
 		if i, seen := at[key]; seen {
 			for _, ref := range f.Refs {
@@ -185,6 +194,7 @@ func distinct(findings []Finding) []Finding {
 			}
 			continue
 		}
+
 		at[key] = len(out)
 		out = append(out, f)
 	}

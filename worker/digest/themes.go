@@ -43,6 +43,7 @@ const themeLikeness = 0.16
 func Themes(q *Query, passages []Passage, most int) []Finding {
 	words := newVocabulary(q, passages)
 	groups := words.group(passages, most)
+
 	findings := make([]Finding, 0, len(groups))
 	for _, group := range groups {
 		first := passages[group[0]]
@@ -52,6 +53,7 @@ func Themes(q *Query, passages []Passage, most int) []Finding {
 				f.Refs = append(f.Refs, ref)
 			}
 		}
+
 		findings = append(findings, f)
 	}
 	return findings
@@ -65,7 +67,9 @@ const maxSentences = 3
 func EachPassage(q *Query, passages []Passage, most int) []Finding {
 	words := newVocabulary(q, passages)
 	each := max(1, min(maxSentences, maxParagraphs*inParagraph/max(1, len(passages))))
+
 	var findings []Finding
+
 	for _, group := range words.group(passages, most) {
 		topic := words.topic(group)
 		for _, i := range group {
@@ -79,6 +83,7 @@ func EachPassage(q *Query, passages []Passage, most int) []Finding {
 			}
 		}
 	}
+
 	return findings
 }
 
@@ -87,6 +92,7 @@ func cite(sentence, ref string) string {
 	if ref == "" || sentence == "" {
 		return sentence
 	}
+
 	end := strings.TrimRight(sentence, ".!")
 	return end + " [" + ref + "]."
 }
@@ -101,14 +107,18 @@ type vocabulary struct {
 func newVocabulary(q *Query, passages []Passage) *vocabulary {
 	v := &vocabulary{shown: make(map[string]map[string]int)}
 	in := make(map[string]int) // passages that have a stem
+
 	counts := make([]map[string]int, len(passages))
+
 	for i, p := range passages {
 		v.texts = append(v.texts, proseOf(p.Text))
 		counts[i] = make(map[string]int)
+
 		for _, w := range prose.Words(v.texts[i]) {
 			if w.Common || w.Number || utf8.RuneCountInString(w.Lower) < 3 || q.weights[w.Stem] > 0 || w.Lower == "ref" {
 				continue
 			}
+
 			if counts[i][w.Stem]++; counts[i][w.Stem] == 1 {
 				in[w.Stem]++
 			}
@@ -118,6 +128,9 @@ func newVocabulary(q *Query, passages []Passage) *vocabulary {
 			v.shown[w.Stem][w.Lower]++
 		}
 	}
+
+	// The weight is that of tf-idf, with a logarithm so that no word that is repeated
+	// outweighs all others.
 	for i := range passages {
 		p := profile{weights: make(map[string]float64, len(counts[i]))}
 		for _, stem := range sortedStems(counts[i]) {
@@ -126,6 +139,7 @@ func newVocabulary(q *Query, passages []Passage) *vocabulary {
 			p.weights[stem] = w
 			p.norm += w * w
 		}
+
 		p.norm = math.Sqrt(p.norm)
 		v.profiles = append(v.profiles, p)
 	}
@@ -140,6 +154,7 @@ func proseOf(text string) string {
 			sentences = append(sentences, one)
 		}
 	}
+
 	if len(sentences) == 0 {
 		return tidy(text)
 	}
@@ -151,6 +166,7 @@ func sortedStems[T any](m map[string]T) []string {
 	for stem := range m {
 		stems = append(stems, stem)
 	}
+
 	sort.Strings(stems)
 	return stems
 }
@@ -160,10 +176,12 @@ func (p *profile) likeness(other *profile) float64 {
 	if p.norm == 0 || other.norm == 0 {
 		return 0
 	}
+
 	sum := 0.0
 	for _, stem := range sortedStems(p.weights) {
 		sum += p.weights[stem] * other.weights[stem]
 	}
+
 	return sum / (p.norm * other.norm)
 }
 
@@ -171,6 +189,7 @@ func (p *profile) likeness(other *profile) float64 {
 // it most. With as many themes as may be, the rest join the one that is most like them.
 func (v *vocabulary) group(passages []Passage, most int) [][]int {
 	var groups [][]int
+
 	for i := range passages {
 		best, likeness := -1, 0.0
 		for g, group := range groups {
@@ -178,10 +197,13 @@ func (v *vocabulary) group(passages []Passage, most int) [][]int {
 				best, likeness = g, like
 			}
 		}
+
+		// The first passage of a theme stands for it, so that themes do not drift.
 		if len(groups) < most && likeness < themeLikeness {
 			groups = append(groups, []int{i})
 			continue
 		}
+
 		best = max(best, 0)
 		groups[best] = append(groups[best], i)
 	}
@@ -195,12 +217,14 @@ func (v *vocabulary) topic(group []int) string {
 	for _, i := range group {
 		v.addPhrases(phrases, i)
 	}
+
 	best := ""
 	for _, key := range sortedStems(phrases) {
 		if best == "" || phrases[key].score() > phrases[best].score()+1e-12 {
 			best = key
 		}
 	}
+
 	if best == "" {
 		return "Other"
 	}
@@ -222,20 +246,24 @@ func (p *phrase) score() float64 { return p.weight * (1 + math.Log(float64(p.cou
 func (v *vocabulary) addPhrases(to map[string]*phrase, i int) {
 	text := v.texts[i]
 	words := prose.Words(text)
+
 	add := func(key, shown string, weight float64) {
 		if to[key] == nil {
 			to[key] = &phrase{shown: shown, weight: weight}
 		}
 		to[key].count++
 	}
+
 	for k, w := range words {
 		weight := v.profiles[i].weights[w.Stem] * v.telling(w.Stem)
 		if weight > 0 && isPlain(w) {
 			add(w.Stem, text[w.Start:w.End], weight)
 		}
+
 		if k+1 == len(words) {
 			break
 		}
+
 		next := words[k+1]
 		also := v.profiles[i].weights[next.Stem] * v.telling(next.Stem)
 		if text[w.End:next.Start] == " " && isPlain(w) && isPlain(next) && w.Stem != next.Stem && also > 0 && !isModifier(next.Lower) {
@@ -280,6 +308,7 @@ func (v *vocabulary) telling(stem string) float64 {
 			verbs += n
 		}
 	}
+
 	return 1 - 0.7*float64(verbs)/float64(max(1, all))
 }
 
@@ -302,14 +331,20 @@ func bestSentences(q *Query, text string, most int) []string {
 		at    int
 		score float64
 	}
+
 	var all []scored
+
 	for i, span := range prose.Sentences(text) {
 		one := tidy(span.In(text))
 		if one == "" {
 			continue
 		}
+
 		n := utf8.RuneCountInString(one)
 		s := q.Relevance(one) + 0.05/float64(1+i)
+
+		// The parts of the score are large enough that the question decides only between
+		// sentences of one kind.
 		if claims.Claims(one) {
 			s += 0.5
 		}
@@ -325,20 +360,26 @@ func bestSentences(q *Query, text string, most int) []string {
 		if !isProse(one, text) {
 			s -= 1 // tables, menus, markup and code, which claim much by the look of them
 		}
+
 		all = append(all, scored{one, i, s})
 	}
+
 	if len(all) == 0 {
 		return []string{endSentence(clip(tidy(text)))}
 	}
+
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+
 	chosen := all[:1]
 	for _, one := range all[1:] {
 		if len(chosen) < most && one.score >= 0.5 {
 			chosen = append(chosen, one)
 		}
 	}
+
 	chosen = slices.Clone(chosen)
 	slices.SortFunc(chosen, func(a, b scored) int { return cmp.Compare(a.at, b.at) })
+
 	sentences := make([]string, len(chosen))
 	for i, one := range chosen {
 		sentences[i] = endSentence(clip(one.text))
@@ -381,9 +422,11 @@ func pointsAway(sentence string) bool { return leadsAway.MatchString(sentence) }
 // it, or speaks of what stands elsewhere.
 func pointsBack(sentence string) bool {
 	lower := strings.ToLower(sentence)
+
 	if elsewhere.MatchString(lower) {
 		return true
 	}
+
 	word, _, _ := strings.Cut(lower, " ")
 	switch strings.TrimRight(word, ",") {
 	case "this", "these", "it", "they", "he", "she", "such", "however", "therefore", "thus", "moreover", "furthermore", "also", "but", "and", "so":
@@ -419,6 +462,7 @@ func tidy(sentence string) string {
 	sentence = strings.NewReplacer("**", "", "``", "`").Replace(sentence)
 	sentence = bracketed.ReplaceAllString(sentence, "")
 	sentence = strings.Join(strings.Fields(sentence), " ")
+
 	return strings.TrimSpace(leadingMark.ReplaceAllString(sentence, ""))
 }
 
@@ -431,10 +475,12 @@ func Contradictions(q *Query, passages []Passage) []string {
 	var all []string
 	for i, a := range passages {
 		sentence := bestSentence(q, a.Text)
+
 		for k, b := range passages {
 			if i == k || len(all) == maxContradictions || a.Ref == "" || b.Ref == "" {
 				continue
 			}
+			// Each pair of passages is listed once, whichever contradicted the other.
 			if v := claims.Check(sentence, b.Text); v.Grade == claims.Contradicted && len(v.Reasons) > 0 && !slices.ContainsFunc(all, func(s string) bool {
 				return strings.Contains(s, a.Ref) && strings.Contains(s, b.Ref)
 			}) {
