@@ -35,7 +35,7 @@ func (c *checker) compare(p *schema.Property, v any, got value, n *node) (why st
 	return "", false
 }
 
-// scaledBy returns a number times a power of ten.
+// scaledBy returns a number times a hundred, or for a negative power its hundredth.
 func scaledBy(n *big.Rat, power int) *big.Rat {
 	hundred := big.NewRat(100, 1)
 	if power < 0 {
@@ -97,18 +97,23 @@ func isRounded(p *schema.Property, v json.Number, got *big.Rat) bool {
 	if !ok {
 		return false
 	}
+
 	if want.Cmp(got) == 0 {
 		return true
 	}
+
+	// A number may be rounded only if what was computed has more decimals.
 	_, decimals, _ := strings.Cut(v.String(), ".")
 	if digits, exact := got.FloatPrec(); exact && digits <= len(decimals) {
 		return false
 	}
+
 	unit := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(len(decimals))), nil))
 	off := new(big.Rat).Abs(new(big.Rat).Sub(want, got))
 	if off.Cmp(unit.Quo(unit, big.NewRat(2, 1))) > 0 {
 		return false
 	}
+
 	limit := new(big.Rat).Mul(maxRoundingError, new(big.Rat).Abs(got))
 	return p.Type == schema.Integer || off.Cmp(limit) <= 0
 }
@@ -132,6 +137,7 @@ func (c *checker) hasResult(p *schema.Property, text string, got value, n *node)
 			return isRounded(p, v, got.number) || n.isShare() && strings.ContainsAny(text, "%％") && isRounded(p, v, scaledBy(got.number, 1))
 		})
 	}
+
 	return occurrences(got.text, text) > 0
 }
 
@@ -144,12 +150,15 @@ func numbersOf(text string) []json.Number {
 			all = append(all, json.Number(n))
 		}
 	}
+
+	// Digits behind a letter are no numeral of their own, and are read here.
 	for start, end := range format.Numerals(text, format.NumberStyle{}) {
 		add(text[start:end])
 	}
 	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return c < '0' || c > '9' }) {
 		add(strings.TrimLeft(word, "0"))
 	}
+
 	return all
 }
 
@@ -159,6 +168,7 @@ func (c *checker) strangeNumber(p *schema.Property, text string, got value) stri
 	if got.number == nil || p.Enum != nil {
 		return ""
 	}
+
 	for start, end := range format.Numerals(text, format.NumberStyle{}) {
 		readings := format.ReadNumber(text[start:end], format.NumberStyle{})
 		known := slices.ContainsFunc(readings, func(r string) bool {
@@ -170,6 +180,7 @@ func (c *checker) strangeNumber(p *schema.Property, text string, got value) stri
 			return ", and no quote has the " + text[start:end]
 		}
 	}
+
 	return ""
 }
 

@@ -27,6 +27,7 @@ type span struct{ months, days int64 }
 func (s span) String() string {
 	var text strings.Builder
 	text.WriteByte('P')
+
 	for _, part := range []struct {
 		n    int64
 		unit string
@@ -35,6 +36,7 @@ func (s span) String() string {
 			text.WriteString(strconv.FormatInt(part.n, 10) + part.unit)
 		}
 	}
+
 	if text.Len() == 1 {
 		return "P0D"
 	}
@@ -117,6 +119,7 @@ func (n *node) compute(quotes int) (value, error) {
 			return value{}, err
 		}
 	}
+
 	v, err := n.apply(args, quotes)
 	if err == nil && v.number != nil && v.number.Num().BitLen()+v.number.Denom().BitLen() > maxBits {
 		return value{}, errLarge
@@ -126,9 +129,11 @@ func (n *node) compute(quotes int) (value, error) {
 
 // parseSpan reads a duration of ISO 8601 of whole days.
 func parseSpan(iso string) (span, error) {
+	// The identity is months and seconds, which parts the calendar from the clock.
 	months, seconds, ok := strings.Cut(strings.TrimSuffix(format.DurationIdentity(iso), "S"), "M")
 	m, errM := strconv.ParseInt(months, 10, 64)
 	s, errS := strconv.ParseInt(seconds, 10, 64)
+
 	if !ok || errM != nil || errS != nil || m > maxTime || s/secondsOfDay > maxTime || s%secondsOfDay != 0 {
 		return span{}, fmt.Errorf("%.40s is no duration of whole days, weeks, months or years", iso)
 	}
@@ -157,6 +162,7 @@ func (n *node) apply(args []value, quotes int) (value, error) {
 	case comparison:
 		return compareValues(n.text, args[0], args[1])
 	}
+
 	a, b := args[0], args[1]
 	switch {
 	case a.number != nil && b.number != nil:
@@ -172,6 +178,7 @@ func (n *node) apply(args []value, quotes int) (value, error) {
 	case b.span != nil && isWholeNumber(a) && n.kind == multiplication:
 		return timesSpan(*b.span, a)
 	}
+
 	return value{}, fmt.Errorf("%s cannot join a %s and a %s", n.kind, a.kindName(), b.kindName())
 }
 
@@ -205,18 +212,23 @@ func moveDay(day time.Time, by value, back bool) (value, error) {
 	} else {
 		s.days = by.number.Num().Int64()
 	}
+
 	if back {
 		s.months, s.days = -s.months, -s.days
 	}
+
 	moved := addMonths(day, s.months).AddDate(0, 0, int(s.days))
 	if moved.Year() < 1 || moved.Year() > 9999 {
 		return value{}, fmt.Errorf("it leads to the year %d", moved.Year())
 	}
+
 	return value{day: &moved}, nil
 }
 
 // addMonths returns the same day of another month, or its last one.
 func addMonths(day time.Time, months int64) time.Time {
+	// The month is moved from its first day, as the day may be one that the other month
+	// lacks.
 	first := time.Date(day.Year(), day.Month()+time.Month(months), 1, 0, 0, 0, 0, time.UTC)
 	last := first.AddDate(0, 1, -1).Day()
 	return first.AddDate(0, 0, min(day.Day(), last)-1)
@@ -226,10 +238,12 @@ func addSpans(a, b span, minus bool) (value, error) {
 	if minus {
 		b.months, b.days = -b.months, -b.days
 	}
+
 	s := span{a.months + b.months, a.days + b.days}
 	if s.months < 0 || s.days < 0 {
 		return value{}, errors.New("it leads to a negative duration")
 	}
+
 	return value{span: &s}, nil
 }
 
@@ -252,9 +266,11 @@ func compareValues(sign string, a, b value) (value, error) {
 	default:
 		return value{}, fmt.Errorf("a %s is compared with a %s", a.kindName(), b.kindName())
 	}
+
 	truth := map[string]bool{
 		"<": order < 0, ">": order > 0, "<=": order <= 0, ">=": order >= 0, "==": order == 0, "!=": order != 0,
 	}[sign]
+
 	return value{truth: &truth}, nil
 }
 
@@ -269,5 +285,6 @@ func spanBetween(from, to time.Time) span {
 	if addMonths(from, months).After(to) {
 		months--
 	}
+
 	return span{months, daysBetween(addMonths(from, months), to)}
 }

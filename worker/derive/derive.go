@@ -63,6 +63,7 @@ func Of(p *schema.Property, v any, formula string, quotes []Quote, settled bool)
 		d.Fault = fmt.Sprintf("its formula %.80s has too many operands to look for in so many quotes", formula)
 		return d
 	}
+
 	c := &checker{quotes: quotes, settled: settled}
 	c.check(n, nil, 0)
 	c.countTerms(n)
@@ -92,6 +93,7 @@ func lengthOf(quotes []Quote) int {
 	for _, q := range quotes {
 		bytes += len(q.Text) + 1
 	}
+
 	return bytes
 }
 
@@ -100,6 +102,7 @@ func (n *node) operands() int {
 	if len(n.args) == 0 {
 		return 1
 	}
+
 	all := 0
 	for _, arg := range n.args {
 		all += arg.operands()
@@ -116,6 +119,7 @@ func needsFormula(p *schema.Property, v any) bool {
 	case p.Numeric() || p.Format == schema.Date || p.Format == schema.Duration:
 		return true
 	}
+
 	text, isText := v.(string)
 	return isText && isPlainAmount(text)
 }
@@ -126,6 +130,7 @@ func isPlainAmount(text string) bool {
 	if _, end, ok := format.DateAt(text, 0); ok && end == len(text) {
 		return true
 	}
+
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(text, "+-−("))
 	_, isNumber := format.ParseNumber(text)
 	return isNumber && (unicode.IsDigit(first) || unicode.Is(unicode.Sc, first))

@@ -66,6 +66,7 @@ func parse(formula string) (*node, error) {
 	if len(formula) > maxFormula {
 		return nil, fmt.Errorf("it has more than %d bytes", maxFormula)
 	}
+
 	text := plainSigns.Replace(formula)
 	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "="))
 	if strings.Contains(text, `"`) { // a sign within a text is none
@@ -87,10 +88,12 @@ func parse(formula string) (*node, error) {
 
 func parseWhole(text string) (*node, error) {
 	p := &parser{rest: text, grouped: strings.Contains(text, ", ")}
+
 	n, err := p.comparison()
 	if err != nil {
 		return nil, err
 	}
+
 	if p.skipBlanks(); p.rest != "" {
 		return nil, fmt.Errorf("%.40q cannot be read", p.rest)
 	}
@@ -137,10 +140,12 @@ func (p *parser) comparison() (*node, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	sign, ok := p.acceptAny("<=", ">=", "==", "!=", "<", ">")
 	if !ok {
 		return left, nil
 	}
+
 	right, err := p.sum()
 	return &node{kind: comparison, text: sign, args: []*node{left, right}}, err
 }
@@ -271,11 +276,13 @@ func (p *parser) number() (*node, error) {
 		p.rest = p.rest[end:]
 		return &node{kind: numberLiteral, text: scaled}, nil
 	}
+
 	p.rest = p.rest[len(digits):]
 	if unit := unitOfTime.FindStringSubmatch(p.rest); unit != nil && !strings.Contains(number, ".") {
 		p.rest = p.rest[len(unit[0]):]
 		return &node{kind: durationLiteral, text: "P" + number + strings.ToUpper(unit[1][:1])}, nil
 	}
+
 	if p.accept("%") {
 		share, _ := format.CanonicalNumber(number + "e-2") // as it is a number
 		return &node{kind: numberLiteral, text: share, percent: true}, nil

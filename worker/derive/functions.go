@@ -50,18 +50,22 @@ func fold(k kind, args []value) (value, error) {
 	if len(args) == 0 {
 		return value{}, errors.New("a function has nothing to compute with")
 	}
+
 	all := args[0]
+
 	for _, arg := range args {
 		if arg.number == nil {
 			return value{}, fmt.Errorf("a function of numbers has a %s", arg.kindName())
 		}
 	}
+
 	for _, arg := range args[1:] {
 		var err error
 		if all, err = arithmetic(k, all.number, arg.number); err != nil {
 			return value{}, err
 		}
 	}
+
 	return all, nil
 }
 
@@ -92,6 +96,7 @@ func extreme(sign int) func([]value) (value, error) {
 		if len(args) == 0 {
 			return value{}, errors.New("a function has nothing to choose from")
 		}
+
 		best := args[0]
 		for _, arg := range args[1:] {
 			more, err := compareValues(">", arg, best)
@@ -102,6 +107,7 @@ func extreme(sign int) func([]value) (value, error) {
 				best = arg
 			}
 		}
+
 		return best, nil
 	}
 }
@@ -120,6 +126,7 @@ func round(args []value) (value, error) {
 	if len(args) == 0 || len(args) > 2 || args[0].number == nil {
 		return value{}, errors.New("round needs a number, and how many decimals it is to have")
 	}
+
 	decimals := int64(0)
 	if len(args) == 2 {
 		if !isWholeNumber(args[1]) || args[1].number.Num().Int64() < 0 || args[1].number.Num().Int64() > maxRounding {
@@ -127,6 +134,7 @@ func round(args []value) (value, error) {
 		}
 		decimals = args[1].number.Num().Int64()
 	}
+
 	rounded, _ := new(big.Rat).SetString(args[0].number.FloatString(int(decimals)))
 	return value{number: rounded}, nil
 }
@@ -139,6 +147,7 @@ func percent(args []value) (value, error) {
 	if len(args) != 2 {
 		return value{}, errors.New("percent needs a part and the whole")
 	}
+
 	share, err := fold(division, args)
 	if err != nil {
 		return value{}, err

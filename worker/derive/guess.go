@@ -20,11 +20,13 @@ func guess(p *schema.Property, v any, quotes []Quote) string {
 	if len(quotes) < 2 || len(quotes) > maxGuessed || !needsFormula(p, v) {
 		return ""
 	}
+
 	for _, formula := range append(ofNumbers(quotes), ofDates(quotes)...) {
 		n, err := parse(formula)
 		if err != nil {
 			continue
 		}
+
 		got, err := n.compute(len(quotes))
 		c := &checker{quotes: quotes}
 		if err != nil {
@@ -47,13 +49,18 @@ func ofNumbers(quotes []Quote) []string {
 		}
 		numbers = append(numbers, number)
 	}
+
 	formulas := []string{"sum(" + strings.Join(numbers, ", ") + ")"}
+
 	if len(numbers) > 2 {
 		return append(formulas, "average("+strings.Join(numbers, ", ")+")")
 	}
+
+	// Nothing tells which of two numbers comes first, so both orders are tried.
 	for _, form := range []string{"%s - %s", "%s * %s", "%s / %s", "percent(%s, %s)", "change(%s, %s)"} {
 		formulas = append(formulas, fmt.Sprintf(form, numbers[0], numbers[1]), fmt.Sprintf(form, numbers[1], numbers[0]))
 	}
+
 	return append(formulas, fmt.Sprintf("average(%s, %s)", numbers[0], numbers[1]))
 }
 
@@ -67,6 +74,7 @@ func onlyNumber(q Quote) (string, bool) {
 		}
 		found = readings[0]
 	}
+
 	return found, found != "" && confidence.Support(numberProperty, json.Number(found), q.Text) == confidence.Confirms
 }
 
@@ -75,6 +83,7 @@ func ofDates(quotes []Quote) []string {
 	if len(quotes) != 2 {
 		return nil
 	}
+
 	var dates []string
 	for _, q := range quotes {
 		iso, ok := format.ParseDate(strings.TrimSpace(q.Text))
@@ -83,12 +92,15 @@ func ofDates(quotes []Quote) []string {
 		}
 		dates = append(dates, iso)
 	}
+
 	if dates[0] > dates[1] {
 		dates[0], dates[1] = dates[1], dates[0]
 	}
+
 	var formulas []string
 	for _, form := range []string{"days(%s, %s)", "months(%s, %s)", "years(%s, %s)", "duration(%s, %s)"} {
 		formulas = append(formulas, fmt.Sprintf(form, dates[0], dates[1]))
 	}
+
 	return formulas
 }

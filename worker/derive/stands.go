@@ -45,6 +45,9 @@ func (c *checker) check(n, parent *node, i int) {
 		}
 		c.check(arg, n, k)
 	}
+
+	// How sure it is depends on the best quote. What stands in none may be a constant of
+	// the formula.
 	var best standing
 	switch n.kind {
 	case numberLiteral:
@@ -61,6 +64,7 @@ func (c *checker) check(n, parent *node, i int) {
 	default:
 		return
 	}
+
 	switch {
 	case best == absent:
 		c.fail("%.60s, which stands in none of its quotes", n.written())
@@ -103,6 +107,7 @@ func numberIn(number string, percent bool, q Quote) standing {
 		return absent
 	}
 	value := json.Number(number)
+
 	switch readings := numberProperty.ReadingsLike(value, q.Text, q.Numbers); {
 	case slices.Contains(readings, value) && len(readings) == 1:
 		return sure
@@ -119,10 +124,12 @@ func numberIn(number string, percent bool, q Quote) standing {
 // dateIn looks for a date in a quote.
 func dateIn(iso string, q Quote) standing {
 	best, numeric := absent, false
+
 	for d := range format.NumericDates(q.Text) {
 		if iso != d.DayFirst && iso != d.MonthFirst && iso != d.YearFirst {
 			continue
 		}
+
 		numeric = true
 		switch settled := d.In(q.Dates); {
 		case !d.IsAmbiguous() && (d.YearFirst == "" || d.YearFirst == iso), settled == iso:
@@ -131,9 +138,11 @@ func dateIn(iso string, q Quote) standing {
 			best = max(best, open)
 		}
 	}
+
 	if numeric {
 		return best
 	}
+
 	if confidence.Support(dateProperty, iso, q.Text) == confidence.Confirms {
 		return sure
 	}
@@ -180,7 +189,9 @@ func isConstant(n, parent *node, i int) bool {
 	if parent == nil || n.percent {
 		return false
 	}
+
 	other := func() *node { return parent.args[1-i] }
+
 	switch parent.kind {
 	case multiplication:
 		return slices.Contains(factors, n.text)
@@ -243,6 +254,8 @@ func (n *node) terms() []*node {
 func (c *checker) countTerms(n *node) {
 	times := map[string]int{}
 	byText := map[string]*node{}
+
+	// Terms that several quotes have may be added as often as they stand there.
 	if terms := n.terms(); len(terms) > 1 {
 		for _, term := range terms {
 			if len(term.args) == 0 {
@@ -252,11 +265,14 @@ func (c *checker) countTerms(n *node) {
 			}
 		}
 	}
+
 	for key, n := range times {
 		if term := byText[key]; n > 1 && c.occurrencesOf(term) < n && !isUnit(term) {
 			c.fail("%.60s %d times, and its quotes have it less often", term.written(), n)
 		}
 	}
+
+	// A sum within a sum was looked at with it.
 	for _, arg := range n.args {
 		if n.kind != addition && n.kind != subtraction {
 			c.countTerms(arg)
@@ -270,6 +286,7 @@ func isUnit(n *node) bool { return n.kind == numberLiteral && strings.TrimPrefix
 // occurrencesOf counts how often the quotes have a literal.
 func (c *checker) occurrencesOf(n *node) int {
 	total := 0
+
 	for _, q := range c.quotes {
 		switch n.kind {
 		case textLiteral:
@@ -292,5 +309,6 @@ func numerals(number string, q Quote) int {
 			count++
 		}
 	}
+
 	return count
 }
