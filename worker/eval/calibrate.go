@@ -37,11 +37,13 @@ func Calibrate(all []Judged) Calibration {
 	for _, j := range all {
 		fields[j.Field] = append(fields[j.Field], j)
 	}
+
 	c := reliabilityTable(all)
 	c.Fields = make(map[string]float64, len(fields))
 	for name, part := range fields {
 		c.Fields[name] = reliabilityTable(part).Error
 	}
+
 	return c
 }
 
@@ -55,17 +57,21 @@ func reliabilityTable(all []Judged) Calibration {
 			b.Accuracy++
 		}
 	}
+
 	c := Calibration{Values: len(all), Bins: []Bin{}}
+
 	for i, b := range table {
 		if b.Values == 0 {
 			continue
 		}
+
 		n := float64(b.Values)
 		b.From, b.To = float64(i)/bins, float64(i+1)/bins
 		b.Confidence, b.Accuracy = roundMicro(b.Confidence/n), roundMicro(b.Accuracy/n)
 		c.Error += math.Abs(b.Confidence-b.Accuracy) * n / float64(len(all))
 		c.Bins = append(c.Bins, b)
 	}
+
 	c.Error = roundMicro(c.Error)
 	return c
 }

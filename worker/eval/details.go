@@ -29,6 +29,7 @@ func squad(s string) string {
 		}
 		return c
 	}, strings.ToLower(s))
+
 	words := slices.DeleteFunc(strings.Fields(s), func(w string) bool { return w == "a" || w == "an" || w == "the" })
 	return strings.Join(words, " ")
 }
@@ -100,13 +101,17 @@ func newDetails() *details {
 // _unverified.
 func (d *details) addField(document string, record int, j judge, p *pairing) {
 	truth, found := j.unmatched(p.truth, p.values())
+
 	d.outcomes[Outcome{document, record, j.path}] = len(truth)+len(found) == 0
+
 	result := p.result
 	if result == nil {
 		result = &Result{}
 	}
+
 	held := result.Unverified[j.path]
 	rest := j.listValues(map[string]any{j.path: held.Value})
+
 	for i := range max(len(truth), len(found)) {
 		one := Difference{Document: document, Field: j.path, Kind: Wrong, Confidence: result.Confidence[j.path], Quotes: result.Quotes[j.path]}
 		if i < len(truth) {
@@ -114,6 +119,7 @@ func (d *details) addField(document string, record int, j judge, p *pairing) {
 		} else {
 			one.Kind = Spurious
 		}
+
 		switch {
 		case i < len(found):
 			one.Found = found[i]
@@ -124,12 +130,14 @@ func (d *details) addField(document string, record int, j judge, p *pairing) {
 		default:
 			one.Kind, one.Confidence, one.Quotes = Missing, 0, nil
 		}
+
 		if one.Kind == Wrong {
 			if d.confused[j.path] == nil {
 				d.confused[j.path] = make(map[[2]string]int)
 			}
 			d.confused[j.path][[2]string{shownText(one.Truth), shownText(one.Found)}]++
 		}
+
 		d.differences = append(d.differences, one)
 	}
 }
@@ -142,6 +150,9 @@ func (j judge) unmatched(truth, result map[string]any) (missed, extra []any) {
 	if element.Type == schema.Array && element.Items != nil {
 		element = element.Items
 	}
+
+	// Each true value is matched with one that was found, so values that are there twice
+	// count twice.
 	missed = slices.DeleteFunc(missed, func(want any) bool {
 		key := j.comparisonKey(element, want)
 		i := slices.IndexFunc(extra, func(got any) bool { return j.comparisonKey(element, got) == key })
@@ -150,6 +161,7 @@ func (j judge) unmatched(truth, result map[string]any) (missed, extra []any) {
 		}
 		return i >= 0
 	})
+
 	return missed, extra
 }
 
@@ -159,6 +171,7 @@ func (j judge) listValues(record map[string]any) []any {
 	if v == nil {
 		return nil
 	}
+
 	list, isList := v.([]any)
 	element := j.property
 	switch {
@@ -169,6 +182,7 @@ func (j judge) listValues(record map[string]any) []any {
 	default:
 		element = j.property.Items
 	}
+
 	return slices.DeleteFunc(slices.Clone(list), func(v any) bool { return j.comparisonKey(element, v) == "" })
 }
 
@@ -183,7 +197,9 @@ func shownText(v any) string {
 // addTo puts what was gathered into a report.
 func (d *details) addTo(r *Report, judged []judge, counts []count) {
 	r.Errors, r.Outcomes = d.differences, d.outcomes
+
 	r.Confusions = make(map[string][]Confusion)
+
 	for field, pairs := range d.confused {
 		var all []Confusion
 		for pair, n := range pairs {
@@ -194,6 +210,7 @@ func (d *details) addTo(r *Report, judged []judge, counts []count) {
 		})
 		r.Confusions[field] = all
 	}
+
 	r.Intervals = make(map[string]Interval, len(judged))
 	for i, j := range judged {
 		r.Intervals[j.path] = Interval{wilson(counts[i].right, counts[i].found), wilson(counts[i].right, counts[i].true)}
@@ -206,8 +223,10 @@ func wilson(right, of int) [2]float64 {
 	if of == 0 {
 		return [2]float64{0, 1}
 	}
+
 	const z = 1.959964
 	n, p := float64(of), float64(right)/float64(of)
+
 	middle := (p + z*z/(2*n)) / (1 + z*z/n)
 	half := z / (1 + z*z/n) * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
 	round := func(x float64) float64 { return math.Round(min(max(x, 0), 1)*1e4) / 1e4 }
@@ -229,11 +248,13 @@ func Changes(first, second Report) map[string]Change {
 	for name, s := range second.Fields {
 		all[name] = Change{F1First: first.Fields[name].F1, F1: s.F1}
 	}
+
 	for key, right := range second.Outcomes {
 		was, known := first.Outcomes[key]
 		if !known || was == right {
 			continue
 		}
+
 		c := all[key.Field]
 		if right {
 			c.Better++
@@ -242,6 +263,7 @@ func Changes(first, second Report) map[string]Change {
 		}
 		all[key.Field] = c
 	}
+
 	for name, c := range all {
 		c.P = mcnemar(c.Better, c.Worse)
 		all[name] = c
@@ -253,11 +275,15 @@ func Changes(first, second Report) map[string]Change {
 // significant digits: no difference is impossible by chance.
 func mcnemar(better, worse int) float64 {
 	n := better + worse
+
+	// The terms of the binomial distribution are added up from one end, as logarithms: the
+	// first is 0.5 to the power of n.
 	tail, term := 0.0, -float64(n)*math.Ln2
 	for k := range min(better, worse) + 1 {
 		tail += math.Exp(term)
 		term += math.Log(float64(n-k)) - math.Log(float64(k+1))
 	}
+
 	p, _ := strconv.ParseFloat(strconv.FormatFloat(min(1, 2*tail), 'g', 4, 64), 64) // it was formatted as one
 	return p
 }

@@ -121,13 +121,17 @@ func CompareBy(s *schema.Schema, results []Result, truth []Truth, normalise Norm
 	for i := range judged {
 		judged[i].normalise = normalise
 	}
+
 	docs, coverage := matchDocuments(results, truth)
+
 	counts := make([]count, len(judged))
 	var sure []Judged
 	details := newDetails()
+
 	for _, d := range docs {
 		sure = append(sure, d.compareRecords(judged, counts, details)...)
 	}
+
 	r := newReport(judged, counts, coverage)
 	details.addTo(&r, judged, counts)
 	if len(sure) > 0 {
@@ -139,8 +143,10 @@ func CompareBy(s *schema.Schema, results []Result, truth []Truth, normalise Norm
 
 func newReport(judged []judge, counts []count, coverage Coverage) Report {
 	r := Report{Fields: make(map[string]Score, len(judged)), Documents: coverage}
+
 	var all count
 	fields := 0
+
 	for i, j := range judged {
 		score := counts[i].computeScore()
 		r.Fields[j.path] = score
@@ -148,11 +154,13 @@ func newReport(judged []judge, counts []count, coverage Coverage) Report {
 		if counts[i].found+counts[i].true == 0 {
 			continue // nothing to say about it
 		}
+
 		fields++
 		r.Macro.Precision += score.Precision
 		r.Macro.Recall += score.Recall
 		r.Macro.F1 += score.F1
 	}
+
 	r.Micro = all.computeScore()
 	r.Macro.Support = all.true
 	if fields > 0 {
@@ -183,7 +191,10 @@ func matchDocuments(results []Result, truth []Truth) ([]*document, Coverage) {
 		}
 		d.truth = append(d.truth, t)
 	}
+
 	c := Coverage{Truth: len(docs)}
+
+	// A result without sources is a summary, which is of the only document.
 	names := newNames(byName)
 	unknown := map[string]bool{}
 	for _, r := range results {
@@ -200,6 +211,7 @@ func matchDocuments(results []Result, truth []Truth) ([]*document, Coverage) {
 			d.results = append(d.results, r)
 		}
 	}
+
 	for _, d := range docs {
 		if len(d.results) > 0 {
 			c.Found++
@@ -232,12 +244,15 @@ func (n names) find(source string) (string, bool) {
 	if n.known[source] {
 		return source, true
 	}
+
+	// Two names that fit would leave it open which is meant, so neither is taken.
 	var found []string
 	for _, name := range n.byBase[source[strings.LastIndexByte(source, '/')+1:]] {
 		if strings.HasSuffix(source, "/"+name) || strings.HasSuffix(name, "/"+source) {
 			found = append(found, name)
 		}
 	}
+
 	if len(found) != 1 {
 		return "", false
 	}
@@ -256,6 +271,9 @@ func (d *document) compareRecords(judged []judge, counts []count, to *details) [
 			if p.result == nil {
 				continue
 			}
+
+			// As many of the values count as right as were right: which of them had which
+			// confidence is not known.
 			confidence, known := p.result.Confidence[j.path]
 			for n := 0; known && n < c.found; n++ {
 				sure = append(sure, Judged{Field: j.path, Confidence: confidence, Right: n < c.right})
@@ -290,6 +308,7 @@ const maxPairs = 1 << 20
 // most are chosen first, and among equals those first in their lists.
 func (d *document) pairRecords(judged []judge) []pairing {
 	usedT, usedR := make([]bool, len(d.truth)), make([]bool, len(d.results))
+
 	var chosen []pairing
 	for _, p := range d.rankPairings(judged) {
 		if !usedT[p.t] && !usedR[p.r] {
@@ -297,6 +316,9 @@ func (d *document) pairRecords(judged []judge) []pairing {
 			chosen = append(chosen, p)
 		}
 	}
+
+	// What is left on either side has nothing to be compared with.
+
 	for t, used := range usedT {
 		if !used {
 			chosen = append(chosen, pairing{truth: d.truth[t].Values})
@@ -307,18 +329,22 @@ func (d *document) pairRecords(judged []judge) []pairing {
 			chosen = append(chosen, pairing{result: &d.results[r]})
 		}
 	}
+
 	return chosen
 }
 
 func (d *document) rankPairings(judged []judge) []pairing {
 	var all []pairing
+	// With one record on each side there is nothing to choose, so nothing is compared.
 	simple := len(d.truth) == 1 && len(d.results) == 1
+
 	if len(d.truth)*len(d.results) > maxPairs {
 		for i := range min(len(d.truth), len(d.results)) {
 			all = append(all, pairing{truth: d.truth[i].Values, result: &d.results[i], t: i, r: i})
 		}
 		return all
 	}
+
 	for t, truth := range d.truth {
 		for r := range d.results {
 			p := pairing{truth: truth.Values, result: &d.results[r], t: t, r: r}
@@ -328,6 +354,7 @@ func (d *document) rankPairings(judged []judge) []pairing {
 			all = append(all, p)
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b pairing) int { return cmp.Compare(b.right, a.right) })
 	return all
 }

@@ -32,7 +32,9 @@ func fieldsOf(s *schema.Schema, truth []Truth) []judge {
 			}
 		}
 	}
+
 	var judged []judge
+
 	if s != nil {
 		for _, f := range s.Fields() {
 			if _, ok := samples[f.Path]; ok {
@@ -41,6 +43,7 @@ func fieldsOf(s *schema.Schema, truth []Truth) []judge {
 		}
 		return judged
 	}
+
 	for _, path := range slices.Sorted(maps.Keys(samples)) {
 		judged = append(judged, judge{path: path, property: guessProperty(samples[path])})
 	}
@@ -53,6 +56,7 @@ const maxSamples = 1000
 // flattenRecord returns the values of a record by their paths.
 func flattenRecord(prefix string, values map[string]any) map[string]any {
 	out := map[string]any{}
+
 	for name, v := range values {
 		if inner, ok := v.(map[string]any); ok {
 			maps.Copy(out, flattenRecord(prefix+name+".", inner))
@@ -70,6 +74,7 @@ func guessProperty(samples []any) *schema.Property {
 	if len(samples) == 0 {
 		return &schema.Property{Type: schema.String}
 	}
+
 	switch v := samples[0].(type) {
 	case []any:
 		var items []any
@@ -87,6 +92,8 @@ func guessProperty(samples []any) *schema.Property {
 		}
 		return p
 	}
+
+	// A tenth of the samples may be misread or misspelled.
 	for _, p := range []*schema.Property{
 		{Type: schema.Boolean}, {Type: schema.Number}, {Type: schema.String, Format: schema.Date},
 	} {
@@ -100,6 +107,7 @@ func guessProperty(samples []any) *schema.Property {
 			return p
 		}
 	}
+
 	return &schema.Property{Type: schema.String}
 }
 
@@ -126,12 +134,14 @@ func fitsProperty(p *schema.Property, sample any) bool {
 func (j judge) compareField(truth, result map[string]any) count {
 	want, got := j.comparableValues(truth), j.comparableValues(result)
 	c := count{found: len(got), true: len(want)}
+
 	for _, w := range want {
 		if i := slices.Index(got, w); i >= 0 {
 			c.right++
 			got = slices.Delete(got, i, i+1)
 		}
 	}
+
 	return c
 }
 
@@ -142,22 +152,26 @@ func (j judge) comparableValues(record map[string]any) []string {
 	if v == nil {
 		return nil
 	}
+
 	if j.property.Type != schema.Array {
 		if s := j.comparisonKey(j.property, v); s != "" {
 			return []string{s}
 		}
 		return nil
 	}
+
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}
 	}
+
 	out := make([]string, 0, len(list))
 	for _, item := range list {
 		if s := j.comparisonKey(j.property.Items, item); s != "" {
 			out = append(out, s)
 		}
 	}
+
 	return out
 }
 
@@ -166,6 +180,7 @@ func valueAt(record map[string]any, path string) any {
 	if v, ok := record[path]; ok {
 		return v
 	}
+
 	for i, c := range path {
 		if c != '.' {
 			continue
@@ -186,6 +201,7 @@ func (j judge) comparisonKey(p *schema.Property, v any) string {
 	if v == nil {
 		return ""
 	}
+
 	normal, err := p.Normalize(v)
 	if err != nil {
 		text, ok := v.(string)
@@ -195,9 +211,11 @@ func (j judge) comparisonKey(p *schema.Property, v any) string {
 		}
 		return j.foldText(text)
 	}
+
 	if text, ok := normal.(string); ok && p.Enum == nil && !hasStrictForm(p.Format) {
 		return j.foldText(text)
 	}
+
 	return p.Identity(normal)
 }
 
@@ -223,6 +241,7 @@ func foldLoosely(s string) string {
 		}
 		return c
 	}, folded)
+
 	if bare == "" {
 		return folded
 	}

@@ -25,24 +25,31 @@ func ReadTruth(name string, r io.Reader) ([]Truth, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	n := 0
+
 	for lines.Scan() {
 		n++
 		line := bytes.TrimSpace(lines.Bytes())
+
+		// Editors may have written a byte order mark at the beginning.
 		if n == 1 {
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
+
 		if len(line) == 0 {
 			continue
 		}
+
 		t, err := readLine(line)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 		}
 		truth = append(truth, t)
 	}
+
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", name, n+1, err)
 	}
+
 	if len(truth) == 0 {
 		return nil, fmt.Errorf("%s: is empty, so there are no true values to compare with", name)
 	}
@@ -53,19 +60,23 @@ func readLine(line []byte) (Truth, error) {
 	var values map[string]any
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.UseNumber()
+
 	if err := dec.Decode(&values); err != nil {
 		return Truth{}, fmt.Errorf("not a JSON object: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Truth{}, errors.New("more than one JSON value on a line")
 	}
+
 	if err := checkKeys(line); err != nil {
 		return Truth{}, err
 	}
+
 	document, ok := values["document"].(string)
 	if !ok || document == "" {
 		return Truth{}, errors.New(`"document" must name a document`)
 	}
+
 	delete(values, "document")
 	return Truth{Document: document, Values: values}, nil
 }
@@ -84,6 +95,7 @@ func checkValueKeys(dec *json.Decoder, path string) error {
 	if err != nil {
 		return err
 	}
+
 	switch token {
 	case json.Delim('['):
 		for i := 0; dec.More(); i++ {
@@ -98,6 +110,7 @@ func checkValueKeys(dec *json.Decoder, path string) error {
 			if err != nil {
 				return err
 			}
+
 			key, _ := token.(string)
 			at := strings.TrimPrefix(path+"."+key, ".")
 			if _, twice := seen[key]; twice {
@@ -111,6 +124,7 @@ func checkValueKeys(dec *json.Decoder, path string) error {
 	default:
 		return nil
 	}
+
 	_, err = dec.Token() // the end
 	return err
 }
@@ -128,9 +142,12 @@ func ReadResultFile(name string, r io.Reader) (results []Result, others []string
 	dec := json.NewDecoder(r)
 	dec.UseNumber()
 	f := resultFile{quotes: make(map[string]string)}
+
 	if err := f.readMembers(dec); err != nil {
 		return nil, nil, fmt.Errorf("%s: at byte %d: %w", name, dec.InputOffset(), err)
 	}
+
+	// The citations may stand before or behind the records.
 	f.resolveQuotes()
 	return f.results, f.others, nil
 }
@@ -147,16 +164,19 @@ func (f *resultFile) readMembers(dec *json.Decoder) error {
 	if err := expectDelim(dec, '{'); err != nil {
 		return err
 	}
+
 	seen := make(map[json.Token]bool)
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
 			return err
 		}
+
 		if seen[key] {
 			return fmt.Errorf("the key %q is there twice", key)
 		}
 		seen[key] = true
+
 		switch key {
 		case "aggregated_data":
 			f.found = true
@@ -181,10 +201,12 @@ func (f *resultFile) readMembers(dec *json.Decoder) error {
 		default:
 			err = dec.Decode(new(json.RawMessage))
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	if !f.found {
 		return errors.New(`there is no "aggregated_data": this is no result of a job`)
 	}
@@ -204,20 +226,24 @@ func (f *resultFile) readQuotes(dec *json.Decoder) error {
 	if err := expectDelim(dec, '{'); err != nil {
 		return err
 	}
+
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
 			return err
 		}
+
 		var c struct {
 			Quote string `json:"quote"`
 		}
 		if err := dec.Decode(&c); err != nil {
 			return err
 		}
+
 		ref, _ := key.(string)
 		f.quotes[ref] = c.Quote
 	}
+
 	return expectDelim(dec, '}')
 }
 
@@ -230,6 +256,7 @@ func (f *resultFile) resolveQuotes() {
 			}
 		}
 	}
+
 	for _, r := range f.results {
 		for _, refs := range r.Quotes {
 			resolve(refs)
@@ -253,22 +280,28 @@ func CheckNames(s *schema.Schema, results []Result, others []string, truth []Tru
 			known[name] = nil
 		}
 	}
+
 	for _, name := range others {
 		known[name] = nil
 	}
+
 	find := newNames(known)
+
 	if err := checkOnce(s, truth); err != nil {
 		return err
 	}
+
 	var strange []string
 	for _, t := range truth {
 		if _, ok := find.find(t.Document); !ok && !slices.Contains(strange, t.Document) {
 			strange = append(strange, t.Document)
 		}
 	}
+
 	if len(strange) > 0 {
 		return fmt.Errorf("the result knows no document %s: give the ids that result.json has under _sources", listNames(strange))
 	}
+
 	return checkFields(s, truth)
 }
 
@@ -278,6 +311,7 @@ func checkOnce(s *schema.Schema, truth []Truth) error {
 	if s == nil || s.Kind == schema.KindRecords {
 		return nil
 	}
+
 	seen := make(map[string]struct{}, len(truth))
 	var twice []string
 	for _, t := range truth {
@@ -286,6 +320,7 @@ func checkOnce(s *schema.Schema, truth []Truth) error {
 		}
 		seen[t.Document] = struct{}{}
 	}
+
 	if len(twice) == 0 {
 		return nil
 	}
@@ -296,6 +331,7 @@ func checkFields(s *schema.Schema, truth []Truth) error {
 	if s == nil {
 		return nil
 	}
+
 	var strange []string
 	for _, t := range truth {
 		for path := range flattenRecord("", t.Values) {
@@ -304,9 +340,11 @@ func checkFields(s *schema.Schema, truth []Truth) error {
 			}
 		}
 	}
+
 	if len(strange) == 0 {
 		return nil
 	}
+
 	slices.Sort(strange)
 	return fmt.Errorf("the schema has no field %s", listNames(strange))
 }
@@ -314,13 +352,16 @@ func checkFields(s *schema.Schema, truth []Truth) error {
 // listNames names at most five.
 func listNames(names []string) string {
 	more := ""
+
 	if n := len(names) - 5; n > 0 {
 		names, more = names[:5], fmt.Sprintf(", and %d more", n)
 	}
+
 	quoted := make([]string, len(names))
 	for i, name := range names {
 		quoted[i] = strconv.Quote(name)
 	}
+
 	return strings.Join(quoted, ", ") + more
 }
 
@@ -330,6 +371,7 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch open {
 	case json.Delim('['):
 		results := []Result{}
@@ -341,6 +383,7 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 			results = append(results, r)
 		}
 		return results, expectDelim(dec, ']')
+
 	case json.Delim('{'):
 		values := map[string]any{}
 		for dec.More() {
@@ -348,24 +391,31 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 			if err != nil {
 				return nil, err
 			}
+
 			var v any
 			if err := dec.Decode(&v); err != nil {
 				return nil, err
 			}
+
 			name, _ := key.(string) // as keys of objects are
 			if _, twice := values[name]; twice {
 				return nil, fmt.Errorf("the key %q is there twice", name)
 			}
 			values[name] = v
 		}
+
+		// A summary is of all documents.
 		summary, err := newResult(values)
 		if err != nil {
 			return nil, err
 		}
+
 		summary.Documents = nil
 		return []Result{summary}, expectDelim(dec, '}')
+
 	case nil:
 		return nil, nil
+
 	default:
 		return nil, errors.New(`"aggregated_data" must be a list of records or one record`)
 	}
@@ -377,15 +427,18 @@ func readRecord(dec *json.Decoder) (Result, error) {
 	if err := dec.Decode(&raw); err != nil {
 		return Result{}, err
 	}
+
 	var values map[string]any
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.UseNumber()
 	if err := in.Decode(&values); err != nil {
 		return Result{}, err
 	}
+
 	if err := checkKeys(raw); err != nil {
 		return Result{}, err
 	}
+
 	return newResult(values)
 }
 
@@ -404,12 +457,14 @@ func expectDelim(dec *json.Decoder, want json.Delim) error {
 // that is none is an error: it would count as some other.
 func newResult(values map[string]any) (Result, error) {
 	r := Result{Values: make(map[string]any, len(values))}
+
 	sources, _ := values["_sources"].([]any)
 	for _, s := range sources {
 		if name, ok := s.(string); ok {
 			r.Documents = append(r.Documents, name)
 		}
 	}
+
 	if sure, ok := values["_confidence"].(map[string]any); ok {
 		r.Confidence = make(map[string]float64, len(sure))
 		for field, v := range sure {
@@ -417,6 +472,7 @@ func newResult(values map[string]any) (Result, error) {
 			if !ok {
 				continue
 			}
+
 			c, err := n.Float64()
 			if err != nil || c < 0 || c > 1 {
 				return r, fmt.Errorf("_confidence.%s is %s; a confidence is a number from 0 to 1", field, n)
@@ -424,29 +480,34 @@ func newResult(values map[string]any) (Result, error) {
 			r.Confidence[field] = c
 		}
 	}
+
 	if cited, ok := values["_citations"].(map[string]any); ok {
 		r.Quotes = make(map[string][]string, len(cited))
 		for field, v := range cited {
 			r.Quotes[field] = textsOf(v)
 		}
 	}
+
 	if derived, ok := values["_derived"].(map[string]any); ok {
 		for field, v := range derived {
 			one, _ := v.(map[string]any)
 			r.Quotes = setQuotes(r.Quotes, field, textsOf(one["citations"]))
 		}
 	}
+
 	if held, ok := values["_unverified"].(map[string]any); ok {
 		r.Unverified = make(map[string]Unverified, len(held))
 		for field, v := range held {
 			r.Unverified[field] = newUnverified(v)
 		}
 	}
+
 	for key, v := range values {
 		if !schema.IsAbout(key) {
 			r.Values[key] = v
 		}
 	}
+
 	return r, nil
 }
 
@@ -476,6 +537,7 @@ func newUnverified(v any) Unverified {
 	entry, _ := v.(map[string]any)
 	constraint, _ := entry["constraint"].(string)
 	message, refused := entry["message"].(string)
+
 	if constraint == "" || !refused {
 		return Unverified{Value: v}
 	}
