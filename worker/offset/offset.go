@@ -32,10 +32,12 @@ func (m *Map) Source(start, end int) (from, to int) {
 	if m == nil {
 		return start, end
 	}
+
 	if start >= end {
 		from = m.sourceAt(start)
 		return from, from
 	}
+
 	r, k := m.stepAt(start)
 	from = r.in + k*int(r.inStep)
 	r, k = m.stepAt(end - 1)
@@ -59,14 +61,18 @@ func (m *Map) Derived(p int) int {
 	if m == nil {
 		return p
 	}
+
 	i, found := slices.BinarySearchFunc(m.runs, p, func(r run, p int) int { return r.in - p })
 	if found || i == 0 {
 		return m.runStart(i)
 	}
+
+	// A run of inserted text takes nothing of the source.
 	r := m.runs[i-1]
 	if r.inStep == 0 {
 		return m.runStart(i)
 	}
+
 	steps := (p - r.in + int(r.inStep) - 1) / int(r.inStep)
 	return min(r.out+steps*int(r.outStep), m.runStart(i))
 }
@@ -86,10 +92,12 @@ func (m *Map) sourceAt(p int) int {
 	if len(m.runs) == 0 {
 		return 0
 	}
+
 	if p >= m.derived {
 		r, k := m.stepAt(m.derived - 1)
 		return r.in + (k+1)*int(r.inStep)
 	}
+
 	r, k := m.stepAt(p)
 	return r.in + k*int(r.inStep)
 }
@@ -113,6 +121,9 @@ func (m *Map) Then(next *Map) *Map {
 	case next == nil:
 		return m
 	}
+
+	// Each step of the further text is mapped by itself, as its run may cross several of
+	// this map.
 	var b Builder
 	for i, r := range next.runs {
 		for out := r.out; out < next.runStart(i+1); out += int(r.outStep) {
@@ -121,6 +132,7 @@ func (m *Map) Then(next *Map) *Map {
 			b.Step(int(r.outStep), from, to-from)
 		}
 	}
+
 	return b.Map()
 }
 
