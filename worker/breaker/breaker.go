@@ -1,6 +1,6 @@
-// Package breaker has the circuit breakers of a worker: each stops the calls of all units to
-// a provider and model that only fail, and lets one through after a while to see whether
-// they work again. The fleet can stop calls as well, of which others have found that they fail.
+// Package breaker has the circuit breakers of a worker: each stops the calls of all units
+// to a provider and model that only fail, and lets one through after a while to see whether
+// they work again. The fleet can also stop calls that other workers have found to fail.
 //
 // It knows no unit and no orchestrator: whoever makes breakers is told when one opens.
 package breaker
@@ -44,9 +44,9 @@ type order struct {
 	changed chan struct{} // closed when a call that waits may begin, or may not any more
 }
 
-// NewSet returns a set without breakers. Of a breaker that opens because calls failed,
-// opened is told the name, how long it will be open, and the last failure; it is called
-// without locks.
+// NewSet returns a set without breakers. When a breaker opens because calls failed, opened
+// is called with its name, how long it will be open, and the last failure. No lock is held
+// then.
 func NewSet(opened func(name string, d time.Duration, cause error)) *Set {
 	return &Set{opened: opened, all: make(map[key]*Breaker), orders: make(map[string]*order)}
 }
@@ -57,9 +57,12 @@ func (bs *Set) Of(spec *mapreduce.JobSpec, name string) *Breaker {
 	if name == "" {
 		name = spec.Provider + "/" + spec.Model
 	}
+
 	k := key{name, spec.BreakerThreshold, spec.BreakerTimeout}
+
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
+
 	b := bs.all[k]
 	if b == nil {
 		b = newBreaker(k, bs)
@@ -78,6 +81,7 @@ func (bs *Set) Untold() []mapreduce.BreakerState { return bs.list(true) }
 func (bs *Set) list(untold bool) []mapreduce.BreakerState {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
+
 	var out []mapreduce.BreakerState
 	for _, b := range bs.all {
 		if o := bs.orders[b.key.name]; untold && o != nil && time.Now().Before(o.until) {
@@ -87,6 +91,9 @@ func (bs *Set) list(untold bool) []mapreduce.BreakerState {
 			out = append(out, mapreduce.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
 		}
 	}
+
+	// Jobs may have breakers of the same name, of which the one that is open longest is
+	// listed.
 	slices.SortFunc(out, func(a, b mapreduce.BreakerState) int {
 		if c := strings.Compare(a.Name, b.Name); c != 0 {
 			return c
@@ -103,21 +110,26 @@ func (bs *Set) list(untold bool) []mapreduce.BreakerState {
 func (bs *Set) Order(name string, d time.Duration, probe bool) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
+
 	now, before := time.Now(), bs.orders[name]
 	if d <= 0 && probe && before != nil && !now.Before(before.until) {
 		return // calls are to show it already
 	}
+
 	delete(bs.orders, name)
 	if d > 0 || probe {
 		bs.orders[name] = &order{until: now.Add(d), changed: make(chan struct{})}
 	}
+
 	if before == nil {
 		return
 	}
+
 	close(before.changed)
 	if d > 0 || before.worked {
 		return
 	}
+
 	for k, b := range bs.all {
 		if k.name == name {
 			b.reset()
@@ -148,9 +160,11 @@ func (bs *Set) errorOf(name string) *agent.BreakerError {
 func (bs *Set) takeTurn(ctx context.Context, name string) (*order, error) {
 	for {
 		o, changed, err := bs.tryTurn(name)
+
 		if changed == nil {
 			return o, err
 		}
+
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -163,9 +177,11 @@ func (bs *Set) takeTurn(ctx context.Context, name string) (*order, error) {
 func (bs *Set) tryTurn(name string) (*order, <-chan struct{}, error) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
+
 	if err := bs.errorOf(name); err != nil {
 		return nil, nil, err
 	}
+
 	o := bs.orders[name]
 	switch {
 	case o == nil || o.worked:
@@ -173,6 +189,7 @@ func (bs *Set) tryTurn(name string) (*order, <-chan struct{}, error) {
 	case o.proving:
 		return nil, o.changed, nil
 	}
+
 	o.proving = true
 	return o, nil, nil
 }
@@ -183,8 +200,10 @@ func (bs *Set) endTurn(o *order, worked bool) {
 	if o == nil {
 		return
 	}
+
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
+
 	o.proving, o.worked = false, o.worked || worked
 	select {
 	case <-o.changed: // another order has replaced it
@@ -236,6 +255,7 @@ var errExcluded = errors.New("says nothing of the provider")
 // stateChanged is called by a circuit, under its lock.
 func (b *Breaker) stateChanged(c *circuit, to gobreaker.State) {
 	b.mu.Lock()
+
 	defer b.mu.Unlock()
 	if to == gobreaker.StateOpen && c == b.state {
 		b.until, b.fresh = time.Now().Add(b.key.timeout), true
@@ -265,6 +285,7 @@ func (b *Breaker) CheckOpen() error {
 	if own := b.openError(); own != nil && (open == nil || own.OpenFor > open.OpenFor) {
 		open = own
 	}
+
 	if open == nil {
 		return nil
 	}
@@ -298,6 +319,7 @@ func (b *Breaker) Try(ctx context.Context, call func(context.Context) error) err
 	if err := b.CheckOpen(); err != nil {
 		return err
 	}
+
 	o, changed, err := b.set.tryTurn(b.key.name)
 	switch {
 	case err != nil:
@@ -305,11 +327,13 @@ func (b *Breaker) Try(ctx context.Context, call func(context.Context) error) err
 	case changed != nil:
 		return b.provingError()
 	}
+
 	report, err := b.current().Allow()
 	if err != nil {
 		b.set.endTurn(o, false)
 		return b.provingError()
 	}
+
 	return b.runAdmitted(ctx, admission{report, o}, call)
 }
 
@@ -329,12 +353,16 @@ func (b *Breaker) runAdmitted(ctx context.Context, a admission, call func(contex
 		b.set.endTurn(a.order, answered)
 		b.callEnded()
 	}()
+
 	err := call(ctx)
+
 	outcome = judgeOutcome(ctx, err)
 	answered = outcome == nil || errors.Is(outcome, errExcluded) && ctx.Err() == nil
+
 	if outcome != nil && b.set.orderError(b.key.name) != nil {
 		outcome = errExcluded // of a call that began before, which says nothing that the fleet does not know
 	}
+
 	if outcome != nil && !errors.Is(outcome, errExcluded) {
 		b.noteFailure(err)
 	}
@@ -360,15 +388,18 @@ func (b *Breaker) admitCall(ctx context.Context) (admission, error) {
 	if err := b.CheckOpen(); err != nil {
 		return admission{}, err
 	}
+
 	o, err := b.set.takeTurn(ctx, b.key.name)
 	if err != nil {
 		return admission{}, err
 	}
+
 	report, err := b.awaitClosed(ctx)
 	if err != nil {
 		b.set.endTurn(o, false)
 		return admission{}, err
 	}
+
 	return admission{report, o}, nil
 }
 
@@ -379,6 +410,8 @@ func (b *Breaker) awaitClosed(ctx context.Context) (report func(error), err erro
 		if err := b.CheckOpen(); err != nil {
 			return nil, err
 		}
+
+		// The channel is taken before the call is asked for, so that no end is missed.
 		ended := b.nextEnd()
 		report, err = b.current().Allow()
 		switch {
@@ -387,6 +420,7 @@ func (b *Breaker) awaitClosed(ctx context.Context) (report func(error), err erro
 		case errors.Is(err, gobreaker.ErrOpenState):
 			continue // it has opened this moment
 		}
+
 		select {
 		case <-ended:
 		case <-ctx.Done():
@@ -420,6 +454,8 @@ func (b *Breaker) callEnded() {
 	fresh, cause := b.fresh, b.cause
 	b.fresh = false
 	b.mu.Unlock()
+
+	// opened is called without the lock, as it may look at the breaker.
 	if fresh {
 		b.set.opened(b.key.name, b.key.timeout, cause)
 	}
@@ -432,14 +468,17 @@ func judgeOutcome(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+
 	if _, waits := errors.AsType[*agent.BreakerError](err); waits {
 		return errExcluded // it was held back, as for want of room
 	}
+
 	class, _ := agent.Classify(err)
 	cause := context.Cause(ctx)
 	calledOff := cause != nil && !errors.Is(cause, context.DeadlineExceeded)
 	if class != mapreduce.Retryable || calledOff || errors.Is(err, context.Canceled) || errors.Is(err, agent.ErrBudget) {
 		return errExcluded
 	}
+
 	return err
 }
