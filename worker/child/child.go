@@ -51,33 +51,42 @@ func Start(c Config) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the program %q cannot be run: %w", c.Path, errors.Unwrap(err))
 	}
+
 	if c.Grace <= 0 {
 		c.Grace = time.Second
 	}
+
 	p := &Process{tail: new(Tail), grace: c.Grace, ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(context.Background(), path, c.Args...) //nolint:gosec // the operator of the worker chose the program
 	p.cmd.Env, p.cmd.Dir, p.cmd.Stderr = append([]string{}, c.Env...), c.Dir, p.tail
 	if c.Stderr != nil {
 		p.cmd.Stderr = c.Stderr
 	}
+
 	p.cmd.SysProcAttr = Attributes()
 	p.cmd.WaitDelay = c.Grace // for what the program started and left behind with its standard error
+
 	if p.Stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
+
 	// Not StdoutPipe: that is closed when the program ends, before all of it was read.
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, p.Stdin.Close())
 	}
 	p.Stdout, p.cmd.Stdout = out, in
+
 	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Join(err, in.Close(), out.Close(), p.Stdin.Close())
 	}
+
 	_ = in.Close() // the program has it
+	// A program without a guard could outlive this process.
 	if p.guard, err = StartGuard(p.cmd.Process.Pid); err != nil {
 		return nil, errors.Join(err, p.Kill())
 	}
+
 	go p.wait()
 	return p, nil
 }
@@ -102,13 +111,16 @@ func (p *Process) Err() error {
 	default:
 		return nil
 	}
+
 	how := "exit status 0"
 	if p.err != nil {
 		how = p.err.Error()
 	}
+
 	if said := p.tail.String(); said != "" {
 		return fmt.Errorf("the program ended (%s): %s", how, said)
 	}
+
 	return fmt.Errorf("the program ended (%s)", how)
 }
 
@@ -132,6 +144,7 @@ func (p *Process) Stop() {
 				killGroup(p.cmd.Process.Pid)
 			}
 		}
+
 		<-p.ended
 		_ = p.Stdout.Close()
 	})

@@ -25,19 +25,23 @@ func StartGuard(group int) (*Guard, error) {
 	if err != nil {
 		return new(Guard), nil
 	}
+
 	in, end, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
+
 	g := &Guard{end: end}
 	g.cmd = exec.CommandContext(context.Background(), shell, "-c", `read -r _ || kill -s KILL -- "-$1"`, "guard", strconv.Itoa(group)) //nolint:gosec // a shell's own words and a number
 	g.cmd.Stdin, g.cmd.Env = in, []string{}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is not for it
+
 	if err := g.cmd.Start(); err != nil {
 		_ = end.Close()
 		return nil, fmt.Errorf("the guard of a program cannot be started: %w", err)
 	}
+
 	return g, nil
 }
 
@@ -46,6 +50,7 @@ func (g *Guard) Stop() {
 	if g == nil || g.cmd == nil {
 		return
 	}
+
 	_, _ = g.end.WriteString("\n") // tells it that all is well
 	_ = g.end.Close()
 	_ = g.cmd.Wait()

@@ -15,6 +15,7 @@ func Memory(pid int) int64 {
 	if err != nil {
 		return 0
 	}
+
 	children := make(map[int][]int)
 	for _, e := range entries {
 		id, err := strconv.Atoi(e.Name())
@@ -25,6 +26,7 @@ func Memory(pid int) int64 {
 		if err != nil {
 			continue // it has ended
 		}
+
 		// The name of the program, in brackets, may hold anything.
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		if len(fields) < 2 {
@@ -34,12 +36,15 @@ func Memory(pid int) int64 {
 			children[parent] = append(children[parent], id)
 		}
 	}
+
+	// The children of children are added to the list while it is worked off.
 	sum, left := int64(0), []int{pid}
 	for len(left) > 0 {
 		id := left[0]
 		left = append(left[1:], children[id]...)
 		sum += ownMemory(id)
 	}
+
 	return sum
 }
 
@@ -49,14 +54,17 @@ func ownMemory(pid int) (sum int64) {
 	if err != nil {
 		return 0
 	}
+
 	for line := range strings.Lines(string(status)) {
 		name, rest, _ := strings.Cut(line, ":")
 		if name != "RssAnon" && name != "VmSwap" {
 			continue
 		}
+
 		if kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64); err == nil {
 			sum += kib << 10
 		}
 	}
+
 	return sum
 }
