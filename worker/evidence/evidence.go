@@ -54,12 +54,16 @@ func Open(ctx context.Context, list []byte, own int, store Store) (*Shelf, error
 	if err != nil {
 		return nil, err
 	}
+
 	if own < 0 || own > len(all) {
 		return nil, errs.New(errs.DataLoss, "the list of the evidence has %d items, of which %d are the unit's own", len(all), own)
 	}
+
 	for _, e := range all[len(all)-own:] {
 		s.addItem(e)
 	}
+
+	// Items of the unit that this one repeats become this unit's own, with a put for each.
 	for _, e := range all[:len(all)-own] {
 		if s.find(e.Document) != nil {
 			continue
@@ -72,6 +76,7 @@ func Open(ctx context.Context, list []byte, own int, store Store) (*Shelf, error
 			return nil, err
 		}
 	}
+
 	return s, nil
 }
 
@@ -92,21 +97,26 @@ func (s *Shelf) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []b
 	if err := e.CheckText(text); err != nil {
 		return "", err
 	}
+
 	e.Retrieved = e.Retrieved.UTC().Truncate(time.Microsecond) // as it is stored
 	e.DescribeText(text)
 	if err := e.Check(); err != nil {
 		return "", err
 	}
+
 	if s.find(e.Document) != nil {
 		return e.Document, nil
 	}
+
 	putting := s.putTurn()
 	select {
 	case putting <- struct{}{}:
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
+
 	defer func() { <-putting }()
+
 	n, full := s.room(&e)
 	switch {
 	case s.find(e.Document) != nil: // by another call meanwhile
@@ -114,9 +124,11 @@ func (s *Shelf) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []b
 	case full:
 		return "", fmt.Errorf("%w: it has %d items, and %d bytes more would be too many", agent.ErrNoRoom, n, e.Bytes)
 	}
+
 	if err := s.store.Put(n, &e, text); err != nil {
 		return "", fmt.Errorf("storing evidence from %s: %w", e.URI, err)
 	}
+
 	s.addItem(e)
 	s.hold(e.Document, slices.Clone(text))
 	return e.Document, nil
@@ -145,9 +157,11 @@ func (s *Shelf) EvidenceText(ctx context.Context, id mapreduce.DocumentID) ([]by
 	if e == nil {
 		return nil, errs.New(errs.NotFound, "the unit has no evidence %s", id)
 	}
+
 	if text := s.heldText(id); text != nil {
 		return text, nil
 	}
+
 	text, err := s.store.Get(ctx, e)
 	if err != nil {
 		return nil, fmt.Errorf("text of %s: %w", id, err)
@@ -194,13 +208,17 @@ func (s *Shelf) heldText(id mapreduce.DocumentID) []byte {
 func (s *Shelf) hold(id mapreduce.DocumentID, text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.texts[id] != nil {
 		return
 	}
+
 	if s.texts == nil {
 		s.texts = make(map[mapreduce.DocumentID][]byte)
 	}
 	s.texts[id], s.recent, s.held = text, append(s.recent, id), s.held+len(text)
+
+	// The last text stays, however large it is.
 	for s.held > maxHeld && len(s.recent) > 1 {
 		s.held -= len(s.texts[s.recent[0]])
 		delete(s.texts, s.recent[0])
