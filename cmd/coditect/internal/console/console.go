@@ -77,7 +77,7 @@ func (c *Console) PrintTable(header string, rows func(row func(cells ...any))) {
 		}
 		fmt.Fprintln(w)
 	})
-	_ = w.Flush() // a terminal that is gone cannot be told so
+	_ = w.Flush() // nobody reads an error about the terminal
 }
 
 // VisibleText returns s on one line, without control characters for a terminal.

@@ -15,20 +15,20 @@ import (
 type waitingClients struct {
 	mu      sync.Mutex // guards the variables below
 	waiting int
-	left    chan struct{} // closed and replaced whenever a guest leaves
+	left    chan struct{} // closed and replaced whenever one stops waiting
 }
 
 var _ stats.Handler = (*waitingClients)(nil)
 
 func newGuests() *waitingClients { return &waitingClients{left: make(chan struct{})} }
 
-// A connKey is the key of a connection's conn in its context.
+// A connKey is the key of a connection's clientConn in its context.
 type connKey struct{}
 
-// A clientConn is one connection. It is a guest's from the first call that begins or
-// resumes a job until it ends.
+// A clientConn is a connection of another process. That process waits from the first call
+// that submits or resumes a job until the connection ends.
 type clientConn struct {
-	guest bool // guarded by guests.mu
+	guest bool // it waits for a job; guarded by waitingClients.mu
 }
 
 // begins are the methods whose callers then wait for a job.
@@ -48,6 +48,7 @@ func (g *waitingClients) TagRPC(ctx context.Context, info *stats.RPCTagInfo) con
 	if !ok {
 		return ctx
 	}
+
 	for _, method := range begins {
 		if strings.HasSuffix(info.FullMethodName, method) {
 			g.addConn(c)
@@ -106,6 +107,7 @@ func (g *waitingClients) waitUntilNone(ctx context.Context) error {
 		if n == 0 {
 			return nil
 		}
+
 		select {
 		case <-left:
 		case <-ctx.Done():

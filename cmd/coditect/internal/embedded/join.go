@@ -36,19 +36,24 @@ func Join(ctx context.Context, c Config, o JoinOptions) (*Node, *client.Client, 
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
 	}
+
 	start := time.Now()
 	for {
 		node, err := Open(c)
 		if err == nil {
 			return node, nil, nil
 		}
+
 		if !errors.Is(err, store.ErrInUse) {
 			return nil, nil, err
 		}
+
+		// The store is in use. The process that holds it may serve this directory.
 		holder, dialErr := connectIfAnswering(ctx, c.Dir)
 		if dialErr == nil {
 			return nil, holder, nil
 		}
+
 		waited := time.Since(start)
 		if waited > o.Patience {
 			return nil, nil, fmt.Errorf("%w, which does not answer: %w; wait until it ends, or use another --data-dir", err, dialErr)
@@ -57,6 +62,7 @@ func Join(ctx context.Context, c Config, o JoinOptions) (*Node, *client.Client, 
 			o.Waiting()
 			o.Waiting = nil
 		}
+
 		if err := clock.Sleep(ctx, retryPause); err != nil {
 			return nil, nil, err
 		}
@@ -69,6 +75,7 @@ func connectIfAnswering(ctx context.Context, dir string) (*client.Client, error)
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, stop := context.WithTimeout(ctx, answerWait)
 	defer stop()
 	if _, err := c.ListJobs(ctx, mapreduce.ListJobsQuery{PageSize: 1}); err != nil {

@@ -103,11 +103,11 @@ type Config struct {
 	Guard *auth.Guard
 	// HTTP leaves some of the connections that a process may have to ServeHTTP.
 	HTTP bool
-	// Hook is told of the points that are passed, for tests.
+	// Hook is called at each failpoint that is passed, for tests.
 	Hook failpoint.Hook
 	// Logger defaults to none.
 	Logger *slog.Logger
-	// Meter and Tracer are told what happens. They default to none.
+	// Meter and Tracer measure and trace what the node does. They default to none.
 	Meter  metric.Meter
 	Tracer trace.Tracer
 	// Dial and Serve are options of the connection in memory and of the server that
@@ -160,11 +160,13 @@ func Open(c Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	id := mapreduce.NodeID("node_" + strings.ToLower(rand.Text()))
 	watch, err := metrics.ObserveStore(c.Meter, c.Tracer, c.storeSystem())
 	if err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
+
 	n := &Node{config: c, store: kv, guests: newGuests(), jobs: jobs.New(store.NewDB(kv, store.Config{Observe: watch}), c.keySpace(), id, time.Now)}
 	if err := n.checkInstallation(); err != nil {
 		return nil, errors.Join(err, kv.Close())
@@ -172,6 +174,7 @@ func Open(c Config) (*Node, error) {
 	if err := n.wireService(); err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
+
 	return n, nil
 }
 
@@ -186,12 +189,15 @@ func (n *Node) wireService() (err error) {
 	if err != nil {
 		return err
 	}
+
 	var service mapreduce.Service = access.NewService(n.orch, access.Rules{TenantOf: n.orch.TenantOf, AdmitCall: n.orch.AdmitCall})
+	// Telemetry is the outermost, so that calls which access refuses are measured as well.
 	if n.config.Meter != nil || n.config.Tracer != nil {
 		if service, err = telemetry.NewService(service, n.config.Meter, n.config.Tracer); err != nil {
 			return err
 		}
 	}
+
 	n.server, err = server.New(service, access.NewFleet(n.orch), server.Config{
 		Logger: n.config.Logger, MaxConnections: n.connections(), Memory: n.config.Memory, Demand: access.NewDemander(n.orch), TLS: n.config.TLS, Guard: n.config.Guard,
 		Options: append([]grpc.ServerOption{grpc.StatsHandler(n.guests)}, n.config.Serve...),
@@ -199,6 +205,7 @@ func (n *Node) wireService() (err error) {
 	if err != nil {
 		return err
 	}
+
 	n.Client, err = client.NewInProcess(n.server, client.Config{Options: n.config.Dial})
 	return err
 }
@@ -215,6 +222,8 @@ func (n *Node) Start(ctx context.Context) error {
 	if err := n.markInstallation(ctx); err != nil {
 		return err
 	}
+
+	// ctx bounds only the start: the orchestrator runs until Close.
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	n.stopOrchestrator = stop
 	ended := make(chan struct{})
@@ -222,6 +231,7 @@ func (n *Node) Start(ctx context.Context) error {
 		defer close(ended)
 		n.recordFailure("orchestrator", n.orch.Run(run))
 	})
+
 	select {
 	case <-n.orch.Started():
 		return nil
@@ -244,6 +254,7 @@ func (n *Node) Work(slots, prefetch int) error {
 	if err != nil {
 		return err
 	}
+
 	ctx, stop := context.WithCancel(context.Background())
 	n.stopWorker = stop
 	n.working.Go(func() { n.recordFailure("worker", w.Run(ctx)) })
@@ -343,16 +354,21 @@ func (n *Node) shutDownEdges() {
 }
 
 func (n *Node) close() error {
+	// The worker ends first, as its last results go to the orchestrator, which needs the
+	// store.
 	if n.stopWorker != nil {
 		n.stopWorker()
 		n.working.Wait()
 	}
+
 	if n.stopOrchestrator != nil {
 		n.stopOrchestrator()
 		n.orchestrating.Wait()
 	}
+
 	n.shutDownEdges()
 	n.serving.Wait()
+
 	ctx, stop := context.WithTimeout(context.Background(), shutdownWait)
 	defer stop()
 	if n.stopOrchestrator != nil && n.config.isShared() {
@@ -360,9 +376,11 @@ func (n *Node) close() error {
 			n.config.Logger.Warn("other servers take over the jobs of this one only when its lease has expired", "err", err)
 		}
 	}
+
 	if n.socket != nil {
 		n.recordFailure("socket", n.socket.removeFiles())
 	}
+
 	n.recordFailure("client", n.Client.Close())
 	n.recordFailure("store", n.store.Close())
 	return errors.Join(n.takeFailures()...)

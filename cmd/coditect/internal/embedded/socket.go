@@ -33,13 +33,14 @@ type dirSocket struct {
 	paths    []string // to remove when it closes, the last first
 }
 
-// listenSocket makes the socket of a data directory. Only who holds the store calls
-// it, so a socket that is there is a dead process's.
+// listenSocket makes the socket of a data directory. Only the process that holds the store
+// calls it, so a socket that is there already is a dead process's.
 func listenSocket(dir string) (*dirSocket, error) {
 	path := filepath.Join(dir, socketFile)
 	if err := errors.Join(removeStale(path), removeStaleDir(dir)); err != nil {
 		return nil, err
 	}
+
 	s := &dirSocket{}
 	if len(path) > maxSocketPath {
 		var err error
@@ -47,10 +48,12 @@ func listenSocket(dir string) (*dirSocket, error) {
 			return nil, errors.Join(err, s.removeFiles())
 		}
 	}
+
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("socket: %w", err), s.removeFiles())
 	}
+
 	s.listener = l // which removes path when it closes
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close(), s.removeFiles())
@@ -88,12 +91,14 @@ func (s *dirSocket) makeShortDir(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("socket: %w", err)
 	}
+
 	s.paths = append(s.paths, short)
 	path := filepath.Join(short, shortSocket)
 	pointer := filepath.Join(dir, pointerFile)
 	if err := os.WriteFile(pointer, []byte(path), 0o600); err != nil { //nolint:gosec // the folder is the data directory, which the owner of the process names
 		return "", fmt.Errorf("socket: %w", err)
 	}
+
 	s.paths = append(s.paths, pointer)
 	return path, nil
 }

@@ -42,6 +42,7 @@ func (a *Program) Dial(target string) (*client.Client, error) {
 		}
 		config.Credentials = secured
 	}
+
 	if a.Global.TokenFile != "" {
 		token, err := a.token(target)
 		if err != nil {
@@ -49,11 +50,12 @@ func (a *Program) Dial(target string) (*client.Client, error) {
 		}
 		config.Options = append(config.Options, grpc.WithPerRPCCredentials(token))
 	}
+
 	return client.Dial(target, config)
 }
 
 // token returns the credentials of calls with the token of --token-file. A token goes over
-// the network under TLS alone: who sees it can use it.
+// the network only under TLS, as anyone who sees it can use it.
 func (a *Program) token(target string) (credentials.PerRPCCredentials, error) {
 	host, _, _ := net.SplitHostPort(target)
 	ip := net.ParseIP(host)
@@ -61,6 +63,7 @@ func (a *Program) token(target string) (credentials.PerRPCCredentials, error) {
 	if !near && !a.Global.TLS.Enabled() {
 		return nil, exit.UsageError("--token-file: the token would go to %s for all to read; connect with TLS: --tls-ca", target)
 	}
+
 	token, err := transport.NewToken(a.Global.TokenFile)
 	if err != nil {
 		return nil, exit.RefusedError("--token-file: %w", err)

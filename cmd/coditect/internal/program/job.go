@@ -56,9 +56,11 @@ func (a *Program) runOnJob(id *string, mode Mode, do func(context.Context, *Sess
 		if err != nil {
 			return err
 		}
+
 		if a.HasNoData() {
 			return a.noJob(name)
 		}
+
 		ctx := cmd.Context()
 		return a.WithSession(ctx, mode, func(s *Session) error {
 			job, err := s.FindJob(ctx, name)
@@ -72,9 +74,11 @@ func (a *Program) runOnJob(id *string, mode Mode, do func(context.Context, *Sess
 
 // completeJobID offers the ids of the newest jobs.
 func (a *Program) completeJobID(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	// No command runs when a shell asks for completions, so the settings are applied here.
 	if a.ApplySettings(cmd, args) != nil || a.HasNoData() {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+
 	var ids []string
 	err := a.WithReader(cmd.Context(), func(s *Session) error {
 		page, err := s.ListJobs(cmd.Context(), mapreduce.ListJobsQuery{})
@@ -88,15 +92,16 @@ func (a *Program) completeJobID(cmd *cobra.Command, args []string, prefix string
 		}
 		return nil
 	})
+
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// RegisterCompletions has flags of cmd, and of the commands below it, complete for a shell
-// that asks. Only such a process registers them: cobra keeps a flag that has a completion,
-// and with it the whole program, for as long as the process lives.
+// RegisterCompletions registers completions for the flags of cmd and of the commands below
+// it. Only a process that a shell asks for completions does so: cobra keeps a flag that has
+// a completion, and with it the whole program, for as long as the process lives.
 func (a *Program) RegisterCompletions(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		words := console.OfferedWords(f)
@@ -148,6 +153,7 @@ func JobName(cmd *cobra.Command, flag string, args []string) (string, error) {
 	case !given:
 		flag = args[0]
 	}
+
 	if flag != Last && !mapreduce.JobID(flag).Valid() {
 		return "", exit.UsageError("--job-id: %q is not the id of a job, which looks like mr_20260101_a1b2c3, nor last, the newest", flag)
 	}
@@ -159,6 +165,7 @@ func (s *Session) FindJob(ctx context.Context, name string) (mapreduce.JobID, er
 	if name != Last {
 		return mapreduce.JobID(name), nil
 	}
+
 	var page *mapreduce.JobPage
 	err := s.RetryReconnected(ctx, func() (err error) {
 		page, err = s.ListJobs(ctx, mapreduce.ListJobsQuery{PageSize: 1})
@@ -167,6 +174,7 @@ func (s *Session) FindJob(ctx context.Context, name string) (mapreduce.JobID, er
 	if err != nil {
 		return "", err
 	}
+
 	if len(page.Jobs) == 0 {
 		return "", s.app.noJob(name)
 	}

@@ -77,18 +77,22 @@ func (p *StoreFlags) folders() ([]search.Store, error) {
 		case !named:
 			return nil, exit.UsageError("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE, where jobs are kept, nor NAME=DIR, a folder of documents", value)
 		case name == strings.TrimSuffix(folderKind, ":") || name == strings.TrimSuffix(clusterKind, ":"):
+			// Such a value is most likely a slip for pebble:DIR.
 			return nil, exit.UsageError("--store: %q: a folder of documents cannot be named %s; if jobs are kept there, write %s:%s", value, name, name, dir)
 		case dir == "":
 			return nil, exit.UsageError("--store: %q names no folder: write NAME=DIR", value)
 		}
 		all = append(all, search.Store{Name: name, Dir: dir})
 	}
+
 	if len(all) == 0 {
 		return nil, nil
 	}
+
 	if err := search.CheckStores(all); err != nil {
 		return nil, exit.UsageError("--store: %w", err)
 	}
+
 	return all, nil
 }
 
@@ -103,12 +107,14 @@ func mergeStores(given, otherwise []string, dataDir bool) []string {
 		if !slices.ContainsFunc(given, is) && (!kind || !dataDir) {
 			from = otherwise
 		}
+
 		for _, value := range from {
 			if is(value) {
 				out = append(out, value)
 			}
 		}
 	}
+
 	return out
 }
 
@@ -119,12 +125,14 @@ func (p *StoreFlags) storeLocation(otherwise string) (Location, error) {
 	for _, value := range p.stores {
 		switch {
 		case !isPlace(value):
+		// It is a folder of documents.
 		case place != "" && place != value:
 			return Location{}, exit.UsageError("--store: %q and %q are two places, and jobs are kept in one; leave one out", place, value)
 		default:
 			place = value
 		}
 	}
+
 	dir, isFolder := strings.CutPrefix(place, folderKind)
 	file, isCluster := strings.CutPrefix(place, clusterKind)
 	switch {
@@ -140,12 +148,14 @@ func (p *StoreFlags) storeLocation(otherwise string) (Location, error) {
 	default:
 		return Location{}, exit.UsageError("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE", place)
 	}
+
 	return Location{Dir: dir}, nil
 }
 
 func (p *StoreFlags) inCluster(file string) (Location, error) {
 	c := p.cluster
 	c.File = file
+
 	switch {
 	case c.Timeout <= 0:
 		return Location{}, exit.UsageError("--store-timeout: must be positive")
@@ -154,6 +164,7 @@ func (p *StoreFlags) inCluster(file string) (Location, error) {
 	case len(c.Prefix) > maxPrefix:
 		return Location{}, exit.UsageError("--store-prefix: must have at most %d bytes, as it is part of every key", maxPrefix)
 	}
+
 	return Location{cluster: c}, nil
 }
 
@@ -164,15 +175,18 @@ func (a *Program) CheckPrivacy(warn func(message string)) error {
 	if dir == "" {
 		return nil
 	}
+
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm()&0o066 == 0 {
 		return nil // opening the store reports the error
 	}
+
 	message := fmt.Sprintf("others can read or write the data directory %s, which has the mode %04o; make it private with chmod 700 %s",
 		dir, info.Mode().Perm(), console.ShellQuote(dir))
 	if a.Global.StoreFlags.strict {
 		return exit.UsageError("--strict: %s", message)
 	}
+
 	warn(message)
 	return nil
 }
@@ -204,6 +218,7 @@ func (a *Program) placeWords() []string {
 	case p.Dir != "":
 		return nil
 	}
+
 	words := []string{"--store", console.ShellQuote(clusterKind + p.cluster.File)}
 	if p.cluster.Prefix != "" {
 		words = append(words, "--store-prefix", console.ShellQuote(p.cluster.Prefix))
@@ -211,5 +226,6 @@ func (a *Program) placeWords() []string {
 	if p.cluster.Installation != "" {
 		words = append(words, "--installation", console.ShellQuote(p.cluster.Installation))
 	}
+
 	return words
 }

@@ -43,7 +43,7 @@ type Program struct {
 	// it cannot be.
 	Self apart.Command
 
-	Telemetry *observe.Telemetry // nil if the process tells nothing of itself
+	Telemetry *observe.Telemetry // nil without telemetry
 }
 
 // CommandLine returns the command line of another command for a job.

@@ -52,9 +52,11 @@ func (a *Program) OpenSession(ctx context.Context, n Mode, m *progress.Meter) (*
 	s := &Session{app: a, mode: n, Meter: m}
 	a.Runners.LogTools(console.NewLogger(m))
 	a.Runners.Note = func(message string) { m.Note("note: %s", message) }
+
 	if a.Global.Server == "" {
 		return s, s.openOrConnect(ctx)
 	}
+
 	var err error
 	if s.conn, err = a.Dial(a.Global.Server); err != nil {
 		return nil, err
@@ -73,16 +75,20 @@ func (s *Session) openOrConnect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	config.ReadOnly = s.mode == ModeRead
 	if err := s.app.CheckPrivacy(func(message string) { s.Meter.Note("warning: %s", message) }); err != nil {
 		return err
 	}
+
 	node, conn, err := embedded.Join(ctx, config, embedded.JoinOptions{
 		Waiting: func() { s.Meter.Note("%s is in use by another process; waiting for it", s.app.Global.Location) },
 	})
 	if err != nil {
 		return fmt.Errorf("store %s: %w", s.app.Global.Location, err)
 	}
+
+	// Another process holds the directory, and its service is used.
 	if conn != nil {
 		s.conn, s.Client = conn, conn
 		if s.turns {
@@ -90,6 +96,7 @@ func (s *Session) openOrConnect(ctx context.Context) error {
 		}
 		return nil
 	}
+
 	s.node, s.Client = node, node
 	return s.startNode(ctx)
 }
@@ -99,15 +106,18 @@ func (s *Session) startNode(ctx context.Context) error {
 	if s.mode == ModeRead {
 		return nil
 	}
+
 	if err := s.node.Start(ctx); err != nil {
 		return errors.Join(err, s.Close())
 	}
+
 	if s.mode == ModeMoveJobs {
 		return nil
 	}
 	if err := s.node.Listen(); err != nil {
 		return errors.Join(err, s.Close())
 	}
+
 	return s.startWorkers()
 }
 
@@ -170,6 +180,7 @@ func (s *Session) FollowJob(ctx context.Context, id mapreduce.JobID, show func(*
 			last, lost = j, time.Time{}
 			return show(j)
 		})
+
 		switch {
 		case err == nil && last != nil:
 			return last, nil
@@ -178,10 +189,13 @@ func (s *Session) FollowJob(ctx context.Context, id mapreduce.JobID, show func(*
 		case err != nil && !isServiceGone(err):
 			return last, err
 		}
+
+		// The wait is counted from when the service was first missed.
 		if lost.IsZero() {
 			lost = time.Now()
 			s.noteServerAway(err)
 		}
+
 		if time.Since(lost) > s.reconnectTimeout() {
 			return last, err
 		}
@@ -219,6 +233,7 @@ func (s *Session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(
 	if !s.IsOnlyReader() {
 		return s.WatchJob(ctx, id, show)
 	}
+
 	job, err := s.GetJob(ctx, id)
 	switch {
 	case err != nil:
@@ -226,6 +241,7 @@ func (s *Session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(
 	case !job.State.Running():
 		return show(job)
 	}
+
 	return errs.New(errs.Unavailable, "job %s is %s, and no process works on it; continue with `coditect mapreduce resume --job-id %s`",
 		id, job.State, id)
 }
@@ -235,13 +251,16 @@ func (s *Session) reconnectJob(ctx context.Context, id mapreduce.JobID) error {
 	if s.isRemote() {
 		return clock.Sleep(ctx, callAgain)
 	}
+
 	if err := s.reopenStore(ctx); err != nil || s.mode != ModeRunUnits {
 		return err
 	}
+
 	job, err := s.GetJob(ctx, id)
 	if err == nil && job.State.Running() {
 		_, err = s.ResumeJob(ctx, id, mapreduce.Resume{})
 	}
+
 	if isServiceGone(err) {
 		return clock.Sleep(ctx, handoverLook) // again
 	}
@@ -254,12 +273,15 @@ func (s *Session) WarnIfSlow(ctx context.Context, do func() error) error {
 	if !s.isRemote() && (s.node == nil || !s.node.Shared()) {
 		return do()
 	}
+
 	ctx, stop := context.WithCancel(ctx)
 	var attending sync.WaitGroup
 	service := s.Client // which do may replace
 	attending.Go(func() { s.pollService(ctx, service) })
+	// Deferred calls run backwards: the context ends before its goroutine is waited for.
 	defer attending.Wait()
 	defer stop()
+
 	err := do()
 	if isStoreAway(err) && s.isRemote() {
 		return fmt.Errorf("server %s: %w", s.app.Global.Server, err)
@@ -272,6 +294,7 @@ func (s *Session) pollService(ctx context.Context, service mapreduce.Client) {
 	lost := false
 	for clock.Sleep(ctx, cmp.Or(s.app.AttendEvery, attendEvery)) == nil {
 		_, err := service.ListJobs(ctx, mapreduce.ListJobsQuery{PageSize: 1})
+
 		switch {
 		case isStoreAway(err) && !lost:
 			lost = true
@@ -295,6 +318,7 @@ func (s *Session) RetryReconnected(ctx context.Context, do func() error) error {
 		if !isServiceGone(err) || ctx.Err() != nil || try >= steadyTries && !waits {
 			return err
 		}
+
 		if s.isRemote() || isStoreAway(err) {
 			err = clock.Sleep(ctx, callAgain)
 		} else {
@@ -335,6 +359,7 @@ func (a *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 	if err != nil {
 		return embedded.Config{}, err
 	}
+
 	rates, err := a.Runners.PlanRates()
 	if err != nil {
 		return embedded.Config{}, err
@@ -359,6 +384,7 @@ func (a *Program) NodeConfig(all *step.Registry, log *slog.Logger) (embedded.Con
 	if err != nil {
 		return embedded.Config{}, err
 	}
+
 	g := &a.Global
 	return embedded.Config{
 		MaxCalls: a.Runners.Limits.MaxCalls, ModelLimits: limits,

@@ -34,13 +34,16 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	if whose == "" {
 		a.warnOfVariables(cmd.Root())
 	}
+
 	if err := a.fromEnvironment(flags, flags.Lookup("config")); err != nil {
 		return err
 	}
+
 	file, err := readConfig(cmd.Context(), cmd.Root(), a.Global.Config)
 	if err != nil {
 		return err
 	}
+
 	var errs []error
 	here := flags.Changed("data-dir") // overrides a store from the environment or the file
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -48,9 +51,11 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 			errs = append(errs, a.applyStores(flags, f, file, here))
 			return
 		}
+
 		if f.Changed || !isConfigurable(f.Name) || len(args) > 0 && f.Name == "input" {
 			return
 		}
+
 		if err := a.fromEnvironment(flags, f); err != nil {
 			errs = append(errs, err)
 			return
@@ -59,12 +64,15 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 			errs = append(errs, file.applyFlag(flags, f))
 		}
 	})
+
 	if err := errors.Join(errs...); err != nil {
 		return exit.RefusedError("%w", err)
 	}
+
 	if err := a.fillDefaults(); err != nil {
 		return err
 	}
+
 	if whose != "" {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 			return apart.Run(cmd.Context(), a.Version, whose, &a.Runners)
@@ -73,16 +81,20 @@ func (a *Program) ApplySettings(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// applyStores completes --store, which says two things.
+// applyStores completes --store, whose values are places of jobs and folders of documents.
 func (a *Program) applyStores(flags *pflag.FlagSet, f *pflag.Flag, file configFile, here bool) error {
 	values, ok := f.Value.(pflag.SliceValue)
 	if !ok {
 		return nil
 	}
+
 	given, changed := values.GetSlice(), f.Changed
 	if i := slices.IndexFunc(given, isFolder); i >= 0 && !searches(flags) {
 		return exit.UsageError("--store %s: this command searches no documents; run, serve, worker, tools and search do", given[i])
 	}
+
+	// The environment and the file set the flag as if it had not been given; then both are
+	// merged.
 	f.Changed = false
 	err := values.Replace(nil)
 	if err == nil {
@@ -91,6 +103,7 @@ func (a *Program) applyStores(flags *pflag.FlagSet, f *pflag.Flag, file configFi
 	if err == nil && !f.Changed {
 		err = file.applyFlag(flags, f)
 	}
+
 	f.Changed = f.Changed || changed
 	return errors.Join(err, values.Replace(mergeStores(given, values.GetSlice(), here)))
 }
@@ -162,15 +175,18 @@ func (a *Program) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if f.Changed {
 		return nil
 	}
+
 	name := variableOf(f.Name)
 	value := a.Getenv(name)
 	if value == "" {
 		return nil
 	}
+
 	values := []string{value}
 	if _, ok := f.Value.(pflag.SliceValue); ok {
 		values = strings.Split(value, ",")
 	}
+
 	for _, v := range values {
 		if err := flags.Set(f.Name, v); err != nil {
 			return exit.UsageError("environment variable %s: %w", name, settingFault(err))
@@ -192,23 +208,29 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 	if name == "" || name == os.DevNull {
 		return c, nil
 	}
+
 	data, err := files.ReadBounded(ctx, name, files.MaxConfigFile)
 	if err != nil {
 		return c, files.UnreadableFlag(ctx, "--config", err)
 	}
+
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
 		line, fault := errs.YAMLFault(err)
 		return c, c.faultAt(&yaml.Node{Line: line, Column: 1}, "%s", fault)
 	}
+
 	if len(doc.Content) == 0 {
 		return c, nil
 	}
+
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
 		return c, c.faultAt(top, "must be a mapping of settings")
 	}
+
 	known := settingsOf(root)
+	// The content of a mapping is its keys and values in turn.
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		flag, ok := known[key.Value]
@@ -220,6 +242,7 @@ func readConfig(ctx context.Context, root *cobra.Command, name string) (configFi
 		}
 		c.values[flag] = value
 	}
+
 	return c, nil
 }
 
@@ -232,11 +255,13 @@ func (a *Program) warnOfVariables(root *cobra.Command) {
 	}
 	slices.Sort(known)
 	known = append(known, variableOf("config"))
+
 	for _, v := range a.Environ {
 		name, value, _ := strings.Cut(v, "=")
 		if value == "" || !strings.HasPrefix(name, variablePrefix) || slices.Contains(known, name) || slices.Contains(otherVariables, name) {
 			continue
 		}
+
 		if meant := suggest.Nearest(strings.TrimPrefix(name, variablePrefix), trimmed(known)); meant != "" {
 			fmt.Fprintf(a.Stderr, "warning: the environment variable %s is no setting, and has no effect; did you mean %s%s?\n", name, variablePrefix, meant)
 		}
@@ -264,6 +289,7 @@ func variableOf(name string) string { return variablePrefix + strings.ToUpper(se
 // settingsOf returns the names of all settings, with the names of their flags.
 func settingsOf(cmd *cobra.Command) map[string]string {
 	known := make(map[string]string)
+
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
@@ -277,6 +303,7 @@ func settingsOf(cmd *cobra.Command) map[string]string {
 			visit(c)
 		}
 	}
+
 	visit(cmd)
 	maps.Copy(known, aliases)
 	return known
@@ -325,10 +352,12 @@ func (c configFile) applyFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if n == nil {
 		return nil
 	}
+
 	values, err := c.flagTexts(n, f)
 	if err != nil {
 		return err
 	}
+
 	for _, v := range values {
 		if err := flags.Set(f.Name, v); err != nil {
 			return c.faultAt(n, "%s: %w", settingName(f.Name), settingFault(err))

@@ -21,10 +21,12 @@ func (a *Program) WithTelemetry(ctx context.Context, name string, run func(conte
 	if !observe.IsConfigured(a.Getenv) {
 		return run(ctx)
 	}
+
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	if err := a.OpenTelemetry(ctx, "coditect", false, log); err != nil {
 		return err
 	}
+
 	ctx, end := a.beginCommand(ctx, name)
 	err := run(ctx)
 	end(err)
@@ -40,17 +42,22 @@ func (a *Program) OpenTelemetry(ctx context.Context, service string, scraped boo
 		return exit.UsageError("%w", err)
 	}
 	a.Telemetry = t
+
+	// Without a meter and a tracer, calls of models need no observers.
 	if t.Meter() == nil && t.Tracer() == nil {
 		return nil
 	}
+
 	prices, err := llm.ListPrices()
 	if err != nil {
 		return err
 	}
+
 	a.Runners.Observers, err = decorator.NewObservers(t.Meter(), strings.Contains(a.Getenv("OTEL_SEMCONV_STABILITY_OPT_IN"), decorator.LatestNames), prices)
 	if err != nil {
 		return err
 	}
+
 	a.Runners.ToolCalls, err = observed.Calls(t.Meter())
 	return err
 }
@@ -70,6 +77,7 @@ func (a *Program) beginCommand(ctx context.Context, name string) (context.Contex
 	if t == nil {
 		return ctx, func(error) {}
 	}
+
 	ctx, span := t.Start(ctx, name, trace.WithSpanKind(trace.SpanKindInternal))
 	return ctx, func(err error) {
 		if err != nil {

@@ -36,10 +36,12 @@ func readAgents(ctx context.Context, dir string, aliases map[string]string) (*ag
 	if dir == "" {
 		return a, nil
 	}
+
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, exit.RefusedError("--agents: %w", err)
 	}
+
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != ".md" || strings.EqualFold(e.Name(), "readme.md") {
 			continue
@@ -58,6 +60,7 @@ func readAgents(ctx context.Context, dir string, aliases map[string]string) (*ag
 		}
 		a.given = append(a.given, one)
 	}
+
 	if len(a.given) == 0 {
 		why := strings.Join(append([]string{""}, a.notes...), "\n")
 		return nil, exit.RefusedError("--agents: %s has no agents: those are files NAME.md%s", dir, why)
@@ -70,6 +73,7 @@ func (a *agentFiles) read(file string) (*pipeline.Agent, error) {
 	if err != nil {
 		return nil, files.UnreadableFlag(a.ctx, "agent "+file, err)
 	}
+
 	one, notes, err := pipeline.ParseAgent(file, data)
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		if e.Field == "agent" {
@@ -80,6 +84,7 @@ func (a *agentFiles) read(file string) (*pipeline.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if slices.Contains(pipeline.CommonModels, one.Model) && a.known[one.Model] == "" {
 		one.Model = "" // it asks the model of the run
 	}
@@ -99,9 +104,12 @@ func (a *agentFiles) find(name string) (*pipeline.Agent, error) {
 		a.named = true
 		return a.given[i], nil
 	}
+
+	// A name that is a path must not lead out of the folders.
 	if !filepath.IsLocal(name) || filepath.Base(name) != name {
 		return nil, nil
 	}
+
 	for _, dir := range agentFolders {
 		file := filepath.Join(dir, name+".md")
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
@@ -113,6 +121,7 @@ func (a *agentFiles) find(name string) (*pipeline.Agent, error) {
 		}
 		return one, err
 	}
+
 	return nil, nil
 }
 

@@ -243,13 +243,18 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
 		Capture: mapreduce.Capture(j.capture.ValueIndex()), Cache: j.cache, StrictSchema: j.strictSchema,
 	}
+
 	j.setReduce(flags, &s)
 	if err := runners.SpreadModels(&s); err != nil {
 		return s, modelFault(err)
 	}
+
 	if s.RequestID == "" {
 		s.RequestID = mapreduce.RequestID("run_" + rand.Text()) // so that it can be sent again
 	}
+
+	// In a spec 0 means the default, so -1 stands for no overlap, and the smallest number
+	// for no share.
 	switch {
 	case !flags.Changed("chunk-overlap"):
 		s.ChunkOverlap = 0 // less for small units
@@ -259,12 +264,14 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if s.ReduceShare == 0 {
 		s.ReduceShare = math.SmallestNonzeroFloat64
 	}
+
 	if j.partial && len(input.Config{Inputs: j.inputs}.Jobs()) == 0 {
 		return s, exit.UsageError("--partial: needs --input job:ID")
 	}
 	if err := j.checkMinimums(flags); err != nil {
 		return s, err
 	}
+
 	var err error
 	if s.Vars, err = j.parseVariables(); err != nil {
 		return s, err
@@ -275,10 +282,13 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if err = j.modelVars(flags, s.Vars); err != nil {
 		return s, err
 	}
+
+	// The pipeline checks the variables against its inputs, so these are set before.
 	p, err := j.readPipeline(ctx, &s)
 	if err != nil {
 		return s, err
 	}
+
 	if err = j.checkInputs(flags, p); err != nil {
 		return s, err
 	}
@@ -288,9 +298,11 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if err = j.checkModelless(flags, &s); err != nil {
 		return s, err
 	}
+
 	if j.schema == "" && !p.NeedsSchema() {
 		return s, nil
 	}
+
 	parsed, err := files.ReadSchemaIn(ctx, j.locale, j.schema)
 	if err != nil {
 		return s, err
@@ -298,6 +310,7 @@ func (j *jobFlags) jobSpec(ctx context.Context, flags *pflag.FlagSet) (mapreduce
 	if err := p.CheckExamples(parsed); err != nil {
 		return s, pipelineFault(err)
 	}
+
 	s.Schema, j.warnings = parsed.Canonical(), parsed.Warnings
 	return s, nil
 }
@@ -325,6 +338,7 @@ func (j *jobFlags) checkMinimums(flags *pflag.FlagSet) error {
 			return exit.UsageError("--%s: must be at least %d", f.name, f.least)
 		}
 	}
+
 	if j.reduceShare < 0 || j.reduceShare >= 1 || math.IsNaN(j.reduceShare) {
 		return exit.UsageError("--reduce-share: must be at least 0 and less than 1")
 	}
@@ -354,6 +368,7 @@ func setVariable(vars map[string]string, flag, name, value string) error {
 	if len(value) > maxVariable {
 		return exit.UsageError("--%s: has %d bytes; at most %d are accepted", flag, len(value), maxVariable)
 	}
+
 	vars[name] = value
 	return nil
 }
@@ -396,6 +411,7 @@ func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error
 	if err != nil {
 		return err
 	}
+
 	for _, f := range append(parameterVars,
 		flagVar{"base-url", settings.VarBaseURL, j.baseURL},
 		flagVar{"merge", settings.VarMerge, j.merge.String()},
@@ -410,6 +426,7 @@ func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error
 		}
 		vars[f.name] = f.value
 	}
+
 	return nil
 }
 
@@ -422,15 +439,18 @@ func (j *jobFlags) parameterVars(flags *pflag.FlagSet) ([]flagVar, error) {
 		if !flags.Changed(name.Flag()) {
 			continue
 		}
+
 		value := set.Value(parameters.Stop)
 		if name != parameters.Stop {
 			value = *j.parameters[name]
 		}
+		// Put is called for its check alone; the text of the flag is what is kept.
 		if err, ok := errors.AsType[*parameters.ValueError](set.Put(name, value)); ok {
 			return nil, exit.UsageError("--%s: %s", name.Flag(), err.Rule)
 		}
 		all = append(all, flagVar{name.Flag(), string(name), value})
 	}
+
 	return all, nil
 }
 

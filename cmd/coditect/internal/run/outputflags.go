@@ -44,6 +44,7 @@ func (o *outputFlags) addFlagsFor(cmd *cobra.Command, ofJSON string) {
 	f.BoolVar(&o.noReport, "no-report", false, "do not write report.md and report.html")
 	o.print = console.NewChoice(string(console.Text), string(console.Text), string(console.JSON), records.JSONL, records.CSV, records.Parquet)
 	f.VarP(&o.print, "print", "o", "what to print: text; json, "+ofJSON+"; or the records as jsonl, csv or parquet")
+
 	_ = cmd.MarkFlagDirname("output") // the flag exists
 	console.OfferWords(cmd, "format", records.Formats()...)
 	console.OfferWords(cmd, "print", o.print.Of...)
@@ -69,12 +70,15 @@ func (o *outputFlags) apply(a *program.Program) error {
 			return exit.UsageError("--format: %q is no format of records; the formats are %s", format, strings.Join(records.Formats(), ", "))
 		}
 	}
+
 	slices.Sort(o.formats)
 	o.formats = slices.Compact(o.formats)
+
 	a.Format = console.Text
 	if o.print.Value == string(console.JSON) {
 		a.Format = console.JSON
 	}
+
 	if o.printed() == records.Parquet && a.StdoutTerminal {
 		return exit.UsageError("-o parquet: this is no text for a terminal; redirect it to a file")
 	}
@@ -111,6 +115,7 @@ func (o *outputFlags) remembered() (mapreduce.Output, error) {
 	if dir == "" {
 		dir, end = defaultOutput, string(filepath.Separator)
 	}
+
 	whole, err := filepath.Abs(dir)
 	if err != nil {
 		return mapreduce.Output{}, err
@@ -118,6 +123,7 @@ func (o *outputFlags) remembered() (mapreduce.Output, error) {
 	if whole += end; len(whole) > mapreduce.MaxFolder {
 		whole = "" // then a resume needs --output again
 	}
+
 	return mapreduce.Output{Folder: whole, Formats: o.formats, Citations: o.citations, NoReport: o.noReport}, nil
 }
 
@@ -143,6 +149,8 @@ func (o *outputFlags) recall(job *mapreduce.Job, flags *pflag.FlagSet, remote bo
 	if strings.HasSuffix(was.Folder, string(filepath.Separator)) {
 		dir = filepath.Join(dir, string(job.ID))
 	}
+
+	// A folder below the current one may be written to, whoever named it.
 	if here, err := filepath.Abs("."); err == nil {
 		if below, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(below) {
 			o.dir = below
@@ -226,5 +234,6 @@ func (o *outputFlags) words() string {
 	if o.noReport {
 		line.WriteString(" --no-report")
 	}
+
 	return line.String()
 }

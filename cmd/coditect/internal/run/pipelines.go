@@ -29,7 +29,10 @@ func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pip
 	if err != nil {
 		return nil, err
 	}
+
+	// The notes are taken at the end: reading the pipeline may add some.
 	defer func() { j.notes = agents.notes }()
+
 	if p, err := pipeline.Preset(j.pipeline); err == nil {
 		if j.agents != "" {
 			return j.enterOwn(agents, p, s)
@@ -40,6 +43,7 @@ func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pip
 		}
 		return p, knownVariables(p, s)
 	}
+
 	data, err := files.ReadBounded(ctx, j.pipeline, 4*pipeline.MaxBytes) // comments do not count
 	if err != nil {
 		if ctx.Err() != nil {
@@ -47,6 +51,7 @@ func (j *jobFlags) readPipeline(ctx context.Context, s *mapreduce.JobSpec) (*pip
 		}
 		return nil, exit.UsageError("--pipeline: is neither the name of a pipeline (%s) nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
 	}
+
 	p, err := pipeline.ParseWith(j.pipeline, data, agents.find, agents.given...)
 	if err != nil {
 		return nil, pipelineFault(err)
@@ -75,11 +80,13 @@ func (j *jobFlags) questionInput(s *mapreduce.JobSpec) string {
 			return ""
 		}
 	}
+
 	for _, stage := range p.Stages.OfDocuments() {
 		if len(stage.Tools) == 0 && p.Choices(stage) == nil {
 			return ""
 		}
 	}
+
 	return s.Vars["question"]
 }
 
@@ -99,6 +106,7 @@ func pipelineFault(err error) error {
 	if of, ok := errors.AsType[*exit.Error](err); ok { // of the file of an agent
 		return of
 	}
+
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
 	case !ok:
@@ -115,17 +123,21 @@ func knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 	if s.Provider == runners.ScriptedProvider {
 		return nil // its script is in variables
 	}
+
 	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), settings.Variables())
 	for _, v := range slices.Sorted(maps.Keys(s.Vars)) {
 		if !slices.Contains(known, v) {
 			return exit.UsageError("--var: %q is neither an input of the pipeline %s nor a setting of models; known are %s", v, p.Name, strings.Join(known, ", "))
 		}
 	}
+
+	// One variable cannot be both.
 	for _, v := range settings.Variables() {
 		if _, both := p.Inputs[v]; both {
 			return exit.UsageError("--pipeline: inputs: %q is the name of a setting of models; give the input another name", v)
 		}
 	}
+
 	return nil
 }
 
@@ -169,6 +181,7 @@ change; docs/pipelines.md describes such files.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.listPipelines() },
 	}
+
 	show := &cobra.Command{
 		Use:               "show NAME",
 		Short:             "Print a pipeline that comes with the program",
@@ -177,6 +190,7 @@ change; docs/pipelines.md describes such files.`,
 		ValidArgsFunction: cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.showPipeline(args[0]) },
 	}
+
 	cmd.AddCommand(show)
 	return cmd
 }
@@ -194,6 +208,7 @@ func (a *commands) listPipelines() error {
 		}
 		list.Pipelines = append(list.Pipelines, view)
 	}
+
 	return a.PrintData(list, func() {
 		w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
 		for _, p := range list.Pipelines {
@@ -203,7 +218,7 @@ func (a *commands) listPipelines() error {
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, strings.Join(stages, ", "), p.Description)
 		}
-		_ = w.Flush() // standard output that is gone cannot be told so
+		_ = w.Flush() // nobody reads an error about standard output
 	})
 }
 

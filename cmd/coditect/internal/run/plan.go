@@ -57,6 +57,7 @@ of a submitted job, with the state and cost of each unit.`,
 			return p.runPlan(cmd)
 		},
 	}
+
 	p.flags.addFlags(cmd)
 	f := cmd.Flags()
 	f.VarP(&p.format, "print", "o", "format of the plan")
@@ -82,6 +83,7 @@ func (a *commands) acceptRunFlags(cmd *cobra.Command) {
 	f.Bool("citations", false, "as run has it; nothing is written")
 	f.Bool("no-report", false, "as run has it; nothing is written")
 	f.Bool("fail-on-skipped", false, "as run has it; nothing is run")
+
 	f.VisitAll(func(flag *pflag.Flag) { flag.Hidden = true })
 	cmd.Flags().AddFlagSet(f)
 }
@@ -102,6 +104,7 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("job-id") {
 		return p.showJobTree(cmd)
 	}
+
 	ctx, a := cmd.Context(), p.app
 	spec, err := p.flags.jobSpec(ctx, cmd.Flags())
 	files.PrintWarnings(a.Stderr, p.flags.warnings)
@@ -111,6 +114,7 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+
 	in, err := p.flags.inputConfig(ctx, a)
 	if err != nil {
 		return err
@@ -120,12 +124,14 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if err := a.Runners.Models.SetPrices(&spec); err != nil {
 		return err
 	}
+
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
 	if err := a.Runners.CouldRun(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return p.flags.locateFault(err)
 	}
+
 	planned, err := p.planInputs(ctx, spec, in)
 	if err != nil {
 		return exit.Cause(ctx, p.flags.locateFault(err))
@@ -134,11 +140,13 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+
 	text, err := render.As(p.format.Value, dag)
 	if err != nil {
 		return err
 	}
 	fmt.Fprint(a.Stdout, text)
+
 	if unpriced := results.Unpriced(&spec); len(unpriced) > 0 {
 		fmt.Fprintf(a.Stderr, "note: the cost is without that of models whose prices are unknown: %s\n", console.VisibleText(results.PriceAdvice(unpriced)))
 	}
@@ -157,14 +165,17 @@ func (p *planner) planInputs(ctx context.Context, spec mapreduce.JobSpec, in inp
 		planned, err = planJob(ctx, p.app, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, countDocuments(input.Documents(ctx, in), m.Planning))
 		return err
 	}
+
 	jobs := in.Jobs()
 	if len(jobs) == 0 {
 		err = makePlan()
 		return planned, err
 	}
+
 	if p.app.HasNoData() {
 		return nil, errs.Field("input", "no job has the id %q: there are none in %s", jobs[0], p.app.Global.Location)
 	}
+
 	err = p.app.WithReader(ctx, func(s *program.Session) error {
 		in.Service = s
 		if err := input.CheckJobs(ctx, in); err != nil {
@@ -194,8 +205,10 @@ func planJob(ctx context.Context, a *program.Program, q mapreduce.PlanQuery, doc
 		if err != nil {
 			return nil, err
 		}
+
 		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: runners.PromptOverhead(askers), Check: check, Advise: advise}, q, docs)
 	}
+
 	c, err := a.Dial(a.Global.Server)
 	if err != nil {
 		return nil, err
@@ -207,6 +220,8 @@ func planJob(ctx context.Context, a *program.Program, q mapreduce.PlanQuery, doc
 // showJobTree shows the tree of a job that was submitted.
 func (p *planner) showJobTree(cmd *cobra.Command) error {
 	var odd []string
+
+	// An input may be an argument, which changes no flag.
 	for _, name := range []string{"input", "exact"} {
 		if name == "input" && len(p.flags.inputs) > 0 || cmd.Flags().Changed(name) {
 			odd = append(odd, "--"+name)
@@ -215,6 +230,7 @@ func (p *planner) showJobTree(cmd *cobra.Command) error {
 	if len(odd) > 0 {
 		return exit.UsageError("--job-id: shows a submitted job, and cannot be set together with %s", strings.Join(odd, ", "))
 	}
+
 	show := func(ctx context.Context, s *program.Session, id mapreduce.JobID) error {
 		job, err := s.GetJob(ctx, id)
 		if err != nil {

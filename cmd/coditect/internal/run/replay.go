@@ -50,17 +50,20 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 			if err != nil {
 				return err
 			}
+
 			if out != "" {
 				if err := folder.Check(out); err != nil {
 					return err
 				}
 			}
+
 			r := &replayer{runner{app: a.Program}, out}
 			ctx := cmd.Context()
 			defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
 			if _, err := a.Runners.OpenTools(ctx); err != nil {
 				return err
 			}
+
 			return r.withSession(ctx, func() error {
 				job, err := r.s.FindJob(ctx, name)
 				if err != nil {
@@ -70,6 +73,7 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 			})
 		},
 	}
+
 	a.AddJobID(cmd, &id)
 	a.Runners.Tools.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&out, "output", "", "`folder` for the results of the repetition (default: they are only compared)")
@@ -90,18 +94,22 @@ func (r *replayer) replayJob(ctx context.Context, id mapreduce.JobID, keep bool)
 	if err != nil {
 		return err
 	}
+
 	if err := r.app.Runners.CheckTools(&first.Spec); err != nil {
 		return err
 	}
 	if err := r.s.RunWorkerFor(&first.Spec); err != nil {
 		return err
 	}
+
+	// The service has the documents of the first job, so none are sent.
 	none := func(func(*mapreduce.Document, error) bool) {}
 	spec := mapreduce.JobSpec{Tenant: first.Spec.Tenant, Replay: id, RequestID: mapreduce.RequestID("replay_" + rand.Text())}
 	job, err := r.s.SubmitJob(ctx, spec, none)
 	if err != nil {
 		return err
 	}
+
 	r.s.Meter.Note("job %s repeats job %s", job.ID, id)
 	again, err := r.s.FollowJob(ctx, job.ID, func(j *mapreduce.Job) error {
 		r.s.Meter.Job(j)
@@ -111,13 +119,17 @@ func (r *replayer) replayJob(ctx context.Context, id mapreduce.JobID, keep bool)
 	if err != nil {
 		return err
 	}
+
 	if again.State != mapreduce.JobComplete {
 		return errors.Join(fmt.Errorf("the repetition of job %s is %s: %s", id, again.State, console.VisibleText(again.Error)), r.deleteReplay(ctx, again.ID, keep))
 	}
+
+	// The repetition is compared before it is deleted.
 	same, err := r.compareResults(ctx, first, again)
 	if err = errors.Join(err, r.deleteReplay(ctx, again.ID, keep)); err != nil {
 		return err
 	}
+
 	return r.reportComparison(replayed{Job: id, Replay: again.ID, Same: same, Output: r.dir})
 }
 
@@ -139,17 +151,23 @@ func (r *replayer) compareResults(ctx context.Context, first, again *mapreduce.J
 		return false, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is of use to nobody
+
 	out := r.dir
 	if out == "" {
 		out = filepath.Join(dir, "again")
 	}
 	was := filepath.Join(dir, "first")
+
 	if _, err := results.Write(ctx, r.s, results.Config{Dir: was, Job: first.ID}); err != nil {
 		return false, err
 	}
+
+	// As gives the second result the id and tokens of the first job; without it the files
+	// would differ.
 	if _, err := results.Write(ctx, r.s, results.Config{Dir: out, Job: again.ID, As: first}); err != nil {
 		return false, err
 	}
+
 	one, err := os.ReadFile(filepath.Join(was, "result.json"))
 	if err != nil {
 		return false, err
@@ -170,6 +188,7 @@ func (r *replayer) reportComparison(p replayed) error {
 			fmt.Fprintf(r.app.Stdout, "results are in %s\n", p.Output)
 		}
 	})
+
 	if err == nil && !p.Same {
 		return exit.With(exit.Failed)
 	}

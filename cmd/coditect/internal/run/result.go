@@ -18,6 +18,7 @@ func (a *commands) resultCommand() *cobra.Command {
 		out     outputFlags
 		partial bool
 	)
+
 	cmd := &cobra.Command{
 		Use:   "result JOB",
 		Short: "Write or print the results of a job again",
@@ -29,6 +30,7 @@ records instead, and with -o json the whole result.json. It then writes files on
   coditect mapreduce result mr_20260101_a1b2c3 -o csv --citations > records.csv
   coditect mapreduce result mr_20260101_a1b2c3 --partial`,
 	}
+
 	run := a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		return a.writeResult(ctx, s, job, &out, partial)
 	})
@@ -38,6 +40,7 @@ records instead, and with -o json the whole result.json. It then writes files on
 		}
 		return run(cmd, args)
 	}
+
 	a.AddJobID(cmd, &id)
 	out.addFlagsFor(cmd, "all of the result")
 	cmd.Flags().BoolVar(&partial, "partial", false, "write the results so far of a job that is not complete")
@@ -51,11 +54,14 @@ func (a *commands) writeResult(ctx context.Context, s *program.Session, id mapre
 		return err
 	}
 	c.Partial = partial
+
+	// With -o, files are written only if --output names a folder.
 	prints := out.print.Value != string(console.Text)
 	if !prints || out.dir != "" {
 		if err := out.checkFolder(); err != nil {
 			return err
 		}
+
 		written, err := results.Write(ctx, s, c)
 		if err != nil {
 			return err
@@ -64,5 +70,6 @@ func (a *commands) writeResult(ctx context.Context, s *program.Session, id mapre
 			return show.PrintEnd(a.Program, written.Job, show.End{Dir: c.Dir, Skipped: written.Skipped, Failed: written.Failed, Broken: written.Broken})
 		}
 	}
+
 	return out.printResult(ctx, a.Program, s, c)
 }

@@ -28,6 +28,7 @@ func (a *commands) runCommand() *cobra.Command {
 		out    outputFlags
 		detach bool
 	)
+
 	cmd := &cobra.Command{
 		Use:   "run PATH... --schema FILE [--output DIR]",
 		Short: "Submit a job, run it, and write its results",
@@ -62,6 +63,7 @@ units (with --fail-on-skipped also with skipped documents), 4 paused, 5 cancelle
 			return r.runJob(cmd, detach)
 		},
 	}
+
 	flags.addFlags(cmd)
 	a.Runners.Models.AddFlags(cmd.Flags())
 	a.Runners.Limits.AddFlags(cmd.Flags())
@@ -89,6 +91,7 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 	if detach && a.Global.Server == "" {
 		return exit.UsageError("--detach: needs --server; without it this process is the service and must not end")
 	}
+
 	spec, err := r.flags.jobSpec(ctx, cmd.Flags())
 	files.PrintWarnings(a.Stderr, r.flags.warnings)
 	for _, note := range r.flags.notes { // they may say why an agent is missing
@@ -97,28 +100,34 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 	if err != nil {
 		return err
 	}
+
 	if err := a.Runners.Models.SetPrices(&spec); err != nil {
 		return err
 	}
 	if spec.Output, err = r.output.remembered(); err != nil {
 		return err
 	}
+
 	in, err := r.flags.inputConfig(ctx, a)
 	if err != nil {
 		return err
 	}
 	in.Question = r.flags.questionInput(&spec)
 	spec.Reading = a.Runners.Documents.Reading(cmd.Flags())
+
 	if err := r.checkReaders(cmd.Flags(), false); err != nil {
 		return err
 	}
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
+
+	// Tools may be programs that are started, so the checks that cost little come before.
 	defer func() { err = errors.Join(err, a.Runners.CloseTools()) }()
 	if _, err := a.Runners.OpenTools(ctx); err != nil {
 		return err
 	}
+
 	if err := a.Runners.CheckRunnable(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return err
 	}
@@ -128,23 +137,29 @@ func (r *runner) runJob(cmd *cobra.Command, detach bool) (err error) {
 	if err := r.output.checkFolder(); err != nil {
 		return err
 	}
+
 	return r.withSession(ctx, func() error {
+		// Only the session shows which process reads the documents.
 		if err := r.checkReaders(cmd.Flags(), false); err != nil {
 			return err
 		}
+
 		in.Service = r.s
 		in.Note = func(message string) { r.s.Meter.Note("note: %s", message) }
 		a.Runners.Note = in.Note
 		if err := r.s.RetryReconnected(ctx, func() error { return input.CheckJobs(ctx, in) }); err != nil {
 			return err
 		}
+
 		if err := r.s.RunWorkerFor(&spec); err != nil {
 			return err
 		}
+
 		job, err := r.submitJob(ctx, spec, in)
 		if err != nil {
 			return r.flags.locateFault(err)
 		}
+
 		if detach {
 			return a.PrintData(show.StatusOf(job), func() { fmt.Fprintln(a.Stdout, job.ID) })
 		}
@@ -169,9 +184,11 @@ func (r *runner) checkReaders(flags *pflag.FlagSet, submitted bool) error {
 func (r *runner) withSession(ctx context.Context, do func() error) (err error) {
 	m := r.app.ProgressMeter()
 	defer m.End()
+
 	if r.s, err = r.app.OpenSession(ctx, program.ModeRunUnits, m); err != nil {
 		return exit.Cause(ctx, err)
 	}
+
 	r.s.TurnToNext()
 	defer func() {
 		m.End()
@@ -179,6 +196,7 @@ func (r *runner) withSession(ctx context.Context, do func() error) (err error) {
 			err = e
 		}
 	}()
+
 	return exit.Cause(ctx, r.s.WarnIfSlow(ctx, do))
 }
 
@@ -191,12 +209,15 @@ func (r *runner) submitJob(ctx context.Context, spec mapreduce.JobSpec, in input
 		r.s.Meter.End()
 		return err
 	}
+
+	// Standard input cannot be read a second time.
 	var err error
 	if in.Again() {
 		err = r.s.RetryReconnected(ctx, submit)
 	} else {
 		err = submit()
 	}
+
 	switch {
 	case err == nil:
 		r.s.Meter.Note("job %s", job.ID)
@@ -255,18 +276,22 @@ func (r *runner) followAndWrite(ctx context.Context, id mapreduce.JobID) error {
 	if err != nil {
 		return err
 	}
+
 	var end show.End
 	if job.State == mapreduce.JobComplete {
 		if job, end, err = r.writeResults(ctx, id); err != nil {
 			return r.unwrittenError(ctx, id, err)
 		}
 	}
+
 	if !r.begun.IsZero() {
 		end.Took = time.Since(r.begun)
 	}
 	if err := r.output.printEnd(r.app, job, end); err != nil {
 		return err
 	}
+
+	// Other commands may wait for their jobs in this process.
 	r.s.WaitForClients(ctx)
 	return exit.With(r.output.exitCode(job, end.Broken))
 }
@@ -280,6 +305,7 @@ func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID) (job *map
 	}
 	r.s.Meter.Note("writing results to %s", c.Dir)
 	c.Progress, c.Print = r.s.Meter.Writing, r.output.printed()
+
 	var written *results.Written
 	err = r.s.RetryReconnected(ctx, func() error {
 		if written != nil && written.Print != nil {
@@ -293,6 +319,7 @@ func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID) (job *map
 		job, err = r.s.GetJob(ctx, id) // its audit chain has grown
 		return err
 	})
+
 	r.s.Meter.End()
 	if err == nil && written.Print != nil {
 		err = written.PrintTo(r.app.Data())
@@ -328,6 +355,7 @@ func (a *commands) resumeCommand() *cobra.Command {
 		out    outputFlags
 		budget int64
 	)
+
 	cmd := &cobra.Command{
 		Use:   "resume JOB",
 		Short: "Continue a job, and write its results",
@@ -343,9 +371,11 @@ otherwise.`,
 			if cmd.Flags().Changed("budget") && budget < 1 {
 				return exit.UsageError("--budget: must be at least 1")
 			}
+
 			if err := out.apply(a.Program); err != nil {
 				return err
 			}
+
 			r := &runner{app: a.Program, output: &out}
 			name, err := program.JobName(cmd, id, args)
 			if err != nil {
@@ -354,6 +384,7 @@ otherwise.`,
 			return r.resumeJob(cmd, name, mapreduce.Resume{Budget: budget})
 		},
 	}
+
 	a.AddJobID(cmd, &id)
 	out.addFlags(cmd)
 	out.addSkipped(cmd)
@@ -371,10 +402,12 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 	if _, err := r.app.Runners.OpenTools(ctx); err != nil {
 		return err
 	}
+
 	return r.withSession(ctx, func() error {
 		if err := r.checkReaders(cmd.Flags(), true); err != nil {
 			return err
 		}
+
 		id, err := r.s.FindJob(ctx, name)
 		if err != nil {
 			return err
@@ -383,6 +416,7 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		if err != nil {
 			return err
 		}
+
 		if note := r.output.recall(job, cmd.Flags(), r.app.Global.Server != ""); note != "" {
 			r.s.Meter.Note("note: %s", note)
 		}
@@ -392,6 +426,7 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		if err := r.app.Runners.Documents.CheckResumed(cmd.Flags(), &job.Spec); err != nil {
 			return err
 		}
+
 		if hasNothingToRun(job) { // so nothing is needed that units run with
 			return r.followAndWrite(ctx, id)
 		}
@@ -401,6 +436,7 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		if err := r.s.RunWorkerFor(&job.Spec); err != nil {
 			return err
 		}
+
 		err = r.s.RetryReconnected(ctx, func() error {
 			_, err := r.s.ResumeJob(ctx, id, how)
 			return err
@@ -408,6 +444,7 @@ func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume
 		if err != nil && errs.ReasonOf(err) != errs.JobComplete { // it has ended since it was looked at
 			return err
 		}
+
 		return r.followAndWrite(ctx, id)
 	})
 }

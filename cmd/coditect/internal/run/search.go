@@ -64,6 +64,7 @@ func (a *commands) search(ctx context.Context, q search.Query) (err error) {
 	if q.TopK < 1 || q.TopK > search.MaxTopK {
 		return exit.UsageError("--top-k: must be from 1 to %d", search.MaxTopK)
 	}
+
 	a.Runners.Note = func(message string) { fmt.Fprintf(a.Stderr, "note: %s\n", message) }
 	kit, err := a.Runners.OpenSearch()
 	if err != nil {
@@ -74,9 +75,11 @@ func (a *commands) search(ctx context.Context, q search.Query) (err error) {
 	if err != nil {
 		return exit.RefusedError("%w", err)
 	}
+
 	out := searchResult{Query: q.Text, Stores: []storeResult{}}
 	for _, s := range stores {
 		r := storeResult{Store: s.Store, Passages: []passageResult{}, Note: s.Note}
+		// One store that fails does not hide what the others found.
 		if s.Err != nil {
 			r.Error = s.Err.Error()
 			err = errors.Join(err, s.Err)
@@ -86,6 +89,7 @@ func (a *commands) search(ctx context.Context, q search.Query) (err error) {
 		}
 		out.Stores = append(out.Stores, r)
 	}
+
 	return errors.Join(err, a.PrintData(out, func() { a.printPassages(out) }))
 }
 
@@ -97,6 +101,7 @@ func (a *commands) printPassages(out searchResult) {
 		if s.Note != "" {
 			fmt.Fprintln(a.Stderr, s.Note)
 		}
+
 		for _, p := range s.Passages {
 			fmt.Fprintf(a.Stdout, "%s: %s, characters %d to %d\n", s.Store, p.Document, p.Start, p.End)
 			for line := range strings.SplitSeq(p.Quote, "\n") {

@@ -39,6 +39,7 @@ func (a *commands) listTools(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	return a.PrintData(toolList{kits}, func() {
 		w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
 		for _, k := range kits {
@@ -47,6 +48,7 @@ func (a *commands) listTools(ctx context.Context) (err error) {
 				offered = "offered"
 			}
 			fmt.Fprintf(w, "%s\t%s\t\t\t%s\n", k.Kit, offered, k.About)
+
 			for _, t := range k.Tools {
 				again := "runs once"
 				if t.Idempotent {
@@ -58,6 +60,6 @@ func (a *commands) listTools(ctx context.Context) (err error) {
 				fmt.Fprintf(w, "  %s\t%s\t%v\t%d KiB\t%s\n", t.Name, again, t.Timeout().Round(time.Second), t.MaxOutput>>10, t.Summary())
 			}
 		}
-		_ = w.Flush() // standard output that is gone cannot be told so
+		_ = w.Flush() // nobody reads an error about standard output
 	})
 }

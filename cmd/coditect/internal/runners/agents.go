@@ -48,12 +48,12 @@ type Runners struct {
 	Observers *decorator.Observers
 	// Keys notes vendors that refuse their keys, see WatchKeys; nil notes nothing.
 	Keys *decorator.Keys
-	// ToolCalls is told of calls of tools, see toolbox.Observe; nil is not.
+	// ToolCalls is called for each call of a tool, see toolbox.Observe; it may be nil.
 	ToolCalls func(ctx context.Context, tool string) (context.Context, func(error))
 	// Tools says which tools units may use here.
 	Tools toolFlags
-	// Note tells the operator what a tool says of itself, and why usage is not believed. It
-	// is set before units run; nil means that nobody is told.
+	// Note writes a line for the operator: what a tool says of itself, and why usage is not
+	// believed. It is set before units run, and may be nil.
 	Note func(message string)
 
 	log    *slog.Logger            // set by LogTools
@@ -75,16 +75,22 @@ func (r *Runners) StepRegistry() (*step.Registry, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		all, err := modelFreeSteps(formats, r.Getenv("CODITECT_LEDGER"), r.Getenv("CODITECT_HOLD"))
 		if err != nil {
 			return nil, err
 		}
+
+		// The box is looked up when a unit runs, since OpenTools may open it later.
 		gathering := gather.Runner{Box: func() *toolbox.Box { return r.box }}
 		all.Register(step.Step{Kind: step.Agent, Provider: RulesProvider}, gathering)
+
 		if r.askers, err = r.modelAgents(); err != nil {
 			return nil, err
 		}
+
 		withModels(all, r.askers, func() *toolbox.Box { return r.box })
+
 		if r.steps, err = r.Models.offeredSteps(all); err != nil {
 			return nil, err
 		}
@@ -140,6 +146,7 @@ func modelFreeSteps(formats *document.Registry, ledger, hold string) (*step.Regi
 	all.Register(step.Step{Kind: step.Select}, passages.Runner{})
 	// No checked.New: the orchestrator checks the outputs, and rules cost nothing to run again.
 	all.Provide(rules.Provider, rules.New())
+
 	script := &scripted.Agent{Encode: scriptedOutput(all.Table(rules.Provider.Name))}
 	if ledger != "" {
 		l, err := scripted.OpenFileLedger(ledger)
@@ -148,13 +155,16 @@ func modelFreeSteps(formats *document.Registry, ledger, hold string) (*step.Regi
 		}
 		script.Ledger = l
 	}
+
 	held, err := holdRunner(script, hold)
 	if err != nil {
 		return nil, err
 	}
+
 	all.Provide(mapreduce.Provider{Name: ScriptedProvider, Models: true}, step.Table{
 		step.Parse: held, step.Extract: held, step.Merge: held, step.Write: held, step.Agent: held,
 	})
+
 	return all, nil
 }
 
@@ -168,6 +178,7 @@ func scriptedOutput(rules step.Runner) func(*agent.Task, scripted.Payload) []byt
 				return res.Output
 			}
 		}
+
 		reason := strings.ToValidUTF8(fmt.Sprintf("%+v", p), "\uFFFD")
 		out, err := (&output.Output{Reason: reason}).Encode()
 		if err != nil { // of a string

@@ -26,10 +26,13 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	prices, err := r.Models.PriceList()
 	if err != nil {
 		return nil, err
 	}
+
+	// These agents only check jobs and send no request, so any key will do.
 	askers := make(map[string]*model.Agent)
 	for _, name := range ModelProviders() {
 		askers[name], err = model.New(model.Config{
@@ -40,21 +43,25 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 			return nil, err
 		}
 	}
+
 	endpoints, err := r.Models.baseURLs()
 	if err != nil {
 		return nil, err
 	}
 	known := slices.Concat(all.Names(), slices.Collect(maps.Keys(askers)))
+
 	return func(spec *mapreduce.JobSpec) error {
 		providers, err := providersOf(spec)
 		if err != nil {
 			return err
 		}
+
 		for field, name := range providers {
 			if !slices.Contains(known, name) {
 				return errs.Field(field, "no provider is named %q; the providers are %s", name, providerNames(all))
 			}
 		}
+
 		if err := cmp.Or(CheckModelless(spec), checkNames(spec)); err != nil {
 			return err
 		}
@@ -64,14 +71,17 @@ func (r *Runners) SpecCheck() (func(*mapreduce.JobSpec) error, error) {
 		if err := r.Documents.allow(spec); err != nil {
 			return err
 		}
+
 		if err := checkStages(spec, func(name string) (*model.Agent, error) { return askers[name], nil }); err != nil {
 			return err
 		}
+
 		if asker := askers[spec.Provider]; asker != nil {
 			if err := named("model", asker.Check(spec)); err != nil {
 				return err
 			}
 		}
+
 		return CheckParameters(spec, prices, endpoints)
 	}, nil
 }
@@ -91,10 +101,12 @@ func checkSchema(spec *mapreduce.JobSpec) error {
 	if len(spec.Schema) == 0 {
 		return nil // the pipeline needs none, or the service has said so
 	}
+
 	s, err := schema.Parse("schema", spec.Schema)
 	if err != nil {
 		return errs.Field("schema", "%s", err)
 	}
+
 	if spec.Provider != RulesProvider {
 		return nil
 	}
@@ -121,6 +133,7 @@ func providersOf(spec *mapreduce.JobSpec) (map[string]string, error) {
 	for i, m := range spec.Fallbacks {
 		all[fmt.Sprintf("fallback_models[%d]", i)], _, _ = strings.Cut(m, "/")
 	}
+
 	for alias, m := range spec.Models {
 		names, err := spec.StageModels(m)
 		if err != nil || alias == "" || len(names) == 0 {
@@ -128,15 +141,18 @@ func providersOf(spec *mapreduce.JobSpec) (map[string]string, error) {
 		}
 		addProviders(all, "model_aliases."+alias, names)
 	}
+
 	p, err := step.PipelineOf(spec)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, s := range p.Stages {
 		if names, err := spec.StageModels(s.Model); err == nil { // else the service says so
 			addProviders(all, "stages."+s.Name+".model", names)
 		}
 	}
+
 	return all, nil
 }
 
@@ -170,6 +186,7 @@ func checkNames(spec *mapreduce.JobSpec) error {
 	if len(spec.Fallbacks) == 0 || slices.Contains(relays(), spec.Provider) {
 		return nil
 	}
+
 	for _, name := range spec.ModelNames() {
 		provider, model, _ := strings.Cut(name, "/")
 		other, _, ok := strings.Cut(model, "/")
@@ -192,6 +209,7 @@ func CheckModelless(spec *mapreduce.JobSpec) error {
 	if spec.Provider != RulesProvider {
 		return nil
 	}
+
 	for _, f := range []struct {
 		field string
 		set   bool
@@ -205,5 +223,6 @@ func CheckModelless(spec *mapreduce.JobSpec) error {
 			return errs.Field(f.field, "the provider rules asks no model: name another provider, or leave this out")
 		}
 	}
+
 	return nil
 }

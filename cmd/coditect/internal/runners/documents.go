@@ -93,8 +93,8 @@ func (d *documentFlags) check() error {
 	return nil
 }
 
-// reading returns what the text of documents depends on beside their bytes. It tells no
-// password.
+// reading returns what the text of documents depends on beside their bytes, with a hash in
+// place of the password.
 func (d *documentFlags) reading() string {
 	password, limits := sha256.Sum256([]byte(d.password)), d.limits()
 	limits.Time = 0 // a document that takes longer has no text
@@ -139,6 +139,7 @@ func (d *documentFlags) Reading(flags *pflag.FlagSet) mapreduce.Reading {
 			set()
 		}
 	}
+
 	return r
 }
 
@@ -154,11 +155,13 @@ func (d *documentFlags) CheckElsewhere(flags *pflag.FlagSet, where string, submi
 			return exit.UsageError("--%s: is not sent to %s, which reads the documents: start that with --%s, or leave it out here", name, where, name)
 		}
 	}
+
 	for _, name := range carriedFlags {
 		if submitted && flags.Changed(name) {
 			return exit.UsageError("--%s: has no effect now, as %s reads the documents as the flags said when the job was submitted; leave it out", name, where)
 		}
 	}
+
 	return nil
 }
 
@@ -174,9 +177,12 @@ func (d *documentFlags) CheckResumed(flags *pflag.FlagSet, spec *mapreduce.JobSp
 // allow refuses a job with a limit above that of this process.
 func (d *documentFlags) allow(spec *mapreduce.JobSpec) error {
 	asked, most := spec.Reading.Limits, d.limits()
+
+	// A limit that the job leaves open is 0, and exceeds none.
 	if asked.Time > most.Time {
 		return errs.Field("reading.max_time", "%v is more than the %v that the service allows (its --document-time)", asked.Time, most.Time)
 	}
+
 	for _, l := range []struct {
 		field, flag string
 		asked, most int64
@@ -193,6 +199,7 @@ func (d *documentFlags) allow(spec *mapreduce.JobSpec) error {
 			return errs.Field("reading."+l.field, "%d is more than the %d that the service allows (its --%s)", l.asked, l.most, l.flag)
 		}
 	}
+
 	return nil
 }
 
@@ -207,9 +214,13 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 	if *d == (documentFlags{}) { // of a command that parses none
 		d.AddFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
 	}
+
 	if err := d.check(); err != nil {
 		return nil, err
 	}
+
+	// One reader and its turns serve all registries, so that together they stay within what
+	// may be read at a time.
 	if r.pdfs == nil {
 		r.turns = document.NewTurns(0)
 		r.pdfs = pdf.New(pdf.Config{
@@ -217,15 +228,18 @@ func (r *Runners) DocumentFormats() (*document.Registry, error) {
 			MaxText: d.bytes << 20, Turns: r.turns,
 		})
 	}
+
 	pages := html.Format()
 	if d.html == "full" {
 		pages = html.FullFormat()
 	}
+
 	formats := []document.Format{
 		plaintext.Format(), markdown.Format(), pages, xmlfile.Format(), jsonl.Format(), csv.Format(),
 		docx.Format(), xlsx.Format(), pptx.Format(), opendocument.Format(), rtf.Format(), epub.Format(), mail.Format(), mail.MailboxFormat(), msg.Format(),
 		archive.ZipFormat(), archive.TarFormat(),
 	}
+
 	all, err := document.NewRegistry(append(formats, r.pdfs.Format())...)
 	if err != nil {
 		return nil, err

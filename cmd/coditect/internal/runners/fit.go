@@ -37,21 +37,27 @@ func (r *Runners) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if r.Remote {
 		askers = keylessAgent
 	}
+
 	if err := checkStages(spec, askers); err != nil {
 		return exit.UsageError("--pipeline: %w", err)
 	}
+
+	// A provider that asks no model has no context window to fit.
 	if keyVariables[spec.Provider] == "" {
 		return nil
 	}
+
 	there, err := askers(spec.Provider)
 	if err != nil {
 		return err
 	}
+
 	if !r.Remote {
 		if err := r.askServer(spec, there); err != nil {
 			return err
 		}
 	}
+
 	return fitSpec(there, spec, units)
 }
 
@@ -61,11 +67,14 @@ func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.A
 	if err != nil {
 		return err
 	}
+
 	for _, s := range p.Stages {
 		own := jobspec.ForStage(*spec, s)
+		// The model of the job is checked with the job.
 		if s.Model == "" || keyVariables[own.Provider] == "" {
 			continue
 		}
+
 		asker, err := askers(own.Provider)
 		if err != nil {
 			return err
@@ -74,6 +83,7 @@ func checkStages(spec *mapreduce.JobSpec, askers func(provider string) (*model.A
 			return ofStage(s.Name, err)
 		}
 	}
+
 	return nil
 }
 
@@ -88,20 +98,22 @@ func ofStage(name string, err error) error {
 // patience is how long a server may take to say which models it has.
 const patience = 5 * time.Second
 
-// askServer asks the server of a job's model what it tells of it, where that matters and costs nothing:
-// it sets the window, unless the job says it, where the server was started with one, and refuses a model
-// that the server says cannot do what is needed. A server that does not answer is found out by the job
-// itself.
+// askServer asks the server of a job's model about that model, where the answer matters and
+// costs nothing. Of a server that was started with a window it takes the window, unless the
+// job says one. It refuses a model that cannot do what is needed, as the server says. If
+// the server does not answer, the job finds that out itself.
 func (r *Runners) askServer(spec *mapreduce.JobSpec, asker *model.Agent) error {
 	i := slices.IndexFunc(vendors.All(), func(v vendors.Vendor) bool { return v.Name == spec.Provider })
 	if i < 0 || spec.Vars == nil || spec.Replay != "" {
 		return nil
 	}
+
 	need, err := asker.NeedOf(spec)
 	started := vendors.All()[i].Started && spec.Vars[settings.VarWindow] == ""
 	if !started && (err != nil || !need.Tools) {
 		return nil //nolint:nilerr // what is wrong with the job is told by its check
 	}
+
 	p, err := r.providerOf(spec)
 	if err != nil {
 		return err
@@ -118,12 +130,14 @@ func (r *Runners) askServer(spec *mapreduce.JobSpec, asker *model.Agent) error {
 	case offer == nil:
 		return nil
 	}
+
 	if offer.Window > 0 && started {
 		spec.Vars[settings.VarWindow] = strconv.FormatInt(offer.Window, 10)
 	}
 	if why := llm.LacksOf(*offer, need); why != "" {
 		return exit.UsageError("--model: %s %s, as the server of %s tells%s", spec.Model, why, spec.Provider, llm.CouldBe("its models", llm.AbleOf(all, need)))
 	}
+
 	return nil
 }
 
@@ -133,6 +147,7 @@ func (r *Runners) providerOf(spec *mapreduce.JobSpec) (llm.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	cfg := r.configOf(spec.Provider, endpoints)
 	cfg.BaseURL = cmp.Or(spec.Vars[settings.VarBaseURL], cfg.BaseURL)
 	p, err := vendors.New(spec.Provider, cfg)
@@ -147,10 +162,12 @@ func (r *Runners) providerOf(spec *mapreduce.JobSpec) (llm.Provider, error) {
 func offersOf(ctx context.Context, p llm.Provider, model llm.Model) (*llm.Offer, []llm.Offer, error) {
 	if d, ok := p.(llm.Describer); ok {
 		o, err := d.Describe(ctx, model)
+		// The whole list is needed only to name a model that can do what this one cannot.
 		if err != nil || llm.LacksOf(o, llm.Need{Tools: true}) == "" {
 			return &o, []llm.Offer{o}, err
 		}
 	}
+
 	lister, ok := p.(llm.Lister)
 	if !ok {
 		return nil, nil, nil
@@ -159,6 +176,7 @@ func offersOf(ctx context.Context, p llm.Provider, model llm.Model) (*llm.Offer,
 	if err != nil || len(all) == 0 {
 		return nil, nil, err
 	}
+
 	i := slices.IndexFunc(all, func(o llm.Offer) bool { return o.Model == model })
 	switch {
 	case i >= 0:
@@ -183,6 +201,7 @@ func fitSpec(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if err := c.Check(spec); err != nil {
 		return exit.UsageError("--provider %s: %w", spec.Provider, err)
 	}
+
 	room, err := c.Room(spec)
 	if err != nil || room == 0 || int64(spec.MaxTokensPerUnit) <= room || units == nil {
 		return err
@@ -190,6 +209,7 @@ func fitSpec(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if units.Changed {
 		return exit.UsageError("--max-tokens-per-unit: the context window has room for %d tokens of a document beside instructions, schema and answer", room)
 	}
+
 	spec.MaxTokensPerUnit = int(room)
 	return nil
 }
@@ -199,9 +219,11 @@ func (r *Runners) CouldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if err := r.checkProvider(spec.Provider); err != nil {
 		return err
 	}
+
 	if err := checkStages(spec, keylessAgent); err != nil {
 		return exit.UsageError("--pipeline: %w", err)
 	}
+
 	if keyVariables[spec.Provider] != "" {
 		there, err := keylessAgent(spec.Provider)
 		if err != nil {
@@ -211,5 +233,6 @@ func (r *Runners) CouldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 			return err
 		}
 	}
+
 	return r.CheckAccepted(*spec)
 }

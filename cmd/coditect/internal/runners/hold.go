@@ -32,6 +32,7 @@ func holdRunner(a step.Runner, file string) (step.Runner, error) {
 	if file == "" || errors.Is(err, fs.ErrNotExist) {
 		return a, nil
 	}
+
 	var pass int64
 	if err == nil {
 		pass, err = strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
@@ -39,6 +40,7 @@ func holdRunner(a step.Runner, file string) (step.Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CODITECT_HOLD: %w", err)
 	}
+
 	return &holder{Runner: a, file: file, pass: pass, paused: 10 * time.Millisecond}, nil
 }
 

@@ -29,12 +29,14 @@ func (l *limitFlags) ModelLimits() (func(model string) orchestrator.ModelLimits,
 	if l.MaxCalls < 1 {
 		return nil, exit.UsageError("--max-calls: must be at least 1")
 	}
+
 	all := make(map[string]orchestrator.ModelLimits)
 	for _, text := range l.rates {
 		if err := addLimit(all, text); err != nil {
 			return nil, err
 		}
 	}
+
 	return func(model string) orchestrator.ModelLimits {
 		provider, _, _ := strings.Cut(model, "/")
 		own, its := all[model], all[provider]
@@ -48,6 +50,7 @@ func (l *limitFlags) ModelLimits() (func(model string) orchestrator.ModelLimits,
 
 // addLimit adds one limit. The name of a model may contain any character.
 func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
+	// The limit has no equals sign, so the last one ends the name.
 	at := strings.LastIndex(text, "=")
 	name, limit := text[:max(at, 0)], text[at+1:]
 	kind, number, _ := strings.Cut(limit, ":")
@@ -56,11 +59,13 @@ func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
 		return exit.UsageError("--rate: %q is not PROVIDER[/MODEL]=LIMIT:N, with one of the providers %s, such as openai/gpt-5=requests:500",
 			text, strings.Join(ModelProviders(), ", "))
 	}
+
 	m := all[name]
 	to := map[string]*int64{"calls": &m.Calls, "requests": &m.Rates.Requests, "input": &m.Rates.Input, "output": &m.Rates.Output}[kind]
 	if to == nil {
 		return exit.UsageError("--rate: %q: %q is no limit; the limits are calls (at a time), requests, input and output (a minute)", text, kind)
 	}
+
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 {
 		return exit.UsageError("--rate: %q: %q is not a number above 0", text, number)
@@ -68,6 +73,7 @@ func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
 	if *to != 0 && *to != n {
 		return exit.UsageError("--rate: %q: the same limit of %s was set to %d before", text, name, *to)
 	}
+
 	*to = n
 	all[name] = m
 	return nil

@@ -16,7 +16,8 @@ type sharedManners struct {
 
 var _ worker.MannersKeeper = (*sharedManners)(nil)
 
-// newSharedManners returns one that knows nothing. What is learned is told in one line.
+// newSharedManners returns manners that know nothing yet. It calls told with one line for
+// each thing that is learned.
 func newSharedManners(providers []string, told func(line string)) *sharedManners {
 	all := &sharedManners{stores: make(map[string]*manners.Store), due: make(chan struct{}, 1)}
 	for _, name := range providers {

@@ -31,6 +31,7 @@ func (m *memberFlags) Limits() (document.MemberLimits, error) {
 	if *m == (memberFlags{}) { // of a command without the flags
 		return document.MemberLimits{}, nil
 	}
+
 	for _, f := range []struct {
 		name               string
 		value, least, most int64
@@ -46,6 +47,7 @@ func (m *memberFlags) Limits() (document.MemberLimits, error) {
 			return document.MemberLimits{}, exit.UsageError("--%s: must be from %d to %d", f.name, f.least, f.most)
 		}
 	}
+
 	l := m.limits
 	l.Unpacked = m.unpacked << 20
 	if l.Nesting == 0 {

@@ -81,6 +81,7 @@ func (r *Runners) OpenProvider(name, baseURL string) (llm.Provider, func() []str
 	if keyVariables[name] == "" {
 		return nil, nil, exit.UsageError("--provider: no provider that asks models is named %q; there are %s", name, strings.Join(ModelProviders(), ", "))
 	}
+
 	var mu sync.Mutex // guards lines
 	var lines []string
 	cfg := r.configOf(name, nil)
@@ -90,10 +91,12 @@ func (r *Runners) OpenProvider(name, baseURL string) (llm.Provider, func() []str
 		defer mu.Unlock()
 		lines = append(lines, line)
 	})
+
 	p, err := vendors.New(name, cfg)
 	if err != nil {
 		return nil, nil, exit.UsageError("--provider %s: %w", name, err)
 	}
+
 	return p, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -125,6 +128,7 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r.Gates = decorator.NewGates(func(string) decorator.Rates { return decorator.Rates{} })
 	learned := newSharedManners(ModelProviders(), func(line string) {
 		if r.Note != nil {
@@ -132,12 +136,14 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 		}
 	})
 	r.Manners = learned
+
 	all := make(map[string]*model.Agent)
 	health := decorator.NewHealth(time.Now, func(line string) {
 		if r.Note != nil {
 			r.Note(line)
 		}
 	})
+
 	for _, name := range ModelProviders() {
 		cfg := r.configOf(name, endpoints)
 		cfg.Manners, cfg.SendTrace = learned.stores[name], r.Getenv("CODITECT_LLM_TRACE") != "" // traces are for a scripted server
@@ -153,6 +159,7 @@ func (r *Runners) modelAgents() (map[string]*model.Agent, error) {
 			return nil, err
 		}
 	}
+
 	return all, nil
 }
 
@@ -171,6 +178,7 @@ func (r *Runners) CheckKeys() error {
 	if err != nil {
 		return err
 	}
+
 	var missing []error
 	for _, v := range vendors.All() {
 		if !slices.Contains(r.Models.offered, v.Name) {
@@ -180,11 +188,12 @@ func (r *Runners) CheckKeys() error {
 			missing = append(missing, err)
 		}
 	}
+
 	return errors.Join(missing...)
 }
 
-// WatchKeys has told called when a vendor begins to refuse the key of this process, with
-// what an operator can do about it. It is called before units run.
+// WatchKeys calls told when a vendor begins to refuse the key of this process, with what an
+// operator can do about it. It must be called before units run.
 func (r *Runners) WatchKeys(told func(error)) {
 	r.Keys = decorator.NewKeys(func(provider string, err error) error {
 		return fmt.Errorf("%s refuses the key in %s: %w; set it to a valid key, and start this process again", provider, keyVariables[provider], err)
@@ -197,6 +206,7 @@ func (m *modelFlags) PriceList() (*llm.Prices, error) {
 	if err != nil || m.prices == "" {
 		return prices, err
 	}
+
 	data, err := files.ReadBounded(context.Background(), m.prices, files.MaxConfigFile)
 	if err != nil {
 		return nil, exit.RefusedError("--prices: %w", err)
@@ -204,6 +214,7 @@ func (m *modelFlags) PriceList() (*llm.Prices, error) {
 	if prices, err = prices.With(data); err != nil {
 		return nil, exit.RefusedError("--prices: %s: %w", m.prices, err)
 	}
+
 	for _, name := range prices.Providers() {
 		if keyVariables[name] == "" {
 			return nil, exit.RefusedError("--prices: %s: no provider is named %q; those with prices are %s", m.prices, name, strings.Join(ModelProviders(), ", "))
@@ -218,10 +229,12 @@ func (m *modelFlags) SetPrices(spec *mapreduce.JobSpec) error {
 	if _, said := spec.Vars[settings.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
 		return nil
 	}
+
 	prices, err := m.PriceList()
 	if err != nil {
 		return err
 	}
+
 	file, err := prices.For(spec.ModelNames()...)
 	if err == nil && file != nil {
 		spec.Vars[settings.VarPrices] = string(file)

@@ -38,16 +38,19 @@ func CheckParameters(spec *mapreduce.JobSpec, prices *llm.Prices, endpoints map[
 	if err != nil {
 		return err
 	}
+
 	for _, s := range stages {
 		if err := s.checkOwn(run, prices); err != nil {
 			return err
 		}
 	}
+
 	for _, name := range run.Given() {
 		if err := checkRun(name, run, stages, prices); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -58,6 +61,7 @@ func AdviseOnParameters(spec *mapreduce.JobSpec, endpoints map[string]string) (l
 	if err != nil {
 		return nil // the job is refused
 	}
+
 	for _, s := range stages {
 		for _, m := range append([]asked{s}, s.others...) {
 			if line := m.adapted(s.own.Over(run)); line != "" && !slices.Contains(lines, line) {
@@ -65,6 +69,7 @@ func AdviseOnParameters(spec *mapreduce.JobSpec, endpoints map[string]string) (l
 			}
 		}
 	}
+
 	return lines
 }
 
@@ -74,17 +79,20 @@ func (s asked) adapted(set parameters.Set) string {
 	if keyVariables[s.provider] == "" {
 		return "" // it asks nobody
 	}
+
 	kept := s.limits.Keep(set)
 	var words []string
 	for _, name := range set.Given() {
 		switch value := kept.Value(name); value {
 		case set.Value(name):
+		// The model takes it as it is.
 		case "":
 			words = append(words, "without "+string(name))
 		default:
 			words = append(words, fmt.Sprintf("with %s %s in place of %s", name, value, set.Value(name)))
 		}
 	}
+
 	if len(words) == 0 {
 		return ""
 	}
@@ -112,6 +120,7 @@ func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline, endpoints map[st
 		if keyVariables[own.Provider] == "" && stage.Parameters.IsZero() {
 			continue
 		}
+
 		one.findLimits(&own, endpoints)
 		for _, name := range own.Fallbacks {
 			other := asked{index: i}
@@ -120,8 +129,10 @@ func askedStages(spec *mapreduce.JobSpec, p *pipeline.Pipeline, endpoints map[st
 			other.findLimits(&own, endpoints)
 			one.others = append(one.others, other)
 		}
+
 		all = append(all, one)
 	}
+
 	return all
 }
 
@@ -152,12 +163,14 @@ func (s asked) checkOwn(run parameters.Set, prices *llm.Prices) error {
 	if keyVariables[s.provider] == "" {
 		return errs.Field(fmt.Sprintf("stages[%d].parameters", s.index), "the provider %s asks no model: give the stage a model, or leave this out", s.provider)
 	}
+
 	name, rule := s.limits.Refusal(s.own)
 	if rule == "" {
 		if name, rule = s.limits.Refusal(s.own.Over(run)); !slices.Contains(s.own.Given(), name) {
 			return nil // it is the run's
 		}
 	}
+
 	return errs.Field(fmt.Sprintf("stages[%d].parameters.%s", s.index, name), "%s", s.explain(name, rule, s.own, prices))
 }
 
@@ -168,6 +181,7 @@ func checkRun(name parameters.Name, run parameters.Set, stages []asked, prices *
 	if len(stages) == 0 {
 		return errs.Field(field, "no model is asked: name a provider that asks one, or leave this out")
 	}
+
 	first := ""
 	for _, s := range stages {
 		refused, rule := s.limits.Refusal(s.own.Over(run))
@@ -178,6 +192,7 @@ func checkRun(name parameters.Name, run parameters.Set, stages []asked, prices *
 			first = s.explain(name, rule, run, prices)
 		}
 	}
+
 	return errs.Field(field, "%s", first)
 }
 
@@ -197,6 +212,7 @@ func (s asked) explain(name parameters.Name, rule string, set parameters.Set, pr
 // couldTake returns models that take a parameter: those of the same provider, or else of others.
 func (s asked) couldTake(set parameters.Set, name parameters.Name, prices *llm.Prices) (all []string) {
 	alone := set.Without(slices.DeleteFunc(parameters.Names(), func(n parameters.Name) bool { return n == name })...)
+
 	for _, provider := range append([]string{s.provider}, prices.Providers()...) {
 		if provider != s.provider && len(all) > 0 && strings.HasPrefix(all[0], s.provider+"/") {
 			return all
@@ -207,5 +223,6 @@ func (s asked) couldTake(set parameters.Set, name parameters.Name, prices *llm.P
 			}
 		}
 	}
+
 	return all
 }

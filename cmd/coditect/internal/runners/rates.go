@@ -41,6 +41,7 @@ func (r *Runners) KnowingAll() (map[string]*model.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	askers := make(map[string]*model.Agent)
 	for _, name := range ModelProviders() {
 		if askers[name], err = keylessAgentWithPrices(name, prices); err != nil {
@@ -108,6 +109,7 @@ func modelRates(spec *mapreduce.JobSpec, prices *llm.Prices) plan.Rates {
 	if keyVariables[spec.Provider] == "" {
 		return r
 	}
+
 	if set, err := settings.Read(spec); err == nil { // else the job is refused elsewhere
 		r.Merge, r.Answer, r.Rounds = plan.Merge(set.Merge), set.AnswerBound(), int64(set.Glean)
 	}

@@ -61,10 +61,12 @@ func (r *Runners) embedder() (search.Embedder, error) {
 	if t.embed.model == "" {
 		return nil, nil //nolint:nilnil // passages are found by their words alone
 	}
+
 	name, model, _ := strings.Cut(t.embed.model, "/")
 	if keyVariables[name] == "" || model == "" {
 		return nil, exit.UsageError("--embed: %q is not PROVIDER/MODEL, such as openai/text-embedding-3-small or ollama/nomic-embed-text", t.embed.model)
 	}
+
 	endpoints, err := r.Models.baseURLs()
 	if err != nil {
 		return nil, err
@@ -75,12 +77,14 @@ func (r *Runners) embedder() (search.Embedder, error) {
 	if err != nil {
 		return nil, exit.UsageError("--embed: %w", err)
 	}
+
 	if _, ok := p.(llm.Embedder); !ok {
 		return nil, exit.UsageError("--embed: the provider %s turns no texts into vectors; openai, gemini and ollama do", name)
 	}
 	if why := llm.Lacks(name, llm.Model(model), llm.Need{Embeds: true}); why != "" {
 		return nil, exit.UsageError("--embed: %s %s%s", model, why, exampleEmbedding(name))
 	}
+
 	return &embedder{&decorator.Retry{Provider: p, Random: rand.Float64}, t.embed.model, llm.Model(model)}, nil
 }
 
@@ -101,6 +105,7 @@ func openSearch(n kitNeeds) (*search.Kit, error) {
 	if n.flags.Indexes == "" {
 		return nil, exit.UsageError("--store: there is no folder for indexes: set HOME or XDG_CACHE_HOME")
 	}
+
 	kit, err := search.New(search.Config{
 		Stores: n.flags.Stores, Formats: n.formats, Cache: n.flags.Indexes, FormatSettings: n.reading, Note: n.note, Embedder: n.embed,
 	})
@@ -116,6 +121,7 @@ func (r *Runners) OpenSearch() (*search.Kit, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if len(r.Tools.Stores) == 0 {
 		return nil, exit.UsageError("--store is missing: name folders of documents as NAME=DIR")
 	}
@@ -123,5 +129,6 @@ func (r *Runners) OpenSearch() (*search.Kit, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return openSearch(needs)
 }

@@ -24,10 +24,12 @@ func openServers(ctx context.Context, n kitNeeds) ([]tool.Kit, error) {
 	if err != nil {
 		return nil, files.UnreadableFlag(ctx, "--mcp", err)
 	}
+
 	servers, err := mcp.ParseServers(data, n.getenv)
 	if err != nil {
 		return nil, exit.RefusedError("--mcp: %s: %w", n.flags.mcp, err)
 	}
+
 	servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { return !n.flags.namesServer(s.Name) })
 	kits, failed := make([]tool.Kit, len(servers)), make([]error, len(servers))
 	var starting sync.WaitGroup
@@ -40,7 +42,10 @@ func openServers(ctx context.Context, n kitNeeds) ([]tool.Kit, error) {
 		})
 	}
 	starting.Wait()
+
 	kits = slices.DeleteFunc(kits, func(k tool.Kit) bool { return k == nil })
+
+	// One server that does not start fails the command, so those that did start are closed.
 	if err := errors.Join(failed...); err != nil {
 		for _, k := range kits {
 			err = errors.Join(err, k.Close())
@@ -69,6 +74,7 @@ func openBrowser(ctx context.Context, n kitNeeds) ([]tool.Kit, error) {
 	if n.network.Hosts.Empty() {
 		return nil, exit.UsageError("--tool browser: reaches nothing without --allow-host HOST[:PORT]")
 	}
+
 	kit, err := browser.New(ctx, browser.Config{
 		Network: n.network, Formats: n.formats, Path: t.chromium, NoSandbox: t.noSandbox,
 	})
@@ -80,5 +86,6 @@ func openBrowser(ctx context.Context, n kitNeeds) ([]tool.Kit, error) {
 	case err != nil:
 		return nil, exit.RefusedError("--tool browser: %w", err)
 	}
+
 	return []tool.Kit{kit}, nil
 }

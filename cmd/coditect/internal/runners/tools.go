@@ -137,6 +137,7 @@ func kitTable() []kitRow {
 						c.Key = n.getenv(e.KeyVariable)
 					}
 				}
+
 				kit, err := websearch.New(c)
 				if err != nil {
 					return nil, exit.UsageError("--search: %w", err)
@@ -202,6 +203,7 @@ func kitNames() string {
 			}
 		}
 	}
+
 	return strings.Join(names, ", ")
 }
 
@@ -211,6 +213,8 @@ func (r *Runners) OpenTools(ctx context.Context) (*toolbox.Box, error) {
 	if r.box != nil || r.Remote {
 		return r.box, nil
 	}
+
+	// Kits may start programs, so whatever else can be refused is refused before.
 	wanted, err := r.Tools.wanted()
 	if err != nil {
 		return nil, err
@@ -219,6 +223,7 @@ func (r *Runners) OpenTools(ctx context.Context) (*toolbox.Box, error) {
 	if err != nil {
 		return nil, exit.UsageError("--allow-host: %w", err)
 	}
+
 	formats, err := r.DocumentFormats()
 	if err != nil {
 		return nil, err
@@ -228,25 +233,29 @@ func (r *Runners) OpenTools(ctx context.Context) (*toolbox.Box, error) {
 		return nil, err
 	}
 	needs.network = &policy.Policy{Hosts: hosts}
+
 	var all openKits
 	for _, row := range kitTable() {
 		if err := all.addRow(ctx, row, needs, wanted); err != nil {
 			return nil, errors.Join(err, all.close())
 		}
 	}
+
 	box, err := toolbox.New(r.log, all.kits...)
 	if err != nil {
 		return nil, errors.Join(exit.RefusedError("--tool: %w", err), all.close())
 	}
+
 	if r.ToolCalls != nil {
 		box.Observe(r.ToolCalls)
 	}
+
 	r.box, r.kits = box, all
 	return box, nil
 }
 
-// LogTools has log told of panics of tools, also of those that are open already. It is called
-// before units run.
+// LogTools logs panics of tools to log, also those of tools that are open already. It must
+// be called before units run.
 func (r *Runners) LogTools(log *slog.Logger) {
 	r.log = log
 	r.box.LogTo(log)
@@ -299,30 +308,37 @@ func (o *openKits) addRow(ctx context.Context, row kitRow, needs kitNeeds, wante
 	case row.given != nil && !given:
 		return exit.UsageError("--tool %s: needs %s", cmp.Or(wanted[0].tool, wanted[0].kit), row.flags)
 	}
+
 	kits, err := row.open(ctx, needs)
 	if err != nil {
 		return err
 	}
+
 	for _, w := range wanted {
 		if w.kit != row.name && !slices.ContainsFunc(kits, func(k tool.Kit) bool { return k.Name() == w.kit }) {
 			err = errors.Join(err, exit.UsageError("--tool: %s gives no kit named %q", row.flags, w.kit))
 		}
 	}
+
 	for _, kit := range kits {
 		only, offered := toolsOf(kit, wanted)
 		if !offered {
 			err = errors.Join(err, kit.Close())
 			continue
 		}
+
+		// A kit whose tools are refused below is kept too: the caller closes what is kept.
 		o.kits = append(o.kits, kit)
 		if len(only) == 0 {
 			continue
 		}
+
 		some, wrong := tool.Only(kit, only...)
 		if wrong != nil {
 			err = errors.Join(err, exit.UsageError("--tool: %w", wrong))
 			continue
 		}
+
 		if len(some.Tools()) < len(kit.Tools()) {
 			o.kits[len(o.kits)-1] = some
 			if o.narrowed == nil {
@@ -331,6 +347,7 @@ func (o *openKits) addRow(ctx context.Context, row kitRow, needs kitNeeds, wante
 			o.narrowed[kit.Name()] = true
 		}
 	}
+
 	return err
 }
 
@@ -340,6 +357,7 @@ func toolsOf(kit tool.Kit, wanted []toolName) (only []string, offered bool) {
 	if len(wanted) == 0 {
 		return nil, true
 	}
+
 	for _, w := range wanted {
 		if w.kit != kit.Name() && w.kit != w.row.name {
 			continue
@@ -349,6 +367,7 @@ func toolsOf(kit tool.Kit, wanted []toolName) (only []string, offered bool) {
 		}
 		only, offered = append(only, w.tool), true
 	}
+
 	return only, offered
 }
 
@@ -358,16 +377,19 @@ func (r *Runners) CheckTools(spec *mapreduce.JobSpec) error {
 	if r.Remote {
 		return nil
 	}
+
 	p, err := step.PipelineOf(spec)
 	if err != nil {
 		return nil // the check of the job says it better
 	}
+
 	here := r.OfferedTools()
 	for _, stage := range p.Stages {
 		for _, name := range stage.RequiredTools() {
 			if slices.Contains(here, name) {
 				continue
 			}
+
 			w, ok := findTool(name)
 			if !ok {
 				return exit.RefusedError("--pipeline: stage %s needs the tool %q, but no tool has this name; the tools are %s", stage.Name, name, kitNames())
@@ -375,6 +397,7 @@ func (r *Runners) CheckTools(spec *mapreduce.JobSpec) error {
 			return exit.RefusedError("--pipeline: stage %s needs the tool %q; %s gives it", stage.Name, name, w.row.flags)
 		}
 	}
+
 	return nil
 }
 
@@ -403,6 +426,7 @@ func (r *Runners) ListTools(ctx context.Context) ([]KitView, error) {
 	if _, err := r.OpenTools(ctx); err != nil {
 		return nil, err
 	}
+
 	here := r.OfferedTools()
 	var views []KitView
 	for _, row := range kitTable() {
@@ -418,6 +442,8 @@ func (r *Runners) ListTools(ctx context.Context) ([]KitView, error) {
 			}
 			views = append(views, viewOf(kit.Name(), row, specs, here))
 		}
+
+		// A kit that is not open is listed by what is known of it.
 		if !listed {
 			var specs []tool.Spec
 			if row.tools != nil {
@@ -426,6 +452,7 @@ func (r *Runners) ListTools(ctx context.Context) ([]KitView, error) {
 			views = append(views, viewOf(row.name, row, specs, nil))
 		}
 	}
+
 	return views, nil
 }
 

@@ -35,10 +35,12 @@ func (a *commands) listenAdmin(address string, checks []admin.Check, log *slog.L
 	if address == "" {
 		return func() {}, nil
 	}
+
 	s, err := admin.Listen(admin.Config{Address: address, Checks: checks, Metrics: a.Telemetry.Handler(), Logger: log})
 	if err != nil {
 		return nil, exit.RefusedError("--admin: %w", err)
 	}
+
 	log.Info("operators are served", "admin", s.Addr().String())
 	return func() {
 		if err := s.Close(); err != nil {

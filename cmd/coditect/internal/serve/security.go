@@ -55,10 +55,12 @@ func (n *times) Set(text string) error {
 		*n++
 		return nil
 	}
+
 	count, err := strconv.Atoi(text)
 	if err != nil || count < 0 {
 		return fmt.Errorf("%q is not true, false or a number: how often the flag is given", text)
 	}
+
 	*n = times(count)
 	return nil
 }
@@ -88,6 +90,7 @@ func (a *commands) checkAddresses(o serveOptions) error {
 	if err := o.security.check(&a.Global.TLS); err != nil {
 		return err
 	}
+
 	if o.listen != socketAlone {
 		public, err := isPublic(o.listen)
 		if err != nil {
@@ -100,6 +103,8 @@ func (a *commands) checkAddresses(o serveOptions) error {
 			return err
 		}
 	}
+
+	// Without --http the address is empty, and the error about it counts for nothing.
 	switch public, err := isPublic(o.http); {
 	case o.http == "" && len(o.origins) > 0:
 		return exit.UsageError("--cors-origin: there is no HTTP without --http")
@@ -112,15 +117,17 @@ func (a *commands) checkAddresses(o serveOptions) error {
 	case public:
 		return a.checkPublic("--http", o.http, o.security)
 	}
+
 	return nil
 }
 
-// checkPublic refuses an address that other machines can reach, unless peers show who they
-// are over TLS, or nobody is to be asked, which has to be said twice.
+// checkPublic refuses an address that other machines can reach, unless callers authenticate
+// over TLS, or --insecure is given twice.
 func (a *commands) checkPublic(flag, address string, o securityOptions) error {
 	if o.insecure >= 2 {
 		return nil
 	}
+
 	var lacking []string
 	if a.Global.TLS.Cert == "" {
 		lacking = append(lacking, "--tls-cert and --tls-key")
@@ -128,13 +135,16 @@ func (a *commands) checkPublic(flag, address string, o securityOptions) error {
 	if o.policy == "" {
 		lacking = append(lacking, "--policy with --client-ca, --tokens or --oidc-issuer")
 	}
+
 	if len(lacking) == 0 {
 		return nil
 	}
+
 	said := ""
 	if o.insecure == 1 {
 		said = "; --insecure is for 127.0.0.1, and must be given twice for other addresses"
 	}
+
 	return exit.UsageError("%s: other machines can reach %s, and anyone who can reach it would have full control of all jobs; "+
 		"give %s, or listen on 127.0.0.1%s", flag, address, strings.Join(lacking, ", and "), said)
 }
@@ -174,22 +184,26 @@ func (a *commands) secure(o securityOptions, log *slog.Logger) (*security, error
 	if own := a.Global.TLS; own.Cert != "" {
 		byToken := o.tokens != "" || o.issuer.Issuer != ""
 		s.peers = o.clientCA != "" && !byToken
-		// Whoever may ask whether the server is well has no certificate.
+		// Callers with a token, and those of services that are open to all, have no
+		// certificate.
 		optional := byToken || len(o.open) > 0
 		s.server, err = transport.NewServer(transport.ServerConfig{Cert: own.Cert, Key: own.Key, ClientCA: o.clientCA, CertOptional: optional, Logger: log})
 		if err != nil {
 			return nil, exit.RefusedError("%w", err)
 		}
 	}
+
 	if o.policy == "" {
 		return s, nil
 	}
+
 	config := auth.Config{Policy: o.policy, Tokens: o.tokens, Peers: s.server, Owners: []int{os.Geteuid(), 0}, Open: o.open, Logger: log}
 	if o.issuer.Issuer != "" {
 		if config.Issued, err = oidc.New(o.issuer); err != nil {
 			return nil, exit.RefusedError("%w", err)
 		}
 	}
+
 	known, err := auth.New(config)
 	if err != nil {
 		return nil, exit.RefusedError("%w", err)
@@ -217,7 +231,7 @@ func (s *security) webTLS() *tls.Config {
 // asked reports whether callers have to show who they are.
 func (s *security) asked() bool { return s.peers || s.guard != nil }
 
-// warn tells the operator of an address whose peers need not say who they are.
+// warn logs a warning about an address whose callers need not authenticate.
 func (s *security) warn(log *slog.Logger, address string) {
 	if !s.asked() {
 		log.Warn("anyone who can reach this address has full control of all jobs, as nobody is asked who they are", "address", address)

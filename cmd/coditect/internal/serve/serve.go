@@ -31,8 +31,8 @@ import (
 // unless --drain says otherwise.
 const drainWait = 25 * time.Second
 
-// addDrainFlag adds the flag of that time. Who stops processes should give them longer
-// than this before it kills them.
+// addDrainFlag adds the flag of that time. A supervisor should wait longer than this before
+// it kills the process.
 func addDrainFlag(f *pflag.FlagSet, d *time.Duration) {
 	f.DurationVar(d, "drain", drainWait, "time for which units may continue after this process is asked to stop; it then hands the others back")
 }
@@ -54,9 +54,9 @@ type serveOptions struct {
 	unended  int64 // jobs of a tenant
 }
 
-// mostUnended is how many jobs of a tenant may not have ended, unless something else is
-// said. A server looks at all of them again and again, and what it has taken on it must
-// finish, so one that took any number would be busy with them long after their client left.
+// mostUnended is the default for the largest number of jobs of a tenant that have not
+// ended. A server looks at all of these again and again and has to finish them, so without
+// a limit one client could keep it busy long after it left.
 const mostUnended = 1000
 
 // rules returns what is set for tenants: by the policy, and by flags for what the policy
@@ -112,6 +112,7 @@ others continue its jobs. This needs a program built with FoundationDB: make bui
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "`address` to listen on, HOST:PORT, or \"unix\": only the socket in the data directory (default unix; 127.0.0.1:7600 on a cluster)")
 	f.StringVar(&o.http, "http", "", "`address` for REST, Connect and gRPC-Web, HOST:PORT (default: none)")
@@ -146,6 +147,7 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if o.workers < 0 {
 		return exit.UsageError("--workers: must not be negative")
 	}
+
 	if o.listen == "" {
 		if o.listen = defaultListen; a.Global.Location.Dir != "" {
 			o.listen = socketAlone
@@ -154,45 +156,59 @@ func (a *commands) serveUntil(ctx context.Context, o serveOptions) (err error) {
 	if o.listen == socketAlone && a.Global.Location.Dir == "" {
 		return exit.UsageError("--listen: a server on a cluster has no data directory for a socket; give HOST:PORT")
 	}
+
 	if err := a.checkAddresses(o); err != nil {
 		return err
 	}
+
+	// StepRegistry makes agents that depend on it: they send a key to no address that a job
+	// names.
 	a.Runners.Models.Fleet = true
 	all, err := a.Runners.StepRegistry()
 	if err != nil {
 		return err
 	}
+
 	log, closeAll, err := a.openTelemetryAndTools(ctx, "coditect-server", o.admin)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
+
 	config, err := a.NodeConfig(all, log)
 	if err != nil {
 		return err
 	}
+
 	config.Memory = memory.Limits{Total: o.memory << 20}
 	limitHeap(config.Memory.Total)
 	if err := a.CheckPrivacy(func(message string) { log.Warn(message) }); err != nil {
 		return err
 	}
+
 	secured, err := a.secure(o.security, log)
 	if err != nil {
 		return err
 	}
+
 	config.TLS, config.Guard, config.Rules = secured.tls(), secured.guard, o.rules(secured.guard)
 	config.Adopt, config.Drain, config.HTTP = true, o.drain, o.http != ""
+
+	// Operators are served before the store opens, which may take long; until then the
+	// server is not ready.
 	var ready readiness
 	closeAdmin, err := a.listenAdmin(o.admin, ready.serverChecks(), log)
 	if err != nil {
 		return err
 	}
 	defer closeAdmin()
+
 	node, err := embedded.Open(config)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", a.Global.Location, err)
 	}
 	ready.node.Store(node)
+
 	err = a.serveNode(ctx, node, o, secured, log)
 	ready.stopping.Store(true)
 	log.Info("stopping; what runs may finish", "for", o.drain)
@@ -206,11 +222,13 @@ func (a *commands) openTelemetryAndTools(ctx context.Context, name, admin string
 	if err != nil {
 		return nil, nil, err
 	}
+
 	closeAll := func() error {
 		err := a.Runners.CloseTools()
 		closeTelemetry()
 		return err
 	}
+
 	a.Runners.Note = func(message string) { log.Info(message) }
 	a.Runners.LogTools(log)
 	a.Runners.WatchKeys(func(err error) { log.Warn("units that ask this provider fail here", "error", err) })
@@ -227,8 +245,8 @@ const leastKeep = time.Minute
 // document takes while it is dealt with is a multiple of that.
 const leastMemory = 320
 
-// limitHeap has the heap collected in time when peers make this process hold as much as
-// they may, unless the environment says how much it may take.
+// limitHeap sets the memory limit of the Go runtime to what peers may make this process
+// hold, and some room beside it, unless the environment sets the limit.
 func limitHeap(held int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(held + 320<<20)
@@ -237,10 +255,12 @@ func limitHeap(held int64) {
 
 // serveNode serves until ctx ends.
 func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, secured *security, log *slog.Logger) error {
+	// The address is taken first: if it is in use, no job begins to move.
 	l, err := listen(o)
 	if err != nil {
 		return err
 	}
+
 	err = node.Start(ctx)
 	if err == nil {
 		err = node.Listen()
@@ -251,12 +271,14 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 		}
 		return exit.Cause(ctx, err)
 	}
+
 	address := embedded.SocketAddress(a.Global.Location.Dir)
 	if l != nil {
 		node.Serve(l)
 		address = l.Addr().String()
 		secured.warn(log, address)
 	}
+
 	if err := a.serveHTTP(node, o, secured, log); err != nil {
 		return err
 	}
@@ -265,6 +287,7 @@ func (a *commands) serveNode(ctx context.Context, node *embedded.Node, o serveOp
 			return err
 		}
 	}
+
 	log.Info("serving", "address", address, "store", a.Global.Location, "version", a.Version, "workers", o.workers)
 	if secured.guard != nil {
 		secured.guard.Run(ctx)
@@ -282,6 +305,7 @@ func (a *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *secur
 	if err != nil {
 		return exit.RefusedError("--http: %w", err)
 	}
+
 	public, err := isPublic(o.http)
 	if err == nil {
 		err = node.ServeHTTP(l, web.Config{TLS: secured.webTLS(), Origins: o.origins, LocalOnly: !public && !secured.asked()})
@@ -290,6 +314,7 @@ func (a *commands) serveHTTP(node *embedded.Node, o serveOptions, secured *secur
 		_ = l.Close() // nobody has used it
 		return exit.RefusedError("--%w", err)
 	}
+
 	log.Info("HTTP is served", "http", l.Addr().String())
 	secured.warn(log, l.Addr().String())
 	return nil
@@ -322,6 +347,7 @@ func (a *commands) workerCommand() *cobra.Command {
 		admin   string
 		drain   time.Duration
 	)
+
 	cmd := &cobra.Command{
 		Use:   "worker [--server ADDR]...",
 		Short: "Run units for servers",
@@ -340,6 +366,7 @@ OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
 			return a.workUntil(cmd.Context(), servers, slots, admin, drain)
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringArrayVar(&servers, "server", nil, "address of a server, `HOST:PORT` or unix:PATH; may be repeated")
 	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "number of units that run at the same time")
@@ -359,29 +386,37 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 		}
 		servers = []string{address}
 	}
+
 	if slots < 1 {
 		return exit.UsageError("--slots: must be at least 1")
 	}
 	if drain <= 0 {
 		return exit.UsageError("--drain: must be above 0")
 	}
+
+	// StepRegistry makes agents that depend on it: they send a key to no address that a job
+	// names.
 	a.Runners.Models.Fleet = true
 	all, err := a.Runners.StepRegistry()
 	if err != nil {
 		return err
 	}
+
 	formats, err := a.Runners.DocumentFormats()
 	if err != nil {
 		return err
 	}
+
 	log, closeAll, err := a.openTelemetryAndTools(ctx, "coditect-worker", admin)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
+
 	c := worker.Config{
 		Version: a.Version, Steps: all, Parsers: formats.Parsers(), Tools: a.Runners.OfferedTools(), Limits: a.Runners.Gates, Manners: a.Runners.Manners, StartApart: a.Self.Starter(apart.Whose(true)), Slots: slots, Prefetch: aheadOf(slots), Logger: log, Meter: a.Telemetry.Meter(), Tracer: a.Telemetry.Tracer(), DrainTimeout: drain,
 	}
+
 	for _, target := range servers {
 		conn, err := a.Dial(target)
 		if err != nil {
@@ -391,20 +426,24 @@ func (a *commands) workUntil(ctx context.Context, servers []string, slots int, a
 		c.Connect = append(c.Connect, func(ctx context.Context) (worker.Stream, error) { return conn.Connect(ctx) })
 		c.Addresses = append(c.Addresses, target)
 	}
+
 	w, err := worker.New(c)
 	if err != nil {
 		return err
 	}
+
 	keyless := a.Runners.CheckKeys()
 	if keyless != nil {
 		log.Warn("units that ask these models will fail here", "error", keyless)
 	}
+
 	var ready readiness
 	closeAdmin, err := a.listenAdmin(admin, ready.workerChecks(w, keyless, a.Runners.Keys.Refused), log)
 	if err != nil {
 		return err
 	}
 	defer closeAdmin()
+
 	log.Info("working", "session", w.Session(), "servers", strings.Join(servers, " "), "slots", slots, "version", a.Version)
 	err = w.Run(ctx)
 	st := w.Stats()
