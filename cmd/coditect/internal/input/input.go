@@ -1,6 +1,6 @@
-// Package input turns the inputs of a user (folders, files, standard input and the
-// records of finished jobs) into the documents of a submission. An input that cannot be processed becomes a skipped
-// document with the reason, so that the ledger lists it.
+// Package input turns the inputs of a user (folders, files, standard input and the records
+// of finished jobs) into the documents of a submission. An input that cannot be processed
+// becomes a skipped document with the reason, so that the ledger lists it.
 //
 // It holds one document at a time, and only a few bytes of each other document.
 // Errors that the user can fix have the kind errs.Invalid.
@@ -90,9 +90,11 @@ func Check(ctx context.Context, c Config) error {
 	if err := c.checkNames(); err != nil {
 		return err
 	}
+
 	if len(c.files) == 0 {
 		return nil
 	}
+
 	files, why := 0, ""
 	for e, err := range c.walkInputs(ctx) {
 		switch {
@@ -107,6 +109,7 @@ func Check(ctx context.Context, c Config) error {
 			break // their ids differ
 		}
 	}
+
 	switch {
 	case files > 0 || len(c.Jobs()) > 0:
 		return nil
@@ -130,6 +133,7 @@ func (c Config) checkNames() error {
 	if err := c.checkJobNames(); err != nil {
 		return err
 	}
+
 	stdin := false
 	for _, name := range c.paths() {
 		if name == document.Stdin {
@@ -137,6 +141,7 @@ func (c Config) checkNames() error {
 				return errs.Field("input", "names standard input twice")
 			}
 			stdin = true
+			// Peek takes nothing, so the document is read whole later.
 			switch _, err := c.Stdin.Peek(1); {
 			case errors.Is(err, io.EOF):
 				return errs.Field("input", "standard input is empty")
@@ -145,6 +150,7 @@ func (c Config) checkNames() error {
 			}
 			continue
 		}
+
 		if _, err := os.Stat(name); err != nil {
 			return errs.Field("input", "%w", err)
 		}
@@ -178,12 +184,15 @@ func Documents(ctx context.Context, c Config) iter.Seq2[*mapreduce.Document, err
 			}
 			return nil
 		}
+
 		var err error
 		if c.Sample > 0 {
 			err = r.sampleSources(ctx, c.Sample, take)
 		} else {
 			err = r.eachSource(ctx, take)
 		}
+
+		// A caller that has stopped must not be called again.
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
 		}
@@ -216,16 +225,19 @@ func (r *reader) eachSource(ctx context.Context, take func(source) error) error 
 			return &mapreduce.Document{ID: questionID, MediaType: "text/plain", Content: []byte(question), Size: int64(len(question))}
 		}})
 	}
+
 	if len(r.config.files) > 0 {
 		if err := r.eachEntry(ctx, take); err != nil {
 			return err
 		}
 	}
+
 	for _, id := range r.config.Jobs() {
 		if err := r.readJob(ctx, id, take); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -252,17 +264,23 @@ func (r *reader) readEntry(ctx context.Context, e document.Entry, take func(sour
 	case e.Path == document.Stdin:
 		return r.readStdin(ctx, e, take)
 	}
+
 	f, kind, err := r.openFile(e)
 	if err != nil {
 		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, unreadableReason(err)) })
 	}
+
+	// A file of several documents is read at once.
 	if format, _ := r.config.Formats.Format(kind); kind == jsonl.Kind || format.Members != nil {
 		defer f.Close()
 		return r.readMany(ctx, e, format, f, take)
 	}
+
+	// It is opened again when its turn comes: of a sample, most files are not read.
 	if err := f.Close(); err != nil {
 		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, unreadableReason(err)) })
 	}
+
 	return r.addSource(e, take, func() *mapreduce.Document { return r.readFile(ctx, e) })
 }
 
@@ -272,6 +290,7 @@ func (r *reader) openFile(e document.Entry) (*os.File, document.Kind, error) {
 	if err != nil {
 		return nil, "", err
 	}
+
 	begin := make([]byte, document.SniffBytes)
 	n, err := io.ReadFull(f, begin)
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -280,6 +299,7 @@ func (r *reader) openFile(e document.Entry) (*os.File, document.Kind, error) {
 	if err != nil {
 		return nil, "", errors.Join(err, f.Close())
 	}
+
 	kind, err := r.config.Formats.Detect(e.Name, begin[:n], "")
 	if err != nil {
 		kind = "" // reading it gives the reason for the refusal
@@ -318,18 +338,23 @@ func (r *reader) readWhole(ctx context.Context, e document.Entry, in io.Reader) 
 	return r.decodeDocument(ctx, e, data, "")
 }
 
-// decodeDocument returns the document in data, of a media type if one is declared. It decodes only plain formats, and parses
-// no others: a worker does, so that a hostile page harms no more than its unit.
+// decodeDocument returns the document in data, of a media type if one is declared. It
+// decodes only plain formats, and parses no others: a worker does, so that a hostile page
+// harms no more than its unit.
 func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []byte, declared string) *mapreduce.Document {
 	kind, err := r.config.Formats.Detect(e.Name, data, declared)
 	if err != nil {
 		return skippedDocument(e, refusalReason(err))
 	}
+
 	format, _ := r.config.Formats.Format(kind)
 	content, mediaType, metadata := data, format.MediaTypes[0], map[string]string(nil)
+
+	// The worker that parses the document needs its encoding.
 	if r.config.Encoding != "" && !format.Plain && strings.HasPrefix(mediaType, "text/") {
 		mediaType = mime.FormatMediaType(mediaType, map[string]string{"charset": r.config.Encoding})
 	}
+
 	if format.Plain {
 		in := document.Input{Name: e.Name, Content: bytes.NewReader(data)}
 		encoding, guessed := r.encodingOf(e.Name, data)
@@ -348,6 +373,7 @@ func (r *reader) decodeDocument(ctx context.Context, e document.Entry, data []by
 			metadata = map[string]string{"title": d.Title} // those of other formats their worker finds
 		}
 	}
+
 	return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaType, Metadata: metadata, Content: content, Size: e.Size}
 }
 
@@ -376,6 +402,7 @@ func (r *reader) readStdin(ctx context.Context, e document.Entry, take func(sour
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("standard input: %w", err)
 	}
+
 	kind, err := r.config.Formats.Detect(e.Name, begin, "")
 	if format, _ := r.config.Formats.Format(kind); err == nil && (kind == jsonl.Kind || format.Members != nil) {
 		return r.readMany(ctx, e, format, in, take)
@@ -390,18 +417,22 @@ func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, 
 	if err != nil {
 		return err
 	}
+
 	file := r.roster.addFile(e.Name)
 	options := jsonl.Options{Name: e.Name, MaxBytes: int(r.config.MaxBytes)}
 	for rec, err := range jsonl.Lines(in, options) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+
 		var line *jsonl.LineError
 		if err != nil && !errors.As(err, &line) {
 			return fmt.Errorf("input: %w", err)
 		}
+
 		var d *mapreduce.Document
 		if line != nil {
+			// The document is named by the number of the line.
 			rec.Line = line.Line
 			id := document.ID(fmt.Sprintf("%s#%d", e.Name, line.Line))
 			d = &mapreduce.Document{ID: ledgerID(id), Skip: fmt.Sprintf("line %d: %s", line.Line, line.Reason)}
@@ -411,6 +442,7 @@ func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, 
 				r.nameCitation(e, d, rec.Line)
 			}
 		}
+
 		if err := r.roster.add(string(d.ID), origin{file: file, line: int32(rec.Line)}); err != nil {
 			return err
 		}
@@ -428,9 +460,11 @@ func (r *reader) recordDocument(e document.Entry, rec jsonl.Record) *mapreduce.D
 		base, _, _ := strings.Cut(e.Name, "/")
 		id = document.ID(base + "/" + rec.Name)
 	}
+
 	if reason := document.TooLong(id); reason != "" {
 		return &mapreduce.Document{ID: ledgerID(id), Skip: fmt.Sprintf("line %d: %s", rec.Line, reason)}
 	}
+
 	d := &mapreduce.Document{ID: mapreduce.DocumentID(id), MediaType: "text/plain", Content: []byte(rec.Text), Size: int64(len(rec.Text))}
 	for name, v := range rec.Metadata {
 		if v == nil {
@@ -441,6 +475,7 @@ func (r *reader) recordDocument(e document.Entry, rec jsonl.Record) *mapreduce.D
 		}
 		d.Metadata[name] = metadataText(v)
 	}
+
 	if excess := d.ExcessMetadata(); excess != "" {
 		return &mapreduce.Document{ID: d.ID, Skip: fmt.Sprintf("line %d: %s", rec.Line, excess), Size: d.Size}
 	}
@@ -455,6 +490,7 @@ func (r *reader) nameCitation(e document.Entry, d *mapreduce.Document, line int)
 		d.Metadata = make(map[string]string, 1)
 	}
 	d.Metadata[mapreduce.MetadataCitation] = fmt.Sprintf("%s:%d", e.Name, line)
+
 	whole := digestOf(string(d.ID) + "\x00" + string(d.Content))
 	if first, again := r.roster.citations[whole]; again {
 		*d = mapreduce.Document{
@@ -463,6 +499,7 @@ func (r *reader) nameCitation(e document.Entry, d *mapreduce.Document, line int)
 		}
 		return
 	}
+
 	r.roster.addCitation(whole, origin{file: int32(len(r.roster.files)), line: int32(line)})
 	if _, taken := r.roster.seen[digestOf(string(d.ID))]; taken {
 		d.ID = ledgerID(document.ID(fmt.Sprintf("%s#%d", d.ID, line)))
@@ -499,18 +536,21 @@ func outermost(paths []string) []string {
 			real[i] = resolved
 		}
 	}
+
 	first := make(map[string]int, len(paths)) // the first path of each place
 	for i, place := range real {
 		if _, there := first[place]; !there {
 			first[place] = i
 		}
 	}
+
 	var out []string
 	for i, path := range paths {
 		if path == document.Stdin || first[real[i]] == i && !insideOf(first, real[i]) {
 			out = append(out, path)
 		}
 	}
+
 	return out
 }
 

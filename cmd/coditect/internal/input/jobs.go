@@ -84,12 +84,14 @@ func (r *reader) readJob(ctx context.Context, id mapreduce.JobID, take func(sour
 		refused = all.addPart(p)
 		return refused
 	})
+
 	if err = cmp.Or(refused, err); err != nil {
 		return err
 	}
 	if err := all.passOn(true); err != nil {
 		return err
 	}
+
 	if all.n == 0 {
 		return errs.Field("input", "job %s has found no records, so that there is nothing to read in it", id)
 	}
@@ -137,11 +139,13 @@ func (s *records) addRecord(data []byte) error {
 	if err != nil {
 		return errs.New(errs.DataLoss, "record %d of job %s: %v", s.n, s.job, err)
 	}
+
 	refs := record.Refs()
 	one := &pending{record: record, number: s.n, missing: len(refs), citations: make(map[string]*mapreduce.Citation, len(refs))}
 	for _, ref := range refs {
 		s.waiting[ref] = append(s.waiting[ref], one)
 	}
+
 	s.held = append(s.held, one)
 	return s.passOn(false)
 }
@@ -152,10 +156,12 @@ func (s *records) passOn(end bool) error {
 	for len(s.held) > 0 && (end || s.held[0].missing == 0) {
 		one := s.held[0]
 		s.held = s.held[1:]
+
 		d, err := s.documentOf(one)
 		if err != nil {
 			return err
 		}
+
 		if err := s.reader.roster.add(string(d.ID), origin{}); err != nil {
 			return err
 		}
@@ -171,15 +177,18 @@ func (s *records) passOn(end bool) error {
 func (s *records) documentOf(p *pending) (*mapreduce.Document, error) {
 	number := strconv.FormatInt(p.number, 10)
 	d := &mapreduce.Document{ID: mapreduce.DocumentID(JobPrefix + string(s.job) + "#" + number)}
+
 	text := p.record.Text()
 	if strings.TrimSpace(text) == "" {
 		d.Skip = "no text: all fields of the record are null"
 		return d, nil
 	}
+
 	via, err := p.record.Encode(s.job, p.number, p.citations)
 	if err != nil {
 		return nil, err
 	}
+
 	d.MediaType, d.Content, d.Size = "text/plain", []byte(text), int64(len(text))
 	d.Metadata = map[string]string{"job_id": string(s.job), "record": number, mapreduce.MetadataVia: via}
 	return d, nil

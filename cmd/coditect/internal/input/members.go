@@ -52,6 +52,7 @@ func (m *memberReader) read(ctx context.Context, e document.Entry, f document.Fo
 		limits.Nesting = -1 // not the default
 	}
 	empty := true
+
 	for member, err := range f.Members(ctx, document.Input{Name: e.Name, Content: in, Members: limits}) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -59,23 +60,29 @@ func (m *memberReader) read(ctx context.Context, e document.Entry, f document.Fo
 		if err != nil {
 			return m.add(rest, func() *mapreduce.Document { return skippedDocument(rest, refusalReason(err)) })
 		}
+
 		empty = false
 		if m.count++; m.count > most {
 			return m.add(rest, func() *mapreduce.Document {
 				return skippedDocument(rest, fmt.Sprintf("more than %d documents in one file (--file-documents)", most))
 			})
 		}
+
 		own := e
 		own.Name = document.MemberName(e.Name, member.Name)
 		own.ID, own.Size = document.ID(own.Name), int64(len(member.Content))
+
+		// The first member may have the name of the file, which the rest then cannot have.
 		if rest.ID == own.ID {
 			rest.Name = document.MemberName(e.Name, "the rest")
 			rest.ID, rest.Size = document.ID(rest.Name), 0
 		}
+
 		if err := m.readMember(ctx, own, member, within{of.archive, of.messages + member.Messages}); err != nil {
 			return err
 		}
 	}
+
 	if empty {
 		return m.add(e, func() *mapreduce.Document { return skippedDocument(e, "no document is in it") })
 	}
@@ -91,9 +98,11 @@ func (m *memberReader) readMember(ctx context.Context, e document.Entry, member 
 	if reason == "" && e.Size > m.config.MaxBytes {
 		reason = fmt.Sprintf("too large: more than %d bytes (--document-bytes)", m.config.MaxBytes)
 	}
+
 	if reason != "" {
 		return m.add(e, func() *mapreduce.Document { return skippedDocument(e, reason) })
 	}
+
 	kind, err := m.config.Formats.Detect(e.Name, member.Content, member.MediaType)
 	f, _ := m.config.Formats.Format(kind)
 	content := bytes.NewReader(member.Content)
@@ -111,6 +120,7 @@ func (m *memberReader) readMember(ctx context.Context, e document.Entry, member 
 	case f.Members != nil:
 		return m.read(ctx, e, f, content, within{of.archive || f.Archive, of.messages})
 	}
+
 	return m.add(e, func() *mapreduce.Document {
 		d := m.decodeDocument(ctx, e, member.Content, member.MediaType)
 		if d.Skip == "" {

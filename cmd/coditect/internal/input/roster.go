@@ -55,6 +55,7 @@ func (r *roster) add(id string, o origin) error {
 		return errs.Field("input", "%s and %s have the same id %q; rename one of them, or leave one out with --exclude",
 			r.originName(id, first), r.originName(id, o), id)
 	}
+
 	if r.seen == nil {
 		r.seen = make(map[digest]origin)
 	}
@@ -75,6 +76,7 @@ func ledgerID(id string) mapreduce.DocumentID {
 	if document.TooLong(id) == "" {
 		return mapreduce.DocumentID(id)
 	}
+
 	sum := digestOf(id)
 	end := mapreduce.MaxDocumentID - 1 - 2*len(sum)
 	for !utf8.RuneStart(id[end]) {

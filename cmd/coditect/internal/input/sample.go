@@ -15,6 +15,7 @@ func (r *reader) sampleSources(ctx context.Context, n int, take func(source) err
 	at := 0
 	err := r.eachSource(ctx, func(s source) error {
 		heap.Push(&chosen, sampleEntry{digestOf(s.id), at, s})
+		// The document with the largest hash leaves.
 		if at++; len(chosen) > n {
 			heap.Pop(&chosen)
 		}
@@ -23,6 +24,7 @@ func (r *reader) sampleSources(ctx context.Context, n int, take func(source) err
 	if err != nil {
 		return err
 	}
+
 	slices.SortFunc(chosen, func(a, b sampleEntry) int { return a.at - b.at })
 	for _, t := range chosen {
 		if err := take(t.source); err != nil {

@@ -63,6 +63,7 @@ provider asks no model.`,
 			return serve(cmd.Context(), p, &o)
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "`address` on this machine to serve streamable HTTP on, such as 127.0.0.1:7610 (default standard input and output)")
 	f.StringVar(&o.tokenFile, "http-token-file", "", "`file` with a token that each HTTP request must have (default none: anyone who can log in to this machine can use the server)")
@@ -102,28 +103,35 @@ func serve(ctx context.Context, p *program.Program, o *options) (err error) {
 	case o.tokenFile != "" && o.listen == "":
 		return exit.UsageError("--http-token-file: needs --listen")
 	}
+
 	o.spec.Vars = make(map[string]string)
 	if o.baseURL != "" {
 		o.spec.Vars[settings.VarBaseURL] = o.baseURL
 	}
+
 	token, err := readToken(ctx, o.tokenFile)
 	if err != nil {
 		return err
 	}
+
 	if err := runners.SpreadModels(&o.spec); err != nil {
 		return exit.UsageError("--%w", err)
 	}
 	if err := p.Runners.Models.SetPrices(&o.spec); err != nil {
 		return err
 	}
+
 	check := o.spec // the provider, before any agent comes
 	if err := p.Runners.CheckRunnable(&check, nil); err != nil {
 		return err
 	}
+
 	if err := checkReaders(p, o.flags, p.Global.Server == ""); err != nil {
 		return err
 	}
 	o.spec.Reading = p.Runners.Documents.Reading(o.flags)
+
+	// An address in use is found before tools and the store are opened.
 	var listener net.Listener
 	if o.listen != "" {
 		if listener, err = listenHere(ctx, o.listen); err != nil {
@@ -131,19 +139,23 @@ func serve(ctx context.Context, p *program.Program, o *options) (err error) {
 		}
 		defer listener.Close()
 	}
+
 	defer func() { err = errors.Join(err, p.Runners.CloseTools()) }()
 	if _, err := p.Runners.OpenTools(ctx); err != nil {
 		return exit.Cause(ctx, err)
 	}
+
 	m := p.ProgressMeter()
 	defer m.End()
 	session, err := p.OpenSession(ctx, program.ModeRunUnits, m)
 	if err != nil {
 		return exit.Cause(ctx, err)
 	}
+
 	if err := checkReaders(p, o.flags, session.IsHere()); err != nil {
 		return errors.Join(err, session.Close())
 	}
+
 	jobs := &jobs{session: session, runners: &p.Runners, spec: o.spec, local: p.Global.Server == ""}
 	if err = session.RunWorkerFor(&o.spec); err == nil {
 		server := newServer(jobs, p.Version)
@@ -154,6 +166,7 @@ func serve(ctx context.Context, p *program.Program, o *options) (err error) {
 			err = serveStreams(ctx, server, p)
 		}
 	}
+
 	return exit.Cause(ctx, errors.Join(err, session.Close()))
 }
 
@@ -180,9 +193,11 @@ func listenHere(ctx context.Context, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, exit.UsageError("--listen: %q is not HOST:PORT", address)
 	}
+
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil, exit.UsageError("--listen: %s can be reached from other machines; give an address of this machine alone, such as 127.0.0.1:7610, and put a server with TLS in front", address)
 	}
+
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
@@ -195,10 +210,12 @@ func readToken(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
+
 	data, err := files.ReadBounded(ctx, name, 4<<10)
 	if err != nil {
 		return "", files.UnreadableFlag(ctx, "--http-token-file", err)
 	}
+
 	token := strings.TrimSpace(string(data))
 	if len(token) < 16 {
 		return "", exit.UsageError("--http-token-file: %s has fewer than 16 characters; write a random token there, such as `openssl rand -hex 32` prints", name)
@@ -212,9 +229,11 @@ func serveHTTP(ctx context.Context, l net.Listener, server *sdk.Server, token st
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		SessionTimeout: idleSession, MaxRequestBodyBytes: maxRequest,
 	})
+
 	mux := http.NewServeMux()
 	mux.Handle(path, http.NewCrossOriginProtection().Handler(withToken(token, handler)))
 	h := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, BaseContext: func(net.Listener) context.Context { return ctx }}
+
 	var closing sync.WaitGroup
 	stopped := make(chan struct{})
 	closing.Go(func() {
@@ -227,7 +246,10 @@ func serveHTTP(ctx context.Context, l net.Listener, server *sdk.Server, token st
 		}
 		_ = h.Close()
 	})
+
 	err := h.Serve(l)
+
+	// Serve may also end by an error of the listener, and the goroutine must end then too.
 	close(stopped)
 	closing.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
@@ -241,6 +263,8 @@ func withToken(token string, next http.Handler) http.Handler {
 	if token == "" {
 		return next
 	}
+
+	// Hashes have one length, so a comparison takes the same time for all tokens.
 	want := sha256.Sum256([]byte("Bearer " + token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
@@ -273,6 +297,7 @@ func (j *jobs) do(ctx context.Context, call func(mapreduce.Client) error) error 
 	if errs.KindOf(err) != errs.Unavailable || ctx.Err() != nil {
 		return err
 	}
+
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.session.RetryReconnected(ctx, func() error { return call(j.session) })

@@ -25,6 +25,8 @@ func newQuery(text string) (*query, error) {
 	if q.whole == "" {
 		return nil, errs.Field("query", "is empty")
 	}
+
+	// Common words count only in a query that has no others.
 	words := prose.Words(text)
 	for _, common := range []bool{false, true} {
 		for _, w := range words {
@@ -33,6 +35,7 @@ func newQuery(text string) (*query, error) {
 			}
 		}
 	}
+
 	return q, nil
 }
 
@@ -47,19 +50,23 @@ func (q *query) score(f *found) float64 {
 	for _, c := range f.Citations {
 		b.WriteString(c.Quote + "\n" + c.Label + "\n" + c.Document + "\n")
 	}
+
 	text := b.String()
+	// As in the query, it does not matter how words are separated.
 	if strings.Contains(strings.ToLower(strings.Join(strings.Fields(text), " ")), q.whole) {
 		return 1
 	}
 	if len(q.stems) == 0 {
 		return 0
 	}
+
 	has := make(map[string]bool)
 	for _, w := range prose.Words(text) {
 		if q.stems[w.Stem] {
 			has[w.Stem] = true
 		}
 	}
+
 	return float64(len(has)) / float64(len(q.stems))
 }
 

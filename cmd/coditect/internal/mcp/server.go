@@ -42,8 +42,10 @@ func newServer(j *jobs, version string) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "coditect", Title: "Coditect map-reduce", Version: cmp.Or(version, "unknown")}, &sdk.ServerOptions{
 		Instructions: instructions, Capabilities: &sdk.ServerCapabilities{},
 	})
+
 	no := false
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &no}
+
 	sdk.AddTool(s, &sdk.Tool{
 		Name: "submit", Title: "Submit a job",
 		Description: "Submits a job over documents and returns its status with its job_id at once; the job then runs. Pipelines: " + pipelineList() + ".",
@@ -61,6 +63,7 @@ func newServer(j *jobs, version string) *sdk.Server {
 		Name: "search_results", Title: "Search in a result", Annotations: reads,
 		Description: "Returns the records of a finished job that have most words of the query, in values or quotes, best first, with their citations.",
 	}, j.search)
+
 	return s
 }
 
@@ -100,6 +103,7 @@ func (j *jobs) submit(ctx context.Context, _ *sdk.CallToolRequest, in submission
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var job *mapreduce.Job
 	err = j.do(ctx, func(c mapreduce.Client) (err error) {
 		job, err = c.SubmitJob(ctx, spec, docs)
@@ -108,6 +112,7 @@ func (j *jobs) submit(ctx context.Context, _ *sdk.CallToolRequest, in submission
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return nil, show.StatusOf(job), j.goOn(ctx, job)
 }
 
@@ -116,10 +121,12 @@ func (j *jobs) specOf(in *submission) (mapreduce.JobSpec, error) {
 	spec := j.spec
 	spec.Pipeline, spec.Vars = cmp.Or(in.Pipeline, "extract"), maps.Clone(j.spec.Vars)
 	spec.RequestID = mapreduce.RequestID(cmp.Or(in.RequestID, "mcp_"+rand.Text())) // so that it can be sent again
+
 	p, err := pipeline.Preset(spec.Pipeline)
 	if err != nil {
 		return spec, errs.Field("pipeline", "there is none named %.80q; there are %s", spec.Pipeline, pipelineList())
 	}
+
 	asked := map[string]string{"question": in.Question}
 	topic, _ := p.TopicInput()
 	topic = cmp.Or(topic, "topic") // which is no input then
@@ -129,12 +136,14 @@ func (j *jobs) specOf(in *submission) (mapreduce.JobSpec, error) {
 	asked[topic] = cmp.Or(in.Topic, asked[topic])
 	maps.DeleteFunc(asked, func(_, value string) bool { return value == "" })
 	maps.Copy(asked, in.Variables)
+
 	for _, name := range slices.Sorted(maps.Keys(asked)) { // settings of models are the operator's
 		if _, ok := p.Inputs[name]; !ok {
 			return spec, errs.Field("variables", "%.80q is no input of the pipeline %s, which has %s", name, p.Name, cmp.Or(strings.Join(slices.Sorted(maps.Keys(p.Inputs)), ", "), "none"))
 		}
 	}
 	maps.Copy(spec.Vars, asked)
+
 	switch {
 	case in.Budget < 0:
 		return spec, errs.Field("budget", "must be at least 1")
@@ -143,6 +152,7 @@ func (j *jobs) specOf(in *submission) (mapreduce.JobSpec, error) {
 	case in.Budget > 0:
 		spec.Budget = in.Budget
 	}
+
 	if in.Schema != nil {
 		if spec.Schema, err = schemaOf(in.Schema); err != nil {
 			return spec, err
@@ -150,6 +160,7 @@ func (j *jobs) specOf(in *submission) (mapreduce.JobSpec, error) {
 	} else if p.NeedsSchema() {
 		return spec, errs.Field("schema", "is missing: the pipeline %s needs one, a JSON Schema of a record", p.Name)
 	}
+
 	if err := j.runners.CheckRunnable(&spec, nil); err != nil {
 		return spec, err
 	}
@@ -168,6 +179,7 @@ func schemaOf(given any) ([]byte, error) {
 			return nil, errs.Field("schema", "%w", err)
 		}
 	}
+
 	s, err := schema.Parse("schema", data)
 	if err != nil {
 		return nil, errs.Field("schema", "%w", err)
@@ -186,6 +198,7 @@ func documentsOf(in *submission) (iter.Seq2[*mapreduce.Document, error], error) 
 	case len(all) == 0:
 		return nil, errs.Field("documents", "are missing")
 	}
+
 	return func(yield func(*mapreduce.Document, error) bool) {
 		for i, d := range all {
 			id := cmp.Or(d.ID, fmt.Sprintf("document-%d", i+1))
@@ -206,25 +219,31 @@ func (j *jobs) status(ctx context.Context, r *sdk.CallToolRequest, in statusQues
 	if in.Wait < 0 || in.Wait > maxWait {
 		return nil, nil, errs.Field("wait_seconds", "must be from 0 to %d", maxWait)
 	}
+
 	if in.JobID == "" {
 		all, err := j.list(ctx, maxListed)
 		return nil, map[string]any{"jobs": all}, err
 	}
+
 	id, err := j.find(ctx, in.JobID)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var job *mapreduce.Job
 	err = j.do(ctx, func(c mapreduce.Client) (err error) {
 		job, err = c.GetJob(ctx, id)
 		return err
 	})
+
+	// A job that was left is continued first, or waiting for it would be in vain.
 	if err == nil {
 		err = j.goOn(ctx, job)
 	}
 	if err == nil && in.Wait > 0 {
 		job, err = j.wait(ctx, r, id, time.Duration(in.Wait)*time.Second)
 	}
+
 	if err != nil {
 		return nil, nil, err
 	}
@@ -237,14 +256,17 @@ func (j *jobs) goOn(ctx context.Context, job *mapreduce.Job) error {
 	if !j.local || !job.State.Running() || job.Spec.Provider != cmp.Or(j.spec.Provider, mapreduce.DefaultProvider) || job.Spec.Model != j.spec.Model || !slices.Equal(job.Spec.Fallbacks, j.spec.Fallbacks) {
 		return nil
 	}
+
 	if _, known := j.going.LoadOrStore(job.ID, true); known {
 		return nil
 	}
+
 	return j.do(ctx, func(c mapreduce.Client) error {
 		_, err := c.ResumeJob(ctx, job.ID, mapreduce.Resume{})
 		if errs.KindOf(err) != errs.Precondition {
 			return err
 		}
+
 		// The job may have ended since it was looked at: then there is nothing to go on with.
 		if now, failed := c.GetJob(ctx, job.ID); failed == nil && !now.State.Running() {
 			return nil
@@ -260,6 +282,7 @@ var errWaited = errors.New("the time to wait is over")
 func (j *jobs) wait(ctx context.Context, r *sdk.CallToolRequest, id mapreduce.JobID, most time.Duration) (last *mapreduce.Job, err error) {
 	within, cancel := context.WithTimeoutCause(ctx, most, errWaited)
 	defer cancel()
+
 	token := r.Params.GetProgressToken()
 	err = j.do(within, func(c mapreduce.Client) error {
 		return c.WatchJob(within, id, func(job *mapreduce.Job) error {
@@ -273,6 +296,7 @@ func (j *jobs) wait(ctx context.Context, r *sdk.CallToolRequest, id mapreduce.Jo
 			return nil
 		})
 	})
+
 	if err != nil && (last == nil || !errors.Is(context.Cause(within), errWaited)) {
 		return nil, err
 	}
@@ -288,6 +312,7 @@ func (j *jobs) list(ctx context.Context, most int) (all []show.JobStatus, err er
 	if err != nil {
 		return nil, err
 	}
+
 	for _, job := range page.Jobs {
 		all = append(all, show.StatusOf(job))
 	}
@@ -302,6 +327,7 @@ func (j *jobs) find(ctx context.Context, name string) (mapreduce.JobID, error) {
 		}
 		return "", errs.Field("job_id", "%.80q is not the id of a job, which looks like mr_20260101_a1b2c3, nor last, the newest", name)
 	}
+
 	all, err := j.list(ctx, 1)
 	if err != nil {
 		return "", err
@@ -364,15 +390,19 @@ type resultPage struct {
 func (j *jobs) read(ctx context.Context, id mapreduce.JobID, partial bool, visit func(*found)) (job *mapreduce.Job, report []byte, err error) {
 	var now *found
 	number := 0
+
 	err = j.do(ctx, func(c mapreduce.Client) error {
+		// Records that were visited cannot be taken back, so a result is not read twice.
 		if number > 0 || now != nil {
 			return errs.New(errs.Unavailable, "the service went away in the middle of the result; ask again")
 		}
+
 		return c.GetResult(ctx, id, partial, func(p *mapreduce.ResultPart) error {
 			switch {
 			case p.Job != nil:
 				job = p.Job
 			case p.Record != nil:
+				// The record before is whole now: citations come behind their record.
 				if now != nil {
 					visit(now)
 				}
@@ -387,9 +417,11 @@ func (j *jobs) read(ctx context.Context, id mapreduce.JobID, partial bool, visit
 			return nil
 		})
 	})
+
 	if err == nil && now != nil {
 		visit(now)
 	}
+
 	if err == nil && job == nil {
 		err = errs.New(errs.Unavailable, "the result of job %s is not whole; ask again", id)
 	}
@@ -401,29 +433,37 @@ func (j *jobs) result(ctx context.Context, _ *sdk.CallToolRequest, in resultQues
 	if in.Offset < 0 || in.Limit < 0 || in.Limit > maxRecords {
 		return nil, nil, errs.Field("limit", "must be from 1 to %d, and offset at least 0", maxRecords)
 	}
+
 	id, err := j.find(ctx, in.JobID)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	page, left, full := &resultPage{JobID: id, Records: []*found{}}, maxAnswer, false
 	job, report, err := j.read(ctx, id, in.Partial, func(f *found) {
 		page.Total++
 		if f.Number < in.Offset || full {
 			return
 		}
+
 		if len(page.Records) == cmp.Or(in.Limit, 20) || f.size() > left && len(page.Records) > 0 {
 			full, page.NextOffset = true, &f.Number
 			return
 		}
+
+		// A record that is larger than a whole answer is only named.
 		if f.size() > left {
 			f = &found{Number: f.Number, TooLarge: true}
 		}
+
 		left -= f.size()
 		page.Records = append(page.Records, f)
 	})
+
 	if err != nil {
 		return nil, nil, err
 	}
+
 	page.Status = job.State.String()
 	switch {
 	case len(report) > maxAnswer:
@@ -445,20 +485,24 @@ func (j *jobs) search(ctx context.Context, _ *sdk.CallToolRequest, in searchQues
 	if in.Limit < 0 || in.Limit > maxRecords {
 		return nil, nil, errs.Field("limit", "must be from 1 to %d", maxRecords)
 	}
+
 	q, err := newQuery(in.Query)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	id, err := j.find(ctx, in.JobID)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	page, most := &resultPage{JobID: id, Records: []*found{}}, cmp.Or(in.Limit, 10)
 	job, _, err := j.read(ctx, id, true, func(f *found) {
 		if f.Score = q.score(f); f.Score == 0 {
 			return
 		}
 		page.Total++
+		// The best records so far are kept in order, as many as were asked for.
 		at, _ := slices.BinarySearchFunc(page.Records, f, func(a, b *found) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Number, b.Number)) })
 		page.Records = slices.Insert(page.Records, at, f)
 		page.Records = page.Records[:min(len(page.Records), most)]
@@ -466,6 +510,7 @@ func (j *jobs) search(ctx context.Context, _ *sdk.CallToolRequest, in searchQues
 	if err != nil {
 		return nil, nil, err
 	}
+
 	page.Status = job.State.String()
 	left := maxAnswer
 	for i, f := range page.Records {

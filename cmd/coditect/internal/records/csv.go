@@ -43,6 +43,7 @@ type csvWriter struct {
 
 func newCSV(out io.Writer, c Config) (*csvWriter, error) {
 	w := &csvWriter{out: csv.NewWriter(out), config: c, columns: columnsOf(c.Schema)}
+
 	header := []string{sourcesColumn}
 	if len(w.columns) == 0 {
 		header = append(header, valueColumn)
@@ -55,6 +56,7 @@ func newCSV(out io.Writer, c Config) (*csvWriter, error) {
 			}
 		}
 	}
+
 	return w, w.out.Write(header)
 }
 
@@ -64,7 +66,10 @@ func (w *csvWriter) WriteRecord(r *Record) error {
 	if err != nil {
 		return err
 	}
+
 	row := []string{safeCell(strings.Join(f.sources, separator))}
+
+	// Without a schema, a record is one cell.
 	if len(w.columns) == 0 {
 		cell, err := cellOf(textOf(r.JSON))
 		if err != nil {
@@ -72,6 +77,7 @@ func (w *csvWriter) WriteRecord(r *Record) error {
 		}
 		row = append(row, cell)
 	}
+
 	for _, col := range w.columns {
 		cell, err := cellOf(f.valueOf(col))
 		if err != nil {
@@ -82,6 +88,7 @@ func (w *csvWriter) WriteRecord(r *Record) error {
 			row = append(row, citationCells(f, col)...)
 		}
 	}
+
 	return w.out.Write(row)
 }
 
@@ -99,10 +106,12 @@ func citationCells(f *flat, col column) []string {
 	if col.property.Hints.Derived {
 		return derivedCells(f, col)
 	}
+
 	c := f.citationOf(col)
 	if c == nil {
 		return make([]string, len(citationColumns))
 	}
+
 	return []string{
 		safeCell(c.Quote), safeCell(string(c.Document)), strconv.FormatInt(c.Start, 10), strconv.FormatInt(c.End, 10), c.Grade,
 		strconv.FormatFloat(f.confidence[col.name], 'g', -1, 64),
@@ -135,6 +144,7 @@ func cellOf(v any) (string, error) {
 			return safeCell(strings.Join(texts, separator)), nil
 		}
 	}
+
 	data, err := encode(v)
 	return safeCell(string(data)), err
 }
@@ -154,6 +164,7 @@ func textsOf(list []any) ([]string, bool) {
 			return nil, false
 		}
 	}
+
 	return texts, true
 }
 
@@ -164,6 +175,7 @@ func textsOf(list []any) ([]string, bool) {
 func safeCell(s string) string {
 	shown := strings.TrimLeftFunc(s, isUnseen)
 	first, size := utf8.DecodeRuneInString(shown)
+
 	switch first {
 	case '=', '@', '＝', '＠', '﹦', '﹫', '\t', '\r', '\n':
 		return "'" + s

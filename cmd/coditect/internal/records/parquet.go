@@ -53,7 +53,9 @@ func newParquet(out io.Writer, c Config) (*parquetWriter, error) {
 	if len(w.columns) == 0 {
 		root.add(valueColumn, parquet.Optional(parquet.String()))
 	}
+
 	for _, col := range w.columns {
+		// The name of a field may be that of a column with another's citation.
 		if root.Group[col.name] != nil {
 			return nil, fmt.Errorf("records: two columns would have the name %q; parquet needs others", col.name)
 		}
@@ -65,6 +67,7 @@ func newParquet(out io.Writer, c Config) (*parquetWriter, error) {
 			root.add(col.name+"."+name, citationNode(name))
 		}
 	}
+
 	w.out = parquet.NewGenericWriter[any](out, parquet.NewSchema("records", root), parquet.Compression(&parquet.Snappy),
 		parquet.CreatedBy("coditect", "", ""))
 	return w, nil
@@ -152,12 +155,15 @@ func (w *parquetWriter) WriteRecord(r *Record) error {
 	if err != nil {
 		return err
 	}
+
 	b := &rowBuilder{}
 	sources := make([]parquet.Value, 0, len(f.sources))
 	for _, s := range f.sources {
 		sources = append(sources, parquet.ValueOf(s))
 	}
 	b.addList(sources)
+
+	// Without a schema, a record is one column of text.
 	if len(w.columns) == 0 {
 		if text, ok := textOf(r.JSON).(string); ok {
 			b.addValue(parquet.ValueOf(text))
@@ -165,6 +171,7 @@ func (w *parquetWriter) WriteRecord(r *Record) error {
 			b.addValue(parquet.ValueOf(string(r.JSON)))
 		}
 	}
+
 	for _, col := range w.columns {
 		if err := addColumn(b, f, col); err != nil {
 			return fmt.Errorf("record %d: %s: %w; the other formats can hold it", w.n, col.name, err)
@@ -173,6 +180,7 @@ func (w *parquetWriter) WriteRecord(r *Record) error {
 			addCitation(b, f, col)
 		}
 	}
+
 	if w.rows = append(w.rows, b.row); len(w.rows) < rowsAtOnce {
 		return nil
 	}
@@ -192,14 +200,18 @@ func addColumn(b *rowBuilder, f *flat, col column) error {
 		b.addValue(value)
 		return err
 	}
+
+	// A value that is missing is null, while a list without elements is empty.
 	if v == nil {
 		b.addList(nil)
 		return nil
 	}
+
 	list, ok := v.([]any)
 	if !ok {
 		return fmt.Errorf("%v is not a list", v)
 	}
+
 	values := make([]parquet.Value, 0, len(list))
 	for _, item := range list {
 		value, err := valueAs(item, col.property.Items)
@@ -208,6 +220,7 @@ func addColumn(b *rowBuilder, f *flat, col column) error {
 		}
 		values = append(values, value)
 	}
+
 	b.addList(values)
 	return nil
 }
@@ -218,6 +231,7 @@ func valueAs(v any, p *schema.Property) (parquet.Value, error) {
 	if v == nil {
 		return none, nil
 	}
+
 	switch node := leafOf(p); node.Type().Kind() {
 	case parquet.Int64:
 		if n, ok := v.(json.Number); ok {
@@ -247,6 +261,7 @@ func valueAs(v any, p *schema.Property) (parquet.Value, error) {
 		data, err := encode(v)
 		return parquet.ValueOf(string(data)), err
 	}
+
 	return none, fmt.Errorf("%v is not of the type %s", v, p.Type)
 }
 
@@ -269,6 +284,7 @@ func addCitation(b *rowBuilder, f *flat, col column) {
 		addDerived(b, f, col)
 		return
 	}
+
 	c := f.citationOf(col)
 	if c == nil {
 		for range citationColumns {
@@ -276,6 +292,7 @@ func addCitation(b *rowBuilder, f *flat, col column) {
 		}
 		return
 	}
+
 	b.addValue(parquet.ValueOf(c.Quote))
 	b.addValue(parquet.ValueOf(string(c.Document)))
 	b.addValue(parquet.ValueOf(c.Start))
@@ -293,6 +310,7 @@ func addDerived(b *rowBuilder, f *flat, col column) {
 		}
 		return
 	}
+
 	formula, quotes := f.derivation(col)
 	if d.Formula == nil {
 		b.addValue(parquet.NullValue())

@@ -84,9 +84,11 @@ func (c *Collector) AddPart(p *mapreduce.ResultPart) error {
 		}
 		return nil
 	}
+
 	if err := c.flush(); err != nil {
 		return err
 	}
+
 	if p.Record != nil {
 		c.pending = &Record{JSON: p.Record, Citations: make(map[string]*mapreduce.Citation)}
 	}
@@ -99,6 +101,7 @@ func (c *Collector) flush() error {
 	if c.pending = nil; rec == nil {
 		return nil
 	}
+
 	for _, w := range c.writers {
 		if err := w.WriteRecord(rec); err != nil {
 			return err
@@ -138,6 +141,7 @@ func (w *lineWriter) lineOf(r *Record) ([]byte, error) {
 		err := json.Compact(&b, r.JSON)
 		return b.Bytes(), err
 	}
+
 	data, err := withCitations(r)
 	if err != nil {
 		return nil, err
@@ -199,24 +203,30 @@ func withCitations(r *Record) ([]byte, error) {
 		Citations map[string][]string     `json:"_citations"`
 		Derived   map[string]derivedValue `json:"_derived"`
 	}
+
+	// A record of another kind has no fields, and so no citations of them.
 	if !isObject(r.JSON) {
 		return r.JSON, nil
 	}
 	if err := json.Unmarshal(r.JSON, &head); err != nil {
 		return nil, err
 	}
+
 	full := make(map[string][]quote, len(head.Citations))
 	for field, refs := range head.Citations {
 		full[field] = r.quotes(refs)
 	}
+
 	out, err := replaceMember(r.JSON, "_citations", full)
 	if err != nil || len(head.Derived) == 0 {
 		return out, err
 	}
+
 	derived := make(map[string]quotedDerived, len(head.Derived))
 	for field, d := range head.Derived {
 		derived[field] = quotedDerived{d.Formula, d.Computed, r.quotes(d.Citations)}
 	}
+
 	return replaceMember(out, "_derived", derived)
 }
 
@@ -256,23 +266,28 @@ func replaceMember(object []byte, name string, v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// The members keep their order, and the others their bytes.
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, m := range members {
 		if i > 0 {
 			b.WriteByte(',')
 		}
+
 		key, err := encode(m.name)
 		if err != nil {
 			return nil, err
 		}
 		b.Write(key)
 		b.WriteByte(':')
+
 		if m.name == name {
 			m.value = value
 		}
 		b.Write(m.value)
 	}
+
 	b.WriteByte('}')
 	return b.Bytes(), nil
 }
@@ -286,9 +301,11 @@ type member struct {
 // membersOf returns the members of an object, in its order.
 func membersOf(object []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(object))
+	// The first token is the opening brace.
 	if _, err := d.Token(); err != nil {
 		return nil, err
 	}
+
 	var members []member
 	for d.More() {
 		name, err := d.Token()
@@ -302,6 +319,7 @@ func membersOf(object []byte) ([]member, error) {
 		}
 		members = append(members, m)
 	}
+
 	return members, nil
 }
 
@@ -361,6 +379,7 @@ func flatten(r *Record) (*flat, error) {
 	if !isObject(r.JSON) {
 		return f, nil
 	}
+
 	var about struct {
 		Sources    []string                `json:"_sources"`
 		Citations  map[string][]string     `json:"_citations"`
@@ -371,6 +390,7 @@ func flatten(r *Record) (*flat, error) {
 		return nil, err
 	}
 	f.sources, f.citations, f.derived, f.confidence = about.Sources, about.Citations, about.Derived, about.Confidence
+
 	d := json.NewDecoder(bytes.NewReader(r.JSON))
 	d.UseNumber()
 	return f, d.Decode(&f.values)
@@ -387,6 +407,8 @@ func (f *flat) valueOf(c column) any {
 		}
 		v = object[name]
 	}
+
+	// Names that have columns of their own do not show again in the map of the others.
 	if object, ok := v.(map[string]any); ok && c.others != nil {
 		rest := make(map[string]any, len(object))
 		for name, item := range object {
@@ -399,6 +421,7 @@ func (f *flat) valueOf(c column) any {
 		}
 		return rest
 	}
+
 	return v
 }
 
@@ -423,6 +446,7 @@ func (f *flat) derivation(c column) (formula, quotes string) {
 	if d.Formula != nil {
 		formula = *d.Formula
 	}
+
 	var texts []string
 	for _, q := range f.record.quotes(d.Citations) {
 		texts = append(texts, q.Quote)

@@ -35,6 +35,7 @@ func (a *commands) exportEvents(ctx context.Context, s *program.Session, q mapre
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f
 	}
+
 	w := bufio.NewWriter(out)
 	if err := auditfile.Write(ctx, w, s, q, time.Now()); err != nil {
 		return err
@@ -49,10 +50,12 @@ func (a *commands) verifyFile(name, head string) error {
 		return err
 	}
 	defer f.Close()
+
 	v, err := auditfile.Verify(name, f, head)
 	if err != nil {
 		return err
 	}
+
 	return a.PrintData(v, func() {
 		fmt.Fprintf(a.Stdout, "the chain is intact: %s, %s, %s; its head is %s\n", auditfile.Whose(v.Job, v.Tenant), plural.Count(v.Checkpoints, "checkpoint"), plural.Count(v.Seals, "seal"), v.Head)
 		if !v.Bound {

@@ -28,6 +28,7 @@ func (a *commands) statusCommand() *cobra.Command {
 		Example: `  coditect mapreduce status mr_20260101_a1b2c3
   coditect mapreduce status last -o json`,
 	}
+
 	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		j, err := s.GetJob(ctx, job)
 		if err != nil {
@@ -37,6 +38,7 @@ func (a *commands) statusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+
 		data := StatusOf(j)
 		data.Skipped, data.Failures = resultfile.SkippedOf(j.Skipped), failed
 		return a.PrintData(data, func() {
@@ -45,6 +47,7 @@ func (a *commands) statusCommand() *cobra.Command {
 			printSkipped(a.Program, data.Skipped, j.Coverage.Documents.Skipped)
 		})
 	})
+
 	a.AddJobID(cmd, &id)
 	return cmd
 }
@@ -54,12 +57,14 @@ func firstFailed(ctx context.Context, s *program.Session, j *mapreduce.Job) ([]r
 	if j.FailedUnits == 0 {
 		return nil, nil
 	}
+
 	page, err := s.ListUnits(ctx, mapreduce.ListUnitsQuery{
 		Job: j.ID, States: []mapreduce.UnitState{mapreduce.UnitFailed}, PageSize: mapreduce.MaxShownSkips,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	var list []resultfile.FailedUnit
 	for _, u := range page.Units {
 		list = append(list, resultfile.FailedOf(&mapreduce.Source{Unit: u.ID, Document: u.Document, Errors: u.Errors, Lasting: u.Lasting}))
@@ -83,6 +88,7 @@ func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
 		{"created", s.Created},
 		{"updated", s.Updated},
 	}
+
 	if s.Ended != "" {
 		rows = append(rows, [2]string{"ended", s.Ended})
 	}
@@ -107,6 +113,7 @@ func (a *commands) printStatus(j *mapreduce.Job, idle bool) {
 	if idle && j.State.Running() {
 		rows = append(rows, [2]string{"note", "no process works on it; continue with `coditect mapreduce resume`"})
 	}
+
 	for _, r := range rows {
 		fmt.Fprintf(a.Stdout, "%-10s  %s\n", r[0], r[1])
 	}
@@ -155,6 +162,7 @@ func (a *commands) listCommand() *cobra.Command {
 		states []string
 		q      mapreduce.ListJobsQuery
 	)
+
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show all jobs, the newest first",
@@ -169,9 +177,12 @@ func (a *commands) listCommand() *cobra.Command {
 			if q.PageSize < 1 || q.PageSize > 1000 {
 				return exit.UsageError("--limit: must be 1 to 1000")
 			}
+
+			// A command that only reads must not make a data directory.
 			if a.HasNoData() {
 				return a.printJobs(&mapreduce.JobPage{})
 			}
+
 			return a.WithReader(cmd.Context(), func(s *program.Session) error {
 				page, err := s.ListJobs(cmd.Context(), q)
 				if err != nil {
@@ -181,6 +192,7 @@ func (a *commands) listCommand() *cobra.Command {
 			})
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "status", nil, "only jobs that are running, completed, failed, cancelled or paused")
 	f.StringVar((*string)(&q.Tenant), "tenant", "", "only jobs of this `tenant`")
@@ -203,12 +215,14 @@ func parseStates(names []string) ([]mapreduce.JobState, error) {
 		case "canceled":
 			name = mapreduce.JobCancelled.String()
 		}
+
 		s, err := mapreduce.ParseJobState(name)
 		if err != nil {
 			return nil, exit.UsageError("--status: %q is no state; the states are running, completed, failed, cancelled and paused", name)
 		}
 		states = append(states, s)
 	}
+
 	return states, nil
 }
 
@@ -231,6 +245,7 @@ func (a *commands) printJobTable(jobs []JobStatus) {
 	if expires {
 		header += " KEPT-UNTIL"
 	}
+
 	a.PrintTable(header, func(row func(...any)) {
 		for _, j := range jobs {
 			cells := []any{j.ID, j.Status, fmt.Sprintf("%d/%d", j.Completed, j.Total), j.Failed, j.Tokens, j.Created}
@@ -254,16 +269,19 @@ func (a *commands) unitsCommand() *cobra.Command {
 		states []string
 		q      mapreduce.ListUnitsQuery
 	)
+
 	cmd := &cobra.Command{
 		Use:   "units JOB",
 		Short: "Show the units of a job and their states",
 		Example: `  coditect mapreduce units mr_20260101_a1b2c3 --status failed
   coditect mapreduce units mr_20260101_a1b2c3 --limit 1000 -o json`,
 	}
+
 	cmd.RunE = a.OnJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {
 			return exit.UsageError("--limit: must be 1 to 1000")
 		}
+
 		q.Job, q.Outputs = job, a.Format == console.JSON
 		for _, name := range states {
 			state, err := mapreduce.ParseUnitState(name)
@@ -272,6 +290,7 @@ func (a *commands) unitsCommand() *cobra.Command {
 			}
 			q.States = append(q.States, state)
 		}
+
 		j, err := s.GetJob(ctx, job)
 		if err != nil {
 			return err
@@ -282,6 +301,7 @@ func (a *commands) unitsCommand() *cobra.Command {
 		}
 		return a.printUnits(j, page)
 	})
+
 	a.AddJobID(cmd, &id)
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "status", nil, "only units that are blocked, pending, processing, complete, failed or cancelled")
@@ -295,6 +315,7 @@ func (a *commands) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) erro
 	if err != nil {
 		return err
 	}
+
 	l := unitList{Units: []results.UnitLine{}, Next: page.NextPageToken}
 	for _, u := range page.Units {
 		e, err := unpacker.Unpack(u)
@@ -303,6 +324,7 @@ func (a *commands) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) erro
 		}
 		l.Units = append(l.Units, results.UnitLineOf(u, e))
 	}
+
 	return a.PrintData(l, func() {
 		a.PrintTable("UNIT KIND LEVEL STATE ATTEMPTS TOKENS ERRORS", func(row func(...any)) {
 			for _, u := range l.Units {
@@ -335,6 +357,7 @@ func (a *commands) auditCommand() *cobra.Command {
 		log              bool
 		q                mapreduce.ListEventsQuery
 	)
+
 	cmd := &cobra.Command{
 		Use:   "audit [JOB|FILE]",
 		Short: "Show, export and verify the chain of events of a job, or of a tenant",
@@ -356,6 +379,7 @@ which principal or rule, and the head of the chain of each.`,
   coditect mapreduce audit --verify audit.jsonl
   coditect mapreduce audit --log`,
 	}
+
 	show := func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {
 			return exit.UsageError("--limit: must be 1 to 1000")
@@ -364,12 +388,15 @@ which principal or rule, and the head of the chain of each.`,
 		if export != "" {
 			return a.exportEvents(ctx, s, q, export)
 		}
+
 		page, err := s.ListEvents(ctx, q)
 		if err != nil {
 			return err
 		}
 		return a.printEvents(page, q)
 	}
+
+	// A job is looked up only if the command is about one, and not about a file or a log.
 	onJob := a.OnJob(&id, show)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		file := len(args) == 1 && isFile(args[0])
@@ -387,6 +414,7 @@ which principal or rule, and the head of the chain of each.`,
 		}
 		return a.WithReader(cmd.Context(), func(s *program.Session) error { return show(cmd.Context(), s, "") })
 	}
+
 	a.AddJobID(cmd, &id)
 	f := cmd.Flags()
 	f.BoolVar(&q.Verify, "verify", false, "check the chain of hashes of the job, or of a file that --export has written")
@@ -407,6 +435,7 @@ func (a *commands) printEvents(page *mapreduce.EventPage, q mapreduce.ListEvents
 	for _, s := range page.Seals {
 		l.Seals = append(l.Seals, results.SealOf(s))
 	}
+
 	return a.PrintData(l, func() {
 		a.PrintTable("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS PRINCIPAL MESSAGE", func(row func(...any)) {
 			for i, c := range page.Checkpoints {

@@ -95,13 +95,16 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 		Parameters: settings.RunParameters(&j.Spec),
 		Stages:     stageStatuses(j.Stages), Activity: unitActivities(j.Activity),
 	}
+
 	switch {
 	case j.Error == "":
 	case j.State == mapreduce.JobPaused:
+		// A pause is no failure.
 		s.Reason = &j.Error
 	default:
 		s.Error = &j.Error
 	}
+
 	if !j.Ended.IsZero() {
 		s.Ended = console.FormatTime(j.Ended)
 	}
@@ -111,6 +114,7 @@ func StatusOf(j *mapreduce.Job) JobStatus {
 	if j.Savings != (mapreduce.Savings{}) {
 		s.Savings = new(results.SavingsOf(&j.Spec, j.Savings))
 	}
+
 	return s
 }
 
@@ -121,6 +125,7 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 	s.Warnings = slices.Concat(s.Warnings, brokenLines(end.Broken))
 	s.Skipped, _ = cutList(end.Skipped, maxSkippedJSON)
 	s.Failures = end.Failed[:min(len(end.Failed), maxSkippedJSON)]
+
 	return a.PrintData(s, func() {
 		fmt.Fprintf(a.Stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j, end.Took))
 		if j.Error != "" && j.State != mapreduce.JobComplete {
@@ -129,20 +134,24 @@ func PrintEnd(a *program.Program, j *mapreduce.Job, end End) error {
 		if s.Cost == nil {
 			fmt.Fprintf(a.Stdout, "cost unknown: %s\n", console.VisibleText(results.PriceAdvice(s.Unpriced)))
 		}
+
 		for _, w := range j.Warnings {
 			fmt.Fprintf(a.Stdout, "warning: %s\n", console.VisibleText(w))
 		}
 		for _, line := range brokenLines(end.Broken) {
 			fmt.Fprintf(a.Stdout, "warning: %s\n", line)
 		}
+
 		printFailed(a, end.Failed, j.FailedUnits)
 		printSkipped(a, end.Skipped, j.Coverage.Documents.Skipped)
+
 		if end.Dir != "" {
 			fmt.Fprintf(a.Stdout, "results are in %s\n", end.Dir)
 		}
 		if j.AuditHead != "" {
 			fmt.Fprintf(a.Stdout, "audit chain ends in %s\n", j.AuditHead)
 		}
+		// Some errors say how to resume the job already.
 		if hint := hintOf(j, end.Failed); hint != "" && !strings.Contains(j.Error, "resume") {
 			fmt.Fprintf(a.Stdout, "%s: %s\n", hint, a.CommandLine("resume", j.ID))
 		}
@@ -196,6 +205,7 @@ func printFailed(a *program.Program, failed []resultfile.FailedUnit, count int64
 		if len(u.Errors) > 0 {
 			reason = u.Errors[len(u.Errors)-1]
 		}
+
 		line := fmt.Sprintf("failed %s: %s", console.VisibleText(string(u.Unit)), console.VisibleText(reason))
 		if u.Retry {
 			fmt.Fprintln(a.Stdout, line) // the last line says how
@@ -203,6 +213,7 @@ func printFailed(a *program.Program, failed []resultfile.FailedUnit, count int64
 		}
 		fmt.Fprintln(a.Stdout, withAdvice(line, u.Advice))
 	}
+
 	if more := count - int64(len(shown)); more > 0 && len(shown) > 0 {
 		fmt.Fprintf(a.Stdout, "failed %d more: see failed_units in result.json\n", more)
 	}
@@ -249,6 +260,7 @@ func savingsLines(s *results.Savings) (lines []string) {
 	if s == nil {
 		return nil
 	}
+
 	if s.Answers > 0 {
 		lines = append(lines, formatDollars(s.AnswersCost)+": "+plural.Count(s.Answers, "answer")+" came from other jobs")
 	}
@@ -273,6 +285,7 @@ func outcomeText(j *mapreduce.Job, took time.Duration) string {
 		plural.Of(d.Mapped, d.Total, "document") + " mapped",
 		plural.Count(j.TotalUnits, "unit"),
 	}
+
 	if j.FailedUnits > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", j.FailedUnits))
 	}
@@ -282,12 +295,15 @@ func outcomeText(j *mapreduce.Job, took time.Duration) string {
 	if t := j.TotalTokens.Total(); t > 0 {
 		parts = append(parts, plural.Count(t, "token"))
 	}
+
 	switch cost := results.Cost(&j.Spec, j.TotalTokens, j.CostMicros); {
 	case cost == nil:
 		parts = append(parts, "cost unknown")
 	case *cost > 0:
 		parts = append(parts, formatDollars(cost))
 	}
+
+	// A command that only shows the job has measured nothing.
 	took = cmp.Or(took, j.Updated.Sub(j.Created))
 	return strings.Join(append(parts, took.Round(time.Millisecond).String()), ", ")
 }

@@ -48,6 +48,7 @@ that servers have taken for this minute.`,
 			})
 		},
 	}
+
 	cmd.Flags().StringVar(&tenant, "tenant", "", "`tenant` whose use is shown (default the tenant of the caller)")
 	return cmd
 }
@@ -64,6 +65,7 @@ func (a *commands) printUse(use *mapreduce.TenantUse) error {
 	if use.Keep > 0 {
 		v.Keep = use.Keep.String()
 	}
+
 	return a.PrintData(v, func() {
 		a.PrintTable("USE NOW QUOTA", func(row func(...any)) {
 			for _, q := range v.Quotas {

@@ -21,6 +21,7 @@ For agents with tools it shows each turn and each call of a tool as it happens. 
 -o json each change is a line of JSON, in which turns and calls are under activity.`,
 		Example: `  coditect mapreduce watch mr_20260101_a1b2c3`,
 	}
+
 	cmd.RunE = a.OnJob(&id, a.watchJob)
 	a.AddJobID(cmd, &id)
 	return cmd
