@@ -6,11 +6,11 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// A silentLog is a log of gRPC's that drops everything. What gRPC and packages around it
-// write there is what peers do wrong, line by line: peers could fill a disk. What matters of
-// it comes back as an error, and is logged by who gets it. It takes no lock, as gRPC's own
-// does even for what it drops: each call whose peer has gone writes a line, and where
-// thousands end at once they would wait there for each other, with all that they hold.
+// A silentLog drops all log lines of gRPC. Most of them say what peers do wrong, so peers
+// could fill a disk with them; what matters comes back as an error as well, and the caller
+// logs that. silentLog takes no lock, as gRPC's own logger does even for lines that it
+// drops: each call whose peer has gone writes a line, and where thousands of calls end at
+// once they would wait for each other there.
 type silentLog struct{}
 
 var _ grpclog.DepthLoggerV2 = silentLog{}

@@ -35,6 +35,7 @@ func mainCode() int {
 	grpclog.SetLoggerV2(silentLog{})
 	ctx, stop := withInterrupt(context.Background())
 	defer stop()
+
 	return runMain(ctx, &program.Program{
 		Console: console.Console{
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -59,6 +60,7 @@ func self() apart.Command {
 	if err != nil {
 		return apart.Command{} // units that have to run alone have this process to themselves
 	}
+
 	return apart.Command{Path: path, Args: os.Args[1:], Env: os.Environ()}
 }
 
@@ -86,6 +88,7 @@ func withInterrupt(parent context.Context) (context.Context, func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	ended, done := make(chan struct{}), make(chan struct{})
+
 	go func() {
 		defer close(done)
 		for first := true; ; first = false {
@@ -94,12 +97,15 @@ func withInterrupt(parent context.Context) (context.Context, func()) {
 				return
 			case <-signals:
 			}
+
+			// The first signal asks for an orderly end; the second does not wait for it.
 			if !first {
 				os.Exit(exit.Interrupted)
 			}
 			cancel(exit.ErrInterrupted)
 		}
 	}()
+
 	return ctx, func() {
 		signal.Stop(signals)
 		close(ended)

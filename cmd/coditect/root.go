@@ -31,6 +31,9 @@ func runMain(ctx context.Context, a *program.Program, args []string) int {
 	a.Raw = a.Stdout
 	a.Stdout, a.Stderr = terminal.NewWriter(a.Stdout), terminal.NewWriter(a.Stderr)
 	root := rootCommand(a)
+
+	// Only a shell asks for completions; other commands would hold them in memory for
+	// nothing.
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
 		a.RegisterCompletions(root)
 	}
@@ -66,15 +69,19 @@ func rootCommand(a *program.Program) *cobra.Command {
 		RunE:              showHelp,
 	}
 	root.SetFlagErrorFunc(flagError)
+
 	f := root.PersistentFlags()
 	a.Global.AddFlags(f)
 	f.VarP(&a.Format, "print", "o", "format of printed data: text or json")
 	console.OfferWords(root, "print", "text", "json")
+
 	root.AddCommand(mapreduceCommand(a))
 	root.AddCommand(serve.Commands(a)...)
 	root.AddCommand(certs.Command(a))
 	root.AddCommand(mcp.Commands(a)...)
 	root.AddCommand(versionCommand(a))
+
+	// checkArgs goes over all commands, so it comes last.
 	checkArgs(root)
 	return root
 }
@@ -88,12 +95,14 @@ func mapreduceCommand(a *program.Program) *cobra.Command {
 		Args: noCommand,
 		RunE: showHelp,
 	}
+
 	cmd.AddGroup(
 		&cobra.Group{ID: groupWork, Title: "Run jobs:"},
 		&cobra.Group{ID: groupLook, Title: "Show jobs:"},
 		&cobra.Group{ID: groupSteer, Title: "Control jobs:"},
 		&cobra.Group{ID: groupCheck, Title: "Check:"},
 	)
+
 	for _, g := range []struct {
 		id       string
 		commands []*cobra.Command
@@ -109,10 +118,12 @@ func mapreduceCommand(a *program.Program) *cobra.Command {
 			cmd.AddCommand(c)
 		}
 	}
+
 	return cmd
 }
 
-// traced has a command measured and traced, if the environment says where to.
+// traced wraps a command so that it is measured and traced, if the environment says where
+// to.
 func traced(a *program.Program, c *cobra.Command) {
 	run := c.RunE
 	if run == nil {
@@ -147,6 +158,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+
 	typed, path := args[0], cmd.CommandPath()+" "
 	hint := suggest.DidYouMean(typed, path, namesOf(cmd))
 	for _, c := range cmd.Commands() {
@@ -177,10 +189,12 @@ func flagError(cmd *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return exit.UsageError("--%s: %q: %w", wrong.GetFlag().Name, wrong.GetValue(), program.FlagFault(wrong.GetFlag().Value.Type(), wrong.Unwrap()))
 	}
+
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok || unknown.GetSpecifiedShortnames() != "" {
 		return exit.UsageError("%w", err)
 	}
+
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
@@ -202,6 +216,7 @@ func checkArgs(cmd *cobra.Command) {
 			return nil
 		}
 	}
+
 	for _, c := range cmd.Commands() {
 		checkArgs(c)
 	}

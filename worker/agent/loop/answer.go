@@ -42,12 +42,14 @@ func newForm(task *agent.Task, talk *model.Conversation) (*answerForm, error) {
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	if _, err := f.schema.In(talk.Dialect()); err != nil {
 		if f.records != nil {
 			err = f.records.ExplainError(err)
 		}
 		return nil, llm.ForAgent(err)
 	}
+
 	if task.Text != nil {
 		f.opening = fmt.Sprintf("The id of the document is %s.\n", prompt.QuoteName(string(task.Text.Document)))
 	}
@@ -76,6 +78,7 @@ func formOf(task *agent.Task) (f *answerForm, err error) {
 		}
 		f.schema, err = valueSchema(string(stage.Output), stage.Schema)
 	}
+
 	return f, err
 }
 
@@ -104,16 +107,19 @@ func valueSchema(name string, value []byte) (*llm.Schema, error) {
 	if err := json.Unmarshal(value, &top); err != nil {
 		return nil, err
 	}
+
 	var b bytes.Buffer
 	b.WriteString(`{"type":"object","properties":{"quotes":{"type":"array","description":"the passages that the value rests on","items":{"type":"object","properties":{` +
 		`"ref":{"type":"string","description":"REF_Q1, REF_Q2, …"},` + quoteFields + `},"required":["ref","document","quote"],"additionalProperties":false}},"value":`)
 	b.Write(value)
 	b.WriteString(`},"required":["quotes","value"],"additionalProperties":false`)
+
 	for key, defs := range map[string]json.RawMessage{"$defs": top.Defs, "definitions": top.Definitions} { // references look for them at the top
 		if defs != nil {
 			fmt.Fprintf(&b, `,%q:%s`, key, defs)
 		}
 	}
+
 	b.WriteString("}")
 	return llm.NewSchema(name, b.Bytes())
 }
@@ -128,20 +134,25 @@ INSTRUCTIONS:
 6. When you have what you need, or it cannot be found, give the final answer, without calling a tool beside it.
 `
 
-// instructions returns what all units of the stage are told.
+// instructions returns the instructions for the model, which are the same for all units of
+// the stage.
 func (c *conversation) instructions() string {
 	var b strings.Builder
 	b.WriteString(c.talk.Role)
 	b.WriteString(instructions)
 	fmt.Fprintf(&b, "7. You have at most %d turns, and %d calls of tools.\n", c.limits.turns, c.limits.calls)
+
+	// Only an answer of passages has a number of them.
 	if size := c.task.StageSpec.Size; c.form.value == nil && c.form.records == nil && size > 0 {
 		fmt.Fprintf(&b, "8. Choose at most %d passages.\n", size)
 	}
 	if query := c.task.StageSpec.Query; query != "" {
 		fmt.Fprintf(&b, "\nWHAT IS ASKED: %s\n", clip(query, 2000))
 	}
+
 	b.WriteString("\nTHE FINAL ANSWER: JSON. ")
 	b.WriteString(c.form.told)
+
 	switch {
 	case c.form.records != nil:
 		b.WriteString(prompt.DerivedInstructions(c.form.fields))
@@ -151,6 +162,7 @@ func (c *conversation) instructions() string {
 		b.WriteString("The schema of the value:\n")
 		b.Write(prompt.PlainJSON(c.task.StageSpec.Schema))
 	}
+
 	b.WriteString("\n")
 	return b.String()
 }
@@ -162,12 +174,14 @@ func (c *conversation) accept(ctx context.Context, res *llm.Response) (out *agen
 	got := c.form.schema.Read(answerIn(res))
 	raw := got.Answer
 	if raw == nil {
+		// An answer out of its form may hold one that fits, unless it was cut off.
 		salvaged, _, ok := c.form.schema.Salvage(got.Nearest)
 		if misfits = []string{got.Fault.Error()}; !ok || got.Cut {
 			return nil, misfits, nil
 		}
 		raw = salvaged
 	}
+
 	texts := c.newTexts()
 	switch f := c.form; {
 	case f.records != nil:
@@ -177,6 +191,7 @@ func (c *conversation) accept(ctx context.Context, res *llm.Response) (out *agen
 	default:
 		out, faults, err = c.acceptPassages(ctx, texts, raw)
 	}
+
 	if out != nil {
 		out.Errors = append(out.Errors, texts.notes...)
 	}
@@ -190,6 +205,7 @@ func answerIn(res *llm.Response) []byte {
 			return call.Input
 		}
 	}
+
 	if len(res.Calls()) > 0 {
 		return nil
 	}
@@ -217,14 +233,17 @@ func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return nil, []string{err.Error()}, nil
 	}
+
 	quotes := make([]form.Quote, len(answer.Quotes))
 	for i, q := range answer.Quotes {
 		quotes[i] = q.Quote
 	}
+
 	places, faults, err := texts.find(ctx, quotes)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	names := c.givenNames()
 	var cited []output.Citation
 	for i, q := range answer.Quotes {
@@ -237,6 +256,7 @@ func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte
 			cited = append(cited, one)
 		}
 	}
+
 	value := refPattern.ReplaceAllFunc(answer.Value, func(name []byte) []byte {
 		if full, ok := names[string(name)]; ok {
 			return []byte(full)
@@ -247,6 +267,7 @@ func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte
 		}
 		return name
 	})
+
 	inputs := append(slices.Clone(c.talk.Given), output.OfCitations(cited...))
 	out, err := output.NewValue(string(c.task.Unit), value, c.form.value, output.IssueAll(inputs), inputs)
 	if errors.Is(err, jsonvalue.ErrForm) {
@@ -255,11 +276,13 @@ func (c *conversation) acceptValue(ctx context.Context, texts *texts, raw []byte
 	if err != nil {
 		return nil, nil, agent.Permanent(err)
 	}
+
 	res, err := unit.Valued(out)
 	return res, faults, err
 }
 
-// givenNames returns the references that the unit was given, by the names that it was told.
+// givenNames returns the references that the unit was given, by the names under which the
+// model knows them.
 func (c *conversation) givenNames() map[string]string {
 	names := make(map[string]string)
 	for _, in := range c.talk.Given {
@@ -283,30 +306,36 @@ func (c *conversation) acceptPassages(ctx context.Context, texts *texts, raw []b
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return nil, []string{err.Error()}, nil
 	}
+
 	quotes := make([]form.Quote, len(answer.Passages))
 	for i, p := range answer.Passages {
 		quotes[i] = p.Quote
 	}
+
 	places, faults, err := texts.find(ctx, quotes)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var chosen []output.Passage
 	for i, p := range answer.Passages {
 		if !places[i].Verified() || c.task.StageSpec.Size > 0 && int64(len(chosen)) == c.task.StageSpec.Size {
 			continue
 		}
 		one := output.Passage{Citation: texts.cite(places[i]), Relevance: min(max(p.Relevance, 0), 1), Ranked: true}
+		// A passage that was chosen twice counts once.
 		if slices.ContainsFunc(chosen, func(had output.Passage) bool { return had.ID == one.ID }) {
 			continue
 		}
 		one.Size = int64(utf8.RuneCountInString(one.Label)+utf8.RuneCountInString(one.Quote)) + output.PassageOverhead
 		chosen = append(chosen, one)
 	}
+
 	out, err := output.ChoosePassages(chosen)
 	if err != nil {
 		return nil, nil, agent.Permanent(err)
 	}
+
 	res, err := unit.Valued(out)
 	return res, faults, err
 }
@@ -317,16 +346,19 @@ func (c *conversation) acceptRecords(ctx context.Context, texts *texts, raw []by
 	if err != nil {
 		return nil, []string{err.Error()}, nil
 	}
+
 	places, faults, err := texts.find(ctx, quotes)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	records, wrong := found.Records(c.form.records, answers, places)
 	for _, fault := range wrong {
 		if !strings.Contains(fault, "is not in the document") { // which was said already, with the text
 			faults = append(faults, fault)
 		}
 	}
+
 	collect, err := c.newCollector(texts)
 	if err != nil {
 		return nil, nil, err
@@ -334,6 +366,7 @@ func (c *conversation) acceptRecords(ctx context.Context, texts *texts, raw []by
 	for _, rec := range records {
 		collect.add(rec)
 	}
+
 	res, err := collect.result(clip(none, maxQuery))
 	if errors.Is(err, check.ErrSchema) {
 		return nil, append(faults, clip(err.Error(), 600)), nil
@@ -370,6 +403,7 @@ func (o *collector) add(rec found.Record) {
 		o.next++
 		return
 	}
+
 	of := o.texts.taskOf(rec)
 	m := o.direct.Mapper(of)
 	m.Add(0, m.Accumulate(0, rec.Values, rec.Missing))

@@ -28,6 +28,7 @@ func (c *conversation) callTools(ctx context.Context, wanted []*llm.ToolCall) ([
 	results, failed := make([]llm.Part, len(wanted)), make([]error, len(wanted))
 	room := make(chan struct{}, maxAtOnce)
 	var all sync.WaitGroup
+
 	for i, call := range wanted {
 		allowed := c.counts(call) // in order: which of them are beyond the limit does not depend on chance
 		all.Go(func() {
@@ -39,6 +40,7 @@ func (c *conversation) callTools(ctx context.Context, wanted []*llm.ToolCall) ([
 			results[i].Result = &llm.ToolResult{ID: call.ID, Name: call.Name, Text: text, Error: isError}
 		})
 	}
+
 	all.Wait()
 	return results, errors.Join(failed...)
 }
@@ -56,7 +58,7 @@ func (c *conversation) counts(call *llm.ToolCall) bool {
 	return true
 }
 
-// callOne returns what the model is told of a call.
+// callOne makes a call and returns the text that the model gets for it.
 func (c *conversation) callOne(ctx context.Context, i int, call *llm.ToolCall, allowed bool) (text string, isError bool, err error) {
 	defer func() { // our own mistake with what a tool brought ends this attempt alone
 		if p := recover(); p != nil {
@@ -71,16 +73,20 @@ func (c *conversation) callOne(ctx context.Context, i int, call *llm.ToolCall, a
 	case !allowed:
 		return c.failure(call, fmt.Sprintf("it was not called: limits.tool_calls of the stage allows %d", c.limits.calls)), true, nil
 	}
+
 	began := time.Now()
 	b, err := c.bring(ctx, i, call)
 	if err != nil {
 		return "", false, err
 	}
+
 	if b.Error != "" {
 		text, isError = c.failure(call, b.Error), true
 	} else if text, err = c.show(ctx, b); err != nil {
 		return "", false, err
 	}
+
+	// A call that an earlier attempt made was noted and recorded then.
 	if !b.recalled {
 		if b.Error != "" {
 			c.progress(c.turns, "%s failed: %s", clip(call.Name, 80), clip(b.Error, maxNoted))
@@ -92,7 +98,7 @@ func (c *conversation) callOne(ctx context.Context, i int, call *llm.ToolCall, a
 	return text, isError, nil
 }
 
-// failure is how the model is told of a call that failed.
+// failure returns the text that the model gets for a call that failed.
 func (c *conversation) failure(call *llm.ToolCall, why string) string {
 	raw, err := json.Marshal(struct {
 		Source string `json:"source_type"`
@@ -106,7 +112,7 @@ func (c *conversation) failure(call *llm.ToolCall, why string) string {
 	return string(raw)
 }
 
-// maxNoted bounds what people are told of one call, in characters.
+// maxNoted bounds what people are shown of one call, in characters.
 const maxNoted = 120
 
 // maxQuery bounds what is repeated of the input of a call, in characters.
@@ -153,21 +159,25 @@ func (c *conversation) bring(ctx context.Context, i int, call *llm.ToolCall) (*b
 	if err != nil { // the same for every attempt
 		return &brought{Error: err.Error()}, nil
 	}
+
 	spec, _ := c.tools.Spec(call.Name)
 	do := c.calls.Do
 	if !spec.Idempotent {
 		do = c.calls.DoOnce
 	}
+
 	b, key := &brought{recalled: true}, c.callKey(i, call, input)
 	if _, done := c.calls.Recall(key); !done {
 		c.progress(c.turns, "%s %s", spec.Name, clip(c.queryOf(call), maxNoted))
 	}
+
 	raw, err := do(ctx, key, func(ctx context.Context) ([]byte, error) {
 		if b, err = c.callTool(ctx, &spec, input); err != nil {
 			return nil, err
 		}
 		return json.Marshal(b)
 	})
+
 	switch {
 	case err == nil && !b.recalled:
 		return b, nil
@@ -202,12 +212,14 @@ func (c *conversation) callTool(ctx context.Context, spec *tool.Spec, input json
 	if m, ok := c.calls.(agent.ToolMeter); ok {
 		m.ToolCalled(time.Since(began))
 	}
+
 	switch {
 	case ctx.Err() != nil: // the attempt has ended: what became of the call says nothing
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return &brought{Error: err.Error()}, nil
 	}
+
 	b := &brought{Text: res.Text, Cut: res.Cut}
 	room := spec.MaxOutput - len(res.Text)
 	for i := range res.Evidence {
@@ -220,6 +232,7 @@ func (c *conversation) callTool(ctx context.Context, spec *tool.Spec, input json
 			return nil, err
 		}
 	}
+
 	return b, nil
 }
 
@@ -233,6 +246,7 @@ func (c *conversation) keep(ctx context.Context, b *brought, spec *tool.Spec, e 
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, agent.ErrNoRoom) || errors.Is(err, errs.Invalid):
+		// Of a text that cannot be kept a small part is shown, with the reason.
 		text := e.Text[:cutAt(e.Text, max(0, min(maxUncited, *room)))]
 		*room -= len(text)
 		b.Cut += int64(len(e.Text) - len(text))
@@ -241,11 +255,13 @@ func (c *conversation) keep(ctx context.Context, b *brought, spec *tool.Spec, e 
 	case err != nil:
 		return err
 	}
+
 	s := shown{Document: id, URI: e.URI, Title: e.Title, Bytes: len(e.Text)}
 	wanted := e.Shown
 	if len(wanted) == 0 {
 		wanted = []tool.Range{{Start: 0, End: len(e.Text)}}
 	}
+
 	for _, r := range wanted {
 		end := r.Start + cutAt(e.Text[r.Start:r.End], max(0, *room))
 		if end > r.Start {
@@ -276,6 +292,7 @@ func describe(spec *tool.Spec, e *tool.Evidence) mapreduce.Evidence {
 	out := mapreduce.Evidence{
 		URI: cmp.Or(e.URI, "tool:"+spec.Name), Title: e.Title, Tool: spec.Name, Media: e.Media, Retrieved: e.Retrieved.UTC().Truncate(time.Millisecond),
 	}
+
 	size := 0
 	for name, value := range e.Metadata {
 		size += len(name) + len(value)
@@ -283,5 +300,6 @@ func describe(spec *tool.Spec, e *tool.Evidence) mapreduce.Evidence {
 	if size <= mapreduce.MaxEvidenceMetadata { // else nobody reads it
 		out.Metadata = e.Metadata
 	}
+
 	return out
 }

@@ -52,10 +52,12 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	keeper, ok := calls.(agent.EvidenceKeeper)
 	if !ok || task.StageSpec == nil {
 		return nil, agent.PermanentJob(errors.New("agents with tools need a stage, and a worker that keeps evidence"))
 	}
+
 	talk, err := r.models.Converse(task, calls)
 	if err != nil {
 		return nil, err
@@ -64,11 +66,13 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	if err != nil {
 		return nil, err
 	}
+
 	tools, err := r.tools().Open(ctx, talk.Tools)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
 	defer tools.Close()
+
 	c := &conversation{
 		task: task, calls: calls, keeper: keeper, talk: talk, tools: tools, form: form,
 		limits: limitsOf(task), began: time.Now(), dropped: make(map[place]bool),
@@ -86,6 +90,7 @@ type limits struct {
 
 func limitsOf(task *agent.Task) limits {
 	l := limits{turns: task.StageSpec.Turns, calls: task.StageSpec.ToolCalls, tokens: task.StageSpec.Tokens}
+
 	if l.turns == 0 {
 		l.turns = agent.DefaultTurns
 	}
@@ -95,6 +100,7 @@ func limitsOf(task *agent.Task) limits {
 	if task.Spec != nil {
 		l.time = task.Spec.UnitTimeout
 	}
+
 	return l
 }
 
@@ -140,10 +146,13 @@ func (c *conversation) run(ctx context.Context) (*agent.Result, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		wanted := slices.DeleteFunc(res.Calls(), func(call *llm.ToolCall) bool { return call.Name == llm.AnswerTool })
 		if len(wanted) == 0 || c.last != "" {
 			return c.finish(ctx, res)
 		}
+
+		// Each call gets a result, also that of a final answer beside others.
 		results, err := c.callTools(ctx, res.Calls())
 		if err != nil {
 			return nil, err
@@ -169,6 +178,7 @@ func (c *conversation) checkLimits() {
 	default:
 		return
 	}
+
 	c.say("This is your last turn, as " + c.last + ". Call no more tools, and give the final answer now by what you have.")
 }
 
@@ -198,12 +208,14 @@ func (c *conversation) takeTurn(ctx context.Context) (*llm.Response, error) {
 		c.progress(c.turns+1, "%s thinks", c.talk.NewRequest("", nil).Model)
 		req := c.request()
 		res, err := c.talk.Ask(ctx, req)
+
 		if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.TooLarge && c.dropHalf() {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
+
 		c.turns++
 		c.used += res.Asked.Total()
 		return res, nil
@@ -222,15 +234,18 @@ func (c *conversation) finish(ctx context.Context, res *llm.Response) (*agent.Re
 	if err != nil {
 		return nil, err
 	}
+
 	if len(faults) == 0 {
 		return out, nil
 	}
+
 	c.said = append(c.said, llm.Message{Role: llm.Assistant, Parts: res.Parts}, c.complaint(res, faults))
 	c.last = "the answer is to be mended"
 	again, err := c.takeTurn(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	mended, left, err := c.accept(ctx, again)
 	switch {
 	case err != nil:
@@ -240,6 +255,7 @@ func (c *conversation) finish(ctx context.Context, res *llm.Response) (*agent.Re
 	case mended == nil:
 		return nil, c.unfit(ctx, left)
 	}
+
 	mended.Errors = append(mended.Errors, left...)
 	return mended, nil
 }
@@ -252,6 +268,7 @@ func (c *conversation) complaint(res *llm.Response, faults []string) llm.Message
 	if n := c.refusedBefore(); n > 0 { // another answer than that attempt was given
 		text += fmt.Sprintf(" Answers like it were refused %d times.", n)
 	}
+
 	m := llm.Message{Role: llm.User}
 	for _, call := range res.Calls() {
 		m.Parts = append(m.Parts, llm.Part{Result: &llm.ToolResult{ID: call.ID, Name: call.Name, Text: "No tool is called any more.", Error: true}})

@@ -29,8 +29,8 @@ func cutAt(text string, n int) int {
 	return n
 }
 
-// show returns what the model is told of a call: each evidence between marks that name it,
-// and what the tool said besides.
+// show returns the text that the model gets for a call: each evidence between marks that
+// name it, and what the tool said besides.
 func (c *conversation) show(ctx context.Context, b *brought) (string, error) {
 	texts := make([]string, len(b.Shown))
 	for i, s := range b.Shown {
@@ -38,6 +38,7 @@ func (c *conversation) show(ctx context.Context, b *brought) (string, error) {
 		if err != nil {
 			return "", err
 		}
+
 		var pieces []string
 		for _, r := range s.Ranges {
 			if r.Start < 0 || r.End > len(whole) || r.Start >= r.End {
@@ -47,17 +48,21 @@ func (c *conversation) show(ctx context.Context, b *brought) (string, error) {
 		}
 		texts[i] = strings.Join(pieces, "\n[…]\n")
 	}
+
+	// None of the texts may hold the mark, or it could end its own frame.
 	mark := prompt.Mark(append(slices.Clone(texts), b.Text)...)
 	var out strings.Builder
 	for i, s := range b.Shown {
 		writeEvidence(&out, s, texts[i], mark)
 	}
+
 	if b.Text != "" {
 		fmt.Fprintf(&out, "<result %s>\n%s\n</result %s>\n", mark, b.Text, mark)
 	}
 	if b.Cut > 0 {
 		fmt.Fprintf(&out, "%d more bytes were left out: the result was too large.\n", b.Cut)
 	}
+
 	if out.Len() == 0 {
 		return "The tool found nothing.\n", nil
 	}
@@ -71,6 +76,7 @@ func writeEvidence(out *strings.Builder, s shown, text, mark string) {
 		fmt.Fprintf(out, " %q", clip(s.Title, maxQuery))
 	}
 	fmt.Fprintf(out, "\n%s\n</%s %s>\n", text, s.Document, mark)
+
 	seen := 0
 	for _, r := range s.Ranges {
 		seen += r.End - r.Start
@@ -78,6 +84,7 @@ func writeEvidence(out *strings.Builder, s shown, text, mark string) {
 	if seen >= s.Bytes {
 		return
 	}
+
 	next := 0
 	if n := len(s.Ranges); n > 0 && s.Ranges[n-1].End < s.Bytes {
 		next = s.Ranges[n-1].End
@@ -93,7 +100,7 @@ const (
 		`"offset":{"type":"integer","description":"the byte to begin at; 0 is the beginning"}},"required":["document","offset"],"additionalProperties":false}`
 )
 
-// rereadTool returns the tool as models are told of it.
+// rereadTool describes the tool for models.
 func rereadTool() llm.Tool {
 	schema, err := llm.NewSchema(rereadName, []byte(rereadSchema))
 	if err != nil {
@@ -120,6 +127,7 @@ func (c *conversation) reread(ctx context.Context, input json.RawMessage) (text 
 	if err := d.Decode(&in); err != nil {
 		return "The input has to be {\"document\": \"evidence_…\", \"offset\": 0}.", true, nil
 	}
+
 	known := c.keeper.Evidence()
 	i := slices.IndexFunc(known, func(e mapreduce.Evidence) bool { return e.Document == in.Document })
 	if i < 0 {
@@ -128,6 +136,7 @@ func (c *conversation) reread(ctx context.Context, input json.RawMessage) (text 
 	if known[i].IsPicture() {
 		return fmt.Sprintf("%s is a picture, for people.", in.Document), true, nil
 	}
+
 	whole, err := c.keeper.EvidenceText(ctx, in.Document)
 	switch {
 	case errors.Is(err, errs.NotFound):
@@ -135,16 +144,20 @@ func (c *conversation) reread(ctx context.Context, input json.RawMessage) (text 
 	case err != nil:
 		return "", false, err
 	}
+
 	at, err := in.Offset.Int64()
 	if err != nil {
 		at = 0
 	}
+
+	// Neither end may stand within a character.
 	start := int(max(0, min(at, int64(len(whole)))))
 	for start > 0 && start < len(whole) && !utf8.RuneStart(whole[start]) {
 		start--
 	}
 	end := start + cutAt(string(whole[start:min(len(whole), start+rereadOutput+utf8.UTFMax)]), rereadOutput)
 	text = string(whole[start:end])
+
 	e := &known[i]
 	var out strings.Builder
 	s := shown{Document: e.Document, URI: e.URI, Title: e.Title, Bytes: len(whole), Ranges: []tool.Range{{Start: start, End: end}}}
@@ -162,6 +175,7 @@ func (c *conversation) fit(most float64) (changed bool) {
 	if c.talk.Fill(c.request()) <= most {
 		return false
 	}
+
 	for m := range c.said {
 		for p := range c.said[m].Parts {
 			if c.drop(place{m, p}) {
@@ -186,6 +200,7 @@ func (c *conversation) dropHalf() (changed bool) {
 			}
 		}
 	}
+
 	for _, at := range left[:(len(left)+1)/2] {
 		changed = c.drop(at) || changed
 	}
@@ -201,11 +216,13 @@ func (c *conversation) drop(at place) bool {
 	if part.Result == nil || c.dropped[at] || len(part.Result.Text) < minDropped {
 		return false
 	}
+
 	call := c.callOf(at)
 	line := fmt.Sprintf("[%d bytes that %s brought were left out, to keep the conversation within its limit.", len(part.Result.Text), clip(part.Result.Name, 80))
 	if call != nil {
 		line = fmt.Sprintf("[%d bytes that %s %s brought were left out, to keep the conversation within its limit.", len(part.Result.Text), clip(part.Result.Name, 80), clip(string(call.Input), maxQuery))
 	}
+
 	if ids := evidenceIn(part.Result.Text); len(ids) > 0 {
 		line += " They can be read again by"
 		for i, id := range ids[:min(len(ids), 8)] {
@@ -218,9 +235,11 @@ func (c *conversation) drop(at place) bool {
 	} else {
 		line += " Call it again if you need them.]"
 	}
+
 	if len(line) >= len(part.Result.Text) {
 		return false
 	}
+
 	result := *part.Result
 	result.Text = line
 	parts := slices.Clone(c.said[at.message].Parts) // requests that were made hold the old ones

@@ -40,17 +40,20 @@ func (t *texts) find(ctx context.Context, quotes []form.Quote) (places []unit.Pl
 	places = make([]unit.Place, len(quotes))
 	of := make(map[string][]int) // quotes by their texts
 	var names []string
+
 	for i, q := range quotes {
 		if len(of[q.Document]) == 0 {
 			names = append(names, q.Document)
 		}
 		of[q.Document] = append(of[q.Document], i)
 	}
+
 	for _, name := range names { // one text at a time: preparing one takes many times its size
 		wanted := make([]string, len(of[name]))
 		for k, i := range of[name] {
 			wanted[k] = quotes[i].Quote
 		}
+
 		found, err := t.findIn(ctx, name, wanted)
 		switch {
 		case errors.Is(err, errs.NotFound):
@@ -59,6 +62,7 @@ func (t *texts) find(ctx context.Context, quotes []form.Quote) (places []unit.Pl
 		case err != nil:
 			return nil, nil, err
 		}
+
 		for k, i := range of[name] {
 			places[i] = found[k]
 			if !found[k].Verified() {
@@ -84,13 +88,16 @@ func (t *texts) findIn(ctx context.Context, name string, quotes []string) ([]uni
 	if own := t.task.Text; own != nil && (name == string(own.Document) || name == "") {
 		return t.findInOwn(ctx, quotes)
 	}
+
 	e := t.bundled(name)
+	// It is none of the documents that the unit was given, so a tool must have brought it.
 	if e == nil {
 		var err error
 		if e, err = unit.Evidence(ctx, t.keeper, mapreduce.DocumentID(name)); err != nil {
 			return nil, err
 		}
 	}
+
 	aligner := e.Aligner()
 	places := make([]unit.Place, len(quotes))
 	for i, s := range aligner.FindAll(quotes) {

@@ -55,14 +55,17 @@ const (
 // Listen begins to serve.
 func Listen(c Config) (*Server, error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+
 	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not HOST:PORT, nor :PORT", c.Address)
 	}
+
 	l, err := net.Listen("tcp", net.JoinHostPort(cmp.Or(host, loopback), port))
 	if err != nil {
 		return nil, err
 	}
+
 	s := &Server{config: c, listener: l}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.answerAlive)
@@ -71,20 +74,25 @@ func Listen(c Config) (*Server, error) {
 	if c.Metrics != nil {
 		mux.Handle("GET /metrics", c.Metrics)
 	}
+
 	for path, handle := range map[string]http.HandlerFunc{
 		"/debug/pprof/": pprof.Index, "/debug/pprof/profile": pprof.Profile, "/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 	} {
 		mux.Handle("GET "+path, fromHere(handle))
 	}
+
+	// Writing may take as long as the longest profile.
 	s.server = &http.Server{
 		Handler: s.guardHost(mux), ReadHeaderTimeout: headerWait, ReadTimeout: headerWait, WriteTimeout: longest, IdleTimeout: longest,
 		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
+
 	s.serving.Go(func() {
 		if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			c.Logger.Error("the admin listener has ended", "error", err)
 		}
 	})
+
 	if !isLoopback(l.Addr()) {
 		c.Logger.Warn("others can reach the admin listener, which asks for no authentication: they see names of tenants and models", "address", l.Addr().String())
 	}
@@ -116,9 +124,11 @@ func (s *Server) answerReady(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+
 	ctx, stop := context.WithTimeout(r.Context(), checkWait)
 	defer stop()
 	ready, text := runChecks(ctx, checks, without)
+
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if !ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -131,9 +141,12 @@ func (s *Server) answerReady(w http.ResponseWriter, r *http.Request) {
 func runChecks(ctx context.Context, checks []Check, without []string) (ready bool, text string) {
 	found := make([]chan error, len(checks))
 	for i, c := range checks {
+		// Each channel has room for its answer, so that a check that ends too late does
+		// end.
 		found[i] = make(chan error, 1)
 		go func() { found[i] <- c.Run(ctx) }()
 	}
+
 	var b strings.Builder
 	ready = true
 	for i, c := range checks {
@@ -141,12 +154,14 @@ func runChecks(ctx context.Context, checks []Check, without []string) (ready boo
 			fmt.Fprintf(&b, "[+] %s excluded\n", c.Name)
 			continue
 		}
+
 		var err error
 		select {
 		case err = <-found[i]:
 		case <-ctx.Done():
 			err = fmt.Errorf("no answer within %v", checkWait)
 		}
+
 		if err != nil {
 			ready = false
 			fmt.Fprintf(&b, "[-] %s: %v\n", c.Name, err)
@@ -154,6 +169,7 @@ func runChecks(ctx context.Context, checks []Check, without []string) (ready boo
 			fmt.Fprintf(&b, "[+] %s ok\n", c.Name)
 		}
 	}
+
 	if ready {
 		b.WriteString("ready\n")
 	} else {
@@ -174,17 +190,19 @@ func fromHere(next http.Handler) http.Handler {
 	})
 }
 
-// guardHost refuses what a page of somebody else's has a browser on this machine ask for: a
-// listener on this machine is asked for by its address or as localhost.
+// guardHost refuses requests that a foreign web page makes a browser on this machine send:
+// they name another host, while this listener is addressed as localhost or by its address.
 func (s *Server) guardHost(next http.Handler) http.Handler {
 	if !isLoopback(s.listener.Addr()) {
 		return next
 	}
+
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {
 			host = r.Host
 		}
+
 		if host = strings.Trim(host, "[]"); host != "localhost" && net.ParseIP(host) == nil {
 			http.Error(w, "this listener is asked for by its address", http.StatusForbidden)
 			return

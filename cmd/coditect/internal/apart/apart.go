@@ -81,12 +81,14 @@ func (c Command) start(f mapreduce.Fleet, whose string) (worker.ApartProcess, er
 		p.shutDown()
 		return nil, err
 	}
+
 	heard := make(chan struct{})
 	p.serving.Go(func() {
 		defer close(heard)
 		_, _ = io.Copy(conn, p.program.Stdout) // until the process ends, or the server does
 	})
 	p.serving.Go(func() { _, _ = io.Copy(p.program.Stdin, conn) })
+
 	go p.wait(conn, heard)
 	return p, nil
 }
@@ -116,16 +118,18 @@ var _ worker.ApartProcess = (*process)(nil)
 // lastWords bounds how long what an ended process has written is read.
 const lastWords = time.Second
 
-// wait waits until the process has ended and all that it has said is heard. Its reader by
-// Ended, or Stop, waits for it.
+// wait waits until the process has ended and its output has been read. Callers of Ended or
+// Stop wait for that.
 func (p *process) wait(conn io.Closer, heard <-chan struct{}) {
 	<-p.program.Ended()
+
 	t := time.NewTimer(lastWords)
 	defer t.Stop()
 	select {
 	case <-heard:
 	case <-t.C: // something that it has started holds its output open
 	}
+
 	_ = conn.Close()
 	p.program.Stop() // which closes what it wrote to
 	p.shutDown()

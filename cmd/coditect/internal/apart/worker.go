@@ -28,6 +28,7 @@ func Run(ctx context.Context, version, whose string, r *runners.Runners) (err er
 	if _, err := r.OpenTools(ctx); err != nil {
 		return err
 	}
+
 	all, err := r.StepRegistry()
 	if err != nil {
 		return err
@@ -44,6 +45,7 @@ func Run(ctx context.Context, version, whose string, r *runners.Runners) (err er
 	if err != nil {
 		return err
 	}
+
 	w, err := worker.New(worker.Config{
 		Version: version, Steps: all, Parsers: formats.Parsers(), Tools: r.OfferedTools(), Limits: r.Gates, Manners: r.Manners, Slots: 1,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return starter.Connect(ctx) }},
@@ -51,6 +53,7 @@ func Run(ctx context.Context, version, whose string, r *runners.Runners) (err er
 	if err != nil {
 		return err
 	}
+
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }() // until the process ends
 	select {

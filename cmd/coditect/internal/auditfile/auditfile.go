@@ -77,6 +77,7 @@ func Write(ctx context.Context, w io.Writer, c mapreduce.Client, q mapreduce.Lis
 	lines := sha256.New()
 	out := json.NewEncoder(io.MultiWriter(w, lines))
 	h := head{Version: version, Job: q.Job, Tenant: q.Tenant, Exported: now.UTC().Format(time.RFC3339)}
+
 	if q.Job != "" {
 		job, err := c.GetJob(ctx, q.Job)
 		if err != nil {
@@ -84,9 +85,11 @@ func Write(ctx context.Context, w io.Writer, c mapreduce.Client, q mapreduce.Lis
 		}
 		h.Tenant, h.Created = job.Spec.Tenant, job.Created.UTC().Format(time.RFC3339Nano)
 	}
+
 	if err := out.Encode(line{Head: &h}); err != nil {
 		return err
 	}
+
 	q.Proofs, q.Verify, q.PageSize, q.PageToken = true, false, pageSize, ""
 	var last end
 	for {
@@ -98,6 +101,7 @@ func Write(ctx context.Context, w io.Writer, c mapreduce.Client, q mapreduce.Lis
 			return err
 		}
 		if q.PageToken = page.NextPageToken; q.PageToken == "" {
+			// The end holds the hash of all lines before it.
 			last.File = hex.EncodeToString(lines.Sum(nil))
 			return out.Encode(line{End: &last})
 		}
@@ -113,6 +117,7 @@ func writePage(out *json.Encoder, page *mapreduce.EventPage, last *end) error {
 			return err
 		}
 		last.Checkpoints++
+
 		for len(seals) > 0 && seals[0].Last == c.ID {
 			s := results.SealOf(seals[0])
 			if err := out.Encode(line{Seal: &s}); err != nil {

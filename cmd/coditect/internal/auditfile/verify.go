@@ -71,18 +71,22 @@ func Verify(name string, r io.Reader, want string) (*Verified, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	in.Split(wholeLines)
+
 	for in.Scan() {
 		v.number++
 		if err := v.take(in.Bytes()); err != nil {
 			return nil, err
 		}
 	}
+
 	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
+		// Scan has not counted the line that is too long.
 		v.number++
 		return nil, v.fault("is longer than %d bytes", maxLine)
 	} else if err != nil {
 		return nil, err
 	}
+
 	switch {
 	case !v.begun:
 		return nil, fmt.Errorf("%s: is empty", name)
@@ -91,6 +95,7 @@ func Verify(name string, r io.Reader, want string) (*Verified, error) {
 	case want != "" && !sameHash(v.hash, strings.ToLower(want)):
 		return nil, fmt.Errorf("%s: the chain ends in the hash %x, not in %s: the file is of another job, or was forged as a whole", name, v.hash, want)
 	}
+
 	v.found.Unsealed = len(v.covered)
 	return &v.found, nil
 }
@@ -112,16 +117,20 @@ func (v *verifier) fault(format string, args ...any) error {
 
 // take checks a line.
 func (v *verifier) take(data []byte) error {
+	// The line itself is hashed last: the end is checked against the lines before it.
 	defer v.lines.Write(data)
+
 	var l line
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&l); err != nil {
 		return v.fault("is no line of an audit trail: %v", err)
 	}
+
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return v.fault("has more than one object")
 	}
+
 	switch {
 	case v.ended:
 		return v.fault("comes after the line that ends the audit trail")
@@ -154,15 +163,18 @@ func (v *verifier) checkpoint(l line) error {
 	if err != nil {
 		return v.fault("has a record that cannot be read: %v", err)
 	}
+
 	if c.ID, err = idOf(l); err != nil {
 		return v.fault("%v", err)
 	}
 	if c.ID <= v.lastID {
 		return v.fault("has checkpoint %s, which must not come after %s: one was moved, or is there twice", c.ID, v.lastID)
 	}
+
 	if field := differs(results.CheckpointOf(c), *l.Checkpoint); field != "" {
 		return v.fault("shows a %s of checkpoint %s that differs from its record: one of them was changed", field, c.ID)
 	}
+
 	v.lastID = c.ID
 	v.found.Checkpoints++
 	if len(v.covered) == 0 {
@@ -205,6 +217,7 @@ func differs(a, b results.Checkpoint) string {
 			return name
 		}
 	}
+
 	return ""
 }
 
@@ -218,15 +231,20 @@ func (v *verifier) seal(s *results.Seal) error {
 	case s.Count == 0 || s.Last != v.lastID:
 		return v.fault("has seal %d up to checkpoint %s, but the last checkpoint before it is %s", s.Number, s.Last, v.lastID)
 	}
+
 	hash := link(v.hash, v.covered)
+
+	// The first seal may also follow the origin, which chains of earlier versions do not.
 	if origin := v.head.origin(); s.Number == 1 && origin != nil {
 		if bound := link(origin, v.covered); sameHash(bound, s.Hash) {
 			hash, v.found.Bound = bound, true
 		}
 	}
+
 	if !sameHash(hash, s.Hash) {
 		return v.fault("has seal %d, whose hash does not match %s and the checkpoints of lines %d to %d: one of them, or this seal, was changed", s.Number, v.before(s.Number), v.first, v.number-1)
 	}
+
 	v.hash, v.covered = hash, nil
 	v.found.Seals, v.found.Head = s.Number, s.Hash
 	return nil
@@ -245,6 +263,7 @@ func (v *verifier) end(e *end, data []byte) error {
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case v.head.Version != bareVersion && !bytes.Equal(append(written, '\n'), data):
 		return v.fault("is not as the end of an audit trail is written: it was changed")
@@ -255,6 +274,7 @@ func (v *verifier) end(e *end, data []byte) error {
 	case v.head.Version != bareVersion && !sameHash(v.lines.Sum(nil), e.File):
 		return v.fault("says that the lines before have the hash %s, but they have %x: one of them was changed", e.File, v.lines.Sum(nil))
 	}
+
 	v.ended = true
 	return nil
 }

@@ -42,6 +42,7 @@ as spiffe://example.org/worker, or a DNS name.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return makeCertificates(a, o) },
 	}
+
 	cmd.AddCommand(tokenCommand(a))
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "output", "certs", "`folder` of the authority and of the certificates")
@@ -55,11 +56,14 @@ func makeCertificates(a *program.Program, o options) error {
 	if o.days < 1 {
 		return exit.UsageError("--days: must be at least 1")
 	}
+
 	valid := time.Duration(o.days) * 24 * time.Hour
+	// All names are checked before anything is written.
 	files, err := fileNames(o)
 	if err != nil {
 		return err
 	}
+
 	ca, made, err := authority.Open(o.dir, "Coditect test authority", max(valid, authorityDays*24*time.Hour), time.Now)
 	if err != nil {
 		return exit.RefusedError("--output: %w", err)
@@ -67,6 +71,7 @@ func makeCertificates(a *program.Program, o options) error {
 	if made {
 		fmt.Fprintf(a.Stdout, "%s\n", filepath.Join(o.dir, authority.CertFile))
 	}
+
 	if len(o.hosts) > 0 {
 		if err := issue(a, o.dir, ca, "server", authority.Request{Names: o.hosts, CommonName: o.hosts[0], Server: true, Valid: valid}); err != nil {
 			return exit.UsageError("--host: %w", err)
@@ -77,6 +82,7 @@ func makeCertificates(a *program.Program, o options) error {
 			return exit.UsageError("--client: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -93,11 +99,13 @@ func fileNames(o options) ([]string, error) {
 			short = client
 		}
 		short = strings.Trim(strings.NewReplacer("/", "-", ":", "-", "*", "_").Replace(short), "-.")
+
 		if other, ok := taken[short]; ok || short == "" {
 			return nil, exit.UsageError("--client: the files of %q would be those of %s, %s.pem; use another --output for it", client, other, short)
 		}
 		names[i], taken[short] = short, client
 	}
+
 	return names, nil
 }
 

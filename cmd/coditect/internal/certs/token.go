@@ -29,6 +29,7 @@ the holder of the token is token:NAME.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return makeToken(a, args[0], file, days) },
 	}
+
 	cmd.Flags().StringVar(&file, "output", "", "new `file` for the token")
 	cmd.Flags().IntVar(&days, "days", 0, "`days` until the token expires; 0 is never")
 	return cmd
@@ -41,24 +42,30 @@ func makeToken(a *program.Program, name, file string, days int) error {
 	case days < 0:
 		return exit.UsageError("--days: must not be negative")
 	}
+
 	var expires time.Time
 	if days > 0 {
 		expires = time.Now().Add(time.Duration(days) * 24 * time.Hour)
 	}
+
 	secret, line, err := auth.NewToken(name, expires)
 	if err != nil {
 		return exit.UsageError("%w", err)
 	}
+
+	// A file that is there may hold a token in use.
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return exit.RefusedError("--output: %s is there already; another token needs another file", file)
 	} else if err != nil {
 		return exit.RefusedError("--output: %w", err)
 	}
+
 	_, err = fmt.Fprintln(f, secret)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+
 	fmt.Fprintln(a.Stdout, line)
 	return nil
 }

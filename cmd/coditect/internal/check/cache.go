@@ -38,15 +38,19 @@ oldest answers are deleted automatically when they are too old or too many.`,
 			if a.HasNoData() {
 				return a.printCache(&mapreduce.AnswerCache{}, forget)
 			}
+
 			need := program.ModeRead
+			// A session that only reads cannot delete.
 			if forget {
 				need = program.ModeMoveJobs
 			}
+
 			return a.WithSession(cmd.Context(), need, func(s *program.Session) error {
 				return a.answerCache(cmd.Context(), s, mapreduce.TenantID(tenant), forget)
 			})
 		},
 	}
+
 	cmd.Flags().BoolVar(&forget, "clear", false, "delete all answers")
 	cmd.Flags().StringVar(&tenant, "tenant", "", "`tenant` whose answers are shown or deleted (default the tenant of the caller)")
 	return cmd
@@ -65,6 +69,7 @@ func (a *commands) printCache(c *mapreduce.AnswerCache, cleared bool) error {
 	if !c.Oldest.IsZero() {
 		v.Oldest = console.FormatTime(c.Oldest)
 	}
+
 	return a.PrintData(v, func() {
 		verb := "kept"
 		if cleared {
@@ -75,6 +80,7 @@ func (a *commands) printCache(c *mapreduce.AnswerCache, cleared bool) error {
 			fmt.Fprintf(a.Stdout, ", the oldest from %s", v.Oldest)
 		}
 		fmt.Fprintln(a.Stdout)
+
 		if !cleared && v.MaxBytes > 0 {
 			fmt.Fprintf(a.Stdout, "at most %d bytes are kept, each for %s\n", v.MaxBytes, plural.Count(int(v.MaxDays), "day"))
 		}

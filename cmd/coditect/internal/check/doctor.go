@@ -69,13 +69,16 @@ based, if they differ from the sums over the jobs.`,
 			if err != nil {
 				return err
 			}
+
 			if a.HasNoData() {
 				return a.printDiagnosis(&diagnosis{OK: true, empty: true, Checked: append(swept, "there is no store in "+a.Global.Location.Dir+": there was nothing to check")})
 			}
+
 			mode := program.ModeRead
 			if q.RepairCounters {
 				mode = program.ModeMoveJobs
 			}
+
 			err = a.WithSession(cmd.Context(), mode, func(s *program.Session) error { return a.examineStore(cmd.Context(), s, q, swept) })
 			if errors.Is(err, store.ErrCorrupt) { // it cannot even be opened
 				return a.printDiagnosis(&diagnosis{Checked: swept, Findings: []finding{{Message: err.Error()}}})
@@ -83,6 +86,7 @@ based, if they differ from the sums over the jobs.`,
 			return err
 		},
 	}
+
 	cmd.Flags().StringArrayVar(&repair, "repair", nil, "remove the temporary folders of killed processes in a `folder` of results, or beside it; may be repeated")
 	cmd.Flags().BoolVar(&q.RepairCounters, "repair-counters", false, "correct the counters on which quotas are based")
 	_ = cmd.MarkFlagDirname("repair") // the flag exists
@@ -103,6 +107,7 @@ func sweepFolders(dirs []string) (lines []string, err error) {
 			}
 		}
 	}
+
 	return lines, nil
 }
 
@@ -117,6 +122,7 @@ func (a *commands) examineStore(ctx context.Context, s *program.Session, q mapre
 		d.Findings = append(d.Findings, finding{Job: f.Job, Key: f.Key, Message: f.Message})
 		return nil
 	})
+
 	if err != nil {
 		return err
 	}
@@ -130,6 +136,7 @@ func (a *commands) printDiagnosis(d *diagnosis) error {
 	if d.Checked == nil {
 		d.Checked = []string{}
 	}
+
 	err := a.PrintData(d, func() {
 		for _, line := range d.Checked {
 			fmt.Fprintln(a.Stdout, console.VisibleText(line))
@@ -137,6 +144,7 @@ func (a *commands) printDiagnosis(d *diagnosis) error {
 		for _, f := range d.Findings {
 			fmt.Fprintln(a.Stdout, "WRONG "+f.String())
 		}
+
 		switch n := len(d.Findings); {
 		case d.empty: // so nothing can be said of it
 		case d.OK:
@@ -147,6 +155,7 @@ func (a *commands) printDiagnosis(d *diagnosis) error {
 			fmt.Fprintf(a.Stdout, "%d things are wrong\n", n)
 		}
 	})
+
 	if err == nil && !d.OK {
 		return exit.With(exit.Failed)
 	}

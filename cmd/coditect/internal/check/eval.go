@@ -59,6 +59,7 @@ confidence it has the mean confidence beside the share of values that are right.
 			return a.evaluate(cmd.Context(), &f)
 		},
 	}
+
 	flags := cmd.Flags()
 	flags.StringVar(&f.result, "result", "", "`file` result.json of a job")
 	flags.StringVar(&f.truth, "truth", "", "`file` of JSON lines with the true values")
@@ -67,6 +68,7 @@ confidence it has the mean confidence beside the share of values that are right.
 	flags.StringVar(&f.normalise, "normalise", "default", "rules by which texts are compared: default, squad or kleister")
 	flags.BoolVar(&f.list, "errors", false, "list the values that are wrong, missing, unverified or spurious")
 	flags.StringVar(&f.html, "html", "", "`file` for a page that shows these values beside the truth")
+
 	for _, name := range []string{"result", "truth", "schema", "baseline", "html"} {
 		_ = cmd.MarkFlagFilename(name) // the flag exists
 	}
@@ -84,6 +86,7 @@ func (a *commands) evaluate(ctx context.Context, f *evalFlags) error {
 	if !ok {
 		return exit.UsageError("--normalise: must be default, squad or kleister, not %q", f.normalise)
 	}
+
 	var s *schema.Schema
 	if f.schema != "" {
 		var err error
@@ -91,6 +94,7 @@ func (a *commands) evaluate(ctx context.Context, f *evalFlags) error {
 			return err
 		}
 	}
+
 	var truth []eval.Truth
 	err := openBounded("--truth", f.truth, func(r io.Reader) (err error) {
 		truth, err = eval.ReadTruth(f.truth, r)
@@ -99,10 +103,12 @@ func (a *commands) evaluate(ctx context.Context, f *evalFlags) error {
 	if err != nil {
 		return err
 	}
+
 	report, err := compareResult("--result", f.result, s, truth, normalise)
 	if err != nil {
 		return err
 	}
+
 	e := evaluation{Report: report}
 	if f.baseline != "" {
 		first, err := compareResult("--baseline", f.baseline, s, truth, normalise)
@@ -111,11 +117,13 @@ func (a *commands) evaluate(ctx context.Context, f *evalFlags) error {
 		}
 		e.Changes = eval.Changes(first, report)
 	}
+
 	if f.html != "" {
 		if err := writePage(f.html, e); err != nil {
 			return err
 		}
 	}
+
 	return a.PrintData(e, func() {
 		a.printScores(e.Report)
 		a.printChanges(e.Changes)
@@ -139,11 +147,13 @@ func openBounded(flag, name string, read func(io.Reader) error) error {
 	case info.Size() > maxEvalFile:
 		return exit.RefusedError("%s: %s has %d bytes; at most %d are read", flag, name, info.Size(), maxEvalFile)
 	}
+
 	in, err := os.Open(name)
 	if err != nil {
 		return exit.RefusedError("%s: %w", flag, err)
 	}
 	defer in.Close()
+
 	if err := read(io.LimitReader(in, maxEvalFile)); err != nil {
 		return exit.RefusedError("%s: %w", flag, err)
 	}
@@ -161,6 +171,7 @@ func compareResult(flag, name string, s *schema.Schema, truth []eval.Truth, norm
 	if err != nil {
 		return report, err
 	}
+
 	if err := eval.CheckNames(s, results, others, truth); err != nil {
 		return report, exit.RefusedError("--truth: %w", err)
 	}
@@ -196,6 +207,7 @@ func (a *commands) printErrors(all []eval.Difference) {
 		if d.Truth != nil {
 			fmt.Fprintf(a.Stdout, "  truth %s\n", console.VisibleText(shown(d.Truth)))
 		}
+
 		if d.Kind == eval.KindUnverified {
 			fmt.Fprintf(a.Stdout, "  under _unverified %s: %s\n", console.VisibleText(shown(d.Found)), console.VisibleText(reason(d)))
 		} else if d.Found != nil {
@@ -233,10 +245,12 @@ func writePage(name string, e evaluation) error {
 	if err != nil {
 		return err
 	}
+
 	var b bytes.Buffer
 	if err := page.Execute(&b, e); err != nil {
 		return err
 	}
+
 	if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
 		return exit.RefusedError("--html: %w", err)
 	}
@@ -248,12 +262,14 @@ func (a *commands) printScores(r eval.Report) {
 		score := func(name string, s eval.Score) {
 			row(name, fmt.Sprintf("%.4f", s.Precision), fmt.Sprintf("%.4f", s.Recall), fmt.Sprintf("%.4f", s.F1), s.Support)
 		}
+
 		for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
 			score(name, r.Fields[name])
 		}
 		score("(micro)", r.Micro)
 		score("(macro)", r.Macro)
 	})
+
 	d := r.Documents
 	fmt.Fprintf(a.Stdout, "%s in the truth, %d of which the result has; %d of the result not in the truth\n", plural.Count(d.Truth, "document"), d.Found, d.Unknown)
 	a.printCounts(r)
@@ -271,6 +287,7 @@ func (a *commands) printCounts(r eval.Report) {
 		}
 		counts[d.Field][d.Kind]++
 	}
+
 	fmt.Fprintln(a.Stdout)
 	a.PrintTable("FIELD WRONG MISSING UNVERIFIED SPURIOUS PRECISION_95% RECALL_95%", func(row func(...any)) {
 		for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
@@ -288,6 +305,7 @@ func (a *commands) printCalibration(c *eval.Calibration) {
 			row(fmt.Sprintf("%.1f-%.1f", b.From, b.To), b.Values, fmt.Sprintf("%.3f", b.Confidence), fmt.Sprintf("%.3f", b.Accuracy))
 		}
 	})
+
 	fmt.Fprintf(a.Stdout, "expected calibration error %.3f over %s", c.Error, plural.Count(c.Values, "value"))
 	for i, name := range slices.Sorted(maps.Keys(c.Fields)) {
 		sep := "; "

@@ -39,6 +39,7 @@ as the program knows them. It asks for nothing that costs money.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listModels(cmd.Context(), &m) },
 	}
+
 	m.add(cmd)
 	cmd.AddCommand(a.checkModelCommand())
 	return cmd
@@ -73,6 +74,7 @@ func (a *commands) listModels(ctx context.Context, m *modelFlags) error {
 	all := make([]offerView, len(offers))
 	for i, o := range offers {
 		all[i].Offer = o
+		// The list of prices has what the server does not tell.
 		if t, known := prices.Tariff(m.provider, o.Model); known {
 			all[i].Input, all[i].Output = t.Input.Dollars(), t.Output.Dollars()
 			all[i].Window = max(o.Window, 0)
@@ -117,6 +119,7 @@ counts of tokens, and the prompt cache. The calls take some 8,000 tokens in all.
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.checkModel(cmd.Context(), &m) },
 	}
+
 	m.add(cmd)
 	cmd.Flags().StringVar(&m.model, "model", "", "`name` of the model")
 	return cmd
@@ -142,9 +145,11 @@ func (a *commands) checkModel(ctx context.Context, m *modelFlags) error {
 		return fmt.Errorf("%s/%s: %w", m.provider, m.model, err)
 	}
 
+	// What was learned while asking shows whether answers came as a stream.
 	v := checkView{report, learned()}
 	whole := slices.ContainsFunc(v.Learned, func(line string) bool { return strings.Contains(line, "does not stream") })
 	report.Findings = append(report.Findings, probe.Finding{Name: "stream", Works: !whole})
+
 	err = a.PrintData(v, func() {
 		fmt.Fprintf(a.Stdout, "%s answers as %s; all calls took %s\n", m.model, console.VisibleText(string(report.Model)), report.Usage)
 		a.PrintTable("ABILITY WORKS DETAIL", func(row func(cells ...any)) {
@@ -156,6 +161,7 @@ func (a *commands) checkModel(ctx context.Context, m *modelFlags) error {
 			fmt.Fprintln(a.Stdout, console.VisibleText(line))
 		}
 	})
+
 	for _, f := range report.Findings {
 		if !f.Works && (f.Name == "text" || f.Name == "structured") && err == nil {
 			err = fmt.Errorf("%s does not work: %s", f.Name, f.Detail)

@@ -68,6 +68,7 @@ func (c *Console) PrintLine(v any, inText func()) error {
 func (c *Console) PrintTable(header string, rows func(row func(cells ...any))) {
 	w := tabwriter.NewWriter(c.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, strings.ReplaceAll(header, " ", "\t"))
+
 	rows(func(cells ...any) {
 		for i, c := range cells {
 			if i > 0 {
@@ -77,6 +78,7 @@ func (c *Console) PrintTable(header string, rows func(row func(cells ...any))) {
 		}
 		fmt.Fprintln(w)
 	})
+
 	_ = w.Flush() // nobody reads an error about the terminal
 }
 
@@ -125,7 +127,7 @@ func NewLogger(m *progress.Meter) *slog.Logger {
 // offeredWords is the annotation of a flag with the words that a shell completes it by.
 const offeredWords = "coditect_offered_words"
 
-// OfferWords has a shell complete a flag of cmd, which must exist, by words.
+// OfferWords makes a shell complete a flag of cmd, which must exist, by words.
 func OfferWords(cmd *cobra.Command, flag string, words ...string) {
 	f := cmd.Flag(flag)
 

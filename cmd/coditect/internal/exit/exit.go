@@ -101,6 +101,7 @@ func CodeOf(err error) int {
 	case errors.Is(err, store.ErrForeign):
 		return Usage
 	}
+
 	switch errs.KindOf(err) {
 	case errs.Invalid, errs.NotFound, errs.Exists, errs.Precondition:
 		return Usage // the command does not fit the state of things
@@ -130,10 +131,12 @@ func messageOf(err error) string {
 	case !found && errors.Is(err, ErrInterrupted):
 		return "" // who pressed Ctrl-C knows
 	}
+
 	var e *errs.Error
 	if errors.As(err, &e) && e.Field != "" {
 		return flagOf(e.Field) + ": " + treeFlags().Replace(e.Message)
 	}
+
 	if errs.ReasonOf(err) == errs.StoreFull || errors.Is(err, store.ErrNoSpace) {
 		return err.Error() + "; then give this command again" // jobs that run go on by themselves, and it has ended
 	}
@@ -150,11 +153,13 @@ func flagOf(field string) string {
 	case "direct":
 		return "the stage of --pipeline that reads all documents"
 	}
+
 	if name, ok := strings.CutPrefix(field, "vars."); ok && slices.Contains(parameters.Names(), parameters.Name(name)) {
 		return "--" + parameters.Name(name).Flag()
 	} else if ok {
 		return "--var " + name
 	}
+
 	if strings.ContainsAny(field, ".[") {
 		return field
 	}

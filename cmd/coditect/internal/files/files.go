@@ -40,17 +40,20 @@ func ReadBounded(ctx context.Context, name string, limit int64) ([]byte, error) 
 		if err := checkReadable(name, info); err != nil {
 			return nil, err
 		}
+
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
+
 		if info, err = f.Stat(); err == nil { // another file may have the name by now
 			err = checkReadable(name, info)
 		}
 		if err != nil {
 			return nil, err
 		}
+
 		data, err := io.ReadAll(io.LimitReader(f, limit+1))
 		if err == nil && int64(len(data)) > limit {
 			err = fmt.Errorf("%s has more than %d bytes", name, limit)
@@ -86,11 +89,14 @@ func waitFor(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 		data []byte
 		err  error
 	}
+
+	// done has room for the result, so that a read that nobody waits for can end.
 	done := make(chan result, 1)
 	go func() {
 		data, err := read()
 		done <- result{data, err}
 	}()
+
 	select {
 	case r := <-done:
 		return r.data, r.err
@@ -137,13 +143,16 @@ func ReadSchemaIn(ctx context.Context, locale, name string) (*schema.Schema, err
 	if name == "" {
 		return nil, exit.UsageError("--schema is missing: name the file that says what to extract")
 	}
+
 	if _, err := language.Parse(locale); locale != "" && err != nil {
 		return nil, exit.UsageError("--locale: %q is no language with its region, such as de-DE", locale)
 	}
+
 	data, err := ReadBounded(ctx, name, MaxSchemaFile)
 	if err != nil {
 		return nil, UnreadableFlag(ctx, "--schema", err)
 	}
+
 	s, err := schema.ParseIn(locale, name, data)
 	if err != nil {
 		return nil, exit.RefusedError("--schema: the file is not valid\n%w", err)

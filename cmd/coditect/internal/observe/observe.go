@@ -50,14 +50,14 @@ type Config struct {
 	// Getenv returns variables of the environment that this package reads itself. Those of
 	// exporters, processors and samplers the SDK reads from the process.
 	Getenv func(string) string
-	// Scraped has metrics kept for Handler, whether they are exported or not.
+	// Scraped keeps metrics for Handler, whether they are exported or not.
 	Scraped bool
-	// Logger is told of failures to export.
+	// Logger gets the failures to export.
 	Logger *slog.Logger
 }
 
-// A Telemetry is what a process tells of itself. The zero value and nil tell nothing. Its
-// methods are safe for concurrent use.
+// A Telemetry exports the traces, metrics and logs of a process. The zero value and nil
+// export nothing. Its methods are safe for concurrent use.
 type Telemetry struct {
 	meters   *sdkmetric.MeterProvider // nil if nothing is measured
 	tracers  *sdktrace.TracerProvider // nil if nothing is traced
@@ -82,13 +82,14 @@ func IsConfigured(getenv func(string) string) bool {
 	return false
 }
 
-// isExported reports whether a signal is to be exported. OpenTelemetry exports all of them
-// to this machine if nothing is said; this program only does so when it is told where, or
-// told to.
+// isExported reports whether a signal is to be exported. By default OpenTelemetry exports
+// all of them to this machine; this program exports only what the environment names an
+// exporter or an endpoint for.
 func isExported(getenv func(string) string, signal string) (bool, error) {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
 		return false, nil
 	}
+
 	name := "OTEL_" + signal + "_EXPORTER"
 	switch value := strings.TrimSpace(getenv(name)); {
 	case value == "none", value == "prometheus" && signal == metrics: // which --admin gives
@@ -98,6 +99,7 @@ func isExported(getenv func(string) string, signal string) (bool, error) {
 	case value != "" && value != "otlp":
 		return false, fmt.Errorf("%s: %q is not otlp or none", name, value)
 	}
+
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if value := getenv(name); value != "" && value != "grpc" {
 			return false, fmt.Errorf("%s: %q is not grpc, the only protocol that this program has for it", name, value)
@@ -105,6 +107,7 @@ func isExported(getenv func(string) string, signal string) (bool, error) {
 			break
 		}
 	}
+
 	return true, nil
 }
 
@@ -116,14 +119,17 @@ func Open(ctx context.Context, c Config) (*Telemetry, error) {
 		attribute.String("service.name", c.Name), attribute.String("service.version", c.Version),
 		attribute.Int("process.pid", os.Getpid()),
 	), resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv())
+	// A host that cannot say all about itself is no reason to export nothing.
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
+
 	for _, set := range []func(context.Context, *resource.Resource, Config) error{t.openMetrics, t.openTraces, t.openLogs} {
 		if err := set(ctx, about, c); err != nil {
 			return nil, errors.Join(err, t.Close(ctx))
 		}
 	}
+
 	if c.Logger != nil {
 		otel.SetErrorHandler(&failures{log: c.Logger})
 	}
@@ -135,6 +141,8 @@ func (t *Telemetry) openMetrics(ctx context.Context, about *resource.Resource, c
 	if err != nil || !exported && !c.Scraped {
 		return err
 	}
+
+	// One provider may have both readers: metrics can be exported and scraped.
 	options := []sdkmetric.Option{sdkmetric.WithResource(about)}
 	if exported {
 		exporter, err := otlpmetricgrpc.New(ctx)
@@ -143,6 +151,7 @@ func (t *Telemetry) openMetrics(ctx context.Context, about *resource.Resource, c
 		}
 		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter)))
 	}
+
 	if c.Scraped {
 		reader, gatherer, err := newScrape(c.Version)
 		if err != nil {
@@ -151,6 +160,7 @@ func (t *Telemetry) openMetrics(ctx context.Context, about *resource.Resource, c
 		t.gatherer = gatherer
 		options = append(options, sdkmetric.WithReader(reader))
 	}
+
 	t.meters = sdkmetric.NewMeterProvider(options...)
 	return nil
 }
@@ -160,6 +170,7 @@ func (t *Telemetry) openTraces(ctx context.Context, about *resource.Resource, c 
 	if err != nil || !exported {
 		return err
 	}
+
 	exporter, err := otlptracegrpc.New(ctx)
 	if err != nil {
 		return fmt.Errorf("OTLP traces: %w", err)
@@ -173,6 +184,7 @@ func (t *Telemetry) openLogs(ctx context.Context, about *resource.Resource, c Co
 	if err != nil || !exported {
 		return err
 	}
+
 	exporter, err := otlploggrpc.New(ctx)
 	if err != nil {
 		return fmt.Errorf("OTLP logs: %w", err)
@@ -189,8 +201,12 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
+
+	// The context of a command that was interrupted has ended; what is left is sent all the
+	// same.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
 	defer stop()
+
 	var errs []error
 	if t.tracers != nil {
 		errs = append(errs, t.tracers.Shutdown(ctx))
@@ -201,10 +217,11 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	if t.loggers != nil {
 		errs = append(errs, t.loggers.Shutdown(ctx))
 	}
+
 	return errors.Join(errs...)
 }
 
-// Meter returns what is told of numbers, or nil if nothing is measured.
+// Meter returns the meter for measurements, or nil if nothing is measured.
 func (t *Telemetry) Meter() metric.Meter {
 	if t == nil || t.meters == nil {
 		return nil
@@ -212,7 +229,7 @@ func (t *Telemetry) Meter() metric.Meter {
 	return t.meters.Meter(scope)
 }
 
-// Tracer returns what is told of spans, or nil if nothing is traced.
+// Tracer returns the tracer for spans, or nil if nothing is traced.
 func (t *Telemetry) Tracer() trace.Tracer {
 	if t == nil || t.tracers == nil {
 		return nil
@@ -243,7 +260,7 @@ func (t *Telemetry) LogHandler(next slog.Handler) slog.Handler {
 	return next
 }
 
-// ServerOptions returns what has a server measure and trace calls.
+// ServerOptions returns the options by which a server measures and traces calls.
 func (t *Telemetry) ServerOptions() []grpc.ServerOption {
 	if !t.hearsCalls() {
 		return nil
@@ -251,8 +268,8 @@ func (t *Telemetry) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler(t.callOptions()...))}
 }
 
-// DialOptions returns what has a client measure and trace calls, and pass on what they are
-// part of.
+// DialOptions returns the options by which a client measures and traces calls, and passes
+// on the trace that they are part of.
 func (t *Telemetry) DialOptions() []grpc.DialOption {
 	if !t.hearsCalls() {
 		return nil
@@ -297,6 +314,7 @@ func (f *failures) Handle(err error) {
 		f.last = time.Now()
 	}
 	f.mu.Unlock()
+
 	if !quiet {
 		f.log.Warn("telemetry was not exported; jobs go on without", "error", err)
 	}

@@ -27,16 +27,19 @@ func newScrape(version string) (sdkmetric.Reader, prometheus.Gatherer, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("/metrics: %w", err)
 	}
+
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "build_info", Help: "Always 1; the labels say what is running.",
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 	})
 	build.Set(1)
+
 	for _, c := range []prometheus.Collector{build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		if err := registry.Register(c); err != nil {
 			return nil, nil, fmt.Errorf("/metrics: %w", err)
 		}
 	}
+
 	return reader, prefixed{registry}, nil
 }
 

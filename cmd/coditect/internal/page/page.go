@@ -275,16 +275,19 @@ func (p *Page) writeData(w io.Writer) error {
 	if err := json.NewEncoder(&data).Encode(&p.Data); err != nil {
 		return err
 	}
+
 	media, write := "application/json", data.WriteTo
 	if data.Len() > maxPlainData {
 		media, write = "application/gzip", func(w io.Writer) (int64, error) { return int64(data.Len()), writePacked(w, data.Bytes()) }
 	}
+
 	if _, err := fmt.Fprintf(w, `<script type="%s" id="data">`, media); err != nil {
 		return err
 	}
 	if _, err := write(w); err != nil {
 		return err
 	}
+
 	_, err := io.WriteString(w, "</script>\n")
 	return err
 }
@@ -296,6 +299,7 @@ func writePacked(w io.Writer, data []byte) error {
 	if err != nil {
 		return err
 	}
+
 	if _, err := packed.Write(data); err != nil {
 		return err
 	}

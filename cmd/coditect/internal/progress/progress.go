@@ -62,6 +62,7 @@ func New(c Config) *Meter {
 func (m *Meter) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	m.eraseBar()
 	_, err := m.config.Out.Write(terminal.Escape(p))
 	m.drawBar()
@@ -99,12 +100,15 @@ func (m *Meter) showCount(text func() string) {
 	if m.config.Quiet {
 		return
 	}
+
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	now := m.config.Now()
 	if m.shownAt.IsZero() && !m.config.Terminal {
 		m.shownAt = now // most submissions end before the first line is due
 	}
+
 	pause := linePause
 	if m.config.Terminal {
 		pause = barPause
@@ -112,6 +116,7 @@ func (m *Meter) showCount(text func() string) {
 	if now.Sub(m.shownAt) < pause {
 		return
 	}
+
 	m.shownAt = now
 	if m.config.Terminal {
 		m.replaceBar(clipText(text(), m.config.Width()-1))
@@ -136,17 +141,23 @@ func (m *Meter) Job(j *mapreduce.Job) {
 	if m.config.Quiet {
 		return
 	}
+
+	// Note takes the lock itself.
 	for _, a := range j.Activity {
 		m.Note("%s", lineOfActivity(a))
 	}
+
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	now := m.config.Now()
 	m.rate.add(now, doneUnits(j))
+
 	if m.config.Terminal {
 		m.replaceBar(m.barOf(j))
 		return
 	}
+
 	turned := j.State != m.last.State || j.Level != m.last.Level
 	moved := doneUnits(j) != doneUnits(&m.last) || j.ParkedUnits != m.last.ParkedUnits
 	if turned || now.Sub(m.shownAt) >= linePause && moved {
@@ -211,6 +222,7 @@ func lineOf(j *mapreduce.Job) string {
 	if t := j.TotalTokens.Total(); t > 0 {
 		s += ", " + plural.Count(t, "token")
 	}
+
 	return s
 }
 
@@ -234,16 +246,19 @@ func (m *Meter) barOf(j *mapreduce.Job) string {
 			right += "  " + time.Duration(float64(rest)/r*float64(time.Second)).Round(time.Second).String()
 		}
 	}
+
 	width := m.config.Width() - 1 // in the last column some terminals wrap
 	cells := min(width-len(left)-len(right)-2, maxCells)
 	if cells < minCells {
 		return clipText(left+right, width)
 	}
+
 	// The share that is done drops when a level is added or a resume retries
 	// failed units, but the bar must not move back.
 	if j.TotalUnits > 0 {
 		m.shownShare = min(max(m.shownShare, float64(doneUnits(j))/float64(j.TotalUnits)), 1)
 	}
+
 	full := int(m.shownShare * float64(cells))
 	return left + "[" + strings.Repeat("#", full) + strings.Repeat("-", cells-full) + "]" + right
 }

@@ -42,6 +42,7 @@ records each field was found. It stores nothing.`,
 			return c.check(cmd.Context(), args[0], locale, append(on, args[1:]...), &flags)
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringArrayVar(&on, "on", nil, "folder or file of `documents` to try the schema on; may be repeated")
 	f.StringVar(&locale, "locale", "", "language and region of the documents, such as `de-DE`, as of a run (default: the locale of the schema)")
@@ -98,23 +99,28 @@ func (c *commands) check(ctx context.Context, file, locale string, paths []strin
 	if err != nil {
 		return err
 	}
+
 	files.PrintWarnings(c.Stderr, s.Warnings)
 	program, err := rules.Compile(s)
 	if err != nil {
 		return exit.RefusedError("%s: %w", file, err)
 	}
+
 	result := checked{Schema: cmp.Or(s.Title, file)}
 	for _, f := range s.Fields() {
 		result.Fields = append(result.Fields, fieldCount{Field: f.Path, Reasons: map[string]int{}})
 	}
+
 	if len(paths) > 0 {
 		trial := newTrial(s)
 		if err := c.tryAll(ctx, program, paths, flags, trial); err != nil {
 			return err
 		}
+		// How a date is read depends on all documents, so the values are judged at the end.
 		result.Documents = trial.documents
 		result.countAll(trial.judgeAll())
 	}
+
 	return c.PrintData(result, func() { c.printChecked(&result, len(paths) > 0) })
 }
 
@@ -124,18 +130,21 @@ func (c *commands) tryAll(ctx context.Context, p *rules.Program, paths []string,
 	if err != nil {
 		return err
 	}
+
 	for t, err := range texts {
 		if err != nil {
 			return err
 		}
 		var out rules.Output
 		if t.skip == "" {
+			// An error is that of the document, unless the command was interrupted.
 			if out, err = p.Extract(rules.Document(t.content), ctx.Err); ctx.Err() != nil {
 				return context.Cause(ctx)
 			} else if err != nil {
 				t.skip = err.Error()
 			}
 		}
+
 		all.addDocument(t, &out)
 	}
 	return nil
@@ -167,6 +176,7 @@ func (c *commands) printChecked(r *checked, tried bool) {
 		fmt.Fprintf(c.Stdout, "%s: nothing is wrong with it; it has %s. Name documents to see what it finds in them.\n", r.Schema, plural.Count(len(r.Fields), "field"))
 		return
 	}
+
 	for _, d := range r.Documents {
 		c.printTaken(&d)
 		switch {
@@ -177,6 +187,7 @@ func (c *commands) printChecked(r *checked, tried bool) {
 			fmt.Fprintf(c.Stdout, "%s: %s\n\n", d.Document, d.Reason)
 			continue
 		}
+
 		for i, record := range d.Records {
 			name := d.Document
 			if len(d.Records) > 1 {
@@ -186,6 +197,7 @@ func (c *commands) printChecked(r *checked, tried bool) {
 			c.printRecord(record)
 		}
 	}
+
 	c.PrintTable("FIELD FOUND RECORDS NOT_FOUND_BECAUSE", func(row func(...any)) {
 		for _, f := range r.Fields {
 			row(f.Field, f.Found, f.Records, mostFrequent(f.Reasons))
@@ -211,6 +223,7 @@ func (c *commands) printRecord(record found) {
 			}
 			for i, v := range f.Values {
 				name := f.Field
+				// The name of a field stands once.
 				if i > 0 {
 					name = ""
 				}
@@ -221,6 +234,7 @@ func (c *commands) printRecord(record found) {
 			}
 		}
 	})
+
 	fmt.Fprintln(c.Stdout)
 }
 
@@ -241,6 +255,7 @@ func mostFrequent(reasons map[string]int) string {
 	list := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
 		return cmp.Or(cmp.Compare(reasons[b], reasons[a]), cmp.Compare(a, b))
 	})
+
 	const most = 2
 	var parts []string
 	for _, reason := range list[:min(len(list), most)] {
@@ -249,6 +264,7 @@ func mostFrequent(reasons map[string]int) string {
 	if len(list) > most {
 		parts = append(parts, "and "+plural.Count(len(list)-most, "other reason"))
 	}
+
 	return strings.Join(parts, "; ")
 }
 

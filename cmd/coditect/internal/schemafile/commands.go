@@ -65,14 +65,18 @@ func (c *commands) texts(ctx context.Context, paths []string, flags *inputFlags)
 	if err != nil {
 		return nil, err
 	}
+
 	config := input.Config{
 		Formats: formats, Inputs: paths, Include: flags.include, Exclude: flags.exclude, FollowLinks: flags.followLinks,
 		Encoding: flags.encoding, Sample: flags.sample,
 		Stdin: bufio.NewReaderSize(files.NewInterruptibleReader(ctx, c.Stdin), 64<<10),
 	}
+
 	if err := input.Check(ctx, config); err != nil {
 		return nil, err
 	}
+
+	// Documents are read one by one, as the caller takes them.
 	return func(yield func(text, error) bool) {
 		for d, err := range input.Documents(ctx, config) {
 			if err != nil {
@@ -94,10 +98,12 @@ func parse(ctx context.Context, formats *document.Registry, d *mapreduce.Documen
 	if t.skip != "" || err != nil || !known || format.Plain {
 		return t
 	}
+
 	parsed, err := formats.Parse(ctx, document.Input{Name: t.name, MediaType: d.MediaType, Content: bytes.NewReader(d.Content)})
 	if err != nil {
 		return text{name: t.name, skip: err.Error()}
 	}
+
 	t.content, t.layout, t.notes = parsed.Text, parsed.Layout, parsed.Notes
 	return t
 }

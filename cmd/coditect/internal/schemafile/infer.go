@@ -34,6 +34,7 @@ an example. The schema is a proposal: review it, and try it with schema check.`,
 			if err != nil {
 				return err
 			}
+
 			var p infer.Proposal
 			for t, err := range texts {
 				switch {
@@ -45,13 +46,16 @@ an example. The schema is a proposal: review it, and try it with schema check.`,
 					p.Add(t.content)
 				}
 			}
+
 			schema, err := p.Schema()
 			if err != nil {
 				return exit.RefusedError("%w", err)
 			}
+
 			return c.PrintData(map[string]string{"schema": schema}, func() { fmt.Fprint(c.Stdout, schema) })
 		},
 	}
+
 	flags.addFlags(cmd.Flags())
 	return cmd
 }

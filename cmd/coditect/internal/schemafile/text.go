@@ -40,6 +40,7 @@ with the pages and boxes, cells or slides that they come from. It stores nothing
 			if err != nil {
 				return err
 			}
+
 			all := []readText{}
 			skipped := 0
 			for t, err := range texts {
@@ -51,15 +52,18 @@ with the pages and boxes, cells or slides that they come from. It stores nothing
 				}
 				all = append(all, newReadText(t, tables, places))
 			}
+
 			if err := c.PrintData(all, func() { c.printTexts(all, tables, places) }); err != nil {
 				return err
 			}
+
 			if len(all) > 0 && skipped == len(all) {
 				return exit.RefusedError("none of the documents has a text")
 			}
 			return nil
 		},
 	}
+
 	f := cmd.Flags()
 	f.BoolVar(&tables, "tables", false, "print the tables alone, each cell with its row and column")
 	f.BoolVar(&places, "layout", false, "print the parts of the text with their pages and boxes, cells or slides")
@@ -93,9 +97,11 @@ func newReadText(t text, tables, places bool) readText {
 		r.Text = ""
 		return r
 	}
+
 	if tables {
 		r.Tables = tablesOf(t.content)
 	}
+
 	if places {
 		for i := range t.layout {
 			r.Layout = append(r.Layout, newPlaced(t.content, &t.layout[i]))
@@ -127,6 +133,7 @@ func tablesOf(text string) [][][]string {
 		}
 		tables = append(tables, rows)
 	}
+
 	return tables
 }
 
@@ -138,12 +145,14 @@ func (c *commands) printTexts(all []readText, tables, places bool) {
 			fmt.Fprintf(c.Stderr, "%s: skipped: %s\n", r.Document, console.VisibleText(r.Skipped))
 			continue
 		}
+
 		for _, note := range r.Notes {
 			fmt.Fprintf(c.Stderr, "%s: note: %s\n", r.Document, console.VisibleText(note))
 		}
 		if len(all) > 1 {
 			fmt.Fprintf(c.Stdout, "==> %s <==\n", r.Document)
 		}
+
 		switch {
 		case tables:
 			c.printTables(r)
@@ -160,6 +169,7 @@ func (c *commands) printTables(r *readText) {
 		fmt.Fprintf(c.Stderr, "%s: its text has no tables\n", r.Document)
 		return
 	}
+
 	c.PrintTable("TABLE ROW COLUMN CELL", func(row func(...any)) {
 		for n, rows := range r.Tables {
 			for y, cells := range rows {
@@ -176,6 +186,7 @@ func (c *commands) printLayout(r *readText) {
 		fmt.Fprintf(c.Stderr, "%s: documents of its format have no pages, cells or the like\n", r.Document)
 		return
 	}
+
 	c.PrintTable("BYTES PLACE BOX TEXT", func(row func(...any)) {
 		for _, p := range r.Layout {
 			box := "-"

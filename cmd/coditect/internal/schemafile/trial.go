@@ -55,6 +55,7 @@ func (t *trial) addDocument(text text, out *rules.Output) {
 			line := 1 + strings.Count(text.content[:taken.Start], "\n")
 			one.Tables = append(one.Tables, takenTable{Line: line, Rows: taken.Rows, Columns: taken.Columns})
 		}
+
 		t.habits.AddText(text.name, format.CountOrders(text.content), format.CountNumbers(text.content))
 		hash := output.HashDocument(text.name, []byte(text.content))
 		for i := range out.Records {
@@ -63,6 +64,7 @@ func (t *trial) addDocument(text text, out *rules.Output) {
 			one.Records = append(one.Records, record.found)
 		}
 	}
+
 	t.documents = append(t.documents, one)
 }
 
@@ -71,8 +73,10 @@ func (t *trial) newRecord(document string, hash refs.DocumentHash, from *rules.R
 	var out output.Output
 	record := merge.Record{Document: document}
 	r := triedRecord{}
+
 	for _, field := range t.fields {
 		one, keys := foundField{Field: field}, []merge.Citation(nil)
+
 		for _, f := range from.Found {
 			if f.Field != field {
 				continue
@@ -83,14 +87,17 @@ func (t *trial) newRecord(document string, hash refs.DocumentHash, from *rules.R
 			keys = append(keys, key)
 			record.Values = append(record.Values, merge.Value{Field: field, Value: f.Value, Confidence: f.Confidence, Citations: []merge.Citation{key}})
 		}
+
 		for _, m := range from.Missing {
 			if m.Field == field {
 				one.Reason = m.Reason
 				record.Missing = append(record.Missing, merge.Missing(m))
 			}
 		}
+
 		r.found, r.keys = append(r.found, one), append(r.keys, keys)
 	}
+
 	r.accumulator, r.citations = merge.Accumulate(t.schema, record), out.Citations
 	return r
 }
@@ -103,6 +110,7 @@ func (t *trial) judgeAll() map[*foundField]bool {
 		r := &t.records[i]
 		settled := t.habits.Settle(t.schema, r.accumulator, r.citations)
 		values := make(map[string]any) // as they were settled, by field and citation
+
 		for _, f := range settled.Fields {
 			for _, c := range f.Candidates {
 				for _, m := range c.Mentions {
@@ -112,7 +120,9 @@ func (t *trial) judgeAll() map[*foundField]bool {
 				}
 			}
 		}
+
 		result := merge.Resolve(t.schema, settled)
+
 		for j := range r.found {
 			f := &r.found[j]
 			for k, key := range r.keys[j] {
@@ -120,6 +130,7 @@ func (t *trial) judgeAll() map[*foundField]bool {
 					f.Values[k].Value = v
 				}
 			}
+
 			refusal, refused := result.Refused[f.Field]
 			if refused {
 				f.Refused = refusalText(&refusal)
@@ -129,6 +140,7 @@ func (t *trial) judgeAll() map[*foundField]bool {
 			}
 		}
 	}
+
 	return accepted
 }
 

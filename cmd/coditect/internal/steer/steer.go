@@ -48,6 +48,7 @@ func (a *commands) lifecycleCommand(verb, short string, do func(context.Context,
 			return a.PrintData(show.StatusOf(j), func() { fmt.Fprintf(a.Stdout, "%s is %s\n", j.ID, j.State) })
 		}),
 	}
+
 	a.AddJobID(cmd, &id)
 	return cmd
 }
@@ -64,6 +65,7 @@ func waitUntilSwept(ctx context.Context, s *program.Session, id mapreduce.JobID)
 	open := mapreduce.ListUnitsQuery{
 		Job: id, PageSize: 1, States: []mapreduce.UnitState{mapreduce.Blocked, mapreduce.Pending, mapreduce.Processing},
 	}
+
 	for start := time.Now(); s.IsHere() && time.Since(start) < sweepWait; {
 		page, err := s.ListUnits(ctx, open)
 		if err != nil {
@@ -76,6 +78,7 @@ func waitUntilSwept(ctx context.Context, s *program.Session, id mapreduce.JobID)
 			return nil, err
 		}
 	}
+
 	var job *mapreduce.Job
 	err := s.RetryReconnected(ctx, func() (err error) { // whoever served the job may have ended with it
 		job, err = s.GetJob(ctx, id)
@@ -95,6 +98,7 @@ parked units with their handles. The unit gets the answer, which has at most 64 
 wake with the same handle changes nothing.`,
 		Example: `  coditect mapreduce wake mr_20260101_a1b2c3 --unit 001.txt --handle review-1 --answer approved`,
 	}
+
 	cmd.RunE = a.MoveJob(&id, func(ctx context.Context, s *program.Session, job mapreduce.JobID) error {
 		if unit == "" || handle == "" {
 			return exit.UsageError("--unit and --handle: both are needed; `coditect mapreduce units --job-id %s` shows them", job)
@@ -103,6 +107,7 @@ wake with the same handle changes nothing.`,
 		if err != nil {
 			return err
 		}
+
 		woken := struct {
 			Job   mapreduce.JobID  `json:"job_id"`
 			Unit  mapreduce.UnitID `json:"unit_id"`
@@ -110,6 +115,7 @@ wake with the same handle changes nothing.`,
 		}{job, u.ID, u.State.String()}
 		return a.PrintData(woken, func() { fmt.Fprintf(a.Stdout, "%s is %s\n", console.VisibleText(string(u.ID)), u.State) })
 	})
+
 	a.AddJobID(cmd, &id)
 	f := cmd.Flags()
 	f.StringVar(&unit, "unit", "", "`unit` to wake")
@@ -135,6 +141,7 @@ func (a *commands) removeCommand() *cobra.Command {
 			return a.PrintData(deleted, func() { fmt.Fprintf(a.Stdout, "%s is deleted\n", id) })
 		}),
 	}
+
 	a.AddJobID(cmd, &id)
 	return cmd
 }

@@ -19,6 +19,7 @@ func Nearest(typed string, words []string) string {
 			best, least = word, d
 		}
 	}
+
 	if best != "" || utf8.RuneCountInString(typed) < 3 {
 		return best
 	}
@@ -59,9 +60,11 @@ func distance(a, b string) int {
 		rows[i] = make([]int, len(to)+1)
 		rows[i][0] = i
 	}
+
 	for j := range rows[0] {
 		rows[0][j] = j
 	}
+
 	for i := 1; i <= len(from); i++ {
 		for j := 1; j <= len(to); j++ {
 			changed := rows[i-1][j-1]

@@ -1,6 +1,6 @@
-// Package terminal keeps control characters and marks of direction away from terminals. Names of files, texts
-// of documents and messages of servers may hold such characters, and a terminal would
-// obey them.
+// Package terminal keeps control characters and marks of direction away from terminals.
+// Names of files, texts of documents and messages of servers may hold such characters, and
+// a terminal would obey them.
 package terminal
 
 import (
@@ -31,10 +31,12 @@ func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	text := p
 	if len(w.rest) > 0 {
 		text = append(w.rest, p...)
 	}
+
 	whole := len(text) - incompleteBytes(text)
 	w.rest = bytes.Clone(text[whole:])
 	if _, err := w.out.Write(Escape(text[:whole])); err != nil {
@@ -61,6 +63,7 @@ func Escape(text []byte) []byte {
 	if isPlain(text) {
 		return text
 	}
+
 	out := make([]byte, 0, len(text)+64)
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
@@ -71,6 +74,7 @@ func Escape(text []byte) []byte {
 		}
 		text = text[size:]
 	}
+
 	return out
 }
 
@@ -91,6 +95,7 @@ func isPlain(text []byte) bool {
 			i++
 			continue
 		}
+
 		r, size := utf8.DecodeRune(text[i:])
 		if r == utf8.RuneError && size == 1 || !isHarmless(r) {
 			return false
