@@ -13,12 +13,15 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// claimUnits takes units for the seats whose sessions are still as they were.
+// claimUnits takes units for the sessions that are still as they were.
 func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 	c := t.in.Claim
 	if c == nil {
 		return nil
 	}
+
+	// values holds the record and the claim of each session, and then what is the node's
+	// own.
 	t.out.Seated = make([]bool, len(c.Seats))
 	again := false
 	for i, s := range c.Seats {
@@ -29,9 +32,11 @@ func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 		t.out.Seated[i] = seated
 		again = again || values[2*i+1] != nil
 	}
+
 	if again { // this claim committed in an earlier run
 		return t.readClaimed(ctx, values)
 	}
+
 	if t.Ctl == nil || !mapreduce.JobState(t.Ctl.State).Running() {
 		return nil
 	}
@@ -39,6 +44,7 @@ func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 		t.out.Left = c.Candidates
 		return nil
 	}
+
 	own := values[2*len(c.Seats):]
 	grant, covered, err := t.readGrant(own[1:])
 	if err != nil {
@@ -48,9 +54,12 @@ func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 		t.out.Short, t.out.Left = true, c.Candidates
 		return nil
 	}
+
+	// The node is alive, whatever others took it for.
 	if own[0] != nil {
 		t.Tx.Clear(t.Keys.Doubt(t.Node))
 	}
+
 	return t.claimNew(ctx, grant)
 }
 
@@ -93,10 +102,14 @@ func (t *turn) readClaimed(ctx context.Context, values [][]byte) error {
 			all, by = append(all, h), append(by, s.Session)
 		}
 	}
+
 	units, err := t.HeldUnits(ctx, t.Tx, all)
 	if err != nil {
 		return err
 	}
+
+	// A unit may have been taken from its session since, so only what this claim still
+	// holds counts.
 	taken := make(map[mapreduce.UnitID]bool)
 	for i, h := range all {
 		taken[mapreduce.UnitID(h.Unit)] = true
@@ -104,11 +117,13 @@ func (t *turn) readClaimed(ctx context.Context, values [][]byte) error {
 			t.out.Claimed = append(t.out.Claimed, Claimed{by[i], records.UnitFrom(u)})
 		}
 	}
+
 	for _, c := range t.in.Claim.Candidates {
 		if !taken[c.Unit] {
 			t.out.Left = append(t.out.Left, c)
 		}
 	}
+
 	return nil
 }
 
@@ -118,6 +133,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	for i, cand := range c.Candidates {
 		ks[i] = t.Keys.Job(t.Job).Unit(cand.Unit)
 	}
+
 	near, err := t.readCandidates(ctx, ks)
 	if err != nil {
 		return err
@@ -130,11 +146,13 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	if err != nil {
 		return err
 	}
+
 	seats := newSlotAssigner(c.Seats, t.out.Seated)
 	chosen, err := t.chooseUnits(ks, near.Values, seats, left, room)
 	if err != nil {
 		return err
 	}
+
 	// Before the units are written: what was written adds no conflict.
 	near.AddConflicts(t.Tx, func(i int) bool { return chosen[i].unit != nil })
 	for _, one := range chosen {
@@ -142,26 +160,29 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 			t.claimUnit(one.unit, c.Seats[one.seat].Session)
 		}
 	}
+
 	seats.writeHeld(t)
 	if c.Bounded && len(t.out.Claimed) > 0 {
 		t.grants.AddSpendConflict(t.Tx, t.Job)
 	}
+
 	return nil
 }
 
-// chosenUnit is the unit of a candidate that is to be claimed, and for which seat; nil if it
-// is not.
+// chosenUnit is the unit of a candidate that is to be claimed, and which of the claim's
+// sessions gets it; the unit is nil if the candidate is not claimed.
 type chosenUnit struct {
 	unit *storagev1.Unit
 	seat int
 }
 
 // chooseUnits decides which candidates are claimed: those that still wait, as long as there
-// are seats, room and tokens left. It returns what became of each candidate, in order.
+// are slots, room and tokens left. It returns what became of each candidate, in order.
 func (t *turn) chooseUnits(ks, values [][]byte, seats *slotAssigner, left, room int64) ([]chosenUnit, error) {
 	c := t.in.Claim
 	chosen := make([]chosenUnit, len(c.Candidates))
 	taken := make(map[mapreduce.UnitID]bool, len(c.Candidates))
+
 	for i, cand := range c.Candidates {
 		if taken[cand.Unit] {
 			continue // seen twice
@@ -171,6 +192,7 @@ func (t *turn) chooseUnits(ks, values [][]byte, seats *slotAssigner, left, room 
 			t.out.Full = true
 			continue
 		}
+
 		u, err := t.waitingUnit(cand, ks[i], values[i])
 		if err != nil {
 			return nil, err
@@ -178,6 +200,7 @@ func (t *turn) chooseUnits(ks, values [][]byte, seats *slotAssigner, left, room 
 		if u == nil {
 			continue // claimed by another, or ended: the entry that was seen is dead
 		}
+
 		short := c.Bounded && u.Estimate > left
 		seat := seats.next()
 		if seat < 0 || short {
@@ -187,11 +210,13 @@ func (t *turn) chooseUnits(ks, values [][]byte, seats *slotAssigner, left, room 
 			}
 			continue
 		}
+
 		taken[cand.Unit] = true
 		seats.assignUnit(seat, u)
 		left -= u.Estimate
 		chosen[i] = chosenUnit{u, seat}
 	}
+
 	return chosen, nil
 }
 
@@ -237,15 +262,18 @@ func (t *turn) waitingUnit(c records.Candidate, key, value []byte) (*storagev1.U
 	if value == nil {
 		return nil, nil
 	}
+
 	u := new(storagev1.Unit)
 	if err := records.Decode(key, value, u); err != nil {
 		return nil, err
 	}
+
 	q := u.Queue
 	ok := records.IsClaimable(u) && q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= records.OpenLevel(t.Ctl)
 	if !ok {
 		return nil, nil
 	}
+
 	return u, nil
 }
 
@@ -254,20 +282,23 @@ func (t *turn) waitingUnit(c records.Candidate, key, value []byte) (*storagev1.U
 func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
 	t.DequeueUnit(t.Tx, t.Job, u)
 	c := t.in.Claim
+
 	u.Status = uint32(mapreduce.Processing)
 	u.Attempt++
 	u.Put = nil
 	u.Session, u.Claim, u.Node, u.Reporter = string(s), c.ID, string(t.Node), ""
 	u.Reserved, u.Charged, u.Started = u.Estimate, 0, false
 	u.Share = c.Share / max(1, u.Source.GetChunks()) * transition.DocumentsOf(u)
+
 	t.Add(keys.Reserved, 0, u.Reserved)
 	t.Add(keys.Running, u.Level, 1)
 	t.Add(keys.Claimed, 0, 1)
 	t.SetUnit(t.Tx, t.Job, u)
+
 	t.out.Claimed = append(t.out.Claimed, Claimed{s, records.UnitFrom(u)})
 }
 
-// slotAssigner deals units to seats in turn, so that no session gets a run of them.
+// slotAssigner deals units to sessions in turn, so that no session gets a run of them.
 type slotAssigner struct {
 	free []int
 	at   int
@@ -284,7 +315,7 @@ func newSlotAssigner(seats []WorkerSlots, seated []bool) *slotAssigner {
 	return s
 }
 
-// next returns a seat with a free slot, or -1.
+// next returns which session has a free slot, or -1.
 func (s *slotAssigner) next() int {
 	for range s.free {
 		i := s.at

@@ -147,11 +147,11 @@ type Result struct {
 	Epoch    int64
 	Verdicts []Settled // one for each report, in order
 	Claimed  []Claimed
-	Left     []records.Candidate // that may still be claimed: no seat or no tokens were left
+	Left     []records.Candidate // that may still be claimed: no slot or no tokens were left
 	Need     int64               // tokens that the first unit needs for which none were left
-	Seated   []bool              // which seats' sessions are still as they were
-	// Overdrawn says that less was left of this node's grant than the claim was
-	// told: other nodes took it for dead. It has to ask for its grant again.
+	Seated   []bool              // by worker of the claim: its session is still as it was
+	// Overdrawn says that less was left of this node's grant than the claim
+	// assumes: other nodes took it for dead. It has to ask for its grant again.
 	Overdrawn bool
 	// Short says the same of slots: nothing was claimed, and this is what the
 	// node has.
@@ -163,7 +163,7 @@ type Result struct {
 	// JobError is a failure that was reported and that no unit of the job can survive. Nothing
 	// was claimed then, and whoever asked for the turn is to fail the job.
 	JobError string
-	Told     []records.WaitRef // reduces of a tree that were told of an input's end
+	Told     []records.WaitRef // reduces of a tree an input of which has ended
 }
 
 // Settled is what became of a report.
@@ -212,28 +212,35 @@ func (t *turn) runTurn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if err := t.decodeControl(own[0]); err != nil {
 		return err
 	}
+
+	// Reports come before the claim: after one that no unit of the job can survive, nothing
+	// is claimed.
 	if err := t.finishAll(ctx, units, reported); err != nil {
 		return err
 	}
 	if err := t.claimUnits(ctx, own[1:]); err != nil {
 		return err
 	}
+
 	for _, h := range t.in.Release {
 		t.Tx.Clear(t.Keys.Held(h.Session, h.Claim))
 	}
+
 	t.out.Told = t.Told
 	t.Record()
 	return nil
 }
 
-// readInputs reads what every turn reads serializably: what is its own, and the reported
-// units, by their keys. All together, if these are few: that saves the wait for another
-// answer.
+// readInputs reads what every turn reads serializably: its own keys, and the reported
+// units by their keys.
 func (t *turn) readInputs(ctx context.Context, units [][]byte) (own, reported [][]byte, err error) {
 	ks := t.inputKeys()
+
+	// Few keys are read together, which saves the wait for a second answer.
 	if len(units) < store.MinNear {
 		values, err := t.Tx.GetAll(ctx, append(ks, units...))
 		if err != nil {
@@ -241,9 +248,11 @@ func (t *turn) readInputs(ctx context.Context, units [][]byte) (own, reported []
 		}
 		return values[:len(ks)], values[len(ks):], nil
 	}
+
 	if own, err = t.Tx.GetAll(ctx, ks); err != nil {
 		return nil, nil, err
 	}
+
 	reported, err = records.ReadNear(ctx, t.Tx, units)
 	return own, reported, err
 }
@@ -257,20 +266,22 @@ func (t *turn) reportedKeys() [][]byte {
 	return ks
 }
 
-// inputKeys lists a turn's own keys: the switch, and for a claim of each seat its
-// session and whether the claim was made before, and what the node was granted.
-// Another that takes it for dead changes that.
+// inputKeys lists a turn's own keys: the switch, and for a claim the session of each
+// worker, whether the claim was made before, and what the node was granted. Another node
+// that takes this one for dead changes the last.
 func (t *turn) inputKeys() [][]byte {
 	ks := [][]byte{t.Keys.Job(t.Job).Ctl()}
 	if c := t.in.Claim; c != nil {
 		for _, s := range c.Seats {
 			ks = append(ks, t.Keys.Session(s.Session), t.Keys.Held(s.Session, c.ID))
 		}
+
 		ks = append(ks, t.Keys.Doubt(t.Node), t.Keys.Grant(mapreduce.JobScope(t.Job), t.Node))
 		if c.Calls.Slots > 0 {
 			ks = append(ks, t.Keys.Grant(mapreduce.FleetScope(), t.Node))
 		}
 	}
+
 	return ks
 }
 
@@ -278,11 +289,13 @@ func (t *turn) decodeControl(value []byte) error {
 	if value == nil {
 		return nil
 	}
+
 	t.Ctl = new(storagev1.Ctl)
 	t.out.State = mapreduce.JobState(0)
 	if err := records.Decode(t.Keys.Job(t.Job).Ctl(), value, t.Ctl); err != nil {
 		return err
 	}
+
 	t.out.State = mapreduce.JobState(t.Ctl.State)
 	t.out.Level, t.out.Epoch = t.Ctl.Level, t.Ctl.Epoch
 	t.out.MapEarly = t.Ctl.MapEarly && t.Ctl.Level < 0
@@ -293,7 +306,10 @@ func (t *turn) decodeControl(value []byte) error {
 func (t *turn) finishAll(ctx context.Context, ks, values [][]byte) error {
 	units := make(map[mapreduce.UnitID]*storagev1.Unit, len(t.in.Reports))
 	t.out.Verdicts = make([]Settled, 0, len(t.in.Reports))
+
 	for i, r := range t.in.Reports {
+		// A unit may be reported twice in a turn: the later report sees what the earlier
+		// one made of it.
 		u, seen := units[r.Unit]
 		if !seen && values[i] != nil {
 			u = new(storagev1.Unit)
@@ -301,6 +317,7 @@ func (t *turn) finishAll(ctx context.Context, ks, values [][]byte) error {
 				return err
 			}
 		}
+
 		units[r.Unit] = u
 		s, err := t.finishUnit(ctx, u, r)
 		if err != nil {
@@ -308,6 +325,7 @@ func (t *turn) finishAll(ctx context.Context, ks, values [][]byte) error {
 		}
 		t.out.Verdicts = append(t.out.Verdicts, s)
 	}
+
 	return nil
 }
 
@@ -316,10 +334,12 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 	if t.Ctl == nil || u == nil {
 		return Settled{Verdict: mapreduce.Gone}, nil
 	}
+
 	s := Settled{State: mapreduce.UnitState(u.Status), Verdict: mapreduce.Stale}
 	if !t.sameAttempt(u, r) {
 		return s, nil
 	}
+
 	cancelled := mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled
 	switch s.State {
 	case mapreduce.UnitComplete, mapreduce.UnitFailed:
@@ -351,11 +371,15 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 	default:
 		return s, nil
 	}
+
+	// The report ends its attempt: what it spent is settled, and the session lets go of the
+	// unit.
 	t.SettleTokens(u, r.Report)
 	u.Session, u.Claim, u.Started = "", "", false
 	put := u.Put
 	u.Put = nil
 	t.ClearPartEvidence(t.Tx, t.Job, u)
+
 	var err error
 	if cancelled || s.State == mapreduce.UnitCancelled {
 		s.Verdict = mapreduce.Gone
@@ -364,10 +388,12 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 		s.Verdict = mapreduce.Accepted
 		err = t.concludeUnit(ctx, u, put, r, &s)
 	}
+
 	s.State, s.Alone = mapreduce.UnitState(u.Status), u.Kills >= records.LostBeforeAlone
 	if waits := s.State == mapreduce.Pending || s.State == mapreduce.UnitFailed; waits && !r.Overdue { // a resume has a failed one wait
 		u.Reporter = string(r.Session)
 	}
+
 	t.SetUnit(t.Tx, t.Job, u)
 	return s, err
 }
@@ -391,9 +417,12 @@ func (t *turn) sameAttempt(u *storagev1.Unit, r Report) bool {
 // handed back, or failed and will be tried again.
 func (t *turn) repeatSettled(u *storagev1.Unit, r Report) Settled {
 	s := Settled{Verdict: mapreduce.Accepted, State: mapreduce.Pending}
+
+	// The node that was to fail the job may have died before it did.
 	if r.Outcome == mapreduce.Errored && r.Class == mapreduce.PermanentJob {
 		t.out.JobError = jobError(r)
 	}
+
 	switch {
 	case records.IsClaimable(u):
 		s.Requeued = records.CandidateOf(u)
@@ -404,6 +433,7 @@ func (t *turn) repeatSettled(u *storagev1.Unit, r Report) Settled {
 	default:
 		s.Sleeps = r.delayedRef(max(1, u.Failures))
 	}
+
 	return s
 }
 
@@ -417,12 +447,14 @@ func jobError(r Report) string {
 // concludeUnit decides what becomes of u, for which put says what was stored of its
 // output.
 func (t *turn) concludeUnit(ctx context.Context, u *storagev1.Unit, put *storagev1.Put, r Report, s *Settled) error {
+	// Without its output the attempt is no success: it counts as one that failed.
 	if r.Outcome == mapreduce.Done && r.Length > 0 && !records.Whole(put, r.Report) {
 		lost := *r.Report
 		lost.Outcome, lost.Class = mapreduce.Errored, mapreduce.Retryable
 		lost.Errors = []string{fmt.Sprintf("an output of %d bytes was reported, and is not stored: it has to be put whole before its report", r.Length)}
 		r.Report = &lost
 	}
+
 	switch {
 	case r.Outcome == mapreduce.Done:
 		return t.CompleteUnit(ctx, u, r.Report)

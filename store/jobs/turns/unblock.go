@@ -23,15 +23,18 @@ const MaxUnblock = 200
 // it is.
 func (st *Store) Unblock(ctx context.Context, id mapreduce.JobID, refs []records.WaitRef) (ready []records.Candidate, told []records.WaitRef, err error) {
 	err = st.db.Update(ctx, failpoint.Unblock, func(tx store.Tx) error {
+		// An earlier run of the transaction may have filled these.
 		ready, told = nil, nil
 		ctl, err := st.ReadControl(ctx, tx, id)
 		if err != nil || ctl.TreeTop == 0 || mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
 			return err
 		}
+
 		due, err := st.dueReduces(ctx, tx, id, refs)
 		if err != nil {
 			return err
 		}
+
 		t := transition.New(st.Records, tx, id, ctl)
 		for _, r := range due {
 			c, err := t.ReleaseReduce(ctx, r)
@@ -42,10 +45,12 @@ func (st *Store) Unblock(ctx context.Context, id mapreduce.JobID, refs []records
 				ready = append(ready, *c)
 			}
 		}
+
 		told = t.Told
 		t.Record()
 		return nil
 	})
+
 	return ready, told, err
 }
 
@@ -61,11 +66,13 @@ func (rec reader) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	if err != nil {
 		return nil, err
 	}
+
 	for i, v := range values {
 		if v != nil && keys.Waiting(records.DecodeCount(v)).Left() == 0 && !slices.Contains(found, refs[i]) {
 			found = append(found, refs[i])
 		}
 	}
+
 	return found, nil
 }
 
@@ -75,6 +82,8 @@ func (st *Store) Forgotten(ctx context.Context, id mapreduce.JobID, from records
 	var found []records.WaitRef
 	r := st.Keys.Queues(id).Waits()
 	r.Begin = st.Keys.Queues(id).Wait(from.Level, from.Index)
+
+	// The list may be longer than one transaction can read, so each page has its own.
 	for more := true; more && len(found) < limit; {
 		var page []store.KeyValue
 		err := st.db.View(ctx, func(tx store.Tx) (err error) {
@@ -84,6 +93,7 @@ func (st *Store) Forgotten(ctx context.Context, id mapreduce.JobID, from records
 		if err != nil {
 			return nil, err
 		}
+
 		for _, kv := range page {
 			r.Begin = store.Single(kv.Key).End
 			if len(found) == limit || !keys.Waiting(records.DecodeCount(kv.Value)).Due() {
@@ -96,5 +106,6 @@ func (st *Store) Forgotten(ctx context.Context, id mapreduce.JobID, from records
 			found = append(found, at)
 		}
 	}
+
 	return found, nil
 }
