@@ -19,13 +19,18 @@ import (
 func (t *Changes) ReadoptUnit(u *storagev1.Unit, claim string) {
 	t.DequeueUnit(t.Tx, t.Job, u)
 	u.Status, u.Claim = uint32(mapreduce.Processing), claim
+
+	// What was charged when the worker was given up is reserved again: the report settles
+	// it.
 	owner := mapreduce.NodeID(u.Node)
 	t.AddFor(owner, keys.Charged, 0, -u.Charged)
 	t.AddFor(owner, keys.Reserved, 0, u.Charged)
 	u.Reserved, u.Charged = u.Charged, 0
+
 	if u.Started && u.Kills > 0 { // the worker was not lost after all
 		u.Kills--
 	}
+
 	t.Add(keys.Running, u.Level, 1)
 	t.SetUnit(t.Tx, t.Job, u)
 }
@@ -39,7 +44,7 @@ type Changes struct {
 	Ctl    *storagev1.Ctl
 	counts map[count]int64
 	ended  storagev1.Checkpoint
-	Told   []records.WaitRef // reduces of a tree that were told of an input's end
+	Told   []records.WaitRef // reduces of a tree an input of which has ended
 }
 
 // New returns the changes that tx makes to the units of a job that stands as
@@ -102,8 +107,8 @@ func (t *Changes) Counted(c keys.Counter) (n int64) {
 	return n
 }
 
-// RecordFailure is Record for a job that has failed in the same transaction: one event
-// tells of both, for a transaction adds at most one to a job.
+// RecordFailure is Record for a job that has failed in the same transaction: one event says
+// both, for a transaction adds at most one to a job.
 func (t *Changes) RecordFailure(ctx context.Context) error {
 	t.addCounts()
 	t.ended.Message = t.Ctl.Error

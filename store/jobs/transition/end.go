@@ -49,22 +49,26 @@ func (t *Changes) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s mapred
 	}
 }
 
-// SettleTokens replaces the reservation or the charge of an attempt by what it spent. Of an
-// attempt that nobody knows that of, it is what was reserved.
+// SettleTokens replaces the reservation or the charge of an attempt by what it spent. If
+// nobody knows what it spent, that is what was reserved.
 func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	spent := r.Tokens
 	if r.Unmeasured {
 		spent = mapreduce.Tokens{In: u.Reserved + u.Charged}
 	}
+
+	// Counters are kept by node: the node that reserved is the one that settles.
 	owner := mapreduce.NodeID(u.Node)
 	if owner == "" {
 		owner = t.Node
 	}
+
 	t.AddFor(owner, keys.Reserved, 0, -u.Reserved)
 	t.AddFor(owner, keys.Charged, 0, -u.Charged)
 	t.AddFor(owner, keys.TokensIn, 0, spent.In)
 	t.AddFor(owner, keys.TokensOut, 0, spent.Out)
 	t.AddFor(owner, keys.Cost, 0, r.CostMicros)
+
 	u.Reserved, u.Charged = 0, 0
 	u.TokensIn += spent.In
 	u.TokensOut += spent.Out
@@ -78,6 +82,7 @@ func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	u.ToolMicros += r.ToolTime.Microseconds()
 	u.LargestPrompt = max(u.LargestPrompt, r.Prompt)
 	u.ElapsedMicros = r.Elapsed.Microseconds()
+
 	t.addSavings(u, owner, r.Savings)
 }
 
@@ -100,25 +105,30 @@ func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapred
 		Attempt: u.Attempt, Inline: r.Output, Chunks: records.ChunksOf(r.Length), Length: r.Length,
 		Sha256: r.SHA256, Size: r.Size, Confidence: r.Confidence,
 	}
+
 	if r.Length == 0 {
 		sum := sha256.Sum256(r.Output)
 		u.Result.Length, u.Result.Sha256 = int64(len(r.Output)), sum[:]
 	}
+
 	if u.Woken != "" {
 		t.Tx.Clear(t.Keys.Queues(t.Job).Woken(mapreduce.UnitID(u.UnitId)))
 	}
 	if !u.Journal.GetKept() {
 		t.ClearJournal(t.Tx, t.Job, u)
 	}
+
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
 		unit := mapreduce.UnitID(u.UnitId)
 		t.Tx.ClearRange(store.Range{
 			Begin: t.Keys.Outputs(t.Job).ResultChunk(unit, 0, 0), End: t.Keys.Outputs(t.Job).ResultChunk(unit, u.Attempt, 0),
 		})
 	}
+
 	t.Add(keys.Completed, u.Level, 1)
 	t.Add(keys.Size, u.Level, r.Size)
 	t.ended.CompletedUnits = append(t.ended.CompletedUnits, newOutcome(u, u.Result.Sha256, r.Tokens))
+
 	if err := t.tellParent(ctx, u, -keys.OneLeft+keys.OneSurvivor); err != nil {
 		return err
 	}
@@ -129,11 +139,13 @@ func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapred
 func (t *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
 	t.addWaiting(u, -1)
 	u.Status, u.Put = uint32(mapreduce.UnitFailed), nil
+
 	t.Add(keys.Failed, u.Level, 1)
 	t.Tx.Set(t.Keys.Queues(t.Job).Failed(u.Level, mapreduce.UnitID(u.UnitId)), nil)
 	t.Tx.ClearRange(t.Keys.Outputs(t.Job).Results(mapreduce.UnitID(u.UnitId)))
 	t.ClearPartEvidence(t.Tx, t.Job, u)
 	t.ended.FailedUnits = append(t.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
+
 	if err := t.tellParent(ctx, u, -keys.OneLeft); err != nil {
 		return err
 	}
@@ -156,11 +168,14 @@ func (t *Changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapped boo
 		t.accountParse(u, mapped)
 		return nil
 	}
+
 	documents, characters := keys.DocumentsMapped, keys.CharactersMapped
 	if !mapped {
 		documents, characters = keys.DocumentsFailed, keys.CharactersFailed
 	}
 	t.Add(characters, 0, u.Source.GetCharEnd()-u.Source.GetCharStart())
+
+	// A document in several chunks is counted when the last of them ends.
 	if u.Source.GetChunks() <= 1 {
 		t.Add(documents, 0, DocumentsOf(u))
 		return nil
@@ -172,8 +187,9 @@ func (t *Changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapped boo
 func DocumentsOf(u *storagev1.Unit) int64 { return max(1, u.Source.GetDocuments()) }
 
 // accountParse enters the end of a parse unit: a document whose reading failed has
-// failed, and one that cannot be read as it is, or has no text, is skipped; any other is mapped
-// yet. Documents without text have no characters, so their bytes are counted.
+// failed, and one that cannot be read as it is, or has no text, is skipped; any other is
+// still
+// to be mapped. Documents without text have no characters, so their bytes are counted.
 func (t *Changes) accountParse(u *storagev1.Unit, ok bool) {
 	switch {
 	case !ok:
@@ -188,7 +204,7 @@ func (t *Changes) accountParse(u *storagev1.Unit, ok bool) {
 	}
 }
 
-// skipReason returns why a parse unit that is complete found no text: what it said last.
+// skipReason returns why a parse unit that is complete found no text: its last error.
 func skipReason(u *storagev1.Unit) string {
 	if n := len(u.Errors); n > 0 && u.Errors[n-1] != "" {
 		return u.Errors[n-1]
@@ -233,12 +249,16 @@ func (t *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bo
 	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
 		return err
 	}
+
 	tally.Chunks, tally.Documents = u.Source.Chunks, u.Source.Documents
 	if mapped {
 		tally.Complete++
 	} else {
 		tally.Failed++
 	}
+
+	// The document counts once, with its last chunk, and as failed if any of its chunks
+	// has.
 	switch {
 	case tally.Complete+tally.Failed < tally.Chunks:
 	case tally.Failed > 0:
@@ -246,6 +266,7 @@ func (t *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bo
 	default:
 		t.Add(keys.DocumentsMapped, 0, DocumentsOf(u))
 	}
+
 	t.Tx.Set(key, records.Encode(tally))
 	return nil
 }

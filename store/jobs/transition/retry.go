@@ -24,32 +24,39 @@ func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) (rest
 		name.Skip()
 		ks[i] = t.Keys.Job(t.Job).Unit(mapreduce.UnitID(name.Text()))
 	}
+
 	units, err := records.ReadUnits(ctx, t.Tx, ks) // of one level, so that none is another's reduce
 	if err != nil {
 		return false, err
 	}
+
 	fit := records.UnitsThatFit(units)
 	for i, u := range units[:fit] {
 		t.Tx.Clear(failed[i].Key)
 		if u == nil || mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 			continue
 		}
+
 		if err := t.unaccountUnit(ctx, u); err != nil {
 			return false, err
 		}
 		t.Add(keys.Failed, u.Level, -1)
 		t.addWaiting(u, 1)
+
 		// Kills stays: a unit that was set aside is tried again in a process of its own.
 		u.Failures, u.Returns, u.Parks, u.Started, u.Lasting = 0, 0, 0, false, false
 		t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassRequeued)
 		t.SetUnit(t.Tx, t.Job, u)
+
 		if err := t.reopenReduce(ctx, u, 0); err != nil {
 			return false, err
 		}
 	}
+
 	if err := t.Tenants.CheckUse(ctx, t.Tx, mapreduce.TenantID(t.Ctl.Tenant), keys.UsedUnits, 0, t.Counted(keys.UnitsWaiting)); err != nil {
 		return false, err
 	}
+
 	t.Record()
 	return fit < len(units), nil
 }
@@ -64,19 +71,23 @@ func (t *Changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 		t.Add(keys.BytesFailed, 0, -u.Source.GetLength())
 		return nil
 	}
+
 	t.Add(keys.CharactersFailed, 0, u.Source.GetCharStart()-u.Source.GetCharEnd())
 	if u.Source.GetChunks() <= 1 {
 		t.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
 		return nil
 	}
+
 	key := t.Keys.Job(t.Job).Tally(tallyName(u))
 	tally := new(storagev1.Tally)
 	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
 		return err
 	}
+	// Only a document whose chunks have all ended had been counted.
 	if tally.Complete+tally.Failed == tally.Chunks {
 		t.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
 	}
+
 	tally.Failed--
 	t.Tx.Set(key, records.Encode(tally))
 	return nil

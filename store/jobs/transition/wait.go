@@ -35,6 +35,7 @@ func (t *Changes) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Wait
 			return err
 		}
 	}
+
 	t.Tx.Add(t.Keys.Queues(t.Job).Wait(u.Level+1, u.Parent-1), int64(n))
 	t.NoteParent(u)
 	return nil
@@ -53,6 +54,7 @@ func (t *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*record
 	if err != nil || !found || w.Left() > 0 || w >= keys.LetGo && !skips {
 		return nil, err
 	}
+
 	u, err := t.readReduce(ctx, r)
 	if err != nil {
 		return nil, err
@@ -61,13 +63,16 @@ func (t *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*record
 		t.NoteParent(u)
 		return nil, nil
 	}
+
 	if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
 		return nil, records.CorruptError(t.Keys.Job(t.Job).Unit(mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, t.Job, mapreduce.UnitState(u.Status))
 	}
+
 	t.setWaits(r, w|keys.LetGo)
 	if skips {
 		return nil, t.skipReduce(ctx, u)
 	}
+
 	t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassNew)
 	t.SetUnit(t.Tx, t.Job, u)
 	return records.CandidateOf(u), nil
@@ -76,6 +81,7 @@ func (t *Changes) ReleaseReduce(ctx context.Context, r records.WaitRef) (*record
 // skipReduce fails a reduce that has nothing to reduce.
 func (t *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 	why := "skipped: none of its inputs has a result"
+
 	first, err := t.UnitsIn(ctx, t.Tx.Snapshot(), t.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
 	if err != nil {
 		return err
@@ -83,6 +89,7 @@ func (t *Changes) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 	if len(first) > 0 && len(first[0].Errors) > 0 {
 		why += fmt.Sprintf("; the first, %s, failed: %s", first[0].UnitId, first[0].Errors[len(first[0].Errors)-1])
 	}
+
 	u.Errors = records.KeepErrors(nil, []string{why})
 	if err := t.FailUnit(ctx, u); err != nil {
 		return err
@@ -116,16 +123,20 @@ func (t *Changes) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.
 	if u.Parent == 0 || t.Ctl.TreeTop == 0 {
 		return nil
 	}
+
 	at := records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1}
 	w, _, err := t.readWaits(ctx, at)
 	if err != nil {
 		return err
 	}
+
 	w += keys.OneLeft - had
+	// It had not been let go, so it only waits for one input more.
 	if w < keys.LetGo {
 		t.setWaits(at, w)
 		return nil
 	}
+
 	t.setWaits(at, w-keys.LetGo)
 	above, err := t.readReduce(ctx, at)
 	if err != nil {
@@ -139,6 +150,7 @@ func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	var had keys.Waiting
 	unit := mapreduce.UnitID(u.UnitId)
 	state := mapreduce.UnitState(u.Status)
+
 	switch state {
 	case mapreduce.Processing:
 		return &errs.Error{
@@ -159,18 +171,22 @@ func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	default:
 		return records.CorruptError(t.Keys.Job(t.Job).Unit(unit), "unit %s of %s is %s, and was let go", unit, t.Job, state)
 	}
+
 	// Its attempts go on being counted: a late report of one must not be taken
 	// for that of the next.
 	u.Status, u.Result, u.Session, u.Claim, u.Reporter = uint32(mapreduce.Blocked), nil, "", "", ""
 	u.Failures, u.Kills, u.Returns, u.Parks, u.Started, u.Errors, u.Put = 0, 0, 0, 0, false, nil, nil
 	u.Queue = &storagev1.Queue{Shard: u.Queue.GetShard()}
+
 	if u.Woken != "" { // by an answer that was about other inputs
 		u.Woken = ""
 		t.Tx.Clear(t.Keys.Queues(t.Job).Woken(unit))
 	}
+
 	t.ClearJournal(t.Tx, t.Job, u)
 	t.ClearEvidence(t.Tx, t.Job, u)
 	t.SetUnit(t.Tx, t.Job, u)
+
 	if !state.Ended() {
 		return nil
 	}
