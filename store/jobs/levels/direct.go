@@ -43,21 +43,27 @@ func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64
 			return err
 		}
 	}
+
+	// The text is stored first: nobody must see the unit without it.
 	return st.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
+
 		staged, err := st.stagedBundle(ctx, tx, id, ctl)
 		if err != nil {
 			return "", false, err
 		}
+
 		if staged == nil {
 			tx.Add(st.Keys.Job(id).Counter(keys.Planted, 0, st.Node), 1)
 		} else {
 			st.removeStaged(tx, id, ctl, staged, d.Unit.Source.SHA256)
 		}
+
 		st.InsertNew(tx, id, records.StoredUnit(d.Unit))
 		tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), d.Characters)
+
 		d.Level.Units = 1
 		ctl.Level, ctl.State, ctl.Levels = 0, uint32(d.Level.Phase), []*storagev1.Level{d.Level.ToStored()}
 		return "level 0: all documents in one unit", true, nil
@@ -83,16 +89,18 @@ func (rec Records) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.J
 	if err != nil || u == nil {
 		return err
 	}
+
 	var keep []byte
 	if keepText {
 		keep = u.Source.GetSha256()
 	}
+
 	rec.removeStaged(tx, id, ctl, u, keep)
 	ctl.StagedUnits--
 	return nil
 }
 
-// Plant plants units of documents that were submitted as text, in as many
+// Plant inserts the units of documents that were submitted as text, in as many
 // transactions as there are batches.
 func (st *Store) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []records.Batch) error {
 	for i := range batches {

@@ -23,7 +23,7 @@ type Status struct {
 	Completed int64
 	Failed    int64
 	Size      int64 // tokens of the outputs
-	// Of the level whose outputs this one takes, if there is one.
+	// Completed and Size of the level whose outputs this one takes, if there is one.
 	SourceCompleted, SourceSize int64
 	Planned                     []records.Level // levels, from 0 on
 	AtResult                    bool            // the level is the one that assembles the result
@@ -50,6 +50,7 @@ func (st *Store) Status(ctx context.Context, id mapreduce.JobID) (*Status, error
 		if err != nil {
 			return err
 		}
+
 		s = &Status{
 			State: mapreduce.JobState(ctl.State), Epoch: ctl.Epoch, Level: ctl.Level,
 			FailFast: ctl.FailFast, Sweeping: ctl.Sweeping, MapEarly: ctl.MapEarly, TreeTop: ctl.TreeTop, AtResult: records.AtResult(ctl),
@@ -57,6 +58,7 @@ func (st *Store) Status(ctx context.Context, id mapreduce.JobID) (*Status, error
 		for _, l := range ctl.Levels {
 			s.Planned = append(s.Planned, records.LevelFrom(l))
 		}
+
 		if s.FailFast {
 			all, err := st.ReadCounters(ctx, tx, id)
 			if err != nil {
@@ -64,11 +66,13 @@ func (st *Store) Status(ctx context.Context, id mapreduce.JobID) (*Status, error
 			}
 			s.Failures = all.SumLevels(keys.Failed)
 		}
+
 		s.Units = records.UnitsOf(ctl, ctl.Level)
 		source := int64(-2) // a level that no job has
 		if ctl.Level > 0 {
 			source = records.LevelAt(ctl, ctl.Level).GetSource()
 		}
+
 		for _, c := range []struct {
 			name  keys.Counter
 			level int64
@@ -84,9 +88,11 @@ func (st *Store) Status(ctx context.Context, id mapreduce.JobID) (*Status, error
 				return err
 			}
 		}
+
 		if !s.Ended() {
 			return nil
 		}
+
 		var next storagev1.Plan // or the first, and the others of a tree
 		_, err = records.Read(ctx, tx, st.Keys.Job(id).Plan(max(1, s.Level+1)), &next)
 		s.Next = plannedSoFar(&next)
@@ -126,22 +132,26 @@ type Dissolve struct {
 	KeepText bool // its text stays, as one of these units has the same
 }
 
-// StartMapping turns a job whose units are all planted to level 0, which is as
+// StartMapping turns a job whose units are all inserted to level 0, which is as
 // first says but for the number of its units.
 func (st *Store) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first records.Level, dissolve Dissolve) error {
 	return st.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		// Another node may have done it, or the job was changed since it was seen.
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
+
 		planted, err := st.ReadCounter(ctx, tx, id, keys.Planted, 0)
 		if err != nil {
 			return "", false, err
 		}
+
 		if dissolve.Staged {
 			if err := st.removeDirect(ctx, tx, id, ctl, dissolve.KeepText); err != nil {
 				return "", false, err
 			}
 		}
+
 		first.Units = ctl.StagedUnits + planted
 		ctl.Level, ctl.State = 0, uint32(first.Phase)
 		ctl.Levels = []*storagev1.Level{first.ToStored()}

@@ -15,8 +15,8 @@ import (
 // none if the document has no text. It returns the same for the same unit, always.
 type DocumentUnits func(ctx context.Context, u *records.Unit) ([]records.Batch, error)
 
-// PlantParsed plants the units of parsed documents, in the order of their parse units,
-// until all are planted.
+// PlantParsed inserts the units of parsed documents, in the order of their parse units,
+// until all are there.
 func (st *Store) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, units DocumentUnits) error {
 	cursor := int64(0)
 	for {
@@ -24,12 +24,14 @@ func (st *Store) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int6
 		if err != nil {
 			return err
 		}
+
 		for _, u := range parsed {
 			if _, err := st.insertDocument(ctx, id, epoch, u, units); err != nil {
 				return err
 			}
 			cursor = u.Index + 1
 		}
+
 		if len(parsed) == 0 {
 			return nil
 		}
@@ -43,33 +45,37 @@ const (
 	parseReach = 256
 )
 
-// Planted is how far the documents of a job are planted whose other documents are still
-// being parsed. Its zero value is of a job of which nothing is known. It only saves
-// reads: a document that is planted is not planted again.
+// Planted is how far the units of a job's documents are inserted while other documents are
+// still being parsed. Its zero value is of a job of which nothing is known. It only saves
+// reads: a document whose units are there gets no others.
 type Planted struct {
 	epoch int64          // of the job, to which the rest applies
 	next  int64          // parse units with lower indexes need no more looks
 	done  map[int64]bool // nor do these
 }
 
-// PlantReady plants the units of documents that are parsed by now, and returns where they
+// PlantReady inserts the units of documents that are parsed by now, and returns where they
 // wait. It does not look far behind a document whose parsing takes its time.
 func (st *Store) PlantReady(ctx context.Context, id mapreduce.JobID, epoch int64, p *Planted, units DocumentUnits) (waiting []records.Candidate, err error) {
 	if p.epoch != epoch || p.done == nil {
 		*p = Planted{epoch: epoch, done: make(map[int64]bool)}
 	}
+
 	cursor, inRow := p.next, true
 	for looked := 0; looked < parseReach; {
 		parsed, err := st.db.OrderPage(ctx, id, -1, cursor, parsePage)
 		if err != nil || len(parsed) == 0 {
 			return waiting, err
 		}
+
 		for _, u := range parsed {
 			cursor = u.Index + 1
 			ended := p.done[u.Index] || mapreduce.UnitState(u.Status).Ended()
+			// The bound counts from the first document that is not parsed yet.
 			if inRow = inRow && ended; !inRow {
 				looked++
 			}
+
 			if !ended {
 				continue
 			}
@@ -80,14 +86,16 @@ func (st *Store) PlantReady(ctx context.Context, id mapreduce.JobID, epoch int64
 					return waiting, err
 				}
 			}
+
 			p.note(u.Index, inRow)
 		}
 	}
+
 	return waiting, nil
 }
 
-// note notes that the document of a parse unit is planted. inRow says that those of all
-// before it are.
+// note notes that the units of the document of a parse unit are inserted. inRow says that
+// those of all before it are.
 func (p *Planted) note(index int64, inRow bool) {
 	if !inRow {
 		p.done[index] = true
@@ -97,7 +105,7 @@ func (p *Planted) note(index int64, inRow bool) {
 	p.next = index + 1
 }
 
-// insertDocument plants the units of the document of a parse unit, and returns where those
+// insertDocument inserts the units of the document of a parse unit, and returns where those
 // wait that were not there.
 func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, units DocumentUnits) (waiting []records.Candidate, err error) {
 	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
@@ -106,10 +114,12 @@ func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch i
 	if there, err := st.isPlanted(ctx, id, keys.Document(u.Index)); err != nil || there {
 		return nil, err
 	}
+
 	batches, err := units(ctx, records.UnitFrom(u))
 	if err != nil {
 		return nil, err
 	}
+
 	for i := range batches {
 		found, err := st.insertBatch(ctx, id, epoch, &batches[i])
 		if err != nil {
@@ -117,23 +127,27 @@ func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch i
 		}
 		waiting = append(waiting, found...)
 	}
+
 	return waiting, nil
 }
 
 // isPlanted reports whether all units of the n-th document are there. They come in order,
-// so the last one tells.
+// so the last one decides.
 func (st *Store) isPlanted(ctx context.Context, id mapreduce.JobID, n int64) (there bool, err error) {
 	of := store.Range{Begin: st.Keys.Job(id).Order(0, keys.MapIndex(n, 0)), End: st.Keys.Job(id).Order(0, keys.MapIndex(n+1, 0))}
+
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		there = false
 		pairs, _, err := tx.Snapshot().GetRange(ctx, of, store.RangeOptions{Limit: 1, Reverse: true})
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
+
 		u, err := st.ReadUnit(ctx, tx.Snapshot(), id, mapreduce.UnitID(pairs[0].Value))
 		there = u != nil && u.Source != nil && u.Source.ChunkIndex+1 >= u.Source.Chunks && u.Source.Documents == 0
 		return err
 	})
+
 	return there, err
 }
 
@@ -141,14 +155,17 @@ func (st *Store) isPlanted(ctx context.Context, id mapreduce.JobID, n int64) (th
 func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *records.Batch) (waiting []records.Candidate, err error) {
 	units := records.StoredUnits(b.Units)
 	err = st.db.Update(ctx, failpoint.Plant, func(tx store.Tx) error {
+		// An earlier run of the transaction may have filled it.
 		waiting = waiting[:0]
 		ctl, err := st.ReadControl(ctx, tx, id)
 		if err != nil || ctl.Epoch != epoch {
 			return err
 		}
+
 		for _, c := range b.Blobs {
 			tx.Set(st.Keys.Job(id).BlobChunk(c.SHA256, c.Index), c.Data)
 		}
+
 		ks := make([][]byte, len(units))
 		for i, u := range units {
 			ks[i] = st.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId))
@@ -157,6 +174,7 @@ func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int6
 		if err != nil {
 			return err
 		}
+
 		for i, u := range units {
 			if old == nil || old[i] == nil { // else planted before: by an earlier run, or before a resume
 				if i == 0 {
@@ -171,6 +189,7 @@ func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int6
 				tx.Add(st.Keys.Job(id).Counter(keys.CharactersParsed, 0, st.Node), u.Source.GetCharEnd()-u.Source.GetCharStart())
 			}
 		}
+
 		return nil
 	})
 	return waiting, err

@@ -16,15 +16,18 @@ func (rec Records) ReadPicked(ctx context.Context, r store.Reader, id mapreduce.
 	if err != nil || len(indexes) == 0 {
 		return nil, err
 	}
+
 	names, err := rec.unitIDsAt(ctx, r, id, reduce.Inputs.Level, indexes)
 	if err != nil {
 		return nil, err
 	}
+
 	units, err := rec.UnitsNamed(ctx, r, id, names)
 	if err == nil && len(units) < len(indexes) {
 		return nil, records.CorruptError(rec.Keys.Job(id).Unit(reduce.ID), "unit %s of %s takes %d units of which %d are there",
 			reduce.ID, id, len(indexes), len(units))
 	}
+
 	return units, err
 }
 
@@ -36,19 +39,23 @@ func (rec Records) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.J
 	if err != nil {
 		return nil, err
 	}
+
 	if len(pairs) > 0 { // from lies within this one, or right behind it
 		span.Begin = pairs[0].Key
 	}
+
 	pairs, _, err = r.GetRange(ctx, span, store.RangeOptions{Limit: limit/PickChunk + 2})
 	if err != nil {
 		return nil, err
 	}
+
 	var found []int64
 	for _, kv := range pairs {
 		var m storagev1.Picks
 		if err := records.Decode(kv.Key, kv.Value, &m); err != nil {
 			return nil, err
 		}
+		// The first index and the gaps between the others are stored.
 		for at, i := m.First, 0; ; i++ {
 			if at >= from && len(found) < limit {
 				found = append(found, at)
@@ -59,6 +66,7 @@ func (rec Records) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.J
 			at += m.Gaps[i]
 		}
 	}
+
 	return found, nil
 }
 
@@ -66,6 +74,7 @@ func (rec Records) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.J
 // has none.
 func (rec Records) unitIDsAt(ctx context.Context, r store.Reader, id mapreduce.JobID, level int64, indexes []int64) ([]mapreduce.UnitID, error) {
 	names := make([]mapreduce.UnitID, len(indexes))
+	// The id of a reduce follows from its index; that of a map unit stands in the order.
 	if level > 0 {
 		ctl, err := rec.ReadControl(ctx, r, id)
 		if err != nil {
@@ -76,11 +85,13 @@ func (rec Records) unitIDsAt(ctx context.Context, r store.Reader, id mapreduce.J
 		}
 		return names, nil
 	}
+
 	ks := make([][]byte, len(indexes))
 	for i, at := range indexes {
 		ks[i] = rec.Keys.Job(id).Order(level, at)
 	}
 	values, err := r.GetAll(ctx, ks)
+
 	for i, v := range values {
 		names[i] = mapreduce.UnitID(v)
 	}

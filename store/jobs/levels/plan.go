@@ -27,8 +27,8 @@ type Plan struct {
 	Warnings      []string // for the job's owner
 	Progress      string   // what begins with the level, for the trail of the job; may be empty
 
-	// What each unit takes of the source level is said by one of these; if none
-	// is set, its only unit takes all.
+	// One of these says what each unit takes of the source level; if none is set, the
+	// level's only unit takes all of it.
 	Group int64     // so many units in a row
 	Bins  [][]int64 // by unit, the indexes of those that it takes, which grow
 	Items []Item    // by unit, an element of an output
@@ -50,6 +50,8 @@ func (n *Plan) planDigest() []byte {
 	h := sha256.New()
 	b := records.Encode(n.ToStored())
 	h.Write(binary.AppendVarint(b, n.Group))
+
+	// Each list stands behind its length, so that two plans never give the same bytes.
 	for _, bin := range n.Bins {
 		b = binary.AppendVarint(b[:0], int64(len(bin)))
 		for _, at := range bin {
@@ -57,14 +59,17 @@ func (n *Plan) planDigest() []byte {
 		}
 		h.Write(b)
 	}
+
 	for _, item := range n.Items {
 		h.Write(binary.AppendVarint(binary.AppendVarint(b[:0], item.Source), int64(len(item.Value))))
 		h.Write(item.Value)
 	}
+
 	for _, each := range n.Each {
 		h.Write(binary.AppendVarint(b[:0], int64(len(each))))
 		h.Write(each)
 	}
+
 	return h.Sum(nil)
 }
 
@@ -78,29 +83,36 @@ func (st *Store) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (from
 		room := records.StepRoom(tried)
 		tried++
 		done = true
+
 		ctl, err := st.ReadControl(ctx, tx, id)
 		if err != nil {
 			return err
 		}
+
 		if ctl.Epoch != n.Epoch || ctl.Level != n.Number-1 || !mapreduce.JobState(ctl.State).Running() {
 			return nil
 		}
+
 		p := &planner{Records: st.Records, tx: tx, id: id, ctl: ctl, next: n, room: room}
 		if err := p.readCursor(ctx, digest); err != nil {
 			return err
 		}
+
 		before := [2]int64{p.cursor.Planned, p.cursor.Picked}
 		from = plannedSoFar(p.cursor)
 		if err := p.planStep(ctx); err != nil {
 			return err
 		}
+		// A step that planned nothing would be repeated for ever.
 		if before == [2]int64{p.cursor.Planned, p.cursor.Picked} {
 			return records.CorruptError(st.Keys.Job(id).Ctl(), "level %d of %s is to have %d units, and has inputs for %d",
 				n.Number, id, n.Units, p.cursor.Planned)
 		}
+
 		if done = p.cursor.Planned >= n.Units; done {
 			return p.beginLevel(ctx)
 		}
+
 		tx.Set(st.Keys.Job(id).Plan(n.Number), records.Encode(p.cursor))
 		return nil
 	})
@@ -147,11 +159,13 @@ func (p *planner) beginLevel(ctx context.Context) error {
 	p.tx.Clear(p.Keys.Job(p.id).Plan(n.Number))
 	p.ctl.Level, p.ctl.State = n.Number, uint32(n.Phase)
 	p.ctl.Levels = append(p.ctl.Levels[:n.Number], n.ToStored())
+
 	message := fmt.Sprintf("level %d: %s", n.Number, plural.Count(n.Units, "unit"))
 	if n.Progress != "" {
 		message = n.Progress + ", " + message
 	}
 	message += records.WarningSuffix(n.Warnings)
+
 	if err := p.WriteControl(ctx, p.tx, p.id, p.ctl, records.ClipText(message)); err != nil {
 		return err
 	}
@@ -171,6 +185,7 @@ func (p *planner) planStep(ctx context.Context) error {
 	case n.Source == 0:
 		return p.groupMaps(ctx)
 	}
+
 	all, err := p.groupInputs(ctx, n.Units, n.Group, records.UnitsOf(p.ctl, n.Source))
 	p.insertUnits(all)
 	return err
@@ -182,10 +197,12 @@ func (p *planner) wholeLevel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var all []*storagev1.Inputs
 	for int64(len(all)) < min(p.next.Units-p.cursor.Planned, int64(p.room)) {
 		all = append(all, proto.CloneOf(whole))
 	}
+
 	if err := p.setMapRanges(ctx, all...); err != nil {
 		return err
 	}
@@ -244,11 +261,13 @@ const (
 func (p *planner) planBins(ctx context.Context) error {
 	c, left := p.cursor, stepPicks
 	var full []*storagev1.Inputs
+
 	for len(full) < p.room && left > 0 {
 		at := c.Planned + int64(len(full))
 		if at == p.next.Units {
 			break
 		}
+
 		bin := p.next.Bins[at]
 		for c.Picked < int64(len(bin)) && left > 0 {
 			part := bin[c.Picked:min(int(c.Picked)+min(PickChunk, left), len(bin))]
@@ -256,12 +275,15 @@ func (p *planner) planBins(ctx context.Context) error {
 			c.Picked += int64(len(part))
 			left -= len(part)
 		}
+
+		// The whole bin is stored: its unit can be planned.
 		if c.Picked == int64(len(bin)) {
 			inputs := p.inputRange(bin[0], bin[len(bin)-1]+1)
 			inputs.Picked, c.Picked = c.Picked, 0
 			full = append(full, inputs)
 		}
 	}
+
 	if err := p.setMapRanges(ctx, full...); err != nil {
 		return err
 	}
@@ -314,13 +336,14 @@ func lastInt(rest tuple.Reader) (int64, error) {
 	return n, rest.Err()
 }
 
-// groupMaps plans reduces over runs of Group map units in order. The order does
-// not change any more, so a snapshot of it will do.
-// A group is planned in one step, however large it is.
+// groupMaps plans reduces over runs of Group map units in order. The order does not change
+// any more, so a snapshot of it will do. A group is planned in one step, however large it
+// is.
 func (p *planner) groupMaps(ctx context.Context) error {
 	r := p.Keys.Job(p.id).OrderFrom(0, p.cursor.Cursor)
 	var first, last, size int64
 	planned := 0
+
 	for more := true; more; {
 		var pairs []store.KeyValue
 		var err error
@@ -328,6 +351,7 @@ func (p *planner) groupMaps(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			if last, err = p.decodeIndex(kv.Key); err != nil {
 				return err
@@ -343,13 +367,17 @@ func (p *planner) groupMaps(ctx context.Context) error {
 				return nil
 			}
 		}
+
 		if more {
 			r.Begin = store.Single(pairs[len(pairs)-1].Key).End
 		}
 	}
+
+	// What is left over is a smaller group.
 	if size > 0 {
 		p.takeMaps(first, last)
 	}
+
 	return nil
 }
 
@@ -360,17 +388,20 @@ func (p *planner) takeMaps(first, last int64) {
 	p.cursor.Cursor = last + 1
 }
 
-// setMapRanges tells inputs that are reduces of the same tree which units these stand
+// setMapRanges notes for inputs that are reduces of the same tree which map units these
+// stand
 // for: from the first of their first to the last of their last, read all together.
 func (p *planner) setMapRanges(ctx context.Context, all ...*storagev1.Inputs) error {
 	if p.next.Depth <= 1 || len(all) == 0 {
 		return nil
 	}
+
 	source := p.sourceLevel()
 	ids := make([]mapreduce.UnitID, 0, 2*len(all))
 	for _, in := range all {
 		ids = append(ids, records.UnitAt(source, in.First), records.UnitAt(source, in.End-1))
 	}
+
 	ends, err := p.UnitsNamed(ctx, p.tx.Snapshot(), p.id, ids)
 	if err != nil {
 		return err
@@ -378,9 +409,11 @@ func (p *planner) setMapRanges(ctx context.Context, all ...*storagev1.Inputs) er
 	if len(ends) < len(ids) {
 		return records.CorruptError(p.Keys.Job(p.id).Unit(ids[0]), "level %d of %s lacks some of units %d to %d", p.next.Source, p.id, all[0].First, all[len(all)-1].End-1)
 	}
+
 	for i, in := range all {
 		in.MapFirst, in.MapEnd = ends[2*i].Inputs.GetMapFirst(), ends[2*i+1].Inputs.GetMapEnd()
 	}
+
 	return nil
 }
 

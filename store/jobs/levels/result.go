@@ -27,23 +27,29 @@ func (st *Store) CompleteWith(ctx context.Context, id mapreduce.JobID, epoch int
 	if len(result) > MaxSmallResult {
 		return errs.New(errs.Internal, "a result of %d bytes is stored with the end of its job", len(result))
 	}
+
 	return st.db.Update(ctx, failpoint.Complete, func(tx store.Tx) error {
 		ctl, err := st.ReadControl(ctx, tx, id)
+		// Another node may have ended the job, or have planned the unit of its result.
 		if err != nil || ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() || records.AtResult(ctl) {
 			return err
 		}
+
 		p := &planner{Records: st.Records, tx: tx, id: id, ctl: ctl, next: resultPlan(ctl), room: 1}
 		inputs, err := p.wholeSource(ctx)
 		if err != nil {
 			return err
 		}
+
 		u := &storagev1.Unit{
 			UnitId: string(mapreduce.ResultUnit), Kind: uint32(mapreduce.KindResult), Level: p.next.Number, Stage: int64(p.next.Stage),
 			Inputs: inputs, Status: uint32(mapreduce.UnitComplete), Attempt: 1, Result: st.storeSmall(tx, id, result),
 		}
+
 		st.SetUnit(tx, id, u)
 		tx.Add(st.Keys.Job(id).Counter(keys.Claimed, 0, st.Node), 1)
 		tx.Add(st.Keys.Job(id).Counter(keys.Completed, u.Level, st.Node), 1)
+
 		ctl.Levels = append(ctl.Levels, p.next.ToStored())
 		ctl.Level, ctl.State = u.Level, uint32(mapreduce.JobComplete)
 		return st.WriteControlWith(ctx, tx, id, ctl, &storagev1.Checkpoint{
@@ -86,9 +92,11 @@ func (st *Store) PlanResult(ctx context.Context, id mapreduce.JobID, epoch int64
 		}
 		return err
 	})
+
 	if err != nil || next.Epoch != epoch {
 		return err
 	}
+
 	_, _, err = st.PlanStep(ctx, id, next)
 	return err
 }

@@ -55,6 +55,7 @@ func (st *Store) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (
 		room := records.StepRoom(tried)
 		tried++
 		done = true
+
 		ctl, err := st.ReadControl(ctx, tx, id)
 		if err != nil {
 			return err
@@ -62,20 +63,27 @@ func (st *Store) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (
 		if ctl.Epoch != t.Epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return nil
 		}
+
 		p := &treePlanner{planner: planner{Records: st.Records, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
+		// The tree stands on units that were staged with the job and on those of parsed
+		// documents.
 		if p.maps, err = st.ReadCounter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
 			return err
 		}
 		p.maps += ctl.StagedUnits
+
 		if _, err := records.Read(ctx, tx, st.Keys.Job(id).Plan(1), p.cursor); err != nil {
 			return err
 		}
+
 		if done, err = p.planLevels(ctx); err != nil {
 			return err
 		}
+
 		if done {
 			return p.beginMapping(ctx)
 		}
+
 		tx.Set(st.Keys.Job(id).Plan(1), records.Encode(p.cursor))
 		return nil
 	})
@@ -105,17 +113,21 @@ func (p *treePlanner) planLevels(ctx context.Context) (bool, error) {
 		if below == 0 || below == 1 && c.Level > 1 {
 			return true, nil
 		}
+
 		c.Plan = p.tree.treeLevel(c.Level, (below-1)/p.tree.Group+1)
 		p.next = Plan{Number: c.Level, Level: records.LevelFrom(c.Plan)}
+
 		var err error
 		if c.Level == 1 {
 			err = p.groupMaps(ctx)
 		} else {
 			err = p.planReduces(ctx, below)
 		}
+		// Without room for the whole level, the next step goes on where the cursor stands.
 		if err != nil || c.Planned < c.Plan.Units {
 			return false, err
 		}
+
 		c.Levels = append(c.Levels, c.Plan)
 		c.Level, c.Planned, c.Plan = c.Level+1, 0, nil
 	}
@@ -142,9 +154,11 @@ func (p *treePlanner) planReduce(in *storagev1.Inputs) {
 		Level: c.Level, Stage: int64(p.tree.Stage), Index: c.Planned, Status: uint32(mapreduce.Blocked), Inputs: in,
 		Queue: &storagev1.Queue{Shard: c.Planned % max(1, p.ctl.Shards)}, Parent: 1 + c.Planned/p.tree.Group,
 	}
+
 	if c.Plan.Units == 1 {
 		u.Kind, u.Parent = uint32(mapreduce.KindFinal), 0
 	}
+
 	p.SetUnit(p.tx, p.id, u)
 	c.Planned++
 	p.room--
@@ -161,14 +175,17 @@ const (
 // several steps: what its reduce waits for is added up as they go.
 func (p *treePlanner) groupMaps(ctx context.Context) error {
 	limit := orderPage
+	// With parsed documents, each unit's record is read and written too.
 	if p.ctl.ParseUnits > 0 {
 		limit = min(recordPage, p.room)
 	}
+
 	for p.room > 0 {
 		pairs, _, err := p.tx.Snapshot().GetRange(ctx, p.Keys.Job(p.id).OrderFrom(0, p.cursor.Cursor), store.RangeOptions{Limit: limit})
 		if err != nil {
 			return err
 		}
+
 		dealt, err := p.dealGroups(ctx, pairs)
 		switch {
 		case err != nil:
@@ -179,6 +196,7 @@ func (p *treePlanner) groupMaps(ctx context.Context) error {
 			return nil
 		}
 	}
+
 	return nil
 }
 
@@ -189,12 +207,14 @@ func (p *treePlanner) dealGroups(ctx context.Context, pairs []store.KeyValue) (d
 	if err != nil {
 		return 0, err
 	}
+
 	waits := make(map[int64]keys.Waiting)
 	for ; dealt < len(pairs) && p.room > 0; dealt++ {
 		index, err := p.decodeIndex(pairs[dealt].Key)
 		if err != nil {
 			return dealt, err
 		}
+
 		c := p.cursor
 		waits[c.Planned] += p.setParent(children, dealt)
 		if c.Taken++; c.Taken == 1 {
@@ -205,13 +225,16 @@ func (p *treePlanner) dealGroups(ctx context.Context, pairs []store.KeyValue) (d
 			p.blockMaps()
 		}
 	}
+
+	// One addition for each group, however many of its units were dealt.
 	for group, n := range waits {
 		p.tx.Add(p.Keys.Queues(p.id).Wait(1, group), int64(n))
 	}
+
 	return dealt, nil
 }
 
-// readChildren reads the map units with places in the order, if they have to be told of
+// readChildren reads the map units with places in the order, if they have to know
 // the reduce that waits for them. Units of a job that was all text were staged with
 // it, and none can have been claimed. Else those of parsed documents came in
 // between; and when a parse that had failed is tried again, units of the first time
@@ -220,15 +243,18 @@ func (p *treePlanner) readChildren(ctx context.Context, places []store.KeyValue)
 	if p.ctl.ParseUnits == 0 {
 		return nil, nil
 	}
+
 	ids := make([]mapreduce.UnitID, len(places))
 	for i, kv := range places {
 		ids[i] = mapreduce.UnitID(kv.Value)
 	}
+
 	units, err := p.UnitsNamed(ctx, p.tx, p.id, ids)
 	if err == nil && len(units) < len(ids) {
 		err = records.CorruptError(p.Keys.Job(p.id).Unit(ids[0]), "a unit of %s, from %s to %s, has a place in the order, and is not there",
 			p.id, ids[0], ids[len(ids)-1])
 	}
+
 	return units, err
 }
 
@@ -238,17 +264,20 @@ func (p *treePlanner) setParent(children []*storagev1.Unit, at int) keys.Waiting
 	if children == nil {
 		return keys.OneLeft
 	}
+
 	u := children[at]
 	if parent := p.cursor.Planned + 1; u.Parent != parent {
 		u.Parent = parent
 		p.SetUnit(p.tx, p.id, u)
 	}
+
 	switch mapreduce.UnitState(u.Status) {
 	case mapreduce.UnitComplete:
 		return keys.OneSurvivor
 	case mapreduce.UnitFailed:
 		return 0
 	}
+
 	return keys.OneLeft
 }
 
@@ -274,15 +303,18 @@ func (p *treePlanner) blockMaps() {
 // beginMapping turns the job to mapping.
 func (p *treePlanner) beginMapping(ctx context.Context) error {
 	p.tx.Clear(p.Keys.Job(p.id).Plan(1))
+
 	c, reduces := p.cursor, int64(0)
 	for _, l := range c.Levels {
 		reduces += l.Units
 	}
+
 	first := p.tree.First
 	first.Units = p.maps
 	p.ctl.Level, p.ctl.State = 0, uint32(first.Phase)
 	p.ctl.Levels = append([]*storagev1.Level{first.ToStored()}, c.Levels...)
 	p.ctl.TreeTop = int64(len(c.Levels))
+
 	return p.WriteControl(ctx, p.tx, p.id, p.ctl, fmt.Sprintf("level 0: %s; %s above it: %s", plural.Count(p.maps, "unit"), plural.Count(len(c.Levels), "level"), plural.Count(reduces, "unit")))
 }
 
@@ -292,6 +324,7 @@ func (st *Store) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) er
 		if ctl.Epoch != epoch || ctl.TreeTop == 0 || ctl.Level < 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
+
 		from := ctl.Level
 		for ctl.Level < ctl.TreeTop {
 			completed, err := st.ReadCounter(ctx, tx.Snapshot(), id, keys.Completed, ctl.Level)
@@ -302,11 +335,13 @@ func (st *Store) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) er
 			if err != nil {
 				return "", false, err
 			}
+
 			if completed == 0 || completed+failed < records.UnitsOf(ctl, ctl.Level) {
 				break // without any output, the job fails at this level
 			}
 			ctl.Level++
 		}
+
 		ctl.State = records.LevelAt(ctl, ctl.Level).GetPhase()
 		return fmt.Sprintf("level %d: %s", ctl.Level, plural.Count(records.UnitsOf(ctl, ctl.Level), "unit")), ctl.Level > from, nil
 	})
