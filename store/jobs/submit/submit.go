@@ -31,9 +31,11 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 		if err != nil {
 			return err
 		}
+
 		in := &storagev1.Ingest{
 			Node: string(st.Node), CreatedAtMicros: at, RequestId: string(spec.RequestID), Tenant: string(spec.Tenant), Use: &storagev1.Use{Ended: true},
 		}
+
 		if values[1] != nil {
 			var other storagev1.Ingest
 			if err := records.Decode(st.Keys.Job(id).Ingest(), values[1], &other); err != nil {
@@ -44,9 +46,12 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 				return nil // an earlier run committed
 			}
 		}
+
 		if values[0] != nil || values[1] != nil {
 			return errs.New(errs.Exists, "job id %s is taken", id)
 		}
+
+		// Both are only looked for: the job takes them when it is published.
 		for _, what := range placesOfJobs() {
 			if err := st.Tenants.CheckUse(ctx, tx, spec.Tenant, what, 0, 1); err != nil {
 				return err
@@ -55,6 +60,7 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 		if err := st.Tenants.CheckUse(ctx, tx, spec.Tenant, keys.UsedTokens, st.Tenants.Today(), spec.Budget); err != nil {
 			return err
 		}
+
 		tx.Set(st.Keys.Job(id).Ingest(), records.Encode(in))
 		return nil
 	})
@@ -78,7 +84,7 @@ func (rec writer) takePlaces(ctx context.Context, tx store.Tx, t mapreduce.Tenan
 	return rec.Tenants.TakeTokens(ctx, tx, t, in.Use, budget)
 }
 
-// Stage stores a part of a submission. Nobody sees it before Flip. A unit whose
+// Stage stores a part of a submission. Nobody sees it before Publish. A unit whose
 // id another document's unit has is refused with errs.Exists, and more than the quotas of
 // the tenant allow with errs.Exhausted. The parts of a submission are staged one after the
 // other.
@@ -87,22 +93,27 @@ func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch
 	for _, u := range units {
 		u.Submitted = true
 	}
+
+	// Number of parts when the first run of the transaction looked; -1 before.
 	before := int64(-1)
 	return st.db.Update(ctx, failpoint.Stage, func(tx store.Tx) error {
 		in, err := st.readIngest(ctx, tx, id)
 		if err != nil {
 			return err
 		}
+
 		if before >= 0 && in.Parts > before {
 			return nil // an earlier run committed
 		}
 		before = in.Parts
+
 		if err := st.checkUnique(ctx, tx, id, units); err != nil {
 			return err
 		}
 		if err := st.chargePart(ctx, tx, id, in, b); err != nil {
 			return err
 		}
+
 		for _, u := range units {
 			st.InsertNew(tx, id, u)
 		}
@@ -112,6 +123,7 @@ func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch
 		for _, s := range b.Skipped {
 			tx.Set(st.Keys.Job(id).Skipped(s.N), records.Encode(&storagev1.Skipped{DocumentId: string(s.Document), Reason: s.Reason}))
 		}
+
 		return nil
 	})
 }
@@ -122,15 +134,18 @@ func (rec writer) chargePart(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	for _, c := range b.Blobs {
 		size += int64(len(c.Data))
 	}
+
 	if err := rec.Tenants.TakeUse(ctx, tx, tenant, keys.UsedUnits, 0, units); err != nil {
 		return err
 	}
 	if err := rec.Tenants.TakeUse(ctx, tx, tenant, keys.UsedBytes, 0, size); err != nil {
 		return err
 	}
+
 	if units > 0 {
 		tx.Add(rec.Keys.Job(id).Counter(keys.UnitsWaiting, 0, rec.Node), units)
 	}
+
 	if in.Use == nil {
 		in.Use = new(storagev1.Use)
 	}
@@ -158,23 +173,27 @@ func (rec writer) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.Job
 	if err != nil {
 		return err
 	}
+
 	inBatch := make(map[mapreduce.UnitID]*storagev1.Unit, len(units))
 	for _, u := range units {
 		for _, name := range firstNames(u) {
 			old := cmp.Or(inBatch[name], stored[name])
 			if old != nil && idsClash(old, u) {
 				return errs.Field("documents", "documents %d and %d have the same id %q; give each its own",
+
 					old.Index>>20+1, u.Index>>20+1, u.DocumentId)
 			}
 		}
 		inBatch[mapreduce.UnitID(u.UnitId)] = u
 	}
+
 	return nil
 }
 
 // readNamesakes returns the units that are stored under the first names of units.
 func (rec writer) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
 	var mapped, parsed [][]byte // apart, for each lies close together
+
 	prefix := rec.Keys.Job(id).ParseUnits()
 	for _, u := range units {
 		for _, name := range firstNames(u) {
@@ -186,12 +205,14 @@ func (rec writer) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.J
 			}
 		}
 	}
+
 	found := make(map[mapreduce.UnitID]*storagev1.Unit)
 	for _, ks := range [][][]byte{mapped, parsed} {
 		values, err := records.ReadPresent(ctx, tx, ks)
 		if err != nil {
 			return nil, err
 		}
+
 		for i, v := range values {
 			if v == nil {
 				continue
@@ -203,6 +224,7 @@ func (rec writer) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.J
 			found[mapreduce.UnitID(u.UnitId)] = u
 		}
 	}
+
 	return found, nil
 }
 
@@ -216,12 +238,14 @@ func firstNames(u *storagev1.Unit) []mapreduce.UnitID {
 	if u.Source.GetDocuments() > 0 {
 		return names
 	}
+
 	d := mapreduce.DocumentID(u.DocumentId)
 	for _, name := range []mapreduce.UnitID{mapreduce.MapUnit(d), mapreduce.ChunkUnit(d, 0), mapreduce.ParseUnit(d)} {
 		if name != names[0] {
 			names = append(names, name)
 		}
 	}
+
 	return names
 }
 
@@ -258,14 +282,18 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 	winner := id
 	err := st.db.Update(ctx, failpoint.Flip, func(tx store.Tx) error {
 		winner = id
+
 		done, err := tx.Get(ctx, st.Keys.Job(id).Ctl())
 		if err != nil || done != nil { // done: an earlier run committed
 			return err
 		}
+
 		in, err := st.readIngest(ctx, tx, id)
 		if err != nil {
 			return err
 		}
+
+		// An earlier submission of the same request has won.
 		if f.Spec.RequestID != "" {
 			key := st.Keys.Tenant(f.Spec.Tenant).Request(f.Spec.RequestID)
 			earlier, err := tx.Get(ctx, key)
@@ -278,12 +306,14 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 			}
 			tx.Set(key, []byte(id))
 		}
+
 		if err := st.takePlaces(ctx, tx, f.Spec.Tenant, in, f.Spec.Budget); err != nil {
 			return err
 		}
 		st.publishJob(ctx, tx, id, f, in)
 		return nil
 	})
+
 	return winner, err
 }
 
@@ -299,8 +329,10 @@ func (f *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 	if f.Parse > 0 || f.Tree {
 		state, level = mapreduce.Decomposition, -1
 	}
+
 	first, spec := f.Level, records.StoredSpec(f.Spec)
 	first.Units = f.Map
+
 	ctl := &storagev1.Ctl{
 		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, Levels: []*storagev1.Level{first.ToStored()},
 		UpdatedAtMicros: now, MaxAttempts: spec.MaxAttempts, Budget: spec.Budget,
@@ -308,14 +340,17 @@ func (f *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *
 		Tenant: spec.Tenant, Priority: spec.Priority, ReduceShare: spec.ReduceShare,
 		CheckpointInterval: spec.CheckpointInterval, MapEarly: f.MapEarly && f.Parse > 0, KeepMicros: spec.KeepMicros,
 	}
+
 	job := &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: spec,
 		TotalUnits: f.Map + f.Parse, Shards: f.Shards, Documents: f.Documents, Characters: f.Characters,
 		SkippedDocuments: f.Skipped, SkippedBytes: f.SkippedBytes, Carried: true,
 	}
+
 	for _, text := range f.Warnings {
 		job.Warnings = append(job.Warnings, &storagev1.Warning{Text: records.ClipText(text)})
 	}
+
 	return ctl, job
 }
 
@@ -323,18 +358,22 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	now := rec.NowMicros()
 	ctl, job := f.toStored(id, now)
 	ctl.Use = in.Use
+
 	tx.Set(rec.Keys.Job(id).Ctl(), records.Encode(ctl))
 	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 	rec.ListJob(tx, id, ctl, now)
 	rec.SetRun(tx, id, ctl)
+
 	if f.Slots > 0 {
 		tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: f.Slots}))
 	}
+
 	tx.Clear(rec.Keys.Job(id).Ingest())
 	rec.AddCalled(ctx, tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level, Submitted: records.SubmittedSum(job),
 		Message: records.ClipText(plural.Count(f.Documents, "document") + ", " + plural.Count(f.Map+f.Parse, "unit") + records.WarningSuffix(f.Warnings)),
 	})
+
 	rec.WakeOthers(tx)
 }
 
@@ -367,11 +406,13 @@ func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 	for i, id := range ids {
 		marks[i] = st.Keys.Job(id).Ingest()
 	}
+
 	return st.db.Update(ctx, failpoint.Abandon, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, marks)
 		if err != nil {
 			return err
 		}
+
 		for i, id := range ids {
 			if values[i] == nil {
 				continue
@@ -388,16 +429,18 @@ func (st *Store) abandonSome(ctx context.Context, ids []mapreduce.JobID) error {
 					return err
 				}
 			}
+
 			for _, r := range st.Keys.Job(id).Owned() {
 				tx.ClearRange(r)
 			}
 			tx.Clear(marks[i])
 		}
+
 		return nil
 	})
 }
 
-// An Ref is a submission under way.
+// A Ref is a submission under way.
 type Ref struct {
 	Job  mapreduce.JobID
 	Node mapreduce.NodeID
@@ -409,14 +452,17 @@ func (st *Store) Ingests(ctx context.Context, after mapreduce.JobID) ([]Ref, err
 	var refs []Ref
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		refs = nil
+
 		all := st.Keys.Ingests()
 		if after != "" {
 			all.Begin = append(st.Keys.Job(after).Ingest(), 0)
 		}
+
 		pairs, _, err := tx.Snapshot().GetRange(ctx, all, store.RangeOptions{Limit: 1000})
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			var in storagev1.Ingest
 			if err := records.Decode(kv.Key, kv.Value, &in); err != nil {
@@ -428,6 +474,7 @@ func (st *Store) Ingests(ctx context.Context, after mapreduce.JobID) ([]Ref, err
 			}
 			refs = append(refs, Ref{mapreduce.JobID(rest.Text()), mapreduce.NodeID(in.Node)})
 		}
+
 		return nil
 	})
 	return refs, err
