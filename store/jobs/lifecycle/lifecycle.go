@@ -27,9 +27,11 @@ func (st *Store) Pause(ctx context.Context, id mapreduce.JobID, epoch int64, why
 		if state == mapreduce.JobPaused || isSuperseded(ctl, epoch) {
 			return "", false, nil
 		}
+
 		if !state.Running() {
 			return "", false, records.WrongState("pause", id, state)
 		}
+
 		ctl.State, ctl.Error = uint32(mapreduce.JobPaused), records.ClipText(why)
 		return ctl.Error, true, nil
 	})
@@ -59,9 +61,11 @@ func (st *Store) Cancel(ctx context.Context, id mapreduce.JobID) error {
 		if state == mapreduce.JobCancelled {
 			return "", false, nil
 		}
+
 		if !state.CanBecome(mapreduce.JobCancelled) {
 			return "", false, records.WrongState("cancel", id, state)
 		}
+
 		ctl.State, ctl.Sweeping, ctl.Resuming = uint32(mapreduce.JobCancelled), true, false
 		return "cancelled", true, nil
 	})
@@ -77,10 +81,12 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 		if err != nil || !ctl.Sweeping {
 			return err
 		}
+
 		r := st.Keys.Job(id).Units()
 		if cursor != nil {
 			r.Begin = cursor
 		}
+
 		pairs, more, err := tx.GetRange(ctx, r, store.RangeOptions{Limit: records.StepUnits, Bytes: store.TargetTxSize})
 		if err != nil {
 			return err
@@ -88,14 +94,18 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 		if err := st.cancelUnits(tx, id, ctl, pairs); err != nil {
 			return err
 		}
+
 		if more {
 			next, done = store.Single(pairs[len(pairs)-1].Key).End, false
 			return nil
 		}
+
+		// No unit waits any more, so all queues are dropped at once.
 		tx.ClearRange(st.Keys.Queues(id).AllReady())
 		tx.ClearRange(st.Keys.Queues(id).AllDelayed())
 		tx.ClearRange(st.Keys.Queues(id).AllParked())
 		tx.ClearRange(st.Keys.Queues(id).AllWoken())
+
 		ctl.Sweeping = false
 		tx.Clear(st.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
 		tx.Set(st.Keys.Job(id).Ctl(), records.Encode(ctl))
@@ -106,6 +116,7 @@ func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor 
 
 func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, pairs []store.KeyValue) error {
 	t := transition.New(rec.Records, tx, id, ctl)
+
 	for _, kv := range pairs {
 		u := new(storagev1.Unit)
 		if err := records.Decode(kv.Key, kv.Value, u); err != nil {
@@ -115,16 +126,19 @@ func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ct
 		if state.Ended() {
 			continue
 		}
+
 		switch {
 		case state == mapreduce.Processing:
 			t.Add(keys.Running, u.Level, -1) // its session stays named: a late report still settles what it spent
 		case records.IsParked(u):
 			t.Add(keys.UnitsParked, u.Level, -1)
 		}
+
 		u.Queue = nil
 		t.CancelUnit(u)
 		tx.Set(kv.Key, records.Encode(u))
 	}
+
 	t.Record()
 	return nil
 }
@@ -146,6 +160,7 @@ func (st *Store) deleteJob(ctx context.Context, id mapreduce.JobID) error {
 			}
 			return err
 		}
+
 		begun = true
 		return st.removeJob(ctx, tx, id, ctl, "")
 	})
@@ -178,6 +193,8 @@ func (rec writer) settleRemoval(ctx context.Context, tx store.Tx, id mapreduce.J
 	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
 		return removal{}, err
 	}
+
+	// The log keeps the head of the audit, which is removed with the job.
 	seal, err := rec.LastSeal(ctx, tx, id)
 	if err != nil {
 		return removal{}, err
@@ -230,6 +247,7 @@ func (st *Store) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Res
 			at = *step.carried
 			continue
 		}
+
 		if err := st.retryFailed(ctx, id, step.level); err != nil {
 			return err
 		}
@@ -251,25 +269,32 @@ func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce
 		if err != nil {
 			return err
 		}
+
 		state := mapreduce.JobState(ctl.State)
 		failed, err := st.lowestFailed(ctx, tx, id)
 		if err != nil {
 			return err
 		}
+
 		if err := checkResumable(id, state, failed != noneFailed, ctl.Resuming); err != nil {
 			return err
 		}
+
 		if r.Budget > 0 {
 			ctl.Budget = r.Budget
 		}
+
+		// A job that runs only gets its budget.
 		if state.Running() {
 			return st.raiseBudget(ctx, tx, id, ctl, r)
 		}
+
 		if failed != noneFailed {
 			step = resuming{level: failed}
 			step.carried, err = st.dropAbove(ctx, tx, id, ctl, failed, at)
 			return err
 		}
+
 		return st.finishResume(ctx, tx, id, ctl, r)
 	})
 	return step, err
@@ -354,21 +379,25 @@ func (rec writer) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	if err != nil {
 		return nil, err
 	}
+
 	first := LastKept(ctl, level) + 1
 	for l := first; l < int64(len(begun)); l++ {
 		if err := rec.checkNoneRuns(ctx, tx, id, l); err != nil {
 			return nil, err
 		}
 	}
+
 	next, err := rec.carrySpent(ctx, tx, id, ctl, at, first, begun)
 	if err != nil {
 		return nil, err
 	}
+
 	if next != nil {
 		err := rec.interruptLevel(ctx, tx, id, ctl, ctl.Level) // the levels are there yet
 		next.epoch = ctl.Epoch
 		return next, err
 	}
+
 	for l := first; l < int64(len(begun)); l++ {
 		rec.DropLevel(tx, id, l, begun[l], ctl.Shards)
 	}
@@ -384,6 +413,7 @@ func (rec writer) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.
 	if err != nil || !found {
 		return all, err
 	}
+
 	all = append(all, cursor.Levels...)
 	if cursor.Plan != nil {
 		all = append(all, cursor.Plan)
@@ -405,19 +435,22 @@ func (rec writer) returnToLevel(ctx context.Context, tx store.Tx, id mapreduce.J
 	return rec.interruptLevel(ctx, tx, id, ctl, level)
 }
 
-// checkNoneRuns fails while a unit of the level runs: what it spends has to be counted
-// before it is dropped.
+// checkNoneRuns fails while a unit of the level runs: what the unit spends has to be
+// counted
+// before the level is dropped.
 func (rec writer) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64) error {
 	running, err := rec.ReadCounter(ctx, tx, id, keys.Running, level)
 	if err != nil {
 		return err
 	}
+
 	if running > 0 {
 		return &errs.Error{
 			Kind: errs.Unavailable, Reason: records.UnitsRunning, RetryAfter: time.Second,
 			Message: fmt.Sprintf("%d units of level %d of job %s still run", running, level, id),
 		}
 	}
+
 	return nil
 }
 
@@ -428,10 +461,12 @@ func (rec writer) finishResume(ctx context.Context, tx store.Tx, id mapreduce.Jo
 			return err
 		}
 	}
+
 	state := uint32(mapreduce.Decomposition)
 	if ctl.Level >= 0 {
 		state = records.LevelAt(ctl, ctl.Level).GetPhase()
 	}
+
 	ctl.State, ctl.Error, ctl.Resuming = state, "", false
 	return rec.WriteControl(ctx, tx, id, ctl, records.Resumed)
 }
@@ -443,17 +478,21 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 		err := st.db.Update(ctx, failpoint.Retry, func(tx store.Tx) error {
 			room := records.StepRoom(tried)
 			tried++
+
 			ctl, err := st.ReadControl(ctx, tx, id)
 			if err != nil {
 				return err
 			}
+
 			if !ctl.Resuming || mapreduce.JobState(ctl.State).Running() {
 				return errs.New(errs.Aborted, "job %s is being changed by another request; try again", id)
 			}
+
 			pairs, more, err := tx.GetRange(ctx, st.Keys.Queues(id).FailedLevel(level), store.RangeOptions{Limit: room})
 			if err != nil {
 				return err
 			}
+
 			rest, err := transition.New(st.Records, tx, id, ctl).RetryUnits(ctx, pairs)
 			done = !more && !rest
 			return err
@@ -462,5 +501,6 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 			return err
 		}
 	}
+
 	return nil
 }

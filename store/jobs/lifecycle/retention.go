@@ -33,6 +33,7 @@ func (st *Store) Expired(ctx context.Context) ([]Expired, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	next := st.Keys.AllTenants().Ended()
 	for next.Begin != nil {
 		var some []Expired
@@ -45,6 +46,7 @@ func (st *Store) Expired(ctx context.Context) ([]Expired, error) {
 		}
 		all = append(all, some...)
 	}
+
 	return all, nil
 }
 
@@ -52,22 +54,26 @@ func (st *Store) Expired(ctx context.Context) ([]Expired, error) {
 func (st *Store) ownExpired(ctx context.Context, now int64) (all []Expired, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		all = nil
+
 		s := tx.Snapshot()
 		pairs, _, err := s.GetRange(ctx, st.Keys.ExpiredBefore(now), store.RangeOptions{Limit: expiredAtOnce})
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			_, rest, err := st.Keys.Last(kv.Key)
 			if err != nil {
 				return err
 			}
+
 			at := rest.Int()
 			id, ctl := mapreduce.JobID(rest.Text()), new(storagev1.Ctl)
 			found, err := records.Read(ctx, s, st.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
+
 			if !found || ctl.KeepMicros == 0 || ctl.EndedMicros+ctl.KeepMicros != at {
 				continue // the entry is wrong, and a check says so
 			}
@@ -76,6 +82,7 @@ func (st *Store) ownExpired(ctx context.Context, now int64) (all []Expired, err 
 				Rule: fmt.Sprintf("the job was to be kept for %v", time.Duration(ctl.KeepMicros)*time.Microsecond),
 			})
 		}
+
 		return nil
 	})
 	return all, err
@@ -88,19 +95,23 @@ func (rec writer) tenantExpired(ctx context.Context, r store.Reader, from store.
 	if err != nil || len(first) == 0 {
 		return nil, nil, err
 	}
+
 	tenant, _, _, err := rec.Keys.AllTenants().EndedAt(first[0].Key)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	next = rec.Keys.Tenant(tenant).AfterEnded()
 	keep := rec.Tenants.RuleOf(tenant).Keep
 	if keep <= 0 {
 		return nil, next, nil
 	}
+
 	pairs, _, err := r.GetRange(ctx, rec.Keys.Tenant(tenant).EndedBefore(now-keep.Microseconds()), store.RangeOptions{Limit: expiredAtOnce})
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, kv := range pairs {
 		_, ended, id, err := rec.Keys.AllTenants().EndedAt(kv.Key)
 		if err != nil {
@@ -110,10 +121,12 @@ func (rec writer) tenantExpired(ctx context.Context, r store.Reader, from store.
 			Job: id, Tenant: tenant, ended: ended, Rule: fmt.Sprintf("jobs of the tenant are kept for %v", keep),
 		})
 	}
+
 	return all, next, nil
 }
 
-// DeleteExpired removes jobs that Expired has returned, unless they have gone on since, in one
+// DeleteExpired removes jobs that Expired has returned, unless they have gone on since, in
+// one
 // transaction: what a commit waits for, and the end of the log of their tenant, are then looked
 // for once. Of jobs that are gone nothing is said.
 func (st *Store) DeleteExpired(ctx context.Context, some ...Expired) error {

@@ -33,10 +33,12 @@ func (rec writer) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	if at.epoch != ctl.Epoch {
 		at = carrying{epoch: ctl.Epoch}
 	}
+
 	job := new(storagev1.Job)
 	if _, err := records.Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
 		return nil, err
 	}
+
 	room := store.RangeOptions{Limit: records.StepUnits, Bytes: store.TargetTxSize}
 	for at.level = max(at.level, first); at.level < int64(len(begun)); at.level, at.from = at.level+1, nil {
 		r := rec.UnitKeys(id, begun[at.level])
@@ -47,6 +49,7 @@ func (rec writer) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobI
 		if err != nil {
 			return nil, err
 		}
+
 		for _, kv := range pairs {
 			if err := carryUnit(tx, job, first, kv); err != nil {
 				return nil, err
@@ -54,12 +57,14 @@ func (rec writer) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobI
 			room.Limit--
 			room.Bytes -= len(kv.Key) + len(kv.Value)
 		}
+		// There is no room for more: the next step begins behind the last unit.
 		if more || room.Limit <= 0 || room.Bytes <= 0 {
 			at.from = store.Single(pairs[len(pairs)-1].Key).End
 			tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 			return &at, nil
 		}
 	}
+
 	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 	return nil, nil
 }
@@ -70,13 +75,17 @@ func carryUnit(tx store.Tx, job *storagev1.Job, first int64, kv store.KeyValue) 
 	if err := records.Decode(kv.Key, kv.Value, u); err != nil {
 		return err
 	}
+
 	spent := spentBy(u)
 	if u.Level < first || spent == nil && u.Session == "" {
 		return nil
 	}
+
 	if spent != nil {
 		addSuperseded(job, spent)
 	}
+
+	// The record of the job has it from here on: carried again, it would count twice.
 	u.TokensIn, u.TokensOut, u.CostMicros, u.Savings = 0, 0, 0, nil
 	u.Calls, u.LatencyMicros, u.Tools, u.ToolMicros, u.LargestPrompt = 0, 0, 0, 0, 0
 	u.Session, u.Claim, u.Started, u.Charged = "", "", false, 0 // what was charged stays charged
@@ -110,11 +119,13 @@ func addSuperseded(job *storagev1.Job, s *storagev1.Spent) {
 			sum.Tools += s.Tools
 			sum.ToolMicros += s.ToolMicros
 			sum.LargestPrompt = max(sum.LargestPrompt, s.LargestPrompt)
+
 			if s.Savings != nil {
 				sum.Savings = records.StoredSavings(records.SavingsOf(sum.Savings).Add(records.SavingsOf(s.Savings)))
 			}
 			return
 		}
 	}
+
 	job.Superseded = append(job.Superseded, s)
 }
