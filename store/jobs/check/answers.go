@@ -21,8 +21,10 @@ func (c *checker) checkAnswers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		r.Begin = next
 	}
+
 	return nil
 }
 
@@ -33,17 +35,22 @@ func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]
 	if err != nil || len(pairs) == 0 {
 		return nil, err
 	}
+
 	kv := pairs[0]
 	_, rest, err := c.Keys.Last(kv.Key)
 	if err != nil {
 		return nil, err
 	}
+
 	t, sum := mapreduce.TenantID(rest.Text()), rest.Bytes()
 	next := c.Keys.Tenant(t).AnswerChunks(sum).End
+	// The record of an answer comes before its chunks, so a chunk that comes first has
+	// none.
 	if rest.Err() != nil || len(rest.Rest()) > 0 {
 		l.addFinding(kv.Key, "this is a chunk of an answer that does not exist; delete all answers with `coditect mapreduce cache --clear`")
 		return next, nil
 	}
+
 	a := new(storagev1.Answer)
 	if !l.decode(kv.Key, kv.Value, a) {
 		return next, nil
@@ -53,6 +60,7 @@ func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]
 	} else if err != nil {
 		return nil, err
 	}
+
 	listed, err := l.Get(ctx, c.Keys.Tenant(t).Aged(a.KeptMicros, sum))
 	if err == nil && listed == nil {
 		l.addFinding(kv.Key, "the answer is not listed by its age: it would be kept for ever; delete all answers with `coditect mapreduce cache --clear`")

@@ -29,7 +29,7 @@ import (
 // end it: it says what cannot be read, and goes on with the rest. An error of
 // found ends it.
 //
-// What outputs say it does not know: see RunWith.
+// It does not look into outputs: RunWith does.
 func (st *Store) Run(ctx context.Context, found func(mapreduce.Finding) error) error {
 	return st.RunWith(ctx, nil, found)
 }
@@ -41,9 +41,11 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		answers: answers.Records{Records: st.Records}, levels: levels.Records{Records: st.Records},
 		emit: found, verify: verify,
 	}
+
 	if err := c.checkFiles(ctx); err != nil {
 		return err
 	}
+
 	for _, s := range []checkStep{
 		{"jobs", func(ctx context.Context) error { return c.eachJob(ctx, c.Keys.Jobs(), c.checkJob) }},
 		{"sessions of workers", c.checkSessions},
@@ -63,6 +65,7 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 			return err
 		}
 	}
+
 	message := plural.Count(c.jobs, "job") + " checked, " + plural.Count(c.wrongs, "finding")
 	if c.jobs == 0 && c.wrongs == 0 { // else jobs may be there that cannot be read
 		message = "there were no jobs to check, 0 findings"
@@ -71,7 +74,7 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 }
 
 // A Verify says what is wrong with the output of a complete unit, or nil; or it
-// returns an error if that cannot be told.
+// returns an error if that cannot be found out.
 type Verify func(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error)
 
 // A checkStep checks a part of a store or of a job.
@@ -130,6 +133,8 @@ func (c *checker) runCheckTx(ctx context.Context, job mapreduce.JobID, fn func(l
 	if err != nil {
 		return err
 	}
+
+	// A look that went well lets the next one see a little more.
 	c.failed = max(0, l.failed-1)
 	for _, f := range l.found {
 		if err := c.emitFinding(f); err != nil {
@@ -139,7 +144,7 @@ func (c *checker) runCheckTx(ctx context.Context, job mapreduce.JobID, fn func(l
 	return nil
 }
 
-// What findings say to do about entries that should not be there.
+// Advice that findings give about entries that should not be there.
 const (
 	// deleteRemoves is for those below a job.
 	deleteRemoves = "`coditect mapreduce delete` of the job removes it"
@@ -191,6 +196,7 @@ func pageOptions() store.RangeOptions {
 func (c *checker) eachJob(ctx context.Context, of store.Range, visit func(ctx context.Context, id mapreduce.JobID) error) error {
 	var ids []mapreduce.JobID
 	return c.walkRange(ctx, "", of, pageOptions(), func(_ *checkTx, page []store.KeyValue) error {
+		// A page that is read again begins anew.
 		ids = ids[:0]
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
@@ -199,6 +205,7 @@ func (c *checker) eachJob(ctx context.Context, of store.Range, visit func(ctx co
 			}
 			ids = append(ids, mapreduce.JobID(rest.Text()))
 		}
+
 		return nil
 	}, func() error {
 		for _, id := range ids {
@@ -215,6 +222,7 @@ func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 	k := &jobCheck{checker: c, id: id, sums: newSums()}
 	var err error
 	c.torn = false
+
 	k.before, err = k.readStanding(ctx, true)
 	if err = c.reportDamage(id, "record, control record or counters, without which it cannot be checked,", err); err != nil {
 		return err
@@ -222,6 +230,7 @@ func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 	if k.before == nil {
 		return nil // deleted since it was listed, or said to be broken
 	}
+
 	c.jobs++
 	for _, s := range k.listSteps() {
 		err := k.reportDamage(id, s.what, s.check(ctx))
@@ -232,11 +241,14 @@ func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
 			return err
 		}
 	}
+
 	return k.emitSummary()
 }
 
 func (k *jobCheck) listSteps() []checkStep {
 	data := &dataCheck{k}
+
+	// Units come first, for they fill the sums, which are compared last.
 	return []checkStep{
 		{"units, and what belongs to them", k.checkUnits},
 		{"queues", k.checkQueues},
@@ -277,6 +289,7 @@ func (k *jobCheck) emitSummary() error {
 	} else if !k.still {
 		note = "; it moved meanwhile, so that its sums were not compared"
 	}
+
 	s := k.sums
 	return k.emitFinding(mapreduce.Finding{Job: k.id, Message: fmt.Sprintf(
 		"%s: %s, %d complete, %d failed, %s of %s, %s of %s, %s, %s%s",
@@ -324,6 +337,7 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 		if err != nil {
 			return err
 		}
+
 		switch {
 		case values[0] == nil && values[1] == nil:
 			return nil
@@ -333,8 +347,10 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 			}
 			return nil
 		case !l.decode(k.Keys.Job(k.id).Record(), values[0], now.rec) || !l.decode(k.Keys.Job(k.id).Ctl(), values[1], now.ctl):
+			// decode has reported it.
 			return nil
 		}
+
 		now.raw = values[1]
 		if now.stripes, err = k.readStripes(ctx, l); err != nil {
 			return err
@@ -342,6 +358,7 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 		if now.plan, err = l.Get(ctx, k.Keys.Job(k.id).Plan(max(1, records.CountLevels(now.ctl)))); err != nil {
 			return err
 		}
+
 		s = now
 		if !first {
 			return nil
@@ -363,10 +380,12 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 	if err != nil {
 		return err
 	}
+
 	state := mapreduce.JobState(ctl.State)
 	if state == mapreduce.JobUnknown || state > mapreduce.JobPaused {
 		l.addFinding(k.Keys.Job(k.id).Ctl(), "no job state has the number %d", ctl.State)
 	}
+
 	if rec.JobId != string(k.id) || rec.Status != ctl.State || rec.Error != ctl.Error {
 		l.addFinding(k.Keys.Job(k.id).Record(), "the record says that job %q is %s, its control record says that it is %s; pause and resume it, or delete it",
 			rec.JobId, mapreduce.JobState(rec.Status), state)
@@ -374,14 +393,18 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 	if rec.TotalUnits != records.TotalUnits(ctl) && !ctl.Resuming {
 		l.addFinding(k.Keys.Job(k.id).Record(), "the record says that the job has %d units, its control record says %d", rec.TotalUnits, records.TotalUnits(ctl))
 	}
+
 	if records.IsListed(ctl) != (values[0] != nil) {
 		l.addFinding(run, "the job is %s, and is listed to run: %t; pause and resume it", state, values[0] != nil)
 	}
+
+	// Entries that earlier versions wrote have no state.
 	for i, at := range map[int][]byte{1: recent, 4: listed} {
 		if said, known := records.ListedState(values[i]); known && said != state {
 			l.addFinding(at, "the job is %s, and is listed as %s; pause and resume it, or delete it", state, said)
 		}
 	}
+
 	if values[0] != nil && !bytes.Equal(values[0], records.RunValue(ctl)) {
 		l.addFinding(run, "the job is listed to run as %q, and not as %q; pause and resume it", values[0], records.RunValue(ctl))
 	}
@@ -391,9 +414,11 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 	if values[4] == nil {
 		l.addFinding(listed, "the job is not in the list of its tenant %q", tenant)
 	}
+
 	if has := ctl.EndedMicros > 0; has != state.Ended() || has != ctl.Use.GetEnded() || has != (values[5] != nil) {
 		l.addFinding(ended, "the job is %s; it is noted to have ended: %t, and listed so: %t; resume and cancel it, or delete it", state, has, values[5] != nil)
 	}
+
 	if rec.Config.GetRequestId() != "" && string(values[2]) != string(k.id) {
 		l.addFinding(idem, "the request that submitted the job must lead to it, and leads to %q", values[2])
 	}

@@ -19,6 +19,7 @@ func (c *checker) checkFiles(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
+
 	damaged := 0
 	n, err := v.Verify(ctx, func(d store.Damage) error {
 		damaged++
@@ -35,6 +36,7 @@ func (c *checker) checkFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return c.emitFinding(mapreduce.Finding{Message: fmt.Sprintf("%s of the store checked, %d damaged", plural.Count(n, "file"), damaged)})
 }
 
@@ -47,6 +49,7 @@ func boundName(key []byte) string {
 	case key[0] == 0xff:
 		return "the last"
 	}
+
 	if t, err := tuple.Unpack(key); err == nil {
 		return t.String()
 	}
@@ -116,7 +119,9 @@ func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Ra
 	visit func(l *checkTx, page []store.KeyValue) error, done func() error,
 ) error {
 	w := &rangeWalk{checker: c, job: job, r: r, options: o, visit: visit, more: true}
+
 	limit := o.Limit
+
 	for w.more {
 		err := w.visitPage(ctx)
 		switch {
@@ -131,6 +136,7 @@ func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Ra
 		case !isDamage(err):
 			return err
 		case w.options.Limit != 1:
+			// Something of the page is damaged: smaller pages tell it apart.
 			w.options.Limit, w.more = max(1, w.options.Limit/2), true
 		default:
 			if err := w.skipDamaged(err); err != nil {
@@ -138,6 +144,7 @@ func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Ra
 			}
 		}
 	}
+
 	if w.back {
 		return w.reportUnreadable(job, nil, "keys from "+boundName(w.r.Begin)+" up to "+boundName(w.r.End)+" cannot be read", w.why)
 	}
@@ -148,12 +155,14 @@ func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Ra
 func (w *rangeWalk) visitPage(ctx context.Context) error {
 	return w.runCheckTx(ctx, w.job, func(l *checkTx) error {
 		w.last = nil
+
 		o := w.options
 		o.Limit = l.pageLimit(o.Limit)
 		page, more, err := l.GetRange(ctx, w.r, o)
 		if w.more = err != nil || more && len(page) > 0; err != nil || len(page) == 0 {
 			return err
 		}
+
 		w.last = page[len(page)-1].Key
 		return w.visit(l, page)
 	})
@@ -184,5 +193,6 @@ func (w *rangeWalk) skipDamaged(err error) error {
 	default:
 		w.back, w.why, w.options.Reverse = true, err, true
 	}
+
 	return nil
 }

@@ -28,6 +28,7 @@ func (k *dataCheck) checkData(ctx context.Context) error {
 				page = append(page, u)
 			}
 		}
+
 		return nil
 	}, func() error {
 		for _, u := range page {
@@ -46,6 +47,8 @@ func (k *dataCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 	if err := k.checkEvidence(ctx, u); err != nil {
 		return err
 	}
+
+	// The text of a document is looked at once, with its first chunk.
 	if s := u.Source; s != nil && s.ChunkIndex == 0 {
 		err := k.checkHash(ctx, u, k.Keys.Job(k.id).Blob(s.Sha256, 0, keys.MaxChunks), s.Length, s.Sha256, "text")
 		if err != nil {
@@ -54,10 +57,12 @@ func (k *dataCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 		k.sums.texts++
 		k.sums.textBytes += s.Length
 	}
+
 	r := u.Result
 	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || r == nil {
 		return nil
 	}
+
 	k.sums.results++
 	k.sums.resultBytes += r.Length
 	if r.Chunks == 0 {
@@ -71,6 +76,8 @@ func (k *dataCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 			return nil
 		})
 	}
+
+	// Only an output that is whole is worth looking into.
 	wrongs := k.wrongs
 	err := k.checkHash(ctx, u, k.Keys.Outputs(k.id).Result(mapreduce.UnitID(u.UnitId), r.Attempt), r.Length, r.Sha256, "result")
 	if err != nil || k.wrongs > wrongs {
@@ -84,11 +91,13 @@ func (k *dataCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
 	if k.verify == nil || mapreduce.UnitKind(u.Kind) == mapreduce.KindResult { // the ledger has the hash of a result
 		return nil
 	}
+
 	unit := records.UnitFrom(u)
 	data, err := k.content.Output(ctx, k.id, unit)
 	if err != nil {
 		return k.unlessMoved(ctx, u, err)
 	}
+
 	why, err := k.verify(ctx, k.id, unit, data)
 	if err != nil {
 		return k.unlessMoved(ctx, u, err)
@@ -96,6 +105,7 @@ func (k *dataCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
 	if why == nil {
 		return nil
 	}
+
 	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
 		l.addFinding(k.Keys.Job(k.id).Unit(mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not one that a unit can have: %v; "+
 			"delete the job and submit it again", u.UnitId, u.Attempt, why)
@@ -150,6 +160,7 @@ func (k *dataCheck) checkOwners(ctx context.Context, r store.Range, entry string
 func (k *dataCheck) checkHash(ctx context.Context, u *storagev1.Unit, r store.Range, length int64, want []byte, what string) error {
 	h := sha256.New()
 	got, next, broken := int64(0), int64(0), false
+
 	for more := true; more; {
 		var page []store.KeyValue
 		err := k.runCheckTx(ctx, k.id, func(l *checkTx) (err error) {
@@ -159,23 +170,29 @@ func (k *dataCheck) checkHash(ctx context.Context, u *storagev1.Unit, r store.Ra
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range page {
+			// Every chunk but the last is full.
 			broken = broken || lastIndex(kv.Key, k.Keys) != next || (got%store.ChunkSize != 0)
 			next++
 			got += int64(len(kv.Value))
 			h.Write(kv.Value)
 		}
+
 		if more = more && len(page) > 0; more {
 			r.Begin = store.Single(page[len(page)-1].Key).End
 		}
 	}
+
 	chunks := u.Result.GetChunks()
 	if what == "text" {
 		chunks = (length + store.ChunkSize - 1) / store.ChunkSize
 	}
+
 	if !broken && got == length && next == chunks && string(h.Sum(nil)) == string(want) {
 		return nil
 	}
+
 	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
 		l.addFinding(r.Begin, "the %s of unit %s is not what was stored: %d of %d bytes in %d of %d chunks, or its hash differs; "+
 			"submit the document again", what, u.UnitId, got, length, next, chunks)
@@ -189,9 +206,12 @@ func lastIndex(key []byte, space *keys.Space) int64 {
 	if err != nil {
 		return -1
 	}
+
+	// Skips what stands before the index in the keys of each kind.
 	for range map[string]int{"result": 3, "blob": 2, "evidence": 3}[name] {
 		rest.Skip()
 	}
+
 	i := rest.Int()
 	if rest.Done() != nil {
 		return -1

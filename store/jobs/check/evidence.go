@@ -19,11 +19,13 @@ func (k *dataCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error 
 	if u.Evidence == nil {
 		return nil
 	}
+
 	unit := records.UnitFrom(u)
 	items, err := k.content.ReadEvidence(ctx, k.id, unit)
 	if err != nil {
 		return err
 	}
+
 	say := faultOfEvidence(u, items)
 	for i, raw := range items {
 		e := new(storagev1.Evidence)
@@ -34,16 +36,19 @@ func (k *dataCheck) checkEvidence(ctx context.Context, u *storagev1.Unit) error 
 			return err
 		}
 	}
+
 	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
 		if now, err := k.ReadUnit(ctx, l, k.id, unit.ID); err != nil || !proto.Equal(now.GetEvidence(), u.Evidence) {
 			return err // there is more of it now
 		}
+
 		if say != "" {
 			l.addFinding(k.Keys.Job(k.id).Unit(unit.ID), "the evidence of unit %s: %s", u.UnitId, say)
 		}
 		if u.Evidence.Next != nil {
 			return nil // a part of the next is there
 		}
+
 		pairs, _, err := l.GetRange(ctx, k.Keys.Outputs(k.id).EvidenceFrom(unit.ID, u.Evidence.Items), store.RangeOptions{Limit: 1})
 		if err == nil && len(pairs) > 0 {
 			l.addFinding(pairs[0].Key, "unit %s has %d items of evidence, and this is of another; "+deleteRemoves, u.UnitId, u.Evidence.Items)
@@ -57,10 +62,12 @@ func faultOfEvidence(u *storagev1.Unit, items [][]byte) string {
 	if !content.WholeEvidence(records.UnitFrom(u).Evidence, items) {
 		return "its items are not those that were stored: one is missing, or the hash over them differs; delete the job and submit it again"
 	}
+
 	state := mapreduce.UnitState(u.Status)
 	if state == mapreduce.UnitCancelled || state == mapreduce.Blocked || state.Ended() && u.Evidence.Next != nil {
 		return "the unit is " + state.String() + ", and should have none any more, or none of which a part is stored"
 	}
+
 	size := int64(0)
 	for i, raw := range items {
 		stored := new(storagev1.Evidence)
@@ -73,6 +80,7 @@ func faultOfEvidence(u *storagev1.Unit, items [][]byte) string {
 		}
 		size += e.Bytes
 	}
+
 	if size != u.Evidence.Bytes {
 		return "the record counts other bytes than its items have"
 	}

@@ -45,6 +45,7 @@ func (c *inputCheck) run(ctx context.Context) error {
 		var units []*storagev1.Unit
 		next := *c
 		err := c.runCheckTx(ctx, c.id, func(l *checkTx) error {
+			// The transaction may run again, from the same place.
 			next = *c
 			var err error
 			if units, err = next.checkInputPage(ctx, l); err != nil || next.moved {
@@ -55,9 +56,11 @@ func (c *inputCheck) run(ctx context.Context) error {
 			}
 			return next.allTaken(ctx, l)
 		})
+
 		if err != nil || next.moved {
 			return err
 		}
+
 		*c = next
 		more = len(units) > 0
 		for _, u := range units {
@@ -69,6 +72,7 @@ func (c *inputCheck) run(ctx context.Context) error {
 			}
 		}
 	}
+
 	if c.picks {
 		return c.comparePicked(ctx)
 	}
@@ -82,16 +86,19 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 		c.moved = true
 		return nil, err
 	}
+
 	units, err := c.UnitsFrom(ctx, l, c.id, c.level, c.count, l.pageLimit(checkPage))
 	if err != nil {
 		return nil, err
 	}
+
 	for _, u := range units {
 		c.count++
 		in := u.Inputs
 		if in.GetLevel() != c.source {
 			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes outputs of level %d, but the plan says that its level takes those of level %d", u.UnitId, in.GetLevel(), c.source)
 		}
+
 		if u.Item != nil {
 			c.items = true
 			continue
@@ -100,17 +107,22 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 			c.picks = true
 			continue
 		}
+
+		// Reduces have their indexes in a row; those of map units have gaps.
 		if in.GetFirst() < c.end || (c.source > 0 && in.GetFirst() != c.end) || in.GetEnd() <= in.GetFirst() {
 			l.addFinding(c.Keys.Job(c.id).Unit(mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, but the units before it take those up to %d: some are taken twice, or by none",
 				u.UnitId, in.GetFirst(), in.GetEnd(), c.source, c.end)
 		}
+
 		c.end = in.GetEnd()
 	}
+
 	return units, nil
 }
 
 func (c *inputCheck) allTaken(ctx context.Context, l *checkTx) error {
 	below := records.UnitsOf(c.before.ctl, c.source)
+	// Indexes of map units have gaps, so the last of them counts.
 	if c.source == 0 {
 		last, err := c.levels.LastMap(ctx, l, c.id)
 		if err != nil {
@@ -118,6 +130,7 @@ func (c *inputCheck) allTaken(ctx context.Context, l *checkTx) error {
 		}
 		below = last + 1
 	}
+
 	if c.end != below {
 		l.addFinding(c.Keys.Job(c.id).Ctl(), "level %d takes the units up to %d of level %d, which has %d", c.level, c.end, c.source, below)
 	}
@@ -128,6 +141,7 @@ func (c *inputCheck) allTaken(ctx context.Context, l *checkTx) error {
 func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 	from, count := int64(0), int64(0)
 	first, last := int64(-1), int64(-1)
+
 	for {
 		var page []int64
 		err := c.runCheckTx(ctx, c.id, func(l *checkTx) (err error) {
@@ -137,9 +151,12 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 		if err != nil {
 			return err
 		}
+
 		for _, at := range page {
+			// A sum: it does not matter in which order they are visited.
 			c.digest += digestOf(at)
 		}
+
 		if len(page) == 0 {
 			break
 		}
@@ -149,11 +166,13 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 		last = page[len(page)-1]
 		from, count = last+1, count+int64(len(page))
 	}
+
 	c.picked += count
 	in := u.Inputs
 	if count == in.Picked && first == in.First && last+1 == in.End {
 		return nil
 	}
+
 	return c.runCheckTx(ctx, c.id, func(l *checkTx) error {
 		l.addFinding(c.Keys.Job(c.id).PicksOf(u.Level, u.Index).Begin, "unit %s says that it takes %d units, from %d to %d, but the list of what it takes has %d, from %d to %d",
 			u.UnitId, in.Picked, in.First, in.End-1, count, first, last)
@@ -174,6 +193,7 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		more = len(units) > 0
 		for _, u := range units {
 			if from = u.Index + 1; mapreduce.UnitState(u.Status) == mapreduce.UnitComplete {
@@ -182,14 +202,17 @@ func (c *inputCheck) comparePicked(ctx context.Context) error {
 			}
 		}
 	}
+
 	if complete == c.picked && digest == c.digest {
 		return nil
 	}
 	return c.runCheckTx(ctx, c.id, func(l *checkTx) error {
+		// The job may have been planned anew meanwhile.
 		raw, err := l.Get(ctx, c.Keys.Job(c.id).Ctl())
 		if err != nil || !bytes.Equal(raw, c.before.raw) {
 			return err
 		}
+
 		l.addFinding(c.Keys.Job(c.id).Ctl(), "the units of level %d take %d units of level %d, but must take exactly the %d that are complete",
 			c.level, c.picked, c.source, complete)
 		return nil
@@ -203,10 +226,12 @@ func (k *jobCheck) checkPicks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		plan := new(storagev1.Plan)
 		if _, err := l.get(ctx, k.Keys.Job(k.id).Plan(records.CountLevels(ctl)), plan); err != nil {
 			return err
 		}
+
 		for _, kv := range page {
 			_, rest, err := k.Keys.Last(kv.Key)
 			if err != nil {
@@ -218,6 +243,7 @@ func (k *jobCheck) checkPicks(ctx context.Context) error {
 			if !l.decode(kv.Key, kv.Value, &m) {
 				continue
 			}
+
 			planned := index < records.UnitsOf(ctl, level) || plan.Level == level && index <= plan.Planned
 			if rest.Done() != nil || !planned || m.First != first {
 				l.addFinding(kv.Key, "the inputs from %d on are of no unit; "+deleteRemoves, m.First)
@@ -232,11 +258,13 @@ func (k *jobCheck) checkPicks(ctx context.Context) error {
 func (k *jobCheck) sumWaits(ctx context.Context) error {
 	part := make(map[int64]waitSum)
 	return k.walkRange(ctx, k.id, k.Keys.Queues(k.id).Waits(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		// An earlier run of the transaction may have added to it.
 		clear(part)
 		ctl, err := k.ReadControl(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range page {
 			at, err := k.WaitRef(kv.Key)
 			if err != nil {
@@ -246,6 +274,7 @@ func (k *jobCheck) sumWaits(ctx context.Context) error {
 				l.addFinding(kv.Key, "no reduce of level %d has the index %d; "+deleteRemoves, at.Level, at.Index)
 				continue
 			}
+
 			w, sum := keys.Waiting(records.DecodeCount(kv.Value)), part[at.Level]
 			part[at.Level] = waitSum{sum.reduces + 1, sum.left + w.Left(), sum.survivors + w.Survivors()}
 		}

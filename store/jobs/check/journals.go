@@ -23,17 +23,20 @@ func (k *dataCheck) checkJournal(ctx context.Context, u *storagev1.Unit) error {
 	if err != nil {
 		return err
 	}
+
 	say := faultOfJournal(u, entries)
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
 		now, err := k.ReadUnit(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
 		if err != nil || now.GetJournal() == nil || now.Attempt != u.Attempt || now.Status != u.Status {
 			return err // it has moved on
 		}
+
 		all := k.Keys.Outputs(k.id).JournalEntries(mapreduce.UnitID(u.UnitId), now.Journal.Entries, math.MaxInt64)
 		pairs, _, err := l.GetRange(ctx, all, store.RangeOptions{Limit: 1})
 		if err != nil {
 			return err
 		}
+
 		if len(pairs) > 0 {
 			l.addFinding(pairs[0].Key, "the journal of unit %s has %d entries, and this is another; "+deleteRemoves, u.UnitId, now.Journal.Entries)
 		}
@@ -49,10 +52,12 @@ func faultOfJournal(u *storagev1.Unit, entries [][]byte) string {
 	if !content.WholeJournal(records.UnitFrom(u).Journal, entries) {
 		return "its entries are not those that were stored: one is missing, or the hash over them differs; delete the job and submit it again"
 	}
+
 	state := mapreduce.UnitState(u.Status)
 	if state == mapreduce.UnitCancelled || state == mapreduce.Blocked || state == mapreduce.UnitComplete && !u.Journal.Kept {
 		return "the unit is " + state.String() + ", and should have none any more"
 	}
+
 	size, attempt := int64(0), int64(1)
 	for _, raw := range entries {
 		var e storagev1.JournalEntry
@@ -62,6 +67,7 @@ func faultOfJournal(u *storagev1.Unit, entries [][]byte) string {
 		attempt = e.Attempt
 		size += int64(len(raw))
 	}
+
 	if size != u.Journal.Bytes {
 		return "the record counts other bytes than its entries have"
 	}

@@ -35,10 +35,12 @@ type ledgerWalk struct {
 func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, times int)) error {
 	var good, reopened []*storagev1.Outcome
 	keep, read, resumes := w.keep, int64(0), false
+
 	o := pageOptions()
 	o.Reverse = true
 	return w.walkRange(ctx, w.id, w.Keys.Job(w.id).Checkpoints(), o, func(l *checkTx, page []store.KeyValue) error {
 		good, reopened, keep, read, resumes = good[:0], reopened[:0], w.keep, int64(len(page)), false
+
 		for _, kv := range page {
 			c := new(storagev1.Checkpoint)
 			if !l.decode(kv.Key, kv.Value, c) {
@@ -48,28 +50,33 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 				resumes = true
 				keep = min(keep, lifecycle.LastKept(w.before.ctl, c.Level)) // a tree that was planned at once was not dropped
 			}
+
 			for _, again := range c.ReopenedUnits {
 				if again.Level <= keep {
 					reopened = append(reopened, again)
 				}
 			}
+
 			for _, done := range c.CompletedUnits {
 				if done.Level <= keep {
 					good = append(good, done)
 				}
 			}
 		}
+
 		if w.quiet {
 			l.found = nil
 			return nil
 		}
 		return w.checkOutcomes(ctx, l, good, resumes)
 	}, func() error {
+		// The page was read whole, so now it counts.
 		w.keep = keep
 		if !w.quiet {
 			w.sums.checkpoints += read
 			w.sums.resumed = w.sums.resumed || resumes
 		}
+
 		for _, done := range good {
 			counts(done, 1)
 		}
@@ -88,6 +95,7 @@ func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*stor
 	if w.before.ctl.Resuming {
 		return nil // and has not said so in the ledger yet
 	}
+
 	ks := make([][]byte, len(done))
 	for i, o := range done {
 		ks[i] = w.Keys.Job(w.id).Unit(mapreduce.UnitID(o.Unit))
@@ -96,6 +104,7 @@ func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*stor
 	if err != nil {
 		return err
 	}
+
 	for i, o := range done {
 		u := new(storagev1.Unit)
 		if values[i] != nil && records.Decode(ks[i], values[i], u) != nil {
@@ -104,6 +113,7 @@ func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*stor
 		if o.Level <= w.before.ctl.TreeTop && (w.sums.resumed || resumes) && o.Level > 0 && u.Attempt >= o.Attempt {
 			continue // it may have been reopened since: the sums tell
 		}
+
 		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || u.Result.GetAttempt() != o.Attempt || !bytes.Equal(u.Result.GetSha256(), o.Sha256) {
 			l.addFinding(ks[i], "the ledger has it that unit %s was completed by attempt %d with result %x; it is %s, attempt %d, with result %x",
 				o.Unit, o.Attempt, o.Sha256, mapreduce.UnitState(u.Status), u.Attempt, u.Result.GetSha256())
@@ -124,6 +134,7 @@ func (k *jobCheck) checkSeals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
 		head, err := k.LastSeal(ctx, l, k.id)
 		k.sums.seals = head.GetNumber()
@@ -139,10 +150,12 @@ func (k *jobCheck) checkSubmitted(ctx context.Context) error {
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
+
 		first := new(storagev1.Checkpoint)
 		if records.Decode(pairs[0].Key, pairs[0].Value, first) != nil || len(first.Submitted) == 0 {
 			return nil // found before, or of a job of before it was kept
 		}
+
 		if sum := records.SubmittedSum(k.before.rec); !bytes.Equal(sum, first.Submitted) {
 			l.addFinding(k.Keys.Job(k.id).Record(), "the record is not that of the job which was submitted: the SHA-256 of its specification and its documents is %x, and was %x; restore it from a backup, or delete the job",
 				sum, first.Submitted)
@@ -157,10 +170,12 @@ func (k *jobCheck) findUnrecorded(ctx context.Context) error {
 	if k.before.ctl.Resuming {
 		return nil
 	}
+
 	buckets := k.sums.complete.diffBuckets(k.sums.recorded, 16)
 	if len(buckets) == 0 {
 		return nil
 	}
+
 	times := make(map[string]int) // completions in the ledger, of those buckets
 	w := &ledgerWalk{jobCheck: k, keep: 1 << 62, quiet: true}
 	err := w.run(ctx, func(o *storagev1.Outcome, n int) {
@@ -171,6 +186,7 @@ func (k *jobCheck) findUnrecorded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Units(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			u := new(storagev1.Unit)

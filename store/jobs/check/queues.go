@@ -49,16 +49,19 @@ func (k *jobCheck) checkEntries(ctx context.Context, l *checkTx, page []store.Ke
 		all[i] = indexEntry{key: kv.Key, value: kv.Value, rest: rest, unit: name(kv, rest)}
 		ks[i] = k.Keys.Job(k.id).Unit(all[i].unit)
 	}
+
 	values, err := l.GetAll(ctx, ks)
 	if err != nil {
 		return err
 	}
+
 	for i, v := range values {
 		e := &all[i]
 		if v == nil {
 			l.addFinding(e.key, "the entry is of unit %q, which is not there; "+deleteRemoves, e.unit)
 			continue
 		}
+
 		e.record = new(storagev1.Unit)
 		if records.Decode(ks[i], v, e.record) == nil && !agrees(e) {
 			l.addFinding(e.key, "nothing uses the entry any more: unit %s is %s, attempt %d, waiting at %v; "+deleteRemoves,
@@ -148,12 +151,14 @@ func (k *jobCheck) visitHeads(ctx context.Context, r store.Range, elements int, 
 					next = nil
 					return err
 				}
+
 				key := pairs[0].Key
 				_, rest, err := k.Keys.Last(key)
 				if err != nil {
 					return err
 				}
 				rest.Skip() // the job
+
 				if err := visit(l, key, rest); err != nil {
 					return err
 				}
@@ -165,9 +170,11 @@ func (k *jobCheck) visitHeads(ctx context.Context, r store.Range, elements int, 
 			}
 			return nil
 		})
+
 		if err != nil {
 			return err
 		}
+
 		r.Begin = next
 	}
 	return nil
@@ -181,10 +188,12 @@ func (k *jobCheck) checkResults(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		if u == nil {
 			l.addFinding(key, "the chunk is of unit %q, which is not there; "+deleteRemoves, name)
 			return nil
 		}
+
 		ok := attempt > 0 && attempt <= u.Attempt
 		switch mapreduce.UnitState(u.Status) {
 		case mapreduce.UnitComplete:
@@ -192,6 +201,7 @@ func (k *jobCheck) checkResults(ctx context.Context) error {
 		case mapreduce.UnitFailed:
 			ok = false
 		}
+
 		if !ok {
 			l.addFinding(key, "nobody will read this chunk: it is of attempt %d, and unit %s is %s with attempt %d; "+deleteRemoves,
 				attempt, name, mapreduce.UnitState(u.Status), u.Attempt)
@@ -208,6 +218,7 @@ const maxTallied = 20_000
 func (k *jobCheck) checkTallies(ctx context.Context) error {
 	var docs []*storagev1.Tally
 	return k.walkRange(ctx, k.id, k.Keys.Job(k.id).Tallies(), store.RangeOptions{Limit: 16}, func(l *checkTx, page []store.KeyValue) error {
+		// A page that is read again begins anew.
 		docs = docs[:0]
 		for _, kv := range page {
 			t := new(storagev1.Tally)
@@ -215,6 +226,7 @@ func (k *jobCheck) checkTallies(ctx context.Context) error {
 				continue
 			}
 			docs = append(docs, t)
+
 			_, rest, err := k.Keys.Last(kv.Key)
 			if err != nil {
 				return err
@@ -237,16 +249,19 @@ func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d map
 	if t.Chunks > maxTallied {
 		return nil // it is in the sums
 	}
+
 	complete, failed := int64(0), int64(0)
 	for at := int64(0); at < t.Chunks; at += checkPage {
 		var ks [][]byte
 		for i := at; i < min(t.Chunks, at+checkPage); i++ {
 			ks = append(ks, k.Keys.Job(k.id).Unit(transition.TalliedUnit(t, d, i)))
 		}
+
 		values, err := l.GetAll(ctx, ks)
 		if err != nil {
 			return err
 		}
+
 		for i, v := range values {
 			u := new(storagev1.Unit)
 			if v == nil || records.Decode(ks[i], v, u) != nil {
@@ -260,6 +275,7 @@ func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d map
 			}
 		}
 	}
+
 	if complete != t.Complete || failed != t.Failed {
 		l.addFinding(key, "the tally of document %q says %d chunks complete and %d failed, its units %d and %d",
 			d, t.Complete, t.Failed, complete, failed)
@@ -281,6 +297,7 @@ func (k *jobCheck) countSkipped(ctx context.Context) error {
 		part = 0
 		return nil
 	})
+
 	want := k.before.rec.SkippedDocuments
 	for at, n := range k.before.stripes {
 		if at.Name == keys.DocumentsSkipped {
@@ -290,6 +307,7 @@ func (k *jobCheck) countSkipped(ctx context.Context) error {
 	if err != nil || total == want || total > want && !k.before.isFinished() { // a document was skipped meanwhile
 		return err
 	}
+
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
 		l.addFinding(k.Keys.Job(k.id).Record(), "%d documents are listed as skipped, the record and the counter say %d", total, want)
 		return nil
@@ -303,11 +321,13 @@ func (k *jobCheck) checkPlans(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range page {
 			var p storagev1.Plan
 			if !l.decode(kv.Key, kv.Value, &p) {
 				continue
 			}
+
 			level := records.CountLevels(ctl)
 			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.Keys.Job(k.id).Plan(level)) || p.Planned >= p.Plan.GetUnits() {
 				l.addFinding(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; "+deleteRemoves,
@@ -325,26 +345,33 @@ func (k *jobCheck) checkGrants(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		rec := new(storagev1.Job)
 		if _, err := l.get(ctx, k.Keys.Job(k.id).Record(), rec); err != nil {
 			return err
 		}
+
 		pairs, _, err := l.GetRange(ctx, k.Keys.Grants(mapreduce.JobScope(k.id)), store.RangeOptions{})
 		if err != nil {
 			return err
 		}
+
 		tokens, slots := int64(0), int64(0)
 		for _, kv := range pairs {
 			var g storagev1.Grant
 			if !l.decode(kv.Key, kv.Value, &g) {
 				continue
 			}
+
 			if g.Tokens < 0 || g.Slots < 0 {
 				l.addFinding(kv.Key, "%d tokens and %d slots are granted: neither can be negative", g.Tokens, g.Slots)
 			}
+
 			tokens += g.Tokens
 			slots += g.Slots
 		}
+
+		// The sum is compared with the budget at the end, if nothing has moved.
 		k.sums.granted = tokens
 		if p := rec.Config.GetParallelism(); p > 0 && slots > p {
 			l.addFinding(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d slots are granted, of %d", slots, p)

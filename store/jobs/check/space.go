@@ -29,6 +29,7 @@ func (c *checker) checkClaims(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			if err := c.checkClaim(ctx, l, kv, mapreduce.SessionID(rest.Text())); err != nil {
 				return err
 			}
@@ -42,10 +43,12 @@ func (c *checker) checkClaim(ctx context.Context, l *checkTx, kv store.KeyValue,
 	if !l.decode(kv.Key, kv.Value, &held) {
 		return nil
 	}
+
 	alive, err := l.Get(ctx, c.Keys.Session(session))
 	if err != nil {
 		return err
 	}
+
 	if alive == nil {
 		l.addFinding(kv.Key, "the claim is of session %q, which is not there: its units will not come back; cancel and submit their jobs again", session)
 	}
@@ -60,6 +63,7 @@ func (c *checker) checkIngests(ctx context.Context) error {
 			if !l.decode(kv.Key, kv.Value, &in) {
 				continue
 			}
+
 			alive, err := l.Get(ctx, c.Keys.Beat(mapreduce.NodeID(in.Node)))
 			if err != nil {
 				return err
@@ -80,12 +84,15 @@ func (c *checker) checkRecents(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			micros, id := rest.Int(), mapreduce.JobID(rest.Text())
 			rec := new(storagev1.Job)
 			found, err := l.get(ctx, c.Keys.Job(id).Record(), rec)
 			if err != nil {
 				return err
 			}
+
+			// Findings name the job.
 			if l.job = id; !found || rec.CreatedAtMicros != micros {
 				l.addFinding(kv.Key, "the list has a job of that time which is not there, so that `coditect mapreduce list` fails or shows it twice; "+wholeOnly)
 			}
@@ -102,12 +109,15 @@ func (c *checker) checkTenantJobs(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			tenant, micros, id := rest.Text(), rest.Int(), mapreduce.JobID(rest.Text())
 			rec := new(storagev1.Job)
 			found, err := l.get(ctx, c.Keys.Job(id).Record(), rec)
 			if err != nil {
 				return err
 			}
+
+			// Findings name the job.
 			if l.job = id; !found || rec.CreatedAtMicros != micros || rec.Config.GetTenant() != tenant {
 				l.addFinding(kv.Key, "the list of tenant %q has a job of that time which is not there, so that `coditect mapreduce list --tenant` fails or shows one twice; "+wholeOnly, tenant)
 			}
@@ -124,6 +134,7 @@ func (c *checker) checkRequests(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			tenant, request := rest.Text(), rest.Text()
 			rec := new(storagev1.Job)
 			l.job = mapreduce.JobID(kv.Value)
@@ -131,6 +142,7 @@ func (c *checker) checkRequests(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			if !found || rec.Config.GetTenant() != tenant || rec.Config.GetRequestId() != request {
 				l.addFinding(kv.Key, "request %q leads to job %q, which it did not submit; submit with another --request-id", request, kv.Value)
 			}
@@ -147,16 +159,19 @@ func (c *checker) checkRuns(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			tenant, id := rest.Text(), mapreduce.JobID(rest.Text())
 			ctl := new(storagev1.Ctl)
 			found, err := l.get(ctx, c.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
+
 			l.job = id
 			if !found || !records.IsListed(ctl) || ctl.Tenant != tenant {
 				l.addFinding(kv.Key, "the job is listed to run for tenant %q, and does not; servers pass over it, so there is nothing to do", tenant)
 			}
+
 			if _, _, err := records.ParseRun(kv.Value); err != nil {
 				l.addFinding(kv.Key, "%q is no priority and epoch; pause and resume the job", kv.Value)
 			}
@@ -173,21 +188,25 @@ func (c *checker) checkSpace(ctx context.Context) error {
 		var next []byte
 		err := c.runCheckTx(ctx, "", func(l *checkTx) error {
 			next = r.Begin
+
 			for range l.pageLimit(checkPage) {
 				pairs, _, err := l.GetRange(ctx, store.Range{Begin: next, End: r.End}, store.RangeOptions{Limit: 1})
 				if err != nil || len(pairs) == 0 {
 					next = nil
 					return err
 				}
+				// All other keys of this kind and job are passed over.
 				if next, err = c.checkPrefix(ctx, l, pairs[0].Key); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
+
 		if err != nil {
 			return err
 		}
+
 		r.Begin = next
 	}
 	return nil
@@ -202,8 +221,11 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 		l.addFinding(key, "nothing of this version writes or reads such a key; a newer one may have written it, else there is nothing to do")
 		return store.Single(key).End, nil
 	}
+
+	// head is how much of the key names its kind, and then its job.
 	head := len(key) - len(rest.Rest())
 	var id mapreduce.JobID
+
 	switch {
 	case name == "grant":
 		if id, owned = keys.GrantScope(&rest).Job(); !owned && rest.Err() == nil {
@@ -215,20 +237,24 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 	default:
 		id = mapreduce.JobID(rest.Text())
 	}
+
 	if rest.Err() != nil {
 		l.addFinding(key, "the key names no job; "+wholeOnly)
 		return store.Single(key).End, nil
 	}
+
 	head = len(key) - len(rest.Rest())
 	values, err := l.GetAll(ctx, [][]byte{c.Keys.Job(id).Record(), c.Keys.Job(id).Ctl(), c.Keys.Job(id).Ingest()})
 	if err != nil {
 		return nil, err
 	}
+
 	if l.job = id; values[0] == nil && values[1] == nil && values[2] == nil {
 		l.addFinding(key, "keys %q of job %s are left, and the job is not there; nothing reads them, so there is nothing to do", name, id)
 	} else if (name == "ctl" || name == "jobs") && (values[0] == nil || values[1] == nil) {
 		l.addFinding(key, "job %s has a record or a control record, but not both; "+wholeOnly, id)
 	}
+
 	l.job = ""
 	return c.Keys.After(key[:head:head]), nil
 }

@@ -28,6 +28,7 @@ func (k *jobCheck) readStripes(ctx context.Context, l *checkTx) (map[stripe]int6
 	if err != nil {
 		return nil, err
 	}
+
 	all := make(map[stripe]int64, len(pairs))
 	for _, kv := range pairs {
 		at, node, err := k.CounterKey(kv.Key)
@@ -37,6 +38,7 @@ func (k *jobCheck) readStripes(ctx context.Context, l *checkTx) (map[stripe]int6
 		}
 		all[stripe{at, node}] = records.DecodeCount(kv.Value)
 	}
+
 	return all, nil
 }
 
@@ -101,9 +103,11 @@ func (s *sums) addUnit(u *storagev1.Unit) {
 		s.units[u.Level] = make(map[mapreduce.UnitState]int64)
 	}
 	s.units[u.Level][state]++
+
 	if u.Submitted && !state.Ended() {
 		s.add(keys.UnitsWaiting, 0, 1)
 	}
+
 	switch state {
 	case mapreduce.Pending:
 		if records.IsParked(u) {
@@ -118,10 +122,12 @@ func (s *sums) addUnit(u *storagev1.Unit) {
 	case mapreduce.UnitFailed:
 		s.add(keys.Failed, u.Level, 1)
 	}
+
 	s.addSpent(u.TokensIn, u.TokensOut, u.CostMicros, u.Savings)
 	s.add(keys.Claimed, 0, u.Attempt)
 	s.holds[stripe{records.CounterAt{Name: keys.Reserved, Level: 0}, mapreduce.NodeID(u.Node)}] += u.Reserved
 	s.holds[stripe{records.CounterAt{Name: keys.Charged, Level: 0}, mapreduce.NodeID(u.Node)}] += u.Charged
+
 	s.addCoverage(u, state)
 }
 
@@ -146,14 +152,17 @@ func (s *sums) addCoverage(u *storagev1.Unit, state mapreduce.UnitState) {
 		s.add(keys.DocumentsSkipped, 0, 1)
 		s.add(keys.BytesSkipped, 0, u.Source.GetLength())
 	}
+
 	if u.Level != 0 {
 		return
 	}
+
 	chars := u.Source.GetCharEnd() - u.Source.GetCharStart()
 	s.chars += chars
 	cut := u.Source.GetChunks() > 1
 	switch {
 	case complete && cut:
+		// Documents that are cut are counted by their tallies.
 		s.chunks[0]++
 	case failed && cut:
 		s.chunks[1]++
@@ -162,6 +171,7 @@ func (s *sums) addCoverage(u *storagev1.Unit, state mapreduce.UnitState) {
 	case failed:
 		s.add(keys.DocumentsFailed, 0, transition.DocumentsOf(u))
 	}
+
 	if complete {
 		s.add(keys.CharactersMapped, 0, chars)
 	} else if failed {
@@ -191,18 +201,22 @@ func (k *jobCheck) compareSums(ctx context.Context) error {
 	if err != nil || after == nil {
 		return err
 	}
+
 	b := k.before
 	k.still = bytes.Equal(b.raw, after.raw) && bytes.Equal(b.plan, after.plan) && maps.Equal(b.stripes, after.stripes) &&
 		proto.Equal(b.rec, after.rec) // to which a resume carries what units had spent
 	if !k.still {
 		return nil
 	}
+
+	// What a resume carried off stays spent.
 	for _, s := range b.rec.Superseded {
 		k.sums.addSpent(s.TokensIn, s.TokensOut, s.CostMicros, s.Savings)
 	}
 	if err := k.findUnrecorded(ctx); err != nil {
 		return err
 	}
+
 	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
 		k.compareCounters(l)
 		k.compareLevels(l)
@@ -219,6 +233,7 @@ func (k *jobCheck) compareCounters(l *checkTx) {
 	want := k.sums.counted
 	all := maps.Clone(want)
 	maps.Copy(all, is)
+
 	for at := range all {
 		got := is[at]
 		switch at.Name {
@@ -237,11 +252,13 @@ func (k *jobCheck) compareCounters(l *checkTx) {
 				continue // and what they saved, saved
 			}
 		}
+
 		if got != want[at] {
 			l.addFinding(k.Keys.Job(k.id).CounterStripes(at.Name, at.Level).Begin,
 				"counter %s of level %d is %d, the units come to %d", counterName(at.Name), at.Level, got, want[at])
 		}
 	}
+
 	for at, n := range k.before.stripes {
 		lacks := at.Name == keys.Reserved && n != k.sums.holds[at] || at.Name == keys.Charged && n < k.sums.holds[at]
 		if lacks {
@@ -249,12 +266,14 @@ func (k *jobCheck) compareCounters(l *checkTx) {
 				counterName(at.Name), at.node, n, k.sums.holds[at])
 		}
 	}
+
 	for at, n := range k.sums.holds {
 		if _, there := k.before.stripes[at]; !there && n != 0 {
 			l.addFinding(k.Keys.Job(k.id).Counter(at.Name, at.Level, at.node), "counter %s of node %s is missing, its units come to %d",
 				counterName(at.Name), at.node, n)
 		}
 	}
+
 	if budget := k.before.ctl.Budget; budget > 0 && k.sums.granted > budget && !k.sums.resumed {
 		l.addFinding(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d tokens are granted, of a budget of %d", k.sums.granted, budget)
 	}
@@ -278,6 +297,7 @@ func counterName(c keys.Counter) string {
 func (k *jobCheck) compareLevels(l *checkTx) {
 	ctl := k.before.ctl
 	key := k.Keys.Job(k.id).Ctl()
+
 	planned, parsed := int64(0), int64(0)
 	for at, n := range k.before.stripes {
 		switch at.Name {
@@ -287,10 +307,12 @@ func (k *jobCheck) compareLevels(l *checkTx) {
 			parsed += n
 		}
 	}
+
 	want := map[int64]int64{-1: ctl.ParseUnits, 0: ctl.StagedUnits + planned}
 	for level := int64(1); level < records.CountLevels(ctl); level++ {
 		want[level] = ctl.Levels[level].Units
 	}
+
 	if k.before.plan != nil {
 		var p storagev1.Plan
 		if records.Decode(key, k.before.plan, &p) == nil {
@@ -300,23 +322,30 @@ func (k *jobCheck) compareLevels(l *checkTx) {
 			}
 		}
 	}
+
+	// Levels that have units and were never planned are compared too.
 	for level := range k.sums.units {
 		want[level] += 0
 	}
+
 	for level, n := range want {
 		if got := k.sums.countLevel(level); got != n {
 			l.addFinding(key, "level %d has %d units, and %d were planned", level, got, n)
 		}
 	}
+
 	if ctl.TreeTop > 0 {
 		k.compareWaits(l)
 	}
+
 	if ctl.Level >= 0 && records.UnitsOf(ctl, 0) != want[0] {
 		l.addFinding(key, "the control record says that the job has %d map units, but %d were staged or parsed", records.UnitsOf(ctl, 0), want[0])
 	}
+
 	if chars := k.before.rec.Characters + parsed; k.sums.chars != chars {
 		l.addFinding(k.Keys.Job(k.id).Record(), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)
 	}
+
 	k.checkEnds(l, key)
 }
 
@@ -341,6 +370,7 @@ func (k *jobCheck) checkEnds(l *checkTx, key []byte) {
 		states := s.units[level]
 		return s.countLevel(level) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed] - states[mapreduce.UnitCancelled]
 	}
+
 	all := k.before.isFinished() || (k.before.isCancelled() && !ctl.Sweeping)
 	for level := range s.units {
 		if n := open(level); n > 0 && (level < ctl.Level || all) {
@@ -348,6 +378,7 @@ func (k *jobCheck) checkEnds(l *checkTx, key []byte) {
 				n, level, mapreduce.JobState(ctl.State), ctl.Level)
 		}
 	}
+
 	last := records.CountLevels(ctl) - 1
 	if k.before.isFinished() && (last != ctl.Level || !records.AtResult(ctl) || records.UnitsOf(ctl, last) != 1 || s.units[last][mapreduce.UnitComplete] != 1) {
 		l.addFinding(key, "the job is complete, and the unit that assembles its result is not; submit it again")
@@ -360,14 +391,17 @@ func (k *jobCheck) compareCoverage(l *checkTx) {
 		l.addFinding(k.Keys.Job(k.id).Tallies().Begin, "chunks of cut documents complete and failed are %v, the tallies come to %v",
 			k.sums.chunks, k.sums.tallied)
 	}
+
 	if !k.before.isFinished() {
 		return
 	}
+
 	c := make(records.Counters)
 	for at, n := range k.before.stripes {
 		c[at.CounterAt] += n
 	}
 	ledger := view.JobCoverage(k.before.rec, c)
+
 	if d := ledger.Documents; d.Mapped+d.Failed+d.Skipped != d.Total {
 		l.addFinding(k.Keys.Job(k.id).Record(), "of %d documents %d are mapped, %d failed and %d skipped: the sum differs",
 			d.Total, d.Mapped, d.Failed, d.Skipped)

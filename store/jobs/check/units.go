@@ -16,6 +16,7 @@ import (
 func (k *jobCheck) checkUnits(ctx context.Context) error {
 	var page []*storagev1.Unit
 	err := k.walkRange(ctx, k.id, k.Keys.Job(k.id).Units(), pageOptions(), func(l *checkTx, pairs []store.KeyValue) error {
+		// A page that is read again begins anew.
 		page = page[:0]
 		for _, kv := range pairs {
 			u := new(storagev1.Unit)
@@ -28,6 +29,7 @@ func (k *jobCheck) checkUnits(ctx context.Context) error {
 			}
 			page = append(page, u)
 		}
+
 		ctl, err := k.ReadControl(ctx, l, k.id)
 		if err != nil {
 			return err
@@ -36,6 +38,7 @@ func (k *jobCheck) checkUnits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for i, u := range page {
 			around[i].checkUnit(l, k.id, ctl, u)
 		}
@@ -46,6 +49,7 @@ func (k *jobCheck) checkUnits(ctx context.Context) error {
 		}
 		return nil
 	})
+
 	if err != nil {
 		return err
 	}
@@ -73,6 +77,7 @@ func (k *jobCheck) readSurroundings(ctx context.Context, l *checkTx, ctl *storag
 	for _, u := range units {
 		name, shard := mapreduce.UnitID(u.UnitId), u.Queue.GetShard()
 		seq := keys.Seq(u.Level, u.Index)
+		// perUnit keys, in the order in which they are taken below.
 		ks = append(ks,
 			k.Keys.Queues(k.id).Ready(shard, keys.ClassRequeued, seq), k.Keys.Queues(k.id).Ready(shard, keys.ClassNew, seq),
 			k.Keys.Queues(k.id).Delayed(name), k.Keys.Queues(k.id).Failed(u.Level, name), k.Keys.Job(k.id).Order(u.Level, u.Index),
@@ -80,10 +85,12 @@ func (k *jobCheck) readSurroundings(ctx context.Context, l *checkTx, ctl *storag
 			k.Keys.Job(k.id).Unit(transition.ReduceAt(ctl, records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1})), k.Keys.Queues(k.id).Wait(u.Level, u.Index),
 			k.Keys.Queues(k.id).Parked(name), k.Keys.Queues(k.id).Woken(name))
 	}
+
 	values, err := l.GetAll(ctx, ks)
 	if err != nil {
 		return nil, err
 	}
+
 	all := make([]surroundings, len(units))
 	for i, u := range units {
 		v := values[perUnit*i:]
@@ -99,19 +106,24 @@ func (k *jobCheck) readSurroundings(ctx context.Context, l *checkTx, ctl *storag
 func (a *surroundings) checkUnit(l *checkTx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	key := l.Keys.Job(id).Unit(mapreduce.UnitID(u.UnitId))
 	state := mapreduce.UnitState(u.Status)
+
 	a.checkQueued(l, key, ctl, u)
+
 	if (state == mapreduce.UnitFailed) != a.failed {
 		l.addFinding(key, "unit %s is %s, and is listed as failed: %t", u.UnitId, state, a.failed)
 	}
 	if keeps := state != mapreduce.UnitComplete && state != mapreduce.UnitCancelled; keeps && u.Woken != "" && !a.woken {
 		l.addFinding(key, "unit %s was woken by a call, and the answer to %q is not there; pause the job, and submit it again", u.UnitId, u.Woken)
 	}
+
 	if u.Level <= 0 && string(a.order) != u.UnitId {
 		l.addFinding(key, "the place of unit %s in the order, level %d, index %d, holds %q", u.UnitId, u.Level, u.Index, a.order)
 	}
+
 	if ctl.TreeTop > 0 {
 		a.inTree(l, key, ctl, u)
 	}
+
 	switch state {
 	case mapreduce.Pending, mapreduce.UnitFailed, mapreduce.UnitCancelled:
 	case mapreduce.Blocked:
@@ -127,6 +139,7 @@ func (a *surroundings) checkUnit(l *checkTx, id mapreduce.JobID, ctl *storagev1.
 	default:
 		l.addFinding(key, "unit %s is in no state that a unit has: %d", u.UnitId, u.Status)
 	}
+
 	checkNumbers(l, key, ctl, u)
 }
 
@@ -136,14 +149,17 @@ func (a *surroundings) inTree(l *checkTx, key []byte, ctl *storagev1.Ctl, u *sto
 	if u.Level >= 0 && (u.Parent > 0) != (u.Level < ctl.TreeTop) {
 		l.addFinding(key, "unit %s of level %d of %d is waited for by reduce %d", u.UnitId, u.Level, ctl.TreeTop, u.Parent-1)
 	}
+
 	above := new(storagev1.Unit)
 	if u.Parent > 0 && (a.above == nil || !l.decode(key, a.above, above) || above.Level != u.Level+1 ||
 		u.Index < above.Inputs.GetFirst() || u.Index >= above.Inputs.GetEnd()) {
 		l.addFinding(key, "unit %s is not an input of reduce %d of level %d, which is to wait for it", u.UnitId, u.Parent-1, u.Level+1)
 	}
+
 	if u.Level < 1 || u.Level > ctl.TreeTop {
 		return
 	}
+
 	state, w := mapreduce.UnitState(u.Status), keys.Waiting(records.DecodeCount(a.waiting))
 	blocked := state == mapreduce.Blocked || state == mapreduce.UnitCancelled && w < keys.LetGo
 	if a.waiting == nil || blocked != (w < keys.LetGo) || !blocked && (w.Left() != 0 || w.Survivors() == 0 && state != mapreduce.UnitFailed) {
@@ -157,6 +173,7 @@ func (a *surroundings) checkQueued(l *checkTx, key []byte, ctl *storagev1.Ctl, u
 	if ctl.Sweeping {
 		return // the queues of a cancelled job are cleared last
 	}
+
 	state, q := mapreduce.UnitState(u.Status), u.Queue
 	want := [4]bool{}
 	if state == mapreduce.Pending {
@@ -166,6 +183,7 @@ func (a *surroundings) checkQueued(l *checkTx, key []byte, ctl *storagev1.Ctl, u
 		}
 		want[q.Class] = true
 	}
+
 	if is := [4]bool{a.waits[0], a.waits[1], a.delayed, a.parked}; is != want {
 		l.addFinding(key, "unit %s is %s: it has to wait as (requeued, new, delayed, parked) %v, and waits as %v; "+
 			"pause the job, and submit it again", u.UnitId, state, want, is)
@@ -175,21 +193,25 @@ func (a *surroundings) checkQueued(l *checkTx, key []byte, ctl *storagev1.Ctl, u
 // checkClaimed checks that a unit being processed is held by a session that lives.
 func (a *surroundings) checkClaimed(l *checkTx, key []byte, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	if mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
-		return // its workers may have been told, and let go of it
+		return // its workers may know, and have let go of it
 	}
+
 	if u.Session == "" || !a.session {
 		l.addFinding(key, "unit %s is processed by session %q, which is not there; cancel and submit the job again", u.UnitId, u.Session)
 		return
 	}
+
 	var held storagev1.Held
 	if a.held != nil && !l.decode(l.Keys.Held(mapreduce.SessionID(u.Session), u.Claim), a.held, &held) {
 		return
 	}
+
 	for _, h := range held.Units {
 		if h.Job == string(id) && h.Unit == u.UnitId && h.Attempt == u.Attempt {
 			return
 		}
 	}
+
 	l.addFinding(key, "unit %s, attempt %d, is not in claim %q of session %q: when that is lost, it will not come back; "+
 		"cancel and submit the job again", u.UnitId, u.Attempt, u.Claim, u.Session)
 }
@@ -203,21 +225,27 @@ func checkNumbers(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit)
 		l.addFinding(key, "unit %s is %s with %d attempts, %d failures, %d lost workers; %d attempts were handed back, and %d parked it",
 			u.UnitId, state, u.Attempt, u.Failures, u.Kills, u.Returns, u.Parks)
 	}
+
 	if u.Reserved < 0 || u.Charged < 0 || u.TokensIn < 0 || u.TokensOut < 0 || u.CostMicros < 0 {
 		l.addFinding(key, "unit %s has reserved %d, is charged %d, has spent %d and %d tokens, and %d cost: none can be negative",
 			u.UnitId, u.Reserved, u.Charged, u.TokensIn, u.TokensOut, u.CostMicros)
 	}
+
+	// A cancelled unit keeps its reservation until the report of its attempt settles it.
 	holds := state == mapreduce.Processing || (state == mapreduce.UnitCancelled && u.Session != "")
 	if u.Reserved > 0 && !holds {
 		l.addFinding(key, "unit %s is %s, and %d tokens are reserved for it", u.UnitId, state, u.Reserved)
 	}
+
 	if u.Level > records.OpenLevel(ctl) && u.Level > 0 && (u.Attempt > 0 || state == mapreduce.Processing) {
 		l.addFinding(key, "unit %s of level %d was begun, while the job is at level %d", u.UnitId, u.Level, ctl.Level)
 	}
+
 	if p := u.Put; p != nil && (u.Session == "" || p.Stored < 0 || p.Stored > p.Length) {
 		l.addFinding(key, "unit %s of session %q has stored %d of %d bytes of an output: only a session that holds it stores some, and no more than all",
 			u.UnitId, u.Session, p.Stored, p.Length)
 	}
+
 	checkPlace(l, key, ctl, u)
 }
 
@@ -235,10 +263,12 @@ func checkPlace(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	default:
 		ok = kind == mapreduce.KindMap || kind == mapreduce.KindReduce || kind == mapreduce.KindFinal
 	}
+
 	s := u.Source
 	if !ok || (u.Level <= 0) != (s != nil) || (u.Level > 0) != (u.Inputs != nil) {
 		l.addFinding(key, "unit %s of level %d, a %s unit, has a source: %t, has inputs: %t", u.UnitId, u.Level, kind, s != nil, u.Inputs != nil)
 	}
+
 	if s != nil && !(0 <= s.Start && s.Start <= s.CoreStart && s.CoreStart <= s.CoreEnd && s.CoreEnd <= s.End &&
 		s.End <= s.Length && s.CharStart <= s.CharEnd && 0 <= s.ChunkIndex && s.ChunkIndex < max(1, s.Chunks)) {
 		l.addFinding(key, "unit %s has bytes %d to %d of a text of %d, core %d to %d, chunk %d of %d",

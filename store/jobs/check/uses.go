@@ -34,6 +34,7 @@ func (c *checker) checkUses(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return c.runCheckTx(ctx, "", func(l *checkTx) error {
 		for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
 			l.addFinding(c.Keys.Tenant(u.tenant).Use(u.what, u.day), "tenant %q uses %s by the counter, which is %d more than its jobs and submissions come to; doctor --repair-counters corrects it",
@@ -51,9 +52,11 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 	if err == nil && c.wrongs > 0 {
 		err = errs.New(errs.DataLoss, "what tenants use cannot be counted anew, for something of the store cannot be read: %w", store.ErrCorrupt)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	for _, u := range slices.SortedFunc(maps.Keys(wrong), compareUses) {
 		key := c.Keys.Tenant(u.tenant).Use(u.what, u.day)
 		var first *int64 // what a run before this one found, which may have committed
@@ -62,14 +65,17 @@ func (st *Store) RepairUses(ctx context.Context, found func(mapreduce.Finding) e
 			if err != nil {
 				return err
 			}
+
 			n := records.DecodeCount(v)
 			if first != nil && n == *first-wrong[u] {
 				return nil
 			}
+
 			first = &n
 			tx.Add(key, -wrong[u])
 			return nil
 		})
+
 		if err != nil {
 			return err
 		}
@@ -100,25 +106,30 @@ func (c *checker) wrongUses(ctx context.Context) (uses, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var last uses
 	for range recounts {
 		counted, err := c.countUses(ctx)
 		if err != nil {
 			return nil, err
 		}
+
 		after, err := c.readUses(ctx)
 		if err != nil {
 			return nil, err
 		}
+
 		if c.wrongs > wrongs {
 			return nil, nil // something cannot be read, so nothing can be compared
 		}
+
 		wrong := differUses(after, counted)
-		// What was begun and ended while the jobs were walked over leaves the counters as
-		// they were. That it has the same difference twice is no chance.
+		// A job that began and ended while the jobs were walked over leaves the counters as
+		// they were. The same difference twice is no chance.
 		if maps.Equal(before, after) && (len(wrong) == 0 || maps.Equal(wrong, last)) {
 			return wrong, nil
 		}
+
 		before, last = after, wrong
 	}
 	return nil, nil
@@ -131,8 +142,10 @@ func differUses(counters, counted uses) uses {
 	for u := range counters {
 		last[u.tenant] = max(last[u.tenant], u.day)
 	}
+
 	all := maps.Clone(counted)
 	maps.Copy(all, counters)
+
 	wrong := make(uses)
 	for u := range all {
 		more := counters[u] - counted[u]
@@ -142,8 +155,10 @@ func differUses(counters, counted uses) uses {
 		case u.what == keys.UsedTokens && u.day != last[u.tenant]:
 			continue
 		case u.what == keys.UsedTokens:
+			// No job accounts for these any more, and they are still used.
 			more -= counters[use{u.tenant, keys.UsedTokensDropped, u.day}]
 		}
+
 		if more != 0 {
 			wrong[u] = more
 		}
@@ -161,6 +176,7 @@ func (c *checker) readUses(ctx context.Context) (uses, error) {
 				l.addFinding(kv.Key, "this is no counter of what a tenant uses; "+wholeOnly)
 				continue
 			}
+
 			all[use{t, what, day}] = records.DecodeCount(kv.Value)
 		}
 		return nil
@@ -187,10 +203,12 @@ func (c *checker) countUse(ctx context.Context, id mapreduce.JobID, all uses) er
 		s := tx.Snapshot()
 		var ctl storagev1.Ctl
 		var in storagev1.Ingest
+
 		isJob, err := records.Read(ctx, s, c.Keys.Job(id).Ctl(), &ctl)
 		if err != nil {
 			return err
 		}
+
 		tenant, used := ctl.Tenant, ctl.Use
 		if !isJob {
 			isSubmission, err := records.Read(ctx, s, c.Keys.Job(id).Ingest(), &in)
@@ -199,27 +217,32 @@ func (c *checker) countUse(ctx context.Context, id mapreduce.JobID, all uses) er
 			}
 			tenant, used = in.Tenant, in.Use
 		}
+
 		counters, err := c.ReadCounters(ctx, s, id)
 		if err != nil {
 			return err
 		}
+
 		add := func(what keys.Used, day, n int64) {
 			if n != 0 {
 				own[use{mapreduce.TenantID(tenant), what, day}] += n
 			}
 		}
+
 		if isJob || !used.GetEnded() { // a submission takes its places when it becomes a job
 			add(keys.UsedJobs, 0, 1)
 		}
 		if !used.GetEnded() {
 			add(keys.UsedUnended, 0, 1)
 		}
+
 		add(keys.UsedUnits, 0, counters.SumLevels(keys.UnitsWaiting))
 		add(keys.UsedCalls, 0, counters.SumLevels(keys.Running))
 		add(keys.UsedBytes, 0, used.GetBytes())
 		add(keys.UsedTokens, used.GetDay(), used.GetTokens())
 		return nil
 	})
+
 	for u, n := range own {
 		all[u] += n
 	}
@@ -234,11 +257,13 @@ func (c *checker) checkEnded(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			ctl := new(storagev1.Ctl)
 			found, err := l.get(ctx, c.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
+
 			if l.job = id; !found || ctl.EndedMicros != ended || ctl.Tenant != string(t) {
 				l.addFinding(kv.Key, "the list has a job of tenant %q that ended at that time, and it is not there; nothing but the deletion of old jobs reads the entry, and passes over it", t)
 			}
@@ -248,18 +273,22 @@ func (c *checker) checkEnded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
+	// Some jobs are kept until a time of their own.
 	return c.walkRange(ctx, "", c.Keys.ExpiresAll(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.Keys.Last(kv.Key)
 			if err != nil {
 				return err
 			}
+
 			at, id := rest.Int(), mapreduce.JobID(rest.Text())
 			ctl := new(storagev1.Ctl)
 			found, err := l.get(ctx, c.Keys.Job(id).Ctl(), ctl)
 			if err != nil {
 				return err
 			}
+
 			l.job = id
 			switch {
 			case !found:
@@ -279,6 +308,7 @@ func (c *checker) checkLogs(ctx context.Context) error {
 	for {
 		var tenant mapreduce.TenantID
 		var found bool
+
 		err := c.db.View(ctx, func(tx store.Tx) error {
 			pairs, _, err := tx.Snapshot().GetRange(ctx, next, store.RangeOptions{Limit: 1})
 			if found = len(pairs) > 0; err != nil || !found {
@@ -287,11 +317,14 @@ func (c *checker) checkLogs(ctx context.Context) error {
 			tenant, _, err = c.Keys.AllTenants().LogAt(pairs[0].Key)
 			return err
 		})
+
 		if err != nil || !found || seen[tenant] {
 			return err
 		}
+
 		seen[tenant] = true
 		next.Begin = c.Keys.Tenant(tenant).Log().End
+
 		if err := c.audit.VerifyLog(ctx, tenant); err != nil {
 			if err := c.emitFinding(mapreduce.Finding{Severity: mapreduce.Wrong, Key: keyName(c.Keys.Tenant(tenant).LogEntry(1)), Message: err.Error()}); err != nil {
 				return err
