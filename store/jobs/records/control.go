@@ -33,19 +33,23 @@ func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapred
 	if err := rec.Tenants.ChargeState(ctx, tx, id, ctl); err != nil {
 		return err
 	}
+
 	ctl.Epoch++
 	if mapreduce.JobState(ctl.State).Running() {
 		ctl.Phase = ctl.State
 	}
+
 	if IsListed(ctl) { // also the job that was paused: a cancel that is not done has to be seen to
 		rec.SetRun(tx, id, ctl)
 	} else {
 		tx.Clear(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Run(id))
 	}
+
 	tx.Set(rec.Keys.Job(id).Ctl(), Encode(ctl))
 	c.Kind, c.State, c.Level, c.Epoch = uint32(mapreduce.EventState), ctl.State, ctl.Level, ctl.Epoch
 	nameCaller(ctx, c)
 	rec.AddCheckpoint(tx, id, c)
+
 	rec.WakeOthers(tx)
 	return rec.UpdateRecord(ctx, tx, id, ctl)
 }
@@ -63,15 +67,18 @@ func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.
 	if err != nil {
 		return err
 	}
+
 	c, err := rec.ReadCounters(ctx, tx.Snapshot(), id)
 	if err != nil {
 		return err
 	}
+
 	job.Status, job.UpdatedAtMicros, job.Error = ctl.State, ctl.UpdatedAtMicros, ctl.Error
 	job.TotalUnits = TotalUnits(ctl)
 	job.CompletedUnits = c.SumUnits(ctl, keys.Completed)
 	job.TotalTokens = c.SumLevels(keys.TokensIn) + c.SumLevels(keys.TokensOut)
 	tx.Set(rec.Keys.Job(id).Record(), Encode(job))
+
 	if job.CreatedAtMicros > 0 {
 		rec.ListJob(tx, id, ctl, job.CreatedAtMicros)
 	}
@@ -154,7 +161,7 @@ func NotFound(id mapreduce.JobID) error {
 	}
 }
 
-// WakeOthers tells other orchestrators that there is something to see.
+// WakeOthers lets other orchestrators know that there is something to see.
 func (rec *Records) WakeOthers(tx store.Tx) { tx.Add(rec.Keys.Wake(), 1) }
 
 // AddCheckpoint records a change of the job in its ledger.
@@ -194,11 +201,13 @@ func (rec *Records) RecordWarnings(ctx context.Context, tx store.Tx, id mapreduc
 	if _, err := Read(ctx, tx, rec.Keys.Job(id).Record(), job); err != nil {
 		return err
 	}
+
 	before := len(job.Warnings)
 	job.Warnings = slices.DeleteFunc(job.Warnings, func(w *storagev1.Warning) bool { return w.Level >= level })
 	for _, text := range texts {
 		job.Warnings = append(job.Warnings, &storagev1.Warning{Level: level, Text: ClipText(text)})
 	}
+
 	if before > 0 || len(texts) > 0 {
 		tx.Set(rec.Keys.Job(id).Record(), Encode(job))
 	}
@@ -220,11 +229,13 @@ func (rec *Records) ReadRuns(ctx context.Context, tx store.Tx, limit int) (refs 
 	if err != nil {
 		return nil, false, err
 	}
+
 	for _, kv := range pairs {
 		_, rest, err := rec.Keys.Last(kv.Key)
 		if err != nil {
 			return nil, false, err
 		}
+
 		ref := RunRef{Tenant: mapreduce.TenantID(rest.Text()), Job: mapreduce.JobID(rest.Text())}
 		if ref.Priority, ref.Epoch, err = ParseRun(kv.Value); err != nil {
 			return nil, false, CorruptError(kv.Key, "%v", err)

@@ -35,16 +35,19 @@ func (c Counters) ByLevel(ctl *storagev1.Ctl) []LevelProgress {
 		p.Completed, p.Failed = c[CounterAt{keys.Completed, level}], c[CounterAt{keys.Failed, level}]
 		all = append(all, p)
 	}
+
 	if ctl.ParseUnits > 0 {
 		add(-1, LevelProgress{Parses: true, Units: ctl.ParseUnits})
 	}
 	for level, l := range ctl.Levels[:CountStageLevels(ctl)] {
 		p := LevelProgress{Stage: int(l.Stage), Units: l.Units}
+
 		if level == 0 {
 			p.Units += c.MappedEarly(ctl)
 		}
 		add(int64(level), p)
 	}
+
 	return all
 }
 
@@ -82,6 +85,7 @@ func (rec *Records) ReadCounters(ctx context.Context, r store.Reader, id mapredu
 	if err != nil {
 		return nil, err
 	}
+
 	all := make(Counters)
 	for _, kv := range pairs {
 		at, _, err := rec.CounterKey(kv.Key)
@@ -90,6 +94,7 @@ func (rec *Records) ReadCounters(ctx context.Context, r store.Reader, id mapredu
 		}
 		all[at] += DecodeCount(kv.Value)
 	}
+
 	return all, nil
 }
 

@@ -21,6 +21,7 @@ func (d *DB) ChangeControl(ctx context.Context, s failpoint.Step, id mapreduce.J
 		if err != nil {
 			return err
 		}
+
 		message, changed, err := fn(tx, ctl)
 		if err != nil || !changed {
 			return err
@@ -53,7 +54,7 @@ func (d *DB) Records() *Records { return d.records }
 // Node returns the orchestrator in whose name records are written.
 func (d *DB) Node() mapreduce.NodeID { return d.records.Node }
 
-// SetHook has h told of every point that is passed. It must be called before
+// SetHook has h called at every point that is passed. It must be set before
 // anything else.
 func (d *DB) SetHook(h failpoint.Hook) { d.hook = h }
 
@@ -76,6 +77,7 @@ func (d *DB) Update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) 
 	if d.hook == nil {
 		return d.UpdateQuietly(ctx, fn)
 	}
+
 	err := d.db.Update(ctx, func(tx store.Tx) error {
 		err := fn(tx)
 		if err == nil {
@@ -83,10 +85,12 @@ func (d *DB) Update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) 
 		}
 		return err
 	})
+
 	d.noteSpace(err)
 	if err == nil {
 		d.hook(s.After())
 	}
+
 	return explainError(err)
 }
 
@@ -117,6 +121,7 @@ func (d *DB) View(ctx context.Context, fn func(tx store.Tx) error) error {
 func explainError(err error) error {
 	var kind errs.Kind
 	var what, reason string
+
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
 		kind, reason, what = errs.Exhausted, errs.StoreFull, "the disk of the store is nearly full, and nothing new is stored; nothing is lost; free some space"
@@ -129,6 +134,7 @@ func explainError(err error) error {
 	default:
 		return err
 	}
+
 	return &errs.Error{Kind: kind, Reason: reason, Message: what + ": " + err.Error(), Err: err}
 }
 
@@ -179,11 +185,13 @@ func (d *DB) VisitChunks(ctx context.Context, r store.Range, visit func(value []
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			if err := visit(kv.Value); err != nil {
 				return err
 			}
 		}
+
 		if !more {
 			return nil
 		}

@@ -64,14 +64,17 @@ func ReadPresent(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error
 	if len(ks) == 0 {
 		return nil, nil
 	}
+
 	all := store.Range{Begin: slices.MinFunc(ks, bytes.Compare), End: store.Single(slices.MaxFunc(ks, bytes.Compare)).End}
 	pairs, _, err := tx.GetRange(ctx, all, store.RangeOptions{Limit: 1})
 	if err != nil {
 		return nil, err
 	}
+
 	if len(pairs) == 0 {
 		return nil, nil
 	}
+
 	return ReadNear(ctx, tx, ks)
 }
 

@@ -24,6 +24,9 @@ func (rec *Records) UnitKeys(id mapreduce.JobID, l *storagev1.Level) store.Range
 // clears however many there are.
 func (rec *Records) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storagev1.Level, shards int64) {
 	tx.ClearRange(rec.UnitKeys(id, l))
+
+	// The only unit of a level has an id of its own; the units of other levels share a
+	// prefix.
 	if unit := mapreduce.UnitID(l.Unit); unit != "" {
 		tx.Clear(rec.Keys.Queues(id).Delayed(unit))
 		tx.Clear(rec.Keys.Queues(id).Parked(unit))
@@ -39,14 +42,17 @@ func (rec *Records) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *s
 		tx.ClearRange(rec.Keys.Outputs(id).NumberedJournals(l.Prefix))
 		tx.ClearRange(rec.Keys.Outputs(id).NumberedEvidence(l.Prefix))
 	}
+
 	tx.ClearRange(rec.Keys.Queues(id).FailedLevel(level))
 	tx.ClearRange(rec.Keys.Job(id).PicksLevel(level))
 	tx.ClearRange(rec.Keys.Queues(id).WaitLevel(level))
 	tx.Clear(rec.Keys.Job(id).Plan(level))
+
 	for shard := range shards {
 		tx.ClearRange(rec.Keys.Queues(id).ReadyLevel(shard, keys.ClassRequeued, level))
 		tx.ClearRange(rec.Keys.Queues(id).ReadyLevel(shard, keys.ClassNew, level))
 	}
+
 	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running, keys.UnitsParked} {
 		tx.ClearRange(rec.Keys.Job(id).CounterStripes(c, level))
 	}

@@ -18,9 +18,11 @@ func (rec *Records) AppendLog(ctx context.Context, tx store.Tx, t mapreduce.Tena
 	if err != nil {
 		return err
 	}
+
 	if number == 0 {
 		hash = LogOrigin(t)
 	}
+
 	nameCaller(ctx, c)
 	c.TimestampMicros, c.Node = rec.NowMicros(), string(rec.Node)
 	data := Encode(c)

@@ -28,6 +28,7 @@ func (rec *Records) DequeueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Un
 	if q == nil {
 		return
 	}
+
 	switch q.Class {
 	case keys.ClassDelayed:
 		tx.Clear(rec.Keys.Queues(id).Delayed(mapreduce.UnitID(u.UnitId)))

@@ -43,7 +43,7 @@ func (rec *Records) PauseEnd(d time.Duration) (micros int64) {
 // of the node that wrote it. A clock that is wrong can make a pause shorter, and never longer.
 func (rec *Records) PauseLeft(d time.Duration, endMicros int64) time.Duration {
 	if endMicros == 0 {
-		return d // nobody told
+		return d // nothing says when it ends
 	}
 	return min(d, max(0, time.Duration(endMicros-rec.NowMicros())*time.Microsecond))
 }

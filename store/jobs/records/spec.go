@@ -12,6 +12,7 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 	if s == nil {
 		s = new(storagev1.Spec)
 	}
+
 	return mapreduce.JobSpec{
 		Tenant: mapreduce.TenantID(s.GetTenant()), RequestID: mapreduce.RequestID(s.GetRequestId()),
 		Pipeline: s.GetPipeline(), Definition: s.GetPipelineDefinition(), Provider: s.GetProvider(), Model: s.GetModel(), Schema: s.GetSchema(), Vars: s.GetVars(), Models: s.GetModels(), Fallbacks: s.GetFallbacks(),

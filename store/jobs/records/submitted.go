@@ -22,7 +22,9 @@ func SubmittedSum(job *storagev1.Job) []byte {
 	if job.Config != nil {
 		config = proto.CloneOf(job.Config)
 	}
+
 	config.Budget = 0
+
 	h := sha256.New()
 	sumMessage(h, (&storagev1.Job{
 		JobId: job.JobId, CreatedAtMicros: job.CreatedAtMicros, Config: config, Shards: job.Shards, Documents: job.Documents,
@@ -38,8 +40,11 @@ func sumMessage(h hash.Hash, m protoreflect.Message) {
 		fields = append(fields, f)
 		return true
 	})
+
+	// Range visits the fields in any order.
 	slices.SortFunc(fields, func(a, b protoreflect.FieldDescriptor) int { return int(a.Number() - b.Number()) })
 	sumText(h, fmt.Sprintf("message of %d fields", len(fields)))
+
 	for _, f := range fields {
 		sumText(h, fmt.Sprintf("field %d", f.Number()))
 		switch v := m.Get(f); {
@@ -65,7 +70,10 @@ func sumMap(h hash.Hash, m protoreflect.Map) {
 		keys, all[k.String()] = append(keys, k.String()), v.String()
 		return true
 	})
+
+	// Range visits the entries in any order.
 	slices.Sort(keys)
+
 	sumText(h, fmt.Sprintf("map of %d entries", len(keys)))
 	for _, k := range keys {
 		sumText(h, k)

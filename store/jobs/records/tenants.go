@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// What the jobs of a tenant use is counted in the transactions that change it, by additions
+// The use of a tenant's jobs is counted in the transactions that change it, by additions
 // to one key for each thing. Additions do not conflict. A transaction that uses more of
 // something writes the conflict range of that thing; if there is a quota of it, the
 // transaction also reads that range. So of two that use more at the same time the later
@@ -102,10 +102,12 @@ func (u *Tenants) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.TenantI
 	if n <= 0 || limit <= 0 {
 		return nil
 	}
+
 	used, err := u.ReadUse(ctx, tx, t, what, day)
 	if err != nil || used+n <= limit {
 		return err
 	}
+
 	pause := of.pause
 	switch {
 	case n > limit:
@@ -113,6 +115,7 @@ func (u *Tenants) CheckUse(ctx context.Context, tx store.Tx, t mapreduce.TenantI
 	case what == keys.UsedTokens:
 		pause = time.Duration((day+1)*Day.Microseconds()-u.records.NowMicros()) * time.Microsecond
 	}
+
 	return &errs.Error{
 		Kind: errs.Exhausted, Reason: mapreduce.QuotaExceeded, RetryAfter: pause,
 		Message: fmt.Sprintf("tenant %q has a quota (%s) of %d, uses %d, and asks for %d more: %s", t, of.name, limit, used, n, of.advice),
@@ -134,17 +137,22 @@ func (u *Tenants) TakeTokens(ctx context.Context, tx store.Tx, t mapreduce.Tenan
 	if more <= 0 {
 		return nil
 	}
+
 	today := u.Today()
 	if err := u.TakeUse(ctx, tx, t, keys.UsedTokens, today, more); err != nil {
 		return err
 	}
+
 	for _, what := range []keys.Used{keys.UsedTokens, keys.UsedTokensDropped} {
 		tx.ClearRange(u.records.Keys.Tenant(t).UseDays(what, 0, today-1)) // which nobody asks for any more
 	}
+
+	// The tokens of an earlier day stay used on that day.
 	if use.Day != today {
 		u.dropTokens(tx, t, use)
 		use.Day, use.Tokens = today, 0
 	}
+
 	use.Tokens += more
 	use.Covered = budget
 	return nil
@@ -165,13 +173,16 @@ func (u *Tenants) returnTokens(ctx context.Context, tx store.Tx, id mapreduce.Jo
 	if use.Tokens == 0 || use.Day != u.Today() {
 		return nil
 	}
+
 	tx.AddReadConflict(u.records.Keys.Draws(id))
 	c, err := u.records.ReadCounters(ctx, tx.Snapshot(), id)
 	if err != nil {
 		return err
 	}
+
 	spent := c.SumLevels(keys.TokensIn) + c.SumLevels(keys.TokensOut) + c.SumLevels(keys.Charged) + c.SumLevels(keys.Reserved)
 	back := min(max(0, use.Covered-spent), use.Tokens)
+
 	u.AddUse(tx, t, keys.UsedTokens, use.Day, -back)
 	use.Tokens -= back
 	use.Covered -= back
@@ -186,6 +197,7 @@ func (u *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.Job
 	if ctl.Use == nil {
 		ctl.Use = new(storagev1.Use)
 	}
+
 	switch use := ctl.Use; {
 	case ended && !use.Ended:
 		u.AddUse(tx, t, keys.UsedUnended, 0, -1)
@@ -201,9 +213,11 @@ func (u *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.Job
 		u.records.UnlistEnd(tx, id, ctl)
 		use.Ended, ctl.EndedMicros = false, 0
 	}
+
 	if ended {
 		return nil
 	}
+	// A job that goes on may have a larger budget than is covered.
 	return u.TakeTokens(ctx, tx, t, ctl.Use, ctl.Budget)
 }
 
@@ -214,13 +228,16 @@ func (u *Tenants) ReturnUse(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	if err != nil {
 		return err
 	}
+
 	u.AddUse(tx, t, keys.UsedJobs, 0, -1)
 	if !use.GetEnded() {
 		u.AddUse(tx, t, keys.UsedUnended, 0, -1)
 	}
+
 	u.AddUse(tx, t, keys.UsedUnits, 0, -c.SumLevels(keys.UnitsWaiting))
 	u.AddUse(tx, t, keys.UsedCalls, 0, -c.SumLevels(keys.Running))
 	u.AddUse(tx, t, keys.UsedBytes, 0, -use.GetBytes())
+
 	if use == nil {
 		return nil
 	}
@@ -229,6 +246,7 @@ func (u *Tenants) ReturnUse(ctx context.Context, tx store.Tx, id mapreduce.JobID
 			return err
 		}
 	}
+
 	u.dropTokens(tx, t, use)
 	return nil
 }

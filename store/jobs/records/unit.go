@@ -139,6 +139,7 @@ func UnitFrom(u *storagev1.Unit) *Unit {
 	if u == nil {
 		return nil
 	}
+
 	out := &Unit{
 		ID: mapreduce.UnitID(u.UnitId), Document: mapreduce.DocumentID(u.DocumentId), State: mapreduce.UnitState(u.Status),
 		Kind: mapreduce.UnitKind(u.Kind), Level: u.Level, Stage: u.Stage, Index: u.Index, Shard: u.Queue.GetShard(),
@@ -149,9 +150,11 @@ func UnitFrom(u *storagev1.Unit) *Unit {
 		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, CallSums: callSumsOf(u), Savings: SavingsOf(u.Savings),
 		Errors: u.Errors, Lasting: u.Lasting, Models: u.Models,
 	}
+
 	if IsClaimable(u) {
 		out.Waits = CandidateOf(u)
 	}
+
 	if s := u.Source; s != nil {
 		out.Source = &Source{
 			SHA256: s.Sha256, Length: s.Length, Start: s.Start, End: s.End, CoreStart: s.CoreStart, CoreEnd: s.CoreEnd,
@@ -182,6 +185,7 @@ func UnitFrom(u *storagev1.Unit) *Unit {
 			out.Evidence.Next = &Put{Length: p.Length, SHA256: p.Sha256, Stored: p.Stored}
 		}
 	}
+
 	return out
 }
 
@@ -201,6 +205,7 @@ func StoredUnit(u *Unit) *storagev1.Unit {
 		UnitId: string(u.ID), DocumentId: string(u.Document), Kind: uint32(u.Kind), Level: u.Level, Stage: u.Stage, Index: u.Index,
 		Queue: &storagev1.Queue{Shard: u.Shard}, Parent: u.Parent, Item: u.Item, Estimate: u.Estimate, Share: u.Share,
 	}
+
 	if s := u.Source; s != nil {
 		out.Source = &storagev1.Source{
 			Sha256: s.SHA256, Length: s.Length, Start: s.Start, End: s.End, CoreStart: s.CoreStart, CoreEnd: s.CoreEnd,
@@ -208,6 +213,7 @@ func StoredUnit(u *Unit) *storagev1.Unit {
 			MediaType: s.MediaType, Metadata: s.Metadata, Documents: s.Documents,
 		}
 	}
+
 	return out
 }
 
@@ -232,12 +238,14 @@ func (u *Unit) Describe(job mapreduce.JobID) *mapreduce.Unit {
 		Attempts: int(u.Attempt), Failures: int(u.Failures), Share: u.Share, Tokens: u.Tokens, CostMicros: u.CostMicros,
 		Elapsed: u.Elapsed, Errors: u.Errors, Lasting: u.Lasting, CallSums: u.CallSums, Savings: u.Savings, Models: u.Models,
 	}
+
 	if s := u.Source; s != nil {
 		out.ChunkIndex, out.Chunks, out.Start, out.End = int(s.ChunkIndex), int(s.Chunks), s.CharStart, s.CharEnd
 	}
 	if u.Result != nil {
 		out.Confidence = u.Result.Confidence
 	}
+
 	return out
 }
 

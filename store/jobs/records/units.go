@@ -31,6 +31,7 @@ func ReadUnits(ctx context.Context, r store.Reader, ks [][]byte) ([]*storagev1.U
 	if err != nil {
 		return nil, err
 	}
+
 	found := make([]*storagev1.Unit, len(ks))
 	for i, v := range values {
 		if v == nil {
@@ -41,6 +42,7 @@ func ReadUnits(ctx context.Context, r store.Reader, ks [][]byte) ([]*storagev1.U
 			return nil, err
 		}
 	}
+
 	return found, nil
 }
 
@@ -107,13 +109,16 @@ func (rec *Records) unitsSideBySide(ctx context.Context, r store.Reader, id mapr
 	if len(ids) < 2 || !slices.IsSorted(ids) {
 		return nil, nil
 	}
+
 	span := store.Range{Begin: rec.Keys.Job(id).Unit(ids[0]), End: store.Single(rec.Keys.Job(id).Unit(ids[len(ids)-1])).End}
 	pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: len(ids) + 1})
 	if err != nil || len(pairs) != len(ids) {
 		return nil, err
 	}
+
 	units := make([]*storagev1.Unit, len(ids))
 	for i, kv := range pairs {
+		// Another unit stands between them.
 		if !bytes.Equal(kv.Key, rec.Keys.Job(id).Unit(ids[i])) {
 			return nil, nil
 		}
@@ -122,6 +127,7 @@ func (rec *Records) unitsSideBySide(ctx context.Context, r store.Reader, id mapr
 			return nil, err
 		}
 	}
+
 	return units, nil
 }
 
@@ -136,6 +142,7 @@ func (rec *Records) UnitsNamed(ctx context.Context, r store.Reader, id mapreduce
 }
 
 func (rec *Records) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
+	// The order has the ids of units up to level 0; those above follow from their index.
 	if level <= 0 {
 		span := store.Range{Begin: rec.Keys.Job(id).Order(level, from), End: rec.Keys.Job(id).Order(level, end)}
 		pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: limit})
@@ -145,10 +152,12 @@ func (rec *Records) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.
 		}
 		return ids, err
 	}
+
 	ctl, err := rec.ReadControl(ctx, r, id)
 	if err != nil {
 		return nil, err
 	}
+
 	l := LevelAt(ctl, level)
 	var ids []mapreduce.UnitID
 	for i := from; i < min(l.GetUnits(), end) && len(ids) < limit; i++ {
@@ -175,15 +184,18 @@ func (rec *Records) SoundUnits(ctx context.Context, r store.Reader, held []*stor
 	for i, h := range held {
 		ks[i] = rec.Keys.Job(mapreduce.JobID(h.Job)).Unit(mapreduce.UnitID(h.Unit))
 	}
+
 	values, err := r.GetAll(ctx, ks)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	units = make([]*storagev1.Unit, len(held))
 	for i, v := range values {
 		if v == nil {
 			continue
 		}
+
 		u := new(storagev1.Unit)
 		if err := Decode(ks[i], v, u); err != nil {
 			if damaged == nil {
@@ -192,8 +204,10 @@ func (rec *Records) SoundUnits(ctx context.Context, r store.Reader, held []*stor
 			damaged[i] = err
 			continue
 		}
+
 		units[i] = u
 	}
+
 	return units, damaged, nil
 }
 
