@@ -15,7 +15,7 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// What models answered is kept for other jobs of the same tenant, under the hash
+// Answers of models are kept for other jobs of the same tenant, under the hash
 // of all that decides an answer. Each answer carries a hash of its own, over its
 // key and its bytes: what does not agree with it is none. They are worth no more
 // than the calls that they save, so nothing but Trim and Clear
@@ -35,6 +35,7 @@ func (st *Store) Get(ctx context.Context, t mapreduce.TenantID, key []byte, sinc
 		data, err = st.AnswerBytes(ctx, tx, t, key, a)
 		return err
 	})
+
 	if errors.Is(err, store.ErrCorrupt) {
 		return nil, st.removeAnswer(ctx, t, key)
 	}
@@ -48,10 +49,12 @@ func (rec Records) AnswerBytes(ctx context.Context, r store.Reader, t mapreduce.
 	if err != nil {
 		return nil, err
 	}
+
 	var data []byte
 	for _, kv := range pairs {
 		data = append(data, kv.Value...)
 	}
+
 	if sum := answerSum(key, data); int64(len(data)) != a.Length || string(sum[:]) != string(a.Sha256) {
 		return nil, records.CorruptError(rec.Keys.Tenant(t).Answer(key), "the answer of %d bytes is not that which was kept", a.Length)
 	}
@@ -69,6 +72,7 @@ func (st *Store) Keep(ctx context.Context, t mapreduce.TenantID, key, data []byt
 	if len(key) != sha256.Size || len(data) == 0 || len(data) > mapreduce.MaxAnswer {
 		return fmt.Errorf("answer of %d bytes under a key of %d: %w", len(data), len(key), errors.ErrUnsupported)
 	}
+
 	now, sum := st.NowMicros(), answerSum(key, data)
 	return st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 		old := new(storagev1.Answer)
@@ -76,13 +80,16 @@ func (st *Store) Keep(ctx context.Context, t mapreduce.TenantID, key, data []byt
 		if err != nil || found && old.KeptMicros >= since.UnixMicro() {
 			return err
 		}
+
 		if found {
 			st.clearAnswer(tx, t, key, old)
 		}
+
 		tx.Set(st.Keys.Tenant(t).Answer(key), records.Encode(&storagev1.Answer{KeptMicros: now, Length: int64(len(data)), Sha256: sum[:]}))
 		for i := 0; i*store.ChunkSize < len(data); i++ {
 			tx.Set(st.Keys.Tenant(t).AnswerChunk(key, int64(i)), data[i*store.ChunkSize:min((i+1)*store.ChunkSize, len(data))])
 		}
+
 		tx.Set(st.Keys.Tenant(t).Aged(now, key), nil)
 		tx.Add(st.Keys.Tenant(t).Kept(keys.KeptAnswers), 1)
 		tx.Add(st.Keys.Tenant(t).Kept(keys.KeptBytes), int64(len(data)))
@@ -139,6 +146,7 @@ func (rec Records) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.Ten
 		return false, err
 	}
 	over := records.DecodeCount(size) - most
+
 	for _, kv := range oldest {
 		micros, key, err := rec.agedKey(kv.Key)
 		if err != nil {
@@ -147,18 +155,22 @@ func (rec Records) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.Ten
 		if micros >= since && over <= 0 {
 			return false, nil
 		}
+
 		a := new(storagev1.Answer)
 		found, err := records.Read(ctx, tx, rec.Keys.Tenant(t).Answer(key), a)
 		if err != nil {
 			return false, err
 		}
+
 		if !found || a.KeptMicros != micros {
 			tx.Clear(kv.Key) // it leads nowhere
 			continue
 		}
+
 		rec.clearAnswer(tx, t, key, a)
 		over -= a.Length
 	}
+
 	return len(oldest) == trimmed, nil
 }
 
@@ -182,11 +194,13 @@ func (st *Store) Tenants(ctx context.Context) ([]mapreduce.TenantID, error) {
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			_, rest, err := st.Keys.Last(kv.Key)
 			if err != nil {
 				return err
 			}
+			// Keys of one tenant stand side by side.
 			if t := mapreduce.TenantID(rest.Text()); len(tenants) == 0 || tenants[len(tenants)-1] != t {
 				tenants = append(tenants, t)
 			}
@@ -205,10 +219,12 @@ func (st *Store) Stats(ctx context.Context, t mapreduce.TenantID) (c mapreduce.A
 			return err
 		}
 		c = mapreduce.AnswerCache{Answers: records.DecodeCount(values[0]), Bytes: records.DecodeCount(values[1])}
+
 		oldest, _, err := r.GetRange(ctx, st.Keys.Tenant(t).AllAged(), store.RangeOptions{Limit: 1})
 		if err != nil || len(oldest) == 0 {
 			return err
 		}
+
 		micros, _, err := st.agedKey(oldest[0].Key)
 		c.Oldest = time.UnixMicro(micros).UTC()
 		return err
