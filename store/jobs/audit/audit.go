@@ -40,19 +40,23 @@ func (st *Store) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err
 		if err != nil {
 			return err
 		}
+
 		pairs, _, err := tx.Snapshot().GetRange(ctx, st.CheckpointsAfter(id, head.Last), store.RangeOptions{Limit: sealLimit, Bytes: 4 * store.TargetTxSize})
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
+
 		var origin []byte
 		if head.Number == 0 {
 			if origin, err = st.originOf(ctx, tx, id); err != nil {
 				return err
 			}
 		}
+
 		next := linkSeal(head, origin, pairs, len(st.Keys.Job(id).Checkpoints().Begin)-1, ctl.CheckpointInterval)
 		tx.Set(st.Keys.Job(id).Seal(next.Number), records.Encode(next))
 		covered = len(pairs)
+
 		if mapreduce.JobState(ctl.State).Running() {
 			return nil
 		}
@@ -73,6 +77,7 @@ func (rec reader) recordHead(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	if err != nil {
 		return err
 	}
+
 	job.AuditNumber, job.AuditHead = head.Number, head.Hash
 	tx.Set(rec.Keys.Job(id).Record(), records.Encode(job))
 	return nil
@@ -109,6 +114,7 @@ func linkSeal(head *storagev1.Seal, origin []byte, pairs []store.KeyValue, skip 
 	sum := &storagev1.Mark{
 		Completed: head.Progress.GetCompleted(), TokensIn: head.Progress.GetTokensIn(), TokensOut: head.Progress.GetTokensOut(),
 	}
+
 	h := sha256.New()
 	h.Write(origin)
 	h.Write(head.Hash)
@@ -116,6 +122,7 @@ func linkSeal(head *storagev1.Seal, origin []byte, pairs []store.KeyValue, skip 
 		value := sha256.Sum256(kv.Value)
 		h.Write(kv.Key[skip:])
 		h.Write(value[:])
+
 		before := sum.Completed
 		addProgress(sum, kv.Value)
 		if interval > 0 && before/interval < sum.Completed/interval {
@@ -124,6 +131,7 @@ func linkSeal(head *storagev1.Seal, origin []byte, pairs []store.KeyValue, skip 
 			})
 		}
 	}
+
 	next.Last, next.Hash, next.Progress = stampOf(pairs[len(pairs)-1].Key), h.Sum(nil), sum
 	return next
 }
@@ -135,11 +143,14 @@ func addProgress(sum *storagev1.Mark, checkpoint []byte) {
 	if proto.Unmarshal(checkpoint, &c) != nil {
 		return
 	}
+
 	for _, o := range c.CompletedUnits {
+		// The unit that assembles the result is no progress.
 		if o.Unit != string(mapreduce.ResultUnit) {
 			sum.Completed++
 		}
 	}
+
 	for _, ended := range [][]*storagev1.Outcome{c.CompletedUnits, c.FailedUnits} {
 		for _, o := range ended {
 			sum.TokensIn += o.TokensIn
@@ -161,10 +172,12 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 	if q.Job == "" {
 		return st.Log(ctx, q)
 	}
+
 	from, seal, err := decodePageToken(q.PageToken)
 	if err != nil {
 		return nil, err
 	}
+
 	var page *mapreduce.EventPage
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		page = &mapreduce.EventPage{}
@@ -172,26 +185,32 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapred
 		if _, err := st.ReadControl(ctx, s, q.Job); err != nil {
 			return err
 		}
+
 		pairs, more, err := s.GetRange(ctx, st.CheckpointsAfter(q.Job, from), store.RangeOptions{Limit: q.PageSize, Bytes: 4 * store.TargetTxSize})
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			c, err := decodeCheckpoint(kv)
 			if err != nil {
 				return err
 			}
+
 			if q.Proofs {
 				c.Proof = mapreduce.Proof{Key: kv.Key[len(st.Keys.Job(q.Job).Checkpoints().Begin)-1:], Record: kv.Value}
 			}
 			page.Checkpoints = append(page.Checkpoints, c)
 		}
+
 		next, err := st.sealsOf(ctx, s, q.Job, seal, page)
 		if more && err == nil {
 			page.NextPageToken = hex.EncodeToString(binary.BigEndian.AppendUint64(stampOf(pairs[len(pairs)-1].Key), uint64(next)))
 		}
 		return err
 	})
+
+	// The chain is verified once, with the first page.
 	if err == nil && q.Verify && q.PageToken == "" {
 		err = st.Verify(ctx, q.Job)
 	}
@@ -228,11 +247,13 @@ func DecodeCheckpoint(data []byte) (*mapreduce.Checkpoint, error) {
 	if err := proto.Unmarshal(data, &c); err != nil {
 		return nil, err
 	}
+
 	out := &mapreduce.Checkpoint{
 		Time: time.UnixMicro(c.TimestampMicros).UTC(),
 		Kind: mapreduce.EventKind(c.Kind), Node: mapreduce.NodeID(c.Node), State: mapreduce.JobState(c.State), Message: c.Message,
 		Principal: c.Principal, Tenant: mapreduce.TenantID(c.Tenant),
 	}
+
 	if d := c.Deleted; d != nil {
 		out.Deleted = &mapreduce.DeletedJob{
 			Job: mapreduce.JobID(d.Job), State: mapreduce.JobState(d.State), Created: time.UnixMicro(d.CreatedMicros).UTC(),
@@ -242,12 +263,14 @@ func DecodeCheckpoint(data []byte) (*mapreduce.Checkpoint, error) {
 			out.Deleted.Ended = time.UnixMicro(d.EndedMicros).UTC()
 		}
 	}
+
 	for _, o := range c.CompletedUnits {
 		out.Completed = append(out.Completed, unitRef(o, &out.Tokens))
 	}
 	for _, o := range c.FailedUnits {
 		out.Failed = append(out.Failed, unitRef(o, &out.Tokens))
 	}
+
 	return out, nil
 }
 
@@ -267,12 +290,14 @@ func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobI
 	if len(page.Checkpoints) == 0 {
 		return number, nil
 	}
+
 	first, last := page.Checkpoints[0].ID, page.Checkpoints[len(page.Checkpoints)-1].ID
 	marks := make(map[string]*storagev1.Mark)
 	span := rec.Keys.Job(id).Seals()
 	if number > 0 {
 		span.Begin = rec.Keys.Job(id).Seal(number)
 	}
+
 	for more, behind := true, false; more && !behind; {
 		var pairs []store.KeyValue
 		pairs, more, err = r.GetRange(ctx, span, store.RangeOptions{Limit: sealsAtOnce})
@@ -284,6 +309,7 @@ func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobI
 			if err := records.Decode(kv.Key, kv.Value, &s); err != nil {
 				return 0, err
 			}
+
 			end := hex.EncodeToString(s.Last)
 			if end >= first && end <= last {
 				page.Seals = append(page.Seals, &mapreduce.Seal{Number: s.Number, Count: int(s.Count), Last: end, Hash: s.Hash})
@@ -291,17 +317,20 @@ func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobI
 			for _, m := range s.Marks {
 				marks[hex.EncodeToString(m.Checkpoint)] = m
 			}
+
 			number, span.Begin = s.Number, store.Single(kv.Key).End
 			if behind = end >= last; behind {
 				break
 			}
 		}
 	}
+
 	for _, c := range page.Checkpoints {
 		if m := marks[c.ID]; m != nil {
 			c.Progress = &mapreduce.ProgressMark{Completed: m.Completed, Tokens: mapreduce.Tokens{In: m.TokensIn, Out: m.TokensOut}}
 		}
 	}
+
 	return number, nil
 }
 
@@ -318,11 +347,15 @@ func (st *Store) Verify(ctx context.Context, id mapreduce.JobID) error {
 	if err != nil && !errors.Is(err, store.ErrCorrupt) { // which is found by itself
 		return err
 	}
+
 	head := new(storagev1.Seal)
 	for {
+		// The record has the head of when the job last came to rest; the chain may have
+		// grown since.
 		if head.Number > 0 && head.Number == job.AuditNumber && !bytes.Equal(head.Hash, job.AuditHead) {
 			return brokenChain("the record of job %s has %x as seal %d of its audit chain, and the chain has %x there", id, job.AuditHead, job.AuditNumber, head.Hash)
 		}
+
 		next, err := st.verifyNext(ctx, id, head)
 		if err != nil {
 			return err
@@ -332,6 +365,7 @@ func (st *Store) Verify(ctx context.Context, id mapreduce.JobID) error {
 		}
 		head = next
 	}
+
 	if head.Number < job.AuditNumber {
 		return brokenChain("the audit chain of job %s ends with seal %d, and had %d: its end, %x, is gone", id, head.Number, job.AuditNumber, job.AuditHead)
 	}
@@ -360,6 +394,7 @@ func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *stora
 			found = stored.Number != head.Number
 			return err
 		}
+
 		pairs, _, err := s.GetRange(ctx, st.CheckpointsAfter(id, head.Last), store.RangeOptions{Limit: int(stored.Count)})
 		if err != nil {
 			return err
@@ -367,6 +402,7 @@ func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *stora
 		if len(pairs) == 0 {
 			return nil
 		}
+
 		origins := [][]byte{nil}
 		if head.Number == 0 {
 			origin, err := st.originOf(ctx, s, id)
@@ -378,14 +414,17 @@ func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *stora
 				wants = append(wants, proto.CloneOf(stored))
 			}
 		}
+
 		for _, origin := range origins {
 			wants = append(wants, linkSeal(head, origin, pairs, len(st.Keys.Job(id).Checkpoints().Begin)-1, stored.Interval))
 		}
 		return nil
 	})
+
 	if err != nil || !found {
 		return nil, err
 	}
+
 	same := func(want *storagev1.Seal) bool { return proto.Equal(want, stored) }
 	if !slices.ContainsFunc(wants, same) || head.Number > 0 && head.Interval != stored.Interval {
 		return nil, brokenChain("seal %d of job %s: the checkpoints up to %x are not those that were sealed", stored.Number, id, stored.Last)

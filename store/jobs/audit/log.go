@@ -21,22 +21,27 @@ func (st *Store) Log(ctx context.Context, q mapreduce.ListEventsQuery) (*mapredu
 	if q.PageToken != "" && (err != nil || from < 1) {
 		return nil, errs.Field("page_token", "is not one that a list returned")
 	}
+
 	if q.Verify && q.PageToken == "" {
 		if err := st.VerifyLog(ctx, q.Tenant); err != nil {
 			return nil, err
 		}
 	}
+
 	var page *mapreduce.EventPage
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		page = &mapreduce.EventPage{}
 		r := st.Keys.Tenant(q.Tenant).Log()
+		// The token of a page is the number of its first entry.
 		if from > 0 {
 			r.Begin = st.Keys.Tenant(q.Tenant).LogEntry(from)
 		}
+
 		pairs, more, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: q.PageSize, Bytes: 4 * store.TargetTxSize})
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			_, n, err := st.Keys.AllTenants().LogAt(kv.Key)
 			if err != nil {
@@ -46,9 +51,11 @@ func (st *Store) Log(ctx context.Context, q mapreduce.ListEventsQuery) (*mapredu
 			if err != nil {
 				return err
 			}
+
 			if q.Proofs {
 				c.Proof = mapreduce.Proof{Record: e.Checkpoint}
 			}
+
 			page.Checkpoints = append(page.Checkpoints, c)
 			page.Seals = append(page.Seals, &mapreduce.Seal{Number: n, Count: 1, Last: c.ID, Hash: e.Hash})
 			if more {
@@ -93,15 +100,19 @@ func (st *Store) VerifyLog(ctx context.Context, t mapreduce.TenantID) error {
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			_, n, err := st.Keys.AllTenants().LogAt(kv.Key)
 			if err != nil {
 				return err
 			}
+
 			var e storagev1.LogEntry
 			if err := records.Decode(kv.Key, kv.Value, &e); err != nil {
 				return err
 			}
+
+			// Logs of earlier versions begin without the origin.
 			if next == 1 && bytes.Equal(records.ChainLog(records.LogOrigin(t), e.Checkpoint), e.Hash) {
 				hash = records.LogOrigin(t)
 			}
@@ -110,6 +121,7 @@ func (st *Store) VerifyLog(ctx context.Context, t mapreduce.TenantID) error {
 			}
 			next++
 		}
+
 		if !more {
 			return nil
 		}
