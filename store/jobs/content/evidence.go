@@ -53,6 +53,7 @@ func (st *Store) putEvidencePart(ctx context.Context, tx store.Tx, p *EvidencePu
 	if u.Evidence == nil {
 		u.Evidence = new(storagev1.EvidenceSum)
 	}
+
 	sum, n := u.Evidence, int64(p.Number)
 	switch {
 	case n < sum.Items:
@@ -64,21 +65,25 @@ func (st *Store) putEvidencePart(ctx context.Context, tx store.Tx, p *EvidencePu
 	case sum.Bytes+p.Item.Bytes > mapreduce.MaxEvidenceBytes:
 		return 0, errs.New(errs.Invalid, "the evidence of unit %s would have %d bytes; at most %d are kept", p.Unit, sum.Bytes+p.Item.Bytes, mapreduce.MaxEvidenceBytes)
 	}
+
 	if next := sum.Next; next == nil || next.Length != p.Item.Bytes || !bytes.Equal(next.Sha256, p.Item.SHA256) {
 		tx.ClearRange(st.Keys.Outputs(p.Job).EvidenceFrom(p.Unit, n)) // another was being stored, or none
 		sum.Next = &storagev1.Put{Length: p.Item.Bytes, Sha256: p.Item.SHA256}
 	}
+
 	start := sum.Next.Stored
 	end := min(start+MaxPutBytes, int64(len(text)))
 	for at := start; at < end; at += store.ChunkSize {
 		tx.Set(st.Keys.Outputs(p.Job).EvidenceChunk(p.Unit, n, at/store.ChunkSize), bytes.Clone(text[at:min(at+store.ChunkSize, end)]))
 	}
+
 	sum.Next.Stored = end
 	if end == int64(len(text)) {
 		item := records.Encode(records.StoredEvidence(&p.Item))
 		tx.Set(st.Keys.Outputs(p.Job).Evidence(p.Unit, n), item)
 		sum.Items, sum.Bytes, sum.Sha256, sum.Next = n+1, sum.Bytes+end, chainEntry(sum.Sha256, item), nil
 	}
+
 	st.SetUnit(tx, p.Job, u)
 	return end, nil
 }
@@ -104,9 +109,11 @@ func (st *Store) Evidence(ctx context.Context, id mapreduce.JobID, u *records.Un
 	if err != nil {
 		return nil, err
 	}
+
 	if !WholeEvidence(u.Evidence, items) {
 		return nil, records.CorruptError(st.Keys.Outputs(id).Evidence(u.ID, 0), "the evidence of unit %s is not the %d items that were stored", u.ID, u.Evidence.Items)
 	}
+
 	all := make([]mapreduce.Evidence, len(items))
 	for i, raw := range items {
 		item := new(storagev1.Evidence)
@@ -115,6 +122,7 @@ func (st *Store) Evidence(ctx context.Context, id mapreduce.JobID, u *records.Un
 		}
 		all[i] = records.EvidenceFrom(item)
 	}
+
 	return all, nil
 }
 
@@ -133,13 +141,16 @@ func (st *Store) ReadEvidence(ctx context.Context, id mapreduce.JobID, u *record
 	if n < 0 || n > mapreduce.MaxEvidenceItems {
 		return nil, records.CorruptError(st.Keys.Job(id).Unit(u.ID), "unit %s has %d items of evidence", u.ID, n)
 	}
+
 	for at := int64(0); at < n; at += evidencePage {
 		var ks [][]byte
 		for i := at; i < min(at+evidencePage, n); i++ {
 			ks = append(ks, st.Keys.Outputs(id).Evidence(u.ID, i))
 		}
+
 		err := st.db.View(ctx, func(tx store.Tx) error {
 			values, err := tx.Snapshot().GetAll(ctx, ks)
+			// An earlier run of the transaction may have read these.
 			items = append(items[:at:at], values...)
 			return err
 		})
@@ -147,6 +158,7 @@ func (st *Store) ReadEvidence(ctx context.Context, id mapreduce.JobID, u *record
 			return nil, err
 		}
 	}
+
 	return items, nil
 }
 

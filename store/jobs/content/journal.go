@@ -34,12 +34,14 @@ func (st *Store) AppendJournal(ctx context.Context, a *JournalAppend) error {
 		if err != nil {
 			return err
 		}
+
 		if u.Journal == nil {
 			u.Journal = new(storagev1.Journal)
 		}
 		if int64(a.First) > u.Journal.Entries {
 			return errs.New(errs.Precondition, "the journal of unit %s has %d entries, and %d is the next that is put", a.Unit, u.Journal.Entries, a.First)
 		}
+
 		known := u.Journal.Entries
 		for i, entry := range a.Entries {
 			n := int64(a.First + i)
@@ -52,9 +54,11 @@ func (st *Store) AppendJournal(ctx context.Context, a *JournalAppend) error {
 				return err
 			}
 		}
+
 		if u.Journal.Entries == known {
 			return nil // by an earlier run of this transaction
 		}
+
 		u.Journal.Kept = a.Kept
 		st.SetUnit(tx, a.Job, u)
 		return nil
@@ -72,10 +76,12 @@ func (st *Store) appendEntry(tx store.Tx, a *JournalAppend, to *storagev1.Journa
 	case len(entry) == 0:
 		return errs.New(errs.Invalid, "an entry of the journal of unit %s is empty", a.Unit)
 	}
+
 	for i := 0; i < len(entry); i += store.ChunkSize {
 		chunk := entry[i:min(i+store.ChunkSize, len(entry))]
 		tx.Set(st.Keys.Outputs(a.Job).JournalChunk(a.Unit, to.Entries, int64(i/store.ChunkSize)), bytes.Clone(chunk))
 	}
+
 	to.Entries++
 	to.Bytes += int64(len(entry))
 	to.Sha256 = chainEntry(to.Sha256, entry)
@@ -96,10 +102,12 @@ func (st *Store) compareEntry(ctx context.Context, tx store.Tx, a *JournalAppend
 	if err != nil {
 		return err
 	}
+
 	var had []byte
 	for _, kv := range pairs {
 		had = append(had, kv.Value...)
 	}
+
 	if !bytes.Equal(had, entry) {
 		return errs.New(errs.Precondition, "entry %d of the journal of unit %s is there, and is another: no entry is changed", n, a.Unit)
 	}
@@ -141,6 +149,7 @@ func (st *Store) ReadJournal(ctx context.Context, id mapreduce.JobID, u *records
 	if n := u.Journal.Entries; n < 0 || n > mapreduce.MaxJournalEntries {
 		return nil, records.CorruptError(r.Begin, "unit %s has a journal of %d entries", u.ID, n)
 	}
+
 	for more := true; more; {
 		var pairs []store.KeyValue
 		err := st.db.View(ctx, func(tx store.Tx) (err error) {
@@ -150,20 +159,25 @@ func (st *Store) ReadJournal(ctx context.Context, id mapreduce.JobID, u *records
 		if err != nil {
 			return nil, err
 		}
+
 		for _, kv := range pairs {
 			n, err := st.entryOfKey(kv.Key)
 			if err != nil {
 				return nil, err
 			}
+
+			// An entry that is missing stays empty.
 			for int64(len(entries)) <= n && n < u.Journal.Entries {
 				entries = append(entries, nil)
 			}
 			entries[n] = append(entries[n], kv.Value...)
 		}
+
 		if more {
 			r.Begin = store.Single(pairs[len(pairs)-1].Key).End
 		}
 	}
+
 	return entries, nil
 }
 

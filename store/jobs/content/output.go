@@ -29,6 +29,7 @@ func (st *Store) Output(ctx context.Context, id mapreduce.JobID, u *records.Unit
 	if res.Chunks == 0 {
 		return res.Inline, nil
 	}
+
 	data := newBuffer(res.Length)
 	err := st.OutputParts(ctx, id, u, func(part []byte) error {
 		data = append(data, part...)
@@ -52,11 +53,13 @@ func (st *Store) OutputRange(ctx context.Context, id mapreduce.JobID, u *records
 	case res.Chunks == 0:
 		return res.Inline[from:to], nil
 	}
+
 	first := from / store.ChunkSize
 	r := store.Range{
 		Begin: st.Keys.Outputs(id).ResultChunk(u.ID, res.Attempt, first),
 		End:   st.Keys.Outputs(id).ResultChunk(u.ID, res.Attempt, records.ChunksOf(to)),
 	}
+
 	data := newBuffer(to - from)
 	at := first * store.ChunkSize
 	err := st.db.VisitChunks(ctx, r, func(part []byte) error {
@@ -66,6 +69,7 @@ func (st *Store) OutputRange(ctx context.Context, id mapreduce.JobID, u *records
 		}
 		return nil
 	})
+
 	if err == nil && int64(len(data)) != to-from {
 		err = errs.New(errs.DataLoss, "the output of unit %s of job %s, stored from key %x on, is cut short: %w", u.ID, id, r.Begin, store.ErrCorrupt)
 	}
@@ -83,11 +87,13 @@ func (st *Store) OutputParts(ctx context.Context, id mapreduce.JobID, u *records
 	if res.Chunks == 0 {
 		return visit(res.Inline)
 	}
+
 	r := st.Keys.Outputs(id).Result(u.ID, res.Attempt)
 	tooLong := res.Length > mapreduce.MaxOutput && u.Kind != mapreduce.KindResult // which is never held as a whole
 	if res.Length <= 0 || tooLong || res.Chunks != records.ChunksOf(res.Length) {
 		return records.CorruptError(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.ID, id, res.Attempt, res.Length, res.Chunks)
 	}
+
 	return st.hashedParts(ctx, r, res.Length, res.SHA256, visit, func() string {
 		return fmt.Sprintf("the output of unit %s of job %s, attempt %d", u.ID, id, res.Attempt)
 	})
@@ -100,13 +106,16 @@ func (st *Store) hashedParts(ctx context.Context, r store.Range, length int64, s
 	damaged := func(how string) error {
 		return errs.New(errs.DataLoss, "%s, stored from key %x on, is damaged: %s; submit the document again: %w", what(), r.Begin, how, store.ErrCorrupt)
 	}
+
 	err := st.db.VisitChunks(ctx, r, func(part []byte) error {
 		sum.Write(part)
+		// The sum is checked first: no more bytes than the record has are handed on.
 		if got += int64(len(part)); got > length {
 			return damaged(fmt.Sprintf("there are more than its %d bytes", length))
 		}
 		return visit(part)
 	})
+
 	switch {
 	case err != nil:
 		return err

@@ -51,6 +51,7 @@ func (st *Store) StorePut(ctx context.Context, p *Put, start int64, data []byte)
 		if err != nil {
 			return err
 		}
+
 		if u.Put != nil && u.Put.Stored == u.Put.Length && !p.samePut(u.Put) { // its report may be being checked
 			return errs.New(errs.Precondition, "attempt %d of unit %s has stored another output whole: it cannot change", p.Attempt, p.Unit)
 		}
@@ -58,12 +59,14 @@ func (st *Store) StorePut(ctx context.Context, p *Put, start int64, data []byte)
 			tx.ClearRange(st.Keys.Outputs(p.Job).Result(p.Unit, u.Attempt))
 			u.Put = &storagev1.Put{Length: p.Length, Sha256: p.SHA256}
 		}
+
 		switch {
 		case u.Put.Stored >= end:
 			return nil // by an earlier run of this transaction
 		case u.Put.Stored != start:
 			return errs.New(errs.Aborted, "the output of unit %s is stored up to byte %d, and is put from byte %d on: go on from the former", p.Unit, u.Put.Stored, start)
 		}
+
 		st.SetOutput(tx, p.Job, p.Unit, u.Attempt, start, data)
 		u.Put.Stored = end
 		st.SetUnit(tx, p.Job, u)
@@ -88,6 +91,7 @@ func (st *Store) AppendPut(ctx context.Context, p *Put, start int64, data []byte
 		case u.Put.GetStored() != start:
 			return errs.New(errs.Internal, "the output of unit %s is stored up to byte %d, and goes on from byte %d", p.Unit, u.Put.GetStored(), start)
 		}
+
 		st.SetOutput(tx, p.Job, p.Unit, u.Attempt, start, data)
 		u.Put = &storagev1.Put{Length: end, Stored: end, Sha256: p.SHA256}
 		st.SetUnit(tx, p.Job, u)

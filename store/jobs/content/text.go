@@ -14,6 +14,7 @@ func (st *Store) Text(ctx context.Context, id mapreduce.JobID, sha []byte, start
 	if start >= end {
 		return nil, nil
 	}
+
 	data := newBuffer(end - start)
 	err := st.TextParts(ctx, id, TextRange{SHA256: sha, Start: start, End: end}, func(part []byte) error {
 		data = append(data, part...)
@@ -39,12 +40,16 @@ func (st *Store) TextParts(ctx context.Context, id mapreduce.JobID, t TextRange,
 	if t.Start >= t.End {
 		return nil
 	}
+
 	what := func() string { return fmt.Sprintf("text %x of job %s", t.SHA256, id) }
 	from := t.Start / store.ChunkSize
 	r := st.Keys.Job(id).Blob(t.SHA256, from, (t.End+store.ChunkSize-1)/store.ChunkSize)
+
+	// Only a whole text can be compared with its hash.
 	if t.Start == 0 && t.End == t.Length {
 		return st.hashedParts(ctx, r, t.Length, t.SHA256, visit, what)
 	}
+
 	at := from * store.ChunkSize
 	err := st.db.VisitChunks(ctx, r, func(chunk []byte) error {
 		begin, end := max(t.Start-at, 0), min(t.End-at, int64(len(chunk)))
@@ -54,6 +59,7 @@ func (st *Store) TextParts(ctx context.Context, id mapreduce.JobID, t TextRange,
 		}
 		return visit(chunk[begin:end:end])
 	})
+
 	if err == nil && at < t.End {
 		err = errs.New(errs.DataLoss, "%s, stored from key %x on, is cut short: byte %d to %d are missing; submit the document again: %w", what(), r.Begin, at, t.End, store.ErrCorrupt)
 	}
@@ -78,22 +84,27 @@ func (st *Store) Texts(ctx context.Context, id mapreduce.JobID, spans []TextRang
 		ks = append(ks, st.Keys.Job(id).BlobChunk(s.SHA256, chunk))
 		at = append(at, i)
 	}
+
 	if len(ks) == 0 {
 		return texts, nil
 	}
+
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		values, err := tx.Snapshot().GetAll(ctx, ks)
 		if err != nil {
 			return err
 		}
+
 		for n, v := range values {
 			s := spans[at[n]]
 			from := s.Start % store.ChunkSize
+			// A chunk that is too short is left to Text, which says what is missing.
 			if end := from + s.End - s.Start; end <= int64(len(v)) {
 				texts[at[n]] = v[from:end:end]
 			}
 		}
 		return nil
 	})
+
 	return texts, err
 }
