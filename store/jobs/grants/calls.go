@@ -23,9 +23,11 @@ func (st *Store) TakeCalls(ctx context.Context, t mapreduce.TenantID, minute, li
 		if _, err := records.Read(ctx, tx, st.Keys.Tenant(t).Rate(), &r); err != nil {
 			return err
 		}
+
 		if r.Minute < minute {
 			r.Minute, r.Calls = minute, 0
 		}
+
 		n = 0
 		if left := limit - r.Calls; r.Minute == minute && left > 0 { // else the clock of this node is behind
 			n = max(1, left/callShare)
@@ -33,6 +35,7 @@ func (st *Store) TakeCalls(ctx context.Context, t mapreduce.TenantID, minute, li
 		if n == 0 {
 			return nil
 		}
+
 		r.Calls += n
 		tx.Set(st.Keys.Tenant(t).Rate(), records.Encode(&r))
 		return nil

@@ -33,11 +33,13 @@ func (st *Store) Waiting(ctx context.Context, id mapreduce.JobID, most int64) (w
 		if err != nil || !mapreduce.JobState(ctl.State).Running() {
 			return err
 		}
+
 		c, err := st.ReadCounters(ctx, r, id)
 		if err != nil {
 			return err
 		}
 		w.Running = max(0, c.SumLevels(keys.Running))
+
 		first, err := st.countReady(ctx, r, id, most, &w.Ready)
 		if err != nil || ctl.Budget == 0 || w.Ready == 0 {
 			return err
@@ -59,12 +61,14 @@ func (st *Store) countReady(ctx context.Context, r store.Reader, id mapreduce.Jo
 		if *n == 0 && len(pairs) > 0 {
 			first = mapreduce.UnitID(pairs[0].Value)
 		}
+
 		*n += int64(len(pairs))
 		if !more || len(pairs) == 0 {
 			break
 		}
 		rest.Begin = append(pairs[len(pairs)-1].Key, 0)
 	}
+
 	return first, nil
 }
 
@@ -77,9 +81,11 @@ func (st *Store) paidUnits(ctx context.Context, r store.Reader, id mapreduce.Job
 	if left <= 0 {
 		return 0, nil
 	}
+
 	u, err := st.ReadUnit(ctx, r, id, first)
 	if err != nil || u.GetEstimate() <= 0 {
 		return math.MaxInt64, err
 	}
+
 	return left / u.Estimate, nil
 }

@@ -61,6 +61,7 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 		if err != nil {
 			return err
 		}
+
 		free, err := st.nodes.ReadIdle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
@@ -70,6 +71,7 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 				return err
 			}
 		}
+
 		own, before := all[st.Node], storagev1.Grant{}
 		if own == nil {
 			own = new(storagev1.Grant)
@@ -81,11 +83,13 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 		if ask.Give > 0 && ask.Taken == own.Taken && ask.ID != own.Given {
 			own.Slots, own.Given = own.Slots-min(own.Slots, ask.Give), ask.ID
 		}
+
 		rest, slots := spendableTokens(ctl), ask.Parallelism
 		for _, other := range all {
 			rest -= other.Tokens
 			slots -= other.Slots
 		}
+
 		r := tx.Snapshot()
 		if rest < 0 {
 			r = tx // what is used must not grow while the rest is taken away
@@ -94,15 +98,19 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 		if err != nil {
 			return err
 		}
+
 		if rest < 0 {
 			own.Tokens = max(min(own.Tokens, used), own.Tokens+rest)
 		}
+
 		own.Tokens += grantPortion(rest, ask.Tokens, ask.Alone)
 		own.Slots += max(0, min(slots, ask.Slots-own.Slots)) // no more than its workers have
 		own.Slots = max(0, own.Slots+min(0, slots))          // and no more than there are, if they have become fewer
+
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(st.Keys.Grant(mapreduce.JobScope(id), st.Node), records.Encode(own))
 		}
+
 		g = &Reply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Held: ctl.Budget - spendableTokens(ctl), Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
 		if ctl.Budget > 0 {
 			g.Running, err = st.countRunning(ctx, tx.Snapshot(), id)
@@ -139,19 +147,23 @@ func (rec Records) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Sco
 	if err != nil {
 		return nil, err
 	}
+
 	all := make(map[mapreduce.NodeID]*storagev1.Grant, len(pairs))
 	for _, kv := range pairs {
 		g := new(storagev1.Grant)
 		if err := records.Decode(kv.Key, kv.Value, g); err != nil {
 			return nil, err
 		}
+
 		_, rest, err := rec.Keys.Last(kv.Key)
 		if err != nil {
 			return nil, err
 		}
+		// The scope stands before the node.
 		keys.GrantScope(&rest)
 		all[mapreduce.NodeID(rest.Text())] = g
 	}
+
 	return all, nil
 }
 
@@ -164,10 +176,12 @@ func (rec Records) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.Jo
 	if err != nil {
 		return err
 	}
+
 	used = min(used, g.Tokens) // without a budget, none were granted
 	if g.Tokens == used && g.Slots <= held {
 		return nil
 	}
+
 	g.Tokens = used
 	capSlots(g, held)
 	tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), node), records.Encode(g))
@@ -189,6 +203,7 @@ func (rec Records) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.
 	for i, c := range names {
 		ks[i] = rec.Keys.Job(id).Counter(c, 0, node)
 	}
+
 	values, err := r.GetAll(ctx, ks)
 	n := int64(0)
 	for _, v := range values {
@@ -214,6 +229,7 @@ func (rec Records) MoveSlots(ctx context.Context, tx store.Tx, from mapreduce.No
 	if from == "" || from == rec.Node {
 		return nil
 	}
+
 	all := int64(0)
 	for id, n := range count {
 		all += n
@@ -221,6 +237,7 @@ func (rec Records) MoveSlots(ctx context.Context, tx store.Tx, from mapreduce.No
 			return err
 		}
 	}
+
 	return rec.moveSlotsOf(ctx, tx, mapreduce.FleetScope(), from, min(all, most))
 }
 
@@ -235,9 +252,11 @@ func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Sc
 	if n = min(n, theirs.Slots); n == 0 {
 		return nil
 	}
+
 	if _, err := records.Read(ctx, tx, rec.Keys.Grant(of, rec.Node), &own); err != nil {
 		return err
 	}
+
 	capSlots(&theirs, theirs.Slots-n)
 	own.Slots += n
 	tx.Set(rec.Keys.Grant(of, from), records.Encode(&theirs))
@@ -255,13 +274,16 @@ func (st *Store) Return(ctx context.Context, id mapreduce.JobID) (kept int64, er
 		if err != nil || !found {
 			return err
 		}
+
 		if kept, err = st.UsedTokens(ctx, tx, id, st.Node); err != nil {
 			return err
 		}
+
 		kept = min(kept, g.Tokens) // without a budget, none were granted
 		if g.Tokens == kept && g.Slots == 0 {
 			return nil
 		}
+
 		g.Tokens, g.Slots = kept, 0
 		tx.Set(st.Keys.Grant(mapreduce.JobScope(id), st.Node), records.Encode(&g))
 		return nil
@@ -288,37 +310,45 @@ type CallsReply struct {
 
 // FleetSlots sets how many model calls this node may have under way: its part by
 // what all nodes need, and what nobody needs. Over all nodes together they are
-// never more than the limit. Others are told of a need that is not met, and of
-// what one gave back that they need.
+// never more than the limit. Others are woken if a need is not met, and if one gave
+// back what they need.
 func (st *Store) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsReply, err error) {
 	err = st.db.Update(ctx, failpoint.Fleet, func(tx store.Tx) error {
 		all, err := st.readGrants(ctx, tx, mapreduce.FleetScope())
 		if err != nil {
 			return err
 		}
+
 		free, err := st.nodes.ReadIdle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
 		}
+
 		for node, d := range free {
 			st.lowerFleet(tx, node, all[node], d)
 			all[node].Want = 0 // it may be dead, and then it needs none
 		}
+
 		if all[st.Node] == nil {
 			all[st.Node] = new(storagev1.Grant)
 		}
 		own := all[st.Node]
+
 		before, grown := own.Slots, ask.Need > own.Want
 		changed := ask.Need != own.Want
 		own.Want = ask.Need
+
 		slots, needed := ask.usableSlots(all, st.Node)
 		own.Slots = max(slots, min(ask.Keep, own.Slots))
+
 		if (grown && slots < ask.Need) || (own.Slots < before && needed) {
 			st.WakeOthers(tx)
 		}
+
 		if changed || own.Slots != before {
 			tx.Set(st.Keys.Grant(mapreduce.FleetScope(), st.Node), records.Encode(own))
 		}
+
 		g = &CallsReply{Slots: slots, Kept: own.Slots, Taken: own.Taken}
 		return nil
 	})
@@ -333,6 +363,8 @@ func (ask *CallsRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, 
 	for i, node := range nodes {
 		wants[i] = all[node].Want
 	}
+
+	// rest is what no other node has, lacking what others have too few of.
 	part, rest, lacking := int64(0), ask.Limit, int64(0)
 	for i, its := range limit.Divide(ask.Limit, wants) {
 		its = min(its, wants[i])
@@ -344,6 +376,7 @@ func (ask *CallsRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, 
 		rest -= has
 		lacking += max(0, its-has)
 	}
+
 	return max(0, min(rest, max(ask.Need, ask.Most), max(part, rest-lacking))), lacking > 0
 }
 
@@ -388,6 +421,7 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 				before = append(before, -1)
 				continue
 			}
+
 			owner, more := mapreduce.NodeID(u.Node), r.Tokens-u.Reserved
 			if ended, err := st.hasEnded(ctx, tx, r.Job); err != nil {
 				return err
@@ -395,6 +429,7 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 				before = append(before, -1)
 				continue
 			}
+
 			if left, err := st.tokensLeft(ctx, tx, r.Job); err != nil {
 				return err
 			} else if more > 0 && left < more {
@@ -402,6 +437,7 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 				st.raiseEstimate(tx, r.Job, u, r.Tokens)
 				continue
 			}
+
 			before = append(before, u.Reserved)
 			if more > 0 {
 				st.AddSpendConflict(tx, r.Job)
@@ -409,10 +445,12 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 			if err := st.moveGrant(ctx, tx, r.Job, owner, more); err != nil {
 				return err
 			}
+
 			tx.Add(st.Keys.Job(r.Job).Counter(keys.Reserved, 0, owner), more)
 			u.Reserved = r.Tokens
 			st.SetUnit(tx, r.Job, u)
 		}
+
 		return nil
 	})
 	return before, err
@@ -460,14 +498,17 @@ func (rec Records) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	if to == rec.Node || tokens == 0 {
 		return nil
 	}
+
 	var from, target storagev1.Grant
 	found, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), &from)
 	if err != nil || !found {
 		return err // no budget is set
 	}
+
 	if _, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), to), &target); err != nil {
 		return err
 	}
+
 	from.Tokens -= tokens
 	target.Tokens += tokens
 	tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&from))

@@ -19,8 +19,8 @@ import (
 
 // NoteLimit adds what this node has seen of a model, "provider/model", to what
 // the fleet knows of it, and gives the node its share. Known are the nodes that
-// are dead: theirs are taken back. Nothing is written if nothing changes; of a
-// change that others have to know at once they are told. A note that is taken
+// are dead: theirs are taken back. Nothing is written if nothing changes; others are
+// woken for a change that they have to know at once. A note that is taken
 // twice, for its commit was unknown, comes to the same as once: but for the
 // successes, of which a few more do no harm.
 func (st *Store) NoteLimit(ctx context.Context, model string, n limit.Note, known []mapreduce.NodeID) (*limit.Scope, error) {
@@ -32,32 +32,40 @@ func (st *Store) NoteLimit(ctx context.Context, model string, n limit.Note, know
 		if _, err := records.Read(ctx, tx, key, stored); err != nil {
 			return err
 		}
+
 		scope = scopeOf(stored)
 		st.addManners(scope, stored)
 		dead, err := st.deadNodes(ctx, tx, scope.Nodes(), known)
 		if err != nil {
 			return err
 		}
+
 		before := *scope
 		before.Manners = maps.Clone(scope.Manners)
 		scope.Step(n, func(id mapreduce.NodeID) bool { return dead[id] })
+
 		next := limitOf(scope)
 		next.Manners = st.mannersOf(scope, &before, stored)
 		next.PauseEndMicros, next.OpenEndMicros = stored.PauseEndMicros, stored.OpenEndMicros
+
 		if scope.Pauses != before.Pauses {
 			next.PauseEndMicros = st.PauseEnd(scope.Pause)
 		}
 		if b := scope.Breaker; b.Turns != before.Breaker.Turns && b.Open && b.Prober == "" {
 			next.OpenEndMicros = st.PauseEnd(b.For)
 		}
+
+		// Nodes that have not seen a pause begin get what is left of it.
 		scope.PauseLeft = st.PauseLeft(scope.Pause, next.PauseEndMicros)
 		scope.OpenLeft = st.PauseLeft(scope.Breaker.For, next.OpenEndMicros)
+
 		if proto.Equal(next, stored) {
 			return nil
 		}
 		if before.Pauses != scope.Pauses || before.Breaker != scope.Breaker || !maps.Equal(before.Manners, scope.Manners) {
 			st.WakeOthers(tx)
 		}
+
 		tx.Set(key, records.Encode(next))
 		return nil
 	})
@@ -74,9 +82,11 @@ func scopeOf(l *storagev1.Limit) *limit.Scope {
 		},
 		Shares: make(map[mapreduce.NodeID]limit.Share, len(l.Shares)),
 	}
+
 	for _, o := range l.Shares {
 		s.Shares[mapreduce.NodeID(o.Node)] = limit.Share{Want: o.Want, Slots: o.Slots, Parts: o.Parts}
 	}
+
 	return s
 }
 
@@ -106,6 +116,7 @@ func (st *Store) mannersOf(s, before *limit.Scope, stored *storagev1.Limit) (all
 			ends[m.Server] = m.EndMicros
 		}
 	}
+
 	for _, server := range slices.Sorted(maps.Keys(s.Manners)) {
 		end, known := ends[server]
 		if !known {
@@ -113,6 +124,7 @@ func (st *Store) mannersOf(s, before *limit.Scope, stored *storagev1.Limit) (all
 		}
 		all = append(all, &storagev1.Limit_Manners{Server: server, Refuses: s.Manners[server], EndMicros: end})
 	}
+
 	return all
 }
 
@@ -123,10 +135,12 @@ func limitOf(s *limit.Scope) *storagev1.Limit {
 		Turns: s.Breaker.Turns, Open: s.Breaker.Open, OpenMicros: s.Breaker.For.Microseconds(),
 		Prober: string(s.Breaker.Prober),
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(s.Shares)) {
 		o := s.Shares[id]
 		l.Shares = append(l.Shares, &storagev1.Limit_Share{Node: string(id), Want: o.Want, Slots: o.Slots, Parts: o.Parts})
 	}
+
 	return l
 }
 
