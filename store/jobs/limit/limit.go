@@ -130,9 +130,10 @@ func (s *Scope) learnLimits(n Note) {
 	s.Rates.Requests = cmp.Or(n.Told.Requests, s.Rates.Requests)
 	s.Rates.Input = cmp.Or(n.Told.Input, s.Rates.Input)
 	s.Rates.Output = cmp.Or(n.Told.Output, s.Rates.Output)
+
 	switch {
 	case n.Refused && n.Seen < s.Pauses:
-		// Of the same moment as what began a pause already.
+		// The refusal is of the same moment as one that began a pause.
 		if n.Pause > s.Pause {
 			s.Pauses++
 			s.Pause = n.Pause
@@ -149,6 +150,7 @@ func (s *Scope) learnLimits(n Note) {
 			s.Room = 0
 		}
 	}
+
 	if most := n.maxCalls(); most < float64(n.Most) && (s.Room == 0 || s.Room > most) {
 		s.Room = most
 	}
@@ -197,6 +199,7 @@ func (s *Scope) moveBreaker(n Note, dead func(mapreduce.NodeID) bool) {
 	if b.Prober != "" && b.Prober != n.Node && dead(b.Prober) {
 		b.Prober = ""
 	}
+
 	mine := b.Prober == n.Node
 	switch {
 	case n.Opened > 0 && (!b.Open || mine):
@@ -219,9 +222,11 @@ func (s *Scope) grantShare(n Note) {
 		delete(s.Shares, n.Node)
 		return
 	}
+
 	if s.Shares == nil {
 		s.Shares = make(map[mapreduce.NodeID]Share)
 	}
+
 	own := s.Shares[n.Node]
 	own.Want = max(n.Want, n.Held)
 	s.Shares[n.Node] = own
@@ -232,6 +237,7 @@ func (s *Scope) grantShare(n Note) {
 			parts -= o.Parts
 		}
 	}
+
 	own.Parts = max(0, min(parts, s.nodePart(n.Node, Whole)))
 	if s.Room == 0 {
 		own.Slots = own.Want
@@ -239,6 +245,7 @@ func (s *Scope) grantShare(n Note) {
 		own.Slots = max(0, min(slots, s.nodePart(n.Node, int64(s.Room)), own.Want))
 		own.Slots = max(own.Slots, min(n.Held, s.Shares[n.Node].Slots)) // under way
 	}
+
 	s.Shares[n.Node] = own
 }
 
@@ -265,18 +272,22 @@ func Divide(total int64, weights []int64) []int64 {
 	for _, w := range weights {
 		sum += float64(max(w, 0))
 	}
+
 	if sum == 0 || total <= 0 {
 		return parts
 	}
+
 	rest := total
 	order := make([]int, len(weights))
 	remainder := make([]float64, len(weights))
 	for i, w := range weights {
 		exact := float64(total) * (float64(max(w, 0)) / sum)
+		// Floating point must not give out more than there is.
 		parts[i] = min(int64(exact), rest)
 		remainder[i], order[i] = exact-float64(parts[i]), i
 		rest -= parts[i]
 	}
+
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainder[b], remainder[a]) })
 	for k := 0; rest > 0; k++ {
 		if i := order[k%len(order)]; weights[i] > 0 {
@@ -284,5 +295,6 @@ func Divide(total int64, weights []int64) []int64 {
 			rest--
 		}
 	}
+
 	return parts
 }
