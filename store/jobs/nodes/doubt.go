@@ -35,17 +35,21 @@ func (st *Store) Doubt(ctx context.Context, node mapreduce.NodeID, count int64, 
 		if err != nil || !found || beat.Count != count {
 			return err
 		}
+
 		var stands storagev1.Doubt
 		if found, err = records.Read(ctx, tx, st.Keys.Doubt(node), &stands); err != nil {
 			return err
 		}
+
 		if !found {
 			stands.Id = id
 			tx.Set(st.Keys.Doubt(node), records.Encode(&stands))
 		}
+
 		d = &Doubt{ID: stands.Id, Held: make(map[mapreduce.JobID]int64)}
 		return nil
 	})
+
 	if err != nil || d == nil {
 		return nil, err
 	}
@@ -62,6 +66,7 @@ func (st *Store) countInUse(ctx context.Context, node mapreduce.NodeID, d *Doubt
 		if page, more, err = st.Sessions(ctx, after, records.StepUnits); err != nil {
 			return err
 		}
+
 		for _, s := range page {
 			after = s.Session
 			if s.Node != node {
@@ -72,6 +77,7 @@ func (st *Store) countInUse(ctx context.Context, node mapreduce.NodeID, d *Doubt
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -84,6 +90,7 @@ func (st *Store) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt
 		if err != nil {
 			return err
 		}
+
 		var all []*storagev1.HeldUnit
 		for _, kv := range pairs {
 			var held storagev1.Held
@@ -92,17 +99,21 @@ func (st *Store) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt
 			}
 			all = append(all, held.Units...)
 		}
+
 		units, _, err := st.SoundUnits(ctx, tx, all)
 		if err != nil {
 			return err
 		}
+
 		for i, h := range all {
+			// A claim may name attempts that are no longer its own.
 			if u := units[i]; u != nil && u.Attempt == h.Attempt && mapreduce.UnitState(u.Status) == mapreduce.Processing {
 				count[mapreduce.JobID(h.Job)]++
 			}
 		}
 		return nil
 	})
+
 	for job, n := range count {
 		d.Held[job] += n
 		d.All += n
@@ -124,6 +135,7 @@ func (rec Records) EndDoubt(ctx context.Context, tx store.Tx) error {
 	if err != nil {
 		return err
 	}
+
 	if values[0] != nil {
 		tx.Clear(rec.Keys.Doubt(rec.Node))
 	}
@@ -156,6 +168,7 @@ func (rec Records) ReadIdle(ctx context.Context, tx store.Tx, some iter.Seq[mapr
 	if err != nil {
 		return nil, err
 	}
+
 	idle := make(map[mapreduce.NodeID]*Doubt)
 	for i, node := range nodes {
 		if known := doubts[node]; known != nil {
@@ -167,9 +180,12 @@ func (rec Records) ReadIdle(ctx context.Context, tx store.Tx, some iter.Seq[mapr
 				idle[node] = known
 			}
 		}
+
 		if values[i] != nil || idle[node] != nil {
 			continue
 		}
+
+		// That there is no sign of life must not change: the node may come back.
 		beat, err := tx.Get(ctx, rec.Keys.Beat(node))
 		if err != nil {
 			return nil, err
@@ -178,6 +194,7 @@ func (rec Records) ReadIdle(ctx context.Context, tx store.Tx, some iter.Seq[mapr
 			idle[node] = &Doubt{}
 		}
 	}
+
 	return idle, nil
 }
 
@@ -191,10 +208,12 @@ func (st *Store) Forget(ctx context.Context, node mapreduce.NodeID, count int64,
 		if err != nil || !found || b.Count != count {
 			return err
 		}
+
 		stands, err := st.isDoubted(ctx, tx, node, d)
 		if err != nil || (d != nil && !stands) {
 			return err
 		}
+
 		tx.Clear(st.Keys.Beat(node))
 		tx.Clear(st.Keys.Doubt(node))
 		return nil

@@ -49,10 +49,13 @@ func (st *Store) Beat(ctx context.Context, count int64, told News) (*Signs, erro
 		if s.Beats, s.News, err = st.readBeats(ctx, tx); err != nil {
 			return err
 		}
+
 		var more bool
+		// A list that is damaged does not keep a node from living.
 		if s.Runs, more, err = st.ReadRuns(ctx, tx, seenRuns); store.Retryable(err) {
 			return err
 		}
+
 		s.Seen = err == nil && !more
 		return nil
 	})
@@ -75,6 +78,7 @@ func (rec Records) readBeats(ctx context.Context, tx store.Tx) (map[mapreduce.No
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, kv := range pairs {
 		var b storagev1.Beat
 		if err := records.Decode(kv.Key, kv.Value, &b); err != nil {
@@ -84,12 +88,14 @@ func (rec Records) readBeats(ctx context.Context, tx store.Tx) (map[mapreduce.No
 		if err != nil {
 			return nil, nil, err
 		}
+
 		node := mapreduce.NodeID(rest.Text())
 		beats[node] = b.Count
 		if len(b.Watched) > 0 || len(b.Notes) > 0 {
 			news[node] = newsOf(&b)
 		}
 	}
+
 	return beats, news, nil
 }
 
@@ -104,6 +110,7 @@ func beatOf(count int64, told News) *storagev1.Beat {
 			TokensIn: n.Tokens.In, TokensOut: n.Tokens.Out, Text: n.Note,
 		})
 	}
+
 	return b
 }
 
@@ -118,5 +125,6 @@ func newsOf(b *storagev1.Beat) News {
 			Tokens: mapreduce.Tokens{In: one.TokensIn, Out: one.TokensOut}, Note: one.Text,
 		}})
 	}
+
 	return n
 }

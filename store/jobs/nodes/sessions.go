@@ -38,16 +38,19 @@ func (st *Store) Sessions(ctx context.Context, after mapreduce.SessionID, limit 
 	var refs []SessionRef
 	var more bool
 	err := st.db.View(ctx, func(tx store.Tx) error {
+		// An earlier run of the transaction may have filled it.
 		refs = refs[:0]
 		r := st.Keys.Sessions()
 		if after != "" {
 			r.Begin = store.Single(st.Keys.Session(after)).End
 		}
+
 		pairs, m, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit})
 		if err != nil {
 			return err
 		}
 		more = m
+
 		for _, kv := range pairs {
 			var sess storagev1.Session
 			if err := records.Decode(kv.Key, kv.Value, &sess); err != nil {
@@ -59,6 +62,7 @@ func (st *Store) Sessions(ctx context.Context, after mapreduce.SessionID, limit 
 			}
 			refs = append(refs, SessionRef{mapreduce.SessionID(rest.Text()), mapreduce.NodeID(sess.Node), sess.Epoch, sess.Embedded})
 		}
+
 		return nil
 	})
 	return refs, more, err
