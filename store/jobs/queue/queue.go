@@ -25,9 +25,12 @@ type Stretch struct {
 // there are more.
 func (st *Store) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found []records.Candidate, more bool, err error) {
 	r := store.Range{Begin: st.Keys.Queues(id).Ready(s.Shard, keys.ClassNew, s.From), End: st.Keys.Queues(id).Ready(s.Shard, keys.ClassNew, s.To)}
+
+	// Units that came back wait before new work.
 	if s.Returned {
 		r.Begin = st.Keys.Queues(id).Ready(s.Shard, keys.ClassRequeued, 0)
 	}
+
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		found = found[:0]
 		pairs, m, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: s.Limit})
@@ -35,6 +38,7 @@ func (st *Store) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found
 			return err
 		}
 		more = m
+
 		for _, kv := range pairs {
 			c, err := st.readEntry(kv)
 			if err != nil {
@@ -42,6 +46,7 @@ func (st *Store) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found
 			}
 			found = append(found, c)
 		}
+
 		return nil
 	})
 	return found, more, err
@@ -56,6 +61,7 @@ func (st *Store) Last(ctx context.Context, id mapreduce.JobID, s Stretch) (seq i
 			seq = -1
 			return err
 		}
+
 		c, err := st.readEntry(pairs[0])
 		seq = c.Seq
 		return err

@@ -41,6 +41,7 @@ func (rec Records) listDelayed(ctx context.Context, r store.Reader, id mapreduce
 	if err != nil {
 		return nil, err
 	}
+
 	refs := make([]records.SleeperRef, 0, len(pairs))
 	for _, kv := range pairs {
 		var d storagev1.Delay
@@ -53,6 +54,7 @@ func (rec Records) listDelayed(ctx context.Context, r store.Reader, id mapreduce
 		}
 		refs = append(refs, records.SleeperRef{Sleeper: records.Sleeper{Unit: unit}, For: rec.SleepLeft(time.Duration(d.Micros)*time.Microsecond, d.EndMicros)})
 	}
+
 	return refs, nil
 }
 
@@ -61,10 +63,12 @@ func (rec Records) listParked(ctx context.Context, r store.Reader, id mapreduce.
 	if after != "" {
 		all.Begin = store.Single(rec.Keys.Queues(id).Parked(after)).End
 	}
+
 	pairs, more, err := r.GetRange(ctx, all, store.RangeOptions{Limit: limit, Bytes: store.TargetTxSize})
 	if err != nil {
 		return nil, "", err
 	}
+
 	for _, kv := range pairs {
 		var p storagev1.Parked
 		if err := records.Decode(kv.Key, kv.Value, &p); err != nil {
@@ -74,6 +78,8 @@ func (rec Records) listParked(ctx context.Context, r store.Reader, id mapreduce.
 		if err != nil {
 			return nil, "", err
 		}
+
+		// The next call begins behind the last of these.
 		if more {
 			next = unit
 		}
@@ -84,6 +90,7 @@ func (rec Records) listParked(ctx context.Context, r store.Reader, id mapreduce.
 			})
 		}
 	}
+
 	return refs, next, nil
 }
 
@@ -99,6 +106,7 @@ func (st *Store) Queued(ctx context.Context, id mapreduce.JobID) (queued bool, e
 			}
 			queued = queued || len(pairs) > 0
 		}
+
 		return nil
 	})
 	return queued, err
@@ -113,14 +121,17 @@ func (st *Store) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []reco
 		if _, err := st.ReadControl(ctx, tx, id); err != nil {
 			return err
 		}
+
 		for _, s := range sleepers {
 			u, err := st.ReadUnit(ctx, tx, id, s.Unit)
 			if err != nil {
 				return err
 			}
+
 			if u == nil || mapreduce.UnitState(u.Status) != mapreduce.Pending || u.Queue == nil {
 				continue
 			}
+
 			switch {
 			case u.Queue.Class == keys.ClassDelayed && s.Attempt == 0, u.Queue.Class == keys.ClassParked && s.Attempt == u.Attempt:
 				st.releaseUnit(tx, id, u)
@@ -157,6 +168,7 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 		if u, err = st.ReadUnit(ctx, tx, id, name); err != nil {
 			return err
 		}
+
 		parked, err := st.parkedUnder(ctx, tx, id, u, call.Handle)
 		switch {
 		case err != nil:
@@ -174,14 +186,17 @@ func (st *Store) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Un
 		case u != nil && u.Woken == call.Handle:
 			return nil
 		}
+
 		return &errs.Error{
 			Kind: errs.NotFound, Reason: "NOT_PARKED",
 			Message: fmt.Sprintf("unit %q of job %s is not parked under %q", name, id, call.Handle),
 		}
 	})
+
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if records.IsClaimable(u) {
 		return records.UnitFrom(u), records.CandidateOf(u), nil
 	}
@@ -221,9 +236,11 @@ func (st *Store) Parkings(ctx context.Context, id mapreduce.JobID, units []*reco
 			ks, names = append(ks, st.Keys.Queues(id).Parked(u.ID)), append(names, u.ID)
 		}
 	}
+
 	if len(ks) == 0 {
 		return nil, nil
 	}
+
 	found := make(map[mapreduce.UnitID]*mapreduce.Parking, len(ks))
 	err := st.db.View(ctx, func(tx store.Tx) error {
 		values, err := tx.Snapshot().GetAll(ctx, ks)
