@@ -40,9 +40,9 @@ type Held struct {
 // session's epoch, which ends the claims of whichever node had it before. The
 // epoch is the caller's to choose, above the one it read, so that Bind can be
 // run again.
-// Of what the session holds in the store, the attempts that the worker named
-// stay; the rest it never received, and they go back to their queues. The slots
-// of all of them come to this node. A worker that is bound to a tenant keeps no unit of
+// The session keeps those attempts that the worker named. The worker never received
+// the rest of what the session holds in the store; it goes back to the queues. The slots
+// of all attempts come to this node. A worker that is bound to a tenant keeps no unit of
 // another; tenant is empty for one that is not.
 func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
@@ -52,6 +52,7 @@ func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapred
 		h.Running = false
 		named[h], running[h] = true, runs
 	}
+
 	var b *Binding
 	err := st.db.Update(ctx, failpoint.Bind, func(tx store.Tx) error {
 		b = &Binding{Epoch: epoch}
@@ -59,15 +60,18 @@ func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapred
 		if _, err := records.Read(ctx, tx, st.Keys.Session(id), &sess); err != nil {
 			return err
 		}
+
 		if sess.Epoch > epoch || sess.Epoch == epoch && sess.Node != string(st.Node) {
 			return errs.New(errs.Aborted, "session %s was taken up by another stream since", id)
 		}
+
 		tx.Set(st.Keys.Session(id), records.Encode(&storagev1.Session{
 			Node: string(st.Node), Epoch: epoch, Embedded: hello.Embedded,
 		}))
 		if err := st.nodes.EndDoubt(ctx, tx); err != nil {
 			return err
 		}
+
 		s := &sweep{Records: st.Records, tx: tx, session: id, tenant: tenant, kept: named}
 		if err := s.sweepHeld(ctx, 0); err != nil {
 			return err
@@ -78,15 +82,18 @@ func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapred
 		if err := s.recordChanges(ctx); err != nil {
 			return err
 		}
+
 		most := int64(hello.Slots)
 		if err := st.grants.MoveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.heldSlots(most), most); err != nil {
 			return err
 		}
+
 		b.Kept, b.Jobs = s.stay, s.touchedJobs()
 		b.Drop = s.droppedUnits(holding)
 		for i := range b.Kept {
 			b.Kept[i].Running = running[b.Kept[i].Held]
 		}
+
 		return nil
 	})
 	return b, err
@@ -115,11 +122,13 @@ func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapred
 		room := records.ShrinkLimit(records.StepUnits, records.LeastPage, tried)
 		tried++
 		loss = &Loss{Done: true}
+
 		var sess storagev1.Session
 		found, err := records.Read(ctx, tx, st.Keys.Session(id), &sess)
 		if err != nil || !found {
 			return err
 		}
+
 		switch {
 		case sess.Node == "" && (sess.Epoch == epoch+1 || node == "" && sess.Epoch == epoch):
 			// A further step, of whoever takes it: several may have found the session so.
@@ -129,6 +138,7 @@ func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapred
 		default:
 			return nil // it is alive elsewhere
 		}
+
 		s := &sweep{Records: st.Records, tx: tx, session: id, lost: true, running: running}
 		if err := s.sweepHeld(ctx, room); err != nil {
 			return err
@@ -136,18 +146,22 @@ func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapred
 		if err := s.recordChanges(ctx); err != nil {
 			return err
 		}
+
 		for id := range s.jobs {
 			touched[id] = true
 		}
+
 		loss.Units, loss.Done = s.swept, !s.more
 		if loss.Done {
 			tx.Clear(st.Keys.Session(id))
 		}
 		return nil
 	})
+
 	if err != nil {
 		return nil, err
 	}
+
 	loss.Jobs = slices.Collect(maps.Keys(touched))
 	return loss, nil
 }
@@ -178,6 +192,7 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 		return err
 	}
 	s.more = more
+
 	var all []*storagev1.HeldUnit
 	var claims []*storagev1.Held
 	for _, kv := range pairs {
@@ -196,6 +211,7 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 	if err != nil {
 		return err
 	}
+
 	for i, why := range damaged {
 		if why == nil {
 			continue
@@ -204,11 +220,14 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 			return err
 		}
 	}
+
 	fit := len(units)
 	if limit > 0 {
 		fit = records.UnitsThatFit(units)
 	}
+
 	for i, c := range claims {
+		// A claim is taken whole, and at least one is.
 		if fit -= len(c.Units); fit < 0 && i > 0 {
 			s.more = true
 			break
@@ -218,6 +237,7 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 		}
 		units = units[len(c.Units):]
 	}
+
 	return nil
 }
 
@@ -244,6 +264,7 @@ func (s *sweep) recordChanges(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if s.swept > 0 {
 		s.WakeOthers(s.tx)
 	}
@@ -259,6 +280,7 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 	}
 	// As many to a record as to a claim: more may be too large for a value.
 	name := func(i int) string { return fmt.Sprintf("%s-%d", claim, i/records.MaxBatch) }
+
 	var taken []*storagev1.HeldUnit
 	var missed []mapreduce.Held
 	var ks [][]byte
@@ -269,16 +291,19 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 			missed, ks = append(missed, h), append(ks, s.Keys.Job(h.Job).Unit(h.Unit))
 		}
 	}
+
 	units, err := records.ReadUnits(ctx, s.tx, ks)
 	if err != nil {
 		return err
 	}
+
 	for i, h := range missed {
 		u := units[i]
 		if !records.AttemptStands(u, h.Attempt) || u.Session != string(s.session) ||
 			mapreduce.UnitState(u.Status) != mapreduce.Pending {
 			continue
 		}
+
 		t, err := s.turnOf(ctx, h.Job)
 		if err != nil {
 			return err
@@ -286,20 +311,24 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 		if t == nil || mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled || s.tenant != "" && mapreduce.TenantID(t.Ctl.Tenant) != s.tenant {
 			continue
 		}
+
 		if room, err := s.roomToRun(ctx, t); err != nil {
 			return err
 		} else if room <= 0 {
 			continue // others of its tenant run in its place
 		}
+
 		id := name(len(taken))
 		t.ReadoptUnit(u, id)
 		taken = append(taken, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
 		s.stay = append(s.stay, Held{h, id, mapreduce.NodeID(u.Node), u.Reserved})
 	}
+
 	for i := 0; i < len(taken); i += records.MaxBatch {
 		held := &storagev1.Held{Units: taken[i:min(i+records.MaxBatch, len(taken))]}
 		s.tx.Set(s.Keys.Held(s.session, name(i)), records.Encode(held))
 	}
+
 	return nil
 }
 
@@ -327,6 +356,7 @@ func (s *sweep) visitClaim(ctx context.Context, key []byte, held []*storagev1.He
 	}
 	rest.Skip()
 	claim := rest.Text()
+
 	stays := false
 	for i, h := range held {
 		kept, err := s.visitUnit(ctx, claim, h, units[i])
@@ -335,6 +365,7 @@ func (s *sweep) visitClaim(ctx context.Context, key []byte, held []*storagev1.He
 		}
 		stays = stays || kept
 	}
+
 	if !stays {
 		s.tx.Clear(key)
 	}
@@ -342,19 +373,23 @@ func (s *sweep) visitClaim(ctx context.Context, key []byte, held []*storagev1.He
 }
 
 func (s *sweep) visitUnit(ctx context.Context, claim string, h *storagev1.HeldUnit, u *storagev1.Unit) (stays bool, err error) {
+	// The claim may name an attempt that is no longer its own.
 	if u == nil || u.Attempt != h.Attempt || u.Session != string(s.session) || u.Claim != claim ||
 		mapreduce.UnitState(u.Status) != mapreduce.Processing {
 		return false, nil
 	}
+
 	id := mapreduce.Held{Job: mapreduce.JobID(h.Job), Unit: mapreduce.UnitID(h.Unit), Attempt: int(h.Attempt)}
 	stays, err = s.mayKeep(ctx, id)
 	if err != nil {
 		return false, err
 	}
+
 	if stays {
 		s.stay = append(s.stay, Held{id, claim, mapreduce.NodeID(u.Node), u.Reserved})
 		return true, nil
 	}
+
 	s.swept++
 	s.back[id.Job]++
 	return false, s.returnUnit(ctx, id, u)
@@ -395,6 +430,7 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 	if err != nil || t == nil {
 		return err
 	}
+
 	t.Add(keys.Running, u.Level, -1)
 	if s.lost { // its calls may have been made: charge the worst case
 		u.Charged += u.Reserved
@@ -402,15 +438,18 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 	}
 	t.AddFor(mapreduce.NodeID(u.Node), keys.Reserved, 0, -u.Reserved)
 	u.Reserved = 0
+
 	if u.Started = s.lost && s.mayHaveRun(id, u); u.Started {
 		u.Kills++ // while u waits, Started says that this attempt was counted
 	}
+
 	if mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled {
 		u.Queue = nil
 		t.CancelUnit(u)
 	} else {
 		s.EnqueueUnit(s.tx, id.Job, u, keys.ClassRequeued)
 	}
+
 	s.SetUnit(s.tx, id.Job, u)
 	return nil
 }
@@ -421,6 +460,7 @@ func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*transition.Cha
 	if t, ok := s.jobs[id]; ok {
 		return t, nil
 	}
+
 	var ctl storagev1.Ctl
 	found, err := records.Read(ctx, s.tx, s.Keys.Job(id).Ctl(), &ctl)
 	if errors.Is(err, store.ErrCorrupt) {
@@ -429,6 +469,7 @@ func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*transition.Cha
 	if err != nil || !found {
 		return nil, err
 	}
+
 	t := transition.New(s.Records, s.tx, id, &ctl)
 	s.jobs[id] = t
 	return t, nil
@@ -448,6 +489,7 @@ func (s *sweep) droppedUnits(holding []mapreduce.Held) []mapreduce.Held {
 	for _, h := range s.stay {
 		stays[h.Held] = true
 	}
+
 	var drop []mapreduce.Held
 	for _, h := range holding {
 		h.Running = false
@@ -468,6 +510,7 @@ func (st *Store) Started(ctx context.Context, held []mapreduce.Held) error {
 			if err != nil {
 				return err
 			}
+
 			if records.AttemptStands(u, h.Attempt) && !u.Started && mapreduce.UnitState(u.Status) == mapreduce.Processing {
 				u.Started = true
 				st.SetUnit(tx, h.Job, u)
