@@ -26,27 +26,33 @@ func (st *Store) Use(ctx context.Context, t mapreduce.TenantID) (use *mapreduce.
 		{"tokens_per_day", keys.UsedTokens, rule.Quota.TokensPerDay},
 		{"calls", keys.UsedCalls, rule.Quota.Calls},
 	}
+
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		use = &mapreduce.TenantUse{Tenant: t, Keep: rule.Keep}
 		for _, l := range limits {
 			day := int64(0)
+			// Tokens alone are counted by the day.
 			if l.what == keys.UsedTokens {
 				day = st.Tenants.Today()
 			}
+
 			v, err := tx.Snapshot().Get(ctx, st.Keys.Tenant(t).Use(l.what, day))
 			if err != nil {
 				return err
 			}
 			use.Quotas = append(use.Quotas, mapreduce.QuotaUse{Name: l.name, Used: max(0, records.DecodeCount(v)), Limit: l.limit})
 		}
+
 		var rate storagev1.Rate
 		if _, err := records.Read(ctx, tx.Snapshot(), st.Keys.Tenant(t).Rate(), &rate); err != nil {
 			return err
 		}
+
 		requests := mapreduce.QuotaUse{Name: "requests_per_minute", Limit: rule.Quota.RequestsPerMinute}
 		if rate.Minute == st.NowMicros()/time.Minute.Microseconds() {
 			requests.Used = rate.Calls
 		}
+
 		use.Quotas = append(use.Quotas, requests)
 		return nil
 	})

@@ -55,6 +55,7 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 	if err != nil {
 		return nil, nil, err
 	}
+
 	job := &mapreduce.Job{
 		ID: id, Spec: records.SpecOf(record.Config), State: mapreduce.JobState(ctl.State), Phase: mapreduce.JobState(ctl.Phase),
 		Level: int(min(ctl.Level, records.CountStageLevels(ctl)-1)), Epoch: ctl.Epoch, Error: ctl.Error,
@@ -65,11 +66,14 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 		Savings:     c.TotalSavings(),
 		AuditHead:   hex.EncodeToString(seal.Hash),
 	}
+
+	// Units end without a change of the control record.
 	if job.State.Running() {
 		if job.Updated, err = rec.lastChange(ctx, r, id, job.Updated); err != nil {
 			return nil, nil, err
 		}
 	}
+
 	rec.noteEnd(job, ctl)
 	for _, w := range record.Warnings {
 		job.Warnings = append(job.Warnings, w.Text)
@@ -77,10 +81,12 @@ func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobI
 	for _, s := range record.Superseded {
 		job.Superseded = append(job.Superseded, records.SpentOf(s))
 	}
+
 	job.Coverage = JobCoverage(record, c)
 	if job.State == mapreduce.JobComplete {
 		job.Phase = mapreduce.JobComplete
 	}
+
 	return job, c.ByLevel(ctl), nil
 }
 
@@ -103,10 +109,12 @@ func (rec reader) lastChange(ctx context.Context, r store.Reader, id mapreduce.J
 	if err != nil || len(pairs) == 0 {
 		return since, err
 	}
+
 	last := new(storagev1.Checkpoint)
 	if err := records.Decode(pairs[0].Key, pairs[0].Value, last); err != nil {
 		return since, err
 	}
+
 	if at := time.UnixMicro(last.TimestampMicros).UTC(); at.After(since) {
 		return at, nil
 	}
@@ -117,6 +125,7 @@ func (rec reader) lastChange(ctx context.Context, r store.Reader, id mapreduce.J
 func JobCoverage(rec *storagev1.Job, c records.Counters) mapreduce.Coverage {
 	unread := mapreduce.Ledger{Failed: c.SumLevels(keys.BytesFailed), Skipped: rec.SkippedBytes + c.SumLevels(keys.BytesSkipped)}
 	unread.Total = unread.Failed + unread.Skipped
+
 	return mapreduce.Coverage{
 		Unread: unread,
 		Documents: mapreduce.Ledger{
@@ -156,12 +165,14 @@ func (st *Store) Standing(ctx context.Context, id mapreduce.JobID) (*records.Sta
 		if err != nil {
 			return err
 		}
+
 		if values[0] == nil || values[1] == nil {
 			return records.NotFound(id)
 		}
 		if err := errors.Join(records.Decode(ks[0], values[0], &ctl), records.Decode(ks[1], values[1], &job)); err != nil {
 			return err
 		}
+
 		standing = &records.Standing{Control: records.ControlOf(&ctl), Job: records.JobOf(&job)}
 		standing.Sleepers, standing.NextParked, err = st.queues.ListSleepers(ctx, tx.Snapshot(), id, "", maxSleepers)
 		return err
@@ -178,6 +189,7 @@ func (st *Store) Record(ctx context.Context, id mapreduce.JobID) (*records.Job, 
 		if err == nil && !found {
 			return records.NotFound(id)
 		}
+
 		job = records.JobOf(&stored)
 		return err
 	})
@@ -191,6 +203,8 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduc
 	if q.Tenant != "" {
 		r = st.Keys.Tenant(q.Tenant).Jobs()
 	}
+
+	// The list is read backwards; a token is the key before which it goes on.
 	if q.PageToken != "" {
 		end, err := base64.RawURLEncoding.DecodeString(q.PageToken)
 		if err != nil || bytes.Compare(end, r.Begin) < 0 || bytes.Compare(end, r.End) > 0 {
@@ -198,6 +212,7 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduc
 		}
 		r.End = end
 	}
+
 	for len(page.Jobs) < q.PageSize {
 		next, more, err := st.listSome(ctx, r, q, page)
 		if err != nil {
@@ -210,6 +225,7 @@ func (st *Store) List(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduc
 			return page, nil
 		}
 	}
+
 	page.NextPageToken = base64.RawURLEncoding.EncodeToString(r.End)
 	return page, nil
 }
@@ -232,34 +248,41 @@ func (st *Store) listSome(ctx context.Context, r store.Range, q mapreduce.ListJo
 		if len(q.States) > 0 {
 			limit = listedEntries
 		}
+
 		pairs, m, err := s.GetRange(ctx, r, store.RangeOptions{Limit: limit, Reverse: true})
 		if err != nil {
 			return err
 		}
 		more = m
+
 		read := 0
 		for _, kv := range pairs {
 			if len(page.Jobs)+len(found) >= q.PageSize || read == listedJobs {
 				more = true
 				break
 			}
+
 			if state, known := records.ListedState(kv.Value); known && len(q.States) > 0 && !slices.Contains(q.States, state) {
 				next = kv.Key
 				continue
 			}
+
 			read++
 			_, rest, err := st.Keys.Last(kv.Key)
 			if err != nil {
 				return err
 			}
+
 			if q.Tenant != "" {
 				rest.Skip()
 			}
 			rest.Skip() // the time
+
 			job, _, err := st.readJob(ctx, s, mapreduce.JobID(rest.Text()))
 			if err != nil {
 				return err
 			}
+
 			next = kv.Key
 			if matchesQuery(q, job) {
 				found = append(found, job)
@@ -267,6 +290,7 @@ func (st *Store) listSome(ctx context.Context, r store.Range, q mapreduce.ListJo
 		}
 		return nil
 	})
+
 	page.Jobs = append(page.Jobs, found...)
 	return next, more, err
 }
@@ -312,6 +336,7 @@ func (st *Store) Inputs(ctx context.Context, id mapreduce.JobID, reduce *records
 	if in == nil {
 		in = new(records.Inputs)
 	}
+
 	units, err := st.db.ReadFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
 		if in.Picked > 0 {
 			return st.levels.ReadPicked(ctx, r, id, reduce, from, most)
@@ -330,12 +355,14 @@ func (st *Store) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *record
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
+
 		_, rest, err := st.Keys.Last(pairs[0].Key)
 		if err != nil {
 			return err
 		}
 		rest.Skip()
 		rest.Skip()
+
 		stored, err := st.ReadUnit(ctx, s, id, mapreduce.UnitID(rest.Text()))
 		u = records.UnitFrom(stored)
 		return err
@@ -355,6 +382,7 @@ func (st *Store) Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range pairs {
 			var s storagev1.Skipped
 			if err := records.Decode(kv.Key, kv.Value, &s); err != nil {
@@ -364,6 +392,7 @@ func (st *Store) Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit
 			if err != nil {
 				return err
 			}
+
 			rest.Skip()
 			doc := mapreduce.SkippedDocument{Document: mapreduce.DocumentID(s.DocumentId), Reason: s.Reason}
 			skipped = append(skipped, records.SkippedAt{N: rest.Int(), SkippedDocument: doc})
