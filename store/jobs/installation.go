@@ -49,9 +49,11 @@ func readInstallation(ctx context.Context, r *records.Records, tx store.Tx, name
 	if err != nil {
 		return false, err
 	}
+
 	if text != nil {
 		return true, checkFormat(string(text), name)
 	}
+
 	pairs, _, err := tx.GetRange(ctx, r.Keys.Below(), store.RangeOptions{Limit: 1})
 	if err != nil {
 		return false, err
@@ -68,6 +70,7 @@ func checkFormat(text, name string) error {
 	var number int
 	var owner string
 	n, _ := fmt.Sscanf(text, layoutText, &number, &owner) // n says how far it got
+
 	switch {
 	case n >= 1 && number > Layout:
 		return fmt.Errorf("%w: its layout has number %d, and this program knows those up to %d; nothing was changed",

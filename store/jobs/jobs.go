@@ -103,7 +103,7 @@ func (j *Jobs) IsFull() bool { return j.db.IsFull() }
 // DB returns the database underneath, for its counters.
 func (j *Jobs) DB() *store.DB { return j.db.Store() }
 
-// SetHook has h told of every point that is passed. It is for tests that end the
+// SetHook has h called at every point that is passed. It is for tests that end the
 // process there, and must be called before anything else.
 func (j *Jobs) SetHook(h failpoint.Hook) { j.db.SetHook(h) }
 
