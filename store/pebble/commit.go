@@ -47,17 +47,20 @@ type committer struct {
 // serveQueue serves the queue until it is closed.
 func (c *committer) serveQueue() {
 	defer close(c.groups)
+
 	var spare []*request
 	for {
 		taken := c.store.queue.takeAll(spare)
 		if len(taken) == 0 {
 			return
 		}
+
 		for rest := taken; len(rest) > 0; {
 			n := groupLength(rest)
 			c.groups <- c.commitGroup(rest[:n])
 			rest = rest[n:]
 		}
+
 		clear(taken)
 		spare = taken[:0]
 	}
@@ -82,6 +85,7 @@ func (c *committer) commitGroup(requests []*request) *group {
 	g := &group{}
 	now := c.store.config.Now()
 	noSpace := c.space.checkSpace(now)
+
 	for _, r := range requests {
 		if r.err = noSpace; r.err == nil {
 			r.err = c.checkConflicts(r)
@@ -92,9 +96,11 @@ func (c *committer) commitGroup(requests []*request) *group {
 		}
 		c.addMember(g, r, now)
 	}
+
 	if g.batch != nil {
 		c.writeGroup(g)
 	}
+
 	c.store.stats.history.Store(int64(c.history.memorySize()))
 	return g
 }
@@ -120,10 +126,12 @@ func (c *committer) addMember(g *group, r *request, now time.Time) {
 	c.history.add(version, now, &r.wrote)
 	g.members = append(g.members, r)
 	g.long = append(g.long, c.store.long.remove(&r.wrote.keys)...)
+
 	if g.batch == nil {
 		g.batch, r.batch = r.batch, nil
 		return
 	}
+
 	if err := g.batch.Apply(r.batch, nil); err != nil {
 		c.reportFatal("join a group", err)
 	}
@@ -136,13 +144,16 @@ func (c *committer) writeGroup(g *group) {
 	if err := g.batch.Set(versionKey, value, nil); err != nil {
 		c.reportFatal("add the version", err)
 	}
+
 	c.space.addWritten(g.batch.Len())
 	if err := c.store.db.ApplyNoSyncWait(g.batch, pebbledb.Sync); err != nil {
 		c.reportFatal("write a group", err)
 	}
+
 	for _, key := range g.long {
 		c.shorten(key)
 	}
+
 	g.view = &view{version: c.version, snapshot: c.store.db.NewSnapshot()}
 }
 
@@ -189,13 +200,17 @@ func (s *Store) publishGroup(g *group) {
 	if e := g.batch.Close(); err == nil {
 		err = e
 	}
+
 	if err != nil {
 		s.config.Fatal(fmt.Sprintf("%s: sync the log: %v", s.folder, err))
 	}
+
+	// Only what is synced may be seen and acknowledged.
 	s.markSynced(g.view.version)
 	s.views.publishView(g.view)
 	s.stats.groups.Add(1)
 	s.stats.commits.Add(int64(len(g.members)))
+
 	for _, r := range g.members {
 		s.watches.notifyWatches(&r.wrote)
 		r.finishWith(nil)

@@ -55,15 +55,18 @@ func (h *history) add(version uint64, now time.Time, wrote *footprint) {
 	if now.Sub(h.recent.began) >= store.MaxTxAge || h.recent.size >= h.limit/2 {
 		h.rotateGenerations(now)
 	}
+
 	g := &h.recent
 	for _, hash := range wrote.keys.hashes {
 		g.newest[hash] = version
 	}
+
 	record := commitRecord{version, wrote}
 	g.commits = append(g.commits, record)
 	if len(wrote.ranges) > 0 {
 		g.ranged = append(g.ranged, record)
 	}
+
 	g.size += wrote.memorySize() + mapEntrySize*wrote.keys.len()
 }
 
@@ -76,11 +79,14 @@ func (h *history) rotateGenerations(now time.Time) {
 	if n := len(h.recent.commits); n > 0 {
 		last = h.recent.commits[n-1].version
 	}
+
+	// The memory of the generation that is dropped is used again.
 	reused := h.old
 	h.old = h.recent
 	clear(reused.newest)
 	clear(reused.commits)
 	clear(reused.ranged)
+
 	h.recent = generation{
 		after: last, began: now, newest: reused.newest,
 		commits: reused.commits[:0], ranged: reused.ranged[:0],
@@ -102,6 +108,7 @@ func (g *generation) hasConflict(version uint64, read *footprint) bool {
 			return true
 		}
 	}
+
 	for _, c := range recordsAfter(g.ranged, version) {
 		for i := range read.keys.len() {
 			if c.wrote.coversKey(read.keys.keyAt(i)) {
@@ -109,6 +116,8 @@ func (g *generation) hasConflict(version uint64, read *footprint) bool {
 			}
 		}
 	}
+
+	// Ranges that were read are compared with the writes of every later commit.
 	if len(read.ranges) == 0 {
 		return false
 	}
@@ -117,6 +126,7 @@ func (g *generation) hasConflict(version uint64, read *footprint) bool {
 			return true
 		}
 	}
+
 	return false
 }
 

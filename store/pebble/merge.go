@@ -30,18 +30,22 @@ func (m *mergeIterator) collectPairs(ctx context.Context, o store.RangeOptions) 
 		if n%pollEvery == 0 && ctx.Err() != nil {
 			return nil, false, context.Cause(ctx)
 		}
+
 		pair, some, err := m.next()
 		if err != nil || !some {
 			return pairs, false, err
 		}
 		if pair.Key == nil {
+			// The transaction has removed the key.
 			continue
 		}
+
 		if pairs == nil {
 			pairs = make([]store.KeyValue, 0, min(max(o.Limit, 1), 256))
 		}
 		pairs = append(pairs, pair)
 		size += len(pair.Key) + len(pair.Value)
+
 		if len(pairs) == o.Limit || o.Bytes > 0 && size >= o.Bytes {
 			return pairs, true, nil
 		}
@@ -74,6 +78,7 @@ func (m *mergeIterator) skipCleared() {
 		if i == len(cleared) || bytes.Compare(cleared[i].Begin, m.iter.Key()) > 0 {
 			return
 		}
+
 		if m.reverse {
 			m.iter.SeekLT(cleared[i].Begin)
 		} else {
@@ -92,15 +97,19 @@ func (m *mergeIterator) next() (pair store.KeyValue, some bool, err error) {
 	if len(m.ownKeys) == 0 && !stored {
 		return pair, false, nil
 	}
+
 	if order := m.compareNext(stored); order < 0 {
 		return m.takeStored()
 	} else if order > 0 {
 		return m.takeWritten(nil), true, nil
 	}
+
+	// Both have the key: the writes apply to the stored value.
 	base, err := m.iter.ValueAndErr()
 	if err != nil {
 		return pair, false, readError(err)
 	}
+
 	pair = m.takeWritten(base)
 	m.nextStored()
 	return pair, true, nil
@@ -115,6 +124,7 @@ func (m *mergeIterator) compareNext(stored bool) int {
 	case !stored:
 		return 1
 	}
+
 	order := bytes.Compare(m.iter.Key(), []byte(m.nextOwnKey()))
 	if m.reverse {
 		return -order

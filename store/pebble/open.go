@@ -37,16 +37,20 @@ func openFolder(folder string, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if config.FS == vfs.Default {
 		config.FS = privateFS{FS: config.FS, readOnly: config.ReadOnly}
 	}
+
 	s := &Store{config: config, folder: folder, seed: maphash.MakeSeed(), queue: newQueue()}
 	if err := s.checkOwnership(); err != nil { // before the lock, for that would make a file
 		return nil, err
 	}
+
 	if s.lock, err = lockFolder(config.FS, folder); err != nil {
 		return nil, err
 	}
+
 	if err := s.openDatabase(); err != nil {
 		return nil, errors.Join(err, s.lock.Close())
 	}
@@ -60,9 +64,11 @@ func prepareFolder(folder string, files vfs.FS) (string, error) {
 	if err := files.MkdirAll(folder, privateFolder); err != nil {
 		return "", fmt.Errorf("store/pebble: %w", err)
 	}
+
 	if files != vfs.Default {
 		return folder, nil
 	}
+
 	real, err := filepath.EvalSymlinks(folder)
 	if err == nil {
 		real, err = filepath.Abs(real)
@@ -84,9 +90,11 @@ func (s *Store) checkOwnership() error {
 	if err != nil || recorded.State != integrity.StateNone {
 		return err
 	}
+
 	if unlisted != nil {
 		return fmt.Errorf("store/pebble: %w", unlisted)
 	}
+
 	slices.Sort(names)
 	for _, name := range names {
 		if !ofStore(name) && !slices.Contains(s.config.Beside, name) {
@@ -94,6 +102,7 @@ func (s *Store) checkOwnership() error {
 				store.ErrForeign, s.folder, name)
 		}
 	}
+
 	for _, name := range names { // that file is written before all others
 		if ofPebble(name) || name == integrity.MarkFile {
 			return fmt.Errorf("%w: %s holds %q, and %s is missing, which every store has; restore it from a copy", store.ErrCorrupt, s.folder, name, integrity.FormatFile)
@@ -133,18 +142,21 @@ func (s *Store) openDatabase() error {
 	if err != nil {
 		return err
 	}
+
 	s.register = integrity.NewRegister(s.config.FS, s.folder, recorded)
 	s.config.ReadOnly = s.config.ReadOnly && recorded.IsComplete()
 	version, manifest, err := s.verifyFiles(recorded)
 	if err != nil {
 		return err
 	}
+
 	if s.config.ReadOnly {
 		if s.db, err = s.openReadOnly(); err == nil {
 			s.startWorkers(version)
 		}
 		return err
 	}
+
 	if err := s.checkRoom(); err != nil {
 		return err
 	}
@@ -153,15 +165,18 @@ func (s *Store) openDatabase() error {
 			return fmt.Errorf("store/pebble: %w", err)
 		}
 	}
+
 	if err := s.markInUse(recorded, version); err != nil {
 		return err
 	}
 	if s.mark, err = integrity.OpenMark(s.config.FS, s.folder, version, manifest); err != nil {
 		return err
 	}
+
 	if s.db, err = pebbledb.Open(s.folder, s.pebbleOptions()); err != nil {
 		return errors.Join(s.openError(err), s.mark.Close())
 	}
+
 	err = s.confirmVersion(version)
 	if err == nil && !recorded.IsComplete() {
 		err = s.register.SetState(integrity.StateOpen, 0)
@@ -169,6 +184,7 @@ func (s *Store) openDatabase() error {
 	if err != nil {
 		return errors.Join(err, s.db.Close(), s.mark.Close())
 	}
+
 	s.startWorkers(version)
 	return nil
 }
@@ -192,6 +208,7 @@ func (s *Store) verifyFiles(recorded integrity.Format) (version, manifest uint64
 	if err != nil {
 		return 0, 0, s.openError(err)
 	}
+
 	switch {
 	case found.Exists && recorded.State == integrity.StateNone:
 		return 0, 0, integrity.Damaged(s.folder + " holds a database without the file " + integrity.FormatFile)
@@ -200,10 +217,12 @@ func (s *Store) verifyFiles(recorded integrity.Format) (version, manifest uint64
 	case !found.Exists:
 		return 0, 0, integrity.Damaged(s.folder + " lacks its database: no MANIFEST is named by a marker file")
 	}
+
 	had, err := integrity.ReadMark(s.config.FS, s.folder)
 	if err != nil {
 		return 0, 0, err
 	}
+
 	manifest, _ = integrity.ManifestNumber(s.config.FS.PathBase(found.ManifestFilename)) // Peek knows it by that name
 	if err := integrity.CheckManifest(s.config.FS, found.ManifestFilename, had.LengthOf(manifest), recorded.State == integrity.StateClosed); err != nil {
 		return 0, 0, err
@@ -211,10 +230,12 @@ func (s *Store) verifyFiles(recorded integrity.Format) (version, manifest uint64
 	if err := integrity.CheckLogs(s.config.FS, s.folder, recorded.Logs); err != nil {
 		return 0, 0, err
 	}
+
 	version, err = s.storedVersion()
 	if s.config.ReadOnly && errors.Is(err, store.ErrCorrupt) {
 		return recorded.Version, manifest, nil // the version is in a damaged table; opening reports any further damage
 	}
+
 	if err == nil {
 		err = s.checkVersion(version, max(had.Version, recorded.Version))
 	}
@@ -279,12 +300,14 @@ func (s *Store) removeUnfinished() error {
 	if err != nil {
 		return err
 	}
+
 	names, err := s.config.FS.List(s.folder)
 	for _, name := range names {
 		if err == nil && ofPebble(name) {
 			err = s.config.FS.Remove(s.config.FS.PathJoin(s.folder, name))
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("store/pebble: recreate %s: %w", s.folder, err)
 	}
@@ -329,6 +352,7 @@ func readVersion(db *pebbledb.DB) (uint64, error) {
 	if err != nil {
 		return 0, readError(err)
 	}
+
 	defer func() { _ = closer.Close() }() // only frees memory
 	if len(value) != 8 {
 		return 0, integrity.Damaged(fmt.Sprintf("the version has %d bytes", len(value)))
@@ -340,6 +364,7 @@ func readVersion(db *pebbledb.DB) (uint64, error) {
 // publisher. Close waits for both.
 func (s *Store) startWorkers(version uint64) {
 	s.views.publishView(&view{version: version, snapshot: s.db.NewSnapshot()})
+
 	groups := make(chan *group, maxInFlight)
 	c := &committer{
 		store:   s,
@@ -348,6 +373,7 @@ func (s *Store) startWorkers(version uint64) {
 		space:   spaceGuard{free: s.freeSpace(), folder: s.folder, minimum: s.config.MinFree, logger: s.config.Logger},
 		groups:  groups,
 	}
+
 	s.workers.Go(c.serveQueue)
 	s.workers.Go(func() { s.publishGroups(groups) })
 }

@@ -21,6 +21,7 @@ func (s *Store) pebbleOptions() *pebbledb.Options {
 	if s.mark != nil {
 		files = integrity.MarkedFS{FS: files, Mark: s.mark, Unmarked: s.warnUnmarked}
 	}
+
 	o := &pebbledb.Options{
 		FS:                          integrity.LoggedFS{FS: integrity.OrderedFS{FS: files}, Register: s.register},
 		Lock:                        s.lock,
@@ -38,10 +39,13 @@ func (s *Store) pebbleOptions() *pebbledb.Options {
 		Logger:                      logger{s.config.Logger, s.config.Fatal},
 		EventListener:               s.eventListener(),
 	}
+
+	// A filter saves reads of tables that do not have a key.
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		o.Levels[i].FilterType = pebbledb.TableFilter
 	}
+
 	return o
 }
 
@@ -61,6 +65,7 @@ func MaxTableFiles() int {
 func (s *Store) eventListener() *pebbledb.EventListener {
 	log := s.config.Logger
 	var background, damage, stalls logThrottle
+
 	return &pebbledb.EventListener{
 		BackgroundError: func(err error) {
 			if n, due := background.next(s.config.Now()); due {

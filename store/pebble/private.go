@@ -89,6 +89,7 @@ func lockShared(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
 	if err := syscall.FcntlFlock(file.Fd(), syscall.F_SETLK, &lock); err != nil {
 		return nil, errors.Join(err, file.Close())

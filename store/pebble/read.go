@@ -78,6 +78,7 @@ func (t *tx) ownWrites(key []byte, serializable bool) (pending, error) {
 	if len(t.writes.stamped) > 0 && t.writes.mayHoldStamp(store.Single(key)) {
 		return pending{}, store.ErrUnreadable
 	}
+
 	p := t.writes.effectOn(key)
 	if serializable && !p.isKnown() {
 		t.reads.keys.add(key, t.store.hashKey(key))
@@ -91,11 +92,14 @@ func (t *tx) getValues(ctx context.Context, keys [][]byte, serializable bool) ([
 		return nil, err
 	}
 	defer t.store.endUse()
+
 	if serializable {
 		t.reads.keys.grow(len(keys), totalSize(keys))
 	}
+
 	values := make([][]byte, len(keys))
 	var a arena
+
 	for i, key := range keys {
 		own, err := t.ownWrites(key, serializable)
 		if err != nil {
@@ -110,6 +114,7 @@ func (t *tx) getValues(ctx context.Context, keys [][]byte, serializable bool) ([
 			return nil, err
 		}
 	}
+
 	return values, nil
 }
 
@@ -137,13 +142,16 @@ func (a *arena) copyBytes(b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{}
 	}
+
 	if len(b) > cap(a.free) {
 		a.next = min(max(2*a.next, minPiece), maxPiece)
 		if len(b) > a.next/4 {
+			// A long one gets memory of its own, for it would use up most of a piece.
 			return append(make([]byte, 0, len(b)), b...)
 		}
 		a.free = make([]byte, 0, a.next)
 	}
+
 	out := append(a.free[:0:len(b)], b...)
 	a.free = a.free[len(b):cap(a.free)][:0]
 	return out
@@ -162,22 +170,28 @@ func (t *tx) getRange(ctx context.Context, r store.Range, o store.RangeOptions, 
 		return nil, false, err
 	}
 	defer t.store.endUse()
+
 	if bytes.Compare(r.Begin, r.End) >= 0 {
 		return nil, false, nil
 	}
+
 	pairs, more, err := t.scanRange(ctx, r, o)
 	if err != nil {
 		return nil, false, err
 	}
+
+	// If there are more pairs, the range was read only up to the last of these.
 	seen := r
 	if more && o.Reverse {
 		seen.Begin = pairs[len(pairs)-1].Key
 	} else if more {
 		seen.End = store.Single(pairs[len(pairs)-1].Key).End
 	}
+
 	if t.writes.mayHoldStamp(seen) {
 		return nil, false, store.ErrUnreadable
 	}
+
 	if serializable {
 		t.writes.visitStored(seen, t.readRange)
 	}
@@ -190,10 +204,12 @@ func (t *tx) scanRange(ctx context.Context, r store.Range, o store.RangeOptions)
 	if err != nil {
 		return nil, false, readError(err)
 	}
+
 	m := mergeIterator{writes: &t.writes, iter: iter, reverse: o.Reverse}
 	if len(t.writes.ops) > 0 {
 		m.ownKeys = t.writes.keysIn(r)
 	}
+
 	pairs, more, err = m.collectPairs(ctx, o)
 	if e := iter.Close(); err == nil && e != nil {
 		err = readError(e)

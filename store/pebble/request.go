@@ -42,9 +42,11 @@ func (t *tx) newRequest() (*request, error) {
 		read:  t.reads,
 		done:  make(chan struct{}),
 	}
+
 	if !t.reads.isEmpty() {
 		r.reads, r.readVersion = true, t.view.version
 	}
+
 	r.wrote.keys.grow(len(t.writes.ops), t.writes.keysSize)
 	for _, o := range t.writes.ops {
 		if err := r.encodeOp(o, t.store); err != nil {
@@ -52,6 +54,7 @@ func (t *tx) newRequest() (*request, error) {
 			return nil, err
 		}
 	}
+
 	return r, nil
 }
 
@@ -60,6 +63,7 @@ func (r *request) encodeOp(o op, s *Store) error {
 		r.wrote.addRange(store.Range{Begin: o.key, End: o.value})
 		return r.batch.DeleteRange(o.key, o.value, nil)
 	}
+
 	r.wrote.keys.add(o.key, s.hashKey(o.key))
 	switch o.kind {
 	case opClear:
@@ -79,6 +83,7 @@ func (r *request) encodeStamp(o op) error {
 	if err := r.batch.Set(o.key, o.value, nil); err != nil {
 		return err
 	}
+
 	var length [binary.MaxVarintLen64]byte
 	afterKey := binary.PutUvarint(length[:], uint64(len(o.value))) + len(o.value)
 	r.stamps = append(r.stamps, stampPlace{
@@ -124,6 +129,7 @@ func (r *request) wait(ctx context.Context) error {
 		return r.err
 	case <-ctx.Done():
 	}
+
 	select {
 	case <-r.done: // both happened
 		return r.err
@@ -173,6 +179,7 @@ func (q *queue) takeAll(spare []*request) []*request {
 			q.waiting = spare
 		}
 		q.mu.Unlock()
+
 		if len(taken) > 0 || closed {
 			return taken
 		}

@@ -42,13 +42,16 @@ func (g *spaceGuard) checkSpace(now time.Time) error {
 	if g.err == nil && fresh {
 		return nil
 	}
+
 	g.checked, g.written = now, 0
 	before := g.err
+
 	free, err := g.free()
 	if err != nil { // unknown space counts as enough
 		g.logger.Debug("free space unknown", "error", err)
 		free = math.MaxUint64
 	}
+
 	g.err = g.spaceError(free)
 	g.logChange(before != nil, now)
 	return g.err
@@ -76,10 +79,12 @@ func (s *Store) checkRoom() error {
 	if err != nil || free >= s.config.MinFree {
 		return nil
 	}
+
 	names, err := s.config.FS.List(s.folder)
 	if err != nil {
 		return fmt.Errorf("store/pebble: %w", err)
 	}
+
 	need := s.config.MinFree / 16
 	for _, name := range names {
 		if _, ok := integrity.LogNumber(name); !ok {
@@ -89,6 +94,7 @@ func (s *Store) checkRoom() error {
 			need += uint64(info.Size())
 		}
 	}
+
 	if need = min(need, s.config.MinFree); free < need {
 		return fmt.Errorf("%w to open it; nothing is lost: free some space", noSpaceError(s.folder, free, need))
 	}

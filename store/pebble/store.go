@@ -101,6 +101,7 @@ func (c Config) withDefaults() Config {
 	if c.FS == nil {
 		c.FS = vfs.Default
 	}
+
 	return c
 }
 
@@ -163,18 +164,24 @@ func (s *Store) Close() error {
 	already := s.closed
 	s.closed = true
 	s.gate.Unlock()
+
 	if already {
 		return nil
 	}
+
+	// In this order: the workers use the watches and the views until they have ended.
 	s.queue.close()
 	s.workers.Wait()
 	s.watches.close()
+
 	version := s.views.currentVersion()
 	s.views.close()
+
 	err := errors.Join(s.db.Close(), s.mark.Close())
 	if err == nil && !s.config.ReadOnly {
 		s.markClosed(version)
 	}
+
 	if err = errors.Join(err, s.lock.Close()); err != nil {
 		return fmt.Errorf("store/pebble: close %s: %w", s.folder, err)
 	}
@@ -224,6 +231,7 @@ func (s *Store) Metrics() Metrics {
 		return Metrics{}
 	}
 	defer s.endUse()
+
 	return Metrics{
 		DiskBytes:    s.db.Metrics().DiskSpaceUsage(),
 		HistoryBytes: s.stats.history.Load(),

@@ -77,14 +77,17 @@ func (l *longSums) remove(wrote *keyList) (found [][]byte) {
 	if !l.some.Load() {
 		return nil
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for i := range wrote.len() {
 		if _, ok := l.hashes[wrote.hashes[i]]; ok {
 			delete(l.hashes, wrote.hashes[i])
 			found = append(found, wrote.keyAt(i))
 		}
 	}
+
 	l.some.Store(len(l.hashes) > 0)
 	return found
 }

@@ -47,9 +47,11 @@ func (t *tx) beginRead(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	if err := t.store.beginUse(); err != nil {
 		return err
 	}
+
 	if t.view == nil {
 		t.view = t.store.views.acquire()
 		t.began = t.store.config.Now()
@@ -106,12 +108,14 @@ func (t *tx) AddReadConflict(r store.Range) {
 	if t.ended || bytes.Compare(r.Begin, r.End) >= 0 {
 		return
 	}
+
 	if err := t.beginRead(context.Background()); err != nil {
 		if t.conflictErr == nil {
 			t.conflictErr = err
 		}
 		return
 	}
+
 	defer t.store.endUse()
 	t.writes.visitStored(r, t.readRange)
 }
@@ -140,6 +144,7 @@ func (t *tx) Commit(ctx context.Context) error {
 	if t.ended {
 		return store.ErrUsed
 	}
+
 	defer t.Discard()
 	if len(t.writes.ops) == 0 && t.writeConflicts.isEmpty() {
 		return nil
@@ -147,17 +152,21 @@ func (t *tx) Commit(ctx context.Context) error {
 	if err := t.checkCommit(ctx); err != nil {
 		return err
 	}
+
 	r, err := t.newRequest()
 	if err != nil {
 		return err
 	}
+
 	if err := t.store.queue.put(r); err != nil {
 		r.discardBatch()
 		return err
 	}
+
 	if err := r.wait(ctx); err != nil {
 		return err
 	}
+
 	t.stamp = r.stamp
 	return nil
 }
@@ -167,6 +176,7 @@ var errReadOnly = errors.New("store/pebble: the store is open for reading only")
 // checkCommit returns the reason why t cannot be committed, or nil.
 func (t *tx) checkCommit(ctx context.Context) error {
 	size := t.writes.size + t.reads.limitSize() + t.writeConflicts.limitSize()
+
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -26,10 +26,12 @@ func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (fil
 	if err != nil {
 		return 0, found(store.Damage{File: s.folder, Err: err})
 	}
+
 	for _, number := range slices.Sorted(maps.Keys(tables)) {
 		if ctx.Err() != nil {
 			return files, context.Cause(ctx)
 		}
+
 		err := s.verifyTable(ctx, tables[number])
 		if err != nil {
 			now, again := s.currentTables()
@@ -38,6 +40,7 @@ func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (fil
 			}
 			err = found(store.Damage{File: s.tablePath(tables[number]), Keys: tables[number].keys, Err: err})
 		}
+
 		if err != nil {
 			return files, err
 		}
@@ -58,10 +61,12 @@ func (s *Store) currentTables() (map[uint64]table, error) {
 		return nil, err
 	}
 	defer s.endUse()
+
 	levels, err := s.db.SSTables()
 	if err != nil {
 		return nil, err
 	}
+
 	all := make(map[uint64]table)
 	for _, level := range levels {
 		for _, info := range level {
@@ -74,6 +79,7 @@ func (s *Store) currentTables() (map[uint64]table, error) {
 			all[number] = table{info, keys}
 		}
 	}
+
 	return all, nil
 }
 
@@ -86,17 +92,21 @@ func (s *Store) verifyTable(ctx context.Context, t table) error {
 	if err != nil {
 		return err
 	}
+
 	readable, err := sstable.NewSimpleReadable(file)
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
+
 	options := s.pebbleOptions()
 	options.EnsureDefaults()
 	reading := options.MakeReaderOptions()
 	reading.CacheOpts.FileNum = t.info.BackingSSTNum // for messages
+
 	r, err := sstable.NewReader(ctx, readable, reading)
 	if err != nil {
 		return errors.Join(err, readable.Close())
 	}
+
 	return errors.Join(r.ValidateBlockChecksums(), r.Close())
 }

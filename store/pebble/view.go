@@ -44,6 +44,7 @@ func (v *views) release(old *view) {
 		delete(v.open, old)
 	}
 	v.mu.Unlock()
+
 	if unused {
 		_ = old.snapshot.Close() // never fails
 	}
@@ -60,6 +61,7 @@ func (v *views) publishView(next *view) {
 	v.current = next
 	v.open[next] = struct{}{}
 	v.mu.Unlock()
+
 	if old != nil {
 		v.release(old)
 	}
@@ -97,6 +99,7 @@ func (v *view) withValue(key []byte, use func(value []byte)) error {
 	if err != nil {
 		return readError(err)
 	}
+
 	use(value)
 	if err := closer.Close(); err != nil {
 		return readError(err)

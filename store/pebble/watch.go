@@ -25,17 +25,20 @@ type watches struct {
 // add returns a channel that is closed when key is written or ctx ends.
 func (w *watches) add(ctx context.Context, key []byte, hash uint64) <-chan struct{} {
 	added := &watch{key: append([]byte{}, key...), hash: hash, fired: make(chan struct{})}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting == nil {
 		w.waiting = make(map[uint64][]*watch)
 	}
+
 	w.waiting[hash] = append(w.waiting[hash], added)
 	w.ends.Add(1)
 	added.stop = context.AfterFunc(ctx, func() {
 		defer w.ends.Done()
 		w.removeWatch(added)
 	})
+
 	return added.fired
 }
 
@@ -65,6 +68,7 @@ func (w *watches) setWaiting(hash uint64, list []*watch) {
 func (w *watches) notifyWatches(wrote *footprint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if len(w.waiting) == 0 {
 		return
 	}
@@ -73,6 +77,7 @@ func (w *watches) notifyWatches(wrote *footprint) {
 			w.fireAll(hash, list)
 		}
 	}
+
 	if len(wrote.ranges) > 0 {
 		w.notifyRangeWatches(wrote)
 	}

@@ -99,6 +99,7 @@ func (o op) checkLimits() error {
 	case o.kind == opStamp && (o.number < 0 || int(o.number) > len(o.key)-len(store.Versionstamp{})):
 		return errStampOffset
 	}
+
 	return nil
 }
 
@@ -156,7 +157,10 @@ func (w *writes) updateOverlay() {
 	if w.points == nil {
 		w.points = make(map[string]pending, len(w.ops))
 	}
+
 	for _, o := range w.ops[w.applied:] {
+		// A key with a versionstamp has no effect yet: mayHoldStamp knows where it may
+		// come.
 		switch o.kind {
 		case opSet:
 			w.setEffect(o.key, pending{effect: replaced, value: append([]byte{}, o.value...)})
@@ -195,17 +199,20 @@ func (w *writes) clearRange(r store.Range) {
 	if bytes.Compare(r.Begin, r.End) >= 0 {
 		return
 	}
+
 	for key := range w.points {
 		if string(r.Begin) <= key && key < string(r.End) {
 			w.points[key] = pending{effect: removed}
 		}
 	}
+
 	begin := clearedAfter(w.cleared, r.Begin)
 	end := begin
 	for ; end < len(w.cleared) && bytes.Compare(w.cleared[end].Begin, r.End) <= 0; end++ {
 		r.Begin = minKey(r.Begin, w.cleared[end].Begin)
 		r.End = maxKey(r.End, w.cleared[end].End)
 	}
+
 	w.cleared = slices.Replace(w.cleared, begin, end, r)
 }
 
@@ -231,11 +238,13 @@ func (w *writes) ownedRanges(r store.Range) []store.Range {
 			parts = append(parts, store.Single([]byte(key)))
 		}
 	}
+
 	for _, c := range w.cleared {
 		if rangesOverlap(c, r) {
 			parts = append(parts, c)
 		}
 	}
+
 	slices.SortFunc(parts, func(a, b store.Range) int { return bytes.Compare(a.Begin, b.Begin) })
 	return parts
 }
@@ -251,6 +260,7 @@ func (w *writes) visitStored(r store.Range, yield func(store.Range)) {
 			begin = maxKey(begin, part.End)
 		}
 	}
+
 	if bytes.Compare(begin, r.End) < 0 {
 		yield(store.Range{Begin: begin, End: r.End})
 	}

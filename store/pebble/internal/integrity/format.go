@@ -35,7 +35,7 @@ const formatHead = "coditect store format "
 // A State is the expected content of the folder.
 type State string
 
-// What a folder is expected to hold.
+// States of a folder.
 const (
 	StateNone     State = ""         // there is no file
 	StateCreating State = "creating" // Pebble's files may be missing
@@ -74,6 +74,7 @@ func parseFormat(text string) (f Format, ok bool) {
 	if !ok || !whole || len(words) < 3 {
 		return Format{}, false
 	}
+
 	f.State = State(words[1])
 	numbers := make([]uint64, 0, len(words))
 	for _, word := range append(words[:1:1], words[2:]...) {
@@ -83,6 +84,7 @@ func parseFormat(text string) (f Format, ok bool) {
 		}
 		numbers = append(numbers, n)
 	}
+
 	f.Version, f.Logs = numbers[1], numbers[2:]
 	return f, numbers[0] >= 1 && f.State.isKnown()
 }
@@ -98,6 +100,7 @@ func ReadFormat(files vfs.FS, folder string) (Format, error) {
 	if err != nil {
 		return Format{}, fmt.Errorf("store/pebble: %w", err)
 	}
+
 	var number int
 	n, _ := fmt.Sscanf(string(read), formatHead+"%d", &number) // n is 1 if there is a number
 	if n == 1 && number > formatNumber {
@@ -108,6 +111,7 @@ func ReadFormat(files vfs.FS, folder string) (Format, error) {
 		return Format{}, fmt.Errorf("%w: %s has format %d, and this program reads format %d alone; read its jobs with the version that wrote them, and give this one another data directory",
 			store.ErrOlder, folder, number, formatNumber)
 	}
+
 	f, ok := parseFormat(string(read))
 	if !ok {
 		return Format{}, Damaged(fmt.Sprintf("%s must hold the format of the store, and holds %q", path, read))
@@ -137,6 +141,7 @@ func writeFormat(files vfs.FS, folder string, f Format) error {
 	if err == nil {
 		err = syncFolder(files, folder)
 	}
+
 	if err != nil {
 		return fmt.Errorf("store/pebble: write %s: %w", path, err)
 	}

@@ -63,15 +63,18 @@ func (r *Register) AddLog(log uint64) error {
 func (r *Register) removeLog(log uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	at, found := slices.BinarySearch(r.recorded.Logs, log)
 	if !found {
 		return nil
 	}
+
 	next := r.recorded
 	next.Logs = slices.Delete(slices.Clone(next.Logs), at, at+1)
 	if err := writeFormat(r.files, r.folder, next); err != nil {
 		return err
 	}
+
 	r.recorded = next
 	return nil
 }
@@ -91,18 +94,21 @@ func CheckLogs(files vfs.FS, folder string, logs []uint64) error {
 	if err != nil {
 		return fmt.Errorf("store/pebble: %w", err)
 	}
+
 	there := make(map[uint64]bool)
 	for _, name := range names {
 		if n, ok := LogNumber(name); ok {
 			there[n] = true
 		}
 	}
+
 	var missing []string
 	for _, n := range logs {
 		if !there[n] {
 			missing = append(missing, files.PathJoin(folder, fmt.Sprintf("%06d%s", n, logSuffix)))
 		}
 	}
+
 	if len(missing) > 0 {
 		return Damaged(strings.Join(missing, ", ") + " is missing, and with it the newest commits")
 	}

@@ -29,6 +29,7 @@ func CheckManifest(files vfs.FS, path string, synced uint64, closed bool) error 
 	if err != nil {
 		return fmt.Errorf("store/pebble: %w", err)
 	}
+
 	end, err := validRecords(text)
 	if uint64(skipPadding(end)) < synced {
 		return Damaged(fmt.Sprintf("%s has valid records up to byte %d, and %d bytes were synced: its end is cut short or damaged, and what was stored last may be lost with it", path, end, synced))

@@ -77,19 +77,23 @@ func OpenMark(files vfs.FS, folder string, version, manifest uint64) (*Mark, err
 	if err != nil {
 		return nil, err
 	}
+
 	file, err := files.OpenReadWrite(files.PathJoin(folder, MarkFile), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, fmt.Errorf("store/pebble: %w", err)
 	}
+
 	all := make([]byte, (markSlots-1)*markSpacing+markSize)
 	for i, slot := range [markSlots]markSlot{
 		newMarkSlot(version, 0), newMarkSlot(version, 0), newMarkSlot(manifest, had.LengthOf(manifest)), newMarkSlot(0, 0),
 	} {
 		copy(all[i*markSpacing:], slot[:])
 	}
+
 	if _, err := file.WriteAt(all, 0); err != nil {
 		return nil, fmt.Errorf("store/pebble: %w", errors.Join(err, file.Close()))
 	}
+
 	return &Mark{file: file}, nil
 }
 
@@ -158,6 +162,7 @@ func ReadMark(files vfs.FS, folder string) (m Marked, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Marked{}, fmt.Errorf("store/pebble: %w", err)
 	}
+
 	for i := range markSlots {
 		first, second, ok := decodeMarkSlot(text[min(i*markSpacing, len(text)):])
 		switch {
@@ -193,9 +198,12 @@ func (f MarkedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 	if !ok {
 		return f.FS.Create(name, category)
 	}
+
+	// Without the mark, only the warning of later damage is missing.
 	if err := f.Mark.addManifest(number); err != nil {
 		f.Unmarked(err)
 	}
+
 	file, err := f.FS.Create(name, category)
 	if err != nil {
 		return nil, err
