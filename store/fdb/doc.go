@@ -2,7 +2,8 @@
 // FoundationDB's client library, libfdb_c, and cgo, so it is built only with the
 // build tag fdb; without it, Open says how to get a program that has it.
 //
-// What it relies on of FoundationDB is the contract of package store, and
+// It relies on the part of FoundationDB that the contract of package store describes, and
+// on
 // nothing that is experimental or on its way out: no tenants, no tags, no
 // automatic idempotency, no cached read versions. A prefix stands for a tenant,
 // and is no protection.

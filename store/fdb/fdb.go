@@ -42,18 +42,22 @@ func Open(clusterFile string, c Config) (store.Store, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = defaultConnectTimeout
 	}
+
 	text, err := os.ReadFile(clusterFile)
 	if err != nil {
 		return nil, fmt.Errorf("store/fdb: cluster file: %w", err)
 	}
+
 	names := coordinatorsOf(string(text))
 	if names == "" {
 		return nil, malformedError(clusterFile, string(text))
 	}
+
 	db, err := handles.acquire(clusterFile)
 	if err != nil {
 		return nil, err
 	}
+
 	s := newStore(db, clusterFile, c)
 	err = s.pingCluster(c.ConnectTimeout)
 	switch {
@@ -64,6 +68,7 @@ func Open(clusterFile string, c Config) (store.Store, error) {
 	default:
 		err = fmt.Errorf("store/fdb: the cluster of %s: its coordinators are %s: %w", clusterFile, names, err)
 	}
+
 	return nil, errors.Join(err, s.Close())
 }
 
@@ -81,11 +86,13 @@ func (s *Store) pingCluster(timeout time.Duration) error {
 		"or of another cluster than the file names, or no database was made there yet", timeout)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, unanswered)
 	defer cancel()
+
 	t, err := s.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer t.Discard()
+
 	if _, err = t.ReadVersion(ctx); err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -121,18 +128,22 @@ func malformedError(file, text string) error {
 func (s *Store) Begin(context.Context) (store.Tx, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.isClosed() {
 		return nil, store.ErrClosed
 	}
+
 	t, err := s.db.CreateTransaction()
 	if err != nil {
 		return nil, mapError(err)
 	}
+
 	if s.config.MaxTxSize > 0 {
 		if err := t.Options().SetSizeLimit(int64(s.config.MaxTxSize)); err != nil {
 			return nil, mapError(err)
 		}
 	}
+
 	return &tx{store: s, t: t}, nil
 }
 
@@ -146,16 +157,19 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	}
 	s.watches.Add(1) // Close waits for it
 	s.mu.Unlock()
+
 	armed, err := s.armWatch(ctx, fdb.Key(key))
 	if err != nil {
 		s.watches.Done()
 		return nil, err
 	}
+
 	fired := make(chan struct{})
 	go func() {
 		defer s.watches.Done()
 		s.awaitWatch(ctx, armed, fired)
 	}()
+
 	return fired, nil
 }
 
@@ -165,8 +179,10 @@ func (s *Store) armWatch(ctx context.Context, key fdb.Key) (fdb.FutureNil, error
 	if err != nil {
 		return nil, mapError(err)
 	}
+
 	armed := t.Watch(key)
 	stop, stay := context.AfterFunc(ctx, t.Cancel), context.AfterFunc(s.life, t.Cancel)
+
 	// Reading the value first makes the watch wait for a change of the current
 	// value, whenever the cluster arms it.
 	if _, err = t.Snapshot().Get(key).Get(); err == nil {
@@ -174,6 +190,7 @@ func (s *Store) armWatch(ctx context.Context, key fdb.Key) (fdb.FutureNil, error
 	}
 	stop()
 	stay()
+
 	switch {
 	case err == nil:
 		return armed, nil
@@ -182,6 +199,7 @@ func (s *Store) armWatch(ctx context.Context, key fdb.Key) (fdb.FutureNil, error
 	default:
 		err = mapError(err)
 	}
+
 	armed.Cancel()
 	return nil, withCause(ctx, err)
 }
@@ -189,11 +207,13 @@ func (s *Store) armWatch(ctx context.Context, key fdb.Key) (fdb.FutureNil, error
 // awaitWatch closes fired when the watch fires or is lost, or ctx or the store ends.
 func (s *Store) awaitWatch(ctx context.Context, armed fdb.FutureNil, fired chan struct{}) {
 	defer close(fired)
+
 	done := make(chan struct{})
 	go func() { // ends with the watch, at the latest after Cancel
 		armed.BlockUntilReady()
 		close(done)
 	}()
+
 	select {
 	case <-done:
 	case <-ctx.Done():

@@ -31,6 +31,7 @@ type handle struct {
 func (h *handleTable) acquire(file string) (fdb.Database, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	if !h.chosen {
 		h.version, h.chosen = fdb.APIVersion(APIVersion), true
 	}
@@ -38,14 +39,17 @@ func (h *handleTable) acquire(file string) (fdb.Database, error) {
 		return fdb.Database{}, fmt.Errorf("store/fdb: the client library (libfdb_c) does not speak API version %d, "+
 			"that of release 7.3; install FoundationDB's client 7.3: %w", APIVersion, h.version)
 	}
+
 	if shared := h.open[file]; shared != nil {
 		shared.uses++
 		return shared.db, nil
 	}
+
 	db, err := fdb.OpenDatabase(file)
 	if err != nil {
 		return fdb.Database{}, fmt.Errorf("store/fdb: cluster file %s: %w", file, err)
 	}
+
 	h.open[file] = &handle{db: db, uses: 1}
 	return db, nil
 }

@@ -39,9 +39,11 @@ func (x *tx) awaitFutures(ctx context.Context, wait func() error) error {
 	if x.store.isClosed() {
 		return store.ErrClosed
 	}
+
 	stop := context.AfterFunc(ctx, x.t.Cancel)
 	err := wait()
 	stop()
+
 	if err == nil {
 		return nil
 	}
@@ -96,10 +98,12 @@ func (x *tx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
 func (x *tx) getValues(ctx context.Context, r reader, keys [][]byte) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	err := x.readPinned(ctx, func() (err error) {
+		// All reads are under way together.
 		futures := make([]fdb.FutureByteSlice, len(keys))
 		for i, k := range keys {
 			futures[i] = r.Get(fdb.Key(k))
 		}
+
 		for i, f := range futures {
 			if values[i], err = f.Get(); err != nil {
 				return err
@@ -107,6 +111,7 @@ func (x *tx) getValues(ctx context.Context, r reader, keys [][]byte) ([][]byte, 
 		}
 		return nil
 	})
+
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +123,7 @@ func (x *tx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) 
 	if o.Bytes == 0 {
 		return x.getRange(ctx, x.t, r, o)
 	}
+
 	// The client reads ahead and adds a conflict for everything it has read. So
 	// a read with a limit of bytes reads a snapshot, and adds the conflict for
 	// the pairs that it returns.
@@ -125,6 +131,7 @@ func (x *tx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) 
 	if err != nil {
 		return nil, false, err
 	}
+
 	if more && len(pairs) > 0 {
 		last := pairs[len(pairs)-1].Key
 		if o.Reverse {
@@ -133,6 +140,7 @@ func (x *tx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) 
 			r.End = store.Single(last).End
 		}
 	}
+
 	x.AddReadConflict(r)
 	return pairs, more, nil
 }
@@ -141,10 +149,12 @@ func (x *tx) getRange(ctx context.Context, from reader, r store.Range, o store.R
 	if bytes.Compare(r.Begin, r.End) >= 0 {
 		return nil, false, x.readPinned(ctx, func() error { return nil })
 	}
+
 	mode := fdb.StreamingModeWantAll
 	if o.Bytes > 0 {
 		mode = fdb.StreamingModeIterator
 	}
+
 	err = x.readPinned(ctx, func() error {
 		it := from.GetRange(keyRange(r), fdb.RangeOptions{Limit: o.Limit, Reverse: o.Reverse, Mode: mode}).Iterator()
 		size := 0
@@ -153,6 +163,7 @@ func (x *tx) getRange(ctx context.Context, from reader, r store.Range, o store.R
 			if err != nil {
 				return err
 			}
+
 			if o.Bytes > 0 && size >= o.Bytes {
 				more = true
 				return nil
@@ -160,9 +171,11 @@ func (x *tx) getRange(ctx context.Context, from reader, r store.Range, o store.R
 			pairs = append(pairs, store.KeyValue{Key: kv.Key, Value: nonNil(kv.Value)})
 			size += len(kv.Key) + len(kv.Value)
 		}
+
 		more = o.Limit > 0 && len(pairs) == o.Limit
 		return nil
 	})
+
 	if err != nil {
 		return nil, false, err
 	}
@@ -297,12 +310,14 @@ func (x *tx) AddReadConflict(r store.Range) {
 	if !x.checkSpan(r) {
 		return
 	}
+
 	if !x.pinned || x.used { // else nothing is to be awaited or refused
 		if err := x.readPinned(context.Background(), func() error { return nil }); err != nil {
 			x.fail(err)
 			return
 		}
 	}
+
 	if err := x.t.AddReadConflictRange(keyRange(r)); err != nil {
 		x.fail(mapError(err))
 	}
@@ -327,12 +342,15 @@ func (x *tx) Commit(ctx context.Context) error {
 		x.used = true
 		return x.failure
 	}
+
 	if x.writes {
 		x.stamp = x.t.GetVersionstamp()
 	}
+
 	err := x.awaitFutures(ctx, func() error { return x.t.Commit().Get() })
 	x.used = true
 	x.committed = err == nil && x.writes
+
 	if err != nil && ctx.Err() != nil && x.writes && !store.MaybeCommitted(err) {
 		// The wait was cancelled: the cluster may or may not have begun to commit.
 		return errors.Join(store.ErrTimedOut, err)
