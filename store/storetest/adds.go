@@ -19,6 +19,7 @@ func addChecks() []Check {
 
 func addSums(e *env) {
 	e.put("stored", encodeNumber(40))
+
 	a := e.begin()
 	a.add("stored", 2)
 	a.add("missing", 5)
@@ -26,6 +27,7 @@ func addSums(e *env) {
 	a.add("negative", -1)
 	a.commit()
 	e.wantContents("missing", encodeNumber(0), "negative", encodeNumber(-1), "stored", encodeNumber(42))
+
 	b := e.begin()
 	b.add("stored", -43)
 	b.commit()
@@ -57,21 +59,25 @@ func addsTogether(e *env) {
 // addAfterOthers commits an add over what changed since it was asked for.
 func addAfterOthers(e *env) {
 	e.put("added", encodeNumber(1), "cleared", encodeNumber(1), "set", encodeNumber(1))
+
 	a := e.begin()
 	a.add("added", 5)
 	a.add("cleared", 5)
 	a.add("set", 5)
+
 	b := e.begin()
 	b.add("added", 100)
 	b.clear("cleared")
 	b.set("set", encodeNumber(1000))
 	b.commit()
+
 	a.commit()
 	e.wantContents("added", encodeNumber(106), "cleared", encodeNumber(5), "set", encodeNumber(1005))
 }
 
 func addThenRead(e *env) {
 	e.put("n", encodeNumber(1))
+
 	for _, read := range []func(a *actor){
 		func(a *actor) { a.wantGet("n", encodeNumber(2)) },
 		func(a *actor) { a.wantRange(e.allKeys(), store.RangeOptions{}, false, "n", encodeNumber(2)) },
@@ -82,6 +88,7 @@ func addThenRead(e *env) {
 		e.put("n", encodeNumber(1))
 		a.wantConflict()
 	}
+
 	e.wantContents("n", encodeNumber(1))
 }
 

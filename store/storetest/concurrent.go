@@ -60,12 +60,14 @@ func exactCounters(e *env) {
 				tx.Set(counter, []byte(encodeNumber(numberOf(value)+1)))
 				return err
 			})
+
 			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+
 	e.wantTotal(goroutines * rounds)
 }
 
@@ -77,12 +79,14 @@ func exactAdds(e *env) {
 				tx.Add(e.prefixedKey(fmt.Sprint("n", i%2)), 1)
 				return nil
 			})
+
 			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+
 	e.wantTotal(goroutines * rounds)
 }
 
@@ -101,7 +105,9 @@ func (e *env) sumCounters(db *store.DB) (total int64, err error) {
 		if err != nil {
 			return err
 		}
+
 		total += numberOf(first)
+		// Others may commit between the two reads.
 		runtime.Gosched()
 		rest, _, err := tx.GetRange(e.ctx, e.prefixedRange("n1", "o"), store.RangeOptions{})
 		for _, kv := range rest {
@@ -116,13 +122,16 @@ func (e *env) sumCounters(db *store.DB) (total int64, err error) {
 // see a total of zero.
 func wholeWorld(e *env) {
 	db := e.retryingDB()
+
 	var moving sync.WaitGroup
 	moving.Add(goroutines / 2)
 	moved := make(chan struct{})
+	// moved closes when the movers are done, which ends the watchers.
 	go func() {
 		moving.Wait()
 		close(moved)
 	}()
+
 	e.runConcurrently(func(g int) error {
 		if g%2 == 0 {
 			return e.watchTotal(db, moved)
@@ -130,6 +139,7 @@ func wholeWorld(e *env) {
 		defer moving.Done()
 		return e.moveAmounts(db, g)
 	})
+
 	<-moved
 	e.wantTotal(0)
 }
@@ -149,6 +159,7 @@ func (e *env) moveAmounts(db *store.DB, g int) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -160,9 +171,11 @@ func (e *env) watchTotal(db *store.DB, moved <-chan struct{}) error {
 		if err != nil {
 			return err
 		}
+
 		if total != 0 {
 			return fmt.Errorf("a reader saw a total of %d, want 0", total)
 		}
+
 		select {
 		case <-moved:
 			return nil
@@ -170,6 +183,7 @@ func (e *env) watchTotal(db *store.DB, moved <-chan struct{}) error {
 			runtime.Gosched()
 		}
 	}
+
 	return nil
 }
 
@@ -178,6 +192,7 @@ func (e *env) watchTotal(db *store.DB, moved <-chan struct{}) error {
 func stampsRace(e *env) {
 	db := e.retryingDB()
 	stamps := make([][]string, goroutines)
+
 	e.runConcurrently(func(g int) error {
 		for i := range rounds {
 			stamp, err := e.appendEntry(db, fmt.Sprint(g, "/", i))
@@ -188,6 +203,7 @@ func stampsRace(e *env) {
 		}
 		return nil
 	})
+
 	seen := make(map[string]bool)
 	for g := range stamps {
 		for i, stamp := range stamps[g] {
@@ -200,6 +216,7 @@ func stampsRace(e *env) {
 			seen[stamp] = true
 		}
 	}
+
 	logged, _ := e.begin().scan(store.Prefixed(e.prefixedKey("log/")), store.RangeOptions{})
 	e.wantEqual("entries", len(logged)/2, goroutines*rounds)
 }
@@ -214,6 +231,7 @@ func (e *env) appendEntry(db *store.DB, name string) (stamp string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	err = db.View(e.ctx, func(tx store.Tx) error {
 		entries, _, err := tx.GetRange(e.ctx, store.Prefixed(e.prefixedKey("log/")), store.RangeOptions{})
 		for _, kv := range entries {

@@ -28,6 +28,7 @@ func conflictChecks() []Check {
 func blindWrites(e *env) {
 	e.put("a", "0", "b", "0", "c", "0", "n", encodeNumber(0))
 	writers := []*actor{e.begin(), e.begin(), e.begin()}
+
 	for i, w := range writers {
 		w.set("a", string(rune('1'+i)))
 		w.clear("b")
@@ -35,9 +36,11 @@ func blindWrites(e *env) {
 		w.add("n", 1)
 		w.AddWriteConflict(e.prefixedRange("x", "z"))
 	}
+
 	for _, w := range writers {
 		w.commit()
 	}
+
 	e.wantContents("a", "3", "n", encodeNumber(3))
 }
 
@@ -84,13 +87,17 @@ func phantomInRange(e *env) {
 			a := e.begin()
 			a.wantRange(e.prefixedRange("a", "z\x00"), o, false, pairsIn(o, "b", "1", "d", "1")...)
 			a.set("~", "seen")
+
 			e.put(key, "phantom")
 			a.wantConflict()
+
+			// The phantom goes before the next round.
 			w := e.begin()
 			w.clear(key)
 			w.commit()
 		}
 	}
+
 	e.wantContents("b", "1", "d", "1")
 }
 
@@ -128,10 +135,14 @@ func (e *env) cutShort(c cut, key string) error {
 		e.fail("range %+v: got no more, want some", c.options)
 	}
 	a.set("~", "seen")
+
 	w := e.begin()
 	w.set(key, "x")
 	w.commit()
+
 	err := a.Commit(e.ctx)
+
+	// Put back what the next round expects.
 	w = e.begin()
 	w.ClearRange(e.allKeys())
 	for _, k := range []string{"c", "g", "m", "t"} {
@@ -166,11 +177,13 @@ func notCutShort(e *env) {
 	for _, o := range []store.RangeOptions{{Limit: 3}, {Bytes: 1 << 20}, {Limit: 3, Reverse: true}} {
 		for _, key := range []string{"b", "y"} {
 			e.put("g", "x", "m", "x")
+
 			a := e.begin()
 			a.wantRange(e.prefixedRange("b", "z"), o, false, pairsIn(o, "g", "x", "m", "x")...)
 			a.set("~", "seen")
 			e.put(key, "phantom")
 			a.wantConflict()
+
 			w := e.begin()
 			w.clear(key)
 			w.commit()
@@ -203,17 +216,20 @@ func ownReads(e *env) {
 	e.put("a", "1", "b", "1", "c", "1", "z", "1")
 	a := e.begin()
 	a.wantGet("z", "1") // fixes the version
+
 	a.set("a", "own")
 	a.clear("b")
 	a.clearRange("c", "d")
 	a.set("n", encodeNumber(1))
 	a.add("n", 1)
+
 	a.wantGet("a", "own")
 	a.wantMissing("b")
 	a.wantMissing("c")
 	a.wantGet("n", encodeNumber(2))
 	a.wantRange(e.prefixedRange("c", "d"), store.RangeOptions{}, false)
 	a.wantRange(store.Single(e.prefixedKey("a")), store.RangeOptions{}, false, "a", "own")
+
 	e.put("a", "other", "b", "other", "c", "other", "cc", "other", "n", encodeNumber(7))
 	a.commit()
 	e.wantContents("a", "own", "n", encodeNumber(2), "z", "1")
@@ -247,13 +263,16 @@ func onlyWriteConflicts(e *env) {
 	a, b := e.begin().pinVersion(), e.begin()
 	a.AddReadConflict(store.Single(e.prefixedKey("x")))
 	a.AddWriteConflict(store.Single(e.prefixedKey("y")))
+
 	b.wantMissing("y")
 	b.set("b", "b")
 	e.put("x", "1")
 	a.wantConflict()
+
 	c := e.begin().pinVersion()
 	c.AddWriteConflict(store.Single(e.prefixedKey("y")))
 	c.commit()
+
 	b.wantConflict()
 	e.wantContents("a", "1", "x", "1")
 }
@@ -261,14 +280,17 @@ func onlyWriteConflicts(e *env) {
 func readersDoNotConflict(e *env) {
 	e.put("a", "1")
 	a, b := e.begin(), e.begin()
+
 	a.wantGet("a", "1")
 	b.wantGet("a", "1")
 	b.AddReadConflict(e.allKeys())
 	a.set("b", "1")
 	b.commit()
+
 	c := e.begin()
 	c.wantGet("a", "1")
 	c.set("c", "1")
+
 	a.commit()
 	c.commit()
 	e.wantContents("a", "1", "b", "1", "c", "1")
@@ -305,6 +327,7 @@ func manyCommits(e *env) {
 		a.wantRange(store.Prefixed(e.prefixedKey(key)), store.RangeOptions{}, false)
 		a.set("seen", "1")
 	}
+
 	e.put("first/phantom", "1")
 	for i := range 20 {
 		e.put(string(rune('a'+i%10)), "1")
@@ -314,6 +337,7 @@ func manyCommits(e *env) {
 		e.put(string(rune('n'+i%10)), "1")
 	}
 	e.put("last/phantom", "1")
+
 	first.wantConflict()
 	middle.wantConflict()
 	last.wantConflict()

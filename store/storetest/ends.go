@@ -28,6 +28,7 @@ func (a *actor) wantUsed() {
 		_, _, err = r.GetRange(e.ctx, e.allKeys(), store.RangeOptions{})
 		e.wantErr("get range of a used "+name, err, store.ErrUsed)
 	}
+
 	a.set("late", "1")
 	a.clear("a")
 	a.clearRange("", "z")
@@ -35,6 +36,7 @@ func (a *actor) wantUsed() {
 	a.setStamped("s", "", "1")
 	a.AddReadConflict(e.allKeys())
 	a.AddWriteConflict(e.allKeys())
+
 	e.wantErr("commit of a used transaction", a.Commit(e.ctx), store.ErrUsed)
 	a.Discard()
 }
@@ -79,6 +81,7 @@ func endedContext(e *env) {
 	a := e.begin()
 	a.wantMissing("a")
 	a.set("a", "1")
+
 	cancel()
 	err := a.Commit(ctx)
 	switch {

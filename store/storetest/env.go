@@ -39,6 +39,7 @@ func (e *env) runCheck(check func(e *env)) (err error) {
 			panic(r)
 		}
 	}()
+
 	e.must("clear", clearBelow(e.ctx, e.store, e.prefix))
 	check(e)
 	return nil
@@ -194,6 +195,7 @@ func (e *env) wantMissing(r store.Reader, key string) {
 func (e *env) scan(r store.Reader, keys store.Range, o store.RangeOptions) (flat []string, more bool) {
 	pairs, more, err := r.GetRange(e.ctx, keys, o)
 	e.must("get range", err)
+
 	for _, kv := range pairs {
 		name, ok := strings.CutPrefix(string(kv.Key), e.prefix)
 		if !ok {
@@ -204,6 +206,7 @@ func (e *env) scan(r store.Reader, keys store.Range, o store.RangeOptions) (flat
 		}
 		flat = append(flat, name, string(kv.Value))
 	}
+
 	return flat, more
 }
 

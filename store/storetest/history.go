@@ -96,6 +96,7 @@ type answer struct {
 func History(ctx context.Context, s store.Store, prefix string, seed uint64) error {
 	// With so few attempts some results stay unknown.
 	h := &history{db: store.NewDB(s, store.Config{MaxAttempts: 10, MaxBackoff: maxBackoff}), prefix: prefix}
+
 	var workers sync.WaitGroup
 	operations := make([][]porcupine.Operation, historyWorkers)
 	errs := make([]error, historyWorkers)
@@ -109,13 +110,16 @@ func History(ctx context.Context, s store.Store, prefix string, seed uint64) err
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+
 	var all []porcupine.Operation
 	for _, of := range operations {
 		all = append(all, of...)
 	}
+
 	if got := porcupine.CheckOperationsTimeout(registerModel(), all, searchTime); got != porcupine.Ok {
 		return fmt.Errorf("history of seed %d is not serializable: %s", seed, got)
 	}
+
 	return nil
 }
 
@@ -134,9 +138,11 @@ func (h *history) runWorker(ctx context.Context, worker int, random *rand.Rand) 
 		verbs := []verb{claim, claim, finish, requeue, reopen, look}
 		c := call{unit: random.IntN(historyUnits), verb: verbs[random.IntN(len(verbs))]}
 		c.attempt = seen[c.unit]
+
 		op := porcupine.Operation{ClientId: worker, Input: c, Call: h.clock.Add(1)}
 		a, err := h.runOperation(ctx, c, fmt.Sprint(worker, "/", round))
 		op.Return = h.clock.Add(1)
+
 		if err != nil {
 			if !store.Retryable(err) {
 				return nil, err
@@ -145,9 +151,11 @@ func (h *history) runWorker(ctx context.Context, worker int, random *rand.Rand) 
 		} else {
 			seen[c.unit] = a.unit.attempt
 		}
+
 		op.Output = a
 		done = append(done, op)
 	}
+
 	return done, nil
 }
 
@@ -161,11 +169,13 @@ func (h *history) runOperation(ctx context.Context, c call, id string) (a answer
 		if err != nil {
 			return err
 		}
+
 		if marked != nil {
 			a.allowed = true
 			a.unit, err = decodeUnit(marked)
 			return err
 		}
+
 		value, err := tx.Get(ctx, key)
 		if err != nil {
 			return err
@@ -174,12 +184,14 @@ func (h *history) runOperation(ctx context.Context, c call, id string) (a answer
 		if err != nil {
 			return err
 		}
+
 		runtime.Gosched() // let others in between
 		a.unit, a.allowed = before.next(c.verb, c.attempt)
 		if a.unit != before {
 			tx.Set(key, a.unit.encode())
 			tx.Set(mark, a.unit.encode())
 		}
+
 		return nil
 	})
 	return a, err
@@ -200,9 +212,11 @@ func registerModel() porcupine.Model {
 		Step: func(state, input, output any) (bool, any) {
 			c, a := input.(call), output.(answer)
 			next, allowed := state.(unit).next(c.verb, c.attempt)
+			// It may come after all others, where nobody saw its effect.
 			if a.unknown {
 				return true, next
 			}
+
 			return allowed == a.allowed && next == a.unit, next
 		},
 	}

@@ -31,11 +31,13 @@ func longestKeyValue(e *env) {
 	a.wantMissing(strings.TrimPrefix(string(key), e.prefix))
 	a.Set(key, value)
 	a.commit()
+
 	b := e.begin()
 	got, err := b.Get(e.ctx, key)
 	e.must("get", err)
 	e.wantEqual("size of the value", len(got), len(value))
 	b.wantRange(store.Single(key), store.RangeOptions{}, false, string(key[len(e.prefix):]), string(value))
+
 	b.AddReadConflict(store.Single(key))
 	b.AddWriteConflict(store.Single(key))
 	b.ClearRange(store.Single(key))
@@ -58,6 +60,7 @@ func keyTooLarge(e *env) {
 		a.set("b", "1")
 		e.wantErr(name, a.Commit(e.ctx), store.ErrKeyTooLarge)
 	}
+
 	e.wantContents()
 }
 
@@ -112,8 +115,10 @@ func conflictsTooLarge(e *env) {
 			copy(key[len(e.prefix):], fmt.Sprintf("%05d", i))
 			add(a.Tx, store.Single(key))
 		}
+
 		e.wantErr(name, a.Commit(e.ctx), store.ErrTxTooLarge)
 	}
+
 	e.wantContents()
 }
 
@@ -131,11 +136,13 @@ func reservedKeys(e *env) {
 		write(a.Tx)
 		e.wantErr(name, a.Commit(e.ctx), store.ErrReservedKey)
 	}
+
 	_, err := e.begin().Get(e.ctx, key)
 	e.wantErr("get", err, store.ErrReservedKey)
 	_, _, err = e.begin().GetRange(e.ctx, store.Prefixed(key), store.RangeOptions{})
 	e.wantErr("get range", err, store.ErrReservedKey)
 	_, _, err = e.begin().GetRange(e.ctx, store.Range{Begin: e.prefixedKey(""), End: []byte{0xff}}, store.RangeOptions{Limit: 1})
 	e.must("get range up to what is reserved", err)
+
 	e.wantContents()
 }

@@ -79,10 +79,12 @@ func Programs() *rapid.Generator[Program] {
 	return rapid.Custom(func(t *rapid.T) Program {
 		fewKeys := rapid.SliceOfNDistinct(keys, 1, 5, rapid.ID).Draw(t, "keys")
 		fewActions := rapid.SliceOfNDistinct(rapid.IntRange(0, int(actions)-1), 1, 5, rapid.ID).Draw(t, "actions")
+
 		often := []Action{actGet, actGetRange, actSet, actCommit, actCommit}
 		for _, a := range fewActions {
 			often = append(often, Action(a), Action(a)) // as often as a commit
 		}
+
 		// Slices of slices are long enough on average, and shrink well.
 		parts := rapid.SliceOfN(rapid.SliceOfN(stepGenerator(fewKeys, often), 1, 20), 1, 20)
 		return slices.Concat(parts.Draw(t, "steps")...)
@@ -101,6 +103,8 @@ func stepGenerator(keys []string, often []Action) *rapid.Generator[Step] {
 			Snapshot: rapid.IntRange(0, 3).Draw(t, "snapshot") == 0,
 			Options:  rapid.Custom(rangeOptions).Draw(t, "options"),
 		}
+
+		// Only keys that end in n hold numbers.
 		numeric := strings.HasSuffix(s.Key, "n")
 		switch {
 		case s.Action == actAdd && !numeric:
@@ -129,6 +133,7 @@ func Lockstep(ctx context.Context, s store.Store, prefix string, program Program
 		tolerant: o.Faulty || o.FalseConflicts, faulty: o.Faulty,
 	}
 	defer l.discardLanes()
+
 	for i, step := range program {
 		err := l.runStep(step)
 		if errors.Is(err, errOpenEnd) {
@@ -138,6 +143,7 @@ func Lockstep(ctx context.Context, s store.Store, prefix string, program Program
 			return fmt.Errorf("step %d, %v in lane %d: %w", i, step.Action, step.Lane, err)
 		}
 	}
+
 	return l.compareContents()
 }
 
@@ -178,6 +184,7 @@ func (l *lockstep) runStep(s Step) error {
 		}
 		l.lanes[s.Lane] = pair
 	}
+
 	switch s.Action {
 	case actGet, actGetAll, actGetRange:
 		return l.forgiveFault(s.Lane, l.compareRead(pair, s))
@@ -192,12 +199,14 @@ func (l *lockstep) runStep(s Step) error {
 		if err := l.pinVersions(pair); err != nil {
 			return l.forgiveFault(s.Lane, err)
 		}
+		// The conflict is added below, on both sides.
 		fallthrough
 	default:
 		pair.writes = pair.writes || s.Action != actReadConflict
 		l.applyWrite(pair.tx, s)
 		l.applyWrite(pair.reference, s)
 	}
+
 	return nil
 }
 
@@ -234,6 +243,7 @@ func (l *lockstep) forgiveFault(lane int, err error) error {
 
 func (l *lockstep) applyWrite(tx store.Tx, s Step) {
 	key, span := l.prefixedKey(s.Key), l.stepRange(s)
+
 	switch s.Action {
 	case actSet:
 		tx.Set(key, []byte(s.Value))
@@ -255,23 +265,28 @@ func (l *lockstep) compareRead(pair *lane, s Step) error {
 	if s.Snapshot {
 		tx, reference = pair.tx.Snapshot(), pair.reference.Snapshot()
 	}
+
 	if s.Action == actGetRange {
 		return l.compareRange(tx, reference, s)
 	}
+
 	keys := [][]byte{l.prefixedKey(s.Key)}
 	if s.Action == actGetAll {
 		keys = append(keys, l.prefixedKey(s.End), l.prefixedKey(s.Key))
 	}
+
 	want, err := reference.GetAll(l.ctx, keys)
 	if err != nil {
 		return fmt.Errorf("reference: %w", err)
 	}
+
 	got := make([][]byte, 1)
 	if s.Action == actGet {
 		got[0], err = tx.Get(l.ctx, keys[0])
 	} else {
 		got, err = tx.GetAll(l.ctx, keys)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -287,20 +302,26 @@ func (l *lockstep) compareRange(tx, reference store.Reader, s Step) error {
 	if err != nil {
 		return err
 	}
+
 	o := s.Options
 	if err := checkBounds(o, got); err != nil {
 		return err
 	}
+
+	// The store has read the whole range, so no bound was in effect.
 	if !more {
 		o.Limit, o.Bytes = 0, 0
 	}
+
 	want, bounded, err := reference.GetRange(l.ctx, span, o)
 	if err != nil {
 		return fmt.Errorf("reference: %w", err)
 	}
+
 	if more != bounded {
 		return fmt.Errorf("range %q to %q, %+v: got more %v after %d pairs", s.Key, s.End, s.Options, more, len(got))
 	}
+
 	return compareValues(fmt.Sprintf("range %q to %q, %+v", s.Key, s.End, s.Options), got, want)
 }
 
@@ -325,6 +346,7 @@ func (l *lockstep) commitLane(pair *lane) error {
 		pair.tx.Set(mark, nil)
 		pair.reference.Set(mark, nil)
 	}
+
 	err := pair.tx.Commit(l.ctx)
 	switch {
 	case errors.Is(err, store.ErrTimedOut) && l.faulty:
@@ -342,6 +364,7 @@ func (l *lockstep) commitLane(pair *lane) error {
 	case err != nil:
 		return err
 	}
+
 	if err := pair.reference.Commit(l.ctx); err != nil {
 		return fmt.Errorf("commit succeeded, want: %v", err)
 	}
@@ -379,15 +402,18 @@ func (l *lockstep) compareContents() error {
 	if err != nil {
 		return fmt.Errorf("contents: %w", err)
 	}
+
 	tx, err := l.reference.Begin(l.ctx)
 	if err != nil {
 		return fmt.Errorf("reference: %w", err)
 	}
 	defer tx.Discard()
+
 	want, _, err = tx.GetRange(l.ctx, store.Prefixed([]byte(l.prefix)), store.RangeOptions{})
 	if err != nil {
 		return fmt.Errorf("reference: %w", err)
 	}
+
 	return compareValues("contents", got, want)
 }
 

@@ -20,16 +20,20 @@ func ownPoints(e *env) {
 	a.set("a", "own")
 	a.clear("b")
 	a.set("d", "own")
+
 	a.wantGet("a", "own")
 	a.wantMissing("b")
 	a.wantGet("c", "stored")
 	a.wantGet("d", "own")
+
 	a.set("a", "again")
 	a.set("b", "again")
 	a.clear("d")
+
 	a.wantGet("a", "again")
 	a.wantGet("b", "again")
 	a.wantMissing("d")
+
 	a.commit()
 	e.wantContents("a", "again", "b", "again", "c", "stored")
 }
@@ -42,6 +46,7 @@ func ownRanges(e *env) {
 	a.clear("e")
 	a.set("f", "own")
 	a.set("h", "own")
+
 	a.wantRange(e.allKeys(), store.RangeOptions{}, false,
 		"a", "stored", "b", "own", "c", "own", "f", "own", "g", "stored", "h", "own")
 	a.wantRange(e.allKeys(), store.RangeOptions{Reverse: true}, false,
@@ -59,6 +64,7 @@ func ownLimits(e *env) {
 	a.set("bb", "own")
 	a.clear("e")
 	a.set("ee", "own")
+
 	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 1}, true, "bb", "own")
 	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 2}, true, "bb", "own", "c", "stored")
 	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 2, Reverse: true}, true, "ee", "own", "d", "stored")
@@ -73,15 +79,19 @@ func ownClears(e *env) {
 	a := e.begin()
 	a.set("bb", "own")
 	a.clearRange("b", "d")
+
 	a.wantMissing("b")
 	a.wantMissing("bb")
 	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "stored", "d", "stored")
 	a.wantRange(e.prefixedRange("b", "d"), store.RangeOptions{Reverse: true}, false)
+
 	a.set("c", "own")
 	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "stored", "c", "own", "d", "stored")
 	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 2, Reverse: true}, true, "d", "stored", "c", "own")
+
 	a.clearRange("a", "c")
 	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "c", "own", "d", "stored")
+
 	a.commit()
 	e.wantContents("c", "own", "d", "stored")
 }
@@ -96,13 +106,16 @@ func ownAdds(e *env) {
 	a.add("set", 2)
 	a.clear("cleared")
 	a.add("cleared", 7)
+
 	a.wantGet("stored", encodeNumber(98))
 	a.wantGet("missing", encodeNumber(5))
 	a.wantGet("set", encodeNumber(42))
 	a.wantGet("cleared", encodeNumber(7))
+
 	want := []string{"cleared", encodeNumber(7), "missing", encodeNumber(5), "set", encodeNumber(42), "stored", encodeNumber(98)}
 	a.wantRange(e.allKeys(), store.RangeOptions{}, false, want...)
 	a.wantRange(e.allKeys(), store.RangeOptions{Reverse: true}, false, reversePairs(want)...)
+
 	a.commit()
 	e.wantContents(want...)
 }
@@ -115,6 +128,7 @@ func ownSnapshots(e *env) {
 	a.clear("b")
 	a.set("c", "own")
 	a.add("n", 1)
+
 	for _, r := range []store.Reader{before, a.Snapshot()} {
 		e.wantGet(r, "a", "own")
 		e.wantMissing(r, "b")
@@ -136,6 +150,7 @@ func lastWrite(e *env) {
 	a.add("n", 1)
 	a.add("o", 1)
 	a.clear("o")
+
 	a.commit()
 	e.wantContents("a", "2", "b", "3", "n", encodeNumber(11))
 }

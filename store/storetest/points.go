@@ -48,12 +48,14 @@ func emptyIsPresent(e *env) {
 	a.wantGet("a", "")
 	a.wantGet("b", "")
 	a.commit()
+
 	b := e.begin()
 	b.wantGet("a", "")
 	b.wantGet("b", "")
 	values, err := b.GetAll(e.ctx, [][]byte{e.prefixedKey("a"), e.prefixedKey("c")})
 	e.must("get all", err)
 	e.wantEqual("presence", []bool{values[0] != nil, values[1] != nil}, []bool{true, false})
+
 	e.wantContents("a", "", "b", "")
 }
 
@@ -63,10 +65,12 @@ func anyBytes(e *env) {
 		pairs = append(pairs, key, key+"\x00\xff value of "+key)
 	}
 	e.put(pairs...)
+
 	a := e.begin()
 	for i := 0; i < len(pairs); i += 2 {
 		a.wantGet(pairs[i], pairs[i+1])
 	}
+
 	var every [256]byte
 	for i := range every {
 		every[i] = byte(i)
@@ -80,14 +84,17 @@ func getAllOrder(e *env) {
 	a := e.begin()
 	a.set("d", "4")
 	a.clear("a")
+
 	for _, r := range []store.Reader{a.Tx, a.Snapshot()} {
 		var keys [][]byte
 		for _, name := range []string{"c", "x", "b", "c", "d", "a"} {
 			keys = append(keys, e.prefixedKey(name))
 		}
+
 		values, err := r.GetAll(e.ctx, keys)
 		e.must("get all", err)
 		e.wantEqual("values", values, [][]byte{[]byte("3"), nil, []byte("2"), []byte("3"), []byte("4"), nil})
+
 		none, err := r.GetAll(e.ctx, nil)
 		e.must("get all of nothing", err)
 		e.wantEqual("number of values", len(none), 0)
@@ -130,11 +137,14 @@ func readerOwns(e *env) {
 		for key, want := range map[string]string{"a": "stored", "c": "own"} {
 			value := a.get(key)
 			e.wantEqual("value of "+key, string(value), want)
+			// This must not change what the store or the transaction holds.
 			copy(value, "######")
 		}
+
 		values, err := a.GetAll(e.ctx, [][]byte{e.prefixedKey("a")})
 		e.must("get all", err)
 		copy(values[0], "######")
+
 		pairs, _, err := a.GetRange(e.ctx, e.allKeys(), store.RangeOptions{})
 		e.must("get range", err)
 		for _, kv := range pairs {
@@ -142,6 +152,7 @@ func readerOwns(e *env) {
 			copy(kv.Value, "######")
 		}
 	}
+
 	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "stored", "b", "stored", "c", "own")
 	a.commit()
 	e.wantContents("a", "stored", "b", "stored", "c", "own")
@@ -180,8 +191,10 @@ func commitIsWhole(e *env) {
 		after = append(after, name, "2")
 	}
 	e.put(before...)
+
 	old := e.begin().pinVersion()
 	e.put(after...)
+
 	old.wantRange(e.allKeys(), store.RangeOptions{}, false, before...)
 	old.wantGet("k", "1")
 	e.wantContents(after...)

@@ -29,6 +29,7 @@ func rangeOrder(e *env) {
 		descending = append(descending, key, "of "+key)
 	}
 	e.put(descending...)
+
 	a := e.begin()
 	for _, r := range []store.Reader{a.Tx, a.Snapshot()} {
 		e.wantRange(r, e.allKeys(), store.RangeOptions{}, false, ascending...)
@@ -67,6 +68,7 @@ func rangeBytes(e *env) {
 	e.put("a", "123", "b", "123", "c", "123")
 	one := len(e.prefixedKey("a")) + 3
 	a := e.begin()
+
 	for _, r := range []store.Reader{a.Tx, a.Snapshot()} {
 		e.wantRange(r, e.allKeys(), store.RangeOptions{Bytes: 1}, true, "a", "123")
 		e.wantRange(r, e.allKeys(), store.RangeOptions{Bytes: one}, true, "a", "123")
@@ -104,13 +106,16 @@ func emptyWrite(e *env) {
 		a, b := e.begin().pinVersion(), e.begin()
 		a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "1", "b", "2", "c", "3")
 		b.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "1", "b", "2", "c", "3")
+
 		a.AddReadConflict(r)
 		a.AddWriteConflict(r)
 		a.ClearRange(r)
+
 		e.put("a", "1")
 		a.commit()
 		b.commit()
 	}
+
 	e.wantContents("a", "1", "b", "2", "c", "3")
 }
 
@@ -121,10 +126,12 @@ func emptyReadConflicts(e *env) {
 		a.wantRange(r, store.RangeOptions{}, false)
 		a.AddReadConflict(r)
 		a.set("seen", "1")
+
 		w := e.begin()
 		w.ClearRange(e.allKeys())
 		w.AddWriteConflict(e.allKeys())
 		w.commit()
+
 		a.commit()
 	}
 }
@@ -137,6 +144,7 @@ func rangePages(e *env) {
 		all = append(all, key, key)
 	}
 	e.put(all...)
+
 	for _, o := range []store.RangeOptions{
 		{Limit: 1}, {Limit: 2}, {Limit: 7}, {Limit: len(all) / 2}, {Limit: 1000}, {Bytes: 1}, {Bytes: 100}, {Bytes: 1 << 20},
 	} {
@@ -156,9 +164,11 @@ func (e *env) readPages(o store.RangeOptions) []string {
 		if !more {
 			return all
 		}
+
 		if len(page) == 0 {
 			e.fail("an empty page of %+v says that there is more", o)
 		}
+
 		last := e.prefixedKey(page[len(page)-2])
 		if o.Reverse {
 			rest.End = last

@@ -44,6 +44,7 @@ func stampInKey(e *env) {
 	a.setStamped("", "c", "3")
 	a.set("plain", "4")
 	stamp := a.commitStamped()
+
 	// A key that begins with a stamp may sort anywhere.
 	b := e.begin()
 	b.wantGet("a/"+stamp, "1")
@@ -62,11 +63,13 @@ func stampsGrow(e *env) {
 		a.setStamped("k", "", value)
 		want = append(want, "k"+a.commitStamped(), value)
 	}
+
 	for i := 2; i < len(want); i += 2 {
 		if want[i-2] >= want[i] {
 			e.fail("versionstamp %x does not follow %x", want[i], want[i-2])
 		}
 	}
+
 	e.wantContents(want...)
 }
 
@@ -76,6 +79,7 @@ func stampUnreadable(e *env) {
 	a.pinVersion()
 	a.setStamped("s/", "", "1")
 	key := e.prefixedKey("s/" + placeholder)
+
 	for _, r := range []store.Reader{a.Tx, a.Snapshot()} {
 		_, err := r.Get(e.ctx, key)
 		e.wantErr("get", err, store.ErrUnreadable)
@@ -86,6 +90,7 @@ func stampUnreadable(e *env) {
 		_, _, err = r.GetRange(e.ctx, e.prefixedRange("s/\x01", "s0"), store.RangeOptions{Reverse: true})
 		e.wantErr("get range backwards", err, store.ErrUnreadable)
 	}
+
 	if _, err := a.Versionstamp(); err == nil {
 		e.fail("versionstamp before the commit: got no error, want %v", store.ErrUnreadable)
 	}
@@ -95,12 +100,14 @@ func stampBeside(e *env) {
 	e.put("a", "1", "r", "1", "t", "1")
 	a := e.begin()
 	a.setStamped("s/", "", "stamped")
+
 	a.wantGet("a", "1")
 	a.wantGet("t", "1")
 	a.wantRange(e.prefixedRange("a", "s"), store.RangeOptions{}, false, "a", "1", "r", "1")
 	a.wantRange(e.prefixedRange("t", "z"), store.RangeOptions{}, false, "t", "1")
 	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 2}, true, "a", "1", "r", "1")
 	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 1, Reverse: true}, true, "t", "1")
+
 	stamp := a.commitStamped()
 	e.wantContents("a", "1", "r", "1", "s/"+stamp, "stamped", "t", "1")
 }
@@ -120,6 +127,7 @@ func stampOfWriters(e *env) {
 	a.commit()
 	_, err := a.Versionstamp()
 	e.wantErr("versionstamp of a read", err, store.ErrUnreadable)
+
 	b := e.begin()
 	b.wantMissing("a")
 	b.set("b", "1")
@@ -127,6 +135,7 @@ func stampOfWriters(e *env) {
 	b.wantConflict()
 	_, err = b.Versionstamp()
 	e.wantErr("versionstamp of a failed commit", err, store.ErrUnreadable)
+
 	c := e.begin()
 	c.set("c", "1")
 	c.commitStamped()
@@ -197,15 +206,19 @@ func oneVersion(e *env) {
 	e.put("a", "1", "b", "1", "c", "1")
 	a := e.begin()
 	a.wantGet("a", "1")
+
+	// What comes after the first read must not be seen.
 	e.put("a", "2", "b", "2", "d", "2")
 	w := e.begin()
 	w.clear("c")
 	w.commit()
+
 	a.wantGet("b", "1")
 	a.wantGet("c", "1")
 	a.wantMissing("d")
 	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "1", "b", "1", "c", "1")
 	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 1, Reverse: true}, true, "c", "1")
+
 	values, err := a.Snapshot().GetAll(e.ctx, [][]byte{e.prefixedKey("a"), e.prefixedKey("d")})
 	e.must("get all", err)
 	if !bytes.Equal(values[0], []byte("1")) || values[1] != nil {

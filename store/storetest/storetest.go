@@ -67,6 +67,7 @@ func RunWith(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 			closeStore(t, s)
 		})
 	}
+
 	t.Run("lockstep", func(t *testing.T) { runLockstep(t, open(t), o) })
 	t.Run("history", func(t *testing.T) { runHistory(t, open(t), o) })
 }
@@ -125,6 +126,7 @@ func Checks() []Check {
 // Run runs the check on s. The error tells how s breaks the clause.
 func (c Check) Run(ctx context.Context, s store.Store, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+
 	defer cancel()
 	for run := 1; ; run++ {
 		e := &env{

@@ -79,11 +79,13 @@ func conflictTable() []Check {
 				e.crossReads(r, unrelatedWrites(), e.must)
 			}})
 	}
+
 	for _, r := range snapshotReads() {
 		checks = append(checks, Check{Name: r.name + " conflicts with nothing", exact: true, check: func(e *env) {
 			e.crossReads(r, conflictingWrites(), e.must)
 		}})
 	}
+
 	return checks
 }
 
@@ -107,6 +109,7 @@ func (e *env) raceReadWrite(r readCase, w writeCase, stored bool) error {
 		setup.set("m", encodeNumber(1))
 	}
 	setup.commit()
+
 	reader, writer := e.begin(), e.begin()
 	r.read(reader)
 	reader.set("~", "seen")

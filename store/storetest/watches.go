@@ -57,6 +57,7 @@ func watchWriters(e *env) {
 		a.commit()
 		e.awaitFire(name, fired)
 	}
+
 	// A missing key that becomes empty has changed.
 	missing := e.watchKey(e.ctx, "missing")
 	e.put("missing", "")
@@ -67,11 +68,14 @@ func watchEnds(e *env) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	first, second := e.watchKey(ctx, "k"), e.watchKey(ctx, "k")
 	other := e.watchKey(e.ctx, "k")
+
 	cancel()
 	e.awaitFire("end of the context", first)
 	e.awaitFire("end of the context", second)
+
 	e.put("k", "1")
 	e.awaitFire("change after another's end", other)
+
 	if fired, err := e.store.Watch(ctx, e.prefixedKey("k")); err == nil {
 		e.awaitFire("watch with an ended context", fired)
 	}
@@ -86,10 +90,12 @@ func watchHandOver(e *env) {
 	for me := range errs {
 		players.Go(func() { errs[me] = e.playBall(int64(me), rounds) })
 	}
+
 	players.Wait()
 	for _, err := range errs {
 		e.must("hand over", err)
 	}
+
 	e.wantContents("ball", encodeNumber(rounds))
 }
 
@@ -101,6 +107,7 @@ func (e *env) playBall(me, rounds int64) error {
 		if err := e.awaitBall(turn); err != nil {
 			return err
 		}
+
 		err := db.Update(e.ctx, func(tx store.Tx) error {
 			value, err := tx.Get(e.ctx, e.prefixedKey("ball"))
 			if err == nil && numberOf(value) == turn {
@@ -112,18 +119,21 @@ func (e *env) playBall(me, rounds int64) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
 func (e *env) awaitBall(turn int64) error {
 	db := e.retryingDB()
 	for {
+		// The watch comes before the read, so that no change is missed.
 		fired, err := e.store.Watch(e.ctx, e.prefixedKey("ball"))
 		if store.Retryable(err) {
 			continue
 		} else if err != nil {
 			return err
 		}
+
 		ball := int64(0)
 		err = db.View(e.ctx, func(tx store.Tx) error {
 			value, err := tx.Get(e.ctx, e.prefixedKey("ball"))
@@ -133,6 +143,7 @@ func (e *env) awaitBall(turn int64) error {
 		if err != nil || ball == turn {
 			return err
 		}
+
 		select {
 		case <-fired:
 		case <-e.ctx.Done():

@@ -60,6 +60,7 @@ func openEmbedded(t Test, folder string, c pebble.Config) store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -52,10 +52,12 @@ func openCluster(t Test) (store.Store, bool) {
 	if !found {
 		return nil, false
 	}
+
 	s, err := fdb.Open(file, fdb.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	b := &prefixedStore{store: s, prefix: []byte("test-" + rand.Text() + "/")} // no tuple begins so
 	t.Cleanup(func() {
 		if err := clearBelow(s, b.prefix); err != nil {

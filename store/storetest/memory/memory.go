@@ -59,16 +59,19 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, store.ErrClosed
 	}
+
 	w := &watch{key: bytes.Clone(key), value: s.index.get(key), done: make(chan struct{})}
 	if s.watches == nil {
 		s.watches = make(map[*watch]struct{})
 	}
 	s.watches[w] = struct{}{}
+
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -116,21 +119,27 @@ func (s *Store) commit(version uint64, reads, writes []store.Range, ops []op) (s
 	if s.hasConflict(version, reads) {
 		return store.Versionstamp{}, store.ErrConflict
 	}
+
 	s.version++
 	stamp := stampOf(s.version)
+
+	// Open transactions read the old index, so a copy is changed.
 	next := slices.Clone(s.index)
 	for _, o := range ops {
 		next = o.applyTo(next, stamp)
 		writes = append(writes, o.writtenRange(stamp))
 	}
+
 	s.index = next
 	s.log = append(s.log, commit{version: s.version, at: time.Now(), writes: writes})
 	s.trimLog()
+
 	for w := range s.watches {
 		if !sameValue(w.value, next.get(w.key)) {
 			s.fireWatch(w)
 		}
 	}
+
 	return stamp, nil
 }
 

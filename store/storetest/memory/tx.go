@@ -124,13 +124,16 @@ func (t *tx) Commit(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+
 	t.checkLimit(t.size > store.MaxTxSize, store.ErrTxTooLarge)
 	if t.breach != nil {
 		return t.breach
 	}
+
 	if err := t.refreshView(ctx); err != nil {
 		return err
 	}
+
 	stamp, err := t.store.commit(t.version, t.reads, t.writeConflicts, t.ops)
 	if err == nil {
 		t.stamp = &stamp
@@ -161,6 +164,7 @@ func (t *tx) refreshView(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+
 	if t.began.IsZero() {
 		view, version, err := t.store.currentSnapshot()
 		if err != nil {
@@ -170,17 +174,22 @@ func (t *tx) refreshView(ctx context.Context) error {
 	} else if _, _, err := t.store.currentSnapshot(); err != nil {
 		return err
 	}
+
 	if time.Since(t.began) > store.MaxTxAge {
 		return store.ErrTooOld
 	}
+
+	// The view is shared with others until the transaction writes.
 	if t.applied == 0 && len(t.ops) > 0 {
 		t.view = slices.Clone(t.view)
 	}
+
 	for _, o := range t.ops[t.applied:] {
 		if o.kind != kindStamped {
 			t.view = o.applyTo(t.view, store.Versionstamp{})
 		}
 	}
+
 	t.applied = len(t.ops)
 	return nil
 }
@@ -206,6 +215,7 @@ func (t *tx) scanRange(ctx context.Context, r store.Range, o store.RangeOptions)
 	if holdsReserved(r) {
 		return nil, r, false, store.ErrReservedKey
 	}
+
 	found := t.view.pairsIn(r)
 	bytesRead := 0
 	for i := range found {
@@ -220,15 +230,19 @@ func (t *tx) scanRange(ctx context.Context, r store.Range, o store.RangeOptions)
 			break
 		}
 	}
+
+	// A read that is cut short depends only on what it has returned.
 	covered = r
 	if more && o.Reverse {
 		covered.Begin = pairs[len(pairs)-1].Key
 	} else if more {
 		covered.End = store.Single(pairs[len(pairs)-1].Key).End
 	}
+
 	if t.mayHoldStamp(covered) {
 		return nil, r, false, store.ErrUnreadable
 	}
+
 	return pairs, covered, more, nil
 }
 
