@@ -30,12 +30,12 @@ type Config struct {
 	MinBackoff time.Duration
 	// MaxBackoff bounds a pause. Defaults to 1 s.
 	MaxBackoff time.Duration
-	// Observe is told of each run of a transaction once it has ended. It must not wait.
+	// Observe is called with each run of a transaction once it has ended. It must not wait.
 	// Defaults to nobody.
 	Observe func(context.Context, Run)
 }
 
-// A Run is one run of a transaction, as Config.Observe is told of it.
+// A Run is one run of a transaction, as Config.Observe gets it.
 type Run struct {
 	Write   bool // it was to be committed
 	Begun   time.Time
@@ -114,21 +114,26 @@ func (db *DB) run(ctx context.Context, fn func(tx Tx) error, commit bool) error 
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
 		err := db.try(ctx, fn, commit)
+
 		if db.config.Observe != nil {
 			db.config.Observe(ctx, Run{Write: commit, Begun: start, Took: time.Since(start), Outcome: outcomeOf(err)})
 		}
+
 		if err == nil || !Retryable(err) {
 			return err
 		}
+
 		db.count(err)
 		if MaybeCommitted(err) {
 			doubt = err
 		} else if doubt != nil {
 			err = errors.Join(err, doubt)
 		}
+
 		if attempt >= db.config.MaxAttempts {
 			return fmt.Errorf("store: gave up after %d attempts: %w", attempt, err)
 		}
+
 		if cause := clock.Sleep(ctx, db.backoff(attempt, time.Since(start))); cause != nil {
 			return errors.Join(cause, err)
 		}

@@ -34,11 +34,13 @@ func GetNear(ctx context.Context, r Reader, keys [][]byte) (*Near, error) {
 	if len(keys) < MinNear {
 		return GetApart(ctx, r, keys)
 	}
+
 	order := make([]int, len(keys))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+
 	first, last := keys[order[0]], keys[order[len(order)-1]]
 	span := Range{Begin: first, End: Single(last).End}
 	pairs, more, err := r.GetRange(ctx, span, RangeOptions{Limit: 2 * len(keys)})
@@ -48,6 +50,7 @@ func GetNear(ctx context.Context, r Reader, keys [][]byte) (*Near, error) {
 	case err != nil: // of what may be a neighbour
 		return GetApart(ctx, r, keys)
 	}
+
 	near := &Near{keys: keys, order: order}
 	if rest := near.match(pairs, more); len(rest) > 0 {
 		return near, near.getRest(ctx, r, rest)
@@ -59,6 +62,7 @@ func GetNear(ctx context.Context, r Reader, keys [][]byte) (*Near, error) {
 // of the keys that lie behind these pairs, if there are more of them.
 func (near *Near) match(pairs []KeyValue, more bool) (rest []int) {
 	near.Values, near.joined = make([][]byte, len(near.keys)), make([]bool, len(near.keys))
+
 	var before []byte
 	for n, i := range near.order {
 		key, joined := near.keys[i], n > 0
@@ -66,12 +70,15 @@ func (near *Near) match(pairs []KeyValue, more bool) (rest []int) {
 			joined = joined && bytes.Equal(pairs[0].Key, before)
 			pairs = pairs[1:]
 		}
+
 		if len(pairs) == 0 && more {
 			return near.order[n:]
 		}
+
 		if len(pairs) > 0 && bytes.Equal(pairs[0].Key, key) {
 			near.Values[i] = pairs[0].Value
 		}
+
 		near.joined[n], before = joined, key
 	}
 	return nil
@@ -88,13 +95,16 @@ func (near *Near) getRest(ctx context.Context, r Reader, places []int) error {
 	for n, i := range places {
 		rest[n] = near.keys[i]
 	}
+
 	got, err := r.GetAll(ctx, rest)
 	if err != nil {
 		return err
 	}
+
 	for n, i := range places {
 		near.Values[i] = got[n]
 	}
+
 	return nil
 }
 
@@ -112,6 +122,7 @@ func (near *Near) AddConflicts(tx Tx, wanted func(place int) bool) {
 		}
 		return
 	}
+
 	var first, last []byte // of the range that is being joined; nil if there is none
 	end := func() {
 		if first != nil {
@@ -119,6 +130,7 @@ func (near *Near) AddConflicts(tx Tx, wanted func(place int) bool) {
 		}
 		first = nil
 	}
+
 	for n, i := range near.order {
 		if !near.joined[n] || !wanted(i) {
 			end()
@@ -129,5 +141,6 @@ func (near *Near) AddConflicts(tx Tx, wanted func(place int) bool) {
 			}
 		}
 	}
+
 	end()
 }

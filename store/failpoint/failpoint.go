@@ -92,8 +92,8 @@ func Points() []Point {
 	return all
 }
 
-// A Hook is told of every point that is passed, by many goroutines at once. Nil
-// hears nothing.
+// A Hook is called at every point that is passed, by many goroutines at once. Nil
+// is no hook.
 type Hook func(Point)
 
 // Around runs fn between the points of s.
@@ -117,10 +117,12 @@ func Parse(s string) (Hook, error) {
 	if s == "" {
 		return nil, nil
 	}
+
 	name, count, counted := strings.Cut(s, ":")
 	if !slices.Contains(Points(), Point(name)) {
 		return nil, fmt.Errorf("failpoint: no point is called %q", name)
 	}
+
 	n := int64(1)
 	if counted {
 		var err error
@@ -128,6 +130,7 @@ func Parse(s string) (Hook, error) {
 			return nil, fmt.Errorf("failpoint: %q of %q must be a number from 1", count, s)
 		}
 	}
+
 	var passed atomic.Int64
 	return func(p Point) {
 		if p == Point(name) && passed.Add(1) == n {

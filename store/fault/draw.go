@@ -56,15 +56,19 @@ func (s *Store) chooseFault(state Kind, kinds []Kind) Kind {
 	if s.closed {
 		return None
 	}
+
 	if state != None {
 		return state
 	}
+
 	for i, k := range s.script {
 		if slices.Contains(kinds, k) {
 			s.script = slices.Delete(s.script, i, i+1)
 			return k
 		}
 	}
+
+	// One draw serves all kinds: their rates share the interval from 0 to 1.
 	draw := s.random.Float64()
 	for _, k := range kinds {
 		if draw < s.rates[k] {
@@ -72,6 +76,7 @@ func (s *Store) chooseFault(state Kind, kinds []Kind) Kind {
 		}
 		draw -= s.rates[k]
 	}
+
 	return None
 }
 
@@ -104,6 +109,7 @@ func (s *Store) delayCommit(inner store.Tx) {
 func (s *Store) takeLate(all bool) []*lateCommit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	var due, rest []*lateCommit
 	for _, l := range s.late {
 		if all || l.after <= 0 {
@@ -112,6 +118,7 @@ func (s *Store) takeLate(all bool) []*lateCommit {
 			rest = append(rest, l)
 		}
 	}
+
 	s.late = rest
 	return due
 }

@@ -64,6 +64,7 @@ func New(inner store.Store, c Config) *Store {
 	if c.Pause == nil {
 		c.Pause = yieldOften
 	}
+
 	return &Store{
 		inner:  inner,
 		config: c,
@@ -89,9 +90,11 @@ func (s *Store) Begin(ctx context.Context) (store.Tx, error) {
 		s.counts[Outage]++
 	}
 	s.mu.Unlock()
+
 	if out {
 		return nil, newError(Outage, store.ErrProcessBehind)
 	}
+
 	inner, err := s.inner.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -104,6 +107,7 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	s.mu.Lock()
 	kind := s.drawWatch()
 	s.mu.Unlock()
+
 	switch kind {
 	case Outage:
 		return nil, newError(kind, store.ErrProcessBehind)

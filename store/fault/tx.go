@@ -104,6 +104,7 @@ func (t *tx) Commit(ctx context.Context) error {
 	if t.used {
 		return store.ErrUsed
 	}
+
 	t.used = true
 	if t.written == nil {
 		return t.inner.Commit(ctx)
@@ -112,6 +113,7 @@ func (t *tx) Commit(ctx context.Context) error {
 		t.abandonInner()
 		return t.readFault
 	}
+
 	t.store.mu.Lock()
 	kind := t.store.drawCommit(t.recovery, string(t.written.Sum(nil)))
 	t.store.mu.Unlock()
@@ -136,6 +138,7 @@ func (t *tx) commitWith(ctx context.Context, kind Kind) error {
 	case UnknownCommitted:
 		return t.commitUnknown(ctx, kind)
 	case TimedOutLate:
+		// It is committed later, so the caller must not use it any more.
 		t.abandoned = true
 		t.store.delayCommit(t.inner)
 		return newError(kind, store.ErrTimedOut)
@@ -144,6 +147,7 @@ func (t *tx) commitWith(ctx context.Context, kind Kind) error {
 	case SlowCommit:
 		t.store.config.Pause(ctx)
 	}
+
 	return t.store.commitInner(ctx, t.inner)
 }
 
@@ -203,6 +207,7 @@ func (t *tx) noteWrite(keys ...[]byte) bool {
 	if t.used {
 		return false
 	}
+
 	if t.written == nil {
 		t.written = fnv.New64a()
 	}
@@ -222,9 +227,11 @@ func (t *tx) drawReadFault(ctx context.Context) error {
 	if t.readFault != nil {
 		return t.readFault
 	}
+
 	t.store.mu.Lock()
 	kind := t.store.drawRead(t.recovery)
 	t.store.mu.Unlock()
+
 	switch kind {
 	case ReadTooOld, Doomed:
 		t.readFault = newError(kind, store.ErrTooOld)
@@ -233,6 +240,7 @@ func (t *tx) drawReadFault(ctx context.Context) error {
 	case SlowRead:
 		t.store.config.Pause(ctx)
 	}
+
 	return t.readFault
 }
 

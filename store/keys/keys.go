@@ -153,7 +153,7 @@ const LastCounter = BytesSkipped
 // A Used is something that the jobs of a tenant use, of which it may have a quota.
 type Used int64
 
-// What a tenant's jobs use. It is counted under day 0, but for tokens.
+// Things that a tenant's jobs use. They are counted under day 0, but for tokens.
 const (
 	UsedJobs          Used = iota + 1 // jobs, and submissions that earlier versions began
 	UsedUnended                       // of these, those that have not ended

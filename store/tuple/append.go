@@ -75,6 +75,7 @@ func AppendBigInt(dst []byte, i *big.Int) []byte {
 	if n > MaxIntSize {
 		panic(fmt.Sprintf("tuple: integer of %d bytes, at most %d can be encoded", n, MaxIntSize))
 	}
+
 	var flip byte // negative numbers are stored as one's complement
 	switch {
 	case i.Sign() < 0 && n > 8:
@@ -88,12 +89,14 @@ func AppendBigInt(dst []byte, i *big.Int) []byte {
 	default:
 		dst = append(dst, byte(codeZero+n))
 	}
+
 	begin := len(dst)
 	dst = append(dst, make([]byte, n)...)
 	i.FillBytes(dst[begin:])
 	for j := begin; j < len(dst); j++ {
 		dst[j] ^= flip
 	}
+
 	return dst
 }
 

@@ -76,8 +76,10 @@ func (r *Reader) Kind() Kind {
 	if r.err != nil || r.at == len(r.b) {
 		return End
 	}
+
 	switch code := r.b[r.at]; code {
 	case codeNil:
+		// In a nested tuple the code alone marks the end.
 		if r.depth > 0 && !r.isEscaped(r.at) {
 			return End
 		}
@@ -166,30 +168,37 @@ func (r *Reader) BigInt() *big.Int {
 	if !r.expectKind(Int) {
 		return i
 	}
+
 	code := r.b[r.at]
 	if code != codeBigNegative && code != codeBigPositive {
 		negative, magnitude := r.readSmallInt()
 		return withSign(i.SetUint64(magnitude), negative)
 	}
+
 	if r.at+2 > len(r.b) {
 		r.fail("integer cut short")
 		return i
 	}
+
 	n, flip := int(r.b[r.at+1]), byte(0)
 	if code == codeBigNegative {
 		n, flip = 0xff-n, 0xff
 	}
+
 	digits := r.readFixed(2, n)
+	// A tuple has exactly one encoding.
 	if r.err == nil && (n <= 8 || digits[0]^flip == 0) {
 		r.fail("integer longer than necessary")
 	}
 	if r.err != nil {
 		return i
 	}
+
 	magnitude := make([]byte, n)
 	for j, d := range digits {
 		magnitude[j] = d ^ flip
 	}
+
 	return withSign(i.SetBytes(magnitude), code == codeBigNegative)
 }
 
@@ -205,10 +214,12 @@ func (r *Reader) Float32() float32 {
 	if !r.expectKind(Float32) {
 		return 0
 	}
+
 	b := r.readFixed(1, 4)
 	if b == nil {
 		return 0
 	}
+
 	u := binary.BigEndian.Uint32(b)
 	if u>>31 != 0 {
 		return math.Float32frombits(u &^ (1 << 31))
@@ -221,10 +232,12 @@ func (r *Reader) Float64() float64 {
 	if !r.expectKind(Float64) {
 		return 0
 	}
+
 	b := r.readFixed(1, 8)
 	if b == nil {
 		return 0
 	}
+
 	u := binary.BigEndian.Uint64(b)
 	if u>>63 != 0 {
 		return math.Float64frombits(u &^ (1 << 63))
@@ -341,6 +354,7 @@ func (r *Reader) readDelimited() []byte {
 			r.fail("string without an end")
 			return nil
 		}
+
 		end := i + n
 		if !r.isEscaped(end) {
 			r.at = end + 1
@@ -349,6 +363,8 @@ func (r *Reader) readDelimited() []byte {
 			}
 			return append(unescaped, r.b[i:end]...)
 		}
+
+		// The zero byte is data: it is kept, and its escape is dropped.
 		unescaped = append(unescaped, r.b[i:end+1]...)
 		i = end + 2
 	}
@@ -359,26 +375,31 @@ func (r *Reader) readSmallInt() (negative bool, magnitude uint64) {
 	if !r.expectKind(Int) {
 		return false, 0
 	}
+
 	n := int(r.b[r.at]) - codeZero
 	if negative = n < 0; negative {
 		n = -n
 	}
+
 	if n > 8 {
 		r.fail("integer of more than eight bytes")
 		return false, 0
 	}
+
 	for _, d := range r.readFixed(1, n) {
 		magnitude = magnitude<<8 | uint64(d)
 	}
 	if negative {
 		magnitude ^= 1<<(8*n) - 1 // all ones for n = 8
 	}
+
 	if r.err == nil && byteLength(magnitude) != n {
 		r.fail("integer longer than necessary")
 	}
 	if r.err != nil {
 		return false, 0
 	}
+
 	return negative, magnitude
 }
 
