@@ -20,6 +20,7 @@ func PipelineOf(spec *mapreduce.JobSpec) (p *pipeline.Pipeline, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p, _ = p.Bind(spec.Vars) // whoever took the job has warned of what is wrong
 	return p, nil
 }
@@ -29,28 +30,34 @@ func Specify(spec *mapreduce.JobSpec, stage string) (*agent.StageSpec, error) {
 	if stage == "" {
 		return nil, nil
 	}
+
 	p, err := PipelineOf(spec)
 	if err != nil {
 		return nil, err
 	}
+
 	s := p.Stage(stage)
 	if s == nil {
 		return nil, fmt.Errorf("the pipeline %s has no stage %q", p.Name, stage)
 	}
+
 	out := &agent.StageSpec{
 		Name: s.Name, Documents: s.From == pipeline.Documents, Group: s.Each == pipeline.EachGroup,
 		Each: s.Each, Order: s.Order, Passage: s.Passage, Tokens: s.Limits.Tokens, Context: s.Limits.Context, Tools: s.Tools, Turns: s.Limits.Turns, ToolCalls: s.Limits.ToolCalls, Output: agent.OutputKind(s.Output.Kind), Schema: s.Output.Form(), Merge: s.Merge,
 		Passages: p.ReadsPassages(s), Query: p.QueryOf(s, spec.Vars), Size: s.Size, Check: s.Check, Choices: p.Choices(s),
 		Parameters: s.Parameters,
 	}
+
 	if question, ok := spec.Vars["question"]; ok && out.Query == "" {
 		out.Query = question
 	}
+
 	for _, name := range s.Sources() {
 		if from := p.Stage(name); from != nil && from.Output.Kind == pipeline.OutputRecords {
 			out.Reads = append(out.Reads, orElse(from.Output.Schema, spec.Schema))
 		}
 	}
+
 	return out, nil
 }
 

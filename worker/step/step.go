@@ -57,6 +57,7 @@ func (t Table) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*a
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	run := t[kind]
 	if run == nil {
 		return nil, agent.PermanentJob(fmt.Errorf("there is no %s step for %s: there is %v", kind, task.Unit, slices.Sorted(maps.Keys(t))))
@@ -146,12 +147,14 @@ func (r *Registry) Kinds(provider string) []Kind {
 	if _, ok := r.providers[provider]; !ok {
 		return nil
 	}
+
 	var kinds []Kind
 	for s := range r.runners {
 		if s.Provider == provider || s.Provider == "" {
 			kinds = append(kinds, s.Kind)
 		}
 	}
+
 	slices.Sort(kinds)
 	return slices.Compact(kinds)
 }
@@ -160,9 +163,11 @@ func (r *Registry) Kinds(provider string) []Kind {
 // models, as far as anybody knows, and has no steps.
 func (r *Registry) Provider(name string) mapreduce.Provider {
 	p, ok := r.providers[name]
+
 	if !ok {
 		return mapreduce.Provider{Name: name, Models: true}
 	}
+
 	for _, kind := range r.Kinds(name) {
 		p.Steps = append(p.Steps, string(kind))
 	}
@@ -186,16 +191,19 @@ func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.providers
 func (r *Registry) Only(providers ...string) *Registry {
 	out := NewRegistry()
 	out.kinds = r.kinds
+
 	for s, run := range r.runners {
 		if s.Provider == "" || slices.Contains(providers, s.Provider) {
 			out.runners[s] = run
 		}
 	}
+
 	for _, name := range providers {
 		if p, ok := r.providers[name]; ok {
 			out.providers[name] = p
 		}
 	}
+
 	return out
 }
 
@@ -209,8 +217,8 @@ func (r *Registry) Table(provider string) Table {
 	return t
 }
 
-// Serving returns a registry of one provider, all of whose units one runner runs,
-// whatever their kinds of the kinds above.
+// Serving returns a registry of one provider, one runner of which runs its units of all
+// kinds but Select.
 func Serving(provider string, run Runner) *Registry {
 	r := NewRegistry()
 	r.Provide(mapreduce.Provider{Name: provider, Models: true}, Table{Parse: run, Extract: run, Merge: run, Write: run, Agent: run})

@@ -4,8 +4,9 @@
 // the stage says with the hint write what stands where.
 //
 // Whether a tool can be asked its Spec says: one with an Address gets the address of the
-// unit's element, and one with a Query the query of the element, or else the question. Where a tool brings links, those that
-// bear most on the question are followed. Tools that may change something are not called.
+// unit's element, and one with a Query the query of the element, or else the question.
+// Where a tool brings links, those that bear most on the question are followed. Tools that
+// may change something are not called.
 package gather
 
 import (
@@ -52,23 +53,29 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	if !ok {
 		return nil, agent.PermanentJob(errors.New("a unit with tools needs a worker that keeps evidence"))
 	}
+
 	tools, err := toolsOf(task)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	session, err := r.Box().Open(ctx, tools)
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
 	defer session.Close()
+
+	// A worker that has none of the tools still comes to an outcome, which says so.
 	g := newGathering(task)
 	g.calls, g.keeper, g.session = calls, keeper, session
 	if len(session.Specs()) == 0 {
 		g.failures = append(g.failures, "this worker has none of the tools "+strings.Join(tools, ", "))
 	}
+
 	if err := g.gather(ctx); err != nil {
 		return nil, err
 	}
+
 	if task.StageSpec.Output == agent.PassagesChosen {
 		return g.choosePassages(ctx)
 	}
@@ -84,13 +91,16 @@ func toolsOf(task *agent.Task) ([]string, error) {
 	if task.StageSpec.Each != pipeline.EachAgent || json.Unmarshal(task.Item, &item) != nil {
 		return task.StageSpec.Tools, nil
 	}
+
 	p, err := step.PipelineOf(task.Spec)
 	if err != nil {
 		return nil, err
 	}
+
 	if a := p.Agents[item.Agent]; a != nil && a.Tools != nil {
 		return a.Tools, nil
 	}
+
 	return task.StageSpec.Tools, nil
 }
 
@@ -133,9 +143,11 @@ func (g *gathering) gather(ctx context.Context) error {
 		case len(spec.Listing) > 0 && address == "":
 			err = g.readListed(ctx, spec)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		if address != "" && g.isAnswered(ctx) {
 			break // another tool would bring the same page
 		}
@@ -159,6 +171,7 @@ func (g *gathering) ask(ctx context.Context, spec tool.Spec, property, value str
 	if result == nil || err != nil {
 		return err
 	}
+
 	if property == spec.Address {
 		g.failures = nil // of tools that could not read the same address, or what it leads to
 	}
@@ -194,6 +207,7 @@ func (g *gathering) follower(from tool.Spec, link tool.Link) (tool.Spec, bool) {
 	if from.Address != "" {
 		return from, true
 	}
+
 	isURL := strings.Contains(link.Address, "://")
 	all := g.session.Specs()
 	i := slices.IndexFunc(all, func(s tool.Spec) bool { return s.Idempotent && s.Address != "" && (s.Address == "url") == isURL })
@@ -208,6 +222,7 @@ func (g *gathering) bestLinks(links []tool.Link, from string) []tool.Link {
 	best := slices.DeleteFunc(slices.Clone(links), func(l tool.Link) bool {
 		return l.Address == from || g.query.Relevance(l.Text) < bearsOn/2
 	})
+
 	slices.SortStableFunc(best, func(a, b tool.Link) int {
 		switch x, y := g.query.Relevance(a.Text), g.query.Relevance(b.Text); {
 		case x > y:
@@ -217,6 +232,7 @@ func (g *gathering) bestLinks(links []tool.Link, from string) []tool.Link {
 		}
 		return 0
 	})
+
 	return best[:min(len(best), maxFollowed)]
 }
 
@@ -236,11 +252,15 @@ func (g *gathering) callWith(ctx context.Context, spec tool.Spec, input json.Raw
 	if g.asked[key] || len(g.asked) == maxCalls {
 		return nil, nil
 	}
+
 	g.asked[key] = true
 	g.calls.Progress(fmt.Sprintf("%s: %s", spec.Name, about))
+
 	start := time.Now()
 	result, err := g.session.Call(ctx, spec.Name, input)
 	g.record(spec.Name, start, err)
+
+	// What a tool fails at is no failure of the unit: others may bring what it needs.
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -248,6 +268,7 @@ func (g *gathering) callWith(ctx context.Context, spec tool.Spec, input json.Raw
 		g.failures = append(g.failures, err.Error())
 		return nil, nil
 	}
+
 	return result, g.keep(ctx, spec.Name, result)
 }
 
@@ -257,6 +278,7 @@ func (g *gathering) keep(ctx context.Context, name string, result *tool.Result) 
 		id, err := g.keeper.KeepEvidence(ctx, mapreduce.Evidence{
 			URI: e.URI, Title: e.Title, Tool: name, Media: e.Media, Retrieved: e.Retrieved, Metadata: e.Metadata,
 		}, []byte(e.Text))
+
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -282,6 +304,7 @@ func (g *gathering) choosePassages(ctx context.Context) (*agent.Result, error) {
 		}
 		all = append(all, passages.Choose(unit.OnEvidence(g.task, e))...)
 	}
+
 	slices.SortStableFunc(all, func(a, b output.Passage) int {
 		switch {
 		case a.Relevance > b.Relevance:
@@ -291,12 +314,17 @@ func (g *gathering) choosePassages(ctx context.Context) (*agent.Result, error) {
 		}
 		return 0
 	})
+
 	if most := g.task.StageSpec.Size; most > 0 && int64(len(all)) > most {
 		all = all[:most]
 	}
+
+	// Where tools failed and nothing was found, the unit has failed: an empty choice would
+	// say that there is nothing.
 	if len(all) == 0 && len(g.failures) > 0 && len(g.session.Specs()) > 0 {
 		return nil, agent.Permanent(errors.New(strings.Join(g.failures, "; ")))
 	}
+
 	out, err := output.ChoosePassages(all)
 	if err != nil {
 		return nil, agent.Permanent(err)

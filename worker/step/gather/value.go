@@ -35,10 +35,12 @@ func (g *gathering) record(name string, start time.Time, err error) {
 	if !ok {
 		return
 	}
+
 	c := mapreduce.Call{Kind: mapreduce.CallTool, Name: name, Latency: time.Since(start)}
 	if err != nil {
 		c.Error = err.Error()
 	}
+
 	recorder.Record(c)
 }
 
@@ -52,20 +54,25 @@ func (g *gathering) isAnswered(ctx context.Context) bool {
 // none does. Of equal ones it is the first.
 func (g *gathering) bestEvidence(ctx context.Context) (best *output.Evidence, err error) {
 	most := bearsOn
+
 	for _, id := range g.found {
 		e, err := unit.Evidence(ctx, g.keeper, id)
 		if err != nil {
 			return nil, err
 		}
+
 		places := digest.Choose(string(e.Text), g.query, 1, findingLength)
 		if g.query.Empty() || len(places) == 0 {
 			continue
 		}
+
+		// The title may say what the place does not.
 		relevance := max(g.query.Relevance(e.Metadata["title"]+"\n"+places[0].In(string(e.Text))), places[0].Relevance)
 		if relevance > most || best == nil && relevance >= most {
 			best, most = e, relevance
 		}
 	}
+
 	return best, nil
 }
 
@@ -74,18 +81,22 @@ func (g *gathering) writeValue(ctx context.Context) (*agent.Result, error) {
 	if g.task.MakesRecords() {
 		return nil, agent.PermanentJob(fmt.Errorf("the provider rules makes passages or values of what tools bring; stage %s makes records", g.task.StageSpec.Name))
 	}
+
 	valueForm, err := unit.Form(g.task)
 	if err != nil {
 		return nil, err
 	}
+
 	s, err := schema.Parse("schema", g.task.StageSpec.Schema)
 	if err != nil || s.Kind != schema.KindRecord {
 		return nil, agent.PermanentJob(fmt.Errorf("the schema of stage %s has to be of an object: %w", g.task.StageSpec.Name, err))
 	}
+
 	best, err := g.bestEvidence(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	x := &extract{unit: string(g.task.Unit), evidence: best, query: g.query}
 	value := make(map[string]any)
 	for i := range s.Properties {
@@ -102,15 +113,19 @@ func (g *gathering) writeValue(ctx context.Context) (*agent.Result, error) {
 			value[p.Name] = nil
 		}
 	}
+
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
+
+	// The value may cite only what the extract has cited.
 	own := []*output.Output{output.OfCitations(x.cited...)}
 	out, err := output.NewValue(string(g.task.Unit), raw, valueForm, output.IssueAll(own), own)
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
+
 	return g.valued(out)
 }
 
@@ -125,7 +140,9 @@ type extract struct {
 // object writes the properties of an object about the text.
 func (x *extract) object(properties []schema.Property) map[string]any {
 	object := make(map[string]any)
+
 	references := ""
+
 	for _, p := range properties {
 		switch p.Hints.Write {
 		case "title":
@@ -142,6 +159,8 @@ func (x *extract) object(properties []schema.Property) map[string]any {
 			object[p.Name] = nil
 		}
 	}
+
+	// The references are written last, when all properties have cited what they say.
 	if references != "" {
 		names := make([]string, 0, len(x.cited))
 		for _, c := range x.cited {
@@ -151,6 +170,7 @@ func (x *extract) object(properties []schema.Property) map[string]any {
 		}
 		object[references] = names
 	}
+
 	return object
 }
 
@@ -159,9 +179,11 @@ func (x *extract) cite(start, end int) string {
 	text := string(x.evidence.Text)
 	chars := len([]rune(text[:start]))
 	quote := text[start:end]
+
 	x.cited = append(x.cited, x.evidence.Cite(x.unit, ground.Span{
 		ByteStart: start, ByteEnd: end, Start: chars, End: chars + len([]rune(quote)), Grade: ground.Exact, Places: 1,
 	}))
+
 	return quote
 }
 
@@ -171,8 +193,10 @@ func (x *extract) cite(start, end int) string {
 func (x *extract) title() any {
 	text, title := string(x.evidence.Text), strings.TrimSpace(x.evidence.Metadata["title"])
 	found := x.findingSpan()
+
 	var best prose.Span
 	most := -1.0
+
 	consider := func(start, end int, more float64) {
 		if score := x.query.Relevance(text[start:end]) + more; score > most {
 			best, most = prose.Span{Start: start, End: end}, score
@@ -193,15 +217,18 @@ func (x *extract) title() any {
 		}
 		at = end + 1
 	}
+
 	if at := strings.Index(text, title); title != "" && at >= 0 {
 		consider(at, at+len(title), partOfTitle/2)
 	}
+
 	if best.End == 0 {
 		best = firstLine(text)
 	}
 	if best.End == 0 {
 		return nil
 	}
+
 	return x.cite(best.Start, best.End)
 }
 
@@ -221,6 +248,7 @@ func isHeading(text string, at, end int) bool {
 	if strings.HasPrefix(line, "#") {
 		return true
 	}
+
 	above, below := text[:at], text[end:]
 	apart := (above == "" || strings.HasSuffix(above, "\n\n")) && (strings.HasPrefix(below, "\n\n") || strings.TrimSpace(below) == "")
 	return apart && len(line) <= maxHeading && !prose.IsSentence(line)
@@ -259,14 +287,18 @@ func (x *extract) finding() any {
 // findingSpan returns where the finding stands; the zero Span if there is none.
 func (x *extract) findingSpan() prose.Span {
 	text := string(x.evidence.Text)
+
 	var best prose.Span
 	most := -1.0
+
 	for at := 0; at < len(text); {
 		end := endAt(text, at, "\n\n")
 		start := at + len(text[at:end]) - len(strings.TrimLeft(text[at:end], " \t\r\n"))
+
 		if score := x.query.Relevance(text[start:end]); len(text[start:end]) >= leastFinding && score > most {
 			best, most = prose.Span{Start: start, End: end}, score
 		}
+
 		at = end + 2
 	}
 	if most < 0 {
@@ -277,8 +309,10 @@ func (x *extract) findingSpan() prose.Span {
 		return places[0].Span
 	}
 
+	// A long paragraph is cut behind whole sentences, the first of which is always taken.
 	sentences := prose.Sentences(best.In(text))
 	begin := max(0, slices.IndexFunc(sentences, func(s prose.Span) bool { return prose.IsSentence(s.In(best.In(text))) }))
+
 	end := best.Start
 	for _, s := range sentences[begin:] {
 		if end > best.Start && s.End-sentences[begin].Start > findingLength {
@@ -286,6 +320,7 @@ func (x *extract) findingSpan() prose.Span {
 		}
 		end = best.Start + s.End
 	}
+
 	return prose.Span{Start: best.Start + sentences[begin].Start, End: end}
 }
 
@@ -296,6 +331,7 @@ const dated = 2000
 func (x *extract) date() any {
 	text := string(x.evidence.Text)
 	day := schema.Property{Name: "date", Type: schema.String, Format: schema.Date}
+
 	for _, s := range form.Of(&day)(text, 0, min(len(text), dated), format.NumberStyle{}) {
 		if iso, ok := format.ParseDate(text[s.Start:s.End]); ok {
 			x.cite(s.Start, s.End)

@@ -30,28 +30,35 @@ func (r Runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	if task.Text == nil {
 		return nil, agent.Permanent(errors.New("a parse unit has a document"))
 	}
+
 	in := document.Input{
 		Name: string(task.Text.Document), MediaType: task.Text.MediaType, Content: bytes.NewReader(task.Text.Content),
 	}
 	if task.Spec != nil {
 		in.PageText, in.Limits = task.Spec.Reading.PageText, document.Limits(task.Spec.Reading.Limits)
 	}
+
 	if p, ok := calls.(agent.Pauser); ok {
 		in.Wait = p.Pause
 	}
+
 	d, err := r.Formats.Parse(ctx, in)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+
 	if refused := new(document.RefusedError); errors.As(err, &refused) {
 		return &agent.Result{Confidence: 1, Errors: []string{refused.Reason}}, nil
 	}
+
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
+
 	out, err := encode(d)
 	if err != nil {
 		return nil, agent.Permanent(err)
@@ -65,10 +72,12 @@ func encode(d *document.Document) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	notes := make([]string, 0, min(len(d.Notes), payload.MaxNotes))
 	for _, note := range d.Notes[:cap(notes)] {
 		notes = append(notes, strings.ToValidUTF8(note[:min(len(note), payload.MaxNote)], ""))
 	}
+
 	p := &payload.Parsed{Format: string(d.Kind), Charset: d.Charset, Notes: notes, Title: d.Title, Text: []byte(d.Text), Layout: places}
 	return p.Encode()
 }

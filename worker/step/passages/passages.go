@@ -38,13 +38,16 @@ func (Runner) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	if task.Text == nil || task.StageSpec == nil {
 		return nil, agent.Permanent(errors.New("a unit that chooses passages has one document, and a stage"))
 	}
+
 	out, err := output.ChoosePassages(Choose(task))
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
+
 	return unit.Valued(out)
 }
 
@@ -65,17 +68,22 @@ type chooser struct {
 func (c *chooser) choose() []output.Passage {
 	stage, core := c.task.StageSpec, string(c.text.Content[c.text.CoreStart:c.text.CoreEnd])
 	query := digest.NewQuery(stage.Query)
+
+	// A document that is a citation was chosen by whoever cites it.
 	if c.text.Metadata[mapreduce.MetadataCitation] != "" {
 		return c.wholePassage(query, core)
 	}
+
 	length := stage.Passage
 	if length == 0 {
 		length = defaultLength
 	}
+
 	var all []output.Passage
 	for _, place := range digest.Choose(core, query, stage.Size, length) {
 		all = append(all, c.passage(core, place.Start, place.End, place.Relevance, true))
 	}
+
 	return all
 }
 
@@ -83,31 +91,38 @@ func (c *chooser) choose() []output.Passage {
 // says it has.
 func (c *chooser) wholePassage(query *digest.Query, core string) []output.Passage {
 	start, end := len(core)-len(strings.TrimLeft(core, " \t\r\n")), len(strings.TrimRight(core, " \t\r\n"))
+
 	if start >= end {
 		return nil
 	}
+
 	relevance, err := strconv.ParseFloat(strings.TrimSpace(c.text.Metadata[mapreduce.MetadataRelevance]), 64)
 	ranked := err == nil && !math.IsNaN(relevance) && !math.IsInf(relevance, 0)
 	if !ranked {
 		relevance, ranked = query.Relevance(core), !query.Empty()
 	}
+
 	return []output.Passage{c.passage(core, start, end, relevance, ranked)}
 }
 
 // passage returns the passage at bytes [start, end) of the unit's core.
 func (c *chooser) passage(core string, start, end int, relevance float64, ranked bool) output.Passage {
 	t, quote := c.text, core[start:end]
+
 	before := t.CoreStart + start
 	from := int(t.ByteOffset) + before
 	at := int(t.CharOffset) + utf8.RuneCount(t.Content[:before])
 	length := utf8.RuneCountInString(quote)
+
 	p := output.Passage{Relevance: relevance, Ranked: ranked, Summary: c.summary()}
+
 	p.Citation = output.Citation{
 		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), from, from+len(quote), quote),
 		Document: string(t.Document), Unit: string(c.task.Unit),
 		Start: int64(at), End: int64(at + length), ByteStart: int64(from), ByteEnd: int64(from + len(quote)),
 		Quote: quote, Grade: string(ground.Exact), Label: c.source.Label(),
 	}
+
 	p.Size = int64(utf8.RuneCountInString(c.text.Metadata["title"])+utf8.RuneCountInString(p.Summary)+length) + output.PassageOverhead
 	return p
 }

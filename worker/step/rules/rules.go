@@ -2,9 +2,9 @@
 // in texts by the hints of the schema, and merges what units came to as far as
 // schema and form decide. Equal units have equal outcomes.
 //
-// It wires packages together and holds no logic of its own: worker/rules finds,
-// worker/ground checks each quote against the text, worker/agent/unit does what
-// is the same for every provider.
+// It wires packages together: worker/rules finds, worker/digest chooses sentences,
+// worker/ground checks each quote against the text, worker/agent/unit does what is the same
+// for every provider.
 package rules
 
 import (
@@ -35,7 +35,7 @@ func New() step.Table {
 	return step.Table{step.Extract: &extractor{programs: p}, step.Merge: &merger{p}, step.Write: writer{}}
 }
 
-// Programs are the schemas that were made ready.
+// programs are the schemas that were made ready.
 type programs struct {
 	mu    sync.Mutex // guards ready
 	ready map[[sha256.Size]byte]*program
@@ -54,22 +54,28 @@ const maxPrograms = 64
 func (a *programs) programOf(task *agent.Task) (*program, error) {
 	source := task.RecordSchema()
 	sum := sha256.Sum256(source)
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if p := a.ready[sum]; p != nil {
 		return p, nil
 	}
+
 	s, err := schema.Parse("schema", source)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	r, err := rules.Compile(s)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	if len(a.ready) == maxPrograms {
 		clear(a.ready)
 	}
+
 	p := &program{s, r}
 	a.ready[sum] = p
 	return p, nil
@@ -95,18 +101,23 @@ func (x *extractor) extract(ctx context.Context, task *agent.Task) (*agent.Resul
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	p, err := x.programOf(task)
 	if err != nil {
 		return nil, err
 	}
+
 	if task.Text == nil {
 		return p.extractDirect(ctx, task)
 	}
+
+	// A document that is too long is read chunk by chunk.
 	if task.Whole != nil {
 		if res, err := x.extractWhole(ctx, p, task); res != nil || err != nil {
 			return res, err
 		}
 	}
+
 	return p.extractRecords(ctx, task)
 }
 
@@ -118,17 +129,21 @@ func (m *merger) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*age
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	if !task.MakesRecords() {
 		return unit.MergeValues(task)
 	}
+
 	p, err := m.programOf(task)
 	if err != nil {
 		return nil, err
 	}
+
 	out, err := unit.Reduce(p.schema, task, unit.Room(task.Spec), nil)
 	if err != nil {
 		return nil, err
 	}
+
 	return unit.Reduced(out)
 }
 
@@ -159,22 +174,27 @@ func (p *program) extractDirect(ctx context.Context, task *agent.Task) (*agent.R
 	if err != nil {
 		return nil, err
 	}
+
 	var left []string
+
 	for i := range d.Documents() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+
 		one := d.Task(i)
 		m := d.Mapper(one)
 		reason, leftHere, err := p.findRecords(ctx, one, m)
 		if err != nil {
 			return nil, err
 		}
+
 		for _, text := range leftHere {
 			left = append(left, string(one.Text.Document)+": "+text)
 		}
 		d.Take(m, reason)
 	}
+
 	return withErrors(left)(d.Result())
 }
 
@@ -189,10 +209,12 @@ func (p *program) findRecords(ctx context.Context, task *agent.Task, m *unit.Map
 	if err != nil {
 		return "", nil, err
 	}
+
 	aligner := unit.Aligner(t, 0, len(t.Content))
 	for i, r := range found.Records {
 		m.Add(int64(i), m.Accumulate(int64(i), locateValues(aligner, r.Found), toMissing(r.Missing)))
 	}
+
 	return found.Reason, rules.Summary(string(t.Content), found.LeftOut), nil
 }
 
@@ -205,10 +227,12 @@ func (p *program) extract(ctx context.Context, u rules.Unit) (rules.Output, erro
 		}
 		return nil
 	}
+
 	out, err := p.rules.Extract(u, stop)
 	if err != nil && ctx.Err() == nil {
 		return out, agent.Permanent(err)
 	}
+
 	return out, err
 }
 

@@ -49,8 +49,10 @@ type keyed struct {
 // readingOf returns the reading of a document, which may yet have to be read.
 func (r *readingCache) readingOf(p *program, text []byte) *reading {
 	key := keyed{p, [sha256.Size]byte(text), nil}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	i := slices.IndexFunc(r.list, func(k keyed) bool { return k.program == key.program && k.text == key.text })
 	if i >= 0 {
 		key = r.list[i]
@@ -58,8 +60,11 @@ func (r *readingCache) readingOf(p *program, text []byte) *reading {
 	} else {
 		key.reading = &reading{turn: make(chan struct{}, 1)}
 	}
+
+	// Readings that are left out are still held by the units that wait for them.
 	r.list = slices.Insert(r.list, 0, key)
 	r.list = r.list[:min(len(r.list), maxReadings)]
+
 	return key.reading
 }
 
@@ -71,20 +76,27 @@ func (r *reading) readText(ctx context.Context, p *program, text string) (rules.
 	case <-ctx.Done():
 		return rules.Output{}, context.Cause(ctx)
 	}
+
 	defer func() { <-r.turn }()
+
 	if r.read {
 		return r.found, nil
 	}
+
 	found, err := p.extract(ctx, rules.Document(text))
 	if err != nil {
 		return found, err
 	}
+
+	// What is kept must not hold the text, which may be large: quotes are cut again where
+	// they are needed.
 	for i := range found.Records {
 		for j := range found.Records[i].Found {
 			f := &found.Records[i].Found[j]
 			f.Value, f.Quote = cloneValue(f.Value), ""
 		}
 	}
+
 	r.found, r.read = found, true
 	return found, nil
 }
@@ -118,15 +130,18 @@ func cloneValue(value any) any {
 func (x *extractor) extractWhole(ctx context.Context, p *program, task *agent.Task) (*agent.Result, error) {
 	var res *agent.Result
 	var failed error
+
 	err := task.Whole(ctx, func(document *ground.Text) {
 		var found rules.Output
 		if found, failed = x.readings.readingOf(p, task.Text.SHA256).readText(ctx, p, document.String()); failed == nil {
 			res, failed = p.ownResult(task, found, document)
 		}
 	})
+
 	if errors.Is(err, agent.ErrTooLong) {
 		return nil, nil
 	}
+
 	return res, errors.Join(err, failed)
 }
 
@@ -137,9 +152,11 @@ func (p *program) ownResult(task *agent.Task, found rules.Output, document *grou
 	mine := func(at int) bool {
 		return int64(at) >= t.ByteOffset+int64(t.CoreStart) && int64(at) < t.ByteOffset+int64(t.CoreEnd)
 	}
+
 	m := unit.NewMapper(task, p.schema)
 	aligner := ground.Unit{Chunk: document}
 	n, reason := int64(0), found.Reason
+
 	for _, r := range found.Records {
 		if p.schema.Kind == schema.KindRecords && !mine(r.Start) {
 			continue
@@ -148,15 +165,18 @@ func (p *program) ownResult(task *agent.Task, found rules.Output, document *grou
 		m.Add(n, m.Accumulate(n, values, toMissing(r.Missing)))
 		n++
 	}
+
 	if n == 0 && len(found.Records) > 0 {
 		reason = "no record begins in this part of the document"
 	}
+
 	var left []rules.LeftOut
 	for _, row := range found.LeftOut {
 		if mine(row.Start) {
 			left = append(left, row)
 		}
 	}
+
 	return withErrors(rules.Summary(document.String(), left))(m.Result(reason))
 }
 
@@ -167,13 +187,16 @@ func (p *program) recordValues(t *mapreduce.Text, aligner ground.Unit, found []r
 		if !own(f) {
 			continue
 		}
+
 		f.Quote = aligner.Chunk.String()[f.Start:f.End]
 		v := locateValues(aligner, []rules.Found{f})[0]
 		v.Whole = true
+
 		for i := range v.Places {
 			v.Places[i].Outside = unit.Outside(t, v.Places[i].Span)
 		}
 		values = append(values, v)
 	}
+
 	return values
 }

@@ -32,26 +32,32 @@ func (writer) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	form, err := unit.Form(task)
 	if err != nil {
 		return nil, err
 	}
+
 	w := &writing{task: task, query: digest.NewQuery(task.StageSpec.Query)}
 	if err := w.read(); err != nil {
 		return nil, err
 	}
+
 	value, err := w.value()
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	out, err := output.NewValue(string(task.Unit), raw, form, output.IssueAll(w.given), w.given)
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
+
 	return unit.Valued(out)
 }
 
@@ -73,28 +79,36 @@ func (w *writing) read() error {
 	if w.task.StageSpec.Documents {
 		return w.readDocuments()
 	}
+
 	given, passages, err := unit.Given(w.task)
 	if err != nil {
 		return err
 	}
+
 	w.given = given
+
 	if w.task.StageSpec.Passages {
 		for _, p := range passages {
 			w.passages = append(w.passages, digest.Passage{Ref: p.ID.Full(), Text: p.Quote, Relevance: p.Relevance})
 		}
 		return nil
 	}
+
 	inputs, referred, err := unit.Inputs(w.task)
 	if err != nil {
 		return err
 	}
+
 	values, err := unit.Read(w.task, inputs, referred)
 	if err != nil {
 		return err
 	}
+
+	// A unit of an element works on that alone.
 	if len(w.task.Item) > 0 {
 		values = [][]byte{w.task.Item}
 	}
+
 	for _, raw := range values {
 		var v any
 		d := json.NewDecoder(bytes.NewReader(raw))
@@ -113,14 +127,17 @@ func (w *writing) readDocuments() error {
 		w.passages = []digest.Passage{{Text: string(t.Content[t.CoreStart:t.CoreEnd])}}
 		return nil
 	}
+
 	all, err := unit.NewDirect(w.task, nil)
 	if err != nil {
 		return err
 	}
+
 	w.docs = all.Documents()
 	for _, d := range w.docs {
 		w.passages = append(w.passages, digest.Passage{Text: string(d.Text)})
 	}
+
 	return nil
 }
 
@@ -141,6 +158,7 @@ func (w *writing) collect(v any) {
 			w.findings = append(w.findings, f)
 			return
 		}
+
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			w.collect(v[key])
 		}
@@ -167,6 +185,8 @@ func findingOf(object map[string]any) (f digest.Finding, ok bool) {
 			return f, false
 		}
 	}
+
+	// The shortest text is the topic, and the longest the finding.
 	for _, text := range texts {
 		f.Refs = appendRefs(f.Refs, text)
 		if len(text) > len(f.Text) {
@@ -176,9 +196,11 @@ func findingOf(object map[string]any) (f digest.Finding, ok bool) {
 			f.Topic = text
 		}
 	}
+
 	if len(f.Refs) == 0 || f.Text == "" {
 		return f, false
 	}
+
 	if enumLike(f.Topic, object) {
 		f.Topic = firstText(object, texts)
 	}
@@ -191,16 +213,21 @@ func (w *writing) citeSentences(text string, names []string) string {
 	var whole, all []string
 	for _, span := range prose.Sentences(text) {
 		sentence := span.In(text)
+
+		// A sentence that stands in the quotes of some references is cited with these
+		// alone.
 		behind := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.Contains(w.quoteOf(name), sentence) })
 		if len(behind) == 0 {
 			behind = names
 		}
+
 		cited := strings.TrimRight(sentence, ".! ") + " [" + strings.Join(behind, ", ") + "]."
 		all = append(all, cited)
 		if prose.IsSentence(sentence) {
 			whole = append(whole, cited)
 		}
 	}
+
 	if len(whole) > 0 {
 		return strings.Join(whole, " ")
 	}
@@ -234,12 +261,14 @@ func firstText(object map[string]any, texts []string) string {
 			return text
 		}
 	}
+
 	best := texts[0]
 	for _, text := range texts {
 		if strings.Contains(text, " ") && (len(text) < len(best) || !strings.Contains(best, " ")) {
 			best = text
 		}
 	}
+
 	return best
 }
 
@@ -300,6 +329,7 @@ func (w *writing) composed() *digest.Report {
 		if w.passages != nil {
 			findings = digest.EachPassage(w.query, w.passages, maxThemes(len(w.passages)))
 		}
+
 		r := digest.Compose(w.query, findings, w.parts)
 		w.report = &r
 	}
@@ -311,9 +341,11 @@ func (w *writing) part(p *schema.Property) (any, bool) {
 	if p.Hints.Select {
 		return w.selected(), true
 	}
+
 	if among := w.task.StageSpec.Choices[p.Name]; among != nil {
 		return w.chosen(among), true
 	}
+
 	switch p.Hints.Write {
 	case "query":
 		return w.task.StageSpec.Query, true
@@ -355,9 +387,13 @@ func (w *writing) selected() []map[string]any {
 	if n := w.task.StageSpec.Size; n > 0 {
 		most = min(most, int(n))
 	}
+
 	seen := make(map[string]int) // values of metadata of the chosen
 	chosen := make([]map[string]any, 0, most)
 	left := slices.Clone(w.docs)
+
+	// The relevance outweighs whatever documents have in common, which decides between
+	// equal ones.
 	for len(chosen) < most {
 		best, bestScore := 0, -1.0
 		for i, d := range left {
@@ -366,12 +402,15 @@ func (w *writing) selected() []map[string]any {
 				best, bestScore = i, score
 			}
 		}
+
 		chosen = append(chosen, map[string]any{"id": left[best].Document})
 		for name, value := range left[best].Metadata {
 			seen[name+"\x00"+value]++
 		}
+
 		left = slices.Delete(left, best, best+1)
 	}
+
 	return chosen
 }
 
@@ -385,6 +424,7 @@ func (w *writing) chosen(among []pipeline.Candidate) []string {
 			chosen = append(chosen, c.Name)
 		}
 	}
+
 	if chosen == nil {
 		return all
 	}
@@ -418,12 +458,14 @@ func (w *writing) themes(p *schema.Property) []map[string]any {
 	if w.passages != nil {
 		findings = digest.Themes(w.query, w.passages, maxThemes(len(w.passages)))
 	}
+
 	list := make([]map[string]any, 0, len(findings))
 	for _, f := range findings {
 		object := make(map[string]any)
 		if p.Items == nil {
 			continue
 		}
+
 		for i := range p.Items.Properties {
 			one := &p.Items.Properties[i]
 			switch one.Hints.Write {
@@ -437,6 +479,7 @@ func (w *writing) themes(p *schema.Property) []map[string]any {
 				object[one.Name] = ofEnum(one, float64(len(f.Refs)), 4, 2)
 			}
 		}
+
 		list = append(list, object)
 	}
 	return list
@@ -458,6 +501,7 @@ func ofEnum(p *schema.Property, x, much, some float64) any {
 	if len(values) == 0 {
 		values = []any{"much", "some", "little"}
 	}
+
 	switch {
 	case x >= much:
 		return values[0]
