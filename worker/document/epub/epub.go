@@ -45,14 +45,17 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}, encrypted: map[string]bool{}}
 	if err := r.readEncryption(); err != nil {
 		return nil, err
 	}
+
 	spine, err := r.readSpine()
 	if err != nil {
 		return nil, err
 	}
+
 	for _, name := range spine {
 		if r.encrypted[name] {
 			return nil, document.Refuse("encrypted: only the reader that it was sold for can read it")
@@ -64,10 +67,12 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 			return nil, err
 		}
 	}
+
 	d, err := r.writer.Document()
 	if err == nil {
 		d.Title = dublincore.Title(z, r.packageFile)
 	}
+
 	return d, err
 }
 
@@ -89,6 +94,7 @@ func (r *reader) open(name string, child func(*xmlread.Decoder, xml.StartElement
 		return err
 	}
 	defer e.Close()
+
 	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error {
 		return d.Each(func(e xml.StartElement) error { return child(d, e) }, nil)
@@ -98,6 +104,7 @@ func (r *reader) open(name string, child func(*xmlread.Decoder, xml.StartElement
 // readEncryption reads which entries are encrypted. Some books encrypt their fonts alone.
 func (r *reader) readEncryption() error {
 	const name = "META-INF/encryption.xml"
+
 	if !r.zip.Has(name) {
 		return nil
 	}
@@ -132,11 +139,14 @@ func (r *reader) readSpine() ([]string, error) {
 			return d.Skip()
 		}, nil)
 	})
+
 	if err != nil {
 		return nil, err
 	}
+
 	items, spine, contents := map[string]string{}, []string(nil), ""
 	seen := map[string]bool{}
+
 	err = r.open(r.packageFile, func(d *xmlread.Decoder, e xml.StartElement) error {
 		if e.Name.Local != "manifest" && e.Name.Local != "spine" {
 			return d.Skip()
@@ -158,23 +168,30 @@ func (r *reader) readSpine() ([]string, error) {
 			return d.Skip()
 		}, nil)
 	})
+
 	if err == nil && len(spine) == 0 {
 		err = document.Refuse("damaged: %s names no chapters", r.packageFile)
 	}
+
 	if err == nil {
 		r.readTitles(contents)
 	}
+
 	return spine, err
 }
 
 // readTitles reads the titles of chapters. A damaged table of contents is as none.
 func (r *reader) readTitles(contents string) {
 	r.titles = map[string]string{}
+
 	if !r.zip.Has(contents) {
 		return
 	}
+
 	label := ""
 	titles := map[string]string{}
+
+	// The label of an entry stands before its address.
 	err := r.open(contents, func(d *xmlread.Decoder, _ xml.StartElement) error {
 		var child func(xml.StartElement) error
 		child = func(e xml.StartElement) (err error) {
@@ -191,6 +208,7 @@ func (r *reader) readTitles(contents string) {
 		}
 		return d.Each(child, nil)
 	})
+
 	if err == nil {
 		r.titles = titles
 	}
@@ -206,20 +224,26 @@ func (r *reader) writeChapter(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+
+	// A declaration that can be read byte by byte is not in UTF-16, whatever it says.
 	declared := ""
 	if m := encodingPattern.FindSubmatch(data[:min(len(data), 200)]); m != nil && !strings.HasPrefix(strings.ToLower(string(m[1])), "utf-16") {
 		declared = string(m[1])
 	}
+
 	page, _, _, err := charset.Decode(data, declared)
 	if err != nil {
 		return err
 	}
+
 	if title := richtext.Clip(r.titles[name]); title != "" {
 		r.chapter = &mapreduce.Location{Chapter: title}
 	} else if r.chapter == nil {
 		r.chapter = &mapreduce.Location{Chapter: richtext.Clip(path.Base(name))}
 	}
+
 	r.level = 7 // below all headings
+
 	return markup.Write(ctx, r.writer, bytes.NewReader([]byte(page)), markup.Options{
 		Title: r.titles[name],
 		Place: func() *mapreduce.Location { return r.chapter },

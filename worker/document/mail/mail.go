@@ -44,13 +44,16 @@ var headerPattern = regexp.MustCompile(`(?mi)^(from|to|subject|date|received|mes
 const sniffHeaders = 3
 
 func sniff(begin []byte) document.Match {
+	// A message may be in UTF-16, of which half a character may stand at the end.
 	begin = document.TrimBegin(narrow(begin[:len(begin)&^1]))
 	if head, _, ok := bytes.Cut(begin, []byte("\n\n")); ok {
 		begin = head
 	}
+
 	if line, _, _ := bytes.Cut(begin, []byte("\n")); !isHeader(line) {
 		return document.Possible
 	}
+
 	if len(headerPattern.FindAll(begin, sniffHeaders)) == sniffHeaders {
 		return document.Begins
 	}
@@ -83,27 +86,35 @@ func readParts(content io.Reader) (root *enmime.Part, err error) {
 	case len(data) > document.DefaultMaxBytes:
 		return nil, document.Refuse("too large: more than %d bytes", document.DefaultMaxBytes)
 	}
+
 	data = narrow(data)
+
 	if end := headerEnd(data); end > maxHeader {
 		return nil, document.Refuse("damaged: headers of %d bytes", end)
 	}
+
+	// The library reads some messages in quadratic time, so what makes it slow is counted
+	// before.
 	switch n := len(boundaryPattern.FindAllIndex(data, maxBoundaries+1)); {
 	case n > maxBoundaries:
 		return nil, document.Refuse("damaged: more than %d parts that have parts", maxBoundaries)
 	case n > 0 && bytes.Count(data, []byte("\n--")) > maxParts:
 		return nil, document.Refuse("damaged: more than %d parts", maxParts)
 	}
+
 	defer func() {
 		if cause := recover(); cause != nil { // the library is fuzzed, and this is for what was not found
 			root, err = nil, document.Refuse("damaged: %v", cause)
 		}
 	}()
+
 	p := enmime.NewParser(enmime.SkipMalformedParts(true), enmime.MaxStoredPartErrors(1), enmime.DisableTextConversion(true),
 		enmime.SetReadPartErrorPolicy(enmime.AllowCorruptTextPartErrorPolicy))
 	root, err = p.ReadParts(bytes.NewReader(data))
 	if err != nil {
 		return nil, document.Refuse("damaged: %v", err)
 	}
+
 	return root, nil
 }
 
@@ -112,6 +123,7 @@ func readParts(content io.Reader) (root *enmime.Part, err error) {
 // of the first is zero.
 func narrow(data []byte) []byte {
 	declared := ""
+
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 	case len(data) >= 4 && data[0] != 0 && data[1] == 0 && data[2] != 0 && data[3] == 0:
@@ -121,6 +133,7 @@ func narrow(data []byte) []byte {
 	default:
 		return data
 	}
+
 	text, _, _, err := charset.Decode(data[:len(data)&^1], declared)
 	if err != nil {
 		return data
@@ -166,7 +179,9 @@ func (m *message) add(p *enmime.Part, related bool) {
 		}
 		return
 	}
+
 	isText := p.ContentType == "text/plain" || p.ContentType == "text/html" || p.ContentType == ""
+
 	switch {
 	case strings.HasPrefix(p.ContentType, "multipart/"):
 	case isText && p.Disposition != "attachment" && p.FileName == "":
@@ -182,6 +197,7 @@ func (m *message) add(p *enmime.Part, related bool) {
 // one that has most.
 func (m *message) addBest(p *enmime.Part) {
 	var plain, best *message
+
 	for c := p.FirstChild; c != nil; c = c.NextSibling {
 		a := new(message)
 		a.add(c, false)
@@ -193,9 +209,11 @@ func (m *message) addBest(p *enmime.Part) {
 			best = a
 		}
 	}
+
 	if plain != nil {
 		best = plain
 	}
+
 	if best != nil {
 		m.text = append(m.text, best.text...)
 	}
@@ -211,17 +229,21 @@ func (m *message) value(name string) string {
 	if err != nil {
 		decoded = raw
 	}
+
 	return strings.Join(strings.Fields(strings.ToValidUTF8(decoded, "�")), " ")
 }
 
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	root, err := readParts(in.Content)
+
 	if err != nil {
 		return nil, err
 	}
+
 	m := newMessage(root)
 	w := &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}
+
 	headers := 0
 	for _, name := range shown {
 		if value := m.value(name); value != "" {
@@ -229,16 +251,21 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 			headers++
 		}
 	}
+
 	if headers == 0 && len(m.header) == 0 {
 		return nil, document.Refuse("not a message: it has no headers")
 	}
+
 	w.Paragraph("", nil)
+
 	for _, p := range m.text {
 		if err := writePart(ctx, w, p); err != nil {
 			return nil, err
 		}
 	}
+
 	w.Paragraph("", nil)
+
 	var names []string
 	for i, p := range m.attachments {
 		names = append(names, attachmentName(p, i))
@@ -246,23 +273,28 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if len(names) > 0 {
 		w.Paragraph("Attachments: "+strings.Join(names, ", "), &mapreduce.Location{Header: "Attachments"})
 	}
+
 	d, err := w.Document()
 	if err == nil {
 		d.Title = m.value("Subject")
 	}
+
 	return d, err
 }
 
 // writePart writes the text of a part.
 func writePart(ctx context.Context, w *richtext.Writer, p *enmime.Part) error {
 	content := strings.ToValidUTF8(string(p.Content), "\uFFFD")
+
 	where := &mapreduce.Location{Part: "text"}
 	if p.PartID != "" && p.PartID != "0" {
 		where = &mapreduce.Location{Part: richtext.Clip(p.PartID)}
 	}
+
 	if p.ContentType == "text/html" {
 		return markup.Write(ctx, w, strings.NewReader(content), markup.Options{Place: func() *mapreduce.Location { return where }})
 	}
+
 	for line := range strings.SplitSeq(strings.ReplaceAll(content, "\r\n", "\n"), "\n") {
 		w.Paragraph(line, where)
 	}
@@ -272,13 +304,16 @@ func writePart(ctx context.Context, w *richtext.Writer, p *enmime.Part) error {
 // attachmentName returns the name of an attachment, without folders.
 func attachmentName(p *enmime.Part, i int) string {
 	name := strings.ToValidUTF8(p.FileName, "_")
+
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Join(strings.Fields(name), " ")
+
 	if name == "" || name == "." || name == ".." {
 		name = fmt.Sprintf("attachment %d", i+1)
 		if p.ContentType == mediaType {
 			name += ".eml"
 		}
 	}
+
 	return name
 }

@@ -59,16 +59,19 @@ func charsetReader(charset string, in io.Reader) (io.Reader, error) {
 func members(ctx context.Context, in document.Input) document.Members {
 	return func(yield func(document.Member, error) bool) {
 		limits := in.Members.WithDefaults()
+
 		data, err := io.ReadAll(io.LimitReader(in.Content, limits.Bytes+1))
 		if err != nil {
 			yield(document.Member{}, fmt.Errorf("mail: %w", err))
 			return
 		}
+
 		s := &splitter{ctx: ctx, yield: yield, limits: limits, threads: threads{}}
 		if int64(len(data)) > limits.Bytes {
 			yield(document.Member{Skip: s.tooLarge()}, nil)
 			return
 		}
+
 		s.message("", data, 0)
 	}
 }
@@ -93,7 +96,9 @@ func (s *splitter) message(name string, data []byte, within int) bool {
 		s.yield(document.Member{}, context.Cause(s.ctx))
 		return false
 	}
+
 	self := document.Member{Name: name, MediaType: mediaType, Content: data, Messages: within}
+
 	root, err := readParts(bytes.NewReader(data))
 	if err != nil { // the worker that parses it says so, too
 		if refused, ok := errors.AsType[*document.RefusedError](err); ok {
@@ -101,11 +106,14 @@ func (s *splitter) message(name string, data []byte, within int) bool {
 		}
 		return s.yield(self, nil)
 	}
+
 	m := newMessage(root)
 	self.Metadata = s.metadata(m)
+
 	if !s.yield(self, nil) {
 		return false
 	}
+
 	seen := map[string]int{}
 	for i, p := range m.attachments {
 		if i == s.limits.Attachments {
@@ -117,6 +125,7 @@ func (s *splitter) message(name string, data []byte, within int) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -166,18 +175,22 @@ func declaredType(mediaType string) string {
 // metadata returns what is known of a message beside its text.
 func (s *splitter) metadata(m *message) map[string]string {
 	metadata := map[string]string{}
+
 	for key, header := range map[string]string{"from": "From", "to": "To", "date": "Date", "subject": "Subject"} {
 		if value := m.value(header); value != "" {
 			metadata[key] = clip(value)
 		}
 	}
+
 	id := messageID(m.header.Get("Message-Id"))
 	if id != "" {
 		metadata["message_id"] = clip(id)
 	}
+
 	if thread := s.threads.of(id, m.header.Get("References"), m.header.Get("In-Reply-To")); thread != "" {
 		metadata["thread"] = clip(thread)
 	}
+
 	return metadata
 }
 
@@ -206,12 +219,16 @@ func (t threads) of(id, references, reply string) string {
 	} else if first := messageID(reply); first != "" {
 		root = first
 	}
+
+	// The message that is answered may itself have been an answer.
 	if earlier, ok := t[root]; ok {
 		root = earlier
 	}
+
 	if id != "" && len(t) < maxThreads {
 		t[id] = root
 	}
+
 	return root
 }
 
@@ -221,10 +238,12 @@ func messageID(header string) string {
 	if !ok {
 		return ""
 	}
+
 	id, _, ok := strings.Cut(rest, ">")
 	if !ok {
 		return ""
 	}
+
 	return strings.ToValidUTF8(strings.TrimSpace(id), "")
 }
 
@@ -242,14 +261,18 @@ func mailboxMembers(ctx context.Context, in document.Input) document.Members {
 // begins a message follows an empty one, and a header follows it.
 func eachMessage(content io.Reader, s *splitter) error {
 	r := bufio.NewReaderSize(content, 64<<10)
+
 	b := messageBuffer{whole: true, most: s.limits.Bytes}
 	number, blank := 0, true
+
 	for {
 		line, err := r.ReadSlice('\n')
 		partial := errors.Is(err, bufio.ErrBufferFull)
 		if err != nil && !partial && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("mail: %w", err)
 		}
+
+		// A line begins a message only if a header follows it.
 		begins := blank && bytes.HasPrefix(line, []byte(separator)) && b.whole
 		switch {
 		case begins:
@@ -262,6 +285,7 @@ func eachMessage(content io.Reader, s *splitter) error {
 		default:
 			b.write(line)
 		}
+
 		if begins || errors.Is(err, io.EOF) {
 			if number > 0 && !b.pass(s, number) {
 				return nil
@@ -269,9 +293,11 @@ func eachMessage(content io.Reader, s *splitter) error {
 			b.reset()
 			number++
 		}
+
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
+
 		b.whole = !partial
 		blank = !partial && len(bytes.TrimRight(line, "\r\n")) == 0
 	}

@@ -1,7 +1,7 @@
 // Package msg is the format of messages of Outlook. Their text is their headers and their
-// body, like that of other mail. Excel workbooks of before 2007 have the same container, and
-// package xls reads them; other files of it (Word and PowerPoint of before 2007, encrypted
-// documents) are refused by their name.
+// body, like that of other mail. Excel workbooks and Word documents of before 2007 have the
+// same container, and packages xls and doc read them; other files of it (PowerPoint
+// presentations of before 2007, encrypted documents) are refused by their name.
 package msg
 
 import (
@@ -104,15 +104,18 @@ func open(ctx context.Context, content io.Reader) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch {
 	case xls.Holds(c):
 		return nil, errWorkbook
 	case doc.Holds(c):
 		return nil, errWord
 	}
+
 	if reason := foreign(c); reason != "" {
 		return nil, document.Refuse("%s", reason)
 	}
+
 	return read(ctx, c)
 }
 
@@ -136,15 +139,18 @@ func (m *message) add(f *mscfb.File, attachments map[string]map[string][]byte) e
 	case len(f.Path) > 0:
 		return nil
 	}
+
 	if f.Name == propertiesStream && len(f.Path) == 0 {
 		data, err := readStream(f)
 		m.date = sentAt(data)
 		return err
 	}
+
 	tag, ok := strings.CutPrefix(f.Name, valuePrefix)
 	if !ok || len(tag) != 8 || f.Size > maxStream {
 		return nil
 	}
+
 	data, err := readStream(f)
 	values[tag] = data
 	return err
@@ -157,7 +163,9 @@ func readStream(f *mscfb.File) ([]byte, error) {
 // sentAt returns when a message was sent, by the stream of its properties of fixed size.
 func sentAt(properties []byte) time.Time {
 	const header, size, submitTime, deliveryTime = 32, 16, 0x00390040, 0x0E060040
+
 	var at time.Time
+
 	for i := header; i+size <= len(properties); i += size {
 		tag := binary.LittleEndian.Uint32(properties[i:])
 		if tag == submitTime || tag == deliveryTime && at.IsZero() {
@@ -174,6 +182,7 @@ func fileTime(ticks uint64) time.Time {
 	if ticks == 0 || seconds > 253_402_300_799 { // behind the year 9999
 		return time.Time{}
 	}
+
 	return time.Unix(seconds, 0).UTC()
 }
 
@@ -186,6 +195,8 @@ func text(values map[string][]byte, tag string) string {
 		}
 		return strings.TrimRight(string(utf16.Decode(units)), "\x00")
 	}
+
+	// Nothing says the charset, so most such texts are of Windows.
 	if b, ok := values[tag+"001E"]; ok {
 		if s, _, _, err := charset.Decode(b, ""); err == nil {
 			return strings.TrimRight(s, "\x00")
@@ -204,6 +215,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch {
 	case xls.Holds(c):
 		return xls.Parse(ctx, in, c)
@@ -213,17 +225,21 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if reason := foreign(c); reason != "" {
 		return nil, document.Refuse("%s", reason)
 	}
+
 	m, err := read(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+
 	w := &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}
 	for _, h := range m.headers() {
 		if h.value != "" {
 			w.Paragraph(h.name+": "+strings.Join(strings.Fields(h.value), " "), &mapreduce.Location{Header: h.name})
 		}
 	}
+
 	w.Paragraph("", nil)
+
 	where := &mapreduce.Location{Part: "text"}
 	if body := text(m.values, bodyTag); strings.TrimSpace(body) != "" {
 		for line := range strings.SplitSeq(strings.ReplaceAll(body, "\r\n", "\n"), "\n") {
@@ -232,7 +248,9 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	} else if err := m.writeHTML(ctx, w, where); err != nil {
 		return nil, err
 	}
+
 	w.Paragraph("", nil)
+
 	var names []string
 	for i, a := range m.attachments {
 		names = append(names, attachmentName(a, i))
@@ -240,10 +258,12 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if len(names) > 0 {
 		w.Paragraph("Attachments: "+strings.Join(names, ", "), &mapreduce.Location{Header: "Attachments"})
 	}
+
 	d, err := w.Document()
 	if err == nil {
 		d.Title = text(m.values, subjectTag)
 	}
+
 	return d, err
 }
 
@@ -251,6 +271,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 func (m *message) writeHTML(ctx context.Context, w *richtext.Writer, where *mapreduce.Location) error {
 	data := m.values[htmlTag+"0102"]
 	page := text(m.values, htmlTag)
+
 	if data != nil {
 		decoded, _, _, err := charset.Decode(data, "")
 		if err != nil {
@@ -258,6 +279,7 @@ func (m *message) writeHTML(ctx context.Context, w *richtext.Writer, where *mapr
 		}
 		page = decoded
 	}
+
 	return markup.Write(ctx, w, strings.NewReader(page), markup.Options{Place: func() *mapreduce.Location { return where }})
 }
 
@@ -270,14 +292,17 @@ func (m *message) headers() []header {
 	if address == "" {
 		address = text(m.values, addressTag)
 	}
+
 	from := text(m.values, fromTag)
 	if strings.Contains(address, "@") && address != from {
 		from = strings.TrimSpace(from + " <" + address + ">")
 	}
+
 	date := ""
 	if !m.date.IsZero() {
 		date = m.date.Format(time.RFC1123Z)
 	}
+
 	return []header{
 		{"From", from},
 		{"To", text(m.values, toTag)},
@@ -293,10 +318,12 @@ func attachmentName(values map[string][]byte, i int) string {
 	if name == "" {
 		name = text(values, nameTag)
 	}
+
 	name = strings.ToValidUTF8(name[strings.LastIndexAny(name, `/\`)+1:], "_")
 	if name = strings.Join(strings.Fields(name), " "); name == "" || name == "." || name == ".." {
 		name = fmt.Sprintf("attachment %d", i+1)
 	}
+
 	return name
 }
 
@@ -304,6 +331,7 @@ func attachmentName(values map[string][]byte, i int) string {
 func members(ctx context.Context, in document.Input) document.Members {
 	return func(yield func(document.Member, error) bool) {
 		limits := in.Members.WithDefaults()
+
 		data, err := io.ReadAll(io.LimitReader(in.Content, limits.Bytes+1))
 		switch {
 		case err != nil:
@@ -313,6 +341,8 @@ func members(ctx context.Context, in document.Input) document.Members {
 			yield(document.Member{Skip: fmt.Sprintf("too large: more than %d bytes (--document-bytes)", limits.Bytes)}, nil)
 			return
 		}
+
+		// A file of the same container is one member, which another package reads.
 		m, err := open(ctx, bytes.NewReader(data))
 		switch {
 		case errors.Is(err, errWorkbook):
@@ -322,6 +352,7 @@ func members(ctx context.Context, in document.Input) document.Members {
 			yield(document.Member{MediaType: "application/msword", Content: data}, nil)
 			return
 		}
+
 		if err != nil {
 			if refused, ok := errors.AsType[*document.RefusedError](err); ok {
 				yield(document.Member{Skip: refused.Reason}, nil)
@@ -330,23 +361,28 @@ func members(ctx context.Context, in document.Input) document.Members {
 			yield(document.Member{}, err)
 			return
 		}
+
 		if !yield(document.Member{MediaType: "application/vnd.ms-outlook", Content: data}, nil) {
 			return
 		}
+
 		seen := map[string]int{}
 		for i, a := range m.attachments {
 			if i == limits.Attachments {
 				yield(document.Member{Name: "more", Skip: fmt.Sprintf("a message of more than %d attachments (--mail-attachments)", i)}, nil)
 				return
 			}
+
 			name := attachmentName(a, i)
 			if seen[name]++; seen[name] > 1 {
 				name = fmt.Sprintf("%s#%d", name, seen[name])
 			}
+
 			member := document.Member{Name: name, Content: a[dataTag+"0102"], Messages: 1}
 			if member.Content == nil {
 				member.Skip = "a message or object within a message of Outlook, which is not read"
 			}
+
 			if !yield(member, nil) {
 				return
 			}

@@ -22,6 +22,7 @@ func (r *reader) control() {
 	if r.pos >= len(r.data) {
 		return
 	}
+
 	c := r.data[r.pos]
 	if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
 		word, number, given := r.word()
@@ -31,6 +32,7 @@ func (r *reader) control() {
 		r.command(word, number, given)
 		return
 	}
+
 	r.pos++
 	switch c {
 	case '\'':
@@ -63,6 +65,7 @@ func (r *reader) word() (word string, number int, given bool) {
 		r.pos++
 	}
 	word = string(r.data[start:r.pos])
+
 	start = r.pos
 	if r.pos < len(r.data) && r.data[r.pos] == '-' {
 		r.pos++
@@ -73,6 +76,8 @@ func (r *reader) word() (word string, number int, given bool) {
 	if n, err := strconv.Atoi(string(r.data[start:r.pos])); err == nil {
 		number, given = n, true
 	}
+
+	// A space behind the word belongs to it.
 	if r.pos < len(r.data) && r.data[r.pos] == ' ' {
 		r.pos++
 	}
@@ -87,9 +92,11 @@ func (r *reader) ignorable() {
 	if r.pos+1 >= len(r.data) || r.data[r.pos] != '\\' || !isLetter(r.data[r.pos+1]) {
 		return
 	}
+
 	at := r.pos
 	r.pos++
 	word, _, _ := r.word()
+
 	switch word {
 	case "footnote", "annotation", "atnauthor", "shpinst", "ud", "do", "shppict", "pnseclvl":
 		r.pos = at // it is read as any other
@@ -111,6 +118,7 @@ func (r *reader) command(word string, n int, given bool) {
 	if r.state.destination == skipped && word != "ud" {
 		return
 	}
+
 	switch word {
 	case "u":
 		r.unicode(n)
@@ -119,10 +127,12 @@ func (r *reader) command(word string, n int, given bool) {
 		r.state.skip = max(0, n)
 		return
 	}
+
 	r.flush()
 	if r.fallback > 0 {
 		r.fallback-- // a word is one character of those that stand for another
 	}
+
 	if r.structure(word) || r.group(word) || r.special(word) || r.defineRow(word, n, !given || n != 0) {
 		return
 	}
@@ -132,6 +142,7 @@ func (r *reader) command(word string, n int, given bool) {
 // property obeys what is said of a paragraph, of characters or of a font.
 func (r *reader) property(word string, n int, given bool) {
 	on := !given || n != 0
+
 	switch word {
 	case "ansicpg":
 		if e := codePage(n); e != nil {
@@ -216,6 +227,7 @@ func (r *reader) structure(word string) bool {
 // special writes characters that have a name.
 func (r *reader) special(word string) bool {
 	var c rune
+
 	switch word {
 	case "emdash":
 		c = '—'
@@ -236,6 +248,7 @@ func (r *reader) special(word string) bool {
 	default:
 		return false
 	}
+
 	r.write(c)
 	return true
 }
@@ -302,10 +315,12 @@ func (r *reader) endMark(text string) {
 // unicode writes a character of UTF-16.
 func (r *reader) unicode(n int) {
 	r.flush()
+
 	if r.fallback > 0 { // it stands for one itself
 		r.fallback--
 		return
 	}
+
 	c := rune(uint16(n))
 	switch {
 	case utf16.IsSurrogate(c) && c < 0xdc00:
@@ -323,6 +338,7 @@ func (r *reader) unicode(n int) {
 			r.write(c)
 		}
 	}
+
 	r.fallback = r.state.skip
 }
 

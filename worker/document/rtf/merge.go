@@ -50,46 +50,58 @@ func (r *reader) defineRow(word string, number int, on bool) bool {
 // its edges, as rows of a table are seldom cut alike to the point.
 func mergeCells(rows []tableRow) (merged [][]richtext.Cell, heads int) {
 	var columns []cellShape
+
 	for i := range rows {
 		if r := &rows[i]; r.isShaped() && len(r.shapes) > len(columns) {
 			columns = r.shapes
 		}
 	}
+
 	above, repeated := map[int]string{}, 0
+
 	for i := range rows {
 		r := &rows[i]
 		if r.head && heads == i {
 			heads++
 		}
+
 		spans := r.spans(columns)
+
 		var row []richtext.Cell
 		now, column := map[int]string{}, 0
+
 		for n, c := range r.cells {
 			shape := cellShape{}
 			if r.isShaped() {
 				shape = r.shapes[n]
 			}
+
 			if shape.joined && len(row) > 0 && c.Text == "" {
 				last := &row[len(row)-1]
 				last.Span = max(last.Span, 1) + max(spans[n], 1)
 				column += max(spans[n], 1)
 				continue
 			}
+
 			if text, known := above[column]; known && shape.below && c.Text == "" {
 				if repeated += len(text); repeated <= maxRepeated {
 					c.Text = text
 				}
 			}
+
 			if spans[n] > 1 {
 				c.Span = spans[n]
 			}
+
 			now[column] = c.Text
 			column += max(spans[n], 1)
 			row = append(row, c)
 		}
+
 		above = now
 		merged = append(merged, row)
 	}
+
 	return merged, heads
 }
 
@@ -100,9 +112,11 @@ const maxRepeated = 4 << 20
 // cells as there are columns, or edges that fit none.
 func (r *tableRow) spans(columns []cellShape) []int {
 	spans := make([]int, len(r.cells))
+
 	if !r.isShaped() || len(r.cells) >= len(columns) {
 		return spans
 	}
+
 	from := 0
 	for i, s := range r.shapes {
 		to := nearest(columns, s.right) + 1
@@ -111,6 +125,7 @@ func (r *tableRow) spans(columns []cellShape) []int {
 		}
 		spans[i], from = to-from, to
 	}
+
 	return spans
 }
 

@@ -49,13 +49,16 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	case len(data) > document.DefaultMaxBytes:
 		return nil, document.Refuse("too large: more than %d bytes", document.DefaultMaxBytes)
 	}
+
 	r := &reader{
 		data: document.TrimBegin(data), writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, ansi: charmap.Windows1252,
 		fonts: map[int]encoding.Encoding{}, outlines: map[int]int{}, state: state{skip: 1, outline: -1},
 	}
+
 	if err := r.read(ctx); err != nil {
 		return nil, err
 	}
+
 	return r.finish()
 }
 
@@ -139,6 +142,7 @@ func (r *reader) read(ctx context.Context) error {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+
 		switch c := r.data[r.pos]; c {
 		case '{':
 			r.flush()
@@ -168,13 +172,16 @@ func (r *reader) read(ctx context.Context) error {
 				r.codedByte(c)
 			}
 		}
+
 		if err := r.writer.Err(); err != nil {
 			return err
 		}
+
 		if len(r.table) > maxRows || len(r.row) > maxColumns || len(r.body) > maxParagraphs {
 			return document.Refuse("damaged: a table of more than %d rows or %d columns", maxRows, maxColumns)
 		}
 	}
+
 	r.flush()
 	if len(r.stack) > 0 {
 		return document.Refuse("damaged: it ends within a group")
@@ -194,14 +201,17 @@ func (r *reader) endGroup() {
 	if len(r.stack) == 0 {
 		return
 	}
+
 	ended := r.state
 	r.state = r.stack[len(r.stack)-1]
 	r.stack = r.stack[:len(r.stack)-1]
 	r.fallback = 0
+
 	// What is said of a paragraph holds until it is said anew, also behind the group.
 	if ended.destination == body && ended.frame == nil && r.state.destination == body {
 		r.state.inTable, r.state.style, r.state.outline, r.state.level = ended.inTable, ended.style, ended.outline, ended.level
 	}
+
 	if ended.frame != nil {
 		r.frames = r.frames[:len(r.frames)-1]
 		ended.frame.done(strings.TrimSpace(ended.frame.text.String()))
@@ -230,6 +240,7 @@ func (r *reader) character(c rune) {
 		r.fallback--
 		return
 	}
+
 	r.flush()
 	r.write(c)
 }
@@ -258,15 +269,20 @@ func (r *reader) flush() {
 	if len(r.pending) == 0 {
 		return
 	}
+
 	charset := r.fonts[r.state.font]
 	if charset == nil {
 		charset = r.ansi
 	}
+
+	// Bytes of several control words make one character in some charsets, so they are
+	// decoded together.
 	decoded, err := charset.NewDecoder().Bytes(r.pending)
 	r.pending = r.pending[:0]
 	if err != nil {
 		return
 	}
+
 	for _, c := range string(decoded) {
 		r.write(c)
 	}
@@ -275,24 +291,29 @@ func (r *reader) flush() {
 // endParagraph ends a paragraph of the text, of a cell, or of a text beside.
 func (r *reader) endParagraph() {
 	r.flush()
+
 	if r.state.destination != body {
 		return
 	}
 	if r.state.deleted { // its mark is, so the next paragraph follows on its line
 		return
 	}
+
 	if len(r.frames) > 0 {
 		r.out().At(runs.OnLine)
 		r.out().WriteRune('\n')
 		return
 	}
+
 	text := r.text.String()
 	r.text.Reset()
 	r.paragraphs++
+
 	if r.state.inTable {
 		r.addToCell(text)
 		return
 	}
+
 	r.endTable()
 	r.writeParagraph(text)
 }
@@ -311,11 +332,16 @@ func (r *reader) addToCell(text string) {
 func (r *reader) writeParagraph(text string) {
 	mark, level, boxed := r.mark, r.state.level, r.boxed
 	r.mark, r.boxed = "", nil
+
 	heading := r.state.outline
 	if heading < 0 {
 		heading = r.outlines[r.state.style]
 	}
+
 	where := &mapreduce.Location{Paragraph: min(r.paragraphs, mapreduce.MaxPage)}
+
+	// It is written at the end, as headers of pages stand before the text wherever the file
+	// has them.
 	r.body = append(r.body, func() {
 		switch {
 		case heading > 0 && strings.TrimSpace(text) != "":
@@ -328,6 +354,7 @@ func (r *reader) writeParagraph(text string) {
 		default:
 			r.writer.Paragraph(text, where)
 		}
+
 		for _, box := range boxed {
 			r.writer.Paragraph(box, where)
 		}
@@ -337,19 +364,23 @@ func (r *reader) writeParagraph(text string) {
 // endCell ends a cell of a row.
 func (r *reader) endCell() {
 	r.flush()
+
 	if len(r.frames) > 0 || r.state.destination != body {
 		r.out().At(runs.OnLine)
 		r.out().WriteRune('\n')
 		return
 	}
+
 	text := r.text.String()
 	r.text.Reset()
 	r.paragraphs++
 	r.addToCell(text)
+
 	r.row = append(r.row, richtext.Cell{
 		Text:  strings.TrimSpace(strings.Join(r.cell, "\n")),
 		Place: &mapreduce.Location{Paragraph: min(r.cellNumber, mapreduce.MaxPage)},
 	})
+
 	r.cell, r.cellNumber = nil, 0
 }
 
@@ -368,11 +399,14 @@ func (r *reader) endTable() {
 		r.endCell()
 	}
 	r.endRow()
+
 	if len(r.table) == 0 {
 		return
 	}
+
 	rows, heads := mergeCells(r.table)
 	r.table = nil
+
 	r.body = append(r.body, func() {
 		if len(rows) == 1 && len(rows[0]) == 1 { // a frame around its text
 			r.writer.Paragraph(rows[0][0].Text, rows[0][0].Place)
@@ -388,17 +422,22 @@ func (r *reader) finish() (*document.Document, error) {
 		r.state = state{destination: body, outline: -1}
 		r.endParagraph()
 	}
+
 	r.endTable()
+
 	r.writeMargins(r.headers)
 	for _, write := range r.body {
 		if write(); r.writer.Err() != nil {
 			break
 		}
 	}
+
 	r.writeMargins(r.footers)
+
 	for _, n := range append(r.notes, r.comments...) {
 		r.writer.Note(n.mark, n.text, &mapreduce.Location{Place: n.place})
 	}
+
 	return r.writer.Document()
 }
 
