@@ -37,6 +37,7 @@ func Read(r io.Reader, declared string) (text string, back *offset.Map, charset 
 	if err != nil {
 		return "", nil, "", fmt.Errorf("document: %w", err)
 	}
+
 	return Decode(data, declared)
 }
 
@@ -65,9 +66,11 @@ func Decode(data []byte, declared string) (text string, back *offset.Map, charse
 	default:
 		text, back, charset, err = decodeDeclared(data, declared)
 	}
+
 	if err != nil {
 		return "", nil, "", err
 	}
+
 	if reason := Unreadable(text); reason != "" {
 		return "", nil, "", document.Refuse("%s", reason)
 	}
@@ -79,10 +82,12 @@ func decodeUTF8(data []byte) (string, *offset.Map, error) {
 	if !utf8.Valid(data) {
 		return "", nil, notUTF8(data, FirstInvalid(data))
 	}
+
 	text := bytes.TrimPrefix(data, []byte(BOM))
 	if len(text) == len(data) {
 		return string(data), nil, nil
 	}
+
 	var b offset.Builder
 	b.Copy(len(data)-len(text), len(text))
 	return string(text), b.Map(), nil
@@ -106,10 +111,12 @@ func decodeUTF16(data []byte, from int, order binary.ByteOrder) (string, *offset
 	var out strings.Builder
 	var back offset.Builder
 	out.Grow(len(data))
+
 	for pos := from; pos < len(data); {
 		if pos+1 == len(data) {
 			return "", nil, document.Refuse("not UTF-16: an odd byte at offset %d", pos)
 		}
+
 		r, size := rune(order.Uint16(data[pos:])), 2
 		if utf16.IsSurrogate(r) {
 			if pos+4 > len(data) {
@@ -120,10 +127,12 @@ func decodeUTF16(data []byte, from int, order binary.ByteOrder) (string, *offset
 				return "", nil, document.Refuse("not UTF-16: half a character at offset %d", pos)
 			}
 		}
+
 		back.Step(utf8.RuneLen(r), pos, size)
 		out.WriteRune(r)
 		pos += size
 	}
+
 	return out.String(), back.Map(), nil
 }
 
@@ -133,10 +142,12 @@ func decodeDeclared(data []byte, declared string) (text string, back *offset.Map
 	if err != nil {
 		return "", nil, "", document.Refuse("in the charset %q, which is not known", declared)
 	}
+
 	charset, err = htmlindex.Name(enc)
 	if err != nil {
 		return "", nil, "", document.Refuse("in the charset %q, which has no name", declared)
 	}
+
 	switch charset {
 	case "utf-8":
 		text, back, err = decodeUTF8(data)
@@ -147,6 +158,7 @@ func decodeDeclared(data []byte, declared string) (text string, back *offset.Map
 	default:
 		text, back, err = decodeLegacy(data, enc, charset)
 	}
+
 	return text, back, charset, err
 }
 
@@ -160,17 +172,21 @@ func decodeLegacy(data []byte, enc encoding.Encoding, charset string) (string, *
 	var out strings.Builder
 	var back offset.Builder
 	out.Grow(len(data))
+
 	d := enc.NewDecoder().Transformer
 	var buf [longestCharacter]byte
+
 	for pos := 0; pos < len(data); {
 		n, size := decodeCharacter(d, buf[:], data[pos:])
 		if size == 0 || bytes.ContainsRune(buf[:n], utf8.RuneError) {
 			return "", nil, document.Refuse("not %s: byte 0x%02x at offset %d", charset, data[pos], pos)
 		}
+
 		back.Step(n, pos, size)
 		out.Write(buf[:n])
 		pos += size
 	}
+
 	return out.String(), back.Map(), nil
 }
 
@@ -199,6 +215,7 @@ func Unreadable(text string) string {
 			controls++
 		}
 	}
+
 	if controls*100 <= utf8.RuneCountInString(text) {
 		return ""
 	}

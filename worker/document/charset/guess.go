@@ -30,15 +30,19 @@ func Guess(data []byte) string {
 	if isDamagedUTF8(data) {
 		return ""
 	}
+
+	// One library is sure of scripts such as Cyrillic, the other of languages.
 	if guess := chardet.Detect(data); guess.Confidence >= sureScript && (guess.Language != "" || strings.HasPrefix(guess.Encoding, "UTF-16")) {
 		if name := webName(guess.Encoding); name != "" {
 			return name
 		}
 	}
+
 	guesses, err := models.NewTextDetector().DetectAll(data)
 	if err != nil || len(guesses) == 0 {
 		return ""
 	}
+
 	// Guesses that are equally sure come in another order each time. Of these, the most
 	// common charset is taken, else the first by name.
 	rank := func(r models.Result) int {
@@ -50,9 +54,11 @@ func Guess(data []byte) string {
 	best := slices.MinFunc(guesses, func(a, b models.Result) int {
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Charset, b.Charset))
 	})
+
 	if best.Confidence < sureLanguage {
 		return ""
 	}
+
 	return webName(best.Charset)
 }
 
@@ -86,5 +92,6 @@ func isDamagedUTF8(data []byte) bool {
 		}
 		i += size
 	}
+
 	return whole > broken
 }

@@ -40,11 +40,14 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	main, err := mainPart(z)
 	if err != nil {
 		return nil, err
 	}
+
 	r := &reader{zip: z, folder: path.Dir(main), writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}}
+
 	if err := r.readStyles(); err != nil {
 		return nil, err
 	}
@@ -54,12 +57,14 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err := r.readNotes(); err != nil {
 		return nil, err
 	}
+
 	r.writeMargins("header*.xml")
 	if err := r.readPart(main, r.writeBlock); err != nil {
 		return nil, err
 	}
 	r.writeMargins("footer*.xml")
 	r.writeNotes()
+
 	d, err := r.writer.Document()
 	if err == nil {
 		d.Title = dublincore.Title(z, dublincore.OfficeCore)
@@ -70,15 +75,19 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 // mainPart returns the name of the entry that holds the text.
 func mainPart(z *zipfile.Reader) (string, error) {
 	const usual = "word/document.xml"
+
 	if z.Has(usual) {
 		return usual, nil
 	}
+
 	e, err := z.Open("_rels/.rels")
 	if err != nil {
 		return "", err
 	}
 	defer e.Close()
+
 	main := ""
+
 	d := xmlread.New("_rels/.rels", e, z.Limits())
 	err = d.Document(func(xml.StartElement) error {
 		return d.Each(func(rel xml.StartElement) error {
@@ -88,12 +97,15 @@ func mainPart(z *zipfile.Reader) (string, error) {
 			return d.Skip()
 		}, nil)
 	})
+
 	if err != nil {
 		return "", err
 	}
+
 	if !z.Has(main) {
 		return "", document.Refuse("damaged: it lacks %s", usual)
 	}
+
 	return main, nil
 }
 
@@ -116,14 +128,17 @@ type reader struct {
 // readOptional calls root within the outermost element of an entry, if there is one.
 func (r *reader) readOptional(name string, root func(*xmlread.Decoder) error) error {
 	name = path.Join(r.folder, name)
+
 	if !r.zip.Has(name) {
 		return nil
 	}
+
 	e, err := r.zip.Open(name)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
+
 	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error { return root(d) })
 }
@@ -135,6 +150,7 @@ func (r *reader) readPart(name string, take func(block) error) error {
 		return err
 	}
 	defer e.Close()
+
 	d := xmlread.New(name, e, r.zip.Limits())
 	p := &parser{reader: r, xml: d}
 	return d.Document(func(xml.StartElement) error { return p.readBlocks(take) })
@@ -144,17 +160,21 @@ func (r *reader) readPart(name string, take func(block) error) error {
 // left out, as the text does not depend on it.
 func (r *reader) writeMargins(pattern string) {
 	defer func(n int) { r.paragraphs = n }(r.paragraphs) // only those of the text count
+
 	seen := map[string]bool{}
 	for _, name := range r.zip.Match(path.Join(r.folder, pattern)) {
 		var blocks []block
 		if err := r.readPart(name, func(b block) error { blocks = append(blocks, b); return nil }); err != nil {
 			continue
 		}
+
 		text := plainText(blocks)
 		if strings.Trim(text, " \n0123456789") == "" || seen[text] { // numbers of pages
 			continue
 		}
+
 		seen[text] = true
+
 		for _, b := range blocks {
 			if b.paragraph.text != "" || b.table != nil {
 				r.writeMargin(b)
@@ -179,8 +199,10 @@ func (r *reader) readStyles() error {
 			if e.Name.Local != "style" {
 				return d.Skip()
 			}
+
 			id := xmlread.Attr(e, "styleId")
 			s := style{heading: -1}
+
 			err := d.Each(func(e xml.StartElement) (err error) {
 				switch e.Name.Local {
 				case "basedOn":
@@ -202,6 +224,7 @@ func (r *reader) readStyles() error {
 				}
 				return d.Skip()
 			}, nil)
+
 			r.styles[id] = s
 			return err
 		}, nil)
@@ -214,11 +237,13 @@ const maxStyles = 20
 // styleOf returns the style of an id with what it has from those it is based on.
 func (r *reader) styleOf(id string) style {
 	s := style{heading: -1}
+
 	for range maxStyles {
 		next, ok := r.styles[id]
 		if !ok {
 			break
 		}
+		// What a style says itself goes before what the one says that it is based on.
 		if s.heading < 0 {
 			s.heading = next.heading
 		}
@@ -233,5 +258,6 @@ func (r *reader) styleOf(id string) style {
 		}
 		id = next.base
 	}
+
 	return s
 }

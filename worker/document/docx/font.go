@@ -30,6 +30,7 @@ func readFont(d *xmlread.Decoder) (font, error) {
 		}
 		return d.Skip()
 	}, nil)
+
 	return f, err
 }
 

@@ -19,6 +19,7 @@ type comment struct {
 // readNotes reads footnotes, endnotes and comments.
 func (r *reader) readNotes() error {
 	r.notes, r.comments = map[string][]string{}, map[string]comment{}
+
 	for _, kind := range []string{"footnote", "endnote"} {
 		err := r.readNoted(kind+"s.xml", kind, func(e xml.StartElement, lines []string) {
 			if t := xmlread.Attr(e, "type"); t == "" || t == "normal" { // others are lines that part notes from the text
@@ -29,6 +30,7 @@ func (r *reader) readNotes() error {
 			return err
 		}
 	}
+
 	return r.readNoted("comments.xml", "comment", func(e xml.StartElement, lines []string) {
 		r.comments[xmlread.Attr(e, "id")] = comment{
 			author: xmlread.Attr(e, "author"), date: xmlread.Attr(e, "date"), lines: lines,
@@ -39,11 +41,13 @@ func (r *reader) readNotes() error {
 // readNoted calls take with the elements of a name in an entry, and their lines.
 func (r *reader) readNoted(entry, name string, take func(xml.StartElement, []string)) error {
 	paragraphs := r.paragraphs
+
 	err := r.readOptional(entry, func(d *xmlread.Decoder) error {
 		return d.Each(func(e xml.StartElement) error {
 			if e.Name.Local != name {
 				return d.Skip()
 			}
+
 			e = e.Copy()
 			p := &parser{reader: r, xml: d}
 			var blocks []block
@@ -52,6 +56,7 @@ func (r *reader) readNoted(entry, name string, take func(xml.StartElement, []str
 			return err
 		}, nil)
 	})
+
 	r.paragraphs = paragraphs // only those of the text count
 	return err
 }
@@ -64,11 +69,13 @@ func (p *parser) refer(kind, id string) {
 	if p.notes[key] == nil {
 		return
 	}
+
 	i := slices.Index(p.noted, key)
 	if i < 0 {
 		i = len(p.noted)
 		p.noted = append(p.noted, key)
 	}
+
 	p.text.Insert(fmt.Sprintf("[^%d]", i+1))
 }
 
@@ -84,6 +91,7 @@ func (r *reader) writeNotes() {
 			continue
 		}
 		delete(r.comments, id)
+
 		date, _, _ := strings.Cut(c.date, "T")
 		mark := "Comment" + strings.TrimRight(" by "+c.author+", "+date, ", ") + ":"
 		r.writer.Note(mark, strings.Join(c.lines, " "), &mapreduce.Location{Place: fmt.Sprintf("comment %d", i+1)})

@@ -53,12 +53,15 @@ func (r *reader) readNumbering() error {
 func (n *numbering) readAbstract(d *xmlread.Decoder, id string) error {
 	a := new(abstractList)
 	n.abstract[id] = a
+
 	return d.Each(func(e xml.StartElement) error {
 		at, ok := levelNumber(xmlread.Attr(e, "ilvl"))
 		if e.Name.Local != "lvl" || !ok {
 			return d.Skip()
 		}
+
 		level := richtext.ListLevel{Start: 1}
+
 		err := d.Each(func(e xml.StartElement) error {
 			value := xmlread.Attr(e, "val")
 			switch e.Name.Local {
@@ -71,6 +74,7 @@ func (n *numbering) readAbstract(d *xmlread.Decoder, id string) error {
 			}
 			return d.Skip()
 		}, nil)
+
 		a.levels[at] = level
 		return err
 	}, nil)
@@ -79,6 +83,7 @@ func (n *numbering) readAbstract(d *xmlread.Decoder, id string) error {
 func (n *numbering) readList(d *xmlread.Decoder, id string) error {
 	l := &list{starts: map[int]int{}}
 	n.lists[id] = l
+
 	return d.Each(func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "abstractNumId":
@@ -129,15 +134,19 @@ func (n *numbering) next(ref listRef) (mark string, level int, ok bool) {
 	if l == nil || l.of == nil || ref.id == "0" {
 		return "", 0, false
 	}
+
 	level, _ = levelNumber(ref.level)
 	if level < 0 || level >= maxLevels {
 		level = 0
 	}
+
+	// A list that begins anew sets the counters that it shares back.
 	if !l.used {
 		l.used = true
 		for at, start := range l.starts {
 			l.of.counter.Restart(at, start)
 		}
 	}
+
 	return strings.TrimSpace(l.of.counter.Next(l.of.levels[:], level)), level, true
 }

@@ -77,10 +77,13 @@ func (p *parser) readBlocks(take func(block) error) error {
 // readParagraph calls take with a paragraph, and behind it with those of its text boxes.
 func (p *parser) readParagraph(take func(block) error) error {
 	var text runs.Text
+
 	before, boxed := p.text, p.boxed
 	p.text, p.boxed = &text, nil
+
 	var props properties
 	props.outline = -1
+
 	err := p.xml.Each(func(e xml.StartElement) (err error) {
 		if e.Name.Local == "pPr" {
 			props, err = readProperties(p.xml)
@@ -88,11 +91,14 @@ func (p *parser) readParagraph(take func(block) error) error {
 		}
 		return p.readInline(e)
 	}, nil)
+
 	boxed, p.boxed = p.boxed, boxed
 	p.text = before
+
 	if err != nil {
 		return err
 	}
+
 	line := p.carried + text.String()
 	if p.carried = ""; props.deleted {
 		p.carried = line
@@ -102,6 +108,8 @@ func (p *parser) readParagraph(take func(block) error) error {
 			return err
 		}
 	}
+
+	// A paragraph whose mark was deleted is one with the next, which takes its text.
 	for _, b := range boxed {
 		if err := take(b); err != nil {
 			return err
@@ -147,8 +155,10 @@ func (p *parser) readInline(e xml.StartElement) error {
 // readRun reads a run of characters, unless they are hidden.
 func (p *parser) readRun() error {
 	shown := p.text
+
 	defer func() { p.text = shown }()
 	p.text.At(runs.OnLine)
+
 	return p.xml.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "rPr" {
 			return p.readInline(e)
@@ -168,12 +178,14 @@ func symbol(code string) string {
 	if err != nil {
 		return ""
 	}
+
 	if n >= 0xf000 && n < 0xf100 {
 		n -= 0xf000
 	}
 	if n < ' ' || n > 0x10ffff || n >= 0xd800 && n < 0xe000 {
 		return ""
 	}
+
 	return string(rune(n))
 }
 
@@ -208,6 +220,7 @@ func readProperties(d *xmlread.Decoder) (properties, error) {
 		}
 		return d.Skip()
 	}, nil)
+
 	return p, err
 }
 
@@ -223,6 +236,7 @@ func (p *parser) readTable() ([][]cell, error) {
 		return nil, document.Refuse("damaged: more than %d tables within each other", maxNested)
 	}
 	defer func() { p.nested-- }()
+
 	var rows [][]cell
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {
@@ -239,6 +253,7 @@ func (p *parser) readTable() ([][]cell, error) {
 		}
 		return p.xml.Each(child, nil)
 	}
+
 	return rows, p.xml.Each(child, nil)
 }
 
@@ -254,7 +269,9 @@ func width(row []cell) int {
 // readRow reads a row of a table. It is empty if it is deleted.
 func (p *parser) readRow() ([]cell, error) {
 	var row []cell
+
 	columns, deleted, head := 0, false, false
+
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
@@ -288,13 +305,17 @@ func (p *parser) readRow() ([]cell, error) {
 		}
 		return p.xml.Each(child, nil)
 	}
+
 	err := p.xml.Each(child, nil)
+
 	if deleted {
 		return nil, err
 	}
+
 	for i := range row {
 		row[i].head = head
 	}
+
 	return row, err
 }
 
@@ -302,7 +323,9 @@ func (p *parser) readRow() ([]cell, error) {
 // the one above it is empty.
 func (p *parser) readCell() (c []block, span int, continues bool, err error) {
 	span = 1
+
 	collect := func(b block) error { c = append(c, b); return nil }
+
 	err = p.xml.Each(func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "tcPr":
@@ -331,9 +354,11 @@ func (p *parser) readCell() (c []block, span int, continues bool, err error) {
 		}
 		return p.readBlocks(collect)
 	}, nil)
+
 	if continues {
 		c = nil
 	}
+
 	return c, span, continues, err
 }
 
@@ -348,6 +373,7 @@ func plainText(blocks []block) string {
 			}
 			continue
 		}
+
 		for _, row := range b.table {
 			for _, c := range row {
 				if text := plainText(c.blocks); text != "" {
@@ -356,6 +382,7 @@ func plainText(blocks []block) string {
 			}
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -389,11 +416,13 @@ func (r *reader) writeBlock(b block) error {
 	if b.table != nil {
 		return r.writeTable(b.table)
 	}
+
 	p := b.paragraph
 	s := r.styleOf(p.properties.style)
 	if p.properties.outline >= 0 {
 		s.heading = p.properties.outline
 	}
+
 	list := p.properties.list
 	if list.id == "" {
 		list.id = s.list.id
@@ -401,10 +430,12 @@ func (r *reader) writeBlock(b block) error {
 	if list.level == "" {
 		list.level = s.list.level
 	}
+
 	if strings.TrimSpace(p.text) == "" {
 		r.writer.Paragraph("", nil)
 		return r.writer.Err()
 	}
+
 	mark, level, listed := r.numbering.next(list)
 	switch {
 	case s.heading > 0 && mark != "" && mark != richtext.BulletMark:
@@ -429,13 +460,16 @@ func (r *reader) writeTable(rows [][]cell) error {
 		}
 		return nil
 	}
+
 	table := richtext.Table{Rows: make([][]richtext.Cell, len(rows))}
 	above := map[int]richtext.Cell{} // by column: the cell that those below may continue
+
 	var inner [][][]cell
 	for i, row := range rows {
 		if i == table.Heads && len(row) > 0 && row[0].head {
 			table.Heads++
 		}
+
 		column := 0
 		for _, c := range row {
 			blocks, tables := withoutTables(c.blocks)
@@ -449,12 +483,15 @@ func (r *reader) writeTable(rows [][]cell) error {
 			column += c.columns
 		}
 	}
+
 	r.writer.WriteTable(table)
+
 	for _, t := range inner {
 		if err := r.writeTable(t); err != nil {
 			return err
 		}
 	}
+
 	return r.writer.Err()
 }
 

@@ -32,6 +32,7 @@ func Write(text **runs.Text, d *xmlread.Decoder, e xml.StartElement, inline func
 		(*text).Equation(t.text)
 		return err
 	}
+
 	(*text).Line()
 	return d.Each(func(e xml.StartElement) error {
 		defer (*text).Line()
@@ -89,6 +90,7 @@ func isProperties(name string) bool { return strings.HasSuffix(name, "Pr") }
 func (r *reader) readRun() (string, error) {
 	var text strings.Builder
 	hidden := false
+
 	err := r.xml.Each(func(e xml.StartElement) error {
 		if isProperties(e.Name.Local) {
 			return r.xml.Each(func(e xml.StartElement) error {
@@ -100,6 +102,7 @@ func (r *reader) readRun() (string, error) {
 		text.WriteString(s)
 		return err
 	}, nil)
+
 	if hidden {
 		return "", err
 	}
@@ -128,7 +131,9 @@ type object struct {
 func (r *reader) readObject(name string) (*object, error) {
 	r.depth++
 	defer func() { r.depth-- }()
+
 	o := &object{name: name, properties: map[string]string{}, parts: map[string][]term{}}
+
 	return o, r.xml.Each(func(e xml.StartElement) error {
 		switch part := e.Name.Local; part {
 		case name + "Pr":

@@ -21,6 +21,7 @@ func ReadMathML(d *xmlread.Decoder, e xml.StartElement) (string, error) {
 		m.end(name)
 		return err
 	}
+
 	err := child(e)
 	return m.text(), err
 }
@@ -119,11 +120,13 @@ func (m *mathML) start(name string, attributes map[string]string) bool {
 	if m.elements++; !ok || m.elements > maxElements || len(m.open) > 0 && m.last().kind.shape == token {
 		return false
 	}
+
 	e := &element{name: name, kind: kind, attributes: attributes}
 	e.owner = e
 	if m.depth >= maxDepth && kind.shape != token {
 		e.kind = elementKinds["mrow"]
 	}
+
 	if e.kind.shape == transparent && len(m.open) > 0 {
 		around := m.last().owner
 		e.transparent = around.kind.shape != parts
@@ -131,12 +134,16 @@ func (m *mathML) start(name string, attributes map[string]string) bool {
 			e.owner = around
 		}
 	}
+
+	// Objects that are too deep are like rows, and count no more.
 	if !e.transparent && e.kind.shape != token && len(m.open) > 0 {
 		m.depth++
 	}
+
 	if m.names == nil {
 		m.names = map[string]int{}
 	}
+
 	m.names[name]++
 	m.open = append(m.open, e)
 	return true
@@ -164,6 +171,7 @@ func (m *mathML) closeLast() *element {
 	e := m.last()
 	m.open = m.open[:len(m.open)-1]
 	m.names[e.name]--
+
 	switch {
 	case e.transparent:
 	case e.kind.shape == token:
@@ -183,6 +191,7 @@ func (m *mathML) text() string {
 	for len(m.open) > 1 {
 		m.closeLast()
 	}
+
 	t := m.open[0].row.term()
 	if t.lines != "" {
 		return t.lines
@@ -259,6 +268,7 @@ func (e *element) rest() term {
 // addToken adds a token within e.
 func (e *element) addToken(token *element) {
 	text := squeeze(token.characters.String())
+
 	switch token.name {
 	case "annotation":
 		if e.tex == "" && isTeX(token.attributes["encoding"]) {
@@ -271,10 +281,12 @@ func (e *element) addToken(token *element) {
 	case "ms":
 		text = `"` + text + `"`
 	}
+
 	if e.kind.shape == parts {
 		e.add(tokenTerm(token.name, strings.TrimSpace(text)))
 		return
 	}
+
 	e.row.addToken(token.name, text+spaceOf(token))
 }
 
@@ -307,6 +319,7 @@ func tokenTerm(name, text string) term {
 	if name == "mo" && isNary(text) {
 		return term{text: text, kind: applied, apart: true}
 	}
+
 	var s sequence
 	s.addText(text)
 	t := s.term()
@@ -336,9 +349,13 @@ func (r *mathRow) add(t term) {
 	if t.text == "" {
 		return
 	}
+
+	// The brackets around a table are known only when what follows it is there.
 	first, _ := utf8.DecodeRuneInString(t.text)
 	r.release(endsBrackets(string(first)))
+
 	last, _ := utf8.DecodeLastRuneInString(r.sequence.text.String())
+
 	switch {
 	case t.inner != "" && (unicode.Is(unicode.Ps, last) || strings.ContainsRune(bars, last)):
 		r.held = t
@@ -370,6 +387,7 @@ func (r *mathRow) addToken(name, text string) {
 		r.addInvisible(first)
 		return
 	}
+
 	trimmed := strings.TrimSpace(text)
 	before, after, _ := strings.Cut(text, trimmed)
 	r.addSpace(before)
@@ -401,13 +419,16 @@ func (r *mathRow) addInvisible(sign rune) {
 func (r *mathRow) term() term {
 	r.release(true)
 	t := r.sequence.term()
+
 	if t.kind != sum || !strings.ContainsRune(bars, firstOf(t.text)) {
 		return t
 	}
+
 	bar := string(firstOf(t.text))
 	if len(t.text) > 2*len(bar) && strings.HasSuffix(t.text, bar) && strings.Count(t.text, bar) == 2 {
 		t.kind = simple
 	}
+
 	return t
 }
 

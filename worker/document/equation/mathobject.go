@@ -13,6 +13,7 @@ func as(name string, terms map[string]term, properties ...string) *object {
 	for part, t := range terms {
 		o.parts[part] = []term{t}
 	}
+
 	for i := 0; i+1 < len(properties); i += 2 {
 		o.properties[properties[i]] = properties[i+1]
 	}
@@ -123,13 +124,16 @@ func (e *element) multiscripts() term {
 	if e.prescripts > 0 {
 		behind, front = e.parts[:e.prescripts], e.parts[e.prescripts:]
 	}
+
 	base := e.part(0)
 	if len(behind) > 1 {
 		base = withScripts(base, every2nd(behind[1:]), every2nd(behind[2:]))
 	}
+
 	if len(front) == 0 {
 		return base
 	}
+
 	sub, sup := every2nd(front), every2nd(front[1:])
 	if sub.text == "" && sup.text == "" {
 		return base
@@ -150,6 +154,7 @@ func every2nd(terms []term) term {
 func (e *element) fenced() term {
 	o := as("d", nil, "sepChr", ",")
 	o.parts["e"] = e.parts
+
 	for attribute, property := range map[string]string{"open": "begChr", "close": "endChr", "separators": "sepChr"} {
 		if value, ok := e.attributes[attribute]; ok {
 			o.properties[property] = strings.TrimSpace(squeeze(value))
@@ -185,6 +190,7 @@ func (e *element) tableRow() term {
 func (e *element) table() term {
 	wide, aligned := false, e.attributes["displaystyle"] == "true" || strings.HasPrefix(strings.TrimSpace(e.attributes["columnalign"]), "right left")
 	lines := make([]string, len(e.rows))
+
 	for i, row := range e.rows {
 		wide = wide || len(row) > 1
 		if aligned {
@@ -194,10 +200,12 @@ func (e *element) table() term {
 			lines[i] = e.rows[i][0].text
 		}
 	}
+
 	t := (&object{rows: e.rows}).matrix()
 	if aligned || !wide {
 		t.lines = strings.TrimSpace(strings.Join(lines, "\n"))
 	}
+
 	return t
 }
 

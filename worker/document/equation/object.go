@@ -34,16 +34,19 @@ func (o *object) fraction() term {
 	if o.properties["type"] == "noBar" {
 		return term{text: over.grouped(product) + "¦" + under.grouped(product), kind: sum}
 	}
+
 	most := product
 	if strings.Contains(over.text, " ") {
 		most = script
 	}
+
 	text := over.grouped(most) + "/"
 	if isDifferential(under.text) {
 		text += under.text
 	} else {
 		text += under.grouped(script)
 	}
+
 	return term{text: text, kind: quotient, apart: true}
 }
 
@@ -63,7 +66,9 @@ func (o *object) radical() term {
 	if hidden, _ := o.is("degHide"); hidden {
 		degree = ""
 	}
+
 	sign := "√"
+
 	switch degree {
 	case "", "2":
 	case "3":
@@ -73,6 +78,7 @@ func (o *object) radical() term {
 	default:
 		sign += "[" + degree + "]"
 	}
+
 	return term{text: sign + "(" + o.base().text + ")"}
 }
 
@@ -88,6 +94,7 @@ func withScripts(base, sub, sup term) term {
 	if t.text == base.text {
 		t.nested = base.nested
 	}
+
 	if sub.text != "" {
 		form, ok := runs.Form(sub.text, runs.Lowered)
 		if !ok || t.open {
@@ -95,15 +102,19 @@ func withScripts(base, sub, sup term) term {
 		}
 		t.text += form
 	}
+
 	if sup.text == "" {
 		return t
 	}
+
 	t.raised = true
+
 	form, ok := raisedForm(sup.text)
 	if !ok || t.open {
 		form, t.open = marked(sup.text, runs.Raised)
 	}
 	t.text += form
+
 	return t
 }
 
@@ -165,11 +176,13 @@ func (o *object) limit() term {
 	if o.name == "limUpp" {
 		at = runs.Raised
 	}
+
 	t := term{text: groupedBase(base, term{}), kind: script, raised: true, limit: true, apart: base.word && base.apart}
 	if limit := o.part("lim").text; limit != "" {
 		limit, t.open = marked(limit, at)
 		t.text += limit
 	}
+
 	return t
 }
 
@@ -180,19 +193,24 @@ func (o *object) function() term {
 	if argument.text == "" {
 		return t
 	}
+
 	most := product
+
 	switch {
 	case name.limit:
 		most = applied
 	case strings.HasPrefix(argument.text, "("): // the rest would not seem to be of the argument
 		most = simple
 	}
+
+	// An argument in parentheses needs no space behind the name.
 	text := argument.grouped(most)
 	if strings.HasPrefix(text, "(") && !name.limit && !name.open {
 		t.kind = product
 	} else {
 		t.text += " "
 	}
+
 	t.text += text
 	t.open = false
 	return t
@@ -207,8 +225,10 @@ func (o *object) nary() term {
 	if hidden, _ := o.is("supHide"); !hidden {
 		sup = o.part("sup")
 	}
+
 	sign := term{text: o.sign("chr", "∫")}
 	t := withScripts(sign, sub, sup)
+
 	if operand := o.base().grouped(applied); operand != "" {
 		if t.text != sign.text {
 			t.text += " "
@@ -216,6 +236,7 @@ func (o *object) nary() term {
 		t.text += operand
 		t.open = false
 	}
+
 	t.kind, t.raised, t.apart = applied, false, true
 	return t
 }
@@ -223,15 +244,18 @@ func (o *object) nary() term {
 // delimited is a list of terms in brackets. Those of a matrix stand for its own.
 func (o *object) delimited() term {
 	begin, end := o.sign("begChr", "("), o.sign("endChr", ")")
+
 	terms := o.parts["e"]
 	t := term{kind: simple}
 	if begin == "" || end == "" {
 		t.kind = sum
 	}
+
 	if len(terms) == 1 && terms[0].inner != "" && begin+end != "" {
 		t.text = begin + terms[0].inner + end
 		return t
 	}
+
 	texts := make([]string, len(terms))
 	for i := range terms {
 		texts[i] = terms[i].text
@@ -255,6 +279,7 @@ func (o *object) matrix() term {
 		}
 		rows[i] = strings.Join(cells, " ")
 	}
+
 	inner := strings.Join(rows, "; ")
 	return term{text: "[" + inner + "]", inner: inner}
 }
@@ -291,6 +316,7 @@ func (o *object) accent() term {
 	if m, ok := combining[mark]; ok {
 		mark = m
 	}
+
 	base := o.base()
 	switch first, _ := utf8.DecodeRuneInString(mark); {
 	case mark == "\u0304" || mark == overline:
@@ -300,6 +326,7 @@ func (o *object) accent() term {
 	case !unicode.IsMark(first):
 		return term{text: mark + "(" + base.text + ")"}
 	}
+
 	if characters(base.text) == 1 {
 		return term{text: base.text + mark}
 	}
@@ -324,11 +351,13 @@ func barred(t term, bar, sign string) term {
 	if n := characters(t.text); n == 0 || n > maxBarred || strings.TrimFunc(t.text, isPlain) != "" {
 		return term{text: sign + "(" + t.text + ")"}
 	}
+
 	var text strings.Builder
 	for _, c := range t.text {
 		text.WriteRune(c)
 		text.WriteString(bar)
 	}
+
 	return term{text: text.String(), kind: t.kind, word: t.word, digits: true}
 }
 

@@ -47,6 +47,7 @@ func (p *Page) attributes(z *html.Tokenizer, more bool) map[string]string {
 			p.block = p.block || strings.EqualFold(string(value), "block") || strings.EqualFold(string(value), "display")
 		}
 	}
+
 	return values
 }
 
@@ -68,6 +69,7 @@ func (p *Page) Read(kind html.TokenType, name string, z *html.Tokenizer, more bo
 // start takes the start of an element.
 func (p *Page) start(name string, z *html.Tokenizer, more, closed bool) bool {
 	_, known := elementKinds[name]
+
 	switch {
 	case name == "math":
 		if !closed {

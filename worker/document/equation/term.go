@@ -76,12 +76,15 @@ func (s *sequence) addText(text string) {
 	if text = invisible.Replace(text); text == "" {
 		return
 	}
+
 	s.separate(term{text: text})
+
 	for i, c := range text {
 		next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(c):])
 		s.count(c, next)
 	}
 	s.text.WriteString(text)
+
 	s.last, s.only = term{}, term{}
 }
 
@@ -91,6 +94,7 @@ const signs = "′″‴'!%‰°∞∂∇∅…⋯⋮⋱"
 // count counts a character in front of another.
 func (s *sequence) count(c, next rune) {
 	number := unicode.IsDigit(c) || s.number && (c == '.' || c == ',') && unicode.IsDigit(next)
+
 	switch {
 	case unicode.IsSpace(c), unicode.IsMark(c):
 	case unicode.Is(unicode.Pe, c):
@@ -109,6 +113,7 @@ func (s *sequence) count(c, next rune) {
 	case !strings.ContainsRune(signs, c):
 		s.kind = sum
 	}
+
 	s.number = number
 	s.other = s.other || !unicode.IsLetter(c)
 }
@@ -118,19 +123,24 @@ func (s *sequence) addTerm(t term) {
 	if t.text == "" {
 		return
 	}
+
 	t.object = true
 	s.separate(t)
+
 	s.only = term{}
 	if s.text.Len() == 0 {
 		s.only = t
 	}
+
 	if s.nested == 0 {
 		s.factors++
 		s.kind = max(s.kind, t.kind)
 	}
+
 	if s.nested += t.nested; s.nested < 0 {
 		s.kind = sum
 	}
+
 	s.number, s.other, s.last = false, true, t
 	s.text.WriteString(t.text)
 }
@@ -140,7 +150,9 @@ func (s *sequence) addTerm(t term) {
 func (s *sequence) separate(next term) {
 	last, _ := utf8.DecodeLastRuneInString(s.text.String())
 	first, _ := utf8.DecodeRuneInString(next.text)
+
 	needed := false
+
 	switch {
 	case s.last.apart && s.last.word && !s.last.open && unicode.Is(unicode.Ps, first): // sin(x)
 	case s.last.apart || next.apart:
@@ -150,6 +162,7 @@ func (s *sequence) separate(next term) {
 	case (s.last.object || next.object) && !next.digits:
 		needed = unicode.IsDigit(last) && unicode.IsDigit(first)
 	}
+
 	if needed && s.text.Len() > 0 {
 		s.text.WriteByte(' ')
 	}
@@ -168,12 +181,15 @@ func (s *sequence) term() term {
 	if s.only.text != "" {
 		return s.only
 	}
+
 	t := term{text: s.text.String(), kind: s.kind, word: !s.other, open: s.last.open, apart: s.last.apart, nested: s.nested}
+
 	if s.factors > 1 {
 		t.kind = max(t.kind, product)
 	}
 	if s.nested != 0 {
 		t.kind = sum
 	}
+
 	return t
 }

@@ -38,29 +38,36 @@ func (p *htmlParser) endEquation(end int) {
 	if p.equation == nil {
 		return
 	}
+
 	text, block := p.equation.Text(), p.equation.Block()
 	p.equation = nil
 	if text == "" {
 		return
 	}
+
 	if block && !p.row.fresh {
 		p.breaks = max(p.breaks, 1)
 	}
+
 	before := p.out.Len()
 	p.flushHeld(p.equationPos)
+
 	text = runs.Written(p.out.String(), text, p.script.at)
 	last, _ := utf8.DecodeLastRuneInString(p.out.String())
 	first, _ := utf8.DecodeRuneInString(text)
 	if p.script.at == runs.OnLine && unicode.IsDigit(last) && unicode.IsDigit(first) {
 		p.insert(" ", p.equationPos) // they are not one number
 	}
+
 	p.out.WriteString(text)
 	p.back.Step(len(text), p.equationPos, end-p.equationPos)
 	p.parts.text(p.out.Len() - before)
 	p.row.broken = p.row.broken || strings.Contains(text, "\n")
+
 	if block {
 		p.breaks = 1
 	}
+
 	p.equationEnd = p.out.Len()
 }
 

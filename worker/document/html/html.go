@@ -93,19 +93,25 @@ func parse(in document.Input, full bool) (*document.Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("document: %w", err)
 	}
+
 	declared := cmp.Or(text.DeclaredCharset(in.MediaType), metaCharset(data[:min(len(data), document.SniffBytes)]))
+
 	if n := bytes.Count(data, []byte("&")); n > maxReferences {
 		return nil, document.Refuse("a page of more than %d character references", maxReferences)
 	}
+
 	page, back, name, err := charset.Decode(data, declared)
 	if err != nil {
 		return nil, err
 	}
+
 	d := &document.Document{Charset: name, Title: titleOf(page)}
+
 	var leftOut []part
 	if d.Text, d.Source, leftOut, err = htmlText(page, back, full, in.Limits.WithDefaults().Cells); err != nil {
 		return nil, err
 	}
+
 	if len(leftOut) > 0 {
 		d.Notes = append(d.Notes, noteOf(leftOut))
 	}
@@ -125,6 +131,7 @@ func metaCharset(begin []byte) string {
 			if t.Data != "meta" {
 				continue
 			}
+
 			if c := metaElement(t.Attr); c != "" && !strings.HasPrefix(strings.ToLower(c), "utf-16") {
 				return c
 			}
@@ -161,16 +168,20 @@ func metaElement(attrs []xhtml.Attribute) string {
 	for _, a := range attrs {
 		values[a.Key] = a.Val
 	}
+
 	if c := strings.TrimSpace(values["charset"]); c != "" {
 		return c
 	}
+
 	if !strings.EqualFold(values["http-equiv"], "content-type") {
 		return ""
 	}
+
 	_, params, err := mime.ParseMediaType(values["content"])
 	if err != nil {
 		return ""
 	}
+
 	return params["charset"]
 }
 
@@ -218,14 +229,18 @@ func htmlText(page string, back *offset.Map, full bool, cells int) (string, *off
 			visible[open] = true // the element never ends, and must not hide the rest of the page
 			continue
 		}
+
 		var leftOut []part
 		if !full {
 			leftOut = p.parts.leftOut()
 		}
+
+		// The parts were found in the first reading; a second one leaves them out.
 		if len(leftOut) > 0 && tables.refused == nil {
 			p = &htmlParser{page: page, visible: visible, leftOut: leftOut, allLeftOut: leftOut, parts: new(partFinder), tables: &pageTables{most: cells}}
 			p.parse() // ends like the first time: what dropped elements the parts hold, end in them
 		}
+
 		return p.out.String(), back.Then(p.back.Map()), leftOut, tables.refused
 	}
 }
@@ -281,20 +296,26 @@ type tableRow struct {
 func (p *htmlParser) parse() (open string) {
 	pos := p.at
 	z := xhtml.NewTokenizer(strings.NewReader(p.page[pos:]))
+
 	for p.tables.refused == nil {
 		kind := z.Next()
 		if kind == xhtml.ErrorToken {
 			break
 		}
 		size := len(z.Raw())
+
 		if !p.isLeftOut(pos) {
 			p.readToken(z, kind, pos, pos+size)
 		}
+
+		// A table was written whole, so the page is read on behind it.
 		if pos += size; p.next > pos {
 			pos = p.next
 			z = xhtml.NewTokenizer(strings.NewReader(p.page[pos:]))
 		}
 	}
+
+	// The texts of scripts and styles are code even if they never end.
 	p.endEquation(pos)
 	switch p.dropping {
 	case "script", "style":
@@ -308,9 +329,11 @@ func (p *htmlParser) isLeftOut(pos int) bool {
 	for len(p.leftOut) > 0 && pos >= p.leftOut[0].to {
 		p.leftOut = p.leftOut[1:]
 	}
+
 	if len(p.leftOut) == 0 || pos < p.leftOut[0].from {
 		return false
 	}
+
 	p.breaks = max(p.breaks, 1) // the texts before and behind it are not one
 	return true
 }
@@ -320,6 +343,7 @@ func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, en
 	if pos >= p.script.end {
 		p.endScript(pos)
 	}
+
 	var name string
 	var more bool
 	if kind != xhtml.TextToken {
@@ -327,12 +351,16 @@ func (p *htmlParser) readToken(z *xhtml.Tokenizer, kind xhtml.TokenType, pos, en
 		tag, more = z.TagName()
 		name = string(tag)
 	}
+
+	// An option without an end tag ends where the next one begins, or its list does.
 	if p.equation != nil && p.readEquation(z, kind, name, more, pos, end) {
 		return
 	}
+
 	if p.dropping == "option" && endsOption(kind, name) {
 		p.dropping, p.nested = "", 0
 	}
+
 	switch kind {
 	case xhtml.TextToken:
 		if p.dropping == "" {
@@ -371,30 +399,37 @@ func (p *htmlParser) startTag(z *xhtml.Tokenizer, kind xhtml.TokenType, name str
 	if kind == xhtml.StartTagToken && p.startEquation(name, z, more, pos) {
 		return true
 	}
+
 	attrs := tags(z, more)
 	if name == "input" {
 		p.writeInput(attrs, pos, end)
 		return true
 	}
+
 	if kind != xhtml.StartTagToken {
 		return false
 	}
+
 	if isHidden(name, attrs) && !p.visible[name] && !beginsEquation(p.page[end:]) {
 		p.dropping, p.nested = name, 1
 		return true
 	}
+
 	p.parts.begin(name, attrs, end)
 	if name == "table" && !p.isLeftOut(end) && p.readTable(pos) {
 		p.parts.end(name, p.next)
 		return true
 	}
+
 	if name == "select" {
 		p.chosen = hasChosen(p.page[end:])
 	}
+
 	if _, selected := attrs["selected"]; name == "option" && p.chosen && !selected && !p.visible[name] {
 		p.dropping, p.nested = name, 1 // it could have been chosen, and was not
 		return true
 	}
+
 	if p.showsEquation(name, attrs) {
 		p.dropping, p.nested = name, 1
 		return true
@@ -410,8 +445,10 @@ func (p *htmlParser) startElement(name string, closed bool) {
 		}
 		return
 	}
+
 	p.preStart = false
 	p.rawText = name == "xmp" || name == "plaintext"
+
 	switch layoutOf(name) {
 	case dropped:
 		if !p.visible[name] && !(name == "svg" && closed) {
@@ -422,6 +459,7 @@ func (p *htmlParser) startElement(name string, closed bool) {
 		p.startCell()
 		return
 	}
+
 	switch name {
 	case "tr":
 		p.row, p.tabs = tableRow{begun: true}, 0
@@ -430,10 +468,12 @@ func (p *htmlParser) startElement(name string, closed bool) {
 	case "sup":
 		p.raised++
 	}
+
 	if name == "br" {
 		p.breaks = min(p.breaks+1, 2)
 		return
 	}
+
 	p.holdBreaks(name)
 	if name == "pre" || name == "textarea" {
 		p.pre++
@@ -452,7 +492,9 @@ func (p *htmlParser) endElement(name string) {
 		}
 		return
 	}
+
 	p.preStart, p.rawText = false, false
+
 	switch name {
 	case "td", "th":
 		if !p.row.fresh && !p.row.broken {
@@ -468,6 +510,7 @@ func (p *htmlParser) endElement(name string) {
 	case "sup":
 		p.raised = max(p.raised-1, 0)
 	}
+
 	if name == "pre" || name == "textarea" {
 		p.pre = max(p.pre-1, 0)
 	}
@@ -487,6 +530,7 @@ func (p *htmlParser) startCell() {
 			p.breaks = 0
 		}
 	}
+
 	p.row.begun, p.row.fresh, p.row.broken = false, true, false
 }
 
@@ -514,6 +558,7 @@ func (p *htmlParser) writeText(pos, end int) {
 			pos++
 		}
 	}
+
 	for pos < end {
 		s := p.page[pos:end]
 		size := 1
@@ -566,6 +611,7 @@ func (p *htmlParser) writeSpace(s string, pos int) int {
 		p.holdSpace(pos, n)
 		return n
 	}
+
 	n, c := 1, s[:1]
 	if strings.HasPrefix(s, "\r\n") {
 		n = 2
@@ -573,6 +619,7 @@ func (p *htmlParser) writeSpace(s string, pos int) int {
 	if c == "\r" {
 		c = "\n"
 	}
+
 	p.flushHeld(pos)
 	p.out.WriteString(c)
 	p.back.Step(1, pos, n)
@@ -594,6 +641,8 @@ const maxReference = 40
 // pos of the page, and returns its length. An ampersand without a reference is
 // text.
 func (p *htmlParser) writeReference(s string, pos int) int {
+	// Without a semicolon the reference may be shorter than its letters: see
+	// decodeReference.
 	n := 1
 	for n < min(len(s), maxReference) && (s[n] == '#' && n == 1 || isAlphanumeric(s[n])) {
 		n++
@@ -601,14 +650,18 @@ func (p *htmlParser) writeReference(s string, pos int) int {
 	if n < len(s) && s[n] == ';' {
 		n++
 	}
+
+	// A space that may not break is written as a space, which rules match.
 	decoded, n := decodeReference(s[:n])
 	if decoded == noBreakSpace {
 		decoded = " "
 	}
+
 	if p.pre == 0 && len(decoded) == 1 && isSpace(decoded[0]) {
 		p.holdSpace(pos, n)
 		return n
 	}
+
 	p.flushHeld(pos)
 	if form, ok := runs.Form(decoded, p.script.at); ok {
 		decoded = form
@@ -626,6 +679,7 @@ func decodeReference(s string) (string, int) {
 	if decoded == s {
 		return "&", 1
 	}
+
 	_, size := utf8.DecodeRuneInString(decoded)
 	if rest := decoded[size:]; rest != "" && strings.HasSuffix(s, rest) {
 		return decoded[:size], len(s) - len(rest)
@@ -643,6 +697,8 @@ func (p *htmlParser) flushHeld(pos int) {
 	p.breaks, p.tabs, p.space = 0, 0, 0
 	p.row.broken = p.row.broken || breaks > 0 && !p.row.fresh
 	p.row.text, p.row.fresh = true, false
+
+	// At the beginning of the text nothing is written that was held back.
 	switch {
 	case p.out.Len() == 0:
 	case breaks+tabs > 0:

@@ -124,13 +124,18 @@ func (f *partFinder) begin(name string, attrs map[string]string, from int) {
 		f.inTitle = true
 		return
 	}
+
 	if !isContainer(name) || f.tooDeep {
 		return
 	}
+
 	if len(f.open) == maxOpen {
 		f.tooDeep, f.open, f.openNames, f.found = true, nil, nil, nil
 		return
 	}
+
+	// An article within something that may be left out, such as an advertisement, is no
+	// main text.
 	e := element{name: name, from: from, prose: f.prose, links: f.links, count: f.count}
 	e.main = name == "main" || attrs["role"] == "main" || name == "article" && f.apart == 0
 	if e.main {
@@ -139,6 +144,7 @@ func (f *partFinder) begin(name string, attrs map[string]string, from int) {
 	} else if e.why = reasonOf(name, attrs, f.mains > 0); e.why != none && e.why != linkList {
 		f.apart++
 	}
+
 	if f.openNames == nil {
 		f.openNames = make(map[string]int)
 	}
@@ -154,6 +160,8 @@ func (f *partFinder) end(name string, to int) {
 	case "title":
 		f.inTitle = false
 	}
+
+	// Elements that were never closed end with the one around them.
 	for f.openNames[name] > 0 {
 		e := f.open[len(f.open)-1]
 		f.open = f.open[:len(f.open)-1]
@@ -191,7 +199,11 @@ func (f *partFinder) addPart(e element, to int) {
 	if e.why == none || p.prose+p.links == 0 || f.count.mains > e.count.mains {
 		return
 	}
+
 	mostlyLinks := p.links > 0 && p.links >= p.prose
+
+	// What reads like text is kept, whatever its element is called, unless the page marks
+	// its main text elsewhere.
 	switch e.why {
 	case footer, sidebar:
 		p.needsMain = !mostlyLinks
@@ -209,6 +221,7 @@ func (f *partFinder) addPart(e element, to int) {
 			return
 		}
 	}
+
 	f.found = append(f.found, p)
 }
 
@@ -218,6 +231,7 @@ func (f *partFinder) addPart(e element, to int) {
 func (f *partFinder) leftOut() []part {
 	var parts []part
 	slices.SortFunc(f.found, func(a, b part) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+
 	end, prose := 0, 0
 	for _, p := range f.found {
 		if p.from < end || p.needsMain && f.mainProse < minMainText {
@@ -227,9 +241,11 @@ func (f *partFinder) leftOut() []part {
 		end = p.to
 		prose += p.prose
 	}
+
 	if kept := f.prose - prose; kept < minMainText || kept < prose {
 		return nil
 	}
+
 	return parts
 }
 
@@ -243,6 +259,7 @@ func noteOf(parts []part) string {
 			names = append(names, name)
 		}
 	}
+
 	slices.Sort(names)
 	return fmt.Sprintf("%d bytes of text beside the main text were left out: %s (--html full keeps them)", size, strings.Join(names, ", "))
 }
@@ -262,6 +279,7 @@ func isContainer(name string) bool {
 func reasonOf(name string, attrs map[string]string, inMain bool) reason {
 	words := strings.FieldsFunc(attrs["class"]+" "+attrs["id"], func(r rune) bool { return r == ' ' || r == '-' || r == '_' || r == '\n' || r == '\t' })
 	why := none
+
 	switch role := attrs["role"]; {
 	case slices.ContainsFunc(words, isAdvertisement):
 		return advertisement
@@ -276,6 +294,8 @@ func reasonOf(name string, attrs map[string]string, inMain bool) reason {
 	case name == "ul" || name == "ol" || name == "menu":
 		why = linkList
 	}
+
+	// Advertisements and navigation are none of a main text, wherever they stand.
 	if inMain {
 		return none
 	}

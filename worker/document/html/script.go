@@ -24,22 +24,27 @@ const maxScript = 300
 // as package runs has it. A link in it leads to a note, or is a text of its own.
 func (p *htmlParser) startScript(element string, pos int) {
 	p.endScript(pos)
+
 	text, size, ok := scriptText(p.page[pos:], element)
 	if !ok {
 		return
 	}
+
 	at := runs.Raised
 	if element == "sub" {
 		at = runs.Lowered
 	}
+
 	core := strings.TrimSpace(text)
 	if _, ok := runs.Form(core, at); ok {
 		p.script = script{at: at, end: pos + size}
 		return
 	}
+
 	if p.breaks+p.tabs+p.space > 0 || !strings.HasPrefix(text, core) || !runs.Lengthens(p.out.String(), core) {
 		return
 	}
+
 	marked, bracketed := runs.Marked(core, at)
 	sign, _, _ := strings.Cut(marked, core)
 	p.insert(sign, pos)
@@ -72,6 +77,7 @@ func scriptText(page, element string) (text string, size int, ok bool) {
 	page = page[:min(len(page), maxScript)]
 	z := xhtml.NewTokenizer(strings.NewReader(page))
 	var b strings.Builder
+
 	for {
 		switch z.Next() {
 		case xhtml.ErrorToken:

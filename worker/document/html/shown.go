@@ -14,6 +14,7 @@ func isHidden(name string, attrs map[string]string) bool {
 	if hidden, ok := attrs["hidden"]; ok && hidden != "until-found" {
 		return true
 	}
+
 	style := strings.Join(strings.Fields(attrs["style"]), "")
 	for rule := range strings.SplitSeq(style, ";") {
 		switch strings.TrimSuffix(rule, "!important") {
@@ -35,6 +36,7 @@ func beginsEquation(page string) bool {
 func (p *htmlParser) writeInput(attrs map[string]string, pos, end int) {
 	_, checked := attrs["checked"]
 	value := strings.Join(strings.Fields(attrs["value"]), " ")
+
 	switch attrs["type"] {
 	case "hidden", "password", "submit", "reset", "button", "image", "file":
 		return
@@ -43,12 +45,15 @@ func (p *htmlParser) writeInput(attrs map[string]string, pos, end int) {
 			value = "[x]"
 		}
 	}
+
 	if value == "" {
 		return
 	}
+
 	if text := p.out.String(); p.breaks+p.tabs+p.space == 0 && text != "" && !isSpace(text[len(text)-1]) {
 		p.insert(" ", pos)
 	}
+
 	p.flushHeld(pos)
 	p.out.WriteString(value)
 	p.back.Step(len(value), pos, end-pos)

@@ -71,12 +71,15 @@ func readGrids(page string, at int) *grid {
 	z := xhtml.NewTokenizer(strings.NewReader(page[at:]))
 	var r gridReader
 	pos := at
+
 	for r.all == nil || len(r.open) > 0 {
 		kind := z.Next()
 		if kind == xhtml.ErrorToken {
 			break
 		}
+
 		end := pos + len(z.Raw())
+
 		switch kind {
 		case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
 			name, more := z.TagName()
@@ -85,11 +88,14 @@ func readGrids(page string, at int) *grid {
 			name, _ := z.TagName()
 			r.end(string(name), pos, end)
 		}
+
 		pos = end
 	}
+
 	for len(r.open) > 0 {
 		r.endTable(pos, pos)
 	}
+
 	return r.all
 }
 
@@ -99,9 +105,11 @@ func (r *gridReader) begin(name string, z *xhtml.Tokenizer, more bool, pos, end 
 		r.beginTable(z, more, pos)
 		return
 	}
+
 	if len(r.open) == 0 || r.deep > 0 {
 		return
 	}
+
 	t := r.open[len(r.open)-1]
 	switch name {
 	case "thead", "tbody", "tfoot":
@@ -139,6 +147,7 @@ func (r *gridReader) beginTable(z *xhtml.Tokenizer, more bool, pos int) {
 		r.deep++
 		return
 	}
+
 	g := &grid{from: pos}
 	for more {
 		var key, value []byte
@@ -151,12 +160,14 @@ func (r *gridReader) beginTable(z *xhtml.Tokenizer, more bool, pos int) {
 			g.said = g.said || len(value) > 0
 		}
 	}
+
 	if len(r.open) > 0 {
 		outer := r.open[len(r.open)-1]
 		outer.inner = append(outer.inner, g)
 	} else {
 		r.all = g
 	}
+
 	r.open = append(r.open, &openGrid{grid: g})
 }
 
@@ -164,6 +175,7 @@ func (r *gridReader) beginTable(z *xhtml.Tokenizer, more bool, pos int) {
 func (c *gridCell) spans(z *xhtml.Tokenizer, more bool) {
 	attrs := tags(z, more)
 	c.hidden = isHidden("td", attrs)
+
 	if n, err := strconv.Atoi(strings.TrimSpace(attrs["colspan"])); err == nil && n > 0 {
 		c.across = min(n, maxAcross)
 	}
@@ -179,12 +191,14 @@ func (r *gridReader) end(name string, pos, end int) {
 	if len(r.open) == 0 {
 		return
 	}
+
 	if r.deep > 0 {
 		if name == "table" {
 			r.deep--
 		}
 		return
 	}
+
 	t := r.open[len(r.open)-1]
 	switch name {
 	case "table":
@@ -234,6 +248,9 @@ func (g *grid) judge() {
 			}
 		}
 	}
+
+	// What nothing says is judged by its shape: layouts have tables or several paragraphs
+	// in their cells.
 	switch {
 	case g.laidOut || cells < 2:
 	case g.said:
@@ -311,11 +328,13 @@ func (p *htmlParser) writeGrid(g *grid) {
 		p.flushHeld(g.caption.from)
 		p.copyLine(title, false)
 	}
+
 	if rows, heads, columns := p.gridRows(g); len(rows) > 0 {
 		p.breaks, p.tabs = 2, 0
 		p.flushHeld(g.from)
 		p.writeRows(g.from, rows, heads, columns)
 	}
+
 	p.writeInner(g)
 	p.breaks = 2
 	p.row = tableRow{text: true, broken: true}
@@ -337,18 +356,23 @@ func (p *htmlParser) readApart(e extent) textCell {
 	if strings.TrimSpace(p.page[e.from:max(e.from, e.to)]) == "" {
 		return textCell{}
 	}
+
 	one := &htmlParser{page: p.page[:e.to], at: e.from, visible: p.visible, parts: p.parts, tables: p.tables, inCell: true, allLeftOut: p.allLeftOut}
 	from, _ := slices.BinarySearchFunc(p.allLeftOut, e.from, func(left part, at int) int { return left.to - at })
 	one.leftOut = p.allLeftOut[from:]
+
+	// Most cells have no tags, and need no tokenizer.
 	if strings.IndexByte(p.page[e.from:e.to], '<') >= 0 {
 		one.parse()
 	} else if !one.isLeftOut(e.from) {
 		one.writeText(e.from, e.to)
 		p.parts.text(one.out.Len())
 	}
+
 	if strings.TrimSpace(one.out.String()) == "" {
 		return textCell{}
 	}
+
 	return textCell{text: one.out.String(), source: one.back.Map()}
 }
 
@@ -357,17 +381,22 @@ func (p *htmlParser) readApart(e extent) textCell {
 func (p *htmlParser) gridRows(g *grid) (rows [][]textCell, heads, columns int) {
 	ordered := slices.Clone(g.rows) // heads first, feet last
 	slices.SortStableFunc(ordered, func(a, b gridRow) int { return a.place() - b.place() })
+
 	type above struct {
 		textCell
 		left int // rows that it covers yet
 	}
+
 	covered := map[int]above{} // by column
+
 	for _, row := range ordered {
 		if row.hidden {
 			continue
 		}
+
 		var cells []textCell
 		head := true
+
 		fill := func() {
 			for a := covered[len(cells)]; a.left > 0; a = covered[len(cells)] {
 				if p.tables.repeated += len(a.text); p.tables.repeated > maxRepeated {
@@ -385,6 +414,7 @@ func (p *htmlParser) gridRows(g *grid) (rows [][]textCell, heads, columns int) {
 				}
 			}
 		}
+
 		for _, c := range row.cells {
 			if c.hidden {
 				continue
@@ -410,20 +440,26 @@ func (p *htmlParser) gridRows(g *grid) (rows [][]textCell, heads, columns int) {
 				return nil, 0, 0
 			}
 		}
+
 		fill()
+
 		if !slices.ContainsFunc(cells, func(c textCell) bool { return strings.TrimSpace(c.text) != "" }) {
 			continue
 		}
+
 		if (row.head || head && len(row.cells) > 1) && heads == len(rows) && heads < table.MaxHeads {
 			heads++
 		}
+
 		columns = max(columns, len(cells))
 		rows = append(rows, cells)
 	}
+
 	p.tables.count(max(0, len(rows)*columns-p.tables.cells)) // shorter rows are filled
 	if heads == len(rows) && heads > 1 && !slices.ContainsFunc(ordered, func(r gridRow) bool { return r.head }) {
 		heads = 1 // a table of nothing but names
 	}
+
 	return rows, max(heads, 1), columns
 }
 
@@ -451,10 +487,14 @@ func (p *htmlParser) writeRows(pos int, rows [][]textCell, heads, columns int) {
 		}
 		p.insert(table.Rule(columns), pos)
 	}
+
 	before := p.out.Len()
 	begin()
 	since := p.out.Len()
+	// The head of a long table stands again, so that each part of the table can be read by
+	// itself.
 	short := since-before < headEvery
+
 	for _, row := range rows[heads:] {
 		if short && p.out.Len()-since > headEvery {
 			p.insert("\n\n", pos)
@@ -486,25 +526,31 @@ func (p *htmlParser) copyLine(c textCell, inTable bool) {
 	if c.source == nil || c.text == "" {
 		return
 	}
+
 	back := c.source
 	begun, space := false, -1
+
 	for i, r := range c.text {
 		size := len(string(r))
+
 		if strings.ContainsRune(" \t\r\n", r) {
 			if begun && space < 0 {
 				space = i
 			}
 			continue
 		}
+
 		if space >= 0 {
 			p.copyPiece(" ", back, space, space+1)
 			space = -1
 		}
 		begun = true
+
 		if r == '|' && inTable {
 			from, _ := back.Source(i, i+1)
 			p.insert(`\`, from)
 		}
+
 		p.copyPiece(c.text[i:i+size], back, i, i+size)
 	}
 }

@@ -39,13 +39,17 @@ func Write(ctx context.Context, w *richtext.Writer, page io.Reader, o Options) e
 	if o.Heading == nil {
 		o.Heading = func(int, string) {}
 	}
+
 	r := &reader{writer: w, options: o, z: html.NewTokenizer(page)}
 	r.z.SetMaxBuf(maxToken)
+
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+
 		kind := r.z.Next()
+		// A page ends wherever it breaks off, and what is open is written all the same.
 		if kind == html.ErrorToken {
 			if err := r.z.Err(); err != io.EOF { //nolint:errorlint // the tokenizer returns it bare
 				return err
@@ -57,6 +61,7 @@ func Write(ctx context.Context, w *richtext.Writer, page io.Reader, o Options) e
 			}
 			return w.Err()
 		}
+
 		r.read(kind)
 		if err := w.Err(); err != nil {
 			return err
@@ -73,9 +78,11 @@ func (r *reader) read(kind html.TokenType) {
 		tag, more = r.z.TagName()
 		name = string(tag)
 	}
+
 	if r.equation != nil && r.readEquation(kind, name, more) {
 		return
 	}
+
 	switch kind {
 	case html.TextToken:
 		if r.dropping == "" {
@@ -106,8 +113,10 @@ func (r *reader) endEquation() {
 	if r.equation == nil {
 		return
 	}
+
 	text, block := r.equation.Text(), r.equation.Block()
 	r.equation = nil
+
 	switch {
 	case text == "":
 		return
@@ -120,6 +129,7 @@ func (r *reader) endEquation() {
 	default:
 		r.text.Equation(text)
 	}
+
 	r.shown = r.text.Len()
 }
 
@@ -165,11 +175,13 @@ func (r *reader) start(name string, more, closed bool) {
 		}
 		return
 	}
+
 	if !closed {
 		if r.equation = equation.OnPage(name, r.z, more); r.equation != nil {
 			return
 		}
 	}
+
 	attributes := map[string]string{}
 	for more {
 		var key, value []byte
@@ -179,10 +191,12 @@ func (r *reader) start(name string, more, closed bool) {
 			attributes[string(key)] = string(value)
 		}
 	}
+
 	if name == "span" && attributes["aria-hidden"] == "true" && r.shown > 0 && r.shown == r.text.Len() && !closed {
 		r.dropping, r.dropped = name, 1 // it shows the equation again, as those of KaTeX do
 		return
 	}
+
 	switch name {
 	case "script", "style", "template", "head", "svg", "noscript", "iframe", "rt", "rp":
 		if !closed {
@@ -240,15 +254,20 @@ func (r *reader) endLink() {
 		return
 	}
 	text := strings.TrimRight(r.text.String(), " \n")
+
 	r.text.Reset()
+
 	defer r.place()
+
 	r.note = false
+
 	begins := strings.LastIndex(text, "[^") == len(text)-len(strings.TrimLeft(text, " \n"))
 	if text = strings.TrimSuffix(text, "[^"); strings.HasSuffix(text, "]") || !strings.Contains(text, "[^") {
 		r.text.WriteString(text)
 		return
 	}
 	r.text.WriteString(text + "]")
+
 	if begins {
 		r.text.WriteRune(' ')
 	}
@@ -294,6 +313,7 @@ func (r *reader) end(name string) {
 		}
 		return
 	}
+
 	switch name {
 	case "ul", "ol", "menu":
 		r.endParagraph()
@@ -324,6 +344,7 @@ func (r *reader) addText(s string) {
 		r.text.WriteString(s)
 		return
 	}
+
 	for _, c := range s {
 		if c == '\n' || c == '\t' || c == '\r' || c == '\f' || c == '\u00a0' {
 			c = ' '
@@ -339,18 +360,23 @@ func (r *reader) endParagraph() {
 	r.shown = 0
 	r.raised, r.lowered = 0, 0 // of elements that never end
 	r.place()
+
 	heading := r.heading
 	r.heading = 0
 	if r.pre == 0 {
 		text = squeeze(text)
 	}
+
 	if strings.TrimSpace(text) == "" {
 		return
 	}
+
 	if !r.begun && heading == 0 && r.cell() == nil && strings.TrimSpace(text) == r.options.Title {
 		heading = 1
 	}
+
 	r.begun = true
+
 	switch {
 	case r.cell() != nil:
 		r.cell().WriteString(strings.TrimSpace(r.mark+" "+text) + "\n")
@@ -362,6 +388,7 @@ func (r *reader) endParagraph() {
 	default:
 		r.writer.Paragraph(text, r.options.Place())
 	}
+
 	r.mark = ""
 }
 

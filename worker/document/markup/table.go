@@ -81,6 +81,7 @@ func (r *reader) startTable(name string, attributes map[string]string) bool {
 // startPart begins a part of a table.
 func (r *reader) startPart(t *openTable, name string, attributes map[string]string) {
 	r.endCell(t)
+
 	switch name {
 	case "thead":
 		t.inHead = true
@@ -96,6 +97,7 @@ func (r *reader) startPart(t *openTable, name string, attributes map[string]stri
 		t.cell = new(strings.Builder)
 		t.cover = min(max(1, number(attributes["colspan"], 1)), maxColumns)
 		t.down = min(max(1, number(attributes["rowspan"], 1)), maxRows)
+		// A row is one of heads as long as each of its cells is.
 		if name == "td" && !t.inHead {
 			t.heads[len(t.heads)-1] = false
 		}
@@ -124,8 +126,10 @@ func (r *reader) fill(t *openTable) {
 		if !ok || h.rows == 0 {
 			return
 		}
+
 		h.rows--
 		t.hanging[t.width] = h
+
 		if t.repeated += len(h.cell.Text); t.repeated > maxRepeated {
 			h.cell.Text = ""
 		}
@@ -138,23 +142,29 @@ func (r *reader) endCell(t *openTable) {
 	if t.cell == nil {
 		return
 	}
+
 	r.endParagraph()
 	text := t.cell.String()
 	t.cell = nil
+
 	cover := min(t.cover, maxColumns-t.width)
 	if cover <= 0 {
 		return
 	}
+
+	// The cell stands in the rows below, too, which are filled as they are read.
 	c := richtext.Cell{Text: strings.TrimSuffix(text, "\n"), Place: r.options.Place()}
 	if cover > 1 {
 		c.Span = cover
 	}
+
 	if t.down > 1 {
 		if t.hanging == nil {
 			t.hanging = map[int]hanging{}
 		}
 		t.hanging[t.width] = hanging{c, t.down - 1}
 	}
+
 	r.addCell(t, c)
 	r.fill(t)
 }
@@ -188,6 +198,7 @@ func (r *reader) endTable() {
 	r.tables = r.tables[:last]
 
 	one := t.finish()
+	// A table that lays the page out within a cell is text of the cell.
 	if outer := r.cell(); outer != nil {
 		within := r.tables[last-1]
 		if one.isOfValues() {
@@ -202,11 +213,13 @@ func (r *reader) endTable() {
 		within.inner = append(within.inner, t.inner...)
 		return
 	}
+
 	if len(one.Rows) == 1 && richtext.Width(one.Rows[0]) == 1 {
 		r.writer.Paragraph(one.Rows[0][0].Text, one.Rows[0][0].Place)
 	} else {
 		r.writer.WriteTable(one.Table)
 	}
+
 	for _, inner := range t.inner {
 		r.writer.WriteTable(inner)
 	}
@@ -222,14 +235,17 @@ func (t *openTable) finish() finished {
 		if len(row) == 0 {
 			continue
 		}
+
 		if t.heads[i] && one.Heads == len(one.Rows) {
 			one.Heads++
 		}
 		one.Rows = append(one.Rows, row)
 	}
+
 	if one.Heads == len(one.Rows) {
 		one.Heads = 0 // all of them are, which says nothing
 	}
+
 	return one
 }
 
@@ -244,6 +260,7 @@ func (f finished) isOfValues() bool {
 				values++
 			}
 		}
+
 		if values > 1 {
 			full++
 		}

@@ -18,6 +18,7 @@ func (p *parser) readObject(e xml.StartElement) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	err = p.xml.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "math" || text != "" {
 			return p.xml.Skip()
@@ -25,6 +26,7 @@ func (p *parser) readObject(e xml.StartElement) (string, error) {
 		text, err = equation.ReadMathML(p.xml, e)
 		return err
 	}, nil)
+
 	// A few bytes may refer to a large formula, so the text is counted before it is written.
 	if p.formulaBytes += int64(len(text)); p.formulaBytes > p.zip.Limits().Bytes {
 		return "", document.Refuse("formulas of more than %d bytes (--document-bytes)", p.zip.Limits().Bytes)
@@ -38,11 +40,13 @@ func (r *reader) readFormula(reference string) (string, error) {
 	if reference == "" {
 		return "", nil
 	}
+
 	name := strings.TrimPrefix(path.Join("/", reference, "content.xml"), "/")
 	text, ok := r.formulas[name]
 	if ok || name == "content.xml" || !r.zip.Has(name) {
 		return text, nil
 	}
+
 	isFormula := false
 	err := r.openRoot(name, func(d *xmlread.Decoder, root xml.StartElement) (err error) {
 		if isFormula = root.Name.Local == "math"; isFormula {
@@ -50,9 +54,11 @@ func (r *reader) readFormula(reference string) (string, error) {
 		}
 		return err
 	})
+
 	if !isFormula && errors.As(err, new(*document.RefusedError)) {
 		err = nil // it is an object of another program
 	}
+
 	r.formulas[name] = text
 	return text, err
 }

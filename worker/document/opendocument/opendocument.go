@@ -45,38 +45,48 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := checkEncryption(z); err != nil {
 		return nil, err
 	}
+
 	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}, fonts: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}, formulas: map[string]string{}}
+
 	if err := r.readStyles("styles.xml"); err != nil {
 		return nil, err
 	}
 	if err := r.readStyles("content.xml"); err != nil {
 		return nil, err
 	}
+
 	if err := r.readBody(); err != nil {
 		return nil, err
 	}
+
 	r.writeNotes()
+
 	d, err := r.writer.Document()
 	if err == nil {
 		d.Title = dublincore.Title(z, dublincore.OpenDocument)
 	}
+
 	return d, err
 }
 
 // checkEncryption refuses a file whose text is encrypted.
 func checkEncryption(z *zipfile.Reader) error {
 	const manifest = "META-INF/manifest.xml"
+
 	if !z.Has(manifest) {
 		return nil
 	}
+
 	e, err := z.Open(manifest)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
+
 	encrypted := false
 	d := xmlread.New(manifest, e, z.Limits())
 	err = d.Document(func(xml.StartElement) error {
@@ -87,6 +97,7 @@ func checkEncryption(z *zipfile.Reader) error {
 			}, nil)
 		}, nil)
 	})
+
 	if err == nil && encrypted {
 		return document.Refuse("encrypted with a password; of encrypted files only PDF files are read: save it without a password")
 	}
@@ -148,6 +159,7 @@ func (r *reader) openRoot(name string, root func(*xmlread.Decoder, xml.StartElem
 		return err
 	}
 	defer e.Close()
+
 	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(e xml.StartElement) error { return root(d, e) })
 }
@@ -208,12 +220,15 @@ func (r *reader) writeTable(rows []row) {
 	for _, t := range rows {
 		width = max(width, richtext.Width(t.cells))
 	}
+
 	heads := [][]richtext.Cell{richtext.Widen(rows[0].cells, width)}
+
 	rows[0].times--
 	for len(heads) < len(rows) && len(heads) < table.MaxHeads && rows[0].head && rows[len(heads)].head && rows[len(heads)].times == 1 {
 		rows[len(heads)].times = 0
 		heads = append(heads, rows[len(heads)].cells)
 	}
+
 	r.writer.BeginTable(heads...)
 	for _, t := range rows {
 		for range t.times {
@@ -222,6 +237,7 @@ func (r *reader) writeTable(rows []row) {
 			}
 		}
 	}
+
 	r.writer.EndTable()
 }
 
@@ -231,7 +247,9 @@ func (r *reader) writeMargins(kind string) {
 	if kind == "footer" {
 		margins = r.footers
 	}
+
 	where := &mapreduce.Location{Place: "the margin of pages"}
+
 	seen := map[string]bool{}
 	for _, lines := range margins {
 		for _, l := range lines {

@@ -19,11 +19,14 @@ const maxSheetRows = 1 << 24
 // readSheets reads the sheets of a spreadsheet.
 func (p *parser) readSheets() error {
 	w := &sheet.Writer{Text: p.writer, Limits: p.zip.Limits()}
+
 	return p.xml.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "table" {
 			return p.xml.Skip()
 		}
+
 		w.Begin(xmlread.Attr(e, "name"))
+
 		number, merges := 1, sheet.NewMerges(nil)
 		var child func(xml.StartElement) error
 		child = func(e xml.StartElement) error {
@@ -35,6 +38,7 @@ func (p *parser) readSheets() error {
 			}
 			return p.xml.Skip()
 		}
+
 		err := p.xml.Each(child, nil)
 		w.End()
 		return err
@@ -45,6 +49,7 @@ func (p *parser) readSheets() error {
 // of a sheet are many.
 func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int, merges *sheet.Merges) error {
 	repeats := min(max(1, atoi(xmlread.Attr(e, "number-rows-repeated"))), maxSheetRows)
+
 	var cells []string
 	empty := 0 // cells behind the last one with a value
 	err := p.xml.Each(func(e xml.StartElement) error {
@@ -53,42 +58,53 @@ func (p *parser) readSheetRow(e xml.StartElement, w *sheet.Writer, number *int, 
 		}
 		columns := max(1, atoi(xmlread.Attr(e, "number-columns-repeated")))
 		e = e.Copy()
+
 		text, err := p.readSheetCell()
 		if err != nil {
 			return err
 		}
+
 		value := cellValue(e, text)
 		if e.Name.Local == "covered-table-cell" || value == "" {
 			empty = min(empty+min(columns, sheet.MaxColumns), sheet.MaxColumns)
 			return nil
 		}
+
 		merges.Add(mergeOf(e, *number, len(cells)+empty))
 		if columns > sheet.MaxColumns || len(cells)+empty+columns > sheet.MaxColumns {
 			return document.Refuse("more than %d columns", sheet.MaxColumns)
 		}
+
 		cells = append(cells, make([]string, empty)...)
 		empty = 0
 		for range columns {
 			cells = append(cells, value)
 		}
+
 		return nil
 	}, nil)
 	if err != nil {
 		return err
 	}
+
 	written := repeats
+
+	// Empty rows are written once, as the last one may stand for a million.
 	if len(cells) == 0 {
 		written = 1
 	}
+
 	if written*len(cells) > w.Limits.WithDefaults().Cells {
 		return sheet.TooManyCells(w.Limits)
 	}
+
 	for i := range written {
 		merged, spans := merges.Apply(*number+i, slices.Clone(cells))
 		if err := w.MergedRow(*number+i, merged, spans); err != nil {
 			return err
 		}
 	}
+
 	*number += repeats
 	return nil
 }
@@ -103,7 +119,9 @@ func mergeOf(e xml.StartElement, row, column int) sheet.Merge {
 // readSheetCell returns the text that a cell shows.
 func (p *parser) readSheetCell() (string, error) {
 	var lines []string
+
 	comments := len(p.comments)
+
 	err := p.xml.Each(func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "p", "h":
@@ -113,6 +131,7 @@ func (p *parser) readSheetCell() (string, error) {
 		}
 		return p.xml.Skip()
 	}, nil)
+
 	for i := range p.comments[comments:] {
 		p.comments[comments+i].place = &mapreduce.Location{Place: fmt.Sprintf("comment %d", comments+i+1)}
 	}
@@ -161,6 +180,7 @@ func (p *parser) readSlide(where *mapreduce.Location) error {
 	if s.title == "" {
 		s.title = fmt.Sprintf("Slide %d", where.Slide)
 	}
+
 	p.writer.Heading(2, s.title, where)
 	for _, l := range s.lines {
 		for i := range l.table {
@@ -170,10 +190,12 @@ func (p *parser) readSlide(where *mapreduce.Location) error {
 		}
 		p.writeAt(l, where)
 	}
+
 	spoken := &mapreduce.Location{Slide: where.Slide, Part: "notes"}
 	for _, l := range s.notes {
 		p.writer.Note("Notes:", strings.TrimSpace(l.mark+" "+l.text), spoken)
 	}
+
 	return p.writer.Err()
 }
 
@@ -184,6 +206,7 @@ func (p *parser) readShape(e xml.StartElement, s *slide) error {
 		s.lines = append(s.lines, l)
 		return nil
 	}
+
 	switch e.Name.Local {
 	case "notes":
 		return p.xml.Each(func(e xml.StartElement) error {
@@ -197,6 +220,7 @@ func (p *parser) readShape(e xml.StartElement, s *slide) error {
 	case "g", "a":
 		return p.xml.Each(func(e xml.StartElement) error { return p.readShape(e, s) }, nil)
 	}
+
 	switch xmlread.Attr(e, "class") {
 	case "title":
 		if s.title != "" {
@@ -206,6 +230,7 @@ func (p *parser) readShape(e xml.StartElement, s *slide) error {
 	case "page-number", "date-time", "footer", "header":
 		return p.xml.Skip()
 	}
+
 	return p.readBlocks(0, func(l line) error {
 		if l.table == nil && strings.TrimSpace(l.text) == "" {
 			return nil

@@ -30,6 +30,7 @@ func (r *reader) readStyles(name string) error {
 	if !r.zip.Has(name) {
 		return nil
 	}
+
 	return r.open(name, func(d *xmlread.Decoder) error {
 		var child func(xml.StartElement) error
 		child = func(e xml.StartElement) error {
@@ -59,14 +60,17 @@ func (r *reader) readStyle(d *xmlread.Decoder, e xml.StartElement) error {
 	if xmlread.Attr(e, "family") != "text" {
 		return d.Skip()
 	}
+
 	name := xmlread.Attr(e, "name")
 	f := font{base: xmlread.Attr(e, "parent-style-name")}
+
 	err := d.Each(func(e xml.StartElement) error {
 		if rise, _, _ := strings.Cut(xmlread.Attr(e, "text-position"), " "); rise != "" {
 			f.position, f.placed = positionOf(rise), true
 		}
 		return d.Skip()
 	}, nil)
+
 	r.fonts[name] = f
 	return err
 }
@@ -80,6 +84,7 @@ func positionOf(rise string) runs.Position {
 	case "sub":
 		return runs.Lowered
 	}
+
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(rise, "%"), 64)
 	if err != nil {
 		return runs.OnLine
@@ -105,14 +110,17 @@ func (r *reader) positionOf(style string) (at runs.Position, said bool) {
 // readMargin reads a header or footer of pages.
 func (r *reader) readMargin(d *xmlread.Decoder, name string) error {
 	var lines []line
+
 	before := r.paragraphs
 	err := (&parser{reader: r, xml: d}).readBlocks(0, r.flattenTo(&lines))
 	r.paragraphs = before // only those of the text count
+
 	if strings.HasPrefix(name, "header") {
 		r.headers = append(r.headers, lines)
 	} else {
 		r.footers = append(r.footers, lines)
 	}
+
 	return err
 }
 
@@ -177,6 +185,7 @@ func readLevel(e xml.StartElement, at int) richtext.ListLevel {
 	if e.Name.Local == "list-level-style-bullet" || e.Name.Local == "list-level-style-image" {
 		return l
 	}
+
 	switch xmlread.Attr(e, "num-format") {
 	case "":
 		l.Format = richtext.NoNumber
@@ -191,9 +200,11 @@ func readLevel(e xml.StartElement, at int) richtext.ListLevel {
 	default:
 		l.Format = richtext.Decimal
 	}
+
 	if n, err := strconv.Atoi(xmlread.Attr(e, "start-value")); err == nil {
 		l.Start = n
 	}
+
 	if f := xmlread.Attr(e, "num-list-format"); f != "" { // %1%.%2%.
 		for level := range 10 {
 			f = strings.ReplaceAll(f, fmt.Sprintf("%%%d%%", level+1), fmt.Sprintf("%%%d", level+1))
@@ -201,14 +212,17 @@ func readLevel(e xml.StartElement, at int) richtext.ListLevel {
 		l.Text = f
 		return l
 	}
+
 	shown, err := strconv.Atoi(xmlread.Attr(e, "display-levels"))
 	if err != nil {
 		shown = 1
 	}
+
 	var numbers []string
 	for level := max(0, at+1-shown); level <= at; level++ {
 		numbers = append(numbers, fmt.Sprintf("%%%d", level+1))
 	}
+
 	l.Text = xmlread.Attr(e, "num-prefix") + strings.Join(numbers, ".") + xmlread.Attr(e, "num-suffix")
 	return l
 }

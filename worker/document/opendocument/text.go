@@ -63,6 +63,7 @@ func (p *parser) readBlocks(depth int, take func(line) error) error {
 func (p *parser) readList(e xml.StartElement, depth int, take func(line) error) error {
 	outer := p.list
 	defer func() { p.list = outer }()
+
 	name := xmlread.Attr(e, "style-name")
 	switch {
 	case p.continued[xmlread.Attr(e, "continue-list")] != nil:
@@ -72,9 +73,11 @@ func (p *parser) readList(e xml.StartElement, depth int, take func(line) error) 
 			p.list.counter = richtext.ListCounter{}
 		}
 	}
+
 	if id := xmlread.Attr(e, "id"); id != "" {
 		p.continued[id] = p.list
 	}
+
 	return p.xml.Each(func(item xml.StartElement) error {
 		if item.Name.Local != "list-item" && item.Name.Local != "list-header" {
 			return p.xml.Skip()
@@ -88,7 +91,10 @@ func (p *parser) readItem(item xml.StartElement, depth int, take func(line) erro
 	if start, err := strconv.Atoi(xmlread.Attr(item, "start-value")); err == nil && p.list != nil {
 		p.list.counter.Restart(depth, start)
 	}
+
 	marked := item.Name.Local == "list-header"
+
+	// Only the first paragraph of an item has its mark.
 	return p.xml.Each(func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "p", "h":
@@ -119,27 +125,33 @@ func (p *parser) nextMark(depth int) string {
 func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error) error {
 	text, at, space, boxed := p.text, p.at, p.space, p.boxed
 	p.text, p.at, p.space, p.boxed = new(runs.Text), runs.OnLine, true, nil
+
 	if e.Name.Local == "h" {
 		l.heading = max(1, atoi(xmlread.Attr(e, "outline-level")))
 		if !l.listed && p.outline != nil && xmlread.Attr(e, "is-list-header") != "true" {
 			l.mark = strings.TrimSpace(p.outline.counter.Next(p.outline.levels[:], l.heading-1))
 		}
 	}
+
 	if l.heading > 0 && l.mark == richtext.BulletMark {
 		l.mark = ""
 	}
+
 	err := p.readInline()
 	l.text = strings.TrimRight(p.text.String(), " ")
 	boxes := p.boxed
 	p.text, p.at, p.space, p.boxed = text, at, space, boxed
+
 	if err != nil {
 		return err
 	}
+
 	p.paragraphs++
 	l.number = p.paragraphs
 	if err := take(l); err != nil {
 		return err
 	}
+
 	for _, b := range boxes {
 		if err := take(b); err != nil {
 			return err
@@ -208,8 +220,11 @@ func (p *parser) readSpan(e xml.StartElement) error {
 	if at, said := p.positionOf(xmlread.Attr(e, "style-name")); said {
 		p.at = at
 	}
+
 	p.text.At(p.at)
+
 	err := p.readInline()
+
 	p.at = outer
 	p.text.At(outer)
 	return err
@@ -236,10 +251,13 @@ func (p *parser) readNote(e xml.StartElement) error {
 	if kind != "endnote" {
 		kind = "footnote"
 	}
+
+	// The number is taken before the note is read, as there may be others in it.
 	i := len(p.notes)
 	p.notes = append(p.notes, note{})
 	p.text.Insert(fmt.Sprintf("[^%d]", i+1))
 	p.space = false
+
 	var lines []string
 	err := p.xml.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "note-body" {
@@ -247,6 +265,7 @@ func (p *parser) readNote(e xml.StartElement) error {
 		}
 		return p.readAside(&lines)
 	}, nil)
+
 	p.notes[i] = note{
 		mark: fmt.Sprintf("[^%d]:", i+1), text: strings.Join(lines, " "),
 		place: &mapreduce.Location{Place: fmt.Sprintf("%s %d", kind, i+1)},
@@ -258,6 +277,7 @@ func (p *parser) readNote(e xml.StartElement) error {
 func (p *parser) readAside(lines *[]string) error {
 	before := p.paragraphs
 	defer func() { p.paragraphs = before }()
+
 	var read []line
 	err := p.readBlocks(0, p.flattenTo(&read))
 	for _, l := range read {
@@ -270,6 +290,7 @@ func (p *parser) readAside(lines *[]string) error {
 func (p *parser) readComment() error {
 	var author, date string
 	var lines []string
+
 	err := p.xml.Each(func(e xml.StartElement) (err error) {
 		switch e.Name.Local {
 		case "creator":
@@ -287,6 +308,7 @@ func (p *parser) readComment() error {
 		}
 		return err
 	}, nil)
+
 	date, _, _ = strings.Cut(date, "T")
 	p.comments = append(p.comments, note{
 		mark: "Comment" + strings.TrimRight(" by "+author+", "+date, ", ") + ":", text: strings.Join(lines, " "),
@@ -308,10 +330,12 @@ func (p *parser) readTable() ([]row, error) {
 		return nil, document.Refuse("damaged: more than %d tables within each other", maxNested)
 	}
 	defer func() { p.tables-- }()
+
 	var rows []row
 	above := map[int]*tallCell{}
 	heads := false
 	var child func(xml.StartElement) error
+
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "table-header-rows":
@@ -332,6 +356,7 @@ func (p *parser) readTable() ([]row, error) {
 		}
 		return p.xml.Each(child, nil)
 	}
+
 	return rows, p.xml.Each(child, nil)
 }
 
@@ -352,6 +377,7 @@ func (p *parser) readRow(above map[int]*tallCell) ([]richtext.Cell, error) {
 				row, width = append(row, c), width+repeats
 			}
 		}
+
 		switch e.Name.Local {
 		case "table-cell":
 			var texts []string
@@ -368,19 +394,23 @@ func (p *parser) readRow(above map[int]*tallCell) ([]richtext.Cell, error) {
 				return err
 			})
 			c.Text = strings.Join(texts, "\n")
+
 			down := atoi(xmlread.Attr(e, "number-rows-spanned"))
 			if c.Span = min(atoi(xmlread.Attr(e, "number-columns-spanned")), maxColumns-width); c.Span > 1 {
 				repeats = 1
 			}
+
 			at := width
 			add(c)
 			if c.Span > 1 {
 				row[len(row)-1].Times = 0
 				width, joined = width+c.Span-1, c.Span-1
 			}
+
 			if down > 1 && len(row) > 0 {
 				above[at] = &tallCell{row[len(row)-1], down - 1}
 			}
+
 			return err
 		case "covered-table-cell":
 			for range repeats {
@@ -399,5 +429,6 @@ func (p *parser) readRow(above map[int]*tallCell) ([]richtext.Cell, error) {
 		}
 		return p.xml.Skip()
 	}, nil)
+
 	return row, err
 }

@@ -47,11 +47,14 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}}
+
 	slides, err := r.readOrder()
 	if err != nil {
 		return nil, err
 	}
+
 	seen := map[string]bool{}
 	for i, name := range slides {
 		if seen[name] || !z.Has(name) {
@@ -62,10 +65,12 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 			return nil, err
 		}
 	}
+
 	d, err := r.writer.Document()
 	if err == nil {
 		d.Title = dublincore.Title(z, dublincore.OfficeCore)
 	}
+
 	return d, err
 }
 
@@ -81,6 +86,7 @@ func (r *reader) open(name string, root func(*xmlread.Decoder) error) error {
 	if err != nil {
 		return err
 	}
+
 	defer e.Close()
 	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error { return root(d) })
@@ -94,9 +100,11 @@ func (r *reader) relations(name string) (map[string]relation, error) {
 	folder, file := path.Split(name)
 	rels := path.Join(folder, "_rels", file+".rels")
 	found := map[string]relation{}
+
 	if !r.zip.Has(rels) {
 		return found, nil
 	}
+
 	return found, r.open(rels, func(d *xmlread.Decoder) error {
 		return d.Each(func(e xml.StartElement) error {
 			if xmlread.Attr(e, "TargetMode") != "External" {
@@ -117,7 +125,9 @@ func (r *reader) readOrder() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var slides []string
+
 	err = r.open(presentation, func(d *xmlread.Decoder) error {
 		var child func(xml.StartElement) error
 		child = func(e xml.StartElement) error {
@@ -133,6 +143,7 @@ func (r *reader) readOrder() ([]string, error) {
 		}
 		return d.Each(child, nil)
 	})
+
 	return slides, err
 }
 
@@ -155,10 +166,12 @@ func (r *reader) readSlide(number int, name string) error {
 	if err != nil {
 		return err
 	}
+
 	shapes, err := r.readShapes(name, relations)
 	if err != nil {
 		return err
 	}
+
 	var notes []shape
 	for _, rel := range relations {
 		if rel.kind == "notesSlide" && r.zip.Has(rel.target) {
@@ -167,6 +180,7 @@ func (r *reader) readSlide(number int, name string) error {
 			}
 		}
 	}
+
 	r.writeSlide(&mapreduce.Location{Slide: number}, shapes, notes)
 	return r.writer.Err()
 }
@@ -174,6 +188,7 @@ func (r *reader) readSlide(number int, name string) error {
 // writeSlide writes a slide: first its title, then what else it has, then its notes.
 func (r *reader) writeSlide(where *mapreduce.Location, shapes, notes []shape) {
 	title := fmt.Sprintf("Slide %d", where.Slide)
+
 	var rest []shape
 	named := false
 	for _, s := range shapes {
@@ -183,10 +198,13 @@ func (r *reader) writeSlide(where *mapreduce.Location, shapes, notes []shape) {
 		}
 		rest = append(rest, s)
 	}
+
+	// The title stands first, wherever its shape is in the file.
 	r.writer.Heading(2, title, where)
 	for _, s := range rest {
 		r.writeShape(s, where)
 	}
+
 	spoken := &mapreduce.Location{Slide: where.Slide, Part: "notes"}
 	for _, s := range notes {
 		if s.role == "body" {
@@ -216,6 +234,7 @@ func (r *reader) writeShape(s shape, where *mapreduce.Location) {
 		r.writer.WriteTable(*s.table)
 		return
 	}
+
 	outline := s.role == "body" || s.role == "content"
 	for _, p := range s.paragraphs {
 		switch {
@@ -231,6 +250,7 @@ func (r *reader) writeShape(s shape, where *mapreduce.Location) {
 // readShapes returns the shapes of a slide or of its notes, in the order of the file.
 func (r *reader) readShapes(name string, relations map[string]relation) ([]shape, error) {
 	var shapes []shape
+
 	err := r.open(name, func(d *xmlread.Decoder) error {
 		p := &parser{xml: d, add: func(s shape) { shapes = append(shapes, s) }}
 		p.diagram = func(id string) error {
@@ -245,6 +265,7 @@ func (r *reader) readShapes(name string, relations map[string]relation) ([]shape
 		}
 		return d.Each(p.child, nil)
 	})
+
 	return shapes, err
 }
 
@@ -261,6 +282,7 @@ func (p *parser) child(e xml.StartElement) error {
 	switch e.Name.Local {
 	case "sp":
 		s, err := p.readShape()
+
 		switch s.role {
 		case "sldNum", "dt", "ftr", "hdr", "sldImg": // what the layout puts on every slide
 		default:
@@ -304,6 +326,7 @@ func (p *parser) readShape() (shape, error) {
 		}
 		return p.xml.Each(child, nil)
 	}
+
 	return s, p.xml.Each(child, nil)
 }
 
@@ -319,13 +342,16 @@ func (p *parser) readText() (shape, error) {
 		s.paragraphs = append(s.paragraphs, line)
 		return err
 	}
+
 	return s, p.xml.Each(child, nil)
 }
 
 // readParagraph reads a line of a shape.
 func (p *parser) readParagraph() (paragraph, error) {
 	var line paragraph
+
 	p.text = new(runs.Text)
+
 	err := p.xml.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "pPr" {
 			return p.readInline(e)
@@ -335,6 +361,7 @@ func (p *parser) readParagraph() (paragraph, error) {
 		}
 		return p.xml.Skip()
 	}, nil)
+
 	line.text = p.text.String()
 	return line, err
 }
@@ -378,6 +405,7 @@ func (p *parser) readTable() (*richtext.Table, error) {
 	above := map[int]richtext.Cell{} // by column: the cell that those below may continue
 	covered := 0                     // cells of the row that belong to the last one
 	var child func(xml.StartElement) error
+
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "tblPr":
@@ -391,28 +419,36 @@ func (p *parser) readTable() (*richtext.Table, error) {
 			continues, joined := isTrue(xmlread.Attr(e, "vMerge")), isTrue(xmlread.Attr(e, "hMerge"))
 			span, _ := strconv.Atoi(xmlread.Attr(e, "gridSpan"))
 			s, err := p.readText()
+
 			if len(t.Rows) == 0 || err != nil {
 				return err
 			}
+
+			// A cell that another one covers has an element of its own.
 			if covered > 0 && joined {
 				covered--
 				return nil
 			}
+
 			row := &t.Rows[len(t.Rows)-1]
 			column := richtext.Width(*row)
 			c := richtext.Cell{Text: s.text(), Span: min(max(span, 1), maxSpan)}
+
 			if joined {
 				c.Text = ""
 			} else if continues {
 				c = above[column]
 			}
+
 			covered = max(c.Span-1, 0)
 			above[column] = c
 			*row = append(*row, c)
+
 			return nil
 		}
 		return p.xml.Each(child, nil)
 	}
+
 	return t, p.xml.Each(child, nil)
 }
 

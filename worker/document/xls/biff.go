@@ -56,14 +56,17 @@ func (r record) from(at int) []byte { return r.data[min(at, len(r.data)):] }
 // substream too: what was read of a file that is cut off is not lost.
 func eachRecord(ctx context.Context, data []byte, at int, visit func(record) error) error {
 	depth := 0
+
 	for n := 0; at >= 0 && at+4 <= len(data); n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+
 		var r record
 		if r, at = nextRecord(data, at); at < 0 {
 			return document.Refuse("damaged: a record is longer than the workbook")
 		}
+
 		for at+4 <= len(data) && binary.LittleEndian.Uint16(data[at:]) == recordContinue {
 			var more record
 			if more, at = nextRecord(data, at); at < 0 {
@@ -120,10 +123,12 @@ func (p *parts) take(n int) []byte {
 	for len(p.left) > 0 && len(p.left[0]) == 0 {
 		p.left = p.left[1:]
 	}
+
 	if len(p.left) == 0 {
 		p.short = true
 		return nil
 	}
+
 	n = min(n, len(p.left[0]))
 	b := p.left[0][:n]
 	p.left[0] = p.left[0][n:]
@@ -194,6 +199,7 @@ func (p *parts) unicode(lengthSize int) string {
 			p.short = true // half a character
 		}
 	}
+
 	p.skip(4 * fonts)
 	p.skip(phonetic)
 	return string(utf16.Decode(units))
@@ -203,6 +209,7 @@ func (p *parts) unicode(lengthSize int) string {
 // hundredth of either.
 func unpackNumber(rk uint32) float64 {
 	const hundredth, integer = 1, 2
+
 	value := math.Float64frombits(uint64(rk&^uint32(hundredth|integer)) << 32)
 	if rk&integer != 0 {
 		value = float64(int32(rk) >> 2)

@@ -47,23 +47,28 @@ func Parse(ctx context.Context, in document.Input, c *compound.Container) (*docu
 	if err != nil {
 		return nil, err
 	}
+
 	data := found[streams[0]]
 	if data == nil {
 		data = found[streams[1]]
 	}
+
 	text := &richtext.Writer{MaxBytes: in.Limits.Bytes}
 	b := &book{
 		ctx: ctx, data: data, limits: in.Limits.WithDefaults(), page: 1252, codes: map[int]string{},
 		sheets: &sheet.Writer{Text: text, Limits: in.Limits},
 	}
+
 	if err := eachRecord(ctx, data, 0, b.readGlobal); err != nil {
 		return nil, err
 	}
+
 	for _, s := range b.list {
 		if err := b.readSheet(s); err != nil {
 			return nil, err
 		}
 	}
+
 	d, err := text.Document()
 	if err == nil {
 		d.Kind, d.Title = Kind, compound.Title(found[compound.Summary])
@@ -139,12 +144,14 @@ func (b *book) text(r record, at, oldSize int) string {
 		}
 		return newParts(r, at).unicode(size)
 	}
+
 	length, at := int(0), at
 	if oldSize == 1 && at < len(r.data) {
 		length = int(r.data[at])
 	} else if oldSize == 2 {
 		length = r.number(at)
 	}
+
 	rest := r.from(at + oldSize)
 	return compound.DecodePage(rest[:min(length, len(rest))], b.page)
 }
@@ -152,12 +159,15 @@ func (b *book) text(r record, at, oldSize int) string {
 // addSheet adds a sheet to the list, unless it is one of charts or macros.
 func (b *book) addSheet(r record) error {
 	const worksheet = 0
+
 	if len(r.data) < 8 || r.data[5] != worksheet {
 		return nil
 	}
+
 	if len(b.list) == maxSheets {
 		return document.Refuse("more than %d sheets", maxSheets)
 	}
+
 	b.list = append(b.list, sheetRef{name: b.text(r, 6, 1), at: int(binary.LittleEndian.Uint32(r.data))})
 	return nil
 }
@@ -165,10 +175,12 @@ func (b *book) addSheet(r record) error {
 // readStrings reads the strings that cells refer to.
 func (b *book) readStrings(r record) error {
 	p := newParts(r, 8)
+
 	for {
 		if len(b.strings)%4096 == 0 && b.ctx.Err() != nil {
 			return context.Cause(b.ctx)
 		}
+
 		s := p.unicode(2)
 		if p.short {
 			return nil // at the end, or where the file is cut off
@@ -186,6 +198,8 @@ func (b *book) readSheet(s sheetRef) error {
 	if err := eachRecord(b.ctx, b.data, s.at, b.readCells); err != nil {
 		return err
 	}
+
+	// Records of cells may stand in any order.
 	slices.SortStableFunc(b.cells, func(x, y cell) int { return cmp.Or(cmp.Compare(x.row, y.row), cmp.Compare(x.column, y.column)) })
 	merges := sheet.NewMerges(b.merged)
 
@@ -206,12 +220,15 @@ func (b *book) readSheet(s sheetRef) error {
 				return err
 			}
 		}
+
 		last = row + 1
+
 		cells, spans := merges.Apply(row+1, values)
 		if err := b.sheets.MergedRow(row+1, cells, spans); err != nil {
 			return err
 		}
 	}
+
 	b.sheets.End()
 	return nil
 }
@@ -219,9 +236,11 @@ func (b *book) readSheet(s sheetRef) error {
 // readCells reads a record of a sheet.
 func (b *book) readCells(r record) error {
 	row, column, style := r.number(0), r.number(2), r.number(4)
+
 	if r.kind != recordString {
 		b.await = nil
 	}
+
 	switch r.kind {
 	case recordNumber:
 		return b.addNumber(row, column, style, float64At(r, 6))
@@ -261,6 +280,7 @@ func (b *book) add(row, column int, value string) error {
 	if value == "" || column >= sheet.MaxColumns {
 		return nil
 	}
+
 	if len(b.cells) >= b.limits.Cells {
 		return sheet.TooManyCells(b.limits)
 	}
@@ -273,10 +293,12 @@ func (b *book) addShared(row, column int, r record) error {
 	if len(r.data) < 10 {
 		return nil
 	}
+
 	i := binary.LittleEndian.Uint32(r.data[6:])
 	if int64(i) >= int64(len(b.strings)) {
 		return document.Refuse("damaged: a cell has the string %d of %d", i, len(b.strings))
 	}
+
 	return b.add(row, column, b.strings[i])
 }
 
@@ -285,6 +307,7 @@ func (b *book) addNumber(row, column, style int, value float64) error {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return nil
 	}
+
 	code := ""
 	if style < len(b.styles) {
 		id, own := b.styles[style], false
@@ -292,6 +315,7 @@ func (b *book) addNumber(row, column, style int, value float64) error {
 			code = cellform.Builtin(strconv.Itoa(id))
 		}
 	}
+
 	return b.add(row, column, b.numbers.Value(value, code, b.from1904))
 }
 
@@ -300,10 +324,13 @@ func (b *book) addFormula(row, column, style int, r record) error {
 	if len(r.data) < 14 {
 		return nil
 	}
+
 	result := r.data[6:14]
+	// A result with this mark is no number: its first byte says what it is.
 	if binary.LittleEndian.Uint16(result[6:]) != 0xffff {
 		return b.addNumber(row, column, style, float64At(r, 6))
 	}
+
 	const text, boolean, failure = 0, 1, 2
 	switch result[0] {
 	case text:
@@ -311,6 +338,7 @@ func (b *book) addFormula(row, column, style int, r record) error {
 	case boolean, failure:
 		return b.add(row, column, constantName(result[2], result[0] == failure))
 	}
+
 	return nil
 }
 

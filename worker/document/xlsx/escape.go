@@ -19,6 +19,7 @@ func unescape(s string) string {
 	if at < 0 {
 		return s
 	}
+
 	var b strings.Builder
 	for ; at >= 0; at = strings.Index(s, "_x") {
 		b.WriteString(s[:at])
@@ -29,10 +30,13 @@ func unescape(s string) string {
 			s = s[len("_x"):]
 			continue
 		}
+
 		s = s[escapeLength:]
+
 		if low, ok := escaped(s); ok && utf16.IsSurrogate(unit) {
 			unit, s = utf16.DecodeRune(unit, low), s[escapeLength:]
 		}
+
 		switch {
 		case unit == '\r' && (strings.HasPrefix(s, "\n") || strings.HasPrefix(s, "_x000A_")): // the end of the line follows
 		case unit == '\r' || unit == '\n':
@@ -43,6 +47,7 @@ func unescape(s string) string {
 			b.WriteRune(unit)
 		}
 	}
+
 	b.WriteString(s)
 	return b.String()
 }

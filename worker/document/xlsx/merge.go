@@ -26,14 +26,18 @@ func (r *reader) readMerges(name string) (*sheet.Merges, error) {
 		return nil, err
 	}
 	defer e.Close()
+
 	data, err := io.ReadAll(io.LimitReader(e, maxMergedSheet))
 	if err != nil {
 		return nil, err
 	}
+	// What looks like such an element within the text of a cell is none, so the search
+	// begins behind the cells.
 	at := bytes.Index(data, []byte("</sheetData>"))
 	if at < 0 {
 		at = bytes.Index(data, []byte(":sheetData>"))
 	}
+
 	var all []sheet.Merge
 	for _, found := range mergeRef.FindAllSubmatch(data[max(at, 0):], maxMerges) {
 		m := sheet.Merge{Left: columnOf(string(found[1])), Right: columnOf(string(found[3]))}
@@ -43,5 +47,6 @@ func (r *reader) readMerges(name string) (*sheet.Merges, error) {
 			all = append(all, m)
 		}
 	}
+
 	return sheet.NewMerges(all), nil
 }

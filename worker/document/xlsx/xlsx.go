@@ -58,26 +58,31 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if !z.Has(workbook) && z.Has("xl/workbook.bin") {
 		return nil, document.Refuse("a binary Excel workbook (.xlsb), which is not read; save it as .xlsx")
 	}
+
 	text := &richtext.Writer{MaxBytes: in.Limits.Bytes}
 	r := &reader{zip: z, text: text, sheets: &sheet.Writer{Text: text, Limits: in.Limits}}
 	sheets, err := r.readWorkbook()
 	if err != nil {
 		return nil, err
 	}
+
 	if err := r.readStrings(); err != nil {
 		return nil, err
 	}
 	if err := r.readStyles(); err != nil {
 		return nil, err
 	}
+
 	for _, s := range sheets {
 		if err := r.readSheet(s); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, c := range r.comments {
 		text.Note(c.mark, c.text, c.place)
 	}
+
 	d, err := text.Document()
 	if err != nil {
 		return nil, err
@@ -86,6 +91,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if r.unknown > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("%s no stored result, and no value here; open the file in a spreadsheet program and save it", plural(r.unknown)))
 	}
+
 	return d, nil
 }
 
@@ -124,6 +130,7 @@ func (r *reader) open(name string, child func(*xmlread.Decoder, xml.StartElement
 		return err
 	}
 	defer e.Close()
+
 	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error {
 		return d.Each(func(e xml.StartElement) error { return child(d, e) }, nil)
@@ -135,10 +142,12 @@ func (r *reader) open(name string, child func(*xmlread.Decoder, xml.StartElement
 func (r *reader) relations(name string) (targets map[string]string, comments []string, err error) {
 	folder, file := path.Split(name)
 	targets = map[string]string{}
+
 	rels := path.Join(folder, "_rels", file+".rels")
 	if !r.zip.Has(rels) {
 		return targets, nil, nil
 	}
+
 	err = r.open(rels, func(d *xmlread.Decoder, e xml.StartElement) error {
 		if xmlread.Attr(e, "TargetMode") != "External" {
 			target := xmlread.Attr(e, "Target")
@@ -153,6 +162,7 @@ func (r *reader) relations(name string) (targets map[string]string, comments []s
 		}
 		return d.Skip()
 	})
+
 	return targets, comments, err
 }
 
@@ -165,6 +175,7 @@ func (r *reader) readWorkbook() ([]sheetRef, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var sheets []sheetRef
 	err = r.open(workbook, func(d *xmlread.Decoder, e xml.StartElement) error {
 		switch e.Name.Local {
@@ -182,6 +193,7 @@ func (r *reader) readWorkbook() ([]sheetRef, error) {
 		}
 		return d.Skip()
 	})
+
 	return sheets, err
 }
 
@@ -191,6 +203,7 @@ func (r *reader) readStrings() error {
 	if !r.zip.Has(name) {
 		return nil
 	}
+
 	return r.open(name, func(d *xmlread.Decoder, _ xml.StartElement) error {
 		if len(r.strings) == maxStrings {
 			return document.Refuse("more than %d strings", maxStrings)
@@ -220,6 +233,7 @@ func readString(d *xmlread.Decoder) (string, error) {
 		}
 		return d.Each(child, nil)
 	}
+
 	err := d.Each(child, nil)
 	return text.String(), err
 }
@@ -231,6 +245,7 @@ func (r *reader) readStyles() error {
 		return nil
 	}
 	codes := map[string]string{}
+
 	return r.open(name, func(d *xmlread.Decoder, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "numFmts":
@@ -263,10 +278,12 @@ func (r *reader) readSheet(s sheetRef) error {
 	if !r.zip.Has(s.entry) || !strings.HasPrefix(path.Base(path.Dir(s.entry)), "worksheet") {
 		return nil
 	}
+
 	var err error
 	if r.merges, err = r.readMerges(s.entry); err != nil {
 		return err
 	}
+
 	r.sheets.Begin(s.name)
 	row := 0
 	err = r.open(s.entry, func(d *xmlread.Decoder, e xml.StartElement) error {
@@ -293,9 +310,11 @@ func (r *reader) readSheet(s sheetRef) error {
 			return r.sheets.MergedRow(row, cells, spans)
 		}, nil)
 	})
+
 	if err != nil {
 		return err
 	}
+
 	r.sheets.End()
 	return r.readComments(s)
 }
@@ -304,10 +323,12 @@ func (r *reader) readSheet(s sheetRef) error {
 func (r *reader) readRow(d *xmlread.Decoder) ([]string, error) {
 	var cells []string
 	next := 0 // column of a cell that does not say its own
+
 	err := d.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "c" {
 			return d.Skip()
 		}
+
 		column := columnOf(xmlread.Attr(e, "r"))
 		if column < 0 {
 			column = next
@@ -316,16 +337,19 @@ func (r *reader) readRow(d *xmlread.Decoder) ([]string, error) {
 		if column >= sheet.MaxColumns {
 			return document.Refuse("more than %d columns", sheet.MaxColumns)
 		}
+
 		value, err := r.readCell(d, xmlread.Attr(e, "t"), xmlread.Attr(e, "s"))
 		if err != nil || value == "" {
 			return err
 		}
+
 		for len(cells) <= column {
 			cells = append(cells, "")
 		}
 		cells[column] = value
 		return nil
 	}, nil)
+
 	return cells, err
 }
 
@@ -363,13 +387,16 @@ func (r *reader) readCell(d *xmlread.Decoder, kind, style string) (string, error
 		}
 		return err
 	}, nil)
+
 	if err != nil {
 		return "", err
 	}
+
 	if formula != "" && !known && inline == "" {
 		r.unknown++
 		return formula, nil
 	}
+
 	switch kind {
 	case "s":
 		if i, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && 0 <= i && i < len(r.strings) {
@@ -383,14 +410,17 @@ func (r *reader) readCell(d *xmlread.Decoder, kind, style string) (string, error
 	case "str", "e", "d":
 		return unescape(value), nil
 	}
+
 	number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 	if err != nil {
 		return value, nil
 	}
+
 	code := ""
 	if i, err := strconv.Atoi(style); err == nil && 0 <= i && i < len(r.formats) {
 		code = r.formats[i]
 	}
+
 	return r.numbers.Value(number, code, r.from1904), nil
 }
 
@@ -400,6 +430,7 @@ func (r *reader) readComments(s sheetRef) error {
 	if err != nil {
 		return err
 	}
+
 	for _, entry := range entries {
 		if !r.zip.Has(entry) {
 			continue
