@@ -16,8 +16,8 @@ import (
 // streamBytes is about what a call takes that says nothing: its goroutine and buffers.
 const streamBytes = 16 << 10
 
-// chargeStep is the least change of what a connection holds, in bytes, that the budget
-// is told of.
+// chargeStep is the least change of what a connection holds, in bytes, that is charged to
+// the budget.
 const chargeStep = 64 << 10
 
 // A connection is one of a peer. It reads and writes as the one that it wraps, and
@@ -35,8 +35,8 @@ type connection struct {
 	decoded   atomic.Int64 // bytes of those that calls deal with
 	sent      atomic.Int64 // bytes of messages that calls have sent
 	calls     atomic.Int64 // under way
-	charging  sync.Mutex   // held while the account is told, so that it is told the latest last
-	charged   atomic.Int64 // what the account was last told
+	charging  sync.Mutex   // held while the account is charged, so that the latest charge comes last
+	charged   atomic.Int64 // what was last charged to the account
 	account   *memory.Connection
 	working   chan struct{} // full while as many calls are carried out as may be at once
 
@@ -77,14 +77,17 @@ func (c *connection) Read(p []byte) (int, error) {
 		now := time.Now().UnixNano()
 		c.used.Store(now)
 		whole := c.in.add(p[:n])
+
 		switch {
 		case whole:
 			c.unfinished.Store(0)
 		case c.in.progressed || c.unfinished.Load() == 0:
 			c.unfinished.Store(now)
 		}
+
 		c.charge()
 	}
+
 	return n, err
 }
 
@@ -116,8 +119,8 @@ func (c *connection) forget() {
 	})
 }
 
-// cutOff ends the connection without waiting for anything. The peer is told nothing, as
-// it may not read.
+// cutOff ends the connection without waiting for anything. No reason is sent, as the peer
+// may not read.
 func (c *connection) cutOff(error) {
 	_ = c.Conn.Close() // frees its file descriptor
 	go c.forget()      // by and by, as the caller may hold locks
@@ -147,8 +150,8 @@ func (c *connection) held() int64 {
 	return c.unread() + c.decoded.Load() + c.unsent() + streamBytes*c.calls.Load()
 }
 
-// isToCharge reports whether n bytes are so many more or fewer than those charged that the
-// budget is to be told.
+// isToCharge reports whether n bytes are so many more or fewer than those charged that they
+// are to be charged.
 func (c *connection) isToCharge(n int64) bool {
 	d := n - c.charged.Load()
 	return d <= -chargeStep || d >= chargeStep || n == 0 && d != 0
@@ -255,10 +258,12 @@ func (f *frames) add(p []byte) (whole bool) {
 				f.beginFrame()
 			}
 		}
+
 		if f.rest == 0 && f.got == 0 && f.prefix == 0 && !f.headers {
 			f.progressed = true
 		}
 	}
+
 	return f.rest == 0 && f.got == 0 && f.prefix == 0 && !f.headers
 }
 
@@ -273,7 +278,8 @@ func (f *frames) beginFrame() {
 	}
 }
 
-// A meter tells connections which messages have come and gone. It is a stats handler, as
+// A meter notes for connections which messages have come and gone. It is a stats handler,
+// as
 // nothing else in gRPC sees when a message has left the transport.
 type meter struct{}
 
@@ -334,11 +340,13 @@ func (meter) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	if c == nil || !ok {
 		return
 	}
+
 	switch s := s.(type) {
 	case *stats.Begin:
 		c.calls.Add(1)
 		c.charge()
 	case *stats.InPayload:
+		// A call holds its latest message alone: the one before is given back.
 		now := partBytes * int64(partsOf(s.Payload))
 		c.decoded.Add(now + int64(s.WireLength) - call.pending.Swap(now+int64(s.WireLength)))
 		c.delivered.Add(int64(s.WireLength))

@@ -114,6 +114,7 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 			defer done()
 		}
 	}
+
 	if err == nil {
 		var account *memory.Connection
 		if c := connectionFrom(ctx); c != nil {
@@ -124,12 +125,16 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 		defer lease.Close()
 		err = s.carryOut(ctx, method, call)
 	}
+
+	// The cause of the end says more than the error that the call made of it.
 	if cause := context.Cause(ctx); err != nil && (errs.ReasonOf(cause) == errs.StoreAway || errs.KindOf(cause) == errs.Exhausted || auth.WasCutOff(cause)) {
 		err = cause
 	}
+
 	if err == nil {
 		return nil
 	}
+
 	e := classifyError(ctx, err)
 	s.logFailure(ctx, method, e)
 	return wire.Status(e).Err()
@@ -187,10 +192,12 @@ func (s *Server) shortenDeadline(ctx context.Context, method string) (context.Co
 	case !ok:
 		return ctx, func() {}, nil
 	}
+
 	left := time.Until(deadline)
 	if left < 2*s.config.Margin {
 		return ctx, nil, errs.New(errs.Deadline, "only %v is left until the deadline of the call, too little to begin it; set a later deadline", left)
 	}
+
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-s.config.Margin))
 	return ctx, cancel, nil
 }
@@ -224,6 +231,7 @@ func (s *Server) logFailure(ctx context.Context, method string, e *errs.Error) {
 		slog.String("kind", e.Kind.String()),
 		slog.String("error", e.Error()),
 	}
+
 	if by, ok := mapreduce.CallerOf(ctx); ok {
 		attrs = append(attrs, slog.String("principal", by.Name), slog.String("tenant", string(by.Tenant)))
 	}
@@ -233,10 +241,12 @@ func (s *Server) logFailure(ctx context.Context, method string, e *errs.Error) {
 	if e.Err != nil {
 		attrs = append(attrs, slog.String("cause", e.Err.Error()))
 	}
+
 	level := logLevel(e.Kind)
 	if e.Reason == errs.StoreFull {
 		level = slog.LevelDebug // the store has said so, once
 	}
+
 	s.config.Logger.LogAttrs(ctx, level, "call failed", attrs...)
 }
 

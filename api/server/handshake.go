@@ -33,6 +33,7 @@ func (h handshakes) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 	if !ok {
 		return raw, transport.Memory{CommonAuthInfo: noSecurity}, nil
 	}
+
 	if over, ok := c.Conn.(*bridged); ok {
 		return c, over.info, nil
 	}
@@ -42,12 +43,14 @@ func (h handshakes) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 	if h.tls == nil {
 		return c, transport.Plain{CommonAuthInfo: noSecurity}, nil
 	}
+
 	secured := tls.Server(c.Conn, h.tls)
 	if err := secured.HandshakeContext(context.Background()); err != nil { // gRPC has set the deadline of the connection
 		h.logRefusal(c, err)
 		partInOrder(c.Conn)
 		return nil, nil, fmt.Errorf("TLS: %w", err)
 	}
+
 	c.data = secured
 	state := secured.ConnectionState()
 	return c, credentials.TLSInfo{State: state, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
@@ -55,8 +58,9 @@ func (h handshakes) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 
 var noSecurity = credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}
 
-// logEvery is the least time between two lines of the log on peers that were refused: who
-// tries again and again does not fill the disk.
+// logEvery is the least time between two lines of the log on peers that were refused, so
+// that
+// a peer that tries again and again does not fill the disk.
 const logEvery = 100 * time.Millisecond
 
 func (h handshakes) logRefusal(c *connection, err error) {
@@ -71,7 +75,7 @@ func (h handshakes) logRefusal(c *connection, err error) {
 const partWait = time.Second
 
 // partInOrder ends a connection after a failed handshake. What the peer has sent is read:
-// else the system would throw away what the peer was told.
+// otherwise the system would throw away what was sent to the peer.
 func partInOrder(conn net.Conn) {
 	half, ok := conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || conn.SetReadDeadline(time.Now().Add(partWait)) != nil {

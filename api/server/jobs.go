@@ -90,6 +90,7 @@ func (j *jobs) ListJobs(ctx context.Context, req *pb.ListJobsRequest) (*pb.ListJ
 	if err != nil {
 		return nil, err
 	}
+
 	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListJobsResponse, int, error) {
 		page, err := j.service.ListJobs(ctx, callerOf(ctx), q)
 		if err != nil {
@@ -105,6 +106,7 @@ func (j *jobs) ListUnits(ctx context.Context, req *pb.ListUnitsRequest) (*pb.Lis
 	if err != nil {
 		return nil, err
 	}
+
 	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListUnitsResponse, int, error) {
 		page, err := j.service.ListUnits(ctx, callerOf(ctx), q)
 		if err != nil {
@@ -146,6 +148,7 @@ func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.L
 	if err != nil {
 		return nil, err
 	}
+
 	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListEventsResponse, int, error) {
 		page, err := j.service.ListEvents(ctx, callerOf(ctx), q)
 		if err != nil {
@@ -185,6 +188,7 @@ func (j *jobs) WatchJob(req *pb.WatchJobRequest, stream grpc.ServerStreamingServ
 func whileServing(ctx context.Context, leaving <-chan struct{}, call func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
+
 	go func() {
 		defer close(ended)
 		select {
@@ -193,10 +197,13 @@ func whileServing(ctx context.Context, leaving <-chan struct{}, call func(contex
 		case <-ctx.Done():
 		}
 	}()
+
+	// The goroutine ends with the call.
 	defer func() {
 		cancel(nil)
 		<-ended
 	}()
+
 	err := call(ctx)
 	if cause := context.Cause(ctx); err != nil && errs.KindOf(cause) == errs.Unavailable {
 		return cause
@@ -224,6 +231,7 @@ func (j *jobs) ReadText(req *pb.ReadTextRequest, stream grpc.ServerStreamingServ
 	if err != nil {
 		return err
 	}
+
 	unit, document := mapreduce.UnitID(req.GetUnitId()), mapreduce.DocumentID(req.GetDocumentId())
 	return j.service.ReadText(stream.Context(), callerOf(stream.Context()), id, unit, document, func(part []byte) error {
 		for some := range slices.Chunk(part, resultBatch) {
@@ -269,9 +277,11 @@ func (j *jobs) GetResultFile(req *pb.GetResultFileRequest, stream grpc.ServerStr
 	if err != nil {
 		return err
 	}
+
 	ctx := stream.Context()
 	room := resultRoom{ctx: ctx, lease: memory.Of(ctx)}
 	out := bufio.NewWriterSize(fileSender{stream}, resultBatch)
+
 	err = resultfile.Write(out, func(sink func(*mapreduce.ResultPart) error) error {
 		err := j.service.GetResult(ctx, callerOf(ctx), id, req.GetPartial(), func(p *mapreduce.ResultPart) error {
 			if err := room.holdPart(p); err != nil {
@@ -279,12 +289,14 @@ func (j *jobs) GetResultFile(req *pb.GetResultFileRequest, stream grpc.ServerStr
 			}
 			return sink(p)
 		})
+		// The result may be read again for what is large; no more is kept then.
 		room.whole = true
 		return err
 	})
 	if err != nil {
 		return err
 	}
+
 	return out.Flush()
 }
 
@@ -320,6 +332,7 @@ func (r *resultRoom) holdPart(p *mapreduce.ResultPart) error {
 	if r.whole {
 		return nil
 	}
+
 	if p.Citation != nil {
 		r.asked += referenceBytes
 	}
@@ -328,9 +341,12 @@ func (r *resultRoom) holdPart(p *mapreduce.ResultPart) error {
 		r.sections += n
 		r.asked += n
 	}
+
 	if r.asked <= r.held {
 		return nil
 	}
+
+	// Room is taken in large steps, and not for each part.
 	n := max(r.asked-r.held, beginBytes)
 	r.held += n
 	return r.lease.Hold(r.ctx, n)

@@ -69,8 +69,10 @@ func (p *peers) admit(conn net.Conn) *connection {
 	c.used.Store(now.UnixNano())
 	c.wrote.Store(now.UnixNano())
 	c.unfinished.Store(now.UnixNano()) // its preface is yet to come
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.most > 0 && c.isSocket() && p.sockets >= p.most {
 		idle := p.mostIdle(now)
 		if idle == nil {
@@ -79,9 +81,11 @@ func (p *peers) admit(conn net.Conn) *connection {
 		p.forget(idle)
 		idle.cutOff(nil)
 	}
+
 	if c.isSocket() {
 		p.sockets++
 	}
+
 	c.account = p.budget.Connect(c.cutOff)
 	p.all[c] = struct{}{}
 	return c
@@ -123,6 +127,7 @@ func (p *peers) forget(c *connection) {
 func (p *peers) watch(done <-chan struct{}) {
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
+
 	again := 0 // looks after which memory is still to be given back
 	for {
 		select {

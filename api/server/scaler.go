@@ -52,6 +52,7 @@ type pool struct {
 func poolOf(ref *externalscaler.ScaledObjectRef) (*pool, error) {
 	meta := ref.GetScalerMetadata()
 	p := &pool{name: meta[scalePool], lists: make(map[string][]string)}
+
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		switch {
 		case slices.Contains(kedaKeys, key), key == scalePool, key == scaleSlots:
@@ -65,9 +66,11 @@ func poolOf(ref *externalscaler.ScaledObjectRef) (*pool, error) {
 			return nil, errs.Field("scalerMetadata", "has the key %q; the keys are %s", key, strings.Join(scaleKeys, ", "))
 		}
 	}
+
 	if p.name == "" {
 		p.name = ref.GetName()
 	}
+
 	var err error
 	if p.slots, err = strconv.ParseInt(meta[scaleSlots], 10, 64); err != nil || p.slots < 1 {
 		return nil, errs.Field("scalerMetadata.slots", "is %q; it must be the number of units that one worker runs at once, --slots", meta[scaleSlots])
@@ -137,20 +140,24 @@ func (s *scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream exte
 	if err != nil {
 		return err
 	}
+
 	ctx := stream.Context()
 	tick := time.NewTicker(activeLook)
 	defer tick.Stop()
+
 	for said, before := false, false; ; {
 		n, err := s.units(ctx, p)
 		if err != nil {
 			return err
 		}
+
 		if active := n > 0; !said || active != before {
 			if err := stream.Send(&externalscaler.IsActiveResponse{Result: active}); err != nil {
 				return err
 			}
 			said, before = true, active
 		}
+
 		select {
 		case <-tick.C:
 		case <-s.leaving:
@@ -178,6 +185,7 @@ func (s *scaler) GetMetrics(ctx context.Context, q *externalscaler.GetMetricsReq
 	if err != nil {
 		return nil, err
 	}
+
 	n, err := s.units(ctx, p)
 	if err != nil {
 		return nil, err

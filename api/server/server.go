@@ -83,7 +83,7 @@ type Config struct {
 	// Memory bounds what peers make the process hold.
 	Memory memory.Limits
 
-	// Demand, if it is set, is told to autoscalers: the server is then an external scaler
+	// Demand, if it is set, answers autoscalers: the server is then an external scaler
 	// of KEDA's as well. Defaults to none.
 	Demand mapreduce.Demander
 
@@ -135,6 +135,7 @@ func (c Config) validate() error {
 	case c.MaxConnections < 0:
 		return errs.Field("MaxConnections", "is negative")
 	}
+
 	return nil
 }
 
@@ -157,6 +158,7 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
+
 	codec, err := wire.NewCodec()
 	if err != nil {
 		return nil, errs.New(errs.Internal, "codec: %w", err)
@@ -165,9 +167,12 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	if err != nil {
 		return nil, errs.New(errs.Internal, "pool of buffers: %w", err)
 	}
+
 	s := &Server{config: config, health: health.NewServer(), leaving: make(chan struct{}), budget: memory.New(config.Memory)}
 	s.peers = newPeers(config.MaxConnections, s.budget)
+	// The options come last, so that their interceptors run within the server's own.
 	s.grpc = grpc.NewServer(append(s.serverOptions(codec, pool), config.Options...)...)
+
 	pb.RegisterMapReduceServiceServer(s.grpc, &jobs{
 		service: service, maxDocument: config.MaxDocument, maxPage: min(wire.SplitSize, config.MaxSend), leaving: s.leaving,
 		idle: config.SubmitIdle,
@@ -175,13 +180,16 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	pb.RegisterAdminServiceServer(s.grpc, &admin{service: service, leaving: s.leaving})
 	s.workers = &workers{fleet: fleet, split: min(wire.SplitSize, config.MaxSend), idle: config.BlobIdle, recovered: s.recoverPanic}
 	pb.RegisterWorkerServiceServer(s.grpc, s.workers)
+
 	if config.Demand != nil {
 		externalscaler.RegisterExternalScalerServer(s.grpc, &scaler{demander: config.Demand, leaving: s.leaving})
 	}
+
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
+
 	reflection.Register(s.grpc)
 	return s, s.checkRules()
 }
@@ -254,12 +262,14 @@ func (s *Server) Serve(listener net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) {
 	s.leave.Do(func() { close(s.leaving) })
 	s.health.Shutdown()
+
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		s.grpc.GracefulStop()
 		s.workers.transfers.Wait()
 	}()
+
 	select {
 	case <-ended:
 	case <-ctx.Done():

@@ -30,12 +30,14 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 	if err != nil {
 		return err
 	}
+
 	by := callerOf(stream.Context())
 	in.lease.Bill(billedTenant(by, spec.Tenant))
 	job, err := j.service.SubmitJob(stream.Context(), by, spec, in.readDocuments())
 	if err != nil {
 		return err
 	}
+
 	return wire.Error(stream.SendAndClose(&pb.SubmitJobResponse{Job: wire.EncodeJob(job)}))
 }
 
@@ -50,12 +52,14 @@ func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.Pla
 	if err != nil {
 		return err
 	}
+
 	by := callerOf(stream.Context())
 	in.lease.Bill(billedTenant(by, q.Spec.Tenant))
 	p, err := j.service.PlanJob(stream.Context(), by, q, in.readDocuments())
 	if err != nil {
 		return err
 	}
+
 	for part := range wire.SplitPlan(wire.EncodePlan(p), planBatch) {
 		if err := stream.Send(&pb.PlanJobResponse{Plan: part}); err != nil {
 			return wire.Error(err)
@@ -85,6 +89,7 @@ func beginSubmission[M message](ctx context.Context, j *jobs, receive func() (M,
 		ctx: ctx, lease: memory.Of(ctx), idle: j.idle, joiner: wire.Joiner{MaxBytes: j.maxDocument},
 		receive: func() (message, error) { return receive() },
 	}
+
 	m, err := in.awaitMessage()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -92,10 +97,12 @@ func beginSubmission[M message](ctx context.Context, j *jobs, receive func() (M,
 	case err != nil:
 		return first, nil, wire.Error(err)
 	}
+
 	first = m.(M)
 	if first.GetSpec() == nil {
 		return first, nil, errs.Field("spec", "is missing in the first message")
 	}
+
 	in.pieces = first.GetDocuments()
 	return first, in, in.lease.Hold(ctx, beginBytes)
 }
@@ -118,13 +125,16 @@ func (s *submission) awaitMessage() (message, error) {
 		message message
 		err     error
 	}
+
 	received := make(chan receipt, 1)
 	go func() { // ends with the stream, maybe after this call
 		m, err := s.receive()
 		received <- receipt{m, err}
 	}()
+
 	idle := time.NewTimer(s.idle)
 	defer idle.Stop()
+
 	var (
 		got  receipt
 		gone error
@@ -139,6 +149,7 @@ func (s *submission) awaitMessage() (message, error) {
 		}
 		return nil
 	})
+
 	if gone != nil {
 		return nil, gone
 	}
@@ -177,14 +188,18 @@ func (s *submission) holdPiece(p *pb.DocumentPiece) error {
 		s.lease.Release(s.held)
 		s.held = 0
 	}
+
 	if s.joiner.Dropping() {
 		return nil
 	}
+
 	if !s.joiner.Midway() {
+		// The submission holds room for small documents anyway.
 		if !p.GetMore() && len(p.GetContent()) < smallDocument {
 			return nil
 		}
 	}
+
 	n := documentCopies * int64(len(p.GetContent()))
 	if err := s.lease.Hold(s.ctx, n); err != nil {
 		return err
@@ -206,6 +221,7 @@ func (s *submission) nextDocument() (*mapreduce.Document, error) {
 				return doc, err
 			}
 		}
+
 		if err := s.receivePieces(); err != nil {
 			return nil, err
 		}
@@ -226,6 +242,7 @@ func (s *submission) receivePieces() error {
 	case req.GetSpec() != nil:
 		return errs.Field("spec", "was sent twice; only the first message may have it")
 	}
+
 	s.pieces = req.GetDocuments()
 	return nil
 }

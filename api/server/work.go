@@ -70,13 +70,16 @@ func (w *workers) GetBlob(req *pb.GetBlobRequest, stream grpc.ServerStreamingSer
 	if err != nil {
 		return err
 	}
+
 	return w.transferBlob(stream.Context(), pb.WorkerService_GetBlob_FullMethodName, func(ctx context.Context, turn *turn) error {
 		cutter := wire.NewPartCutter(q.Blob.Start, func(p *pb.BlobPart) error {
 			return turn.waitFor(func() error { return stream.Send(&pb.GetBlobResponse{Part: p}) })
 		})
+
 		if err := w.fleet.GetBlob(ctx, q, cutter.Add); err != nil {
 			return err
 		}
+
 		return turn.waitFor(func() error { return stream.Send(&pb.GetBlobResponse{Sha256: cutter.Sum()}) })
 	})
 }
@@ -90,15 +93,18 @@ func (w *workers) PutBlob(stream grpc.ClientStreamingServer[pb.PutBlobRequest, p
 			m, err = stream.Recv()
 			return err
 		}
+
 		if err := turn.waitFor(receive); errors.Is(err, io.EOF) {
 			return errs.Field("blob", "is missing: nothing was sent")
 		} else if err != nil {
 			return err
 		}
+
 		q, err := wire.DecodePutBlob(m)
 		if err != nil {
 			return err
 		}
+
 		checker := wire.NewPartChecker(q.Blob.Start)
 		fresh := m.GetPart() != nil // m has a part that was not taken
 		stored, err := w.fleet.PutBlob(ctx, q, func() ([]byte, error) {
@@ -113,6 +119,7 @@ func (w *workers) PutBlob(stream grpc.ClientStreamingServer[pb.PutBlobRequest, p
 		if err != nil {
 			return err
 		}
+
 		return turn.waitFor(func() error { return stream.SendAndClose(wire.EncodeBlobStored(stored)) })
 	})
 }
@@ -123,17 +130,23 @@ func (w *workers) PutBlob(stream grpc.ClientStreamingServer[pb.PutBlobRequest, p
 func (w *workers) transferBlob(ctx context.Context, method string, move func(context.Context, *turn) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTransfer, errs.New(errs.Deadline, "the blob was not transferred within %v; go on with the rest", maxTransfer))
 	defer cancel()
+
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+
 	t := &turn{most: w.idle, timer: time.AfterFunc(w.idle, func() {
 		stop(errs.New(errs.Deadline, "the worker took or sent no part of the blob for %v; go on with the rest", w.idle))
 	})}
 	defer t.timer.Stop()
+
+	// It runs only while the transfer waits for its worker.
 	t.timer.Stop()
+
 	moved := make(chan error, 1)
 	w.transfers.Go(func() { // Send and Recv end when the stream does, which may be after transfer
 		moved <- w.recovered(ctx, method, func(ctx context.Context) error { return move(ctx, t) })
 	})
+
 	select {
 	case err := <-moved:
 		return err

@@ -35,10 +35,12 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 	if first.Hello == nil {
 		return errs.Field("hello", "must come first")
 	}
+
 	welcome := &mapreduce.Welcome{Node: "memory", Epoch: 1, Heartbeat: 3 * time.Second, Drop: first.Hello.Holding}
 	if err := stream.Send(&mapreduce.ToWorker{Welcome: welcome}); err != nil {
 		return err
 	}
+
 	for _, m := range f.Messages {
 		if err := stream.Send(m); err != nil {
 			return err
@@ -56,6 +58,7 @@ func (f *Fleet) answerWorker(ctx context.Context, stream mapreduce.WorkStream) e
 		case err != nil:
 			return err
 		}
+
 		if f.Received != nil {
 			select {
 			case f.Received <- m:
@@ -63,6 +66,7 @@ func (f *Fleet) answerWorker(ctx context.Context, stream mapreduce.WorkStream) e
 				return ctx.Err()
 			}
 		}
+
 		if len(m.Reports) == 0 {
 			continue
 		}
@@ -89,10 +93,12 @@ func (f *Fleet) GetBlob(_ context.Context, q *mapreduce.BlobRequest, take func([
 	if !ok {
 		return errs.New(errs.NotFound, "no blob of unit %s is here", q.Unit)
 	}
+
 	end := int64(len(data))
 	if q.Blob.End > 0 {
 		end = q.Blob.End
 	}
+
 	if q.Blob.Start > end || end > int64(len(data)) {
 		return errs.Field("blob.end_byte", "the blob has %d bytes", len(data))
 	}
@@ -104,6 +110,7 @@ func (f *Fleet) GetBlob(_ context.Context, q *mapreduce.BlobRequest, take func([
 func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	stored := &mapreduce.BlobStored{Length: q.Blob.Start}
 	sum := sha256.New()
+
 	for {
 		part, err := next()
 		if errors.Is(err, io.EOF) {
@@ -113,6 +120,7 @@ func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 		if err != nil {
 			return nil, err
 		}
+
 		sum.Write(part)
 		stored.Length += int64(len(part))
 		if f.Put == nil {

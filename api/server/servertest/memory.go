@@ -30,13 +30,16 @@ type Test interface {
 func Connect(t Test, s Server) *grpc.ClientConn {
 	t.Helper()
 	l := bufconn.Listen(1 << 20)
+
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
+
 	conn, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := conn.Close(); err != nil {
 			t.Error(err)
@@ -48,5 +51,6 @@ func Connect(t Test, s Server) *grpc.ClientConn {
 			t.Error(err)
 		}
 	})
+
 	return conn
 }

@@ -1,5 +1,5 @@
 // Package servertest holds a Service and a Fleet that live in memory and do no
-// more than keep what they are told. They are for tests of what lies between
+// more than keep what they are given. They are for tests of what lies between
 // them and their users: edges, commands, workers' connections. It must import
 // nothing of the project but the vocabulary and the error kinds.
 package servertest
@@ -45,6 +45,7 @@ func (s *Service) SubmitJob(ctx context.Context, _ mapreduce.Principal, spec map
 	if old := s.earlierJob(spec); old != nil {
 		return old, nil
 	}
+
 	var all []*mapreduce.Document
 	for doc, err := range docs {
 		if err != nil {
@@ -52,9 +53,11 @@ func (s *Service) SubmitJob(ctx context.Context, _ mapreduce.Principal, spec map
 		}
 		all = append(all, doc)
 	}
+
 	if len(all) == 0 {
 		return nil, errs.Field("documents", "there are none")
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := newRecord(len(s.jobs), spec, all)
@@ -84,6 +87,7 @@ func newRecord(n int, spec mapreduce.JobSpec, docs []*mapreduce.Document) *recor
 		Created: at,
 		Updated: at,
 	}}
+
 	for i, doc := range docs {
 		r.job.Coverage.Documents.Total++
 		if doc.Skip != "" {
@@ -95,6 +99,7 @@ func newRecord(n int, spec mapreduce.JobSpec, docs []*mapreduce.Document) *recor
 			Index: int64(i), State: mapreduce.Pending, Chunks: 1, End: int64(len(doc.Content)),
 		})
 	}
+
 	r.job.TotalUnits = int64(len(r.units))
 	return r
 }
@@ -120,15 +125,18 @@ func copyOf[T any](v *T) *T {
 func (s *Service) changeState(id mapreduce.JobID, to mapreduce.JobState, do func(*record)) (*mapreduce.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	r, err := s.findRecord(id)
 	if err != nil {
 		return nil, err
 	}
+
 	if !r.job.State.CanBecome(to) {
 		e := errs.New(errs.Precondition, "job %s is %v, and cannot become %v", id, r.job.State, to)
 		e.Reason = "STATE"
 		return nil, e
 	}
+
 	r.job.State = to
 	if do != nil {
 		do(r)
@@ -152,6 +160,7 @@ func (s *Service) Finish(id mapreduce.JobID) (*mapreduce.Job, error) {
 	if _, err := s.changeState(id, mapreduce.Reducing, nil); err != nil {
 		return nil, err
 	}
+
 	return s.changeState(id, mapreduce.JobComplete, func(r *record) {
 		for _, u := range r.units {
 			u.State, u.Attempts, u.Confidence = mapreduce.UnitComplete, 1, 1
@@ -195,6 +204,7 @@ func (s *Service) WatchJob(ctx context.Context, _ mapreduce.Principal, id mapred
 		if err := fn(job); err != nil || !job.State.Running() {
 			return err
 		}
+
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -239,6 +249,7 @@ func (s *Service) CancelJob(_ context.Context, _ mapreduce.Principal, id mapredu
 func (s *Service) DeleteJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	r, err := s.findRecord(id)
 	switch {
 	case err != nil:
@@ -246,6 +257,7 @@ func (s *Service) DeleteJob(_ context.Context, _ mapreduce.Principal, id mapredu
 	case !r.job.State.Ended():
 		return errs.New(errs.Precondition, "job %s has not ended", id)
 	}
+
 	s.jobs = slices.DeleteFunc(s.jobs, func(other *record) bool { return other == r })
 	return nil
 }
@@ -268,10 +280,12 @@ func (s *Service) ListJobs(_ context.Context, _ mapreduce.Principal, q mapreduce
 func (s *Service) ListUnits(_ context.Context, _ mapreduce.Principal, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	r, err := s.findRecord(q.Job)
 	if err != nil {
 		return nil, err
 	}
+
 	var chosen []*mapreduce.Unit
 	for _, u := range r.units {
 		if len(q.States) > 0 && !slices.Contains(q.States, u.State) {
@@ -283,6 +297,7 @@ func (s *Service) ListUnits(_ context.Context, _ mapreduce.Principal, q mapreduc
 		}
 		chosen = append(chosen, u)
 	}
+
 	page, next, err := cutPage(chosen, q.PageToken, q.PageSize, 100)
 	return &mapreduce.UnitPage{Units: page, NextPageToken: next}, err
 }
@@ -316,6 +331,7 @@ func (s *Service) findUnit(job mapreduce.JobID, name mapreduce.UnitID) (*mapredu
 func (s *Service) WakeUnit(_ context.Context, _ mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	u, err := s.findUnit(job, unit)
 	switch {
 	case err != nil:
@@ -325,9 +341,11 @@ func (s *Service) WakeUnit(_ context.Context, _ mapreduce.Principal, job mapredu
 	case len(answer) > mapreduce.MaxWakeAnswer:
 		return nil, errs.Field("answer", "is too long")
 	}
+
 	if u.Parking == nil || u.Parking.Handle != handle {
 		return nil, errs.New(errs.NotFound, "unit %s of job %s is not parked under %q", unit, job, handle)
 	}
+
 	u.Parking, u.Output = nil, answer
 	return copyOf(u), nil
 }
@@ -336,14 +354,17 @@ func (s *Service) WakeUnit(_ context.Context, _ mapreduce.Principal, job mapredu
 func (s *Service) ListEvents(_ context.Context, _ mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	r, err := s.findRecord(q.Job)
 	if err != nil {
 		return nil, err
 	}
+
 	page, next, err := cutPage(r.events, q.PageToken, q.PageSize, 100)
 	if err != nil || len(page) == 0 {
 		return &mapreduce.EventPage{}, err
 	}
+
 	last := page[len(page)-1].ID
 	sum := sha256.Sum256([]byte(last))
 	return &mapreduce.EventPage{
@@ -361,9 +382,11 @@ func cutPage[T any](all []T, token string, size, usual int) (page []T, next stri
 			return nil, "", errs.Field("page_token", "%q is not from a page before", token)
 		}
 	}
+
 	if size == 0 {
 		size = usual
 	}
+
 	end := min(first+size, len(all))
 	if end < len(all) {
 		next = strconv.Itoa(end)
@@ -388,14 +411,17 @@ func (s *Service) GetResult(ctx context.Context, _ mapreduce.Principal, id mapre
 	if err != nil {
 		return err
 	}
+
 	if job.State != mapreduce.JobComplete && !partial {
 		return errs.New(errs.Precondition, "job %s is %v, not complete", id, job.State)
 	}
+
 	for _, part := range resultParts(job, s.Documents(id)) {
 		if err := sink(part); err != nil {
 			return err
 		}
 	}
+
 	return ctx.Err()
 }
 
@@ -403,16 +429,19 @@ func resultParts(job *mapreduce.Job, docs []*mapreduce.Document) []*mapreduce.Re
 	all := []*mapreduce.ResultPart{{Job: job}}
 	var citations, sources []*mapreduce.ResultPart
 	summary := &mapreduce.Summary{Statistics: []byte("{}")}
+
 	for i, doc := range docs {
 		if doc.Skip != "" {
 			summary.Skipped = append(summary.Skipped, mapreduce.SkippedDocument{Document: doc.ID, Reason: doc.Skip})
 			continue
 		}
+
 		record, err := json.Marshal(map[string]string{"document": string(doc.ID)})
 		if err != nil {
 			panic(err) // a string is always good JSON
 		}
 		all = append(all, &mapreduce.ResultPart{Record: record})
+
 		n := int64(len(doc.Content))
 		citations = append(citations, &mapreduce.ResultPart{Citation: &mapreduce.Citation{
 			Ref: fmt.Sprintf("REF_%08x", i), Document: doc.ID, Unit: mapreduce.MapUnit(doc.ID),
@@ -420,6 +449,7 @@ func resultParts(job *mapreduce.Job, docs []*mapreduce.Document) []*mapreduce.Re
 		}})
 		sources = append(sources, &mapreduce.ResultPart{Source: &mapreduce.Source{Unit: mapreduce.MapUnit(doc.ID)}})
 	}
+
 	return slices.Concat(all, citations, sources, []*mapreduce.ResultPart{{Summary: summary}})
 }
 
@@ -428,10 +458,12 @@ func resultParts(job *mapreduce.Job, docs []*mapreduce.Document) []*mapreduce.Re
 func (s *Service) AnswerCache(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	c := &mapreduce.AnswerCache{MaxBytes: 1 << 20, MaxAge: time.Hour}
 	if !s.forgot[t] {
 		c.Answers, c.Bytes, c.Oldest = int64(len(t)), 10*int64(len(t)), time.Unix(1_700_000_000, 0).UTC()
 	}
+
 	if forget {
 		if s.forgot == nil {
 			s.forgot = make(map[mapreduce.TenantID]bool)
@@ -459,6 +491,7 @@ func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, _ mapre
 	s.mu.Lock()
 	jobs := slices.Clone(s.jobs)
 	s.mu.Unlock()
+
 	for _, r := range jobs {
 		f := mapreduce.Finding{Job: r.job.ID, Key: "jobs", Message: "checked"}
 		if len(r.docs) == 0 {
@@ -476,6 +509,7 @@ func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, _ mapre
 func (s *Service) PlanJob(ctx context.Context, _ mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
 	p := &mapreduce.Plan{Strategy: q.Spec.Strategy, Exact: q.Spec.Strategy != mapreduce.StrategyAdaptive}
 	final := mapreduce.PlanTask{Unit: mapreduce.FinalUnit, Kind: mapreduce.KindFinal, Level: 1}
+
 	for doc, err := range docs {
 		if err != nil {
 			return nil, err
@@ -485,12 +519,15 @@ func (s *Service) PlanJob(ctx context.Context, _ mapreduce.Principal, q mapreduc
 		final.DependsOn = append(final.DependsOn, mapreduce.MapUnit(doc.ID))
 		final.Read += n
 	}
+
 	if q.Exact && !p.Exact {
 		return nil, errs.New(errs.Precondition, "the plan is not exact")
 	}
+
 	p.Levels = []mapreduce.PlanLevel{{Tasks: len(p.Tasks)}, {Level: 1, Tasks: 1, Expected: !p.Exact}}
 	p.Estimate = mapreduce.PlanEstimate{Maps: len(p.Tasks), Reduces: 1, Levels: 1, Parallelism: q.Spec.Parallelism, Makespan: time.Second}
 	p.Tasks = append(p.Tasks, final)
 	p.Warnings = []mapreduce.PlanWarning{{Kind: "test", Message: "there is no model"}}
+
 	return p, ctx.Err()
 }
