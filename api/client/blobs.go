@@ -21,12 +21,15 @@ type blobs struct {
 // GetBlob implements mapreduce.Blobs. No more is under way than the stream has
 // room for: a take that is slow slows the orchestrator down.
 func (b blobs) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func(part []byte) error) error {
+	// The stream ends with this call, also if take fails.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	stream, err := b.workers.GetBlob(ctx, wire.EncodeGetBlob(q))
 	if err != nil {
 		return wire.Error(err)
 	}
+
 	checker, whole := wire.NewPartChecker(q.Blob.Start), false
 	for {
 		m, err := stream.Recv()
@@ -40,6 +43,7 @@ func (b blobs) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func(
 		case whole:
 			return errs.Field("part", "comes after the last part of the blob")
 		}
+
 		data, err := checker.Add(m.GetPart())
 		if err == nil && len(data) > 0 {
 			err = take(data)
@@ -47,6 +51,7 @@ func (b blobs) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func(
 		if whole = len(m.GetSha256()) > 0; whole && err == nil {
 			err = checker.Close(m.GetSha256())
 		}
+
 		if err != nil {
 			return err
 		}
@@ -57,13 +62,16 @@ func (b blobs) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func(
 func (b blobs) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	stream, err := b.workers.PutBlob(ctx)
 	if err != nil {
 		return nil, wire.Error(err)
 	}
+
 	cutter := wire.NewPartCutter(q.Blob.Start, func(p *pb.BlobPart) error {
 		return stream.Send(&pb.PutBlobRequest{Part: p})
 	})
+
 	err = stream.Send(wire.EncodePutBlob(q))
 	for err == nil {
 		var data []byte
@@ -71,9 +79,11 @@ func (b blobs) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func(
 			err = cutter.Add(data)
 		}
 	}
+
 	if !errors.Is(err, io.EOF) { // of next or of the stream, whose reply says why
 		return nil, wire.Error(err)
 	}
+
 	reply, err := stream.CloseAndRecv()
 	if err != nil {
 		return nil, wire.Error(err)

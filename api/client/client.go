@@ -139,12 +139,14 @@ func openClient(target string, config Config, more ...grpc.DialOption) (*Client,
 	if err != nil {
 		return nil, errs.New(errs.Internal, "codec: %w", err)
 	}
+
 	config = config.withDefaults()
 	options := slices.Concat(config.dialOptions(codec), more)
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		return nil, errs.Field("server", "%q: %w", target, err)
 	}
+
 	return &Client{
 		conn:    conn,
 		jobs:    pb.NewMapReduceServiceClient(conn),

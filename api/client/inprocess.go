@@ -28,6 +28,7 @@ func NewInProcess(server Server, config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -37,5 +38,6 @@ func NewInProcess(server Server, config Config) (*Client, error) {
 		_ = listener.Close() // cannot fail
 		<-served
 	}
+
 	return c, nil
 }

@@ -108,6 +108,7 @@ func (c *Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapredu
 		p, err = c.jobs.WakeUnit(ctx, &pb.WakeUnitRequest{JobId: string(job), UnitId: string(unit), Handle: handle, Answer: answer})
 		return wire.Error(err)
 	})
+
 	switch {
 	case err != nil:
 		return nil, err
@@ -209,10 +210,12 @@ func drainStream[P any](ctx context.Context, c *Client, open func(context.Contex
 	err := c.again(ctx, func() error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // take may have stopped it early
+
 		stream, err := open(ctx)
 		if err != nil {
 			return wire.Error(err)
 		}
+
 		for first := true; ; first = false {
 			p, err := stream.Recv()
 			switch {
@@ -224,11 +227,13 @@ func drainStream[P any](ctx context.Context, c *Client, open func(context.Contex
 				begun = wire.Error(err)
 				return nil
 			}
+
 			if begun = take(p); begun != nil {
 				return nil
 			}
 		}
 	})
+
 	if begun != nil {
 		return begun
 	}
@@ -254,15 +259,18 @@ func (c *Client) submit(ctx context.Context, spec mapreduce.JobSpec, docs iter.S
 	if err != nil {
 		return nil, wire.Error(err)
 	}
+
 	asked := wire.EncodeSpec(&spec)
 	out := submission{send: func(pieces []*pb.DocumentPiece) error {
 		err := stream.Send(&pb.SubmitJobRequest{Spec: asked, Documents: pieces})
 		asked = nil // in the first message only
 		return err
 	}}
+
 	if err := out.sendWhole(ctx, docs); err != nil && !errors.Is(err, errEnded) {
 		return nil, err
 	}
+
 	p, err := stream.CloseAndRecv()
 	return jobOf(p.GetJob(), err)
 }
@@ -284,19 +292,24 @@ func (c *Client) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 	if err != nil {
 		return nil, wire.Error(err)
 	}
+
 	asked := wire.EncodePlanQuery(&q)
 	out := submission{send: func(pieces []*pb.DocumentPiece) error {
 		asked.Documents = pieces
 		err := stream.Send(asked)
+		// The settings are in the first message alone.
 		asked = &pb.PlanJobRequest{}
 		return err
 	}}
+
 	if err := out.sendWhole(ctx, docs); err != nil && !errors.Is(err, errEnded) {
 		return nil, err
 	}
+
 	if err := stream.CloseSend(); err != nil {
 		return nil, wire.Error(err)
 	}
+
 	whole, err := wire.JoinPlan(func() (*pb.Plan, error) {
 		p, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -307,6 +320,7 @@ func (c *Client) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 	if err != nil {
 		return nil, err
 	}
+
 	return wire.DecodePlan(whole), nil
 }
 
@@ -349,10 +363,12 @@ func (s *submission) addDocument(doc *mapreduce.Document) error {
 	if excess := doc.ExcessMetadata(); excess != "" {
 		doc = &mapreduce.Document{ID: doc.ID, Skip: cmp.Or(doc.Skip, excess), Size: doc.Size}
 	}
+
 	pieces, err := wire.CutDocument(doc)
 	if err != nil {
 		return err
 	}
+
 	for _, p := range pieces {
 		n := proto.Size(p)
 		if s.size > 0 && s.size+n > wire.PartSize {

@@ -19,6 +19,7 @@ func reachOptions(name, target string) []grpc.DialOption {
 	if name == "" {
 		name, hint = target, `; is "coditect serve" running there?`
 	}
+
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			return describeUnreachable(name, hint, invoke(ctx, method, req, reply, cc, opts...))
@@ -41,9 +42,11 @@ var notReached = []string{
 // error that names the server and keeps the part of the reason that is not about gRPC.
 func describeUnreachable(name, hint string, err error) error {
 	s, ok := status.FromError(err)
+	// A status with details is the service's own.
 	if !ok || err == nil || len(s.Details()) > 0 {
 		return err
 	}
+
 	for _, begin := range notReached {
 		if strings.HasPrefix(s.Message(), begin) {
 			return &errs.Error{
@@ -72,6 +75,7 @@ func plainReason(message string) string {
 	for _, layer := range []string{"last ", "connection error: ", `desc = "`, "transport: ", "authentication handshake failed: ", "error reading server preface: ", "Error while dialing: ", "name resolver error: "} {
 		message = strings.TrimPrefix(message, layer)
 	}
+
 	message = strings.TrimSuffix(message, `"`)
 	if _, cause, ok := strings.Cut(message, ": connect: "); ok {
 		return cause

@@ -19,9 +19,11 @@ func (c *Client) again(ctx context.Context, call func() error) error {
 		if !errors.As(err, &e) || e.RetryAfter <= 0 || e.RetryAfter > left {
 			return err
 		}
+
 		left -= e.RetryAfter
 		more := rand.N(e.RetryAfter/4 + 1) //nolint:gosec // no secret: clients should not come back all at once
 		wait := time.NewTimer(e.RetryAfter + more)
+
 		select {
 		case <-wait.C:
 		case <-ctx.Done():

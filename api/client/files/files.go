@@ -67,6 +67,7 @@ func (j Job) Documents(ctx context.Context) iter.Seq2[*mapreduce.Document, error
 			yield(nil, errs.Field("formats", "are missing: name those that documents may have"))
 			return
 		}
+
 		readable, why := 0, "no file was found, and hidden ones do not count"
 		for e, err := range document.Walk(ctx, []string{j.Folder}, document.WalkOptions{
 			Include: j.Include, Exclude: j.Exclude, MaxBytes: j.MaxBytes, Formats: j.Formats,
@@ -75,6 +76,7 @@ func (j Job) Documents(ctx context.Context) iter.Seq2[*mapreduce.Document, error
 				yield(nil, walkError(ctx, err))
 				return
 			}
+
 			d := j.read(ctx, e)
 			if d.Skip == "" {
 				readable++
@@ -85,6 +87,7 @@ func (j Job) Documents(ctx context.Context) iter.Seq2[*mapreduce.Document, error
 				return
 			}
 		}
+
 		if readable == 0 {
 			yield(nil, errs.Field("documents", "there is nothing to read in %s: %s", j.Folder, why))
 		}
@@ -105,6 +108,7 @@ func (j Job) read(ctx context.Context, e document.Entry) *mapreduce.Document {
 		d.ID = d.ID[:min(len(d.ID), mapreduce.MaxDocumentID)]
 		return d
 	}
+
 	if err := j.fill(ctx, e, d); err != nil {
 		d.Skip, d.Content = err.Error(), nil
 		if refused, ok := errors.AsType[*document.RefusedError](err); ok {
@@ -121,15 +125,19 @@ func (j Job) fill(ctx context.Context, e document.Entry, d *mapreduce.Document) 
 		return err
 	}
 	defer f.Close()
+
+	// One byte more than that shows a file that is too large.
 	most := cmp.Or(j.MaxBytes, document.DefaultMaxBytes)
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return err
 	}
+
 	kind, err := j.Formats.Detect(e.Name, data, "")
 	if err != nil {
 		return err
 	}
+
 	format, _ := j.Formats.Format(kind)
 	switch {
 	case format.Parse == nil:
@@ -137,7 +145,9 @@ func (j Job) fill(ctx context.Context, e document.Entry, d *mapreduce.Document) 
 	case int64(len(data)) > most:
 		return document.Refuse("too large: more than %d bytes", most)
 	}
+
 	d.MediaType, d.Content, d.Size = format.MediaTypes[0], data, int64(len(data))
+
 	if format.Plain {
 		text, err := j.Formats.Parse(ctx, document.Input{Name: e.Name, Content: bytes.NewReader(data)})
 		if err != nil {
@@ -171,6 +181,7 @@ func WriteRecords(ctx context.Context, c mapreduce.Client, id mapreduce.JobID, o
 		if p.Record == nil {
 			return nil
 		}
+
 		var line bytes.Buffer
 		if err := json.Compact(&line, p.Record); err != nil {
 			return fmt.Errorf("record: %w", err)
@@ -179,6 +190,8 @@ func WriteRecords(ctx context.Context, c mapreduce.Client, id mapreduce.JobID, o
 		_, err := lines.Write(line.Bytes())
 		return err
 	})
+
+	// The summary is the last part.
 	if err == nil && !whole {
 		err = errs.New(errs.Unavailable, "the result of job %s ended before its last part", id)
 	}
