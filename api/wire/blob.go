@@ -89,9 +89,11 @@ func decodeBlobRequest(p interface {
 		Held:    decodePart(d, "held", p.GetHeld(), decodeHeld),
 		Blob:    decodePart(d, "blob", p.GetBlob(), decodeBlob),
 	}
+
 	if d.err == nil && q.Blob.Kind == mapreduce.BlobUnknown {
 		d.refuseField("blob.kind", "has no value %d", p.GetBlob().GetKind())
 	}
+
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -175,6 +177,7 @@ func (c *PartChecker) Add(p *pb.BlobPart) ([]byte, error) {
 	case len(data) > PartSize:
 		return nil, errs.Field("part.data", "has %d bytes; a part has at most %d", len(data), PartSize)
 	}
+
 	c.at += int64(len(data))
 	c.sum.Write(data)
 	return data, nil

@@ -37,18 +37,21 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return nil, fmt.Errorf("marshal %T: not a protobuf message", v)
 	}
+
 	size := proto.Size(m)
 	opts := proto.MarshalOptions{UseCachedSize: true} // of the line above
 	if mem.IsBelowBufferPoolingThreshold(size) {
 		data, err := opts.Marshal(m)
 		return mem.BufferSlice{mem.SliceBuffer(data)}, err
 	}
+
 	buf := c.pool.Get(size)
 	data, err := opts.MarshalAppend((*buf)[:0], m)
 	if err != nil {
 		c.pool.Put(buf)
 		return nil, err
 	}
+
 	*buf = data
 	return mem.BufferSlice{mem.NewBuffer(buf, c.pool)}, nil
 }

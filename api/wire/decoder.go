@@ -74,6 +74,7 @@ func decodeList[P, T any](d *decoder, field string, in []P, decode func(*decoder
 		d.refuseField(field, "has %d entries, more than %d", len(in), MaxParts)
 		return nil
 	}
+
 	out := make([]T, len(in))
 	for i, p := range in {
 		if out[i] = decode(d, p); d.err != nil {
@@ -94,6 +95,7 @@ func (d *decoder) jobID(field, s string) mapreduce.JobID {
 		d.refuseField(field, "is not the id of a job")
 		return ""
 	}
+
 	d.job = s
 	return mapreduce.JobID(s)
 }

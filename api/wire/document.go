@@ -20,6 +20,7 @@ func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
 			DocumentId: validText(string(doc.ID)), SizeBytes: max(doc.Size, int64(len(doc.Content))), SkipReason: "its id is not UTF-8",
 		}}, nil
 	}
+
 	pieces := make([]*pb.DocumentPiece, 0, 1+len(doc.Content)/PartSize)
 	piece := &pb.DocumentPiece{
 		DocumentId: string(doc.ID),
@@ -28,8 +29,10 @@ func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
 		SkipReason: validText(doc.Skip),
 		SizeBytes:  doc.Size,
 	}
+
 	for part := range Parts(doc.Content) {
 		if piece.Content != nil {
+			// The piece has its content: the part goes into the next one.
 			piece.More = true
 			pieces = append(pieces, piece)
 			piece = &pb.DocumentPiece{DocumentId: string(doc.ID)}
@@ -55,6 +58,7 @@ func GroupPieces(pieces []*pb.DocumentPiece) iter.Seq[[]*pb.DocumentPiece] {
 			}
 			group, size = append(group, p), size+n
 		}
+
 		yield(group)
 	}
 }
@@ -64,6 +68,7 @@ func cutPieces(pieces []*pb.DocumentPiece) iter.Seq[*pb.DocumentPiece] {
 	return func(yield func(*pb.DocumentPiece) bool) {
 		for _, p := range pieces {
 			rest, more := p.GetContent(), p.GetMore()
+
 			for len(rest) > PartSize {
 				p.Content, p.More = rest[:PartSize], true
 				if !yield(p) {
@@ -72,6 +77,7 @@ func cutPieces(pieces []*pb.DocumentPiece) iter.Seq[*pb.DocumentPiece] {
 				rest = rest[PartSize:]
 				p = &pb.DocumentPiece{DocumentId: p.GetDocumentId()}
 			}
+
 			if len(rest) > 0 {
 				p.Content, p.More = rest, more
 			}
@@ -104,19 +110,23 @@ func (j *Joiner) Add(p *pb.DocumentPiece) (*mapreduce.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	j.size += int64(len(p.GetContent()))
 	switch {
 	case j.size > int64(j.MaxBytes):
+		// Nothing more is kept of a document that is too large.
 		doc.Content = nil
 	case doc.Content == nil:
 		doc.Content = p.GetContent()
 	default:
 		doc.Content = append(doc.Content, p.GetContent()...)
 	}
+
 	if j.open = nil; p.GetMore() {
 		j.open = doc
 		return nil, nil
 	}
+
 	if j.size > int64(j.MaxBytes) {
 		doc.Skip, doc.Size = fmt.Sprintf("it has %d bytes, more than the %d that are taken; split it", j.size, j.MaxBytes), j.size
 	}
@@ -142,6 +152,7 @@ func decodeFirstPiece(d *decoder, p *pb.DocumentPiece) *mapreduce.Document {
 		Skip:      p.GetSkipReason(),
 		Size:      d.decodeCount64("size_bytes", p.GetSizeBytes()),
 	}
+
 	if doc.Skip != "" && (len(p.GetContent()) > 0 || p.GetMore()) {
 		d.refuseField("skip_reason", "document %q has a reason to be skipped, so it must have no content", doc.ID)
 	}

@@ -82,6 +82,7 @@ func Classify(err error) *errs.Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &errs.Error{Kind: errs.Deadline, Message: "the deadline has passed", Err: err}
 	}
+
 	if s, ok := status.FromError(err); ok {
 		return fromStatus(s)
 	}
@@ -132,7 +133,9 @@ func errorDetails(e *errs.Error) []protoadapt.MessageV1 {
 	if e.Op != "" {
 		info.Metadata = map[string]string{opKey: validText(e.Op)}
 	}
+
 	all := []protoadapt.MessageV1{info}
+
 	if e.Field != "" {
 		all = append(all, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
 			{Field: validText(encodeField(e.Field)), Description: validText(e.Message), Reason: info.Reason},
@@ -157,6 +160,7 @@ func Error(err error) error {
 func fromStatus(s *status.Status) *errs.Error {
 	e := &errs.Error{Kind: kindOf[s.Code()], Message: s.Message(), Err: s.Err()}
 	ours := false
+
 	for _, detail := range s.Details() {
 		switch v := detail.(type) {
 		case *errdetails.ErrorInfo:
@@ -170,12 +174,16 @@ func fromStatus(s *status.Status) *errs.Error {
 			e.RetryAfter = max(v.GetRetryDelay().AsDuration(), 0)
 		}
 	}
+
+	// Such a reason only repeats the kind.
 	if e.Reason == strings.ToUpper(e.Kind.String()) {
 		e.Reason = ""
 	}
+
 	if !ours {
 		explainTransport(e, s)
 	}
+
 	switch e.Kind {
 	case errs.Cancelled:
 		e.Err = context.Canceled

@@ -46,9 +46,11 @@ func decodeField(field string) string {
 	if !ok {
 		return field
 	}
+
 	if rest, ok := strings.CutPrefix(inner, specFields["stages"]); ok {
 		return "stages" + rest
 	}
+
 	head, rest := cutField(inner)
 	if name, ok := specNames[head]; ok {
 		return name + rest

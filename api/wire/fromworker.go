@@ -34,6 +34,7 @@ func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
 		Limits:    decodeList(d, "limits", p.GetLimits(), decodeLimitNote),
 		Manners:   decodeList(d, "manners", p.GetManners(), decodeManners),
 	}
+
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -44,6 +45,7 @@ func encodeHello(h *mapreduce.Hello) *pb.Hello {
 	if h == nil {
 		return nil
 	}
+
 	return &pb.Hello{
 		SessionId: string(h.Session),
 		Version:   validText(h.Version),
@@ -198,6 +200,7 @@ func encodeHeartbeat(h *mapreduce.Heartbeat) *pb.Heartbeat {
 	if h == nil {
 		return nil
 	}
+
 	return &pb.Heartbeat{
 		Progress: encodeEach(h.Progress, func(p *pb.Progress, v *mapreduce.Progress) {
 			p.Held, p.Tokens, p.Note, p.NoteNumber = encodeHeld(v.Held), encodeTokens(v.Tokens), validText(v.Note), v.Number

@@ -72,10 +72,12 @@ func decodeOutput(d *decoder, p *pb.Output) mapreduce.Output {
 	o := mapreduce.Output{
 		Folder: d.decodeName("folder", p.GetFolder(), mapreduce.MaxFolder), Citations: p.GetCitations(), NoReport: p.GetNoReport(),
 	}
+
 	if len(p.GetFormats()) > maxFormats {
 		d.refuseField("formats", "has %d names; at most %d are taken", len(p.GetFormats()), maxFormats)
 		return o
 	}
+
 	for _, format := range p.GetFormats() {
 		o.Formats = append(o.Formats, d.decodeName("formats", format, MaxNames))
 	}

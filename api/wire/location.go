@@ -13,6 +13,7 @@ func encodeLocation(l *mapreduce.Location) *pb.Location {
 	if l == nil {
 		return nil
 	}
+
 	return &pb.Location{
 		Place:     validText(l.Place),
 		Page:      clampInt32(l.Page),
@@ -34,6 +35,7 @@ func decodeLocation(p *pb.Location) *mapreduce.Location {
 	if p == nil {
 		return nil
 	}
+
 	return &mapreduce.Location{
 		Place:     p.GetPlace(),
 		Page:      int(p.GetPage()),

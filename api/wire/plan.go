@@ -25,6 +25,7 @@ func DecodePlanQuery(p *pb.PlanJobRequest) (mapreduce.PlanQuery, error) {
 // EncodePlan encodes a plan.
 func EncodePlan(p *mapreduce.Plan) *pb.Plan {
 	e := &p.Estimate
+
 	return &pb.Plan{
 		SchemaVersion: mapreduce.PlanVersion,
 		MapReduceMode: pb.MapReduceMode(p.Strategy),
@@ -50,6 +51,7 @@ func EncodePlan(p *mapreduce.Plan) *pb.Plan {
 // DecodePlan decodes a plan of a reply, whole.
 func DecodePlan(p *pb.Plan) *mapreduce.Plan {
 	e := p.GetEstimate()
+
 	return &mapreduce.Plan{
 		Strategy: knownOrZero(p.GetMapReduceMode(), lastStrategy),
 		Exact:    p.GetExact(),
@@ -126,17 +128,21 @@ func SplitPlan(p *pb.Plan, limit int) iter.Seq[*pb.Plan] {
 		tasks := p.GetTasks()
 		p.Tasks = nil
 		more := yield(p)
+
 		page, size := &pb.Plan{}, 0
 		flush := func() {
 			more = more && (len(page.GetTasks()) == 0 || yield(page))
 			page, size = &pb.Plan{}, 0
 		}
+
 		for _, t := range tasks {
 			for part := range splitTask(t, limit) {
 				if n := proto.Size(part); size > 0 && size+n > limit {
 					flush()
 				}
 				page.Tasks = append(page.Tasks, part)
+
+				// A part that goes on in the next message ends this one.
 				if size += proto.Size(part) + partOverhead; part.GetContinues() {
 					flush()
 				}
@@ -145,6 +151,7 @@ func SplitPlan(p *pb.Plan, limit int) iter.Seq[*pb.Plan] {
 				return
 			}
 		}
+
 		flush()
 	}
 }
@@ -155,17 +162,21 @@ func splitTask(t *pb.PlanTask, limit int) iter.Seq[*pb.PlanTask] {
 		rest := t.GetDependsOn()
 		t.DependsOn = nil
 		part := t
+
 		for {
 			n, size := 0, 0
 			for n < len(rest) && (n == 0 || size < limit) {
 				size += len(rest[n]) + partOverhead
 				n++
 			}
+
 			part.DependsOn, rest = rest[:n], rest[n:]
 			part.Continues = len(rest) > 0
+
 			if !yield(part) || len(rest) == 0 {
 				return
 			}
+
 			part = &pb.PlanTask{UnitId: t.GetUnitId()}
 		}
 	}
@@ -181,6 +192,7 @@ func JoinPlan(next func() (*pb.Plan, error)) (*pb.Plan, error) {
 	if whole == nil {
 		return nil, errs.New(errs.Internal, "the server's reply holds no plan")
 	}
+
 	for {
 		p, err := next()
 		if err != nil {
@@ -189,16 +201,19 @@ func JoinPlan(next func() (*pb.Plan, error)) (*pb.Plan, error) {
 		if p == nil {
 			return whole, checkWhole(whole.GetTasks())
 		}
+
 		for _, t := range p.GetTasks() {
 			last := len(whole.GetTasks()) - 1
 			if last < 0 || !whole.GetTasks()[last].GetContinues() {
 				whole.Tasks = append(whole.Tasks, t)
 				continue
 			}
+
 			begun := whole.GetTasks()[last]
 			if begun.GetUnitId() != t.GetUnitId() {
 				return nil, errs.New(errs.Internal, "the server's plan breaks off in task %q", begun.GetUnitId())
 			}
+
 			begun.DependsOn = append(begun.DependsOn, t.GetDependsOn()...)
 			begun.Continues = t.GetContinues()
 		}

@@ -122,6 +122,7 @@ func DecodeListEvents(p *pb.ListEventsRequest) (mapreduce.ListEventsQuery, error
 		PageSize:  d.pageSize(p.GetPageSize()),
 		PageToken: p.GetPageToken(),
 	}
+
 	if p.GetJobId() != "" {
 		q.Job = d.jobID("job_id", p.GetJobId())
 	}

@@ -19,6 +19,7 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 			yield(p)
 			return
 		}
+
 		c := newCutter(limit, yield)
 		addParts(c, listOf(p.GetHello()), func(m *pb.WorkRequest, v *pb.Hello) { m.Hello = v })
 		addParts(c, p.GetReports(), func(m *pb.WorkRequest, v *pb.Report) { m.Reports = append(m.Reports, v) })
@@ -27,6 +28,7 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 		addParts(c, listOf(p.GetHeartbeat()), func(m *pb.WorkRequest, v *pb.Heartbeat) { m.Heartbeat = v })
 		addParts(c, p.GetLimits(), func(m *pb.WorkRequest, v *pb.LimitNote) { m.Limits = append(m.Limits, v) })
 		addParts(c, p.GetManners(), func(m *pb.WorkRequest, v *pb.ModelManners) { m.Manners = append(m.Manners, v) })
+
 		c.current.Drain = p.GetDrain()
 		c.flushMessage()
 	}
@@ -39,6 +41,7 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 			yield(p)
 			return
 		}
+
 		c := newCutter(limit, yield)
 		addParts(c, listOf(p.GetWelcome()), func(m *pb.WorkResponse, v *pb.Welcome) { m.Welcome = v })
 		addParts(c, p.GetJobs(), func(m *pb.WorkResponse, v *pb.JobInfo) { m.Jobs = append(m.Jobs, v) })
@@ -49,6 +52,7 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 		addOf(c, p.GetForget(), stringSize, func(m *pb.WorkResponse, v string) { m.Forget = append(m.Forget, v) })
 		addParts(c, p.GetLimits(), func(m *pb.WorkResponse, v *pb.LimitShare) { m.Limits = append(m.Limits, v) })
 		addParts(c, p.GetManners(), func(m *pb.WorkResponse, v *pb.ModelManners) { m.Manners = append(m.Manners, v) })
+
 		c.current.Goodbye = p.GetGoodbye()
 		c.flushMessage()
 	}

@@ -37,6 +37,7 @@ func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
 		Limits:      decodeList(d, "limits", p.GetLimits(), decodeLimitShare),
 		Manners:     decodeList(d, "manners", p.GetManners(), decodeManners),
 	}
+
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -86,12 +87,15 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.Journal, p.JournalEntries = a.Journal, int64(a.JournalEntries)
 	p.EvidenceItems = int64(a.EvidenceItems)
 	p.Alone, p.Last = a.Alone, a.Last
+
 	p.Text = encodeText(a.Text)
 	p.Inputs = encodeEach(a.Inputs, encodeInput)
 	p.Stage, p.Depth, p.Item = validText(a.Stage), clampInt32(a.Depth), encodeJSON(a.Item)
+
 	if w := a.WakeCall; w != nil {
 		p.WakeCall = &pb.WakeCall{Handle: validText(w.Handle), Answer: w.Answer}
 	}
+
 	p.Blobs = encodeEach(a.Blobs, fillBlob)
 	p.TraceParent = validText(a.TraceParent)
 }
@@ -124,15 +128,19 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		JournalEntries: int(d.decodeCount64("journal_entries", p.GetJournalEntries())),
 		EvidenceItems:  int(d.decodeCount64("evidence_items", p.GetEvidenceItems())),
 	}
+
 	if a.Text == nil {
 		return a
 	}
+
+	// Content that is not in the message is announced as a blob.
 	content := int64(len(a.Text.Content))
 	for _, b := range a.Blobs {
 		if b.Kind == mapreduce.BlobText {
 			content = b.End - b.Start
 		}
 	}
+
 	if a.Text.CoreStart > a.Text.CoreEnd || int64(a.Text.CoreEnd) > content {
 		d.refuseField("text.core_end", "the core [%d, %d) is not within the %d bytes of content", a.Text.CoreStart, a.Text.CoreEnd, content)
 	}
@@ -147,6 +155,7 @@ func encodeText(t *mapreduce.Text) *pb.Text {
 	if t == nil {
 		return nil
 	}
+
 	return &pb.Text{
 		DocumentId: string(t.Document),
 		Sha256:     t.SHA256,

@@ -3,13 +3,13 @@
 // nothing of streams or connections, and imports of the project only the
 // vocabulary, the error kinds and the generated messages.
 //
-// What comes from outside is checked while it is decoded: requests, and both
+// Messages from outside are checked while they are decoded: requests, and both
 // sides of a worker's session. The first thing that is wrong is refused as
 // errs.Invalid with the path of its field, so that no number out of range and no
 // impossible id gets further. Replies are believed: decoding them cannot fail,
 // and an enumerator that is newer than the reader becomes the unknown one.
 //
-// What does not survive the way over the wire: the difference between an empty
+// These do not survive the way over the wire: the difference between an empty
 // and an absent slice or map, the location and the monotonic part of times,
 // bytes in free text that are not UTF-8 (they become U+FFFD), integers beyond 32
 // bits where the message has an int32 (they become the nearest), and of errors
