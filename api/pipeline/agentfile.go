@@ -18,8 +18,9 @@ import (
 )
 
 // An agent may have a Markdown file of its own: front matter in YAML says its name, when it is
-// of use, which tools it may use and which model it asks, and the text behind it is what it is
-// told. Other programs have the same convention, so their files are read as they are: their
+// of use, which tools it may use and which model it asks, and the text behind it has its
+// instructions. Other programs have the same convention, so their files are read as they
+// are: their
 // names of tools are understood, and what has no effect here is left out and noted.
 
 // MaxAgentFile bounds the file of an agent, in bytes.
@@ -28,7 +29,7 @@ const MaxAgentFile = 64 << 10
 // fence is the line before and behind front matter.
 var fence = regexp.MustCompile(`(?m)^---[ \t]*\r?$`)
 
-// maxInstructions bounds what an agent is told, in bytes.
+// maxInstructions bounds the instructions of an agent, in bytes.
 const maxInstructions = MaxAgentFile
 
 // ParseAgent reads the file of an agent. The notes say what of it has no effect. An error is
@@ -37,6 +38,7 @@ func ParseAgent(file string, data []byte) (a *Agent, notes []string, err error) 
 	r := &agentReader{reader: newReader(file)}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	marks := fence.FindAllIndex(data, 2)
+
 	switch {
 	case len(data) > MaxAgentFile:
 		r.RecordFault("agent", 0, "has %d bytes; at most %d are accepted", len(data), MaxAgentFile)
@@ -47,9 +49,11 @@ func ParseAgent(file string, data []byte) (a *Agent, notes []string, err error) 
 	case len(marks) == 1:
 		r.RecordFault("agent", 1, "the front matter does not end: a line --- is missing after it")
 	}
+
 	if r.Err != nil {
 		return nil, nil, r.Err
 	}
+
 	a = &Agent{}
 	front := append([]byte("#"), data[marks[0][1]:marks[1][0]]...) // a comment in place of the fence: lines keep their numbers
 	root := r.ReadYAML(front)
@@ -59,18 +63,21 @@ func ParseAgent(file string, data []byte) (a *Agent, notes []string, err error) 
 			root = r.ReadYAML(loose)
 		}
 	}
+
 	if r.Err == nil {
 		r.readFront(root, a)
 	}
 	if r.Err == nil {
 		r.readInstructions(data, marks[1][1], a)
 	}
+
 	if r.Err != nil {
 		if r.Err.Field == "pipeline" { // YAML that cannot be read
 			r.Err.Field = "agent"
 		}
 		return nil, nil, r.Err
 	}
+
 	a.Role = a.Name
 	return a, r.notes, nil
 }
@@ -94,6 +101,7 @@ var frontKey = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*):(?:[ \t]+(.*?))?[ \
 func quoteFront(front []byte) []byte {
 	var out []string
 	last, text := -1, ""
+
 	for i, line := range strings.Split(string(front), "\n") {
 		out = append(out, "")
 		key := frontKey.FindStringSubmatch(line)
@@ -107,6 +115,7 @@ func quoteFront(front []byte) []byte {
 			out[last] = name + ": " + strconv.Quote(strings.TrimSpace(text))
 		}
 	}
+
 	if last < 0 {
 		return nil
 	}
@@ -125,6 +134,7 @@ func (r *agentReader) readFront(n *filetree.Node, a *Agent) {
 		r.RecordFault("agent", n.Line, "the front matter must be a mapping, and is %s", n)
 		return
 	}
+
 	var unknown []string
 	for i, key := range n.Keys {
 		if read, ok := known[key.Text]; ok {
@@ -136,10 +146,12 @@ func (r *agentReader) readFront(n *filetree.Node, a *Agent) {
 			return
 		}
 	}
+
 	if len(unknown) > 0 {
 		r.note("keys without an effect: %s", filetree.ListNames(unknown))
 	}
 	r.readNames(a)
+
 	switch {
 	case a.Name == "":
 		r.RecordFault("name", n.LineOf("name"), "is required: stages and results call the agent by it")
@@ -150,6 +162,7 @@ func (r *agentReader) readFront(n *filetree.Node, a *Agent) {
 	case len(a.Tools) > maxTools:
 		r.RecordFault("tools", n.LineOf("tools"), "there are %d; at most %d are accepted", len(a.Tools), maxTools)
 	}
+
 	a.Description = r.literal(a.Description)
 }
 
@@ -162,6 +175,7 @@ func (r *agentReader) readNames(a *Agent) {
 		r.note("its name is %s here, as a name has no other characters than letters, digits, dots, dashes and underscores", own)
 		a.Name = own
 	}
+
 	switch {
 	case a.Model == "inherit" || a.Model == "default":
 		a.Model = ""
@@ -199,6 +213,7 @@ func (r *agentReader) readTools(n *filetree.Node, at string, a *Agent) {
 			a.Tools = append(a.Tools, tool)
 		}
 	}
+
 	if n.Kind == yaml.ScalarNode {
 		for text := range strings.FieldsFuncSeq(n.Text, func(c rune) bool { return c == ',' || c == '\n' }) {
 			add(text)
@@ -211,6 +226,7 @@ func (r *agentReader) readTools(n *filetree.Node, at string, a *Agent) {
 			}
 		})
 	}
+
 	if len(left) > 0 {
 		r.note("tools that agents do not have here are left out: %s", filetree.ListNames(left))
 	}
@@ -255,6 +271,7 @@ func toolName(text string) string {
 	if own, ok := commonTools[text]; ok {
 		return own
 	}
+
 	if rest, ok := strings.CutPrefix(text, "mcp__"); ok {
 		server, one, found := strings.Cut(rest, "__")
 		if !found {
@@ -306,6 +323,7 @@ func (p *Pipeline) findAgents(find func(name string) (*Agent, error), given []*A
 		p.Agents[a.Name] = a
 		return a.Name, nil
 	}
+
 	var err error
 	for _, s := range p.Stages {
 		p.giveAll(s, given)
@@ -315,12 +333,14 @@ func (p *Pipeline) findAgents(find func(name string) (*Agent, error), given []*A
 			}
 			s.adopt(p.Agents[s.Agent.Name])
 		}
+
 		for i := range s.Agents {
 			if s.Agents[i], err = add(s.Agents[i]); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -330,11 +350,14 @@ func (p *Pipeline) giveAll(s *Stage, given []*Agent) {
 	if s.Each != EachAgent || len(s.Agents) > 0 {
 		return
 	}
+
 	if s.Agents = slices.Sorted(maps.Keys(p.Agents)); len(s.Agents) > 0 {
 		return
 	}
+
 	p.Agents = make(map[string]*Agent)
 	for _, a := range given {
+		// A copy, for join may mark some of its tools as optional.
 		own := *a
 		own.Tools = slices.Clone(a.Tools)
 		p.Agents[own.Name] = &own
@@ -364,16 +387,19 @@ func (p *Pipeline) Join(agents []*Agent) (*Pipeline, error) {
 	if slices.Contains(reserved, joined.Name) {
 		joined.Name += ".own"
 	}
+
 	joined.Agents = maps.Clone(p.Agents)
 	if joined.Agents == nil {
 		joined.Agents = make(map[string]*Agent)
 	}
+
 	agents = slices.Clone(agents)
 	for i, a := range agents {
 		own := *a
 		own.Tools = slices.Clone(a.Tools)
 		agents[i], joined.Agents[a.Name] = &own, &own
 	}
+
 	joined.Stages = make([]*Stage, len(p.Stages))
 	used := make(map[string]bool)
 	for i, s := range p.Stages {
@@ -390,11 +416,13 @@ func (p *Pipeline) Join(agents []*Agent) (*Pipeline, error) {
 			}
 		}
 	}
+
 	for _, a := range agents {
 		if !used[a.Name] {
 			return nil, errs.Field("agents."+a.Name, "no stage of the pipeline %s could use it: it has none with each: agent, and none with an agent of this name", p.Name)
 		}
 	}
+
 	return parseFound(p.file, joined.Canonical(), nil)
 }
 
@@ -402,6 +430,7 @@ func (p *Pipeline) Join(agents []*Agent) (*Pipeline, error) {
 // that the stage has where a worker has it stays so.
 func (s *Stage) join(agents []*Agent) {
 	s.Agents, s.Tools = slices.Clone(s.Agents), slices.Clone(s.Tools)
+
 	for _, a := range agents {
 		if !slices.Contains(s.Agents, a.Name) {
 			s.Agents = append(s.Agents, a.Name)

@@ -45,12 +45,15 @@ func (p *Pipeline) checkStages() error {
 	if err := p.checkNames(); err != nil {
 		return err
 	}
+
 	p.templates = make(map[string]Template)
 	for _, agent := range slices.Sorted(maps.Keys(p.Agents)) {
 		if err := p.checkAgent("agents."+agent, p.Agents[agent]); err != nil {
 			return err
 		}
 	}
+
+	// When a stage is checked, all stages before it are known to be right.
 	for i := range p.Stages {
 		c := checker{Pipeline: p, Stage: p.Stages[i], i: i}
 		for _, check := range []func() error{
@@ -61,6 +64,7 @@ func (p *Pipeline) checkStages() error {
 			}
 		}
 	}
+
 	if err := p.checkAdvice(); err != nil {
 		return err
 	}
@@ -84,6 +88,7 @@ func (p *Pipeline) checkAdvice() error {
 	if len(p.Advice) > maxAdvice {
 		return p.fieldError("advice", "there are %d; at most %d are accepted", len(p.Advice), maxAdvice)
 	}
+
 	for i, a := range p.Advice {
 		field := fmt.Sprintf("advice[%d]", i)
 		when, err := condition.Parse(a.When)
@@ -122,6 +127,7 @@ func (p *Pipeline) checkAgent(field string, a *Agent) error {
 	if a.Role == "" {
 		return p.fieldError(field+".role", "is required: it says who the agent is")
 	}
+
 	for _, one := range agentParts(field, a) {
 		if len(one.text) > maxInstructions {
 			return p.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxInstructions)
@@ -166,9 +172,11 @@ func (c *checker) checkSources() error {
 			return c.keyError("from", "%.80q is neither documents nor an earlier stage%s", source, c.listEarlier(", which are "))
 		}
 	}
+
 	if c.From == Documents && c.i > 0 && c.Stages[c.i-1].From != Documents {
 		return c.keyError("from", "stages that read documents must stand before all others")
 	}
+
 	optional := c.Stages.optional()
 	for _, source := range sources[:len(sources)-1] {
 		if !optional[c.Stages.Index(source)] {
@@ -215,6 +223,7 @@ func (c *checker) checkEach() error {
 			return c.keyError("each", "%.80q is not one of %s", c.Each, eachForm)
 		}
 	}
+
 	return nil
 }
 
@@ -226,12 +235,14 @@ func (c *checker) eachPath() error {
 	if !ok {
 		return nil
 	}
+
 	if at := c.Stages.Index(stage); at < 0 || at >= c.i {
 		return c.keyError("each", "%.80q is no earlier stage%s", stage, c.listEarlier(": those are "))
 	}
 	if c.From != stage {
 		return c.keyError("from", "must be %s, whose list each names, or be left out", stage)
 	}
+
 	if _, err := c.Pipeline.Stage(stage).Output.listProperty(path); err != nil {
 		return c.keyError("each", "%s has no list at %s: %s", stage, strings.Join(path, "."), err)
 	}
@@ -256,12 +267,14 @@ func (o *Output) listProperty(path []string) (*schema.Property, error) {
 		}
 		return nil, nil
 	}
+
 	if o.parsed == nil {
 		return nil, fmt.Errorf("its output has no schema that names one")
 	}
 	if o.parsed.Kind != schema.KindRecord {
 		return nil, fmt.Errorf("its schema is a list without a name; make it an object with that list as a property")
 	}
+
 	inside := o.parsed.Properties
 	for n, key := range path {
 		at := slices.IndexFunc(inside, func(p schema.Property) bool { return p.Name == key })
@@ -277,6 +290,7 @@ func (o *Output) listProperty(path []string) (*schema.Property, error) {
 		}
 		inside = inside[at].Properties
 	}
+
 	return nil, fmt.Errorf("the path is empty")
 }
 
@@ -316,12 +330,14 @@ func (c *checker) checkKeys() error {
 			return c.keyError(k.key, "is only for stages with each: %s, and this one has each: %s", k.each, c.Each)
 		}
 	}
+
 	switch {
 	case c.Each == EachBatch && c.Size == 0:
 		return c.keyError("size", "is required with each: batch: how many inputs one unit gets")
 	case c.Order != "" && !order.MatchString(c.Order):
 		return c.keyError("order", `must be the name of a field of the inputs, "relevance asc" or "relevance desc" for instance, and is %.80q`, c.Order)
 	}
+
 	return c.checkBatchedOutputs()
 }
 
@@ -337,6 +353,7 @@ func (c *checker) checkBatchedOutputs() error {
 	if c.Order == "" && c.Passage == 0 || c.From == Documents {
 		return nil
 	}
+
 	if c.ReadsPassages(c.Stage) {
 		if by, ok := c.Ordering(); ok && by.Field != "relevance" && by.Field != "size" {
 			return c.keyError("order", "passages have relevance and size, and no %.80q", by.Field)
@@ -346,10 +363,12 @@ func (c *checker) checkBatchedOutputs() error {
 	if c.Passage > 0 && (c.Output.Kind == OutputRecords) {
 		return c.keyError("passage", "is for stages that read texts, and this one merges records of %s", c.From)
 	}
+
 	by, ok := c.Ordering()
 	if !ok {
 		return nil
 	}
+
 	for _, name := range c.Sources() {
 		o := &c.Pipeline.Stage(name).Output
 		if o.Kind != OutputItems {
@@ -369,6 +388,7 @@ func (c *checker) checkOwn(key string, a *Agent) error {
 			return c.keyError(key, "%s may use %.80q, which is not among the tools of the stage: %s", a.Name, tool, filetree.ListNames(c.Tools))
 		}
 	}
+
 	if a.Model != "" && !isWord(a.Model) {
 		return c.keyError(key, "the model of %s must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", a.Name, maxWord, a.Model)
 	}
@@ -386,9 +406,11 @@ func (c *checker) checkSelects() error {
 	if c.Each != EachAgent {
 		return nil
 	}
+
 	if len(c.Stage.Agents) == 0 {
 		return c.keyError("agents", "is required: each: agent needs the names of the agents that may work")
 	}
+
 	for n, agent := range c.Stage.Agents {
 		key := fmt.Sprintf("agents[%d]", n)
 		switch {
@@ -401,9 +423,11 @@ func (c *checker) checkSelects() error {
 			return err
 		}
 	}
+
 	if c.Select == SelectAll {
 		return nil
 	}
+
 	stage, path, ok := c.SelectPath()
 	if !ok {
 		return c.keyError("select", "must be all, or the path of a list of names as in STAGE.PATH, and is %.80q", c.Select)
@@ -414,10 +438,12 @@ func (c *checker) checkSelects() error {
 	if c.From == Documents {
 		return c.keyError("select", "must be all in a stage that reads documents: if %s ran, it got the documents, and this stage does not run", stage)
 	}
+
 	list, err := c.Pipeline.Stage(stage).Output.listProperty(path)
 	if err != nil {
 		return c.keyError("select", "%s has no list at %s: %s", stage, strings.Join(path, "."), err)
 	}
+
 	if list == nil || list.Items == nil || list.Items.Type != schema.String {
 		return c.keyError("select", "the list %s must be of strings, the names of agents", c.Select)
 	}
@@ -429,6 +455,7 @@ func (c *checker) checkCondition() error {
 	if err != nil {
 		return c.keyError("when", "%s", err)
 	}
+
 	for _, name := range when.Stages() {
 		switch at := c.Stages.Index(name); {
 		case c.From == Documents:
@@ -443,6 +470,7 @@ func (c *checker) checkCondition() error {
 // checkPassages refuses keys that do not fit what passages are chosen out of, or for.
 func (c *checker) checkPassages() error {
 	chooses := c.Output.Kind == OutputPassages
+
 	switch {
 	case c.selectsDocuments() && (c.From != Documents || c.Each != EachAll):
 		return c.keyError("output.schema", "the hint select chooses out of documents, in a stage from documents with each: all")
@@ -478,11 +506,13 @@ func (c *checker) checkQuery() error {
 	if err != nil {
 		return c.keyError("query", "%s", err)
 	}
+
 	for _, v := range t.Variables() {
 		if _, ok := c.Inputs[v.Name]; v.Space != Input || !ok {
 			return c.keyError("query", "names %s, which is not among inputs: %s", v, filetree.ListNames(slices.Sorted(maps.Keys(c.Inputs))))
 		}
 	}
+
 	c.templates[stageField(c.i, "query")] = t
 	return nil
 }
@@ -525,6 +555,7 @@ func (c *checker) checkWords() error {
 	case len(c.Tools) > maxTools:
 		return c.keyError("tools", "there are %d; at most %d are accepted", len(c.Tools), maxTools)
 	}
+
 	for n, tool := range c.Tools {
 		key := fmt.Sprintf("tools[%d]", n)
 		switch {
@@ -547,6 +578,7 @@ func (c *checker) checkWork() error {
 	if c.Each == EachAgent && c.Agent != nil {
 		return c.keyError("agent", "cannot be set together with agents, which do the work")
 	}
+
 	agent := c.Agent != nil || c.Each == EachAgent
 	switch {
 	case agent && c.Task == nil:
@@ -566,6 +598,8 @@ func (c *checker) checkWork() error {
 	case len(c.Examples) > maxExamples:
 		return c.keyError("examples", "there are %d; at most %d are accepted", len(c.Examples), maxExamples)
 	}
+
+	// An agent with a name is checked with the others of the pipeline.
 	if c.Agent == nil || c.Agent.Name != "" {
 		return nil
 	}
@@ -594,12 +628,14 @@ func (c *checker) checkGroup() error {
 	if c.Each != EachGroup {
 		return nil
 	}
+
 	first := c.Pipeline.Stage(c.Sources()[0])
 	for _, source := range c.Sources()[1:] {
 		if s := c.Pipeline.Stage(source); s.Output.Kind != first.Output.Kind || !bytes.Equal(s.Output.Schema, first.Output.Schema) {
 			return c.keyError("from", "a group needs inputs with the same output and schema; %s makes %s, %s makes %s", first.Name, first.Output.Kind, s.Name, s.Output.Kind)
 		}
 	}
+
 	switch {
 	case c.Output.Kind != first.Output.Kind:
 		return c.keyError("output", "a group merges several outputs into one of the same kind: it must be %s, as in stage %s, and not %s", first.Output.Kind, first.Name, c.Output.Kind)
@@ -614,6 +650,7 @@ func (c *checker) checkTree() error {
 	static := c.Strategy == "static" || c.ChunkSize != nil
 	adaptive := c.Strategy == "adaptive" || c.TargetTokenBudget != nil || c.ContextWindow != nil || c.BudgetRatio != nil || c.MaxReduceLevels != nil
 	batches := c.ReduceContextLimit != nil || c.ReduceBatchSize != nil
+
 	switch {
 	case static && adaptive:
 		return c.keyError("strategy", "chunk_size is for a static tree; target_token_budget, context_window, budget_ratio and max_reduce_levels are for an adaptive one")
@@ -634,7 +671,9 @@ func (c *checker) checkTexts() error {
 	for _, agent := range c.Stage.Agents {
 		parts = append(parts, agentParts("agents."+agent, c.Pipeline.Agents[agent])...)
 	}
+
 	for i, one := range parts {
+		// Texts of the pipeline's agents have a bound of their own.
 		if i < own && len(one.text) > maxText && !strings.HasSuffix(one.field, ".instructions") {
 			return c.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
 		}
@@ -658,6 +697,7 @@ func (p *Pipeline) checkGraph() error {
 			return p.fieldError(stageField(i, "when"), "is required: the first stage whose condition holds gets the documents, so a stage without a condition must be the last of them")
 		}
 	}
+
 	for i, s := range p.Stages {
 		if !p.Stages.isRead(i) && s.Each != EachAll && s.Each != EachGroup {
 			return p.fieldError(stageField(i, "each"), "must be all or group in a stage that no other reads: the result is one output")

@@ -20,11 +20,13 @@ func (e *Example) checkExample(s *schema.Schema) (key string, err error) {
 	case s.Kind == schema.KindRecord && len(e.Records) != 1:
 		return "records", fmt.Errorf("must be one, as the schema is of one record a document, and there are %d", len(e.Records))
 	}
+
 	for n, r := range e.Records {
 		if key, err := r.checkRecord(s, e.Document); err != nil {
 			return fmt.Sprintf("records[%d].%s", n, key), err
 		}
 	}
+
 	return "", nil
 }
 
@@ -38,12 +40,14 @@ func (p *Pipeline) CheckExamples(run *schema.Schema) error {
 		if stage.Output.parsed != nil {
 			s = stage.Output.parsed
 		}
+
 		for n := range stage.Examples {
 			if key, err := stage.Examples[n].checkExample(s); err != nil {
 				return p.fieldError(stageField(i, fmt.Sprintf("examples[%d].%s", n, key)), "%s", err)
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -58,6 +62,7 @@ func (r Record) checkRecord(s *schema.Schema, document string) (path string, err
 		if p.Type == schema.Array && p.Items != nil {
 			p = p.Items
 		}
+
 		for _, found := range r[f.Path] {
 			if found.Value == nil {
 				return f.Path, fmt.Errorf("has no value; a quote needs its value")
@@ -69,15 +74,18 @@ func (r Record) checkRecord(s *schema.Schema, document string) (path string, err
 				return f.Path, fmt.Errorf("the quote %.80q does not stand in the example's document, letter by letter", found.Quote)
 			}
 		}
+
 		if f.Property.Type != schema.Array && f.Property.Type != schema.Map && len(r[f.Path]) > 1 {
 			return f.Path, fmt.Errorf("has %d values, and the schema has one", len(r[f.Path]))
 		}
 	}
+
 	for _, path := range slices.Sorted(maps.Keys(r)) {
 		if !fields[path] {
 			return path, fmt.Errorf("is no field of the schema, which has %s", filetree.ListNames(names))
 		}
 	}
+
 	return "", nil
 }
 

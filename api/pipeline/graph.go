@@ -74,12 +74,14 @@ func (all Stages) dependencies(i int) []int {
 	if stage, _, ok := all[i].SelectPath(); ok {
 		names = append(names, stage)
 	}
+
 	var found []int
 	for _, name := range names {
 		if j := all.Index(name); j >= 0 && j < i {
 			found = append(found, j)
 		}
 	}
+
 	return found
 }
 
@@ -103,12 +105,14 @@ func (all Stages) optional() []bool {
 			may[i] = may[i] || i > 0
 			continue
 		}
+
 		sources := true
 		for _, name := range s.Sources() {
 			j := all.Index(name)
 			sources = sources && j >= 0 && j < i && may[j]
 		}
 		may[i] = may[i] || sources
+
 		if stage, _, ok := s.SelectPath(); ok {
 			if j := all.Index(stage); j >= 0 && j < i {
 				may[i] = may[i] || may[j]

@@ -26,6 +26,7 @@ func (s *Stage) Ordering() (_ Order, ok bool) {
 func (o Order) Compare(a, b string) int {
 	x, xErr := strconv.ParseFloat(a, 64)
 	y, yErr := strconv.ParseFloat(b, 64)
+
 	var n int
 	switch {
 	case xErr == nil && yErr == nil:
@@ -37,6 +38,7 @@ func (o Order) Compare(a, b string) int {
 	default:
 		n = strings.Compare(a, b)
 	}
+
 	if o.Descending {
 		return -n
 	}
@@ -49,6 +51,7 @@ func (s *Stage) Kept(text []byte) int {
 	if s.Passage == 0 || int64(len(text)) <= s.Passage {
 		return len(text)
 	}
+
 	at := 0
 	for range s.Passage {
 		if at == len(text) {
@@ -57,6 +60,7 @@ func (s *Stage) Kept(text []byte) int {
 		_, n := utf8.DecodeRune(text[at:])
 		at += n
 	}
+
 	return at
 }
 
@@ -66,7 +70,7 @@ func (s *Stage) Gathers() bool {
 	return s.From == Documents && (s.Each == EachBatch || s.Each == EachAgent)
 }
 
-// AgentTexts renders what the agent of a name is told in a stage that has a unit for each
+// AgentTexts renders the texts of the agent of a name in a stage that has a unit for each
 // agent: who it is, and its task.
 func (p *Pipeline) AgentTexts(stage, agent string, vars map[string]string) (string, error) {
 	a := p.Agents[agent]

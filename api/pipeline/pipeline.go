@@ -46,7 +46,8 @@ type Pipeline struct {
 	templates map[string]Template // by field, such as stages[0].agent.role
 }
 
-// An Advice is what the owner of a run is told if a condition holds on the number of its
+// An Advice is a text for the owner of a run, given if a condition holds on the number of
+// its
 // documents. The run goes on.
 type Advice struct {
 	When string `json:"when"` // see condition.Parse; of count alone
@@ -256,7 +257,7 @@ type Agent struct {
 	Role       string `json:"role,omitempty"`
 	Goal       string `json:"goal,omitempty"`
 	Background string `json:"background,omitempty"`
-	// Instructions are what the agent is told beside its task, as the file of an agent has
+	// Instructions are given to the agent beside its task, as the file of an agent has
 	// them.
 	Instructions string `json:"instructions,omitempty"`
 
@@ -310,6 +311,7 @@ func parseFound(file string, data []byte, find func(name string) (*Agent, error)
 		r.RecordFault("pipeline", 0, "has %d bytes; at most %d are accepted", len(data), MaxBytes)
 		return nil, r.Err
 	}
+
 	p := &Pipeline{file: file, root: r.ReadTree(data)}
 	if r.Err == nil {
 		r.readPipeline(p.root, p)
@@ -317,11 +319,14 @@ func parseFound(file string, data []byte, find func(name string) (*Agent, error)
 	if r.Err != nil {
 		return nil, r.Err
 	}
+
 	if find != nil {
 		if err := p.findAgents(find, given); err != nil {
 			return nil, err
 		}
 	}
+
+	// All agents are known now, so stages can take defaults from theirs.
 	p.fillDefaults()
 	if err := p.bindDefaults(); err != nil {
 		return nil, err
@@ -329,9 +334,11 @@ func parseFound(file string, data []byte, find func(name string) (*Agent, error)
 	if err := p.checkStages(); err != nil {
 		return nil, err
 	}
+
 	if n := len(p.Canonical()); n > MaxBytes {
 		return nil, p.fieldError("pipeline", "has %d bytes as JSON; at most %d are accepted", n, MaxBytes)
 	}
+
 	return p, nil
 }
 
@@ -367,13 +374,16 @@ func (p *Pipeline) fillDefaults() {
 				s.From = p.Stages[i-1].Name
 			}
 		}
+
 		s.From = strings.Join(s.Sources(), " or ")
 		if s.Agent != nil && s.Agent.Name != "" && p.Agents[s.Agent.Name] != nil {
 			s.Agent = p.Agents[s.Agent.Name]
 		}
+
 		if s.Each == EachAgent && s.Select == "" {
 			s.Select = SelectAll
 		}
+
 		p.completeOutput(s)
 		p.completeReport(s)
 	}
@@ -385,11 +395,13 @@ func (p *Pipeline) completeOutput(s *Stage) {
 	source := p.Stage(s.Sources()[0])
 	if s.Each == EachGroup && source != nil && s.Output.Schema == nil {
 		if s.Output.Kind == "" || s.Output.Kind == source.Output.Kind {
+			// The file of its own is not the source's.
 			own := s.Output.File
 			s.Output = source.Output
 			s.Output.File = own
 		}
 	}
+
 	if s.Output.Kind == "" {
 		s.Output.Kind = OutputRecords
 	}
@@ -457,21 +469,25 @@ func (s *Stage) MarshalJSON() ([]byte, error) {
 		fields: (*fields)(s), Size: s.setting("size", s.Size), Passage: s.setting("passage", s.Passage), Tokens: s.setting("tokens", s.Tokens),
 		When: s.Settings["when"],
 	}
+
 	if s.ChunkSize != nil {
 		named.ChunkSize = s.setting("chunk_size", *s.ChunkSize)
 	}
+
 	if named.When == "" {
 		named.When = s.When
 	}
 	if named.When == "" {
 		named.When = nil
 	}
+
 	switch text := s.Settings[limitsContext]; {
 	case text != "":
 		named.Limits = limitsWith{Limits: s.Limits, Context: text}
 	case s.Limits != Limits{}:
 		named.Limits = s.Limits
 	}
+
 	switch {
 	case s.Agent == nil:
 	case s.Agent.Name != "":
@@ -479,6 +495,7 @@ func (s *Stage) MarshalJSON() ([]byte, error) {
 	default:
 		named.Agent = s.Agent
 	}
+
 	var b bytes.Buffer
 	err := filetree.EncodeJSON(&b, named)
 	return b.Bytes(), err
@@ -541,6 +558,7 @@ func List(value json.RawMessage, path []string) ([]json.RawMessage, error) {
 		}
 		value = inner
 	}
+
 	var list []json.RawMessage
 	if err := json.Unmarshal(value, &list); err != nil {
 		return nil, errs.New(errs.Precondition, "the output has no list at %s", placeName(path))

@@ -45,16 +45,19 @@ func (r reader) readInputs(n *filetree.Node, at string, p *Pipeline) {
 		r.RecordFault(at, n.Line, "must be a mapping, and is %s", n)
 		return
 	}
+
 	p.Inputs = make(map[string]*string, len(n.Keys))
 	for i, key := range n.Keys {
 		if !name.MatchString(key.Text) {
 			r.RecordFault(at, key.Line, "%.80q must be %s", key.Text, nameRule)
 			return
 		}
+
 		if n.Items[i].Tag == "!!null" { // the run has to give it
 			p.Inputs[key.Text] = nil
 			continue
 		}
+
 		value := new(string)
 		r.ReadText(value)(n.Items[i], filetree.JoinKey(at, key.Text))
 		p.Inputs[key.Text] = value
@@ -66,12 +69,14 @@ func (r reader) readAgents(n *filetree.Node, at string, p *Pipeline) {
 		r.RecordFault(at, n.Line, "must be a mapping, and is %s", n)
 		return
 	}
+
 	p.Agents = make(map[string]*Agent, len(n.Keys))
 	for i, key := range n.Keys {
 		if !name.MatchString(key.Text) {
 			r.RecordFault(at, key.Line, "%.80q must be %s", key.Text, nameRule)
 			return
 		}
+
 		a := &Agent{Name: key.Text}
 		r.readAgent(n.Items[i], filetree.JoinKey(at, key.Text), a)
 		p.Agents[key.Text] = a
@@ -87,6 +92,7 @@ func (r reader) readAgent(n *filetree.Node, at string, a *Agent) {
 
 func (r reader) readStage(n *filetree.Node, at string) *Stage {
 	s := &Stage{Output: Output{}}
+
 	r.ReadMapping(n, at, map[string]filetree.Entry{
 		"name": r.ReadText(&s.Name), "from": r.ReadText(&s.From), "each": r.ReadText(&s.Each),
 		"size": r.readSetting(s, "size", r.ReadNumber(&s.Size, 1)), "order": r.ReadText(&s.Order),
@@ -108,6 +114,7 @@ func (r reader) readStage(n *filetree.Node, at string) *Stage {
 		"max_reduce_levels":    r.ReadOption(&s.MaxReduceLevels, 1),
 		"reduce_context_limit": r.ReadOption(&s.ReduceContextLimit, 1), "reduce_batch_size": r.ReadOption(&s.ReduceBatchSize, 2),
 	})
+
 	return s
 }
 
@@ -135,6 +142,7 @@ func (r reader) readTask(n *filetree.Node, at string, s *Stage) {
 
 func (r reader) readLimits(n *filetree.Node, at string, s *Stage) {
 	l := &s.Limits
+
 	r.ReadMapping(n, at, map[string]filetree.Entry{
 		"turns": r.ReadNumber(&l.Turns, 1), "tool_calls": r.ReadNumber(&l.ToolCalls, 1), "tokens": r.ReadNumber(&l.Tokens, 1),
 		"context": r.readSetting(s, limitsContext, r.ReadNumber(&l.Context, 1)),
@@ -186,6 +194,7 @@ func (r reader) readOutput(n *filetree.Node, at string, s *Stage) {
 func (r reader) readSchema(n *filetree.Node, at string, o *Output) {
 	var b bytes.Buffer
 	n.WriteJSON(&b)
+
 	parsed, err := schema.Parse("schema.json", b.Bytes())
 	if faults, ok := errors.AsType[schema.Errors](err); ok && len(faults) > 0 {
 		field := at
@@ -199,6 +208,7 @@ func (r reader) readSchema(n *filetree.Node, at string, o *Output) {
 		r.RecordFault(at, n.Line, "%s", err)
 		return
 	}
+
 	o.Schema, o.parsed = parsed.Canonical(), parsed
 }
 
@@ -219,12 +229,15 @@ func (r reader) readRecord(n *filetree.Node, at string) Record {
 		r.RecordFault(at, n.Line, "must be a mapping of fields, and is %s", n)
 		return nil
 	}
+
 	record := make(Record, len(n.Keys))
 	for i, key := range n.Keys {
+		// A single finding is a list of one.
 		findings := []*filetree.Node{n.Items[i]}
 		if n.Items[i].Kind == yaml.SequenceNode {
 			findings = n.Items[i].Items
 		}
+
 		record[key.Text] = make([]Finding, 0, len(findings))
 		for _, one := range findings {
 			var f Finding

@@ -125,6 +125,7 @@ func (p *Pipeline) variableValue(v Variable, vars map[string]string, docs []Docu
 			}
 		}
 	}
+
 	return itemsValue(v.Name, docs)
 }
 
@@ -152,6 +153,7 @@ func (p *Pipeline) Choices(s *Stage) map[string][]Candidate {
 		if !ok || stage != s.Name || len(path) != 1 {
 			continue
 		}
+
 		if all == nil {
 			all = make(map[string][]Candidate)
 		}
@@ -174,6 +176,7 @@ func itemsValue(key string, docs []Document) (string, bool) {
 	if key == count {
 		return strconv.Itoa(len(docs)), true
 	}
+
 	all := make([]string, len(docs))
 	for i, d := range docs {
 		text, ok := itemValue(key, d.ID, d.Metadata)
@@ -182,5 +185,6 @@ func itemsValue(key string, docs []Document) (string, bool) {
 		}
 		all[i] = text
 	}
+
 	return strings.Join(all, ", "), true
 }

@@ -51,19 +51,23 @@ func (p *Pipeline) bindDefaults() error {
 			if text == "" {
 				continue
 			}
+
 			field := stageField(i, key)
 			if key != "when" && inputName.FindString(text) != text {
 				return p.fieldError(field, "must be a number, or one input of the run as in {{input.NAME}}, and is %.80q", text)
 			}
+
 			for _, m := range inputName.FindAllStringSubmatch(text, -1) {
 				value := p.Inputs[m[1]]
 				if _, ok := settingNumber(value, key); !ok {
 					return p.fieldError(field, "names the input %s, which has to have a default that is a whole number of at least %d", m[1], leastOf(key))
 				}
 			}
+
 			if rest := inputName.ReplaceAllString(text, ""); strings.Contains(rest, "{{") || strings.Contains(rest, "}}") {
 				return p.fieldError(field, "has %.80q, and only inputs of the run can stand here, as {{input.NAME}}", text)
 			}
+
 			s.applySetting(key, func(name string) string { return *p.Inputs[name] })
 		}
 	}
@@ -95,6 +99,7 @@ func (s *Stage) applySetting(key string, value func(name string) string) {
 	text := inputName.ReplaceAllStringFunc(s.Settings[key], func(v string) string {
 		return strings.TrimSpace(value(inputName.FindStringSubmatch(v)[1]))
 	})
+
 	n, _ := strconv.ParseInt(text, 10, 64) // of a condition there is none
 	switch key {
 	case "when":
@@ -118,12 +123,14 @@ func (p *Pipeline) Bind(vars map[string]string) (bound *Pipeline, warnings []str
 	if !slices.ContainsFunc(p.Stages, func(s *Stage) bool { return len(s.Settings) > 0 }) {
 		return p, nil
 	}
+
 	of := *p
 	of.Stages = slices.Clone(p.Stages)
 	for i, s := range of.Stages {
 		if len(s.Settings) == 0 {
 			continue
 		}
+
 		one := *s
 		for _, key := range settingKeys {
 			if one.Settings[key] == "" {
@@ -141,12 +148,15 @@ func (p *Pipeline) Bind(vars map[string]string) (bound *Pipeline, warnings []str
 				return *p.Inputs[name]
 			})
 		}
+
 		if _, err := condition.Parse(one.When); err != nil { // with these numbers it never holds
 			warnings = append(warnings, fmt.Sprintf("the condition of stage %s cannot be used: %s: the default %q is used", s.Name, err, s.When))
 			one.When = s.When
 		}
+
 		of.Stages[i] = &one
 	}
+
 	slices.SortStableFunc(warnings, cmp.Compare[string])
 	return &of, slices.Compact(warnings)
 }

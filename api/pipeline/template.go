@@ -65,20 +65,24 @@ func parseTemplate(text string) (Template, error) {
 		if strings.Contains(before, "}}") {
 			return t, fmt.Errorf("has }} without {{ before it")
 		}
+
 		if before != "" {
 			t.pieces = append(t.pieces, piece{text: before})
 		}
 		if !found {
 			break
 		}
+
 		inside, next, closed := strings.Cut(after, "}}")
 		if !closed {
 			return t, fmt.Errorf("has {{ without }} behind it: %.40q", "{{"+after)
 		}
+
 		v, err := parseVariable(inside)
 		if err != nil {
 			return t, err
 		}
+
 		t.pieces = append(t.pieces, piece{Variable: v})
 		rest = next
 	}
@@ -123,6 +127,7 @@ func (t Template) renderTemplate(value func(Variable) (string, bool)) (string, e
 			b.WriteString(p.text)
 			continue
 		}
+
 		text, ok := value(p.Variable)
 		if !ok {
 			return "", fmt.Errorf("needs the variable %s, which is not there", p.Variable)
@@ -130,8 +135,10 @@ func (t Template) renderTemplate(value func(Variable) (string, bool)) (string, e
 		if p.Space != OfAgents { // whose parts are plain
 			text = plainText(text)
 		}
+
 		b.WriteString(text)
 	}
+
 	return b.String(), nil
 }
 
@@ -146,6 +153,7 @@ func plainText(text string) string {
 		}
 		return r
 	}, text)
+
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > maxValue {
 		return string(r[:maxValue]) + "…"
@@ -166,6 +174,7 @@ func (p *Pipeline) checkVariables(s *Stage, field string, t Template) error {
 			return p.fieldError(field, "names %s, and no stage %s has each: agent", v, v.Name)
 		}
 	}
+
 	return nil
 }
 
@@ -186,17 +195,20 @@ func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
 		if s.From != Documents {
 			continue
 		}
+
 		if order, ok := s.Ordering(); ok {
 			if _, ok := itemValue(order.Field, id, metadata); !ok {
 				return p.fieldError(stageField(i, "order"), "is by %s, and document %q has no %q; it has %s", order.Field, id, order.Field,
 					filetree.ListNames(append(slices.Sorted(maps.Keys(metadata)), itemID)))
 			}
 		}
+
 		for _, one := range p.stageParts(i) {
 			for _, v := range p.templates[one.field].Variables() {
 				if v.Space == OfAgents {
 					continue
 				}
+				// The number of inputs is no field of a document.
 				counted := v.Name == count && (v.Space == Items || s.Each == EachBatch)
 				if _, ok := itemValue(v.Name, id, metadata); !ok && !counted && v.Space != Input {
 					return p.fieldError(one.field, "names %s, and document %q has no %q; it has %s", v, id, v.Name,

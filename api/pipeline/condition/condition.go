@@ -44,27 +44,32 @@ func Parse(text string) (Condition, error) {
 	if text == "" {
 		return c, nil
 	}
+
 	parts, either := strings.Split(text, " and "), strings.Split(text, " or ")
 	if len(parts) > 1 && len(either) > 1 {
 		return c, fmt.Errorf("%.80q joins some comparisons by and, others by or; use one of them", text)
 	}
+
 	if len(parts)+len(either)-1 > maxComparisons {
 		return c, fmt.Errorf("has %d comparisons; at most %d are accepted", len(parts)+len(either)-1, maxComparisons)
 	}
 	if len(either) > 1 {
 		parts = either
 	}
+
 	for _, part := range parts {
 		one, err := parseComparison(part)
 		if err != nil {
 			return Condition{}, err
 		}
+		// Of alternatives one has to hold, so they are one list.
 		if len(either) > 1 && len(c.all) > 0 {
 			c.all[0] = append(c.all[0], one)
 			continue
 		}
 		c.all = append(c.all, []comparison{one})
 	}
+
 	if !c.isPossible() {
 		return Condition{}, fmt.Errorf("%q is never true", text)
 	}
@@ -79,6 +84,7 @@ func parseComparison(text string) (c comparison, err error) {
 		c.stage = strings.TrimSuffix(m, ".")
 		text = text[len(m):]
 	}
+
 	rest, tokens := strings.CutPrefix(text, "tokens")
 	if !tokens {
 		var count bool
@@ -86,17 +92,20 @@ func parseComparison(text string) (c comparison, err error) {
 			return c, fmt.Errorf("%.60q compares neither count nor tokens: %s", text, form)
 		}
 	}
+
 	rest = strings.TrimSpace(rest)
 	at := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(rest, op) })
 	if at < 0 {
 		return c, fmt.Errorf("%.60q has no comparison that is known: %s", text, form)
 	}
+
 	c.tokens, c.op = tokens, operators[at]
 	number := strings.TrimSpace(rest[len(c.op):])
 	if number == "budget" && tokens {
 		c.budget = true
 		return c, nil
 	}
+
 	c.number, err = strconv.ParseInt(number, 10, 64)
 	if err != nil || c.number > maxNumber || c.number < -maxNumber {
 		return c, fmt.Errorf("%.60q compares with %.40q: %s", text, number, form)
@@ -135,6 +144,7 @@ func (c Condition) HoldsAfter(inputs Size, stages map[string]Size, budget int64)
 	if budget == 0 {
 		budget = math.MaxInt64
 	}
+
 	for _, either := range c.all {
 		if !slices.ContainsFunc(either, func(one comparison) bool {
 			size := inputs
@@ -146,6 +156,7 @@ func (c Condition) HoldsAfter(inputs Size, stages map[string]Size, budget int64)
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -157,6 +168,7 @@ func (c comparison) holdsFor(count, tokens, budget int64) bool {
 	if c.budget {
 		right = budget
 	}
+
 	switch c.op {
 	case "<":
 		return left < right
@@ -184,9 +196,11 @@ func (c Condition) Budget() bool {
 // by numbers that are about as near to 0, or to a number that is named, as there are
 // comparisons.
 func (c Condition) isPossible() bool {
+	// One alternative that is possible will do.
 	if len(c.all) == 1 && len(c.all[0]) > 1 {
 		return slices.ContainsFunc(c.all[0], func(one comparison) bool { return Condition{[][]comparison{{one}}}.isPossible() })
 	}
+
 	compared := make(map[string][]comparison) // by what is compared, each by itself
 	near := []int64{0}
 	for _, either := range c.all {
@@ -197,6 +211,7 @@ func (c Condition) isPossible() bool {
 			near = append(near, one.number)
 		}
 	}
+
 	candidates := neighbouringValues(near, int64(len(c.all))+2)
 	for _, all := range compared {
 		if !slices.ContainsFunc(candidates, func(budget int64) bool {
@@ -207,6 +222,7 @@ func (c Condition) isPossible() bool {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -76,6 +76,7 @@ func (r *Reader) RecordFault(field string, line int, format string, args ...any)
 func (r *Reader) ReadTree(data []byte) *Node {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var root *Node
+
 	switch {
 	case !utf8.Valid(data):
 		r.RecordFault("pipeline", 0, "is not valid UTF-8")
@@ -88,6 +89,7 @@ func (r *Reader) ReadTree(data []byte) *Node {
 	default:
 		root = r.ReadYAML(data)
 	}
+
 	if r.Err != nil {
 		return nil
 	}
@@ -157,6 +159,7 @@ func (b *jsonBuilder) readValue(depth int) *Node {
 	if !b.countNode(line, depth) {
 		return nil
 	}
+
 	switch v := token.(type) {
 	case json.Delim:
 		return b.readItems(n, v, depth)
@@ -172,6 +175,7 @@ func (b *jsonBuilder) readValue(depth int) *Node {
 	default:
 		n.Tag = "!!null"
 	}
+
 	return n
 }
 
@@ -181,6 +185,7 @@ func (b *jsonBuilder) readItems(n *Node, open json.Delim, depth int) *Node {
 	if open == '{' {
 		n.Kind = yaml.MappingNode
 	}
+
 	for b.decoder.More() {
 		var key *Node
 		if n.Kind == yaml.MappingNode {
@@ -188,16 +193,19 @@ func (b *jsonBuilder) readItems(n *Node, open json.Delim, depth int) *Node {
 				return nil
 			}
 		}
+
 		item := b.readValue(depth + 1)
 		if item == nil {
 			return nil
 		}
+
 		if key != nil {
 			b.addItem(n, key, item)
 		} else {
 			n.Items = append(n.Items, item)
 		}
 	}
+
 	b.nextToken() // the closing bracket
 	b.checkUniqueKeys(n)
 	return n
@@ -208,12 +216,14 @@ func (r *Reader) ReadYAML(data []byte) *Node {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var document, more yaml.Node
 	err := d.Decode(&document)
+	// Whatever follows the first document would be lost.
 	if err == nil {
 		if err = d.Decode(&more); err == nil {
 			r.RecordFault("pipeline", more.Line, "there is more than one document in the file")
 			return nil
 		}
 	}
+
 	switch {
 	case len(document.Content) == 0 && errors.Is(err, io.EOF):
 		r.RecordFault("pipeline", 0, "is empty")
@@ -223,6 +233,7 @@ func (r *Reader) ReadYAML(data []byte) *Node {
 		r.RecordFault("pipeline", line, "%s", text)
 		return nil
 	}
+
 	return r.fromYAML(document.Content[0], 0)
 }
 
@@ -232,6 +243,7 @@ func (r *Reader) fromYAML(y *yaml.Node, depth int) *Node {
 	if !r.countNode(y.Line, depth) {
 		return nil
 	}
+
 	switch y.Kind {
 	case yaml.AliasNode:
 		return r.fromYAML(y.Alias, depth+1)
@@ -260,12 +272,14 @@ func (r *Reader) fromYAML(y *yaml.Node, depth int) *Node {
 	default:
 		r.copyScalar(n, y)
 	}
+
 	return n
 }
 
 // copyScalar copies a scalar. Numbers get the form that JSON has for them.
 func (r *Reader) copyScalar(n *Node, y *yaml.Node) {
 	n.Kind, n.Tag, n.Text = yaml.ScalarNode, y.ShortTag(), y.Value
+
 	switch n.Tag {
 	case "!!null":
 		n.Text = ""
@@ -275,6 +289,7 @@ func (r *Reader) copyScalar(n *Node, y *yaml.Node) {
 		if json.Valid([]byte(y.Value)) {
 			return
 		}
+
 		var v any
 		if err := y.Decode(&v); err != nil {
 			r.RecordFault("pipeline", y.Line, "%.40q is no number that can be read", y.Value)
@@ -284,6 +299,7 @@ func (r *Reader) copyScalar(n *Node, y *yaml.Node) {
 			r.RecordFault("pipeline", y.Line, "%.40q is no number that can be read", y.Value)
 			return
 		}
+
 		text, err := json.Marshal(v)
 		if err != nil {
 			r.RecordFault("pipeline", y.Line, "%.40q is no number that can be read", y.Value)
@@ -304,6 +320,7 @@ func (n *Node) WriteJSON(b *bytes.Buffer) {
 		n.writeScalar(b)
 		return
 	}
+
 	b.WriteByte(brackets[0])
 	for i, item := range n.Items {
 		if i > 0 {
@@ -360,6 +377,7 @@ func (n *Node) DecodeValue() any {
 		}
 		return list
 	}
+
 	switch n.Tag {
 	case "!!null":
 		return nil
@@ -377,6 +395,7 @@ func (n *Node) LineOf(field string) int {
 	if n == nil {
 		return 0
 	}
+
 	field = strings.TrimPrefix(field, ".")
 	if rest, ok := strings.CutPrefix(field, "["); ok && n.Kind == yaml.SequenceNode {
 		number, rest, _ := strings.Cut(rest, "]")
@@ -385,6 +404,7 @@ func (n *Node) LineOf(field string) int {
 		}
 		return n.Line
 	}
+
 	for i, key := range n.Keys {
 		rest, ok := strings.CutPrefix(field, key.Text)
 		if !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {

@@ -19,12 +19,14 @@ func (r *Reader) ReadMapping(n *Node, at string, known map[string]Entry) {
 		r.RecordFault(orFile(at), n.Line, "must be a mapping, and is %s", n)
 		return
 	}
+
 	for i, key := range n.Keys {
 		read, ok := known[key.Text]
 		if !ok {
 			r.RecordFault(JoinKey(at, key.Text), key.Line, "there is no such key; the keys here are %s", ListNames(slices.Sorted(maps.Keys(known))))
 			return
 		}
+
 		if read(n.Items[i], JoinKey(at, key.Text)); r.Err != nil {
 			return
 		}
