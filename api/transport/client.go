@@ -44,6 +44,7 @@ func NewClient(c ClientConfig) (credentials.TransportCredentials, error) {
 	if (c.Cert == "") != (c.Key == "") {
 		return nil, errs.Field("tls_key", "a certificate and its private key are given together, or neither")
 	}
+
 	var made clientCredentials
 	var err error
 	if c.Cert != "" {
@@ -54,6 +55,7 @@ func NewClient(c ClientConfig) (credentials.TransportCredentials, error) {
 			return nil, err
 		}
 	}
+
 	if c.CA != "" && c.CA != SystemCA {
 		made.authorities, err = reload.New(func(contents [][]byte) (*x509.CertPool, error) {
 			return readAuthorities(c.CA, contents[0], time.Now())
@@ -62,6 +64,7 @@ func NewClient(c ClientConfig) (credentials.TransportCredentials, error) {
 			return nil, err
 		}
 	}
+
 	return &made, nil
 }
 
@@ -70,6 +73,7 @@ func (c *clientCredentials) current() credentials.TransportCredentials {
 	// Messages are written in whole buffers, for which small records at the beginning would be
 	// work without a use: nothing is shown to anyone before all of a message has come.
 	config := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: protocols, ServerName: c.server, DynamicRecordSizingDisabled: true}
+
 	if c.authorities != nil {
 		config.RootCAs, _ = c.authorities.Get()
 	}

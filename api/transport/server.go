@@ -24,7 +24,7 @@ type ServerConfig struct {
 	// are by other means. One that has a certificate needs a valid one.
 	CertOptional bool
 
-	// Logger is told when files have changed. Defaults to slog.Default().
+	// Logger logs when files have changed. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -41,6 +41,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+
 	s := &Server{config: c}
 	var err error
 	s.pair, err = reload.New(func(contents [][]byte) (*tls.Certificate, error) {
@@ -53,15 +54,18 @@ func NewServer(c ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if c.ClientCA == "" {
 		return s, nil
 	}
+
 	s.authorities, err = reload.New(func(contents [][]byte) (*x509.CertPool, error) {
 		return readAuthorities(c.ClientCA, contents[0], time.Now())
 	}, c.noteChange("authorities of clients", c.ClientCA), c.ClientCA)
 	if err != nil {
 		return nil, err
 	}
+
 	return s, nil
 }
 
@@ -97,9 +101,11 @@ func (s *Server) current(protocols []string) *tls.Config {
 		DynamicRecordSizingDisabled: true, // messages are written in whole buffers
 		Certificates:                []tls.Certificate{*pair},
 	}
+
 	if s.authorities == nil {
 		return c
 	}
+
 	c.ClientCAs, _ = s.authorities.Get()
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	if s.config.CertOptional {
@@ -123,11 +129,13 @@ func (s *Server) VerifyPeer(shown []*x509.Certificate) error {
 	if s.authorities == nil || len(shown) == 0 {
 		return errs.New(errs.Unauthenticated, "the peer has shown no certificate")
 	}
+
 	roots, _ := s.authorities.Get()
 	between := x509.NewCertPool()
 	for _, c := range shown[1:] {
 		between.AddCert(c)
 	}
+
 	_, err := shown[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
 		return &errs.Error{Kind: errs.Unauthenticated, Message: fmt.Sprintf("the peer is refused: %s", Describe(err)), Err: err}

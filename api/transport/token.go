@@ -27,6 +27,7 @@ func NewToken(file string) (credentials.PerRPCCredentials, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return bearer{f}, nil
 }
 

@@ -23,7 +23,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 )
 
-// What TLS agrees on to be spoken: gRPC needs HTTP/2, and not each client of HTTP knows it.
+// The protocols that TLS may agree on: gRPC needs HTTP/2, and not each client of HTTP knows
+// it.
 var (
 	protocols    = []string{"h2"}
 	webProtocols = []string{"h2", "http/1.1"}
@@ -42,13 +43,16 @@ func readPair(certFile string, certPEM []byte, keyFile string, keyPEM []byte, no
 	} else if block.Type != "CERTIFICATE" {
 		return nil, refused(certFile, "holds a %q where a certificate should be", block.Type)
 	}
+
 	if block, _ := pem.Decode(keyPEM); block == nil {
 		return nil, refused(keyFile, "holds no private key in PEM")
 	} else if x509.IsEncryptedPEMBlock(block) || block.Type == "ENCRYPTED PRIVATE KEY" { //nolint:staticcheck // what is deprecated must still be told from a damaged key
 		return nil, refused(keyFile, "the private key is encrypted, and this program cannot ask for its password; give a key without one")
 	}
+
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
+		// The error of the library does not say which file to mend.
 		switch {
 		case firstCertificate(certPEM) == nil:
 			return nil, refused(certFile, "the certificate cannot be read")
@@ -57,9 +61,11 @@ func readPair(certFile string, certPEM []byte, keyFile string, keyPEM []byte, no
 		}
 		return nil, refused(keyFile, "the private key is not that of the certificate in %s", certFile)
 	}
+
 	if err := checkTime(pair.Leaf, now); err != nil {
 		return nil, refused(certFile, "%w", err)
 	}
+
 	return &pair, nil
 }
 
@@ -85,6 +91,7 @@ func hasKey(data []byte) bool {
 				return true
 			}
 		}
+
 		if _, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
 			return true
 		}
@@ -92,6 +99,7 @@ func hasKey(data []byte) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -111,6 +119,7 @@ func readAuthorities(file string, data []byte, now time.Time) (*x509.CertPool, e
 	pool, n := x509.NewCertPool(), 0
 	valid := false
 	var last error
+
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		n++
 		if block.Type != "CERTIFICATE" {
@@ -120,16 +129,21 @@ func readAuthorities(file string, data []byte, now time.Time) (*x509.CertPool, e
 		if err != nil {
 			return nil, refused(file, "certificate %d cannot be read: %s", n, withoutPrefix(err))
 		}
+
 		if !c.IsCA {
 			return nil, refused(file, "certificate %d is not that of an authority", n)
 		}
+
+		// An authority that has expired may stand beside one that is valid.
 		if err := checkTime(c, now); err != nil {
 			last = err
 		} else {
 			valid = true
 		}
+
 		pool.AddCert(c)
 	}
+
 	switch {
 	case n == 0:
 		return nil, refused(file, "holds no certificate in PEM")
@@ -158,6 +172,7 @@ func Describe(err error) string {
 		network   *net.OpError
 		record    tls.RecordHeaderError
 	)
+
 	switch {
 	case errors.As(err, &record):
 		return "the other side does not speak TLS; leave out --tls-ca, if this is the right address"
@@ -176,6 +191,7 @@ func Describe(err error) string {
 	case errors.As(err, &network) && network.Op == "remote error":
 		return describeAlert(withoutPrefix(network.Err))
 	}
+
 	return withoutPrefix(err)
 }
 

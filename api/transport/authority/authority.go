@@ -42,12 +42,14 @@ func New(name string, valid time.Duration, now func() time.Time) (*Authority, er
 	if err != nil {
 		return nil, errs.New(errs.Internal, "key: %w", err)
 	}
+
 	template := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: name},
 		NotBefore: now().Add(-clockSkew), NotAfter: now().Add(valid),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
+
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, errs.New(errs.Internal, "certificate: %w", err)
@@ -56,6 +58,7 @@ func New(name string, valid time.Duration, now func() time.Time) (*Authority, er
 	if err != nil {
 		return nil, errs.New(errs.Internal, "certificate: %w", err)
 	}
+
 	return &Authority{cert: cert, key: key, now: now}, nil
 }
 
@@ -74,12 +77,14 @@ func Open(dir, name string, valid time.Duration, now func() time.Time) (a *Autho
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return a, false, err
 	}
+
 	if a, err = New(name, valid, now); err != nil {
 		return nil, false, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, false, err
 	}
+
 	return a, true, a.writePair(filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile), a.cert, a.key)
 }
 
@@ -87,12 +92,14 @@ func read(dir string, now func() time.Time) (*Authority, error) {
 	certFile, keyFile := filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile)
 	certPEM, certErr := os.ReadFile(certFile)
 	keyPEM, keyErr := os.ReadFile(keyFile)
+
 	switch {
 	case errors.Is(certErr, fs.ErrNotExist) != errors.Is(keyErr, fs.ErrNotExist):
 		return nil, errs.New(errs.Invalid, "%s: of the authority's files %s and %s there is only one", dir, CertFile, KeyFile)
 	case certErr != nil || keyErr != nil:
 		return nil, errors.Join(certErr, keyErr)
 	}
+
 	block, _ := pem.Decode(certPEM)
 	if block == nil {
 		return nil, errs.New(errs.Invalid, "%s: holds no certificate in PEM", certFile)
@@ -101,14 +108,17 @@ func read(dir string, now func() time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "%s: the certificate cannot be read", certFile)
 	}
+
 	if block, _ = pem.Decode(keyPEM); block == nil {
 		return nil, errs.New(errs.Invalid, "%s: holds no private key in PEM", keyFile)
 	}
+
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	key, ok := parsed.(*ecdsa.PrivateKey)
 	if err != nil || !ok || !key.PublicKey.Equal(cert.PublicKey) {
 		return nil, errs.New(errs.Invalid, "%s: the private key is not that of the certificate in %s", keyFile, certFile)
 	}
+
 	if now().After(cert.NotAfter) {
 		return nil, errs.New(errs.Invalid, "%s: the authority has expired at %s; use another folder", certFile, cert.NotAfter.UTC().Format(time.RFC3339))
 	}
@@ -134,6 +144,7 @@ func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, errs.New(errs.Internal, "key: %w", err)
@@ -142,6 +153,7 @@ func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 	if err != nil {
 		return nil, nil, errs.New(errs.Internal, "certificate: %w", err)
 	}
+
 	return encode(der, own)
 }
 
@@ -150,13 +162,16 @@ func (a *Authority) template(r Request) (*x509.Certificate, error) {
 	if from.IsZero() {
 		from = a.now().Add(-clockSkew)
 	}
+
 	t := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: r.CommonName}, NotBefore: from, NotAfter: a.now().Add(r.Valid),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
 	}
+
 	if r.Server {
 		t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	}
+
 	for _, name := range r.Names {
 		switch ip := net.ParseIP(name); {
 		case ip != nil:
@@ -173,6 +188,7 @@ func (a *Authority) template(r Request) (*x509.Certificate, error) {
 			t.DNSNames = append(t.DNSNames, name)
 		}
 	}
+
 	return t, nil
 }
 
@@ -210,11 +226,13 @@ func Replace(name string, data []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Chmod(mode), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}
+
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
