@@ -3,7 +3,7 @@
 // no longer has. It knows the methods of the wire by their names, and nothing of what they
 // do.
 //
-// What callers are told says what is wrong with what they have shown, and never what would
+// Answers to callers say what is wrong with what they have shown, and never what would
 // have been right. No secret is in any error or line of the log.
 package auth
 
@@ -60,7 +60,7 @@ type Config struct {
 	Owners []int
 	// Open names the services that anyone may call: OpenHealth, OpenReflection.
 	Open []string
-	// Logger is told of changes. Defaults to slog.Default().
+	// Logger logs changes. Defaults to slog.Default().
 	Logger *slog.Logger
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
@@ -81,19 +81,23 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	for _, name := range c.Open {
 		if name != OpenHealth && name != OpenReflection {
 			return nil, errs.Field("open", "no service %q can be open; health and reflection can", name)
 		}
 	}
+
 	a := &Authenticator{config: c}
 	var err error
 	a.policy, err = reload.New(func(contents [][]byte) (*Policy, error) {
 		return ParsePolicy(c.Policy, contents[0])
 	}, c.noteChange("policy", c.Policy), c.Policy)
+
 	if err != nil || c.Tokens == "" {
 		return a, err
 	}
+
 	a.tokens, err = reload.New(func(contents [][]byte) (*Tokens, error) {
 		return ParseTokens(c.Tokens, contents[0])
 	}, c.noteChange("tokens", c.Tokens), c.Tokens)
@@ -123,6 +127,7 @@ func (a *Authenticator) Identify(ctx context.Context, peer credentials.AuthInfo,
 	if len(authorization) == 1 {
 		return a.byToken(ctx, authorization[0])
 	}
+
 	switch p := peer.(type) {
 	case transport.Memory:
 		return Identity{Names: []string{"process"}, local: true}, nil
@@ -135,6 +140,7 @@ func (a *Authenticator) Identify(ctx context.Context, peer credentials.AuthInfo,
 			return byCertificate(chain)
 		}
 	}
+
 	return Identity{}, errs.New(errs.Unauthenticated, "the caller has not shown who it is: it has neither a certificate nor a token")
 }
 
@@ -150,6 +156,7 @@ func (a *Authenticator) byToken(ctx context.Context, header string) (Identity, e
 	case strings.HasPrefix(secret, tokenPrefix) || a.config.Issued == nil:
 		return Identity{}, errs.New(errs.Unauthenticated, "the token is not known")
 	}
+
 	subject, expires, err := a.config.Issued.Verify(ctx, secret)
 	if err != nil {
 		return Identity{}, err
@@ -162,26 +169,31 @@ func (a *Authenticator) byToken(ctx context.Context, header string) (Identity, e
 func byCertificate(chain []*x509.Certificate) (Identity, error) {
 	own := chain[0]
 	id := Identity{Expires: own.NotAfter, chain: chain}
+
 	for _, u := range own.URIs {
 		if u.Scheme == kindSPIFFE {
 			id.Names = append(id.Names, u.String())
 		}
 	}
+
 	switch {
 	case len(id.Names) > 1:
 		return Identity{}, errs.New(errs.Unauthenticated, "the certificate of the caller has several SPIFFE ids, and may have one")
 	case len(id.Names) == 1:
 		return id, nil
 	}
+
 	for _, name := range own.DNSNames {
 		id.Names = append(id.Names, kindDNS+":"+strings.ToLower(name))
 	}
 	if len(id.Names) == 0 && own.Subject.CommonName != "" {
 		id.Names = []string{kindCN + ":" + own.Subject.CommonName}
 	}
+
 	if len(id.Names) == 0 {
 		return Identity{}, errs.New(errs.Unauthenticated, "the certificate of the caller has no name")
 	}
+
 	return id, nil
 }
 
@@ -189,6 +201,7 @@ func byCertificate(chain []*x509.Certificate) (Identity, error) {
 func (a *Authenticator) PrincipalOf(id Identity) (mapreduce.Principal, error) {
 	policy, _ := a.policy.Get()
 	by, found, err := policy.find(id.Names)
+
 	switch {
 	case found || err != nil:
 		return by, err
@@ -249,9 +262,11 @@ func (a *Authenticator) stillHolds(id Identity, verified map[*x509.Certificate]e
 		_, err := known.identify(id.secret, time.Time{}) // what expires is not revoked
 		return err
 	}
+
 	if len(id.chain) == 0 || a.config.Peers == nil {
 		return nil
 	}
+
 	err, seen := verified[id.chain[0]]
 	if !seen {
 		err = a.config.Peers.VerifyPeer(id.chain)

@@ -72,14 +72,17 @@ func (g *Guard) AdmitAs(ctx context.Context, method string, peer credentials.Aut
 	if rule.Open != "" && slices.Contains(g.auth.config.Open, rule.Open) {
 		return ctx, func() {}, nil
 	}
+
 	generation := g.auth.generation() // before the caller is looked at: what changes meanwhile is seen later
 	by, id, err := g.auth.Authenticate(ctx, peer, authorization)
 	if err != nil {
 		return ctx, nil, err
 	}
+
 	if !rule.allows(by) {
 		return ctx, nil, errs.New(errs.Denied, "%s may not call %s", by.Name, method)
 	}
+
 	c := &call{rule: rule, by: by, id: id, end: end, generation: generation}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,8 +124,10 @@ func (g *Guard) Run(ctx context.Context) {
 func (g *Guard) Recheck() {
 	g.auth.Look()
 	now, verified := g.auth.config.Now(), make(map[*x509.Certificate]error)
+
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	generation := g.auth.generation()
 	for c := range g.calls {
 		if err := g.verdictOn(c, c.generation != generation, now, verified); err != nil {
@@ -140,9 +145,11 @@ func (g *Guard) verdictOn(c *call, changed bool, now time.Time, verified map[*x5
 	if !changed {
 		return nil
 	}
+
 	if err := g.auth.stillHolds(c.id, verified); err != nil {
 		return &errs.Error{Kind: errs.Unauthenticated, Reason: ReasonRevoked, Message: "the caller is cut off: " + err.Error()}
 	}
+
 	by, err := g.auth.PrincipalOf(c.id)
 	switch {
 	case err != nil:

@@ -72,14 +72,17 @@ func (p *policyParser) parse(data []byte) error {
 		line, fault := errs.YAMLFault(err)
 		return p.faultAt(&yaml.Node{Line: line, Column: 1}, "%s", fault)
 	}
+
 	if err := in.Decode(&more); !errors.Is(err, io.EOF) {
 		return errs.New(errs.Invalid, "%s: has more than one document", p.name)
 	}
+
 	top := doc.Content[0]
 	fields, err := p.fields(top, "the policy", "principals", "tenants")
 	if err != nil {
 		return err
 	}
+
 	list := fields["principals"]
 	switch {
 	case list == nil:
@@ -87,11 +90,13 @@ func (p *policyParser) parse(data []byte) error {
 	case list.Kind != yaml.SequenceNode:
 		return p.faultAt(list, "principals: must be a list")
 	}
+
 	for i, n := range list.Content {
 		if err := p.addEntry(fmt.Sprintf("principals[%d]", i), n); err != nil {
 			return err
 		}
 	}
+
 	return p.addRules(fields["tenants"])
 }
 
@@ -100,6 +105,7 @@ func (p *policyParser) fields(n *yaml.Node, what string, known ...string) (map[s
 	if n.Kind != yaml.MappingNode {
 		return nil, p.faultAt(n, "%s: must be a mapping", what)
 	}
+
 	fields := make(map[string]*yaml.Node)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -109,8 +115,10 @@ func (p *policyParser) fields(n *yaml.Node, what string, known ...string) (map[s
 		case fields[key.Value] != nil:
 			return nil, p.faultAt(key, "%s: the key %s stands twice", what, key.Value)
 		}
+
 		fields[key.Value] = value
 	}
+
 	return fields, nil
 }
 
@@ -119,13 +127,16 @@ func (p *policyParser) addEntry(at string, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
+
 	match, err := p.match(at+".match", n, fields["match"])
 	if err != nil {
 		return err
 	}
+
 	if before, ok := p.policy.entries[match]; ok {
 		return p.faultAt(fields["match"], "%s.match: %s is also in line %d", at, match, before.line)
 	}
+
 	by := mapreduce.Principal{Name: match}
 	if by.Roles, err = p.roles(at+".roles", n, fields["roles"]); err != nil {
 		return err
@@ -133,12 +144,14 @@ func (p *policyParser) addEntry(at string, n *yaml.Node) error {
 	if by.Tenant, err = p.tenant(at+".tenant", fields["tenant"]); err != nil {
 		return err
 	}
+
 	switch {
 	case by.Tenant == "" && by.Has(mapreduce.Viewer) && !by.Has(mapreduce.Admin):
 		return p.faultAt(n, "%s.tenant: is missing: the roles are those of a tenant", at)
 	case by.Tenant != "" && !by.Has(mapreduce.Viewer) && !by.Has(mapreduce.Worker):
 		return p.faultAt(fields["tenant"], "%s.tenant: must be left out: its roles are for all tenants", at)
 	}
+
 	p.policy.entries[match] = entry{by, n.Line}
 	return nil
 }
@@ -147,10 +160,12 @@ func (p *policyParser) match(at string, of, n *yaml.Node) (string, error) {
 	if n == nil {
 		return "", p.faultAt(of, "%s: is missing", at)
 	}
+
 	text, err := p.text(at, n)
 	if err != nil {
 		return "", err
 	}
+
 	kind, name, _ := strings.Cut(text, ":")
 	switch {
 	case name == "" || strings.TrimSpace(text) != text || strings.ContainsFunc(text, isControl) || len(text) > maxName:
@@ -194,12 +209,14 @@ func (p *policyParser) roles(at string, of, n *yaml.Node) ([]mapreduce.Role, err
 	case len(n.Content) == 0:
 		return nil, p.faultAt(n, "%s: is empty; leave out a principal that may do nothing", at)
 	}
+
 	var roles []mapreduce.Role
 	for i, item := range n.Content {
 		text, err := p.text(fmt.Sprintf("%s[%d]", at, i), item)
 		if err != nil {
 			return nil, err
 		}
+
 		role := mapreduce.Role(text)
 		switch {
 		case !slices.Contains(mapreduce.Roles(), role):
@@ -207,8 +224,10 @@ func (p *policyParser) roles(at string, of, n *yaml.Node) ([]mapreduce.Role, err
 		case slices.Contains(roles, role):
 			return nil, p.faultAt(item, "%s[%d]: the role %s is listed twice", at, i, text)
 		}
+
 		roles = append(roles, role)
 	}
+
 	return roles, nil
 }
 
@@ -216,10 +235,12 @@ func (p *policyParser) tenant(at string, n *yaml.Node) (mapreduce.TenantID, erro
 	if n == nil {
 		return "", nil
 	}
+
 	text, err := p.text(at, n)
 	if err != nil {
 		return "", err
 	}
+
 	t, err := wire.DecodeTenant(text)
 	if err != nil || text == "" {
 		return "", p.faultAt(n, "%s: %q is not the name of a tenant", at, text)
@@ -239,6 +260,7 @@ func (p *Policy) find(names []string) (by mapreduce.Principal, found bool, err e
 			by, found = e.principal, true
 		}
 	}
+
 	return by, found, nil
 }
 

@@ -34,6 +34,7 @@ func (p *policyParser) addRules(n *yaml.Node) error {
 	if n.Kind != yaml.SequenceNode {
 		return p.faultAt(n, "tenants: must be a list")
 	}
+
 	for i, item := range n.Content {
 		if err := p.addRule(fmt.Sprintf("tenants[%d]", i), item); err != nil {
 			return err
@@ -47,6 +48,7 @@ func (p *policyParser) addRule(at string, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
+
 	if fields["tenant"] == nil {
 		return p.faultAt(n, "%s.tenant: is missing", at)
 	}
@@ -54,9 +56,11 @@ func (p *policyParser) addRule(at string, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
+
 	if _, twice := p.policy.rules[t]; twice {
 		return p.faultAt(fields["tenant"], "%s.tenant: %q stands above already", at, t)
 	}
+
 	var rule mapreduce.TenantRule
 	if rule.Keep, err = p.keep(at+".keep", fields["keep"]); err != nil {
 		return err
@@ -64,6 +68,7 @@ func (p *policyParser) addRule(at string, n *yaml.Node) error {
 	if err := p.quotas(at+".quotas", fields["quotas"], &rule.Quota); err != nil {
 		return err
 	}
+
 	p.policy.rules[t] = rule
 	return nil
 }
@@ -75,10 +80,12 @@ func (p *policyParser) keep(at string, n *yaml.Node) (time.Duration, error) {
 	if n == nil {
 		return 0, nil
 	}
+
 	text, err := p.text(at, n)
 	if err != nil {
 		return 0, err
 	}
+
 	d, err := time.ParseDuration(text)
 	if err != nil || d < leastKeep {
 		return 0, p.faultAt(n, "%s: %q is not a time of %v or longer, such as 720h", at, text, leastKeep)
@@ -90,14 +97,17 @@ func (p *policyParser) quotas(at string, n *yaml.Node, q *mapreduce.Quota) error
 	if n == nil {
 		return nil
 	}
+
 	known := make([]string, len(quotaKeys))
 	for i, k := range quotaKeys {
 		known[i] = k.key
 	}
+
 	fields, err := p.fields(n, at, known...)
 	if err != nil {
 		return err
 	}
+
 	for _, k := range quotaKeys {
 		if fields[k.key] == nil {
 			continue
@@ -106,6 +116,7 @@ func (p *policyParser) quotas(at string, n *yaml.Node, q *mapreduce.Quota) error
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -121,6 +132,7 @@ func (p *policyParser) amount(at string, n *yaml.Node) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for _, u := range amountUnits {
 		digits, found := strings.CutSuffix(text, u.suffix)
 		if !found {
@@ -132,5 +144,6 @@ func (p *policyParser) amount(at string, n *yaml.Node) (int64, error) {
 		}
 		return number * u.factor, nil
 	}
+
 	return 0, p.faultAt(n, "%s: %q is not a whole number above 0; leave the quota out to set no bound", at, text)
 }

@@ -41,9 +41,11 @@ func NewToken(name string, expires time.Time) (secret, line string, err error) {
 	if !isTokenName(name) {
 		return "", "", errs.New(errs.Invalid, "%q is no name of a token: it has 1 to 128 letters, digits and .-_@/", name)
 	}
+
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails
 	secret = tokenPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:]))
+
 	hash := sha256.Sum256([]byte(secret))
 	line = name + " " + hex.EncodeToString(hash[:])
 	if !expires.IsZero() {
@@ -64,14 +66,17 @@ func isTokenName(s string) bool {
 func ParseTokens(name string, data []byte) (*Tokens, error) {
 	t := &Tokens{byHash: make(map[[sha256.Size]byte]token)}
 	lines := bufio.NewScanner(bytes.NewReader(data))
+
 	for n := 1; lines.Scan(); n++ {
 		text := strings.TrimSpace(lines.Text())
 		if text == "" || strings.HasPrefix(text, "#") {
 			continue
 		}
+
 		refused := func(format string, args ...any) error {
 			return errs.New(errs.Invalid, "%s:%d: %s", name, n, fmt.Sprintf(format, args...))
 		}
+
 		parts := strings.Fields(text)
 		switch {
 		case strings.Contains(text, tokenPrefix):
@@ -81,22 +86,26 @@ func ParseTokens(name string, data []byte) (*Tokens, error) {
 		case !isTokenName(parts[0]):
 			return nil, refused("the name may have only letters, digits and .-_@/")
 		}
+
 		hash, err := hex.DecodeString(parts[1])
 		if err != nil || len(hash) != sha256.Size {
 			return nil, refused("the hash of %s is not 64 hexadecimal digits", parts[0])
 		}
+
 		of := token{name: parts[0], line: n}
 		if len(parts) == 3 {
 			if of.expires, err = time.Parse(time.RFC3339, parts[2]); err != nil {
 				return nil, refused("the time when %s expires must be written as 2030-01-31T12:00:00Z", parts[0])
 			}
 		}
+
 		key := [sha256.Size]byte(hash)
 		if before, ok := t.byHash[key]; ok {
 			return nil, refused("the hash of %s is that of %s in line %d", of.name, before.name, before.line)
 		}
 		t.byHash[key] = of
 	}
+
 	if lines.Err() != nil {
 		return nil, errs.New(errs.Invalid, "%s: has a line that is too long", name)
 	}

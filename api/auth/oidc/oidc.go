@@ -78,6 +78,7 @@ func New(c Config) (*Verifier, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	u, err := url.Parse(c.Issuer)
 	switch {
 	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
@@ -89,12 +90,14 @@ func New(c Config) (*Verifier, error) {
 	case c.Skew < 0:
 		return nil, errs.Field("Skew", "is negative")
 	}
+
 	inner := c.Transport
 	if inner == nil {
 		if inner, err = transportOf(c.CA); err != nil {
 			return nil, err
 		}
 	}
+
 	return &Verifier{config: c, client: &http.Client{
 		Timeout: askWait, Transport: &bounded{next: inner, tokens: askAtOnce},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
@@ -117,10 +120,12 @@ func transportOf(ca string) (http.RoundTripper, error) {
 	if ca == "" {
 		return t, nil
 	}
+
 	data, err := os.ReadFile(ca)
 	if err != nil {
 		return nil, err
 	}
+
 	t.TLSClientConfig.RootCAs = x509.NewCertPool()
 	if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(data) {
 		return nil, errs.New(errs.Invalid, "%s: holds no certificate in PEM", ca)
@@ -134,10 +139,12 @@ func (v *Verifier) Verify(ctx context.Context, raw string) (subject string, expi
 	if err := checkForm(raw); err != nil {
 		return "", expires, err
 	}
+
 	verifier, err := v.current(ctx)
 	if err != nil {
 		return "", expires, err
 	}
+
 	token, err := verifier.Verify(oidc.ClientContext(ctx, v.client), raw)
 	if err != nil {
 		return "", expires, explain(err)
@@ -154,10 +161,12 @@ func checkForm(raw string) error {
 	if len(parts) != 3 {
 		return errs.New(errs.Unauthenticated, "the token is not known")
 	}
+
 	data, err := base64.RawURLEncoding.DecodeString(parts[0])
 	if err != nil || json.Unmarshal(data, &header) != nil {
 		return errs.New(errs.Unauthenticated, "the token cannot be read")
 	}
+
 	if !slices.Contains(algorithms, header.Algorithm) {
 		return errs.New(errs.Unauthenticated, "the token is signed with the algorithm %.20q, which does not show who has signed it", header.Algorithm)
 	}
@@ -168,10 +177,12 @@ func checkForm(raw string) error {
 func (v *Verifier) current(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+
 	now := v.config.Now()
 	if v.verifier != nil && now.Sub(v.found) < keysAge {
 		return v.verifier, nil
 	}
+
 	// The keys are asked for when a token needs them, maybe after this call.
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), v.client), v.config.Issuer)
 	if err != nil {
@@ -180,6 +191,7 @@ func (v *Verifier) current(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 			Message: "tokens cannot be checked now, as the issuer does not say what its keys are",
 		}
 	}
+
 	v.verifier, v.found = provider.VerifierContext(oidc.ClientContext(context.WithoutCancel(ctx), v.client), &oidc.Config{
 		SupportedSigningAlgs: algorithms, Now: v.config.Now,
 		SkipClientIDCheck: true, SkipExpiryCheck: true, // see checkClaims
@@ -191,6 +203,7 @@ func (v *Verifier) current(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 // says.
 func explain(err error) error {
 	text := err.Error()
+
 	switch {
 	case strings.Contains(text, "fetching keys") || strings.Contains(text, "failed to get keys"):
 		return &errs.Error{
@@ -210,10 +223,12 @@ func (v *Verifier) checkClaims(t *oidc.IDToken) (subject string, expires time.Ti
 	refused := func(format string, args ...any) (string, time.Time, error) {
 		return "", time.Time{}, errs.New(errs.Unauthenticated, format, args...)
 	}
+
 	var claims struct {
 		NotBefore *float64 `json:"nbf"`
 		IssuedAt  *float64 `json:"iat"`
 	}
+
 	now, skew := v.config.Now(), v.config.Skew
 	switch {
 	case t.Claims(&claims) != nil:
@@ -263,10 +278,12 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 func (b *bounded) mayAsk(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if !b.last.IsZero() {
 		b.tokens = min(askAtOnce, b.tokens+float64(now.Sub(b.last))/float64(askEvery))
 	}
 	b.last = now
+
 	if b.tokens < 1 {
 		return false
 	}

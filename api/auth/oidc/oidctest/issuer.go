@@ -1,5 +1,5 @@
 // Package oidctest is an issuer of OpenID Connect for tests: it answers by HTTP, signs
-// tokens, and changes its keys when it is told to.
+// tokens, and changes its keys when a test asks for it.
 package oidctest
 
 import (
@@ -68,6 +68,7 @@ func (i *Issuer) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "away", http.StatusServiceUnavailable)
 		return
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
@@ -111,9 +112,11 @@ func (i *Issuer) Token(subject, audience string, others map[string]any) (string,
 // public key of the issuer as the secret, or by "RS256" with a key of another's.
 func (i *Issuer) Forged(algorithm, subject, audience string) (string, error) {
 	claims := i.Claims(subject, audience)
+
 	i.mu.Lock()
 	k := i.keys[len(i.keys)-1]
 	i.mu.Unlock()
+
 	switch algorithm {
 	case "none":
 		payload, err := json.Marshal(claims)
@@ -139,10 +142,12 @@ func sign(with jose.SigningKey, claims map[string]any) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		return "", err
 	}
+
 	signed, err := signer.Sign(payload)
 	if err != nil {
 		return "", err
