@@ -144,12 +144,14 @@ func (b *body) Read(p []byte) (int, error) {
 	if !b.call.setReadDeadline(time.Now().Add(b.call.wait)) {
 		return 0, http.ErrBodyReadAfterClose
 	}
+
 	n, err := b.ReadCloser.Read(p)
 	if err == nil || errors.Is(err, io.EOF) {
 		b.call.setReadDeadline(time.Time{})
 	} else {
 		b.call.noteUnread()
 	}
+
 	b.call.hold(int64(n) * heldFactor)
 	return n, err
 }
@@ -227,6 +229,7 @@ func (r relay) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	s, err := conn.NewStream(ctx, desc, method, opts...)
 	if err != nil {
@@ -282,6 +285,7 @@ func (s *stream) Header() (metadata.MD, error) {
 // are sent in several.
 func (s *stream) SendMsg(m any) error {
 	defer s.call.release()
+
 	switch m := m.(type) {
 	case *pb.SubmitJobRequest:
 		for pieces := range wire.GroupPieces(m.GetDocuments()) {

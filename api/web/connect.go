@@ -58,6 +58,7 @@ func (m method) handler() *connect.Handler {
 			return nil
 		}),
 	}
+
 	switch {
 	case m.IsStreamingClient() && m.IsStreamingServer():
 		return connect.NewBidiStreamHandler(m.name(), func(ctx context.Context, s *connect.BidiStream[message, message]) error {
@@ -88,6 +89,7 @@ func (m method) handler() *connect.Handler {
 			return m.relay(outgoing(ctx, q.Header()), once(q.Msg), s.Send)
 		}, options...)
 	}
+
 	return connect.NewUnaryHandler(m.name(), func(ctx context.Context, q *request) (*reply, error) {
 		answer := dynamicpb.NewMessage(m.Output())
 		if err := (relay{}).Invoke(outgoing(ctx, q.Header()), m.name(), q.Msg, answer); err != nil {
@@ -118,6 +120,7 @@ func (m method) relay(ctx context.Context, receive func() (*message, error), sen
 	if err != nil {
 		return connectError(err)
 	}
+
 	for {
 		q, err := receive()
 		if errors.Is(err, io.EOF) {
@@ -134,7 +137,9 @@ func (m method) relay(ctx context.Context, receive func() (*message, error), sen
 			return connectError(err)
 		}
 	}
+
 	_ = stream.CloseSend() // receiving says what fails
+
 	for {
 		answer := dynamicpb.NewMessage(m.Output())
 		err := stream.RecvMsg(answer)

@@ -105,6 +105,7 @@ func (c *counted) Close() error {
 func (cs *connections) admit() bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+
 	if cs.most > 0 && cs.count >= cs.most {
 		longest := cs.longestIdle(time.Now())
 		if longest == nil {
@@ -113,6 +114,7 @@ func (cs *connections) admit() bool {
 		longest.idle = time.Time{} // once is enough
 		go func() { _ = longest.conn.Close() }()
 	}
+
 	cs.count++
 	return true
 }
@@ -160,6 +162,7 @@ func (cs *connections) note(conn net.Conn, state http.ConnState) {
 		}
 	}
 	cs.mu.Unlock()
+
 	if c != nil && state == http.StateClosed {
 		c.close()
 	}
@@ -198,6 +201,7 @@ func (cs *connections) closeIdle() {
 // is wanted.
 func (cs *connections) closeRelays(wanted func(longest *connection) bool) {
 	var closing []*connection
+
 	cs.mu.Lock()
 	for front := cs.idlers.Front(); front != nil && wanted(front.Value.(*connection)); front = cs.idlers.Front() {
 		c := front.Value.(*connection)
@@ -208,6 +212,7 @@ func (cs *connections) closeRelays(wanted func(longest *connection) bool) {
 		}
 	}
 	cs.mu.Unlock()
+
 	for _, c := range closing {
 		c.hold(-relayBytes)
 	}
@@ -276,20 +281,24 @@ func (c *connection) dial(r *http.Request) (*grpc.ClientConn, error) {
 func (c *connection) openRelay(r *http.Request) (relay *grpc.ClientConn, made bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.relay != nil {
 		return c.relay, false, nil
 	}
 	if c.closed {
 		return nil, false, net.ErrClosed
 	}
+
 	var info credentials.AuthInfo = transport.Plain{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
 	if r.TLS != nil {
 		info = credentials.TLSInfo{State: *r.TLS, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
 	}
+
 	codec, err := wire.NewCodec()
 	if err != nil {
 		return nil, false, err
 	}
+
 	remote := c.conn.RemoteAddr()
 	c.relay, err = grpc.NewClient("passthrough:///bridge",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // nothing leaves this process

@@ -81,6 +81,7 @@ func writeErrorWith(w http.ResponseWriter, code int, err error) {
 	if err != nil { // its details are not known here
 		data, _ = marshaler{}.Marshal(status.New(s.Code(), s.Message()).Proto()) // cannot fail
 	}
+
 	h := w.Header()
 	h.Del("Transfer-Encoding")
 	h.Set("Content-Type", "application/json")
@@ -90,6 +91,7 @@ func writeErrorWith(w http.ResponseWriter, code int, err error) {
 	if s.Code() == codes.Unauthenticated {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
+
 	w.WriteHeader(code)
 	_, _ = w.Write(data) //nolint:gosec // it is JSON and says so, with nosniff; a peer that is gone cannot be told
 }
@@ -98,6 +100,7 @@ func writeErrorWith(w http.ResponseWriter, code int, err error) {
 func connectError(err error) error {
 	s := asStatus(err)
 	e := connect.NewError(connect.Code(s.Code()), textError(s.Message()))
+
 	for _, d := range s.Details() {
 		m, ok := d.(proto.Message)
 		if !ok {
@@ -107,6 +110,7 @@ func connectError(err error) error {
 			e.AddDetail(detail)
 		}
 	}
+
 	if after := retryAfter(s); after != "" {
 		e.Meta().Set("Retry-After", after)
 	}

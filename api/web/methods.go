@@ -31,6 +31,7 @@ func readMethods(document []byte) (allowedMethods, error) {
 		for name := range methods {
 			names = append(names, strings.ToUpper(name))
 		}
+		// HEAD is answered as GET is.
 		if slices.Contains(names, http.MethodGet) {
 			names = append(names, http.MethodHead)
 		}
@@ -69,6 +70,7 @@ func fitsTemplate(path, template string) bool {
 	if len(segments) != len(wanted) {
 		return false
 	}
+
 	for i, want := range wanted {
 		_, verb, variable := strings.Cut(want, "}")
 		name, ended := strings.CutSuffix(segments[i], verb)
@@ -76,6 +78,7 @@ func fitsTemplate(path, template string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -35,6 +35,7 @@ func newOrigins(allowed []string) (*origins, error) {
 	if err := CheckOrigins(allowed); err != nil {
 		return nil, err
 	}
+
 	o := &origins{allowed: allowed}
 	if len(allowed) > 0 {
 		o.cors = cors.New(cors.Options{
@@ -56,6 +57,7 @@ func newOrigins(allowed []string) (*origins, error) {
 // from; other programs say nothing of it and are no danger to their users.
 func (o *origins) admit(w http.ResponseWriter, r *http.Request) bool {
 	origin := r.Header.Get("Origin")
+
 	switch {
 	case origin != "" && slices.Contains(o.allowed, origin):
 		o.cors.HandlerFunc(w, r)

@@ -48,6 +48,7 @@ func newREST() (http.Handler, error) {
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithDisableHTTPMethodOverride(),
 	)
+
 	jobs := pb.NewMapReduceServiceClient(relay{})
 	err := errors.Join(
 		rest.RegisterMapReduceServiceHandlerClient(context.Background(), mux, jobs),
@@ -90,6 +91,7 @@ func sendFile[Q any, M interface {
 			writeError(w, err)
 			return
 		}
+
 		w.Header().Set("Content-Type", kind)
 		for sent := false; ; sent = true {
 			data, err := next()
@@ -100,8 +102,10 @@ func sendFile[Q any, M interface {
 				writeError(w, err)
 				return
 			case err != nil:
+				// The peer must see that the file is not whole.
 				panic(http.ErrAbortHandler)
 			}
+
 			if _, err := w.Write(data); err != nil || isHead(ctx) {
 				return // the peer has gone, or wants no more
 			}
@@ -117,6 +121,7 @@ func openFile[Q any, M interface {
 	if err != nil {
 		return nil, err
 	}
+
 	q := M(new(Q))
 	if err := (strictQuery{}).Parse(q, r.URL.Query(), utilities.NewDoubleArray([][]string{{"job_id"}})); err != nil {
 		return nil, err
@@ -124,6 +129,7 @@ func openFile[Q any, M interface {
 	if err := runtime.PopulateFieldFromPath(q, "job_id", path["job_id"]); err != nil {
 		return nil, errs.Field("job_id", "%w", err)
 	}
+
 	return open(ctx, q)
 }
 
@@ -140,10 +146,13 @@ func (strictQuery) Parse(m proto.Message, values url.Values, filter *utilities.D
 		if f == nil {
 			return wrongField(name, "there is no such parameter")
 		}
+
+		// A field has two names, and both could be given.
 		proper := string(f.Name()) + "." + rest
 		if seen[proper] {
 			return wrongField(name, "is given twice, under two names")
 		}
+
 		seen[proper] = true
 		if err := (&runtime.DefaultQueryParser{}).Parse(m, url.Values{name: values[name]}, filter); err != nil {
 			return wrongField(name, "%s", valueError(err))
@@ -201,6 +210,7 @@ func (marshaler) Marshal(v any) ([]byte, error) {
 		err = json.Compact(&b, data) // else its blanks are random
 		return b.Bytes(), err
 	}
+
 	switch v := v.(type) {
 	case proto.Message:
 		return part(v)
@@ -228,6 +238,7 @@ func marshalParts(parts map[string]any, part func(proto.Message) (json.RawMessag
 			return nil, err
 		}
 	}
+
 	return json.Marshal(all)
 }
 
@@ -254,11 +265,13 @@ func pathOfWrong(m protoreflect.Message, data json.RawMessage) string {
 	if json.Unmarshal(data, &values) != nil {
 		return ""
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		f := fieldNamed(m.Descriptor().Fields(), name)
 		if f == nil {
 			return name
 		}
+
 		one, err := json.Marshal(map[string]json.RawMessage{name: values[name]})
 		if err == nil && fromJSON.Unmarshal(one, m.New().Interface()) == nil {
 			continue
@@ -270,28 +283,34 @@ func pathOfWrong(m protoreflect.Message, data json.RawMessage) string {
 
 // pathWithin returns the rest of a path within the wrong value of a field.
 func pathWithin(m protoreflect.Message, f protoreflect.FieldDescriptor, data json.RawMessage) string {
+	// Types of Google have forms of their own in JSON.
 	if f.Message() == nil || f.IsMap() || f.Message().ParentFile().Package() == "google.protobuf" {
 		return ""
 	}
+
 	below := func(m protoreflect.Message, data json.RawMessage) string {
 		if path := pathOfWrong(m, data); path != "" {
 			return "." + path
 		}
 		return ""
 	}
+
 	if !f.IsList() {
 		return below(m.NewField(f).Message(), data)
 	}
+
 	var all []json.RawMessage
 	if json.Unmarshal(data, &all) != nil {
 		return ""
 	}
+
 	element := m.NewField(f).List().NewElement().Message()
 	for i, one := range all {
 		if fromJSON.Unmarshal(one, element.New().Interface()) != nil {
 			return fmt.Sprintf("[%d]", i) + below(element, one)
 		}
 	}
+
 	return ""
 }
 
@@ -317,15 +336,18 @@ func (m marshaler) NewEncoder(w io.Writer) runtime.Encoder {
 func (m marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 	in := &limited{r: r}
 	values := json.NewDecoder(in)
+
 	return runtime.DecoderFunc(func(v any) error {
 		in.left = maxMessage
 		var value json.RawMessage
 		err := values.Decode(&value)
+
 		if err == nil {
 			err = m.Unmarshal(value, v)
 		} else {
 			err = bodyError(err)
 		}
+
 		if b, ok := r.(*body); ok && err != nil && !errors.Is(err, io.EOF) {
 			b.call.refuse(err)
 		}
@@ -373,11 +395,13 @@ func outgoing(ctx context.Context, h http.Header) context.Context {
 		if name == "Authorization" {
 			key, ok = "authorization", true
 		}
+
 		for _, v := range values {
 			if ok {
 				pairs = append(pairs, key, v)
 			}
 		}
 	}
+
 	return metadata.AppendToOutgoingContext(ctx, pairs...)
 }

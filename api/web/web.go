@@ -88,10 +88,12 @@ func New(c Config) (*Edge, error) {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Idle = cmp.Or(c.Idle, time.Minute)
 	c.Relays = cmp.Or(c.Relays, 200)
+
 	allowed, err := newOrigins(c.Origins)
 	if err != nil {
 		return nil, err
 	}
+
 	e := &Edge{config: c, origins: allowed, bridge: server.NewBridge(), routes: http.NewServeMux()}
 	e.conns = newConnections(c.MaxConnections, c.Relays, c.Server, e.bridge)
 	rest, err := newREST()
@@ -102,16 +104,20 @@ func New(c Config) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	e.routes.Handle("/v1/", methods.before(answerHeads(rest)))
 	e.routes.HandleFunc("/openapi.json", serveOpenAPI)
 	addConnect(e.routes)
+	// All that no other route takes.
 	e.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, status.Errorf(codes.NotFound, "there is nothing at %s; /openapi.json lists what there is", r.URL.Path))
 	})
+
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(c.TLS != nil)
 	protocols.SetUnencryptedHTTP2(c.TLS == nil)
+
 	e.http = &http.Server{
 		Handler: e, TLSConfig: c.TLS, Protocols: &protocols,
 		ReadHeaderTimeout: headerWait, IdleTimeout: keepAlive, MaxHeaderBytes: headerBytes,
@@ -129,6 +135,7 @@ func New(c Config) (*Edge, error) {
 func (e *Edge) Serve(l net.Listener) error {
 	served := make(chan error, 1)
 	e.bridging.Go(func() { served <- e.config.Server.Serve(e.bridge) })
+
 	bounded := &listener{l, e.conns}
 	var err error
 	if e.config.TLS != nil {
@@ -136,9 +143,11 @@ func (e *Edge) Serve(l net.Listener) error {
 	} else {
 		err = e.http.Serve(bounded)
 	}
+
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
+
 	e.bridging.Wait() // it ends with Shutdown of the server, or with Close
 	if failed := <-served; failed != nil && !errors.Is(failed, net.ErrClosed) {
 		err = errors.Join(err, failed)
@@ -162,6 +171,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+
 	if e.config.LocalOnly && !isLocal(r.Host) {
 		writeError(w, status.Errorf(codes.PermissionDenied, "the Host header of a call must name this machine, such as 127.0.0.1, and is %q", r.Host))
 		return
@@ -169,6 +179,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !e.origins.admit(w, r) {
 		return
 	}
+
 	c := newCall(w, r, e.config.Idle)
 	defer c.end()
 	e.routes.ServeHTTP(c.writer, c.request)
