@@ -48,14 +48,17 @@ func YAMLFault(err error) (line int, message string) {
 		line, _ = strconv.Atoi(m[1]) // which is digits
 		message = message[len(m[0]):]
 	}
+
 	if m := yamlAlias.FindStringSubmatch(message); m != nil {
 		return line, fmt.Sprintf("the alias *%s stands for nothing, as no value is marked &%s; put a text that begins with * in quotes", m[1], m[1])
 	}
+
 	for _, w := range yamlWords() {
 		if strings.Contains(message, w[0]) {
 			return line, w[1]
 		}
 	}
+
 	return line, message
 }
 
@@ -86,6 +89,7 @@ func JSONFault(err error) string {
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return strings.TrimPrefix(kind.Field+": ", ": ") + "is " + withArticle(kind.Value) + ", and has to be " + jsonType(kind.Type)
 	}
+
 	message := strings.TrimPrefix(err.Error(), "json: ")
 	if errors.Is(err, io.ErrUnexpectedEOF) || strings.HasSuffix(message, "unexpected end of JSON input") {
 		return "the text ends within a value: a bracket, a brace or a quote is not closed"
@@ -93,6 +97,7 @@ func JSONFault(err error) string {
 	if name, ok := strings.CutPrefix(message, "unknown field "); ok {
 		return "there is no key " + name
 	}
+
 	if m := jsonCharacter.FindStringSubmatch(message); m != nil {
 		for _, w := range jsonWords() {
 			if strings.Contains(message, w[0]) {
@@ -100,6 +105,7 @@ func JSONFault(err error) string {
 			}
 		}
 	}
+
 	return message
 }
 
@@ -115,6 +121,7 @@ func withArticle(value string) string {
 	case "string":
 		return "a text"
 	}
+
 	if number, ok := strings.CutPrefix(value, "number "); ok {
 		return "the number " + number
 	}
