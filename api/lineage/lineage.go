@@ -70,6 +70,7 @@ func (r *Record) Encode(job mapreduce.JobID, n int64, citations map[string]*mapr
 	for ref, cite := range citations {
 		c.Citations[ref] = quoteOf(cite)
 	}
+
 	text, err := encode(c)
 	for _, length := range quoteLengths {
 		if err != nil || len(text) <= maxCarried {
@@ -78,6 +79,7 @@ func (r *Record) Encode(job mapreduce.JobID, n int64, citations map[string]*mapr
 		c.Citations = cutQuotes(c.Citations, length)
 		text, err = encode(c)
 	}
+
 	refs := r.Refs()
 	most := sort.Search(len(refs), func(i int) bool { // of refs that fit
 		if err == nil {
@@ -85,6 +87,7 @@ func (r *Record) Encode(job mapreduce.JobID, n int64, citations map[string]*mapr
 		}
 		return err != nil || len(text) > maxCarried
 	})
+
 	if err != nil {
 		return "", err
 	}
@@ -95,12 +98,14 @@ func (r *Record) Encode(job mapreduce.JobID, n int64, citations map[string]*mapr
 func (c carried) keep(refs []string) carried {
 	kept := carried{Job: c.Job, Record: c.Record, Citations: make(map[string]Quote, len(refs))}
 	listed := make(map[string]bool, len(refs))
+
 	for _, ref := range refs {
 		listed[ref] = true
 		if q, ok := c.Citations[ref]; ok {
 			kept.Citations[ref] = q
 		}
 	}
+
 	kept.More = len(c.Citations) - len(kept.Citations)
 	for _, p := range c.Parts {
 		p.Refs = slices.DeleteFunc(slices.Clone(p.Refs), func(ref string) bool { return !listed[ref] })
@@ -108,6 +113,7 @@ func (c carried) keep(refs []string) carried {
 			kept.Parts = append(kept.Parts, p)
 		}
 	}
+
 	return kept
 }
 
@@ -133,6 +139,7 @@ func cutQuotes(quotes map[string]Quote, length int) map[string]Quote {
 		if utf8.RuneCountInString(q.Quote) > length {
 			q.Quote, q.Cut = string([]rune(q.Quote)[:length]), true
 		}
+
 		if q.Via != nil {
 			via := *q.Via
 			via.Citations = cutQuotes(via.Citations, length)
@@ -151,6 +158,7 @@ func Of(cite *mapreduce.Citation) *Via {
 	if cite.Via == "" || json.Unmarshal([]byte(cite.Via), &c) != nil || !c.Job.Valid() || c.Record < 1 {
 		return nil // metadata of the same name that means something else
 	}
+
 	v := &Via{Job: c.Job, Record: c.Record, Citations: make(map[string]Quote), More: c.More}
 	for _, p := range c.Parts {
 		if cite.Start >= p.End || p.Start >= cite.End {
@@ -163,6 +171,7 @@ func Of(cite *mapreduce.Citation) *Via {
 			}
 		}
 	}
+
 	if len(v.Fields) == 0 {
 		maps.Copy(v.Citations, c.Citations)
 	}

@@ -31,16 +31,19 @@ func ParseRecord(data []byte) (*Record, error) {
 	if !json.Valid(data) {
 		return nil, errors.New("it is not JSON")
 	}
+
 	value, err := parseValue(data)
 	if err != nil {
 		return nil, err
 	}
+
 	if o, ok := value.(object); ok {
 		return r, r.addMembers(o)
 	}
 	if value == nil {
 		return r, nil
 	}
+
 	r.addField("value", "", func() { r.addValue("value", 0, value) })
 	return r, nil
 }
@@ -53,6 +56,7 @@ func (r *Record) Text() string { return r.text.String() }
 func (r *Record) Refs() []string {
 	var all []string
 	seen := make(map[string]bool)
+
 	for _, p := range r.parts {
 		for _, ref := range p.Refs {
 			if !seen[ref] {
@@ -61,11 +65,13 @@ func (r *Record) Refs() []string {
 			}
 		}
 	}
+
 	return all
 }
 
 // addMembers adds the fields of the outermost object.
 func (r *Record) addMembers(o object) error {
+	// The references come first, for each field is added with its own.
 	for _, m := range o {
 		if m.name == "_citations" {
 			if err := json.Unmarshal(m.data, &r.cited); err != nil {
@@ -73,6 +79,7 @@ func (r *Record) addMembers(o object) error {
 			}
 		}
 	}
+
 	for _, m := range o {
 		if m.name == "_derived" {
 			if err := r.addDerived(m.data); err != nil {
@@ -80,11 +87,13 @@ func (r *Record) addMembers(o object) error {
 			}
 		}
 	}
+
 	for _, m := range o {
 		if m.value != nil && !strings.HasPrefix(m.name, "_") {
 			r.addField(m.name, heading(m.name, m.value), func() { r.addValue(m.name, 0, m.value) })
 		}
 	}
+
 	return nil
 }
 
@@ -96,9 +105,11 @@ func (r *Record) addDerived(data []byte) error {
 	if err := json.Unmarshal(data, &derived); err != nil {
 		return fmt.Errorf("_derived: %w", err)
 	}
+
 	if r.cited == nil {
 		r.cited = make(map[string][]string, len(derived))
 	}
+
 	for field, d := range derived {
 		r.cited[field] = d.Citations
 	}
@@ -110,13 +121,16 @@ func (r *Record) addField(field, head string, add func()) {
 	start, from, inner := r.chars, r.text.Len(), len(r.parts)
 	r.write(head)
 	add()
+
 	refs := slices.Clone(r.cited[field])
 	if len(r.parts) == inner { // no field inside has references of its own
 		refs = append(refs, reference.FindAllString(r.text.String()[from:], -1)...)
 	}
+
 	if slices.Sort(refs); len(refs) > 0 {
 		r.parts = append(r.parts, part{Field: field, Start: start, End: r.chars, Refs: slices.Compact(refs)})
 	}
+
 	r.write("\n")
 }
 
@@ -124,6 +138,7 @@ func (r *Record) addField(field, head string, add func()) {
 // of objects and other elements have lines of their own, indented below the field.
 func (r *Record) addValue(path string, depth int, value any) {
 	indent := "\n" + strings.Repeat("  ", depth+1)
+
 	switch v := value.(type) {
 	case object:
 		for _, m := range v {
@@ -216,6 +231,7 @@ func parseValue(data []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch token {
 	case json.Delim('{'):
 		var o object
@@ -242,6 +258,7 @@ func parseValue(data []byte) (any, error) {
 		}
 		return list, nil
 	}
+
 	return token, nil
 }
 
