@@ -108,12 +108,14 @@ func (e *Evidence) Check() error {
 	if e.IsPicture() {
 		most = MaxEvidencePicture
 	}
+
 	for name, value := range e.Metadata {
 		size += len(name) + len(value)
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
 			return errs.Field("evidence.metadata", "%q is not valid UTF-8", name)
 		}
 	}
+
 	for _, f := range []struct {
 		ok          bool
 		field, rule string

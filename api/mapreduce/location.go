@@ -41,6 +41,7 @@ func (l *Location) String() string {
 	if l.Place != "" {
 		return l.Place
 	}
+
 	var words []string
 	add := func(name, value string) {
 		if value != "" {
@@ -53,10 +54,12 @@ func (l *Location) String() string {
 		}
 		return strconv.Itoa(n)
 	}
+
 	cell := "cell"
 	if strings.Contains(l.Cell, ":") {
 		cell = "cells"
 	}
+
 	add("page", number(l.Page))
 	add("sheet", l.Sheet)
 	add(cell, l.Cell)
@@ -65,5 +68,6 @@ func (l *Location) String() string {
 	add("header", l.Header)
 	add("chapter", l.Chapter)
 	add("paragraph", number(l.Paragraph))
+
 	return strings.Join(words, ", ")
 }

@@ -19,10 +19,12 @@ func (s *JobSpec) SpreadModels() error {
 	if !strings.Contains(s.Model, ",") && !(each && strings.Contains(s.Model, "/")) {
 		return nil
 	}
+
 	names, err := SplitModels(s.Model)
 	if err != nil {
 		return errs.Field("model", "%s", err.Error())
 	}
+
 	if !each {
 		for i, name := range names {
 			names[i] = s.Provider + "/" + name
@@ -44,6 +46,7 @@ func SplitModels(list string) ([]string, error) {
 			return nil, errs.New(errs.Invalid, "%.80q names %s twice", list, names[i])
 		}
 	}
+
 	if len(names) > MaxModels {
 		return nil, errs.New(errs.Invalid, "at most %d models stand for each other, and these are %d", MaxModels, len(names))
 	}
@@ -70,10 +73,12 @@ func (s *JobSpec) StageModels(list string) ([]string, error) {
 	if list == "" {
 		return nil, nil
 	}
+
 	named, err := SplitModels(list)
 	if err != nil {
 		return nil, err
 	}
+
 	var all []string
 	for _, name := range named {
 		if alias, ok := s.Models[name]; ok {
@@ -81,9 +86,11 @@ func (s *JobSpec) StageModels(list string) ([]string, error) {
 		}
 		all = append(all, name)
 	}
+
 	if all, err = SplitModels(strings.Join(all, ",")); err != nil {
 		return nil, err
 	}
+
 	for _, name := range all { // a provider that asks no model has none to name
 		if provider, _, named := strings.Cut(name, "/"); provider == "" || !named {
 			return nil, errs.New(errs.Invalid, "%.80q is neither provider/model nor an alias that the run gives", name)

@@ -67,10 +67,12 @@ func (r Requirements) firstMissing(o Offer) (kind, name string) {
 	if r.Parser != "" && !slices.Contains(o.Parsers, r.Parser) {
 		return "parser", r.Parser
 	}
+
 	for _, tool := range r.Tools {
 		if !slices.Contains(o.Tools, tool) {
 			return "tool", tool
 		}
 	}
+
 	return "", ""
 }

@@ -234,8 +234,9 @@ const (
 type Source struct {
 	Unit   UnitID
 	Errors []string // why it failed; empty for units that are in the result
-	// Of a unit that failed: what it read, empty if that was not one document, and whether
-	// another attempt would fail alike.
+	// Document and Lasting are of a unit that failed: what it read, empty if that was not
+	// one
+	// document, and whether another attempt would fail alike.
 	Document DocumentID
 	Lasting  bool
 }
