@@ -1,7 +1,7 @@
 // Package memory bounds what the peers of a process can make it hold: one budget for
 // all of them, with limits for each connection and for each principal. Who needs room
 // waits for it, so that a full budget slows peers down; who waits too long is refused,
-// and told when to try again. It imports nothing of the project but the error kinds.
+// and learns when to try again. It imports nothing of the project but the error kinds.
 package memory
 
 import (
@@ -39,7 +39,7 @@ const (
 	// lookEvery is how often a call that waits for room looks for one that should make
 	// way, and also how long that one must have kept others waiting.
 	lookEvery = time.Second
-	// retryAfter is what a refused caller is told to wait at least.
+	// retryAfter is how long a refused caller should wait at least.
 	retryAfter = 2 * time.Second
 	// leastCut is what a connection must hold, in bytes, to be worth cutting.
 	leastCut = 1 << 20
@@ -137,10 +137,12 @@ func (c *Connection) Charge(n int64) {
 	if c.ended {
 		return
 	}
+
 	d := n - c.charged
 	c.charged = n
 	c.account.used += d
 	b.add(d)
+
 	switch {
 	case d < 0:
 		b.grantWaiting()
@@ -156,9 +158,11 @@ func (c *Connection) Close() {
 	b := c.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if _, ok := b.connections[c]; !ok {
 		return
 	}
+
 	c.ended = true
 	delete(b.connections, c)
 	b.add(-c.charged)
@@ -186,6 +190,7 @@ func (b *Budget) cutGreediest() {
 			most = c
 		}
 	}
+
 	if most != nil && most.account.used >= leastCut {
 		most.cutOff()
 	}
@@ -239,14 +244,17 @@ func (l *Lease) Bill(principal string) {
 	if l == nil || principal == "" {
 		return
 	}
+
 	b := l.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	a := b.principals[principal]
 	if a == nil {
 		a = &account{limit: b.limits.Principal}
 		b.principals[principal] = a
 	}
+
 	a.leases++
 	a.used += l.held
 	l.accounts, l.principal = append(l.accounts, a), principal
@@ -283,6 +291,7 @@ func (l *Lease) hold(ctx context.Context, n int64, clip bool) (int64, error) {
 func (b *Budget) request(l *Lease, n int64, clip bool) (r *request, waits bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	r = &request{lease: l, bytes: n, granted: make(chan struct{})}
 	switch {
 	case l.closed: // what is left of the call must not hold what nobody would give back
@@ -290,6 +299,7 @@ func (b *Budget) request(l *Lease, n int64, clip bool) (r *request, waits bool, 
 	case l.revoked:
 		return r, false, errRevoked()
 	}
+
 	most := b.room()
 	for _, a := range l.accounts {
 		most = min(most, a.limit)
@@ -297,12 +307,15 @@ func (b *Budget) request(l *Lease, n int64, clip bool) (r *request, waits bool, 
 	if clip { // some is left for what the transport holds, or there would never be room
 		r.bytes = max(0, min(n, most-most/8-l.held))
 	}
+
 	if l.held+r.bytes > most {
 		return r, false, errs.New(errs.Exhausted, "the call needs %d bytes of memory here; one call may use at most %d", l.held+n, most)
 	}
+
 	b.leases[l] = struct{}{}
 	b.enqueue(r)
 	b.grantWaiting()
+
 	select {
 	case <-r.granted:
 		return r, false, nil
@@ -315,8 +328,10 @@ func (b *Budget) request(l *Lease, n int64, clip bool) (r *request, waits bool, 
 func (b *Budget) wait(ctx context.Context, r *request) error {
 	patience := time.NewTimer(b.limits.Patience)
 	defer patience.Stop()
+
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
+
 	for {
 		select {
 		case <-r.granted:
@@ -414,6 +429,7 @@ func (b *Budget) next() *request {
 			break // the others of its connection come later
 		}
 	}
+
 	return next
 }
 
@@ -456,13 +472,16 @@ func (l *Lease) add(n int64) {
 func (b *Budget) makeRoom(r *request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.next() != r { // the others look when it is their turn
 		return
 	}
+
 	victim := b.slowestPeer(r.lease)
 	if victim == nil {
 		victim = b.youngestWaiting(r.lease)
 	}
+
 	if victim != nil {
 		victim.revoked = true
 		victim.revoke(errRevoked())
@@ -488,6 +507,7 @@ func (b *Budget) slowestPeer(other *Lease) *Lease {
 		if l == other || l.revoked || l.held == 0 {
 			continue
 		}
+
 		awaited := l.awaited
 		if !l.awaiting.IsZero() {
 			awaited += now.Sub(l.awaiting)
@@ -495,10 +515,12 @@ func (b *Budget) slowestPeer(other *Lease) *Lease {
 		if awaited < lookEvery {
 			continue
 		}
+
 		if rate := float64(l.got) / awaited.Seconds(); slowest == nil || rate < least {
 			slowest, least = l, rate
 		}
 	}
+
 	return slowest
 }
 
@@ -534,16 +556,19 @@ func (l *Lease) Await(call func() error) error {
 	if l == nil {
 		return call()
 	}
+
 	b := l.budget
 	b.mu.Lock()
 	l.awaiting = time.Now()
 	b.mu.Unlock()
+
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		l.awaited += time.Since(l.awaiting)
 		l.awaiting = time.Time{}
 	}()
+
 	return call()
 }
 
@@ -553,9 +578,11 @@ func (l *Lease) Close() {
 	if l == nil {
 		return
 	}
+
 	b := l.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	frees := l.held > 0
 	l.closed = true
 	for _, r := range slices.Clone(l.line.requests) {
@@ -564,15 +591,19 @@ func (l *Lease) Close() {
 			frees = true // others may have waited behind it
 		}
 	}
+
 	l.add(-l.held)
 	delete(b.leases, l)
+
 	if a := b.principals[l.principal]; a != nil {
 		if a.leases--; a.leases == 0 {
 			delete(b.principals, l.principal)
 		}
 	}
+
 	l.principal = ""
 	l.revoke(nil)
+
 	if frees {
 		b.grantWaiting()
 	}
