@@ -44,11 +44,13 @@ func New[T any](parse func(contents [][]byte) (T, error), told func(error), name
 	if told == nil {
 		told = func(error) {}
 	}
+
 	f := &Files[T]{names: names, parse: parse, told: told}
 	contents, err := f.read()
 	if err != nil {
 		return nil, err
 	}
+
 	f.seen, f.looked = digest(contents), time.Now()
 	if f.value, err = parse(contents); err != nil {
 		return nil, err
@@ -80,11 +82,13 @@ func (f *Files[T]) look() {
 	contents, err := f.read()
 	now := digest(contents)
 	if err != nil {
+		// The same error is not reported with each look.
 		now = sha256.Sum256([]byte(err.Error()))
 	}
 	if now == f.seen {
 		return
 	}
+
 	f.seen = now
 	var value T
 	if err == nil {
@@ -94,6 +98,7 @@ func (f *Files[T]) look() {
 		f.value = value
 		f.generation++
 	}
+
 	f.told(err)
 }
 
