@@ -25,6 +25,7 @@ func SkipAdvice(reason string) string {
 			return a.advice
 		}
 	}
+
 	return ""
 }
 
@@ -41,6 +42,7 @@ func FailAdvice(lasting bool, failures []string) string {
 	if n := len(failures); n > 0 {
 		last = failures[n-1]
 	}
+
 	switch {
 	case CanRetry(lasting, failures):
 		return "resume the job, which tries it again"

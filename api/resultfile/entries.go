@@ -59,6 +59,7 @@ func LocationOf(l *mapreduce.Location) *Location {
 	if l == nil {
 		return nil
 	}
+
 	out := &Location{
 		Place: l.String(), Page: l.Page, Sheet: l.Sheet, Cell: l.Cell, Slide: l.Slide, Paragraph: l.Paragraph,
 		Part: l.Part, Header: l.Header, Chapter: l.Chapter,
@@ -66,6 +67,7 @@ func LocationOf(l *mapreduce.Location) *Location {
 	for _, b := range l.Boxes {
 		out.Boxes = append(out.Boxes, Box(b))
 	}
+
 	return out
 }
 
@@ -88,6 +90,7 @@ func (c *Citation) appendTo(b []byte) ([]byte, bool) {
 	if c.Outside || c.Others != 0 || c.Coverage != 0 || c.Density != 0 || c.Via != nil || c.Location != nil || c.Label != "" || c.URI != "" {
 		return b, false
 	}
+
 	b = appendText(append(b, `{"document_id": `...), string(c.Document))
 	for _, n := range [...]struct {
 		name  string
@@ -95,6 +98,7 @@ func (c *Citation) appendTo(b []byte) ([]byte, bool) {
 	}{{`,"start": `, c.Start}, {`,"end": `, c.End}, {`,"byte_start": `, c.ByteStart}, {`,"byte_end": `, c.ByteEnd}} {
 		b = strconv.AppendInt(append(b, n.name...), n.value, 10)
 	}
+
 	b = appendText(append(b, `,"quote": `...), c.Quote)
 	b = appendText(append(b, `,"grade": `...), c.Grade)
 	b = appendText(append(b, `,"unit_id": `...), string(c.Unit))

@@ -50,6 +50,7 @@ func (l *List) Add(name string, data []byte) error {
 		l.n++
 		return nil
 	}
+
 	if name != "" {
 		key, err := Encode(name)
 		if err != nil {
@@ -57,6 +58,7 @@ func (l *List) Add(name string, data []byte) error {
 		}
 		data = append(append(key, ':'), data...)
 	}
+
 	return l.addWritten(spaceColons(data))
 }
 
@@ -67,6 +69,7 @@ func (l *List) addWritten(data []byte) error {
 	if l.n > 1 {
 		before = ",\n"
 	}
+
 	if _, err := io.WriteString(l.Out, before); err != nil {
 		return err
 	}
@@ -126,10 +129,12 @@ func WriteObject(out io.Writer, members []func() error) error {
 		if _, err := io.WriteString(out, before); err != nil {
 			return err
 		}
+
 		if err := m(); err != nil {
 			return err
 		}
 	}
+
 	_, err := io.WriteString(out, "\n}\n")
 	return err
 }
@@ -143,12 +148,14 @@ func WriteSection(out io.Writer, name, open string, l *List, end string) error {
 	if _, err := fmt.Fprintf(out, "  %q: %s", name, open); err != nil {
 		return err
 	}
+
 	if l.size <= maxIndented && l.n > 0 {
 		return writeIndented(out, open, l, end)
 	}
 	if err := l.Out.MoveTo(out); err != nil {
 		return err
 	}
+
 	if l.n > 0 && end != "" {
 		end = "\n  " + end
 	}

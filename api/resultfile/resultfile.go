@@ -59,6 +59,7 @@ func NewSections(create func(section string) (Scratch, error)) (*Sections, error
 		}
 		l.list.Out = scratch
 	}
+
 	return s, nil
 }
 
@@ -94,9 +95,11 @@ func (s *Sections) AddPart(p *mapreduce.ResultPart) (added bool, err error) {
 func (s *Sections) addCitation(c *mapreduce.Citation) (added bool, err error) {
 	sum := sha256.Sum256([]byte(c.Ref))
 	key := [16]byte(sum[:16]) // a million strings would cost the garbage collector much
+
 	if _, known := s.cited[key]; known || s.citations.Out == nil {
 		return false, nil // another record cites it too
 	}
+
 	s.cited[key] = struct{}{}
 	entry := CitationOf(c)
 	data, ok := entry.appendTo(append(appendText(s.buffer[:0], c.Ref), ": "...))
@@ -128,12 +131,14 @@ func (s *Sections) WriteFile(out io.Writer, job *mapreduce.Job) error {
 	if err != nil {
 		return err
 	}
+
 	member := func(name string, v any) func() error {
 		return func() error { return WriteMember(out, name, v) }
 	}
 	list := func(name, open string, l *List, end string) func() error {
 		return func() error { return WriteSection(out, name, open, l, end) }
 	}
+
 	members := []func() error{
 		member("job_id", job.ID),
 		member("status", job.State.String()),
@@ -151,17 +156,21 @@ func (s *Sections) WriteFile(out io.Writer, job *mapreduce.Job) error {
 		member("coverage", CoverageOf(job.Coverage)),
 		member("warnings", warningsOf(summary)),
 	}
+
 	if len(summary.Notes) > 0 {
 		members = append(members, member("document_notes", NotesOf(summary)))
 	}
+
 	if s.evidence.n > 0 {
 		members = slices.Insert(members, 4, list("evidence", "[", &s.evidence, "]"))
 	} else if err := s.evidence.Out.MoveTo(io.Discard); err != nil { // nothing is in it; this lets go of it
 		return err
 	}
+
 	if s.report != nil {
 		members = slices.Insert(members, 3, member("report", s.report))
 	}
+
 	return WriteObject(out, members)
 }
 

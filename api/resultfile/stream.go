@@ -33,6 +33,7 @@ func Write(out io.Writer, read Reader) error {
 	if err != nil {
 		return err
 	}
+
 	var job *mapreduce.Job
 	err = read(func(p *mapreduce.ResultPart) error {
 		if p.Job != nil {
@@ -41,12 +42,15 @@ func Write(out io.Writer, read Reader) error {
 		_, err := sections.AddPart(p)
 		return err
 	})
+
 	if err != nil {
 		return err
 	}
 	if job == nil {
 		return ErrEndedEarly
 	}
+
+	// The references are not needed any more, and there may be very many.
 	sections.cited = nil
 	return sections.WriteFile(out, job)
 }
@@ -78,8 +82,10 @@ func (k *kept) MoveTo(out io.Writer) error {
 		_, err := k.data.WriteTo(out)
 		return err
 	}
+
 	again := &passed{out: out, sum: sha256.New()}
 	sections, err := NewSections(func(section string) (Scratch, error) {
+		// All other sections are left out.
 		if section == k.section {
 			return again, nil
 		}
@@ -88,10 +94,12 @@ func (k *kept) MoveTo(out io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	err = k.read(func(p *mapreduce.ResultPart) error {
 		_, err := sections.AddPart(p)
 		return err
 	})
+
 	if err == nil && !bytes.Equal(k.sum.Sum(nil), again.sum.Sum(nil)) {
 		err = errs.New(errs.Unavailable, "the %s of the result changed while they were read, as the job goes on: ask again, or when the job has ended", k.section)
 	}
