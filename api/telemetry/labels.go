@@ -23,12 +23,14 @@ func (l *Labels) Of(value string) string {
 	l.mu.RLock()
 	seen, full := l.seen[value], len(l.seen) >= l.most
 	l.mu.RUnlock()
+
 	if seen {
 		return value
 	}
 	if full {
 		return Other
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.seen) >= l.most && !l.seen[value] {

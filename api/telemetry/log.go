@@ -34,7 +34,7 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Handler.WithGroup(name)} }
 
-// NoMeters and NoTracers are told, and tell nobody.
+// NoMeters and NoTracers drop what they are given.
 var (
 	NoMeters  metric.MeterProvider = metricnoop.NewMeterProvider()
 	NoTracers trace.TracerProvider = tracenoop.NewTracerProvider()

@@ -1,6 +1,6 @@
 // Package telemetry measures and traces what passes an interface: its types stand
-// before a service, call it, and tell a meter and a tracer. They never tell either the
-// contents of documents, prompts or answers.
+// before a service, call it, and report to a meter and a tracer. They report no contents
+// of documents, prompts or answers.
 package telemetry
 
 import (
@@ -35,7 +35,8 @@ type Service struct {
 	duration metric.Float64Histogram
 }
 
-// NewService returns a service that tells m and t of the calls of next. Either may be nil.
+// NewService returns a service that reports the calls of next to m and t. Either may be
+// nil.
 func NewService(next mapreduce.Service, m metric.Meter, t trace.Tracer) (*Service, error) {
 	if m == nil {
 		m = metricnoop.Meter{}
@@ -43,6 +44,7 @@ func NewService(next mapreduce.Service, m metric.Meter, t trace.Tracer) (*Servic
 	if t == nil {
 		t = tracenoop.Tracer{}
 	}
+
 	duration, err := m.Float64Histogram(CallDuration, metric.WithUnit("s"), metric.WithDescription("How long calls of the service take."))
 	if err != nil {
 		return nil, errs.New(errs.Internal, "instrument %s: %w", CallDuration, err)
@@ -60,6 +62,7 @@ func (s *Service) observe(ctx context.Context, method string, by mapreduce.Princ
 	if id != "" {
 		span.SetAttributes(attribute.String("coditect.job.id", string(id)))
 	}
+
 	begun := time.Now()
 	err := call(ctx)
 	about := []attribute.KeyValue{attribute.String("method", method)}
@@ -69,6 +72,7 @@ func (s *Service) observe(ctx context.Context, method string, by mapreduce.Princ
 		span.SetAttributes(failed)
 		span.SetStatus(codes.Error, errs.KindOf(err).String())
 	}
+
 	s.duration.Record(ctx, time.Since(begun).Seconds(), metric.WithAttributes(about...))
 }
 
