@@ -58,6 +58,8 @@ func (a *account) checkLimit(tokens int64) error {
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
+	// What calls under way may still spend counts as spent.
 	held := a.spent.Total()
 	for _, p := range a.promises {
 		held += p
@@ -96,6 +98,8 @@ func (a *account) setAside(tokens int64) (q *reserveQuestion, mine bool) {
 		return nil, false
 	}
 
+	// The question is for the reservation in all, so a grant also covers the calls under
+	// way.
 	if a.asking == nil {
 		a.asking = &reserveQuestion{tokens: a.granted - free + tokens, done: make(chan struct{})}
 		return a.asking, true

@@ -58,6 +58,8 @@ func (u *unit) Share(key, answer []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	// The put is begun under the lock, so that no report goes out in between without
+	// waiting for it.
 	sum := sha256.Sum256(answer)
 	b := mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key, SHA256: sum[:]}
 

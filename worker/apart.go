@@ -47,6 +47,8 @@ func (u *unit) runApart() *mapreduce.Report {
 	relay := newRelay(u)
 	u.session.addRelay(relay)
 	defer u.session.removeRelay(relay)
+
+	// The relay is known before the process starts, so that it misses no shares of limits.
 	process, err := u.session.cfg.StartApart(relay)
 	if err != nil {
 		u.session.cfg.Logger.Error("unit handed back: no process could be started for it to run apart from others",

@@ -136,6 +136,7 @@ func (u *unit) wholeText(t *mapreduce.Text) func(context.Context, func(*ground.T
 			return string(data), err
 		}
 
+		// Units of one document on this worker share one text.
 		if err := u.session.library.Lend(ctx, library.Key{Job: u.id.job, SHA256: string(t.SHA256)}, t.Length, load, use); err != nil {
 			return fmt.Errorf("text of %s: %w", t.Document, err)
 		}

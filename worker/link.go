@@ -117,6 +117,7 @@ func (c *connector) serveStream(life context.Context, at int) (met bool, err err
 		return false, fmt.Errorf("connect: %w", err)
 	}
 
+	// What ends the context says more than the error of the stream.
 	first, err := c.sendHello(stream)
 	if err != nil {
 		return false, errors.Join(context.Cause(ctx), err)
@@ -202,6 +203,8 @@ func (l *streamLink) send(ctx context.Context, every time.Duration) error {
 	defer tick.Stop()
 
 	for ctx.Err() == nil {
+		// The outbox is emptied before each wait, as its wake says only that there may be
+		// something.
 		if err := l.flushOutbox(tick.C); err != nil {
 			return err
 		}

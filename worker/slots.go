@@ -37,6 +37,7 @@ func (s *session) nextUnit() *unit {
 		return nil
 	}
 
+	// The slots are taken before the lock is given back, whoever runs the unit then.
 	s.taken += u.weight
 	if u.apart {
 		s.apart++

@@ -99,6 +99,8 @@ func (u *unit) chooseRunner(steps *step.Registry) (step.Runner, error) {
 			u.most, u.talks = of.spec.Tokens, len(of.spec.Tools) > 0
 		}
 	}
+
+	// Calls of agents with tools are captured whatever the job says, see captureOf.
 	u.captures = captureOf(u.job.spec.Capture, u.talks)
 	kind, err := steps.KindOf(u.task.Kind, u.task.StageSpec)
 	if err != nil {
@@ -132,6 +134,8 @@ func (u *unit) executeAttempt() *mapreduce.Report {
 	u.announced.await(u.ctx)
 	start := time.Now()
 	u.begin(start)
+
+	// The memory is what fetchLarge has set aside meanwhile, so it is read at the end.
 	defer func() { u.session.memory.Release(u.memory) }()
 
 	end := u.beginSpan()
@@ -170,6 +174,7 @@ func (u *unit) checkBreakers() error {
 	if err == nil || len(u.job.spec.Fallbacks) == 0 {
 		return err
 	}
+
 	// One model that may be called is enough: the call then goes to it.
 	for _, name := range u.job.spec.Fallbacks {
 		next := u.session.breakers.Of(u.job.spec, name).CheckOpen()

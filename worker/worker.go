@@ -95,6 +95,8 @@ func (c Config) validate() error {
 	if c.MaxOutput > mapreduce.MaxOutput {
 		return fmt.Errorf("worker: MaxOutput: is %d; orchestrators take at most %d bytes", c.MaxOutput, mapreduce.MaxOutput)
 	}
+
+	// Zero means the default, so only what is below it is wrong.
 	for _, f := range []struct {
 		name  string
 		value int64
@@ -111,6 +113,7 @@ func (c Config) validate() error {
 			return fmt.Errorf("worker: %s: must not be negative", f.name)
 		}
 	}
+
 	return nil
 }
 

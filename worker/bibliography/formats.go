@@ -28,6 +28,7 @@ func Markdown(entries []Entry) string {
 			}
 		}
 
+		// Several numbers of one source need to be told apart only by their places.
 		fmt.Fprintf(&b, "- **%s.** %s", strings.Join(numbers, ", "), all[0].markdown())
 
 		if len(places) > 0 {
@@ -79,6 +80,8 @@ func (s *Source) markdown() string {
 	if s.URL != "" {
 		parts = append(parts, "<"+s.URL+">.")
 	}
+
+	// Without a title the id stands in its place already.
 	if s.Title != "" {
 		parts = append(parts, "Document "+escapeMarkdown(s.ID)+".")
 	}
@@ -220,6 +223,8 @@ func BibTeX(entries []Entry) string {
 		if title == "" {
 			title = e.ID
 		}
+
+		// Double braces keep the capitals of a title, which BibTeX styles would change.
 		fmt.Fprintf(&b, "  title = {{%s}},\n", escapeTeX(title))
 
 		if len(e.Authors) > 0 {

@@ -328,6 +328,7 @@ func (b *Breaker) Try(ctx context.Context, call func(context.Context) error) err
 		return b.provingError()
 	}
 
+	// The turn has to be given back if the breaker of this worker lets no call through.
 	report, err := b.current().Allow()
 	if err != nil {
 		b.set.endTurn(o, false)

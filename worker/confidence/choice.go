@@ -57,6 +57,7 @@ func hasChoice(p *schema.Property, want, text string) bool {
 		}
 	}
 
+	// Without an enum any text may be the choice, and has to stand there itself.
 	return p.Enum == nil && hasPhrase(text, spaced(want))
 }
 

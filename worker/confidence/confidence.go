@@ -152,6 +152,8 @@ const (
 func guessFactor(e Evidence, support Verdict) float64 {
 	p := elementOf(e.Property)
 	factor := guessedText
+
+	// Forms that few texts have say most, and numbers without a name least.
 	switch {
 	case e.Basis == ByGuess:
 		factor = guessedHint

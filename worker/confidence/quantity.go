@@ -73,6 +73,7 @@ func readDigits(text string, from, to int) []quantity {
 	}
 	all := []quantity{readOne(text, from, to)}
 
+	// Spaces may be separators of thousands, or part two numbers.
 	run := text[from:to]
 	if !strings.ContainsFunc(run, unicode.IsSpace) {
 		return all
@@ -106,6 +107,7 @@ func readOne(text string, from, to int) quantity {
 		q := readPlain(plain, text, from, to)
 		all.sure, all.part = append(all.sure, q.sure...), append(all.part, q.part...)
 	}
+
 	return all
 }
 
@@ -428,6 +430,7 @@ func judgeNumber(p *schema.Property, want, quote string) Verdict {
 		}
 	}
 
+	// A unit may multiply the number, which only the property knows.
 	if verdict == Contradicts && hasWithUnit(p, want, quote) {
 		return Confirms
 	}

@@ -132,6 +132,7 @@ func isOtherName(value, quote string) bool {
 		return b.String()
 	}
 
+	// A word of one name may be the initials of the other, as IBM is.
 	for _, a := range mine {
 		for _, b := range theirs {
 			if a == b || strings.HasPrefix(a, b) || strings.HasPrefix(b, a) || a == initials(theirs) || b == initials(mine) {

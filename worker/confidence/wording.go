@@ -35,6 +35,7 @@ func datesOf(text string) []string {
 		if !unicode.IsDigit(c) && !unicode.IsLetter(c) {
 			continue
 		}
+
 		if iso, _, ok := format.DateAt(text, i); ok {
 			dates = append(dates, iso)
 		}
@@ -42,6 +43,7 @@ func datesOf(text string) []string {
 			break
 		}
 	}
+
 	return dates
 }
 
@@ -167,6 +169,8 @@ func judgeWords(text, quote string) Verdict {
 		}
 	}
 
+	// A text in other words may say the same, so only one that lacks most of its words is
+	// contradicted.
 	if 2*known < of {
 		return Contradicts
 	}

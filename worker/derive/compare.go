@@ -133,6 +133,7 @@ func (c *checker) hasResult(p *schema.Property, text string, got value, n *node)
 		yes, ok := format.ParseAnswer(format.Fold(text))
 		return ok && yes == *got.truth
 	case got.number != nil:
+		// A share may be written as a percentage.
 		return slices.ContainsFunc(numbersOf(text), func(v json.Number) bool {
 			return isRounded(p, v, got.number) || n.isShare() && strings.ContainsAny(text, "%％") && isRounded(p, v, scaledBy(got.number, 1))
 		})

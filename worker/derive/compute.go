@@ -120,6 +120,7 @@ func (n *node) compute(quotes int) (value, error) {
 		}
 	}
 
+	// A few powers of powers would be too large to hold, so each step is bounded.
 	v, err := n.apply(args, quotes)
 	if err == nil && v.number != nil && v.number.Num().BitLen()+v.number.Denom().BitLen() > maxBits {
 		return value{}, errLarge
@@ -163,6 +164,7 @@ func (n *node) apply(args []value, quotes int) (value, error) {
 		return compareValues(n.text, args[0], args[1])
 	}
 
+	// From here on there are two operands, whose kinds decide what an operator means.
 	a, b := args[0], args[1]
 	switch {
 	case a.number != nil && b.number != nil:

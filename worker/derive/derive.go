@@ -64,6 +64,8 @@ func Of(p *schema.Property, v any, formula string, quotes []Quote, settled bool)
 		return d
 	}
 
+	// The operands are looked for before anything is computed: made-up numbers refute a
+	// formula, whatever it comes to.
 	c := &checker{quotes: quotes, settled: settled}
 	c.check(n, nil, 0)
 	c.countTerms(n)

@@ -213,6 +213,8 @@ func (p *parser) operand() (*node, error) {
 
 	p.skipBlanks()
 	p.skipCurrency()
+
+	// A date begins like a number, and is tried before.
 	switch {
 	case p.rest == "":
 		return nil, errors.New("it ends where a number or a date should stand")
@@ -302,6 +304,7 @@ func (p *parser) call() (*node, error) {
 		return n, nil
 	}
 
+	// Within a call a comma parts arguments, unless blanks follow such commas: see grouped.
 	p.calls++
 	defer func() { p.calls-- }()
 	for {

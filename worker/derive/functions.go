@@ -53,6 +53,7 @@ func fold(k kind, args []value) (value, error) {
 
 	all := args[0]
 
+	// All are looked at first, as the first one may be of another kind, too.
 	for _, arg := range args {
 		if arg.number == nil {
 			return value{}, fmt.Errorf("a function of numbers has a %s", arg.kindName())
@@ -103,6 +104,7 @@ func extreme(sign int) func([]value) (value, error) {
 			if err != nil {
 				return value{}, err
 			}
+			// For the least, what is not greater takes the place.
 			if *more.truth == (sign > 0) {
 				best = arg
 			}

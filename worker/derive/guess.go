@@ -21,6 +21,7 @@ func guess(p *schema.Property, v any, quotes []Quote) string {
 		return ""
 	}
 
+	// The simplest formulas come first, and the first that fits is taken.
 	for _, formula := range append(ofNumbers(quotes), ofDates(quotes)...) {
 		n, err := parse(formula)
 		if err != nil {
@@ -93,6 +94,7 @@ func ofDates(quotes []Quote) []string {
 		dates = append(dates, iso)
 	}
 
+	// In ISO form the order of texts is that of days.
 	if dates[0] > dates[1] {
 		dates[0], dates[1] = dates[1], dates[0]
 	}

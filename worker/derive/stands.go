@@ -139,6 +139,8 @@ func dateIn(iso string, q Quote) standing {
 		}
 	}
 
+	// Support would take an ambiguous date for sure, so it is asked only about dates in
+	// words.
 	if numeric {
 		return best
 	}
@@ -247,6 +249,7 @@ func (n *node) terms() []*node {
 		}
 		return all
 	}
+
 	return []*node{n}
 }
 

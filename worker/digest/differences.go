@@ -82,6 +82,7 @@ func figuresOf(q *Query, source int, f Finding) []figure {
 				continue
 			}
 
+			// A number counts only with what it counts, and with somebody to cite for it.
 			one := figure{
 				source: source, number: w.Stem, noun: words[nounAt].Stem, words: words, at: at, nounAt: nounAt,
 				text: text, refs: refs, inQuery: q.weights[words[nounAt].Stem] > 0,

@@ -69,6 +69,7 @@ func (q *Query) Relevance(text string) float64 {
 		words++
 	}
 
+	// Words that are repeated count a little more, and ever less.
 	share, often := 0.0, 0.0
 	for stem, n := range counts {
 		share += q.weights[stem]
@@ -104,6 +105,7 @@ func (q *Query) among(texts []string) *Query {
 		}
 	}
 
+	// In fixed order, so that sums of floats are the same each time.
 	weighted := &Query{weights: make(map[string]float64)}
 	for _, stem := range sortedStems(in) {
 		w := q.weights[stem] * math.Log(1+float64(len(texts))/float64(in[stem])) / math.Log(1+float64(len(texts)))

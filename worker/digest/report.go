@@ -189,6 +189,8 @@ func distinct(findings []Finding) []Finding {
 		if i, seen := at[key]; seen {
 			for _, ref := range f.Refs {
 				if !slices.Contains(out[i].Refs, ref) {
+					// The references are the caller's, so they are copied before one is
+					// added.
 					out[i].Refs = append(slices.Clone(out[i].Refs), ref)
 				}
 			}

@@ -66,6 +66,8 @@ const maxSentences = 3
 // room for them, under the topics of the themes that the passages have in common.
 func EachPassage(q *Query, passages []Passage, most int) []Finding {
 	words := newVocabulary(q, passages)
+
+	// The fewer passages there are, the more sentences of each have room.
 	each := max(1, min(maxSentences, maxParagraphs*inParagraph/max(1, len(passages))))
 
 	var findings []Finding
@@ -264,6 +266,7 @@ func (v *vocabulary) addPhrases(to map[string]*phrase, i int) {
 			break
 		}
 
+		// Two words are a phrase only if nothing but a space stands between them.
 		next := words[k+1]
 		also := v.profiles[i].weights[next.Stem] * v.telling(next.Stem)
 		if text[w.End:next.Start] == " " && isPlain(w) && isPlain(next) && w.Stem != next.Stem && also > 0 && !isModifier(next.Lower) {

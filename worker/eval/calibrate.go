@@ -58,6 +58,7 @@ func reliabilityTable(all []Judged) Calibration {
 		}
 	}
 
+	// Sums become means, bin by bin.
 	c := Calibration{Values: len(all), Bins: []Bin{}}
 
 	for i, b := range table {

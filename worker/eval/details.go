@@ -109,6 +109,7 @@ func (d *details) addField(document string, record int, j judge, p *pairing) {
 		result = &Result{}
 	}
 
+	// What the result holds back explains a missing value better than nothing does.
 	held := result.Unverified[j.path]
 	rest := j.listValues(map[string]any{j.path: held.Value})
 
@@ -205,6 +206,8 @@ func (d *details) addTo(r *Report, judged []judge, counts []count) {
 		for pair, n := range pairs {
 			all = append(all, Confusion{pair[0], pair[1], n})
 		}
+
+		// In fixed order: equal counts come out of a map at random.
 		slices.SortFunc(all, func(a, b Confusion) int {
 			return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Truth, b.Truth), strings.Compare(a.Found, b.Found))
 		})
@@ -249,6 +252,7 @@ func Changes(first, second Report) map[string]Change {
 		all[name] = Change{F1First: first.Fields[name].F1, F1: s.F1}
 	}
 
+	// Only fields that both have judged, and of which one is right alone, tell them apart.
 	for key, right := range second.Outcomes {
 		was, known := first.Outcomes[key]
 		if !known || was == right {

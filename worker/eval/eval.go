@@ -134,6 +134,8 @@ func CompareBy(s *schema.Schema, results []Result, truth []Truth, normalise Norm
 
 	r := newReport(judged, counts, coverage)
 	details.addTo(&r, judged, counts)
+
+	// Only results that state confidences can be calibrated.
 	if len(sure) > 0 {
 		c := Calibrate(sure)
 		r.Calibration = &c

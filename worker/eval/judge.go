@@ -35,6 +35,7 @@ func fieldsOf(s *schema.Schema, truth []Truth) []judge {
 
 	var judged []judge
 
+	// A field of which all values are null is still one of the truth.
 	if s != nil {
 		for _, f := range s.Fields() {
 			if _, ok := samples[f.Path]; ok {
@@ -160,6 +161,7 @@ func (j judge) comparableValues(record map[string]any) []string {
 		return nil
 	}
 
+	// One value in place of a list counts as a list of one.
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}

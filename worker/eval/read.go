@@ -64,6 +64,7 @@ func readLine(line []byte) (Truth, error) {
 	if err := dec.Decode(&values); err != nil {
 		return Truth{}, fmt.Errorf("not a JSON object: %w", err)
 	}
+	// A second value behind the first would be lost without a word.
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Truth{}, errors.New("more than one JSON value on a line")
 	}
@@ -177,6 +178,7 @@ func (f *resultFile) readMembers(dec *json.Decoder) error {
 		}
 		seen[key] = true
 
+		// Large members are read piece by piece, others are passed over.
 		switch key {
 		case "aggregated_data":
 			f.found = true
@@ -233,6 +235,7 @@ func (f *resultFile) readQuotes(dec *json.Decoder) error {
 			return err
 		}
 
+		// Of a citation only the quote is needed, so the rest is not held.
 		var c struct {
 			Quote string `json:"quote"`
 		}
@@ -345,6 +348,7 @@ func checkFields(s *schema.Schema, truth []Truth) error {
 		return nil
 	}
 
+	// They come out of maps, and have to read the same each time.
 	slices.Sort(strange)
 	return fmt.Errorf("the schema has no field %s", listNames(strange))
 }
@@ -488,6 +492,7 @@ func newResult(values map[string]any) (Result, error) {
 		}
 	}
 
+	// What a derived value follows from stands apart from the citations of the others.
 	if derived, ok := values["_derived"].(map[string]any); ok {
 		for field, v := range derived {
 			one, _ := v.(map[string]any)

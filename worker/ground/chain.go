@@ -26,6 +26,7 @@ const insideCost = 100
 // quote has and that does not begin before the quote before it; if there is none,
 // the first that no equal quote has; otherwise its first place.
 func (t *Text) FindAll(quotes []string) []Span {
+	// Equal quotes share one search.
 	times := map[string]int{}
 	for _, q := range quotes {
 		times[q]++

@@ -119,6 +119,7 @@ func mayGroupAcross(before, behind string) bool {
 		}
 	}
 
+	// A whole group of three digits needs nothing of the next chunk.
 	return spaces == 1 && digits < 3
 }
 

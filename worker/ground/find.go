@@ -115,6 +115,8 @@ func (t *Text) findVerbatim(quote string, tier tier) hits {
 		return h
 	}
 
+	// The second form differs from the first only where the quote or the text has white
+	// space behind a hyphen.
 	for f := range form(formCount) {
 		q := normaliseText(quote, f)
 		want := strings.Trim(q.text, " ")
@@ -141,6 +143,8 @@ func (t *Text) searchForm(want string, f form, tier tier, from, limit int) []pla
 
 	var apart, touching []place
 	for at := range takeFirst(starts, looks) {
+		// A find in a form counts only if it is one in the text, with or without cut words
+		// as asked.
 		p, ok := t.sourcePlace(l, at, want, f)
 		switch {
 		case !ok || t.cutsWord(p.start, p.end) != (tier == cut):

@@ -144,6 +144,7 @@ func (r *reading) fuzzyPlaces() []place {
 			continue
 		}
 
+		// A better place throws away all that were found before.
 		if a.editCost() < least {
 			least, best = a.editCost(), nil
 		}
@@ -183,6 +184,8 @@ func (r *reading) rarestWord() (rarest int, at []int) {
 			at = append(at, r.index.tokensOf(id)...)
 		}
 	}
+
+	// The tokens of several forms of the word are brought into the order of the text.
 	slices.Sort(at)
 	return rarest, at
 }

@@ -41,6 +41,7 @@ func (r *reading) nearestPlaces() []place {
 	least := math.MaxInt
 	var best []alignment
 
+	// Each near place has one of the anchors, so only their places are looked at.
 	for _, w := range anchors {
 		for _, id := range r.words[w].ids {
 			if id < 0 {

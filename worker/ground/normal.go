@@ -270,6 +270,7 @@ func plainRune(r rune) rune {
 		return ignored
 	}
 
+	// What only changes how neighbours are displayed is no part of the wording.
 	if isPresentationRune(r) {
 		return ignored
 	}

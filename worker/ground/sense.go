@@ -120,6 +120,7 @@ func isLinkWord(s string) bool {
 // "shot at"), a measure may lose its unit, or a wish or a guess may read as a fact.
 func isBindingWord(s string) bool {
 	switch s {
+	// Forms of to be, units, words of doubt and of intent.
 	case "am", "is", "are", "was", "were", "be", "been", "being", "at", "for",
 		"dollar", "dollars", "euro", "euros", "pound", "pounds", "sterling", "yen", "yuan", "rupee", "rupees", "ringgit",
 		"franc", "francs", "dinar", "dinars", "rial", "rials", "rouble", "roubles", "ruble", "rubles", "peso", "pesos", "lira",

@@ -28,6 +28,7 @@ func kindOf(r rune) kind {
 	case unicode.IsMark(r):
 		return mark
 	case unicode.IsLetter(r):
+		// In these scripts nothing parts words, so each character is a token.
 		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
 			return single
 		}
@@ -47,6 +48,7 @@ func kindOfASCII(c byte) kind {
 	case '0' <= c && c <= '9':
 		return digit
 	}
+
 	switch c {
 	case '$', '%', '+', '<', '=', '>', '^', '~':
 		return symbol
@@ -115,6 +117,7 @@ func skipKinds(s string, i int, a, b kind) int {
 			i++
 			continue
 		}
+
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if k := kindOf(r); k != a && k != b {
 			break

@@ -114,6 +114,7 @@ func nounStem(s string) string {
 // sameNoun reports whether one of two words is the plural of the other, as far
 // as English endings tell.
 func sameNoun(a, b string) bool {
+	// The longer one has to be the plural.
 	if len(a) > len(b) {
 		a, b = b, a
 	}

@@ -116,6 +116,8 @@ func Open(data []byte, own, attempt int, owner Owner) (*Journal, error) {
 		return nil, fmt.Errorf("journal: %d entries came, where the unit has %d", len(encoded), own)
 	}
 
+	// Entries of another unit that is repeated count as seen, and are no entries of this
+	// one in the store.
 	j := &Journal{owner: owner, attempt: attempt, next: own, count: len(encoded)}
 	for _, raw := range encoded {
 		e, err := Decode(raw)
@@ -167,6 +169,8 @@ func (j *Journal) Do(ctx context.Context, key string, fn func(context.Context) (
 	if err != nil {
 		return nil, err
 	}
+
+	// An entry that has only begun is no result; Do may do it again.
 	if found && !e.Begun {
 		return bytes.Clone(e.Result), nil
 	}

@@ -37,6 +37,8 @@ func Encode(l Layout) ([]byte, error) {
 
 	index, blocks := new(storagev1.LayoutIndex), []byte(nil)
 	for at, end := 0, 0; at < len(l); at += blockParts {
+		// Places are numbered anew in each block, so that it can be read without the
+		// others.
 		some := l[at:min(at+blockParts, len(l))]
 		begin := len(blocks)
 
@@ -128,6 +130,7 @@ func decodeBlock(data []byte, end, text int) ([]Part, error) {
 
 	for i := range parts {
 		gap, length, n := b.Parts[3*i], b.Parts[3*i+1], b.Parts[3*i+2]
+		// Numbers are checked before they are added, as their sum may overflow.
 		if gap > uint64(text) || length > uint64(text) || n >= uint64(len(places)) || places[n] == nil {
 			return nil, invalidError("a part of %d bytes after %d is in place %d of %d", length, gap, n, len(places))
 		}
@@ -191,6 +194,7 @@ func NewReader(size int64, text int, fetch Fetch) (*Reader, error) {
 		return nil, err
 	}
 
+	// What the index says of itself is checked before anything is read by it.
 	at := headerBytes + int64(binary.BigEndian.Uint32(head))
 	if at > size {
 		return nil, invalidError("its index has %d of %d bytes", at-headerBytes, size)
@@ -236,6 +240,7 @@ func (r *Reader) load(fetch Fetch, block int) error {
 		return err
 	}
 
+	// A block counts from the end of the one before.
 	end := 0
 	if block > 0 {
 		end = int(r.ends[block-1])

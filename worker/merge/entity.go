@@ -47,6 +47,7 @@ func entityOf(s *schema.Schema, a *Accumulator, r Record) string {
 		}
 	}
 
+	// A record that the neighbouring chunk may have found, too, is named by what it cites.
 	if r.Shared {
 		if name, ok := placeName(a); ok {
 			return name

@@ -23,6 +23,7 @@ type refusedOption struct {
 func judgeOptions(s *schema.Schema, sf schema.Field, all []option) (allowed []option, refused []refusedOption) {
 	for _, o := range all {
 		var breach *schema.Breach
+		// The only value of a field is judged with the whole record.
 		switch {
 		case len(o.readings) > 0:
 			breach = openReading(sf)
@@ -162,6 +163,7 @@ func (r *Result) takeParts(s *schema.Schema, j *schema.Judgement) {
 		citations := sortedUnique(r.Citations[part.Field])
 		refusal := Refusal{Value: part.Value, Constraint: part.Breach.Constraint, Message: part.Breach.Message, Citations: citations}
 
+		// Elements that were taken out of a list stand together, with those refused before.
 		path := part.Path()
 
 		if len(part.At) == 1 && s.Field(part.Field).Type == schema.Array {

@@ -71,6 +71,7 @@ func (c chooser) joinEntries(strategy schema.Merge) decision {
 			maps.Copy(joined, m)
 		}
 
+		// The citations of the value that was chosen for a name count for the map.
 		for _, o := range of.all {
 			if o.Key == d.value.key {
 				chosen = append(chosen, o)

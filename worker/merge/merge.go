@@ -276,6 +276,7 @@ func mergeSorted[T any](a, b []T, compare func(a, b T) int, join func(a, b T) T)
 		return b
 	}
 
+	// Arguments are values: the lists are never written into.
 	out := make([]T, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
 		switch c := compare(a[0], b[0]); {

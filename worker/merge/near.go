@@ -29,6 +29,8 @@ func (p Pair) compare(q Pair) int {
 // compares only those that are close in sorted order.
 func Near(s *schema.Schema, names []string) (same, open []Pair) {
 	n := &keyBlocks{blocks: make(map[string][]int)}
+
+	// Names are sorted, so that the outcome depends on the set alone.
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		if parts, ok := keyParts(name); ok && len(parts) == len(s.Key) {
 			n.addKey(s, name, parts)
@@ -210,6 +212,7 @@ func textOf(s string) (t text, numbers string) {
 		t.words = append(t.words, w)
 	}
 
+	// The joined words keep their order; the list is sorted for the comparison.
 	t.joined = strings.Join(t.words, "")
 	slices.Sort(t.words)
 	return t, numbers

@@ -248,6 +248,7 @@ func (c *Candidate) tallyMentions(cited bool) option {
 			continue
 		}
 
+		// A derivation that was computed says more than one that was not.
 		if m.Derived != nil && (o.derived == nil || o.derived.Computed == "" && m.Derived.Computed != "") {
 			o.derived = m.Derived
 		}
@@ -321,6 +322,7 @@ func newConflict(sf schema.Field, verified, unverified []option, d decision) Con
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Key, b.Key))
 	}
 
+	// Values without a citation are listed last, whatever their weight.
 	for _, group := range [][]option{verified, unverified} {
 		for _, one := range slices.SortedFunc(slices.Values(group), byWeight) {
 			c.Candidates = append(c.Candidates, Choice{

@@ -66,6 +66,8 @@ func (t *fieldTotals) addValue(p *schema.Property, v any) {
 	}
 
 	t.distinct.add(p.Identity(v))
+
+	// Only numbers have a least, a greatest and a sum.
 	n, ok := v.(json.Number)
 	if !ok || !p.Numeric() {
 		return

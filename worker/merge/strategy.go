@@ -176,6 +176,7 @@ func (c chooser) combineAll(separator string) decision {
 		texts = append(texts, spellingOf(one.Value))
 	}
 
+	// A property that is no list gets its texts as one.
 	d.value.display = list
 	if c.property.Type != schema.Array {
 		d.value.display = strings.Join(texts, separator)
@@ -200,6 +201,7 @@ func (c chooser) joinCitations() decision {
 		said += one.said
 		saying += one.saidCount
 
+		// A place that several values cite is listed once.
 		for _, id := range one.Citations {
 			if !seen[id] {
 				seen[id] = true

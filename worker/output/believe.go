@@ -54,6 +54,7 @@ func (o *Output) MostConfidence(s *schema.Schema) float64 {
 			}
 		}
 	}
+
 	return float64(most) / 1e6
 }
 

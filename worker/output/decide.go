@@ -76,6 +76,7 @@ func Spelled(value any, ids []merge.Citation, spell func(refs.ID) string) any {
 			return v
 		}
 
+		// An id stands in full inside, so it can be replaced wherever it stands.
 		for _, id := range ids {
 			full := refs.ID([]byte(id))
 			v = strings.ReplaceAll(v, full.Full(), spell(full))
@@ -248,6 +249,8 @@ func (c *choice) applyValue(value any) {
 		return
 	}
 
+	// Of a list each element has to stand for itself; those that cannot be taken are left
+	// out.
 	var kept []merge.Candidate
 	for _, one := range merge.Elements(c.p, value) {
 		candidate, reason := c.findCandidate(one)

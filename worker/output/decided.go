@@ -69,6 +69,7 @@ func (e *encoder) encodeDecided(d *Decided) error {
 			return fmt.Errorf("output: value: %w", err)
 		}
 		for _, id := range one.Citations {
+			// The citations were numbered before, all that the output refers to.
 			if _, ok := e.output.Citations[id]; !ok {
 				return ErrUncited
 			}
@@ -97,6 +98,7 @@ func decodeDecided(m *storagev1.Decided, keys []merge.Citation) (Decided, error)
 			return d, err
 		}
 		for _, i := range stored.Citations {
+			// A place beyond the citations is one of another output.
 			if int(i) >= len(keys) {
 				return d, ErrUncited
 			}

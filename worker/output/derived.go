@@ -140,6 +140,7 @@ func CitedOf(s *schema.Schema, r *merge.Result, spell func(refs.ID) string) (cit
 			derived = make(map[string]DerivedValue)
 		}
 
+		// Without a computation the formula says nothing, and both are null.
 		one, d := DerivedValue{Citations: names}, r.Derived[field]
 		if d.Computed != "" {
 			one.Formula, one.Computed = &d.Formula, &d.Computed

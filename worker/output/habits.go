@@ -40,6 +40,7 @@ func (h *Habits) Add(s *schema.Schema, document string, out *Output) {
 		return
 	}
 
+	// Quotes tell how numbers are written, and count for their field as well.
 	for i := range out.Entries {
 		for _, f := range out.Entries[i].Accumulator.Fields {
 			for _, c := range f.Candidates {

@@ -187,6 +187,8 @@ func (m *valueMerger) noteConflict(path string, all []any) error {
 		}
 
 		c := merge.Choice{Value: v, Count: 1}
+
+		// The references that a value has are its citations.
 		citesOf(raw, func(id merge.Citation) {
 			if !slices.Contains(c.Citations, id) {
 				c.Citations = append(c.Citations, id)
@@ -303,6 +305,7 @@ func (m *valueMerger) joinObjects(j jsonvalue.Joining, a, b map[string]any) (map
 			continue
 		}
 
+		// Both have another value, and the form says what becomes of them.
 		one, err := m.joinParts(j, key, first, b[key])
 		if err != nil {
 			return nil, err
@@ -321,6 +324,7 @@ func (m *valueMerger) joinParts(j jsonvalue.Joining, key string, a, b any) (any,
 	case p == nil || !xText || !yText:
 		return m.mergeAt(j.List+"."+key, []any{a, b})
 	case len(p.Enum) > 0:
+		// The value stays that the enum has first, whichever object has it.
 		if slices.Index(p.Enum, any(y)) < slices.Index(p.Enum, any(x)) {
 			return y, nil
 		}

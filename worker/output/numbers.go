@@ -99,6 +99,7 @@ func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations m
 			continue
 		}
 
+		// The candidates may be an input's, and are changed here.
 		f.Candidates = slices.Clone(f.Candidates)
 		changed := false
 		for j := range f.Candidates {

@@ -250,6 +250,8 @@ func (o *Output) UsedCitations() map[merge.Citation]bool {
 		}
 	}
 
+	// What was dropped or compared stays among the citations, so that people can look at
+	// it.
 	for _, d := range o.Dropped {
 		used[d.Citation] = true
 	}
@@ -296,6 +298,7 @@ func (e *encoder) encodeEntry(entry *Entry) error {
 
 	for _, f := range entry.Fields {
 		field := &storagev1.Field{Path: f.Path}
+		// A field may be missing in one record of the entity, and have values in others.
 		if f.Missing != nil {
 			field.Missing, field.MissingAt = f.Missing.Reason, toPosition(f.Missing.Order)
 		}
@@ -524,6 +527,7 @@ func (o *Output) decodeReports(m *storagev1.Output, keys []merge.Citation) error
 			return ErrUncited
 		}
 		one := Dropped{Citation: keys[d.Citation], Field: d.Field, Reason: d.Reason, Unit: d.Unit}
+		// The record is not always known.
 		if d.Record != nil {
 			one.Record = &Member{Unit: d.Record.Unit, Record: d.Record.Record}
 		}

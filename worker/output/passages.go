@@ -119,6 +119,7 @@ func passagesIn(raw []byte, cited map[merge.Citation]Citation) ([]Passage, error
 	all := make([]Passage, len(list))
 	for i, e := range list {
 		id, ok := refs.Parse(e.Passage)
+		// A passage is only what one of the inputs cites.
 		c, given := cited[merge.Citation(id[:])]
 		if !ok || !given {
 			return nil, fmt.Errorf("%w: %.80q was not given", errPassages, e.Passage)

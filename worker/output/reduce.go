@@ -233,6 +233,7 @@ func joinEntries(entries []Entry) []Entry {
 
 	joined := make([]Entry, 0, len(at))
 	for _, same := range at {
+		// A single entry is passed on as it is.
 		one := same[0]
 		if len(same) > 1 {
 			parts := make([]merge.Accumulator, len(same))

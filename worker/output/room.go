@@ -122,6 +122,7 @@ func (o *Output) Shared() []*Shared {
 		s.Open = append(s.Open, op)
 	}
 
+	// The members may be the list of the entry, so they are copied before others join them.
 	for _, s := range all {
 		if len(s.Open) == 0 {
 			continue
@@ -150,6 +151,8 @@ func (s *Shared) Together(last *Output, parts []*Output) *Output {
 				}
 			}
 		}
+
+		// Records that stand in parts may go by an older name of the entity.
 		e.Entity = s.Entity
 		r.entries = append(r.entries, e)
 	}

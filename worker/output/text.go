@@ -36,6 +36,7 @@ func (o *Output) Text() string {
 	}
 
 	if len(o.Value) > 0 {
+		// References in full would count for far more than they take in a prompt.
 		line(string(Respelled(o.Value, shortName)))
 	}
 

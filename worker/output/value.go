@@ -112,6 +112,7 @@ func (c *citer) citeValue(path string, v any) (_ any, ok bool) {
 	case map[string]any:
 		object := make(map[string]any, len(v))
 		for _, key := range sortedKeys(v) {
+			// A key may hold a reference as well.
 			name, _ := c.citeText(path, key)
 			at := strings.TrimPrefix(path+"."+key, ".")
 			object[name], _ = c.citeValue(at, v[key])

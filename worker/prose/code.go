@@ -128,6 +128,7 @@ func IsSentence(text string) bool {
 		}
 	}
 
+	// Writing without capitals gives no sign of where a sentence begins.
 	if cased*2 < letters {
 		return true
 	}

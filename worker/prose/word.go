@@ -106,6 +106,7 @@ func numberEnd(text string, at int) int {
 		case c == '%':
 			return end + 1
 		default:
+			// Digits of other scripts belong to the number, too.
 			r, n := utf8.DecodeRuneInString(text[end:])
 			if !unicode.IsDigit(r) {
 				return end
@@ -164,6 +165,8 @@ func newWord(text string, at, end int, first bool) Word {
 	}
 
 	r, _ := utf8.DecodeRuneInString(raw)
+
+	// A capital at the beginning of a sentence makes no name, but several do.
 	w.Name = upper > 1 || unicode.IsUpper(r) && !first && !w.Common
 	return w
 }

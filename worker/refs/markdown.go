@@ -137,6 +137,7 @@ func withoutAddresses(text string, s span) []span {
 		}
 
 		prose = append(prose, span{from, l.start})
+		// At least one byte is passed, as an address may have no length up to its bracket.
 		from = max(l.end, l.start+1)
 	}
 }
@@ -157,6 +158,7 @@ func balancedLength(u string) int {
 			open[1]--
 		}
 
+		// The bracket closes one that was opened in front of the address.
 		if open[0] < 0 || open[1] < 0 {
 			return i
 		}

@@ -110,6 +110,7 @@ func replaceMentions(text string, all []mention, spell func(string) (string, boo
 
 	at := 0
 	for _, m := range all {
+		// Numbers in brackets that are years or amounts stay as they are.
 		if m.number && !slices.ContainsFunc(m.names, isReference) {
 			continue
 		}
@@ -145,6 +146,7 @@ func (c *Converted) spellNames(m mention, spell func(string) (string, bool)) []s
 			c.Removed = append(c.Removed, Removed{name, m.start})
 		}
 
+		// Several unknown ids are one question mark.
 		if !slices.Contains(parts, to) {
 			parts = append(parts, to)
 		}

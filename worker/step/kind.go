@@ -31,6 +31,7 @@ func KindOf(unit mapreduce.UnitKind, stage *agent.StageSpec) (Kind, error) {
 		return Agent, nil
 	case stage.Output == agent.PassagesChosen:
 		return Select, nil
+	// Records come from documents, or from records: of anything else no step makes any.
 	case stage.Output == agent.Records && stage.Documents:
 		return Extract, nil
 	case stage.Output == agent.Records && len(stage.Reads) == 0:

@@ -48,6 +48,7 @@ func Specify(spec *mapreduce.JobSpec, stage string) (*agent.StageSpec, error) {
 		Parameters: s.Parameters,
 	}
 
+	// A stage without a query of its own is about the question of the job.
 	if question, ok := spec.Vars["question"]; ok && out.Query == "" {
 		out.Query = question
 	}

@@ -147,6 +147,7 @@ func (t *Carrier) Collect(ctx context.Context, h mapreduce.Held, b mapreduce.Blo
 
 	data := make([]byte, 0, size)
 	err := t.Get(ctx, h, b, func(part []byte) error {
+		// The memory was set aside for the length that was announced, and no more is taken.
 		if int64(len(data)+len(part)) > size {
 			return errs.New(errs.DataLoss, "more than the %d bytes of the blob came", size)
 		}

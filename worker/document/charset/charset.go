@@ -71,6 +71,7 @@ func Decode(data []byte, declared string) (text string, back *offset.Map, charse
 		return "", nil, "", err
 	}
 
+	// Bytes that decode may still be no text: some charsets have a character for each byte.
 	if reason := Unreadable(text); reason != "" {
 		return "", nil, "", document.Refuse("%s", reason)
 	}
@@ -118,6 +119,7 @@ func decodeUTF16(data []byte, from int, order binary.ByteOrder) (string, *offset
 		}
 
 		r, size := rune(order.Uint16(data[pos:])), 2
+		// A character beyond the first plane has two units.
 		if utf16.IsSurrogate(r) {
 			if pos+4 > len(data) {
 				return "", nil, document.Refuse("not UTF-16: half a character at offset %d", pos)
@@ -148,6 +150,7 @@ func decodeDeclared(data []byte, declared string) (text string, back *offset.Map
 		return "", nil, "", document.Refuse("in the charset %q, which has no name", declared)
 	}
 
+	// The decoders of UTF need no help to say which bytes a character came from.
 	switch charset {
 	case "utf-8":
 		text, back, err = decodeUTF8(data)
@@ -178,6 +181,7 @@ func decodeLegacy(data []byte, enc encoding.Encoding, charset string) (string, *
 
 	for pos := 0; pos < len(data); {
 		n, size := decodeCharacter(d, buf[:], data[pos:])
+		// Bytes that are no character of the charset are of another one.
 		if size == 0 || bytes.ContainsRune(buf[:n], utf8.RuneError) {
 			return "", nil, document.Refuse("not %s: byte 0x%02x at offset %d", charset, data[pos], pos)
 		}

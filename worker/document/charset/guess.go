@@ -67,10 +67,12 @@ func webName(name string) string {
 	if strings.EqualFold(name, "gb2312") {
 		return "gb18030" // which includes it
 	}
+
 	enc, err := htmlindex.Get(name)
 	if err != nil {
 		return ""
 	}
+
 	known, err := htmlindex.Name(enc)
 	if err != nil || known == "utf-8" {
 		return ""

@@ -58,6 +58,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 
+	// Headers stand in front of the text, as readers see them first.
 	r.writeMargins("header*.xml")
 	if err := r.readPart(main, r.writeBlock); err != nil {
 		return nil, err
@@ -80,6 +81,7 @@ func mainPart(z *zipfile.Reader) (string, error) {
 		return usual, nil
 	}
 
+	// Other programs than Word may name the part otherwise.
 	e, err := z.Open("_rels/.rels")
 	if err != nil {
 		return "", err
@@ -208,6 +210,7 @@ func (r *reader) readStyles() error {
 				case "basedOn":
 					s.base = xmlread.Attr(e, "val")
 				case "name":
+					// The title of a document is a style without an outline level.
 					if n := strings.ToLower(xmlread.Attr(e, "val")); n == "title" {
 						s.heading = 1
 					}

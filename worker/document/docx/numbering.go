@@ -91,6 +91,7 @@ func (n *numbering) readList(d *xmlread.Decoder, id string) error {
 		case "lvlOverride":
 			at, ok := levelNumber(xmlread.Attr(e, "ilvl"))
 			return d.Each(func(e xml.StartElement) error {
+				// The list may begin anew though it shares the counters of others.
 				if start, err := strconv.Atoi(xmlread.Attr(e, "val")); e.Name.Local == "startOverride" && ok && err == nil {
 					l.starts[at] = start
 				}

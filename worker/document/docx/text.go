@@ -289,6 +289,7 @@ func (p *parser) readRow() ([]cell, error) {
 				case "tblHeader":
 					head = xmlread.Attr(e, "val") != "0" && xmlread.Attr(e, "val") != "false"
 				case "gridBefore":
+					// The row begins behind columns that it leaves out.
 					n, _ := strconv.Atoi(xmlread.Attr(e, "val"))
 					if n = min(n, maxColumns-columns); n > 0 {
 						row = append(row, cell{columns: n})
@@ -355,6 +356,7 @@ func (p *parser) readCell() (c []block, span int, continues bool, err error) {
 		return p.readBlocks(collect)
 	}, nil)
 
+	// A cell that continues the one above it shows nothing of its own.
 	if continues {
 		c = nil
 	}
@@ -374,6 +376,7 @@ func plainText(blocks []block) string {
 			continue
 		}
 
+		// A table within is its cells, line by line.
 		for _, row := range b.table {
 			for _, c := range row {
 				if text := plainText(c.blocks); text != "" {
@@ -423,6 +426,7 @@ func (r *reader) writeBlock(b block) error {
 		s.heading = p.properties.outline
 	}
 
+	// What the paragraph does not say of its list, its style does.
 	list := p.properties.list
 	if list.id == "" {
 		list.id = s.list.id

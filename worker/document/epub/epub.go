@@ -60,6 +60,8 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		if r.encrypted[name] {
 			return nil, document.Refuse("encrypted: only the reader that it was sold for can read it")
 		}
+
+		// A chapter that is missing leaves the others readable.
 		if !z.Has(name) {
 			continue
 		}
@@ -144,6 +146,7 @@ func (r *reader) readSpine() ([]string, error) {
 		return nil, err
 	}
 
+	// The manifest names the entries, and the spine their order, by ids.
 	items, spine, contents := map[string]string{}, []string(nil), ""
 	seen := map[string]bool{}
 

@@ -103,6 +103,7 @@ func (r *reader) readRun() (string, error) {
 		return err
 	}, nil)
 
+	// The text is read all the same, as its properties may stand behind it.
 	if hidden {
 		return "", err
 	}
@@ -146,6 +147,7 @@ func (r *reader) readObject(name string) (*object, error) {
 			o.parts[part] = append(o.parts[part], t.asPart())
 			return err
 		case "mr":
+			// A row is read as an object whose parts are its cells.
 			row, err := r.readObject(part)
 			o.rows = append(o.rows, row.parts["e"])
 			return err

@@ -134,6 +134,7 @@ func (e *element) multiscripts() term {
 		return base
 	}
 
+	// Pairs are of a lowered and a raised script.
 	sub, sup := every2nd(front), every2nd(front[1:])
 	if sub.text == "" && sup.text == "" {
 		return base
@@ -201,6 +202,7 @@ func (e *element) table() term {
 		}
 	}
 
+	// An array that is all of an equation stands on several lines.
 	t := (&object{rows: e.rows}).matrix()
 	if aligned || !wide {
 		t.lines = strings.TrimSpace(strings.Join(lines, "\n"))

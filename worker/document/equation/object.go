@@ -35,6 +35,7 @@ func (o *object) fraction() term {
 		return term{text: over.grouped(product) + "¦" + under.grouped(product), kind: sum}
 	}
 
+	// Of a numerator with a space only the last part would seem to be divided.
 	most := product
 	if strings.Contains(over.text, " ") {
 		most = script
@@ -69,6 +70,7 @@ func (o *object) radical() term {
 
 	sign := "√"
 
+	// Two degrees have signs of their own.
 	switch degree {
 	case "", "2":
 	case "3":
@@ -230,6 +232,7 @@ func (o *object) nary() term {
 	t := withScripts(sign, sub, sup)
 
 	if operand := o.base().grouped(applied); operand != "" {
+		// Behind limits a space parts the operand from them.
 		if t.text != sign.text {
 			t.text += " "
 		}
@@ -251,6 +254,7 @@ func (o *object) delimited() term {
 		t.kind = sum
 	}
 
+	// The brackets around a matrix take the place of its own.
 	if len(terms) == 1 && terms[0].inner != "" && begin+end != "" {
 		t.text = begin + terms[0].inner + end
 		return t
@@ -318,6 +322,8 @@ func (o *object) accent() term {
 	}
 
 	base := o.base()
+
+	// A mark belongs to one character; a longer term is put in parentheses.
 	switch first, _ := utf8.DecodeRuneInString(mark); {
 	case mark == "\u0304" || mark == overline:
 		return barred(base, overline, "¯")

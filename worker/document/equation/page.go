@@ -79,6 +79,8 @@ func (p *Page) start(name string, z *html.Tokenizer, more, closed bool) bool {
 		if !p.math.start(name, p.attributes(z, more)) {
 			break
 		}
+
+		// Its end tag also ends the elements of HTML that begin within it.
 		p.math.last().outer = p.foreign
 		if closed {
 			p.math.end(name)

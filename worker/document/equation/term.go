@@ -95,6 +95,7 @@ const signs = "′″‴'!%‰°∞∂∇∅…⋯⋮⋱"
 func (s *sequence) count(c, next rune) {
 	number := unicode.IsDigit(c) || s.number && (c == '.' || c == ',') && unicode.IsDigit(next)
 
+	// What stands in brackets holds together, and counts as one factor.
 	switch {
 	case unicode.IsSpace(c), unicode.IsMark(c):
 	case unicode.Is(unicode.Pe, c):
@@ -137,6 +138,7 @@ func (s *sequence) addTerm(t term) {
 		s.kind = max(s.kind, t.kind)
 	}
 
+	// More brackets end than begin: the term is no whole.
 	if s.nested += t.nested; s.nested < 0 {
 		s.kind = sum
 	}

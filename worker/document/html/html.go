@@ -70,6 +70,7 @@ func afterProlog(begin []byte) []byte {
 		default:
 			return begin
 		}
+
 		_, rest, ok := bytes.Cut(begin, []byte(end))
 		if !ok {
 			return nil
@@ -173,6 +174,7 @@ func metaElement(attrs []xhtml.Attribute) string {
 		return c
 	}
 
+	// The older form has it within the type of the content.
 	if !strings.EqualFold(values["http-equiv"], "content-type") {
 		return ""
 	}
@@ -460,6 +462,7 @@ func (p *htmlParser) startElement(name string, closed bool) {
 		return
 	}
 
+	// Rows and links count, whatever lines their elements make.
 	switch name {
 	case "tr":
 		p.row, p.tabs = tableRow{begun: true}, 0
@@ -612,6 +615,7 @@ func (p *htmlParser) writeSpace(s string, pos int) int {
 		return n
 	}
 
+	// Within pre white space is text, and an end of a line is one line feed.
 	n, c := 1, s[:1]
 	if strings.HasPrefix(s, "\r\n") {
 		n = 2

@@ -234,6 +234,7 @@ func (f *partFinder) leftOut() []part {
 
 	end, prose := 0, 0
 	for _, p := range f.found {
+		// A part within another is left out with it.
 		if p.from < end || p.needsMain && f.mainProse < minMainText {
 			continue
 		}

@@ -41,6 +41,7 @@ func (p *htmlParser) startScript(element string, pos int) {
 		return
 	}
 
+	// A sign is needed only where the script would lengthen a number or a word.
 	if p.breaks+p.tabs+p.space > 0 || !strings.HasPrefix(text, core) || !runs.Lengthens(p.out.String(), core) {
 		return
 	}
@@ -95,6 +96,8 @@ func scriptText(page, element string) (text string, size int, ok bool) {
 				return b.String(), size, true
 			}
 		}
+
+		// The end tag itself is no part of the script.
 		size += len(z.Raw())
 	}
 }

@@ -92,6 +92,7 @@ func readGrids(page string, at int) *grid {
 		pos = end
 	}
 
+	// Tables that never end, end with the page.
 	for len(r.open) > 0 {
 		r.endTable(pos, pos)
 	}
@@ -124,6 +125,8 @@ func (r *gridReader) begin(name string, z *xhtml.Tokenizer, more bool, pos, end 
 		if len(t.rows) == 0 {
 			t.rows = append(t.rows, gridRow{})
 		}
+
+		// A cell ends where the next one begins, as most pages leave out its end tag.
 		c := gridCell{extent: extent{end, end}, across: 1, down: 1, head: name == "th"}
 		c.spans(z, more)
 		t.said = t.said || c.head
@@ -161,6 +164,7 @@ func (r *gridReader) beginTable(z *xhtml.Tokenizer, more bool, pos int) {
 		}
 	}
 
+	// A table within a cell is kept with the table around it.
 	if len(r.open) > 0 {
 		outer := r.open[len(r.open)-1]
 		outer.inner = append(outer.inner, g)
@@ -192,6 +196,7 @@ func (r *gridReader) end(name string, pos, end int) {
 		return
 	}
 
+	// Tables that are too deep are text, so only their ends count.
 	if r.deep > 0 {
 		if name == "table" {
 			r.deep--
@@ -518,6 +523,7 @@ func (p *htmlParser) writeCells(pos int, row []textCell, columns int, head bool)
 		p.copyLine(c, true)
 		p.insert(" |", pos)
 	}
+
 	p.insert(strings.Repeat("  |", columns-len(row)), pos)
 }
 
@@ -540,6 +546,7 @@ func (p *htmlParser) copyLine(c textCell, inTable bool) {
 			continue
 		}
 
+		// White space at the ends of the line is left out.
 		if space >= 0 {
 			p.copyPiece(" ", back, space, space+1)
 			space = -1

@@ -180,6 +180,7 @@ func (m *message) add(p *enmime.Part, related bool) {
 		return
 	}
 
+	// A text that is attached is no text of the message.
 	isText := p.ContentType == "text/plain" || p.ContentType == "text/html" || p.ContentType == ""
 
 	switch {
@@ -193,8 +194,8 @@ func (m *message) add(p *enmime.Part, related bool) {
 	}
 }
 
-// addBest adds of several parts that say the same the one that is plain text, or else the
-// one that has most.
+// addBest adds, of several parts that say the same, the one that is plain text, or else the
+// last one with text: senders put the richest form last.
 func (m *message) addBest(p *enmime.Part) {
 	var plain, best *message
 
@@ -266,6 +267,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 
 	w.Paragraph("", nil)
 
+	// Attachments are documents of their own; the message names them.
 	var names []string
 	for i, p := range m.attachments {
 		names = append(names, attachmentName(p, i))

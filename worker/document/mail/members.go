@@ -182,6 +182,7 @@ func (s *splitter) metadata(m *message) map[string]string {
 		}
 	}
 
+	// Messages of one conversation are known by their ids.
 	id := messageID(m.header.Get("Message-Id"))
 	if id != "" {
 		metadata["message_id"] = clip(id)

@@ -79,6 +79,7 @@ func (r *reader) read(kind html.TokenType) {
 		name = string(tag)
 	}
 
+	// A token may end the equation without being a part of it.
 	if r.equation != nil && r.readEquation(kind, name, more) {
 		return
 	}
@@ -130,6 +131,7 @@ func (r *reader) endEquation() {
 		r.text.Equation(text)
 	}
 
+	// What shows the equation again right behind it is left out, see start.
 	r.shown = r.text.Len()
 }
 
@@ -262,6 +264,8 @@ func (r *reader) endLink() {
 	r.note = false
 
 	begins := strings.LastIndex(text, "[^") == len(text)-len(strings.TrimLeft(text, " \n"))
+
+	// A link without a text, or with brackets of its own, is no number of a note.
 	if text = strings.TrimSuffix(text, "[^"); strings.HasSuffix(text, "]") || !strings.Contains(text, "[^") {
 		r.text.WriteString(text)
 		return
@@ -314,6 +318,7 @@ func (r *reader) end(name string) {
 		return
 	}
 
+	// The end of an element that never began must not take counts below zero.
 	switch name {
 	case "ul", "ol", "menu":
 		r.endParagraph()

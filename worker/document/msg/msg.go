@@ -146,6 +146,7 @@ func (m *message) add(f *mscfb.File, attachments map[string]map[string][]byte) e
 		return err
 	}
 
+	// Each value has a stream, named by its tag and its type.
 	tag, ok := strings.CutPrefix(f.Name, valuePrefix)
 	if !ok || len(tag) != 8 || f.Size > maxStream {
 		return nil
@@ -240,6 +241,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 
 	w.Paragraph("", nil)
 
+	// The plain text goes before the page that says the same.
 	where := &mapreduce.Location{Part: "text"}
 	if body := text(m.values, bodyTag); strings.TrimSpace(body) != "" {
 		for line := range strings.SplitSeq(strings.ReplaceAll(body, "\r\n", "\n"), "\n") {
@@ -293,6 +295,7 @@ func (m *message) headers() []header {
 		address = text(m.values, addressTag)
 	}
 
+	// The address tells people of the same name apart.
 	from := text(m.values, fromTag)
 	if strings.Contains(address, "@") && address != from {
 		from = strings.TrimSpace(from + " <" + address + ">")

@@ -52,6 +52,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 
 	r := &reader{zip: z, writer: &richtext.Writer{MaxBytes: in.Limits.Bytes, MaxCells: in.Limits.Cells}, fonts: map[string]font{}, lists: map[string]*listStyle{}, continued: map[string]*listStyle{}, formulas: map[string]string{}}
 
+	// Styles are read before the text, which refers to them by name.
 	if err := r.readStyles("styles.xml"); err != nil {
 		return nil, err
 	}
@@ -87,6 +88,7 @@ func checkEncryption(z *zipfile.Reader) error {
 	}
 	defer e.Close()
 
+	// The manifest lists each entry, with how it is encrypted.
 	encrypted := false
 	d := xmlread.New(manifest, e, z.Limits())
 	err = d.Document(func(xml.StartElement) error {
@@ -223,6 +225,7 @@ func (r *reader) writeTable(rows []row) {
 
 	heads := [][]richtext.Cell{richtext.Widen(rows[0].cells, width)}
 
+	// The first row is the head, and may repeat as a row below it.
 	rows[0].times--
 	for len(heads) < len(rows) && len(heads) < table.MaxHeads && rows[0].head && rows[len(heads)].head && rows[len(heads)].times == 1 {
 		rows[len(heads)].times = 0

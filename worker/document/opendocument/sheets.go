@@ -27,6 +27,7 @@ func (p *parser) readSheets() error {
 
 		w.Begin(xmlread.Attr(e, "name"))
 
+		// Rows count from 1 in each sheet, and merged cells are of one sheet.
 		number, merges := 1, sheet.NewMerges(nil)
 		var child func(xml.StartElement) error
 		child = func(e xml.StartElement) error {
@@ -132,6 +133,7 @@ func (p *parser) readSheetCell() (string, error) {
 		return p.xml.Skip()
 	}, nil)
 
+	// A comment in a sheet has no paragraph that it could stand at.
 	for i := range p.comments[comments:] {
 		p.comments[comments+i].place = &mapreduce.Location{Place: fmt.Sprintf("comment %d", comments+i+1)}
 	}
@@ -183,6 +185,7 @@ func (p *parser) readSlide(where *mapreduce.Location) error {
 
 	p.writer.Heading(2, s.title, where)
 	for _, l := range s.lines {
+		// Cells have the place of their slide, as paragraphs do not count there.
 		for i := range l.table {
 			for j := range l.table[i].cells {
 				l.table[i].cells[j].Place = where
@@ -221,6 +224,7 @@ func (p *parser) readShape(e xml.StartElement, s *slide) error {
 		return p.xml.Each(func(e xml.StartElement) error { return p.readShape(e, s) }, nil)
 	}
 
+	// The class says what a shape is in the layout of its slide.
 	switch xmlread.Attr(e, "class") {
 	case "title":
 		if s.title != "" {

@@ -46,6 +46,7 @@ func (r *reader) readStyles(name string) error {
 			case "outline-style":
 				r.outline = new(listStyle)
 				return r.outline.read(d)
+			// Headers and footers belong to the styles of pages.
 			case "header", "header-left", "header-first", "footer", "footer-left", "footer-first":
 				return r.readMargin(d, e.Name.Local)
 			}

@@ -74,6 +74,7 @@ func (p *parser) readList(e xml.StartElement, depth int, take func(line) error) 
 		}
 	}
 
+	// A list that goes on names the one that it continues by its id.
 	if id := xmlread.Attr(e, "id"); id != "" {
 		p.continued[id] = p.list
 	}
@@ -139,6 +140,8 @@ func (p *parser) readParagraph(e xml.StartElement, l line, take func(line) error
 
 	err := p.readInline()
 	l.text = strings.TrimRight(p.text.String(), " ")
+
+	// Text boxes stand within the paragraph, and are written behind it.
 	boxes := p.boxed
 	p.text, p.at, p.space, p.boxed = text, at, space, boxed
 
@@ -240,6 +243,7 @@ func (p *parser) writeText(s string) {
 			p.space = true
 			continue
 		}
+
 		p.space = false
 		p.text.WriteRune(r)
 	}
@@ -298,6 +302,7 @@ func (p *parser) readComment() error {
 		case "date":
 			date, err = p.xml.Text()
 		case "p", "h":
+			// Paragraphs of comments do not count among those of the text.
 			before := p.paragraphs
 			err = p.readParagraph(e, line{}, func(l line) error { lines = append(lines, l.text); return nil })
 			p.paragraphs = before
@@ -339,6 +344,7 @@ func (p *parser) readTable() ([]row, error) {
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "table-header-rows":
+			// Rows may stand within the element for heads, or beside it.
 			heads = true
 			err := p.xml.Each(child, nil)
 			heads = false

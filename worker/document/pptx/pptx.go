@@ -57,6 +57,8 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 
 	seen := map[string]bool{}
 	for i, name := range slides {
+		// A slide that is listed twice is shown once; its number is that of its first
+		// place.
 		if seen[name] || !z.Has(name) {
 			continue
 		}
@@ -108,6 +110,8 @@ func (r *reader) relations(name string) (map[string]relation, error) {
 	return found, r.open(rels, func(d *xmlread.Decoder) error {
 		return d.Each(func(e xml.StartElement) error {
 			if xmlread.Attr(e, "TargetMode") != "External" {
+				// Targets are relative to the folder of the entry, unless they begin with a
+				// slash.
 				target := xmlread.Attr(e, "Target")
 				if !strings.HasPrefix(target, "/") {
 					target = path.Join(folder, target)
@@ -173,6 +177,8 @@ func (r *reader) readSlide(number int, name string) error {
 	}
 
 	var notes []shape
+
+	// A slide has its notes in one entry, if it has any, so the order does not matter.
 	for _, rel := range relations {
 		if rel.kind == "notesSlide" && r.zip.Has(rel.target) {
 			if notes, err = r.readShapes(rel.target, nil); err != nil {
@@ -235,6 +241,7 @@ func (r *reader) writeShape(s shape, where *mapreduce.Location) {
 		return
 	}
 
+	// The body of a slide is a list, unless it is one line.
 	outline := s.role == "body" || s.role == "content"
 	for _, p := range s.paragraphs {
 		switch {
@@ -254,6 +261,7 @@ func (r *reader) readShapes(name string, relations map[string]relation) ([]shape
 	err := r.open(name, func(d *xmlread.Decoder) error {
 		p := &parser{xml: d, add: func(s shape) { shapes = append(shapes, s) }}
 		p.diagram = func(id string) error {
+			// The text of a diagram stands in an entry of its own.
 			if target := relations[id].target; r.zip.Has(target) {
 				return r.open(target, func(d *xmlread.Decoder) error {
 					s, err := (&parser{xml: d}).readText()
@@ -315,6 +323,7 @@ func (p *parser) readShape() (shape, error) {
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "ph":
+			// A placeholder without a type is one for content.
 			if s.role = xmlread.Attr(e, "type"); s.role == "" {
 				s.role = "content"
 			}

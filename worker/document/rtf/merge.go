@@ -65,6 +65,7 @@ func mergeCells(rows []tableRow) (merged [][]richtext.Cell, heads int) {
 			heads++
 		}
 
+		// A row that does not say the shapes of its cells has them one column each.
 		spans := r.spans(columns)
 
 		var row []richtext.Cell

@@ -50,6 +50,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, document.Refuse("too large: more than %d bytes", document.DefaultMaxBytes)
 	}
 
+	// A file that names no charset is of Windows.
 	r := &reader{
 		data: document.TrimBegin(data), writer: &richtext.Writer{MaxBytes: in.Limits.Bytes}, ansi: charmap.Windows1252,
 		fonts: map[int]encoding.Encoding{}, outlines: map[int]int{}, state: state{skip: 1, outline: -1},
@@ -373,6 +374,8 @@ func (r *reader) endCell() {
 
 	text := r.text.String()
 	r.text.Reset()
+
+	// The last paragraph of a cell has no mark of its own: the end of the cell is it.
 	r.paragraphs++
 	r.addToCell(text)
 
@@ -419,6 +422,7 @@ func (r *reader) endTable() {
 // finish writes all that was read.
 func (r *reader) finish() (*document.Document, error) {
 	if strings.TrimSpace(r.text.String()) != "" || len(r.boxed) > 0 {
+		// Files of some programs lack the last end of a paragraph.
 		r.state = state{destination: body, outline: -1}
 		r.endParagraph()
 	}

@@ -75,6 +75,7 @@ func eachRecord(ctx context.Context, data []byte, at int, visit func(record) err
 			r.more = append(r.more, more.data)
 		}
 
+		// Records of substreams within the one that is read are passed over.
 		switch {
 		case r.kind == recordBOF:
 			depth++

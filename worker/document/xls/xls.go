@@ -48,6 +48,7 @@ func Parse(ctx context.Context, in document.Input, c *compound.Container) (*docu
 		return nil, err
 	}
 
+	// Files may hold the workbook in both forms, for older programs.
 	data := found[streams[0]]
 	if data == nil {
 		data = found[streams[1]]
@@ -265,6 +266,7 @@ func (b *book) readCells(r record) error {
 		return b.addFormula(row, column, style, r)
 	case recordString:
 		if b.await != nil {
+			// The text of a formula stands in the record behind it.
 			found := *b.await
 			b.await = nil
 			return b.add(found.row, found.column, b.text(r, 0, 2))

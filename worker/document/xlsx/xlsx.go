@@ -66,6 +66,7 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		return nil, err
 	}
 
+	// Cells refer to strings and styles, which are read before the sheets.
 	if err := r.readStrings(); err != nil {
 		return nil, err
 	}
@@ -151,6 +152,8 @@ func (r *reader) relations(name string) (targets map[string]string, comments []s
 	err = r.open(rels, func(d *xmlread.Decoder, e xml.StartElement) error {
 		if xmlread.Attr(e, "TargetMode") != "External" {
 			target := xmlread.Attr(e, "Target")
+			// Targets are relative to the folder of the entry, unless they begin with a
+			// slash.
 			if !strings.HasPrefix(target, "/") {
 				target = path.Join(folder, target)
 			}
@@ -187,6 +190,8 @@ func (r *reader) readWorkbook() ([]sheetRef, error) {
 				if len(sheets) == maxSheets {
 					return document.Refuse("more than %d sheets", maxSheets)
 				}
+
+				// The entry of a sheet is known by its relation.
 				sheets = append(sheets, sheetRef{xmlread.Attr(e, "name"), targets[xmlread.Attr(e, "id")]})
 				return d.Skip()
 			}, nil)
@@ -261,6 +266,8 @@ func (r *reader) readStyles() error {
 					return document.Refuse("more than %d styles", maxStyles)
 				}
 				id := xmlread.Attr(e, "numFmtId")
+
+				// Formats of the file go before those that every program knows.
 				code, own := codes[id]
 				if !own {
 					code = cellform.Builtin(id)
@@ -432,6 +439,7 @@ func (r *reader) readComments(s sheetRef) error {
 	}
 
 	for _, entry := range entries {
+		// A relation may lead to an entry that is not there; the cells are read all the same.
 		if !r.zip.Has(entry) {
 			continue
 		}

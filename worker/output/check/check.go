@@ -111,6 +111,7 @@ func Passages(unit string, texts Texts, f *jsonvalue.Form, o *output.Output) err
 		return fmt.Errorf("%w: %w", jsonvalue.ErrForm, err)
 	}
 
+	// Each passage is one citation, and there are no others.
 	if len(chosen) != len(o.Citations) {
 		return breachError("%s has %d passages and %d citations", unit, len(chosen), len(o.Citations))
 	}
@@ -174,6 +175,7 @@ func Direct(unit string, index int64, docs []payload.Document, evidence output.E
 		return err
 	}
 
+	// Evidence that the unit has found counts as read.
 	read, length := o.EvidenceOf(unit), int64(0)
 	if read == nil {
 		read = make(map[string]bool, len(docs))
@@ -275,6 +277,7 @@ func (t *Text) checkCitation(c *output.Citation, start int64) error {
 		return breachError("%s: quote %.80q has the grade %.20q", t.Unit, c.Quote, c.Grade)
 	case c.Others < 0 || !isShare(c.Coverage) || !isShare(c.Density):
 		return breachError("%s: quote %.80q stands at %d other places, with a coverage of %v and a density of %v", t.Unit, c.Quote, c.Others, c.Coverage, c.Density)
+	// Coverage and density are those of a fuzzy quote, and no other has any.
 	case (ground.Grade(c.Grade) == ground.Fuzzy) != (c.Coverage > 0 && c.Density > 0):
 		return breachError("%s: quote %.80q, of the grade %s, has a coverage of %v and a density of %v", t.Unit, c.Quote, c.Grade, c.Coverage, c.Density)
 	case c.Start != start || c.End != end:

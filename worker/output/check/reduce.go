@@ -77,6 +77,7 @@ func (c *reduceCheck) addInput(in *output.Output) {
 		c.named[op.Member] = true
 	}
 
+	// What was reported below has to be reported on.
 	for _, d := range in.Dropped {
 		c.dropped[drop{d.Field, d.Citation}] = true
 	}
@@ -220,6 +221,8 @@ func (c *reduceCheck) checkEntry(e *output.Entry, from []*output.Entry) error {
 		}
 		delete(sources, s.Document)
 	}
+
+	// What is left was in the inputs alone.
 	for document := range sources {
 		return breachError("a reduce lost the source %s", document)
 	}

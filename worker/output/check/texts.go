@@ -66,6 +66,8 @@ func checkCited(unit string, texts Texts, cited []output.Citation) error {
 			n++
 		}
 
+		// The text is asked for once for all citations of a document, as it may have to be
+		// fetched.
 		t := texts(document)
 		if t == nil {
 			return breachError("%s cites %s, which it did not read", unit, document)

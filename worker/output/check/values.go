@@ -35,6 +35,8 @@ func checkField(s *schema.Schema, f *merge.Field) error {
 
 	for i := range f.Candidates {
 		c := &f.Candidates[i]
+		// A value may be an element of a list, or one that is refused later and shown with
+		// the reason.
 		if err := p.Fits(c.Value); err != nil && !fitsElement(p, c.Value) && !isRefusable(c.Value) {
 			return breachError("%s: %.80q is no value of the field: %v", f.Path, output.Show(c.Value), err)
 		}

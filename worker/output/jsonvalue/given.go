@@ -60,6 +60,7 @@ func readHints(source []byte) hints {
 			h.given[p.Name] = p.Hints.Given
 		}
 
+		// A list of objects is joined by one of their texts.
 		if p.Hints.Join != "" {
 			j := Joining{List: p.Name, By: p.Hints.Join, Parts: make(map[string]*schema.Property)}
 			for k := range p.Items.Properties {
@@ -120,6 +121,7 @@ func (g *Given) valueOf(what schema.Given) any {
 		return g.itemText(strings.TrimPrefix(name, schema.GivenItem))
 	}
 
+	// The last is that of all references, which is given as a list.
 	list := make([]any, len(g.References))
 	for i, id := range g.References {
 		list[i] = id.Full()
@@ -197,6 +199,8 @@ func (g *Given) choose(list []any, properties []schema.Property) []any {
 		}
 
 		seen[id] = true
+
+		// Whatever the list says of the document, what is known of it stands there.
 		object := map[string]any{"id": id}
 		for _, p := range properties {
 			if text, ok := g.Documents[i].Metadata[p.Name]; ok && p.Name != "id" {
@@ -217,6 +221,7 @@ func (f *Form) checkGiven(v any) error {
 		return nil
 	}
 
+	// In sorted order, so that the same value is refused with the same words.
 	for _, name := range sortedKeys(f.hints.given) {
 		if !reflect.DeepEqual(object[name], f.given.valueOf(f.hints.given[name])) {
 			return fmt.Errorf("%w: %s is not what is given there", ErrForm, name)

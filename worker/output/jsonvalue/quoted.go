@@ -64,6 +64,7 @@ func quotesOf(object map[string]any, quote func(refs.ID) (string, bool)) (quotes
 		}
 	}
 
+	// Only the object itself and its lists count: references of inner objects are of these.
 	for _, key := range sortedKeys(object) {
 		switch v := object[key].(type) {
 		case string:

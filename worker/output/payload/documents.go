@@ -49,6 +49,8 @@ func DecodeDocuments(data []byte) ([]Document, error) {
 	seen, numbers := make(map[string]bool, len(docs)), make(map[int64]bool, len(docs))
 	for i, d := range m.Documents {
 		docs[i] = Document{Document: d.DocumentId, Number: d.Number, Metadata: d.Metadata, Text: d.Text}
+
+		// Documents are told apart by both, so neither may stand twice.
 		switch {
 		case d.DocumentId == "" || seen[d.DocumentId]:
 			return nil, fmt.Errorf("%w: document %d has no id of its own", errDocuments, i)

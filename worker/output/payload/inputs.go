@@ -83,6 +83,8 @@ func (d *InputDecoder) Add(part []byte) error {
 			part = rest
 		}
 
+		// A part of the blob may end anywhere: within a header, within data, or behind
+		// several inputs.
 		n := min(int64(len(part)), d.open.Length-int64(len(d.data)))
 		d.data = append(d.data, part[:n]...)
 		part = part[n:]

@@ -140,6 +140,7 @@ func DecodeParsed(data []byte) (*Parsed, error) {
 		Text: data[h.TextAt:h.LayoutAt:h.LayoutAt], Layout: data[h.LayoutAt:],
 	}
 
+	// A document without text is empty bytes, and has one form alone.
 	if len(p.Text) == 0 {
 		return nil, fmt.Errorf("%w: it has no text, and says more", ErrParsed)
 	}

@@ -218,6 +218,7 @@ func (x *extract) title() any {
 		at = end + 1
 	}
 
+	// The title of the page is worth less than a heading that is part of it.
 	if at := strings.Index(text, title); title != "" && at >= 0 {
 		consider(at, at+len(title), partOfTitle/2)
 	}

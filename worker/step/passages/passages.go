@@ -110,6 +110,8 @@ func (c *chooser) passage(core string, start, end int, relevance float64, ranked
 	t, quote := c.text, core[start:end]
 
 	before := t.CoreStart + start
+
+	// Places count from the beginning of the document, and not of what the unit was given.
 	from := int(t.ByteOffset) + before
 	at := int(t.CharOffset) + utf8.RuneCount(t.Content[:before])
 	length := utf8.RuneCountInString(quote)

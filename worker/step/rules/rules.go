@@ -72,6 +72,7 @@ func (a *programs) programOf(task *agent.Task) (*program, error) {
 		return nil, agent.PermanentJob(err)
 	}
 
+	// Nothing tells which schemas are still in use, so all are let go.
 	if len(a.ready) == maxPrograms {
 		clear(a.ready)
 	}
@@ -182,6 +183,7 @@ func (p *program) extractDirect(ctx context.Context, task *agent.Task) (*agent.R
 			return nil, err
 		}
 
+		// Each document is read as if it were the only one.
 		one := d.Task(i)
 		m := d.Mapper(one)
 		reason, leftHere, err := p.findRecords(ctx, one, m)

@@ -158,6 +158,7 @@ func (p *program) ownResult(task *agent.Task, found rules.Output, document *grou
 	n, reason := int64(0), found.Reason
 
 	for _, r := range found.Records {
+		// Each record is the unit's in whose core it begins, so it is found once.
 		if p.schema.Kind == schema.KindRecords && !mine(r.Start) {
 			continue
 		}

@@ -53,6 +53,7 @@ func (writer) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.
 		return nil, agent.PermanentJob(err)
 	}
 
+	// Nothing that was written is believed: references are checked as those of a model are.
 	out, err := output.NewValue(string(task.Unit), raw, form, output.IssueAll(w.given), w.given)
 	if err != nil {
 		return nil, agent.Permanent(err)
@@ -159,6 +160,7 @@ func (w *writing) collect(v any) {
 			return
 		}
 
+		// In sorted order, so that equal values give equal findings.
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			w.collect(v[key])
 		}
@@ -346,6 +348,7 @@ func (w *writing) part(p *schema.Property) (any, bool) {
 		return w.chosen(among), true
 	}
 
+	// What the schema says about selecting goes before what it says about writing.
 	switch p.Hints.Write {
 	case "query":
 		return w.task.StageSpec.Query, true
@@ -456,6 +459,7 @@ func emptyNotNull(list []string) []string {
 func (w *writing) themes(p *schema.Property) []map[string]any {
 	findings := w.findings
 	if w.passages != nil {
+		// Of passages the themes are looked for; values are themes as they are.
 		findings = digest.Themes(w.query, w.passages, maxThemes(len(w.passages)))
 	}
 
