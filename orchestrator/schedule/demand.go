@@ -24,18 +24,22 @@ type Runnable struct {
 func (b *Scheduler) Runnable() []Runnable {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	var all []Runnable
 	for id, r := range b.runs {
 		if !r.running || r.spec == nil || r.assembles {
 			continue
 		}
+
 		one := Runnable{
 			Job: id, Tenant: r.tenant, Needs: r.needs, Parallelism: int64(r.spec.Parallelism), Spec: r.spec,
 			FailsFast: r.spec.OnBreaker == mapreduce.BreakerSkip,
 		}
+
 		if r.asks {
 			one.Model = b.Models.askedNow(r)
 		}
+
 		all = append(all, one)
 	}
 	return all

@@ -33,11 +33,14 @@ func (f *fairQueue) add(r *Job) {
 		return
 	}
 	r.queued = true
+
 	s := f.tenantShareOf(r.tenant)
 	if s == nil {
 		s = &tenantShare{tenant: r.tenant}
 		f.tenants = append(f.tenants, s)
 	}
+
+	// It goes behind the others of its priority.
 	at := len(s.runs)
 	for at > 0 && s.runs[at-1].priority < r.priority {
 		at--
@@ -50,6 +53,7 @@ func (f *fairQueue) add(r *Job) {
 func (f *fairQueue) addFirst(r *Job) {
 	f.remove(r)
 	r.queued = true
+
 	s := f.tenantShareOf(r.tenant)
 	if s == nil {
 		s = &tenantShare{tenant: r.tenant}
@@ -57,6 +61,7 @@ func (f *fairQueue) addFirst(r *Job) {
 		f.tenants = slices.DeleteFunc(f.tenants, func(other *tenantShare) bool { return other == s })
 	}
 	f.tenants = slices.Insert(f.tenants, 0, s)
+
 	at := 0
 	for at < len(s.runs) && s.runs[at].priority > r.priority {
 		at++
@@ -81,16 +86,18 @@ func (f *fairQueue) tenantShareOf(t mapreduce.TenantID) *tenantShare {
 	return nil
 }
 
-// nextJob takes the run whose turn it is out of the queue, or returns nil. Its
-// tenant moves to the end.
+// nextJob takes the job whose turn it is out of the queue, or returns nil. Its tenant moves
+// to the end.
 func (f *fairQueue) nextJob() *Job {
 	if len(f.tenants) == 0 {
 		return nil
 	}
+
 	s := f.tenants[0]
 	r := s.runs[0]
 	r.queued = false
 	s.runs[0], s.runs = nil, s.runs[1:] // there may be thousands
+
 	f.tenants = slices.Delete(f.tenants, 0, 1)
 	if len(s.runs) > 0 {
 		f.tenants = append(f.tenants, s)
@@ -98,10 +105,10 @@ func (f *fairQueue) nextJob() *Job {
 	return r
 }
 
-// hasWaiting reports whether a run waits for its turn.
+// hasWaiting reports whether a job waits for its turn.
 func (f *fairQueue) hasWaiting() bool { return len(f.tenants) > 0 }
 
-// isContended reports whether a run waits for its turn or for a slot.
+// isContended reports whether a job waits for its turn or for a slot.
 func (f *fairQueue) isContended() bool { return f.hasWaiting() || f.starved.HasItems() }
 
 // remove takes r out of the queue.
@@ -110,6 +117,7 @@ func (f *fairQueue) remove(r *Job) {
 		return
 	}
 	r.queued = false
+
 	for i, s := range f.tenants {
 		if at := slices.Index(s.runs, r); at >= 0 {
 			s.runs = slices.Delete(s.runs, at, at+1)
@@ -125,12 +133,14 @@ func (f *fairQueue) remove(r *Job) {
 // it can while no other tenant waits, and otherwise its share.
 func (f *fairQueue) visitAllowance(r *Job, room int) int {
 	others := f.starved.Others(r.tenant)
+
 	waiting := 0
 	for _, s := range f.tenants {
 		if s.tenant != r.tenant {
 			waiting++
 		}
 	}
+
 	if others = max(others, waiting); others == 0 {
 		return records.MaxBatch
 	}

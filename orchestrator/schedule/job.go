@@ -34,7 +34,7 @@ type Job struct {
 	reports []pendingReport // waiting for a turn
 	release []turns.HeldID  // claims all of whose units have ended
 	turns   int             // under way
-	held    int             // units that sessions of this node hold, or are being given: see hold
+	held    int             // units that sessions of this node hold, or are being given: see addHeldUnits
 	// reported is how many of these have been reported, and wait for a turn or its end.
 	reported int
 	retryAt  time.Time // no turn before: the last one failed
@@ -64,7 +64,7 @@ type Job struct {
 	neededTokens int64     // tokens without which no unit can start; 0 if that is not so
 	claiming     bool      // a claim of a job with a budget is under way
 	blockedSince time.Time // since when it lacks tokens; zero if it does not
-	// reserving is held while what runs reserves more: at once, only one would commit.
+	// Reserving is held while what runs reserves more: at once, only one would commit.
 	Reserving    chan struct{}
 	stuckSince   time.Time    // since when no worker can run it, as far as is known; zero if one can
 	lastProgress progressMark // how far it was when that was last looked into
@@ -93,7 +93,7 @@ func (r *Job) turnSize() int {
 	return records.MaxBatch
 }
 
-// getOrAddJob returns the job's run, a new one if there is none. The caller holds b.mu.
+// getOrAddJob returns a job, a new one if the scheduler has none. The caller holds b.mu.
 func (b *Scheduler) getOrAddJob(id mapreduce.JobID) *Job {
 	r := b.runs[id]
 	if r == nil {
@@ -120,11 +120,14 @@ func (r *Job) usesFleetCalls() bool { return r.spec == nil || r.asks }
 func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapreduce.JobSpec, stages jobspec.Stages, asks bool, share int64, waiting []records.Candidate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	r := b.getOrAddJob(id)
 	if r.running && (r.epoch > ctl.Epoch || r.epoch == ctl.Epoch && waiting != nil) {
 		return // what stands there is no older
 	}
+
 	b.fairQueue.remove(r) // its tenant was not known if only reports had come for it
+
 	if r.spec == nil || r.spec.Budget != spec.Budget {
 		r.granted = false
 	}
@@ -133,6 +136,8 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	}
 	// Its submission may have granted slots, whose commit was unknown.
 	r.grantUnsure = r.grantUnsure || r.spec == nil && r.slots == 0
+
+	// What is held counts by tenant and by models, which may change now.
 	held, reported := r.held, r.reported
 	b.addHeldUnits(r, -held)
 	b.addReportedUnits(r, -reported)
@@ -142,12 +147,14 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	b.enterModel(r)
 	b.addHeldUnits(r, held) // which may have counted as calls
 	b.addReportedUnits(r, reported)
+
 	r.epoch, r.level, r.shards = ctl.Epoch, ctl.OpenLevel(), max(1, ctl.Shards)
 	r.assembles, r.neededTokens = ctl.AtResult(), 0
 	r.restartScan()
 	if waiting != nil {
 		r.queue, r.cursors, r.drained = waiting, make([]Cursor, r.shards), true
 	}
+
 	r.noteWaiting(b.now())
 	b.Models.lookAgainFor(r)
 	b.activateJob(r)
@@ -187,13 +194,13 @@ func (b *Scheduler) RetireJob(id mapreduce.JobID) {
 	b.dropJob(r)
 }
 
-// stopJob has no more units of a job claimed here. The caller holds b.mu.
+// stopJob ends the claims of a job's units here. The caller holds b.mu.
 func (b *Scheduler) stopJob(r *Job) {
 	b.addAsking(r, -1)
 	r.running, r.queue = false, nil
 }
 
-// dropJob forgets a run that nothing is left to do for. The caller holds b.mu.
+// dropJob forgets a job that nothing is left to do for. The caller holds b.mu.
 func (b *Scheduler) dropJob(r *Job) {
 	if !r.running && r.turns == 0 && len(r.reports) == 0 && r.held == 0 && len(r.release) == 0 {
 		b.fairQueue.remove(r)

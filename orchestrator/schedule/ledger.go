@@ -53,17 +53,23 @@ func (l *Grants) fillGrantRequest(r *Job, ask *grants.Request) bool {
 	if r == nil || !r.running {
 		return false
 	}
+
 	ask.Parallelism = int64(r.spec.Parallelism)
 	want, held := min(ask.Parallelism, l.sched.Sessions.slotCapacity(r), l.sched.Models.mayHold(r)), int64(r.held)
+
 	if r.slots < want && held >= r.slots {
 		ask.Slots = want
 	}
+
+	// What this node cannot use goes back, if there are others who may.
 	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
 		ask.Give, ask.Taken = surplus, r.revocations
 	}
+
 	if r.spec.Budget > 0 && want > 0 && (r.neededTokens > r.tokens || !r.granted) && !r.claiming {
 		ask.Tokens = max(1, r.neededTokens-r.tokens)
 	}
+
 	return r.grantUnsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
 }
 
@@ -85,15 +91,18 @@ func (l *Grants) MarkUnsure(id mapreduce.JobID) {
 func (l *Grants) Apply(id mapreduce.JobID, g *grants.Reply) (short int64) {
 	l.sched.mu.Lock()
 	defer l.sched.mu.Unlock()
+
 	r := l.sched.runs[id]
 	if r == nil {
 		return 0
 	}
+
 	r.slots, r.revocations, r.grantUnsure = g.Slots, g.Taken, false
 	if r.claiming {
 		r.granted = false // the claim has all tokens: ask again when it has ended
 		return 0
 	}
+
 	r.tokens, r.granted = max(0, g.Tokens-g.Used), true
 	if r.neededTokens > r.tokens {
 		if r.blockedSince.IsZero() {
@@ -101,6 +110,7 @@ func (l *Grants) Apply(id mapreduce.JobID, g *grants.Reply) (short int64) {
 		}
 		return r.neededTokens
 	}
+
 	r.blockedSince = time.Time{}
 	l.sched.activateJob(r)
 	return 0
@@ -126,14 +136,17 @@ func (l *Grants) SetInitialSlots(id mapreduce.JobID, slots int64) {
 func (l *Grants) TakeReleasable(id mapreduce.JobID) bool {
 	l.sched.mu.Lock()
 	defer l.sched.mu.Unlock()
+
 	r := l.sched.runs[id]
 	if r == nil || r.spec == nil || r.held > 0 || r.turns > 0 || len(r.reports) > 0 || (r.slots == 0 && r.tokens == 0) {
 		return false
 	}
+
 	needed := r.spec.Budget == 0 || !(r.drained && len(r.queue) == 0) && r.neededTokens <= r.tokens && l.sched.Models.mayHold(r) > 0
 	if needed && l.sched.Sessions.countUsableSessions(r) > 0 {
 		return false
 	}
+
 	r.slots, r.tokens, r.granted = 0, 0, false
 	return true
 }
@@ -149,17 +162,21 @@ func (l *Grants) HasWaitedForTokens(id mapreduce.JobID, d time.Duration) bool {
 // SpendTokens takes n tokens of a job's grant, once no claim is under way that may give
 // some back. It returns false if there are fewer.
 func (l *Grants) SpendTokens(ctx context.Context, r *Job, n int64) bool {
+	// The wait below does not end with the context: the broadcast ends it.
 	stop := context.AfterFunc(ctx, func() {
 		l.sched.mu.Lock()
 		defer l.sched.mu.Unlock()
 		l.claimEnded.Broadcast()
 	})
 	defer stop()
+
 	l.sched.mu.Lock()
 	defer l.sched.mu.Unlock()
+
 	for r.claiming && !l.sched.closed && ctx.Err() == nil {
 		l.claimEnded.Wait() // the claim holds all tokens there are, and most go back
 	}
+
 	if r.tokens < n {
 		return false
 	}
@@ -226,12 +243,14 @@ func (l *Grants) endClaim(r *Job, left int64) {
 func (l *Grants) CallsWanted() (ask grants.CallsRequest, wanted bool) {
 	l.sched.mu.Lock()
 	defer l.sched.mu.Unlock()
+
 	for _, s := range l.sched.Sessions.bound {
 		ask.Most += int64(s.Slots)
 		if slices.ContainsFunc(s.offer.Providers, func(p string) bool { return l.sched.asking[p] > 0 }) {
 			ask.Need += int64(s.Slots)
 		}
 	}
+
 	wanted = l.callsDue || ask.Need != l.callsAsked.Need || ask.Most != l.callsAsked.Most
 	l.callsDue = false // unless something happens meanwhile
 	return ask, wanted
@@ -242,6 +261,7 @@ func (l *Grants) CallsWanted() (ask grants.CallsRequest, wanted bool) {
 func (l *Grants) ApplyCalls(ask grants.CallsRequest, g *grants.CallsReply) (keep int64, more []mapreduce.JobID) {
 	l.sched.mu.Lock()
 	defer l.sched.mu.Unlock()
+
 	if g.Slots > l.callSlots {
 		l.sched.activateAll()
 		for id, r := range l.sched.runs {
@@ -250,6 +270,7 @@ func (l *Grants) ApplyCalls(ask grants.CallsRequest, g *grants.CallsReply) (keep
 			}
 		}
 	}
+
 	l.callSlots, l.callsTaken = g.Slots, g.Taken
 	l.callsAsked = ask
 	return max(l.callSlots, l.calling), more
@@ -263,8 +284,8 @@ func (l *Grants) MarkCallsDue() {
 	l.callsDue = true
 }
 
-// PollCalls does so if the node has fewer than it can make, or may have some that
-// others need.
+// PollCalls has the node ask anew if it has fewer calls than it can make, or may have some
+// that others need.
 func (l *Grants) PollCalls(alone bool) {
 	l.sched.mu.Lock()
 	defer l.sched.mu.Unlock()

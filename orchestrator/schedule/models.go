@@ -59,6 +59,7 @@ type modelUse struct {
 func (b *Scheduler) enterModel(r *Job) {
 	r.models = r.spec.ModelNames()
 	r.model = r.models[0]
+
 	for _, name := range r.models {
 		u := b.uses[name]
 		if u == nil {
@@ -70,6 +71,7 @@ func (b *Scheduler) enterModel(r *Job) {
 			u.asking++
 		}
 	}
+
 	b.addAsking(r, 1)
 }
 
@@ -79,6 +81,7 @@ func (b *Scheduler) leaveModel(r *Job) {
 	if len(r.models) == 0 {
 		return
 	}
+
 	b.addAsking(r, -1)
 	for _, name := range r.models {
 		u := b.uses[name]
@@ -90,6 +93,7 @@ func (b *Scheduler) leaveModel(r *Job) {
 			delete(b.uses, name)
 		}
 	}
+
 	r.model, r.models = "", nil
 }
 
@@ -154,9 +158,11 @@ func (g *Models) wantOf(m *model.State) int64 {
 	if u := g.sched.uses[m.Name]; u != nil {
 		want += u.spare
 	}
+
 	if g.sched.Grants.callSlots == 0 {
 		return want // nor has it for the turn to probe
 	}
+
 	for _, r := range g.jobsOf(m.Name) {
 		if r.running && (len(r.queue) > 0 || !r.drained) {
 			return max(want, g.sched.Sessions.providerSlots(m.Provider()))
@@ -171,6 +177,7 @@ func (g *Models) modelRoom(r *Job) int {
 	if r.spec == nil || !r.asks {
 		return math.MaxInt
 	}
+
 	room := int64(0)
 	for _, name := range r.models {
 		m := g.modelStateOf(name)
@@ -181,12 +188,14 @@ func (g *Models) modelRoom(r *Job) int {
 			}
 			continue
 		}
+
 		most := m.MayRun(r.spec, g.sched.now())
 		if most == math.MaxInt64 {
 			return math.MaxInt
 		}
 		room += most - g.heldOf(name)
 	}
+
 	return int(max(0, room))
 }
 
@@ -197,6 +206,7 @@ func (g *Models) mayHold(r *Job) int64 {
 	if r.spec == nil || !r.asks {
 		return math.MaxInt64
 	}
+
 	most := int64(0)
 	for _, name := range r.models {
 		more := g.modelStateOf(name).MayHold(r.spec)
@@ -205,6 +215,7 @@ func (g *Models) mayHold(r *Job) int64 {
 		}
 		most += more
 	}
+
 	return min(g.sched.Grants.callSlots, most)
 }
 
@@ -283,6 +294,7 @@ func (g *Models) noteProbeOutcome(r *Job, rep *mapreduce.Report, now time.Time) 
 	if r.spec == nil {
 		return false
 	}
+
 	urgent := false
 	names := r.spec.ModelNames()
 	for _, name := range names {
@@ -290,6 +302,8 @@ func (g *Models) noteProbeOutcome(r *Job, rep *mapreduce.Report, now time.Time) 
 		if m == nil {
 			continue
 		}
+
+		// A report of a unit that could ask several models may say nothing of this one.
 		told, says := rep, true
 		if len(names) > 1 {
 			told, says = outcomeOf(rep, name)
@@ -297,12 +311,14 @@ func (g *Models) noteProbeOutcome(r *Job, rep *mapreduce.Report, now time.Time) 
 		if !says {
 			continue
 		}
+
 		until, news := m.EndProbe(told, now)
 		if !until.IsZero() {
 			g.closeModelUntil(name, until)
 		}
 		urgent = urgent || news
 	}
+
 	return urgent
 }
 
@@ -310,6 +326,7 @@ func (g *Models) noteProbeOutcome(r *Job, rep *mapreduce.Report, now time.Time) 
 // it answered, or that it failed. It is false if the report says neither.
 func outcomeOf(rep *mapreduce.Report, model string) (*mapreduce.Report, bool) {
 	of := &mapreduce.Report{Calls: rep.Calls}
+
 	switch {
 	case mapreduce.Answered(rep.Models, model):
 		of.Outcome = mapreduce.Done
@@ -318,6 +335,7 @@ func outcomeOf(rep *mapreduce.Report, model string) (*mapreduce.Report, bool) {
 	default:
 		return nil, false
 	}
+
 	of.Calls = max(of.Calls, 1)
 	return of, true
 }
@@ -327,20 +345,25 @@ func outcomeOf(rep *mapreduce.Report, model string) (*mapreduce.Report, bool) {
 func (g *Models) Due(all bool) []string {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
+
+	// A model that was not asked before has no state yet.
 	for name, u := range g.sched.uses {
 		if u.asking > 0 {
 			g.modelStateOf(name)
 		}
 	}
+
 	if all {
 		g.forgetUnused(g.sched.now())
 	}
+
 	var due []string
 	for name, m := range g.states {
 		if m.IsUrgent() || all && !(m.IsSilent() && g.wantOf(m) == 0) {
 			due = append(due, name)
 		}
 	}
+
 	slices.Sort(due)
 	return due
 }
@@ -366,9 +389,12 @@ func (g *Models) PutBackNote(name string, n limit.Note) {
 func (g *Models) ApplyScope(name string, s *limit.Scope, now time.Time) (again time.Time, concerned []mapreduce.JobID) {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
+
 	m, held := g.modelStateOf(name), g.mayHoldOf(name)
 	probed := m.IsProber()
+
 	switch until, closed := m.Look(s, now); {
+	// Units may begin: the breaker has closed, or it is this node's turn to probe.
 	case closed, m.IsProber() && !probed:
 		for _, session := range g.sched.Sessions.bound {
 			delete(session.breakers, name)
@@ -376,15 +402,18 @@ func (g *Models) ApplyScope(name string, s *limit.Scope, now time.Time) (again t
 	case !until.IsZero():
 		g.closeModelUntil(name, until)
 	}
+
 	if m.IsUrgent() {
 		g.Changed.Wake()
 	}
 	g.tellManners(m, m.LookAtManners(s), nil)
 	g.distributeShares(m, now)
+
 	for _, r := range g.jobsOf(name) {
 		g.sched.fairQueue.add(r)
 	}
 	g.sched.wake.Broadcast()
+
 	for id, n := range g.mayHoldOf(name) {
 		if n != held[id] {
 			concerned = append(concerned, id)
@@ -413,9 +442,11 @@ func (g *Models) welcome(s *Session, now time.Time) {
 			lifted = append(lifted, share)
 		}
 	}
+
 	if len(lifted)+len(refused) > 0 {
 		s.Peer.Send(&mapreduce.ToWorker{Limits: lifted, Manners: refused})
 	}
+
 	g.dealAll(now)
 }
 
@@ -425,14 +456,18 @@ func (g *Models) distributeShares(m *model.State, now time.Time) {
 	if !m.IsDealt(now) {
 		return
 	}
+
 	var to []*Session
 	var weights []int64
 	for _, s := range g.sched.Sessions.rotate() {
 		if slices.Contains(s.offer.Providers, m.Provider()) {
 			to = append(to, s)
+			// Mostly by what a worker holds, and a little by its slots, as it may be given
+			// more.
 			weights = append(weights, 8*g.sched.Sessions.holdsOf(s, m.Name)+int64(s.Slots)/4+1)
 		}
 	}
+
 	for i, share := range m.Deal(weights, g.lease, now) {
 		to[i].Peer.Send(&mapreduce.ToWorker{Limits: []mapreduce.LimitShare{share}})
 	}

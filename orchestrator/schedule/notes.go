@@ -41,12 +41,14 @@ func (n *saidNotes) hear(feed, number int64, now time.Time) bool {
 func (t *Sessions) HearNotes(s *Session, all []mapreduce.Progress, feed func(mapreduce.JobID) int64) (heard []mapreduce.Progress) {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	now := t.sched.now()
 	for _, p := range all {
 		held := s.held[unitKey{p.Job, p.Unit}]
 		if p.Note == "" || p.Number == 0 || held == nil || held.attempt != p.Attempt {
 			continue
 		}
+
 		if f := feed(p.Job); f != 0 && held.said.hear(f, p.Number, now) {
 			heard = append(heard, p)
 		}

@@ -39,6 +39,7 @@ type attemptClock struct {
 func (t *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration) []Overdue {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	var all []Overdue
 	for _, s := range t.bound {
 		most := slack(s)
@@ -49,19 +50,26 @@ func (t *Sessions) Overdue(now time.Duration, slack func(*Session) time.Duration
 			if h.reported || h.checking || r == nil || r.spec == nil {
 				continue
 			}
+
 			h.clock.look(now, h.running)
 			h.clock.parsing = max(h.clock.parsing, parsing)
 			turns := time.Duration(h.clock.parsing) * longest // of a unit that parses
+
+			// Its timeout counts twice, once for its inputs and once for its run.
 			limit, since := 2*r.spec.UnitTimeout+most, h.clock.began
 			if key.unit.Parses() {
 				limit += turns
 			}
 			if !h.running {
+				// It may have to wait for all that was given before it, in rounds of as
+				// many as the session has slots.
 				limit, since = limit+rounds*(2*longest+most+turns), h.clock.given
 			}
+
 			if now-since < limit {
 				continue
 			}
+
 			held := mapreduce.Held{Job: key.job, Unit: key.unit, Attempt: h.attempt}
 			all = append(all, Overdue{Session: s, Held: held, Report: overdueReport(held, h, r, now-since)})
 		}
@@ -106,9 +114,11 @@ func overdueReport(held mapreduce.Held, h *HeldUnit, r *Job, after time.Duration
 	if h.running {
 		why = fmt.Sprintf("timed out: it has run for %v and may take %v, and its worker sends only signs of life", after.Round(time.Second), r.spec.UnitTimeout)
 	}
+
 	rep := mapreduce.Report{
 		Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable, Errors: []string{why},
 	}
+
 	if r.spec.Budget > 0 {
 		rep.Tokens.In = h.Reserved
 	}
@@ -120,10 +130,12 @@ func overdueReport(held mapreduce.Held, h *HeldUnit, r *Job, after time.Duration
 func (t *Sessions) EnterOverdue(o *Overdue) bool {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	h := o.Session.held[unitKey{o.Held.Job, o.Held.Unit}]
 	if t.bound[o.Session.ID] != o.Session || h == nil || h.attempt != o.Held.Attempt || h.reported || h.checking {
 		return false
 	}
+
 	t.enterReport(o.Session, &o.Report)
 	r := t.sched.getOrAddJob(o.Held.Job)
 	r.reports[len(r.reports)-1].overdue = true

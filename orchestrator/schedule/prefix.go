@@ -63,10 +63,12 @@ func (p *Priming) noteReport(r *Job, rep *mapreduce.Report) {
 func (p *Priming) EndIfSlow(id mapreduce.JobID, limit time.Duration, now time.Time) {
 	p.sched.mu.Lock()
 	defer p.sched.mu.Unlock()
+
 	r := p.sched.runs[id]
 	if r == nil || !r.priming.cold || r.held == 0 {
 		return
 	}
+
 	w := &r.priming
 	if w.since.IsZero() {
 		w.since = now

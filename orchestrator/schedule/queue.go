@@ -43,13 +43,17 @@ func (b *Scheduler) ScanPosition(r *Job) (cursors []Cursor, shards, level int64,
 func (b *Scheduler) ApplyScan(r *Job, found []records.Candidate, cursors []Cursor) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	r.reading = false
 	if r.reread {
+		// Something was put into the queue while it was read: it is read from the
+		// beginning.
 		r.reread = false
 	} else {
 		r.cursors = cursors
 		r.drained = cursors != nil && !slices.ContainsFunc(cursors, func(c Cursor) bool { return !c.isDone() })
 	}
+
 	r.queue = append(r.queue, r.unseenCandidates(found)...)
 	r.noteWaiting(b.now())
 	b.activateJob(r)
@@ -62,10 +66,13 @@ func (r *Job) unseenCandidates(found []records.Candidate) []records.Candidate {
 	for _, c := range r.queue {
 		seen[c] = true
 	}
+
 	found = slices.DeleteFunc(found, func(c records.Candidate) bool {
 		_, taken := r.taken[c]
 		return taken || seen[c]
 	})
+
+	// What the turns that have ended took cannot show in a later read.
 	maps.DeleteFunc(r.taken, func(_ records.Candidate, underWay bool) bool { return !underWay })
 	return found
 }

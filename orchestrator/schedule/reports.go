@@ -10,11 +10,14 @@ import (
 func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapreduce.Held) {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	urgent := false
 	s.seen = t.sched.now()
+
 	capped, heard := s.trusted() < s.Slots+s.prefetch, s.heard
 	for _, h := range m.Started {
 		if held := s.held[unitKey{h.Job, h.Unit}]; held != nil && held.attempt == h.Attempt {
+			// Each unit that begins lets the worker be given more.
 			if !held.running {
 				s.heard++
 			}
@@ -24,16 +27,20 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 			}
 		}
 	}
+
 	if capped && s.heard > heard { // it may be given more
 		t.activateFor(s)
 	}
+
 	for i := range m.Reports {
 		urgent = t.enterReport(s, &m.Reports[i]) || urgent
 	}
+
 	urgent = t.sched.Models.hearLimits(m.Limits, s.seen) || urgent
 	if t.sched.Models.hearManners(s, m.Manners) {
 		t.sched.Models.Changed.Wake()
 	}
+
 	if hb := m.Heartbeat; hb != nil {
 		for _, br := range hb.Breakers {
 			if t.sched.Models.knownModel(br.Name) != nil {
@@ -42,13 +49,16 @@ func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapred
 		}
 		urgent = t.sched.Models.hearBreakers(hb.Breakers, s.seen) || urgent
 	}
+
 	if m.Drain {
 		s.draining = true
 	}
+
 	if urgent {
 		t.sched.Models.dealAll(s.seen) // what is known here already
 		t.sched.Models.Changed.Wake()
 	}
+
 	t.sched.wake.Broadcast()
 	return suspects
 }
@@ -79,6 +89,7 @@ func (t *Sessions) enterReport(s *Session, rep *mapreduce.Report) (urgent bool) 
 		t.sched.Models.notePace(r, rep)
 		t.sched.Priming.noteReport(r, rep)
 	}
+
 	r.reports = append(r.reports, pendingReport{Report: rep, Session: s, jitter: t.sched.jitter()})
 	t.sched.fairQueue.add(r)
 	return urgent
@@ -165,19 +176,22 @@ func (t *Sessions) NoteArrived(s *Session, reports []mapreduce.Report) {
 	}
 }
 
-// Strays returns which reports are of attempts that s does not hold, and which of those
-// are of jobs that the scheduler does not know.
+// Strays counts the reports of attempts that s does not hold, and returns which of their
+// jobs the scheduler does not know.
 func (t *Sessions) Strays(s *Session, reports []mapreduce.Report) (strays int, unknown map[mapreduce.JobID]bool) {
 	if len(reports) == 0 {
 		return 0, nil
 	}
+
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	for i := range reports {
 		rep := &reports[i]
 		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
 			continue
 		}
+
 		strays++
 		if t.sched.runs[rep.Job] == nil {
 			if unknown == nil {
@@ -186,6 +200,7 @@ func (t *Sessions) Strays(s *Session, reports []mapreduce.Report) (strays int, u
 			unknown[rep.Job] = true
 		}
 	}
+
 	return strays, unknown
 }
 

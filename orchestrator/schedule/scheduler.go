@@ -17,8 +17,8 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
-// A Scheduler is what an orchestrator sees of its jobs and workers, and decides what
-// its lanes do next. Nothing on it is needed after a crash. It has one lock, as each
+// A Scheduler is what an orchestrator sees of its jobs and workers, and decides what its
+// committers do next. Nothing in it is needed after a crash. It has one lock, as each
 // decision looks at all of it.
 type Scheduler struct {
 	node   mapreduce.NodeID
@@ -66,12 +66,14 @@ func New(c Config) *Scheduler {
 		runs: make(map[mapreduce.JobID]*Job), uses: make(map[string]*modelUse), asking: make(map[string]int),
 		busy: make(map[mapreduce.TenantID]int),
 	}
+
 	b.wake = sync.NewCond(&b.mu)
 	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
 	b.Grants = &Grants{sched: b, claimEnded: sync.NewCond(&b.mu)}
 	b.Models = &Models{sched: b, states: make(map[string]*model.State), limits: c.Limits, lease: c.Lease}
 	b.Priming = &Priming{sched: b}
 	b.Turns = &Turns{sched: b, full: make(map[mapreduce.TenantID]time.Time)}
+
 	return b
 }
 
@@ -84,7 +86,7 @@ func (b *Scheduler) Close() {
 	b.Grants.claimEnded.Broadcast()
 }
 
-// activateJob makes the fair queue visit r. The caller holds b.mu.
+// activateJob makes the fair queue visit a job. The caller holds b.mu.
 func (b *Scheduler) activateJob(r *Job) {
 	b.fairQueue.add(r)
 	b.wake.Signal()
@@ -94,7 +96,7 @@ func (b *Scheduler) activateJob(r *Job) {
 // turn.
 type Task struct {
 	Job     *Job
-	Spec    *mapreduce.JobSpec // of the run, as it was then, as is the next
+	Spec    *mapreduce.JobSpec // of the job, as it was then, as is the next
 	Stages  jobspec.Stages
 	Scan    bool
 	Turn    *turns.Turn
@@ -109,8 +111,10 @@ type Task struct {
 func (b *Scheduler) NextTask() *Task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	for {
 		if t := b.findTask(b.now()); t != nil {
+			// A signal wakes one committer, which wakes the next if more jobs wait.
 			if b.fairQueue.hasWaiting() {
 				b.wake.Signal()
 			}
@@ -123,16 +127,18 @@ func (b *Scheduler) NextTask() *Task {
 	}
 }
 
-// findTask visits active runs in fair order until one has something to do. One that
-// has not leaves the queue until it is activated again, or, if it is slots that
-// it lacks, until there are some.
+// findTask visits active jobs in fair order until one has something to do. One that has not
+// leaves the queue until it is activated again, or, if it is slots that it lacks, until
+// there are some.
 func (b *Scheduler) findTask(now time.Time) *Task {
 	b.requeueStarved(now)
+
 	for {
 		r := b.fairQueue.nextJob()
 		if r == nil {
 			return nil
 		}
+
 		if now.Before(r.retryAt) {
 			continue // its timer activates it
 		}
@@ -140,32 +146,36 @@ func (b *Scheduler) findTask(now time.Time) *Task {
 			b.fairQueue.add(r) // it may have more; its next visit finds out
 			return t
 		}
+
 		if r.isStarved() {
 			b.fairQueue.addStarved(r)
 		}
 	}
 }
 
-// starvedLooks is how many runs that lack slots are looked at in one visit.
+// starvedLooks is how many jobs that lack slots are looked at in one visit.
 const starvedLooks = 8
 
-// requeueStarved lets a run that found no slot go first once there is one for it. Else
-// a job that frees slots would take them again and again, in the very turns that
-// end its units. It is one run, of the tenant with the fewest units at workers: so tenants
-// share the slots evenly, however many jobs each has, and however long its units take.
+// requeueStarved lets a job that found no slot go first once there is one for it. Else a
+// job that frees slots would take them again and again, in the very turns that end its
+// units. It is one job, of the tenant with the fewest units at workers: so tenants share
+// the slots evenly, however many jobs each has, and however long its units take.
 func (b *Scheduler) requeueStarved(now time.Time) {
 	starved := &b.fairQueue.starved
 	for look := range starvedLooks {
 		var r *Job
 		var ok bool
+		// Every second look goes by turn: a tenant whose jobs no worker can run has the
+		// fewest units for ever.
 		if look%2 == 0 {
 			r, ok = starved.NextBelow(math.MaxInt, b.busyUnits)
-		} else { // whose jobs no worker can run always has the fewest
+		} else {
 			r, ok = starved.Next()
 		}
 		if !ok {
 			return
 		}
+
 		switch {
 		case !r.isStarved() || now.Before(r.retryAt): // its timer activates it
 			r.starved = false
@@ -190,15 +200,20 @@ func (b *Scheduler) taskFor(r *Job) *Task {
 		r.reading = true
 		return &Task{Job: r, Scan: true}
 	}
+
 	t := &Task{Job: r, Spec: r.spec, Stages: r.stages, Turn: &turns.Turn{Job: r.ID}}
 	b.takeReports(r, t)
 	if room > 0 && len(r.queue) > 0 && (r.batch == 0 || len(t.Sent) == 0) { // what fails alone is all of its turn
 		b.takeSeats(r, t, room)
 	}
+
+	// Claims that have ended are released along with other work. They are worth a turn of
+	// their own only once nothing else is under way.
 	idle := r.turns == 0 && r.held == 0 && len(r.release) > 0
 	if len(t.Turn.Reports) == 0 && t.Turn.Claim == nil && !idle {
 		return nil
 	}
+
 	t.Turn.Release = append(t.Turn.Release, r.release...)
 	t.release, r.release = r.release, nil
 	r.turns++
@@ -213,10 +228,13 @@ func (b *Scheduler) freeSlots(r *Job) int {
 	if b.now().Before(b.Turns.full[r.tenant]) {
 		return 0
 	}
+
 	free, slots, all := b.Sessions.reachableSlots(r)
 	if slots == 0 {
 		return 0
 	}
+
+	// Calls are the scarcer of the two if fewer are granted than workers have slots.
 	if r.usesFleetCalls() && int64(all) > b.Grants.callSlots {
 		free = min(free, int(b.Grants.callSlots-b.Grants.calling))
 	}
@@ -226,6 +244,8 @@ func (b *Scheduler) freeSlots(r *Job) int {
 		// hold waiting would run as well.
 		free = min(free, int(r.slots)-r.held)
 	}
+
+	// A job that holds less than the reserve may use it.
 	spare := b.reservedSlots(slots)
 	return max(0, free-spare, min(free, spare-r.held))
 }
@@ -287,17 +307,21 @@ func (b *Scheduler) takeReports(r *Job, t *Task) {
 	last := make(map[*claimOf]int)
 	for _, p := range r.reports[:n] {
 		t.Turn.Reports = append(t.Turn.Reports, turns.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke, Overdue: p.overdue})
+
 		h := p.Session.held[unitKey{p.Report.Job, p.Report.Unit}]
 		if h == nil || h.attempt != p.Report.Attempt || h.taken {
 			continue
 		}
 		h.taken = true
+
+		// The turn that takes the last report of a claim releases the claim as well.
 		if last[h.claim]++; last[h.claim] == h.claim.left {
 			t.Turn.Release = append(t.Turn.Release, h.claim.id)
 			t.last = append(t.last, h.claim)
 			h.claim.released = true
 		}
 	}
+
 	t.Sent = append(t.Sent, r.reports[:n]...)
 	if r.reports = r.reports[n:]; len(r.reports) == 0 {
 		r.reports = nil
@@ -319,6 +343,7 @@ func (b *Scheduler) takeSeats(r *Job, t *Task, room int) {
 			break
 		}
 	}
+
 	n := 0
 	for _, s := range claim.Seats {
 		n += s.Slots
@@ -326,24 +351,31 @@ func (b *Scheduler) takeSeats(r *Job, t *Task, room int) {
 	if n == 0 {
 		return
 	}
+
+	// Another tenant's units begin: slots are reserved for a while.
 	if r.tenant != b.lastTenant {
 		b.lastTenant, b.mixedAt = r.tenant, b.now()
 	}
+
 	claim.Candidates = append(claim.Candidates, r.queue[:n]...)
 	r.queue = r.queue[n:]
 	r.waitingSince = time.Time{}
 	r.noteWaiting(b.now())
 	r.takeCandidates(claim.Candidates)
 	b.addHeldUnits(r, n)
+
+	// The claim has all tokens of the grant, and gives back what it does not reserve.
 	if r.spec.Budget > 0 {
 		claim.Bounded, claim.Tokens = true, r.tokens
 		t.tokens, r.tokens, r.claiming = r.tokens, 0, true
 	}
+
 	_, slots, all := b.Sessions.reachableSlots(r)
 	claim.Slots = turns.Share{Slots: int64(min(r.held, slots)), Taken: r.revocations}
 	if r.usesFleetCalls() {
 		claim.Calls = turns.Share{Slots: min(b.Grants.calling, int64(all)), Taken: b.Grants.callsTaken}
 	}
+
 	t.Turn.Claim = claim
 }
 

@@ -60,6 +60,7 @@ func (t *Sessions) letGo(s *Session) {
 	if t.away[s.ID] == s {
 		delete(t.away, s.ID)
 	}
+
 	for key, h := range s.held {
 		s.dropInput(h)
 		if r := t.sched.runs[key.job]; r != nil {
@@ -68,6 +69,7 @@ func (t *Sessions) letGo(s *Session) {
 			t.sched.dropJob(r)
 		}
 	}
+
 	s.held = nil
 	t.sched.wake.Broadcast()
 }
@@ -77,6 +79,7 @@ func (t *Sessions) letGo(s *Session) {
 func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	s.texts, s.seen = &t.texts, t.sched.now()
 	other, old := t.bound[s.ID], t.away[s.ID]
 	if other != nil && other.Epoch > s.Epoch || old != nil && old.Epoch > s.Epoch {
@@ -84,9 +87,11 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 		s.Peer.Stop(ErrSuperseded)
 		return false
 	}
+
 	if other != nil {
 		t.displace(other)
 	}
+
 	clocks := make(map[unitKey]HeldUnit) // a stream that begins anew gives no attempt more time
 	if old := t.away[s.ID]; old != nil {
 		for key, h := range old.held {
@@ -94,6 +99,7 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 		}
 		t.letGo(old)
 	}
+
 	claims := make(map[string]*claimOf)
 	for _, h := range kept {
 		c := claims[h.Claim]
@@ -101,6 +107,7 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 			c = &claimOf{id: turns.HeldID{Session: s.ID, Claim: h.Claim}}
 			claims[h.Claim] = c
 		}
+
 		c.left++
 		s.busy++
 		s.heard++
@@ -108,13 +115,16 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 			attempt: h.Attempt, claim: c, Reserved: h.Reserved, granted: h.Node == t.sched.node, running: h.Running,
 			suspect: h.Attempt > 1,
 		}
+
 		if before := clocks[unitKey{h.Job, h.Unit}]; before.attempt == h.Attempt {
 			s.held[unitKey{h.Job, h.Unit}].clock = before.clock
 		}
+
 		r := t.sched.getOrAddJob(h.Job)
 		t.sched.addHeldUnits(r, 1)
 		r.grantUnsure = true // slots may have come with it
 	}
+
 	t.bound[s.ID] = s
 	t.sched.Models.welcome(s, s.seen)
 	t.activateFor(s)
@@ -129,11 +139,13 @@ func (t *Sessions) activateFor(s *Session) {
 			t.sched.fairQueue.add(r)
 		}
 	}
+
 	for key := range s.held {
 		if r := t.sched.runs[key.job]; r != nil {
 			t.sched.fairQueue.add(r)
 		}
 	}
+
 	t.sched.wake.Broadcast()
 }
 
@@ -142,6 +154,7 @@ func (t *Sessions) activateFor(s *Session) {
 func (t *Sessions) CountWaiting(id mapreduce.JobID) (waiting int64) {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	for _, s := range t.bound {
 		held := 0
 		for key, h := range s.held {
@@ -167,15 +180,18 @@ func (t *Sessions) OfferAgain() {
 func (t *Sessions) Leave(s *Session) (running map[mapreduce.Held]bool, done, ok bool) {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	if t.bound[s.ID] != s {
 		return nil, false, false
 	}
+
 	running = make(map[mapreduce.Held]bool)
 	for key, h := range s.held {
 		if h.running && !h.reported && !h.checking {
 			running[mapreduce.Held{Job: key.job, Unit: key.unit, Attempt: h.attempt}] = true
 		}
 	}
+
 	t.suspend(s)
 	return running, len(s.held) == 0 && s.draining, true
 }
@@ -222,10 +238,12 @@ func (t *Sessions) Bound(id mapreduce.SessionID) *Session {
 func (t *Sessions) Away(ref nodes.SessionRef) (*Session, map[mapreduce.JobID]bool) {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	s := t.away[ref.Session]
 	if s == nil || s.Epoch > ref.Epoch {
 		return nil, nil
 	}
+
 	held := make(map[mapreduce.JobID]bool)
 	for key := range s.held {
 		held[key.job] = true
@@ -267,10 +285,13 @@ func (t *Sessions) reachableSlots(r *Job) (free, slots, all int) {
 			slots += s.countHeld(r)
 		}
 	}
+
+	// These are given nothing, but what they hold may still run.
 	for _, s := range t.away {
 		all += s.Slots
 		slots += s.countHeld(r)
 	}
+
 	return free, slots, all
 }
 
@@ -307,22 +328,25 @@ func (t *Sessions) holdsOf(s *Session, name string) (n int64) {
 func (t *Sessions) KeepClaimed(of *Task, epoch int64, c turns.Claimed, text []byte) *Session {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	s := t.seated(of, c.Session)
 	if s == nil {
 		return nil
 	}
+
 	h := s.held[unitKey{of.Job.ID, c.Unit.ID}]
 	if h == nil || h.attempt != int(c.Unit.Attempt) {
 		return nil
 	}
+
 	if stage := of.Stages.StageAt(c.Unit.Level); stage == nil || len(stage.Tools) == 0 {
 		s.keepInput(h, c.Unit, epoch, text) // else its evidence is read with it, and that grows
 	}
 	return s
 }
 
-// seated returns the session that a turn gave a seat to, if it is still the one
-// on the scheduler. The caller holds the scheduler's mu.
+// seated returns the session that a turn has set slots aside at, if it is still the one on
+// the scheduler. The caller holds the scheduler's mu.
 func (t *Sessions) seated(of *Task, id mapreduce.SessionID) *Session {
 	for _, s := range of.seats {
 		if s.ID == id && t.bound[id] == s {
@@ -345,9 +369,9 @@ func (t *Sessions) KeepInputs(s *Session, held mapreduce.Held, taken []*records.
 	}
 }
 
-// Introduce tells s what it has to know of the job first, unless it was told
-// before. Two lanes may have units for s: that the job is introduced, and that
-// this is noted, is one act.
+// Introduce sends s what it has to know of the job before it gets units of it, unless it
+// was sent that before. Two committers may have units for s: the lock makes the sending and
+// the note of it one act.
 func (t *Sessions) Introduce(s *Session, r *Job) {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
@@ -357,8 +381,8 @@ func (t *Sessions) Introduce(s *Session, r *Job) {
 	}
 }
 
-// releaseJobOnWorkers tells the workers that know of a job that they need not. The caller
-// holds the scheduler's mu.
+// releaseJobOnWorkers has the workers that know of a job forget it. The caller holds the
+// scheduler's mu.
 func (t *Sessions) releaseJobOnWorkers(id mapreduce.JobID) {
 	for _, s := range t.bound {
 		if _, known := s.knows[id]; known {
@@ -373,25 +397,31 @@ func (t *Sessions) releaseJobOnWorkers(id mapreduce.JobID) {
 func (t *Sessions) DropUnits(id mapreduce.JobID) {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
+
 	r := t.sched.runs[id]
 	if r == nil {
 		return
 	}
+
 	for _, s := range t.bound {
 		var stop []mapreduce.Held
 		for key, h := range s.held {
+			// What was reported has ended, and waits for its verdict.
 			if key.job != id || h.reported {
 				continue
 			}
+
 			stop = append(stop, mapreduce.Held{Job: id, Unit: key.unit, Attempt: h.attempt})
 			s.forgetAttempt(id, key.unit, h.attempt)
 			h.claim.endUnit(r)
 			t.sched.addHeldUnits(r, -1)
 		}
+
 		if len(stop) > 0 {
 			s.Peer.Send(&mapreduce.ToWorker{Cancel: stop})
 		}
 	}
+
 	t.sched.fairQueue.add(r)
 	t.sched.wake.Broadcast()
 }

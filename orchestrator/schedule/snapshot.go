@@ -34,20 +34,25 @@ type TenantQueue struct {
 func (b *Scheduler) Snapshot() Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	now := b.now()
 	s := Snapshot{Workers: len(b.Sessions.bound), Away: len(b.Sessions.away), CallsGranted: b.Grants.callSlots, CallsHeld: b.Grants.calling}
+
 	for _, w := range b.Sessions.bound {
 		if w.draining {
 			s.Draining++
 		}
 		s.Slots += w.Slots
+		// Units that wait there for a slot do not count.
 		s.Busy += min(w.busy, w.Slots)
 	}
+
 	tenants := make(map[mapreduce.TenantID]*TenantQueue)
 	for _, r := range b.runs {
 		if !r.running {
 			continue
 		}
+
 		t := tenants[r.tenant]
 		if t == nil {
 			t = &TenantQueue{Tenant: r.tenant}
@@ -58,9 +63,11 @@ func (b *Scheduler) Snapshot() Snapshot {
 			t.Age = max(t.Age, now.Sub(r.waitingSince))
 		}
 	}
+
 	for _, t := range tenants {
 		s.Tenants = append(s.Tenants, *t)
 	}
+
 	for _, m := range b.Models.states {
 		s.Models = append(s.Models, m.View(now))
 	}

@@ -16,20 +16,24 @@ import (
 func (b *Scheduler) IsProgressing(id mapreduce.JobID, job *mapreduce.Job, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	r, running := b.runs[id], job.RunningUnits
 	if r == nil {
 		return true
 	}
+
 	unanswered := b.Models.modelUnanswered(r, now)
 	if unanswered {
 		running -= int64(r.held)
 	}
+
 	before := r.lastProgress
 	r.lastProgress = progressMark{job.Epoch, job.CompletedUnits + job.FailedUnits}
 	moves := running > 0 || r.lastProgress != before
 	if moves && !unanswered {
 		r.stuckSince = now
 	}
+
 	return moves
 }
 
@@ -52,20 +56,25 @@ func (g *Models) modelUnanswered(r *Job, now time.Time) bool {
 func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, begins bool, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	r := b.runs[id]
 	if r == nil || !r.running || r.assembles {
 		return 0, false, ""
 	}
+
 	if len(b.Sessions.bound) == 0 || !b.Models.modelUnanswered(r, now) && (r.held > 0 || b.Sessions.countUsableSessions(r) > 0) {
 		r.stuckSince = time.Time{}
 		return r.epoch, false, ""
 	}
+
 	if begins = r.stuckSince.IsZero(); begins {
 		r.stuckSince = now
 	}
 	if now.Sub(r.stuckSince) < d {
 		return r.epoch, begins, ""
 	}
+
+	// If a worker has what the job needs, it is the model that keeps it from running.
 	for _, s := range b.Sessions.bound {
 		m := b.Models.states[r.model]
 		if r.needs.MetBy(s.offer) && m != nil && !m.HoldsBack(r.spec) && m.IsRefusing(now) {
@@ -75,6 +84,7 @@ func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 			return r.epoch, begins, fmt.Sprintf("the circuit breaker of %s has been open for %v, after failed calls; resume when the provider answers again", r.model, d)
 		}
 	}
+
 	missing := ""
 	for _, s := range b.Sessions.bound {
 		missing = cmp.Or(missing, r.needs.Missing(s.offer))
@@ -87,10 +97,12 @@ func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 func (b *Scheduler) Lacking(id mapreduce.JobID) (missing string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	r := b.runs[id]
 	if r == nil || !r.running || r.assembles || r.held > 0 {
 		return ""
 	}
+
 	for _, s := range b.Sessions.bound {
 		lacks := r.needs.Missing(s.offer)
 		if lacks == "" {

@@ -21,10 +21,13 @@ type Turns struct {
 func (e *Turns) Undo(t *Task) {
 	e.sched.mu.Lock()
 	defer e.sched.mu.Unlock()
+
 	r := t.Job
 	r.turns--
 	r.reports = append(t.Sent, r.reports...)
 	r.release = append(r.release, t.release...)
+
+	// The turn that takes these reports next releases their claims.
 	for _, c := range t.last {
 		c.released = false
 	}
@@ -33,6 +36,7 @@ func (e *Turns) Undo(t *Task) {
 			h.taken = false
 		}
 	}
+
 	t.releaseSlots()
 	if c := t.Turn.Claim; c != nil {
 		e.sched.addHeldUnits(r, -len(c.Candidates))
@@ -43,6 +47,7 @@ func (e *Turns) Undo(t *Task) {
 			e.sched.Grants.endClaim(r, t.tokens)
 		}
 	}
+
 	e.sched.dropJob(r)
 }
 
@@ -64,13 +69,17 @@ const (
 // Split takes back what a turn had set aside that failed for one of its members, and
 // says how its members are tried again. Why is what the turn failed with.
 func (e *Turns) Split(t *Task, why error) Split {
+	// Undo takes the lock itself.
 	e.Undo(t)
+
 	e.sched.mu.Lock()
 	defer e.sched.mu.Unlock()
+
 	r, members := t.Job, len(t.Sent)
 	if c := t.Turn.Claim; c != nil {
 		members += len(c.Candidates)
 	}
+
 	switch {
 	case members > 1:
 		r.batch = min(r.turnSize(), max(1, members/2))
@@ -79,12 +88,15 @@ func (e *Turns) Split(t *Task, why error) Split {
 	case len(t.Sent) == 0 || t.Sent[0].spoilt:
 		return Alone
 	}
+
+	// Undo has put the report back.
 	for i := range r.reports {
 		if p := &r.reports[i]; p.Report == t.Sent[0].Report {
 			p.Report, p.spoilt = unstorable(p.Report, why), true
 			break
 		}
 	}
+
 	e.sched.activateJob(r)
 	return Replaced
 }
@@ -102,6 +114,7 @@ func unstorable(rep *mapreduce.Report, why error) *mapreduce.Report {
 func (e *Turns) DropReports(t *Task) {
 	e.sched.mu.Lock()
 	defer e.sched.mu.Unlock()
+
 	r := t.Job
 	for _, p := range t.Sent {
 		r.reports = slices.DeleteFunc(r.reports, func(q pendingReport) bool { return q.Report.Unit == p.Report.Unit && q.spoilt })
@@ -111,6 +124,7 @@ func (e *Turns) DropReports(t *Task) {
 			Verdict: mapreduce.Stale,
 		}}})
 	}
+
 	e.sched.dropJob(r)
 }
 
@@ -137,15 +151,20 @@ func (e *Turns) Revisit(r *Job) {
 func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
 	e.sched.mu.Lock()
 	defer e.sched.mu.Unlock()
+
 	r := t.Job
 	r.turns--
 	r.retries = 0
+
+	// After a turn that was carried out, turns may be larger again.
 	if r.batch *= 2; r.batch >= records.MaxBatch {
 		r.batch = 0
 	}
+
 	for i, p := range t.Sent {
 		e.applyVerdict(r, p, res.Verdicts[i])
 	}
+
 	if c := t.Turn.Claim; c != nil {
 		t.releaseSlots()
 		e.applyClaims(r, t, res)
@@ -156,12 +175,14 @@ func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
 			}
 		}
 	}
+
 	switch {
 	case res.Full:
 		e.full[r.tenant] = e.sched.now().Add(FullPause)
 	case len(t.Sent) > 0:
 		e.reopenTenant(r.tenant) // there may be room again
 	}
+
 	if !res.State.Running() {
 		e.sched.stopJob(r)
 	}
@@ -169,10 +190,12 @@ func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
 		r.failing = max(r.failing, res.Epoch)
 	}
 	r.noteWaiting(e.sched.now())
+
 	idle = r.turns == 0 && len(r.reports) == 0 && r.held == 0
 	if r.running || len(r.reports) > 0 || len(r.release) > 0 {
 		e.sched.fairQueue.add(r)
 	}
+
 	e.sched.dropJob(r)
 	e.sched.wake.Signal()
 	return idle
@@ -209,13 +232,16 @@ func (e *Turns) applyVerdict(r *Job, p pendingReport, s turns.Settled) {
 	if s.Verdict == mapreduce.VerdictUnknown {
 		return
 	}
+
 	if h := p.Session.forgetAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt); h != nil {
 		e.sched.forgetHeldUnit(r, h)
+		// What was reserved and not spent is free again.
 		if h.granted {
 			r.tokens += h.Reserved - p.Report.Charged(h.Reserved)
 		}
 		h.claim.endUnit(r)
 	}
+
 	if s.Requeued != nil && r.running {
 		r.putBack([]records.Candidate{*s.Requeued})
 	}
@@ -224,10 +250,13 @@ func (e *Turns) applyVerdict(r *Job, p pendingReport, s turns.Settled) {
 // applyClaims enters the units that a turn claimed.
 func (e *Turns) applyClaims(r *Job, t *Task, res *turns.Result) {
 	c := t.Turn.Claim
+
+	// All candidates have counted as held since the turn took them.
 	e.sched.addHeldUnits(r, len(res.Claimed)-len(c.Candidates))
 	r.noteCrowding(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
 	r.returnCandidates(c.Candidates)
 	r.putBack(res.Left)
+
 	claims := make(map[mapreduce.SessionID]*claimOf, len(t.seats))
 	for _, got := range res.Claimed {
 		s := e.sched.Sessions.seated(t, got.Session)
@@ -238,20 +267,25 @@ func (e *Turns) applyClaims(r *Job, t *Task, res *turns.Result) {
 			e.sched.addHeldUnits(r, -1) // its session has gone, or came back meanwhile: either gives the unit back
 			continue
 		}
+
 		of := claims[got.Session]
 		if of == nil {
 			of = &claimOf{id: turns.HeldID{Session: got.Session, Claim: c.ID}}
 			claims[got.Session] = of
 		}
+
 		of.left++
 		s.holdUnit(r.ID, got.Unit, of, c.Bounded)
 	}
+
 	if c.Bounded {
 		if r.neededTokens = res.Need; res.Overdrawn {
 			r.granted, t.tokens = false, 0
 		}
 		e.sched.Grants.endClaim(r, t.tokens)
 	}
+
+	// Others have taken slots or calls that this node thought to have.
 	if res.Short {
 		r.slots, r.revocations = min(r.slots, res.Slots.Slots), res.Slots.Taken // with less it asks for more
 		if c.Calls.Slots > 0 {

@@ -36,9 +36,9 @@ type Session struct {
 
 // A Peer is the stream of a session. Its methods do not wait.
 type Peer interface {
-	// Send has the worker told something, after what it is to be told already.
+	// Send queues a message for the worker, behind those that wait.
 	Send(m *mapreduce.ToWorker)
-	// Lags reports whether the worker has to read what it was told before it is told more.
+	// Lags reports whether the worker has to read what it was sent before it is sent more.
 	Lags() bool
 	// Stop ends the stream.
 	Stop(why error)
@@ -154,9 +154,11 @@ func (s *Session) canRun(r *Job, now time.Time) bool {
 	if s.Tenant != "" && s.Tenant != r.tenant {
 		return false
 	}
+
 	if r.spec.OnBreaker == mapreduce.BreakerSkip {
 		return true // its units end with an error there, rather than wait
 	}
+
 	return len(r.models) == 0 || slices.ContainsFunc(r.models, func(name string) bool {
 		until, open := s.breakers[name]
 		return !open || now.After(until)
@@ -165,7 +167,7 @@ func (s *Session) canRun(r *Job, now time.Time) bool {
 
 func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + spec.Model }
 
-// freeUnits is how many more units s may be given, and idle how many of them it would
+// freeUnits is how many more units s may be given, and idleSlots how many of them it would
 // run at once.
 func (s *Session) freeUnits() int { return min(s.Slots+s.prefetch, s.trusted()) - s.busy - s.promised }
 
@@ -205,9 +207,11 @@ func (s *Session) noteReported(r *mapreduce.Report) (held, first bool) {
 	if h == nil || h.attempt != r.Attempt {
 		return false, false
 	}
+
 	if h.reported {
 		return true, false
 	}
+
 	h.reported = true
 	s.heard++
 	s.busy--
@@ -221,6 +225,7 @@ func (s *Session) forgetAttempt(job mapreduce.JobID, unit mapreduce.UnitID, atte
 	if h == nil || h.attempt != attempt {
 		return nil
 	}
+
 	delete(s.held, key)
 	s.dropInput(h)
 	if !h.reported {
