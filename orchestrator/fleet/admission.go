@@ -22,10 +22,10 @@ func newAdmission() *admission {
 	return &admission{opened: make(chan struct{}), leaving: make(chan struct{})}
 }
 
-// open has streams admitted.
+// open begins to admit streams.
 func (a *admission) open() { a.once.Do(func() { close(a.opened) }) }
 
-// refuseStreams has no stream admitted any more. It is called once.
+// refuseStreams ends the admission of streams. It is called once.
 func (a *admission) refuseStreams() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,8 +40,11 @@ func (a *admission) admitStream(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+
+	// Whoever closed leaving waits for the streams then: under the lock, none begins after.
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	select {
 	case <-a.leaving:
 		return errLeaving

@@ -17,6 +17,7 @@ func (t *Transfers) putAnswer(ctx context.Context, s *schedule.Session, q *mapre
 	if len(q.Blob.Key) != sha256.Size {
 		return nil, errs.Field("blob.key", "is missing")
 	}
+
 	tenant, shares, err := t.answerSharingTenant(ctx, s, q.Held)
 	if err != nil {
 		return nil, err
@@ -24,14 +25,17 @@ func (t *Transfers) putAnswer(ctx context.Context, s *schedule.Session, q *mapre
 	if !shares {
 		return nil, errs.New(errs.Precondition, "session %s holds no attempt at unit %s of a job that shares answers", q.Session, q.Unit)
 	}
+
 	data, err := collectPut(&q.Blob, mapreduce.MaxAnswer, "an answer that is put", next)
 	if err != nil {
 		return nil, err
 	}
+
 	err = t.jobs.Answers.Keep(ctx, tenant, q.Blob.Key, data, t.answersSince())
 	if err == nil {
 		err = t.trimAnswers(ctx, tenant)
 	}
+
 	t.supervisor.LogFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
 	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
@@ -42,10 +46,12 @@ func (t *Transfers) sendAnswer(ctx context.Context, s *schedule.Session, q *mapr
 	if len(q.Blob.Key) != sha256.Size {
 		return errs.Field("blob.key", "is missing")
 	}
+
 	tenant, shares, err := t.answerSharingTenant(ctx, s, q.Held)
 	if err != nil {
 		return err
 	}
+
 	var data []byte
 	if shares {
 		data, err = t.jobs.Answers.Get(ctx, tenant, q.Blob.Key, t.answersSince())
@@ -53,6 +59,7 @@ func (t *Transfers) sendAnswer(ctx context.Context, s *schedule.Session, q *mapr
 	if err != nil && !supervise.IsPermanent(err) {
 		return err
 	}
+
 	if len(data) == 0 {
 		return errs.New(errs.NotFound, "no answer is kept under that key")
 	}
@@ -74,8 +81,8 @@ func (t *Transfers) answerSharingTenant(ctx context.Context, s *schedule.Session
 	return spec.Tenant, spec.Cache, nil
 }
 
-// answersSince is when an answer must have been kept to count. It is told by a
-// clock that may be wrong: an answer that is too old is no wrong one.
+// answersSince is when an answer must have been kept to count. It goes by this node's
+// clock, which may be wrong: an answer that is somewhat too old is not a wrong answer.
 func (t *Transfers) answersSince() time.Time { return time.Now().Add(-t.config.AnswerAge) }
 
 func (t *Transfers) trimAnswers(ctx context.Context, tenant mapreduce.TenantID) error {

@@ -67,9 +67,11 @@ func (t *Transfers) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take 
 		return err
 	}
 	defer end()
+
 	if !t.scheduler.Sessions.HoldsAttempt(s, q.Held) {
 		return notHeld(q)
 	}
+
 	w := &rangeWriter{start: q.Blob.Start, end: q.Blob.End, take: take}
 	if err = t.sendBlob(ctx, s, q, w); err == nil {
 		err = w.flushBuffer()
@@ -86,6 +88,7 @@ func (t *Transfers) sendBlob(ctx context.Context, s *schedule.Session, q *mapred
 	if q.Blob.Kind == mapreduce.BlobAnswer {
 		return t.sendAnswer(ctx, s, q, w)
 	}
+
 	u, err := t.jobs.View.Unit(ctx, q.Job, q.Unit)
 	if err != nil {
 		return err
@@ -116,6 +119,7 @@ func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next 
 		return nil, err
 	}
 	defer end()
+
 	var stored *mapreduce.BlobStored
 	switch q.Blob.Kind {
 	case mapreduce.BlobOutput:
@@ -129,27 +133,32 @@ func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next 
 	default:
 		err = errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
 	}
+
 	return stored, transferError(ctx, q, err)
 }
 
 // beginTransfer admits a transfer of a session whose stream is here: it ends with
 // that stream. Count is what it counts as.
 func (t *Transfers) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
+	// What waits for memory does not count as a stream yet.
 	if err := memory.Hold(ctx, transferBytes); err != nil {
 		return nil, nil, nil, err
 	}
 	if err := t.admission.admitStream(ctx); err != nil {
 		return nil, nil, nil, err
 	}
+
 	s := t.scheduler.Sessions.Bound(q.Session)
 	if s == nil {
 		t.admission.streams.Done()
 		return nil, nil, nil, errs.New(errs.Aborted, "session %s has no stream to this orchestrator", q.Session)
 	}
+
 	stream := streamOf(s)
 	stream.mu.Lock()
 	defer stream.mu.Unlock()
 	n := count(stream)
+
 	if *n >= MaxTransfers {
 		t.admission.streams.Done()
 		err := errs.New(errs.Exhausted, "session %s has %d transfers of this direction under way; end one first", q.Session, *n)
@@ -157,6 +166,7 @@ func (t *Transfers) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest,
 		return nil, nil, nil, err
 	}
 	*n++
+
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(stream.life, func() { cancel(errStreamEnded) })
 	return ctx, s, func() {
@@ -185,6 +195,7 @@ func transferError(ctx context.Context, q *mapreduce.BlobRequest, err error) err
 	case kind == errs.Internal && (store.Retryable(err) || errors.Is(err, store.ErrNoSpace)):
 		return &errs.Error{Kind: errs.Unavailable, Reason: errs.StoreAway, Message: "the store does not answer; ask again", RetryAfter: transferPause, Err: err}
 	}
+
 	return err
 }
 
@@ -213,10 +224,12 @@ func (w *rangeWriter) write(data []byte) error {
 	if w.end > 0 {
 		to = min(max(w.end-w.at, 0), n)
 	}
+
 	w.at += n
 	if from >= to {
 		return nil
 	}
+
 	data = data[from:to]
 	if len(w.buffer)+len(data) <= bufferedBytes {
 		w.buffer = append(w.buffer, data...)
@@ -249,10 +262,12 @@ func (t *Transfers) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *r
 	case max(q.Blob.Start, q.Blob.End) > src.Length:
 		return errs.Field("blob.end_byte", "the text of unit %s has %d bytes", q.Unit, src.Length)
 	}
+
 	end := q.Blob.End
 	if end == 0 {
 		end = src.Length
 	}
+
 	w.at = w.start // only what is wanted is read
 	return t.jobs.Content.TextParts(ctx, q.Job, content.TextRange{SHA256: src.SHA256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
 }
@@ -298,6 +313,7 @@ func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *recor
 	if u.Inputs == nil {
 		return nil
 	}
+
 	merges, element, err := t.readsAs(ctx, id, u)
 	if err != nil {
 		return err
@@ -307,16 +323,21 @@ func (t *Transfers) eachHeader(ctx context.Context, id mapreduce.JobID, u *recor
 		if err != nil {
 			return err
 		}
+
 		h.Referred = element
 		if in.Inputs != nil {
 			h.First, h.End = in.Inputs.MapFirst, in.Inputs.MapEnd
 		}
+
 		if err := visit(in, h); err != nil || h.Failed || merges || in.Level == 0 {
 			return err
 		}
+
+		// Behind an output that only names records come the outputs that hold them.
 		if only, err := t.onlyNames(ctx, id, in); err != nil || !only {
 			return err
 		}
+
 		return outputs.EachLeaf(ctx, t.jobs.Reader(), id, in, func(leaf *records.Unit) error {
 			h, err := headerOf(leaf)
 			if err != nil {
@@ -345,6 +366,7 @@ func headerOf(u *records.Unit) (*payload.InputHeader, error) {
 	if h.Failed = u.State != mapreduce.UnitComplete; h.Failed {
 		return h, nil
 	}
+
 	res := u.Published()
 	h.Calls, h.Length, h.SHA256 = u.CallSums.Calls > 0, res.Length, res.SHA256
 	if h.Length < 0 || h.Length > mapreduce.MaxOutput || res.Chunks == 0 && h.Length != int64(len(res.Inline)) {
@@ -372,15 +394,18 @@ func (t *Transfers) onlyNames(ctx context.Context, id mapreduce.JobID, u *record
 		return false, err
 	}
 	defer leave()
+
 	release, err := holdOutput(ctx, u)
 	if err != nil {
 		return false, err
 	}
 	defer release()
+
 	data, err := t.jobs.Content.Output(ctx, id, u)
 	if err != nil {
 		return false, err
 	}
+
 	out, err := output.Decode(data)
 	return err == nil && outputs.NamesRecordsOnly(out), nil // what is wrong the unit says
 }
@@ -412,17 +437,20 @@ func (t *Transfers) sendReferred(ctx context.Context, id mapreduce.JobID, u *rec
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
+
 	return outputs.SomeReferred(ctx, t.jobs.Reader(), id, wanted, func(u *records.Unit, _ *output.Output, data []byte) error {
 		release, err := memory.HoldFor(ctx, int64(len(data)))
 		if err != nil {
 			return err
 		}
 		defer release()
+
 		sum := sha256.Sum256(data)
 		h := &payload.InputHeader{
 			Unit: u.ID, First: u.Index, End: u.Index + 1, Referred: true,
 			Length: int64(len(data)), SHA256: sum[:],
 		}
+
 		head, err := h.Append(nil)
 		if err == nil {
 			err = w.write(head)
@@ -440,17 +468,21 @@ func (t *Transfers) neededRecords(ctx context.Context, id mapreduce.JobID, u *re
 	if merges, _, err := t.readsAs(ctx, id, u); err != nil || !merges {
 		return nil, err
 	}
+
 	leave, err := t.lookAtRecords(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+
+	// All inputs are compared with each other, so their room is given back at the end.
 	var releases []func()
 	defer func() {
 		for _, release := range releases {
 			release()
 		}
 	}()
+
 	var reduced []*output.Output
 	err = outputs.EachInput(ctx, t.jobs.Reader(), id, u, func(in *records.Unit) error {
 		if in.Level == 0 || in.State != mapreduce.UnitComplete {
@@ -470,9 +502,11 @@ func (t *Transfers) neededRecords(ctx context.Context, id mapreduce.JobID, u *re
 		}
 		return nil
 	})
+
 	if err != nil || len(reduced) == 0 {
 		return nil, err
 	}
+
 	_, s, err := t.specs.StageOf(ctx, id, u)
 	if err != nil {
 		return nil, err
@@ -490,10 +524,12 @@ func (t *Transfers) putOutput(ctx context.Context, q *mapreduce.BlobRequest, nex
 	case len(b.SHA256) != sha256.Size:
 		return nil, errs.Field("blob.sha256", "is missing")
 	}
+
 	p := &outputPut{
 		transfers: t, sum: sha256.New(),
 		put: &content.Put{Held: q.Held, Session: q.Session, Length: b.Length, SHA256: b.SHA256},
 	}
+
 	err := t.supervisor.RetryStoreCall(ctx, "looking how much of an output is stored", func() (err error) {
 		p.at, err = t.jobs.Content.Stored(ctx, p.put)
 		return err
@@ -501,6 +537,8 @@ func (t *Transfers) putOutput(ctx context.Context, q *mapreduce.BlobRequest, nex
 	if err != nil {
 		return nil, err
 	}
+
+	// A put that brings nothing asks how much is stored.
 	part, err := next()
 	if errors.Is(err, io.EOF) || p.at == b.Length {
 		return p.storedReply(), nil
@@ -508,9 +546,11 @@ func (t *Transfers) putOutput(ctx context.Context, q *mapreduce.BlobRequest, nex
 	if err != nil {
 		return nil, err
 	}
+
 	if err := p.hashStoredPrefix(ctx, b.Start); err != nil {
 		return nil, err
 	}
+
 	for ; err == nil; part, err = next() {
 		if err := p.appendPart(ctx, part); err != nil {
 			return nil, err
@@ -519,9 +559,11 @@ func (t *Transfers) putOutput(ctx context.Context, q *mapreduce.BlobRequest, nex
 	if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+
 	if err := p.storeRest(ctx); err != nil {
 		return nil, err
 	}
+
 	return p.storedReply(), nil
 }
 
@@ -576,15 +618,18 @@ func (p *outputPut) storeBufferHead(ctx context.Context, data []byte) error {
 // continues it.
 func (p *outputPut) storeRest(ctx context.Context) error {
 	if rest := p.put.Length - p.at - int64(len(p.buffer)); rest > 0 {
+		// Whole chunks alone are stored: another put goes on behind them.
 		whole := len(p.buffer) / store.ChunkSize * store.ChunkSize
 		if whole == 0 {
 			return nil
 		}
 		return p.storeBufferHead(ctx, p.buffer[:whole])
 	}
+
 	if !bytes.Equal(p.sum.Sum(nil), p.put.SHA256) {
 		return errs.Field("blob.sha256", "is not that of the %d bytes that came of unit %s", p.put.Length, p.put.Unit)
 	}
+
 	for len(p.buffer) > 0 {
 		if err := p.storeBufferHead(ctx, p.buffer[:min(len(p.buffer), content.MaxPutBytes)]); err != nil {
 			return err
@@ -599,6 +644,7 @@ func collectPut(b *mapreduce.Blob, most int64, what string, next func() ([]byte,
 	if b.Length <= 0 || b.Length > most || b.Start != 0 {
 		return nil, errs.Field("blob.size_bytes", "is %d from byte %d on; %s has 1 to %d bytes", b.Length, b.Start, what, most)
 	}
+
 	data := make([]byte, 0, b.Length)
 	for {
 		part, err := next()
@@ -612,6 +658,7 @@ func collectPut(b *mapreduce.Blob, most int64, what string, next func() ([]byte,
 			return nil, errs.Field("blob.size_bytes", "is %d, and more comes", b.Length)
 		}
 	}
+
 	if sum := sha256.Sum256(data); int64(len(data)) != b.Length || !bytes.Equal(sum[:], b.SHA256) {
 		return nil, errs.Field("blob.sha256", "is not that of the %d bytes that came", len(data))
 	}

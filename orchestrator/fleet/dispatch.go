@@ -25,10 +25,13 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 	if len(res.Claimed) == 0 {
 		return
 	}
+
 	texts, err := f.readInputTexts(ctx, t.Job.ID, res.Claimed)
 	if err != nil {
+		// Each unit reads its own text then, and fails alone if that cannot be read.
 		f.supervisor.LogFailure(ctx, "reading documents", err, "job", t.Job.ID)
 	}
+
 	units := make([]*records.Unit, len(res.Claimed))
 	claims := make(map[mapreduce.SessionID]int)
 	for i, c := range res.Claimed {
@@ -36,6 +39,7 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 		claims[c.Session]++
 	}
 	inputs := outputs.NewInputPages(f.jobs.Reader(), t.Job.ID, units)
+
 	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
 	for i, c := range res.Claimed {
 		s := f.scheduler.Sessions.KeepClaimed(t, res.Epoch, c, texts[i])
@@ -43,11 +47,13 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 			continue // gone meanwhile: what expires it gives the unit back
 		}
 		p := bySession[c.Session]
+
 		if p == nil {
 			f.scheduler.Sessions.Introduce(s, t.Job)
 			p = &assignmentBatch{session: s, message: &mapreduce.ToWorker{Assignments: make([]mapreduce.Assignment, 0, claims[c.Session])}}
 			bySession[c.Session] = p
 		}
+
 		err := f.supervisor.ContainPanic(ctx, "preparing a unit", func() error {
 			return f.prepareAssignment(ctx, t, c.Unit, texts[i], inputs.Each, p)
 		},
@@ -57,6 +63,7 @@ func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.
 			f.reportUnprepared(t.Job, s, c.Unit, err)
 		}
 	}
+
 	for _, p := range bySession {
 		p.sendBatch()
 	}
@@ -90,12 +97,14 @@ func (f *Fleet) reportUnprepared(r *schedule.Job, s *schedule.Session, u *record
 	report := mapreduce.Report{
 		Job: r.ID, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
+
 	if supervise.ClassOf(why) != supervise.Passing {
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
 		if supervise.IsDamage(why) {
 			report.Class = mapreduce.PermanentUnit
 		}
 	}
+
 	f.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {
 		f.scheduler.Sessions.EnterReportFor(s, &report, false)
 	})
@@ -153,6 +162,7 @@ func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed 
 			ranges[i] = content.TextRange{SHA256: src.SHA256, Start: src.Start, End: src.End}
 		}
 	}
+
 	texts, err := f.jobs.Content.Texts(ctx, id, ranges)
 	if err != nil {
 		return make([][]byte, len(claimed)), err
@@ -168,21 +178,26 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.MustBeAlone(),
 		Last: u.Failures+1 >= int64(t.Spec.MaxAttempts),
 	}
+
 	if u.Woken != "" {
 		if a.WakeCall, err = f.jobs.Queue.WakeCall(ctx, t.Job.ID, a.Unit); err != nil {
 			return a, nil, nil, err
 		}
 	}
+
+	// What is larger than the room that is left goes as a blob, which the worker gets.
 	room := mapreduce.MaxAssigned - len(a.Item)
 	if a.WakeCall != nil {
 		room -= len(a.WakeCall.Answer)
 	}
 	room = max(room, 0)
+
 	remembered, own, failed, err := f.Transfers.journalOf(ctx, t.Job.ID, t.Spec, u)
 	if err != nil || failed != nil {
 		return a, nil, failed, err
 	}
 	a.JournalEntries = own
+
 	if len(remembered) <= room {
 		a.Journal = remembered
 		room -= len(remembered)
@@ -190,36 +205,42 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 		sum := sha256.Sum256(remembered)
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
 	}
+
 	if err := f.assignEvidence(ctx, &a, t, u); err != nil {
 		return a, nil, nil, err
 	}
+
 	if u.Source != nil && !outputs.IsBundle(u) {
 		if err := f.assignText(ctx, &a, u, text, room); err != nil {
 			return a, nil, nil, err
 		}
 		room -= len(a.Text.Content)
 	}
+
 	taken, err = f.assignInputs(ctx, &a, u, inputs, room)
 	return a, taken, nil, err
 }
 
-// assignEvidence names what tools have brought to earlier attempts, if that is anything.
+// assignEvidence announces what tools have brought to earlier attempts, if that is
+// anything.
 func (f *Fleet) assignEvidence(ctx context.Context, a *mapreduce.Assignment, t *schedule.Task, u *records.Unit) error {
 	stage := t.Stages.StageAt(u.Level)
 	if stage == nil || len(stage.Tools) == 0 {
 		return nil
 	}
+
 	list, own, err := f.Transfers.evidenceOf(ctx, a.Job, t.Spec, u)
 	if err != nil || len(list) == 0 {
 		return err
 	}
+
 	sum := sha256.Sum256(list)
 	a.EvidenceItems = own
 	a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobEvidenceList, SHA256: sum[:], Length: int64(len(list))})
 	return nil
 }
 
-// assignText adds the text of a unit to its assignment, or names it.
+// assignText adds the text of a unit to its assignment, or announces it as a blob.
 func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, text []byte, room int) (err error) {
 	src := u.Source
 	switch size := src.End - src.Start; {
@@ -233,12 +254,13 @@ func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *reco
 	return err
 }
 
-// assignInputs adds what a unit takes to its assignment, or names it. It returns the units
-// that it takes, with their outputs, if it added these.
+// assignInputs adds what a unit takes to its assignment, or announces it as a blob. It
+// returns the units that it takes, with their outputs, if it added these.
 func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *records.Unit, each inputVisitor, room int) (taken []*records.Unit, err error) {
 	if u.Inputs == nil && !outputs.IsBundle(u) { // as of most units
 		return nil, nil
 	}
+
 	type input struct {
 		unit   *records.Unit
 		header *payload.InputHeader
@@ -254,10 +276,12 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 	if err != nil {
 		return nil, err
 	}
+
 	if total > int64(room) {
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobInputs, Length: total})
 		return nil, nil
 	}
+
 	for _, in := range inputs {
 		h := in.header
 		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
@@ -270,9 +294,11 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 				return nil, err
 			}
 		}
+
 		if u.Inputs != nil && in.unit.Level == u.Inputs.Level { // else a merged output below it only names it
 			taken = append(taken, in.unit.WithOutput(one.Data))
 		}
+
 		if h.Calls { // which the trace may have captured
 			if bare, err := payload.WithoutCalls(one.Data); err == nil { // else the reduce says so
 				one.Data = bare
@@ -280,6 +306,7 @@ func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *re
 		}
 		a.Inputs = append(a.Inputs, one)
 	}
+
 	return taken, nil
 }
 

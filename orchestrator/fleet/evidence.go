@@ -20,6 +20,7 @@ func (t *Transfers) putEvidence(ctx context.Context, s *schedule.Session, q *map
 	if !t.scheduler.Sessions.HoldsAttempt(s, q.Held) {
 		return nil, notHeld(q)
 	}
+
 	u, err := t.jobs.View.Unit(ctx, q.Job, q.Unit)
 	if err != nil {
 		return nil, err
@@ -27,6 +28,7 @@ func (t *Transfers) putEvidence(ctx context.Context, s *schedule.Session, q *map
 	if u == nil {
 		return nil, notHeld(q)
 	}
+
 	stage, _, err := t.specs.StageOf(ctx, q.Job, u)
 	switch {
 	case err != nil:
@@ -36,23 +38,28 @@ func (t *Transfers) putEvidence(ctx context.Context, s *schedule.Session, q *map
 	case q.Blob.Evidence == nil:
 		return nil, errs.Field("blob.evidence", "is missing: it says where the text is from")
 	}
+
 	release, err := memory.HoldFor(ctx, min(max(q.Blob.Length, 0), mapreduce.MaxEvidenceText))
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+
 	text, err := collectPut(&q.Blob, mapreduce.MaxEvidenceText, "a text of evidence that is put", next)
 	if err != nil {
 		return nil, err
 	}
+
 	p := &content.EvidencePut{Held: q.Held, Session: s.ID, Number: q.Blob.FirstEntry, Item: *q.Blob.Evidence}
 	if err := checkEvidence(&p.Item, text); err != nil {
 		return nil, err
 	}
+
 	err = t.supervisor.RetryStoreCall(ctx, "storing evidence of a unit", func() error { return t.jobs.Content.PutEvidence(ctx, p, text) })
 	if err != nil {
 		return nil, err
 	}
+
 	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
@@ -61,11 +68,14 @@ func checkEvidence(e *mapreduce.Evidence, text []byte) error {
 	if err := e.CheckText(text); err != nil {
 		return err
 	}
+
+	// What follows from the text is computed here, and compared with what the worker says.
 	said := *e
 	e.DescribeText(text)
 	if err := e.Check(); err != nil {
 		return err
 	}
+
 	if said.Document != e.Document || said.Bytes != e.Bytes || said.Characters != e.Characters || string(said.SHA256) != string(e.SHA256) {
 		return errs.Field("blob.evidence", "says that it is %.80q, of %d bytes and %d characters, and the text is %s, of %d and %d",
 			said.Document, said.Bytes, said.Characters, e.Document, e.Bytes, e.Characters)
@@ -89,6 +99,7 @@ func (t *Transfers) evidenceOf(ctx context.Context, id mapreduce.JobID, spec *ma
 	if err != nil {
 		return nil, 0, err
 	}
+
 	all, err := t.jobs.Content.Evidence(ctx, spec.Replay, was)
 	if err != nil {
 		return nil, 0, err
@@ -97,6 +108,7 @@ func (t *Transfers) evidenceOf(ctx context.Context, id mapreduce.JobID, spec *ma
 	if err != nil || len(all)+len(items) == 0 {
 		return nil, 0, err
 	}
+
 	data, err = json.Marshal(append(all, items...))
 	return data, len(items), err
 }
@@ -107,10 +119,12 @@ func (t *Transfers) sendEvidenceList(ctx context.Context, s *schedule.Session, q
 	if err != nil {
 		return err
 	}
+
 	data, _, err := t.evidenceOf(ctx, q.Job, spec, u)
 	if err != nil {
 		return err
 	}
+
 	if len(data) == 0 {
 		return errs.New(errs.NotFound, "unit %s has no evidence", q.Unit)
 	}
@@ -123,19 +137,23 @@ func (t *Transfers) sendEvidence(ctx context.Context, s *schedule.Session, q *ma
 	if q.Blob.Evidence == nil {
 		return errs.Field("blob.evidence", "is missing: it names the document")
 	}
+
 	spec, err := t.specOfHeld(ctx, s, q)
 	if err != nil {
 		return err
 	}
+
 	release, err := memory.HoldFor(ctx, mapreduce.MaxEvidenceText)
 	if err != nil {
 		return err
 	}
 	defer release()
+
 	was, err := t.repeatedUnit(ctx, spec, u)
 	if err != nil {
 		return err
 	}
+
 	for _, of := range []struct {
 		job  mapreduce.JobID
 		unit *records.Unit
@@ -148,6 +166,7 @@ func (t *Transfers) sendEvidence(ctx context.Context, s *schedule.Session, q *ma
 			return w.write(text)
 		}
 	}
+
 	return outputs.WithoutEvidence(q.Unit, q.Blob.Evidence.Document)
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
-// LookAtTrees has all trees looked at as a whole, and returns the jobs.
+// LookAtTrees requests a look at the whole tree of each job that runs here, and returns the
+// jobs.
 func (f *Fleet) LookAtTrees() []mapreduce.JobID {
 	ids := f.scheduler.Running()
 	for _, id := range ids {
@@ -32,24 +33,29 @@ func (f *Fleet) expireAfter(s nodes.SessionRef, running map[mapreduce.Held]bool,
 // back to their queues.
 func (f *Fleet) ExpireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
 	units := 0
+	// One transaction gives up a part of what the session holds.
 	for {
 		loss, err := f.jobs.Sessions.Expire(ctx, s.Session, s.Node, s.Epoch, running)
 		if err != nil {
 			return err
 		}
+
 		units += loss.Units
 		for _, id := range loss.Jobs {
 			f.scheduler.Reread(id)
 			f.signals.MarkDue(id)
 			f.signals.NotifyWatchers(id)
 		}
+
 		if loss.Done {
 			break
 		}
 	}
+
 	if err := f.settleSlots(ctx, s); err != nil {
 		return err
 	}
+
 	f.tracing.Lost(ctx, running)
 	if units > 0 {
 		f.metrics.WorkerLost(ctx)
@@ -58,9 +64,9 @@ func (f *Fleet) ExpireSession(ctx context.Context, s nodes.SessionRef, running m
 	return nil
 }
 
-// settleSlots stops counting what a session held that was given up, or has gone
-// elsewhere: then its slots went with it, and how many are left here is read
-// anew first. If it was here since, that is not over.
+// settleSlots stops counting what a session held that was given up, or has gone elsewhere:
+// its slots went with it, and how many are left here is read anew first. Nothing is settled
+// for a session that has come back here since.
 func (f *Fleet) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
 	s, held := f.scheduler.Sessions.Away(ref)
 	for job := range held {
@@ -68,11 +74,13 @@ func (f *Fleet) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
 		if errs.KindOf(err) == errs.NotFound && err != nil {
 			continue
 		}
+
 		if err != nil {
 			return err
 		}
 		f.signals.MarkDue(job)
 	}
+
 	if s != nil {
 		f.scheduler.Sessions.Forget(s)
 	}

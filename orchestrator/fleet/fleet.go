@@ -71,7 +71,7 @@ func New(p Parts, c Config) *Fleet {
 	}
 }
 
-// Open has workers admitted.
+// Open begins to admit workers.
 func (f *Fleet) Open() { f.admission.open() }
 
 // Opened returns a channel that closes once workers are admitted.
@@ -84,14 +84,17 @@ var ErrStopped = errors.New("orchestrator stopped")
 // gone, or for the grace period.
 func (f *Fleet) Drain() {
 	f.admission.refuseStreams()
+
 	for _, s := range f.scheduler.Sessions.All() {
 		s.Peer.Send(&mapreduce.ToWorker{Goodbye: true})
 	}
+
 	gone := make(chan struct{})
 	go func() {
 		f.admission.streams.Wait()
 		close(gone)
 	}()
+
 	t := time.NewTimer(f.config.Grace)
 	defer t.Stop()
 	for {

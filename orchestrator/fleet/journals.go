@@ -18,26 +18,32 @@ func (t *Transfers) putJournal(ctx context.Context, s *schedule.Session, q *mapr
 	if held == nil {
 		return nil, notHeld(q)
 	}
+
 	spec, err := t.grants.SpecOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+
 	data, err := collectPut(&q.Blob, mapreduce.MaxJournalAppend, "what is put of a journal", next)
 	if err != nil {
 		return nil, err
 	}
+
 	entries, err := splitEntries(data, q.Attempt)
 	if err != nil {
 		return nil, err
 	}
+
 	a := &content.JournalAppend{
 		Held: q.Held, Session: s.ID, First: q.Blob.FirstEntry, Entries: entries,
 		Kept: spec.Capture == mapreduce.CaptureFull,
 	}
+
 	err = t.supervisor.RetryStoreCall(ctx, "appending to the journal of a unit", func() error { return t.jobs.Content.AppendJournal(ctx, a) })
 	if err != nil {
 		return nil, err
 	}
+
 	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
@@ -48,6 +54,7 @@ func splitEntries(data []byte, attempt int) ([][]byte, error) {
 	if err != nil {
 		return nil, errs.Field("blob", "%v", err)
 	}
+
 	for i, raw := range entries {
 		e, err := journal.Decode(raw)
 		switch {
@@ -71,16 +78,19 @@ func (t *Transfers) journalOf(ctx context.Context, id mapreduce.JobID, spec *map
 		if err != nil {
 			return nil, 0, nil, err
 		}
+		// What failed there fails here as it did there, and runs no attempt.
 		if was != nil && was.State == mapreduce.UnitFailed {
 			return nil, 0, &mapreduce.Report{
 				Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
 				Class: mapreduce.PermanentUnit, Errors: was.Errors,
 			}, nil
 		}
+
 		if data, _, err = t.appendJournal(ctx, data, spec.Replay, was); err != nil {
 			return nil, 0, nil, err
 		}
 	}
+
 	data, own, err = t.appendJournal(ctx, data, id, u)
 	return data, own, nil, err
 }
@@ -101,14 +111,17 @@ func (t *Transfers) sendJournal(ctx context.Context, s *schedule.Session, q *map
 	if held == nil {
 		return notHeld(q)
 	}
+
 	spec, err := t.grants.SpecOf(ctx, r)
 	if err != nil {
 		return err
 	}
+
 	data, _, _, err := t.journalOf(ctx, q.Job, spec, u)
 	if err != nil {
 		return err
 	}
+
 	if len(data) == 0 {
 		return errs.New(errs.NotFound, "no attempt at unit %s has remembered anything", q.Unit)
 	}

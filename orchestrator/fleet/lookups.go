@@ -28,10 +28,12 @@ func (f *Fleet) lookUp(ctx context.Context, s *workerStream, id mapreduce.JobID)
 		}
 		return nil, errs.New(errs.Deadline, "the stream ends before the jobs that it names can be looked for")
 	}
+
 	err = f.supervisor.RetryStoreCall(ctx, "looking for a job that a worker names", func() (err error) {
 		ctl, err = f.jobs.View.Control(ctx, id)
 		return err
 	})
+
 	if errs.KindOf(err) == errs.NotFound {
 		return nil, nil
 	}

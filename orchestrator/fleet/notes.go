@@ -15,6 +15,7 @@ func (f *Fleet) passNotes(s *workerStream, all []mapreduce.Progress) {
 		f.signals.Feeds.Add(p.Job, now, mapreduce.Activity{Unit: p.Unit, Attempt: p.Attempt, Number: p.Number, Tokens: p.Tokens, Note: p.Note})
 		woken[p.Job] = true
 	}
+
 	for id := range woken {
 		f.signals.WakeWatchers(id)
 	}

@@ -12,16 +12,19 @@ import (
 // stream waits for that.
 const maxChecking = 64
 
-// checkQuick brings a message within bounds, and checks its reports as far as all that takes is at hand,
-// and takes those off the message that take more. No output goes to the store
-// unchecked: what a report says of one that is refused becomes a failure.
+// checkQuick brings a message within bounds and checks those of its reports for which all
+// that a check takes is at hand. It takes the others off the message, and returns them. No
+// output goes to the store unchecked: what a report says of one that is refused becomes a
+// failure.
 func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
 	verify.BoundMessage(m)
 	given := f.scheduler.Sessions.AssignedInputs(s.Session, m.Reports)
+
 	var later []mapreduce.Report
 	now := m.Reports[:0] // in place, as nearly all stay
 	for i := range m.Reports {
 		rep := &m.Reports[i]
+
 		why := verify.CheckReport(rep)
 		switch g := verify.Given(given[i]); {
 		case why != nil:
@@ -35,8 +38,10 @@ func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.Fr
 				return nil, err
 			}
 		}
+
 		now = append(now, *rep)
 	}
+
 	m.Reports = now
 	f.scheduler.Sessions.NoteArrived(s.Session, later)
 	return later, nil
@@ -51,6 +56,7 @@ func (f *Fleet) checkLater(ctx context.Context, s *workerStream, reports []mapre
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+
 		f.admission.streams.Go(func() {
 			defer func() { <-s.checking }()
 			f.checkOne(ctx, s, &rep)
@@ -66,6 +72,7 @@ func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Re
 		return
 	}
 	defer leave()
+
 	given := f.scheduler.Sessions.AssignedInputs(s.Session, []mapreduce.Report{*rep})
 	if err := f.checkDone(ctx, s, rep, verify.Given(given[0])); err != nil {
 		if ctx.Err() == nil {
@@ -73,6 +80,7 @@ func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Re
 		}
 		return
 	}
+
 	f.scheduler.Sessions.EnterChecked(s.Session, rep)
 }
 

@@ -49,6 +49,7 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 		return err
 	}
 	defer f.admission.streams.Done()
+
 	first, err := f.receiveHello(ctx, stream)
 	if err != nil {
 		return err
@@ -56,19 +57,23 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 	if err := checkHello(first.Hello); err != nil {
 		return err
 	}
+
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	life, stop := newLife()
 	defer stop(nil)
 	defer context.AfterFunc(life, func() { end(context.Cause(life)) })()
+
 	s, err := f.bindSession(ctx, life, first, stop)
 	if err != nil {
 		return err
 	}
+
 	clean, err := f.serveSession(ctx, s, first, stream)
 	if !clean {
 		f.metrics.StreamReset(ctx, isRefusal(cmp.Or(context.Cause(life), context.Cause(ctx))))
 	}
+
 	s.out.discard()
 	f.handleStreamEnd(s, clean)
 	return err
@@ -94,6 +99,7 @@ func (f *Fleet) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (
 	var m *mapreduce.FromWorker
 	var err error
 	said := make(chan struct{})
+
 	f.admission.streams.Go(func() { // Recv ends when the stream does, which may be after first
 		defer close(said)
 		err = f.supervisor.ContainPanic(ctx, "greeting a worker", func() (err error) {
@@ -101,8 +107,10 @@ func (f *Fleet) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (
 			return err
 		})
 	})
+
 	t := time.NewTimer(f.config.Lease)
 	defer t.Stop()
+
 	select {
 	case <-said:
 		if errors.Is(err, io.EOF) {
@@ -124,25 +132,32 @@ func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapred
 	sent, received := make(chan error, 1), make(chan error, 1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+
 	f.admission.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
 	go func() {
 		defer f.admission.streams.Done()
 		received <- f.supervisor.ContainPanic(ctx, "hearing a worker", func() error { return f.receiveMessages(ctx, s, first, stream) }, "session", s.ID)
 	}()
+
 	go func() {
 		defer f.admission.streams.Done()
 		sent <- f.supervisor.ContainPanic(ctx, "telling a worker", func() error {
 			return s.out.sendQueued(stream, func(m *mapreduce.ToWorker, err error) { f.takeBackUnsent(s, m, err) })
 		}, "session", s.ID)
 	}()
+
+	// Whichever ends first ends the session.
 	select {
 	case err = <-received:
 		clean = err == nil
 	case err = <-sent:
+		// The select below takes it again.
 		sent <- err
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
+
+	// What is queued is still sent, unless the stream has broken.
 	s.out.close()
 	select {
 	case e := <-sent:
@@ -150,6 +165,7 @@ func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapred
 	case <-ctx.Done():
 		err = cmp.Or(err, context.Cause(ctx))
 	}
+
 	return clean, err
 }
 
@@ -178,14 +194,17 @@ func checkHello(h *mapreduce.Hello) error {
 // drains is told so from the start: it must be given nothing.
 func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*workerStream, error) {
 	hello := first.Hello
+
 	before, _, err := f.jobs.Nodes.Epoch(ctx, hello.Session)
 	if err != nil {
 		return nil, err
 	}
+
 	// An epoch must never come again, even when the session's record was
 	// removed in between: the clock makes that so, and nothing rests on its
 	// being right.
 	epoch := max(before, time.Now().UnixMicro()) + 1
+
 	f.scheduler.Sessions.Supersede(hello.Session, epoch)
 	by, _ := mapreduce.CallerOf(ctx) // who has a tenant works for that alone
 	b, err := f.jobs.Sessions.Bind(ctx, hello, by.Tenant, epoch)
@@ -193,31 +212,39 @@ func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWork
 		f.handleUnbound(hello.Session, before, epoch)
 		return nil, err
 	}
+
 	s := &workerStream{
 		out: newOutbox(f.scheduler.Sessions.OfferAgain), stop: stop, life: life, lookUps: newLookUps(), checking: make(chan struct{}, maxChecking),
 	}
 	s.Session = schedule.NewSession(hello, by.Tenant, b.Epoch, first.Drain, s)
+
 	silence := f.maxWorkerSilence()
 	if hello.Embedded {
 		silence = 0 // there is no other orchestrator for it
 	}
+
 	s.out.put(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{
 		Node: f.jobs.Node(), Epoch: b.Epoch, Heartbeat: f.config.Heartbeat, Drop: b.Drop, Silence: silence,
 	}})
+
 	if !f.scheduler.Sessions.Enter(s.Session, b.Kept) {
 		f.handleUnbound(s.ID, s.Epoch)
 	}
+
 	f.scheduler.Grants.MarkCallsDue() // some may have come with the session
 	if err := f.grants.AskForCalls(ctx); err != nil {
 		f.supervisor.LogFailure(ctx, "asking for the fleet's slots", err)
 	}
+
 	for _, id := range b.Jobs {
 		f.scheduler.Reread(id)
 	}
+
 	running := f.scheduler.Running()
 	for _, id := range running[:min(len(running), grant.MaxDue)] {
 		f.signals.MarkDue(id) // it may lack slots that it had no use for before
 	}
+
 	f.config.Logger.Info("worker bound", "session", s.ID, "slots", s.Slots, "kept", len(b.Kept), "dropped", len(b.Drop))
 	return s, nil
 }
@@ -236,19 +263,24 @@ func (f *Fleet) receiveMessages(ctx context.Context, s *workerStream, first *map
 	if err := f.handleMessage(ctx, s, first); err != nil {
 		return err
 	}
+
 	for {
 		if err := s.out.awaitRoom(ctx, f.config.Lease); err != nil {
 			return err
 		}
+
+		// A worker counts as silent only while it is waited for.
 		s.idleTimer.startWaiting(f.supervisor.StoreUptime())
 		m, err := stream.Recv()
 		s.idleTimer.stopWaiting()
+
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+
 		if err := f.handleMessage(ctx, s, m); err != nil {
 			return err
 		}
@@ -263,32 +295,38 @@ func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *mapreduce
 	if err != nil {
 		return err
 	}
+
 	if len(suspects) > 0 {
 		err := f.supervisor.RetryStoreCall(ctx, "noting which units have begun", func() error { return f.jobs.Sessions.Started(ctx, suspects) })
 		if err != nil {
 			return err
 		}
 	}
+
 	return f.grants.RaiseReservations(ctx, s.Session, m.Reserve)
 }
 
 // hearReports enters a message on the scheduler, with those of its reports whose outputs
-// were checked at once; the others follow once they were. It returns what board.Apply
-// does.
+// were checked at once; the others follow once they were. It returns the units that
+// Sessions.Apply suspects.
 func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
 	if err := f.refuseOthers(ctx, s, m); err != nil {
 		return nil, err
 	}
+
 	if err := f.answerStrays(ctx, s, m); err != nil {
 		return nil, err
 	}
+
 	later, err := f.checkQuick(ctx, s, m)
 	if err != nil {
 		return nil, err
 	}
+
 	if m.Heartbeat != nil { // before its reports: what an attempt said last is still its own
 		f.passNotes(s, m.Heartbeat.Progress)
 	}
+
 	suspects := f.scheduler.Sessions.Apply(s.Session, m)
 	return suspects, f.checkLater(ctx, s, later)
 }
@@ -300,6 +338,7 @@ func (f *Fleet) refuseOthers(ctx context.Context, s *workerStream, m *mapreduce.
 	if s.Tenant == "" || len(m.Reports) == 0 {
 		return nil
 	}
+
 	others := make(map[mapreduce.JobID]bool)
 	for _, r := range m.Reports {
 		if _, seen := others[r.Job]; seen {
@@ -311,6 +350,7 @@ func (f *Fleet) refuseOthers(ctx context.Context, s *workerStream, m *mapreduce.
 		}
 		others[r.Job] = t != s.Tenant
 	}
+
 	gone := &mapreduce.ToWorker{}
 	m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(r mapreduce.Report) bool {
 		if others[r.Job] {
@@ -320,6 +360,7 @@ func (f *Fleet) refuseOthers(ctx context.Context, s *workerStream, m *mapreduce.
 		}
 		return others[r.Job]
 	})
+
 	if len(gone.Verdicts) > 0 {
 		s.sendGone(gone)
 	}
@@ -350,6 +391,7 @@ func (f *Fleet) tenantOf(ctx context.Context, s *workerStream, id mapreduce.JobI
 // through all of them. It notes how many other reports wait for their verdicts.
 func (f *Fleet) answerStrays(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
 	strays, unknown := f.scheduler.Sessions.Strays(s.Session, m.Reports)
+
 	for id := range unknown {
 		ctl, err := f.lookUp(ctx, s, id)
 		if err != nil {
@@ -359,12 +401,14 @@ func (f *Fleet) answerStrays(ctx context.Context, s *workerStream, m *mapreduce.
 			delete(unknown, id)
 		}
 	}
+
 	if len(unknown) > 0 {
 		gone := &mapreduce.ToWorker{}
 		m.Reports = slices.DeleteFunc(slices.Clone(m.Reports), func(r mapreduce.Report) bool {
 			if !unknown[r.Job] {
 				return false
 			}
+
 			gone.Verdicts = append(gone.Verdicts, mapreduce.VerdictOn{
 				Held: mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}, Verdict: mapreduce.Gone,
 			})
@@ -372,6 +416,7 @@ func (f *Fleet) answerStrays(ctx context.Context, s *workerStream, m *mapreduce.
 		})
 		s.sendGone(gone)
 	}
+
 	s.out.noteReports(len(m.Reports), min(strays, len(m.Reports)))
 	return nil
 }
@@ -404,10 +449,12 @@ func (f *Fleet) handleStreamEnd(s *workerStream, clean bool) {
 	if !ok {
 		return // taken up again already
 	}
+
 	grace := f.config.Grace
 	if clean && done {
 		grace = 0
 	}
+
 	f.config.Logger.Info("worker left", "session", s.ID, "clean", clean, "running", len(running))
 	f.supervisor.AfterGrace(grace, func(ctx context.Context) { f.expireLostSession(ctx, s.Session, running) })
 }
@@ -464,15 +511,18 @@ func newOutbox(emptied func()) *outbox {
 func (q *outbox) put(m *mapreduce.ToWorker) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	if q.closed {
 		return
 	}
+
 	q.queue = append(q.queue, m)
 	q.change(func() {
 		q.bytes += messageSize(m)
 		q.unanswered = max(0, q.unanswered-len(m.Verdicts))
 		q.strays = min(q.strays, q.unanswered)
 	})
+
 	q.more.Signal()
 }
 
@@ -486,7 +536,8 @@ func (q *outbox) noteReports(n, strays int) {
 	})
 }
 
-// change changes how much waits for the worker, or it for. The caller holds mu.
+// change runs how, which changes what waits for the worker or what is to be heard of it,
+// and closes or opens the room for more. The caller holds mu.
 func (q *outbox) change(how func()) {
 	full := q.isCrowded()
 	how()
@@ -516,13 +567,17 @@ func (q *outbox) awaitRoom(ctx context.Context, most time.Duration) error {
 	q.mu.Lock()
 	room := q.room
 	q.mu.Unlock()
+
+	// There nearly always is room, and then no timer is needed.
 	select {
 	case <-room:
 		return nil
 	default:
 	}
+
 	t := time.NewTimer(most)
 	defer t.Stop()
+
 	select {
 	case <-room:
 		return nil
@@ -568,15 +623,15 @@ func (q *outbox) discard() {
 	q.more.Signal()
 }
 
-// sendQueued sends what is put into the outbox until it is closed, small messages
-// together.
-// If one cannot be sent, failed is called with it.
+// sendQueued sends what is put into the outbox until it is closed, messages that carry only
+// verdicts together. If one cannot be sent, failed is called with it.
 func (q *outbox) sendQueued(stream mapreduce.WorkStream, failed func(*mapreduce.ToWorker, error)) error {
 	for {
 		batch, size, ok := q.takeBatch()
 		if !ok {
 			return nil
 		}
+
 		for _, m := range coalesceVerdicts(batch) {
 			q.noteSending(time.Now())
 			if err := stream.Send(m); err != nil {
@@ -585,6 +640,7 @@ func (q *outbox) sendQueued(stream mapreduce.WorkStream, failed func(*mapreduce.
 				return err
 			}
 		}
+
 		q.noteSent(size)
 	}
 }
@@ -604,6 +660,8 @@ func (q *outbox) noteSent(size int64) {
 	q.change(func() { q.bytes -= size })
 	emptied := full && q.bytes < outboxBytes
 	q.mu.Unlock()
+
+	// Outside the lock: emptied takes the scheduler's, whose holders put messages here.
 	if emptied {
 		q.emptied()
 	}

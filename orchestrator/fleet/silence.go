@@ -57,6 +57,7 @@ func (f *Fleet) EndSilentStreams() {
 			f.config.Logger.Warn("worker is silent", "session", s.ID, "for", quiet)
 			s.Peer.Stop(errSilent)
 		}
+
 		if stuck := streamOf(s).out.stuckFor(time.Now()); stuck > f.config.Lease {
 			f.config.Logger.Warn("worker does not read", "session", s.ID, "for", stuck)
 			s.Peer.Stop(errUnread)
@@ -85,6 +86,7 @@ func (f *Fleet) EndOverdueAttempts() {
 		}
 		return f.config.Lease + stopping
 	}
+
 	for _, o := range f.scheduler.Sessions.Overdue(f.supervisor.StoreUptime(), slack) {
 		if f.scheduler.Sessions.EnterOverdue(&o) {
 			f.config.Logger.Warn("attempt timed out, and its worker sends only signs of life",
@@ -98,9 +100,9 @@ var errSilent = errs.New(errs.Deadline, "no heartbeat within the lease")
 // maxSilence bounds how long workers wait for a sign of life of an orchestrator.
 const maxSilence = 2500 * time.Millisecond
 
-// maxWorkerSilence is how long a worker waits for one before it connects elsewhere: then
-// it does so in good time before others take this orchestrator for dead, and give
-// to others what its workers run.
+// maxWorkerSilence is how long a worker waits for a sign of life before it connects
+// elsewhere. It does so well before others take this orchestrator for dead, and give to
+// other workers what its workers run.
 func (f *Fleet) maxWorkerSilence() time.Duration { return min(f.config.Lease/2, maxSilence) }
 
 // KeepaliveLoop gives workers signs of life.
@@ -112,7 +114,7 @@ func (f *Fleet) KeepaliveLoop(ctx context.Context) {
 	})
 }
 
-// sendKeepalive has something said, if nothing is about to be.
+// sendKeepalive queues an empty message, unless another is queued.
 func (q *outbox) sendKeepalive() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
