@@ -1,6 +1,6 @@
 // Package commit carries out what the schedule decides: it reads queues, commits turns,
-// which take the reports of ended attempts and claim units for the slots that these
-// freed, and has workers told what came of them.
+// which take the reports of ended attempts and claim units for the slots that these freed,
+// and sends workers the verdicts and the units that came of them.
 package commit
 
 import (
@@ -87,8 +87,10 @@ func (c *Committer) carryOut(ctx context.Context, t *schedule.Task) {
 		c.supervisor.ForJob(ctx, t.Job.ID, "a turn", func() { c.commitTask(ctx, t) })
 		return
 	}
+
 	c.supervisor.ForJob(ctx, t.Job.ID, "reading a queue", func() {
 		read := false
+		// After a panic the queue must not count as being read for ever.
 		defer func() {
 			if !read {
 				c.scheduler.ApplyScan(t.Job, nil, nil)
@@ -114,32 +116,38 @@ func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
 			t.CutOff(errUntold)
 		}
 	}()
+
 	ctx, end := c.beginTurn(ctx, t)
 	res, err := c.finishAndClaim(ctx, t)
 	end(res, err)
+
 	if err != nil {
 		c.supervisor.LogFailure(ctx, "a turn failed; trying again", err, "job", t.Job.ID, "reports", len(t.Sent))
 		undone = ctx.Err() == nil && c.splitTurn(ctx, t, err)
 		return
 	}
+
 	c.troubles.End(t.Job.ID)
 	gave := c.scheduler.Turns.Apply(t, res)
 	applied = true
 	if res.JobError != "" { // first of all: nothing of the job is claimed until it has failed
 		c.signals.RequestFailure(t.Job.ID, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
 	}
+
 	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(t, res) })
 	c.jobs.Around(failpoint.Assign, func() { c.fleet.DispatchUnits(ctx, t, res) })
 	told = true
+
 	c.handleResult(t.Job, res, gave)
 }
 
-// beginTurn notes that a turn begins, and returns what notes that it has ended. Nobody
-// who looks costs nothing.
+// beginTurn notes that a turn begins, and returns what notes that it has ended. Without
+// metrics and tracing it does nothing.
 func (c *Committer) beginTurn(ctx context.Context, t *schedule.Task) (context.Context, func(*turns.Result, error)) {
 	if c.metrics == nil && c.tracing == nil {
 		return ctx, func(*turns.Result, error) {}
 	}
+
 	begun := time.Now()
 	held := func(yield func(mapreduce.Held) bool) {
 		for _, r := range t.Turn.Reports {
@@ -148,6 +156,7 @@ func (c *Committer) beginTurn(ctx context.Context, t *schedule.Task) (context.Co
 			}
 		}
 	}
+
 	ctx, endSpan := c.tracing.BeginTurn(ctx, t.Job.ID, t.Spec, held, len(t.Turn.Reports))
 	return ctx, func(res *turns.Result, err error) {
 		claimed := 0
@@ -166,10 +175,12 @@ func (c *Committer) countAttempts(ctx context.Context, t *schedule.Task, res *tu
 	if c.metrics == nil || len(res.Verdicts) == 0 {
 		return
 	}
+
 	var ended metrics.Attempts
 	for i, v := range res.Verdicts {
 		ended.Add(t.Turn.Reports[i].Report, v.Verdict, v.State, v.Alone || t.Turn.Reports[i].Broke)
 	}
+
 	model := ""
 	if t.Spec != nil && t.Spec.Model != "" {
 		model = t.Spec.Provider + "/" + t.Spec.Model
@@ -185,6 +196,7 @@ func (c *Committer) splitTurn(ctx context.Context, t *schedule.Task, err error) 
 	if !c.supervisor.MustFail(&c.troubles, t.Job.ID, err) {
 		return false
 	}
+
 	if c.scheduler.Turns.Split(t, err) == schedule.Alone {
 		if c.supervisor.FailJob(ctx, t.Job.ID, err) {
 			c.scheduler.Turns.DropReports(t)
@@ -213,7 +225,7 @@ func (c *Committer) finishAndClaim(ctx context.Context, t *schedule.Task) (*turn
 	}
 }
 
-// delayRetry lets a run rest whose turn failed: the store is out of space, or away.
+// delayRetry lets a job rest whose turn failed: the store is out of space, or away.
 func (c *Committer) delayRetry(r *schedule.Job) {
 	at := c.scheduler.Turns.DelayRetry(r, supervise.FirstPause, supervise.LongestPause)
 	c.signals.CallAt(at, func(context.Context) { c.scheduler.Turns.Revisit(r) })
@@ -228,6 +240,7 @@ func (c *Committer) sendVerdicts(t *schedule.Task, res *turns.Result) {
 			Verdict: res.Verdicts[i].Verdict,
 		}
 		bySession[p.Session] = append(bySession[p.Session], v)
+
 		if v.Verdict == mapreduce.Stale {
 			c.log.Warn("report of a superseded attempt refused",
 				"job", v.Job, "unit", v.Unit, "attempt", v.Attempt, "session", p.Session.ID)
@@ -236,6 +249,7 @@ func (c *Committer) sendVerdicts(t *schedule.Task, res *turns.Result) {
 			c.wakeUps.ScheduleWakeUp(v.Job, *ref)
 		}
 	}
+
 	for s, vs := range bySession {
 		s.Peer.Send(&mapreduce.ToWorker{Verdicts: vs})
 	}
@@ -247,15 +261,19 @@ func (c *Committer) handleResult(r *schedule.Job, res *turns.Result, idle bool) 
 	for _, v := range res.Verdicts {
 		failed = failed || v.State == mapreduce.UnitFailed
 	}
+
 	if res.Full {
 		c.signals.CallAt(time.Now().Add(schedule.FullPause), func(context.Context) { c.scheduler.Turns.ReopenFor(r) })
 	}
+
 	if len(res.Told) > 0 {
 		c.signals.NoteEndedInputs(r.ID, res.Told)
 	}
+
 	parsed := res.MapEarly && len(res.Verdicts) > 0 // what of it is text may be mapped
 	if idle || failed || parsed || !res.State.Running() || res.Need > 0 || res.Short || c.scheduler.Grants.IsUnknown(r) {
 		c.signals.MarkDue(r.ID)
 	}
+
 	c.signals.NotifyWatchers(r.ID)
 }

@@ -33,9 +33,11 @@ func (c *Committer) scanQueues(ctx context.Context, r *schedule.Job) {
 	if s.parts > 1 {
 		s.limit = refillBeside/int(shards) + 1
 	}
+
 	if s.again = cursors == nil; s.again {
 		cursors = slices.Repeat([]schedule.Cursor{{To: keys.Seq(level+1, 0)}}, int(shards))
 	}
+
 	for i := range cursors {
 		if err := s.readQueue(ctx, int64(i), &cursors[i]); err != nil {
 			c.supervisor.LogFailure(ctx, "reading a queue", err, "job", r.ID)
@@ -43,10 +45,12 @@ func (c *Committer) scanQueues(ctx context.Context, r *schedule.Job) {
 				c.supervisor.FailJob(ctx, r.ID, err)
 			}
 			c.delayRetry(r)
+			// What was found is dropped with the cursors, as the next reading begins anew.
 			b.ApplyScan(r, nil, nil)
 			return
 		}
 	}
+
 	b.ApplyScan(r, s.found, cursors)
 }
 
@@ -78,26 +82,33 @@ func (s *scanner) readQueue(ctx context.Context, shard int64, c *schedule.Cursor
 	if err != nil {
 		return err
 	}
+
+	// What came back stands before what is new, and is taken as it comes.
 	n := slices.IndexFunc(found, func(c records.Candidate) bool { return c.Class == keys.ClassNew })
 	if s.parts == 1 || n < 0 {
 		c.MovePast(found, more)
 		s.found = append(s.found, found...)
 		return nil
 	}
+
 	s.found = append(s.found, found[:n]...)
 	found = found[n:]
 	if s.again && more {
 		return s.readApart(ctx, st, found[0].Seq, c)
 	}
+
 	part := s.part
 	if !s.again && c.At >= c.Own {
 		part = rand.Float64() //nolint:gosec // others began here, and a place to begin is no secret
 	}
+
 	c.MovePast(found, more)
 	if s.again || c.At >= c.Own {
+		// Orchestrators that read the same stretch do not claim in the same order.
 		k := int(part * float64(len(found)))
 		found = slices.Concat(found[k:], found[:k])
 	}
+
 	s.found = append(s.found, found...)
 	return nil
 }
@@ -108,14 +119,18 @@ func (s *scanner) readApart(ctx context.Context, st queue.Stretch, first int64, 
 	if err != nil {
 		return err
 	}
+
 	span := float64(max(0, last-first))
 	c.At = first + int64(s.part*span)
+	// What lies before this place is read last.
 	c.Wrap, c.Own = c.At, c.At+int64(span/float64(s.parts))
 	st.From, st.Returned = c.At, false
+
 	found, more, err := s.committer.jobs.Queue.Scan(ctx, s.job, st)
 	if err != nil {
 		return err
 	}
+
 	c.MovePast(found, more)
 	s.found = append(s.found, found...)
 	return nil

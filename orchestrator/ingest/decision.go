@@ -30,6 +30,7 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 	if all == nil {
 		return &decision{}, nil
 	}
+
 	u, err := s.jobs.View.Unit(ctx, id, g.First(g.Bundles()).Unit)
 	if err != nil {
 		return nil, err
@@ -38,6 +39,7 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 	if err != nil {
 		return nil, err
 	}
+
 	d := &decision{taken: make(map[mapreduce.UnitID]bool)}
 	if u != nil && u.Attempt > 0 {
 		for _, doc := range had {
@@ -45,23 +47,28 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 		}
 		return d, nil
 	}
+
 	if first, err := s.jobs.View.UnitsFrom(ctx, id, 0, 0, 1); err != nil || u == nil && len(first) > 0 {
 		return d, err // they were mapped before
 	}
+
 	for _, doc := range had {
 		all.addDocument(doc, "text/plain")
 	}
 	d.staged = &directInput{docs: slices.Clone(all.docs)}
+
 	parsed, err := s.addParsedDocuments(ctx, id, all)
 	if err != nil {
 		return nil, err
 	}
+
 	taken := false
 	if len(all.docs) > 0 {
 		if taken, err = all.isTaken(); err != nil {
 			return nil, errs.New(errs.Precondition, "%v", err)
 		}
 	}
+
 	if !taken {
 		if g.Cuts() < 0 && len(all.docs) > 0 {
 			return nil, errs.New(errs.Precondition, "%v", tooLarge(all))
@@ -69,6 +76,8 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 		d.dissolve = u != nil
 		return d, nil
 	}
+
+	// The unit has the documents in the order of the submission.
 	slices.SortFunc(all.docs, func(a, b payload.Document) int { return int(a.Number - b.Number) })
 	return d, d.chooseDirect(all, s.config, parsed)
 }
@@ -80,6 +89,7 @@ func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error
 		return err
 	}
 	d.direct = &levels.Direct{Unit: unit, Level: jobspec.LevelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
+
 	for _, batch := range splitBatches(data, []*records.Unit{unit}) {
 		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)
 	}
@@ -94,11 +104,13 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 		if err != nil || len(page) == 0 {
 			return chars, err
 		}
+
 		for _, u := range page {
 			from = u.Index + 1
 			if u.State != mapreduce.UnitComplete || !all.fitsOneUnit() {
 				continue
 			}
+
 			parsed, err := outputs.Parsed(ctx, s.jobs.Reader(), id, u)
 			if err != nil {
 				return chars, err
@@ -106,6 +118,7 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 			if len(parsed.Text) == 0 {
 				continue // it is skipped
 			}
+
 			doc := payload.Document{Document: string(u.Document), Number: keys.Document(u.Index), Metadata: parsed.Describe(u.Source.Metadata), Text: parsed.Text}
 			all.addDocument(doc, "text/plain")
 			chars += countCharacters([]payload.Document{doc})
@@ -124,6 +137,7 @@ func (s *Intake) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch 
 		if err != nil {
 			return err
 		}
+
 		all := splitBatches(doc.Text, units)
 		for i := range all {
 			all[i].Counted = true

@@ -32,8 +32,8 @@ type directInput struct {
 	ids    map[mapreduce.DocumentID]int64 // of documents seen so far, held or to be parsed
 }
 
-// newBundle returns a bundle for the documents of a job; nil if the pipeline has no
-// stage that takes all of them at once.
+// newBundle returns an empty directInput for the documents of a job; nil if the pipeline
+// has no stage that takes all of them at once.
 func newBundle(g *plan.Graph, spec *mapreduce.JobSpec, count jobspec.Counter) *directInput {
 	stage := g.Bundles()
 	if stage < 0 {
@@ -75,8 +75,10 @@ func (b *directInput) makeUnit(c *Config) (*records.Unit, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	sum, level := sha256.Sum256(data), b.graph.First(b.graph.Bundles())
 	size, last := int64(len(data)), b.docs[len(b.docs)-1].Number
+
 	return &records.Unit{
 		ID: level.Unit, Kind: level.Kind, Stage: int64(level.Stage), Index: keys.DirectIndex(last),
 		Shard: last % int64(c.Shards), Estimate: c.Estimate(&b.spec, b.tokens),
@@ -114,6 +116,7 @@ func (in *submission) stageHeldDocuments(ctx context.Context) error {
 	if in.graph.Cuts() < 0 {
 		return tooLarge(held)
 	}
+
 	for i, doc := range held.docs {
 		one := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: held.types[i], Metadata: doc.Metadata, Content: doc.Text}
 		if err := in.stageDocumentUnits(ctx, one, doc.Number); err != nil {
@@ -133,6 +136,7 @@ func tooLarge(b *directInput) error {
 // of them, if there is one. With documents that workers turn into text first it is
 // known only then whether it stays.
 func (in *submission) finishIngest(ctx context.Context) error {
+	// What is still to be parsed may make them too many for one unit.
 	undecided := in.bundle != nil && in.flip.Parse > 0
 	if in.bundle != nil && !undecided {
 		taken, err := in.bundle.isTaken()
@@ -145,6 +149,7 @@ func (in *submission) finishIngest(ctx context.Context) error {
 			}
 		}
 	}
+
 	if in.bundle == nil {
 		in.flip.Level = jobspec.LevelOf(in.graph.First(in.graph.Cuts()))
 		if in.gather != nil {
@@ -154,17 +159,21 @@ func (in *submission) finishIngest(ctx context.Context) error {
 		}
 		return in.graph.Takes(in.graph.Cuts(), in.flip.Documents-in.flip.Skipped, in.tokens, in.flip.Parse > 0)
 	}
+
 	in.flip.Level, in.flip.Tree = jobspec.LevelOf(in.graph.First(in.graph.Bundles())), in.flip.Tree && undecided
 	if len(in.bundle.docs) == 0 {
 		return nil
 	}
+
 	u, data, err := in.bundle.makeUnit(in.config)
 	if err != nil {
 		return err
 	}
+
 	in.flip.Characters += u.Source.CharEnd
 	in.flip.Map = 1
 	in.noteUnit(u)
+
 	if err := in.stageText(ctx, data, u.Source.SHA256); err != nil {
 		return err
 	}

@@ -29,8 +29,8 @@ func mapsEarly(spec *mapreduce.JobSpec, g *plan.Graph, bundle *directInput) bool
 	return stage.When == "" && len(stage.Tools) == 0 && reflect.DeepEqual(jobspec.ForStage(*spec, stage), *spec)
 }
 
-// earlyJobs has how far the documents of jobs are planted that are parsed and mapped at
-// once.
+// earlyJobs notes up to where the documents of jobs that are parsed and mapped at once have
+// units.
 type earlyJobs struct {
 	mu   sync.Mutex // guards the map; a job's entry is used by the one goroutine that advances the job
 	jobs map[mapreduce.JobID]*levels.Planted
@@ -43,6 +43,7 @@ const maxEarlyJobs = 256
 func (e *earlyJobs) of(id mapreduce.JobID) *levels.Planted {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	p := e.jobs[id]
 	if p == nil {
 		if e.jobs == nil || len(e.jobs) >= maxEarlyJobs {
@@ -54,16 +55,16 @@ func (e *earlyJobs) of(id mapreduce.JobID) *levels.Planted {
 	return p
 }
 
-// forget drops a job whose documents are all planted.
+// forget drops a job whose documents all have units.
 func (e *earlyJobs) forget(id mapreduce.JobID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.jobs, id)
 }
 
-// PlantEarly plants the units of the documents that workers have parsed by now, of a job
-// that still parses others, and returns where they wait. A job is planted by one goroutine
-// at a time.
+// PlantEarly adds the units of the documents that workers have parsed by now, of a job that
+// still parses others, and returns where they wait. One goroutine at a time does so for a
+// job.
 func (s *Intake) PlantEarly(ctx context.Context, id mapreduce.JobID, epoch int64) ([]records.Candidate, error) {
 	compiled, err := s.specs.Job(ctx, id)
 	if err != nil {

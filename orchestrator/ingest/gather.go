@@ -103,6 +103,7 @@ func (g *gatherer) groups(all []gathered, open bool) (groups [][]gathered) {
 	if g.stage.Each == pipeline.EachAgent {
 		size = int64(len(all))
 	}
+
 	from, bytes := 0, int64(0)
 	for i := range all {
 		if i > from && (int64(i-from) == size || bytes+all[i].bytes > maxDirectBytes) {
@@ -111,6 +112,7 @@ func (g *gatherer) groups(all []gathered, open bool) (groups [][]gathered) {
 		}
 		bytes += all[i].bytes
 	}
+
 	if from < len(all) && (!open || int64(len(all)-from) == size) {
 		groups = append(groups, all[from:])
 	}
@@ -146,10 +148,12 @@ func (g *gatherer) makeUnits(docs []payload.Document) ([]*records.Unit, []byte, 
 	if err != nil {
 		return nil, nil, err
 	}
+
 	tokens := int64(0)
 	for _, d := range docs {
 		tokens = pack.Sum(tokens, int64(g.count.Count(string(d.Text))))
 	}
+
 	sum, size, chars := sha256.Sum256(data), int64(len(data)), countCharacters(docs)
 	units := make([]*records.Unit, g.each())
 	for i := range units {
@@ -162,6 +166,7 @@ func (g *gatherer) makeUnits(docs []payload.Document) ([]*records.Unit, []byte, 
 				ChunkIndex: at, Chunks: n, Documents: int64(len(docs)),
 			},
 		}
+
 		units[i].ID = g.unitID()
 		if len(g.stage.Agents) > 0 {
 			if units[i].Item, err = json.Marshal(map[string]string{"agent": g.stage.Agents[i]}); err != nil {
@@ -169,6 +174,7 @@ func (g *gatherer) makeUnits(docs []payload.Document) ([]*records.Unit, []byte, 
 			}
 		}
 	}
+
 	return units, data, nil
 }
 
@@ -189,15 +195,19 @@ func (in *submission) gatherDocument(ctx context.Context, d *mapreduce.Document,
 	if err != nil {
 		return err
 	}
+
 	if err := memory.Hold(ctx, gatheredBytes(&one)+noteBytes(one.id)); err != nil { // the id is kept to the end
 		return err
 	}
+
 	g.cut += int64(utf8.RuneCount(d.Content[len(one.text):]))
 	if in.graph.Measures(g.index) {
 		in.tokens = pack.Sum(in.tokens, int64(in.count.Count(string(one.text))))
 	}
+
 	g.docs, g.meta[n] = append(g.docs, one), d.Metadata
 	g.bytes += one.bytes
+
 	_, sorted := g.stage.Ordering()
 	switch {
 	case sorted && g.bytes > maxSortedBytes:
@@ -207,6 +217,7 @@ func (in *submission) gatherDocument(ctx context.Context, d *mapreduce.Document,
 	case g.stage.Each == pipeline.EachAgent:
 		return g.tooMuchForAgents()
 	}
+
 	return in.stageGathered(ctx, true)
 }
 
@@ -219,10 +230,12 @@ func gatheredBytes(d *gathered) int64 { return 2*d.bytes + 256 }
 func (in *submission) stageGathered(ctx context.Context, open bool) error {
 	g := in.gather
 	g.sortDocuments(g.docs)
+
 	groups := g.groups(g.docs, open)
 	if err := g.checkGroups(groups); err != nil {
 		return err
 	}
+
 	staged := 0
 	for _, group := range groups {
 		units, data, err := g.makeUnits(g.bundled(group))
@@ -234,11 +247,14 @@ func (in *submission) stageGathered(ctx context.Context, open bool) error {
 		}
 		staged += len(group)
 	}
+
 	for _, d := range g.docs[:staged] {
 		g.bytes -= d.bytes
 		memory.Of(ctx).Release(gatheredBytes(&d))
 		delete(g.meta, d.number)
 	}
+
+	// The copy does not hold the texts that were staged.
 	g.docs = slices.Clone(g.docs[staged:])
 	return nil
 }
@@ -273,16 +289,20 @@ func (in *submission) finishGathering(ctx context.Context) error {
 	if g.cut > 0 {
 		in.flip.Warnings = append(in.flip.Warnings, fmt.Sprintf("stage %s reads passages: %d characters of documents are in none", g.stage.Name, g.cut))
 	}
+
 	if in.flip.Parse == 0 || len(g.docs) == 0 {
 		return in.stageGathered(ctx, false)
 	}
+
 	units, data, err := g.makeUnits(g.bundled(g.docs))
 	if err != nil {
 		return err
 	}
+
 	one := units[0]
 	one.ID, one.Item, one.Index = mapreduce.UnitID(g.stage.Name), nil, keys.DirectIndex(g.docs[0].number) // apart from those that come
 	one.Source.CharStart, one.Source.CharEnd, one.Source.Chunks = 0, units[len(units)-1].Source.CharEnd, 1
+
 	in.flip.Level.Unit = one.ID
 	return in.stageBundle(ctx, units[:1], data)
 }
@@ -299,23 +319,27 @@ type regathering struct {
 	parsed map[int64]mapreduce.UnitID // the parse units of the others, by number
 }
 
-// plantGathered plants the units of documents that are gathered, once all are text. It
+// plantGathered adds the units of documents that are gathered, once all are text. It
 // returns what is to become of the unit that was staged for those which were text already.
-// Documents that have a unit keep it, from a run that a resume goes on with, or from one that
-// was cut off; the others are gathered among themselves.
+// Documents that have a unit keep it, from a run that a resume goes on with, or from one
+// that was cut off; the others are gathered among themselves.
 func (s *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch int64, c *jobspec.Compiled, d *decision) (levels.Dissolve, error) {
 	r := &regathering{
 		gatherer: newGatherer(s.config, c.Spec, c.Graph), intake: s, job: id,
 		staged: make(map[int64]payload.Document), parsed: make(map[int64]mapreduce.UnitID),
 	}
+
 	staged := mapreduce.UnitID(r.stage.Name)
 	if d.dissolve {
 		staged = c.DirectUnit()
 	}
+
 	u, err := s.jobs.View.Unit(ctx, id, staged)
 	if err != nil {
 		return levels.Dissolve{}, err
 	}
+
+	// The unit that was staged has the documents that were text already.
 	var docs []payload.Document
 	switch {
 	case d.dissolve:
@@ -326,32 +350,39 @@ func (s *Intake) plantGathered(ctx context.Context, id mapreduce.JobID, epoch in
 		}
 		d.dissolve = true
 	}
+
 	if d.dissolve && u != nil {
 		r.text = u.Reads().SHA256
 	}
+
 	taken, err := r.takenDocuments(ctx, staged, d)
 	if err != nil {
 		return levels.Dissolve{}, err
 	}
+
 	for _, doc := range docs {
 		if name := mapreduce.DocumentID(doc.Document); !taken[name] {
 			r.staged[doc.Number] = doc
 			r.docs = append(r.docs, r.describe(name, doc.Metadata, doc.Number, int64(len(doc.Text))))
 		}
 	}
+
 	if err := r.addParsed(ctx, taken); err != nil {
 		return levels.Dissolve{}, err
 	}
+
 	r.sortDocuments(r.docs)
 	groups := r.groups(r.docs, false)
 	if err := r.checkGroups(groups); err != nil {
 		return levels.Dissolve{}, errs.New(errs.Precondition, "%v", err)
 	}
+
 	for _, group := range groups {
 		if err := r.plantGroup(ctx, epoch, group); err != nil {
 			return levels.Dissolve{}, err
 		}
 	}
+
 	return levels.Dissolve{Staged: d.dissolve, KeepText: r.shared}, nil
 }
 
@@ -364,21 +395,25 @@ func (r *regathering) takenDocuments(ctx context.Context, staged mapreduce.UnitI
 		if err != nil || len(page) == 0 {
 			return taken, err
 		}
+
 		for _, u := range page {
 			from = u.Index + 1
 			src := u.Reads()
 			last := src.ChunkIndex == src.Chunks-1
 			if d.dissolve && u.ID == staged || !outputs.IsBundle(u) || !last {
-				continue // of several agents all have the same, or were not all planted
+				continue // of several agents all have the same, or were not all added
 			}
+
 			r.noteText(src.SHA256)
 			docs, err := outputs.Documents(ctx, r.intake.jobs.Reader(), r.job, u)
 			if err != nil {
 				return nil, err
 			}
+
 			for _, doc := range docs {
 				taken[mapreduce.DocumentID(doc.Document)] = true
 			}
+
 			if u.Stage == int64(r.index) {
 				r.units += r.each()
 			}
@@ -399,12 +434,14 @@ func (r *regathering) addParsed(ctx context.Context, taken map[mapreduce.Documen
 		if err != nil || len(page) == 0 {
 			return err
 		}
+
 		for _, u := range page {
 			from = u.Index + 1
 			doc := u.Document
 			if u.State != mapreduce.UnitComplete || taken[doc] {
 				continue
 			}
+
 			length, err := outputs.ParsedTextLength(ctx, r.intake.jobs.Reader(), r.job, u)
 			if err != nil {
 				return err
@@ -412,16 +449,19 @@ func (r *regathering) addParsed(ctx context.Context, taken map[mapreduce.Documen
 			if length == 0 {
 				continue
 			}
+
+			// A passage is counted in characters, each of which has a few bytes at most.
 			if p := r.stage.Passage; p > 0 && p < length/utf8.UTFMax {
 				length = p * utf8.UTFMax
 			}
+
 			n := keys.Document(u.Index)
 			r.docs, r.parsed[n] = append(r.docs, r.describe(doc, u.Reads().Metadata, n, length)), u.ID
 		}
 	}
 }
 
-// plantGroup plants the units of documents that are gathered.
+// plantGroup adds the units of documents that are gathered together.
 func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathered) error {
 	docs, counted := make([]payload.Document, len(group)), int64(0)
 	for i, d := range group {
@@ -430,6 +470,7 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 			counted += countCharacters(docs[i : i+1])
 			continue
 		}
+
 		u, err := r.intake.jobs.View.Unit(ctx, r.job, r.parsed[d.number])
 		if err != nil {
 			return err
@@ -438,17 +479,21 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 		if err != nil {
 			return err
 		}
+
 		text := parsed.Text[:r.stage.Kept(parsed.Text)]
 		docs[i] = payload.Document{Document: string(d.id), Number: d.number, Metadata: parsed.Describe(u.Reads().Metadata), Text: text}
 	}
+
 	units, data, err := r.makeUnits(docs)
 	if err != nil {
 		return err
 	}
+
 	if len(data) > 2*maxDirectBytes {
 		return errs.New(errs.Precondition, "document %q has %d bytes of text, and a unit of the stage %s is given at most %d: give the stage a passage",
 			docs[0].Document, len(docs[0].Text), r.stage.Name, maxDirectBytes)
 	}
+
 	r.noteText(units[0].Source.SHA256)
 	all := splitBatches(data, units)
 	all[len(all)-1].Known = counted
@@ -462,6 +507,7 @@ func (g *gatherer) gatherItems(all []gathered) ([]plan.Item, error) {
 	if err := g.checkGroups(groups); err != nil {
 		return nil, err
 	}
+
 	var items []plan.Item
 	for _, group := range groups {
 		var it plan.Item
@@ -470,6 +516,7 @@ func (g *gatherer) gatherItems(all []gathered) ([]plan.Item, error) {
 			it.Tokens = pack.Sum(it.Tokens, d.item.Tokens)
 			it.Guessed, it.Expected = it.Guessed || d.item.Guessed, it.Expected || d.item.Expected
 		}
+
 		for range g.each() {
 			it.Unit = g.unitID()
 			items = append(items, it)

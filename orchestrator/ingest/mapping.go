@@ -14,13 +14,14 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// StartMapping plants the units of the documents that workers have parsed, and
-// plans the levels above if they follow from how many units there are.
+// StartMapping adds the units of the documents that workers have parsed, and plans the
+// levels above if they follow from how many units there are.
 func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	compiled, err := s.specs.Job(ctx, id)
 	if err != nil {
 		return err
 	}
+
 	spec, graph := compiled.Spec, compiled.Graph
 	d, err := s.decideDirect(ctx, id, spec, graph)
 	switch {
@@ -31,11 +32,13 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 	case d.direct != nil:
 		return s.jobs.Levels.PlanDirect(ctx, id, epoch, *d.direct)
 	}
+
 	if d.dissolve && !graph.Gathers() {
 		if err := s.splitDirectUnit(ctx, id, epoch, spec, graph, d.staged.docs); err != nil {
 			return err
 		}
 	}
+
 	cuts := graph.Cuts()
 	if graph.Gathers() {
 		dissolve, err := s.plantGathered(ctx, id, epoch, compiled, d)
@@ -47,13 +50,17 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 		}
 		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(cuts)), dissolve)
 	}
+
 	if cuts < 0 { // the documents that there are have their unit, or there are none
 		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), levels.Dissolve{})
 	}
+
+	// From here on nothing is mapped early.
 	s.early.forget(id)
 	if err := s.jobs.Levels.PlantParsed(ctx, id, epoch, s.parsedUnits(id, spec, graph, d.taken)); err != nil {
 		return err
 	}
+
 	first := jobspec.LevelOf(graph.First(cuts))
 	if tree := graph.TreeAtOnce(cuts); tree >= 0 {
 		return s.jobs.Levels.PlanTree(ctx, id, levels.TreePlan{
@@ -72,16 +79,19 @@ func (s *Intake) parsedUnits(id mapreduce.JobID, spec *mapreduce.JobSpec, g *pla
 		if taken[u.ID] {
 			return nil, nil
 		}
+
 		parsed, err := outputs.Parsed(ctx, s.jobs.Reader(), id, u)
 		if err != nil || len(parsed.Text) == 0 {
 			return nil, err // without text the document is skipped
 		}
+
 		text := parsed.Text
 		d := &mapreduce.Document{ID: u.Document, MediaType: "text/plain", Metadata: parsed.Describe(u.Source.Metadata)}
 		units, err := cut.makeUnits(d, text, keys.Document(u.Index))
 		if err != nil {
 			return nil, err
 		}
+
 		return splitBatches(text, units), nil
 	}
 }
@@ -95,10 +105,12 @@ func splitBatches(text []byte, units []*records.Unit) []records.Batch {
 		if i%blobs == 0 {
 			all = append(all, records.Batch{})
 		}
+
 		last := &all[len(all)-1]
 		data := text[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(text))]
 		last.Blobs = append(last.Blobs, records.BlobChunk{SHA256: units[0].Source.SHA256, Index: int64(i), Data: data})
 	}
+
 	for len(units) > 0 {
 		n := min(len(units), stageUnits, 1+store.TargetTxSize/stagedBytes(units[0])) // all have their document's metadata
 		all = append(all, records.Batch{Units: units[:n]})

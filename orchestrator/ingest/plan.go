@@ -23,13 +23,16 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	if err != nil {
 		return nil, err
 	}
+
 	graph, err := jobspec.GraphOf(&spec)
 	if err != nil {
 		return nil, err
 	}
+
 	p := &planning{submission: submission{config: c, spec: &spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
 	p.count = c.Rules.Counter(&spec)
 	p.cut, p.bundle, p.gather = newCutter(c, &spec, graph), newBundle(graph, &spec, p.count), newGatherer(c, &spec, graph)
+
 	for doc, err := range docs {
 		if err == nil {
 			err = context.Cause(ctx)
@@ -45,9 +48,11 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 			return nil, err
 		}
 	}
+
 	if err := p.checkBudget(); err != nil {
 		return nil, err
 	}
+
 	stage, err := p.chooseStage()
 	if err != nil {
 		return nil, err
@@ -56,13 +61,16 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	if err != nil {
 		return nil, err
 	}
+
 	if err := dag.RequireExact(); q.Exact && err != nil {
 		return nil, err
 	}
+
 	advice := append(c.Rules.Warnings(&spec), graph.Pipeline().AdviceFor(p.flip.Documents-p.flip.Skipped)...)
 	for _, text := range advice {
 		dag.Warnings = append(dag.Warnings, plan.Warning{Kind: plan.Advised, Text: text})
 	}
+
 	return dag.Plan(), nil
 }
 
@@ -75,12 +83,14 @@ func (c *Config) planRates(spec *mapreduce.JobSpec) plan.Rates {
 	} else {
 		r = withSchemaYields(r, spec, count.Count(field))
 	}
+
 	r.Parallelism = spec.Parallelism
 	if r.Model {
 		r.Parallelism = min(r.Parallelism, c.MaxCalls)
 		r.Prompt = cmp.Or(r.Prompt, int64(count.Count(string(spec.Schema))))
 		r.Answer = cmp.Or(r.Answer, AnswerTokens)
 	}
+
 	return r
 }
 
@@ -103,15 +113,18 @@ func withSchemaYields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rat
 	if err != nil {
 		return r // workers say so
 	}
+
 	if s.Kind == schema.KindRecord {
 		r.Record = cmp.Or(r.Record, int64(len(s.Fields())*field))
 	}
+
 	r.MapYield = cmp.Or(r.MapYield, listYield)
 	if len(s.Key) == 0 {
 		r.ReduceYield = cmp.Or(r.ReduceYield, nothingYield)
 	} else {
 		r.UpperYield = cmp.Or(r.UpperYield, upperYield)
 	}
+
 	return r
 }
 
@@ -145,6 +158,7 @@ func (p *planning) chooseStage() (int, error) {
 		}
 		return stage, p.gatherHeld()
 	}
+
 	cuts := p.graph.Cuts()
 	if err := p.gatherHeld(); err != nil {
 		return 0, err
@@ -167,6 +181,7 @@ func (p *planning) holdGathered(d *mapreduce.Document, it plan.Item) error {
 	if err != nil {
 		return err
 	}
+
 	it.Tokens, it.Guessed = int64(p.count.Count(string(one.text))), p.count.IsEstimate()
 	p.tokens = pack.Sum(p.tokens, it.Tokens)
 	one.text, one.item = nil, it
@@ -179,16 +194,21 @@ func (p *planning) joinDirect(id mapreduce.DocumentID, text string, it plan.Item
 	if p.bundle == nil {
 		return nil
 	}
+
 	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), int64(p.count.Count(text)), p.count.IsEstimate()
 	p.bundle.tokens = pack.Sum(p.bundle.tokens, it.Tokens)
 	p.bundle.bytes += len(text)
 	p.all = append(p.all, it)
+
 	if p.graph.MayBundle(int64(len(p.all)), p.bundle.tokens) && p.bundle.bytes <= maxDirectBytes {
 		return nil
 	}
+
 	if p.graph.Cuts() < 0 {
 		return tooLarge(p.bundle)
 	}
+
+	// They do not fit one unit, so each gets its own.
 	p.bundle, p.all = nil, nil
 	return nil
 }
@@ -196,6 +216,7 @@ func (p *planning) joinDirect(id mapreduce.DocumentID, text string, it plan.Item
 func (p *planning) planDocument(d *mapreduce.Document) error {
 	n := p.flip.Documents
 	p.flip.Documents++
+
 	unfit := unfitReason(d, n)
 	id := documentID(p.graph.Pipeline(), d.ID)
 	if skip := cmp.Or(unfit, p.unprocessableReason(d)); skip != "" {
@@ -203,13 +224,16 @@ func (p *planning) planDocument(d *mapreduce.Document) error {
 		p.why = cmp.Or(p.why, fmt.Sprintf("%q: %s", id, skip))
 		return nil
 	}
+
 	if first, ok := p.numbers[id]; ok {
 		return errs.Field("documents", "documents %d and %d have the same id %q; give each its own", first+1, n+1, id)
 	}
 	p.numbers[id] = n
+
 	if err := p.checkTemplateNames(&mapreduce.Document{ID: id, Metadata: d.Metadata}); err != nil {
 		return err
 	}
+
 	if needsParsing(d.MediaType) {
 		return p.planUnparsed(id, d)
 	}
@@ -223,21 +247,26 @@ func (p *planning) planTextUnits(d *mapreduce.Document) error {
 	if err := p.joinDirect(id, text, plan.Item{}); err != nil || p.cut == nil {
 		return err
 	}
+
 	if p.gather != nil {
 		return p.holdGathered(d, plan.Item{})
 	}
+
 	pieces, err := p.cut.cutText(id, text)
 	if err != nil {
 		return err
 	}
+
 	if p.graph.Measures(p.graph.Cuts()) {
 		p.tokens = pack.Sum(p.tokens, int64(p.count.Count(text)))
 	}
+
 	for i, piece := range pieces {
 		tokens := piece.Tokens
 		if !piece.Exact {
 			tokens = p.count.Count(text[piece.Start:piece.End])
 		}
+
 		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.IsEstimate()})
 		p.noteUnit(&records.Unit{
 			Estimate: p.config.Estimate(&p.cut.spec, int64(piece.Tokens)), Source: &records.Source{Chunks: int64(len(pieces))},
@@ -254,14 +283,17 @@ func (p *planning) planUnparsed(id mapreduce.DocumentID, d *mapreduce.Document) 
 	if err != nil {
 		return err
 	}
+
 	p.flip.Parse++
 	if err := p.joinDirect(id, string(d.Content), plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens}); err != nil {
 		return err
 	}
+
 	if p.gather != nil {
 		one := &mapreduce.Document{ID: id, Metadata: d.Metadata, Content: d.Content}
 		return p.holdGathered(one, plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens})
 	}
+
 	for _, it := range items {
 		it.Expected, it.Parse, it.Raw = true, mapreduce.ParseUnit(id), tokens
 		p.items = append(p.items, it)

@@ -107,10 +107,12 @@ func (s *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 			return nil, err
 		}
 	}
+
 	spec, err := s.config.Rules.Complete(spec)
 	if err != nil {
 		return nil, err
 	}
+
 	if spec.RequestID != "" {
 		id, err := s.jobs.Submit.Requested(ctx, spec.Tenant, spec.RequestID)
 		if err != nil {
@@ -121,13 +123,16 @@ func (s *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 			return s.jobs.View.Job(ctx, id)
 		}
 	}
+
 	id, winner, err := s.ingestJob(ctx, &spec, docs)
+	// Another submission of the same request may have made the job before.
 	if id != "" && (err != nil || winner != id) {
 		s.abandonJob(ctx, id)
 	}
 	if err != nil {
 		return nil, err
 	}
+
 	s.signals.NotifyWatchers(winner)
 	if winner != id {
 		s.node.MarkOwnJob(winner)
@@ -135,6 +140,7 @@ func (s *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 			return nil, err
 		}
 	}
+
 	return s.jobs.View.Job(ctx, winner)
 }
 
@@ -154,10 +160,12 @@ func (s *Intake) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (map
 func (s *Intake) abandonJob(ctx context.Context, id mapreduce.JobID) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
+
 	err := s.jobs.Submit.Abandon(ctx, id)
 	if err == nil {
 		return
 	}
+
 	s.supervisor.LogFailure(ctx, "removing a submission that was given up; trying again", err, "job", id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,14 +183,18 @@ func (s *Intake) abandonLeft(ctx context.Context) {
 	s.mu.Lock()
 	left := slices.Clone(s.abandoned)
 	s.mu.Unlock()
+
 	short, stop := context.WithTimeout(ctx, abandonAgain)
 	defer stop()
 	err := s.jobs.Submit.Abandon(short, left...)
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// More may have come meanwhile.
 	if err == nil {
 		s.abandoned = s.abandoned[len(left):]
 	}
+
 	if len(s.abandoned) > 0 && ctx.Err() == nil {
 		s.signals.CallAt(time.Now().Add(abandonAgain), s.abandonLeft)
 	}
@@ -196,20 +208,25 @@ func (s *Intake) ingestJob(ctx context.Context, spec *mapreduce.JobSpec, docs it
 	if err != nil {
 		return "", "", err
 	}
+
 	if s.jobs.RuleOf(spec.Tenant).Quota.TokensPerDay > 0 && spec.Budget == 0 && s.config.Rules.Provider(spec.Provider).Models {
 		return "", "", errs.Field("budget", "is missing: tenant %q has a quota of tokens a day, of which each job that asks a model takes its budget", spec.Tenant)
 	}
+
 	in := &submission{
 		intake: s, config: s.config, spec: spec, graph: compiled.Graph, begun: time.Now(),
 		flip: submit.Publication{Spec: spec, Shards: int64(s.config.Shards)},
 	}
+
 	staging, giveUp := context.WithCancel(ctx)
 	err = s.supervisor.ContainPanic(ctx, "taking a submission", func() error { return in.stageAll(staging, docs) }, "tenant", spec.Tenant)
 	giveUp()           // if that failed, a part may be being stored
 	_ = in.awaitPart() // err says why that is given up
+
 	if err == nil {
 		winner, err = in.publish(ctx, compiled)
 	}
+
 	return in.id, winner, err
 }
 
@@ -218,21 +235,25 @@ func (in *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Do
 	s, spec, graph := in.intake, in.spec, in.graph
 	in.count = s.config.Rules.Counter(spec)
 	in.flip.Warnings = s.config.Rules.Warnings(spec)
+
 	if in.count.IsEstimate() {
 		in.flip.Warnings = append(in.flip.Warnings, plan.Warning{Kind: plan.GuessedSize}.String())
 		s.config.Logger.Info("tokens are guessed", "tenant", spec.Tenant, "estimator", spec.Estimator)
 	}
+
 	if cuts := graph.Cuts(); cuts >= 0 {
 		if tree := graph.TreeAtOnce(cuts); tree >= 0 {
 			in.flip.Tree, in.group = true, graph.TreeOf(tree).Group()
 		}
 	}
+
 	in.cut = newCutter(s.config, spec, graph)
 	in.bundle = newBundle(graph, spec, in.count)
 	in.flip.MapEarly = !in.flip.Tree && mapsEarly(spec, graph, in.bundle)
 	if g := newGatherer(s.config, spec, graph); g != nil {
 		in.gather = &gathering{gatherer: g, meta: make(map[int64]map[string]string), ids: make(map[mapreduce.DocumentID]int64)}
 	}
+
 	for doc, err := range docs {
 		if err != nil {
 			return err
@@ -241,13 +262,17 @@ func (in *submission) stageAll(ctx context.Context, docs iter.Seq2[*mapreduce.Do
 			return err
 		}
 	}
+
 	in.flip.Warnings = append(in.flip.Warnings, graph.Pipeline().AdviceFor(in.flip.Documents-in.flip.Skipped)...)
 	if err := in.finishIngest(ctx); err != nil {
 		return err
 	}
+
+	// All units are known by now, so that the budget can be compared with them.
 	if err := in.checkBudget(); err != nil {
 		return err
 	}
+
 	if err := in.flushBatch(ctx); err != nil {
 		return err
 	}
@@ -261,9 +286,11 @@ func (in *submission) publish(ctx context.Context, compiled *jobspec.Compiled) (
 		first = jobspec.ForStage(first, in.graph.Pipeline().Stages[in.flip.Level.Stage])
 	}
 	in.flip.Slots = s.node.InitialSlots(&first)
+
 	end := s.config.Tracing.BeginSubmission(ctx, id, in.spec, jobspec.PresetOf(in.spec), in.begun)
 	winner, err := s.jobs.Submit.Publish(ctx, id, &in.flip)
 	end(err)
+
 	if err == nil && winner == id {
 		s.node.MarkOwnJob(id)
 		s.node.SetInitialSlots(id, in.flip.Slots)
@@ -281,7 +308,7 @@ func (in *submission) waitingUnits() []records.Candidate {
 	return in.first
 }
 
-// An submission is one submission under way.
+// A submission is one submission under way.
 type submission struct {
 	intake *Intake
 	config *Config
@@ -323,6 +350,7 @@ const stageUnits = 500 // in one transaction
 func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) error {
 	n := in.flip.Documents
 	in.flip.Documents++
+
 	skip := unfitReason(d, n)
 	d.ID = documentID(in.graph.Pipeline(), d.ID)
 	if skip = cmp.Or(skip, in.unprocessableReason(d)); skip != "" {
@@ -333,6 +361,7 @@ func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) 
 		in.batch.Skipped = append(in.batch.Skipped, records.SkippedAt{N: n, SkippedDocument: doc})
 		return in.flushIfLarge(ctx, len(d.ID)+len(skip))
 	}
+
 	if err := in.checkTemplateNames(d); err != nil {
 		return err
 	}
@@ -340,6 +369,7 @@ func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) 
 	if err := in.noteDocumentID(d.ID, n); err != nil {
 		return err
 	}
+
 	switch {
 	case needsParsing(d.MediaType):
 		return in.stageParseUnit(ctx, d, n)
@@ -379,6 +409,7 @@ func (in *submission) noteDocumentID(id mapreduce.DocumentID, n int64) error {
 	default:
 		return nil
 	}
+
 	if first, ok := ids[id]; ok {
 		return errs.Field("documents", "documents %d and %d have the same id %q; give each its own", first+1, n+1, id)
 	}
@@ -391,13 +422,16 @@ func (in *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Docum
 	if in.gather != nil {
 		return in.gatherDocument(ctx, d, n)
 	}
+
 	units, err := in.cut.makeUnits(d, d.Content, n)
 	if err != nil {
 		return err
 	}
+
 	if in.graph.Measures(in.graph.Cuts()) {
 		in.tokens = pack.Sum(in.tokens, int64(in.count.Count(string(d.Content))))
 	}
+
 	for _, u := range units {
 		in.flip.Characters += u.Source.CharEnd - u.Source.CharStart
 		in.noteUnit(u)
@@ -406,6 +440,7 @@ func (in *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Docum
 		}
 		in.flip.Map++
 	}
+
 	if err := in.stageText(ctx, d.Content, units[0].Source.SHA256); err != nil {
 		return err
 	}
@@ -476,6 +511,7 @@ func (in *submission) stageParseUnit(ctx context.Context, d *mapreduce.Document,
 			SHA256: sum[:], Length: size, CoreEnd: size, End: size, Chunks: 1, MediaType: d.MediaType, Metadata: d.Metadata,
 		},
 	}
+
 	in.flip.Parse++
 	if err := in.stageText(ctx, d.Content, sum[:]); err != nil {
 		return err
@@ -502,6 +538,7 @@ func (in *submission) stageUnits(ctx context.Context, units []*records.Unit) err
 				Unit: u.ID, Class: keys.ClassNew, Shard: u.Shard, Seq: keys.Seq(u.Level, u.Index),
 			})
 		}
+
 		in.batch.Units = append(in.batch.Units, u)
 		if err := in.flushIfLarge(ctx, stagedBytes(u)); err != nil {
 			return err
@@ -534,14 +571,17 @@ func (in *submission) flushBatch(ctx context.Context) error {
 	if len(in.batch.Units)+len(in.batch.Blobs)+len(in.batch.Skipped) == 0 {
 		return nil
 	}
+
 	if err := in.awaitPart(); err != nil {
 		return err
 	}
 	if err := in.begin(ctx); err != nil {
 		return err
 	}
+
 	s, id, part := in.intake, in.id, in.batch
 	in.batch, in.bytes = records.Batch{}, 0
+
 	stored := make(chan error, 1)
 	in.stored = stored
 	go func() {
@@ -549,6 +589,7 @@ func (in *submission) flushBatch(ctx context.Context) error {
 			return s.jobs.Submit.Stage(ctx, id, &part)
 		}, "job", id)
 	}()
+
 	return nil
 }
 
@@ -593,14 +634,17 @@ func (in *submission) checkBudget() error {
 		}
 		return errs.Field("documents", "none of the %d can be processed; the first is %s", f.Documents, in.why)
 	}
+
 	budget := in.spec.Budget
 	if budget == 0 {
 		return nil
 	}
+
 	if share := budget / documents / max(1, in.maxChunks); share == 0 {
 		return errs.Field("budget", "is %d tokens, which leaves none for each of %d documents in up to %d chunks; raise it",
 			budget, documents, max(1, in.maxChunks))
 	}
+
 	if mapping := budget - int64(float64(budget)*in.spec.ReduceShare); in.least > mapping {
 		return errs.Field("budget", "is %d tokens, %d of them for mapping, but the smallest unit may need %d; raise it",
 			budget, mapping, in.least)
@@ -619,9 +663,11 @@ func unfitReason(d *mapreduce.Document, n int64) string {
 		case len(d.ID) > mapreduce.MaxDocumentID:
 			reason = fmt.Sprintf("its id has %d bytes, more than the %d that are accepted", len(d.ID), mapreduce.MaxDocumentID)
 		}
+
 		d.ID = listedID(d.ID, n)
 		return reason
 	}
+
 	for k, v := range d.Metadata {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
 			return fmt.Sprintf("its metadata %.60q is not valid UTF-8", k)

@@ -46,6 +46,7 @@ func (c *cutter) makeUnits(d *mapreduce.Document, content []byte, n int64) ([]*r
 	if err != nil {
 		return nil, err
 	}
+
 	sum := sha256.Sum256(content)
 	units := make([]*records.Unit, len(pieces))
 	chars, at := int64(0), 0
@@ -54,6 +55,7 @@ func (c *cutter) makeUnits(d *mapreduce.Document, content []byte, n int64) ([]*r
 		at = to
 		return chars
 	}
+
 	for i, p := range pieces {
 		src := &records.Source{
 			SHA256: sum[:], Length: int64(len(text)), Start: int64(p.Start), End: int64(p.End),
@@ -63,12 +65,14 @@ func (c *cutter) makeUnits(d *mapreduce.Document, content []byte, n int64) ([]*r
 		src.CharStart = count(p.CoreStart)
 		src.CharOffset = src.CharStart - int64(utf8.RuneCountInString(text[p.Start:p.CoreStart]))
 		src.CharEnd = count(p.CoreEnd)
+
 		units[i] = &records.Unit{
 			ID: mapUnit(d.ID, i, len(pieces)), Document: d.ID, Kind: mapreduce.KindMap, Stage: int64(c.index),
 			Index: keys.MapIndex(n, int64(i)), Source: src, Shard: c.config.initialShard(n),
 			Estimate: c.config.Estimate(&c.spec, int64(p.Tokens)),
 		}
 	}
+
 	return units, nil
 }
 
@@ -77,12 +81,14 @@ func (c *cutter) cutText(id mapreduce.DocumentID, text string) ([]chunk.Piece, e
 	if c.stage.Each == pipeline.EachDocument {
 		return []chunk.Piece{{CoreEnd: len(text), End: len(text), Tokens: c.count.Count(text), Exact: true}}, nil
 	}
+
 	pieces, err := chunk.Cut(text, chunk.Options{
 		MaxTokens: c.spec.MaxTokensPerUnit, Overlap: max(0, c.spec.ChunkOverlap), Counter: c.count,
 	})
 	if err != nil {
 		return nil, errs.Field("max_tokens_per_unit", "%s", err)
 	}
+
 	if len(pieces) >= keys.MaxChunks-1 {
 		return nil, errs.Field("documents", "document %q would be cut into %d chunks; at most %d are taken", id, len(pieces), keys.MaxChunks-2)
 	}

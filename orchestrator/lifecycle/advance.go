@@ -35,7 +35,7 @@ type Config struct {
 	Ended func(context.Context, *mapreduce.Job)
 }
 
-// A Scheduler has the jobs that units of are given out now.
+// A Scheduler holds the jobs whose units are given out now.
 type Scheduler interface {
 	// ScheduleJob puts a job on the scheduler, compiled if it is not yet; HasEpoch reports whether one stands
 	// there as of an epoch, and Running returns those that may run.
@@ -59,7 +59,7 @@ type Scheduler interface {
 	AdjustGrants(ctx context.Context, id mapreduce.JobID) error
 }
 
-// Turns say who goes first of the nodes that see the same thing to do.
+// Turns say which of the nodes that see the same thing to do goes first.
 type Turns interface {
 	GiveWay(ctx context.Context, id mapreduce.JobID, s *levels.Status) (*levels.Status, error)
 	TurnToSeal(id mapreduce.JobID) bool
@@ -68,7 +68,7 @@ type Turns interface {
 // A Mapper plans the level of a job that reads documents, once all of these are text.
 type Mapper interface {
 	StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error
-	// PlantEarly plants the units of the documents that are text by now, of a job in which
+	// PlantEarly adds the units of the documents that are text by now, of a job in which
 	// those need not wait for the others, and returns where they wait.
 	PlantEarly(ctx context.Context, id mapreduce.JobID, epoch int64) ([]records.Candidate, error)
 }
@@ -121,18 +121,23 @@ func (m *Manager) AdvanceLoop(ctx context.Context) {
 		waiting = agenda{most: m.config.AtOnce}
 	)
 	defer wg.Wait()
+
 	for {
 		for id, whole := range m.signals.TakeDue() {
 			tenant, _ := m.scheduler.TenantOf(id) // others share a turn
 			waiting.add(tenant, id, whole)
 		}
+
 		for id, whole := range waiting.begin() {
 			wg.Go(func() {
+				// Deferred calls run in reverse: the job has ended when the loop looks for
+				// room.
 				defer m.signals.DueSignal.Wake()
 				defer waiting.end(id)
 				m.supervisor.ForJob(ctx, id, "advancing a job", func() { m.advanceDueJob(ctx, id, whole) })
 			})
 		}
+
 		select {
 		case <-ctx.Done():
 			return
@@ -149,6 +154,7 @@ func (m *Manager) advanceDueJob(ctx context.Context, id mapreduce.JobID, whole b
 	if err == nil && whole {
 		err = m.advanceJob(ctx, id)
 	}
+
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
@@ -181,6 +187,7 @@ func (m *Manager) isGone(ctx context.Context, id mapreduce.JobID) bool {
 func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	if f, ok := m.signals.PendingFailure(id); ok {
 		err := m.jobs.Lifecycle.Fail(ctx, id, f.Epoch, f.Why)
+		// It stays pending until it is stored, or the job is gone.
 		if err == nil || errs.KindOf(err) == errs.NotFound {
 			m.signals.ClearFailure(id, f)
 		}
@@ -189,43 +196,54 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 		}
 		m.markEnding(id)
 	}
+
 	if m.signals.TakeTreeLook(id) {
 		if err := m.unblockAll(ctx, id); err != nil {
 			if errs.KindOf(err) != errs.NotFound {
+				// It was taken, and must not be lost.
 				m.signals.RequestTreeLook(id)
 			}
 			return err
 		}
 	}
+
 	s, err := m.jobs.Levels.Status(ctx, id)
+	// Several nodes may see that a level has ended: one of them goes first.
 	if err == nil && s.State.Running() && s.Ended() && m.isOwnJob(id) {
 		s, err = m.turns.GiveWay(ctx, id, s)
 	}
 	if err == nil && s.State.Running() && m.isOwnJob(id) && !m.scheduler.HasEpoch(id, s.Epoch) {
 		err = m.RefreshJob(ctx, id) // another has turned it
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if !s.State.Running() {
 		return m.handleStoppedJob(ctx, id, s)
 	}
+
 	m.clearEnding(id)
 	if !m.isOwnJob(id) {
 		return nil
 	}
+
 	if must, err := m.mustFailFast(ctx, id, s); err != nil {
 		return err
 	} else if must {
 		return m.failFast(ctx, id, s)
 	}
+
 	if s.Ended() {
 		return m.turnLevel(ctx, id, s)
 	}
+
 	if s.AtResult {
 		m.results.Begin(id)
 		return nil
 	}
+
 	if s.Level < 0 && s.MapEarly {
 		waiting, err := m.mapper.PlantEarly(ctx, id, s.Epoch)
 		m.scheduler.Enqueue(id, waiting) // before units that parse: no model is to wait for these
@@ -233,6 +251,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 			return err
 		}
 	}
+
 	return m.scheduler.AdjustGrants(ctx, id)
 }
 
@@ -245,9 +264,12 @@ func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *l
 	if s.State != mapreduce.JobPaused { // which accepts what is under way
 		m.results.Stop(id)
 	}
+
 	if s.State != mapreduce.JobCancelled {
 		return m.SealAll(ctx, id)
 	}
+
+	// Any node may end what a cancel has begun.
 	m.scheduler.DropUnits(id)
 	var cursor []byte
 	for done := !s.Sweeping; !done; {
@@ -256,24 +278,28 @@ func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *l
 			return err
 		}
 	}
+
 	return m.SealAll(ctx, id)
 }
 
-// mustFailFast reports whether a unit has failed whose stage, or else the run, has its
-// job fail with the first. Of a pipeline none of whose stages says so, units of all
-// levels count: those of a tree run together.
+// mustFailFast reports whether a unit has failed whose stage, or else the job, has its job
+// fail with the first. Of a pipeline none of whose stages says so, units of all levels
+// count: those of a tree run together.
 func (m *Manager) mustFailFast(ctx context.Context, id mapreduce.JobID, s *levels.Status) (bool, error) {
 	if s.Failed == 0 && s.Failures == 0 || s.AtResult {
 		return false, nil
 	}
+
 	compiled, err := m.specs.Job(ctx, id)
 	if err != nil {
 		return false, err
 	}
+
 	stages := compiled.Graph.Pipeline().Stages
 	if !slices.ContainsFunc(stages, func(stage *pipeline.Stage) bool { return stage.OnError != "" }) {
 		return s.FailFast && s.Failures > 0, nil
 	}
+
 	spec := *compiled.Spec
 	if s.Level >= 0 {
 		spec = jobspec.ForStage(spec, stages[s.Planned[s.Level].Stage])
@@ -288,9 +314,11 @@ func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *levels.St
 	} else if u != nil {
 		why = fmt.Sprintf("unit %s failed, and the job is to fail fast: %s", u.ID, lastOf(u.Errors))
 	}
+
 	if err := m.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why); err != nil {
 		return err
 	}
+
 	m.markEnding(id)
 	m.signals.MarkDue(id)
 	return nil
@@ -327,6 +355,7 @@ func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *levels.S
 			return err
 		}
 	}
+
 	m.markEnding(id) // if that was the last level
 	m.signals.NotifyWatchers(id)
 	m.signals.MarkDue(id)
@@ -350,18 +379,21 @@ func (m *Manager) clearEnding(id mapreduce.JobID) {
 	delete(m.ending, id)
 }
 
-// noteEnd has it said that a job has ended, if this orchestrator has ended it.
+// noteEnd calls Config.Ended for a job that has ended, if this orchestrator has ended it.
 func (m *Manager) noteEnd(ctx context.Context, id mapreduce.JobID, state mapreduce.JobState) {
 	if m.config.Ended == nil {
 		return
 	}
+
 	m.mu.Lock()
 	here := m.ending[id]
 	delete(m.ending, id)
 	m.mu.Unlock()
+
 	if !here || state == mapreduce.JobPaused {
 		return
 	}
+
 	job, err := m.jobs.View.Job(ctx, id)
 	if err != nil {
 		m.supervisor.LogFailure(ctx, "reading a job that has ended", err, "job", id)
@@ -375,10 +407,12 @@ func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *levels.Sta
 	if err != nil {
 		return err
 	}
+
 	skipped, err := m.jobs.View.Skipped(ctx, id, 0, 1)
 	if err != nil {
 		return err
 	}
+
 	why := "no document is left to process"
 	switch {
 	case u != nil && s.Failed > 0:
@@ -388,5 +422,6 @@ func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *levels.Sta
 	case len(skipped) > 0:
 		why += fmt.Sprintf("; the first that was skipped, %s: %s", skipped[0].Document, skipped[0].Reason)
 	}
+
 	return m.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why)
 }

@@ -27,7 +27,8 @@ type agenda struct {
 	load  map[mapreduce.TenantID]int // of busy
 }
 
-// A look is how a job is to be looked at: whole, or only at what was told of it.
+// A look is how a job is to be looked at: whole, or only for reduces whose inputs have
+// ended.
 type look struct {
 	tenant mapreduce.TenantID
 	whole  bool
@@ -37,13 +38,17 @@ type look struct {
 func (a *agenda) add(tenant mapreduce.TenantID, id mapreduce.JobID, whole bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if a.due == nil {
 		a.due, a.busy, a.load = make(map[mapreduce.JobID]look), make(map[mapreduce.JobID]mapreduce.TenantID), make(map[mapreduce.TenantID]int)
 	}
+
+	// A job that waits keeps the tenant that it was added for.
 	before, waits := a.due[id]
 	if waits {
 		tenant = before.tenant
 	}
+
 	_, busy := a.busy[id]
 	if a.due[id] = (look{tenant, whole || before.whole}); !waits && !busy {
 		a.queue.Add(tenant, id)
@@ -63,6 +68,7 @@ func (a *agenda) begin() iter.Seq2[mapreduce.JobID, bool] {
 func (a *agenda) next() (id mapreduce.JobID, whole, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if len(a.busy) >= a.most.All {
 		return "", false, false
 	}
@@ -70,6 +76,7 @@ func (a *agenda) next() (id mapreduce.JobID, whole, ok bool) {
 	if !ok {
 		return "", false, false
 	}
+
 	begun := a.due[id]
 	delete(a.due, id)
 	a.busy[id] = begun.tenant

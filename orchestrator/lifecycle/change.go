@@ -33,12 +33,14 @@ func (m *Manager) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce
 func (m *Manager) resumeUnits(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
 	m.signals.ClearResume(id)
 	waited := false
+
 	for {
 		err := m.jobs.Lifecycle.Resume(ctx, id, r)
 		e := inTheWay(err)
 		if e == nil && (err == nil || ctx.Err() == nil || !waited) {
 			return err
 		}
+
 		if waited = true; ctx.Err() != nil || clock.Sleep(ctx, e.RetryAfter) != nil {
 			m.signals.SetResume(id, r)
 			m.resumeLater(id, time.Second)
@@ -66,16 +68,19 @@ func (m *Manager) resumeLater(id mapreduce.JobID, after time.Duration) {
 		if !meant {
 			return
 		}
+
 		err := m.jobs.Lifecycle.Resume(ctx, id, r)
 		if e := inTheWay(err); e != nil {
 			m.resumeLater(id, e.RetryAfter)
 			return
 		}
+
 		if err != nil && supervise.ClassOf(err) == supervise.Passing && ctx.Err() == nil {
 			m.supervisor.LogFailure(ctx, "resuming a job; trying again", err, "job", id)
 			m.resumeLater(id, time.Second)
 			return
 		}
+
 		m.signals.ClearResume(id)
 		if err == nil {
 			err = m.noteResumed(ctx, id)
@@ -140,10 +145,12 @@ func (m *Manager) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapred
 	case len(answer) > mapreduce.MaxWakeAnswer:
 		return nil, errs.Field("answer", "has %d bytes; at most %d are taken", len(answer), mapreduce.MaxWakeAnswer)
 	}
+
 	u, candidate, err := m.jobs.Queue.Wake(ctx, job, unit, mapreduce.WakeCall{Handle: handle, Answer: answer})
 	if err != nil {
 		return nil, err
 	}
+
 	if candidate != nil {
 		m.scheduler.Enqueue(job, []records.Candidate{*candidate})
 	}

@@ -23,11 +23,13 @@ func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *levels.S
 	if err != nil {
 		return err
 	}
+
 	graph := compiled.Graph
 	planned := make([]plan.Planned, len(s.Planned))
 	for i, l := range s.Planned {
 		planned[i] = plan.Planned{Stage: l.Stage, Depth: l.Depth, Root: l.Unit != ""}
 	}
+
 	step, err := graph.Next(planned, &planHistory{m: m, ctx: ctx, job: id, status: s, Compiled: compiled})
 	switch {
 	case errs.KindOf(err) == errs.Precondition: // the same whoever plans
@@ -37,6 +39,7 @@ func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *levels.S
 	case step == nil:
 		return m.results.Finish(ctx, id, s)
 	}
+
 	next := levelPlan(s, step)
 	if step.Depth <= 1 {
 		next.Progress = graph.Pipeline().Stages[step.Stage].Progress
@@ -85,6 +88,8 @@ type planHistory struct {
 func (h *planHistory) Sizes(level int) (plan.Sizes, error) {
 	s := h.status
 	units := s.Planned[level].Units
+
+	// The status has the sizes of the level that has ended, and of its source.
 	switch int64(level) {
 	case s.Level:
 		return plan.Sizes{Units: units, Completed: s.Completed, Tokens: s.Size}, nil
@@ -93,6 +98,7 @@ func (h *planHistory) Sizes(level int) (plan.Sizes, error) {
 			return plan.Sizes{Units: units, Completed: s.SourceCompleted, Tokens: s.SourceSize}, nil
 		}
 	}
+
 	completed, size, err := h.m.jobs.Levels.Sizes(h.ctx, h.job, int64(level))
 	return plan.Sizes{Units: units, Completed: completed, Tokens: size}, err
 }
@@ -104,6 +110,7 @@ func (h *planHistory) visitCompletedUnits(level int, visit func(*records.Unit) e
 		if err != nil || len(page) == 0 {
 			return err
 		}
+
 		for _, u := range page {
 			if from = u.Index + 1; u.State != mapreduce.UnitComplete {
 				continue
@@ -120,6 +127,7 @@ func (h *planHistory) visitCompletedUnits(level int, visit func(*records.Unit) e
 func (h *planHistory) Outputs(level int) ([]plan.Output, error) {
 	stage := h.status.Planned[level].Stage
 	budget := h.Graph.TreeOf(stage).Budget()
+
 	all := make([]plan.Output, 0, h.status.Completed)
 	err := h.visitCompletedUnits(level, func(u *records.Unit) error {
 		out := plan.Output{Index: u.Index, Tokens: u.Published().Size, Unit: u.ID}
@@ -143,10 +151,12 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 		if err != nil {
 			return err
 		}
+
 		list, err := pipeline.List(value, path)
 		if err != nil {
 			return errs.New(errs.Precondition, "output of unit %s: %v", u.ID, err)
 		}
+
 		for i, value := range list {
 			if len(value) > levels.MaxItem {
 				return errs.New(errs.Precondition, "output of unit %s: element %d of %s has %d bytes; at most %d are taken",
@@ -154,6 +164,7 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 			}
 			all = append(all, plan.Element{Source: u.Index, Value: value})
 		}
+
 		if len(all) > maxItems {
 			return errs.New(errs.Precondition, "%s has more than %d elements", strings.Join(path, "."), maxItems)
 		}
@@ -170,11 +181,13 @@ func (h *planHistory) Fields(level int, name string) ([]plan.Element, error) {
 		if err != nil {
 			return err
 		}
+
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(value, &fields) != nil { // it is no object
 			fields = nil
 		}
 		one := plan.Element{Source: u.Index, Value: fields[name]}
+		// A field that is null counts as missing.
 		if string(one.Value) == "null" {
 			one.Value = nil
 		}
@@ -190,11 +203,13 @@ func (h *planHistory) readUnitValue(u *records.Unit) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if u.Level > 0 && outputs.NamesRecordsOnly(out) {
 		if out, err = outputs.Resolve(h.ctx, h.m.jobs.Reader(), h.job, u, out); err != nil {
 			return nil, err
 		}
 	}
+
 	if len(out.Value) > 0 {
 		return out.Value, nil
 	}

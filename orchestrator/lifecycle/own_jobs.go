@@ -9,20 +9,22 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// RefreshJobs puts the jobs that may run on the scheduler, and has those looked at that
-// may not any more. What it acts on it reads again: those that look returns may be a
-// beat old.
+// RefreshJobs puts the jobs that may run on the scheduler, and has those looked at that may
+// not any more. What it acts on it reads again: those that look returns may be as old as a
+// heartbeat.
 func (m *Manager) RefreshJobs(ctx context.Context, look func(context.Context) ([]records.RunRef, error)) error {
 	refs, err := look(ctx)
 	if err != nil {
 		return err
 	}
+
 	runs := make(map[mapreduce.JobID]bool, len(refs))
 	for _, ref := range refs {
 		runs[ref.Job] = true
 		if !m.isOwnJob(ref.Job) || m.scheduler.HasEpoch(ref.Job, ref.Epoch) {
 			continue
 		}
+
 		err := m.RefreshJob(ctx, ref.Job)
 		switch {
 		case err == nil || errs.KindOf(err) == errs.NotFound: // deleted meanwhile
@@ -33,6 +35,8 @@ func (m *Manager) RefreshJobs(ctx context.Context, look func(context.Context) ([
 			m.signals.MarkDue(ref.Job) // it fails if it has to
 		}
 	}
+
+	// A job that is not among them any more has stopped, or was deleted.
 	for _, id := range m.scheduler.Running() {
 		if !runs[id] {
 			m.signals.MarkDue(id)
@@ -47,6 +51,7 @@ func (m *Manager) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case !m.isOwnJob(id):
 	case !st.Control.State.Running():

@@ -27,6 +27,7 @@ func (m *Manager) DeleteExpired(ctx context.Context) error {
 		if err != nil || len(expired) == 0 {
 			return err
 		}
+
 		for some := range slices.Chunk(expired, deletedAtOnce) {
 			for _, e := range some {
 				seen[e.Job] = true
@@ -54,6 +55,7 @@ func (m *Manager) deleteSome(ctx context.Context, some []store.Expired) error {
 		}
 		return nil
 	}
+
 	if err != nil {
 		return err
 	}

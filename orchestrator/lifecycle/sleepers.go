@@ -53,6 +53,7 @@ func (m *Manager) wakeUnits(ctx context.Context, id mapreduce.JobID, units []rec
 				m.ScheduleWakeUp(id, records.SleeperRef{Sleeper: s, For: time.Second})
 			}
 		}
+
 		m.scheduler.Enqueue(id, woken)
 	}
 }
@@ -61,14 +62,17 @@ func (m *Manager) wakeUnits(ctx context.Context, id mapreduce.JobID, units []rec
 func (m *Manager) TimerLoop(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
+
 	room := make(chan struct{}, timekept)
 	call := func(fn func()) {
+		// The loop waits while as many calls run as may.
 		room <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-room }()
 			fn()
 		})
 	}
+
 	for {
 		due := m.signals.TakeTimers(time.Now())
 		for _, fn := range due.Calls {
@@ -76,12 +80,15 @@ func (m *Manager) TimerLoop(ctx context.Context) {
 				m.supervisor.LogFailure(ctx, "what was due at a time", m.supervisor.ContainPanic(ctx, "a timer", func() error { fn(ctx); return nil }))
 			})
 		}
+
 		for id, units := range due.Units {
 			call(func() { m.supervisor.ForJob(ctx, id, "waking units", func() { m.wakeUnits(ctx, id, units) }) })
 		}
+
 		if len(due.Calls)+len(due.Units) > 0 {
 			continue
 		}
+
 		t := time.NewTimer(due.Next)
 		select {
 		case <-ctx.Done():
@@ -94,6 +101,6 @@ func (m *Manager) TimerLoop(ctx context.Context) {
 	}
 }
 
-// timekept is how many calls the timekeeper makes at once: many workers may be
-// lost in one moment.
+// timekept is how many calls TimerLoop makes at once: many workers may be lost in one
+// moment.
 const timekept = 16

@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
-// unblockReduces lets go the reduces of a job's tree whose inputs have ended, of those
-// that turns of this node have told.
+// unblockReduces lets go the reduces of a job's tree whose inputs have ended, as turns of
+// this node have noted.
 func (m *Manager) unblockReduces(ctx context.Context, id mapreduce.JobID) error {
 	refs := m.signals.TakeEndedInputs(id)
 	for len(refs) > 0 {
@@ -23,6 +23,7 @@ func (m *Manager) unblockReduces(ctx context.Context, id mapreduce.JobID) error 
 			}
 			return err
 		}
+
 		refs = append(refs[len(batch):], told...) // a reduce that was skipped has ended too
 		m.scheduler.Enqueue(id, ready)
 		if len(told) > 0 { // which may be all that was left
@@ -33,13 +34,14 @@ func (m *Manager) unblockReduces(ctx context.Context, id mapreduce.JobID) error 
 	return nil
 }
 
-// unblockAll lets go what nodes have forgotten that died.
+// unblockAll lets go the reduces that nodes which died have not let go.
 func (m *Manager) unblockAll(ctx context.Context, id mapreduce.JobID) error {
 	for at := (records.WaitRef{}); ; {
 		refs, err := m.jobs.Turns.Forgotten(ctx, id, at, turns.MaxUnblock)
 		if err != nil || len(refs) == 0 {
 			return err
 		}
+
 		at = refs[len(refs)-1]
 		at.Index++
 		m.signals.KeepEndedInputs(id, refs)
