@@ -18,9 +18,11 @@ func (o *Orchestrator) CheckStoreAnswers(ctx context.Context) error {
 	default:
 		return errs.New(errs.Unavailable, "the orchestrator has not begun: it waits for the store, or for others that hold it")
 	}
+
 	if !o.supervisor.StoreAnswers() {
 		return errs.New(errs.Unavailable, "the store does not answer signs of life")
 	}
+
 	if _, _, err := o.jobs.Nodes.Epoch(ctx, "health"); err != nil {
 		return errs.New(errs.Unavailable, "the store does not answer a read: %w", err)
 	}
@@ -42,7 +44,8 @@ func (o *Orchestrator) observedFleet() metrics.Fleet {
 	}
 }
 
-// endedHook returns what is told of jobs that have ended, or nil if nobody is.
+// endedHook returns a function that is called with each job that has ended; nil without
+// metrics and tracing.
 func endedHook(m *metrics.Metrics, t *tracing.Tracer) func(context.Context, *mapreduce.Job) {
 	if m == nil && t == nil {
 		return nil

@@ -23,6 +23,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 			err = o.life.RefreshJobs(ctx, o.jobs.View.Runs)
 		}
 		took := time.Since(begun)
+
 		if !o.members.IsOnlyNode() {
 			o.scheduler.Models.LookAtAll()
 		}
@@ -30,16 +31,19 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 			o.scheduler.Grants.MarkCallsDue()
 			err = o.grants.AskForCalls(ctx)
 		}
+
 		if err != nil {
 			o.supervisor.LogFailure(ctx, "looking for work; trying again", err)
 			woken = nil
 		}
+
 		t := time.NewTimer(supervise.WithJitter(15 * time.Second)) // polls look as well
 		select {
 		case <-woken:
 		case <-t.C:
 		case <-ctx.Done():
 		}
+
 		t.Stop()
 		stop()
 		_ = clock.Sleep(ctx, min(9*took, time.Second)) // where there are many jobs, looks take a tenth of the time at most
@@ -54,6 +58,7 @@ func (o *Orchestrator) pollLoop(ctx context.Context) {
 		o.supervisor.LogFailure(ctx, "looking for work", o.life.RefreshJobs(ctx, o.members.SeenRuns))
 		o.scheduler.Grants.PollCalls(o.members.IsOnlyNode())
 		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", o.grants.AskForCalls(ctx))
+
 		for _, id := range o.turnOf(polled) {
 			o.scheduler.Reread(id)
 			o.signals.MarkDue(id)
@@ -75,10 +80,12 @@ func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
 	if len(ids) <= n {
 		return ids
 	}
+
 	at, found := slices.BinarySearch(ids, o.polledLast)
 	if found {
 		at++
 	}
+
 	ids = append(ids[at:], ids[:at]...)[:n]
 	o.polledLast = ids[n-1]
 	return ids
@@ -93,22 +100,28 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 		compiled, err = o.specs.Compiled(id, &spec)
 		o.supervisor.LogFailure(ctx, "reading the pipeline of a job", err, "job", id) // whose units cannot be checked
 	}
+
 	stages := jobspec.NewStages(compiled, st.Control)
 	if stage := stages.Current(); stage != nil {
 		spec = jobspec.ForStage(spec, stage)
 	}
 	spec.Budget = st.Control.Budget
+
 	share := int64(0)
 	if n := st.Job.Documents - st.Job.Skipped; n > 0 {
 		share = spec.Budget / n
 	}
+
 	if o.usesPriming(st.Control, &spec) {
 		o.scheduler.Priming.Start(id)
 	}
 	o.scheduler.PutJob(id, st.Control, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
+
+	// What reduces wait for may have ended without this node hearing of it.
 	if st.Control.TreeTop > 0 {
 		o.signals.RequestTreeLook(id)
 	}
+
 	o.signals.MarkDue(id)
 	for _, ref := range st.Sleepers {
 		o.life.ScheduleWakeUp(id, ref)

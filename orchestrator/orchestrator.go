@@ -145,9 +145,9 @@ type Config struct {
 	Without Courtesies
 	// Logger defaults to none.
 	Logger *slog.Logger
-	// Meter is told what happens, and asks what is. Defaults to none.
+	// Meter measures what happens, and observes what is. Defaults to none.
 	Meter metric.Meter
-	// Tracer is told what is done for jobs. Defaults to none.
+	// Tracer makes spans of what is done for jobs. Defaults to none.
 	Tracer trace.Tracer
 }
 
@@ -175,6 +175,7 @@ func (c Config) withDefaults() Config {
 		c.Lanes = 8
 	}
 	c.Lanes = cmp.Or(c.Lanes, 2)
+
 	c.Shards = cmp.Or(c.Shards, 1)
 	c.Lease = cmp.Or(c.Lease, 10*time.Second)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 3*time.Second)
@@ -190,6 +191,7 @@ func (c Config) withDefaults() Config {
 	c.AnswerAge = cmp.Or(c.AnswerAge, 30*24*time.Hour)
 	c.Retire = cmp.Or(c.Retire, time.Minute)
 	c.SmallResult = cmp.Or(c.SmallResult, 256)
+
 	if c.Provider == nil {
 		c.Provider = anyProvider
 	}
@@ -259,11 +261,11 @@ func (c *Config) estimateReservation(spec *mapreduce.JobSpec, tokens int64) int6
 	return min(tokens+int64(len(spec.Schema))/4+cmp.Or(c.Answer(spec), ingest.AnswerTokens), mapreduce.MaxUnitDraw)
 }
 
-// jobsAtOnce is how many jobs are looked after at once. Most of that waits for the store, one
-// behind the other, and what else waits there comes behind them all: with thousands of jobs,
-// for minutes. Where the store is in this process, nearly all of it computes: texts are cut,
-// small results put together. More of that at once than there are processors ends no job
-// sooner, and makes every call wait for a processor.
+// jobsAtOnce is how many jobs are looked after at once. Looking after jobs mostly waits for
+// the store. With too many at once, all other calls would wait behind them: with thousands
+// of jobs, for minutes. Where the store is in this process, looking after jobs mostly
+// computes: texts are cut, small results put together. More of that at once than there are
+// processors ends no job sooner, and makes every call wait for a processor.
 func (c *Config) jobsAtOnce() lifecycle.AtOnce {
 	if c.Exclusive {
 		processors := runtime.GOMAXPROCS(0)
@@ -311,12 +313,17 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger,
 	}
+
 	m, err := metrics.New(c.Meter)
 	if err != nil {
 		return nil, err
 	}
+
 	j.SetRules(c.Rules)
 	t := tracing.New(c.Tracer, j.Node())
+
+	// Each part is made after those that it is given. Adapters such as clusterHost reach
+	// the others once Run has begun.
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{
 		Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger,
@@ -326,6 +333,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: mathrand.Float64,
 		NoReservedSlots: c.Without.ReservedSlots,
 	})
+
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig(t))
@@ -335,12 +343,14 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.life = lifecycle.New(j, o.specs, lifeScheduler{o.scheduler, o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{
 		Adopt: c.Adopt, Seal: c.Seal, Retire: c.Retire, AtOnce: c.jobsAtOnce(), Logger: c.Logger, Ended: endedHook(m, t),
 	})
+
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, Waiting: o.scheduler.Sessions.CountWaiting, Lacking: o.scheduler.Lacking, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
 		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, NewID: newID, Logger: c.Logger,
 	})
+
 	o.calls = newCallRate(j, time.Now)
 	o.scaler = scaler.New(j, o.scheduler, scaler.Config{MaxCalls: int64(c.MaxCalls), Rates: c.Rates})
 	o.fleet = fleet.New(fleet.Parts{
@@ -348,9 +358,11 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}, fleet.Config{
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge, Logger: c.Logger,
 	})
+
 	o.committer = commit.New(commit.Parts{
 		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUps: o.life, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger, Metrics: m, Tracing: t,
 	})
+
 	return o, metrics.Observe(c.Meter, o.observedFleet())
 }
 
@@ -360,8 +372,11 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	if err := o.members.Join(ctx, o.config.Exclusive); err != nil {
 		return err
 	}
+
+	// Commits go on until the workers have left, so that their last reports are taken.
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
+
 	var lanes, loops sync.WaitGroup
 	for range o.config.Lanes {
 		lanes.Go(func() { o.supervisor.RunLoop(work, "lane", o.committer.Loop) })
@@ -370,6 +385,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 		loops.Go(func() { o.supervisor.RunLoop(ctx, name, loop) })
 	}
 	o.fleet.Open()
+
 	<-ctx.Done()
 	loops.Wait()
 	o.fleet.Drain()

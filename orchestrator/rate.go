@@ -46,13 +46,16 @@ func (r *callRate) admit(ctx context.Context, t mapreduce.TenantID) error {
 	if limit == 0 {
 		return nil
 	}
+
 	c := r.of(t)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	now := r.now()
 	if minute := now.Unix() / 60; c.minute != minute {
 		c.minute, c.left, c.spent = minute, 0, false
 	}
+
 	if c.left == 0 && !c.spent {
 		n, err := r.jobs.Grants.TakeCalls(ctx, t, c.minute, limit)
 		if err != nil {
@@ -60,6 +63,7 @@ func (r *callRate) admit(ctx context.Context, t mapreduce.TenantID) error {
 		}
 		c.left, c.spent = n, n == 0
 	}
+
 	if c.left == 0 {
 		return &errs.Error{
 			Kind: errs.Exhausted, Reason: mapreduce.QuotaExceeded, RetryAfter: time.Unix((c.minute+1)*60, 0).Sub(now),

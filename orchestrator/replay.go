@@ -13,12 +13,14 @@ import (
 // the other's, and so is what each unit is answered. It spends nothing, so it has
 // no budget, and nothing of it is captured.
 func (o *Orchestrator) replayInput(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error) {
+	// The first document is enough to refuse them.
 	for _, err := range docs {
 		if err == nil {
 			err = errs.Field("documents", "none are taken with replay_job_id: they are those of job %s", asked.Replay)
 		}
 		return asked, nil, err
 	}
+
 	job, err := o.jobs.View.Job(ctx, asked.Replay)
 	if err != nil {
 		return asked, nil, err
@@ -26,6 +28,7 @@ func (o *Orchestrator) replayInput(ctx context.Context, asked mapreduce.JobSpec,
 	if err := o.config.checkReplayable(job, asked.Tenant); err != nil {
 		return asked, nil, err
 	}
+
 	spec := job.Spec
 	spec.Tenant, spec.RequestID, spec.Replay = asked.Tenant, asked.RequestID, job.ID
 	spec.Budget, spec.Cache, spec.Capture = 0, false, mapreduce.CaptureOff
@@ -35,6 +38,7 @@ func (o *Orchestrator) replayInput(ctx context.Context, asked mapreduce.JobSpec,
 // checkReplayable refuses to repeat a job that cannot be.
 func (c *Config) checkReplayable(job *mapreduce.Job, t mapreduce.TenantID) error {
 	refused := func(format string, args ...any) error { return errs.New(errs.Precondition, format, args...) }
+
 	switch {
 	case job.Spec.Tenant != t:
 		return errs.New(errs.NotFound, "tenant %q has no job with the id %q", t, job.ID)

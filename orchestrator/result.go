@@ -16,18 +16,22 @@ func (o *Orchestrator) GetResult(ctx context.Context, _ mapreduce.Principal, id 
 		o.supervisor.LogFailure(ctx, "sealing checkpoints", o.life.SealAll(ctx, id), "job", id)
 		job, err = o.jobs.View.Job(ctx, id)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if job.State != mapreduce.JobComplete && !partial {
 		return &errs.Error{
 			Kind: errs.Precondition, Reason: "JOB_STATE",
 			Message: "job " + string(id) + " is " + job.State.String() + ": its result is not complete; ask for a partial one",
 		}
 	}
+
 	if err := sink(&mapreduce.ResultPart{Job: job}); err != nil {
 		return err
 	}
+
 	if partial {
 		return o.results.Partial(ctx, id, sink)
 	}

@@ -37,7 +37,7 @@ const (
 	assembleAgain = time.Second
 )
 
-// Turns say who goes first of the nodes that see the same thing to do.
+// Turns say which of the nodes that see the same thing to do goes first.
 type Turns interface {
 	IsOnlyNode() bool
 	YieldTurn(ctx context.Context, id mapreduce.JobID) error
@@ -90,6 +90,7 @@ func (a *Assembler) Finish(ctx context.Context, id mapreduce.JobID, s *levels.St
 	if len(s.Planned) == 0 || s.Planned[0].Units > a.config.SmallUnits {
 		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
 	}
+
 	w := assemble.NewWriter(levels.MaxSmallResult, func([]byte) error { return assemble.ErrNoRoom })
 	err := a.assembleResult(ctx, id, levels.MaxSmallResult, w.Add)
 	switch {
@@ -100,6 +101,7 @@ func (a *Assembler) Finish(ctx context.Context, id mapreduce.JobID, s *levels.St
 	case err != nil:
 		return a.jobs.Lifecycle.Fail(ctx, id, s.Epoch, unassembled(err))
 	}
+
 	result, _, _ := w.Rest()
 	return a.jobs.Levels.CompleteWith(ctx, id, s.Epoch, result)
 }
@@ -123,10 +125,12 @@ func (a *Assembler) EndAssembled(ctx context.Context, id mapreduce.JobID, s *lev
 	if s.Completed > 0 {
 		return a.jobs.Levels.Complete(ctx, id, s.Epoch)
 	}
+
 	u, err := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
 	if err != nil {
 		return err
 	}
+
 	why := "its result was not assembled"
 	if u != nil && len(u.Errors) > 0 {
 		why = u.Errors[len(u.Errors)-1]
@@ -145,6 +149,7 @@ func (a *Assembler) assembleResult(ctx context.Context, id mapreduce.JobID, room
 	if err != nil {
 		return err
 	}
+
 	job := assembledFrom(id, compiled, ctl)
 	job.Room = room
 	return assemble.Result(ctx, a.jobs.Reader(), job, sink)
@@ -179,13 +184,16 @@ func (a *Assembler) Stop(id mapreduce.JobID) {
 func (a *Assembler) next(ctx context.Context) (mapreduce.JobID, context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if len(a.running) >= maxAssemblies {
 		return "", nil
 	}
+
 	id, ok := a.queue.Next()
 	if !ok {
 		return "", nil
 	}
+
 	delete(a.waiting, id)
 	ctx, cancel := context.WithCancelCause(ctx)
 	a.running[id] = cancel
@@ -212,11 +220,13 @@ func (a *Assembler) Loop(ctx context.Context) {
 				a.runAssembly(ctx, own, id)
 			})
 		}
+
 		select {
 		case <-ctx.Done():
 		case <-a.wanted.C():
 		}
 	}
+
 	all.Wait()
 	a.endOwnSession(context.WithoutCancel(ctx))
 }
@@ -248,6 +258,7 @@ func (a *Assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 	if u == nil || err != nil {
 		return false, err
 	}
+
 	held := mapreduce.Held{Job: id, Unit: mapreduce.ResultUnit, Attempt: int(u.Attempt)}
 	report := &mapreduce.Report{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt}
 	begun := time.Now()
@@ -256,20 +267,24 @@ func (a *Assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) 
 		return err
 	}, "job", id)
 	report.Elapsed = time.Since(begun)
+
 	switch {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case err == nil:
 		report.Outcome = mapreduce.Done
 	case own.Err() != nil || passes(err):
+		// Another attempt may do better.
 		report.Outcome = mapreduce.Returned
 	default:
 		report.Outcome, report.Class, report.Errors = mapreduce.Errored, mapreduce.PermanentUnit, []string{unassembled(err)}
 	}
+
 	_, e := a.carryOut(ctx, &turns.Turn{
 		Job: id, Release: []turns.HeldID{claim},
 		Reports: []turns.Report{{Report: report, Session: claim.Session}},
 	})
+
 	if e != nil || report.Outcome == mapreduce.Returned {
 		return true, errors.Join(err, e)
 	}
@@ -283,15 +298,19 @@ func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*r
 	if err != nil || u == nil || u.Waits == nil {
 		return nil, turns.HeldID{}, err
 	}
+
+	// Every node sees that the unit waits, and only one can claim it.
 	if !a.turns.IsOnlyNode() {
 		if err := a.turns.YieldTurn(ctx, id); err != nil {
 			return nil, turns.HeldID{}, err
 		}
 	}
+
 	seat, err := a.ownSession(ctx)
 	if err != nil {
 		return nil, turns.HeldID{}, err
 	}
+
 	claim := turns.HeldID{Session: seat.Session, Claim: rand.Text()}
 	res, err := a.carryOut(ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
 		ID: claim.Claim, Seats: []turns.WorkerSlots{seat}, Candidates: []records.Candidate{*u.Waits},
@@ -332,11 +351,14 @@ func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session 
 	stored <- nil
 	w := assemble.NewWriter(content.MaxPutBytes, func(block []byte) error {
 		if err := <-stored; err != nil {
+			// The wait for the last block must find something.
 			stored <- nil
 			return err
 		}
+
 		block, from := slices.Clone(block), at
 		at += int64(len(block))
+
 		go func() {
 			stored <- a.supervisor.ContainPanic(ctx, "storing a result", func() error {
 				return a.jobs.Content.AppendPut(ctx, put, from, block)
@@ -344,10 +366,12 @@ func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session 
 		}()
 		return nil
 	})
+
 	err = a.assembleResult(ctx, held.Job, 0, w.Add)
 	if err := errors.Join(err, <-stored); err != nil {
 		return 0, nil, err
 	}
+
 	block, length, sum := w.Rest()
 	put.Length, put.SHA256 = length, sum
 	return length, sum, a.jobs.Content.AppendPut(ctx, put, at, block)
@@ -363,14 +387,17 @@ func (a *Assembler) ownSession(ctx context.Context) (turns.WorkerSlots, error) {
 		return turns.WorkerSlots{}, context.Cause(ctx)
 	}
 	defer func() { <-a.binding }()
+
 	if seat := a.boundSession(); seat.Epoch > 0 {
 		return seat, nil
 	}
+
 	seat := turns.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
 	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: seat.Session, Slots: maxAssemblies, Embedded: true}, "", seat.Epoch)
 	if err != nil {
 		return turns.WorkerSlots{}, err
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.session = seat
@@ -401,8 +428,10 @@ func (a *Assembler) endOwnSession(ctx context.Context) {
 	if seat.Epoch == 0 {
 		return
 	}
+
 	ctx, stop := context.WithTimeout(ctx, a.config.Grace)
 	defer stop()
+
 	for done := false; !done; {
 		loss, err := a.jobs.Sessions.Expire(ctx, seat.Session, a.jobs.Node(), seat.Epoch, nil)
 		if err != nil {
@@ -411,5 +440,6 @@ func (a *Assembler) endOwnSession(ctx context.Context) {
 		}
 		done = loss.Done
 	}
+
 	a.forgetSession(seat)
 }

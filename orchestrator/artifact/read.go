@@ -22,6 +22,7 @@ func (a *Assembler) Partial(ctx context.Context, id mapreduce.JobID, sink func(*
 	if err != nil {
 		return err
 	}
+
 	if last := lastUnit(ctl); last != "" { // whose output is held whole
 		u, err := a.jobs.View.Unit(ctx, id, last)
 		if err != nil {
@@ -35,6 +36,7 @@ func (a *Assembler) Partial(ctx context.Context, id mapreduce.JobID, sink func(*
 			defer release()
 		}
 	}
+
 	return a.assembleResult(ctx, id, 0, sink)
 }
 
@@ -57,13 +59,17 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 	if u == nil || u.State != mapreduce.UnitComplete {
 		return errs.New(errs.Aborted, "job %s is being resumed, and its result assembled anew", id)
 	}
+
 	r := assemble.NewReader(sink)
 	if err = a.jobs.Content.OutputParts(ctx, id, u, r.Write); err == nil {
 		err = r.Close()
 	}
+
 	if err == nil || !supervise.IsPermanent(err) {
 		return err
 	}
+
+	// A resume may have removed the result while it was read.
 	now, e := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
 	if e != nil {
 		return e
@@ -78,6 +84,7 @@ func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*m
 func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *records.Control) assemble.Job {
 	stages := jobspec.NewStages(compiled, ctl)
 	job := assemble.Job{ID: id, Last: lastUnit(ctl)}
+
 	for level := range int64(len(ctl.StageLevels())) {
 		stage := stages.StageAt(level)
 		job.Records = append(job.Records, stage == nil || stage.Output.Kind == pipeline.OutputRecords)
@@ -89,12 +96,14 @@ func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *records.
 		}
 		job.Values = append(job.Values, one)
 	}
+
 	if first := stages.StageAt(0); first != nil {
 		job.Passages = first.Output.Kind == pipeline.OutputPassages
 	}
 	if last := stages.StageAt(int64(len(ctl.StageLevels())) - 1); last != nil && last.Output.Kind == pipeline.OutputReport {
 		job.Report = &assemble.Report{Question: compiled.Spec.Vars["question"], Schema: last.Output.Form()}
 	}
+
 	job.Schema = recordsSchema(compiled.Spec, stages)
 	return job
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
-// A Source is what a result is assembled from. A *jobs.Jobs is one, and says what
-// each method returns.
+// A Source is what a result is assembled from. A jobs.Reader is one, and says what each
+// method returns.
 type Source interface {
 	outputs.Source
 	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*records.Unit, error)
@@ -120,10 +120,12 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 		duplicates: make(map[string]int64), broken: make(map[constraint]int64), seen: make(map[output.Member]maker), shown: make(map[mapreduce.DocumentID]bool), places: make(map[string]string),
 		statistics: merge.NewStatistics(job.Schema), locations: outputs.NewLocator(s, job.ID),
 	}
+
 	final, err := r.finalUnit(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	if final == nil || final.State != mapreduce.UnitComplete {
 		if !job.makesRecords(0) {
 			r.value = true // nothing of which is there yet
@@ -131,14 +133,17 @@ func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.Resu
 		}
 		return r, r.mergePartial(ctx)
 	}
+
 	last, err := outputs.Of(ctx, s, job.ID, final)
 	if err != nil {
 		return nil, err
 	}
+
 	if !job.makesRecords(final.Level) {
 		r.last, r.value = last, true
 		return r, nil
 	}
+
 	r.reduceTo(last)
 	r.dropped, err = r.units.findDropped(ctx, job.levels())
 	return r, err
@@ -167,6 +172,7 @@ func (r *result) streamResult(ctx context.Context) error {
 	if r.value {
 		return r.streamValue(ctx)
 	}
+
 	var err error
 	r.names = spelling{refs.NewSpelling(r.citationIDs(ctx, &err))}
 	if err == nil {
@@ -175,10 +181,13 @@ func (r *result) streamResult(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
+	// All outputs were checked when they were read for the ids.
 	r.seen = nil
 	if err := r.writeUnparsed(ctx); err != nil {
 		return err
 	}
+
 	texts := &contexts{r: r}
 	err = r.visitEntities(ctx, texts.beginPage, func(e *output.Entry, in *output.Output) error {
 		f := r.resolveEntity(e, in)
@@ -193,6 +202,7 @@ func (r *result) streamResult(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return r.writeSummary(ctx)
 }
 
@@ -200,6 +210,7 @@ func (r *result) streamResult(ctx context.Context) error {
 // as a record, or any other value as a single one. Behind it come its citations.
 func (r *result) streamValue(ctx context.Context) error {
 	ids := slices.Sorted(maps.Keys(r.last.Citations))
+
 	var lost *flow
 	if r.job.Passages {
 		var err error
@@ -207,12 +218,15 @@ func (r *result) streamValue(ctx context.Context) error {
 			return err
 		}
 	}
+
 	r.names = spelling{refs.NewSpelling(func(yield func(refs.ID) bool) {
 		for _, id := range ids {
 			if !yield(refs.ID([]byte(id))) {
 				return
 			}
 		}
+
+		// Passages that were left out are shown as well.
 		if lost == nil {
 			return
 		}
@@ -222,9 +236,11 @@ func (r *result) streamValue(ctx context.Context) error {
 			}
 		}
 	})}
+
 	if err := r.writeUnparsed(ctx); err != nil {
 		return err
 	}
+
 	records, single, err := r.valueRecords()
 	if err != nil {
 		return err
@@ -234,6 +250,7 @@ func (r *result) streamValue(ctx context.Context) error {
 			return err
 		}
 	}
+
 	texts := &contexts{r: r}
 	sources := make(map[string]bibliography.Source, len(ids))
 	for _, id := range ids {
@@ -243,19 +260,23 @@ func (r *result) streamValue(ctx context.Context) error {
 		}
 		sources[r.names.Spell(c.ID)] = texts.sourceOf(c.Document)
 	}
+
 	if err := r.units.visitLevel(ctx, 0, r.writeUnitStatus); err != nil {
 		return err
 	}
+
 	if lost != nil {
 		if err := lost.writeLosses(ctx, texts); err != nil {
 			return err
 		}
 	}
+
 	if r.job.Report != nil && len(r.last.Value) > 0 {
 		if err := r.writeReport(ctx, sources); err != nil {
 			return err
 		}
 	}
+
 	r.single = single
 	return r.writeSummary(ctx)
 }
@@ -320,23 +341,28 @@ func (r *result) entitiesOf(ctx context.Context, u *records.Unit, visit entityVi
 	if err != nil {
 		return err
 	}
+
 	if r.seen != nil { // for the first time
 		if err := r.checkOutput(ctx, u, out); err != nil {
 			return err
 		}
 		r.habits.Add(r.schema, string(u.Document), out)
 	}
+
 	for i := range out.Entries {
 		e, in := &out.Entries[i], out
 		member := e.Members[0]
 		if r.within[member] != nil {
+			// The entity is shown with the first of its records.
 			continue
 		}
+
 		if s := r.merged[member]; s != nil {
 			if e, in, err = r.readSharedEntity(ctx, s); err != nil {
 				return err
 			}
 		}
+
 		if err := visit(e, in); err != nil {
 			return err
 		}
@@ -350,6 +376,7 @@ func (r *result) readSharedEntity(ctx context.Context, s *output.Shared) (*outpu
 	if len(s.Open) == 0 {
 		return s.Held, r.last, nil
 	}
+
 	var parts []*output.Output
 	err := outputs.EachReferred(ctx, r.source, r.job.ID, s.Open, func(_ *records.Unit, out *output.Output) error {
 		parts = append(parts, out)
@@ -358,6 +385,7 @@ func (r *result) readSharedEntity(ctx context.Context, s *output.Shared) (*outpu
 	if err != nil {
 		return nil, nil, err
 	}
+
 	one := s.Together(r.last, parts)
 	return &one.Entries[0], one, nil
 }
@@ -374,6 +402,7 @@ func (f *found) visitCitations(visit func(merge.Citation)) {
 			}
 		}
 	}
+
 	for _, field := range slices.Sorted(maps.Keys(f.Citations)) {
 		once(f.Citations[field])
 	}
@@ -382,6 +411,7 @@ func (f *found) visitCitations(visit func(merge.Citation)) {
 			once(choice.Citations)
 		}
 	}
+
 	for _, d := range f.Dropped {
 		once([]merge.Citation{d.Citation})
 	}
@@ -399,6 +429,7 @@ func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] 
 				cited += len(c.Quote) + len(c.Document) + len(c.Unit) // each is written with its citation
 				more = more && yield(c.ID)
 			})
+
 			switch {
 			case !more:
 				return errEnough
@@ -407,6 +438,7 @@ func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] 
 			}
 			return nil
 		}, func(*records.Unit) error { return nil })
+
 		if e != nil && !errors.Is(e, errEnough) {
 			*err = e
 		}
@@ -427,6 +459,7 @@ func (r *result) writeEntity(f *merge.Result) error {
 		r.duplicates[field] += n
 	}
 	r.countBroken(f)
+
 	b, err := r.encodeRecord(f)
 	if err != nil {
 		return err
@@ -446,6 +479,7 @@ func (r *result) writeDecision(f *merge.Result) error {
 			return err
 		}
 	}
+
 	for _, d := range f.Dropped {
 		err := r.writeDroppedCitation(droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Key: f.Key, Reason: d.Reason})
 		if err != nil {
@@ -460,10 +494,12 @@ func (r *result) writeDecision(f *merge.Result) error {
 func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 	values := r.schema.Nest(f.Values)
 	citations, derived := output.CitedOf(r.schema, f, r.names.Spell)
+
 	var b object
 	for _, name := range r.schema.Names(values) {
 		b.addField(name, values[name])
 	}
+
 	b.addField("_sources", f.Sources)
 	b.addField("_citations", citations)
 	if len(derived) > 0 {
@@ -478,6 +514,7 @@ func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 	if len(f.Lacking) > 0 {
 		b.addField("_warnings", f.Warnings())
 	}
+
 	return b.closeObject()
 }
 
@@ -493,6 +530,7 @@ func (o *object) addField(name string, value any) {
 	} else {
 		o.b.WriteByte(',')
 	}
+
 	for i, part := range []any{name, value} {
 		text, err := marshalJSON(part)
 		o.err = cmp.Or(o.err, err)
@@ -543,6 +581,7 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 	if err != nil {
 		return err
 	}
+
 	shown := &mapreduce.Citation{
 		Ref: r.names.Spell(c.ID), Document: mapreduce.DocumentID(c.Document), Unit: mapreduce.UnitID(c.Unit),
 		Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
@@ -550,7 +589,9 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
 		Label: c.Label,
 	}
+
 	if e := texts.unitText.evidence; e != nil {
+		// Evidence is shown with its address: it has no layout to look places up in.
 		shown.URI = e.URI
 	} else {
 		shown.Via = texts.unit.Source.Metadata[mapreduce.MetadataVia]
@@ -558,9 +599,11 @@ func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Ci
 			return err
 		}
 	}
+
 	if r.job.Report != nil {
 		r.places[shown.Ref] = placeOf(shown)
 	}
+
 	if err := r.sink(&mapreduce.ResultPart{Citation: shown}); err != nil {
 		return err
 	}
@@ -587,6 +630,7 @@ func (r *result) addNotes(ctx context.Context, u *records.Unit) error {
 	if err != nil {
 		return err
 	}
+
 	for _, note := range notes {
 		if len(r.notes) == mapreduce.MaxDocumentNotes {
 			r.moreNotes++
@@ -621,6 +665,7 @@ func (r *result) writeSummary(ctx context.Context) error {
 	if err := r.writeDecisions(); err != nil {
 		return err
 	}
+
 	s := &mapreduce.Summary{Single: r.single || !r.value && r.schema.Entities() == schema.Single, Broken: r.brokenConstraints(), Notes: r.notes, MoreNotes: r.moreNotes}
 	for _, part := range []struct {
 		to   *[]byte
@@ -635,6 +680,7 @@ func (r *result) writeSummary(ctx context.Context) error {
 		}
 		*part.to = b
 	}
+
 	for n := int64(0); ; {
 		page, err := r.source.Skipped(ctx, r.job.ID, n, 1000)
 		if err != nil {

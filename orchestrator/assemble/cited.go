@@ -31,7 +31,7 @@ type removedReference struct {
 	Reason string `json:"reason"`
 }
 
-// writeDroppedCitation tells of one.
+// writeDroppedCitation writes an entry of dropped_citations.
 func (r *result) writeDroppedCitation(d droppedCitation) error {
 	b, err := marshalJSON(d)
 	if err != nil {
@@ -48,6 +48,7 @@ func (r *result) removedCitationIDs(yield func(refs.ID) bool) {
 			return
 		}
 	}
+
 	for i := range r.last.Decided {
 		for _, c := range r.last.Decided[i].Candidates {
 			for _, id := range c.Citations {
@@ -66,6 +67,7 @@ func (r *result) writeDecisions() error {
 		d := &r.last.Decided[i]
 		c := merge.Conflict{Field: d.Field, Key: d.Key, Candidates: d.Candidates, Chosen: d.Chosen, Strategy: byModel, Rationale: d.Rationale}
 		r.names.respellConflict(&c, citationsOf(d.Candidates))
+
 		out := r.names.conflictView(c)
 		out.Unit = d.Unit
 		b, err := marshalJSON(out)
@@ -90,26 +92,30 @@ func citationsOf(some []merge.Choice) (ids []merge.Citation) {
 	return ids
 }
 
-// reducedCitations tells of the same citations, behind all records.
+// reducedCitations writes the citations that reducers did not pass on, behind all records.
 func (r *result) reducedCitations(ctx context.Context, texts *contexts) error {
 	keys := make(map[*output.Shared]map[string]any)
 	for _, d := range r.last.Dropped {
 		if err := r.writeCitation(ctx, texts, r.last.Citations[d.Citation]); err != nil {
 			return err
 		}
+
 		one := droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Unit: d.Unit, Reason: d.Reason}
 		if s := r.sharedBy(d.Record); s != nil {
+			// An entity is read once, however many of its citations were dropped.
 			if _, known := keys[s]; !known {
 				e, _, err := r.readSharedEntity(ctx, s)
 				if err != nil {
 					return err
 				}
+
 				f := merge.Resolve(r.schema, e.Accumulator)
 				r.names.respellEntity(&f)
 				keys[s] = f.Key
 			}
 			one.Key = keys[s]
 		}
+
 		if err := r.writeDroppedCitation(one); err != nil {
 			return err
 		}
@@ -129,6 +135,7 @@ func (r *result) removedReferences() error {
 	if r.job.Passages {
 		return nil // those of all units are told of
 	}
+
 	for _, m := range r.last.Removed {
 		b, err := marshalJSON(removedReference{Name: m.Name, Field: m.Field, Unit: m.Unit, Reason: m.Reason})
 		if err == nil {

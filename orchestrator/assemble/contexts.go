@@ -57,10 +57,12 @@ func (c *contexts) readAhead(ctx context.Context, name string) error {
 	if _, asked := c.ahead[name]; asked {
 		return nil
 	}
+
 	at := slices.IndexFunc(c.page, func(u *records.Unit) bool { return string(u.ID) == name })
 	if at < 0 {
 		return nil
 	}
+
 	some := c.page[at:min(at+content.MaxTexts, len(c.page))]
 	spans := make([]content.TextRange, len(some))
 	for i, u := range some {
@@ -69,10 +71,12 @@ func (c *contexts) readAhead(ctx context.Context, name string) error {
 			spans[i] = content.TextRange{SHA256: s.SHA256, Start: s.Start, End: s.End}
 		}
 	}
+
 	texts, err := c.r.source.Texts(ctx, c.r.job.ID, spans)
 	if err != nil {
 		return err
 	}
+
 	for i, text := range texts {
 		name := string(some[i].ID)
 		if text != nil {
@@ -95,6 +99,7 @@ func (c *contexts) quoteContext(ctx context.Context, cite *output.Citation) (bef
 	if c.unit == nil {
 		return "", "", untrueQuoteError(c.r.job.ID, cite, errNoUnit)
 	}
+
 	reader, text, start := c.reader, c.text, c.unit.Reads().Start
 	if cite.Outside {
 		if err := c.openDocument(ctx); err != nil {
@@ -102,14 +107,17 @@ func (c *contexts) quoteContext(ctx context.Context, cite *output.Citation) (bef
 		}
 		reader = c.whole
 	}
+
 	if why := reader.Check(*cite); why != nil {
 		return "", "", untrueQuoteError(c.r.job.ID, cite, why)
 	}
+
 	if cite.Outside {
 		if text, start, err = c.readOutsideText(ctx, cite); err != nil {
 			return "", "", err
 		}
 	}
+
 	return c.cutContext(cite, text, start)
 }
 
@@ -154,6 +162,7 @@ func (c *contexts) openBundle(ctx context.Context, u *records.Unit) error {
 		if err != nil {
 			return err
 		}
+
 		c.bundle, c.of = u.ID, make(map[string]unitText, len(docs))
 		for _, d := range docs {
 			sum := sha256.Sum256(d.Text)
@@ -185,13 +194,18 @@ func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) erro
 		c.name, c.unitText = "", c.of[cite.Document]
 		return nil
 	}
+
+	// Citations of a unit come together, so its text may be there already.
 	if c.name == cite.Unit && c.unit != nil && c.unitText.evidence == nil {
 		return nil
 	}
+
 	if err := c.readAhead(ctx, cite.Unit); err != nil {
 		return err
 	}
 	c.name, c.unitText = cite.Unit, c.ahead[cite.Unit]
+
+	// What was not read ahead is read by itself.
 	if c.unit == nil {
 		u, err := c.r.source.Unit(ctx, c.r.job.ID, mapreduce.UnitID(cite.Unit))
 		if err == nil && outputs.IsBundle(u) {
@@ -202,12 +216,14 @@ func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) erro
 		if err != nil || u == nil || u.Source == nil || u.Kind != mapreduce.KindMap {
 			return err
 		}
+
 		text, err := c.r.source.Text(ctx, c.r.job.ID, u.Source.SHA256, u.Source.Start, u.Source.End)
 		if err != nil {
 			return err
 		}
 		c.unit, c.text = u, text
 	}
+
 	c.reader = check.NewReader(outputs.CitedText(c.unit, c.text))
 	return nil
 }
@@ -219,11 +235,14 @@ func (c *contexts) readOutsideText(ctx context.Context, cite *output.Citation) (
 	if cite.ByteStart < 0 || cite.ByteEnd < cite.ByteStart || cite.ByteEnd > c.unit.Source.Length {
 		return nil, 0, untrueQuoteError(c.r.job.ID, cite, errOtherText)
 	}
+
 	from := max(0, cite.ByteStart-about)
 	text, err := c.r.source.Text(ctx, c.r.job.ID, c.unit.Source.SHA256, from, min(c.unit.Source.Length, cite.ByteEnd+about))
 	if err != nil {
 		return nil, 0, err
 	}
+
+	// The text is cut to whole characters, at its beginning and at its end.
 	for len(text) > 0 && !utf8.RuneStart(text[0]) {
 		text, from = text[1:], from+1
 	}
@@ -235,6 +254,7 @@ func (c *contexts) readOutsideText(ctx context.Context, cite *output.Citation) (
 			break
 		}
 	}
+
 	return text, from, nil
 }
 

@@ -37,6 +37,7 @@ func (c *contexts) loadEvidence(ctx context.Context, cite *output.Citation) erro
 		}
 		c.evidence.keep(key, text)
 	}
+
 	c.name, c.unitText = "", text
 	return nil
 }
@@ -48,14 +49,17 @@ func (c *contexts) readEvidence(ctx context.Context, key evidenceKey) (unitText,
 	if err != nil || u == nil {
 		return unitText{}, err
 	}
+
 	e, text, err := outputs.EvidenceOf(ctx, s, job, u, mapreduce.DocumentID(key.document))
 	if err != nil || e == nil || e.IsPicture() {
 		return unitText{}, err
 	}
+
 	all, err := s.Evidence(ctx, job, u)
 	if err != nil {
 		return unitText{}, err
 	}
+
 	found := output.EvidenceOf(e, text)
 	read := check.BundleTexts(key.unit, nil, func(string) *output.Evidence { return found })(key.document)
 	one := &records.Unit{ID: u.ID, Index: u.Index, Document: e.Document, Source: &records.Source{
@@ -63,6 +67,7 @@ func (c *contexts) readEvidence(ctx context.Context, key evidenceKey) (unitText,
 	}}
 	reader := check.NewReader(*read)
 	pictures := slices.DeleteFunc(all, func(p mapreduce.Evidence) bool { return !p.IsPicture() || p.URI != e.URI })
+
 	return unitText{unit: one, text: text, reader: reader, whole: reader, evidence: e, pictures: pictures[:min(len(pictures), maxPictures)]}, nil
 }
 
@@ -88,6 +93,7 @@ func (r *result) writeEvidence(texts *contexts) error {
 	if texts.unitText.evidence == nil {
 		return nil
 	}
+
 	for _, e := range append([]mapreduce.Evidence{*texts.unitText.evidence}, texts.unitText.pictures...) {
 		if r.shown[e.Document] {
 			continue

@@ -43,18 +43,23 @@ type flow struct {
 // followReferences finds what became of the references of a job.
 func (r *result) followReferences(ctx context.Context) (*flow, error) {
 	f := &flow{r: r, lost: make(map[refs.ID]loss), removed: make(map[output.Removed]bool)}
+
 	for level := int64(1); level < r.job.levels(); level++ {
 		err := r.units.visitLevel(ctx, level, func(u *records.Unit) error { return f.visit(ctx, u) })
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	if f.used == nil { // it has no last unit yet
 		f.used = make(map[refs.ID]bool)
 	}
+
+	// What the last unit rests on is not lost, whoever left it out.
 	for id := range f.used {
 		delete(f.lost, id)
 	}
+
 	return f, nil
 }
 
@@ -76,6 +81,7 @@ func (f *flow) usesOf(level int64, out *output.Output) (map[refs.ID]bool, error)
 	if err != nil {
 		return nil, err
 	}
+
 	if form == nil {
 		used := make(map[refs.ID]bool, len(out.Citations))
 		for id := range out.Citations {
@@ -92,6 +98,7 @@ func (f *flow) visit(ctx context.Context, u *records.Unit) error {
 	if err != nil {
 		return err
 	}
+
 	if u.State != mapreduce.UnitComplete {
 		reason := "the unit did not end"
 		if u.State == mapreduce.UnitFailed {
@@ -104,24 +111,29 @@ func (f *flow) visit(ctx context.Context, u *records.Unit) error {
 		f.note(given, nil, loss{string(u.ID), reason})
 		return nil
 	}
+
 	out, err := outputs.Of(ctx, f.r.source, f.r.job.ID, u)
 	if err != nil {
 		return err
 	}
+
 	for _, one := range out.Removed {
 		if !f.removed[one] {
 			f.removed[one] = true
 			f.reports = append(f.reports, one)
 		}
 	}
+
 	used, err := f.usesOf(u.Level, out)
 	if err != nil {
 		return err
 	}
+
 	reason := "nothing that the unit found rests on it"
 	if u.ID == f.r.job.Last {
 		f.used, reason = used, "the report does not use it"
 	}
+
 	f.note(given, used, loss{string(u.ID), reason})
 	return nil
 }
@@ -141,9 +153,13 @@ func (f *flow) givenTo(ctx context.Context, u *records.Unit) (map[refs.ID]bool, 
 	var batch []struct {
 		Passage string `json:"passage"`
 	}
+
 	if u.Inputs == nil {
 		return given, nil
 	}
+
+	// The unit's item has the passages of its batch: its inputs hold those of other batches
+	// as well.
 	if u.Inputs.Level == 0 && json.Unmarshal(u.Item, &batch) == nil && len(batch) > 0 {
 		for _, one := range batch {
 			if id, ok := refs.Parse(one.Passage); ok {
@@ -152,6 +168,7 @@ func (f *flow) givenTo(ctx context.Context, u *records.Unit) (map[refs.ID]bool, 
 		}
 		return given, nil
 	}
+
 	err := outputs.EachInput(ctx, f.r.source, f.r.job.ID, u, func(in *records.Unit) error {
 		if in.State != mapreduce.UnitComplete {
 			return nil
@@ -187,6 +204,7 @@ func (f *flow) writeLosses(ctx context.Context, texts *contexts) error {
 		if u.State != mapreduce.UnitComplete {
 			return nil
 		}
+
 		out, err := outputs.Of(ctx, r.source, r.job.ID, u)
 		if err != nil {
 			return err
@@ -196,6 +214,7 @@ func (f *flow) writeLosses(ctx context.Context, texts *contexts) error {
 	if err != nil {
 		return err
 	}
+
 	for _, one := range f.reports {
 		b, err := marshalJSON(removedReference{Name: one.Name, Field: one.Field, Unit: one.Unit, Reason: one.Reason})
 		if err == nil {
@@ -205,6 +224,7 @@ func (f *flow) writeLosses(ctx context.Context, texts *contexts) error {
 			return err
 		}
 	}
+
 	for _, u := range f.failed {
 		if err := r.sink(&mapreduce.ResultPart{Source: &mapreduce.Source{Unit: u.ID, Errors: u.Errors, Document: u.Document, Lasting: u.Lasting}}); err != nil {
 			return err
@@ -219,11 +239,13 @@ func (f *flow) writeLostOf(ctx context.Context, texts *contexts, out *output.Out
 	if err != nil {
 		return errs.New(errs.DataLoss, "job %s: %v", f.r.job.ID, err)
 	}
+
 	for _, p := range passages {
 		where, lost := f.lost[p.ID]
 		if !lost {
 			continue
 		}
+
 		if err := f.r.writeCitation(ctx, texts, p.Citation); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 // units, which are checked as they are shown; and notes whose records it has.
 func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.Output) error {
 	why := check.Values(r.schema, out)
+
 	if outputs.IsBundle(u) {
 		docs, err := outputs.Documents(ctx, r.source, r.job.ID, u)
 		if err != nil {
@@ -30,9 +31,12 @@ func (r *result) checkOutput(ctx context.Context, u *records.Unit, out *output.O
 	} else if why == nil {
 		why = check.Records(outputs.CitedText(u, nil), out)
 	}
+
 	if why != nil {
 		return r.refusedOutputError(string(u.ID), why)
 	}
+
+	// Only the records of entities that have several are looked up later.
 	for i := range out.Entries {
 		for _, m := range out.Entries[i].Members {
 			if r.merged[m] != nil || r.within[m] != nil {
@@ -55,6 +59,7 @@ func (r *result) trueMembers() error {
 	if err := check.Values(r.schema, r.last); err != nil {
 		return r.refusedOutputError("the last reduce", err)
 	}
+
 	for first, s := range r.merged {
 		documents, units := make(map[string]bool), make(map[string]bool)
 		for _, m := range s.Members {
@@ -64,6 +69,7 @@ func (r *result) trueMembers() error {
 			}
 			documents[made.document], units[made.unit] = true, true
 		}
+
 		if s.Held == nil || documents[""] { // those of a unit over several documents were checked with it
 			continue
 		}

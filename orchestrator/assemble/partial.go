@@ -20,6 +20,7 @@ const (
 func (r *result) mergePartial(ctx context.Context) error {
 	f := &partialMerge{r: r, sum: &output.Output{}}
 	r.taken = &spans{}
+
 	err := r.units.visitLevel(ctx, 0, func(u *records.Unit) error {
 		if u.State != mapreduce.UnitComplete {
 			return nil
@@ -28,6 +29,7 @@ func (r *result) mergePartial(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		r.taken.addNumber(u.Index)
 		return f.addOutput(ctx, out)
 	})
@@ -37,6 +39,7 @@ func (r *result) mergePartial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	r.reduceTo(f.sum)
 	return nil
 }
@@ -66,6 +69,7 @@ func (f *partialMerge) mergeBatch(ctx context.Context, last bool) error {
 	if err != nil {
 		return err
 	}
+
 	f.sum, err = output.Reduction{Schema: f.r.schema, Last: last, Room: partialRoom}.Of(inputs, referred)
 	f.batch = nil
 	return err

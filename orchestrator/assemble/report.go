@@ -105,24 +105,30 @@ type judgedClaim struct {
 // descriptions of the cited documents, by the names of the citations.
 func (r *result) writeReport(ctx context.Context, sources map[string]bibliography.Source) error {
 	p := &reporter{r: r, cited: make(map[string]output.Citation), sources: sources, judged: make(map[judgedClaim]output.Judgement)}
+
 	for _, c := range r.last.Citations {
 		p.cited[r.names.Spell(c.ID)] = c
 	}
 	for _, j := range r.last.Judged {
 		p.judged[judgedClaim{j.Claim, j.Citation.Full()}] = j
 	}
+
 	p.numbering = refs.NewNumbering(p.isCited)
 	p.view = reportView{Question: r.job.Report.Question, References: []bibliography.Entry{}, Claims: []claimView{}}
 	p.view.Measures.Judge = "rules"
 	if len(r.last.Judged) > 0 {
 		p.view.Measures.Judge = "rules and model"
 	}
+
 	if err := p.addSections(); err != nil {
 		return err
 	}
+
+	// The passages are numbered in the order in which the sections refer to them.
 	for i, name := range p.numbering.Used() {
 		p.view.References = append(p.view.References, bibliography.Entry{Number: i + 1, Ref: name, Place: p.r.places[name], Source: sources[name]})
 	}
+
 	p.sumUp()
 	b, err := marshalJSON(p.view)
 	if err != nil {
@@ -144,10 +150,12 @@ func (p *reporter) addSections() error {
 	if json.Unmarshal(value, &text) == nil {
 		return p.addSection("report", "Report", text)
 	}
+
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(value, &object); err != nil {
 		return err
 	}
+
 	for _, s := range sectionsOf(p.r.job.Report.Schema, object) {
 		var items []string
 		switch raw := object[s.name]; {
@@ -184,6 +192,7 @@ func (p *reporter) addData(s namedSection, raw json.RawMessage) error {
 	if err := d.Decode(&v); err != nil {
 		return err
 	}
+
 	switch v := v.(type) {
 	case json.Number, bool:
 		p.view.Sections = append(p.view.Sections, sectionView{Name: s.name, Title: s.title, Text: fmt.Sprint(v)})
@@ -191,6 +200,7 @@ func (p *reporter) addData(s namedSection, raw json.RawMessage) error {
 		paths := slices.DeleteFunc(columnsOf(s.items, v), func(path string) bool { // what no row has takes room alone
 			return len(v) > 0 && !slices.ContainsFunc(v, func(row any) bool { return valueAt(row, path) != nil })
 		})
+
 		one := sectionView{Name: s.name, Title: s.title, Columns: headsOf(s.items, paths)}
 		for _, row := range v {
 			cells := make([]string, len(paths))
@@ -215,6 +225,7 @@ func columnsOf(items *schema.Property, rows []any) []string {
 			columns = append(columns, path)
 		}
 	}
+
 	if items != nil {
 		addProperties(items.Properties, "", add)
 	}
@@ -234,8 +245,12 @@ func headsOf(items *schema.Property, paths []string) []string {
 		if p := propertyAt(items, path); p != nil && p.Title != "" {
 			heads[i] = p.Title
 		}
+
 		count[heads[i]]++
 	}
+
+	// Columns that would have the same head get the names of their objects before their
+	// own.
 	for i, path := range paths {
 		if count[heads[i]] > 1 {
 			heads[i] = titleOf(strings.ReplaceAll(path, ".", " "))
@@ -274,6 +289,7 @@ func addKeys(v any, path string, add func(string)) {
 	if !ok {
 		return
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		switch one := object[key].(type) {
 		case map[string]any:
@@ -338,6 +354,8 @@ func sectionsOf(source []byte, object map[string]json.RawMessage) []namedSection
 			hints[s.Properties[i].Name] = &s.Properties[i]
 		}
 	}
+
+	// What comes before what, by the hints of the schema: "" is a property without one.
 	order := []string{"opening", "summary", "evidence", "", "closing", "topics"}
 	var all []namedSection
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -353,6 +371,7 @@ func sectionsOf(source []byte, object map[string]json.RawMessage) []namedSection
 		}
 		all = append(all, one)
 	}
+
 	slices.SortStableFunc(all, func(a, b namedSection) int { return a.rank - b.rank })
 	return all
 }
@@ -425,10 +444,13 @@ func (p *reporter) reportRemoved(section string, all []refs.Removed) error {
 // checkClaim checks a sentence against the passages that it names.
 func (p *reporter) checkClaim(section, sentence string) {
 	view := claimView{Section: section, Text: p.numbering.Convert(sentence).Text, References: []claimRefView{}}
+
+	// A model is asked about the sentence with its references in full.
 	full := refs.Respell(sentence, func(name string) (string, bool) {
 		c, ok := p.cited[name]
 		return c.ID.Full(), ok
 	}).Text
+
 	var passages []claims.Source
 	for _, name := range refs.Mentioned(sentence, p.isCited) {
 		c, ok := p.cited[name]
@@ -438,14 +460,17 @@ func (p *reporter) checkClaim(section, sentence string) {
 		passages = append(passages, claims.Source{Passage: c.Quote, About: aboutSource(p.sources[name])})
 		v := claims.CheckSources(sentence, passages[len(passages)-1])
 		one := claimRefView{Number: p.numbering.Number(name), Ref: name, Grade: v.Grade, Score: rounded(v.Score), Reasons: v.Reasons}
+
 		if j, asked := p.judged[judgedClaim{full, c.ID.Full()}]; asked {
 			one.Model = claims.Grade(j.Grade)
 			if one.Grade = claims.Join(v, one.Model); j.Reason != "" {
 				one.Reasons = append(one.Reasons, "the model: "+j.Reason)
 			}
 		}
+
 		view.References = append(view.References, one)
 	}
+
 	p.gradeClaim(&view, sentence, passages)
 	p.view.Claims = append(p.view.Claims, view)
 }
@@ -465,6 +490,7 @@ func (p *reporter) gradeClaim(view *claimView, sentence string, passages []claim
 		}
 		return
 	}
+
 	v := claims.CheckSources(sentence, passages...)
 	view.Grade, view.Score, view.Reasons = v.Grade, rounded(v.Score), v.Reasons
 	if best := bestModelGrade(view.References); best != "" {
@@ -472,10 +498,14 @@ func (p *reporter) gradeClaim(view *claimView, sentence string, passages []claim
 			view.Judge = "model"
 		}
 	}
+
 	p.total += len(passages)
 	if view.Grade != claims.Supported {
 		return
 	}
+
+	// A supported claim needs a reference that supports it alone, or without which the
+	// others do not.
 	for i, ref := range view.References {
 		others := slices.Delete(slices.Clone(passages), i, i+1)
 		if ref.Grade == claims.Supported || len(others) == 0 || claims.CheckSources(sentence, others...).Grade != claims.Supported {
@@ -503,6 +533,7 @@ func (p *reporter) sumUp() {
 		if len(c.References) > 0 {
 			m.Cited++
 		}
+
 		switch c.Grade {
 		case claims.Supported:
 			m.Supported++
@@ -514,6 +545,7 @@ func (p *reporter) sumUp() {
 			m.Unsupported++
 		}
 	}
+
 	if m.Claims > 0 {
 		m.Recall = rounded(float64(m.Supported) / float64(m.Claims))
 	}

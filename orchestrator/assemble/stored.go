@@ -46,6 +46,7 @@ func (w *Writer) Add(part *mapreduce.ResultPart) error {
 func (w *Writer) write(b []byte) error {
 	w.n += int64(len(b))
 	w.sum.Write(b)
+
 	for len(b) > 0 {
 		if len(w.block) == w.size {
 			if err := w.store(w.block); err != nil {
@@ -90,9 +91,12 @@ func (r *Reader) Write(b []byte) error {
 		if n < 0 || size > maxStoredPart {
 			return errStored
 		}
+
+		// The rest of the part comes with the next bytes.
 		if n == 0 || uint64(len(r.rest)-at-n) < size {
 			break
 		}
+
 		var stored storagev1.ResultPart
 		if err := proto.Unmarshal(r.rest[at+n:at+n+int(size)], &stored); err != nil {
 			return errStored
@@ -102,6 +106,7 @@ func (r *Reader) Write(b []byte) error {
 			return err
 		}
 	}
+
 	r.rest = r.rest[:copy(r.rest, r.rest[at:])]
 	return nil
 }

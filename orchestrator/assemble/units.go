@@ -43,16 +43,20 @@ func (p *unitPage) nextLimit() int {
 // visited, the next is read.
 func (r unitReader) visitPages(ctx context.Context, level int64, visit func([]*records.Unit) error) error {
 	ctx, stop := context.WithCancel(ctx)
+
 	pages := make(chan unitPage, 1)
 	var reading sync.WaitGroup
+	// Deferred calls run in reverse: the reading is stopped, and then waited for.
 	defer reading.Wait()
 	defer stop()
+
 	read := func(from int64, limit int) {
 		reading.Go(func() {
 			units, err := r.source.UnitsFrom(ctx, r.job, level, from, limit)
 			pages <- unitPage{units, err}
 		})
 	}
+
 	for read(0, minPage); ; {
 		page := <-pages
 		if page.err != nil || len(page.units) == 0 {
@@ -91,6 +95,7 @@ func (r unitReader) findDropped(ctx context.Context, levels int64) (dropped span
 			return spans{}, err
 		}
 	}
+
 	dropped.sortAndJoin() // that of a reduce holds those of the reduces below it
 	return dropped, nil
 }

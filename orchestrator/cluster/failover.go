@@ -20,13 +20,17 @@ func (m *Membership) FailoverLoop(ctx context.Context) {
 			return
 		case <-m.nodesSuspected.C():
 		}
+
 		m.mu.Lock()
 		silent := maps.Clone(m.silentNodes)
 		m.mu.Unlock()
+
 		for node, s := range silent {
 			_, err := m.suspectNode(ctx, node, s.count)
 			m.supervisor.LogFailure(ctx, "doubting an orchestrator; trying again", err, "node", node)
 		}
+
+		// Doubting takes its time: an orchestrator may have shown life meanwhile.
 		for node, s := range silent {
 			if m.silentFor(s) >= m.config.Lease && m.stillQuiet(node, s) {
 				err := m.takeOverNode(ctx, node, s.count)
@@ -43,10 +47,12 @@ func (m *Membership) suspectNode(ctx context.Context, node mapreduce.NodeID, cou
 	if err != nil || d == nil {
 		return nil, err
 	}
+
 	m.mu.Lock()
 	before := m.suspects[node]
 	m.suspects[node] = d
 	m.mu.Unlock()
+
 	if before == nil {
 		m.config.Logger.Info("orchestrator is silent; what it does not use is free", "node", node, "holds", d.All)
 	}
@@ -63,10 +69,12 @@ func (m *Membership) takeOverExclusive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	for node, count := range beats {
 		if node == m.jobs.Node() {
 			continue
 		}
+
 		d, err := m.suspectNode(ctx, node, count)
 		if err != nil {
 			return err
@@ -104,6 +112,7 @@ func (m *Membership) takeOver(ctx context.Context, node mapreduce.NodeID, count 
 		if err != nil {
 			return err
 		}
+
 		for _, s := range page {
 			after = s.Session
 			switch {
@@ -116,14 +125,17 @@ func (m *Membership) takeOver(ctx context.Context, node mapreduce.NodeID, count 
 				waiting++
 			}
 		}
+
 		if !more {
 			break
 		}
 	}
+
 	if waiting > 0 {
 		m.takeOverLater(node, count, d)
 		return nil
 	}
+
 	if err := m.jobs.Nodes.Forget(ctx, node, count, d); err != nil {
 		return err
 	}
@@ -180,12 +192,14 @@ func (m *Membership) leavesWork(ctx context.Context) (bool, error) {
 	if left || err != nil {
 		return left, err
 	}
+
 	last := nodes.SessionRef{}
 	for {
 		page, more, err := m.jobs.Nodes.Sessions(ctx, last.Session, 500)
 		if err != nil {
 			return false, err
 		}
+
 		for _, last = range page {
 			switch {
 			case last.Expiring():
@@ -199,6 +213,7 @@ func (m *Membership) leavesWork(ctx context.Context) (bool, error) {
 				}
 			}
 		}
+
 		if !more {
 			return false, nil
 		}
@@ -212,6 +227,7 @@ func (m *Membership) Retire(ctx context.Context) error {
 	if err != nil || left {
 		return err
 	}
+
 	beats, err := m.jobs.Nodes.Beats(ctx)
 	if err != nil {
 		return err

@@ -69,8 +69,7 @@ type Membership struct {
 	runsSeen        bool                              // by a beat, and not read since
 }
 
-// New returns the membership of the node that j is of. It shows no life
-// before join.
+// New returns the membership of the node that j is of. It shows no life before Join.
 func New(j *jobs.Jobs, h Host, s *supervise.Supervisor, c Config) *Membership {
 	return &Membership{jobs: j, host: h, supervisor: s, config: c, suspects: make(map[mapreduce.NodeID]*nodes.Doubt)}
 }
@@ -83,12 +82,14 @@ func (m *Membership) Join(ctx context.Context, exclusive bool) error {
 	if err != nil {
 		return fmt.Errorf("orchestrator: first sign of life: %w", err)
 	}
+
 	m.keepPace(time.Since(begun))
 	if !exclusive {
 		m.noteKnownNodes(signs.Beats)
 	} else if err := m.takeOverExclusive(ctx); err != nil {
 		return fmt.Errorf("orchestrator: taking over: %w", err)
 	}
+
 	m.supervisor.NoteAnswer(time.Now())
 	return nil
 }
@@ -118,6 +119,7 @@ type nodeSighting struct {
 func (m *Membership) BeatLoop(ctx context.Context) {
 	seen := make(map[mapreduce.NodeID]nodeSighting)
 	count, answered := int64(1), time.Now()
+
 	supervise.CallEvery(ctx, m.config.Beat, func() {
 		count++
 		begun := time.Now()
@@ -128,6 +130,7 @@ func (m *Membership) BeatLoop(ctx context.Context) {
 			m.supervisor.NoteStoreAway(now)
 			return
 		}
+
 		m.supervisor.NoteStoreWorks()
 		m.keepPace(now.Sub(begun))
 		m.supervisor.NoteAnswer(now)
@@ -135,9 +138,11 @@ func (m *Membership) BeatLoop(ctx context.Context) {
 			clear(seen) // nobody could show life for long: everyone gets a full lease again
 		}
 		answered = now
+
 		if signs.Seen {
 			m.seeRuns(signs.Runs)
 		}
+
 		m.nodesGone(signs.Beats)
 		delete(signs.Beats, m.jobs.Node())
 		delete(signs.News, m.jobs.Node())
@@ -190,6 +195,7 @@ func (m *Membership) SeenRuns(ctx context.Context) ([]records.RunRef, error) {
 // units had ended there, it may not have told anybody.
 func (m *Membership) nodesGone(beats map[mapreduce.NodeID]int64) {
 	m.mu.Lock()
+
 	gone := false
 	for node := range m.knownNodes {
 		_, there := beats[node]
@@ -197,6 +203,7 @@ func (m *Membership) nodesGone(beats map[mapreduce.NodeID]int64) {
 	}
 	m.knownNodes = maps.Clone(beats)
 	m.mu.Unlock()
+
 	if !gone {
 		return
 	}
@@ -207,6 +214,7 @@ func (m *Membership) nodesGone(beats map[mapreduce.NodeID]int64) {
 func (m *Membership) watchNodes(seen map[mapreduce.NodeID]nodeSighting, beats map[mapreduce.NodeID]int64, now time.Duration) {
 	silent := make(map[mapreduce.NodeID]nodeSighting)
 	alive, rank := 0, 0
+
 	for node, n := range beats {
 		s, known := seen[node]
 		if !known || s.count != n {
@@ -214,6 +222,7 @@ func (m *Membership) watchNodes(seen map[mapreduce.NodeID]nodeSighting, beats ma
 			seen[node] = s
 		}
 		quiet := now - s.since
+
 		if quiet < m.config.Lease {
 			alive++
 			if node < m.jobs.Node() {
@@ -224,14 +233,17 @@ func (m *Membership) watchNodes(seen map[mapreduce.NodeID]nodeSighting, beats ma
 			silent[node] = s
 		}
 	}
+
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.liveNodes, m.rank, m.silentNodes = alive, rank, silent
+
 	for node := range m.suspects {
 		if _, still := silent[node]; !still {
 			delete(m.suspects, node) // it was only slow, or is forgotten
 		}
 	}
+
 	if len(silent) > 0 {
 		m.nodesSuspected.Wake()
 	}

@@ -68,17 +68,20 @@ func (m *Membership) GiveWay(ctx context.Context, id mapreduce.JobID, s *levels.
 	if err := m.YieldTurn(ctx, id); err != nil {
 		return nil, err
 	}
+
 	above, moved := int64(0), time.Now()
 	for {
 		s, err := m.jobs.Levels.Status(ctx, id)
 		if err != nil || !s.State.Running() || !s.Ended() || s.Next == 0 {
 			return s, err
 		}
+
 		if s.Next != above {
 			above, moved = s.Next, time.Now()
 		} else if time.Since(moved) >= maxStep {
 			return s, nil
 		}
+
 		if err := clock.Sleep(ctx, lookPace); err != nil {
 			return nil, err
 		}

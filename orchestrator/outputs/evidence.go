@@ -10,7 +10,7 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// An EvidenceSource is where the evidence of units is read. A *jobs.Jobs is one, and says
+// An EvidenceSource is where the evidence of units is read. A jobs.Reader is one, and says
 // what each method returns.
 type EvidenceSource interface {
 	Evidence(ctx context.Context, id mapreduce.JobID, u *records.Unit) ([]mapreduce.Evidence, error)
@@ -23,14 +23,17 @@ func EvidenceOf(ctx context.Context, s EvidenceSource, id mapreduce.JobID, u *re
 	if !document.IsEvidence() {
 		return nil, nil, nil
 	}
+
 	all, err := s.Evidence(ctx, id, u)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	n := slices.IndexFunc(all, func(e mapreduce.Evidence) bool { return e.Document == document })
 	if n < 0 {
 		return nil, nil, nil
 	}
+
 	text := make([]byte, 0, all[n].Bytes)
 	err = s.EvidenceText(ctx, id, u.ID, n, &all[n], func(part []byte) error {
 		text = append(text, part...)
@@ -42,8 +45,9 @@ func EvidenceOf(ctx context.Context, s EvidenceSource, id mapreduce.JobID, u *re
 	return &all[n], text, nil
 }
 
-// FindEvidence returns what finds evidence of a unit that can be cited. What cannot be read is as if it were
-// not there, and the error is left in failed: whoever checks an output looks there first.
+// FindEvidence returns what finds evidence of a unit that can be cited. What cannot be read
+// is as if it were not there, and the error is left in failed: whoever checks an output
+// looks there first.
 func FindEvidence(ctx context.Context, s EvidenceSource, id mapreduce.JobID, u *records.Unit, failed *error) output.EvidenceFinder {
 	return func(document string) *output.Evidence {
 		e, text, err := EvidenceOf(ctx, s, id, u, mapreduce.DocumentID(document))

@@ -17,19 +17,21 @@ func EachInput(ctx context.Context, s Source, id mapreduce.JobID, u *records.Uni
 	return eachInputFrom(ctx, s, id, u, u.Inputs.First, visit)
 }
 
-// eachInputFrom visits those of them with indexes from from on.
+// eachInputFrom visits the units that a unit takes with indexes from a first one on.
 func eachInputFrom(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit, from int64, visit func(*records.Unit) error) error {
 	for from < u.Inputs.End {
 		page, err := s.Inputs(ctx, id, u, from, pageUnits)
 		if err != nil {
 			return err
 		}
+
 		for _, in := range page {
 			if err := visit(in); err != nil {
 				return err
 			}
 			from = in.Index + 1
 		}
+
 		if len(page) == 0 {
 			return nil
 		}
@@ -78,11 +80,13 @@ func (p *InputPages) Each(ctx context.Context, u *records.Unit, visit func(*reco
 	if !known {
 		return EachInput(ctx, p.source, p.job, u, visit)
 	}
+
 	if p.level != in.Level || in.First < p.from || p.end < in.End {
 		if err := p.readPage(ctx, in.Level, in.First, end); err != nil {
 			return err
 		}
 	}
+
 	at, _ := slices.BinarySearchFunc(p.page, in.First, func(u *records.Unit, first int64) int { return int(u.Index - first) })
 	for _, one := range p.page[at:] {
 		if one.Index >= in.End {
@@ -92,6 +96,8 @@ func (p *InputPages) Each(ctx context.Context, u *records.Unit, visit func(*reco
 			return err
 		}
 	}
+
+	// What is left stands behind the page.
 	return eachInputFrom(ctx, p.source, p.job, u, p.end, visit)
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
-// A LayoutSource is where the layouts of documents are read. A *jobs.Jobs is one, and
-// says what each method returns.
+// A LayoutSource is where the layouts of documents are read. A jobs.Reader is one, and says
+// what each method returns.
 type LayoutSource interface {
 	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*records.Unit, error)
 	UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*records.Unit, error)
@@ -104,6 +104,7 @@ func (l *Locator) Locate(ctx context.Context, document string, start, end int64)
 	if parses, err := l.jobParses(ctx); err != nil || !parses {
 		return nil, err
 	}
+
 	r, ok := l.of[document]
 	if !ok {
 		var err error
@@ -115,9 +116,11 @@ func (l *Locator) Locate(ctx context.Context, document string, start, end int64)
 		}
 		l.of[document] = r
 	}
+
 	if r == nil {
 		return nil, nil
 	}
+
 	at, err := r.Locate(l.fetch(ctx, r), int(start), int(end))
 	return at, l.layoutError(document, err)
 }
@@ -128,10 +131,12 @@ func (l *Locator) OfOutput(ctx context.Context, u *records.Unit, data []byte) (m
 	if parses, err := l.jobParses(ctx); err != nil || !parses || u.Level < 0 || u.Kind == mapreduce.KindResult {
 		return nil, err
 	}
+
 	out, err := output.Decode(data)
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", l.job, u.ID, err)
 	}
+
 	of := make(map[string]*mapreduce.Location)
 	for _, c := range inOrder(out.Citations) {
 		at, err := l.Locate(ctx, c.Document, c.ByteStart, c.ByteEnd)
@@ -192,10 +197,12 @@ func (l *Locator) open(ctx context.Context, document string) (*openLayout, error
 	if err != nil || u == nil || u.State != mapreduce.UnitComplete || u.Published().Length == 0 {
 		return nil, err
 	}
+
 	h, err := parsedHead(ctx, l.source, l.job, u)
 	if err != nil || h.LayoutLength == 0 {
 		return nil, err
 	}
+
 	o := &openLayout{unit: u, at: h.LayoutAt}
 	o.Reader, err = layout.NewReader(h.LayoutLength, int(h.TextLength), l.fetch(ctx, o))
 	return o, l.layoutError(document, err)

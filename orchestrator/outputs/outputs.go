@@ -14,8 +14,8 @@ import (
 	"github.com/coditect/mapreduce/worker/output/payload"
 )
 
-// A Source is where units, their texts and their outputs are read. A *jobs.Jobs is
-// one, and says what each method returns.
+// A Source is where units, their texts and their outputs are read. A jobs.Reader is one,
+// and says what each method returns.
 type Source interface {
 	UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*records.Unit, error)
 	Inputs(ctx context.Context, id mapreduce.JobID, reduce *records.Unit, from int64, limit int) ([]*records.Unit, error)
@@ -41,10 +41,12 @@ func Of(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit) (*ou
 // order, with outputs of just these. It returns errs.DataLoss if one is not there.
 func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []output.Open, visit func(*records.Unit, *output.Output) error) error {
 	for len(wanted) > 0 {
+		// The records of one unit come in one output.
 		n := 1
 		for n < len(wanted) && wanted[n].Unit == wanted[0].Unit {
 			n++
 		}
+
 		at := wanted[0].Unit
 		units, err := s.UnitsFrom(ctx, id, 0, at, 1)
 		if err != nil {
@@ -53,17 +55,21 @@ func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []ou
 		if len(units) == 0 || units[0].Index != at {
 			return errs.New(errs.DataLoss, "map unit %d is not there, and a reduce names it", at)
 		}
+
 		data, err := s.Output(ctx, id, units[0])
 		if err != nil {
 			return err
 		}
+
 		out, err := output.Decode(data)
 		if err != nil {
 			return errs.New(errs.DataLoss, "output of map unit %d, which a reduce names: %v", at, err)
 		}
+
 		if err := visit(units[0], out.Only(wanted[:n])); err != nil {
 			return err
 		}
+
 		wanted = wanted[n:]
 	}
 	return nil
@@ -78,10 +84,12 @@ func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *records.Uni
 	if u == nil {
 		return nil, nil
 	}
+
 	data, err := s.Text(ctx, id, u.Source.SHA256, u.Source.Start, u.Source.End)
 	if err != nil {
 		return nil, err
 	}
+
 	docs, err := payload.DecodeDocuments(data)
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "documents of unit %s: %v", u.ID, err)

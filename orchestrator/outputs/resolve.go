@@ -18,6 +18,7 @@ func EachLeaf(ctx context.Context, s Source, id mapreduce.JobID, u *records.Unit
 		if err != nil || len(page) == 0 {
 			return err
 		}
+
 		for _, leaf := range page {
 			if from = leaf.Index + 1; leaf.State != mapreduce.UnitComplete || leaf.Index >= in.MapEnd {
 				continue
@@ -56,6 +57,7 @@ func SomeReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []ou
 		if err == nil {
 			err = visit(u, out, data)
 		}
+
 		if more += len(data); err == nil && more >= referredBytes {
 			return errEnough
 		}

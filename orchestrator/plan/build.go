@@ -47,11 +47,13 @@ func Items(d mapreduce.DocumentID, tokens int64, guessed bool, most, overlap int
 	if tokens <= most {
 		return []Item{{Unit: mapreduce.MapUnit(d), Tokens: tokens, Guessed: guessed}}, nil
 	}
+
 	core := most - overlap
 	n := (tokens-overlap-1)/core + 1
 	if n > maxChunks {
 		return nil, errs.Field("documents", "document %q of %d tokens would be cut into %d chunks; at most %d are planned", d, tokens, n, int64(maxChunks))
 	}
+
 	items := make([]Item, n)
 	for i := range items {
 		// The cores are of one size; all chunks but the first and the last hold
@@ -72,14 +74,17 @@ func (g *Graph) Build(stage int, items []Item, r Rates) (*DAG, error) {
 	if len(items) == 0 {
 		return nil, errs.Field("items", "must not be empty: there is nothing to map")
 	}
+
 	r = r.withDefaults()
 	if err := r.checkRates(); err != nil {
 		return nil, err
 	}
+
 	b := &builder{g: g, r: r, dag: &DAG{Mode: g.treeMode(), Exact: true}}
 	if err := b.addStageLevels(stage, items); err != nil {
 		return nil, err
 	}
+
 	b.dag.Estimate = b.makeEstimate()
 	return b.dag, nil
 }
@@ -108,12 +113,15 @@ func (b *builder) addStageLevels(stage int, items []Item) error {
 	b.warnUncounted(items)
 	b.planParses(items)
 	b.base = len(b.dag.Levels)
+
 	first := b.g.First(stage)
 	if first.All {
 		b.planDirect(first, items)
 	} else {
 		b.planMaps(first, items)
 	}
+
+	// The levels above are planned as those of a run are, from expected sizes.
 	b.planned = []Planned{{Stage: stage}}
 	for {
 		step, err := b.g.Next(b.planned, b)
@@ -135,6 +143,7 @@ func (b *builder) warnUncounted(items []Item) {
 		}
 		b.dag.Exact = b.dag.Exact && !it.Expected
 	}
+
 	if w.Outputs > 0 {
 		b.dag.Warnings = append(b.dag.Warnings, w)
 	}
@@ -144,6 +153,7 @@ func (b *builder) warnUncounted(items []Item) {
 func (b *builder) planParses(items []Item) {
 	b.dag.Nodes = make([]Node, 0, len(items)+len(items)/2+1)
 	b.parses = make(map[mapreduce.UnitID]int32)
+
 	for i := range items {
 		for _, it := range items[i].documents() {
 			if _, planned := b.parses[it.Parse]; planned || it.Parse == "" {
@@ -154,6 +164,7 @@ func (b *builder) planParses(items []Item) {
 			b.appendUnit(0, Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, size, size, 1)
 		}
 	}
+
 	if len(b.dag.Nodes) > 0 {
 		b.endLevel(-1, 0, false)
 	}
@@ -165,13 +176,16 @@ func (b *builder) planDirect(step *Step, items []Item) {
 	for i, it := range items {
 		sizes[i] = max(0, it.Tokens)
 	}
+
 	first := len(b.dag.Nodes)
 	node := Node{ID: step.Unit, Kind: step.Kind, Stage: b.g.stages[step.Stage].Name, Items: len(items)}
 	for i := range first {
 		node.Inputs = append(node.Inputs, int32(i))
 	}
+
 	b.dag.Exact = first == 0 // else texts may turn out not to fit
 	b.appendUnit(step.Stage, node, sizes, sizes, b.r.MapYield)
+	// If documents are parsed first, the unit is only expected.
 	b.endLevel(0, first, first > 0)
 }
 
@@ -188,8 +202,10 @@ func (b *builder) planMaps(step *Step, items []Item) {
 				node.Inputs = append(node.Inputs, b.parses[it.Parse])
 			}
 		}
+
 		b.appendUnit(step.Stage, node, sizes, sizes, b.r.MapYield)
 	}
+
 	b.endLevel(0, first, !b.dag.Exact)
 }
 
@@ -219,6 +235,7 @@ const expectedElements = 10
 func (b *builder) Items(level int, _ []string) ([]Element, error) {
 	var all []Element
 	l := b.dag.Levels[b.base+level]
+
 	if b.g.makesPassages(b.planned[level].Stage) { // one of each unit, about
 		for i := range l.Count() {
 			value := fmt.Sprintf(`{"size":%d}`, charactersOfToken*b.dag.Nodes[l.First+i].Load.Read)
@@ -226,6 +243,7 @@ func (b *builder) Items(level int, _ []string) ([]Element, error) {
 		}
 		return all, nil
 	}
+
 	for i := range l.Count() {
 		for range expectedElements {
 			all = append(all, Element{Source: int64(i)})
@@ -258,6 +276,7 @@ func (b *builder) addLevel(step *Step) {
 	if step.Depth > 1 {
 		yield = b.r.UpperYield
 	}
+
 	// One array holds the inputs of all units, as most take each output once.
 	inputs := make([]int32, 0, source.Count())
 	for i := range int(step.Units) {
@@ -270,6 +289,7 @@ func (b *builder) addLevel(step *Step) {
 		sizes, most := b.inputSizes(node.Inputs)
 		b.appendUnit(step.Stage, node, sizes, most, yield)
 	}
+
 	b.dag.Warnings = append(b.dag.Warnings, step.Warnings...)
 	expected := b.dependsOnOutputs(step)
 	b.dag.Exact = b.dag.Exact && !expected
@@ -314,6 +334,7 @@ func appendInputs(to []int32, source Level, step *Step, i int) []int32 {
 		from = i * int(step.Group)
 		end = min(end, from+int(step.Group))
 	}
+
 	for at := from; at < end; at++ {
 		to = append(to, int32(source.First+at))
 	}
@@ -343,6 +364,7 @@ func (b *builder) endLevel(level, first int, expected bool) {
 func (b *builder) makeEstimate() Estimate {
 	e := b.dag.countSizes()
 	e.Parallelism = b.r.Parallelism
+
 	for i := range b.dag.Nodes {
 		n := &b.dag.Nodes[i]
 		e.Expected.addLoad(n.Load)
@@ -351,9 +373,11 @@ func (b *builder) makeEstimate() Estimate {
 			e.Low.addLoad(n.Load)
 		}
 	}
+
 	for _, s := range []*Spend{&e.Low, &e.Expected, &e.High} {
 		b.r.priceSpend(s)
 	}
+
 	e.Makespan = b.dag.estimateMakespan(b.r, b.g.treeMode() != ModeStatic)
 	return e
 }

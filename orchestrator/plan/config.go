@@ -95,12 +95,14 @@ func ConfigOf(s *mapreduce.JobSpec) Config {
 		}
 		return new(int64(n))
 	}
+
 	c := Config{
 		Fallback: Batches, ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 		ReduceContextLimit: unlessZero(s.ReduceContextLimit), ReduceBatchSize: unlessZero(s.ReduceBatchSize),
 		PromptOverhead: orDefault(s.PromptOverhead, 0), ReservedOutput: orDefault(s.ReservedOutput, 0),
 	}
+
 	switch s.Strategy {
 	case mapreduce.StrategyDefault:
 	case mapreduce.StrategyStatic:
@@ -191,6 +193,7 @@ func (c *Config) checkStrategy() error {
 	s := c.chosenStrategy()
 	budget := c.TargetTokenBudget != nil || c.ContextWindow != nil
 	const either = "target_token_budget or context_window"
+
 	of := func(other Strategy) string {
 		text := "is for the " + string(other) + " strategy, and this one is " + string(s)
 		if s == Batches && other == Adaptive { // nobody has chosen it
@@ -198,6 +201,7 @@ func (c *Config) checkStrategy() error {
 		}
 		return text
 	}
+
 	return firstBroken([]rule{
 		{s != Static && c.ChunkSize != nil, "chunk_size", of(Static)},
 		{s != Adaptive && c.TargetTokenBudget != nil, "target_token_budget", of(Adaptive)},

@@ -76,15 +76,18 @@ func (d *DAG) Check() error {
 	seen := make(map[mapreduce.UnitID]bool, len(d.Nodes))
 	taken := make([]bool, len(d.Nodes))
 	reduced := make(map[int32]int) // by what level of reduces an output is taken
+
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
 		if seen[n.ID] {
 			return errs.New(errs.Invalid, "there are two units %q", n.ID)
 		}
 		seen[n.ID] = true
+
 		if len(n.Inputs) == 0 && n.Items == 0 && n.Kind != mapreduce.KindParse {
 			return errs.New(errs.Invalid, "unit %q takes nothing", n.ID)
 		}
+
 		for _, in := range n.Inputs {
 			switch {
 			case in < 0 || int(in) >= i:
@@ -98,6 +101,7 @@ func (d *DAG) Check() error {
 			}
 		}
 	}
+
 	return d.checkTaken(taken)
 }
 
@@ -134,17 +138,21 @@ func (d *DAG) consumerName(level int) string {
 func (d *DAG) Skipped(failed func(node int) bool) ([]int, error) {
 	gone := make([]bool, len(d.Nodes))
 	var skipped []int
+
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
 		left := len(n.Inputs) == 0
 		for _, in := range n.Inputs {
 			left = left || !gone[in]
 		}
+
 		if !left {
 			skipped = append(skipped, i)
 		}
+		// A unit that failed has no output, as one that cannot run has none.
 		gone[i] = !left || failed(i)
 	}
+
 	if n := len(skipped); n > 0 && skipped[n-1] == len(d.Nodes)-1 {
 		return skipped, errs.New(errs.Precondition, "%q has no input: all that it depends on failed", d.Nodes[len(d.Nodes)-1].ID)
 	}

@@ -22,6 +22,7 @@ func (d *DAG) Plan() *mapreduce.Plan {
 			Low: e.Low.wireSpend(), Expected: e.Expected.wireSpend(), High: e.High.wireSpend(), Parallelism: e.Parallelism, Makespan: e.Makespan,
 		},
 	}
+
 	for i := range d.Nodes {
 		p.Tasks[i] = d.taskAt(i)
 	}
@@ -31,6 +32,7 @@ func (d *DAG) Plan() *mapreduce.Plan {
 	for _, w := range d.Warnings[:min(len(d.Warnings), maxWarnings)] {
 		p.Warnings = append(p.Warnings, mapreduce.PlanWarning{Kind: string(w.Kind), Message: w.String()})
 	}
+
 	if more := len(d.Warnings) - maxWarnings; more > 0 {
 		p.Warnings = append(p.Warnings, mapreduce.PlanWarning{Kind: string(d.Warnings[maxWarnings].Kind), Message: fmt.Sprintf("and %d more warnings", more)})
 	}
@@ -67,6 +69,7 @@ func From(p *mapreduce.Plan) (*DAG, error) {
 			Low: spendFrom(e.Low), Expected: spendFrom(e.Expected), High: spendFrom(e.High), Parallelism: e.Parallelism, Makespan: e.Makespan,
 		},
 	}
+
 	at := make(map[mapreduce.UnitID]int32, len(p.Tasks))
 	for _, l := range p.Levels {
 		first := len(d.Nodes)
@@ -77,9 +80,11 @@ func From(p *mapreduce.Plan) (*DAG, error) {
 		}
 		d.Levels = append(d.Levels, Level{Level: l.Level, First: first, End: len(d.Nodes), Expected: l.Expected})
 	}
+
 	if n := len(d.Nodes); n < len(p.Tasks) {
 		return nil, errs.New(errs.Invalid, "task %q of a plan is of no level", p.Tasks[n].Unit)
 	}
+
 	for _, w := range p.Warnings {
 		d.Warnings = append(d.Warnings, Warning{Kind: WarningKind(w.Kind), Text: w.Message})
 	}
@@ -92,11 +97,13 @@ func (d *DAG) appendTask(p *mapreduce.Plan, level int, at map[mapreduce.UnitID]i
 	if i == len(p.Tasks) || p.Tasks[i].Level != level {
 		return errs.New(errs.Invalid, "level %d of a plan has fewer tasks than it says", level)
 	}
+
 	t := &p.Tasks[i]
 	n := Node{
 		ID: t.Unit, Kind: t.Kind, Stage: t.Stage, Level: t.Level, Items: t.Items,
 		Load: Load{Calls: t.Calls, In: t.Tokens.In, Out: t.Tokens.Out, Read: t.Read, Size: t.Written},
 	}
+
 	for _, id := range t.DependsOn {
 		in, ok := at[id]
 		if !ok {
@@ -104,6 +111,7 @@ func (d *DAG) appendTask(p *mapreduce.Plan, level int, at map[mapreduce.UnitID]i
 		}
 		n.Inputs = append(n.Inputs, in)
 	}
+
 	at[t.Unit] = int32(i)
 	d.Nodes = append(d.Nodes, n)
 	return nil

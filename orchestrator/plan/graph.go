@@ -37,13 +37,17 @@ func NewGraph(p *pipeline.Pipeline, run Config) (*Graph, error) {
 		if err != nil {
 			return nil, errs.Field("stages."+s.Name+".when", "%s", err)
 		}
+
+		// A condition on the budget needs a tree that has one.
 		run.Direct = run.Direct || s.Each == pipeline.EachAll && when.Budget()
 	}
+
 	g := &Graph{pipeline: p}
 	var err error
 	if g.tree, err = New(run); err != nil {
 		return nil, err
 	}
+
 	for i, s := range p.Stages {
 		one := stageOf{Stage: s, tree: g.tree, phase: phases[p.Stages.Phase(i)]}
 		if one.when, err = condition.Parse(s.When); err != nil {
@@ -54,6 +58,7 @@ func NewGraph(p *pipeline.Pipeline, run Config) (*Graph, error) {
 				return nil, err
 			}
 		}
+
 		g.stages = append(g.stages, one)
 	}
 	return g, nil
@@ -98,11 +103,13 @@ func (g *Graph) DocumentStage(count, tokens int64) (int, error) {
 		if s.From != pipeline.Documents {
 			continue
 		}
+
 		if s.when.Holds(count, tokens, g.tree.budget) {
 			return i, nil
 		}
 		whens = append(whens, s.Name+" when "+s.When)
 	}
+
 	return 0, errs.Field("documents", "no stage of the pipeline takes %d documents of %d tokens: there is %s", count, tokens, strings.Join(whens, ", "))
 }
 
@@ -160,11 +167,13 @@ func (g *Graph) TreeAtOnce(documents int) int {
 	if g.stages[documents].Stage.Gathers() {
 		return -1 // how many units there are is known once all documents are text
 	}
+
 	for i := documents + 1; i < len(g.stages); i++ {
 		s := &g.stages[i]
 		if s.From == pipeline.Documents || !g.readsStage(s, documents) {
 			continue // it is skipped
 		}
+
 		if s.Each == pipeline.EachGroup && s.tree.strategy == Static && s.When == "" && runsAlike(s.Stage, g.stages[documents].Stage) {
 			return i
 		}
@@ -266,6 +275,7 @@ func (g *Graph) planNextDepth(planned []Planned, h History) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	below := at - 1 // of the same tree, or what its first depth takes
 	if planned[at].Depth == 1 {
 		below = g.sourceLevel(planned[at].Stage, planned)
@@ -274,6 +284,7 @@ func (g *Graph) planNextDepth(planned []Planned, h History) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return g.planReduce(planned[at].Stage, at, planned[at].Depth, now, before, h)
 }
 
@@ -283,14 +294,17 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 	if s.From == pipeline.Documents {
 		return nil, nil // another got the documents
 	}
+
 	source := g.sourceLevel(stage, planned)
 	if source < 0 {
 		return nil, nil
 	}
+
 	sizes, err := h.Sizes(source)
 	if err != nil {
 		return nil, err
 	}
+
 	inputs := condition.Size{Count: sizes.Completed, Tokens: sizes.Tokens}
 	var items []Element
 	passages := g.makesPassages(planned[source].Stage) && s.Stage.Output.Kind != pipeline.OutputPassages
@@ -307,12 +321,14 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 			return nil, errs.New(errs.Precondition, "stage %s has nothing to work on: no passage of the documents bears on the question", s.Name)
 		}
 	}
+
 	if holds, err := g.holds(s, inputs, planned, h); !holds || err != nil {
 		return nil, err
 	}
 	if s.Each == pipeline.EachGroup {
 		return g.planReduce(stage, source, 0, sizes, Sizes{}, h)
 	}
+
 	step := g.newStep(stage, source)
 	switch s.Each {
 	case pipeline.EachAll:
@@ -327,6 +343,7 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 		}
 		step.Group, step.Units, step.Kind = s.Size, (sizes.Units-1)/s.Size+1, mapreduce.KindReduce
 		if by, ok := s.Ordering(); ok {
+			// A batch of sorted outputs takes them by their indexes.
 			fields, err := h.Fields(source, by.Field)
 			if err != nil {
 				return nil, err
@@ -342,6 +359,7 @@ func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, 
 	default:
 		step.Items, step.Units = items, int64(len(items))
 	}
+
 	if step.Units == 0 {
 		return nil, errs.New(errs.Precondition, "stage %s has nothing to work on: %s is empty; a condition, when: count > 0, would skip it", s.Name, s.Each)
 	}
@@ -363,6 +381,7 @@ func (g *Graph) holds(s *stageOf, inputs condition.Size, planned []Planned, h Hi
 		if level < 0 {
 			continue // it was skipped
 		}
+
 		if g.makesPassages(at) {
 			_, size, err := passagesOf(level, h)
 			if err != nil {
@@ -371,6 +390,7 @@ func (g *Graph) holds(s *stageOf, inputs condition.Size, planned []Planned, h Hi
 			stages[name] = size
 			continue
 		}
+
 		sizes, err := h.Sizes(level)
 		if err != nil {
 			return false, err
@@ -394,6 +414,7 @@ func sortedBins(fields []Element, by pipeline.Order, size int64) (bins [][]int64
 		}
 		return 0
 	})
+
 	for some := range slices.Chunk(fields, int(size)) {
 		bin := make([]int64, len(some))
 		for i, f := range some {
@@ -430,6 +451,7 @@ func (g *Graph) agentInputs(s *stageOf, planned []Planned, h History) ([][]byte,
 			return nil, err
 		}
 	}
+
 	var all [][]byte
 	for _, name := range chosen {
 		one, err := json.Marshal(map[string]string{"agent": name})
@@ -452,6 +474,7 @@ func selectedAgents(s *stageOf, items []Element) ([]string, error) {
 		}
 		named[name] = true
 	}
+
 	var chosen []string
 	for _, name := range s.Agents {
 		if named[name] {
@@ -459,6 +482,7 @@ func selectedAgents(s *stageOf, items []Element) ([]string, error) {
 			delete(named, name)
 		}
 	}
+
 	for name := range named {
 		return nil, errs.New(errs.Precondition, "%s names the agent %.80q, which stage %s does not have", s.Select, name, s.Name)
 	}
@@ -497,9 +521,11 @@ func (g *Graph) planReduce(stage, source, depth int, now, before Sizes, h Histor
 	if err != nil {
 		return nil, err
 	}
+
 	step := g.newStep(stage, source)
 	step.Depth, step.Kind, step.Prefix = depth+1, mapreduce.KindReduce, mapreduce.TreePrefix(s.Name, depth+1)
 	step.Group, step.Bins, step.Units, step.Warnings = next.Group, next.Bins, next.Units, next.Warnings
+
 	if next.Final {
 		step.All, step.Kind, step.Unit, step.Prefix = true, mapreduce.KindFinal, g.Root(stage), ""
 	}

@@ -17,6 +17,7 @@ func (d *DAG) estimateMakespan(r Rates, barriers bool) time.Duration {
 	if r.UnitTime == 0 && r.ReadRate == 0 && r.CallTime == 0 && r.WriteRate == 0 {
 		return 0
 	}
+
 	s := schedule{dag: d, rates: r, free: r.Parallelism, takers: make([]int32, len(d.Nodes)), waits: make([]int32, len(d.Nodes))}
 	s.linkUnits()
 	for _, l := range d.Levels {
@@ -61,6 +62,7 @@ func (s *schedule) runReady(wake bool) {
 			s.free--
 			heap.Push(&s.running, run{addDuration(s.now, s.rates.unitDuration(s.dag.Nodes[node].Load)), node})
 		}
+
 		done := heap.Pop(&s.running).(run)
 		s.now, s.free = done.end, s.free+1
 		if taker := s.takers[done.node]; wake && taker >= 0 {

@@ -34,6 +34,7 @@ func passagesOf(level int, h History) ([]Element, condition.Size, error) {
 		}
 		characters += one.Size
 	}
+
 	size.Tokens = characters / charactersOfToken
 	return all, size, err
 }
@@ -66,6 +67,7 @@ func (s *Step) batchPassages(stage *pipeline.Stage, all []Element) error {
 	if sorted {
 		slices.SortStableFunc(all, func(a, b Element) int { return comparePassages(by, &a, &b) })
 	}
+
 	var batch []Element
 	characters := int64(0)
 	end := func() error {
@@ -75,24 +77,30 @@ func (s *Step) batchPassages(stage *pipeline.Stage, all []Element) error {
 			bin, values = append(bin, e.Source), append(values, e.Value)
 		}
 		slices.Sort(bin)
+
 		item, err := json.Marshal(values)
 		if err != nil {
 			return errs.New(errs.DataLoss, "passages of stage %s: %v", stage.Name, err)
 		}
+
+		// The unit takes an output once, however many of its passages are in the batch.
 		s.Bins, s.Each = append(s.Bins, slices.Compact(bin)), append(s.Each, item)
 		s.Units++
 		batch, characters = nil, 0
 		return nil
 	}
+
 	bytes := 0
 	for i := range all {
 		one, err := passageOf(&all[i])
 		if err != nil {
 			return err
 		}
+
 		size := one.shown(stage.Passage)
 		full := int64(len(batch)) == stage.Size || bytes+len(all[i].Value)+len(batch) > maxBatch ||
 			stage.Tokens > 0 && (characters+size)/charactersOfToken > stage.Tokens
+
 		if len(batch) > 0 && full {
 			if err := end(); err != nil {
 				return err
@@ -116,6 +124,7 @@ func comparePassages(by pipeline.Order, a, b *Element) int {
 		}
 		return string(one.Relevance)
 	}
+
 	x, y := field(a), field(b)
 	switch {
 	case x != "" && y != "":

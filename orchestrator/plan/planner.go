@@ -61,12 +61,14 @@ func New(c Config) (*Planner, error) {
 		overhead: c.PromptOverhead, reserved: c.ReservedOutput,
 		maxLevels: orDefault(c.MaxReduceLevels, DefaultMaxReduceLevels),
 	}
+
 	switch p.strategy {
 	case Static:
 		p.group = orDefault(c.ChunkSize, DefaultChunkSize)
 	case Batches:
 		p.group = orDefault(c.ReduceBatchSize, mapreduce.DefaultReduceBatchSize)
 	}
+
 	if base, field := c.baseBudget(); field != "" {
 		if p.budget = base - pack.Sum(c.PromptOverhead, c.ReservedOutput); p.budget < 1 {
 			return nil, errs.Field(field, "a budget of %d tokens leaves nothing to read beside %d of the prompt and %d of the answer",
@@ -163,6 +165,7 @@ func (p *Planner) Next(l Ended) (Next, error) {
 	if l.Completed <= 0 {
 		return Next{}, errs.New(errs.Precondition, "nothing is left to reduce: level %d has no output", l.Level)
 	}
+
 	switch p.strategy {
 	case Adaptive:
 		return p.planAdaptive(l)
@@ -171,6 +174,7 @@ func (p *Planner) Next(l Ended) (Next, error) {
 			return finalLevel(), nil
 		}
 	}
+
 	if l.Units <= p.group {
 		return finalLevel(), nil
 	}
@@ -186,6 +190,7 @@ func (p *Planner) planAdaptive(l Ended) (Next, error) {
 	if l.Size <= p.budget {
 		return finalLevel(), nil
 	}
+
 	warn := Warning{Level: l.Level + 1, Outputs: l.Completed, Tokens: l.Size, Budget: p.budget}
 	switch {
 	case l.Level > 0 && !hasProgressed(l):
@@ -195,6 +200,7 @@ func (p *Planner) planAdaptive(l Ended) (Next, error) {
 		warn.Kind = MaxLevels
 		return finalLevel(warn), nil
 	}
+
 	outputs, err := l.Outputs()
 	if err != nil {
 		return Next{}, err
@@ -202,6 +208,7 @@ func (p *Planner) planAdaptive(l Ended) (Next, error) {
 	if int64(len(outputs)) != l.Completed {
 		return Next{}, errs.New(errs.Internal, "level %d has %d outputs, and the sizes of %d were given", l.Level, l.Completed, len(outputs))
 	}
+
 	return p.packOutputs(l, outputs, warn), nil
 }
 
@@ -222,11 +229,13 @@ func (p *Planner) packOutputs(l Ended, outputs []Output, warn Warning) Next {
 	for i, o := range outputs {
 		sizes[i] = o.Tokens
 	}
+
 	packer := pack.Decreasing
 	if p.ordered {
 		packer = pack.InOrder
 	}
 	bins := packer(sizes, p.budget)
+
 	next := Next{Units: int64(len(bins)), Bins: make([][]int64, len(bins))}
 	for i, b := range bins {
 		for _, at := range b.Items {
@@ -240,7 +249,10 @@ func (p *Planner) packOutputs(l Ended, outputs []Output, warn Warning) Next {
 			})
 		}
 	}
+
+	// The units come in the order of the first outputs that they take.
 	slices.SortStableFunc(next.Bins, func(a, b []int64) int { return cmp.Compare(a[0], b[0]) })
+
 	switch over := len(next.Warnings) > 0; {
 	case len(bins) <= 1:
 		return finalLevel(next.Warnings...)

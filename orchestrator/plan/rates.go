@@ -141,10 +141,12 @@ func (p *Planner) unitLoad(r Rates, kind mapreduce.UnitKind, sizes []int64, yiel
 		calls, read = pack.Calls(sizes, p.budget, p.carried)
 		calls = max(1, calls)
 	}
+
 	l := Load{Read: size, Size: scaleUp(size, yield)}
 	if r.Record > 0 && (kind == mapreduce.KindMap || kind == mapreduce.KindDirect) {
 		l.Size = r.recordTokens(sizes)
 	}
+
 	answer := max(p.reserved, r.Answer) // what is kept free may be less than calls may write
 	switch {
 	case most && answer > 0:
@@ -154,12 +156,15 @@ func (p *Planner) unitLoad(r Rates, kind mapreduce.UnitKind, sizes []int64, yiel
 	case answer > 0:
 		l.Size = min(l.Size, answer)
 	}
+
 	if !r.asksModel(kind) {
 		return l
 	}
+
 	l.Calls = calls
 	l.In = pack.Sum(read, saturatingMul(calls, max(p.overhead, r.Prompt)))
 	l.Out = pack.Sum(l.Size, saturatingMul(calls-1, p.carried)) // all calls but the last write an accumulator
+
 	if kind == mapreduce.KindMap {
 		r.lookOver(&l, most)
 	}

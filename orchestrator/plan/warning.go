@@ -35,6 +35,7 @@ func (w Warning) String() string {
 	if w.Text != "" {
 		return w.Text
 	}
+
 	switch w.Kind {
 	case OverBudget:
 		return fmt.Sprintf("the output of %s has %d tokens, more than the budget of %d: it is reduced by itself, in parts; "+

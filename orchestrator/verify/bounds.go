@@ -47,6 +47,7 @@ func BoundMessage(m *mapreduce.FromWorker) {
 		boundRates(&n.Told)
 		boundRates(&n.Left)
 	}
+
 	if m.Heartbeat == nil {
 		return
 	}

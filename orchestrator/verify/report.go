@@ -74,10 +74,12 @@ func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID
 			return errNotPut, nil
 		}
 	}
+
 	data, err := c.jobs.Content.Reported(ctx, rep)
 	if err != nil {
 		return nil, err
 	}
+
 	return c.verifyGiven(ctx, rep.Job, u, g, data, &rep.Confidence)
 }
 
@@ -98,8 +100,10 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
 		ToolTime: rep.ToolTime, Prompt: rep.Prompt, Elapsed: rep.Elapsed, Savings: rep.Savings,
 	}
+
 	dropImpossible(refused)
 	*rep = *refused
+
 	switch {
 	case errors.Is(why, errNotIts):
 		rep.Outcome, rep.Errors = mapreduce.Returned, nil // says nothing of anything
@@ -127,6 +131,7 @@ func nameOf(s mapreduce.SessionID) mapreduce.SessionID {
 func CheckReport(r *mapreduce.Report) error {
 	inline := r.Length == 0 && len(r.SHA256) == 0 && len(r.Output) <= mapreduce.MaxInline
 	put := len(r.Output) == 0 && r.Length > 0 && r.Length <= mapreduce.MaxOutput && len(r.SHA256) == sha256.Size
+
 	switch {
 	case r.Outcome == mapreduce.Done && !inline && !put:
 		return fmt.Errorf("an output of %d bytes that was put, with a hash of %d bytes and %d bytes beside it", r.Length, len(r.SHA256), len(r.Output))
@@ -177,6 +182,7 @@ func checkTimes(r *mapreduce.Report) error {
 			return impossible(t.name, t.took)
 		}
 	}
+
 	switch {
 	case r.Prompt < 0 || r.Prompt > maxPrompt:
 		return impossible("largest_prompt_bytes", r.Prompt)

@@ -34,6 +34,7 @@ func (l *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.Jo
 		return nil, nil
 	}
 	is := func(b cacheEntry) bool { return b.job == id && b.sha == string(src.SHA256) }
+
 	l.mu.Lock()
 	if i := slices.IndexFunc(l.books, is); i >= 0 {
 		b := l.books[i]
@@ -42,11 +43,14 @@ func (l *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.Jo
 		return b.text, nil
 	}
 	l.mu.Unlock()
+
+	// The text is read outside the lock: others need not wait for the store.
 	data, err := j.Content.Text(ctx, id, src.SHA256, 0, src.Length)
 	if err != nil {
 		return nil, err
 	}
 	b := cacheEntry{id, string(src.SHA256), ground.New(string(data))}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.books = append(l.books, b); len(l.books) > maxBooks {

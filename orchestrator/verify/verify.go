@@ -58,7 +58,7 @@ func (c *Checker) WaitTurn(ctx context.Context) (leave func(), err error) {
 
 // VerifyOutput checks an output against the inputs of its unit and the schema of its job.
 // It returns the reason to refuse the output, or an error if it cannot read the data to
-// check against. It implements jobs.Verify.
+// check against. It is a check.Verify of store/jobs.
 func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *records.Unit, data []byte) (why, err error) {
 	return c.verifyGiven(ctx, id, u, Given{}, data, nil)
 }
@@ -70,10 +70,12 @@ func (c *Checker) verifyGiven(ctx context.Context, id mapreduce.JobID, u *record
 	if u.Kind == mapreduce.KindParse {
 		return payload.CheckParsed(data), nil
 	}
+
 	out, why := output.Decode(data)
 	if why != nil {
 		return why, nil
 	}
+
 	stage, schema, err := c.stages.StageOf(ctx, id, u)
 	switch {
 	case err != nil:
@@ -83,6 +85,7 @@ func (c *Checker) verifyGiven(ctx context.Context, id mapreduce.JobID, u *record
 	case len(out.Value) > 0:
 		return errNoRecords, nil
 	}
+
 	var unread error
 	find := c.evidenceOf(ctx, id, u, stage, &unread)
 	switch {
@@ -95,9 +98,12 @@ func (c *Checker) verifyGiven(ctx context.Context, id mapreduce.JobID, u *record
 	default:
 		err = errNoKind(u)
 	}
+
+	// An output is not refused for evidence that could not be read at the moment.
 	if err = cmp.Or(unread, err); why != nil || err != nil {
 		return why, err
 	}
+
 	why, err = c.verifyValues(ctx, id, schema, u, out)
 	if said != nil && why == nil && err == nil && len(out.Entries) > 0 {
 		*said = min(*said, out.MostConfidence(schema))
@@ -143,6 +149,7 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "form of stage %s: %v", stage.Name, err)
 	}
+
 	var unread error
 	find := c.evidenceOf(ctx, id, u, stage, &unread)
 	var own check.Texts // of units with tools: of others a value cites no document
@@ -151,10 +158,12 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 			return nil, err
 		}
 	}
+
 	if stage.Output.Kind == pipeline.OutputPassages {
 		why = check.Passages(string(u.ID), own, form, out)
 		return why, unread
 	}
+
 	var given []*output.Output
 	if u.Inputs == nil {
 		if form, err = c.withDocuments(ctx, id, u, stage, form); err != nil {
@@ -163,6 +172,7 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 		why = check.Value(given, own, form, out)
 		return why, unread
 	}
+
 	err = c.eachOutput(ctx, id, u, g, func(in *records.Unit, one *output.Output) error {
 		if in.Level > 0 && outputs.NamesRecordsOnly(one) {
 			var err error
@@ -176,6 +186,7 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 	if err != nil {
 		return nil, err
 	}
+
 	if passages, err := c.readsPassages(ctx, id, stage); err != nil {
 		return nil, err
 	} else if passages {
@@ -189,9 +200,11 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *record
 		}
 		given = []*output.Output{output.OfPassages(read)}
 	}
+
 	if form.NeedsGiven() {
 		form = form.With(output.GivenOf(u.Index, u.Item, given))
 	}
+
 	why = check.Value(given, own, form, out)
 	return why, unread
 }
@@ -209,9 +222,11 @@ func (c *Checker) eachOutput(ctx context.Context, id mapreduce.JobID, u *records
 		}
 		return visit(in, one)
 	}
+
 	if g.Inputs == nil {
 		return outputs.EachInput(ctx, c.jobs.Reader(), id, u, visitInput)
 	}
+
 	for _, in := range g.Inputs {
 		if err := visitInput(in); err != nil {
 			return err
@@ -262,6 +277,7 @@ func (c *Checker) verifyValues(ctx context.Context, id mapreduce.JobID, s *schem
 	if why := check.Entities(s, out); why != nil || u.Source == nil {
 		return why, nil
 	}
+
 	strict, err := c.stages.IsStrict(ctx, id)
 	if err != nil || !strict {
 		return nil, err
@@ -277,6 +293,7 @@ func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *records.
 			return nil, err
 		}
 	}
+
 	t := outputs.CitedText(u, text)
 	if out.CitesOutside() {
 		if t.Whole, err = c.texts.wholeText(ctx, c.jobs, id, src); err != nil {
@@ -309,11 +326,14 @@ func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *recor
 	if err != nil {
 		return nil, err
 	}
+
 	if len(reduced) > 0 {
 		_, s, err := c.stages.StageOf(ctx, id, u)
 		if err != nil {
 			return nil, err
 		}
+
+		// These are the records that the reduce was sent: more of them it does not know.
 		wanted := output.Wanted(s, reduced, u.Kind == mapreduce.KindFinal)
 		err = outputs.SomeReferred(ctx, c.jobs.Reader(), id, wanted, func(_ *records.Unit, one *output.Output, _ []byte) error {
 			given = append(given, one)
@@ -323,5 +343,6 @@ func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *recor
 			return nil, err
 		}
 	}
+
 	return check.Reduce(given, out), nil
 }
