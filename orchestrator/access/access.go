@@ -21,8 +21,8 @@ type Rules struct {
 	AdmitCall func(ctx context.Context, t mapreduce.TenantID) error
 }
 
-// admit refuses a call of a tenant that makes more than it may. Who acts for every tenant is
-// not bound by the quota of one.
+// admit refuses a call of a tenant that makes more than it may. A caller that acts for
+// every tenant is not bound by the quota of one.
 func (r Rules) admit(ctx context.Context, by mapreduce.Principal) error {
 	if r.AdmitCall == nil || by.Tenant == "" || by.Has(mapreduce.Admin) {
 		return nil
@@ -30,7 +30,7 @@ func (r Rules) admit(ctx context.Context, by mapreduce.Principal) error {
 	return r.AdmitCall(ctx, by.Tenant)
 }
 
-// NoJob is the error about a job that is not there for who asks for it.
+// NoJob is the error about a job that is not there for its caller.
 func NoJob(id mapreduce.JobID) error {
 	return &errs.Error{
 		Kind: errs.NotFound, Reason: "JOB_NOT_FOUND",
@@ -82,6 +82,7 @@ func (r Rules) TenantFor(ctx context.Context, by mapreduce.Principal, role mapre
 	if err := r.admit(ctx, by); err != nil {
 		return "", err
 	}
+
 	switch {
 	case named == "" || named == by.Tenant:
 		return by.Tenant, nil

@@ -72,11 +72,13 @@ func (s *workStream) Recv() (*mapreduce.FromWorker, error) {
 	if err != nil || m.Hello == nil {
 		return m, err
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session != "" || s.left {
 		return m, nil // a second greeting, or one too late, is no concern of these rules
 	}
+
 	if !s.fleet.enter(m.Hello.Session, s.by.Name) {
 		return nil, errs.New(errs.Denied, "%s does not have this session", s.by.Name)
 	}
@@ -97,6 +99,7 @@ func (s *workStream) leave() {
 func (f *Fleet) enter(id mapreduce.SessionID, name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	o := f.owners[id]
 	switch {
 	case o == nil:
@@ -118,8 +121,8 @@ func (f *Fleet) leave(id mapreduce.SessionID) {
 	}
 }
 
-// useSession refuses a caller that does not have the session that a transfer is for. What a
-// session without a stream here is told, the next fleet decides.
+// useSession refuses a caller that does not have the session that a transfer is for. The
+// next fleet decides what to answer for a session without a stream here.
 func (f *Fleet) useSession(ctx context.Context, id mapreduce.SessionID) error {
 	by, err := workerOf(ctx)
 	if err != nil {
@@ -162,9 +165,11 @@ func (d *Demander) Demand(ctx context.Context, by mapreduce.Principal) ([]mapred
 	if err != nil || by.Has(mapreduce.Admin) || by.Has(mapreduce.Scaler) {
 		return all, err
 	}
+
 	if err := needs(by, mapreduce.Viewer); err != nil {
 		return nil, err
 	}
+
 	var own []mapreduce.Demand
 	for _, one := range all {
 		if one.Tenant == by.Tenant {

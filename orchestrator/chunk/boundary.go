@@ -39,9 +39,11 @@ func (s *scanner) rankNext(text string) rank {
 	if r >= utf8.RuneSelf {
 		r, size = utf8.DecodeRuneInString(text[s.pos:])
 	}
+
 	if s.last == '\r' && r != '\n' {
 		s.breaks++ // a line ended by a carriage return alone
 	}
+
 	at := s.rankBefore(r)
 	s.pos += size
 	s.advancePast(r)
@@ -69,6 +71,7 @@ func (s *scanner) rankBefore(r rune) rank {
 // advancePast records r as the character before s.pos.
 func (s *scanner) advancePast(r rune) {
 	s.last = r
+
 	switch {
 	case unicode.IsSpace(r):
 		s.blank = true

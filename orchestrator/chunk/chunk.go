@@ -89,13 +89,16 @@ func Cut(text string, o Options) ([]Piece, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+
 	if text == "" {
 		return nil, nil
 	}
+
 	whole := Piece{End: len(text), CoreEnd: len(text), Tokens: len(text)}
 	if len(text) <= o.MaxTokens {
 		return []Piece{whole}, nil
 	}
+
 	c := newCutter(text, o)
 	if c.mayFit() {
 		whole.Tokens, whole.Exact = o.Counter.Count(text), true

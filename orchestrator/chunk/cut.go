@@ -35,6 +35,7 @@ func newCutter(text string, o Options) *cutter {
 	c := &cutter{text: text, o: o}
 	size := atomSize(o)
 	c.atoms = make([]atom, 0, len(text)*4/(size*3)+1)
+
 	start, at := 0, afterParagraph
 	for s := (scanner{}); start < len(text); {
 		var end int
@@ -42,6 +43,7 @@ func newCutter(text string, o Options) *cutter {
 		c.atoms = append(c.atoms, atom{end: end, tokens: int32(max(1, o.Counter.Count(text[start:end]))), rank: at})
 		start = end
 	}
+
 	c.sums = make([]int, len(c.atoms)+1)
 	for i, a := range c.atoms {
 		c.sums[i+1] = c.sums[i] + int(a.tokens)
@@ -62,22 +64,27 @@ func atomSize(o Options) int {
 // best place between half of size and size, the last of equals.
 func nextAtom(s *scanner, text string, size int, from rank) (end int, at rank) {
 	start := s.pos
+	// The first character belongs to the atom, whatever stands before it.
 	s.rankNext(text)
+
 	best, at := *s, rank(-1)
 	for s.pos-start <= size {
 		if s.pos == len(text) {
 			return s.pos, afterParagraph
 		}
+
 		here := *s
 		r := s.rankNext(text)
 		if r > from {
 			best, at = here, r
 			break
 		}
+
 		if here.pos == best.pos || here.pos-start >= size/2 && r >= at {
 			best, at = here, r
 		}
 	}
+
 	*s = best
 	return best.pos, at
 }
@@ -113,15 +120,19 @@ func (c *cutter) cutPiece(i int) (Piece, int, error) {
 		if less < c.o.MaxTokens-c.o.Overlap { // otherwise not even the core fits
 			p.Start, p.End = c.contextStart(i), c.contextEnd(next)
 		}
+
 		p.Tokens, p.Exact = c.o.Counter.Count(c.text[p.Start:p.End]), true
 		over := p.Tokens - c.o.MaxTokens
 		if over <= 0 {
 			return p, next, nil
 		}
+
 		if next == i+1 && p.Start == p.CoreStart && p.End == p.CoreEnd {
 			return Piece{}, 0, fmt.Errorf("chunk: %d tokens counted in the %d bytes at offset %d: more tokens than bytes",
 				p.Tokens, p.End-p.Start, p.Start)
 		}
+
+		// Each try takes off more than the one before, so that few are needed.
 		less = 2*less + over
 	}
 }
@@ -143,9 +154,11 @@ func (c *cutter) coreEnd(i, room int) int {
 	if left <= room {
 		return len(c.atoms)
 	}
+
 	room = max(room, 1)
 	parts := left/(room-room/20) + 1 // a twentieth is kept for choosing a place
 	aim := left / parts
+
 	best, bestAt := i+1, rank(-1)
 	for j := c.atomReaching(i, aim-aim/10); j <= len(c.atoms); j++ {
 		size := c.sums[j] - c.sums[i]
@@ -157,9 +170,12 @@ func (c *cutter) coreEnd(i, room int) int {
 			best, bestAt = j, at
 		}
 	}
+
 	if bestAt >= 0 {
 		return best
 	}
+
+	// No atom ends near the even share.
 	best = c.atomReaching(i, aim)
 	if c.sums[best]-c.sums[i] > room {
 		best--
@@ -189,16 +205,20 @@ func (c *cutter) contextStart(i int) int {
 	for first > 0 && c.sums[i]-c.sums[first-1] <= room {
 		first--
 	}
+
 	to := c.atomStart(first)
 	if first == 0 {
 		return to
 	}
+
 	from := to - min(room-(c.sums[i]-c.sums[first]), to-c.atomStart(first-1))
+	// It begins behind a space, if there is one.
 	for p := from; p < to; p++ {
 		if p > 0 && c.text[p-1] == ' ' {
 			return p
 		}
 	}
+
 	for from < to && !utf8.RuneStart(c.text[from]) {
 		from++
 	}
@@ -212,16 +232,20 @@ func (c *cutter) contextEnd(i int) int {
 	for last < len(c.atoms) && c.sums[last+1]-c.sums[i] <= room {
 		last++
 	}
+
 	from := c.atomStart(last)
 	if last == len(c.atoms) {
 		return from
 	}
+
 	to := from + min(room-(c.sums[last]-c.sums[i]), c.atoms[last].end-from)
+	// It ends before a space, if there is one.
 	for p := to; p > from; p-- {
 		if p < len(c.text) && c.text[p] == ' ' {
 			return p
 		}
 	}
+
 	for to > from && to < len(c.text) && !utf8.RuneStart(c.text[to]) {
 		to--
 	}

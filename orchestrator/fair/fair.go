@@ -52,6 +52,7 @@ func (q *Queue[T]) NextBelow(most int, load func(mapreduce.TenantID) int) (item 
 	if at < 0 {
 		return item, false
 	}
+
 	next := q.lines[at]
 	q.lines = slices.Delete(q.lines, at, at+1)
 	item, next.items = next.items[0], next.items[1:]

@@ -58,15 +58,19 @@ func (m *Manager) Adjust(ctx context.Context, id mapreduce.JobID) error {
 	if err := m.returnGrants(ctx, id); err != nil {
 		return err
 	}
+
+	// All nodes see a new job at the same moment, so they ask one after the other.
 	if m.scheduler.Grants.IsNewHere(id) {
 		if err := m.members.YieldTurn(ctx, id); err != nil {
 			return err
 		}
 	}
+
 	g, short, err := m.requestGrant(ctx, id, func() (grants.Request, bool) { return m.missingGrants(id) })
 	if err != nil || short == 0 || g.Budget == 0 || g.Running > 0 {
 		return err
 	}
+
 	return m.outOfBudget(ctx, id, g, short)
 }
 
@@ -89,10 +93,12 @@ func (m *Manager) requestGrant(ctx context.Context, id mapreduce.JobID, what fun
 		return nil, 0, err
 	}
 	defer done()
+
 	ask, wanted := what()
 	if !wanted {
 		return nil, 0, nil
 	}
+
 	if g, err = m.jobs.Grants.Grant(ctx, id, ask); err != nil {
 		m.scheduler.Grants.MarkUnsure(id)
 		return nil, 0, err
@@ -116,10 +122,13 @@ func (m *Manager) AskForCalls(ctx context.Context) error {
 		return err
 	}
 	defer done()
+
 	ask, wanted := m.scheduler.Grants.CallsWanted()
 	if !wanted {
 		return nil
 	}
+
+	// The first request keeps all: what can go is known once the scheduler has the reply.
 	ask.Limit, ask.Doubts = int64(m.config.MaxCalls), m.members.SuspectNodes()
 	ask.Keep = ask.Limit
 	g, err := m.jobs.Grants.FleetSlots(ctx, ask)
@@ -127,10 +136,12 @@ func (m *Manager) AskForCalls(ctx context.Context) error {
 		m.scheduler.Grants.MarkCallsDue()
 		return err
 	}
+
 	keep, more := m.scheduler.Grants.ApplyCalls(ask, g)
 	for _, id := range more[:min(len(more), MaxDue)] {
 		m.signals.MarkDue(id) // which may have slots of them now
 	}
+
 	if ask.Keep = keep; ask.Keep < g.Kept {
 		if _, err = m.jobs.Grants.FleetSlots(ctx, ask); err != nil {
 			m.scheduler.Grants.MarkCallsDue()
@@ -146,11 +157,13 @@ func (m *Manager) outOfBudget(ctx context.Context, id mapreduce.JobID, g *grants
 			return err // others may yet return what they do not need
 		}
 	}
+
 	why := fmt.Sprintf("the next unit may need %d tokens, and %s; "+
 		"continue with a larger budget: `coditect mapreduce resume --job-id %s --budget N`", short, budgetText(g), id)
 	if err := m.jobs.Lifecycle.Pause(ctx, id, g.Epoch, why); err != nil {
 		return err
 	}
+
 	m.signals.MarkDue(id)
 	return nil
 }
@@ -199,13 +212,16 @@ func (m *Manager) PauseStuck(ctx context.Context, id mapreduce.JobID) error {
 	if why == "" && !begins {
 		return nil
 	}
+
 	job, err := m.jobs.View.Job(ctx, id)
 	if err != nil || m.scheduler.IsProgressing(id, job, time.Now()) {
 		return err
 	}
+
 	if asleep, err := m.allUnitsParked(ctx, job); err != nil || asleep || begins {
 		return err
 	}
+
 	if err := m.jobs.Lifecycle.Pause(ctx, id, epoch, why); err != nil {
 		return err
 	}
@@ -236,6 +252,7 @@ func (m *Manager) RaiseReservations(ctx context.Context, s *schedule.Session, as
 			s.Peer.Send(&mapreduce.ToWorker{Reserved: replies})
 		}
 	}()
+
 	for _, q := range asked {
 		var ok bool
 		err := m.supervisor.RetryStoreCall(ctx, "reserving tokens", func() (err error) {
@@ -255,19 +272,23 @@ func (m *Manager) reserveOne(ctx context.Context, s *schedule.Session, q mapredu
 	if h == nil || q.Tokens < 0 {
 		return false, nil
 	}
+
 	spec, err := m.SpecOf(ctx, r)
 	if err != nil {
 		return false, err
 	}
+
 	if spec.Budget == 0 || q.Tokens <= h.Reserved {
 		return true, nil
 	}
+
 	select {
 	case r.Reserving <- struct{}{}:
 		defer func() { <-r.Reserving }()
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
+
 	more := q.Tokens - h.Reserved
 	if !m.scheduler.Grants.SpendTokens(ctx, r, more) {
 		ask := grants.Request{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: m.members.SuspectNodes()}
@@ -280,6 +301,7 @@ func (m *Manager) reserveOne(ctx context.Context, s *schedule.Session, q mapredu
 			m.signals.MarkDue(q.Job)
 		}
 	}
+
 	before, err := m.jobs.Grants.Reserve(ctx, []grants.Reservation{{Held: q.Held, Tokens: q.Tokens}})
 	if err == nil && before[0] == grants.NoTokens {
 		m.scheduler.Grants.NoteMissingTokens(r, q.Tokens)
@@ -287,15 +309,18 @@ func (m *Manager) reserveOne(ctx context.Context, s *schedule.Session, q mapredu
 		m.signals.MarkDue(q.Job)
 		return false, nil
 	}
+
 	if err != nil { // it may have happened nevertheless
 		m.scheduler.Grants.MarkOverdrawn(r)
 		m.signals.MarkDue(q.Job)
 		return false, err
 	}
+
 	if before[0] < 0 {
 		m.scheduler.Grants.RefundTokens(r, more)
 		return false, nil
 	}
+
 	m.scheduler.Grants.AddReservation(h, q.Tokens)
 	return true, nil
 }

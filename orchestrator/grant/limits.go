@@ -21,6 +21,7 @@ func (m *Manager) LimitsLoop(ctx context.Context) {
 		case <-m.scheduler.Models.Changed.C():
 			all = false
 		}
+
 		for _, name := range m.scheduler.Models.Due(all) {
 			m.supervisor.LogFailure(ctx, "asking for a share of a model's limits", m.noteLimit(ctx, name), "model", name)
 		}
@@ -35,13 +36,16 @@ func (m *Manager) noteLimit(ctx context.Context, name string) error {
 		m.scheduler.Models.PutBackNote(name, n)
 		return err
 	}
+
 	if n.Refused || n.Opened > 0 || n.Closed {
 		m.config.Logger.Info("limits of a model", "model", name, "pause", scope.Pause, "at_once", scope.Room, "breaker_open", scope.Breaker.Open)
 	}
+
 	again, concerned := m.scheduler.Models.ApplyScope(name, scope, time.Now())
 	for _, id := range concerned[:min(len(concerned), MaxDue)] { // polls see to the others
 		m.signals.MarkDue(id)
 	}
+
 	if !again.IsZero() {
 		m.signals.CallAt(again, func(context.Context) { m.scheduler.Models.LookAgain(name) })
 	}

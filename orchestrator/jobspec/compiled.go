@@ -22,16 +22,19 @@ func (f *Finder) Compile(spec *mapreduce.JobSpec) (*Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	stages := graph.Pipeline().Stages
 	c := &Compiled{Spec: spec, Graph: graph, Schemas: make([]*schema.Schema, len(stages))}
 	for i, stage := range stages {
 		if stage.Output.Kind != pipeline.OutputRecords {
 			continue
 		}
+
 		text := spec.Schema
 		if stage.Output.Schema != nil {
 			text = stage.Output.Schema
 		}
+
 		if c.Schemas[i], err = f.schemas.parse(text); err != nil {
 			c.Schemas[i] = new(schema.Schema) // no record fits it, and workers say what is wrong with it
 		}

@@ -64,10 +64,12 @@ func (f *Finder) StageOf(ctx context.Context, id mapreduce.JobID, u *records.Uni
 	if u.Level < 0 {
 		return nil, nil, nil
 	}
+
 	c, err := f.Job(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if u.Stage < 0 || u.Stage >= int64(len(c.Schemas)) {
 		return nil, nil, errs.New(errs.DataLoss, "unit %s is of stage %d, and the pipeline has %d", u.ID, u.Stage, len(c.Schemas))
 	}

@@ -25,15 +25,18 @@ func (s *schemas) parse(text []byte) (*schema.Schema, error) {
 	if found := s.find(key); found != nil {
 		return found, nil
 	}
+
 	parsed, err := schema.Parse("schema", text)
 	if err != nil {
 		return nil, err
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found := s.parsed[key].Value(); found != nil { // another has read it meanwhile
 		return found, nil
 	}
+
 	s.parsed[key] = weak.Make(parsed)
 	runtime.AddCleanup(parsed, s.forget, key)
 	return parsed, nil

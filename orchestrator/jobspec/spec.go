@@ -40,6 +40,7 @@ type Rules struct {
 // withDefaults fills in what a client left open.
 func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 	_ = s.SpreadModels() // what is wrong with a list is told by checkSpec
+
 	s.Pipeline = cmp.Or(s.Pipeline, "extract")
 	s.Provider = cmp.Or(s.Provider, mapreduce.DefaultProvider)
 	s.Parallelism = cmp.Or(s.Parallelism, mapreduce.DefaultParallelism)
@@ -52,6 +53,7 @@ func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 	s.BreakerThreshold = cmp.Or(s.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
 	s.BreakerTimeout = cmp.Or(s.BreakerTimeout, mapreduce.DefaultBreakerTimeout)
 	s.CheckpointInterval = cmp.Or(s.CheckpointInterval, mapreduce.DefaultCheckpointInterval)
+
 	if g, err := GraphOf(&s); err == nil { // else checkSpec says so
 		defaultTree(&s, g.Tree().Strategy())
 	}
@@ -105,6 +107,7 @@ func (r *Rules) takeOff(s *mapreduce.JobSpec) {
 	if budget == 0 || s.Replay != "" {
 		return
 	}
+
 	prompt, answer := r.Overhead(s)
 	if s.PromptOverhead == nil && prompt > 0 {
 		s.PromptOverhead = &prompt
@@ -166,12 +169,15 @@ func ForStage(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
 		s.Provider, s.Model, _ = strings.Cut(names[0], "/")
 		s.Fallbacks = names[1:]
 	}
+
 	if d, err := time.ParseDuration(stage.Limits.Time); err == nil && d > 0 {
 		s.UnitTimeout = d
 	}
+
 	if n := stage.Parallel; n > 0 {
 		s.Parallelism = int(min(int64(s.Parallelism), n))
 	}
+
 	switch stage.OnError {
 	case "continue":
 		s.OnError = mapreduce.Continue
@@ -192,10 +198,12 @@ func unwritten(p *pipeline.Pipeline, stage *pipeline.Stage) string {
 	case stage.Output.Schema == nil:
 		return "the output needs a schema, with the hint write at its properties"
 	}
+
 	s, err := schema.Parse("schema", stage.Output.Schema)
 	if err != nil || s.Kind != schema.KindRecord {
 		return "the schema has to be of an object"
 	}
+
 	known, choices := false, p.Choices(stage)
 	for _, one := range s.Properties {
 		has := one.Hints.Write != "" || one.Hints.Given != "" || one.Hints.Select || choices[one.Name] != nil
@@ -204,6 +212,7 @@ func unwritten(p *pipeline.Pipeline, stage *pipeline.Stage) string {
 		}
 		known = known || has
 	}
+
 	if !known {
 		return "no property of the schema has the hint write"
 	}
@@ -217,14 +226,17 @@ func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		if _, err := s.StageModels(stage.Model); err != nil {
 			return errs.Field(field("model"), "%s", err)
 		}
+
 		own := ForStage(*s, stage)
 		provider := r.Provider(own.Provider)
+
 		for n, name := range stage.Agents {
 			m := p.Agents[name].Model
 			if all, err := s.StageModels(m); err != nil || len(all) > 0 && !strings.HasPrefix(all[0], own.Provider+"/") {
 				return errs.Field(field(fmt.Sprintf("agents[%d]", n)), "%s has the model %q, which is not of the stage's provider %s; give it a model of this provider, or a stage of its own", name, m, own.Provider)
 			}
 		}
+
 		switch {
 		case len(stage.Tools) > 0 && provider.Lacks("agent"):
 			return errs.Field(field("tools"), "needs a provider with agents that use tools, and %s has none", provider.Name)
@@ -249,18 +261,22 @@ func (r *Rules) checkPipeline(s *mapreduce.JobSpec) error {
 	if err != nil {
 		return err
 	}
+
 	if p.Name != s.Pipeline {
 		return errs.Field("pipeline", "is %.80q, but its definition has the name %q", s.Pipeline, p.Name)
 	}
+
 	if err := p.CheckInputs(s.Vars); err != nil {
 		return err
 	}
 	if err := r.checkStages(p, s); err != nil {
 		return err
 	}
+
 	if len(s.Definition) == 0 || len(s.Schema) == 0 {
 		return nil // which has no examples, so that the schema is left to Check
 	}
+
 	parsed, err := schema.Parse("schema", s.Schema)
 	if err != nil {
 		return errs.Field("schema", "%s", err)
@@ -280,6 +296,9 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 	if err := s.SpreadModels(); err != nil {
 		return err
 	}
+
+	// The variables count with the schema and the pipeline: the job's record holds them
+	// all.
 	varBytes := 0
 	for k, v := range s.Vars {
 		varBytes += len(k) + len(v)
@@ -287,11 +306,13 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 			return errs.Field("vars", "%q is not valid UTF-8", k)
 		}
 	}
+
 	if len(s.Definition) == 0 {
 		if _, err := pipeline.Preset(s.Pipeline); err != nil {
 			return err
 		}
 	}
+
 	for _, f := range []struct {
 		ok          bool
 		field, rule string
@@ -322,6 +343,7 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 			return errs.Field(f.field, "%s", f.rule)
 		}
 	}
+
 	if err := r.checkPipeline(s); err != nil {
 		return err
 	}
@@ -331,6 +353,7 @@ func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 	if _, err := GraphOf(s); err != nil {
 		return err
 	}
+
 	if r.Check == nil || s.Replay != "" {
 		return nil
 	}
@@ -346,6 +369,7 @@ func ValidName(s string, emptyOK bool) bool {
 	if len(s) > maxNameBytes || !utf8.ValidString(s) {
 		return false
 	}
+
 	for _, r := range s {
 		if r < ' ' || r == 0x7f {
 			return false

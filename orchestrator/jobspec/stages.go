@@ -46,7 +46,7 @@ func (s Stages) TreeDepth(level int64) int {
 	return s.levels[level].Depth
 }
 
-// NewStages returns the stages of a job, as its switch has them.
+// NewStages returns the stages of a job, as its control record has them.
 func NewStages(c *Compiled, ctl *records.Control) Stages {
 	return Stages{Compiled: c, Level: ctl.StageLevel(), levels: ctl.Levels}
 }

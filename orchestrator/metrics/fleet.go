@@ -48,6 +48,8 @@ func Observe(m metric.Meter, f Fleet) error {
 	if m == nil {
 		return nil
 	}
+
+	// Errors are collected, so that the instruments stand in one table.
 	var errs []error
 	gauge := func(name, unit, says string) metric.Int64ObservableGauge {
 		g, err := m.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(says))
@@ -59,6 +61,7 @@ func Observe(m metric.Meter, f Fleet) error {
 		errs = append(errs, err)
 		return g
 	}
+
 	g := gauges{
 		workers:  gauge("coditect.workers", "{worker}", "Workers at this orchestrator, by state: connected, draining, away (their stream ended a moment ago)."),
 		slots:    gauge("coditect.slots", "{slot}", "Units that the connected workers can run at once."),
@@ -73,12 +76,14 @@ func Observe(m metric.Meter, f Fleet) error {
 		runnable: gauge("coditect.runnable.units", "{unit}", "Units of the whole fleet that run or wait for nothing but a worker, by tenant and model; the model is empty for those that ask none."),
 		peers:    gauge("coditect.orchestrators", "{orchestrator}", "Orchestrators that share the store, as this one sees it."),
 	}
+
 	transactions, err := m.Int64ObservableCounter("coditect.store.transactions", metric.WithUnit("{transaction}"),
 		metric.WithDescription("Runs of transactions, by outcome: committed, read, conflict, too_old, unknown."))
 	g.transactions = transactions
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return fmt.Errorf("gauges of the orchestrator: %w", err)
 	}
+
 	_, err = m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		g.observeFleet(o, f.Snapshot())
 		g.observeStore(o, f)
@@ -94,15 +99,18 @@ func (g *gauges) observeFleet(o metric.Observer, s schedule.Snapshot) {
 	for state, n := range map[string]int{"connected": s.Workers - s.Draining, "draining": s.Draining, "away": s.Away} {
 		o.ObserveInt64(g.workers, int64(n), oneLabel(stateKey, state))
 	}
+
 	o.ObserveInt64(g.slots, int64(s.Slots))
 	o.ObserveInt64(g.busy, int64(s.Busy))
 	o.ObserveInt64(g.calls, s.CallsGranted, oneLabel(stateKey, "granted"))
 	o.ObserveInt64(g.calls, s.CallsHeld, oneLabel(stateKey, "held"))
+
 	for _, t := range foldTenants(s.Tenants) {
 		of := oneLabel(tenantKey, string(t.Tenant))
 		o.ObserveInt64(g.runs, int64(t.Jobs), of)
 		o.ObserveFloat64(g.age, t.Age.Seconds(), of)
 	}
+
 	for _, m := range s.Models[:min(len(s.Models), maxModels)] {
 		of := oneLabel(modelKey, m.Name)
 		o.ObserveInt64(g.breakers, asNumber(m.BreakerOpen), of)
@@ -136,6 +144,7 @@ func (g *gauges) observeDemand(ctx context.Context, o metric.Observer, f Fleet) 
 	if err != nil {
 		return // coditect.store.up says it
 	}
+
 	type series struct{ tenant, model string }
 	units := make(map[series]int64)
 	for _, d := range all {
@@ -144,6 +153,8 @@ func (g *gauges) observeDemand(ctx context.Context, o metric.Observer, f Fleet) 
 	most := func(a, b series) int {
 		return cmp.Or(cmp.Compare(units[b], units[a]), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.model, b.model))
 	}
+
+	// The models beyond the bound stand together.
 	rest := int64(0)
 	for i, s := range slices.SortedFunc(maps.Keys(units), most) {
 		if i >= maxModels {
@@ -152,6 +163,7 @@ func (g *gauges) observeDemand(ctx context.Context, o metric.Observer, f Fleet) 
 		}
 		o.ObserveInt64(g.runnable, units[s], metric.WithAttributes(attribute.String(tenantKey, s.tenant), attribute.String(modelKey, s.model)))
 	}
+
 	if rest > 0 {
 		o.ObserveInt64(g.runnable, rest, metric.WithAttributes(attribute.String(tenantKey, telemetry.Other), attribute.String(modelKey, telemetry.Other)))
 	}
@@ -172,6 +184,7 @@ func foldTenants(all []schedule.TenantQueue) []schedule.TenantQueue {
 	if len(all) <= maxTenants {
 		return all
 	}
+
 	rest := schedule.TenantQueue{Tenant: mapreduce.TenantID(telemetry.Other)}
 	for _, t := range all[maxTenants:] {
 		rest.Jobs += t.Jobs

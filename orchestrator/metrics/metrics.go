@@ -61,6 +61,7 @@ func New(m metric.Meter) (*Metrics, error) {
 	if m == nil {
 		return nil, nil
 	}
+
 	var errs []error
 	count := func(name, unit, says string) metric.Int64Counter {
 		c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(says))
@@ -72,6 +73,7 @@ func New(m metric.Meter) (*Metrics, error) {
 		errs = append(errs, err)
 		return h
 	}
+
 	t := &Metrics{
 		models: telemetry.NewLabels(maxModels),
 		turns: time("coditect.turn.duration", "How long turns take: transactions that finish units and claim others.",
@@ -90,11 +92,13 @@ func New(m metric.Meter) (*Metrics, error) {
 		committed:   oneLabel(outcomeKey, "committed"),
 		uncommitted: oneLabel(outcomeKey, "failed"),
 	}
+
 	var err error
 	t.cost, err = m.Float64Counter("coditect.cost.usd", metric.WithUnit("{USD}"), metric.WithDescription("What attempts have cost in US dollars, by model, as far as prices are known."))
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("instruments of the orchestrator: %w", err)
 	}
+
 	for o := range t.ends {
 		for v := range t.ends[o] {
 			t.ends[o][v] = attemptLabels(mapreduce.Outcome(o+1), mapreduce.Verdict(v))
@@ -113,6 +117,7 @@ func oneLabel(key, value string) metric.MeasurementOption {
 // with its first event, an alert would not see that event.
 func (t *Metrics) beginAtZero() {
 	ctx := context.Background()
+
 	for _, c := range []metric.Int64Counter{t.claimed, t.retries, t.failed, t.setAside, t.lost} {
 		c.Add(ctx, 0)
 	}
@@ -154,6 +159,7 @@ func (a *Attempts) Add(r *mapreduce.Report, v mapreduce.Verdict, state mapreduce
 	if o := int(r.Outcome) - 1; o >= 0 && o < len(a.ends) && int(v) < len(a.ends[o]) {
 		a.ends[o][v]++
 	}
+
 	a.tokens, a.micros = a.tokens.Add(r.Tokens), a.micros+r.CostMicros
 	switch {
 	case v != mapreduce.Accepted:
@@ -172,6 +178,7 @@ func (t *Metrics) Attempts(ctx context.Context, model string, a *Attempts) {
 	if t == nil {
 		return
 	}
+
 	for o := range a.ends {
 		for v, n := range a.ends[o] {
 			if n > 0 {
@@ -179,12 +186,15 @@ func (t *Metrics) Attempts(ctx context.Context, model string, a *Attempts) {
 			}
 		}
 	}
+
 	addSome(ctx, t.retries, a.retried)
 	addSome(ctx, t.failed, a.failed)
 	addSome(ctx, t.setAside, a.setAside)
+
 	if a.tokens.Total() == 0 && a.micros == 0 {
 		return
 	}
+
 	of := attribute.String(modelKey, t.models.Of(model))
 	t.tokens.Add(ctx, a.tokens.In, metric.WithAttributes(of, attribute.String(typeKey, "input")))
 	t.tokens.Add(ctx, a.tokens.Out, metric.WithAttributes(of, attribute.String(typeKey, "output")))

@@ -25,6 +25,7 @@ func ObserveStore(m metric.Meter, t trace.Tracer, system string) (func(context.C
 	if m == nil && t == nil {
 		return nil, nil
 	}
+
 	o := &storeObserver{tracer: t, system: system, kinds: make(map[kind]measured)}
 	if m != nil {
 		var err error
@@ -34,6 +35,8 @@ func ObserveStore(m metric.Meter, t trace.Tracer, system string) (func(context.C
 			return nil, fmt.Errorf("instrument %s: %w", StoreDuration, err)
 		}
 	}
+
+	// Labels are made once: there are few kinds of runs, and many runs.
 	for _, write := range []bool{false, true} {
 		for _, outcome := range []store.Outcome{store.Succeeded, store.Conflict, store.TooOld, store.Unknown, store.Failed} {
 			o.kinds[kind{write, outcome}] = o.labels(write, outcome)
@@ -82,9 +85,11 @@ func (o *storeObserver) observe(ctx context.Context, r store.Run) {
 	if o.duration != nil {
 		o.duration.Record(ctx, r.Took.Seconds(), k.option)
 	}
+
 	if o.tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return
 	}
+
 	_, span := o.tracer.Start(ctx, operation(r.Write)+" "+o.system, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(r.Begun), trace.WithAttributes(k.attributes...))
 	if r.Outcome != store.Succeeded {

@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
-// Bounds of what those who watch a job are told of what its units say, however many units
-// and workers say how much.
+// Bounds of the notes of units that those who watch a job see, however many units and
+// workers there are, and however much they say.
 const (
 	maxKept   = 256 // notes that a feed keeps for who has not seen them
 	feedBurst = 256 // notes at once
@@ -75,10 +75,12 @@ func (f *Feeds) Number(id mapreduce.JobID) int64 {
 func (f *Feeds) Add(id mapreduce.JobID, now time.Time, notes ...mapreduce.Activity) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	one := f.feeds[id]
 	if one == nil {
 		return
 	}
+
 	for _, note := range notes {
 		if !one.add(now, note) {
 			return
@@ -88,6 +90,7 @@ func (f *Feeds) Add(id mapreduce.JobID, now time.Time, notes ...mapreduce.Activi
 			f.telling = append(f.telling, toldNote{note: nodes.Note{Job: id, Activity: note}})
 		}
 	}
+
 	f.telling = slices.Delete(f.telling, 0, max(0, len(f.telling)-maxTold))
 }
 
@@ -107,6 +110,7 @@ func (one *feed) add(now time.Time, note mapreduce.Activity) bool {
 func (f *Feeds) News() nodes.News {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	var n nodes.News
 	for id, one := range f.feeds {
 		if one.followers > 0 {
@@ -115,13 +119,16 @@ func (f *Feeds) News() nodes.News {
 	}
 	slices.SortFunc(n.Watched, func(a, b mapreduce.JobID) int { return cmp.Compare(f.feeds[a].number, f.feeds[b].number) })
 	n.Watched = n.Watched[:min(len(n.Watched), maxWatched)]
+
 	f.telling = slices.DeleteFunc(f.telling, func(t toldNote) bool { return t.times == tellTimes })
+
 	first := len(f.telling)
 	for room := maxToldBytes; first > 0; first-- {
 		if room -= f.telling[first-1].size(); room < 0 {
 			break
 		}
 	}
+
 	f.telling = slices.Delete(f.telling, 0, first) // too much in one second: the latest count
 	for i := range f.telling {
 		f.telling[i].times++
@@ -136,22 +143,27 @@ func (f *Feeds) News() nodes.News {
 func (f *Feeds) Hear(now time.Time, news map[mapreduce.NodeID]nodes.News) (fresh []mapreduce.JobID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	f.setElsewhere(news)
 	for node, n := range news {
 		if n.Told < f.heard[node] {
 			delete(f.heard, node) // it began anew
 		}
+
+		// A note that was heard before comes again: others tell each note a few times.
 		first := n.Told - int64(len(n.Notes))
 		for _, note := range n.Notes[min(int64(len(n.Notes)), max(0, f.heard[node]-first)):] {
 			if one := f.feeds[note.Job]; one != nil && one.followers > 0 && one.add(now, note.Activity) {
 				fresh = append(fresh, note.Job)
 			}
 		}
+
 		if f.heard == nil {
 			f.heard = make(map[mapreduce.NodeID]int64)
 		}
 		f.heard[node] = n.Told
 	}
+
 	slices.Sort(fresh)
 	return slices.Compact(fresh)
 }
@@ -161,11 +173,13 @@ func (f *Feeds) setElsewhere(news map[mapreduce.NodeID]nodes.News) {
 	for _, one := range f.feeds {
 		one.elsewhere = false
 	}
+
 	for _, n := range news {
 		for _, id := range n.Watched {
 			f.feed(id).elsewhere = true
 		}
 	}
+
 	for id, one := range f.feeds {
 		f.endUnwatched(id, one)
 	}

@@ -20,7 +20,7 @@ import (
 // set: saying a thing twice is saying it once.
 type Jobs struct {
 	mu             sync.Mutex               // guards the variables below
-	dueJobs        map[mapreduce.JobID]bool // true: all of it; false: what was told is all
+	dueJobs        map[mapreduce.JobID]bool // true: the whole job; false: reduces with ended inputs alone
 	failures       map[mapreduce.JobID]Failure
 	endedInputs    map[mapreduce.JobID]map[records.WaitRef]bool // reduces whose inputs have ended
 	inheritedTrees map[mapreduce.JobID]bool                     // trees of which other nodes may have forgotten some
@@ -71,8 +71,8 @@ func (n *Jobs) requestLook(id mapreduce.JobID, whole bool) {
 	n.DueSignal.Wake()
 }
 
-// TakeDue returns the jobs that are due, and whether it is more than to let go
-// what was told.
+// TakeDue returns the jobs that are due, each with whether it is to be looked at as a
+// whole, and not only for reduces whose inputs have ended.
 func (n *Jobs) TakeDue() map[mapreduce.JobID]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,7 +83,7 @@ func (n *Jobs) TakeDue() map[mapreduce.JobID]bool {
 
 // A Failure is why a job is to end, as of an epoch.
 type Failure struct {
-	Epoch int64  // of the job; jobs.AnyEpoch is any
+	Epoch int64  // of the job; records.AnyEpoch is any
 	Why   string // for the job's owner
 }
 
@@ -158,12 +158,14 @@ func (n *Jobs) NoteEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
 func (n *Jobs) KeepEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if n.endedInputs == nil {
 		n.endedInputs = make(map[mapreduce.JobID]map[records.WaitRef]bool)
 	}
 	if n.endedInputs[id] == nil {
 		n.endedInputs[id] = make(map[records.WaitRef]bool, len(refs))
 	}
+
 	for _, r := range refs {
 		n.endedInputs[id][r] = true
 	}
@@ -201,7 +203,7 @@ func (n *Jobs) TakeEndedInputs(id mapreduce.JobID) []records.WaitRef {
 	return refs
 }
 
-// NotifyWatchers tells those who watch a job, and the sealer.
+// NotifyWatchers wakes those who watch a job, and has its new checkpoints sealed.
 func (n *Jobs) NotifyWatchers(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,7 +221,7 @@ func (n *Jobs) WakeWatchers(id mapreduce.JobID) {
 	n.wakeWatchers(id)
 }
 
-// wakeWatchers tells those who watch a job. The caller holds n.mu.
+// wakeWatchers wakes those who watch a job. The caller holds n.mu.
 func (n *Jobs) wakeWatchers(id mapreduce.JobID) {
 	if w := n.watchers[id]; w != nil {
 		close(w.changed)
@@ -227,7 +229,7 @@ func (n *Jobs) wakeWatchers(id mapreduce.JobID) {
 	}
 }
 
-// A jobWatchers job is one that somebody waits for.
+// A jobWatchers is what those wait for who watch a job.
 type jobWatchers struct {
 	changed chan struct{} // closes at the next change
 	waiting int
@@ -252,14 +254,17 @@ func (n *Jobs) TakeUnsealed(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
 func (n *Jobs) Watch(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if n.watchers == nil {
 		n.watchers = make(map[mapreduce.JobID]*jobWatchers)
 	}
+
 	w := n.watchers[id]
 	if w == nil {
 		w = &jobWatchers{changed: make(chan struct{})}
 		n.watchers[id] = w
 	}
+
 	w.waiting++
 	return w.changed, func() { n.unwatchJob(id, w) }
 }
@@ -296,12 +301,13 @@ func (n *Jobs) SleepUntil(t time.Time, s Sleeper) {
 	if n.sleeping == nil {
 		n.sleeping = make(map[Sleeper]bool)
 	}
+
 	n.sleeping[s] = true
 	heap.Push(&n.timers, timer{at: t, sleeper: s})
 	n.TimerSignal.Wake()
 }
 
-// A Due is one task of the timekeeper.
+// A Due is what is due at a time.
 type Due struct {
 	Calls []func(context.Context)               // to be called
 	Units map[mapreduce.JobID][]records.Sleeper // that have slept long enough
@@ -313,6 +319,7 @@ func (n *Jobs) TakeTimers(now time.Time) Due {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	due := Due{Units: make(map[mapreduce.JobID][]records.Sleeper), Next: time.Hour}
+
 	for len(n.timers) > 0 && !n.timers[0].at.After(now) {
 		t := heap.Pop(&n.timers).(timer)
 		if t.fn != nil {
@@ -322,6 +329,7 @@ func (n *Jobs) TakeTimers(now time.Time) Due {
 		delete(n.sleeping, t.sleeper)
 		due.Units[t.sleeper.Job] = append(due.Units[t.sleeper.Job], t.sleeper.Sleeper)
 	}
+
 	if len(n.timers) > 0 {
 		due.Next = n.timers[0].at.Sub(now)
 	}

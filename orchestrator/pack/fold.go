@@ -50,16 +50,20 @@ func Calls(sizes []int64, budget, carried int64) (calls, read int64) {
 		case size > room:
 			calls, room = Sum(calls, 1), budget-carried
 		}
+
 		if size <= room {
 			room -= size
 			continue
 		}
+
+		// An item that is larger than the room goes on in further calls.
 		each := budget - carried
 		rest := size - room
 		more := (rest-1)/each + 1
 		calls = Sum(calls, more)
 		room = each - (rest - (more-1)*each)
 	}
+
 	if calls > 1 && carried > 0 && calls-1 > (math.MaxInt64-total)/carried {
 		return calls, math.MaxInt64
 	}
@@ -87,6 +91,7 @@ func (f *folder) addItem(item int, size int64) {
 		if len(f.calls) == 0 || size-start > f.room {
 			f.openCall()
 		}
+
 		part := Part{Item: item, Start: start, End: start + min(size-start, f.room)}
 		last := &f.calls[len(f.calls)-1]
 		last.Parts = append(last.Parts, part)

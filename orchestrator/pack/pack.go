@@ -43,6 +43,7 @@ func Decreasing(sizes []int64, budget int64) []Bin {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+
 	var bins []Bin
 	free := newFreeSpace(len(sizes), budget)
 	for _, i := range order {
@@ -53,6 +54,7 @@ func Decreasing(sizes []int64, budget int64) []Bin {
 			bins = append(bins, Bin{Items: []int{i}, Size: size, Over: true})
 			continue
 		}
+
 		at := free.firstFit(size)
 		if at == len(bins) {
 			bins = append(bins, Bin{})
@@ -69,6 +71,7 @@ func Decreasing(sizes []int64, budget int64) []Bin {
 // order uses fewer bins. An item larger than the budget has a bin of its own.
 func InOrder(sizes []int64, budget int64) []Bin {
 	budget = max(1, budget)
+
 	var bins []Bin
 	for i, size := range sizes {
 		size = max(0, size)

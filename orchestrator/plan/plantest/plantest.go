@@ -13,6 +13,7 @@ import (
 func Record(mode plan.Mode, units []*mapreduce.Unit) (*plan.DAG, error) {
 	d := &plan.DAG{Mode: mode, Exact: true, Nodes: make([]plan.Node, 0, len(units))}
 	at := make(map[mapreduce.UnitID]int32, len(units))
+
 	for i, u := range units {
 		n := recordedNode(u)
 		for _, id := range u.DependsOn {
@@ -22,12 +23,14 @@ func Record(mode plan.Mode, units []*mapreduce.Unit) (*plan.DAG, error) {
 			}
 			n.Inputs = append(n.Inputs, in)
 		}
+
 		if last := len(d.Levels) - 1; last < 0 || d.Levels[last].Level != u.Level {
 			if last >= 0 && d.Levels[last].Level > u.Level {
 				return nil, errs.New(errs.Invalid, "unit %q of level %d comes after one of level %d", u.ID, u.Level, d.Levels[last].Level)
 			}
 			d.Levels = append(d.Levels, plan.Level{Level: u.Level, First: i})
 		}
+
 		at[u.ID] = int32(i)
 		d.Nodes = append(d.Nodes, n)
 		d.Estimate.Count(n.Level)

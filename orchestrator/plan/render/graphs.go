@@ -15,6 +15,7 @@ const nameCells = 40
 func (s *Sketch) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TB\n")
+
 	all, _ := s.allBoxes()
 	for i := range all {
 		x := &all[i]
@@ -22,6 +23,7 @@ func (s *Sketch) Mermaid() string {
 		for _, d := range x.detailLines() {
 			lines = append(lines, mermaidText(d))
 		}
+
 		fmt.Fprintf(&b, "  n%d[\"%s\"]\n  style n%d fill:%s,stroke:%s,color:#111%s\n", i, strings.Join(lines, "<br/>"),
 			i, x.fillColour(), x.strokeColour(), ifNot(!x.expected, ",stroke-dasharray:5 4"))
 		for _, e := range x.from {
@@ -53,6 +55,7 @@ func mermaidText(s string) string {
 func (s *Sketch) DOT() string {
 	var b strings.Builder
 	b.WriteString("digraph mapreduce {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n")
+
 	all, first := s.allBoxes()
 	for l := range s.rows {
 		b.WriteString("  { rank=same;")
@@ -61,12 +64,14 @@ func (s *Sketch) DOT() string {
 		}
 		b.WriteString(" }\n")
 	}
+
 	for i := range all {
 		x := &all[i]
 		lines := append([]string{Badge(x.kind, x.level), clipCells(visibleText(x.name), nameCells)}, x.detailLines()...)
 		for j := range lines {
 			lines[j] = dotText(lines[j])
 		}
+
 		fmt.Fprintf(&b, "  n%d [label=\"%s\", fillcolor=\"%s\", color=\"%s\"%s];\n", i, strings.Join(lines, `\n`),
 			x.fillColour(), x.strokeColour(), ifNot(!x.expected, `, style="rounded,filled,dashed"`))
 		for _, e := range x.from {
@@ -77,6 +82,7 @@ func (s *Sketch) DOT() string {
 			fmt.Fprintf(&b, "  n%d -> n%d%s;\n", e.box, i, label)
 		}
 	}
+
 	b.WriteString("}\n")
 	return b.String()
 }

@@ -94,9 +94,11 @@ func JSON(d *plan.DAG) (string, error) {
 			doc.Tasks = append(doc.Tasks, taskOf(d, i))
 		}
 	}
+
 	for _, w := range d.Warnings {
 		doc.Warnings = append(doc.Warnings, warning{w.Kind, w.String()})
 	}
+
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
@@ -134,6 +136,7 @@ func taskOf(d *plan.DAG, i int) Task {
 	for j, in := range n.Inputs {
 		inputs[j] = d.Nodes[in].ID
 	}
+
 	t := NewTask(n.ID, n.Kind, n.Level, inputs)
 	t.Stage = n.Stage
 	t.Read, t.Size, t.Calls = n.Load.Read, n.Load.Size, n.Load.Calls

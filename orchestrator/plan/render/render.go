@@ -79,10 +79,12 @@ func countOf(n int64, what string) string {
 // groupDigits returns n with commas between thousands.
 func groupDigits(n int64) string {
 	s := fmt.Sprint(n)
+	// The first group has what the others leave, and the sign.
 	head := len(s) % 3
 	if n < 0 {
 		head = (len(s)-1)%3 + 1
 	}
+
 	var b strings.Builder
 	b.WriteString(s[:head])
 	for i := head; i < len(s); i += 3 {
@@ -123,6 +125,7 @@ func clipCells(s string, cells int) string {
 	if cellWidth(runes) <= cells {
 		return s
 	}
+
 	head, tail, room := 0, len(runes), cells-1
 	for cellWidth(runes[:head+1]) <= room-room/2 {
 		head++

@@ -39,6 +39,7 @@ type Node struct {
 // Of returns the sketch of a DAG.
 func Of(d *plan.DAG) (*Sketch, error) {
 	s := &Sketch{Mode: d.Mode, Exact: d.Exact, Warnings: d.Warnings}
+
 	for _, l := range d.Levels {
 		for i := l.First; i < l.End; i++ {
 			n := &d.Nodes[i]
@@ -46,6 +47,7 @@ func Of(d *plan.DAG) (*Sketch, error) {
 			for j, in := range n.Inputs {
 				inputs[j] = d.Nodes[in].ID
 			}
+
 			err := s.Add(Node{
 				ID: n.ID, Kind: n.Kind, Stage: n.Stage, Level: n.Level, Inputs: inputs, Items: n.Items, Load: n.Load, Outcome: n.Outcome, Expected: l.Expected,
 			})
@@ -54,6 +56,7 @@ func Of(d *plan.DAG) (*Sketch, error) {
 			}
 		}
 	}
+
 	s.Estimate = d.Estimate
 	return s, nil
 }
@@ -85,6 +88,7 @@ func (s *Sketch) Add(n Node) error {
 	if err != nil {
 		return err
 	}
+
 	one := box{name: string(n.ID), kind: n.Kind, level: n.Level, expected: n.Expected}
 	one.addUnit(&n)
 	for _, id := range n.Inputs {
@@ -94,15 +98,19 @@ func (s *Sketch) Add(n Node) error {
 		}
 		one.addEdge(from, 1)
 	}
+
 	r.all.addUnit(&n)
 	r.all.name = countOf(r.all.count, "unit")
 	for _, e := range one.from {
 		r.all.addEdge(e.box, e.count)
 	}
+
+	// A level with many units is one box, and forgets them.
 	if r.isFolded() {
 		r.units, r.at = nil, nil
 		return nil
 	}
+
 	r.at[n.ID] = len(r.units)
 	r.units = append(r.units, one)
 	return nil
@@ -111,6 +119,7 @@ func (s *Sketch) Add(n Node) error {
 // rowOf returns the row that a unit belongs to.
 func (s *Sketch) rowOf(n Node) (*row, error) {
 	s.Estimate.Count(n.Level)
+
 	last := len(s.rows) - 1
 	switch {
 	case last >= 0 && s.rows[last].level > n.Level:
@@ -129,10 +138,12 @@ func (s *Sketch) boxBelow(id mapreduce.UnitID) (int, error) {
 	if len(s.rows) < 2 {
 		return 0, errs.New(errs.Invalid, "there is no level below")
 	}
+
 	r := s.rows[len(s.rows)-2]
 	if r.isFolded() {
 		return 0, nil
 	}
+
 	at, ok := r.at[id]
 	if !ok {
 		return 0, errs.New(errs.Invalid, "it is not in the level below")
