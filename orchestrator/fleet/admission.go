@@ -41,7 +41,8 @@ func (a *admission) admitStream(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 
-	// Whoever closed leaving waits for the streams then: under the lock, none begins after.
+	// refuseStreams takes the lock as well: no stream begins after it, and whoever called it
+	// can wait for the streams that there are.
 	a.mu.Lock()
 	defer a.mu.Unlock()
 

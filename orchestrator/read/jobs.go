@@ -31,7 +31,7 @@ type Reader struct {
 type Config struct {
 	// SealJob chains what is left of a job's checkpoints.
 	SealJob func(ctx context.Context, id mapreduce.JobID) error
-	// Verify checks an output; see jobs.Verify.
+	// Verify checks an output.
 	Verify check.Verify
 	// Waiting counts the units of a job that wait at a worker.
 	Waiting func(id mapreduce.JobID) int64
@@ -55,6 +55,7 @@ func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 	if err != nil {
 		return nil, err
 	}
+
 	if compiled, err := r.specs.Compiled(id, &job.Spec); err == nil {
 		job.Stages = stagesOf(compiled, levels)
 	}
@@ -63,9 +64,11 @@ func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 			return nil, err
 		}
 	}
+
 	if job.State.Running() && r.jobs.IsFull() {
 		job.Warnings = append(job.Warnings, diskFull)
 	}
+
 	r.warnOfLacking(job)
 	r.excludeWaiting(job)
 	return job, nil
@@ -113,6 +116,7 @@ func stagesOf(c *jobspec.Compiled, levels []records.LevelProgress) []mapreduce.S
 	for i, s := range g.Pipeline().Stages {
 		stages[i] = mapreduce.StageProgress{Name: s.Name, Phase: g.Phase(i)}
 	}
+
 	for _, l := range levels {
 		of := &parsing
 		if !l.Parses {
@@ -123,6 +127,8 @@ func stagesOf(c *jobspec.Compiled, levels []records.LevelProgress) []mapreduce.S
 		}
 		of.Units, of.Completed, of.Failed = of.Units+l.Units, of.Completed+l.Completed, of.Failed+l.Failed
 	}
+
+	// A job that parses nothing has no such stage.
 	if parsing.Units == 0 {
 		return stages
 	}
@@ -138,10 +144,12 @@ func (r *Reader) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapr
 	if q.PageSize, err = pageSize(q.PageSize, 20); err != nil {
 		return nil, err
 	}
+
 	page, err := r.jobs.View.List(ctx, q)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, job := range page.Jobs {
 		r.excludeWaiting(job)
 	}
@@ -168,6 +176,7 @@ func (r *Reader) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapr
 	var last mapreduce.Job
 	feed := r.signals.Feeds.Follow(id)
 	defer feed.Close()
+
 	told := func(job *mapreduce.Job) error {
 		job.Activity = feed.Next()
 		if !jobsDiffer(&last, job) && len(job.Activity) == 0 {
@@ -176,6 +185,7 @@ func (r *Reader) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapr
 		last = *job
 		return fn(job)
 	}
+
 	for {
 		running, err := r.watchOnce(ctx, id, told)
 		if err != nil || !running {
@@ -187,20 +197,25 @@ func (r *Reader) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapr
 // watchOnce shows fn a job and waits until it may have changed. It reports
 // whether the job runs.
 func (r *Reader) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) (running bool, err error) {
+	// The watch begins before the job is read, so that no change is missed in between.
 	changed, done := r.signals.Watch(id)
 	defer done()
+
 	job, err := r.jobs.View.Job(ctx, id)
 	if err != nil {
 		return false, err
 	}
+
 	if !job.State.Running() {
 		return r.watchEnd(ctx, id, fn)
 	}
+
 	r.warnOfLacking(job)
 	r.excludeWaiting(job)
 	if err := fn(job); err != nil {
 		return false, err
 	}
+
 	if err := clock.Sleep(ctx, watchPause); err != nil {
 		return false, err
 	}

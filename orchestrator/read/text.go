@@ -17,6 +17,7 @@ func (r *Reader) ReadText(ctx context.Context, id mapreduce.JobID, unit mapreduc
 	if err != nil {
 		return err
 	}
+
 	notRead := errs.New(errs.NotFound, "unit %q of job %q read no document %q", unit, id, document)
 	if document.IsEvidence() {
 		e, text, err := outputs.EvidenceOf(ctx, r.jobs.Content, id, u, document)
@@ -28,9 +29,11 @@ func (r *Reader) ReadText(ctx context.Context, id mapreduce.JobID, unit mapreduc
 		}
 		return sink(text)
 	}
+
 	if u == nil || u.Source == nil {
 		return notRead
 	}
+
 	if outputs.IsBundle(u) {
 		docs, err := outputs.Documents(ctx, r.jobs.Reader(), id, u)
 		if err != nil {
@@ -43,6 +46,7 @@ func (r *Reader) ReadText(ctx context.Context, id mapreduce.JobID, unit mapreduc
 		}
 		return notRead
 	}
+
 	if u.Document != document {
 		return notRead
 	}

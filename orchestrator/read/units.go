@@ -22,58 +22,73 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 	if err != nil {
 		return nil, err
 	}
+
 	at, err := parseUnitToken(q.PageToken)
 	if err != nil {
 		return nil, err
 	}
+
 	ctl, err := r.jobs.View.Control(ctx, q.Job)
 	if err != nil {
 		return nil, err
 	}
+
 	rec, err := r.jobs.View.Record(ctx, q.Job)
 	if err != nil {
 		return nil, err
 	}
+
 	compiled, err := r.specs.Compiled(q.Job, &rec.Spec)
 	if err != nil {
 		return nil, err
 	}
+
 	stages := jobspec.NewStages(compiled, ctl)
 	page, weight := &mapreduce.UnitPage{}, 0
 	locations := outputs.NewLocator(r.jobs.Reader(), q.Job)
+
 	for at.level < int64(len(ctl.StageLevels())) {
 		some, err := r.jobs.View.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
 		if err != nil {
 			return nil, err
 		}
+
 		if len(some) == 0 {
 			at = unitToken{level: at.level + 1}
 			continue
 		}
+
 		parked, err := r.jobs.Queue.Parkings(ctx, q.Job, some)
 		if err != nil {
 			return nil, err
 		}
+
 		for _, u := range some {
 			if len(page.Units) == size || weight > pageBytes {
 				page.NextPageToken = at.String()
 				return page, nil
 			}
+
 			if !matchesStates(q.States, u) {
 				at = unitToken{at.level, u.Index + 1, 0}
 				continue
 			}
+
 			unit, next, err := r.listedUnit(ctx, q, u, at.input, locations)
 			if err != nil {
 				return nil, err
 			}
+
 			unit.Stage = stages.StageName(u.Level)
 			unit.Parking = parked[u.ID]
 			page.Units = append(page.Units, unit)
+
+			// The unit depends on more units than fit, so the next page goes on with it.
 			if unit.Continues {
 				page.NextPageToken = unitToken{at.level, u.Index, next}.String()
 				return page, nil
 			}
+
 			at = unitToken{at.level, u.Index + 1, 0}
 			weight += len(unit.Output) + idBytes(unit.DependsOn) + locationBytes*len(unit.Locations)
 		}
@@ -98,6 +113,7 @@ func parseUnitToken(token string) (unitToken, error) {
 	if token == "" {
 		return t, nil
 	}
+
 	parts := strings.Split(token, ":")
 	to := []*int64{&t.level, &t.index, &t.input}
 	ok := len(parts) == len(to)
@@ -106,6 +122,7 @@ func parseUnitToken(token string) (unitToken, error) {
 		*to[i], err = strconv.ParseInt(parts[i], 10, 64)
 		ok = err == nil
 	}
+
 	if !ok || t.level < -1 || t.index < 0 || t.input < 0 {
 		return t, errs.Field("page_token", "is not one that a list returned")
 	}
@@ -128,6 +145,7 @@ func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *
 			return nil, 0, err
 		}
 	}
+
 	if q.Outputs && unit.State == mapreduce.UnitComplete && input == 0 { // else it was on the page before
 		if _, err := memory.HoldFor(ctx, 3*u.Published().Length); err != nil { // until it was sent: it is encoded, too
 			return nil, 0, err
@@ -151,10 +169,12 @@ func (r *Reader) inputsOf(ctx context.Context, unit *mapreduce.Unit, u *records.
 			unit.Continues = true
 			return from, nil
 		}
+
 		page, err := r.jobs.View.Inputs(ctx, unit.Job, u, from, 1024)
 		if err != nil || len(page) == 0 {
 			return 0, err
 		}
+
 		for _, in := range page {
 			unit.DependsOn = append(unit.DependsOn, in.ID)
 			from = in.Index + 1

@@ -20,19 +20,24 @@ func Documents(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID) iter.Seq2[
 	r := &reader{jobs: j, job: id}
 	return func(yield func(*mapreduce.Document, error) bool) {
 		next := [...]func() (*records.Unit, error){r.unitsOf(ctx, -1), r.unitsOf(ctx, 0)}
+
 		rec, err := j.View.Record(ctx, id)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
+
 		bundles, err := r.findBundles(ctx)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
+
 		var at [len(next)]*records.Unit
 		for n := range rec.Documents {
 			var found *records.Unit
+			// Units of both levels come in the order of documents: each level is read up to
+			// the n-th.
 			for i := range next {
 				for at[i] == nil || keys.Document(at[i].Index) < n {
 					if at[i], err = next[i](); err != nil {
@@ -47,10 +52,12 @@ func Documents(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID) iter.Seq2[
 					found = at[i] // of a document that was parsed, the unit that parsed it
 				}
 			}
+
 			d, err := bundles.document(ctx, n)
 			if err == nil && d == nil || found != nil && found.Level < 0 { // parsed: as it was before
 				d, err = r.documentOf(ctx, n, found)
 			}
+
 			if !yield(d, err) || err != nil {
 				return
 			}
@@ -81,6 +88,7 @@ func (r *reader) findBundles(ctx context.Context) (*bundleReader, error) {
 		if err != nil || u == nil {
 			return b, err
 		}
+
 		if !outputs.IsBundle(u) {
 			continue
 		}
@@ -99,6 +107,7 @@ func (r *bundleReader) open(ctx context.Context, u *records.Unit) error {
 	if err != nil {
 		return err
 	}
+
 	r.read, r.docs = u.ID, make(map[int64]*mapreduce.Document, len(docs))
 	for _, d := range docs {
 		r.docs[d.Number] = &mapreduce.Document{
@@ -115,6 +124,7 @@ func (r *bundleReader) document(ctx context.Context, n int64) (*mapreduce.Docume
 	if !ok {
 		return nil, nil
 	}
+
 	if r.read != unit {
 		u, err := r.jobs.View.Unit(ctx, r.job, unit)
 		if err == nil {
@@ -124,6 +134,7 @@ func (r *bundleReader) document(ctx context.Context, n int64) (*mapreduce.Docume
 			return nil, err
 		}
 	}
+
 	return r.docs[n], nil
 }
 
@@ -140,9 +151,11 @@ func (r *reader) unitsOf(ctx context.Context, level int64) func() (*records.Unit
 			}
 			ended = len(page) == 0
 		}
+
 		if ended {
 			return nil, nil
 		}
+
 		u := page[0]
 		page, from = page[1:], u.Index+1
 		return u, nil
@@ -165,6 +178,7 @@ func (r *reader) documentOf(ctx context.Context, n int64, u *records.Unit) (*map
 		}
 		return &mapreduce.Document{ID: page[0].Document, Skip: page[0].Reason}, nil
 	}
+
 	src := u.Source
 	d := &mapreduce.Document{ID: u.Document, MediaType: src.MediaType, Metadata: src.Metadata}
 	for at := int64(0); at < src.Length; at += textBytes {

@@ -42,12 +42,15 @@ func Divide(claims []Claim, l Limits) []int64 {
 			models[c.Model] = append(models[c.Model], i)
 		}
 	}
+
 	for model, of := range models {
 		most, limited := l.Models[model]
 		if limited {
 			reduceTo(units, claims, of, most)
 		}
 	}
+
+	// All models together have a limit as well.
 	reduceTo(units, claims, asking, l.Calls)
 	return units
 }
@@ -61,14 +64,18 @@ func reduceTo(units []int64, claims []Claim, of []int, most int64) {
 		running[k] = min(units[i], max(0, claims[i].Running))
 		waiting[k] = units[i] - running[k]
 	}
+
 	if sum <= most {
 		return
 	}
+
+	// What runs goes first.
 	if all := sumOf(running); all >= most {
 		running, waiting = limit.Divide(most, running), make([]int64, len(of))
 	} else {
 		waiting = limit.Divide(most-all, waiting)
 	}
+
 	for k, i := range of {
 		units[i] = running[k] + waiting[k]
 	}

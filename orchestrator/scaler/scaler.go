@@ -50,6 +50,7 @@ func (s *Scaler) Demand(ctx context.Context) ([]mapreduce.Demand, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+
 	if now := time.Now(); s.last == nil || now.Sub(s.at) >= freshFor {
 		all, err := s.count(ctx)
 		if err != nil {
@@ -67,6 +68,7 @@ func (s *Scaler) count(ctx context.Context) ([]mapreduce.Demand, error) {
 	demands := make([]mapreduce.Demand, 0, len(runnable))
 	claims := make([]Claim, 0, len(runnable))
 	specs := make(map[string]*mapreduce.JobSpec)
+
 	for _, r := range runnable {
 		w, err := s.jobs.Grants.Waiting(ctx, r.Job, r.Parallelism)
 		if errors.Is(err, errs.NotFound) {
@@ -75,12 +77,14 @@ func (s *Scaler) count(ctx context.Context) ([]mapreduce.Demand, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		demands = append(demands, mapreduce.Demand{Job: r.Job, Tenant: r.Tenant, Model: r.Model, Needs: r.Needs, Running: w.Running})
 		claims = append(claims, Claim{
 			Model: r.Model, Running: w.Running, Wanted: min(r.Parallelism, w.Running+min(w.Ready, w.Paid)), Exempt: r.FailsFast,
 		})
 		specs[r.Model] = r.Spec
 	}
+
 	for i, units := range Divide(claims, Limits{Calls: s.config.MaxCalls, Models: s.modelLimits(claims, specs)}) {
 		demands[i].Units = units
 	}
@@ -96,6 +100,7 @@ func (s *Scaler) modelLimits(claims []Claim, specs map[string]*mapreduce.JobSpec
 		if spec == nil {
 			continue // no job asks it now
 		}
+
 		most := lower(a.Calls, CallsAtOnce(Rates{float64(a.Rates.Requests), float64(a.Rates.Input), float64(a.Rates.Output)}, s.callOf(a.Pace, spec)))
 		if a.Rests || a.Open {
 			running := int64(0)
@@ -106,6 +111,7 @@ func (s *Scaler) modelLimits(claims []Claim, specs map[string]*mapreduce.JobSpec
 			}
 			most = lower(max(1, running), most)
 		}
+
 		if most > 0 {
 			limits[model] = most
 		}

@@ -74,7 +74,7 @@ func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 		return r.epoch, begins, ""
 	}
 
-	// If a worker has what the job needs, it is the model that keeps it from running.
+	// If a worker has what the job needs, the model is taken for what keeps it from running.
 	for _, s := range b.Sessions.bound {
 		m := b.Models.states[r.model]
 		if r.needs.MetBy(s.offer) && m != nil && !m.HoldsBack(r.spec) && m.IsRefusing(now) {

@@ -32,6 +32,7 @@ func ClassOf(err error) Class {
 			return Permanent
 		}
 	}
+
 	if store.Retryable(err) {
 		return Passing
 	}
@@ -40,6 +41,7 @@ func ClassOf(err error) Class {
 			return Passing
 		}
 	}
+
 	switch errs.KindOf(err) {
 	case errs.DataLoss, errs.Invalid:
 		return Permanent
@@ -82,6 +84,7 @@ func (t *Troubles) End(id mapreduce.JobID) {
 func (t *Troubles) HasLasted(id mapreduce.JobID, now time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	since, known := t.since[id]
 	if !known {
 		if t.since == nil {
@@ -90,6 +93,7 @@ func (t *Troubles) HasLasted(id mapreduce.JobID, now time.Duration) bool {
 		t.since[id] = now
 		return false
 	}
+
 	return now-since >= unclearFor
 }
 

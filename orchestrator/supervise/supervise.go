@@ -58,6 +58,7 @@ func (s *Supervisor) ContainPanic(ctx context.Context, what string, fn func() er
 		if p == nil {
 			return
 		}
+
 		err = errs.New(errs.Internal, "%s: %v: %w", what, p, ErrPanic)
 		if _, due := s.throttle.noteFailure("panic: "+what+fmt.Sprint(about...), time.Now()); due {
 			s.log.ErrorContext(ctx, "panic", append(about, "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
@@ -126,9 +127,9 @@ const (
 	LongestPause = 5 * time.Second
 )
 
-// RetryStoreCall does what a worker's message asks of the store, until the store has
-// done it. While the store is away the stream waits: its worker has nowhere
-// better to go, and lost its units if it were cut off.
+// RetryStoreCall does what a worker's message asks of the store, until the store has done
+// it. While the store is away the stream waits: its worker has nowhere better to go, and
+// would lose its units if it were cut off.
 func (s *Supervisor) RetryStoreCall(ctx context.Context, what string, do func() error) error {
 	for pause := FirstPause; ; pause = min(2*pause, LongestPause) {
 		err := do()

@@ -38,7 +38,7 @@ func (t *throttledError) countFailure(now time.Time) bool {
 	return true
 }
 
-// errorThrottle keep what lasts from filling the log. The zero value has none.
+// An errorThrottle keeps what lasts from filling the log. The zero value has no troubles.
 type errorThrottle struct {
 	mu    sync.Mutex                 // guards the variables below
 	away  throttledError             // the store does not answer: everything fails
@@ -60,11 +60,13 @@ func (t *errorThrottle) noteFailure(what string, now time.Time) (known throttled
 	if t.other == nil || len(t.other) >= maxTroubles {
 		t.other = make(map[string]*throttledError)
 	}
+
 	of := t.other[what]
 	if of == nil || now.Sub(of.last) > remindEvery {
 		of = new(throttledError)
 		t.other[what] = of
 	}
+
 	due = of.countFailure(now)
 	return *of, due
 }
@@ -85,6 +87,7 @@ func (s *Supervisor) LogFailure(ctx context.Context, what string, err error, arg
 	if err == nil || ctx.Err() != nil {
 		return
 	}
+
 	now := time.Now()
 	var known throttledError
 	due := false
@@ -99,10 +102,12 @@ func (s *Supervisor) LogFailure(ctx context.Context, what string, err error, arg
 	default:
 		known, due = s.throttle.noteFailure(what+fmt.Sprint(args...), now)
 	}
+
 	args = append(args, "err", err)
 	if known.times > 1 {
 		args = append(args, "failures", known.times, "for", now.Sub(known.since).Round(time.Second))
 	}
+
 	if due {
 		s.log.Warn(what, args...)
 	} else {

@@ -70,11 +70,13 @@ func (s *Supervisor) AfterGrace(d time.Duration, end func(context.Context)) {
 		if away := time.Since(begun) - had; away > s.config.Grace/2 {
 			need = max(d, s.config.Lease)
 		}
+
 		if had < need {
 			s.signals.CallAt(time.Now().Add(max(need-had, s.config.Beat/2)), look)
 			return
 		}
 		end(ctx)
 	}
+
 	s.signals.CallAt(begun.Add(d), look)
 }

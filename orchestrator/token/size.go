@@ -59,12 +59,14 @@ func Named(name string, count func(text string) int) (Estimator, error) {
 	case Characters:
 		return nil, nil
 	}
+
 	ratio, ok := strings.CutPrefix(name, Characters+"/")
 	chars, err := strconv.ParseFloat(ratio, 64)
 	if !ok || err != nil || !(chars >= leastChars && chars <= mostChars) {
 		return nil, fmt.Errorf("%.80q is not an estimator: it must be %s, %s, or %s/N with N characters a token, from %d to %d",
 			name, O200kBase, Characters, Characters, leastChars, mostChars)
 	}
+
 	return func(text string) int64 { return int64(float64(utf8.RuneCountInString(text)) / chars) }, nil
 }
 

@@ -40,6 +40,7 @@ func classTable() (all [1 << 16]class) {
 	for r := range all {
 		all[r] = prefix | symbol
 	}
+
 	for _, set := range sets {
 		for _, r16 := range set.table.R16 {
 			for r := int(r16.Lo); r <= int(r16.Hi); r += int(r16.Stride) {
@@ -47,6 +48,7 @@ func classTable() (all [1 << 16]class) {
 			}
 		}
 	}
+
 	for _, r := range "\r\n/" {
 		all[r] |= symbolEnd
 	}
@@ -113,6 +115,7 @@ func pieceEnd(text string) int {
 	if end := wordEnd(text, c, size); end > 0 {
 		return end
 	}
+
 	switch {
 	case c.isIn(digit):
 		return digitsEnd(text)
@@ -135,6 +138,7 @@ func wordEnd(text string, c class, size int) int {
 				return end
 			}
 		}
+
 		if c.isIn(upper | lower) {
 			if end := match(text, 0); end > 0 {
 				return end
@@ -162,6 +166,7 @@ func mixedCaseEnd(text string, i int) int {
 			both = i
 		}
 	}
+
 	if both == 0 {
 		return 0
 	}
@@ -183,6 +188,7 @@ func contractionEnd(text string, i int) int {
 	if i+1 >= len(text) || text[i] != '\'' {
 		return i
 	}
+
 	switch rest := text[i+1:]; lowerASCII(rest[0]) {
 	case 's', 't', 'm', 'd':
 		return i + 2
@@ -236,6 +242,7 @@ func spaceEnd(text string) int {
 			breaks = end
 		}
 	}
+
 	switch {
 	case breaks > 0:
 		return breaks

@@ -58,6 +58,7 @@ func (c *Counter) Count(text string) int {
 	c.once.Do(func() {
 		c.codec, c.seed = codec.NewO200kBase(), maphash.MakeSeed()
 	})
+
 	total := 0
 	for text != "" {
 		n := pieceEnd(text)
@@ -75,6 +76,7 @@ func (c *Counter) countPiece(text string) int {
 	if len(text) > cachedBytes {
 		return c.countLong(text)
 	}
+
 	hash := maphash.String(c.seed, text)
 	first, start, mark := hash%(cachedWords/placesEach)*placesEach, hash>>60, uint32(hash>>28)|1
 	at := first + start%placesEach // if no place is free, as good as any
@@ -86,13 +88,17 @@ func (c *Counter) countPiece(text string) int {
 			break
 		}
 		if found == mark {
+			// Another word may have the same mark: the text decides.
 			if w := c.words[place].Load(); w != nil && w.text == text {
 				return w.tokens
 			}
 		}
 	}
+
 	w := &word{text: strings.Clone(text)} // otherwise it would keep the whole document in memory
 	w.tokens = c.countTokens(w.text)
+
+	// The word comes before the mark, which says that there is one.
 	c.words[at].Store(w)
 	c.marks[at].Store(mark)
 	return w.tokens
@@ -107,10 +113,12 @@ func (c *Counter) countLong(text string) int {
 		for end > partBytes-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 			end--
 		}
+
 		if text[:end] != part {
 			part = text[:end]
 			tokens = c.countTokens(part)
 		}
+
 		total += tokens
 		text = text[end:]
 	}

@@ -96,6 +96,7 @@ func (t *Tracer) BeginSubmission(ctx context.Context, id mapreduce.JobID, spec *
 	if t == nil {
 		return func(error) {}
 	}
+
 	ctx = telemetry.WithIDs(ctx, telemetry.TraceOf(id), telemetry.JobSpan(id))
 	_, span := t.tracer.Start(ctx, "invoke_workflow "+pipeline, trace.WithTimestamp(begun), t.ofJob(id, spec.Tenant,
 		attribute.String("gen_ai.operation.name", "invoke_workflow"), attribute.String("gen_ai.workflow.name", pipeline),
@@ -121,6 +122,7 @@ func (t *Tracer) BeginTurn(ctx context.Context, id mapreduce.JobID, spec *mapred
 	if t == nil || !t.turns.Allow() {
 		return ctx, func(int, error) {}
 	}
+
 	ctx = under(ctx, id, spec)
 	to := trace.SpanContextFromContext(ctx)
 	links := make([]trace.Link, 0, min(count, maxLinks))
@@ -130,6 +132,7 @@ func (t *Tracer) BeginTurn(ctx context.Context, id mapreduce.JobID, spec *mapred
 		}
 		links = append(links, trace.Link{SpanContext: to.WithSpanID(telemetry.AttemptSpan(h))})
 	}
+
 	ctx, span := t.tracer.Start(ctx, "turn", trace.WithLinks(links...), t.ofJob(id, tenantOf(spec), attribute.Int("coditect.turn.reports", count)))
 	return ctx, func(claimed int, err error) {
 		span.SetAttributes(attribute.Int("coditect.turn.claimed", claimed))
@@ -151,19 +154,23 @@ func (t *Tracer) Claim(ctx context.Context, a *mapreduce.Assignment, spec *mapre
 	if t == nil || a.Attempt == 1 && !t.claims.Allow() || a.Attempt > 1 && !t.again.Allow() {
 		return ""
 	}
+
 	held := mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt}
 	var links []trace.Link
 	if turn := trace.SpanContextFromContext(ctx); turn.IsValid() {
 		links = append(links, trace.Link{SpanContext: turn})
 	}
+
 	below := telemetry.WithIDs(under(ctx, a.Job, spec), trace.TraceID{}, telemetry.ClaimSpan(held))
 	_, span := t.tracer.Start(below, "claim "+stageName(a), trace.WithSpanKind(trace.SpanKindProducer), trace.WithLinks(links...), t.ofJob(a.Job, tenantOf(spec),
 		attribute.String("coditect.unit.id", string(a.Unit)), attribute.Int("coditect.unit.attempt", a.Attempt),
 		attribute.String("coditect.stage", a.Stage), attribute.Int("coditect.level", a.Level), attribute.String("coditect.session.id", string(session))))
 	span.End()
+
 	if !span.SpanContext().IsSampled() {
 		return ""
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.open) < maxOpen {
@@ -185,8 +192,10 @@ func (t *Tracer) Ended(reports iter.Seq[mapreduce.Held]) {
 	if t == nil {
 		return
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	for h := range reports {
 		if len(t.open) == 0 {
 			return
@@ -201,15 +210,19 @@ func (t *Tracer) Lost(ctx context.Context, attempts map[mapreduce.Held]bool) {
 	if t == nil {
 		return
 	}
+
 	for h := range attempts {
+		// Attempts are kept without whether they run.
 		h.Running = false
 		t.mu.Lock()
 		open, ok := t.open[h]
 		delete(t.open, h)
 		t.mu.Unlock()
+
 		if !ok {
 			continue
 		}
+
 		below := telemetry.WithIDs(trace.ContextWithRemoteSpanContext(ctx, open.claim), trace.TraceID{}, telemetry.AttemptSpan(h))
 		_, span := t.tracer.Start(below, "unit "+open.stage, trace.WithTimestamp(open.begun), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 			attribute.String("coditect.job.id", string(h.Job)), attribute.String("coditect.unit.id", string(h.Unit)), attribute.Int("coditect.unit.attempt", h.Attempt),
@@ -225,6 +238,7 @@ func (t *Tracer) JobEnded(ctx context.Context, job *mapreduce.Job, pipeline stri
 	if t == nil {
 		return ctx
 	}
+
 	ctx = under(ctx, job.ID, &job.Spec)
 	link := trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)})
 	ctx, span := t.tracer.Start(telemetry.WithIDs(ctx, trace.TraceID{}, telemetry.EndSpan(job.ID, job.Epoch)), "finish "+pipeline, link, t.ofJob(job.ID, job.Spec.Tenant,
@@ -232,6 +246,7 @@ func (t *Tracer) JobEnded(ctx context.Context, job *mapreduce.Job, pipeline stri
 		attribute.Int64("coditect.job.units", job.TotalUnits), attribute.Int64("coditect.job.failed_units", job.FailedUnits),
 		attribute.Int64("coditect.job.tokens.input", job.TotalTokens.In), attribute.Int64("coditect.job.tokens.output", job.TotalTokens.Out),
 		attribute.Float64("coditect.job.cost", float64(job.CostMicros)/1e6)))
+
 	if job.State == mapreduce.JobFailed {
 		span.SetAttributes(attribute.String("error.type", "job_failed"))
 		span.SetStatus(codes.Error, "job_failed")

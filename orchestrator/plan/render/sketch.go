@@ -215,9 +215,11 @@ func (b *box) addUnit(n *Node) {
 	}
 	b.most = max(b.most, inputs)
 	b.count++
+
 	l := &b.load
 	l.Calls, l.In, l.Out = pack.Sum(l.Calls, n.Load.Calls), pack.Sum(l.In, n.Load.In), pack.Sum(l.Out, n.Load.Out)
 	l.Read, l.Size = pack.Sum(l.Read, n.Load.Read), pack.Sum(l.Size, n.Load.Size)
+
 	if o := n.Outcome; o != nil {
 		b.ran = true
 		b.states[min(o.State, mapreduce.UnitCancelled)]++

@@ -46,12 +46,15 @@ func (p *picture) placeBoxes() {
 	for l := range len(p.first) - 1 {
 		widest = max(widest, p.first[l+1]-p.first[l])
 	}
+
 	p.width = 2*margin + rowWidth(widest)
 	p.x, p.y = make([]int, len(p.all)), make([]int, len(p.all))
 	p.height = margin
 	if len(p.bands) > 0 {
+		// The name of the first band takes more room than the margin leaves above it.
 		p.height += bandHead - (margin - bandSide)
 	}
+
 	for l := range len(p.first) - 1 {
 		left := (p.width - rowWidth(p.first[l+1]-p.first[l])) / 2
 		for i := p.first[l]; i < p.first[l+1]; i++ {
@@ -59,6 +62,7 @@ func (p *picture) placeBoxes() {
 		}
 		p.height += boxHeight + gapY
 	}
+
 	p.height += margin - gapY
 }
 
@@ -104,9 +108,12 @@ func (p *picture) drawSketch(s *Sketch) string {
 		p.width, max(p.height, 2*margin), p.width, max(p.height, 2*margin))
 	fmt.Fprintf(&p.out, "<title>%s tree of %s</title>\n", s.treeName(), countOf(int64(s.Estimate.Tasks), "unit"))
 	fmt.Fprintf(&p.out, `<rect width="100%%" height="100%%" fill="#ffffff"/>`+"\n")
+
 	for _, b := range p.bands {
 		p.drawBand(b)
 	}
+
+	// Edges are drawn first, so that boxes lie over them.
 	for i := range p.all {
 		for _, e := range p.all[i].from {
 			p.drawEdge(e, i)
@@ -115,6 +122,7 @@ func (p *picture) drawSketch(s *Sketch) string {
 	for i := range p.all {
 		p.drawBox(i)
 	}
+
 	p.out.WriteString("</svg>\n")
 	return p.out.String()
 }

@@ -16,16 +16,19 @@ func (s *Sketch) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s tree: %s, %s of reduction%s\n\n", s.treeName(), countOf(int64(s.Estimate.Tasks), "unit"),
 		countOf(int64(s.Estimate.Levels), "level"), ifNot(s.Exact, "; what is marked ~ depends on outputs and is an estimate"))
+
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if s.hasRun() {
 		fmt.Fprintln(table, "\tlevel\tunits\tinputs of a unit\ttokens in\ttokens out\tcost\tstate\t")
 	} else {
 		fmt.Fprintln(table, "\tlevel\tunits\tinputs of a unit\ttokens read\tcalls\ttokens in\ttokens out\t")
 	}
+
 	for _, r := range s.rows {
 		fmt.Fprintln(table, r.all.tableRow())
 	}
 	_ = table.Flush() // into b, which takes everything
+
 	if s.Estimate.Parallelism > 0 {
 		fmt.Fprintf(&b, "\n%s", outlookText(s.Estimate))
 	}
@@ -70,6 +73,7 @@ func outlookText(e plan.Estimate) string {
 		b.WriteString("no model is called: it costs nothing\n")
 		return b.String() + timeText(e)
 	}
+
 	fmt.Fprintf(&b, "calls: %s (%s to %s)\n", groupDigits(e.Expected.Calls), groupDigits(e.Low.Calls), groupDigits(e.High.Calls))
 	fmt.Fprintf(&b, "tokens: %s in, %s out (%s to %s together)\n", groupDigits(e.Expected.In), groupDigits(e.Expected.Out),
 		groupDigits(totalInOut(e.Low)), groupDigits(totalInOut(e.High)))

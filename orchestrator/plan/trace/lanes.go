@@ -23,15 +23,20 @@ func FitLanes(spans []Span, n int) {
 	for i := range lanes {
 		lanes[i] = math.MaxInt64
 	}
+
 	order := make([]int, len(spans))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(spans[b].Ended.UnixMicro(), spans[a].Ended.UnixMicro()) })
+
 	for _, i := range order {
 		if spans[i].Took <= 0 {
 			continue // it overlaps nothing
 		}
+
+		// The span goes to the lane that is free until latest, and ends before that lane is
+		// in use.
 		end := min(spans[i].Ended.UnixMicro(), lanes[0])
 		spans[i].Ended = time.UnixMicro(end)
 		lanes[0] = end - (spans[i].Took + time.Microsecond - 1).Microseconds()

@@ -126,6 +126,7 @@ func Of(r Ran) Task {
 		Tools: r.CallSums.Tools, ToolTime: toMilliseconds(r.CallSums.ToolTime), Prompt: r.CallSums.Prompt,
 		Mended: mapreduce.MendedKinds(r.Errors),
 	}
+
 	for _, c := range r.Calls {
 		call := Call{
 			Model: c.Name, Turn: c.Turn, At: toMilliseconds(c.At), Latency: toMilliseconds(c.Latency), In: c.Tokens.In, Out: c.Tokens.Out,
@@ -136,6 +137,7 @@ func Of(r Ran) Task {
 		}
 		t.Calls = append(t.Calls, call)
 	}
+
 	if r.Kind != mapreduce.KindParse && r.Kind != mapreduce.KindUnknown {
 		t.NodeType, t.Level = new(r.Kind.String()), new(r.Level)
 	}
@@ -190,6 +192,7 @@ func (t *Tally) Add(r Ran) {
 		s = new(levelSums)
 		t.levels[r.Level] = s
 	}
+
 	one := levelSums{tasks: 1, tokens: r.Tokens, cost: r.CostMicros, calls: r.CallSums}
 	if !r.Ended.IsZero() {
 		one.first, one.last = r.Ended.Add(-r.Elapsed), r.Ended
@@ -202,6 +205,7 @@ func (s *levelSums) addSums(o *levelSums) {
 	s.tokens = s.tokens.Add(o.tokens)
 	s.cost += o.cost
 	s.calls = s.calls.Add(o.calls)
+
 	if o.last.IsZero() {
 		return
 	}

@@ -2,8 +2,8 @@
 // of it, the node's share of that, pauses that its vendor asked for, its breaker, how long
 // its calls take, and what the node has to tell the fleet.
 //
-// It knows of units no more than how many there are, and nothing of workers: whom what
-// concerns is the scheduler's. It is pure, and takes the time as an argument.
+// It knows of units no more than how many there are, and nothing of workers: the scheduler
+// decides whom something concerns. It is pure, and takes the time as an argument.
 package model
 
 import (
@@ -63,6 +63,7 @@ func (m *State) Rates() mapreduce.Rates {
 		}
 		return min(told, set)
 	}
+
 	told, set := m.scope.Rates, m.set.Rates
 	return mapreduce.Rates{
 		Requests: lower(told.Requests, set.Requests), Input: lower(told.Input, set.Input), Output: lower(told.Output, set.Output),

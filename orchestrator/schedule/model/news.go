@@ -16,6 +16,7 @@ func (m *State) Hear(n *mapreduce.LimitNote, now time.Time) (urgent bool) {
 	if n.Told != (mapreduce.Rates{}) {
 		m.note.Told, m.left, m.leftAt = n.Told, n.Left, now
 	}
+
 	if n.Refused {
 		m.noteRefusal(n, now)
 	}
@@ -85,9 +86,11 @@ func (m *State) noteRefusal(n *mapreduce.LimitNote, now time.Time) {
 		m.note.Refused, m.note.Seen, m.urgent = true, m.scope.Pauses, true
 		m.note.Guess = n.Told == (mapreduce.Rates{}) && m.scope.Rates == (mapreduce.Rates{})
 	}
+
 	if m.note.Refused {
 		m.note.Pause = max(m.note.Pause, n.Pause)
 	}
+
 	end := now.Add(max(n.Pause, limit.LeastPause))
 	if end.After(m.refused) {
 		m.refused = end
@@ -122,6 +125,7 @@ func (m *State) EndProbe(rep *mapreduce.Report, now time.Time) (until time.Time,
 	if !m.IsProber() || rep.Calls == 0 {
 		return time.Time{}, false
 	}
+
 	switch {
 	case rep.Outcome == mapreduce.Done, rep.Outcome == mapreduce.Parked:
 		m.note.Closed, m.urgent = true, true
@@ -161,12 +165,15 @@ func (m *State) PutBack(n limit.Note) {
 	m.note.Successes += n.Successes
 	m.note.Pause, m.note.Opened = max(m.note.Pause, n.Pause), max(m.note.Opened, n.Opened)
 	m.note.Closed = m.note.Closed || n.Closed
+
 	if n.Refused {
 		m.note.Refused, m.note.Guess, m.note.Seen = true, n.Guess, n.Seen
 	}
 	if m.note.Told == (mapreduce.Rates{}) {
 		m.note.Told = n.Told
 	}
+
+	// What a server was found to refuse since then is newer.
 	for server, refuses := range n.Manners {
 		if _, newer := m.note.Manners[server]; !newer {
 			m.noteManners(server, refuses)
@@ -183,15 +190,18 @@ func (m *State) Look(s *limit.Scope, now time.Time) (until time.Time, closed boo
 	before, first := m.scope, !m.looked
 	stale := first && len(s.Shares) < 2
 	pause, open := s.Pause, s.Breaker.For
+
 	if !m.HasShare() {
 		pause, open = s.PauseLeft, s.OpenLeft
 		m.told = true // workers may keep to what another node has told them
 	}
+
 	if s.Pauses > before.Pauses && !stale {
 		if end := now.Add(pause); end.After(m.frozen) {
 			m.frozen = end
 		}
 	}
+
 	m.scope, m.share, m.looked = *s, s.Shares[m.node], true
 	switch {
 	case m.note.Opened > 0: // opened here meanwhile, which the fleet is yet to learn

@@ -22,6 +22,7 @@ func (m *State) Deal(weights []int64, lease time.Duration, now time.Time) []mapr
 	m.told = m.isLimited(now)
 	parts := limit.Divide(m.share.Parts, weights)
 	slots := limit.Divide(m.share.Slots, weights)
+
 	all := make([]mapreduce.LimitShare, len(weights))
 	for i := range all {
 		share := mapreduce.LimitShare{Name: m.Name, Part: 1}
@@ -31,16 +32,18 @@ func (m *State) Deal(weights []int64, lease time.Duration, now time.Time) []mapr
 			share.Pause = max(0, m.frozen.Sub(now))
 			share.OpenFor, share.Probe = m.openFor(lease, now), m.IsProber()
 		}
+
 		if m.scope.Room > 0 {
 			share.Calls = max(1, slots[i])
 		}
+
 		all[i] = share
 	}
 	return all
 }
 
-// openFor is for how long workers of this node are to make no call. Who probes
-// lets one through; others wait for what comes of it, and are told when it has.
+// openFor is for how long workers of this node are to make no call. A node that probes lets
+// one call through; the others wait for its outcome.
 func (m *State) openFor(lease time.Duration, now time.Time) time.Duration {
 	if !m.scope.Breaker.Open || m.IsProber() {
 		return 0
@@ -71,6 +74,7 @@ func (m *State) leftNow(now time.Time) mapreduce.Rates {
 		}
 		return min(left+int64(float64(told)*now.Sub(m.leftAt).Minutes()), rate)
 	}
+
 	rates, told := m.Rates(), m.scope.Rates
 	return mapreduce.Rates{
 		Requests: left(m.left.Requests, told.Requests, rates.Requests),
