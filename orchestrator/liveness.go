@@ -117,7 +117,7 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 	}
 	o.scheduler.PutJob(id, st.Control, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
 
-	// What reduces wait for may have ended without this node hearing of it.
+	// Inputs of reduces may have ended without this node hearing of it.
 	if st.Control.TreeTop > 0 {
 		o.signals.RequestTreeLook(id)
 	}

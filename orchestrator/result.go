@@ -12,7 +12,7 @@ import (
 func (o *Orchestrator) GetResult(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
 	job, err := o.jobs.View.Job(ctx, id)
 	if err == nil && job.State == mapreduce.JobComplete {
-		// What is shown of the job has the final head of its audit chain.
+		// The job is shown with the final head of its audit chain.
 		o.supervisor.LogFailure(ctx, "sealing checkpoints", o.life.SealAll(ctx, id), "job", id)
 		job, err = o.jobs.View.Job(ctx, id)
 	}

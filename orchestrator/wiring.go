@@ -46,9 +46,9 @@ func (h clusterHost) ExpireSession(ctx context.Context, s nodes.SessionRef, runn
 	return h.o.fleet.ExpireSession(ctx, s, running)
 }
 
-// initialSlots is how many of a new job's slots this node is granted at once:
-// all if it is alone, else those that its workers have. Nobody has any yet, and
-// it is one commit less before the first claim.
+// initialSlots is how many of a new job's slots this node is granted at once: all if it is
+// alone, else those that its workers have. No other node has any yet, and it saves a commit
+// before the first claim.
 func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
 	all := int64(spec.Parallelism)
 	if o.members.IsOnlyNode() {

@@ -1,8 +1,8 @@
 // Package access decides which jobs and tenants a principal may use: its types stand
 // before a Service and a Fleet, and let through what the roles of the caller allow.
 //
-// To a caller, the jobs of other tenants are not there. What it is told about them is what
-// it is told about a job that has never been.
+// To a caller, the jobs of other tenants are not there: the answer about one is that about
+// a job that has never been.
 package access
 
 import (

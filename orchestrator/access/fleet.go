@@ -152,8 +152,8 @@ func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 	return f.next.PutBlob(ctx, q, next)
 }
 
-// A Demander tells the demand of all tenants to autoscalers and admins, and to viewers that
-// of their own. Workers, which read documents of others, are told nothing of it.
+// A Demander gives the demand of all tenants to autoscalers and admins, and to viewers that
+// of their own. Workers, which read documents of others, get nothing.
 type Demander struct{ next mapreduce.Demander }
 
 // NewDemander returns a demander that keeps the rules before next.

@@ -155,7 +155,7 @@ func (a *Assembler) assembleResult(ctx context.Context, id mapreduce.JobID, room
 	return assemble.Result(ctx, a.jobs.Reader(), job, sink)
 }
 
-// Begin has the result of a job assembled, unless that is under way.
+// Begin queues the assembling of a job's result, unless that is under way.
 func (a *Assembler) Begin(id mapreduce.JobID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -231,8 +231,8 @@ func (a *Assembler) Loop(ctx context.Context) {
 	a.endOwnSession(context.WithoutCancel(ctx))
 }
 
-// runAssembly assembles one result, and has the job looked at when that has ended.
-// What is done for it ends with ctx, and the assembling with own, too.
+// runAssembly assembles one result, and has the job looked at when that has ended. The
+// calls for it end with ctx, and the assembling ends with own, too.
 func (a *Assembler) runAssembly(ctx, own context.Context, id mapreduce.JobID) {
 	ran := false
 	err := a.supervisor.ContainPanic(ctx, "assembling a result", func() (err error) {

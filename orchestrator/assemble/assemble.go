@@ -311,9 +311,8 @@ func (r *result) resolveEntity(e *output.Entry, in *output.Output) found {
 // that its citations are in.
 type entityVisitor func(e *output.Entry, in *output.Output) error
 
-// visitEntities visits the entities of the result, in order of the input, and after
-// those of a map unit the unit itself. Units come some at a time, which are told
-// before.
+// visitEntities visits the entities of the result, in order of the input, and after those
+// of a map unit the unit itself. Units come some at a time; some is called with them first.
 func (r *result) visitEntities(ctx context.Context, some func([]*records.Unit), visit entityVisitor, after func(*records.Unit) error) error {
 	return r.units.visitPages(ctx, 0, func(page []*records.Unit) error {
 		some(page)
@@ -417,8 +416,8 @@ func (f *found) visitCitations(visit func(merge.Citation)) {
 	}
 }
 
-// citationIDs returns the ids of all citations, of each value that was found: it is told
-// later which of them the result has. What goes wrong is left in err.
+// citationIDs returns the ids of all citations, of each value that was found: which of them
+// the result has follows later. An error is left in err.
 func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] {
 	return func(yield func(refs.ID) bool) {
 		none, cited := func([]*records.Unit) {}, 0

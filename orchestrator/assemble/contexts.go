@@ -205,7 +205,7 @@ func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) erro
 	}
 	c.name, c.unitText = cite.Unit, c.ahead[cite.Unit]
 
-	// What was not read ahead is read by itself.
+	// A text that was not read ahead is read by itself.
 	if c.unit == nil {
 		u, err := c.r.source.Unit(ctx, c.r.job.ID, mapreduce.UnitID(cite.Unit))
 		if err == nil && outputs.IsBundle(u) {

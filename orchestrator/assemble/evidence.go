@@ -84,7 +84,7 @@ func (t *evidenceTexts) keep(key evidenceKey, text unitText) {
 	}
 }
 
-// maxPictures is how many pictures of one text are told of.
+// maxPictures is how many pictures of one text are shown.
 const maxPictures = 8
 
 // writeEvidence tells of the evidence that a citation is of, whose text was read last, and

@@ -55,7 +55,7 @@ func (r *result) followReferences(ctx context.Context) (*flow, error) {
 		f.used = make(map[refs.ID]bool)
 	}
 
-	// What the last unit rests on is not lost, whoever left it out.
+	// References of the last unit are not lost, whichever unit left them out.
 	for id := range f.used {
 		delete(f.lost, id)
 	}

@@ -355,7 +355,8 @@ func sectionsOf(source []byte, object map[string]json.RawMessage) []namedSection
 		}
 	}
 
-	// What comes before what, by the hints of the schema: "" is a property without one.
+	// The order in which a report is read, by the hints of the schema: "" is a property
+	// without one.
 	order := []string{"opening", "summary", "evidence", "", "closing", "topics"}
 	var all []namedSection
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -394,9 +395,9 @@ func (p *reporter) addSection(name, title, source string) error {
 	return p.reportRemoved(name, c.Removed)
 }
 
-// refersTo reports whether a text has a reference, or the mark of one that was removed.
-// Such a text is a claim, however short it is and whatever sign ends it: who refers to a
-// passage says that it stands there.
+// refersTo reports whether a text has a reference, or the mark of one that was removed. A
+// text with a reference is a claim, however short it is and whatever sign ends it: it says
+// that something stands in the passage.
 func refersTo(text string) bool {
 	isNone := func(string) bool { return false }
 	return len(refs.Mentioned(text, isNone)) > 0 || strings.Contains(text, "["+refs.Unknown+"]")

@@ -40,8 +40,8 @@ func (m *Membership) FailoverLoop(ctx context.Context) {
 	}
 }
 
-// suspectNode has what a silent orchestrator was granted and does not use given to
-// those who need it. Its workers have the lease to turn up.
+// suspectNode gives what a silent orchestrator was granted and does not use to those who
+// need it. Its workers have the lease to turn up.
 func (m *Membership) suspectNode(ctx context.Context, node mapreduce.NodeID, count int64) (*nodes.Doubt, error) {
 	d, err := m.jobs.Nodes.Doubt(ctx, node, count, rand.Text())
 	if err != nil || d == nil {

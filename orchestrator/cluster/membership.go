@@ -35,8 +35,8 @@ type Config struct {
 
 // A Host is what else a node does when others come and go.
 type Host interface {
-	// LookAtTrees has the trees of all jobs looked at as a whole: what units had ended on
-	// a node that is gone, it may not have told anybody.
+	// LookAtTrees has the trees of all jobs looked at as a whole: a node that is gone may
+	// not have passed on which units had ended there.
 	LookAtTrees()
 	// GrantsFreed says that there is more to be granted, as another node lost some.
 	GrantsFreed()
@@ -191,8 +191,8 @@ func (m *Membership) SeenRuns(ctx context.Context) ([]records.RunRef, error) {
 	return m.jobs.View.Runs(ctx)
 }
 
-// nodesGone sees to the trees of all jobs when an orchestrator is no more: what
-// units had ended there, it may not have told anybody.
+// nodesGone has the trees of all jobs looked at when an orchestrator is no more: it may not
+// have passed on which units had ended there.
 func (m *Membership) nodesGone(beats map[mapreduce.NodeID]int64) {
 	m.mu.Lock()
 

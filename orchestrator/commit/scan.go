@@ -45,7 +45,8 @@ func (c *Committer) scanQueues(ctx context.Context, r *schedule.Job) {
 				c.supervisor.FailJob(ctx, r.ID, err)
 			}
 			c.delayRetry(r)
-			// What was found is dropped with the cursors, as the next reading begins anew.
+			// The candidates that were found are dropped with the cursors, as the next
+			// reading begins anew.
 			b.ApplyScan(r, nil, nil)
 			return
 		}
@@ -83,7 +84,7 @@ func (s *scanner) readQueue(ctx context.Context, shard int64, c *schedule.Cursor
 		return err
 	}
 
-	// What came back stands before what is new, and is taken as it comes.
+	// Units that came back stand before new ones, and are taken as they come.
 	n := slices.IndexFunc(found, func(c records.Candidate) bool { return c.Class == keys.ClassNew })
 	if s.parts == 1 || n < 0 {
 		c.MovePast(found, more)
@@ -122,7 +123,7 @@ func (s *scanner) readApart(ctx context.Context, st queue.Stretch, first int64, 
 
 	span := float64(max(0, last-first))
 	c.At = first + int64(s.part*span)
-	// What lies before this place is read last.
+	// The part of the queue before this place is read last.
 	c.Wrap, c.Own = c.At, c.At+int64(span/float64(s.parts))
 	st.From, st.Returned = c.At, false
 

@@ -140,7 +140,7 @@ func (t *Transfers) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next 
 // beginTransfer admits a transfer of a session whose stream is here: it ends with
 // that stream. Count is what it counts as.
 func (t *Transfers) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
-	// What waits for memory does not count as a stream yet.
+	// A transfer that waits for memory does not count as a stream yet.
 	if err := memory.Hold(ctx, transferBytes); err != nil {
 		return nil, nil, nil, err
 	}

@@ -185,7 +185,8 @@ func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *records
 		}
 	}
 
-	// What is larger than the room that is left goes as a blob, which the worker gets.
+	// An input that is larger than the room that is left goes as a blob, which the worker
+	// gets.
 	room := mapreduce.MaxAssigned - len(a.Item)
 	if a.WakeCall != nil {
 		room -= len(a.WakeCall.Answer)

@@ -69,7 +69,8 @@ func checkEvidence(e *mapreduce.Evidence, text []byte) error {
 		return err
 	}
 
-	// What follows from the text is computed here, and compared with what the worker says.
+	// The facts that follow from the text are computed here, and compared with what the
+	// worker says.
 	said := *e
 	e.DescribeText(text)
 	if err := e.Check(); err != nil {

@@ -78,7 +78,7 @@ func (t *Transfers) journalOf(ctx context.Context, id mapreduce.JobID, spec *map
 		if err != nil {
 			return nil, 0, nil, err
 		}
-		// What failed there fails here as it did there, and runs no attempt.
+		// A unit that failed there fails here as well, and runs no attempt.
 		if was != nil && was.State == mapreduce.UnitFailed {
 			return nil, 0, &mapreduce.Report{
 				Job: id, Unit: u.ID, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,

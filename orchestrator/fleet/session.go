@@ -127,7 +127,7 @@ func (f *Fleet) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (
 }
 
 // serveSession carries a bound session until its stream ends, and reports whether the
-// worker ended it in order. Nobody waits for a worker that does not read.
+// worker ended it in order. A worker that does not read holds up no other.
 func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapreduce.FromWorker, stream mapreduce.WorkStream) (clean bool, err error) {
 	sent, received := make(chan error, 1), make(chan error, 1)
 	ctx, end := context.WithCancel(ctx)
@@ -157,7 +157,7 @@ func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapred
 		err = context.Cause(ctx)
 	}
 
-	// What is queued is still sent, unless the stream has broken.
+	// Queued messages are still sent, unless the stream has broken.
 	s.out.close()
 	select {
 	case e := <-sent:
@@ -190,8 +190,8 @@ func checkHello(h *mapreduce.Hello) error {
 	return nil
 }
 
-// bindSession takes a worker's session up, and puts it on the scheduler. A worker that
-// drains is told so from the start: it must be given nothing.
+// bindSession takes a worker's session up, and puts it on the scheduler. The session of a
+// worker that drains does so from the start, as it must be given nothing.
 func (f *Fleet) bindSession(ctx, life context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*workerStream, error) {
 	hello := first.Hello
 
@@ -555,7 +555,7 @@ func (q *outbox) isCrowded() bool {
 	return q.bytes >= outboxBytes || q.unanswered >= maxUnanswered || q.strays >= maxStrays
 }
 
-// isFull reports whether the worker has to read before it is told more.
+// isFull reports whether the worker has to read before it is sent more.
 func (q *outbox) isFull() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

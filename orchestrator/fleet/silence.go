@@ -49,7 +49,7 @@ func (h *idleTimer) silentFor(now time.Duration) time.Duration {
 func streamOf(s *schedule.Session) *workerStream { return s.Peer.(*workerStream) }
 
 // EndSilentStreams ends the streams of workers that have said nothing for the lease, or
-// have read nothing of what they are told.
+// have read nothing of what they were sent.
 func (f *Fleet) EndSilentStreams() {
 	now := f.supervisor.StoreUptime()
 	for _, s := range f.scheduler.Sessions.All() {

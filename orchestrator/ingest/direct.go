@@ -136,7 +136,7 @@ func tooLarge(b *directInput) error {
 // of them, if there is one. With documents that workers turn into text first it is
 // known only then whether it stays.
 func (in *submission) finishIngest(ctx context.Context) error {
-	// What is still to be parsed may make them too many for one unit.
+	// Documents that are still to be parsed may make them too many for one unit.
 	undecided := in.bundle != nil && in.flip.Parse > 0
 	if in.bundle != nil && !undecided {
 		taken, err := in.bundle.isTaken()

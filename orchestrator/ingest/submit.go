@@ -51,7 +51,7 @@ type Config struct {
 	Rates func(spec *mapreduce.JobSpec) plan.Rates
 	// Count counts the tokens of what models write.
 	Count func(text string) int
-	// Logger is told of jobs whose tokens are guessed.
+	// Logger gets a line for each job whose tokens are guessed.
 	Logger *slog.Logger
 	// Tracing makes spans of submissions; it may be nil.
 	Tracing *tracing.Tracer

@@ -34,7 +34,7 @@ type look struct {
 	whole  bool
 }
 
-// add has a job looked at, once it is not being looked at.
+// add puts a job on the agenda, to be looked at once it is not being looked at.
 func (a *agenda) add(tenant mapreduce.TenantID, id mapreduce.JobID, whole bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

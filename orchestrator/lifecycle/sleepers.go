@@ -31,8 +31,8 @@ func (m *Manager) FindSleepers(ctx context.Context, id mapreduce.JobID) error {
 	return nil
 }
 
-// ScheduleWakeUp wakes a unit when it has slept long enough from now, unless that is seen to
-// already.
+// ScheduleWakeUp wakes a unit when it has slept long enough from now, unless its sleep is
+// timed already.
 func (m *Manager) ScheduleWakeUp(id mapreduce.JobID, ref records.SleeperRef) {
 	m.signals.SleepUntil(time.Now().Add(ref.For), notify.Sleeper{Job: id, Sleeper: ref.Sleeper})
 }

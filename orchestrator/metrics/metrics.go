@@ -145,7 +145,8 @@ func (t *Metrics) Turn(ctx context.Context, took time.Duration, claimed int, err
 	t.claimed.Add(ctx, int64(claimed))
 }
 
-// Attempts sums up attempts that ended in one turn, so that each instrument is told once.
+// Attempts sums up attempts that ended in one turn, so that each instrument is used once a
+// turn.
 type Attempts struct {
 	ends                      [4][4]int64 // by outcome and verdict
 	retried, failed, setAside int64

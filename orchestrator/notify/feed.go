@@ -41,7 +41,7 @@ type Feeds struct {
 	heard   map[mapreduce.NodeID]int64 // notes that others had told when they were heard last
 }
 
-// A toldNote is one that others are told.
+// A toldNote is a note for other orchestrators.
 type toldNote struct {
 	note  nodes.Note
 	times int // that it was told
@@ -105,7 +105,7 @@ func (one *feed) add(now time.Time, note mapreduce.Activity) bool {
 	return true
 }
 
-// News returns what the others are told with the next sign of life: which jobs are watched
+// News returns what this orchestrator adds to its next sign of life: which jobs are watched
 // here, the longest first, and what units of jobs that are watched elsewhere have said.
 func (f *Feeds) News() nodes.News {
 	f.mu.Lock()

@@ -154,7 +154,7 @@ func (n *Jobs) NoteEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
 	n.requestLook(id, false)
 }
 
-// KeepEndedInputs has the next look at a job be one at reduces, too.
+// KeepEndedInputs keeps reduces whose inputs have ended for the next look at a job.
 func (n *Jobs) KeepEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -277,7 +277,7 @@ func (n *Jobs) unwatchJob(id mapreduce.JobID, w *jobWatchers) {
 	}
 }
 
-// CallAt has fn called by the timekeeper when t has come.
+// CallAt has fn called when t has come.
 func (n *Jobs) CallAt(t time.Time, fn func(context.Context)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -97,7 +97,7 @@ func (p *InputPages) Each(ctx context.Context, u *records.Unit, visit func(*reco
 		}
 	}
 
-	// What is left stands behind the page.
+	// The other units stand behind the page.
 	return eachInputFrom(ctx, p.source, p.job, u, p.end, visit)
 }
 

@@ -72,8 +72,8 @@ type Config struct {
 	ReduceContextLimit *int64
 	ReduceBatchSize    *int64
 
-	// Ordered keeps outputs in order where they are packed, for reduces whose
-	// result depends on it. Else packing takes fewer bins.
+	// Ordered keeps outputs in order where they are packed, for reduces whose result
+	// depends on it. Without it packing takes fewer bins.
 	Ordered bool
 	// Direct lets one call take all the job's inputs, without a tree, if they
 	// fit the budget of an adaptive one.

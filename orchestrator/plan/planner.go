@@ -183,9 +183,9 @@ func (p *Planner) Next(l Ended) (Next, error) {
 
 func finalLevel(w ...Warning) Next { return Next{Final: true, Units: 1, Warnings: w} }
 
-// planAdaptive packs the outputs of a level, or leaves them to the final unit: if
-// they fit one call, or else, with a warning, if another level would be no use.
-// That unit folds them then, by calls within the budget.
+// planAdaptive packs the outputs of a level, or leaves them to the final unit: if they fit
+// one call, or else, with a warning, if another level would be no use. The final unit folds
+// them then, by calls within the budget.
 func (p *Planner) planAdaptive(l Ended) (Next, error) {
 	if l.Size <= p.budget {
 		return finalLevel(), nil

@@ -69,7 +69,7 @@ func reduceTo(units []int64, claims []Claim, of []int, most int64) {
 		return
 	}
 
-	// What runs goes first.
+	// Units that run come before those that wait.
 	if all := sumOf(running); all >= most {
 		running, waiting = limit.Divide(most, running), make([]int64, len(of))
 	} else {

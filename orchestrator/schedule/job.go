@@ -137,7 +137,7 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	// Its submission may have granted slots, whose commit was unknown.
 	r.grantUnsure = r.grantUnsure || r.spec == nil && r.slots == 0
 
-	// What is held counts by tenant and by models, which may change now.
+	// Held units count by tenant and by models, which may change now.
 	held, reported := r.held, r.reported
 	b.addHeldUnits(r, -held)
 	b.addReportedUnits(r, -reported)

@@ -61,7 +61,7 @@ func (l *Grants) fillGrantRequest(r *Job, ask *grants.Request) bool {
 		ask.Slots = want
 	}
 
-	// What this node cannot use goes back, if there are others who may.
+	// Slots that this node cannot use go back, if there are others who may use them.
 	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
 		ask.Give, ask.Taken = surplus, r.revocations
 	}

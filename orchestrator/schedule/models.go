@@ -33,8 +33,8 @@ func (g *Models) modelStateOf(name string) *model.State {
 }
 
 // knownModel returns what is known of a model that a worker names, if a job here asks it,
-// or asked it; nil of any other. Nobody is to be told of a model, or remember it, because a
-// worker made its name up.
+// or asked it; nil of any other. A name that a worker made up must not be remembered, or
+// passed on.
 func (g *Models) knownModel(name string) *model.State {
 	if m := g.states[name]; m != nil {
 		return m
@@ -230,8 +230,8 @@ func (g *Models) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 	return of
 }
 
-// hearLimits takes what a worker says of models, and reports whether others have
-// to know at once.
+// hearLimits takes what a worker says of models, and reports whether other nodes have to
+// know at once.
 func (g *Models) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
 	for i := range notes {
 		if m := g.knownModel(notes[i].Name); m != nil {
@@ -241,8 +241,8 @@ func (g *Models) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent 
 	return urgent
 }
 
-// hearManners takes what a worker says that servers refuse, tells the other workers, and reports
-// whether other nodes have to know.
+// hearManners takes what a worker says that servers refuse, passes it on to the other
+// workers, and reports whether other nodes have to know.
 func (g *Models) hearManners(from *Session, all []mapreduce.ModelManners) (urgent bool) {
 	for i := range all {
 		if m := g.knownModel(all[i].Name); m != nil && m.HearManners(&all[i]) {
@@ -253,7 +253,8 @@ func (g *Models) hearManners(from *Session, all []mapreduce.ModelManners) (urgen
 	return urgent
 }
 
-// tellManners tells the workers that can ask a model what its servers refuse, but for one that said so.
+// tellManners sends the workers that can ask a model what its servers refuse, but for the
+// one that said so.
 func (g *Models) tellManners(m *model.State, all []mapreduce.ModelManners, but *Session) {
 	if len(all) == 0 {
 		return
@@ -368,7 +369,7 @@ func (g *Models) Due(all bool) []string {
 	return due
 }
 
-// TakeNote returns what is to be told of a model.
+// TakeNote returns the note on a model for the fleet.
 func (g *Models) TakeNote(name string, most int64) limit.Note {
 	g.sched.mu.Lock()
 	defer g.sched.mu.Unlock()
@@ -451,7 +452,7 @@ func (g *Models) welcome(s *Session, now time.Time) {
 }
 
 // distributeShares gives workers their shares of what this node may ask of a model, by what
-// they hold of it. If nothing limits it any more, they are told so once.
+// they hold of it. If nothing limits it any more, they get a share that says so, once.
 func (g *Models) distributeShares(m *model.State, now time.Time) {
 	if !m.IsDealt(now) {
 		return

@@ -72,7 +72,7 @@ func (r *Job) unseenCandidates(found []records.Candidate) []records.Candidate {
 		return taken || seen[c]
 	})
 
-	// What the turns that have ended took cannot show in a later read.
+	// Candidates of turns that have ended cannot show up in a later read.
 	maps.DeleteFunc(r.taken, func(_ records.Candidate, underWay bool) bool { return !underWay })
 	return found
 }

@@ -156,10 +156,10 @@ func (b *Scheduler) findTask(now time.Time) *Task {
 // starvedLooks is how many jobs that lack slots are looked at in one visit.
 const starvedLooks = 8
 
-// requeueStarved lets a job that found no slot go first once there is one for it. Else a
-// job that frees slots would take them again and again, in the very turns that end its
-// units. It is one job, of the tenant with the fewest units at workers: so tenants share
-// the slots evenly, however many jobs each has, and however long its units take.
+// requeueStarved lets a job that found no slot go first once there is one for it. A job
+// that frees slots would otherwise take them again and again, in the very turns that end
+// its units. It is one job, of the tenant with the fewest units at workers: so tenants
+// share the slots evenly, however many jobs each has, and however long its units take.
 func (b *Scheduler) requeueStarved(now time.Time) {
 	starved := &b.fairQueue.starved
 	for look := range starvedLooks {
@@ -404,8 +404,8 @@ func (t *Task) addClaimSlot(c *turns.Claim, s *Session) {
 	c.Seats = append(c.Seats, turns.WorkerSlots{Session: s.ID, Epoch: s.Epoch, Slots: 1})
 }
 
-// activateAll has all jobs visited, as more of their units may begin. The caller holds
-// b.mu.
+// activateAll makes the fair queue visit all jobs, as more of their units may begin. The
+// caller holds b.mu.
 func (b *Scheduler) activateAll() {
 	for _, r := range b.runs {
 		b.fairQueue.add(r)

@@ -131,8 +131,8 @@ func (t *Sessions) Enter(s *Session, kept []sessions.Held) bool {
 	return true
 }
 
-// activateFor has the jobs visited that a session can run, or has units of. The caller
-// holds the scheduler's mu.
+// activateFor makes the fair queue visit the jobs that a session can run, or has units of.
+// The caller holds the scheduler's mu.
 func (t *Sessions) activateFor(s *Session) {
 	for _, r := range t.sched.runs {
 		if r.running && s.canRun(r, s.seen) {
@@ -167,7 +167,7 @@ func (t *Sessions) CountWaiting(id mapreduce.JobID) (waiting int64) {
 	return waiting
 }
 
-// OfferAgain has units offered to sessions that could be given none for a while.
+// OfferAgain offers units again to sessions that could be given none for a while.
 func (t *Sessions) OfferAgain() {
 	t.sched.mu.Lock()
 	defer t.sched.mu.Unlock()
@@ -406,7 +406,7 @@ func (t *Sessions) DropUnits(id mapreduce.JobID) {
 	for _, s := range t.bound {
 		var stop []mapreduce.Held
 		for key, h := range s.held {
-			// What was reported has ended, and waits for its verdict.
+			// A unit that was reported has ended, and waits for its verdict.
 			if key.job != id || h.reported {
 				continue
 			}

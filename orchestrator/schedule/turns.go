@@ -54,7 +54,7 @@ func (e *Turns) Undo(t *Task) {
 // A Split says what becomes of a turn that can never commit as it is.
 type Split uint8
 
-// What may become of it.
+// The ways in which a turn is split.
 const (
 	// Halved: its members are tried again in smaller turns, until the one is alone for
 	// which it failed.
@@ -110,7 +110,7 @@ func unstorable(rep *mapreduce.Report, why error) *mapreduce.Report {
 }
 
 // DropReports forgets the reports of a turn that can never be stored, now that their job
-// does not run. Their workers are told that the units have moved on.
+// does not run. Their workers get the verdict that the units have moved on.
 func (e *Turns) DropReports(t *Task) {
 	e.sched.mu.Lock()
 	defer e.sched.mu.Unlock()
@@ -205,15 +205,15 @@ func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
 // run as may. It is tried at once when units of it end that this node holds.
 const FullPause = 500 * time.Millisecond
 
-// ReopenFor has units of the tenant of a job claimed again.
+// ReopenFor lets units of the tenant of a job be claimed again.
 func (e *Turns) ReopenFor(r *Job) {
 	e.sched.mu.Lock()
 	defer e.sched.mu.Unlock()
 	e.reopenTenant(r.tenant)
 }
 
-// reopenTenant has units of a tenant claimed again. The caller holds the
-// scheduler's mu.
+// reopenTenant lets units of a tenant be claimed again. The caller holds the scheduler's
+// mu.
 func (e *Turns) reopenTenant(t mapreduce.TenantID) {
 	if _, full := e.full[t]; !full {
 		return
@@ -235,7 +235,7 @@ func (e *Turns) applyVerdict(r *Job, p pendingReport, s turns.Settled) {
 
 	if h := p.Session.forgetAttempt(p.Report.Job, p.Report.Unit, p.Report.Attempt); h != nil {
 		e.sched.forgetHeldUnit(r, h)
-		// What was reserved and not spent is free again.
+		// The part of the reservation that was not spent is free again.
 		if h.granted {
 			r.tokens += h.Reserved - p.Report.Charged(h.Reserved)
 		}

@@ -42,9 +42,9 @@ func (s *Supervisor) NoteStoreAway(now time.Time) {
 	c.lastAnswer = time.Time{}
 }
 
-// StoreUptime returns for how long, in all, the store has been answering. Nobody is
-// judged for a time in which it did not, or this process stood still: then nobody
-// could show life.
+// StoreUptime returns for how long, in all, the store has been answering. A time in which
+// it did not, or this process stood still, counts against no worker and no orchestrator:
+// none could show life then.
 func (s *Supervisor) StoreUptime() time.Duration {
 	c := &s.uptime
 	c.mu.Lock()

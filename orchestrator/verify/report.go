@@ -116,8 +116,8 @@ func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error)
 	return true
 }
 
-// nameOf returns enough of a session's id to tell workers apart in a log. Who knows all of
-// the id can take the session up, and clients read errors of units.
+// nameOf returns enough of a session's id to tell workers apart in a log. With the whole id
+// the session could be taken up by anybody, and clients read errors of units.
 func nameOf(s mapreduce.SessionID) mapreduce.SessionID {
 	const shown = 8
 	if len(s) <= shown {

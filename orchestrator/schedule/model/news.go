@@ -49,7 +49,7 @@ func (m *State) keepManners(server, refuses string) bool {
 	return true
 }
 
-// noteManners has the fleet told of what a server refuses.
+// noteManners notes for the fleet what a server refuses.
 func (m *State) noteManners(server, refuses string) {
 	if m.note.Manners == nil {
 		m.note.Manners = make(map[string]string)
@@ -146,7 +146,7 @@ func (m *State) IsUrgent() bool { return m.urgent }
 // node has use for calls of it.
 func (m *State) IsSilent() bool { return m.looked && !m.HasShare() && m.note.IsZero() }
 
-// TakeNote returns what is to be told of the model: most is how many calls at once the
+// TakeNote returns the note on the model for the fleet: most is how many calls at once the
 // fleet may make of all models, want is how many this node has use for, held how many of
 // the model's units it holds, and mayCall whether it may make any call.
 func (m *State) TakeNote(most, want, held int64, mayCall bool, now time.Time) limit.Note {
@@ -173,7 +173,7 @@ func (m *State) PutBack(n limit.Note) {
 		m.note.Told = n.Told
 	}
 
-	// What a server was found to refuse since then is newer.
+	// The later word on a server counts.
 	for server, refuses := range n.Manners {
 		if _, newer := m.note.Manners[server]; !newer {
 			m.noteManners(server, refuses)
@@ -182,10 +182,11 @@ func (m *State) PutBack(n limit.Note) {
 }
 
 // Look takes what the fleet knows of the model. It reports whether the breaker is closed
-// that was open, or may have been, and otherwise until when workers are to have none of
-// the model's units, zero if that has not changed. What others have begun since the latest look
-// is timed from now. A node without a share is not told of news: what has passed is taken off for
-// it. At the first look, if nobody else is left who could have begun it, it is over.
+// that was open, or may have been, and otherwise until when workers are to have none of the
+// model's units, zero if that has not changed. Pauses that others have begun since the
+// latest look are timed from now; for a node without a share, which hears of them late, the
+// time that has passed is taken off. At the first look a pause is over if no other node is
+// left that could have begun it.
 func (m *State) Look(s *limit.Scope, now time.Time) (until time.Time, closed bool) {
 	before, first := m.scope, !m.looked
 	stale := first && len(s.Shares) < 2

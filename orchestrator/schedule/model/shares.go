@@ -12,8 +12,8 @@ func (m *State) isLimited(now time.Time) bool {
 	return m.Rates() != (mapreduce.Rates{}) || m.scope.Room > 0 || m.scope.Breaker.Open || now.Before(m.frozen)
 }
 
-// IsDealt reports whether workers are to be told their shares: something limits them, or
-// did when they were told last.
+// IsDealt reports whether workers are to be sent their shares: something limits them, or
+// did when they were sent the last.
 func (m *State) IsDealt(now time.Time) bool { return m.told || m.isLimited(now) }
 
 // Deal divides what this node may ask of the model among workers by their weights. Shares
@@ -51,10 +51,10 @@ func (m *State) openFor(lease time.Duration, now time.Time) time.Duration {
 	return max(0, m.until.Sub(now)) + lease
 }
 
-// Lifted returns the share of a worker that has come while nothing limits the model, to which
-// another node may have told something else; false if workers are told what limits it, or
-// this node does not know. A node without a share looks before it gives out units, and then
-// tells its workers.
+// Lifted returns the share of a worker that has come while nothing limits the model, as it
+// may still keep to a share of another node. It returns false if workers have shares that
+// limit them, or if this node does not know. A node without a share looks before it gives
+// out units, and then sends its workers theirs.
 func (m *State) Lifted(now time.Time) (mapreduce.LimitShare, bool) {
 	return mapreduce.LimitShare{Name: m.Name, Part: 1}, m.HasShare() && !m.IsDealt(now)
 }
