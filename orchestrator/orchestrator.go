@@ -171,6 +171,7 @@ type Courtesies struct {
 type ModelLimits = model.Limits
 
 func (c Config) withDefaults() Config {
+	// A store that others may use too is further away.
 	if c.Lanes == 0 && !c.Exclusive {
 		c.Lanes = 8
 	}

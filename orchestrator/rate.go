@@ -56,6 +56,8 @@ func (r *callRate) admit(ctx context.Context, t mapreduce.TenantID) error {
 		c.minute, c.left, c.spent = minute, 0, false
 	}
 
+	// Other calls of the tenant wait for the lock meanwhile, so that the store is asked
+	// once.
 	if c.left == 0 && !c.spent {
 		n, err := r.jobs.Grants.TakeCalls(ctx, t, c.minute, limit)
 		if err != nil {

@@ -686,6 +686,7 @@ func (r *result) writeSummary(ctx context.Context) error {
 			return err
 		}
 		if len(page) == 0 {
+			// It comes last: a result without it is not whole.
 			return r.sink(&mapreduce.ResultPart{Summary: s})
 		}
 		for _, skipped := range page {

@@ -82,6 +82,8 @@ func (c *contexts) readAhead(ctx context.Context, name string) error {
 		if text != nil {
 			c.ahead[name] = unitText{unit: some[i], text: text}
 		} else if _, asked := c.ahead[name]; !asked {
+			// The empty text notes that it was asked for: it is read by itself if it is
+			// needed.
 			c.ahead[name] = unitText{}
 		}
 	}

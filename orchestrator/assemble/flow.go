@@ -117,6 +117,7 @@ func (f *flow) visit(ctx context.Context, u *records.Unit) error {
 		return err
 	}
 
+	// Outputs pass on what was removed below them, so the same may stand in several.
 	for _, one := range out.Removed {
 		if !f.removed[one] {
 			f.removed[one] = true
@@ -200,6 +201,8 @@ func (f *flow) ids() []refs.ID {
 // the passages themselves; of what was removed; and of units that failed.
 func (f *flow) writeLosses(ctx context.Context, texts *contexts) error {
 	r := f.r
+
+	// Passages stand in the outputs of level 0, in their order.
 	err := r.units.visitLevel(ctx, 0, func(u *records.Unit) error {
 		if u.State != mapreduce.UnitComplete {
 			return nil

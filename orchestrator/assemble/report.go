@@ -147,6 +147,7 @@ func (p *reporter) isCited(name string) bool {
 func (p *reporter) addSections() error {
 	value := output.Respelled(p.r.last.Value, p.r.names.Spell)
 	var text string
+	// A report may be a single text, without sections.
 	if json.Unmarshal(value, &text) == nil {
 		return p.addSection("report", "Report", text)
 	}

@@ -200,6 +200,7 @@ func (m *Membership) leavesWork(ctx context.Context) (bool, error) {
 			return false, err
 		}
 
+		// The next page goes on behind the session that was visited last.
 		for _, last = range page {
 			switch {
 			case last.Expiring():

@@ -39,6 +39,7 @@ func (t *Transfers) putEvidence(ctx context.Context, s *schedule.Session, q *map
 		return nil, errs.Field("blob.evidence", "is missing: it says where the text is from")
 	}
 
+	// The length is the worker's word, so that no more than the most is held for it.
 	release, err := memory.HoldFor(ctx, min(max(q.Blob.Length, 0), mapreduce.MaxEvidenceText))
 	if err != nil {
 		return nil, err

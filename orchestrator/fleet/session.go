@@ -74,6 +74,7 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 		f.metrics.StreamReset(ctx, isRefusal(cmp.Or(context.Cause(life), context.Cause(ctx))))
 	}
 
+	// The session is kept for a while, and would keep the messages that were not sent.
 	s.out.discard()
 	f.handleStreamEnd(s, clean)
 	return err

@@ -496,6 +496,8 @@ func (r *regathering) plantGroup(ctx context.Context, epoch int64, group []gathe
 
 	r.noteText(units[0].Source.SHA256)
 	all := splitBatches(data, units)
+
+	// Documents that were text already were counted when they were submitted.
 	all[len(all)-1].Known = counted
 	return r.intake.jobs.Levels.Plant(ctx, r.job, epoch, all)
 }

@@ -37,6 +37,8 @@ func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 		if err == nil {
 			err = context.Cause(ctx)
 		}
+
+		// Only the items that are kept of a document take room, not its text.
 		before := p.countItems()
 		if err == nil {
 			err = p.planDocument(doc)

@@ -99,6 +99,7 @@ func New(m metric.Meter) (*Metrics, error) {
 		return nil, fmt.Errorf("instruments of the orchestrator: %w", err)
 	}
 
+	// Labels of attempts are made once: there may be thousands of attempts a second.
 	for o := range t.ends {
 		for v := range t.ends[o] {
 			t.ends[o][v] = attemptLabels(mapreduce.Outcome(o+1), mapreduce.Verdict(v))

@@ -128,8 +128,8 @@ func (e *Turns) DropReports(t *Task) {
 	e.sched.dropJob(r)
 }
 
-// DelayRetry lets a run rest whose turn failed, twice as long each time, and returns
-// until when.
+// DelayRetry lets a job rest whose turn failed, twice as long each time, and returns until
+// when.
 func (e *Turns) DelayRetry(r *Job, first, longest time.Duration) time.Time {
 	e.sched.mu.Lock()
 	defer e.sched.mu.Unlock()
@@ -146,8 +146,8 @@ func (e *Turns) Revisit(r *Job) {
 	e.sched.activateJob(r)
 }
 
-// Apply enters what a turn came to, and reports whether the run has nothing
-// under way any more.
+// Apply enters what a turn came to, and reports whether the job has nothing under way any
+// more.
 func (e *Turns) Apply(t *Task, res *turns.Result) (idle bool) {
 	e.sched.mu.Lock()
 	defer e.sched.mu.Unlock()
