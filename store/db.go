@@ -124,6 +124,8 @@ func (db *DB) run(ctx context.Context, fn func(tx Tx) error, commit bool) error 
 		}
 
 		db.count(err)
+
+		// A later run that fails does not settle whether an earlier one has committed.
 		if MaybeCommitted(err) {
 			doubt = err
 		} else if doubt != nil {

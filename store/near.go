@@ -66,6 +66,7 @@ func (near *Near) match(pairs []KeyValue, more bool) (rest []int) {
 	var before []byte
 	for n, i := range near.order {
 		key, joined := near.keys[i], n > 0
+		// The pair of the key before is passed over too; any other lies between the two.
 		for len(pairs) > 0 && bytes.Compare(pairs[0].Key, key) < 0 {
 			joined = joined && bytes.Equal(pairs[0].Key, before)
 			pairs = pairs[1:]

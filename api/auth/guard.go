@@ -142,6 +142,8 @@ func (g *Guard) verdictOn(c *call, changed bool, now time.Time, verified map[*x5
 	if c.rule.Lasts && !c.id.Expires.IsZero() && now.After(c.id.Expires) {
 		return &errs.Error{Kind: errs.Unavailable, Reason: ReasonExpired, Message: "the certificate or token of the caller has expired; connect again with a valid one"}
 	}
+
+	// As long as no file changes, the caller stays what it was.
 	if !changed {
 		return nil
 	}

@@ -73,6 +73,7 @@ func (p *policyParser) parse(data []byte) error {
 		return p.faultAt(&yaml.Node{Line: line, Column: 1}, "%s", fault)
 	}
 
+	// A second document would be left unread.
 	if err := in.Decode(&more); !errors.Is(err, io.EOF) {
 		return errs.New(errs.Invalid, "%s: has more than one document", p.name)
 	}
@@ -146,6 +147,7 @@ func (p *policyParser) addEntry(at string, n *yaml.Node) error {
 	}
 
 	switch {
+	// Roles within a tenant need it, and roles over all tenants must not name one.
 	case by.Tenant == "" && by.Has(mapreduce.Viewer) && !by.Has(mapreduce.Admin):
 		return p.faultAt(n, "%s.tenant: is missing: the roles are those of a tenant", at)
 	case by.Tenant != "" && !by.Has(mapreduce.Viewer) && !by.Has(mapreduce.Worker):

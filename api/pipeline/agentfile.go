@@ -103,6 +103,7 @@ func quoteFront(front []byte) []byte {
 	last, text := -1, ""
 
 	for i, line := range strings.Split(string(front), "\n") {
+		// A line of its own for each, so that lines keep their numbers.
 		out = append(out, "")
 		key := frontKey.FindStringSubmatch(line)
 		switch {
@@ -393,6 +394,7 @@ func (p *Pipeline) Join(agents []*Agent) (*Pipeline, error) {
 		joined.Agents = make(map[string]*Agent)
 	}
 
+	// Agents and stages are copied, for p must not change.
 	agents = slices.Clone(agents)
 	for i, a := range agents {
 		own := *a

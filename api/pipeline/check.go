@@ -177,6 +177,7 @@ func (c *checker) checkSources() error {
 		return c.keyError("from", "stages that read documents must stand before all others")
 	}
 
+	// Of several sources, the later ones are read if those before them are skipped.
 	optional := c.Stages.optional()
 	for _, source := range sources[:len(sources)-1] {
 		if !optional[c.Stages.Index(source)] {

@@ -106,6 +106,7 @@ func (all Stages) optional() []bool {
 			continue
 		}
 
+		// A stage that reads only skipped stages is skipped itself.
 		sources := true
 		for _, name := range s.Sources() {
 			j := all.Index(name)

@@ -161,6 +161,7 @@ func (r reader) readParameters(n *filetree.Node, at string, to *parameters.Set) 
 	for _, name := range parameters.Names() {
 		known[string(name)] = func(n *filetree.Node, at string) {
 			var text string
+			// The texts that end an answer may be a list, which is kept as JSON.
 			if name == parameters.Stop && n.Kind == yaml.SequenceNode {
 				var b bytes.Buffer
 				n.WriteJSON(&b)

@@ -53,6 +53,7 @@ func (p *Pipeline) bindDefaults() error {
 			}
 
 			field := stageField(i, key)
+			// A number is one input; a condition may name several.
 			if key != "when" && inputName.FindString(text) != text {
 				return p.fieldError(field, "must be a number, or one input of the run as in {{input.NAME}}, and is %.80q", text)
 			}

@@ -208,6 +208,7 @@ func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
 				if v.Space == OfAgents {
 					continue
 				}
+
 				// The number of inputs is no field of a document.
 				counted := v.Name == count && (v.Space == Items || s.Each == EachBatch)
 				if _, ok := itemValue(v.Name, id, metadata); !ok && !counted && v.Space != Input {

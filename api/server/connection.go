@@ -243,6 +243,7 @@ func (f *frames) add(p []byte) (whole bool) {
 	for len(p) > 0 {
 		switch {
 		case f.prefix > 0:
+			// A client sends its preface before the first frame.
 			n := min(f.prefix, len(p))
 			f.prefix, p = f.prefix-n, p[n:]
 		case f.rest > 0:

@@ -193,6 +193,7 @@ func (s *Server) shortenDeadline(ctx context.Context, method string) (context.Co
 		return ctx, func() {}, nil
 	}
 
+	// The margin is for the way of the answer.
 	left := time.Until(deadline)
 	if left < 2*s.config.Margin {
 		return ctx, nil, errs.New(errs.Deadline, "only %v is left until the deadline of the call, too little to begin it; set a later deadline", left)

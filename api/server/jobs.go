@@ -289,6 +289,7 @@ func (j *jobs) GetResultFile(req *pb.GetResultFileRequest, stream grpc.ServerStr
 			}
 			return sink(p)
 		})
+
 		// The result may be read again for what is large; no more is kept then.
 		room.whole = true
 		return err

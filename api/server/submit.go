@@ -104,6 +104,7 @@ func beginSubmission[M message](ctx context.Context, j *jobs, receive func() (M,
 	}
 
 	in.pieces = first.GetDocuments()
+	// No more is read before there is room for a submission.
 	return first, in, in.lease.Hold(ctx, beginBytes)
 }
 

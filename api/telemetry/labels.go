@@ -33,6 +33,7 @@ func (l *Labels) Of(value string) string {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// Another may have taken the last place since.
 	if len(l.seen) >= l.most && !l.seen[value] {
 		return Other
 	}

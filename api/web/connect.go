@@ -54,6 +54,8 @@ func (m method) handler() *connect.Handler {
 			if !ok {
 				return fmt.Errorf("a %T is no message of %s", v, m.name())
 			}
+
+			// Connect makes an empty message, which has to get the type of the method.
 			*into = *dynamicpb.NewMessage(m.Input())
 			return nil
 		}),

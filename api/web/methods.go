@@ -31,6 +31,7 @@ func readMethods(document []byte) (allowedMethods, error) {
 		for name := range methods {
 			names = append(names, strings.ToUpper(name))
 		}
+
 		// HEAD is answered as GET is.
 		if slices.Contains(names, http.MethodGet) {
 			names = append(names, http.MethodHead)

@@ -272,6 +272,7 @@ func pathOfWrong(m protoreflect.Message, data json.RawMessage) string {
 			return name
 		}
 
+		// A field is wrong if it does not fit by itself.
 		one, err := json.Marshal(map[string]json.RawMessage{name: values[name]})
 		if err == nil && fromJSON.Unmarshal(one, m.New().Interface()) == nil {
 			continue
@@ -338,6 +339,7 @@ func (m marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 	values := json.NewDecoder(in)
 
 	return runtime.DecoderFunc(func(v any) error {
+		// The bound is for each value, and not for the whole body.
 		in.left = maxMessage
 		var value json.RawMessage
 		err := values.Decode(&value)

@@ -165,6 +165,7 @@ func splitTask(t *pb.PlanTask, limit int) iter.Seq[*pb.PlanTask] {
 
 		for {
 			n, size := 0, 0
+			// At least one name, however long it is.
 			for n < len(rest) && (n == 0 || size < limit) {
 				size += len(rest[n]) + partOverhead
 				n++
@@ -209,6 +210,7 @@ func JoinPlan(next func() (*pb.Plan, error)) (*pb.Plan, error) {
 				continue
 			}
 
+			// The last task goes on with this one.
 			begun := whole.GetTasks()[last]
 			if begun.GetUnitId() != t.GetUnitId() {
 				return nil, errs.New(errs.Internal, "the server's plan breaks off in task %q", begun.GetUnitId())

@@ -29,6 +29,7 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 		addParts(c, p.GetLimits(), func(m *pb.WorkRequest, v *pb.LimitNote) { m.Limits = append(m.Limits, v) })
 		addParts(c, p.GetManners(), func(m *pb.WorkRequest, v *pb.ModelManners) { m.Manners = append(m.Manners, v) })
 
+		// Drain goes with the last message.
 		c.current.Drain = p.GetDrain()
 		c.flushMessage()
 	}
@@ -53,6 +54,7 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 		addParts(c, p.GetLimits(), func(m *pb.WorkResponse, v *pb.LimitShare) { m.Limits = append(m.Limits, v) })
 		addParts(c, p.GetManners(), func(m *pb.WorkResponse, v *pb.ModelManners) { m.Manners = append(m.Manners, v) })
 
+		// Goodbye goes with the last message.
 		c.current.Goodbye = p.GetGoodbye()
 		c.flushMessage()
 	}

@@ -131,6 +131,7 @@ func Parse(s string) (Hook, error) {
 		}
 	}
 
+	// Many goroutines may pass points at once.
 	var passed atomic.Int64
 	return func(p Point) {
 		if p == Point(name) && passed.Add(1) == n {

@@ -58,6 +58,7 @@ func Open(clusterFile string, c Config) (store.Store, error) {
 		return nil, err
 	}
 
+	// Opening a database reaches nobody yet, so the cluster is asked for a version.
 	s := newStore(db, clusterFile, c)
 	err = s.pingCluster(c.ConnectTimeout)
 	switch {

@@ -32,6 +32,7 @@ func (h *handleTable) acquire(file string) (fdb.Database, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
+	// The API version can be selected once in a process.
 	if !h.chosen {
 		h.version, h.chosen = fdb.APIVersion(APIVersion), true
 	}

@@ -147,11 +147,13 @@ func (x *tx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) 
 
 func (x *tx) getRange(ctx context.Context, from reader, r store.Range, o store.RangeOptions) (pairs []store.KeyValue, more bool, err error) {
 	if bytes.Compare(r.Begin, r.End) >= 0 {
+		// Nothing is read, but the read version is fixed.
 		return nil, false, x.readPinned(ctx, func() error { return nil })
 	}
 
 	mode := fdb.StreamingModeWantAll
 	if o.Bytes > 0 {
+		// With all that is wanted at once, the client would read to the end of the range.
 		mode = fdb.StreamingModeIterator
 	}
 

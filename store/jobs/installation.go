@@ -54,6 +54,7 @@ func readInstallation(ctx context.Context, r *records.Records, tx store.Tx, name
 		return true, checkFormat(string(text), name)
 	}
 
+	// The whole range is read, so that of two that install at once one conflicts.
 	pairs, _, err := tx.GetRange(ctx, r.Keys.Below(), store.RangeOptions{Limit: 1})
 	if err != nil {
 		return false, err

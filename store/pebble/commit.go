@@ -61,6 +61,7 @@ func (c *committer) serveQueue() {
 			rest = rest[n:]
 		}
 
+		// The slice is used again, and must keep no request alive.
 		clear(taken)
 		spare = taken[:0]
 	}

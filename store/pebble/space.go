@@ -85,6 +85,7 @@ func (s *Store) checkRoom() error {
 		return fmt.Errorf("store/pebble: %w", err)
 	}
 
+	// A little, and as much as the logs hold.
 	need := s.config.MinFree / 16
 	for _, name := range names {
 		if _, ok := integrity.LogNumber(name); !ok {

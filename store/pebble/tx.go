@@ -145,6 +145,7 @@ func (t *tx) Commit(ctx context.Context) error {
 		return store.ErrUsed
 	}
 
+	// Whatever comes of it, a transaction is committed once.
 	defer t.Discard()
 	if len(t.writes.ops) == 0 && t.writeConflicts.isEmpty() {
 		return nil

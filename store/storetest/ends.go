@@ -105,6 +105,7 @@ func closedStore(e *env) {
 	fired := e.watchKey(e.ctx, "a")
 	e.must("close", e.store.Close())
 
+	// All that is under way fails, and nothing new begins.
 	_, err := read.Get(e.ctx, e.prefixedKey("a"))
 	e.wantErr("get of one under way", err, store.ErrClosed)
 	_, _, err = fresh.GetRange(e.ctx, e.allKeys(), store.RangeOptions{})

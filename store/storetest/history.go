@@ -147,6 +147,8 @@ func (h *history) runWorker(ctx context.Context, worker int, random *rand.Rand) 
 			if !store.Retryable(err) {
 				return nil, err
 			}
+
+			// It may have happened at any later time, or never.
 			a, op.Return = answer{unknown: true}, math.MaxInt64
 		} else {
 			seen[c.unit] = a.unit.attempt

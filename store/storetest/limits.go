@@ -141,6 +141,7 @@ func reservedKeys(e *env) {
 	e.wantErr("get", err, store.ErrReservedKey)
 	_, _, err = e.begin().GetRange(e.ctx, store.Prefixed(key), store.RangeOptions{})
 	e.wantErr("get range", err, store.ErrReservedKey)
+	// A range may end where the reserved keys begin.
 	_, _, err = e.begin().GetRange(e.ctx, store.Range{Begin: e.prefixedKey(""), End: []byte{0xff}}, store.RangeOptions{Limit: 1})
 	e.must("get range up to what is reserved", err)
 

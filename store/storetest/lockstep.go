@@ -199,6 +199,7 @@ func (l *lockstep) runStep(s Step) error {
 		if err := l.pinVersions(pair); err != nil {
 			return l.forgiveFault(s.Lane, err)
 		}
+
 		// The conflict is added below, on both sides.
 		fallthrough
 	default:
@@ -271,6 +272,7 @@ func (l *lockstep) compareRead(pair *lane, s Step) error {
 	}
 
 	keys := [][]byte{l.prefixedKey(s.Key)}
+	// A key may be asked for twice.
 	if s.Action == actGetAll {
 		keys = append(keys, l.prefixedKey(s.End), l.prefixedKey(s.Key))
 	}

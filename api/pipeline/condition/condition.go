@@ -62,7 +62,8 @@ func Parse(text string) (Condition, error) {
 		if err != nil {
 			return Condition{}, err
 		}
-		// Of alternatives one has to hold, so they are one list.
+
+		// One of the alternatives has to hold, so they are one list.
 		if len(either) > 1 && len(c.all) > 0 {
 			c.all[0] = append(c.all[0], one)
 			continue

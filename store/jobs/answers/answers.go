@@ -73,6 +73,7 @@ func (st *Store) Keep(ctx context.Context, t mapreduce.TenantID, key, data []byt
 		return fmt.Errorf("answer of %d bytes under a key of %d: %w", len(data), len(key), errors.ErrUnsupported)
 	}
 
+	// They are the same in each run of the transaction.
 	now, sum := st.NowMicros(), answerSum(key, data)
 	return st.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 		old := new(storagev1.Answer)
@@ -200,6 +201,7 @@ func (st *Store) Tenants(ctx context.Context) ([]mapreduce.TenantID, error) {
 			if err != nil {
 				return err
 			}
+
 			// Keys of one tenant stand side by side.
 			if t := mapreduce.TenantID(rest.Text()); len(tenants) == 0 || tenants[len(tenants)-1] != t {
 				tenants = append(tenants, t)

@@ -36,6 +36,8 @@ func (st *Store) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err
 		if err != nil {
 			return err
 		}
+
+		// The last seal is read serializably: of two that seal at once, one runs again.
 		head, err := st.LastSeal(ctx, tx, id)
 		if err != nil {
 			return err
@@ -319,6 +321,7 @@ func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobI
 			}
 
 			number, span.Begin = s.Number, store.Single(kv.Key).End
+			// Stamps in hexadecimal digits have the order of time.
 			if behind = end >= last; behind {
 				break
 			}

@@ -24,6 +24,7 @@ func (c *checker) checkFiles(ctx context.Context) error {
 	n, err := v.Verify(ctx, func(d store.Damage) error {
 		damaged++
 		where := ""
+		// It is not known of each file which keys it holds.
 		if d.Keys.End != nil {
 			where = fmt.Sprintf("; its keys are from %s up to %s, and what of them cannot be read is said below",
 				boundName(d.Keys.Begin), boundName(d.Keys.End))

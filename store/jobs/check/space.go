@@ -137,6 +137,7 @@ func (c *checker) checkRequests(ctx context.Context) error {
 
 			tenant, request := rest.Text(), rest.Text()
 			rec := new(storagev1.Job)
+			// Findings name the job.
 			l.job = mapreduce.JobID(kv.Value)
 			found, err := l.get(ctx, c.Keys.Job(l.job).Record(), rec)
 			if err != nil {
@@ -167,6 +168,7 @@ func (c *checker) checkRuns(ctx context.Context) error {
 				return err
 			}
 
+			// Findings name the job.
 			l.job = id
 			if !found || !records.IsListed(ctl) || ctl.Tenant != tenant {
 				l.addFinding(kv.Key, "the job is listed to run for tenant %q, and does not; servers pass over it, so there is nothing to do", tenant)
@@ -195,6 +197,7 @@ func (c *checker) checkSpace(ctx context.Context) error {
 					next = nil
 					return err
 				}
+
 				// All other keys of this kind and job are passed over.
 				if next, err = c.checkPrefix(ctx, l, pairs[0].Key); err != nil {
 					return err

@@ -125,6 +125,7 @@ func (s *sums) addUnit(u *storagev1.Unit) {
 
 	s.addSpent(u.TokensIn, u.TokensOut, u.CostMicros, u.Savings)
 	s.add(keys.Claimed, 0, u.Attempt)
+	// What is reserved and charged is counted by the node whose grant holds it.
 	s.holds[stripe{records.CounterAt{Name: keys.Reserved, Level: 0}, mapreduce.NodeID(u.Node)}] += u.Reserved
 	s.holds[stripe{records.CounterAt{Name: keys.Charged, Level: 0}, mapreduce.NodeID(u.Node)}] += u.Charged
 
@@ -371,6 +372,7 @@ func (k *jobCheck) checkEnds(l *checkTx, key []byte) {
 		return s.countLevel(level) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed] - states[mapreduce.UnitCancelled]
 	}
 
+	// In a job that has ended all units must have; in any other those below its level.
 	all := k.before.isFinished() || (k.before.isCancelled() && !ctl.Sweeping)
 	for level := range s.units {
 		if n := open(level); n > 0 && (level < ctl.Level || all) {
@@ -392,6 +394,7 @@ func (k *jobCheck) compareCoverage(l *checkTx) {
 			k.sums.chunks, k.sums.tallied)
 	}
 
+	// The sums of coverage agree only once the job has ended.
 	if !k.before.isFinished() {
 		return
 	}

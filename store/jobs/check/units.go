@@ -112,6 +112,8 @@ func (a *surroundings) checkUnit(l *checkTx, id mapreduce.JobID, ctl *storagev1.
 	if (state == mapreduce.UnitFailed) != a.failed {
 		l.addFinding(key, "unit %s is %s, and is listed as failed: %t", u.UnitId, state, a.failed)
 	}
+
+	// The call is kept until the unit is complete or cancelled.
 	if keeps := state != mapreduce.UnitComplete && state != mapreduce.UnitCancelled; keeps && u.Woken != "" && !a.woken {
 		l.addFinding(key, "unit %s was woken by a call, and the answer to %q is not there; pause the job, and submit it again", u.UnitId, u.Woken)
 	}
@@ -161,6 +163,7 @@ func (a *surroundings) inTree(l *checkTx, key []byte, ctl *storagev1.Ctl, u *sto
 	}
 
 	state, w := mapreduce.UnitState(u.Status), keys.Waiting(records.DecodeCount(a.waiting))
+	// A unit that was cancelled while its inputs had not ended was blocked.
 	blocked := state == mapreduce.Blocked || state == mapreduce.UnitCancelled && w < keys.LetGo
 	if a.waiting == nil || blocked != (w < keys.LetGo) || !blocked && (w.Left() != 0 || w.Survivors() == 0 && state != mapreduce.UnitFailed) {
 		l.addFinding(key, "unit %s is %s, and has %d inputs that have not ended and %d with an output; cancel and submit the job again",
@@ -269,6 +272,7 @@ func checkPlace(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 		l.addFinding(key, "unit %s of level %d, a %s unit, has a source: %t, has inputs: %t", u.UnitId, u.Level, kind, s != nil, u.Inputs != nil)
 	}
 
+	// The core lies within the bytes of the unit, and these within the text.
 	if s != nil && !(0 <= s.Start && s.Start <= s.CoreStart && s.CoreStart <= s.CoreEnd && s.CoreEnd <= s.End &&
 		s.End <= s.Length && s.CharStart <= s.CharEnd && 0 <= s.ChunkIndex && s.ChunkIndex < max(1, s.Chunks)) {
 		l.addFinding(key, "unit %s has bytes %d to %d of a text of %d, core %d to %d, chunk %d of %d",

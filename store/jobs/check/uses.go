@@ -318,6 +318,7 @@ func (c *checker) checkLogs(ctx context.Context) error {
 			return err
 		})
 
+		// A log that comes again would be visited for ever.
 		if err != nil || !found || seen[tenant] {
 			return err
 		}

@@ -28,6 +28,7 @@ const countedAtOnce = 1000
 func (st *Store) Waiting(ctx context.Context, id mapreduce.JobID, most int64) (w Waiting, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
 		r := tx.Snapshot()
+		// Without a budget nothing bounds what is paid for.
 		w = Waiting{Paid: math.MaxInt64}
 		ctl, err := st.ReadControl(ctx, r, id)
 		if err != nil || !mapreduce.JobState(ctl.State).Running() {

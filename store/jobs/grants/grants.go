@@ -78,6 +78,7 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 		} else {
 			before.Tokens, before.Slots = own.Tokens, own.Slots
 		}
+
 		// A node that does not know that others took slots counts those among what it gives:
 		// it would give slots of units that run.
 		if ask.Give > 0 && ask.Taken == own.Taken && ask.ID != own.Given {
@@ -159,6 +160,7 @@ func (rec Records) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Sco
 		if err != nil {
 			return nil, err
 		}
+
 		// The scope stands before the node.
 		keys.GrantScope(&rest)
 		all[mapreduce.NodeID(rest.Text())] = g
@@ -249,6 +251,8 @@ func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Sc
 	if _, err := records.Read(ctx, tx, rec.Keys.Grant(of, from), &theirs); err != nil {
 		return err
 	}
+
+	// The other node may have fewer by now.
 	if n = min(n, theirs.Slots); n == 0 {
 		return nil
 	}
@@ -364,7 +368,7 @@ func (ask *CallsRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, 
 		wants[i] = all[node].Want
 	}
 
-	// rest is what no other node has, lacking what others have too few of.
+	// rest is what no other node has; lacking is what others have too little of.
 	part, rest, lacking := int64(0), ask.Limit, int64(0)
 	for i, its := range limit.Divide(ask.Limit, wants) {
 		its = min(its, wants[i])

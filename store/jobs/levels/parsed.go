@@ -111,6 +111,8 @@ func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch i
 	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
 		return nil, nil
 	}
+
+	// An earlier call, or one of another node, may have been here.
 	if there, err := st.isPlanted(ctx, id, keys.Document(u.Index)); err != nil || there {
 		return nil, err
 	}

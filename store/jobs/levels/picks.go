@@ -55,6 +55,7 @@ func (rec Records) PicksFrom(ctx context.Context, r store.Reader, id mapreduce.J
 		if err := records.Decode(kv.Key, kv.Value, &m); err != nil {
 			return nil, err
 		}
+
 		// The first index and the gaps between the others are stored.
 		for at, i := m.First, 0; ; i++ {
 			if at >= from && len(found) < limit {

@@ -103,6 +103,7 @@ func (st *Store) PlanStep(ctx context.Context, id mapreduce.JobID, n Plan) (from
 		if err := p.planStep(ctx); err != nil {
 			return err
 		}
+
 		// A step that planned nothing would be repeated for ever.
 		if before == [2]int64{p.cursor.Planned, p.cursor.Picked} {
 			return records.CorruptError(st.Keys.Job(id).Ctl(), "level %d of %s is to have %d units, and has inputs for %d",

@@ -123,6 +123,7 @@ func (p *treePlanner) planLevels(ctx context.Context) (bool, error) {
 		} else {
 			err = p.planReduces(ctx, below)
 		}
+
 		// Without room for the whole level, the next step goes on where the cursor stands.
 		if err != nil || c.Planned < c.Plan.Units {
 			return false, err
@@ -262,6 +263,7 @@ func (p *treePlanner) readChildren(ctx context.Context, places []store.KeyValue)
 // returns what that has to wait for.
 func (p *treePlanner) setParent(children []*storagev1.Unit, at int) keys.Waiting {
 	if children == nil {
+		// No unit of such a job can have been claimed yet.
 		return keys.OneLeft
 	}
 

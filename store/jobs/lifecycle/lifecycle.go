@@ -353,6 +353,7 @@ func (rec writer) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.
 		tx.Set(rec.Keys.Job(id).Ctl(), records.Encode(ctl))
 		return nil
 	}
+
 	// The earlier result is invalid from now on, and must not be shown.
 	ctl.Resuming = true
 	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
@@ -476,6 +477,7 @@ func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int6
 	for done := false; !done; {
 		tried := 0
 		err := st.db.Update(ctx, failpoint.Retry, func(tx store.Tx) error {
+			// Each run that fails asks for fewer units.
 			room := records.StepRoom(tried)
 			tried++
 

@@ -103,6 +103,7 @@ func (rec writer) tenantExpired(ctx context.Context, r store.Reader, from store.
 
 	next = rec.Keys.Tenant(tenant).AfterEnded()
 	keep := rec.Tenants.RuleOf(tenant).Keep
+	// Without a rule its jobs stay.
 	if keep <= 0 {
 		return nil, next, nil
 	}

@@ -57,6 +57,7 @@ func (rec writer) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobI
 			room.Limit--
 			room.Bytes -= len(kv.Key) + len(kv.Value)
 		}
+
 		// There is no room for more: the next step begins behind the last unit.
 		if more || room.Limit <= 0 || room.Bytes <= 0 {
 			at.from = store.Single(pairs[len(pairs)-1].Key).End

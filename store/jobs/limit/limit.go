@@ -157,8 +157,7 @@ func (s *Scope) learnLimits(n Note) {
 }
 
 // learnManners takes what servers refuse. If two workers have learned different things of
-// one server,
-// the later word stands; a node that knows more than the fleet says so.
+// one server, the later word stands.
 func (s *Scope) learnManners(n Note) {
 	for _, server := range slices.Sorted(maps.Keys(n.Manners)) {
 		if _, known := s.Manners[server]; !known && len(s.Manners) >= MaxServers {

@@ -33,6 +33,7 @@ func (st *Store) Doubt(ctx context.Context, node mapreduce.NodeID, count int64, 
 		var beat storagev1.Beat
 		found, err := records.Read(ctx, tx, st.Keys.Beat(node), &beat)
 		if err != nil || !found || beat.Count != count {
+			// The node has given another sign of life, or is forgotten.
 			return err
 		}
 
@@ -139,6 +140,7 @@ func (rec Records) EndDoubt(ctx context.Context, tx store.Tx) error {
 	if values[0] != nil {
 		tx.Clear(rec.Keys.Doubt(rec.Node))
 	}
+
 	// Nobody is forgotten but in doubt, so whoever forgets this node meanwhile
 	// changes what was read above.
 	beat, err := tx.Snapshot().Get(ctx, rec.Keys.Beat(rec.Node))

@@ -43,6 +43,7 @@ func (c Counters) ByLevel(ctl *storagev1.Ctl) []LevelProgress {
 		p := LevelProgress{Stage: int(l.Stage), Units: l.Units}
 
 		if level == 0 {
+			// Units of documents that were parsed by now are not in the control record yet.
 			p.Units += c.MappedEarly(ctl)
 		}
 		add(int64(level), p)

@@ -176,6 +176,8 @@ func ChunksOf(length int64) int64 { return (length + store.ChunkSize - 1) / stor
 // VisitChunks visits the values of a range in order, and reads some at a time.
 func (d *DB) VisitChunks(ctx context.Context, r store.Range, visit func(value []byte) error) error {
 	for {
+		// A long value takes longer to read than a transaction may last, so each page has
+		// its own.
 		var pairs []store.KeyValue
 		var more bool
 		err := d.View(ctx, func(tx store.Tx) (err error) {

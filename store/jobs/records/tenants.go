@@ -217,6 +217,7 @@ func (u *Tenants) ChargeState(ctx context.Context, tx store.Tx, id mapreduce.Job
 	if ended {
 		return nil
 	}
+
 	// A job that goes on may have a larger budget than is covered.
 	return u.TakeTokens(ctx, tx, t, ctl.Use, ctl.Budget)
 }
@@ -230,6 +231,7 @@ func (u *Tenants) ReturnUse(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	}
 
 	u.AddUse(tx, t, keys.UsedJobs, 0, -1)
+	// A job that has ended has given this back before.
 	if !use.GetEnded() {
 		u.AddUse(tx, t, keys.UsedUnended, 0, -1)
 	}

@@ -46,6 +46,7 @@ type Held struct {
 // another; tenant is empty for one that is not.
 func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, tenant mapreduce.TenantID, epoch int64) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
+	// The store does not say which attempts run, so they are compared without that.
 	named, running := make(map[mapreduce.Held]bool, len(holding)), make(map[mapreduce.Held]bool)
 	for _, h := range holding {
 		runs := h.Running
@@ -206,6 +207,7 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 		}
 		all, claims = append(all, c.Units...), append(claims, c)
 	}
+
 	// Ahead: what becomes of one changes no other, and no two of a claim are the same.
 	units, damaged, err := s.SoundUnits(ctx, s.tx, all)
 	if err != nil {
@@ -278,6 +280,7 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 	for _, h := range s.stay {
 		seen[h.Held] = true
 	}
+
 	// As many to a record as to a claim: more may be too large for a value.
 	name := func(i int) string { return fmt.Sprintf("%s-%d", claim, i/records.MaxBatch) }
 
@@ -354,6 +357,8 @@ func (s *sweep) visitClaim(ctx context.Context, key []byte, held []*storagev1.He
 	if err != nil {
 		return err
 	}
+
+	// The session stands before the claim.
 	rest.Skip()
 	claim := rest.Text()
 

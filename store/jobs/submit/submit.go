@@ -179,6 +179,7 @@ func (rec writer) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.Job
 		for _, name := range firstNames(u) {
 			old := cmp.Or(inBatch[name], stored[name])
 			if old != nil && idsClash(old, u) {
+				// The upper bits of an index number the document, from 0 on.
 				return errs.Field("documents", "documents %d and %d have the same id %q; give each its own",
 
 					old.Index>>20+1, u.Index>>20+1, u.DocumentId)
@@ -327,6 +328,7 @@ func (f *Publication) Standing(id mapreduce.JobID) *records.Standing {
 func (f *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *storagev1.Job) {
 	state, level := f.Level.Phase, int64(0)
 	if f.Parse > 0 || f.Tree {
+		// Nothing is mapped until documents are parsed, or the tree is planned.
 		state, level = mapreduce.Decomposition, -1
 	}
 
@@ -364,6 +366,7 @@ func (rec writer) publishJob(ctx context.Context, tx store.Tx, id mapreduce.JobI
 	rec.ListJob(tx, id, ctl, now)
 	rec.SetRun(tx, id, ctl)
 
+	// No other node can have slots of a job that was not visible.
 	if f.Slots > 0 {
 		tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: f.Slots}))
 	}

@@ -57,7 +57,7 @@ func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 		spent = mapreduce.Tokens{In: u.Reserved + u.Charged}
 	}
 
-	// Counters are kept by node: the node that reserved is the one that settles.
+	// Counters are kept by node: what a node has reserved is taken off its own.
 	owner := mapreduce.NodeID(u.Node)
 	if owner == "" {
 		owner = t.Node

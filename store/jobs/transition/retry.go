@@ -83,6 +83,7 @@ func (t *Changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
 		return err
 	}
+
 	// Only a document whose chunks have all ended had been counted.
 	if tally.Complete+tally.Failed == tally.Chunks {
 		t.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))

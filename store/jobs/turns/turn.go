@@ -349,6 +349,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 			t.SetUnit(t.Tx, t.Job, u)
 			return s, nil
 		}
+
 		// This report's own earlier success, or another copy of it.
 		s.Verdict = mapreduce.Accepted
 		t.NoteParent(u)

@@ -360,6 +360,8 @@ func (st *Store) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *record
 		if err != nil {
 			return err
 		}
+
+		// The job and the level stand before the unit.
 		rest.Skip()
 		rest.Skip()
 

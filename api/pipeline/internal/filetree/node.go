@@ -246,6 +246,7 @@ func (r *Reader) fromYAML(y *yaml.Node, depth int) *Node {
 
 	switch y.Kind {
 	case yaml.AliasNode:
+		// The bounds on depth and number hold for what aliases stand for too.
 		return r.fromYAML(y.Alias, depth+1)
 	case yaml.SequenceNode:
 		for _, item := range y.Content {

@@ -77,6 +77,7 @@ func parseFormat(text string) (f Format, ok bool) {
 
 	f.State = State(words[1])
 	numbers := make([]uint64, 0, len(words))
+	// All words but the state are numbers.
 	for _, word := range append(words[:1:1], words[2:]...) {
 		n, err := strconv.ParseUint(word, 10, 64)
 		if err != nil {

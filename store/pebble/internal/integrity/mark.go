@@ -83,6 +83,7 @@ func OpenMark(files vfs.FS, folder string, version, manifest uint64) (*Mark, err
 		return nil, fmt.Errorf("store/pebble: %w", err)
 	}
 
+	// What the slots hold of other manifests means nothing any more.
 	all := make([]byte, (markSlots-1)*markSpacing+markSize)
 	for i, slot := range [markSlots]markSlot{
 		newMarkSlot(version, 0), newMarkSlot(version, 0), newMarkSlot(manifest, had.LengthOf(manifest)), newMarkSlot(0, 0),
