@@ -22,9 +22,11 @@ func (r *Registry) Detect(name string, begin []byte, mediaType string) (Kind, er
 	if i := slices.Index(matches, Certain); i >= 0 {
 		return r.formats[i].Kind, nil
 	}
+
 	if name := r.foreignName(begin, matches); name != "" {
 		return "", Refuse("%s, not text", name)
 	}
+
 	if isSigned(begin) { // whatever the name says, it is none of the formats of text
 		for i, f := range r.formats {
 			if f.Sniff == nil || f.Sniff([]byte("text")) != Excluded {
@@ -32,6 +34,7 @@ func (r *Registry) Detect(name string, begin []byte, mediaType string) (Kind, er
 			}
 		}
 	}
+
 	switch i, err := r.declaredFormat(mediaType); {
 	case err != nil:
 		return "", err
@@ -40,20 +43,25 @@ func (r *Registry) Detect(name string, begin []byte, mediaType string) (Kind, er
 	case i >= 0:
 		return r.formats[i].Kind, nil
 	}
+
+	// The name goes before what the document looks like: a text may begin like anything.
 	if i := r.formatOfName(name); i >= 0 && matches[i] != Excluded {
 		return r.formats[i].Kind, nil
 	}
+
 	if i := slices.Index(matches, Begins); i >= 0 {
 		return r.formats[i].Kind, nil
 	}
 	if i := slices.Index(matches, Resembles); i >= 0 && filepath.Ext(name) == "" {
 		return r.formats[i].Kind, nil
 	}
+
 	for i, m := range matches {
 		if m != Excluded {
 			return r.formats[i].Kind, nil
 		}
 	}
+
 	return "", Refuse("of no format that is known")
 }
 
@@ -181,6 +189,7 @@ func (r *Registry) declaredFormat(mediaType string) (int, error) {
 	if mediaType == "" {
 		return -1, nil
 	}
+
 	m, _, err := mime.ParseMediaType(mediaType)
 	if err != nil {
 		return -1, Refuse("declared as %q, which is not a media type", mediaType)
@@ -188,9 +197,12 @@ func (r *Registry) declaredFormat(mediaType string) (int, error) {
 	if m == "application/octet-stream" || m == "text/plain" { // too general to tell anything
 		return -1, nil
 	}
+
+	// Patterns count only if no format has the media type itself.
 	if i := slices.IndexFunc(r.formats, func(f Format) bool { return slices.Contains(f.MediaTypes, m) }); i >= 0 {
 		return i, nil
 	}
+
 	for i, f := range r.formats {
 		for _, pattern := range f.MediaTypes {
 			if ok, err := path.Match(pattern, m); ok && err == nil {
@@ -198,6 +210,7 @@ func (r *Registry) declaredFormat(mediaType string) (int, error) {
 			}
 		}
 	}
+
 	return -1, Refuse("declared as %s, not text", m)
 }
 

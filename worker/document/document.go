@@ -4,8 +4,8 @@
 // at.
 //
 // To add a format, write a package that returns its Format, and register it where the
-// process is wired. Each format has a package below this one: text, markdown, html,
-// jsonl. Nothing is registered by importing.
+// process is wired. Each format has a package below this one, such as text, html or pdf.
+// Nothing is registered by importing.
 //
 // The package imports nothing of the project but the vocabulary, worker/layout
 // and worker/offset.
@@ -110,7 +110,7 @@ type Document struct {
 
 // A RefusedError tells why bytes are not a document.
 type RefusedError struct {
-	Reason string // as it stands in the ledger
+	Reason string // as people read it
 }
 
 func (e *RefusedError) Error() string { return "document: refused: " + e.Reason }
@@ -137,6 +137,7 @@ type Registry struct {
 // is there twice.
 func NewRegistry(formats ...Format) (*Registry, error) {
 	r := &Registry{formats: slices.Clone(formats), most: Limits{Time: Limits{}.WithDefaults().Time}, turns: NewTurns(0)}
+
 	for i, f := range formats {
 		if f.Kind == "" || len(f.MediaTypes) == 0 {
 			return nil, fmt.Errorf("document: format %q, number %d, lacks its kind or media types", f.Kind, i)
@@ -145,6 +146,7 @@ func NewRegistry(formats ...Format) (*Registry, error) {
 			return nil, fmt.Errorf("document: format %q is registered twice", f.Kind)
 		}
 	}
+
 	return r, nil
 }
 
@@ -187,10 +189,12 @@ func (r *Registry) Parse(ctx context.Context, in Input) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("document: read %s: %w", in.Name, err)
 	}
+
 	kind, err := r.Detect(in.Name, begin, in.MediaType)
 	if err != nil {
 		return nil, err
 	}
+
 	f, _ := r.Format(kind)
 	if f.Parse == nil {
 		return nil, fmt.Errorf("document: %s holds many documents", in.Name)
@@ -201,16 +205,20 @@ func (r *Registry) Parse(ctx context.Context, in Input) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	d.Kind, d.Title = cmp.Or(d.Kind, kind), cleanTitle(d.Title)
+	// A parser may be wrong, so what it made is checked before anybody uses it.
 	if !utf8.ValidString(d.Text) {
 		return nil, fmt.Errorf("document: the %s parser made text of %s that is not UTF-8", kind, in.Name)
 	}
 	if err := d.Layout.Check(len(d.Text)); err != nil {
 		return nil, fmt.Errorf("document: the %s parser made a layout of %s that is none: %w", kind, in.Name, err)
 	}
+
 	if strings.TrimSpace(d.Text) == "" {
 		return nil, ErrNoText
 	}
+
 	return d, nil
 }
 
@@ -220,16 +228,20 @@ func (r *Registry) parse(ctx context.Context, f Format, in Input, whole io.Reade
 	if err != nil {
 		return nil, fmt.Errorf("document: read %s: %w", in.Name, err)
 	}
+
 	waited := r.turns.Do(ctx, in.Limits.Time, in.Wait, func(within context.Context) {
 		if in.Content, err = again(); err != nil {
 			return
 		}
+
+		// A parser that stops for want of time may say so in any words.
 		d, err = f.Parse(within, in)
 		refused := new(RefusedError)
 		if err != nil && errors.Is(context.Cause(within), ErrTime) && !errors.As(err, &refused) {
 			err = Refuse("a document of the format %s that takes longer than %v to read (--document-time)", f.Kind, in.Limits.Time)
 		}
 	})
+
 	if waited != nil {
 		return nil, waited
 	}
@@ -247,6 +259,8 @@ func rereadable(content, whole io.Reader) (func() (io.Reader, error), error) {
 			}, nil
 		}
 	}
+
+	// A stream can be read once, so it is held.
 	data, err := io.ReadAll(whole)
 	return func() (io.Reader, error) { return bytes.NewReader(data), nil }, err
 }

@@ -24,10 +24,12 @@ func ParseGlob(pattern string) (Glob, error) {
 	if trimmed == "" {
 		return Glob{}, fmt.Errorf("the glob %q is empty", pattern)
 	}
+
 	segments := strings.Split(strings.TrimPrefix(trimmed, "/"), "/")
 	if !strings.Contains(trimmed, "/") {
 		segments = []string{anyDepth, trimmed}
 	}
+
 	for _, s := range segments {
 		if _, err := path.Match(s, ""); err != nil { // there is but one such error
 			return Glob{}, fmt.Errorf("the glob %q: %q has a [ that no ] closes, or a \\ at its end; write \\[ for a bracket", pattern, s)
@@ -43,6 +45,7 @@ func (g Glob) Match(name string) bool {
 	// at[j] tells whether the segments so far match parts[:j].
 	at := make([]bool, len(parts)+1)
 	at[0] = true
+
 	for i, s := range g.segments {
 		next := make([]bool, len(parts)+1)
 		for j := range at {
@@ -57,6 +60,7 @@ func (g Glob) Match(name string) bool {
 		}
 		at = next
 	}
+
 	return at[len(parts)]
 }
 

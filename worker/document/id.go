@@ -20,6 +20,7 @@ import (
 // TooLong.
 func ID(path string) string {
 	var b strings.Builder
+
 	for i := 0; i < len(path); {
 		r, size := utf8.DecodeRuneInString(path[i:])
 		if r == utf8.RuneError && size == 1 || isUnprintable(r) || r == '%' && isEncoded(path[i:]) {
@@ -29,6 +30,7 @@ func ID(path string) string {
 		}
 		i += size
 	}
+
 	return string(mapreduce.Unreserve(mapreduce.DocumentID(b.String())))
 }
 
@@ -40,13 +42,16 @@ func Path(id string) string {
 			b.WriteByte(id[i])
 			continue
 		}
+
 		c, err := strconv.ParseUint(id[i+1:i+3], 16, 8)
 		if err != nil { // isEncoded has checked both digits
 			panic(err)
 		}
+
 		b.WriteByte(byte(c))
 		i += 2
 	}
+
 	return b.String()
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// Limits bound what reading one document may take. Time is that of a processor which works for
-// it, not that of the clock. Zero fields have their defaults:
-// DefaultMaxBytes, 30 seconds, 10,000 pages, 10,000 entries, 256 MiB unpacked, 300 times the
-// packed size, 256 elements within each other, and 4,000,000 cells.
+// Limits bound what reading one document may take. Time is that of a processor which works
+// for it, not that of the clock. Zero fields have their defaults: DefaultMaxBytes, 30
+// seconds, 10,000 pages, 10,000 entries, 256 MiB unpacked, 300 times the packed size, 256
+// elements within each other, and 4,000,000 cells.
 type Limits mapreduce.DocumentLimits
 
 // WithDefaults returns the limits with their defaults in place of zeros.

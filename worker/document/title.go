@@ -21,17 +21,21 @@ func cleanTitle(title string) string {
 		}
 		return r
 	}, title)
+
 	title = strings.Join(strings.Fields(title), " ")
 	if isProgramTitle(title) {
 		return ""
 	}
+
 	if len(title) > MaxTitle {
+		// The cut must not fall within a character.
 		end := MaxTitle - len("…")
 		for !utf8.RuneStart(title[end]) {
 			end--
 		}
 		title = title[:end] + "…"
 	}
+
 	return title
 }
 
@@ -43,12 +47,15 @@ func isProgramTitle(title string) bool {
 		"présentation powerpoint", "presentación de powerpoint", "new document", "document", "blank":
 		return true
 	}
+
 	if name, ok := strings.CutPrefix(lower, "document"); ok && strings.Trim(name, "0123456789") == "" {
 		return true
 	}
 	if strings.HasPrefix(lower, "microsoft word - ") || strings.HasPrefix(lower, "microsoft powerpoint - ") || strings.HasPrefix(lower, "microsoft excel - ") {
 		return true
 	}
+
+	// The name of a file is no title, and the id of the document has it.
 	for _, extension := range []string{".doc", ".docx", ".dvi", ".indd", ".odt", ".pdf", ".ppt", ".pptx", ".qxd", ".rtf", ".tex", ".xls", ".xlsx"} {
 		if strings.HasSuffix(lower, extension) {
 			return true

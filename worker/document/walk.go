@@ -101,11 +101,13 @@ func (w *walker) walkInputs(ctx context.Context, inputs []string, o WalkOptions)
 	if w.exclude, err = parseGlobs(o.Exclude); err != nil {
 		return err
 	}
+
 	for _, input := range inputs {
 		if err := w.walkInput(ctx, input); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -114,14 +116,18 @@ func (w *walker) walkInput(ctx context.Context, input string) error {
 	if input == Stdin {
 		return w.emitEntry(Entry{Name: "stdin", Path: Stdin, Size: -1})
 	}
+
 	abs, err := filepath.Abs(input)
 	if err != nil {
 		return fmt.Errorf("document: input %s: %w", input, err)
 	}
+
+	// What the user names is read, wherever a link leads.
 	info, err := os.Stat(abs)
 	if err != nil {
 		return fmt.Errorf("document: input: %w", err)
 	}
+
 	switch {
 	case info.IsDir():
 		return w.walkFolder(ctx, abs)
@@ -137,18 +143,22 @@ func (w *walker) walkFolder(ctx context.Context, root string) error {
 	if err != nil {
 		return fmt.Errorf("document: input: %w", err)
 	}
+
 	return filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+
 		if path == top {
 			return err
 		}
+
 		rel, relErr := filepath.Rel(top, path)
 		if relErr != nil {
 			return relErr
 		}
 		rel = filepath.ToSlash(rel)
+
 		switch {
 		case strings.HasPrefix(d.Name(), "."), matchAny(w.exclude, rel):
 			if d.IsDir() {
@@ -160,6 +170,7 @@ func (w *walker) walkFolder(ctx context.Context, root string) error {
 		case d.IsDir(), len(w.include) > 0 && !matchAny(w.include, rel):
 			return nil
 		}
+
 		if d.Type() == fs.ModeSymlink && !w.followLinks {
 			return w.emitLink(top, path, w.entryName(root, rel))
 		}
@@ -174,9 +185,11 @@ func (w *walker) emitLink(top, path, name string) error {
 	if err != nil {
 		return w.emitEntry(Entry{Name: name, Path: path, Skip: unreadableReason(err)})
 	}
+
 	if rel, err := filepath.Rel(top, target); err != nil || !filepath.IsLocal(rel) {
 		return w.emitEntry(Entry{Name: name, Path: path, Skip: "a link that leads out of the folder; --follow-symlinks reads it"})
 	}
+
 	return w.emitFile(target, name)
 }
 
@@ -203,6 +216,7 @@ func (w *walker) emitFile(path, name string) error {
 		e.Size = info.Size()
 		e.Skip = w.skipReason(path, name, e.Size)
 	}
+
 	return w.emitEntry(e)
 }
 
@@ -211,6 +225,7 @@ func (w *walker) skipReason(path, name string, size int64) string {
 	if size > w.max && !w.holdsMany(name) {
 		return fmt.Sprintf("too large: %d bytes, more than %d (--document-bytes)", size, w.max)
 	}
+
 	f, err := os.Open(path)
 	if err != nil {
 		return unreadableReason(err)
@@ -229,11 +244,14 @@ func (w *walker) emitEntry(e Entry) error {
 	if e.Skip == "" {
 		e.Skip = TooLong(e.ID)
 	}
+
+	// Names are unique within one input.
 	if w.several {
 		if err := w.roster.Add(e.ID, e.Path); err != nil {
 			return err
 		}
 	}
+
 	if !w.yield(e, nil) {
 		return errStopped
 	}

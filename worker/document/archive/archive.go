@@ -83,6 +83,7 @@ func escapes(name string) string {
 	if strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':' {
 		return "its name leads out of the archive"
 	}
+
 	for part := range strings.SplitSeq(name, "/") {
 		if part == ".." {
 			return "its name leads out of the archive"
@@ -110,21 +111,26 @@ func zipMembers(ctx context.Context, in document.Input) document.Members {
 			yield(document.Member{}, err)
 			return
 		}
+
 		seen := names{}
 		for i, name := range z.Names() {
 			if strings.HasSuffix(name, "/") || isHidden(name) {
 				continue
 			}
+
 			m := document.Member{Name: seen.unique(name), Skip: escapes(name)}
 			if m.Skip == "" {
 				if m.Content, err = readZip(z, i, limits.Bytes); err != nil {
 					m.Content, m.Skip = nil, skipReason(err)
 				}
 			}
+
+			// Once ctx has ended, the error of a member says nothing of the member.
 			if ctx.Err() != nil {
 				yield(document.Member{}, context.Cause(ctx))
 				return
 			}
+
 			if !yield(m, nil) {
 				return
 			}
@@ -167,6 +173,9 @@ func tarMembers(ctx context.Context, in document.Input) document.Members {
 		limits := in.Members.WithDefaults()
 		meter := &meter{ctx: ctx, in: bufio.NewReader(in.Content)}
 		var content io.Reader = meter
+
+		// A file packed by gzip is known by its first bytes, whatever it is called.
+
 		if begin, err := meter.in.Peek(len(gzipMagic)); err == nil && string(begin) == gzipMagic {
 			unpacked, err := gzip.NewReader(meter)
 			if err != nil {
@@ -175,6 +184,7 @@ func tarMembers(ctx context.Context, in document.Input) document.Members {
 			}
 			content = &ratioMeter{in: unpacked, packed: meter, limits: limits}
 		}
+
 		if err := eachTar(tar.NewReader(content), limits, yield); err != nil {
 			yield(document.Member{}, err)
 		}
@@ -184,6 +194,7 @@ func tarMembers(ctx context.Context, in document.Input) document.Members {
 // eachTar yields the members of a tar file.
 func eachTar(t *tar.Reader, limits document.MemberLimits, yield func(document.Member, error) bool) error {
 	seen := names{}
+
 	for n := 0; ; n++ {
 		h, err := t.Next()
 		switch {
@@ -196,7 +207,10 @@ func eachTar(t *tar.Reader, limits document.MemberLimits, yield func(document.Me
 		case h.Typeflag != tar.TypeReg || isHidden(h.Name):
 			continue
 		}
+
 		m := document.Member{Name: seen.unique(h.Name), Skip: escapes(h.Name)}
+		// A member that is too large leaves the others readable; other errors are of the
+		// file.
 		if m.Skip == "" {
 			m.Content, err = readBounded(t, limits.Bytes)
 			if refused, ok := errors.AsType[*document.RefusedError](err); ok && strings.HasPrefix(refused.Reason, tooLarge) {
@@ -205,6 +219,7 @@ func eachTar(t *tar.Reader, limits document.MemberLimits, yield func(document.Me
 				return tarError(err)
 			}
 		}
+
 		if !yield(m, nil) {
 			return nil
 		}

@@ -32,9 +32,10 @@ const (
 // maxFormat is more than the bytes of any format that Excel keeps.
 const maxFormat = 300
 
-// A Formatter writes numbers as a sheet shows them. The zero Formatter is ready. It has a workbook of its own with a
-// cell for each format, as the library formats the values of cells alone. No part of a
-// user's file but its formats and numbers ever reaches the library.
+// A Formatter writes numbers as a sheet shows them. The zero Formatter is ready. It has a
+// workbook of its own with a cell for each format, as the library formats the values of
+// cells alone. No part of a user's file but its formats and numbers ever reaches the
+// library.
 type Formatter struct {
 	file  *excelize.File
 	cells map[string]string // by format; empty for formats that cannot be used
@@ -50,9 +51,11 @@ func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 	} else if rounded := strconv.FormatFloat(number, 'g', 15, 64); !strings.Contains(rounded, "e") {
 		exact = rounded // as Excel keeps no more digits
 	}
+
 	if code == "" || code == "General" || code == "@" || len(code) > maxFormat {
 		return exact
 	}
+
 	shown := exact
 	if section, ok := chosen(code, number); ok {
 		code = section
@@ -60,6 +63,8 @@ func (f *Formatter) Value(number float64, code string, from1904 bool) string {
 			shown = s
 		}
 	}
+
+	// What is shown may leave out a part of a date, such as the year.
 	switch {
 	case isElapsed(code):
 		return sheet.Date(shown, sheet.Duration(number*24*3600))
@@ -76,20 +81,24 @@ func (f *Formatter) shown(number float64, code string, from1904 bool) (shown str
 			shown, ok = "", false
 		}
 	}()
+
 	if f.file == nil {
 		f.file, f.cells = excelize.NewFile(), map[string]string{}
 		if err := f.file.SetWorkbookProps(&excelize.WorkbookPropsOptions{Date1904: &from1904}); err != nil {
 			return "", false
 		}
 	}
+
 	cell, known := f.cells[code]
 	if !known {
 		cell = f.newCell(code)
 		f.cells[code] = cell
 	}
+
 	if cell == "" || f.file.SetCellValue(formatterSheet, cell, number) != nil {
 		return "", false
 	}
+
 	shown, err := f.file.GetCellValue(formatterSheet, cell)
 	return shown, err == nil
 }
@@ -104,14 +113,18 @@ func (f *Formatter) newCell(code string) string {
 		}
 		style = &excelize.Style{NumFmt: n}
 	}
+
 	id, err := f.file.NewStyle(style)
 	if err != nil {
 		return ""
 	}
+
+	// Each format has a cell of its own, in one column.
 	cell := "A" + strconv.Itoa(len(f.cells)+1)
 	if err := f.file.SetCellStyle(formatterSheet, cell, cell, id); err != nil {
 		return ""
 	}
+
 	return cell
 }
 
@@ -121,7 +134,10 @@ func isDate(code string) bool {
 		n, err := strconv.Atoi(id)
 		return err == nil && (14 <= n && n <= 22 || 27 <= n && n <= 36 || 45 <= n && n <= 47 || 50 <= n && n <= 58)
 	}
+
 	quoted := false
+
+	// Letters of dates count outside of texts in quotes, escaped characters and brackets.
 	for i := 0; i < len(code); i++ {
 		switch c := code[i]; {
 		case c == '"':
@@ -142,6 +158,7 @@ func isDate(code string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -151,6 +168,7 @@ func isElapsed(code string) bool {
 	if id, builtin := strings.CutPrefix(code, builtinMark); builtin {
 		return id == "46"
 	}
+
 	code = strings.ToLower(code)
 	for {
 		begin := strings.IndexByte(code, '[')
@@ -174,11 +192,15 @@ func isoDate(number float64, from1904 bool) string {
 	if number < 0 || number >= lastDay || math.IsNaN(number) {
 		return ""
 	}
+
 	t, err := excelize.ExcelDateToTime(number, from1904)
 	if err != nil {
 		return ""
 	}
+
+	// Days are floats, which are off by some milliseconds.
 	t = t.Round(time.Second)
+
 	switch {
 	case number < 1:
 		return t.Format("15:04:05")

@@ -21,11 +21,13 @@ func chosen(code string, number float64) (of string, ok bool) {
 	if !strings.ContainsAny(code, "<>=") || !strings.Contains(code, "[") {
 		return code, true
 	}
+
 	sections := numberSections(code)
 	if !slices.ContainsFunc(sections, func(s section) bool { return s.compare != "" }) {
 		return code, true
 	}
 
+	// Programs agree only where the first section has a condition.
 	first := sections[0]
 	switch n := len(sections); {
 	case first.compare == "":
@@ -91,6 +93,7 @@ func skipLiteral(code string, i int) int {
 	case closing == "":
 		return i
 	}
+
 	if end := strings.Index(code[i+1:], closing); end >= 0 {
 		return i + 1 + end
 	}
@@ -100,6 +103,7 @@ func skipLiteral(code string, i int) int {
 // readSection returns a section, and whether it is for texts.
 func readSection(part string) (s section, text bool) {
 	var rest strings.Builder
+
 	for i := 0; i < len(part); i++ {
 		end := min(skipLiteral(part, i), len(part)-1)
 		if part[i] == '[' && s.compare == "" && s.condition(strings.Trim(part[i:end+1], "[]")) {
@@ -110,6 +114,7 @@ func readSection(part string) (s section, text bool) {
 		rest.WriteString(part[i : end+1])
 		i = end
 	}
+
 	s.code = rest.String()
 	return s, text
 }
@@ -122,6 +127,7 @@ func (s *section) condition(in string) bool {
 	if err != nil || !slices.Contains([]string{"<", "<=", ">", ">=", "<>", "="}, op) {
 		return false
 	}
+
 	s.compare, s.limit = op, x
 	return true
 }

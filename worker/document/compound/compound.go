@@ -57,13 +57,17 @@ func Open(ctx context.Context, content io.Reader) (*Container, error) {
 	case len(data) > document.DefaultMaxBytes:
 		return nil, document.Refuse("too large: more than %d bytes", document.DefaultMaxBytes)
 	}
+
 	c := &Container{data: data, names: map[string]bool{}}
+
 	err = c.Each(ctx, func(f *mscfb.File) error {
+		// Streams of folders may have the same names as those in the root.
 		if len(f.Path) == 0 {
 			c.names[f.Name] = true
 		}
 		return nil
 	})
+
 	return c, err
 }
 
@@ -78,10 +82,12 @@ func (c *Container) Each(ctx context.Context, visit func(f *mscfb.File) error) (
 			err = document.Refuse("damaged: %v", cause)
 		}
 	}()
+
 	files, err := mscfb.New(&meter{ctx: ctx, data: bytes.NewReader(c.data), left: readFactor*int64(len(c.data)) + 1<<20})
 	if err != nil {
 		return damaged(ctx, err)
 	}
+
 	for n := 0; ; n++ {
 		f, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -103,6 +109,7 @@ func (c *Container) Each(ctx context.Context, visit func(f *mscfb.File) error) (
 // are left out.
 func (c *Container) Streams(ctx context.Context, names ...string) (map[string][]byte, error) {
 	streams := map[string][]byte{}
+
 	err := c.Each(ctx, func(f *mscfb.File) error {
 		if len(f.Path) > 0 || f.Size == 0 {
 			return nil
@@ -111,6 +118,8 @@ func (c *Container) Streams(ctx context.Context, names ...string) (map[string][]
 			if f.Name != name {
 				continue
 			}
+
+			// The bytes have to be read while the container is walked through.
 			data, err := io.ReadAll(io.LimitReader(f, document.DefaultMaxBytes))
 			if err != nil {
 				return err
@@ -119,6 +128,7 @@ func (c *Container) Streams(ctx context.Context, names ...string) (map[string][]
 		}
 		return nil
 	})
+
 	return streams, err
 }
 

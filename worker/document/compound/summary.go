@@ -28,7 +28,9 @@ func Title(summary []byte) string {
 	if !ok {
 		return ""
 	}
+
 	page, title, kind := 1252, []byte(nil), 0
+	// The code page may stand behind the title, so that is decoded at the end.
 	for i := range min(number(set, 4), maxProperties) {
 		value, ok := cut(set, number(set, 12+8*i))
 		if !ok {
@@ -47,6 +49,7 @@ func Title(summary []byte) string {
 			title = rest[:min(size, len(rest))]
 		}
 	}
+
 	return strings.TrimSpace(strings.TrimRight(decode(title, kind, page), "\x00"))
 }
 
@@ -85,11 +88,13 @@ func encodingOf(page int) encoding.Encoding {
 	case 850:
 		return charmap.CodePage850
 	}
+
 	name := map[int]string{
 		866: "ibm866", 874: "windows-874", 932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5", 10000: "macintosh", 10007: "x-mac-cyrillic",
 		1250: "windows-1250", 1251: "windows-1251", 1253: "windows-1253", 1254: "windows-1254", 1255: "windows-1255", 1256: "windows-1256",
 		1257: "windows-1257", 1258: "windows-1258",
 	}[page]
+
 	if enc, err := htmlindex.Get(name); err == nil {
 		return enc
 	}

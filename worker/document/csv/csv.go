@@ -37,24 +37,31 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	separator := Separator(in.Name, in.MediaType, content)
+
 	above := 0
 	if line, rest, _ := strings.Cut(content, "\n"); strings.HasPrefix(line, "sep=") { // what Excel writes above
 		content, above = rest, 1
 	}
+
 	for line := range strings.Lines(content) { // the library reads a line whole, and a cell takes far more memory than its comma
 		if strings.Count(line, string(separator)) > 2*sheet.MaxColumns {
 			return nil, document.Refuse("a line of more than %d cells", 2*sheet.MaxColumns)
 		}
 	}
+
 	rows := stdcsv.NewReader(strings.NewReader(content))
 	rows.Comma, rows.LazyQuotes, rows.FieldsPerRecord, rows.ReuseRecord = separator, true, -1, true
+
 	writer := &richtext.Writer{MaxBytes: in.Limits.Bytes}
 	table := rowWriter{text: writer}
+
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+
 		row, err := rows.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -62,16 +69,20 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 		if err != nil {
 			return nil, document.Refuse("not a table: %v", err)
 		}
+
 		line, _ := rows.FieldPos(0)
 		if err := table.write(line+above, row); err != nil {
 			return nil, err
 		}
 	}
+
 	writer.EndTable()
+
 	d, err := writer.Document()
 	if err != nil {
 		return nil, err
 	}
+
 	if d.Charset = name; declared == "" && !strings.HasPrefix(name, "utf-") {
 		d.Notes = append(d.Notes, "it says no charset, and was read as "+name)
 	}
@@ -89,15 +100,19 @@ func (w *rowWriter) write(line int, row []string) error {
 	if len(row) > sheet.MaxColumns {
 		return document.Refuse("more than %d cells in line %d", sheet.MaxColumns, line)
 	}
+
 	cells := make([]richtext.Cell, len(row))
 	blank := true
+
 	for i, s := range row {
+		// An empty cell needs no place.
 		if s = strings.TrimSpace(s); s == "" {
 			continue
 		}
 		cells[i] = richtext.Cell{Text: s, Place: cellPlace(line, i)}
 		blank = false
 	}
+
 	switch {
 	case blank:
 	case !w.begun:
@@ -106,6 +121,7 @@ func (w *rowWriter) write(line int, row []string) error {
 	default:
 		w.text.Row(cells)
 	}
+
 	return w.text.Err()
 }
 
@@ -120,19 +136,24 @@ func Separator(name, mediaType, content string) rune {
 	case ".tsv", ".tab":
 		return '\t'
 	}
+
 	if strings.HasPrefix(mediaType, "text/tab-separated-values") {
 		return '\t'
 	}
+
 	sample := content[:min(len(content), separatorSample)]
 	if first, _, _ := strings.Cut(sample, "\n"); strings.HasPrefix(first, "sep=") && len(strings.TrimSpace(first)) == len("sep=;") {
 		return rune(first[len("sep=")])
 	}
+
+	// Nothing says it, so the lines tell.
 	best, most := ',', 0
 	for _, separator := range ",;\t|" {
 		if n := alike([]byte(sample), separator); n > most {
 			best, most = separator, n
 		}
 	}
+
 	return best
 }
 
@@ -144,18 +165,22 @@ const sampleLines = 50
 func alike(sample []byte, separator rune) int {
 	r := stdcsv.NewReader(bytes.NewReader(sample))
 	r.Comma, r.LazyQuotes, r.FieldsPerRecord = separator, true, -1
+
 	width, cells := 0, 0
 	for range sampleLines {
 		row, err := r.Read()
 		if err != nil {
 			break
 		}
+
 		if width == 0 {
 			width = len(row)
 		}
+		// Lines of another width, such as a title above the table, say nothing.
 		if width > 1 && len(row) == width {
 			cells += width
 		}
 	}
+
 	return cells
 }

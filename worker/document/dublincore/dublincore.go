@@ -38,12 +38,15 @@ func Title(z *zipfile.Reader, entry string) (title string) {
 		if e.Name.Local != "title" || !strings.Contains(e.Name.Space, "purl.org/dc/") {
 			return d.Each(child, nil)
 		}
+
 		text, err := d.Text()
 		if title = strings.TrimSpace(text); err != nil || title != "" {
 			return errors.Join(err, errFound)
 		}
 		return nil
 	}
+
+	// The reading ends at the first title, by an error of its own.
 	if err := d.Document(func(xml.StartElement) error { return d.Each(child, nil) }); err != nil && !errors.Is(err, errFound) {
 		return ""
 	}

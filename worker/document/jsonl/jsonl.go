@@ -88,6 +88,7 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.L
 func Lines(r io.Reader, o Options) iter.Seq2[Record, error] {
 	o.Name = cmp.Or(o.Name, "stdin")
 	o.MaxBytes = cmp.Or(o.MaxBytes, document.DefaultMaxBytes)
+
 	return func(yield func(Record, error) bool) {
 		l := lineReader{r: bufio.NewReaderSize(r, 64<<10), max: o.MaxBytes}
 		for n := 1; ; n++ {
@@ -98,6 +99,8 @@ func Lines(r io.Reader, o Options) iter.Seq2[Record, error] {
 				}
 				return
 			}
+
+			// Editors may have written a byte order mark at the beginning.
 			if n == 1 {
 				line = bytes.TrimPrefix(line, []byte(charset.BOM))
 			}
@@ -105,6 +108,7 @@ func Lines(r io.Reader, o Options) iter.Seq2[Record, error] {
 			if err == nil && len(line) == 0 {
 				continue
 			}
+
 			var rec Record
 			if err == nil {
 				rec, err = parseRecord(line, o.Name, n)
@@ -112,6 +116,7 @@ func Lines(r io.Reader, o Options) iter.Seq2[Record, error] {
 			if err != nil {
 				rec, err = Record{}, &LineError{File: o.Name, Line: n, Reason: err.Error()}
 			}
+
 			if !yield(rec, err) {
 				return
 			}
@@ -133,12 +138,15 @@ type lineReader struct {
 func (l *lineReader) next() ([]byte, error) {
 	l.buf = l.buf[:0]
 	read, long := false, false
+
+	// A line may come in several parts, and is held only as long as it is not too long.
 	for {
 		part, err := l.r.ReadSlice('\n')
 		read = read || len(part) > 0
 		if long = long || len(l.buf)+len(part) > l.max+len("\r\n"); !long {
 			l.buf = append(l.buf, part...)
 		}
+
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -158,6 +166,7 @@ func parseRecord(line []byte, file string, n int) (Record, error) {
 	if !utf8.Valid(line) {
 		return Record{}, fmt.Errorf("not UTF-8: column %d", charset.FirstInvalid(line)+1)
 	}
+
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(line, &members); err != nil {
 		return Record{}, notObject(err)
@@ -165,12 +174,16 @@ func parseRecord(line []byte, file string, n int) (Record, error) {
 	if members == nil {
 		return Record{}, errors.New("not a JSON object but null")
 	}
+
 	rec := Record{Line: n}
+
 	var err error
 	name := members["id"]
 	if members["passage"] != nil && members["text"] == nil && name == nil {
 		name = members["document_id"]
 	}
+
+	// A record without a name is named by its line.
 	if rec.Name, err = recordName(name); err != nil {
 		return Record{}, err
 	}
@@ -178,10 +191,12 @@ func parseRecord(line []byte, file string, n int) (Record, error) {
 	if reason := document.TooLong(rec.ID); reason != "" {
 		return Record{}, errors.New(reason)
 	}
+
 	text := "text"
 	if _, has := members[text]; !has && members["passage"] != nil {
 		rec.Citation, text = true, "passage"
 	}
+
 	if members[text] == nil && members["url"] != nil {
 		if rec.Text, err = sourceText(members); err != nil {
 			return Record{}, err
@@ -189,6 +204,8 @@ func parseRecord(line []byte, file string, n int) (Record, error) {
 	} else if rec.Text, err = recordText(text, members[text]); err != nil {
 		return Record{}, err
 	}
+
+	// What is left is what the record says beside its text.
 	delete(members, "id")
 	delete(members, text)
 	rec.Metadata, err = decodeMetadata(members)
@@ -201,6 +218,7 @@ func sourceText(members map[string]json.RawMessage) (string, error) {
 	if _, err := recordText("url", members["url"]); err != nil {
 		return "", err
 	}
+
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if raw := members[name]; len(raw) > 0 && raw[0] == '"' && name != "id" {
@@ -211,6 +229,7 @@ func sourceText(members map[string]json.RawMessage) (string, error) {
 			fmt.Fprintf(&b, "%s: %s\n", name, text)
 		}
 	}
+
 	return b.String(), nil
 }
 
@@ -218,6 +237,7 @@ func sourceText(members map[string]json.RawMessage) (string, error) {
 func notObject(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
+
 	switch {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON: column %d: %s", syntax.Offset, errs.JSONFault(syntax))
@@ -232,9 +252,11 @@ func recordName(id json.RawMessage) (string, error) {
 	if len(id) == 0 || string(id) == "null" {
 		return "", nil
 	}
+
 	if id[0] == '"' {
 		return stringMember("id", id)
 	}
+
 	var n json.Number
 	if err := json.Unmarshal(id, &n); err != nil {
 		return "", errors.New("id is neither a string nor a number")
@@ -250,13 +272,16 @@ func recordText(name string, text json.RawMessage) (string, error) {
 	case text[0] != '"':
 		return "", fmt.Errorf("%s is not a string", name)
 	}
+
 	s, err := stringMember(name, text)
 	if err != nil {
 		return "", err
 	}
+
 	if strings.TrimSpace(s) == "" {
 		return "", fmt.Errorf("%s is empty", name)
 	}
+
 	if reason := charset.Unreadable(s); reason != "" {
 		return "", errors.New(reason)
 	}
@@ -286,15 +311,18 @@ func decodeMetadata(members map[string]json.RawMessage) (map[string]any, error) 
 	if len(members) == 0 {
 		return nil, nil
 	}
+
 	out := make(map[string]any, len(members))
 	for name, raw := range members {
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.UseNumber()
+
 		var v any
 		if err := d.Decode(&v); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		out[name] = v
 	}
+
 	return out, nil
 }

@@ -54,6 +54,8 @@ func titleOf(text string) string {
 	if heading, ok := strings.CutPrefix(first, "# "); ok {
 		return plainText(strings.TrimRight(strings.TrimSpace(heading), "# "))
 	}
+
+	// A heading may have a line below it in place of a mark in front.
 	below, _, _ := strings.Cut(rest, "\n")
 	if len(below) > 2 && strings.Trim(strings.TrimSpace(below), "=") == "" {
 		return plainText(first)

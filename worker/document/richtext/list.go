@@ -49,6 +49,7 @@ func (c *ListCounter) Restart(level, number int) {
 // Next counts an item of a level from 0, and returns its mark, as Levels have it. Those
 // of deeper levels begin anew.
 func (c *ListCounter) Next(levels []ListLevel, level int) string {
+	// A level above that has no item yet counts as having its first one.
 	level = min(max(level, 0), len(levels)-1, maxListLevels-1)
 	for i := range level + 1 {
 		if !c.counted[i] {
@@ -58,10 +59,13 @@ func (c *ListCounter) Next(levels []ListLevel, level int) string {
 			}
 		}
 	}
+
 	c.counts[level]++
+
 	for i := level + 1; i < maxListLevels; i++ {
 		c.counted[i] = false
 	}
+
 	l := levels[level]
 	switch l.Format {
 	case Bullet:
@@ -69,6 +73,7 @@ func (c *ListCounter) Next(levels []ListLevel, level int) string {
 	case NoNumber:
 		return ""
 	}
+
 	var mark strings.Builder
 	for i := 0; i < len(l.Text); i++ {
 		if l.Text[i] != '%' || i+1 == len(l.Text) || l.Text[i+1] < '1' || l.Text[i+1] > '9' {
@@ -80,6 +85,7 @@ func (c *ListCounter) Next(levels []ListLevel, level int) string {
 			mark.WriteString(FormatNumber(levels[at].Format, c.counts[at]))
 		}
 	}
+
 	return mark.String()
 }
 

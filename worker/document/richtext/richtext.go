@@ -164,9 +164,11 @@ func (w *Writer) line(prefix, text string, place *mapreduce.Location) {
 func (w *Writer) write(text string, place *mapreduce.Location) {
 	at := w.text.Len()
 	w.text.WriteString(text)
+
 	if place == nil || text == "" || len(w.layout) == maxParts {
 		return
 	}
+
 	w.layout = append(w.layout, layout.Part{Start: at, End: w.text.Len(), Location: place})
 }
 
@@ -186,22 +188,27 @@ func (w *Writer) room(n int) bool {
 // is the first row.
 func (w *Writer) BeginTable(heads ...[]Cell) {
 	w.separate(tableBlock)
+
 	w.heads, w.columns = heads, 0
 	for _, row := range heads {
 		w.columns = max(w.columns, Width(row))
 	}
+
 	w.writeHead()
 }
 
 // writeHead writes the head and the rule below it.
 func (w *Writer) writeHead() {
 	at := w.text.Len()
+
 	for _, row := range w.heads {
 		w.writeRow(row, true)
 	}
+
 	if w.err == nil {
 		w.text.WriteString(table.Rule(w.columns) + "\n")
 	}
+
 	w.sinceHead, w.headBytes = 0, w.text.Len()-at
 }
 
@@ -221,12 +228,17 @@ func (w *Writer) Row(cells []Cell) {
 // them; in other rows it stands once, as what adds up or explains is no value of each.
 func (w *Writer) writeRow(cells []Cell, head bool) {
 	width := Width(cells)
+
+	// An empty cell takes four bytes at most, so columns are bounded before they are
+	// written.
 	if !w.room(4 * max(width, w.columns)) {
 		return
 	}
+
 	w.text.WriteByte('|')
 	for _, c := range cells {
 		text := table.Escape(c.Text)
+
 		times, joined := c.width(), 0
 		if c.Span > 1 && !head && text != "" {
 			times, joined = 1, c.width()-1
@@ -241,6 +253,7 @@ func (w *Writer) writeRow(cells []Cell, head bool) {
 		}
 		w.text.WriteString(strings.Repeat(table.Join, joined))
 	}
+
 	w.text.WriteString(strings.Repeat("  |", max(w.columns-width, 0)))
 	w.text.WriteByte('\n')
 }
@@ -272,16 +285,21 @@ func (w *Writer) WriteTable(t Table) {
 	if len(t.Rows) == 0 {
 		return
 	}
+
 	width := 0
 	for _, row := range t.Rows {
 		width = max(width, Width(row))
 	}
+
+	// The rule below the head has the columns of its rows, and has to have all.
 	heads := min(max(t.Heads, 1), table.MaxHeads, len(t.Rows))
 	t.Rows[0] = Widen(t.Rows[0], width)
 	w.BeginTable(t.Rows[:heads]...)
+
 	for _, row := range t.Rows[heads:] {
 		w.Row(row)
 	}
+
 	w.EndTable()
 }
 
@@ -308,6 +326,7 @@ func (w *Writer) Document() (*document.Document, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
+
 	text := strings.TrimRight(w.text.String(), "\n")
 	if text != "" {
 		text += "\n"
@@ -324,6 +343,7 @@ func Clip(name string) string {
 	if len(name) <= mapreduce.MaxLocationText {
 		return name
 	}
+
 	end := mapreduce.MaxLocationText - len("…")
 	for !utf8.RuneStart(name[end]) {
 		end--

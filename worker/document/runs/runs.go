@@ -99,6 +99,7 @@ func Written(before, run string, at Position) string {
 	if at == OnLine || text == "" {
 		return run
 	}
+
 	head, tail, _ := strings.Cut(run, text)
 	if form, ok := Form(text, at); ok {
 		return head + form + tail
@@ -144,10 +145,12 @@ func (t *Text) WriteString(s string) {
 	if s == "" {
 		return
 	}
+
 	if t.next != t.at {
 		t.endRun()
 		t.at = t.next
 	}
+
 	t.beginLine(s)
 	if t.at == OnLine {
 		t.text.WriteString(s)
@@ -188,12 +191,16 @@ func (t *Text) Equation(s string) {
 	}
 	t.endRun()
 	t.beginLine(s)
+
 	last, _ := utf8.DecodeLastRuneInString(t.text.String())
 	first, _ := utf8.DecodeRuneInString(s)
+
+	// Equations that touch would read as one word or number.
 	follows := t.equation > 0 && t.equation == t.text.Len()
 	if follows && isPartOfWord(last) && isPartOfWord(first) || unicode.IsDigit(last) && unicode.IsDigit(first) {
 		t.text.WriteByte(' ')
 	}
+
 	t.text.WriteString(s)
 	t.equation = t.text.Len()
 }

@@ -30,6 +30,7 @@ type Decoder struct {
 // Errors name it.
 func New(name string, r io.Reader, limits document.Limits) *Decoder {
 	d := &Decoder{name: name, in: &meter{r: r}, most: limits.WithDefaults().Nesting}
+
 	d.xml = xml.NewDecoder(d.in)
 	d.xml.CharsetReader = charsetReader
 	return d
@@ -81,8 +82,10 @@ func (m *meter) Read(p []byte) (int, error) {
 // exceeds the bounds gives a document.RefusedError, and errors of reading stay as they are.
 func (d *Decoder) Next() (xml.Token, error) {
 	for {
+		// The bound is that of one token.
 		d.in.read = 0
 		t, err := d.xml.Token()
+
 		switch {
 		case d.in.err != nil:
 			return nil, d.in.err
@@ -93,6 +96,7 @@ func (d *Decoder) Next() (xml.Token, error) {
 		case err != nil:
 			return nil, document.Refuse("damaged: %s: %v", d.name, err)
 		}
+
 		switch t.(type) {
 		case xml.StartElement:
 			if d.depth++; d.depth > d.most {
@@ -127,6 +131,7 @@ func (d *Decoder) Each(child func(xml.StartElement) error, text func(string)) er
 		if err != nil {
 			return unexpectedEnd(d.name, err)
 		}
+
 		switch t := t.(type) {
 		case xml.StartElement:
 			if err := child(t); err != nil {
@@ -149,9 +154,11 @@ func (d *Decoder) Document(root func(xml.StartElement) error) error {
 		if errors.Is(err, io.EOF) {
 			return document.Refuse("damaged: %s is empty", d.name)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		if start, ok := t.(xml.StartElement); ok {
 			return root(start)
 		}
@@ -163,6 +170,7 @@ func (d *Decoder) Text() (string, error) {
 	var b strings.Builder
 	var inner func(xml.StartElement) error
 	write := func(s string) { b.WriteString(s) }
+
 	inner = func(xml.StartElement) error { return d.Each(inner, write) }
 	err := d.Each(inner, write)
 	return b.String(), err

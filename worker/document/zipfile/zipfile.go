@@ -69,14 +69,19 @@ func (r *Reader) readDirectory(content io.Reader) error {
 	case n > 4*r.limits.Entries:
 		return r.tooManyEntries()
 	}
+
 	z, err := zip.NewReader(data, size)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // such names are known to none that asks
 		return document.Refuse("a damaged zip file: %v", err)
 	}
+
 	if len(z.File) > r.limits.Entries {
 		return r.tooManyEntries()
 	}
+
 	r.files, r.byName, r.size, r.left = z.File, make(map[string]*zip.File, len(z.File)), size, r.limits.Unpacked
+
+	// Of two entries of a name the first is read, however often it is asked for.
 	for _, f := range z.File {
 		if _, twice := r.byName[f.Name]; !twice {
 			r.byName[f.Name] = f
@@ -89,16 +94,19 @@ func (r *Reader) readDirectory(content io.Reader) error {
 // number of bytes.
 func (r *Reader) readerAt(content io.Reader) (io.ReaderAt, int64, error) {
 	limit := r.limits.Bytes
+
 	if file, ok := content.(interface {
 		io.ReaderAt
 		io.Seeker
 	}); ok {
+		// An archive may be larger than the memory, and is read where it is.
 		size, err := file.Seek(0, io.SeekEnd)
 		if err == nil && size > limit {
 			err = document.Refuse("too large: more than %d bytes%s", limit, flagged(r.flags.Bytes))
 		}
 		return file, size, err
 	}
+
 	data, err := io.ReadAll(io.LimitReader(content, limit+1))
 	switch {
 	case err != nil:
@@ -106,22 +114,27 @@ func (r *Reader) readerAt(content io.Reader) (io.ReaderAt, int64, error) {
 	case int64(len(data)) > limit:
 		return nil, 0, document.Refuse("too large: more than %d bytes%s", limit, flagged(r.flags.Bytes))
 	}
+
 	return bytes.NewReader(data), int64(len(data)), nil
 }
 
 // countRecords counts what may be records of a directory.
 func countRecords(r io.Reader) (int, error) {
 	buffer := make([]byte, 1<<18)
+
 	n, kept := 0, 0
 	for {
 		read, err := io.ReadFull(r, buffer[kept:])
 		n += bytes.Count(buffer[:kept+read], directoryRecord)
+
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return n, nil
 		}
 		if err != nil {
 			return 0, err
 		}
+
+		// A record may begin in one part of the file and end in the next.
 		kept = copy(buffer, buffer[len(buffer)-len(directoryRecord)+1:])
 	}
 }
@@ -186,10 +199,14 @@ func (r *Reader) open(f *zip.File) (io.ReadCloser, error) {
 	if f.Flags&encryptedFlag != 0 {
 		return nil, document.Refuse("encrypted: %s needs a password; of encrypted files only PDF files are read", f.Name)
 	}
+
 	content, err := f.Open()
 	if err != nil {
 		return nil, document.Refuse("damaged: %s: %v", f.Name, err)
 	}
+
+	// A size that the directory states is not believed beyond the size of the file.
+
 	packed := min(int64(min(f.CompressedSize64, 1<<62)), r.size)
 	return &entry{reader: r, name: f.Name, content: content, max: max(ratioFree, packed*r.limits.Ratio)}, nil
 }
@@ -201,13 +218,16 @@ func (r *Reader) ReadAll(name string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer e.Close()
+
 	data, err := io.ReadAll(io.LimitReader(e, max+1))
 	if err != nil {
 		return nil, err
 	}
+
 	if int64(len(data)) > max {
 		return nil, document.Refuse("too large: %s has more than %d bytes", name, max)
 	}
+
 	return data, nil
 }
 
@@ -225,9 +245,11 @@ func (e *entry) Read(p []byte) (int, error) {
 	if e.reader.ctx.Err() != nil {
 		return 0, context.Cause(e.reader.ctx)
 	}
+
 	n, err := e.content.Read(p)
 	e.read += int64(n)
 	e.reader.left -= int64(n)
+
 	switch {
 	case e.read > e.max:
 		return 0, document.Refuse("%s expands to more than %d times its size%s", e.name, e.reader.limits.Ratio, flagged(e.reader.flags.Ratio))
@@ -252,23 +274,29 @@ func BeginsOf(begin []byte) (names []string, mimetype string) {
 	if !bytes.HasPrefix(begin, []byte(localHeader)) {
 		return nil, ""
 	}
+
 	const headerSize = 30
+
 	for at := 0; ; {
 		if len(begin)-at < headerSize {
 			return names, mimetype
 		}
+
 		h := begin[at:]
 		nameSize, extraSize := int(h[26])|int(h[27])<<8, int(h[28])|int(h[29])<<8
 		size := int(h[18]) | int(h[19])<<8 | int(h[20])<<16
 		if len(h) < headerSize+nameSize {
 			return names, mimetype
 		}
+
 		name := string(h[headerSize : headerSize+nameSize])
 		names = append(names, name)
+
 		data := headerSize + nameSize + extraSize
 		if name == "mimetype" && mimetype == "" && h[8] == 0 && h[9] == 0 {
 			mimetype = storedText(h[min(len(h), data):], size, h[6]&descriptorFlag != 0)
 		}
+
 		// Sizes may stand behind the data, so the next header is looked for.
 		next := bytes.Index(h[headerSize+nameSize:], []byte(localHeader))
 		if next < 0 {
@@ -297,7 +325,9 @@ func SniffFolder(begin []byte, folder string) document.Match {
 	if !bytes.HasPrefix(begin, []byte(localHeader)) {
 		return document.Excluded
 	}
+
 	names, mimetype := BeginsOf(begin)
+
 	switch {
 	case mimetype != "":
 		return document.Excluded

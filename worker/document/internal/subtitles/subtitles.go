@@ -36,6 +36,7 @@ const arrow = " --> "
 func sniff(begin []byte) document.Match {
 	number, rest, _ := bytes.Cut(document.TrimBegin(begin), []byte("\n"))
 	times, _, _ := bytes.Cut(rest, []byte("\n"))
+
 	if string(bytes.TrimSpace(number)) == "1" && bytes.Contains(times, []byte(arrow)) {
 		return document.Certain
 	}
@@ -48,9 +49,11 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	var text strings.Builder
 	var back offset.Builder
 	lines := bufio.NewReader(in.Content)
+
 	for pos, time := 0, ""; ctx.Err() == nil; {
 		line, err := lines.ReadString('\n')
 		spoken := strings.TrimRight(line, "\r\n")
+
 		switch begin, _, isTime := strings.Cut(spoken, arrow); {
 		case isTime:
 			time = begin
@@ -62,12 +65,15 @@ func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 			})
 			text.WriteString(spoken + "\n")
 			back.Copy(pos, len(spoken))
+			// A line of the file may end with two bytes, and one of the text ends with one.
 			back.Step(1, pos+len(spoken), len(line)-len(spoken))
 		}
+
 		if pos += len(line); errors.Is(err, io.EOF) {
 			d.Text, d.Source = text.String(), back.Map()
 			return d, nil
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("subtitles: %w", err)
 		}
