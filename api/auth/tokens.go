@@ -14,8 +14,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 )
 
-// tokenPrefix begins every token of a token file: it tells them from others, and has those
-// found that were left where they should not be.
+// tokenPrefix begins every token of a token file. It distinguishes them from other tokens,
+// and helps to find those that were left where they should not be.
 const tokenPrefix = "coditect_"
 
 // Tokens are those of a token file, which has their hashes alone. A line is

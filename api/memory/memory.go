@@ -1,6 +1,6 @@
-// Package memory bounds what the peers of a process can make it hold: one budget for
-// all of them, with limits for each connection and for each principal. Who needs room
-// waits for it, so that a full budget slows peers down; who waits too long is refused,
+// Package memory bounds what the peers of a process can make it hold: one budget for all of
+// them, with limits for each connection and for each principal. A call that needs room
+// waits for it, so that a full budget slows peers down; one that waits too long is refused,
 // and learns when to try again. It imports nothing of the project but the error kinds.
 package memory
 

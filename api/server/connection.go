@@ -132,7 +132,7 @@ func (c *connection) unsent() int64 { return max(0, c.sent.Load()-c.out.data.Loa
 // unread returns how many bytes of messages calls have not read.
 func (c *connection) unread() int64 { return max(0, c.in.data.Load()-c.delivered.Load()) }
 
-// charge tells the budget what the connection holds.
+// charge charges the budget with what the connection holds.
 func (c *connection) charge() {
 	if !c.isToCharge(c.held()) {
 		return

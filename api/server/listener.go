@@ -144,8 +144,8 @@ func (p *peers) watch(done <-chan struct{}) {
 // back to the system at once, rather than by and by.
 const worthReturning = 64 << 20
 
-// returnAgain is for how many looks more that is done: what sessions and jobs of those
-// peers held is free only by and by.
+// returnAgain is for how many further looks that is done: what sessions and jobs of those
+// peers held becomes free only by and by.
 const returnAgain = 12
 
 // returnMemory gives memory back to the system once peers hold little of what they did.

@@ -183,7 +183,7 @@ const documentCopies = 3
 const smallDocument = 1 << 20 / documentCopies
 
 // holdPiece waits for room for the next piece of a large document, if that is kept. What
-// the document before held is free then: who took that has dealt with it.
+// the document before held is released first: its taker has dealt with it.
 func (s *submission) holdPiece(p *pb.DocumentPiece) error {
 	if !s.joiner.Midway() || s.joiner.Dropping() {
 		s.lease.Release(s.held)

@@ -34,8 +34,8 @@ type call struct {
 	unread  bool                     // reading the request has failed: its deadline stays
 }
 
-// refuse notes what is wrong with what the peer sends. What is generated for streams both
-// ways says nothing of it, and would go on with what came before.
+// refuse notes what is wrong with what the peer sends. The code that is generated for
+// streams both ways does not report it, and would go on with what came before.
 func (c *call) refuse(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,9 +78,10 @@ func (c *call) isUnread() bool {
 	return c.unread
 }
 
-// end gives back what the call holds, and bounds how long the peer may take for the rest
-// of the request and of the answer. Who was waited for in vain is not waited for again:
-// the answer would come just before its own deadline, and on a busy machine behind it.
+// end gives back what the call holds, and bounds how long the peer may take for the rest of
+// the request and of the answer. A peer that was waited for in vain is not waited for
+// again: the answer would come just before its own deadline, and on a busy machine behind
+// it.
 func (c *call) end() {
 	c.release()
 	if !c.isUnread() {

@@ -89,10 +89,10 @@ func Classify(err error) *errs.Error {
 	return &errs.Error{Kind: errs.Internal, Message: err.Error(), Err: err}
 }
 
-// Status returns the status that tells a caller about err. Lost on the way are
-// the chain of causes, and for internal errors also the message, which may hold
-// what is none of a caller's business: who calls Status logs them. A reason that
-// only repeats the kind comes back empty.
+// Status returns the status by which a caller learns of err. Lost on the way are the chain
+// of causes, and for internal errors also the message, which may hold what is none of a
+// caller's business: who calls Status logs them. A reason that only repeats the kind comes
+// back empty.
 func Status(err error) *status.Status {
 	e := Classify(err)
 	if e == nil {

@@ -58,7 +58,7 @@ const (
 	Seal     Step = "seal"     // checkpoints are chained
 )
 
-// The steps of an orchestrator: what it tells workers once a turn is durable.
+// The steps of an orchestrator: what it sends to workers once a turn is durable.
 const (
 	Answer Step = "answer" // the verdicts
 	Assign Step = "assign" // the units
@@ -110,9 +110,8 @@ func (h Hook) Around(s Step, fn func()) {
 // Variable is the environment variable that Parse is meant for.
 const Variable = "CODITECT_FAILPOINT"
 
-// Parse makes a hook that ends this process, at once and by SIGKILL, at the
-// n-th pass of a point: "turn.after" or, with n, "turn.after:3". Nothing gives
-// no hook.
+// Parse makes a hook that ends this process, at once and by SIGKILL, at the n-th pass of a
+// point: "turn.after" or, with n, "turn.after:3". An empty text gives no hook.
 func Parse(s string) (Hook, error) {
 	if s == "" {
 		return nil, nil

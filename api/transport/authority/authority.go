@@ -214,8 +214,8 @@ func (a *Authority) writePair(certFile, keyFile string, cert *x509.Certificate, 
 }
 
 // WritePair writes a certificate and its key, each whole: first the key, which only its
-// owner can read. Between both the pair does not fit, and nobody that reads files again
-// takes it.
+// owner can read. Between the two writes the pair does not fit, and programs that read the
+// files again do not take it.
 func WritePair(certFile, keyFile string, cert, key []byte) error {
 	return errors.Join(Replace(keyFile, key, 0o600), Replace(certFile, cert, 0o644))
 }

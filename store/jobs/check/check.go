@@ -34,7 +34,7 @@ func (st *Store) Run(ctx context.Context, found func(mapreduce.Finding) error) e
 	return st.RunWith(ctx, nil, found)
 }
 
-// RunWith does the same, and calls verify with each output.
+// RunWith is Run, and also calls verify with each output.
 func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduce.Finding) error) error {
 	c := &checker{
 		Records: st.Records, db: st.db, audit: st.audit, content: st.content,

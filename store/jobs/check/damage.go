@@ -89,8 +89,8 @@ func (c *checker) reportUnreadable(id mapreduce.JobID, key []byte, what string, 
 	})
 }
 
-// maxUnreadable bounds the keys of one walk of which it is said that something
-// that belongs to them cannot be read.
+// maxUnreadable bounds the keys of one walk that are reported because something that
+// belongs to them cannot be read.
 const maxUnreadable = 10
 
 // A rangeWalk is where the visit of a range stands.
@@ -112,10 +112,9 @@ type rangeWalk struct {
 // is called for each page that holds something, again if it has to be read
 // again; then done, if it is not nil, is called once, outside the transaction.
 //
-// Pages get smaller towards what is damaged. A pair of which something cannot be
-// read is left out. What cannot be read itself a walk forwards goes around, by
-// going on from the other end, so that its visits must not rely on an order; a
-// walk backwards ends there.
+// Pages get smaller towards what is damaged. A pair of which something cannot be read is
+// left out. A walk forwards goes around what cannot be read itself: it goes on from the
+// other end, so its visits must not rely on an order. A walk backwards ends there.
 func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
 	visit func(l *checkTx, page []store.KeyValue) error, done func() error,
 ) error {

@@ -156,7 +156,7 @@ func (k *dataCheck) checkOwners(ctx context.Context, r store.Range, entry string
 	})
 }
 
-// checkHash checks the chunks of r, and says so unless u has changed meanwhile.
+// checkHash checks the chunks of r, and reports a fault unless u has changed meanwhile.
 func (k *dataCheck) checkHash(ctx context.Context, u *storagev1.Unit, r store.Range, length int64, want []byte, what string) error {
 	h := sha256.New()
 	got, next, broken := int64(0), int64(0), false

@@ -163,8 +163,8 @@ func (st *Store) ReadEvidence(ctx context.Context, id mapreduce.JobID, u *record
 }
 
 // EvidenceText calls visit with the text of item n of the evidence of a unit, which is
-// given, part after part. That the text is damaged it may find out only after the last
-// part.
+// given, part after part. It may find out only after the last part that the text is
+// damaged.
 func (st *Store) EvidenceText(ctx context.Context, id mapreduce.JobID, unit mapreduce.UnitID, n int, e *mapreduce.Evidence, visit func(part []byte) error) error {
 	r := st.Keys.Outputs(id).EvidenceText(unit, int64(n))
 	return st.hashedParts(ctx, r, e.Bytes, e.SHA256, visit, func() string {

@@ -12,8 +12,8 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// maxAhead bounds the memory that is set aside before anything is read, in bytes:
-// the length that a record tells may be wrong.
+// maxAhead bounds the memory that is set aside before anything is read, in bytes: the
+// length that a record states may be wrong.
 const maxAhead = 64 << 20
 
 // newBuffer returns a buffer for data whose record states this length. A damaged record
@@ -76,9 +76,9 @@ func (st *Store) OutputRange(ctx context.Context, id mapreduce.JobID, u *records
 	return data, err
 }
 
-// OutputParts calls visit with the published output of a unit, part after part,
-// and holds no more than some chunks of it at a time. That the whole is damaged it
-// may find out only after the last part.
+// OutputParts calls visit with the published output of a unit, part after part, and holds
+// no more than some chunks of it at a time. It may find out only after the last part that
+// the whole is damaged.
 func (st *Store) OutputParts(ctx context.Context, id mapreduce.JobID, u *records.Unit, visit func(part []byte) error) error {
 	res := u.Result
 	if res == nil {
@@ -127,8 +127,8 @@ func (st *Store) hashedParts(ctx context.Context, r store.Range, length int64, s
 	return nil
 }
 
-// Reported returns the output that a report tells of, as far as it is stored: that
-// of an attempt that nothing was published of yet.
+// Reported returns the output that a report names, as far as it is stored, of an attempt
+// that has published nothing yet.
 func (st *Store) Reported(ctx context.Context, r *mapreduce.Report) ([]byte, error) {
 	return st.Output(ctx, r.Job, &records.Unit{ID: r.Unit, Result: &records.Result{
 		Attempt: int64(r.Attempt), Inline: r.Output, Chunks: records.ChunksOf(r.Length), Length: r.Length, SHA256: r.SHA256,

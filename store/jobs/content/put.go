@@ -39,11 +39,11 @@ func (st *Store) Stored(ctx context.Context, p *Put) (n int64, err error) {
 	return n, err
 }
 
-// StorePut stores the bytes of an output that begin at start, which follows on what
-// is stored and is a multiple of store.ChunkSize: at most MaxPutBytes, and whole
-// chunks unless they are the last. Who stores the last has found the hash of the
-// whole right. Stored twice they are stored once. An output that is stored whole is
-// the attempt's for good: what is checked is what is published.
+// StorePut stores the bytes of an output that begin at start, which follows on what is
+// stored and is a multiple of store.ChunkSize: at most MaxPutBytes, and whole chunks unless
+// they are the last. The caller has checked the hash of the whole before it stores the last
+// of them. Bytes may be stored twice. An output that is stored whole is the attempt's for
+// good: what is checked is what is published.
 func (st *Store) StorePut(ctx context.Context, p *Put, start int64, data []byte) error {
 	end := start + int64(len(data))
 	return st.db.Update(ctx, failpoint.Chunk, func(tx store.Tx) error {
@@ -75,10 +75,10 @@ func (st *Store) StorePut(ctx context.Context, p *Put, start int64, data []byte)
 }
 
 // AppendPut stores the next bytes of an output that is put while it is made, so that its
-// length and hash are not known before: from byte start on, which follows on what is
-// stored and is a multiple of store.ChunkSize, at most MaxPutBytes, and whole chunks
-// unless they are the last. With the last, p has the length and the hash of the whole;
-// a report that names these publishes it. Stored twice they are stored once.
+// length and hash are not known before: from byte start on, which follows on what is stored
+// and is a multiple of store.ChunkSize, at most MaxPutBytes, and whole chunks unless they
+// are the last. With the last, p has the length and the hash of the whole; a report that
+// names these publishes it. Bytes may be stored twice.
 func (st *Store) AppendPut(ctx context.Context, p *Put, start int64, data []byte) error {
 	end := start + int64(len(data))
 	return st.db.Update(ctx, failpoint.Assemble, func(tx store.Tx) error {

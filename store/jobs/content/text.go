@@ -33,9 +33,9 @@ type TextRange struct {
 	Length     int64 // of the whole text; if the range is all of it, its hash is checked. 0 if not known
 }
 
-// TextParts calls visit with bytes of a text, part after part, and holds no more
-// than some chunks of it at a time. That the whole is damaged it may find out only
-// after the last part.
+// TextParts calls visit with bytes of a text, part after part, and holds no more than some
+// chunks of it at a time. It may find out only after the last part that the whole is
+// damaged.
 func (st *Store) TextParts(ctx context.Context, id mapreduce.JobID, t TextRange, visit func(part []byte) error) error {
 	if t.Start >= t.End {
 		return nil

@@ -45,7 +45,7 @@ type Item struct {
 // it.
 const MaxItem = 32 << 10
 
-// planDigest tells plans of a level apart which a cursor does not fit.
+// planDigest returns a digest of the plan, which shows whether a cursor belongs to it.
 func (n *Plan) planDigest() []byte {
 	h := sha256.New()
 	b := records.Encode(n.ToStored())

@@ -7,7 +7,7 @@ import (
 // Records reads and writes what is planned of a level inside a transaction of its caller.
 type Records struct{ *records.Records }
 
-// A Store plans the levels of jobs, and tells how far they are.
+// A Store plans the levels of jobs, and says how far they are.
 type Store struct {
 	db *records.DB
 	Records

@@ -24,11 +24,10 @@ type carrying struct {
 	from  []byte // key of the unit that is next; nil begins the level
 }
 
-// carrySpent takes what units of some levels have spent from them, those from first on
-// of all that are begun, and enters it in the job's record, from where on at says,
-// and returns where it came to, nil if that was all. Reports of these units that
-// come later settle nothing any more, so that nothing is spent behind it. The
-// caller writes the switch, as all do that write the record.
+// carrySpent moves what units have spent to the job's record: of the levels in begun from
+// first on, beginning where at says. It returns how far it came, or nil if that was all.
+// Later reports of these units settle nothing any more, so that nothing is spent unseen.
+// The caller writes the switch, as all do that write the record.
 func (rec writer) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, at carrying, first int64, begun []*storagev1.Level) (*carrying, error) {
 	if at.epoch != ctl.Epoch {
 		at = carrying{epoch: ctl.Epoch}

@@ -141,7 +141,7 @@ func (rec Records) EndDoubt(ctx context.Context, tx store.Tx) error {
 		tx.Clear(rec.Keys.Doubt(rec.Node))
 	}
 
-	// Nobody is forgotten but in doubt, so whoever forgets this node meanwhile
+	// Only a node in doubt is forgotten, so a transaction that forgets this node meanwhile
 	// changes what was read above.
 	beat, err := tx.Snapshot().Get(ctx, rec.Keys.Beat(rec.Node))
 	if err == nil && beat == nil {

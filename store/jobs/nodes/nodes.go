@@ -12,7 +12,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
-// Signs are what a sign of life sees beside itself.
+// Signs are what Beat returns: what it has seen of the others, and of the jobs.
 type Signs struct {
 	Beats map[mapreduce.NodeID]int64 // every orchestrator's count
 	News  map[mapreduce.NodeID]News  // what every orchestrator tells, if anything
@@ -26,8 +26,9 @@ type Signs struct {
 // seenRuns is how many jobs a sign of life looks at.
 const seenRuns = 1000
 
-// News is what a node tells the others with its sign of life, so that those who watch a job
-// anywhere see what units say everywhere. Its size is the node's to bound.
+// News is what a node passes on to the others with its sign of life, so that clients that
+// watch a job at any node see what its units say at every node. Its size is the node's to
+// bound.
 type News struct {
 	Watched []mapreduce.JobID // jobs that clients of the node watch
 	Told    int64             // how many notes it has told in all
@@ -40,7 +41,7 @@ type Note struct {
 	mapreduce.Activity
 }
 
-// Beat shows that this node lives, and tells the others what it has to tell.
+// Beat shows that this node lives, and passes its news on to the others.
 func (st *Store) Beat(ctx context.Context, count int64, told News) (*Signs, error) {
 	var s *Signs
 	err := st.db.Update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {

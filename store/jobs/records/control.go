@@ -27,7 +27,7 @@ func (rec *Records) WriteControl(ctx context.Context, tx store.Tx, id mapreduce.
 	return rec.WriteControlWith(ctx, tx, id, ctl, &storagev1.Checkpoint{Message: message})
 }
 
-// WriteControlWith does the same for a change of which the event says more.
+// WriteControlWith is WriteControl for a change whose event says more.
 func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, c *storagev1.Checkpoint) error {
 	ctl.UpdatedAtMicros = rec.NowMicros()
 	if err := rec.Tenants.ChargeState(ctx, tx, id, ctl); err != nil {
@@ -264,8 +264,8 @@ func ParseRun(value []byte) (priority int, epoch int64, err error) {
 	return priority, epoch, err
 }
 
-// listEnd lists a job that has ended, by its tenant, and by when it is to be deleted if that
-// was said of it.
+// listEnd lists a job that has ended, by its tenant, and by when it is to be deleted if it
+// has a time of its own.
 func (rec *Records) listEnd(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
 	tx.Set(rec.Keys.Tenant(mapreduce.TenantID(ctl.Tenant)).Ended(ctl.EndedMicros, id), nil)
 	if ctl.KeepMicros > 0 {

@@ -94,7 +94,7 @@ func (d *DB) Update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) 
 	return explainError(err)
 }
 
-// UpdateQuietly does the same, without points: for what nothing follows from.
+// UpdateQuietly is Update without points, for transactions from which nothing follows.
 func (d *DB) UpdateQuietly(ctx context.Context, fn func(tx store.Tx) error) error {
 	err := d.db.Update(ctx, fn)
 	d.noteSpace(err)

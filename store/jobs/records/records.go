@@ -48,10 +48,10 @@ func (rec *Records) PauseLeft(d time.Duration, endMicros int64) time.Duration {
 	return min(d, max(0, time.Duration(endMicros-rec.NowMicros())*time.Microsecond))
 }
 
-// SleepLeft returns how long a unit sleeps yet that this node sees sleep for the first time,
-// with a pause as PauseLeft takes it. That is all of d if the pause began after this node,
-// which then has seen it begin. Else what has passed is taken off: units would never go on
-// where nodes go down more often than a pause lasts.
+// SleepLeft returns how much longer a unit sleeps that this node sees for the first time,
+// with a pause as PauseLeft takes it. If the pause began after this node, the node has seen
+// it begin, and all of d is left. Otherwise the time that has passed is taken off: units
+// would never go on where nodes go down more often than a pause lasts.
 func (rec *Records) SleepLeft(d time.Duration, endMicros int64) time.Duration {
 	if endMicros-d.Microseconds() >= rec.began {
 		return d

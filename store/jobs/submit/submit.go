@@ -69,8 +69,8 @@ func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.
 // placesOfJobs are what a tenant uses one of for each job.
 func placesOfJobs() []keys.Used { return []keys.Used{keys.UsedJobs, keys.UsedUnended} }
 
-// takePlaces takes what Begin has only looked for. What a submission uses says, as of a job that
-// has ended, that it has no place; those that an earlier version began have theirs.
+// takePlaces takes what Begin has only looked for. A submission that has no places yet is
+// marked as ended in what it uses; one that an earlier version began has its places.
 func (rec writer) takePlaces(ctx context.Context, tx store.Tx, t mapreduce.TenantID, in *storagev1.Ingest, budget int64) error {
 	if !in.Use.GetEnded() {
 		return nil

@@ -69,7 +69,8 @@ func (t *Changes) AddFor(node mapreduce.NodeID, c keys.Counter, level int64, n i
 	}
 }
 
-// addWaiting adds n to the units that were submitted and have not ended, if u was.
+// addWaiting adds n to the count of submitted units that have not ended, if u was
+// submitted.
 func (t *Changes) addWaiting(u *storagev1.Unit, n int64) {
 	if u.Submitted {
 		t.Add(keys.UnitsWaiting, 0, n)

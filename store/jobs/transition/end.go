@@ -29,8 +29,8 @@ func (t *Changes) ParkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
 	t.Tx.Set(t.Keys.Queues(t.Job).Parked(mapreduce.UnitID(u.UnitId)), records.Encode(parked))
 }
 
-// wakeMicros returns a time after which a unit is woken as it is stored: one that is
-// too short to be stored is not never.
+// wakeMicros returns the stored form of the time after which a unit is woken. A time below
+// a microsecond becomes one, as 0 means never.
 func wakeMicros(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
@@ -135,7 +135,7 @@ func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapred
 	return t.accountUnit(ctx, u, true)
 }
 
-// FailUnit makes a unit fail, and tells the reduce above it.
+// FailUnit makes a unit fail, and counts it at the reduce above it.
 func (t *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
 	t.addWaiting(u, -1)
 	u.Status, u.Put = uint32(mapreduce.UnitFailed), nil
@@ -215,8 +215,8 @@ func skipReason(u *storagev1.Unit) string {
 // IsTextless reports whether a parse unit that is complete found no text.
 func IsTextless(u *storagev1.Unit) bool { return u.Result.GetLength() == 0 }
 
-// tallyName returns the name under which units are counted that take the same: of chunks
-// that of their document, of units that share several documents that of the first.
+// tallyName returns the name under which units are counted that share documents: of chunks
+// the document's, of units over several documents the id of the first unit.
 func tallyName(u *storagev1.Unit) mapreduce.DocumentID {
 	if u.Source.GetDocuments() == 0 {
 		return mapreduce.DocumentID(u.DocumentId)
@@ -232,7 +232,7 @@ func TalliedUnit(t *storagev1.Tally, name mapreduce.DocumentID, i int64) mapredu
 	return mapreduce.UnitID(numberedUnit(string(name), i))
 }
 
-// numberedUnit returns the id of the unit of a stage whose number is so much more.
+// numberedUnit returns the id of the unit of the same stage whose number is higher by more.
 func numberedUnit(id string, more int64) string {
 	at := strings.LastIndexByte(id, '_') + 1
 	number, err := strconv.ParseInt(id[at:], 10, 64)

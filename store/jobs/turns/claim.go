@@ -63,9 +63,9 @@ func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 	return t.claimNew(ctx, grant)
 }
 
-// readGrant returns what this node was granted of the job, and whether there are
-// slots for the claim: those of a node that was taken for dead, or whose worker
-// went to another, are with others now.
+// readGrant returns what this node was granted of the job, and whether its slots cover the
+// claim. They may not: others take the slots of a node that they took for dead, and slots
+// move with a worker that connects to another node.
 func (t *turn) readGrant(values [][]byte) (*storagev1.Grant, bool, error) {
 	var grants [2]storagev1.Grant // of the job, of the fleet
 	for i, value := range values {

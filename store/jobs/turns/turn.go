@@ -73,8 +73,8 @@ func (r Report) delayedRef(n int64) *records.SleeperRef {
 	return &records.SleeperRef{Sleeper: records.Sleeper{Unit: r.Unit}, For: r.retryPause(n)}
 }
 
-// returnedRef returns how a unit sleeps that was handed back so often, nil if it may be
-// claimed at once.
+// returnedRef returns how a unit sleeps that was handed back this many times, nil if it may
+// be claimed at once.
 func (r Report) returnedRef(returns int64) *records.SleeperRef {
 	if returns <= freeEnds {
 		return nil
@@ -82,7 +82,8 @@ func (r Report) returnedRef(returns int64) *records.SleeperRef {
 	return r.delayedRef(returns - freeEnds)
 }
 
-// parking returns how r parks its unit, which was parked so often with it.
+// parking returns how r parks its unit. Parks is how often it was parked, this time
+// counted: a unit that parks too often waits longer.
 func (r Report) parking(parks int64) *mapreduce.Parking {
 	p := *r.Parking
 	if p.WakeAfter > 0 && parks > freeEnds {
@@ -160,8 +161,8 @@ type Result struct {
 	// Full says that units of Left were not claimed because as many units of the job's
 	// tenant run as may.
 	Full bool
-	// JobError is a failure that was reported and that no unit of the job can survive. Nothing
-	// was claimed then, and whoever asked for the turn is to fail the job.
+	// JobError is a failure that was reported and that no unit of the job can survive.
+	// Nothing was claimed then, and the caller has to fail the job.
 	JobError string
 	Told     []records.WaitRef // reduces of a tree an input of which has ended
 }
@@ -183,8 +184,8 @@ type Claimed struct {
 
 // FinishAndClaim carries out t. These things might happen:
 //  1. nil: every verdict is durable, and every claim is;
-//  2. an error: nothing that t asked for is known to have happened; Turn may be
-//     called again with the same t.
+//  2. an error: nothing that t asked for is known to have happened; FinishAndClaim may
+//     be called again with the same t.
 func (st *Store) FinishAndClaim(ctx context.Context, t *Turn) (*Result, error) {
 	var out *Result
 	err := st.db.Update(ctx, failpoint.Turn, func(tx store.Tx) error {
@@ -400,9 +401,9 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 }
 
 // sameAttempt reports whether r is about u's attempt, from the session that holds it, or,
-// of a unit that waits, from the one whose report put it back. Attempts are counted anew
-// when a level is dropped and planned again; that a unit is another's now tells a report
-// of the time before.
+// of a unit that waits, from the one whose report put it back. When a level is dropped and
+// planned again, attempts are counted anew: a report from before is recognised by its
+// session, which does not hold the unit now.
 func (t *turn) sameAttempt(u *storagev1.Unit, r Report) bool {
 	if u.Attempt != int64(r.Attempt) {
 		return false

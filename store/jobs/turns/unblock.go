@@ -15,12 +15,11 @@ import (
 // MaxUnblock is how many reduces Unblock takes at once.
 const MaxUnblock = 200
 
-// Unblock lets go those of some reduces whose inputs have all ended: into their
-// queue, or if none of their inputs has an output, to their end. It returns
-// those that may be claimed, and those that wait for one that has ended so, now or
-// when it was let go before: by whichever node, or by this call, when nobody knew
-// that it had committed. A reduce that still waits, or was let go before, stays as
-// it is.
+// Unblock lets go those of some reduces whose inputs have all ended: into their queue, or
+// if none of their inputs has an output, to their end. It returns those that may be
+// claimed, and the reduces above those that have ended so: by this call, by an earlier run
+// of it that had committed, or by another node. A reduce that still waits, or was let go
+// before, stays as it is.
 func (st *Store) Unblock(ctx context.Context, id mapreduce.JobID, refs []records.WaitRef) (ready []records.Candidate, told []records.WaitRef, err error) {
 	err = st.db.Update(ctx, failpoint.Unblock, func(tx store.Tx) error {
 		// An earlier run of the transaction may have filled these.

@@ -51,7 +51,7 @@ func (n *Node) String() string {
 }
 
 // A Reader reads the values of a file. It keeps the first fault that it meets, and goes on
-// as if there was none: whoever reads asks for it at the end.
+// as if there was none: the caller asks for it at the end.
 type Reader struct {
 	File string      // its name, for messages
 	Err  *errs.Error // the first fault; nil if there is none
