@@ -124,8 +124,8 @@ func (u *unit) putEntries(ctx context.Context) {
 
 		sum := sha256.Sum256(data)
 		b := mapreduce.Blob{Kind: mapreduce.BlobJournal, FirstEntry: first, SHA256: sum[:]}
-		err := s.transfers.Put(ctx, u.attemptHeld(), b, data, 0)
 
+		err := s.transfers.Put(ctx, u.attemptHeld(), b, data, 0)
 		if err == nil {
 			u.journal.Acknowledge(n)
 			continue

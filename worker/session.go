@@ -372,7 +372,6 @@ func (s *session) leftBehind() error {
 
 	var errs []error
 	n := 0
-
 	for _, u := range s.units {
 		if u.phase != reported || u.report.Outcome != mapreduce.Returned {
 			n++ // one that came too late to begin goes back with the session

@@ -74,7 +74,6 @@ func FromMetadata(document string, metadata map[string]string) Source {
 // authorsOf returns the names in the metadata of authors.
 func authorsOf(text string) []string {
 	var list []string
-
 	if json.Unmarshal([]byte(text), &list) == nil {
 		return list
 	}

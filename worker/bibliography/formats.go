@@ -44,7 +44,6 @@ func Markdown(entries []Entry) string {
 func bySource(entries []Entry) [][]Entry {
 	var all [][]Entry
 	at := make(map[string]int) // by document
-
 	for _, e := range entries {
 		i, seen := at[e.ID]
 		if !seen {
@@ -268,7 +267,6 @@ var texMarks = map[rune]string{
 
 func escapeTeX(text string) string {
 	var b strings.Builder
-
 	for _, r := range text {
 		switch to, ok := texMarks[r]; {
 		case ok:

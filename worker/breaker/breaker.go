@@ -255,7 +255,6 @@ var errExcluded = errors.New("says nothing of the provider")
 // stateChanged is called by a circuit, under its lock.
 func (b *Breaker) stateChanged(c *circuit, to gobreaker.State) {
 	b.mu.Lock()
-
 	defer b.mu.Unlock()
 	if to == gobreaker.StateOpen && c == b.state {
 		b.until, b.fresh = time.Now().Add(b.key.timeout), true

@@ -372,7 +372,6 @@ func negated(numbers []string) []string {
 // readWords returns the quantities that a text has in words.
 func readWords(text string) []quantity {
 	var all []quantity
-
 	for _, m := range halfOf.FindAllStringSubmatch(text, maxReadings) {
 		if strings.EqualFold(m[1], "dozen") {
 			all = append(all, quantity{sure: []string{"6"}})

@@ -54,9 +54,7 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 	}
 
 	p = elementOf(p)
-
 	want := p.Identity(value)
-
 	// A number whose digits stand in several cells is none, even if it reads like one.
 	if !p.Numeric() || !spansCells(quote) {
 		if mayMean(p, quote, want) {
@@ -217,8 +215,8 @@ const (
 // rest of its line and the line above.
 func Before(text string, at int) string {
 	from := max(0, at-beforeBytes)
-	lines := 0
 
+	lines := 0
 	for i := at - 1; i >= from; i-- {
 		if text[i] == '\n' {
 			if lines++; lines == beforeLines {

@@ -289,7 +289,6 @@ func isUnit(n *node) bool { return n.kind == numberLiteral && strings.TrimPrefix
 // occurrencesOf counts how often the quotes have a literal.
 func (c *checker) occurrencesOf(n *node) int {
 	total := 0
-
 	for _, q := range c.quotes {
 		switch n.kind {
 		case textLiteral:

@@ -129,7 +129,6 @@ func nounBehind(words []prose.Word, at int) int {
 // said, sources differ; "" if they do not.
 func difference(all []figure, noun, about string) string {
 	bySource := make(map[int][]figure)
-
 	var sources []int
 	for _, f := range all {
 		if f.noun == noun && slices.Contains(f.about, about) {

@@ -61,7 +61,6 @@ func (q *Query) Relevance(text string) float64 {
 
 	counts := make(map[string]int)
 	words := 0
-
 	for _, w := range prose.Words(text) {
 		if q.weights[w.Stem] > 0 {
 			counts[w.Stem]++
@@ -131,7 +130,6 @@ const leastRelevance = 0.12
 // tables are chosen only of a text that has nothing else.
 func Choose(text string, q *Query, most, length int64) []Place {
 	var all, unreadable []Place
-
 	for _, span := range windows(text, int(length)) {
 		one := Place{span, q.Relevance(span.In(text))}
 		switch {
@@ -182,7 +180,6 @@ func windows(text string, length int) []prose.Span {
 func windowsBeside(code []prose.Span, text string, length int) []prose.Span {
 	var all []prose.Span
 	var open prose.Span
-
 	for _, s := range prose.Sentences(text) {
 		for len(code) > 0 && code[0].End <= s.Start {
 			code = code[1:]

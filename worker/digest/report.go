@@ -179,7 +179,6 @@ func firstSentence(text string) string {
 func distinct(findings []Finding) []Finding {
 	var out []Finding
 	at := make(map[string]int)
-
 	for _, f := range findings {
 		if f.Text == "" {
 			continue

@@ -66,12 +66,10 @@ const maxSentences = 3
 // room for them, under the topics of the themes that the passages have in common.
 func EachPassage(q *Query, passages []Passage, most int) []Finding {
 	words := newVocabulary(q, passages)
-
 	// The fewer passages there are, the more sentences of each have room.
 	each := max(1, min(maxSentences, maxParagraphs*inParagraph/max(1, len(passages))))
 
 	var findings []Finding
-
 	for _, group := range words.group(passages, most) {
 		topic := words.topic(group)
 		for _, i := range group {
@@ -111,7 +109,6 @@ func newVocabulary(q *Query, passages []Passage) *vocabulary {
 	in := make(map[string]int) // passages that have a stem
 
 	counts := make([]map[string]int, len(passages))
-
 	for i, p := range passages {
 		v.texts = append(v.texts, proseOf(p.Text))
 		counts[i] = make(map[string]int)
@@ -191,7 +188,6 @@ func (p *profile) likeness(other *profile) float64 {
 // it most. With as many themes as may be, the rest join the one that is most like them.
 func (v *vocabulary) group(passages []Passage, most int) [][]int {
 	var groups [][]int
-
 	for i := range passages {
 		best, likeness := -1, 0.0
 		for g, group := range groups {
@@ -336,7 +332,6 @@ func bestSentences(q *Query, text string, most int) []string {
 	}
 
 	var all []scored
-
 	for i, span := range prose.Sentences(text) {
 		one := tidy(span.In(text))
 		if one == "" {

@@ -20,7 +20,6 @@ import (
 // TooLong.
 func ID(path string) string {
 	var b strings.Builder
-
 	for i := 0; i < len(path); {
 		r, size := utf8.DecodeRuneInString(path[i:])
 		if r == utf8.RuneError && size == 1 || isUnprintable(r) || r == '%' && isEncoded(path[i:]) {

@@ -101,7 +101,6 @@ func newDetails() *details {
 // _unverified.
 func (d *details) addField(document string, record int, j judge, p *pairing) {
 	truth, found := j.unmatched(p.truth, p.values())
-
 	d.outcomes[Outcome{document, record, j.path}] = len(truth)+len(found) == 0
 
 	result := p.result
@@ -200,7 +199,6 @@ func (d *details) addTo(r *Report, judged []judge, counts []count) {
 	r.Errors, r.Outcomes = d.differences, d.outcomes
 
 	r.Confusions = make(map[string][]Confusion)
-
 	for field, pairs := range d.confused {
 		var all []Confusion
 		for pair, n := range pairs {

@@ -148,7 +148,6 @@ func newReport(judged []judge, counts []count, coverage Coverage) Report {
 
 	var all count
 	fields := 0
-
 	for i, j := range judged {
 		score := counts[i].computeScore()
 		r.Fields[j.path] = score

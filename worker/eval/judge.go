@@ -57,7 +57,6 @@ const maxSamples = 1000
 // flattenRecord returns the values of a record by their paths.
 func flattenRecord(prefix string, values map[string]any) map[string]any {
 	out := map[string]any{}
-
 	for name, v := range values {
 		if inner, ok := v.(map[string]any); ok {
 			maps.Copy(out, flattenRecord(prefix+name+".", inner))

@@ -24,8 +24,8 @@ func ReadTruth(name string, r io.Reader) ([]Truth, error) {
 	var truth []Truth
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
-	n := 0
 
+	n := 0
 	for lines.Scan() {
 		n++
 		line := bytes.TrimSpace(lines.Bytes())
@@ -356,7 +356,6 @@ func checkFields(s *schema.Schema, truth []Truth) error {
 // listNames names at most five.
 func listNames(names []string) string {
 	more := ""
-
 	if n := len(names) - 5; n > 0 {
 		names, more = names[:5], fmt.Sprintf(", and %d more", n)
 	}

@@ -114,7 +114,6 @@ func (s *Shelf) KeepEvidence(ctx context.Context, e mapreduce.Evidence, text []b
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-
 	defer func() { <-putting }()
 
 	n, full := s.room(&e)

@@ -102,7 +102,6 @@ type bestChainTree []*chainLink
 // bestUpTo returns the best chain of rank n or less, or nil.
 func (m bestChainTree) bestUpTo(n int) *chainLink {
 	var best *chainLink
-
 	for ; n > 0; n &= n - 1 {
 		if m[n].isBetterThan(best) {
 			best = m[n]

@@ -36,7 +36,6 @@ const maxSteps = 1 << 16
 // or none if the quote is too short.
 func (t *Text) prepareReadings(quote string) []*reading {
 	var all []*reading
-
 	for f := range form(formCount) {
 		q := normaliseText(quote, f)
 		if !t.isDistinctForm(f, &q) {
@@ -132,8 +131,8 @@ func (r *reading) vocabularyWord(id int) string {
 func (r *reading) fuzzyPlaces() []place {
 	anchor, at := r.rarestWord()
 	least := math.MaxInt
-	var best []alignment
 
+	var best []alignment
 	for _, i := range at {
 		if r.steps--; r.steps < 0 {
 			break

@@ -97,7 +97,6 @@ func normaliseText(text string, f form) normal {
 // but for case: ASCII characters that do not combine with what follows.
 func simplePrefix(s string) int {
 	i := 0
-
 	for i < len(s) && '!' <= s[i] && s[i] <= '~' && s[i] != '-' && s[i] != '`' {
 		i++
 	}

@@ -40,7 +40,6 @@ func (e *Entry) Encode() ([]byte, error) {
 // Decode returns an entry that was encoded.
 func Decode(raw []byte) (Entry, error) {
 	var m storagev1.JournalEntry
-
 	if err := proto.Unmarshal(raw, &m); err != nil {
 		return Entry{}, fmt.Errorf("%w: %w", errEntry, err)
 	}

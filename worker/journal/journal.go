@@ -408,7 +408,6 @@ func (j *Journal) Waiting() int {
 // be any more.
 func (j *Journal) Next(upTo int) (first int, data []byte, entries int) {
 	j.mu.Lock()
-
 	defer j.mu.Unlock()
 	if j.broken != nil {
 		return j.next, nil, 0

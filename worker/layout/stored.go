@@ -74,9 +74,9 @@ type placeKey struct {
 // encodeBlock returns the block of some parts, which follow on byte end of the text.
 func encodeBlock(parts []Part, end int) *storagev1.LayoutBlock {
 	b := new(storagev1.LayoutBlock)
+
 	places := make(map[placeKey]uint32)
 	var last [4]int64
-
 	for i := range parts {
 		p, l := &parts[i], parts[i].Location
 		boxed := p.Box != mapreduce.Box{}
@@ -127,7 +127,6 @@ func decodeBlock(data []byte, end, text int) ([]Part, error) {
 
 	parts := make([]Part, len(b.Parts)/3)
 	var last [4]int64
-
 	for i := range parts {
 		gap, length, n := b.Parts[3*i], b.Parts[3*i+1], b.Parts[3*i+2]
 		// Numbers are checked before they are added, as their sum may overflow.
@@ -263,7 +262,6 @@ func (r *Reader) load(fetch Fetch, block int) error {
 // Layout.Locate. It fetches of the layout what it lacks.
 func (r *Reader) Locate(fetch Fetch, start, end int) (*mapreduce.Location, error) {
 	var s span
-
 	for b := sort.Search(len(r.ends), func(i int) bool { return r.ends[i] > int64(start) }); b < len(r.ends); b++ {
 		if err := r.load(fetch, b); err != nil {
 			return nil, err

@@ -52,7 +52,6 @@ func (l *Library) Lend(ctx context.Context, key Key, size int64, load func(conte
 	if err != nil {
 		return err
 	}
-
 	defer l.giveBack(key, b)
 
 	text, err := b.loadText(ctx, load)
@@ -106,7 +105,6 @@ func (l *Library) tryBorrow(key Key, size int64) (*book, <-chan struct{}) {
 func (l *Library) makeRoom(size int64) bool {
 	for l.held+size > l.most {
 		var oldest Key
-
 		found := false
 		for key, b := range l.books {
 			if b.users == 0 && (!found || b.used < l.books[oldest].used) {

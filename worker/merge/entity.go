@@ -90,7 +90,6 @@ func placeName(a *Accumulator) (string, bool) {
 // when one of them has no verified value.
 func keyName(s *schema.Schema, a *Accumulator) (string, bool) {
 	parts := make([]string, 0, len(s.Key))
-
 	for _, path := range s.Key {
 		f := a.findField(path)
 		p := s.Field(path)
@@ -126,7 +125,6 @@ func (a *Accumulator) findField(path string) *Field {
 // order in which the entities were seen first.
 func Group(all []Accumulator) []Accumulator {
 	byEntity := map[string][]Accumulator{}
-
 	for _, a := range all {
 		byEntity[a.Entity] = append(byEntity[a.Entity], a)
 	}

@@ -33,7 +33,6 @@ func nameOf(v any) string {
 // splitMaps replaces values that are maps by their entries.
 func splitMaps(values []Value) []Value {
 	var all []Value
-
 	for _, v := range values {
 		m, ok := v.Value.(map[string]any)
 		if !ok {

@@ -163,7 +163,6 @@ func newCandidates(p *schema.Property, values []Value, order Order) []Candidate 
 	}
 
 	var all []Candidate
-
 	for i, v := range values {
 		order.Item = int64(i)
 		c := Candidate{Key: Identity(p, v.Value), Value: v.Value, Mentions: []Mention{mentionOf(v, order)}}
@@ -179,7 +178,6 @@ func newCandidates(p *schema.Property, values []Value, order Order) []Candidate 
 // flattenLists replaces values that are lists of elements by these.
 func flattenLists(p *schema.Property, values []Value) []Value {
 	var all []Value
-
 	for _, v := range values {
 		list, ok := v.Value.([]any)
 		if !ok || p.IsElement(v.Value) {
@@ -199,7 +197,6 @@ func flattenLists(p *schema.Property, values []Value) []Value {
 // joinElements joins elements into one list with their mean confidence.
 func joinElements(values []Value) Value {
 	list := make([]any, 0, len(values))
-
 	all := Value{}
 	for _, v := range values {
 		list = append(list, v.Value)

@@ -65,7 +65,6 @@ func uniquePairs(pairs []Pair) []Pair {
 func Clusters(pairs []Pair) map[string]string {
 	parent := make(map[string]string)
 	var root func(name string) string
-
 	root = func(name string) string {
 		above, ok := parent[name]
 		if !ok || above == name {

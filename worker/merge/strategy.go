@@ -119,7 +119,6 @@ func (c chooser) pickBest(strategy schema.Merge) decision {
 // share of the weight.
 func (d *decision) applyVote(all []option, best *option) {
 	var weight, count int64
-
 	for i := range all {
 		weight += all[i].Weight
 		count += all[i].Count
@@ -148,7 +147,6 @@ func valueLength(v any) int {
 // sumAll adds all values, each as often as it was found.
 func (c chooser) sumAll() decision {
 	var total decimal
-
 	for i := range c.all {
 		n, ok := c.all[i].Value.(json.Number)
 		if ok {
@@ -166,9 +164,9 @@ func (c chooser) sumAll() decision {
 // joined by separator.
 func (c chooser) combineAll(separator string) decision {
 	d := c.joinCitations()
+
 	list := make([]any, 0, len(c.all))
 	var texts []string
-
 	for _, one := range slices.SortedFunc(slices.Values(c.all), func(a, b option) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))
 	}) {
@@ -191,7 +189,6 @@ func (c chooser) combineAll(separator string) decision {
 func (c chooser) joinCitations() decision {
 	var d decision
 	var weight, count, said, saying int64
-
 	seen := map[Citation]bool{}
 	for _, one := range slices.SortedFunc(slices.Values(c.all), func(a, b option) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))

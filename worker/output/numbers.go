@@ -118,7 +118,6 @@ func (n *NumberStyles) Settle(s *schema.Schema, a merge.Accumulator, citations m
 func (n *NumberStyles) settle(s *schema.Schema, field string, p *schema.Property, c *merge.Candidate, citations map[merge.Citation]Citation) bool {
 	var open []any
 	written := ""
-
 	for _, m := range c.Mentions {
 		for _, id := range m.Citations {
 			cite, ok := citations[id]

@@ -64,7 +64,6 @@ var errPassages = errors.New("output: these are no passages")
 func Passages(batch []byte, inputs []*Output) ([]Passage, error) {
 	var all []Passage
 	cited := make(map[merge.Citation]Citation)
-
 	for _, in := range inputs {
 		maps.Copy(cited, in.Citations)
 		if batch != nil {

@@ -24,7 +24,6 @@ func (s Span) In(text string) string { return text[s.Start:s.End] }
 func Sentences(text string) []Span {
 	var all []Span
 	start := 0
-
 	add := func(end int) {
 		from, to := start, end
 		for from < to {

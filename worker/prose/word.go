@@ -22,7 +22,6 @@ type Word struct {
 func Words(text string) []Word {
 	var all []Word
 	first := true
-
 	for at := 0; at < len(text); {
 		r, n := utf8.DecodeRuneInString(text[at:])
 

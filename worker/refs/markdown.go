@@ -19,8 +19,8 @@ var (
 func proseOf(text string) []span {
 	var prose []span
 	block := 0 // where the current block outside fences begins
-	open := "" // the fence that is open
 
+	open := "" // the fence that is open
 	for at := 0; at < len(text); {
 		end := len(text)
 		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {

@@ -34,7 +34,6 @@ var errEdits = errors.New("refs: the edits are not of this text")
 // Restore undoes the edits of a text. It fails if they are not edits of this text.
 func Restore(text string, edits []Edit) (string, error) {
 	var b strings.Builder
-
 	at := 0
 	for _, e := range edits {
 		if e.Start < at || e.End < e.Start || e.End > len(text) {
@@ -165,7 +164,6 @@ func isReference(number string) bool {
 // order of their first appearance.
 func Mentioned(text string, known func(name string) bool) []string {
 	var names []string
-
 	seen := make(map[string]bool)
 	for _, m := range findMentions(text, known) {
 		for _, name := range m.names {

@@ -97,9 +97,7 @@ func NewSpelling(ids iter.Seq[ID]) *Spelling {
 func idsSharingPrefix(ids iter.Seq[ID], shared []uint64) []ID {
 	first := make([]ID, len(shared)) // the first id of each prefix
 	seen := make([]bool, len(shared))
-
 	differ := map[ID]bool{}
-
 	for id := range ids {
 		i, found := slices.BinarySearch(shared, prefixOf(id))
 		switch {

@@ -163,7 +163,6 @@ func (r *Registry) Kinds(provider string) []Kind {
 // models, as far as anybody knows, and has no steps.
 func (r *Registry) Provider(name string) mapreduce.Provider {
 	p, ok := r.providers[name]
-
 	if !ok {
 		return mapreduce.Provider{Name: name, Models: true}
 	}

@@ -103,7 +103,6 @@ func skipLiteral(code string, i int) int {
 // readSection returns a section, and whether it is for texts.
 func readSection(part string) (s section, text bool) {
 	var rest strings.Builder
-
 	for i := 0; i < len(part); i++ {
 		end := min(skipLiteral(part, i), len(part)-1)
 		if part[i] == '[' && s.compare == "" && s.condition(strings.Trim(part[i:end+1], "[]")) {

@@ -177,8 +177,8 @@ func decodeLegacy(data []byte, enc encoding.Encoding, charset string) (string, *
 	out.Grow(len(data))
 
 	d := enc.NewDecoder().Transformer
-	var buf [longestCharacter]byte
 
+	var buf [longestCharacter]byte
 	for pos := 0; pos < len(data); {
 		n, size := decodeCharacter(d, buf[:], data[pos:])
 		// Bytes that are no character of the charset are of another one.

@@ -103,7 +103,6 @@ func (w *rowWriter) write(line int, row []string) error {
 
 	cells := make([]richtext.Cell, len(row))
 	blank := true
-
 	for i, s := range row {
 		// An empty cell needs no place.
 		if s = strings.TrimSpace(s); s == "" {

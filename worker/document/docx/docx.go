@@ -89,7 +89,6 @@ func mainPart(z *zipfile.Reader) (string, error) {
 	defer e.Close()
 
 	main := ""
-
 	d := xmlread.New("_rels/.rels", e, z.Limits())
 	err = d.Document(func(xml.StartElement) error {
 		return d.Each(func(rel xml.StartElement) error {

@@ -77,7 +77,6 @@ func (p *parser) readBlocks(take func(block) error) error {
 // readParagraph calls take with a paragraph, and behind it with those of its text boxes.
 func (p *parser) readParagraph(take func(block) error) error {
 	var text runs.Text
-
 	before, boxed := p.text, p.boxed
 	p.text, p.boxed = &text, nil
 
@@ -155,7 +154,6 @@ func (p *parser) readInline(e xml.StartElement) error {
 // readRun reads a run of characters, unless they are hidden.
 func (p *parser) readRun() error {
 	shown := p.text
-
 	defer func() { p.text = shown }()
 	p.text.At(runs.OnLine)
 
@@ -271,7 +269,6 @@ func (p *parser) readRow() ([]cell, error) {
 	var row []cell
 
 	columns, deleted, head := 0, false, false
-
 	var child func(xml.StartElement) error
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
@@ -324,9 +321,7 @@ func (p *parser) readRow() ([]cell, error) {
 // the one above it is empty.
 func (p *parser) readCell() (c []block, span int, continues bool, err error) {
 	span = 1
-
 	collect := func(b block) error { c = append(c, b); return nil }
-
 	err = p.xml.Each(func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "tcPr":

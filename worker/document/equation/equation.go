@@ -90,7 +90,6 @@ func isProperties(name string) bool { return strings.HasSuffix(name, "Pr") }
 func (r *reader) readRun() (string, error) {
 	var text strings.Builder
 	hidden := false
-
 	err := r.xml.Each(func(e xml.StartElement) error {
 		if isProperties(e.Name.Local) {
 			return r.xml.Each(func(e xml.StartElement) error {

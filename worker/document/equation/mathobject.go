@@ -191,7 +191,6 @@ func (e *element) tableRow() term {
 func (e *element) table() term {
 	wide, aligned := false, e.attributes["displaystyle"] == "true" || strings.HasPrefix(strings.TrimSpace(e.attributes["columnalign"]), "right left")
 	lines := make([]string, len(e.rows))
-
 	for i, row := range e.rows {
 		wide = wide || len(row) > 1
 		if aligned {

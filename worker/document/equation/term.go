@@ -154,7 +154,6 @@ func (s *sequence) separate(next term) {
 	first, _ := utf8.DecodeRuneInString(next.text)
 
 	needed := false
-
 	switch {
 	case s.last.apart && s.last.word && !s.last.open && unicode.Is(unicode.Ps, first): // sin(x)
 	case s.last.apart || next.apart:

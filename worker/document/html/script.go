@@ -77,8 +77,8 @@ func (p *htmlParser) insert(s string, pos int) {
 func scriptText(page, element string) (text string, size int, ok bool) {
 	page = page[:min(len(page), maxScript)]
 	z := xhtml.NewTokenizer(strings.NewReader(page))
-	var b strings.Builder
 
+	var b strings.Builder
 	for {
 		switch z.Next() {
 		case xhtml.ErrorToken:

@@ -393,7 +393,6 @@ func (p *htmlParser) gridRows(g *grid) (rows [][]textCell, heads, columns int) {
 	}
 
 	covered := map[int]above{} // by column
-
 	for _, row := range ordered {
 		if row.hidden {
 			continue

@@ -237,7 +237,6 @@ func sourceText(members map[string]json.RawMessage) (string, error) {
 func notObject(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
-
 	switch {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON: column %d: %s", syntax.Offset, errs.JSONFault(syntax))

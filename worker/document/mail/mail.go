@@ -123,7 +123,6 @@ func readParts(content io.Reader) (root *enmime.Part, err error) {
 // of the first is zero.
 func narrow(data []byte) []byte {
 	declared := ""
-
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 	case len(data) >= 4 && data[0] != 0 && data[1] == 0 && data[2] != 0 && data[3] == 0:
@@ -198,7 +197,6 @@ func (m *message) add(p *enmime.Part, related bool) {
 // last one with text: senders put the richest form last.
 func (m *message) addBest(p *enmime.Part) {
 	var plain, best *message
-
 	for c := p.FirstChild; c != nil; c = c.NextSibling {
 		a := new(message)
 		a.add(c, false)
@@ -237,7 +235,6 @@ func (m *message) value(name string) string {
 // parse implements the Parse of document.Format.
 func parse(ctx context.Context, in document.Input) (*document.Document, error) {
 	root, err := readParts(in.Content)
-
 	if err != nil {
 		return nil, err
 	}

@@ -175,7 +175,6 @@ func declaredType(mediaType string) string {
 // metadata returns what is known of a message beside its text.
 func (s *splitter) metadata(m *message) map[string]string {
 	metadata := map[string]string{}
-
 	for key, header := range map[string]string{"from": "From", "to": "To", "date": "Date", "subject": "Subject"} {
 		if value := m.value(header); value != "" {
 			metadata[key] = clip(value)

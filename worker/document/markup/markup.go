@@ -255,23 +255,20 @@ func (r *reader) endLink() {
 	if !r.note {
 		return
 	}
+
 	text := strings.TrimRight(r.text.String(), " \n")
-
 	r.text.Reset()
-
 	defer r.place()
-
 	r.note = false
 
 	begins := strings.LastIndex(text, "[^") == len(text)-len(strings.TrimLeft(text, " \n"))
-
 	// A link without a text, or with brackets of its own, is no number of a note.
 	if text = strings.TrimSuffix(text, "[^"); strings.HasSuffix(text, "]") || !strings.Contains(text, "[^") {
 		r.text.WriteString(text)
 		return
 	}
-	r.text.WriteString(text + "]")
 
+	r.text.WriteString(text + "]")
 	if begins {
 		r.text.WriteRune(' ')
 	}

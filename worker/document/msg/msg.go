@@ -166,7 +166,6 @@ func sentAt(properties []byte) time.Time {
 	const header, size, submitTime, deliveryTime = 32, 16, 0x00390040, 0x0E060040
 
 	var at time.Time
-
 	for i := header; i+size <= len(properties); i += size {
 		tag := binary.LittleEndian.Uint32(properties[i:])
 		if tag == submitTime || tag == deliveryTime && at.IsZero() {

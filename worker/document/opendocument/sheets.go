@@ -120,9 +120,7 @@ func mergeOf(e xml.StartElement, row, column int) sheet.Merge {
 // readSheetCell returns the text that a cell shows.
 func (p *parser) readSheetCell() (string, error) {
 	var lines []string
-
 	comments := len(p.comments)
-
 	err := p.xml.Each(func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "p", "h":

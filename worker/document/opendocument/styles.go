@@ -111,7 +111,6 @@ func (r *reader) positionOf(style string) (at runs.Position, said bool) {
 // readMargin reads a header or footer of pages.
 func (r *reader) readMargin(d *xmlread.Decoder, name string) error {
 	var lines []line
-
 	before := r.paragraphs
 	err := (&parser{reader: r, xml: d}).readBlocks(0, r.flattenTo(&lines))
 	r.paragraphs = before // only those of the text count

@@ -223,9 +223,7 @@ func (p *parser) readSpan(e xml.StartElement) error {
 	if at, said := p.positionOf(xmlread.Attr(e, "style-name")); said {
 		p.at = at
 	}
-
 	p.text.At(p.at)
-
 	err := p.readInline()
 
 	p.at = outer
@@ -294,7 +292,6 @@ func (p *parser) readAside(lines *[]string) error {
 func (p *parser) readComment() error {
 	var author, date string
 	var lines []string
-
 	err := p.xml.Each(func(e xml.StartElement) (err error) {
 		switch e.Name.Local {
 		case "creator":
@@ -340,7 +337,6 @@ func (p *parser) readTable() ([]row, error) {
 	above := map[int]*tallCell{}
 	heads := false
 	var child func(xml.StartElement) error
-
 	child = func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "table-header-rows":

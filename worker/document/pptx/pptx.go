@@ -88,7 +88,6 @@ func (r *reader) open(name string, root func(*xmlread.Decoder) error) error {
 	if err != nil {
 		return err
 	}
-
 	defer e.Close()
 	d := xmlread.New(name, e, r.zip.Limits())
 	return d.Document(func(xml.StartElement) error { return root(d) })
@@ -131,7 +130,6 @@ func (r *reader) readOrder() ([]string, error) {
 	}
 
 	var slides []string
-
 	err = r.open(presentation, func(d *xmlread.Decoder) error {
 		var child func(xml.StartElement) error
 		child = func(e xml.StartElement) error {
@@ -257,7 +255,6 @@ func (r *reader) writeShape(s shape, where *mapreduce.Location) {
 // readShapes returns the shapes of a slide or of its notes, in the order of the file.
 func (r *reader) readShapes(name string, relations map[string]relation) ([]shape, error) {
 	var shapes []shape
-
 	err := r.open(name, func(d *xmlread.Decoder) error {
 		p := &parser{xml: d, add: func(s shape) { shapes = append(shapes, s) }}
 		p.diagram = func(id string) error {
@@ -360,7 +357,6 @@ func (p *parser) readParagraph() (paragraph, error) {
 	var line paragraph
 
 	p.text = new(runs.Text)
-
 	err := p.xml.Each(func(e xml.StartElement) error {
 		if e.Name.Local != "pPr" {
 			return p.readInline(e)

@@ -227,7 +227,6 @@ func (r *reader) structure(word string) bool {
 // special writes characters that have a name.
 func (r *reader) special(word string) bool {
 	var c rune
-
 	switch word {
 	case "emdash":
 		c = '—'

@@ -50,7 +50,6 @@ func (r *reader) defineRow(word string, number int, on bool) bool {
 // its edges, as rows of a table are seldom cut alike to the point.
 func mergeCells(rows []tableRow) (merged [][]richtext.Cell, heads int) {
 	var columns []cellShape
-
 	for i := range rows {
 		if r := &rows[i]; r.isShaped() && len(r.shapes) > len(columns) {
 			columns = r.shapes
@@ -113,7 +112,6 @@ const maxRepeated = 4 << 20
 // cells as there are columns, or edges that fit none.
 func (r *tableRow) spans(columns []cellShape) []int {
 	spans := make([]int, len(r.cells))
-
 	if !r.isShaped() || len(r.cells) >= len(columns) {
 		return spans
 	}

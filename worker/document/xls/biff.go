@@ -56,7 +56,6 @@ func (r record) from(at int) []byte { return r.data[min(at, len(r.data)):] }
 // substream too: what was read of a file that is cut off is not lost.
 func eachRecord(ctx context.Context, data []byte, at int, visit func(record) error) error {
 	depth := 0
-
 	for n := 0; at >= 0 && at+4 <= len(data); n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)

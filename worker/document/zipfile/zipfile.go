@@ -121,7 +121,6 @@ func (r *Reader) readerAt(content io.Reader) (io.ReaderAt, int64, error) {
 // countRecords counts what may be records of a directory.
 func countRecords(r io.Reader) (int, error) {
 	buffer := make([]byte, 1<<18)
-
 	n, kept := 0, 0
 	for {
 		read, err := io.ReadFull(r, buffer[kept:])

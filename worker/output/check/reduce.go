@@ -178,8 +178,8 @@ func (c *reduceCheck) checkEntries(o *output.Output) error {
 
 	for i := range o.Entries {
 		e := &o.Entries[i]
-		var from []*output.Entry
 
+		var from []*output.Entry
 		for _, m := range e.Members {
 			in := c.entryOf[m]
 			if in == nil || c.seen[m] {

@@ -28,8 +28,8 @@ const maxBroken = 10
 // chunk's part of a record, nor of records that merge with those of other documents.
 func Strict(s *schema.Schema, chunks int64, o *output.Output) error {
 	whole := s.Entities() == schema.PerDocument && (chunks <= 1 || s.Kind == schema.KindRecords)
-	var broken []string
 
+	var broken []string
 	for i := range o.Entries {
 		r := merge.Resolve(s, output.Derived(s, o.Entries[i].Accumulator, o.Citations))
 

@@ -186,7 +186,6 @@ func (f *Form) Fill(v any) {
 func (g *Given) choose(list []any, properties []schema.Property) []any {
 	chosen := []any{}
 	seen := make(map[string]bool)
-
 	for _, one := range list {
 		id, named := one.(string)
 		if object, ok := one.(map[string]any); ok {

@@ -140,9 +140,7 @@ type extract struct {
 // object writes the properties of an object about the text.
 func (x *extract) object(properties []schema.Property) map[string]any {
 	object := make(map[string]any)
-
 	references := ""
-
 	for _, p := range properties {
 		switch p.Hints.Write {
 		case "title":

@@ -110,14 +110,12 @@ func (c *chooser) passage(core string, start, end int, relevance float64, ranked
 	t, quote := c.text, core[start:end]
 
 	before := t.CoreStart + start
-
 	// Places count from the beginning of the document, and not of what the unit was given.
 	from := int(t.ByteOffset) + before
 	at := int(t.CharOffset) + utf8.RuneCount(t.Content[:before])
 	length := utf8.RuneCountInString(quote)
 
 	p := output.Passage{Relevance: relevance, Ranked: ranked, Summary: c.summary()}
-
 	p.Citation = output.Citation{
 		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), from, from+len(quote), quote),
 		Document: string(t.Document), Unit: string(c.task.Unit),

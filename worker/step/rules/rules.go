@@ -177,7 +177,6 @@ func (p *program) extractDirect(ctx context.Context, task *agent.Task) (*agent.R
 	}
 
 	var left []string
-
 	for i := range d.Documents() {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -76,7 +76,6 @@ func (r *reading) readText(ctx context.Context, p *program, text string) (rules.
 	case <-ctx.Done():
 		return rules.Output{}, context.Cause(ctx)
 	}
-
 	defer func() { <-r.turn }()
 
 	if r.read {
@@ -130,7 +129,6 @@ func cloneValue(value any) any {
 func (x *extractor) extractWhole(ctx context.Context, p *program, task *agent.Task) (*agent.Result, error) {
 	var res *agent.Result
 	var failed error
-
 	err := task.Whole(ctx, func(document *ground.Text) {
 		var found rules.Output
 		if found, failed = x.readings.readingOf(p, task.Text.SHA256).readText(ctx, p, document.String()); failed == nil {
