@@ -15,6 +15,7 @@ func DecodeInput(input json.RawMessage, into any) error {
 	if len(input) > MaxInput {
 		return fmt.Errorf("the input has %d bytes, and at most %d are accepted", len(input), MaxInput)
 	}
+
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {

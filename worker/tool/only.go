@@ -20,6 +20,7 @@ func Only(kit Kit, names ...string) (Kit, error) {
 			return nil, fmt.Errorf("%w as %q in %s; it has %s", ErrNoTool, name, kit.Name(), strings.Join(have, ", "))
 		}
 	}
+
 	return narrowed{kit, slices.DeleteFunc(slices.Clone(all), func(t Spec) bool { return !slices.Contains(names, t.memberName()) })}, nil
 }
 

@@ -39,7 +39,7 @@ type Session interface {
 	// Call runs a tool of the kit with an input that fits its schema. It returns
 	//  1. a Result, when the tool did what it was asked;
 	//  2. a *Refused, when the policy of the worker forbids it;
-	//  3. another error, when the tool failed: its text is told to the model, so it
+	//  3. another error, when the tool failed: its text goes to the model, so it
 	//     says what was wrong and holds no secret.
 	// It ends when ctx ends.
 	Call(ctx context.Context, name string, input json.RawMessage) (*Result, error)

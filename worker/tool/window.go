@@ -20,12 +20,15 @@ func ShowFrom(text string, start, bytes int) (Window, error) {
 	if start < 0 || start > 0 && start >= w.Total {
 		return w, fmt.Errorf("start: %d is not within the %d characters of the text", start, w.Total)
 	}
+
 	w.Start = start
 	w.Range.Start = offsetOf(text, start)
 	w.Range.End = min(len(text), w.Range.Start+bytes)
 	for w.Range.End < len(text) && w.Range.End > w.Range.Start && !utf8.RuneStart(text[w.Range.End]) {
 		w.Range.End--
 	}
+
+	// A cut at the end of a line reads better, if it costs no more than a quarter.
 	if w.Range.End < len(text) {
 		for i := w.Range.End; i > w.Range.Start+bytes*3/4; i-- {
 			if text[i-1] == '\n' {
@@ -34,6 +37,7 @@ func ShowFrom(text string, start, bytes int) (Window, error) {
 			}
 		}
 	}
+
 	w.End = w.Start + utf8.RuneCountInString(text[w.Range.Start:w.Range.End])
 	return w, nil
 }

@@ -23,9 +23,11 @@ func (r *run) findEvidence(ctx context.Context) ([]output.Citation, error) {
 	if !ok {
 		return nil, nil
 	}
+
 	var all []output.Citation
 	for n := range r.script.pages {
 		head := fmt.Sprintf("Page %d of %s. ", n, r.task.Unit)
+		// The quote stands at the very end, behind the filler.
 		text := head + strings.Repeat("x", max(0, r.script.pageBytes-len(head)-len(found)-2)) + ". " + found
 		id, err := keeper.KeepEvidence(ctx, mapreduce.Evidence{
 			URI: fmt.Sprintf("script:%s/%d", r.task.Unit, n), Title: strings.TrimSuffix(head, ". "), Tool: "script",
@@ -33,10 +35,12 @@ func (r *run) findEvidence(ctx context.Context) ([]output.Citation, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		e, err := unit.Evidence(ctx, keeper, id)
 		if err != nil {
 			return nil, err
 		}
+
 		end := utf8.RuneCountInString(text)
 		all = append(all, e.Cite(string(r.task.Unit), ground.Span{
 			Start: end - len(found), End: end, ByteStart: len(text) - len(found), ByteEnd: len(text), Grade: ground.Exact, Places: 1,

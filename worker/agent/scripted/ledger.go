@@ -70,6 +70,7 @@ func ReadLedger(path string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	whole := data[:bytes.LastIndexByte(data, '\n')+1]
 	var entries []Entry
 	lines := bufio.NewScanner(bytes.NewReader(whole))

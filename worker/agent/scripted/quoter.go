@@ -24,16 +24,20 @@ func (q *Quoter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	if task.Kind != mapreduce.KindMap {
 		return q.Agent.Run(ctx, task, calls)
 	}
+
 	s, err := schema.Parse("schema", task.Spec.Schema)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	aligner := unit.Aligner(task.Text, 0, len(task.Text.Content))
 	m := unit.NewMapper(task, s)
+
 	var values []unit.Value
 	var quotes []string
 	for _, f := range s.Fields() {
 		quote, ok := task.Spec.Vars["script.quote."+f.Path+"."+string(task.Unit)]
+		// The script claims to have found nothing for this field.
 		if !ok {
 			continue
 		}
@@ -43,15 +47,18 @@ func (q *Quoter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 		}
 		quotes, values = append(quotes, quote), append(values, unit.Value{Field: f.Path, Value: value})
 	}
+
 	places, _, err := unit.Find(ctx, task, aligner, quotes)
 	if err != nil {
 		return nil, err
 	}
+
 	for i, at := range places {
 		if at.Verified() {
 			values[i].Places = []unit.Place{at}
 		}
 	}
+
 	m.Add(0, m.Accumulate(0, values, nil))
 	return m.Result("")
 }

@@ -45,6 +45,7 @@ func (r *Reducer) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 	if err != nil || how == "" || task.Kind != mapreduce.KindReduce && task.Kind != mapreduce.KindFinal {
 		return res, err
 	}
+
 	s, err := schema.Parse("schema", task.Spec.Schema)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
@@ -53,16 +54,20 @@ func (r *Reducer) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 	if err != nil {
 		return nil, err
 	}
+
 	h := &hostile{schema: s, out: out, unit: task.Unit, rand: newRand(int64(len(how)), task.Unit, 0), issued: out.Issue()}
 	for doing := range strings.SplitSeq(how, ",") {
 		if err := h.runHostile(strings.TrimSpace(doing)); err != nil {
 			return nil, agent.PermanentJob(err)
 		}
 	}
+
+	// Decide removes what no honest reduce may have, and notes it.
 	out.Decide(s, string(task.Unit), h.issued, h.decisions)
 	if res.Output, err = out.Encode(); err != nil {
 		return nil, err
 	}
+
 	for _, m := range out.Removed {
 		if m.Unit == string(task.Unit) {
 			res.Errors = append(res.Errors, fmt.Sprintf("%s: removed %q: %s", m.Field, m.Name, m.Reason))
@@ -87,12 +92,14 @@ func (h *hostile) runHostile(doing string) error {
 		h.spoilDecisions(answer)
 		return nil
 	}
+
 	forge := map[string]func(){
 		forgesCitation: h.forgeCitation, forgesQuote: h.forgeQuote, forgesLoss: h.forgeLoss, forgesSource: h.forgeSource,
 	}[doing]
 	if forge == nil {
 		return fmt.Errorf("script.reducer: %q is nothing that a reducer does", doing)
 	}
+
 	forge()
 	return nil
 }
@@ -104,6 +111,7 @@ func (h *hostile) spoilDecisions(spoil func(*output.Decision, []string)) {
 			if len(f.Candidates) == 0 || h.rand.IntN(2) == 0 {
 				continue
 			}
+
 			c := f.Candidates[h.rand.IntN(len(f.Candidates))]
 			var names []string
 			for _, m := range c.Mentions {
@@ -111,6 +119,7 @@ func (h *hostile) spoilDecisions(spoil func(*output.Decision, []string)) {
 					names = append(names, h.issued.Name(id))
 				}
 			}
+
 			d := output.Decision{Entry: i, Field: f.Path, Value: c.Value, Refs: slices.Clone(names), Said: 1}
 			spoil(&d, names)
 			h.decisions = append(h.decisions, d)
@@ -151,6 +160,7 @@ func (h *hostile) rewriteValue(d *output.Decision, names []string) {
 	case json.Number:
 		d.Value = []any{json.Number(v.String() + "1"), "about " + v.String(), v}[h.rand.IntN(3)]
 	}
+
 	for i, name := range d.Refs {
 		d.Refs[i] = []string{strings.ToUpper(name), "[" + name + "]", " " + name + " "}[h.rand.IntN(3)]
 	}

@@ -97,6 +97,7 @@ type script struct {
 // parseScript reads a script out of a job's variables.
 func parseScript(vars map[string]string) (script, error) {
 	s := script{calls: 1, pages: 1, pageBytes: 1000, growth: 1, items: map[string]int{"": 3}, rates: map[string]float64{}, poison: map[string]string{}}
+
 	var errs []error
 	for key, value := range vars {
 		name, ok := strings.CutPrefix(key, "script.")
@@ -107,6 +108,7 @@ func parseScript(vars map[string]string) (script, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", key, err))
 		}
 	}
+
 	return s, errors.Join(errs...)
 }
 
@@ -153,16 +155,20 @@ func (s *script) setMap(name, value string) error {
 		s.poison[unit] = value
 		return oneOf(value, behaviourNames())
 	}
+
 	if stage, ok := strings.CutPrefix(name, "items."); ok {
 		n, err := parseCount[int](value)
 		s.items[stage] = n
 		return err
 	}
+
 	kind, ok := strings.CutSuffix(name, "_rate")
 	if !ok {
 		return errors.New("no such variable")
 	}
+
 	rate, err := strconv.ParseFloat(value, 64)
+	// NaN is refused, too.
 	if err == nil && !(rate >= 0 && rate <= 1) {
 		err = errors.New("must be in [0,1]")
 	}
@@ -209,6 +215,7 @@ func parseLatency(value string) (l latency, err error) {
 	} else {
 		mean = value
 	}
+
 	l.mean, err = time.ParseDuration(mean)
 	return l, err
 }

@@ -49,7 +49,7 @@ type Agent struct {
 	// Encode makes the output of a payload. Defaults to one without records, whose
 	// reason is the payload as JSON.
 	Encode func(task *agent.Task, p Payload) []byte
-	// Ledger is told of every call, before and after. Defaults to none.
+	// Ledger records every call, before and after. Defaults to none.
 	Ledger Ledger
 	// Release ends units that hang. Defaults to never.
 	Release <-chan struct{}
@@ -108,11 +108,13 @@ func (r *run) run(ctx context.Context) (*agent.Result, error) {
 	if err := r.checkAnswer(); err != nil {
 		return nil, err
 	}
+
 	done := r.state.Calls
 	for i := done; i < r.script.calls; i++ {
 		if err := r.parkUnit(ctx, min(i, r.script.parks)); err != nil {
 			return nil, err
 		}
+		// The unit misbehaves half way, so that some of its calls were made.
 		if i == r.script.calls/2 {
 			if err := r.runMisbehaviour(how); err != nil {
 				return nil, err
@@ -122,14 +124,18 @@ func (r *run) run(ctx context.Context) (*agent.Result, error) {
 			return nil, err
 		}
 	}
+
+	// An attempt that begins behind the middle misbehaves at its end.
 	if r.script.calls == 0 || done > r.script.calls/2 {
 		if err := r.runMisbehaviour(how); err != nil {
 			return nil, err
 		}
 	}
+
 	if err := r.parkUnit(ctx, r.script.parks); err != nil {
 		return nil, err
 	}
+
 	if how != huge && !r.task.MakesRecords() && r.task.Kind != mapreduce.KindParse {
 		return r.valueResult(ctx, how)
 	}
@@ -168,10 +174,12 @@ func (r *run) checkAnswer() error {
 	if r.script.answer == "" || r.state.Parks == 0 {
 		return nil
 	}
+
 	w := r.task.WakeCall
 	if w == nil || w.Handle != r.parkHandle() {
 		return r.parkError()
 	}
+
 	if string(w.Answer) != r.script.answer {
 		return agent.Permanent(fmt.Errorf("the answer to %s is %.64q: %w", w.Handle, w.Answer, ErrScripted))
 	}
@@ -204,10 +212,12 @@ func (r *run) captureCall(i int, start time.Time, spent mapreduce.Tokens, err er
 	if !ok || rec.Captures() == mapreduce.CaptureOff {
 		return
 	}
+
 	c := mapreduce.Call{
 		Name: "scripted", Latency: time.Since(start), Tokens: spent, CostMicros: r.script.cost,
 		Prompt: r.callKey(i), Answer: r.payload.Filler,
 	}
+
 	if err != nil {
 		c.Error = err.Error()
 	}
@@ -230,6 +240,7 @@ func (r *run) callModel(ctx context.Context, i int) error {
 	if err := r.calls.Reserve(ctx, s.tokensIn+s.tokensOut); err != nil {
 		return err
 	}
+
 	var in, out int64
 	start := time.Now()
 	err := r.calls.Call(ctx, "", func(ctx context.Context) error {
@@ -247,6 +258,8 @@ func (r *run) callModel(ctx context.Context, i int) error {
 		entry.End = true
 		return r.agent.recordEntry(entry)
 	})
+
+	// Each Reserve is followed by one Spent, whatever came of the call.
 	r.calls.Spent(in, out, s.cost)
 	r.captureCall(i, start, mapreduce.Tokens{In: in, Out: out}, err)
 	return err
@@ -258,10 +271,13 @@ func (r *run) chooseBehaviour() string {
 	if p, ok := r.script.poison[string(r.task.Unit)]; ok {
 		return p
 	}
+
+	// A permanent failure is one of the unit, and the same for each attempt.
 	s := r.script
 	if of := newRand(s.seed, r.task.Unit, 0); of.Float64() < s.rates[permanent] {
 		return permanent
 	}
+
 	x := r.rand.Float64()
 	for _, how := range []string{fail, panics, hang, exit, goexit} {
 		if x -= s.rates[how]; x < 0 {
@@ -276,6 +292,7 @@ func (r *run) makePayload() Payload {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\x00%s\x00%d\x00", r.script.seed, r.task.Unit, r.task.Level)
 	p := Payload{Unit: r.task.Unit, Level: r.task.Level}
+
 	if t := r.task.Text; t != nil {
 		h.Write(t.Content)
 		p.Quote = firstLine(t)
@@ -284,6 +301,7 @@ func (r *run) makePayload() Payload {
 		fmt.Fprintf(h, "item\x00%d\x00", len(r.task.Item))
 		h.Write(r.task.Item)
 	}
+
 	for _, in := range r.task.Inputs {
 		fmt.Fprintf(h, "%s\x00%t\x00%d\x00", in.Unit, in.Failed, len(in.Data))
 		h.Write(in.Data)
@@ -291,12 +309,14 @@ func (r *run) makePayload() Payload {
 			p.Inputs++
 		}
 	}
+
 	p.Hash = hex.EncodeToString(h.Sum(nil)[:16])
 	of := newRand(r.script.seed, r.task.Unit, 0)
 	of.Float64() // that of script.permanent_rate
 	if of.Float64() < r.script.rates[wrongQuote] {
 		p.Quote, p.Wrong = "what no document says "+p.Hash, true
 	}
+
 	p.Filler = r.outputFiller()
 	return p
 }
@@ -326,16 +346,19 @@ func (r *run) makeResult(how string) *agent.Result {
 	if encode == nil {
 		encode = encodeJSON
 	}
+
 	p := r.payload
 	if how == huge {
 		p.Filler = strings.Repeat("x", hugeBytes)
 	}
+
 	out := encode(r.task, p)
 	size := len(out)
 	if r.agent.Encode == nil {
 		size = len(payloadText(p)) // of what is said, not of what it is wrapped in
 	}
 	res := &agent.Result{Output: out, Size: int64(size+3) / 4, Confidence: 0.5 + float64(len(p.Unit)%50)/100}
+
 	if how == garbage {
 		res.Errors = []string{notText}
 	}
@@ -370,6 +393,7 @@ func encodeJSON(task *agent.Task, p Payload) []byte {
 		}
 		return out
 	}
+
 	out, err := (&output.Output{Reason: payloadText(p)}).Encode()
 	if err != nil { // of a string
 		panic(err)
@@ -419,6 +443,7 @@ func (r *run) runMisbehaviour(how string) error {
 	case garbled:
 		return fmt.Errorf("%s%w", strings.Repeat(notText, 1000), io.ErrUnexpectedEOF)
 	}
+
 	return nil
 }
 

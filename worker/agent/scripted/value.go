@@ -23,12 +23,14 @@ func (r *run) makeValue(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	inputs := r.decodedInputs()
 	if r.task.StageSpec.Passages {
 		if inputs, _, err = unit.Given(r.task); err != nil {
 			return nil, err
 		}
 	}
+
 	if len(r.task.StageSpec.Tools) > 0 {
 		found, err := r.findEvidence(ctx)
 		if err != nil {
@@ -39,18 +41,22 @@ func (r *run) makeValue(ctx context.Context) (*agent.Result, error) {
 		}
 		inputs = append(inputs, output.OfCitations(found...))
 	}
+
 	m := &maker{rates: r.script.rates, hash: r.payload.Hash, items: r.script.itemsOf(r.task.StageSpec.Name), filler: r.payload.Filler}
 	d := json.NewDecoder(bytes.NewReader(r.task.StageSpec.Schema))
 	d.UseNumber()
 	if err := d.Decode(&m.root); err != nil {
 		return nil, agent.PermanentJob(fmt.Errorf("schema: %w", err))
 	}
+
+	// Texts may cite what the inputs cite, by the names that are issued for it.
 	issued := output.IssueAll(inputs)
 	m.refs = issued.Names()
 	raw, err := json.Marshal(m.makeAt(m.root, "", 0))
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
+
 	out, err := output.NewValue(string(r.task.Unit), raw, form, issued, inputs)
 	if err != nil {
 		return nil, agent.PermanentJob(fmt.Errorf("the scripted provider makes no value of this schema: %w", err))
@@ -98,6 +104,8 @@ func (m *maker) makeAt(schema any, path string, depth int) any {
 	if all, _ := s["enum"].([]any); len(all) > 0 {
 		return all[m.hashAt(path)%uint64(len(all))]
 	}
+
+	// The hint names texts that have a form of their own.
 	hint, _ := s["x-coditect"].(map[string]any)
 	switch hint["write"] {
 	case "references":
@@ -105,6 +113,7 @@ func (m *maker) makeAt(schema any, path string, depth int) any {
 	case "evidence":
 		return m.makeEvidence(path)
 	}
+
 	switch kindOf(s) {
 	case "object":
 		return m.makeObject(s, path, depth)
@@ -117,6 +126,7 @@ func (m *maker) makeAt(schema any, path string, depth int) any {
 	case "null":
 		return nil
 	}
+
 	return m.makeText(s, path)
 }
 
@@ -127,6 +137,7 @@ func (m *maker) plainSchema(schema any, depth int) map[string]any {
 	if ref, ok := s["$ref"].(string); ok && depth < maxMade {
 		return m.plainSchema(m.resolveRef(ref), depth+1)
 	}
+
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
 		all, _ := s[key].([]any)
 		for _, one := range all {
@@ -135,6 +146,7 @@ func (m *maker) plainSchema(schema any, depth int) map[string]any {
 			}
 		}
 	}
+
 	return s
 }
 
@@ -159,6 +171,8 @@ func kindOf(s map[string]any) string {
 			}
 		}
 	}
+
+	// A schema without a type shows by its other keys what it is.
 	if s["properties"] != nil {
 		return "object"
 	}
@@ -187,6 +201,7 @@ func (m *maker) makeList(s map[string]any, path string, depth int) any {
 	}
 	n = max(n, boundOf(s, "minItems", 0))
 	n = min(n, boundOf(s, "maxItems", n))
+
 	out := make([]any, n)
 	for i := range out {
 		out[i] = m.makeAt(s["items"], fmt.Sprintf("%s[%d]", path, i), depth+1)
@@ -229,6 +244,7 @@ func (m *maker) makeEvidence(path string) any {
 		}
 		b.WriteString(". ")
 	}
+
 	if b.Len() == 0 {
 		return "There is no passage."
 	}
@@ -243,6 +259,7 @@ func (m *maker) misuse(ref, path string) string {
 		if x -= m.rates[how]; x >= 0 {
 			continue
 		}
+
 		switch how {
 		case dropRefs:
 			return ""
@@ -251,6 +268,8 @@ func (m *maker) misuse(ref, path string) string {
 		case mixRefs:
 			return m.refs[n/10_000%uint64(len(m.refs))]
 		}
+
+		// Two of these spellings can still be understood; the last has another digit.
 		switch n / 10_000 % 3 {
 		case 0:
 			return strings.ToUpper(ref)
@@ -288,16 +307,19 @@ func (m *maker) makeText(s map[string]any, path string) any {
 	case "uri":
 		return fmt.Sprintf("https://example.com/%x", n)
 	}
+
 	text := strings.TrimPrefix(fmt.Sprintf("%s %016x", path, n), ".")
 	text += strings.Repeat("x", int(max(0, min(boundOf(s, "minLength", 0), maxOutputBytes)-int64(len(text)))))
 	if most := boundOf(s, "maxLength", -1); most >= 0 {
 		return text[:min(int64(len(text)), most)]
 	}
+
 	if s["pattern"] == nil && len(m.refs) > 0 {
 		if ref := m.misuse(m.refs[n%uint64(len(m.refs))], path); ref != "" {
 			text += " [" + ref + "]"
 		}
 	}
+
 	if path == "" && m.filler != "" { // of a report, as long as the script wants it
 		text += " " + m.filler
 	}

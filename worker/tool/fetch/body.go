@@ -44,18 +44,24 @@ var (
 // in b.cut. The connection is closed if the body did not end.
 func (b *body) read(ctx context.Context, end context.CancelCauseFunc, resp *http.Response) ([]byte, error) {
 	c := b.kit.config
+
+	// One timer bounds the whole, the other the time in which nothing comes. Both end the
+	// request.
 	whole := time.AfterFunc(c.BodyTime, func() { end(errBodyTime) })
 	defer whole.Stop()
 	idle := time.AfterFunc(c.IdleTime, func() { end(errIdle) })
 	defer idle.Stop()
+
 	from, err := b.unpack(resp, idle)
 	if err != nil {
 		return nil, b.notRead(ctx, err)
 	}
+
 	most := c.MaxBody
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/") {
 		most = min(most, maxText)
 	}
+
 	var data []byte
 	for {
 		if err := b.grow(&data, most); err != nil {
@@ -63,6 +69,7 @@ func (b *body) read(ctx context.Context, end context.CancelCauseFunc, resp *http
 		}
 		n, err := from.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
+
 		switch {
 		case int64(len(data)) > leastRatio && int64(len(data)) > maxRatio*b.packed:
 			return nil, fmt.Errorf("is a decompression bomb: of %d bytes came more than %d", b.packed, len(data))
@@ -96,12 +103,14 @@ func (b *body) grow(data *[]byte, most int64) error {
 	if len(*data) < cap(*data) {
 		return nil
 	}
+
 	size := min(max(2*int64(cap(*data)), piece), most+1)
 	more := size - int64(cap(*data))
 	if now := b.kit.held.Add(more); now > b.kit.config.MaxHeld {
 		b.kit.held.Add(-more)
 		return errors.New("cannot be read now: the pages that this worker is reading are too large together; try it again later")
 	}
+
 	b.taken += more
 	larger := make([]byte, len(*data), size)
 	copy(larger, *data)
@@ -152,12 +161,14 @@ func (k *Kit) getRobots(ctx context.Context, address string) (status int, data [
 	if err != nil {
 		return 0, nil, fmt.Errorf("fetch: %w", err)
 	}
-	req.Header.Set("User-Agent", k.config.UserAgent) // packed, it could be a bomb
+
+	req.Header.Set("User-Agent", k.config.UserAgent) // no packed answer is asked for: it could be a bomb
 	resp, err := k.client.Do(req)                    //nolint:gosec // the client reaches what the policy allows
 	if err != nil {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
+
 	data, err = io.ReadAll(io.LimitReader(resp.Body, maxRobots))
 	return resp.StatusCode, data, err
 }

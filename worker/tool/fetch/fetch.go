@@ -73,6 +73,7 @@ func (c Config) withDefaults() Config {
 	c.IdleTime = cmp.Or(c.IdleTime, 15*time.Second)
 	c.PerHost = cmp.Or(c.PerHost, 2)
 	c.Pause = max(cmp.Or(c.Pause, 200*time.Millisecond), 0)
+
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -116,6 +117,7 @@ func New(c Config) (*Kit, error) {
 	case c.Formats == nil:
 		return nil, errors.New("fetch: Formats: nothing to read pages with")
 	}
+
 	k := &Kit{
 		config: c, client: c.Network.Client(), hosts: newHosts(c.PerHost, c.Pause, c.Now),
 		pages: recent.New[pageKey, *page](c.MaxCache), parsing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
@@ -161,6 +163,7 @@ func (s *session) Call(ctx context.Context, name string, input json.RawMessage) 
 	if name != Name {
 		return nil, fmt.Errorf("%w: %s", tool.ErrNoTool, name)
 	}
+
 	var in struct {
 		URL   string `json:"url"`
 		Start int    `json:"start"`
@@ -169,10 +172,12 @@ func (s *session) Call(ctx context.Context, name string, input json.RawMessage) 
 	if err := tool.DecodeInput(input, &in); err != nil {
 		return nil, err
 	}
+
 	u, err := s.kit.config.Network.CheckURL(in.URL)
 	if err != nil {
 		return nil, err
 	}
+
 	p, err := s.readPage(ctx, u)
 	if err != nil {
 		return nil, err
@@ -184,7 +189,7 @@ func (s *session) Call(ctx context.Context, name string, input json.RawMessage) 
 	return s.result(u, p, w, in.Links), nil
 }
 
-// result returns what a model is told of a page.
+// result returns the result of a call that read a page.
 func (s *session) result(asked *url.URL, p *page, w tool.Window, links bool) *tool.Result {
 	var note strings.Builder
 	fmt.Fprintf(&note, "%s: %s, %s", p.url, p.media, w)
@@ -194,6 +199,7 @@ func (s *session) result(asked *url.URL, p *page, w tool.Window, links bool) *to
 	for _, n := range p.notes {
 		fmt.Fprintf(&note, "\nNote: %s.", n)
 	}
+
 	if links {
 		note.WriteString("\nLinks:")
 		for _, l := range p.links {
@@ -204,13 +210,17 @@ func (s *session) result(asked *url.URL, p *page, w tool.Window, links bool) *to
 			fmt.Fprintf(&note, "\n- %s: %s", l.text, l.url)
 		}
 	}
+
 	e := tool.Evidence{
 		URI: p.url, Title: p.title, Media: p.media, Retrieved: p.retrieved, Text: p.text, Shown: []tool.Range{w.Range}, Metadata: p.metadata,
 	}
 	out := &tool.Result{Text: note.String(), Evidence: []tool.Evidence{e}, Cut: p.cut}
+
+	// A step that asks no model follows links, whether they were asked for or not.
 	for _, l := range p.links {
 		out.Links = append(out.Links, tool.Link{Text: l.text, Address: l.url})
 	}
+
 	return out
 }
 

@@ -44,15 +44,19 @@ func (h *hosts) enter(ctx context.Context, u *url.URL) (leave func(), err error)
 		h.drop(u.Host, one)
 		return nil, fmt.Errorf("%s waited for other requests to the same host: %w", u, context.Cause(ctx))
 	}
+
 	leave = func() {
 		<-one.slots
 		h.drop(u.Host, one)
 	}
+
 	wait := h.reserve(one, u)
+	// A wait that would outlast the call is given up at once.
 	if end, ok := ctx.Deadline(); ok && wait > max(0, time.Until(end)) {
 		leave()
 		return nil, fmt.Errorf("%s was not asked for: its host asked for a pause of %v", u, wait.Round(time.Second))
 	}
+
 	if err := clock.Sleep(ctx, wait); err != nil {
 		leave()
 		return nil, fmt.Errorf("%s was not asked for: %w", u, err)
@@ -64,6 +68,7 @@ func (h *hosts) enter(ctx context.Context, u *url.URL) (leave func(), err error)
 func (h *hosts) use(name string) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	one := h.all[name]
 	if one == nil {
 		if len(h.all) >= maxHosts {
@@ -72,6 +77,7 @@ func (h *hosts) use(name string) *host {
 		one = &host{slots: make(chan struct{}, h.most)}
 		h.all[name] = one
 	}
+
 	one.users++
 	return one
 }
@@ -97,14 +103,17 @@ func (h *hosts) forget() {
 func (h *hosts) reserve(one *host, u *url.URL) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	now := h.now()
 	at := one.next
 	if at.Before(now) {
 		at = now
 	}
+
 	if !isThisMachine(u) {
 		one.next = at.Add(h.pause)
 	}
+
 	return at.Sub(now)
 }
 

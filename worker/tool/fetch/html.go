@@ -47,14 +47,17 @@ func (p *page) describe(data []byte, contentType string, base *url.URL) {
 	}
 	d := describer{page: p, base: base, metas: make(map[string]string), seen: make(map[string]bool)}
 	d.read(from)
+
 	for _, m := range described {
 		if value := d.metas[m.meta]; value != "" && p.metadata[m.name] == "" {
 			p.metadata[m.name] = value
 		}
 	}
+
 	if title := p.metadata["og_title"]; p.title == "" {
 		p.title = title
 	}
+
 	delete(p.metadata, "og_title")
 }
 
@@ -73,6 +76,7 @@ type describer struct {
 func (d *describer) read(from io.Reader) {
 	z := html.NewTokenizer(from)
 	z.SetMaxBuf(1 << 20)
+
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
@@ -129,16 +133,20 @@ func (d *describer) ended(name string) {
 	if d.into == nil || name != d.end {
 		return
 	}
+
 	text := oneLine(html.UnescapeString(d.into.String()))
 	d.into = nil
 	if name == "title" {
 		d.page.title = text
 		return
 	}
+
 	u, err := d.base.Parse(strings.TrimSpace(d.href))
 	if err != nil || d.href == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || len(d.href) > 2000 {
 		return
 	}
+
+	// A place within a page is the same page.
 	u.Fragment, u.RawFragment = "", ""
 	if address := u.String(); !d.seen[address] && text != "" {
 		d.seen[address] = true

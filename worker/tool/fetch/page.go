@@ -50,11 +50,13 @@ func (s *session) readPage(ctx context.Context, u *url.URL) (*page, error) {
 	if old != nil && s.kit.config.Now().Before(old.fresh) {
 		return old, nil
 	}
+
 	a := &asking{session: s, kit: s.kit, asked: u}
 	p, keep, err := a.ask(ctx, old)
 	if err != nil {
 		return nil, err
 	}
+
 	if keep {
 		s.kit.pages.Keep(key, p, int64(len(p.text)+1024))
 	}
@@ -76,12 +78,15 @@ func (a *asking) ask(ctx context.Context, old *page) (p *page, keep bool, err er
 		return nil, false, err
 	}
 	defer leave()
+
 	asking, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	req, err := a.request(asking, old)
 	if err != nil {
 		return nil, false, err
 	}
+
+	// The client is copied, as its redirects are checked for this request.
 	client := *a.kit.client
 	client.CheckRedirect = a.checkRedirect
 	resp, err := client.Do(req)
@@ -89,14 +94,17 @@ func (a *asking) ask(ctx context.Context, old *page) (p *page, keep bool, err er
 		return nil, false, a.failed(ctx, err)
 	}
 	defer resp.Body.Close()
+
 	if resp.StatusCode == http.StatusNotModified && old != nil {
 		again := *old
 		again.fresh = freshUntil(resp.Header, a.kit.config.Now())
 		return &again, true, nil
 	}
+
 	if err := a.checkStatus(resp); err != nil {
 		return nil, false, err
 	}
+
 	p, err = a.read(ctx, asking, end, resp)
 	if err != nil {
 		return nil, false, fmt.Errorf("%s %w", resp.Request.URL, err)
@@ -121,6 +129,7 @@ func (a *asking) request(ctx context.Context, old *page) (*http.Request, error) 
 	if err != nil {
 		return nil, fmt.Errorf("fetch: %w", err)
 	}
+
 	a.kit.introduce(req)
 	if old != nil && old.etag != "" {
 		req.Header.Set("If-None-Match", old.etag)
@@ -155,6 +164,7 @@ func (a *asking) checkRedirect(req *http.Request, via []*http.Request) error {
 func (a *asking) failed(ctx context.Context, err error) error {
 	var refused *tool.Refused
 	var from *url.Error
+
 	switch {
 	case errors.As(err, &refused):
 		return refused
@@ -172,6 +182,7 @@ func (a *asking) checkStatus(resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNonAuthoritativeInfo {
 		return nil
 	}
+
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
 		if wait := retryAfter(resp.Header.Get("Retry-After"), a.kit.config.Now()); wait > 0 {
@@ -210,6 +221,8 @@ func freshUntil(h http.Header, now time.Time) time.Time {
 			return now.Add(time.Duration(min(seconds, 86_400)-max(age, 0)) * time.Second)
 		}
 	}
+
+	// Expires counts only where Cache-Control says nothing.
 	if at, err := http.ParseTime(h.Get("Expires")); err == nil && at.Before(now.Add(24*time.Hour)) {
 		return at
 	}
@@ -225,16 +238,19 @@ func (a *asking) read(ctx, asking context.Context, end context.CancelCauseFunc, 
 	if err != nil {
 		return nil, err
 	}
+
 	media := resp.Header.Get("Content-Type")
 	if _, _, err := mime.ParseMediaType(media); err != nil {
 		media = "" // said wrongly is said nothing
 	}
+
 	select {
 	case a.kit.parsing <- struct{}{}:
 		defer func() { <-a.kit.parsing }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("was not read in time: %w", context.Cause(ctx))
 	}
+
 	in := document.Input{Name: nameOf(resp), MediaType: media, Content: bytes.NewReader(data)}
 	t, err := readable.Read(ctx, a.kit.config.Formats, in)
 	switch {
@@ -245,11 +261,13 @@ func (a *asking) read(ctx, asking context.Context, end context.CancelCauseFunc, 
 	case b.cut != "" && !isText(t.Media):
 		return nil, fmt.Errorf("cannot be read, as its end is missing: %s", b.cut)
 	}
+
 	now := a.kit.config.Now()
 	p := &page{
 		url: resp.Request.URL.String(), media: t.Media, text: t.Text, cut: t.Cut, notes: t.Notes, retrieved: now.UTC(), metadata: map[string]string{},
 		fresh: freshUntil(resp.Header, now), etag: resp.Header.Get("Etag"), modified: resp.Header.Get("Last-Modified"),
 	}
+
 	if b.cut != "" {
 		p.notes = append(p.notes, "the end of the page is missing: "+b.cut)
 	}

@@ -60,6 +60,7 @@ func (r *robots) check(ctx context.Context, u *url.URL) error {
 	if rules.all != nil {
 		return rules.all
 	}
+
 	path := u.EscapedPath()
 	if path == "" {
 		path = "/"
@@ -67,6 +68,7 @@ func (r *robots) check(ctx context.Context, u *url.URL) error {
 	if u.RawQuery != "" {
 		path += "?" + u.RawQuery
 	}
+
 	if path == "/robots.txt" || allows(rules.rules, normalPath(path)) {
 		return nil
 	}
@@ -80,15 +82,19 @@ func (r *robots) of(ctx context.Context, u *url.URL) (*robotRules, error) {
 		if rules, ok := r.rules.Find(base); ok && r.now().Before(rules.until) {
 			return rules, nil
 		}
+
 		r.mu.Lock()
 		busy := r.reading[base]
 		if busy == nil {
 			r.reading[base] = make(chan struct{})
 		}
 		r.mu.Unlock()
+
+		// Nobody reads the rules of this host, so this call does.
 		if busy == nil {
 			return r.read(ctx, base)
 		}
+
 		select {
 		case <-busy:
 		case <-ctx.Done():
@@ -105,6 +111,7 @@ func (r *robots) read(ctx context.Context, base string) (*robotRules, error) {
 		close(r.reading[base])
 		delete(r.reading, base)
 	}()
+
 	address := base + "/robots.txt"
 	status, data, err := r.get(ctx, address)
 	var refused *tool.Refused
@@ -114,6 +121,7 @@ func (r *robots) read(ctx context.Context, base string) (*robotRules, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%s did not answer: %w", address, context.Cause(ctx))
 	}
+
 	rules := &robotRules{until: r.now().Add(robotsKept)}
 	switch {
 	case err != nil:
@@ -123,10 +131,12 @@ func (r *robots) read(ctx context.Context, base string) (*robotRules, error) {
 	case status == 200:
 		rules.rules = parseRobots(data, Robot)
 	}
+
 	size := 1024
 	for _, rule := range rules.rules {
 		size += len(rule.pattern) + 64
 	}
+
 	r.rules.Keep(base, rules, int64(size))
 	return rules, nil
 }
@@ -152,6 +162,7 @@ func parseRobots(data []byte, robot string) []robotRule {
 			continue
 		}
 		value = strings.TrimSpace(value)
+
 		switch key = strings.ToLower(strings.TrimSpace(key)); key {
 		case "user-agent":
 			if inRules {
@@ -167,9 +178,11 @@ func parseRobots(data []byte, robot string) []robotRule {
 			if value == "" || len(own)+len(others) >= maxRules {
 				continue
 			}
+
 			rule := robotRule{allow: key == "allow"}
 			rule.pattern, rule.toEnd = strings.CutSuffix(value, "$")
 			rule.pattern = normalPath(rule.pattern)
+
 			if forOwn {
 				own = append(own, rule)
 			}
@@ -178,6 +191,7 @@ func parseRobots(data []byte, robot string) []robotRule {
 			}
 		}
 	}
+
 	if named {
 		return own
 	}
@@ -206,14 +220,19 @@ func (r robotRule) matches(path string) bool {
 	if !ok {
 		return false
 	}
+
 	if !starred {
 		return !r.toEnd || path == ""
 	}
+
 	parts := strings.Split(rest, "*")
 	last := parts[len(parts)-1]
+
+	// The last part must end the path, so it is not looked for from the left.
 	if r.toEnd {
 		parts = parts[:len(parts)-1]
 	}
+
 	for _, part := range parts {
 		at := strings.Index(path, part)
 		if at < 0 {
@@ -221,6 +240,7 @@ func (r robotRule) matches(path string) bool {
 		}
 		path = path[at+len(part):]
 	}
+
 	return !r.toEnd || strings.HasSuffix(path, last)
 }
 
@@ -229,11 +249,13 @@ func (r robotRule) matches(path string) bool {
 func normalPath(path string) string {
 	const digits = "0123456789ABCDEF"
 	var out strings.Builder
+
 	for i := 0; i < len(path); i++ {
 		c := path[i]
 		if c == '%' && i+2 < len(path) {
 			high, low := unhex(path[i+1]), unhex(path[i+2])
 			if high >= 0 && low >= 0 {
+				// What needs no escape has none.
 				if d := byte(high<<4 | low); isUnreserved(d) {
 					out.WriteByte(d)
 				} else {
@@ -243,12 +265,14 @@ func normalPath(path string) string {
 				continue
 			}
 		}
+
 		if c <= ' ' || c >= 0x7f {
 			out.Write([]byte{'%', digits[c>>4], digits[c&15]})
 			continue
 		}
 		out.WriteByte(c)
 	}
+
 	return out.String()
 }
 

@@ -148,6 +148,7 @@ func (k *Kit) read(ctx context.Context, input json.RawMessage) (*tool.Result, er
 	if err := tool.DecodeInput(input, &in); err != nil {
 		return nil, err
 	}
+
 	name, err := policy.CheckPath(in.Path)
 	if err != nil {
 		return nil, err
@@ -156,14 +157,17 @@ func (k *Kit) read(ctx context.Context, input json.RawMessage) (*tool.Result, er
 	if err != nil {
 		return nil, err
 	}
+
 	w, err := tool.ShowFrom(t.text, in.Start, tool.DefaultOutput)
 	if err != nil {
 		return nil, err
 	}
+
 	note := fmt.Sprintf("%s: %s", name, w)
 	if t.cut > 0 {
 		note += fmt.Sprintf("\nThe file is longer: %d bytes at its end cannot be read.", t.cut)
 	}
+
 	return &tool.Result{Text: note, Evidence: []tool.Evidence{k.evidence(name, t, w.Range)}, Cut: t.cut}, nil
 }
 
@@ -192,21 +196,26 @@ func (k *Kit) readText(ctx context.Context, name string) (*fileText, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+
 	f, info, err := k.openFile(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+
+	// A file with the same size and time is taken for the same.
 	if t, kept := k.texts.Find(name); kept && t.size == info.Size() && t.modified.Equal(info.ModTime()) {
 		return t, nil
 	}
 	if info.Size() > k.config.MaxFile {
 		return nil, fmt.Errorf("%s has %d bytes, and files of at most %d are read", name, info.Size(), k.config.MaxFile)
 	}
+
 	read, err := readable.Read(ctx, k.config.Formats, document.Input{Name: name, Content: &bounded{ctx: ctx, from: f, left: k.config.MaxFile}})
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", name, err)
 	}
+
 	t := &fileText{text: read.Text, cut: read.Cut, media: read.Media, size: info.Size(), modified: info.ModTime()}
 	k.texts.Keep(name, t, int64(len(t.text)))
 	return t, nil
@@ -223,10 +232,13 @@ func (k *Kit) openFile(name string) (*os.File, fs.FileInfo, error) {
 	if !info.Mode().IsRegular() {
 		return nil, nil, notRegular(name, info)
 	}
+
+	// O_NONBLOCK: opening a FIFO that nobody writes to must not wait.
 	f, err := k.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, refusedOr(name, err)
 	}
+
 	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = notRegular(name, info)
 	}
@@ -272,6 +284,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	if b.ctx.Err() != nil {
 		return 0, context.Cause(b.ctx)
 	}
+
 	if b.left <= 0 {
 		var one [1]byte
 		if n, err := b.from.Read(one[:]); n == 0 {
@@ -279,6 +292,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 		}
 		return 0, errors.New("the file grows while it is read")
 	}
+
 	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
 	return n, err

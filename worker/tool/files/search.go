@@ -47,19 +47,24 @@ func (k *Kit) walk(ctx context.Context, glob document.Glob) iter.Seq2[entry, err
 					}
 					continue
 				}
+
 				if !glob.Match(name) {
 					continue
 				}
+
 				info, err := k.root.Stat(name)
 				if err == nil && info.Mode().IsRegular() && !yield(entry{name, info.Size()}, nil) {
 					return false
 				}
 			}
+
+			// The files that were found before the error come first.
 			if err != nil {
 				yield(entry{}, err)
 			}
 			return err == nil
 		}
+
 		visit(".")
 	}
 }
@@ -72,6 +77,7 @@ func (k *Kit) readFolder(ctx context.Context, dir string, left *int) ([]fs.DirEn
 		return nil, nil //nolint:nilerr // what cannot be read is passed over
 	}
 	defer f.Close()
+
 	var all []fs.DirEntry
 	for {
 		some, err := f.ReadDir(1024)
@@ -84,6 +90,7 @@ func (k *Kit) readFolder(ctx context.Context, dir string, left *int) ([]fs.DirEn
 				all = append(all, d)
 			}
 		}
+
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -92,6 +99,7 @@ func (k *Kit) readFolder(ctx context.Context, dir string, left *int) ([]fs.DirEn
 		case !errors.Is(err, errWalkBound):
 			err = nil // io.EOF, or a folder that has gone
 		}
+
 		slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 		return all, err
 	}
@@ -110,6 +118,7 @@ func (k *Kit) glob(ctx context.Context, input json.RawMessage) (*tool.Result, er
 	if err != nil {
 		return nil, err
 	}
+
 	limit := min(max(cmp.Or(in.Limit, 200), 1), 1000)
 	var out strings.Builder
 	found, more := 0, ""
@@ -121,6 +130,7 @@ func (k *Kit) glob(ctx context.Context, input json.RawMessage) (*tool.Result, er
 			more = fmt.Sprintf("%v; there may be more.", err)
 		case err != nil:
 			return nil, err
+		// Some room is kept for what more says.
 		case found == limit, out.Len()+len(line) > tool.DefaultOutput-200:
 			more = "There are more: give a narrower pattern."
 		default:
@@ -128,10 +138,12 @@ func (k *Kit) glob(ctx context.Context, input json.RawMessage) (*tool.Result, er
 			out.WriteString(line)
 			links = append(links, tool.Link{Text: e.name, Address: e.name})
 		}
+
 		if more != "" {
 			break
 		}
 	}
+
 	if found == 0 {
 		return &tool.Result{Text: strings.TrimSpace("No file matches. " + more)}, nil
 	}
@@ -167,6 +179,7 @@ func (k *Kit) grep(ctx context.Context, input json.RawMessage) (*tool.Result, er
 	if err := tool.DecodeInput(input, &in); err != nil {
 		return nil, err
 	}
+
 	if len(in.Pattern) > 1000 {
 		return nil, errors.New("pattern: has more than 1000 bytes")
 	}
@@ -178,14 +191,17 @@ func (k *Kit) grep(ctx context.Context, input json.RawMessage) (*tool.Result, er
 	if err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
 	}
+
 	glob, err := parseGlob(cmp.Or(in.Glob, "**"))
 	if err != nil {
 		return nil, err
 	}
+
 	g := &grepping{
 		kit: k, pattern: pattern, around: min(max(in.Context, 0), 10), left: min(max(cmp.Or(in.Limit, 50), 1), 500),
 		room: tool.DefaultOutput - 2048, quoted: tool.MaxEvidence, scan: k.config.MaxScan,
 	}
+
 	if err := g.files(ctx, glob); err != nil {
 		return nil, err
 	}
@@ -224,9 +240,11 @@ func (g *grepping) files(ctx context.Context, glob document.Glob) error {
 		case g.scan < e.size:
 			g.more = fmt.Sprintf("one call looks through %d bytes of files", g.kit.config.MaxScan)
 		}
+
 		if g.more != "" {
 			return nil
 		}
+
 		t, err := g.kit.readText(ctx, e.name)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -237,7 +255,9 @@ func (g *grepping) files(ctx context.Context, glob document.Glob) error {
 			}
 			continue
 		}
+
 		g.scanned++
+		// A text may be longer than its file, which may be packed.
 		g.scan -= max(e.size, int64(len(t.text)))
 		if g.text(ctx, e.name, t); ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -269,8 +289,11 @@ func (g *grepping) text(ctx context.Context, name string, t *fileText) {
 		if hit == nil {
 			continue
 		}
+
 		line := lineAround(t.text, begin+hit[0], g.around)
 		g.left--
+
+		// Ranges that meet become one, and what both show counts once.
 		if n := len(shown); n > 0 && line.Start <= shown[n-1].End+1 {
 			g.room -= max(0, line.End-shown[n-1].End)
 			shown[n-1].End = max(line.End, shown[n-1].End)
@@ -279,15 +302,18 @@ func (g *grepping) text(ctx context.Context, name string, t *fileText) {
 			shown = append(shown, line)
 		}
 	}
+
 	if len(shown) == 0 {
 		return
 	}
+
 	g.matched++
 	if len(t.text) <= maxQuoted && len(t.text) <= g.quoted {
 		g.quoted -= len(t.text)
 		g.evidence = append(g.evidence, g.kit.evidence(name, t, shown...))
 		return
 	}
+
 	for _, s := range shown {
 		fmt.Fprintf(&g.unquoted, "%s, line %d (read it to cite it):\n%s\n", name, 1+strings.Count(t.text[:s.Start], "\n"), strings.TrimRight(t.text[s.Start:s.End], "\n"))
 	}
@@ -300,6 +326,8 @@ const maxLine = 1000
 // lines are long.
 func lineAround(text string, at, around int) tool.Range {
 	r := tool.Range{Start: at, End: at}
+
+	// Upwards: each round finds the start of one more line.
 	for i := 0; ; i++ {
 		r.Start = 1 + strings.LastIndexByte(text[:r.Start], '\n')
 		if i == around || r.Start == 0 {
@@ -307,6 +335,8 @@ func lineAround(text string, at, around int) tool.Range {
 		}
 		r.Start--
 	}
+
+	// Downwards in the same way.
 	for i := 0; ; i++ {
 		next := strings.IndexByte(text[r.End:], '\n')
 		if next < 0 {
@@ -319,6 +349,7 @@ func lineAround(text string, at, around int) tool.Range {
 		}
 		r.End++
 	}
+
 	if at-r.Start > maxLine {
 		r.Start = runeStart(text, at-maxLine)
 	}
@@ -346,6 +377,7 @@ func (g *grepping) result() *tool.Result {
 	if g.unread > 0 {
 		fmt.Fprintf(&out, "%d files have no text that could be read, such as %s.\n", g.unread, g.unreadName)
 	}
+
 	text, cut := tool.CutText(g.unquoted.String(), tool.DefaultOutput-out.Len())
 	_, _ = io.WriteString(&out, text) // never fails
 	return &tool.Result{Text: strings.TrimSpace(out.String()), Evidence: g.evidence, Cut: cut}

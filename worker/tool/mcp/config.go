@@ -132,7 +132,9 @@ func ParseServers(data []byte, getenv func(string) string) ([]Server, error) {
 	if len(file.Servers) > maxServers {
 		return nil, fmt.Errorf("names %d servers; at most %d are accepted", len(file.Servers), maxServers)
 	}
+
 	var servers []Server
+	// Names come in order, so that the first error is always the same.
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
 		if !serverName.MatchString(name) {
 			return nil, fmt.Errorf("mcpServers: %.80q is not the name of a server: 1 to %d of a-z, A-Z, 0-9, _ and -", name, maxServerName)
@@ -145,6 +147,7 @@ func ParseServers(data []byte, getenv func(string) string) ([]Server, error) {
 			servers = append(servers, *s)
 		}
 	}
+
 	return servers, nil
 }
 
@@ -156,18 +159,22 @@ func parseServer(name string, data []byte, getenv func(string) string) (*Server,
 	if err := decoder.Decode(&e); err != nil {
 		return nil, errors.New(errs.JSONFault(err))
 	}
+
 	if e.Disabled {
 		return nil, nil
 	}
+
 	x := expander{getenv: getenv}
 	s := &Server{
 		Name: name, Command: x.text("command", e.Command), Env: x.texts("env", e.Env), Dir: x.text("cwd", e.Dir),
 		URL: x.text("url", e.URL), Headers: x.texts("headers", e.Headers),
 		Trusted: e.Trusted, Shared: e.Shared, Tools: e.Tools, MaxOutput: e.MaxOutput,
 	}
+
 	for i, arg := range e.Args {
 		s.Args = append(s.Args, x.text(fmt.Sprintf("args[%d]", i), arg))
 	}
+
 	if o := e.OAuth; o != nil {
 		s.OAuth = &OAuth{
 			Issuer: x.text("oauth.issuer", o.Issuer), ClientID: x.text("oauth.client_id", o.ClientID), ClientSecret: x.text("oauth.client_secret", o.ClientSecret),
@@ -175,15 +182,19 @@ func parseServer(name string, data []byte, getenv func(string) string) (*Server,
 		}
 		x.secrets = append(x.secrets, s.OAuth.ClientSecret, s.OAuth.RefreshToken)
 	}
+
+	// One error counts for all texts: the first variable that is missing.
 	if x.err != nil {
 		return nil, x.err
 	}
+
 	if e.Timeout != "" {
 		var err error
 		if s.Timeout, err = time.ParseDuration(e.Timeout); err != nil {
 			return nil, fmt.Errorf("timeout: %.40q is not a time such as 30s", e.Timeout)
 		}
 	}
+
 	s.secrets = x.secrets
 	for _, named := range []map[string]string{s.Env, s.Headers} {
 		for name, value := range named {
@@ -192,6 +203,7 @@ func parseServer(name string, data []byte, getenv func(string) string) (*Server,
 			}
 		}
 	}
+
 	return s, s.check(e.Type)
 }
 
@@ -218,11 +230,13 @@ func (s *Server) check(kind string) error {
 	case s.MaxOutput < 0 || s.MaxOutput > tool.MaxOutput:
 		return fmt.Errorf("max_output: must be from 1 to %d bytes", tool.MaxOutput)
 	}
+
 	if s.URL != "" {
 		if _, err := originOf(s.URL); err != nil {
 			return fmt.Errorf("url: %w", err)
 		}
 	}
+
 	if s.OAuth != nil {
 		return s.OAuth.check()
 	}
@@ -233,6 +247,7 @@ func (o *OAuth) check() error {
 	if _, err := originOf(o.Issuer); err != nil {
 		return fmt.Errorf("oauth.issuer: %w; it is needed, so that a server cannot have the secret sent elsewhere", err)
 	}
+
 	switch {
 	case o.ClientID == "":
 		return errors.New("oauth.client_id is missing")
@@ -241,6 +256,7 @@ func (o *OAuth) check() error {
 	case o.RefreshToken == "" && o.RefreshTokenFile == "" && o.ClientSecret == "":
 		return errors.New("oauth needs a client_secret, or a refresh_token_file")
 	}
+
 	if o.RefreshTokenFile != "" && !filepath.IsAbs(o.RefreshTokenFile) {
 		return errors.New("oauth.refresh_token_file must be an absolute path")
 	}
@@ -287,9 +303,11 @@ func (x *expander) text(key, text string) string {
 			}
 			return value
 		}
+
 		if parts[2] != "" {
 			return parts[2][2:]
 		}
+
 		if x.err == nil {
 			x.err = fmt.Errorf("%s: the environment variable %s is not set; write ${%s:-} if it may be missing", key, parts[1], parts[1])
 		}
@@ -318,6 +336,7 @@ func (s *Server) environment() []string {
 		}
 	}
 	maps.Copy(all, s.Env)
+
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, name+"="+all[name])

@@ -59,17 +59,20 @@ func (t *guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !slices.Contains([]string{t.server, t.issuer}, to) {
 		return nil, &tool.Refused{What: "a request to " + to, Why: "the file of MCP servers does not name that address for this server"}
 	}
+
 	if to == t.server && len(t.headers) > 0 {
 		r = r.Clone(r.Context())
 		for name, value := range t.headers {
 			r.Header.Set(name, value)
 		}
 	}
+
 	t.remember(r.Header.Get("Authorization"))
 	response, err := t.inner.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
+
 	most := int64(maxMessage)
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // "" fits no case
 	switch {
@@ -80,6 +83,7 @@ func (t *guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close() // nothing of it is read
 		return nil, fmt.Errorf("the answer has the content type %q, which is neither JSON nor events", media)
 	}
+
 	response.Body = &boundedBody{ReadCloser: response.Body, left: most, most: most}
 	return response, nil
 }
@@ -109,9 +113,12 @@ func newTransport(s *Server) (*guardedTransport, error) {
 	if !ok {
 		return nil, errors.New("the transport of HTTP was replaced by an unknown one")
 	}
+
+	// The default transport has the proxies of the environment, and bounds of time.
 	inner := transport.Clone()
 	inner.MaxResponseHeaderBytes = maxHeaders
 	inner.IdleConnTimeout = time.Minute
+
 	guarded := &guardedTransport{inner: inner, headers: s.Headers}
 	var err error
 	if guarded.server, err = originOf(s.URL); err != nil {
@@ -122,6 +129,7 @@ func newTransport(s *Server) (*guardedTransport, error) {
 			return nil, err
 		}
 	}
+
 	return guarded, nil
 }
 

@@ -76,6 +76,7 @@ var _ tool.Kit = (*Kit)(nil)
 func New(ctx context.Context, s Server, c Config) (*Kit, error) {
 	k := &Kit{server: s, config: c.withDefaults(), byName: make(map[string]*member)}
 	k.room = make(chan struct{}, k.config.MaxSessions)
+
 	if s.URL != "" {
 		var err error
 		if k.transport, err = newTransport(&s); err != nil {
@@ -87,8 +88,10 @@ func New(ctx context.Context, s Server, c Config) (*Kit, error) {
 			}
 		}
 	}
+
 	k.first = newLink(k)
 	if err := k.learn(ctx); err != nil {
+		// What was started to learn the tools has to end.
 		return nil, errors.Join(fmt.Errorf("%s: %w", k.Name(), err), k.Close())
 	}
 	return k, nil
@@ -110,6 +113,7 @@ func (k *Kit) Tools() []tool.Spec {
 func (k *Kit) Open(context.Context) (tool.Session, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	s := &session{kit: k, link: k.first}
 	if !k.server.Shared {
 		k.first = nil
@@ -159,6 +163,7 @@ func (s *session) Call(ctx context.Context, name string, input json.RawMessage) 
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, m.spec.Timeout)
 	defer cancel()
 	answer, err := s.link.call(ctx, m, arguments)

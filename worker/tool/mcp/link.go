@@ -65,9 +65,11 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	defer l.release()
+
 	if l.closed {
 		return nil, errors.New("the session is closed")
 	}
+
 	if l.live != nil && l.live.ended() {
 		l.drop()
 		l.pause()
@@ -75,14 +77,17 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 	if l.live != nil {
 		return l.live, nil
 	}
+
 	if wait := time.Until(l.notUntil); wait > 0 {
 		return nil, fmt.Errorf("%s has ended or not started %d times in a row; it is started again in %v", l.kit.Name(), l.starts, wait.Round(100*time.Millisecond))
 	}
+
 	select {
 	case l.kit.room <- struct{}{}:
 	case <-ctx.Done():
 		return nil, fmt.Errorf("all %d sessions with %s are in use", cap(l.kit.room), l.kit.Name())
 	}
+
 	c, err := l.kit.begin(ctx)
 	if err != nil {
 		<-l.kit.room
@@ -92,6 +97,7 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 		}
 		return nil, err
 	}
+
 	l.live = c
 	l.starts++ // until it answers a call
 	return c, nil
@@ -125,9 +131,11 @@ func (l *link) close() {
 func (l *link) settle(c *connection, err error) {
 	l.lock <- struct{}{}
 	defer l.release()
+
 	if l.live != c {
 		return // lost already, to another call
 	}
+
 	switch {
 	case err == nil, isAnswer(err):
 		l.starts, l.late, l.notUntil = 0, 0, time.Time{}
@@ -164,8 +172,10 @@ func (l *link) call(ctx context.Context, m *member, arguments json.RawMessage) (
 		if err != nil {
 			return nil, l.kit.explain(ctx, m, err)
 		}
+
 		c.refill()
 		answer, err := c.CallTool(ctx, &sdk.CallToolParams{Name: m.name, Arguments: arguments})
+		// The library reports that a stream has ended; the flow knows why.
 		if err != nil && c.flow != nil && c.flow.err() != nil {
 			err = c.flow.err()
 		}
@@ -173,10 +183,12 @@ func (l *link) call(ctx context.Context, m *member, arguments json.RawMessage) (
 		if err == nil {
 			return answer, nil
 		}
+
 		lost := !isAnswer(err) && ctx.Err() == nil
 		if try == 1 && lost && (m.spec.Idempotent || errors.Is(err, sdk.ErrSessionMissing)) {
 			continue
 		}
+
 		if end := c.why(); end != nil && lost {
 			err = fmt.Errorf("it is not known whether the call was carried out: %w; %w", end, err)
 		}
@@ -190,13 +202,16 @@ func (l *link) list(ctx context.Context) ([]*sdk.Tool, error) {
 	if err != nil {
 		return nil, l.kit.explain(ctx, nil, err)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, l.kit.config.StartTimeout)
 	defer cancel()
 	c.refill()
+
 	var all []*sdk.Tool
 	params := new(sdk.ListToolsParams)
 	for page := 1; ; page++ {
 		got, err := c.ListTools(ctx, params)
+		// The library reports that a stream has ended; the flow knows why.
 		if err != nil && c.flow != nil && c.flow.err() != nil {
 			err = c.flow.err()
 		}
@@ -204,6 +219,7 @@ func (l *link) list(ctx context.Context) ([]*sdk.Tool, error) {
 		if err != nil {
 			return nil, l.kit.explain(ctx, nil, fmt.Errorf("the server does not list its tools: %w", errors.Join(err, c.why())))
 		}
+
 		all = append(all, got.Tools...)
 		if len(all) > maxTools || page >= maxPages {
 			return nil, fmt.Errorf("the server lists more than %d tools, or more than %d pages of them", maxTools, maxPages)
@@ -221,19 +237,24 @@ func (k *Kit) explain(ctx context.Context, m *member, err error) error {
 	if refused, ok := errors.AsType[*tool.Refused](err); ok {
 		return refused
 	}
+
 	what := ""
 	if m != nil {
 		what = m.spec.Name + ": "
 	}
+
+	// The end of the context says more than what the library makes of it.
 	switch {
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return fmt.Errorf("%sthe server did not answer in time: %w", what, context.DeadlineExceeded)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
+
 	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && isAnswer(err) {
 		return fmt.Errorf("%sthe server answers with error %d: %s", what, answer.Code, shorten(printable(k.scrub(answer.Message)), maxErrorText))
 	}
+
 	text := strings.Join(strings.Fields(printable(k.scrub(err.Error()))), " ")
 	return errors.New(what + shorten(text, maxErrorText))
 }
@@ -292,6 +313,7 @@ func (k *Kit) greet(ctx context.Context, wait time.Duration) (_ *connection, ign
 		c.refill()
 		transport = &sdk.IOTransport{Reader: c.flow, Writer: process.Stdin, MaxLineLength: maxMessage}
 	}
+
 	session, err := client.Connect(ctx, transport, nil)
 	if err != nil {
 		if c.flow != nil && c.flow.err() != nil {
@@ -307,6 +329,7 @@ func (k *Kit) greet(ctx context.Context, wait time.Duration) (_ *connection, ign
 		}
 		return nil, ignored, fmt.Errorf("the server does not start: %w", err)
 	}
+
 	c.ClientSession = session
 	return c, ignored, nil
 }

@@ -45,6 +45,7 @@ func (k *Kit) learn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	listed, why := make(map[string]bool), make(map[string]error)
 	for _, t := range all {
 		if len(k.server.Tools) > 0 && !slices.Contains(k.server.Tools, t.Name) {
@@ -61,6 +62,7 @@ func (k *Kit) learn(ctx context.Context) error {
 		}
 		k.members, k.byName[m.spec.Name], listed[t.Name] = append(k.members, m), m, true
 	}
+
 	for _, name := range k.server.Tools {
 		switch {
 		case listed[name]:
@@ -78,6 +80,7 @@ func (k *Kit) memberOf(t *sdk.Tool) (*member, error) {
 	if t.Name == "" || len(t.Name) > maxMemberName || strings.ContainsFunc(t.Name, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
 		return nil, fmt.Errorf("its name is not 1 to %d bytes without spaces", maxMemberName)
 	}
+
 	m := &member{name: t.Name}
 	doc, err := json.Marshal(t.InputSchema)
 	if err != nil {
@@ -86,10 +89,12 @@ func (k *Kit) memberOf(t *sdk.Tool) (*member, error) {
 	if m.input, err = compileSchema(doc); err != nil {
 		return nil, fmt.Errorf("the schema of its input: %w", err)
 	}
+
 	var parts objectSchema
 	if err := json.Unmarshal(doc, &parts); err != nil || parts.Type != "object" {
 		return nil, errors.New("the schema of its input is not that of an object")
 	}
+
 	if t.OutputSchema != nil {
 		out, err := json.Marshal(t.OutputSchema)
 		if err != nil {
@@ -99,6 +104,8 @@ func (k *Kit) memberOf(t *sdk.Tool) (*member, error) {
 			return nil, fmt.Errorf("the schema of its output: %w", err)
 		}
 	}
+
+	// Hints are believed only of a server that the operator trusts.
 	description := cmp.Or(t.Description, t.Title)
 	m.spec = tool.Spec{
 		Name: modelName(k.server.Name, t.Name), Member: t.Name, Input: doc,
@@ -197,6 +204,7 @@ func (m *member) arguments(input json.RawMessage) (json.RawMessage, error) {
 	if len(input) > tool.MaxInput {
 		return nil, fmt.Errorf("%s: the input has %d bytes; at most %d are accepted", m.spec.Name, len(input), tool.MaxInput)
 	}
+
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
 	if err != nil {
 		return nil, fmt.Errorf("%s: the input is no JSON: %w", m.spec.Name, err)

@@ -25,6 +25,7 @@ func newOAuth(o *OAuth, client *http.Client) (auth.OAuthHandler, error) {
 	if o.RefreshToken != "" || o.RefreshTokenFile != "" {
 		return &refresher{config: o, client: client}, nil
 	}
+
 	inner, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
 		Credentials: &oauthex.ClientCredentials{
 			ClientID: o.ClientID, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: o.ClientSecret}, Issuer: o.Issuer,
@@ -111,6 +112,7 @@ func (r *refresher) Token() (*oauth2.Token, error) {
 func (r *refresher) renew() error {
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), oauth2.HTTPClient, r.client), oauthTime)
 	defer cancel()
+
 	if r.endpoint == "" {
 		found, err := auth.GetAuthServerMetadata(ctx, r.config.Issuer, r.client)
 		if err != nil {
@@ -121,10 +123,12 @@ func (r *refresher) renew() error {
 			r.endpoint = found.TokenEndpoint
 		}
 	}
+
 	last, err := r.lastRefreshToken()
 	if err != nil {
 		return err
 	}
+
 	config := oauth2.Config{
 		ClientID: r.config.ClientID, ClientSecret: r.config.ClientSecret, Scopes: r.config.Scopes,
 		Endpoint: oauth2.Endpoint{TokenURL: r.endpoint},
@@ -136,10 +140,13 @@ func (r *refresher) renew() error {
 		}
 		return fmt.Errorf("the issuer of tokens did not answer: %w", err)
 	}
+
 	r.token = token
 	if token.RefreshToken == "" || token.RefreshToken == last {
 		return nil
 	}
+
+	// The issuer may have made the old token invalid, so the new one is kept.
 	r.refresh = token.RefreshToken
 	if r.config.RefreshTokenFile == "" {
 		return nil
@@ -157,10 +164,12 @@ func (r *refresher) lastRefreshToken() (string, error) {
 		}
 		return r.config.RefreshToken, nil
 	}
+
 	data, err := os.ReadFile(r.config.RefreshTokenFile) // another process may have renewed it
 	if err != nil {
 		return "", fmt.Errorf("oauth.refresh_token_file: %w", err)
 	}
+
 	token := strings.TrimSpace(string(data))
 	if token == "" {
 		return "", fmt.Errorf("oauth.refresh_token_file: %s is empty", r.config.RefreshTokenFile)
@@ -174,10 +183,12 @@ func replaceFile(path, content string) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = f.WriteString(content + "\n")
 	if err == nil {
 		err = f.Sync()
 	}
+
 	if err := errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}

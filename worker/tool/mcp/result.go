@@ -42,22 +42,28 @@ func (k *Kit) resultOf(m *member, arguments json.RawMessage, answer *sdk.CallToo
 	if answer.IsError {
 		return nil, errors.New(m.spec.Name + ": " + r.errorText(answer.Content))
 	}
+
 	structured, err := m.checkOutput(answer.StructuredContent)
 	if err != nil {
 		return nil, err
 	}
+
 	texts := 0
 	for _, c := range answer.Content {
 		if r.add(c) {
 			texts++
 		}
 	}
+
+	// Structured content repeats the texts, so it counts only where there are none.
 	if texts == 0 && structured != "" {
 		r.addText(structured, "application/json", nil)
 	}
+
 	if len(r.notes) == 0 && len(r.result.Evidence) == 0 {
 		r.notes = append(r.notes, "The tool returned nothing.")
 	}
+
 	r.result.Text = strings.Join(r.notes, "\n")
 	return &r.result, nil
 }
@@ -69,6 +75,7 @@ func addressOf(server, name string, arguments json.RawMessage) (uri, title strin
 	if json.Unmarshal(arguments, &properties) != nil || len(properties) == 0 {
 		return uri, title
 	}
+
 	values := make(url.Values)
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		var text string
@@ -77,6 +84,7 @@ func addressOf(server, name string, arguments json.RawMessage) (uri, title strin
 		}
 		values.Set(key, text)
 	}
+
 	if query := values.Encode(); len(query) <= maxQuery {
 		return uri + "?" + query, name + " " + string(arguments)
 	}
@@ -109,10 +117,12 @@ func (m *member) checkOutput(output any) (string, error) {
 		}
 		return "", nil
 	}
+
 	data, err := json.Marshal(output)
 	if err != nil {
 		return "", err
 	}
+
 	if m.output != nil {
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 		if err != nil {
@@ -175,6 +185,7 @@ func (r *reader) addText(text, media string, metadata map[string]string) {
 		r.result.Cut += int64(len(text))
 		return
 	}
+
 	if len(text) > r.left {
 		whole := len(text)
 		text = strings.ToValidUTF8(text[:r.left], "")
@@ -184,6 +195,8 @@ func (r *reader) addText(text, media string, metadata map[string]string) {
 	if text == "" {
 		return
 	}
+
+	// Several texts of one answer need addresses of their own.
 	uri := r.uri
 	if n := len(r.result.Evidence); n > 0 {
 		uri = fmt.Sprintf("%s#%d", r.uri, n+1)
@@ -191,6 +204,7 @@ func (r *reader) addText(text, media string, metadata map[string]string) {
 	if media == "" {
 		media = "text/plain"
 	}
+
 	r.result.Evidence = append(r.result.Evidence, tool.Evidence{
 		URI: uri, Title: r.title, Media: media, Retrieved: r.kit.config.Now(), Text: text, Metadata: metadata,
 	})

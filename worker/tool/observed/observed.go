@@ -1,5 +1,6 @@
-// Package observed has what is told of the calls of tools: their duration, and a span for
-// each that is a part of something traced. It never tells what a tool was given or brought.
+// Package observed measures and traces the calls of tools: their duration, and a span for
+// each that is a part of something traced. It never records what a tool was given or
+// brought.
 package observed
 
 import (
@@ -23,8 +24,8 @@ const Duration = "gen_ai.execute_tool.duration"
 
 const maxTools = 128 // that have a label of their own
 
-// Calls returns what a toolbox has to tell of each call of a tool: it begins one and returns
-// what ends it. m may be nil.
+// Calls returns the function that Box.Observe of package toolbox takes: it begins a call of
+// a tool, and returns what ends it. m may be nil.
 func Calls(m metric.Meter) (func(ctx context.Context, name string) (context.Context, func(error)), error) {
 	o := &observer{tools: telemetry.NewLabels(maxTools)}
 	if m != nil {
@@ -50,6 +51,7 @@ func (o *observer) begin(ctx context.Context, name string) (context.Context, fun
 			attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", name),
 			attribute.String("gen_ai.tool.type", "function"), attribute.String(telemetry.KindKey, telemetry.KindTool)))
 	}
+
 	begun := time.Now()
 	return ctx, func(err error) {
 		kind := errorType(err)
@@ -60,6 +62,7 @@ func (o *observer) begin(ctx context.Context, name string) (context.Context, fun
 			}
 			o.duration.Record(ctx, time.Since(begun).Seconds(), metric.WithAttributes(of...))
 		}
+
 		if span == nil {
 			return
 		}

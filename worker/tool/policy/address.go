@@ -78,14 +78,18 @@ func classOf(a netip.Addr) class {
 		all := a.As16()
 		a = netip.AddrFrom4([4]byte(all[12:]))
 	}
+
+	// Metadata services come first, as some are within ranges that may be opened.
 	if slices.Contains(metadataAddresses, a) {
 		return metadata
 	}
+
 	for _, r := range ranges {
 		if r.prefix.Contains(a) {
 			return r.class
 		}
 	}
+
 	if a.Is4() {
 		return public
 	}

@@ -66,6 +66,7 @@ func (h Hosts) String() string {
 func parseRule(text string) (rule, error) {
 	r := rule{text: text}
 	text, at, pinned := strings.Cut(text, "=")
+
 	host, port, err := splitPort(text)
 	if err != nil {
 		return r, err
@@ -74,6 +75,7 @@ func parseRule(text string) (rule, error) {
 	if err := r.setHost(host); err != nil {
 		return r, err
 	}
+
 	switch {
 	case pinned:
 		return r, r.setPlace(at)
@@ -101,14 +103,17 @@ func (r *rule) setHost(host string) error {
 	if strings.Contains(host, "*") {
 		return fmt.Errorf("* stands for a whole host, or is followed by a dot: *.example.com")
 	}
+
 	name, addr, err := parseHost(host)
 	if err != nil {
 		return err
 	}
 	r.name, r.addr = name, addr
+	// What a name stands for is checked when it is looked up.
 	if !addr.IsValid() {
 		return nil
 	}
+
 	switch c := classOf(addr); {
 	case r.below:
 		return fmt.Errorf("an address has no hosts below it")
@@ -129,15 +134,18 @@ func (r *rule) setPlace(text string) error {
 	case r.port == 0:
 		return fmt.Errorf("a host at a named address is allowed at one port at a time: %s:80=%s", r.text[:strings.IndexByte(r.text, '=')], text)
 	}
+
 	var place netip.Prefix
 	if _, addr, err := parseHost(strings.Trim(text, "[]")); err == nil && addr.IsValid() {
 		place = netip.PrefixFrom(addr, addr.BitLen())
 	} else if place, err = netip.ParsePrefix(text); err != nil || place != place.Masked() || place.Addr().Is4In6() {
 		return fmt.Errorf("an address, such as 10.0.0.5, or a network, such as 10.0.0.0/24, must follow the =")
 	}
+
 	if c := classOf(place.Addr()); place.IsSingleIP() && (c == thisHost || c == multicast) {
 		return fmt.Errorf("what follows the = is %s; it must be the address of a host", c)
 	}
+
 	r.at = []netip.Prefix{place}
 	return nil
 }
@@ -151,7 +159,11 @@ func splitPort(text string) (host string, port uint16, err error) {
 	case strings.ContainsAny(text, "/@?#"):
 		return "", 0, fmt.Errorf("is not HOST[:PORT], such as example.com or 127.0.0.1:8080")
 	}
+
 	host = text
+
+	// The last colon is that of a port if what stands before it is in brackets, or has no
+	// other.
 	if at := strings.LastIndex(text, ":"); at >= 0 && (strings.HasSuffix(text[:at], "]") || !strings.Contains(text[:at], ":")) {
 		n, err := strconv.ParseUint(text[at+1:], 10, 16)
 		if err != nil || n == 0 {
@@ -159,6 +171,7 @@ func splitPort(text string) (host string, port uint16, err error) {
 		}
 		host, port = text[:at], uint16(n)
 	}
+
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		host = host[1 : len(host)-1]
 	}
@@ -170,6 +183,7 @@ func (r rule) matches(name string, addr netip.Addr, port uint16) bool {
 	if r.port != port && (r.port != 0 || !slices.Contains(webPorts, port)) {
 		return false
 	}
+
 	switch {
 	case r.any:
 		return true
@@ -200,6 +214,7 @@ func (h Hosts) grantFor(name string, addr netip.Addr, port uint16) grant {
 		if !r.matches(name, addr, port) {
 			continue
 		}
+
 		g.allowed = true
 		switch {
 		case len(r.at) > 0:
@@ -210,6 +225,7 @@ func (h Hosts) grantFor(name string, addr netip.Addr, port uint16) grant {
 			g.public = true
 		}
 	}
+
 	return g
 }
 
@@ -220,10 +236,12 @@ func (g grant) refusal(t target, a netip.Addr) string {
 	if c == public && g.public {
 		return ""
 	}
+
 	named := t.String() // the rule that would allow it
 	if !t.addr.IsValid() {
 		named += "=" + a.String()
 	}
+
 	for _, place := range g.at {
 		if !place.Contains(a) {
 			continue
@@ -233,6 +251,7 @@ func (g grant) refusal(t target, a netip.Addr) string {
 		}
 		return fmt.Sprintf("%s is reached only if it is allowed by itself: %s", c, named)
 	}
+
 	if c == public {
 		return fmt.Sprintf("the operator allows the host at other addresses alone; %s would allow this one", named)
 	}

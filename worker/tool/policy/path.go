@@ -22,6 +22,7 @@ func CheckPath(text string) (string, error) {
 	refuse := func(why string) (string, error) {
 		return "", &tool.Refused{What: "the path " + shown(text), Why: why}
 	}
+
 	switch {
 	case len(text) > MaxPath:
 		return refuse(fmt.Sprintf("it has %d bytes, and at most %d are accepted", len(text), MaxPath))
@@ -32,6 +33,8 @@ func CheckPath(text string) (string, error) {
 	case strings.Contains(text, `\`):
 		return refuse("folders in paths end in /, not in \\")
 	}
+
+	// Each part is looked at: a hidden folder hides what is below it.
 	for part := range strings.SplitSeq(text, "/") {
 		switch {
 		case part == "..":
@@ -40,5 +43,6 @@ func CheckPath(text string) (string, error) {
 			return refuse("hidden files are not read")
 		}
 	}
+
 	return path.Clean(text), nil
 }

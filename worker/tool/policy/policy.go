@@ -66,6 +66,7 @@ func (p *Policy) grantOf(t target, what string) (grant, error) {
 	case !g.allowed:
 		return g, &tool.Refused{What: what, Why: fmt.Sprintf("%s is not among the hosts that the operator allows, with ports 80 and 443 unless others are named", t)}
 	}
+
 	if t.addr.IsValid() {
 		if why := g.refusal(t, t.addr); why != "" {
 			return g, &tool.Refused{What: what, Why: why}
@@ -84,10 +85,12 @@ func (p *Policy) DialContext(ctx context.Context, network, address string) (net.
 	if host == "" {
 		return nil, errors.New("policy: an address without a host")
 	}
+
 	name, addr, err := parseHost(host)
 	if err != nil {
 		return nil, &tool.Refused{What: "a connection to " + shown(address), Why: "its host " + err.Error()}
 	}
+
 	n, err := net.LookupPort("tcp", port)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
@@ -97,6 +100,8 @@ func (p *Policy) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		return nil, err
 	}
+
+	// An address was checked with its target; a name is checked by all its addresses.
 	addrs := []netip.Addr{addr}
 	if !addr.IsValid() {
 		if addrs, err = p.lookUp(ctx, t, g); err != nil {
@@ -113,6 +118,7 @@ func (p *Policy) lookUp(ctx context.Context, t target, g grant) ([]netip.Addr, e
 	if p.Resolver != nil {
 		r = p.Resolver
 	}
+
 	addrs, err := r.LookupNetIP(ctx, "ip", t.name)
 	if err != nil {
 		return nil, fmt.Errorf("the host %s is not found: %w", t.name, err)
@@ -120,12 +126,14 @@ func (p *Policy) lookUp(ctx context.Context, t target, g grant) ([]netip.Addr, e
 	if len(addrs) == 0 {
 		return nil, fmt.Errorf("the host %s has no address", t.name)
 	}
+
 	for i, a := range addrs {
 		addrs[i] = a.Unmap()
 		if why := g.refusal(t, a); why != "" {
 			return nil, &tool.Refused{What: fmt.Sprintf("a connection to %s, which is at %s,", t, a), Why: why}
 		}
 	}
+
 	return addrs[:min(len(addrs), maxAddresses)], nil
 }
 
@@ -135,6 +143,7 @@ func (p *Policy) connect(ctx context.Context, network string, t target, addrs []
 	if dial == nil {
 		dial = dialNet
 	}
+
 	var failed error
 	for _, a := range addrs {
 		c, err := dial(ctx, network, netip.AddrPortFrom(a, t.port).String(), g.control(t))
@@ -191,6 +200,7 @@ func (p *Policy) CheckRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= MaxRedirects {
 		return fmt.Errorf("%d redirects, one after the other", len(via))
 	}
+
 	u, err := p.CheckURL(req.URL.String())
 	if err != nil {
 		if refused, ok := errors.AsType[*tool.Refused](err); ok {
@@ -198,6 +208,7 @@ func (p *Policy) CheckRedirect(req *http.Request, via []*http.Request) error {
 		}
 		return err
 	}
+
 	req.URL, req.Host = u, ""
 	return nil
 }

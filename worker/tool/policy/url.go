@@ -28,10 +28,12 @@ func (p *Policy) CheckURL(text string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	what := "a request to " + shown(text)
 	if plain := u.String(); plain != strings.TrimSpace(text) {
 		what += ", which is " + shown(plain) + ","
 	}
+
 	if _, err := p.grantOf(target, what); err != nil {
 		return nil, err
 	}
@@ -59,10 +61,12 @@ func parseURL(text string) (*url.URL, target, error) {
 	if len(text) > MaxURL {
 		return nil, t, &tool.Refused{What: what, Why: fmt.Sprintf("the address has %d bytes, and at most %d are accepted", len(text), MaxURL)}
 	}
+
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) {
 		return nil, t, &tool.Refused{What: what, Why: "the address has control characters, or is not UTF-8"}
 	}
+
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
@@ -76,12 +80,15 @@ func parseURL(text string) (*url.URL, target, error) {
 	case u.Opaque != "" || u.Hostname() == "":
 		return nil, t, fmt.Errorf("%s: names no host", shown(text))
 	}
+
 	if t.port, err = portOf(u); err != nil {
 		return nil, t, fmt.Errorf("%s: %w", shown(text), err)
 	}
 	if t.name, t.addr, err = parseHost(u.Hostname()); err != nil {
 		return nil, t, &tool.Refused{What: what, Why: "its host " + err.Error()}
 	}
+
+	// A fragment is never sent, and would make two addresses of one.
 	u.Fragment, u.RawFragment = "", ""
 	u.Host = canonicalHost(u.Scheme, t)
 	return u, t, nil
@@ -135,6 +142,7 @@ func parseHost(host string) (string, netip.Addr, error) {
 		}
 		return "", addr.Unmap(), nil
 	}
+
 	name, err := idna.Lookup.ToASCII(host)
 	if err != nil {
 		// Names with an underscore are no host names, and yet some hosts have them.
@@ -142,6 +150,7 @@ func parseHost(host string) (string, netip.Addr, error) {
 			return "", netip.Addr{}, fmt.Errorf("%s is not the name of a host", shown(host))
 		}
 	}
+
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	if endsInNumber(name) {
 		addr, err := netip.ParseAddr(name)
@@ -153,9 +162,11 @@ func parseHost(host string) (string, netip.Addr, error) {
 		}
 		return "", netip.Addr{}, fmt.Errorf("%s ends in a number and is not an address", shown(host))
 	}
+
 	if name == "" || len(name) > 253 || !isASCIIName(name) {
 		return "", netip.Addr{}, fmt.Errorf("%s is not the name of a host", shown(host))
 	}
+
 	return name, netip.Addr{}, nil
 }
 
@@ -192,6 +203,7 @@ func parseNumbers(name string) (netip.Addr, bool) {
 	if len(parts) > 4 {
 		return netip.Addr{}, false
 	}
+
 	var whole uint64
 	for i, part := range parts {
 		n, ok := parseNumber(part)
@@ -203,6 +215,7 @@ func parseNumbers(name string) (netip.Addr, bool) {
 		}
 		whole += n
 	}
+
 	return netip.AddrFrom4([4]byte{byte(whole >> 24), byte(whole >> 16), byte(whole >> 8), byte(whole)}), true
 }
 
@@ -214,9 +227,11 @@ func parseNumber(text string) (uint64, bool) {
 	case len(text) > 1 && text[0] == '0':
 		base, digits = 8, text[1:]
 	}
+
 	if digits == "" && base == 16 {
 		return 0, true
 	}
+
 	n, err := strconv.ParseUint(digits, base, 64)
 	return n, err == nil
 }
@@ -230,13 +245,16 @@ func shown(text string) string {
 		if end < 0 {
 			end = len(rest)
 		}
+		// The last @ ends the credentials.
 		if last := strings.LastIndex(rest[:end], "@"); last >= 0 {
 			text = text[:at+2] + "…" + rest[last:]
 		}
 	}
+
 	if len(text) > maxShown {
 		text = text[:maxShown] + "…"
 	}
+
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '\uFFFD'

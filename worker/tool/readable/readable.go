@@ -37,13 +37,16 @@ func Read(ctx context.Context, formats *document.Registry, in document.Input) (*
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, CauseOf(err)
 	}
+
 	kind, err := formats.Detect(in.Name, begin[:n], in.MediaType)
 	if err != nil {
 		return nil, reasonOf(err)
 	}
+
 	in.Content = io.MultiReader(bytes.NewReader(begin[:n]), in.Content)
 	format, _ := formats.Format(kind)
 	t := &Text{Media: format.MediaTypes[0]}
+
 	if format.Parse != nil {
 		d, err := formats.Parse(ctx, in)
 		if err != nil {
@@ -53,6 +56,7 @@ func Read(ctx context.Context, formats *document.Registry, in document.Input) (*
 	} else if t.Text, err = manyDocuments(in.Content, format); err != nil {
 		return nil, err
 	}
+
 	if t.Text, t.Cut = tool.CutText(t.Text, tool.MaxEvidence); t.Cut > 0 {
 		t.Text = strings.Clone(t.Text) // so that no more of it is held
 	}
@@ -64,6 +68,7 @@ func manyDocuments(from io.Reader, format document.Format) (string, error) {
 	if format.Archive {
 		return "", errors.New("is an archive, which is not opened")
 	}
+
 	data, err := io.ReadAll(from)
 	switch {
 	case err != nil:

@@ -30,20 +30,24 @@ func within(spec *tool.Spec, in *tool.Result, now time.Time) *tool.Result {
 	text := head(in.Text, spec.MaxOutput)
 	out.Cut += int64(len(in.Text) - len(text))
 	out.Text = strings.ToValidUTF8(strings.Clone(text), "\uFFFD")
+
 	for _, l := range in.Links[:min(len(in.Links), tool.MaxLinks)] {
 		if l.Address != "" && len(l.Address) <= maxURI && utf8.ValidString(l.Address) {
 			out.Links = append(out.Links, tool.Link{Text: plain(l.Text, maxTitle), Address: strings.Clone(l.Address)})
 		}
 	}
+
 	for i := range in.Pictures {
 		p := &in.Pictures[i]
 		if i >= tool.MaxPictures || len(p.Data) > tool.MaxPicture {
 			out.Cut += int64(len(p.Data))
 			continue
 		}
+		// Only the words about it are bounded here: a picture has no text.
 		e, _ := bounded(&tool.Evidence{URI: p.URI, Title: p.Title, Media: p.Media, Retrieved: p.Retrieved}, 0, now)
 		out.Pictures = append(out.Pictures, tool.Picture{URI: e.URI, Title: e.Title, Media: e.Media, Retrieved: e.Retrieved, Data: bytes.Clone(p.Data)})
 	}
+
 	room := maxAll
 	for i := range in.Evidence {
 		e := &in.Evidence[i]
@@ -71,12 +75,14 @@ func bounded(e *tool.Evidence, most int, now time.Time) (out tool.Evidence, left
 		URI: plain(e.URI, maxURI), Title: plain(e.Title, maxTitle), Media: plain(e.Media, maxMedia),
 		Retrieved: e.Retrieved, Text: strings.ToValidUTF8(strings.Clone(text), "\uFFFD"),
 	}
+
 	if out.Retrieved.IsZero() || out.Retrieved.After(now) {
 		out.Retrieved = now
 	}
 	if valid { // else offsets are those of another text
 		out.Shown = ranges(e.Shown, out.Text)
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(e.Metadata)) {
 		if len(out.Metadata) == maxMetadata {
 			break
@@ -86,6 +92,7 @@ func bounded(e *tool.Evidence, most int, now time.Time) (out tool.Evidence, left
 		}
 		out.Metadata[plain(name, maxValue)] = plain(e.Metadata[name], maxValue)
 	}
+
 	return out, left
 }
 
@@ -94,6 +101,7 @@ func ranges(in []tool.Range, text string) []tool.Range {
 	var out []tool.Range
 	sorted := slices.Clone(in[:min(len(in), 1024)])
 	slices.SortFunc(sorted, func(a, b tool.Range) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End)) })
+
 	for _, r := range sorted {
 		r.Start, r.End = min(max(r.Start, 0), len(text)), min(max(r.End, 0), len(text))
 		for r.Start > 0 && r.Start < len(text) && !utf8.RuneStart(text[r.Start]) {
@@ -102,6 +110,8 @@ func ranges(in []tool.Range, text string) []tool.Range {
 		for r.End < len(text) && !utf8.RuneStart(text[r.End]) {
 			r.End++
 		}
+
+		// Ranges that touch become one.
 		if n := len(out); n > 0 && r.Start <= out[n-1].End {
 			out[n-1].End = max(out[n-1].End, r.End)
 			continue
@@ -110,6 +120,7 @@ func ranges(in []tool.Range, text string) []tool.Range {
 			out = append(out, r)
 		}
 	}
+
 	return out
 }
 

@@ -88,9 +88,11 @@ func (s *Session) Check(name string, input json.RawMessage) (json.RawMessage, er
 	if _, ok := s.Spec(name); !ok {
 		return nil, &tool.Refused{What: fmt.Sprintf("a call of the tool %.80q", name), Why: "the stage allows " + s.allowed()}
 	}
+
 	if len(input) > tool.MaxInput {
 		return nil, &InputError{name, fmt.Errorf("it has %d bytes; at most %d are taken", len(input), tool.MaxInput)}
 	}
+
 	checked, err := s.box.tools[name].input.Check(input)
 	if err != nil {
 		return nil, &InputError{name, err}
@@ -132,14 +134,17 @@ func (s *Session) makeCall(ctx context.Context, name string, input json.RawMessa
 	if err != nil {
 		return nil, err
 	}
+
 	e := s.box.tools[name]
 	if n := e.lost.Load(); n >= maxLost {
 		return nil, fmt.Errorf("%s is out of order on this worker: %d calls of it did not end", name, n)
 	}
+
 	limited, cancel := context.WithTimeoutCause(ctx, e.spec.Timeout, &timeoutError{name, e.spec.Timeout})
 	defer cancel()
 	stop := context.AfterFunc(s.ctx, cancel)
 	defer stop()
+
 	return s.awaitCall(limited, ctx, e, input)
 }
 
@@ -171,11 +176,13 @@ func (s *Session) awaitCall(limited, ctx context.Context, e *entry, input json.R
 		}
 		over <- out
 	}()
+
 	select {
 	case out := <-over:
 		return s.judge(limited, ctx, e, out)
 	case <-limited.Done():
 	}
+
 	if ended.CompareAndSwap(false, true) {
 		e.lost.Add(1)
 		return nil, s.endCause(limited, ctx)
@@ -202,6 +209,7 @@ func (s *Session) judge(limited, ctx context.Context, e *entry, out outcome) (*t
 	if out.err == nil {
 		return within(&e.spec, out.result, time.Now()), nil
 	}
+
 	if limited.Err() != nil && !isRefused(out.err) { // that it was given up says more than how it ended
 		return nil, s.endCause(limited, ctx)
 	}
@@ -224,6 +232,7 @@ func (s *Session) runCall(ctx context.Context, e *entry, input json.RawMessage) 
 			out = outcome{nil, fmt.Errorf("%s broke down: %v", e.spec.Name, p)}
 		}
 	}()
+
 	session, err := s.sessionOf(ctx, e.kit)
 	if err != nil {
 		return outcome{nil, err}
@@ -239,13 +248,16 @@ func (s *Session) sessionOf(ctx context.Context, k tool.Kit) (tool.Session, erro
 		s.mu.Unlock()
 		return nil, errors.New("the unit has ended")
 	}
+
 	o := s.open[k.Name()]
 	if o == nil {
 		o = &opened{done: make(chan struct{})}
 		s.open[k.Name()] = o
+		// The kit is opened in the time of the unit, as this call may end before.
 		go s.openKit(k, o)
 	}
 	s.mu.Unlock()
+
 	select {
 	case <-o.done:
 		return o.session, o.err
@@ -261,16 +273,20 @@ func (s *Session) openKit(k tool.Kit, o *opened) {
 			s.box.logger.Error("a kit of tools panicked", "kit", k.Name(), "panic", plain(fmt.Sprint(p), maxError), "stack", string(debug.Stack()))
 			o.err = fmt.Errorf("%s broke down: %v", k.Name(), p)
 		}
+
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if o.err != nil {
 			delete(s.open, k.Name())
 		}
+
+		// The unit has ended meanwhile, and Close left this session to its opener.
 		if s.closed && o.session != nil {
 			s.closeOne(k.Name(), o.session)
 		}
 		close(o.done)
 	}()
+
 	o.session, o.err = k.Open(s.ctx)
 	if o.err == nil && o.session == nil {
 		o.err = fmt.Errorf("%s opened nothing", k.Name())
@@ -280,11 +296,13 @@ func (s *Session) openKit(k tool.Kit, o *opened) {
 // Close ends calls that are under way, and what kits keep for the unit.
 func (s *Session) Close() {
 	s.stop()
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
+
 	s.closed = true
 	for name, o := range s.open {
 		select {
@@ -305,6 +323,7 @@ func (s *Session) closeOne(kit string, session tool.Session) {
 				s.box.logger.Error("a kit of tools panicked", "kit", kit, "panic", plain(fmt.Sprint(p), maxError), "stack", string(debug.Stack()))
 			}
 		}()
+
 		if err := session.Close(); err != nil {
 			s.box.logger.Warn("closing what a unit had of a tool", "kit", kit, "error", plain(err.Error(), maxError))
 		}

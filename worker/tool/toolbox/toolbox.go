@@ -1,6 +1,6 @@
-// Package toolbox has the tools of a worker, and runs their calls for units. A tool is
-// believed in nothing: whatever a kit does, a call of a Session ends within its time,
-// brings no more than its bounds allow, and is an answer or an error.
+// Package toolbox has the tools of a worker, and runs their calls for units. No tool is
+// trusted: whatever a kit does, a call of a Session ends within its time, brings no more
+// than its bounds allow, and is an answer or an error.
 //
 //   - A tool that the stage does not list is not called.
 //   - An input that does not fit the schema of its tool does not reach it.
@@ -46,7 +46,7 @@ type Box struct {
 	names  map[string][]string // tools by the names that pipelines may list, in the order of their kit
 	logger *slog.Logger
 
-	observe func(ctx context.Context, tool string) (context.Context, func(error)) // nil: nobody is told of calls
+	observe func(ctx context.Context, tool string) (context.Context, func(error)) // nil if calls are not observed
 }
 
 // An entry is one tool.
@@ -64,6 +64,7 @@ func New(logger *slog.Logger, kits ...tool.Kit) (*Box, error) {
 	if logger == nil {
 		b.logger = slog.New(slog.DiscardHandler)
 	}
+
 	for _, k := range kits {
 		if err := b.addKit(k); err != nil {
 			return nil, err
@@ -72,19 +73,20 @@ func New(logger *slog.Logger, kits ...tool.Kit) (*Box, error) {
 	for _, k := range kits { // names of kits go before those of tools
 		b.addToolNames(k)
 	}
+
 	return b, nil
 }
 
-// LogTo has logger told what tools did that nobody else notices, such as panics. It must be
-// called before the box is used. A nil *Box takes no notice.
+// LogTo logs to logger what tools did that nobody else notices, such as panics. It must be
+// called before the box is used, and does nothing for a nil *Box.
 func (b *Box) LogTo(logger *slog.Logger) {
 	if b != nil && logger != nil {
 		b.logger = logger
 	}
 }
 
-// Observe has begin told of each call of a tool that there is, and what it returns of the
-// call's end. It must be called before the box is used.
+// Observe calls begin for each call of a tool that exists, and what begin returns when the
+// call ends. It must be called before the box is used.
 func (b *Box) Observe(begin func(ctx context.Context, tool string) (context.Context, func(error))) {
 	b.observe = begin
 }
@@ -97,7 +99,10 @@ func (b *Box) addKit(k tool.Kit) error {
 	if _, twice := b.names[name]; twice {
 		return fmt.Errorf("tools: there are two kits named %s; leave one out", name)
 	}
+
+	// A kit without tools has its name all the same: nil would mean that there is none.
 	b.names[name] = []string{}
+
 	for _, spec := range k.Tools() {
 		e, err := newEntry(k, spec)
 		if err != nil {
@@ -109,6 +114,7 @@ func (b *Box) addKit(k tool.Kit) error {
 		if _, twice := b.names[spec.PipelineName(name)]; twice {
 			return fmt.Errorf("tools: %s has two tools named %s; leave one of them out", name, spec.PipelineName(name))
 		}
+
 		b.tools[spec.Name] = e
 		b.names[name] = append(b.names[name], spec.Name)
 		b.names[spec.PipelineName(name)] = []string{spec.Name}
@@ -116,8 +122,8 @@ func (b *Box) addKit(k tool.Kit) error {
 	return nil
 }
 
-// addToolNames lets pipelines list a tool by its bare name. Tools of servers that others
-// run are not listed so: whoever names a tool fetch is to get the program's own.
+// addToolNames lets pipelines list a tool by its bare name. It leaves out the tools of
+// servers that others run: the name fetch must always mean the program's own.
 func (b *Box) addToolNames(k tool.Kit) {
 	if strings.Contains(k.Name(), ":") {
 		return
@@ -147,6 +153,7 @@ func newEntry(k tool.Kit, spec tool.Spec) (*entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the tool %.80q: %w", spec.Name, err)
 	}
+
 	spec.Description = cut(strings.ToValidUTF8(spec.Description, "\uFFFD"), maxDescription)
 	spec.Timeout = min(max(cmp.Or(spec.Timeout, tool.DefaultTimeout), 0), maxTimeout)
 	spec.MaxOutput = min(max(cmp.Or(spec.MaxOutput, tool.DefaultOutput), 0), tool.MaxOutput)
@@ -175,18 +182,22 @@ func (b *Box) Specs(names []string) ([]tool.Spec, error) {
 		if b != nil {
 			tools = b.names[name]
 		}
+
+		// A worker need not have a tool that is optional.
 		if tools == nil && optional {
 			continue
 		}
 		if tools == nil {
 			return nil, fmt.Errorf("%w: %q; it has %s", ErrUnknown, name, cmp.Or(strings.Join(b.Offers(), ", "), "none"))
 		}
+
 		for _, t := range tools {
 			if !slices.ContainsFunc(all, func(s tool.Spec) bool { return s.Name == t }) {
 				all = append(all, b.tools[t].spec)
 			}
 		}
 	}
+
 	return all, nil
 }
 

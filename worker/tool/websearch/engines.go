@@ -46,9 +46,11 @@ func readSearXNG(data []byte) ([]hit, error) {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return nil, fmt.Errorf("%w; search.formats of its settings has to list json", err)
 	}
+	// An answer without this key is none of this interface.
 	if in.Results == nil {
 		return nil, errors.New("it has no results")
 	}
+
 	var hits []hit
 	for _, r := range *in.Results {
 		hits = append(hits, hit{url: r.URL, title: r.Title, excerpt: r.Content, published: r.PublishedDate})
@@ -89,6 +91,7 @@ func readBrave(data []byte) ([]hit, error) {
 	if in.Type != "search" {
 		return nil, fmt.Errorf("it is of the type %.40q, not search", in.Type)
 	}
+
 	var hits []hit
 	for _, r := range in.Web.Results {
 		excerpt := strings.Join(append([]string{r.Description}, r.Extra...), " … ")
@@ -108,6 +111,7 @@ func askTavily(base *url.URL, key string, q query) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	req, err := http.NewRequest(http.MethodPost, base.String(), bytes.NewReader(body))
 	if err == nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -128,9 +132,11 @@ func readTavily(data []byte) ([]hit, error) {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return nil, err
 	}
+	// An answer without this key is none of this interface.
 	if in.Results == nil {
 		return nil, errors.New("it has no results")
 	}
+
 	var hits []hit
 	for _, r := range *in.Results {
 		hits = append(hits, hit{url: r.URL, title: r.Title, excerpt: r.Content, published: r.PublishedDate})

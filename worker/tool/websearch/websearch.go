@@ -108,10 +108,12 @@ func New(c Config) (*Kit, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	i := slices.IndexFunc(Engines(), func(e Engine) bool { return e.Name == c.Engine })
 	if i < 0 {
 		return nil, fmt.Errorf("there is no search engine %q; there are %s", c.Engine, strings.Join(EngineNames(), ", "))
 	}
+
 	e := Engines()[i]
 	address := cmp.Or(c.URL, e.URL)
 	base, err := url.Parse(address)
@@ -123,6 +125,7 @@ func New(c Config) (*Kit, error) {
 	case e.KeyVariable != "" && c.Key == "":
 		return nil, fmt.Errorf("%s needs a key in the environment variable %s", e.Name, e.KeyVariable)
 	}
+
 	port := cmp.Or(base.Port(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
 	hostname := base.Hostname()
 	if strings.Contains(hostname, ":") {
@@ -131,6 +134,7 @@ func New(c Config) (*Kit, error) {
 	if c.Network.Hosts, err = policy.ParseHosts([]string{hostname + ":" + port}); err != nil {
 		return nil, fmt.Errorf("the address of %s: %w", e.Name, err)
 	}
+
 	client := c.Network.Client()
 	// A redirect would send the key to wherever it leads.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -162,14 +166,17 @@ func (s session) Call(ctx context.Context, name string, input json.RawMessage) (
 	if name != Name {
 		return nil, fmt.Errorf("%w: %s", tool.ErrNoTool, name)
 	}
+
 	q := query{Count: 8}
 	if err := tool.DecodeInput(input, &q); err != nil {
 		return nil, err
 	}
+
 	q.Query, q.Count = strings.TrimSpace(q.Query), min(max(q.Count, 1), 20)
 	if q.Query == "" {
 		return nil, errors.New("query: is empty")
 	}
+
 	hits, err := s.kit.search(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.kit.engine.Name, err)
@@ -187,6 +194,7 @@ func (k *Kit) search(ctx context.Context, q query) ([]hit, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	req.Header.Set("Accept", "application/json")
 	resp, err := k.client.Do(req.WithContext(ctx))
 	if err != nil {
@@ -198,6 +206,7 @@ func (k *Kit) search(ctx context.Context, q query) ([]hit, error) {
 		}
 		return nil, fmt.Errorf("cannot be reached: %w", err)
 	}
+
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
@@ -210,6 +219,7 @@ func (k *Kit) search(ctx context.Context, q query) ([]hit, error) {
 	case resp.StatusCode != http.StatusOK:
 		return nil, k.refused(resp, data)
 	}
+
 	hits, err := k.engine.answer(data)
 	if err != nil {
 		return nil, fmt.Errorf("its answer cannot be read: %w", err)
@@ -225,6 +235,7 @@ func (k *Kit) refused(resp *http.Response, data []byte) error {
 		said = strings.ReplaceAll(said, k.config.Key, "…") // before it is cut, which may leave half of the key
 	}
 	said = shorten(said, 300)
+
 	hint := ""
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -256,16 +267,20 @@ func (k *Kit) result(q query, hits []hit) *tool.Result {
 			URI: u.String(), Title: title, Media: "text/plain", Retrieved: k.config.Now().UTC(), Text: strings.TrimSpace(title + "\n" + excerpt),
 			Metadata: map[string]string{"excerpt_by": k.engine.Name, "query": q.Query},
 		}
+
+		// A page without words can be cited by its address.
 		if e.Text == "" {
 			e.Text = u.String()
 		}
 		if h.published != "" {
 			e.Metadata["published"] = plain(h.published, 100)
 		}
+
 		found = append(found, e)
 		links = append(links, tool.Link{Text: title, Address: u.String()})
 		fmt.Fprintf(&list, "\n%d. %s", len(found), u)
 	}
+
 	if len(found) == 0 {
 		return &tool.Result{Text: fmt.Sprintf("%s found nothing for %q.", k.engine.Name, q.Query)}
 	}

@@ -49,10 +49,12 @@ func (session) Call(_ context.Context, _ string, input json.RawMessage) (*tool.R
 	if err := tool.DecodeInput(input, &in); err != nil {
 		return nil, err
 	}
+
 	day, err := time.Parse(time.DateOnly, in.Date)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no date", in.Date)
 	}
+
 	text := fmt.Sprintf("%s is a %s.", in.Date, day.Weekday())
 	return &tool.Result{Evidence: []tool.Evidence{{URI: Name + ":" + in.Date, Title: in.Date, Media: "text/plain", Retrieved: time.Now(), Text: text}}}, nil
 }
