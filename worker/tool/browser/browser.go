@@ -132,11 +132,13 @@ func New(ctx context.Context, c Config) (*Kit, error) {
 	if c.Network == nil || c.Formats == nil {
 		return nil, errors.New("browser: needs a policy and formats of documents")
 	}
+
 	k := &Kit{config: c.withDefaults()}
 	var err error
 	if k.path, err = findChromium(c.Path); err != nil {
 		return nil, err
 	}
+
 	_, err = k.chromium(ctx)
 	if err != nil {
 		return nil, err
@@ -157,6 +159,7 @@ const leastLife = 3 * time.Second
 func (k *Kit) chromium(ctx context.Context) (*chromium, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	switch {
 	case k.closed:
 		return nil, errors.New("the browser is closed")
@@ -166,14 +169,17 @@ func (k *Kit) chromium(ctx context.Context) (*chromium, error) {
 		why := k.live.ended()
 		k.live.stop()
 		k.live = nil
+		// A Chromium that ends at once would be started again and again.
 		if age := k.config.Now().Sub(k.begun); age < leastLife {
 			return nil, fmt.Errorf("the browser ended after %v: %w; try again in a few seconds", age.Round(time.Millisecond), why)
 		}
 	}
+
 	c, err := startChromium(ctx, k.path, &k.config)
 	if err != nil {
 		return nil, err
 	}
+
 	k.live, k.begun = c, k.config.Now()
 	return c, nil
 }

@@ -32,6 +32,7 @@ func findChromium(path string) (string, error) {
 		}
 		return found, nil
 	}
+
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
 		if found, err := exec.LookPath(name); err == nil {
 			return found, nil
@@ -90,13 +91,16 @@ func startChromium(ctx context.Context, path string, config *Config) (_ *chromiu
 	if len(base) > maxTempDir {
 		base = "/tmp"
 	}
+
 	dir, err := os.MkdirTemp(base, "coditect-browser-")
 	if err != nil {
 		return nil, fmt.Errorf("browser: %w", err)
 	}
+
 	c := &chromium{dir: dir, tail: new(child.Tail), stopping: make(chan struct{})}
 	attributes := child.Attributes()
 	hasSandbox := config.NoSandbox || enterNamespace(attributes)
+
 	options := append(chromedp.DefaultExecAllocatorOptions[:len(chromedp.DefaultExecAllocatorOptions):len(chromedp.DefaultExecAllocatorOptions)], flags...)
 	options = append(options,
 		chromedp.ExecPath(path), chromedp.UserDataDir(dir), chromedp.CombinedOutput(c.tail),
@@ -107,16 +111,19 @@ func startChromium(ctx context.Context, path string, config *Config) (_ *chromiu
 			c.relay, cmd.Err = between(cmd, c.isPage) // with an error, it does not start
 		}),
 	)
+
 	running, abort := context.WithCancel(context.WithoutCancel(ctx))
 	allocator, stop := chromedp.NewExecAllocator(running, options...)
 	tab, cancel := chromedp.NewContext(allocator)
 	c.ctx, c.cancel = tab, func() { cancel(); stop(); abort() }
+
 	var failure error // once started is closed
 	started := make(chan struct{})
 	go func() { // in tab itself: the browser lives as long as the context of its first call
 		defer close(started)
 		failure = chromedp.Do(tab)
 	}()
+
 	select {
 	case <-started:
 		err = failure
@@ -129,16 +136,19 @@ func startChromium(ctx context.Context, path string, config *Config) (_ *chromiu
 		abort()
 		<-started // why is known
 	}
+
 	if err == nil {
 		c.guard, err = child.StartGuard(c.process())
 	}
 	if err == nil {
 		err = chromedp.ListenBrowser(tab, c.notice)
 	}
+
 	if err != nil {
 		c.stop()
 		return nil, c.startError(err, hasSandbox, config.NoSandbox)
 	}
+
 	c.watching.Go(func() { c.watchMemory(config.MaxMemory) })
 	return c, nil
 }
@@ -215,6 +225,7 @@ func (c *chromium) notice(event any) {
 	if !ok || e.TargetInfo.Type != "page" || e.TargetInfo.OpenerID == "" {
 		return
 	}
+
 	opener, ok := c.pages.Load(e.TargetInfo.OpenerID)
 	if !ok {
 		return
@@ -223,6 +234,7 @@ func (c *chromium) notice(event any) {
 	if !ok {
 		return
 	}
+
 	t.noteWindow(e.TargetInfo.URL)
 	c.watching.Go(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, closeTime)
@@ -253,6 +265,7 @@ func (c *chromium) watchMemory(most int64) {
 			return
 		case <-ticker.C:
 		}
+
 		if took := child.Memory(c.process()); took > most {
 			c.end(fmt.Errorf("the browser took %d MiB of memory, and may take %d", took>>20, most>>20))
 			return

@@ -35,6 +35,7 @@ func (t *tab) settle(ctx context.Context) error {
 		if leaves, came := t.isLeft(); leaves && within.Err() != nil {
 			return t.stopLoading(ctx, came)
 		}
+
 		err := t.waitUntilQuiet(ctx)
 		leaves, _ := t.isLeft()
 		switch {
@@ -80,10 +81,12 @@ func (t *tab) waitUntilLeft(ctx context.Context) {
 		if !on {
 			return
 		}
+
 		var ignored <-chan time.Time // what the page asked for
 		if !begun {
 			ignored = timer(t.config.AnswerTime)
 		}
+
 		select {
 		case <-changed:
 		case <-ignored:

@@ -87,14 +87,17 @@ func (f filter) readMessage(in *bufio.Reader) (*message, error) {
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return nil, err
 		}
+
 		if m.size == 0 {
 			m.most = f.mostOf(part)
 		}
+
 		part = bytes.TrimSuffix(part, []byte{0})
 		m.size += len(part)
 		m.data = append(m.data, part[:min(len(part), max(0, m.most-len(m.data)))]...)
 		m.end = append(m.end, part[max(0, len(part)-maxEnd):]...)
 		m.end = append(m.end[:0], m.end[max(0, len(m.end)-maxEnd):]...)
+
 		if err == nil {
 			return m, nil
 		}
@@ -122,10 +125,12 @@ func (m *message) allowed() *message {
 	if m.size <= m.most {
 		return m
 	}
+
 	head := answerHead.FindSubmatch(m.data)
 	if head == nil {
 		return new(message)
 	}
+
 	session := sessionTail.Find(m.end)
 	if session == nil {
 		session = []byte("}")
@@ -147,19 +152,23 @@ func between(cmd *exec.Cmd, isPage func(string) bool) (*relayed, error) {
 	if len(cmd.ExtraFiles) != writes+1 {
 		return nil, fmt.Errorf("chromedp gives Chromium %d files, and not two", len(cmd.ExtraFiles))
 	}
+
 	// chromedp closes its own when Chromium has started.
 	fd, err := unix.FcntlInt(cmd.ExtraFiles[writes].Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("a pipe of Chromium cannot be used: %w", err)
 	}
 	to := os.NewFile(uintptr(fd), "pipe of chromedp")
+
 	r := new(relayed)
 	if r.out, r.in, err = os.Pipe(); err != nil {
 		_ = to.Close()
 		return nil, err
 	}
+
 	cmd.ExtraFiles[writes] = r.in
 	cmd.Stdin = started(func() { _ = r.in.Close() })
+
 	r.ended.Go(func() {
 		defer to.Close()
 		_ = filter{maxAnswer, maxEvent, isPage}.relay(to, r.out) // until either is gone

@@ -73,12 +73,14 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	defer p.serving.Done()
+
 	var err error
 	if r.Method == http.MethodConnect {
 		err = p.tunnel(w, r)
 	} else {
 		err = p.forward(w, r)
 	}
+
 	if err != nil {
 		p.remember(err)
 		panic(http.ErrAbortHandler)
@@ -97,12 +99,13 @@ func (p *proxy) enter() bool {
 	return true
 }
 
-// remember keeps what was refused, to be told to the unit.
+// remember keeps what was refused, for the next result of the unit.
 func (p *proxy) remember(err error) {
 	refused, ok := errors.AsType[*tool.Refused](err)
 	if !ok {
 		return
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.refused {
@@ -110,6 +113,7 @@ func (p *proxy) remember(err error) {
 			return
 		}
 	}
+
 	if len(p.refused) < maxRefused {
 		p.refused = append(p.refused, refused)
 	}
@@ -133,22 +137,26 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+
 	out := r.Clone(r.Context())
 	out.URL, out.Host, out.RequestURI = u, "", ""
 	for _, name := range []string{"Proxy-Connection", "Proxy-Authorization", "Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
 		out.Header.Del(name)
 	}
+
 	response, err := p.transport.RoundTrip(out)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
+
 	maps.Copy(w.Header(), response.Header)
 	w.Header().Del("Connection")
 	w.WriteHeader(response.StatusCode)
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush() // a page that never ends has shown its beginning
 	}
+
 	_, err = io.Copy(flushing{w}, &counted{response.Body, p})
 	return err
 }
@@ -172,6 +180,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer there.Close()
+
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
 		return errors.New("the connection cannot be taken over")
@@ -181,13 +190,16 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer here.Close()
+
 	if !p.addTunnel(here) {
 		return nil
 	}
 	defer p.removeTunnel(here)
+
 	if _, err := here.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
 		return nil // the page is gone
 	}
+
 	var both sync.WaitGroup
 	both.Go(func() {
 		_, _ = io.Copy(there, buffered)
@@ -196,6 +208,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) error {
 	_, err = io.Copy(here, &counted{there, p})
 	_ = here.Close()
 	both.Wait()
+
 	p.remember(err)
 	return nil
 }

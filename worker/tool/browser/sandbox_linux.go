@@ -16,11 +16,13 @@ func enterNamespace(a *syscall.SysProcAttr) bool {
 	if os.Geteuid() != 0 {
 		return true
 	}
+
 	set := func(a *syscall.SysProcAttr) {
 		a.Cloneflags |= syscall.CLONE_NEWUSER
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: namespaceUser, HostID: os.Geteuid(), Size: 1}}
 		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: namespaceUser, HostID: os.Getegid(), Size: 1}}
 	}
+
 	set(a)
 	try := exec.CommandContext(context.Background(), "true")
 	try.SysProcAttr = new(syscall.SysProcAttr)

@@ -40,11 +40,13 @@ func (s *session) Call(ctx context.Context, name string, input json.RawMessage) 
 		Text   string `json:"text"`
 		Submit bool   `json:"submit"`
 	}
+
 	if len(input) > 0 {
 		if err := json.Unmarshal(input, &in); err != nil {
 			return nil, fmt.Errorf("%s: the input is not what the tool takes: %w", name, err)
 		}
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	select {
@@ -53,17 +55,21 @@ func (s *session) Call(ctx context.Context, name string, input json.RawMessage) 
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+
 	if s.tab != nil && s.tab.chromium.ended() != nil {
 		s.drop()
 	}
+
 	result, err := s.run(ctx, name, in.URL, in.Ref, in.Text, in.Submit)
 	if err != nil && name == openTool && s.lost(err) && ctx.Err() == nil { // a page of another unit took the browser down
 		s.drop()
 		result, err = s.run(ctx, name, in.URL, in.Ref, in.Text, in.Submit)
 	}
+
 	if err == nil || s.tab == nil {
 		return result, err
 	}
+
 	if why := s.tab.chromium.ended(); why != nil {
 		err = why
 	}
@@ -74,6 +80,7 @@ func (s *session) Call(ctx context.Context, name string, input json.RawMessage) 
 	if errors.Is(err, errCrashed) {
 		s.drop()
 	}
+
 	return nil, fmt.Errorf("%s: %w", name, err)
 }
 
@@ -81,11 +88,13 @@ func (s *session) run(ctx context.Context, name, address, ref, text string, subm
 	if name == openTool {
 		return s.open(ctx, address)
 	}
+
 	if s.tab == nil {
 		return nil, errNoPage
 	}
+
 	switch name {
-	case readTool:
+	case readTool: // the page is read below
 	case clickTool:
 		if err := s.tab.click(ctx, ref); err != nil {
 			return nil, err
@@ -99,6 +108,7 @@ func (s *session) run(ctx context.Context, name, address, ref, text string, subm
 	default:
 		return nil, fmt.Errorf("%w: %q", tool.ErrNoTool, name)
 	}
+
 	return s.read(ctx)
 }
 
@@ -108,9 +118,11 @@ func (s *session) open(ctx context.Context, address string) (*tool.Result, error
 	if err != nil {
 		return nil, err
 	}
+
 	if s.tab != nil && !s.tab.answers(ctx) {
 		s.drop()
 	}
+
 	if s.tab == nil {
 		c, err := s.kit.chromium(ctx)
 		if err != nil {
@@ -123,6 +135,8 @@ func (s *session) open(ctx context.Context, address string) (*tool.Result, error
 			return nil, err
 		}
 	}
+
+	// What was refused before says nothing of this page.
 	s.tab.proxy.takeRefused()
 	if err := s.tab.navigate(ctx, u.String()); err != nil {
 		if refused := s.tab.proxy.takeRefused(); len(refused) > 0 && ctx.Err() == nil {
@@ -130,6 +144,7 @@ func (s *session) open(ctx context.Context, address string) (*tool.Result, error
 		}
 		return nil, err
 	}
+
 	return s.read(ctx)
 }
 
@@ -142,19 +157,23 @@ func (s *session) read(ctx context.Context) (*tool.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var b strings.Builder
 	fmt.Fprintf(&b, "Page: %s\nTitle: %s\n", page.URL, oneLine(page.Title))
 	if page.Status >= 400 {
 		fmt.Fprintf(&b, "The server answered with status %d.\n", page.Status)
 	}
+
 	for _, note := range s.tab.takeNotes() {
 		b.WriteString(note + "\n")
 	}
 	for _, r := range s.tab.proxy.takeRefused() {
 		b.WriteString(oneLine(r.Error()) + "\n")
 	}
+
 	outline, cut := page.Outline, 0
 	if len(outline) > maxOutline {
+		// It is cut behind a whole line.
 		cut = strings.LastIndexByte(outline[:maxOutline], '\n') + 1
 		outline, cut = outline[:cut], len(outline)-cut
 	}
@@ -162,15 +181,18 @@ func (s *session) read(ctx context.Context) (*tool.Result, error) {
 	if cut > 0 {
 		fmt.Fprintf(&b, "(%d more bytes of outline are left out)\n", cut)
 	}
+
 	result := &tool.Result{Text: b.String()}
 	for _, l := range page.Links {
 		result.Links = append(result.Links, tool.Link{Text: oneLine(l.Text), Address: l.Address})
 	}
+
 	text, left, err := s.textOf(ctx, page)
 	if err != nil {
 		return nil, err
 	}
 	result.Cut = left
+
 	if text != "" {
 		result.Evidence = []tool.Evidence{{
 			URI: page.URL, Title: oneLine(page.Title), Media: "text/html", Retrieved: s.kit.config.Now(), Text: text,
@@ -186,10 +208,12 @@ func (s *session) textOf(ctx context.Context, page *pageView) (string, int64, er
 	if err == nil && strings.TrimSpace(t.Text) != "" {
 		return t.Text, t.Cut, nil
 	}
+
 	text, err := s.tab.shown(ctx)
 	if err != nil {
 		return "", 0, err
 	}
+
 	cut := int64(0)
 	if len(text) > tool.MaxEvidence {
 		n := tool.MaxEvidence
@@ -198,6 +222,7 @@ func (s *session) textOf(ctx context.Context, page *pageView) (string, int64, er
 		}
 		text, cut = text[:n], int64(len(text)-n)
 	}
+
 	return strings.TrimSpace(text), cut, nil
 }
 

@@ -50,7 +50,7 @@ type tab struct {
 // errCrashed says that the page took its process down.
 var errCrashed = errors.New("the page crashed, as one does that takes too much memory; open another one")
 
-// Bounds of what one page may do before it is told no more.
+// Bounds of what is noted of one page.
 const (
 	maxNotes   = 10
 	maxDialogs = 20
@@ -63,10 +63,12 @@ func openTab(ctx context.Context, c *chromium, config *Config) (*tab, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	t := &tab{chromium: c, config: config, proxy: p, arrival: newArrival(), leaving: newLeaving()}
 	t.ctx, t.cancel = chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext(func(params *target.CreateBrowserContextParams) {
 		params.ProxyServer, params.ProxyBypassList = p.address(), "<-loopback>"
 	}))
+
 	opened := make(chan error, 1)
 	go func() { opened <- chromedp.Listen(t.ctx, t.notice) }() // in t.ctx itself: the tab lives as long as the context of its first call
 	select {
@@ -74,6 +76,7 @@ func openTab(ctx context.Context, c *chromium, config *Config) (*tab, error) {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
+
 	if err == nil {
 		t.mu.Lock() // for notice, which is called already
 		t.id = chromedp.FromContext(t.ctx).Target.TargetID
@@ -81,6 +84,7 @@ func openTab(ctx context.Context, c *chromium, config *Config) (*tab, error) {
 		c.pages.Store(t.id, t)
 		err = t.do(ctx, t.prepare)
 	}
+
 	if err != nil {
 		t.close()
 		return nil, err
@@ -107,10 +111,12 @@ func (t *tab) do(ctx context.Context, f func(context.Context) error) error {
 	within, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+
 	err := f(within)
 	t.mu.Lock()
 	crashed := t.crashed
 	t.mu.Unlock()
+
 	switch {
 	case crashed:
 		return errCrashed
@@ -130,6 +136,7 @@ func (t *tab) close() {
 		_ = chromedp.Cancel(t.ctx) // waits for the browser
 		t.cancel()
 	}()
+
 	select {
 	case <-closed:
 	case <-timer(closeTime):
@@ -146,6 +153,7 @@ func (t *tab) close() {
 		}
 		cancel()
 	}
+
 	t.working.Wait()
 	t.proxy.close()
 }
@@ -154,6 +162,7 @@ func (t *tab) close() {
 func (t *tab) notice(event any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	switch e := event.(type) {
 	case *page.EventLifecycleEvent:
 		if t.isPage(e.FrameID) {
@@ -222,6 +231,7 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 	t.mu.Lock()
 	t.arrival, t.leaving, t.notes = arrival, newLeaving(), nil
 	t.mu.Unlock()
+
 	within, cancel := context.WithTimeout(ctx, t.config.LoadTime)
 	defer cancel()
 	var result page.NavigateResult
@@ -229,6 +239,7 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 		result, err = chromedp.Call(ctx, page.Navigate, page.NavigateParams{URL: address})
 		return err
 	})
+
 	switch {
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s did not answer within %v", address, t.config.LoadTime)
@@ -239,9 +250,12 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 	case result.ErrorText != "":
 		return fmt.Errorf("%s cannot be opened: %s", address, result.ErrorText)
 	}
+
+	// Only the answer says which document is wanted. It may have loaded by now.
 	t.mu.Lock()
 	arrival.expect(result.LoaderID)
 	t.mu.Unlock()
+
 	select {
 	case <-arrival.loaded:
 	case <-within.Done():
@@ -250,6 +264,7 @@ func (t *tab) navigate(ctx context.Context, address string) error {
 		}
 		return t.stopLoading(ctx, true)
 	}
+
 	return t.settle(ctx)
 }
 
@@ -260,9 +275,11 @@ func (t *tab) stopLoading(ctx context.Context, came bool) error {
 	if !came {
 		note = "Another page was asked for, and did not answer within %v; this is the page before it."
 	}
+
 	t.mu.Lock()
 	t.noteOnce(1, 1, fmt.Sprintf(note, t.config.LoadTime))
 	t.mu.Unlock()
+
 	stopping, cancel := context.WithTimeout(ctx, t.config.AnswerTime)
 	defer cancel()
 	return t.do(stopping, func(ctx context.Context) error {
@@ -337,6 +354,7 @@ func (t *tab) within(ctx context.Context, most time.Duration, f func(context.Con
 		if !ok || refused.Code == tooLarge || t.chromium.ended() != nil {
 			return err
 		}
+
 		select {
 		case <-within.Done():
 			return context.Cause(within)
@@ -424,10 +442,12 @@ func (t *tab) look(ctx context.Context) (*pageView, error) {
 		if v, err = chromedp.Run(ctx, chromedp.Evaluate[pageView](view)); err != nil {
 			return err
 		}
+
 		if v.isLarge() {
 			v.Outline, t.refs, err = outlineOfParts(ctx, &v)
 			return err
 		}
+
 		tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 		if err == nil {
 			v.Outline, t.refs = outline(tree.Nodes)
@@ -443,12 +463,16 @@ func outlineOfParts(ctx context.Context, v *pageView) (string, map[string]node, 
 	if err != nil {
 		return "", nil, err
 	}
+
 	found, err := chromedp.Call(ctx, dom.QuerySelectorAll, dom.QuerySelectorAllParams{NodeID: root.Root.NodeID, Selector: usable})
 	if err != nil {
 		return "", nil, err
 	}
+
 	var b strings.Builder
 	fmt.Fprintf(&b, "(The page has %d elements. These are the first that can be used, and headings.)\n", v.Size)
+
+	// Parts and nodes come from one selector, so the same number is the same element.
 	refs := make(map[string]node)
 	for i, p := range v.Parts[:min(len(v.Parts), len(found.NodeIDs))] {
 		fmt.Fprintf(&b, "- %s %q", oneLine(p.Role), oneLine(p.Name))
@@ -483,14 +507,17 @@ func (t *tab) click(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
+
 	return t.act(ctx, func(ctx context.Context) error {
 		if _, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: n.backend, NodeID: n.id}); err != nil {
 			return gone(ref, err)
 		}
+
 		quads, err := chromedp.Call(ctx, dom.GetContentQuads, dom.GetContentQuadsParams{BackendNodeID: n.backend, NodeID: n.id})
 		if err != nil || len(quads.Quads) == 0 || len(quads.Quads[0]) != 8 {
 			return gone(ref, err)
 		}
+
 		q := quads.Quads[0]
 		return chromedp.Do(ctx, chromedp.MouseClickXY((q[0]+q[2]+q[4]+q[6])/4, (q[1]+q[3]+q[5]+q[7])/4))
 	})
@@ -509,16 +536,19 @@ func (t *tab) enter(ctx context.Context, ref, text string, submit bool) error {
 	if err != nil {
 		return err
 	}
+
 	return t.act(ctx, func(ctx context.Context) error {
 		if _, err := chromedp.Call(ctx, dom.Focus, dom.FocusParams{BackendNodeID: n.backend, NodeID: n.id}); err != nil {
 			return fmt.Errorf("the element %s takes no text", ref)
 		}
+		// What stands in the field is selected, so that the text replaces it.
 		if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](`document.activeElement && document.activeElement.select && document.activeElement.select()`)); err != nil {
 			return err
 		}
 		if _, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
 			return err
 		}
+
 		if submit {
 			return chromedp.Do(ctx, chromedp.KeyEvent(kb.Enter))
 		}
@@ -534,7 +564,9 @@ func (t *tab) picture(ctx context.Context) (*tool.Picture, error) {
 		if err != nil {
 			return err
 		}
+
 		p.URI, p.Title = v.URL, oneLine(v.Title)
+		// Each of these takes less room than the one before.
 		for _, as := range []page.CaptureScreenshotParams{
 			{Format: page.CaptureScreenshotFormatPng},
 			{Format: page.CaptureScreenshotFormatJpeg, Quality: new(int64(80))},
@@ -549,6 +581,7 @@ func (t *tab) picture(ctx context.Context) (*tool.Picture, error) {
 				return nil
 			}
 		}
+
 		return fmt.Errorf("the picture has %d bytes, and at most %d are kept", len(p.Data), tool.MaxPicture)
 	})
 	return &p, err
@@ -578,6 +611,7 @@ func outline(nodes []*accessibility.Node) (string, map[string]node) {
 	for _, n := range nodes {
 		byID[n.NodeID] = n
 	}
+
 	refs, seen := make(map[string]node), 0
 	var b strings.Builder
 	var write func(n *accessibility.Node, depth int, above string)
@@ -585,6 +619,7 @@ func outline(nodes []*accessibility.Node) (string, map[string]node) {
 		if seen++; n == nil || seen > maxNodes || depth > maxDepth {
 			return
 		}
+
 		role, name := textOf(n.Role), textOf(n.Name)
 		if !n.Ignored && (refRoles[role] || shownRoles[role]) && (role != "StaticText" || name != above) && (name != "" || refRoles[role]) {
 			fmt.Fprintf(&b, "%s- %s", strings.Repeat("  ", depth), role)
@@ -607,13 +642,16 @@ func outline(nodes []*accessibility.Node) (string, map[string]node) {
 			b.WriteString("\n")
 			depth, above = depth+1, name
 		}
+
 		if role == "StaticText" {
 			return // below it are its lines
 		}
+
 		for _, id := range n.ChildIDs {
 			write(byID[id], depth, above)
 		}
 	}
+
 	if len(nodes) > 0 {
 		write(nodes[0], 0, "")
 	}

@@ -54,10 +54,12 @@ func (b *builder) update(ctx context.Context) (name string, m *manifest, err err
 	if err != nil {
 		return "", nil, err
 	}
+
 	now, paths, err := folder.walk(ctx)
 	if err != nil {
 		return "", nil, err
 	}
+
 	var changed, gone []string
 	for name, f := range now {
 		before := was.Files[name]
@@ -70,20 +72,24 @@ func (b *builder) update(ctx context.Context) (name string, m *manifest, err err
 			gone = append(gone, name)
 		}
 	}
+
 	if len(changed)+len(gone) == 0 && old != "" {
 		return old, was, nil
 	}
+
 	slices.Sort(changed)
 	built, err := beginGeneration(b.dir, old, was)
 	if err != nil {
 		return "", nil, err
 	}
+
 	u := &updating{builder: b, folder: folder, built: built, was: was, now: &manifest{
 		Layout: layoutVersion, Settings: b.settings, Passages: was.Passages, Words: was.Words, Files: maps.Clone(was.Files),
 	}}
 	if err := errors.Join(u.run(ctx, changed, gone, now, paths), removeUnused(built)); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(built))
 	}
+
 	name, err = publish(b.dir, built, u.now)
 	return name, u.now, err
 }
@@ -133,6 +139,7 @@ type updating struct {
 func (u *updating) run(ctx context.Context, changed, gone []string, now map[string]*file, paths map[string]string) (err error) {
 	queue := index.NewAnalysisQueue(runtime.GOMAXPROCS(0))
 	defer queue.Close()
+
 	u.engine, err = scorch.NewScorch(scorch.Name, map[string]any{
 		"path": u.built, "unsafe_batch": true, "numSnapshotsToKeep": 1, // what is unsafe of a batch is mended by flush
 	}, queue)
@@ -143,6 +150,7 @@ func (u *updating) run(ctx context.Context, changed, gone []string, now map[stri
 		return err
 	}
 	defer func() { err = errors.Join(err, u.engine.Close()) }()
+
 	u.batch = index.NewBatch()
 	for _, name := range gone {
 		if err := u.remove(slices.Clone(u.was.Files[name].Keys)); err != nil {
@@ -150,6 +158,7 @@ func (u *updating) run(ctx context.Context, changed, gone []string, now map[stri
 		}
 		delete(u.now.Files, name)
 	}
+
 	if err := u.addAll(ctx, changed, now, paths); err != nil {
 		return err
 	}
@@ -172,6 +181,9 @@ type readFile struct {
 func (u *updating) addAll(ctx context.Context, changed []string, now map[string]*file, paths map[string]string) error {
 	g, within := errgroup.WithContext(ctx)
 	names, results := make(chan string), make(chan *readFile)
+
+	// One goroutine hands out names, several read, and one adds, as the engine takes a
+	// batch at a time.
 	g.Go(func() error {
 		defer close(names)
 		for _, name := range changed {
@@ -183,6 +195,7 @@ func (u *updating) addAll(ctx context.Context, changed []string, now map[string]
 		}
 		return nil
 	})
+
 	for range runtime.GOMAXPROCS(0) {
 		g.Go(func() error {
 			for name := range names {
@@ -199,6 +212,7 @@ func (u *updating) addAll(ctx context.Context, changed []string, now map[string]
 			return nil
 		})
 	}
+
 	g.Go(func() error {
 		for n := range changed {
 			u.progress(n, len(changed))
@@ -213,6 +227,7 @@ func (u *updating) addAll(ctx context.Context, changed []string, now map[string]
 		}
 		return nil
 	})
+
 	return g.Wait()
 }
 
@@ -221,17 +236,21 @@ func (u *updating) readFile(ctx context.Context, name string, seen *file, rel st
 	if seen.Skip != "" {
 		return &readFile{name: name, file: seen}, nil
 	}
+
 	if was := u.was.Files[name]; was != nil && was.Sum != "" {
 		if again, _, err := u.folder.readBytes(rel); err == nil && again.Sum == was.Sum {
+			// Only its time has changed.
 			same := *was
 			same.Modified, same.Fresh = again.Modified, again.Fresh
 			return &readFile{name: name, file: &same}, nil
 		}
 	}
+
 	f, docs, err := u.folder.read(ctx, name, rel)
 	if err != nil {
 		return nil, err
 	}
+
 	r := &readFile{name: name, file: f, docs: docs, terms: make([][]passage.Terms, len(docs))}
 	for i, d := range docs {
 		r.terms[i] = d.cutText(u.length)
@@ -247,10 +266,12 @@ func (u *updating) add(ctx context.Context, r *readFile) error {
 			had[key] = true
 		}
 	}
+
 	u.now.Files[r.name] = r.file
 	for _, key := range r.file.Keys {
 		has[key] = true
 	}
+
 	var gone []string
 	for key := range had {
 		if !has[key] {
@@ -260,6 +281,7 @@ func (u *updating) add(ctx context.Context, r *readFile) error {
 	if err := u.remove(gone); err != nil {
 		return err
 	}
+
 	for i, d := range r.docs {
 		if had[d.key] {
 			continue
@@ -268,6 +290,7 @@ func (u *updating) add(ctx context.Context, r *readFile) error {
 		if err := d.addTo(u.batch, r.terms[i]); err != nil {
 			return err
 		}
+
 		u.count(d, 1)
 		u.size += len(d.text)
 		u.added += len(d.cuts)
@@ -292,10 +315,12 @@ func (u *updating) remove(keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
+
 	r, err := u.engine.Reader()
 	if err != nil {
 		return err
 	}
+
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
 		d, err := readStored(r, key)
@@ -305,6 +330,7 @@ func (u *updating) remove(keys []string) error {
 		d.removeFrom(u.batch)
 		u.count(d, -1)
 	}
+
 	return r.Close()
 }
 
@@ -322,13 +348,16 @@ func (u *updating) flush(ctx context.Context, last bool) error {
 		u.batch.SetInternal([]byte("whole"), []byte{1}) // so that the batch is never empty
 		u.batch.SetPersistedCallback(func(err error) { durable <- err })
 	}
+
 	if err := u.engine.Batch(u.batch); err != nil {
 		return err
 	}
 	u.batch, u.size, u.added = index.NewBatch(), 0, 0
+
 	if !last {
 		return nil
 	}
+
 	select {
 	case err := <-durable:
 		return err
@@ -365,6 +394,7 @@ func removeUnused(dir string) error {
 	if err := engine.Open(); err != nil {
 		return err
 	}
+
 	used := make(map[string]bool)
 	r, err := engine.Reader()
 	if err == nil {
@@ -377,11 +407,14 @@ func removeUnused(dir string) error {
 		}
 		err = r.Close()
 	}
+
 	if err := errors.Join(err, engine.Close()); err != nil {
 		return err
 	}
+
 	parts, err := filepath.Glob(filepath.Join(dir, "*.zap"))
 	for _, part := range parts {
+		// If it is not known which parts are used, none is removed.
 		if len(used) > 0 && !used[part] {
 			err = errors.Join(err, os.Remove(part))
 		}

@@ -40,6 +40,7 @@ func (k *Kit) inputSchema() json.RawMessage {
 			},
 		},
 	})
+
 	if err != nil { // of texts and numbers
 		panic(err)
 	}
@@ -84,9 +85,11 @@ func readInput(input json.RawMessage) (Query, error) {
 		Stores []string `json:"stores"`
 		TopK   *int     `json:"top_k"`
 	}
+
 	if err := tool.DecodeInput(input, &in); err != nil {
 		return Query{}, err
 	}
+
 	q := Query{Text: in.Query, Stores: in.Stores}
 	if in.TopK != nil {
 		if q.TopK = *in.TopK; q.TopK == 0 {
@@ -96,7 +99,7 @@ func readInput(input json.RawMessage) (Query, error) {
 	return q, nil
 }
 
-// resultOf returns what a model is told of hits, and the evidence.
+// resultOf returns the result for a model: its text about the hits, and the evidence.
 func resultOf(all []StoreHits) *tool.Result {
 	var r tool.Result
 	var text strings.Builder
@@ -111,6 +114,7 @@ func resultOf(all []StoreHits) *tool.Result {
 		default:
 			fmt.Fprintf(&text, "%s, best first:\n", s.Store)
 		}
+
 		for n, h := range s.Hits {
 			fmt.Fprintf(&text, "%d. %s, bytes %d to %d, characters %d to %d\n", n+1, h.Document, h.Start, h.End, h.CharStart, h.CharEnd)
 			r.Evidence = addEvidence(r.Evidence, h)
@@ -119,6 +123,7 @@ func resultOf(all []StoreHits) *tool.Result {
 			fmt.Fprintf(&text, "%s\n", s.Note)
 		}
 	}
+
 	r.Text = text.String()
 	return &r
 }
@@ -136,20 +141,24 @@ func addEvidence(all []tool.Evidence, h Hit) []tool.Evidence {
 	uri := "local:" + h.Store + "/" + h.Document
 	metadata := map[string]string{"store": h.Store, "document": h.Document}
 	for name, value := range h.Metadata {
+		// What the program says of a document goes before what the document says.
 		if _, ours := metadata[name]; !ours {
 			metadata[name] = value
 		}
 	}
+
 	if to-from < len(h.text) {
 		uri += fmt.Sprintf("#bytes=%d-%d", from, to)
 		metadata["part"] = fmt.Sprintf("bytes %d to %d of %d", from, to, len(h.text))
 	}
+
 	shown := tool.Range{Start: h.Start - from, End: h.End - from}
 	if i := slices.IndexFunc(all, func(e tool.Evidence) bool { return e.URI == uri }); i >= 0 {
 		at, _ := slices.BinarySearchFunc(all[i].Shown, shown, func(a, b tool.Range) int { return a.Start - b.Start })
 		all[i].Shown = slices.Insert(all[i].Shown, at, shown)
 		return all
 	}
+
 	return append(all, tool.Evidence{
 		URI: uri, Title: h.Title, Media: h.Media, Retrieved: h.Read, Text: h.text[from:to], Shown: []tool.Range{shown}, Metadata: metadata,
 	})
@@ -161,11 +170,13 @@ func partOf(h Hit) (from, to int) {
 	if len(h.text) <= wholeBytes {
 		return 0, len(h.text)
 	}
+
 	for _, c := range h.cuts {
 		if c.start > from+partBytes && c.start <= h.Start {
 			from = c.start
 		}
 	}
+
 	to = len(h.text)
 	for _, c := range h.cuts {
 		if c.start > from+partBytes {
@@ -173,5 +184,6 @@ func partOf(h Hit) (from, to int) {
 			break
 		}
 	}
+
 	return from, runeStart(h.text, min(to, from+wholeBytes)) // a long stretch may have no passage
 }

@@ -60,7 +60,9 @@ func (r *folderReader) walk(ctx context.Context) (map[string]*file, map[string]s
 		if err != nil {
 			return nil, nil, err
 		}
+
 		if f.Skip == "" {
+			// By the root, as a link in the folder may lead out of it.
 			info, err := r.root.Stat(rel)
 			if err != nil {
 				f.Skip = unreadable(err)
@@ -68,6 +70,7 @@ func (r *folderReader) walk(ctx context.Context) (map[string]*file, map[string]s
 				f.Size, f.Modified = info.Size(), info.ModTime().UnixNano()
 			}
 		}
+
 		all[e.Name], paths[e.Name] = f, rel
 	}
 	return all, paths, nil
@@ -80,6 +83,7 @@ func (r *folderReader) read(ctx context.Context, name, rel string) (*file, []*st
 	if err != nil {
 		return &file{Skip: unreadable(err)}, nil, ctx.Err()
 	}
+
 	docs, err := r.documents(ctx, f, name, data)
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
@@ -88,6 +92,7 @@ func (r *folderReader) read(ctx context.Context, name, rel string) (*file, []*st
 		f.Skip = reasonOf(err)
 		return f, nil, nil
 	}
+
 	read := r.now()
 	for _, d := range docs {
 		d.Read = read
@@ -124,6 +129,7 @@ func (r *folderReader) readOnce(rel string) (f *file, data []byte, whole bool, e
 		return nil, nil, false, err
 	}
 	defer in.Close()
+
 	before, err := in.Stat()
 	if err != nil {
 		return nil, nil, false, err
@@ -131,6 +137,7 @@ func (r *folderReader) readOnce(rel string) (f *file, data []byte, whole bool, e
 	if !before.Mode().IsRegular() {
 		return nil, nil, false, errors.New("it is not a regular file")
 	}
+
 	begun := r.now()
 	if data, err = io.ReadAll(io.LimitReader(in, document.DefaultMaxBytes+1)); err != nil {
 		return nil, nil, false, err
@@ -138,10 +145,13 @@ func (r *folderReader) readOnce(rel string) (f *file, data []byte, whole bool, e
 	if len(data) > document.DefaultMaxBytes {
 		return nil, nil, false, fmt.Errorf("it has more than %d bytes", int64(document.DefaultMaxBytes))
 	}
+
 	after, err := in.Stat()
 	if err != nil {
 		return nil, nil, false, err
 	}
+
+	// A change while the file was read shows in its time or size.
 	whole = before.ModTime().Equal(after.ModTime()) && before.Size() == after.Size()
 	sum := sha256.Sum256(data)
 	return &file{
@@ -159,6 +169,7 @@ func (r *folderReader) documents(ctx context.Context, f *file, name string, data
 	if err != nil {
 		return nil, err
 	}
+
 	format, _ := r.formats.Format(kind)
 	switch {
 	case kind == jsonl.Kind:
@@ -168,6 +179,7 @@ func (r *folderReader) documents(ctx context.Context, f *file, name string, data
 	case format.Members != nil:
 		return r.members(ctx, f, name, data, format)
 	}
+
 	d, err := r.parse(ctx, name, data, "")
 	if err != nil {
 		return nil, err
@@ -198,13 +210,16 @@ func (r *folderReader) lines(ctx context.Context, f *file, name string, data []b
 			f.note(fmt.Sprintf("only the first %d documents are read", maxDocuments))
 			return all, nil
 		}
+
 		d := &stored{Name: fmt.Sprintf("%s#%d", name, rec.Line), Media: "text/plain", text: rec.Text, Metadata: textsOf(rec.Metadata)}
+		// A name of its own stays when lines move.
 		if rec.Name != "" {
 			d.Name = name + "#" + document.ID(rec.Name)
 		}
 		d.Title = d.Metadata["title"]
 		all = append(all, d)
 	}
+
 	if len(all) == 0 {
 		return nil, document.ErrNoText
 	}
@@ -220,25 +235,30 @@ func (r *folderReader) members(ctx context.Context, f *file, name string, data [
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
+			// What came before the fault stays.
 			f.note(reasonOf(err))
 			break
 		}
+
 		full := document.MemberName(name, m.Name)
 		if m.Skip != "" {
 			f.note(full + ": " + m.Skip)
 			continue
 		}
+
 		d, err := r.parse(ctx, full, m.Content, m.MediaType)
 		if err != nil {
 			f.note(full + ": " + reasonOf(err))
 			continue
 		}
+
 		d.Metadata = m.Metadata
 		if title := m.Metadata["title"]; title != "" {
 			d.Title = title
 		}
 		all = append(all, d)
 	}
+
 	if len(all) == 0 {
 		return nil, document.ErrNoText
 	}
@@ -305,6 +325,7 @@ func textsOf(members map[string]any) map[string]string {
 			}
 		}
 	}
+
 	return out
 }
 

@@ -84,10 +84,12 @@ func readCurrent(dir string) (string, *manifest, error) {
 	if err != nil {
 		return "", nil, err
 	}
+
 	name, sum, _ := strings.Cut(strings.TrimSpace(string(data)), " ")
 	if !strings.HasPrefix(name, genPrefix) || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
 		return "", nil, &damagedError{"the file " + currentName + " names no index"}
 	}
+
 	text, err := os.ReadFile(filepath.Join(dir, name, manifestName)) //nolint:gosec // the name was checked above
 	if err != nil {
 		return "", nil, &damagedError{fmt.Sprintf("its manifest cannot be read: %v", err)}
@@ -95,10 +97,12 @@ func readCurrent(dir string) (string, *manifest, error) {
 	if got := sha256.Sum256(text); hex.EncodeToString(got[:]) != sum {
 		return "", nil, &damagedError{"its manifest has changed"}
 	}
+
 	var m manifest
 	if err := json.Unmarshal(text, &m); err != nil {
 		return "", nil, &damagedError{"its manifest is no JSON"}
 	}
+
 	for file, want := range m.Engine { // their names are in the hash of the manifest
 		got, err := sumFile(filepath.Join(dir, name, file))
 		switch {
@@ -108,6 +112,7 @@ func readCurrent(dir string) (string, *manifest, error) {
 			return "", nil, &damagedError{fmt.Sprintf("its file %s has changed", file)}
 		}
 	}
+
 	return name, &m, nil
 }
 
@@ -131,8 +136,10 @@ func beginGeneration(dir, old string, m *manifest) (string, error) {
 	if err != nil || old == "" {
 		return path, err
 	}
+
 	for name := range m.Engine {
 		from, to := filepath.Join(dir, old, name), filepath.Join(path, name)
+		// The engine changes its root, and the old generation must stay as it is.
 		if name == engineRoot {
 			err = copyFile(from, to)
 		} else {
@@ -142,6 +149,7 @@ func beginGeneration(dir, old string, m *manifest) (string, error) {
 			return "", errors.Join(err, os.RemoveAll(path))
 		}
 	}
+
 	return path, nil
 }
 
@@ -160,12 +168,14 @@ func publish(dir, built string, m *manifest) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	m.Engine = make(map[string]engine)
 	for _, e := range entries {
 		if m.Engine[e.Name()], err = sumFile(filepath.Join(built, e.Name())); err != nil {
 			return "", err
 		}
 	}
+
 	text, err := json.Marshal(m)
 	if err != nil {
 		return "", err
@@ -173,11 +183,14 @@ func publish(dir, built string, m *manifest) (string, error) {
 	if err := writeSynced(filepath.Join(built, manifestName), text); err != nil {
 		return "", err
 	}
+
 	name := genPrefix + strings.TrimPrefix(filepath.Base(built), newPrefix)
 	sum := sha256.Sum256(text)
+	// The folder is on the disk, under its name, before current names it.
 	if err := errors.Join(syncFolder(built), os.Rename(built, filepath.Join(dir, name))); err != nil {
 		return "", err
 	}
+
 	next := filepath.Join(dir, currentName+".new")
 	if err := writeSynced(next, []byte(name+" "+hex.EncodeToString(sum[:])+"\n")); err != nil {
 		return "", err
@@ -185,6 +198,7 @@ func publish(dir, built string, m *manifest) (string, error) {
 	if err := errors.Join(os.Rename(next, filepath.Join(dir, currentName)), syncFolder(dir)); err != nil {
 		return "", err
 	}
+
 	return name, removeOthers(dir, name)
 }
 
@@ -228,19 +242,23 @@ func lockIndex(ctx context.Context, dir string, waiting func()) (func() error, e
 	if err != nil {
 		return nil, err
 	}
+
 	timer := time.NewTicker(lockPause)
 	defer timer.Stop()
 	for told := false; ; told = true {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
+			// Closing the file ends the lock.
 			return f.Close, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errors.Join(err, f.Close())
 		}
+
 		if !told {
 			waiting()
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(context.Cause(ctx), f.Close())

@@ -67,6 +67,7 @@ func parsePassageID(id string) (key string, start, end int, err error) {
 	if !ok || len(rest) < keyLength {
 		return "", 0, 0, fmt.Errorf("%q is not the id of a passage", id)
 	}
+
 	from, to, _ := strings.Cut(rest[keyLength:], "-")
 	a, err1 := strconv.ParseInt(from, 16, 64)
 	b, err2 := strconv.ParseInt(to, 16, 64)
@@ -94,17 +95,21 @@ func (s *stored) addTo(b *index.Batch, terms []passage.Terms) error {
 	if err != nil {
 		return err
 	}
+
 	var cuts []byte
 	for _, c := range s.cuts {
 		cuts = binary.AppendUvarint(cuts, uint64(c.start))
 		cuts = binary.AppendUvarint(cuts, uint64(c.end))
 		cuts = binary.AppendUvarint(cuts, uint64(c.words))
 	}
+
+	// The document is stored to be read; its passages are indexed to be found.
 	d := document.NewDocument(documentPrefix + s.key)
 	for name, value := range map[string][]byte{recordField: record, textField: []byte(s.text), cutsField: cuts} {
 		d.AddField(document.NewTextFieldCustom(name, nil, value, index.StoreField, nil))
 	}
 	b.Update(d)
+
 	for i, c := range s.cuts {
 		p := document.NewDocument(s.passageID(c))
 		p.AddField(document.NewTextFieldCustom(wordsField, nil, nil, index.IndexField, fixed(terms[i].Words)))
@@ -158,6 +163,7 @@ func openSnapshot(dir, name string, m *manifest) (*snapshot, error) {
 	if err := engine.Open(); err != nil {
 		return nil, err
 	}
+
 	reader, err := engine.Reader()
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
@@ -181,6 +187,7 @@ func readStored(r index.IndexReader, key string) (*stored, error) {
 	if d == nil {
 		return nil, fmt.Errorf("the index lacks the document %s", key)
 	}
+
 	s := &stored{key: key}
 	var record, cuts []byte
 	d.VisitFields(func(f index.Field) {
@@ -193,9 +200,12 @@ func readStored(r index.IndexReader, key string) (*stored, error) {
 			cuts = slices.Clone(f.Value())
 		}
 	})
+
 	if err := json.Unmarshal(record, s); err != nil {
 		return nil, fmt.Errorf("the index has a record of %s that cannot be read: %w", key, err)
 	}
+
+	// Three numbers are a cut, as addTo writes them.
 	for len(cuts) > 0 {
 		var v [3]int
 		for i := range v {
@@ -230,14 +240,17 @@ type found struct {
 // multiplies by the share of the words that match.
 func (s *snapshot) rank(ctx context.Context, q passage.Query, most int) ([]found, error) {
 	words, err := s.openWords(ctx, q)
+	// There are readers to close even with an error.
 	defer func() {
 		for _, w := range words {
 			w.close()
 		}
 	}()
+
 	if err != nil {
 		return nil, err
 	}
+
 	all := passage.Collection{Passages: s.sum.Passages, Words: s.sum.Words}
 	scores := &scoreboard{}
 	for _, w := range words {
@@ -273,6 +286,7 @@ func (b *scoreboard) leastOf(most int) float64 {
 		top = slices.Insert(top, at, score)
 		top = top[:min(len(top), most)]
 	}
+
 	if len(top) == 0 {
 		return math.Inf(1)
 	}
@@ -284,12 +298,14 @@ func (s *snapshot) best(b *scoreboard, most int) ([]found, error) {
 	if most <= 0 {
 		return nil, nil
 	}
+
 	least := b.leastOf(most)
 	var all []found
 	for number, score := range b.scores {
 		if score <= 0 || score < least {
 			continue
 		}
+
 		id, err := s.reader.ExternalID(index.NewIndexInternalID(nil, uint64(number)))
 		if err != nil {
 			return nil, err
@@ -300,6 +316,8 @@ func (s *snapshot) best(b *scoreboard, most int) ([]found, error) {
 		}
 		all = append(all, f)
 	}
+
+	// Equal scores may be more than are wanted, and the order of ids decides.
 	slices.SortFunc(all, compareFound)
 	return all[:min(most, len(all))], nil
 }
@@ -332,15 +350,19 @@ func (s *snapshot) openWords(ctx context.Context, q passage.Query) ([]*searchedW
 			all = all[:len(all)-1]
 		}
 	}
+
 	if len(all) <= maxWords {
 		return all, nil
 	}
+
+	// The rarest words are kept, in the order of the query.
 	slices.SortFunc(all, func(a, b *searchedWord) int {
 		return cmp.Or(cmp.Compare(a.count, b.count), cmp.Compare(a.number, b.number))
 	})
 	for _, w := range all[maxWords:] {
 		w.close()
 	}
+
 	all = all[:maxWords]
 	slices.SortFunc(all, func(a, b *searchedWord) int { return cmp.Compare(a.number, b.number) })
 	return all, nil
@@ -359,12 +381,14 @@ func (w *searchedWord) addTo(b *scoreboard, all passage.Collection) error {
 		rarity := all.Rarity(int(w.count))
 		return eachPosting(w.readers[0], func(p posting) { b.add(p.passage, all.Score(rarity, p.times, p.length)) })
 	}
+
 	var postings []posting
 	for _, r := range w.readers {
 		if err := eachPosting(r, func(p posting) { postings = append(postings, p) }); err != nil {
 			return err
 		}
 	}
+
 	slices.SortFunc(postings, func(a, b posting) int { return cmp.Compare(a.passage, b.passage) })
 	merged := postings[:0] // each passage once
 	for _, p := range postings {
@@ -374,6 +398,7 @@ func (w *searchedWord) addTo(b *scoreboard, all passage.Collection) error {
 		}
 		merged = append(merged, p)
 	}
+
 	rarity := all.Rarity(len(merged))
 	for _, p := range merged {
 		b.add(p.passage, all.Score(rarity, p.times, p.length))

@@ -106,6 +106,7 @@ func CheckStores(all []Store) error {
 	case len(all) > maxStores:
 		return fmt.Errorf("there are %d stores, and at most %d are accepted", len(all), maxStores)
 	}
+
 	for i, s := range all {
 		if !storeName.MatchString(s.Name) {
 			return fmt.Errorf("a store cannot be named %.80q: a name has 1 to 64 letters, digits, _, . and -, and begins with a letter or digit", s.Name)
@@ -113,6 +114,7 @@ func CheckStores(all []Store) error {
 		if slices.ContainsFunc(all[:i], func(other Store) bool { return other.Name == s.Name }) {
 			return fmt.Errorf("two stores are named %q", s.Name)
 		}
+
 		info, err := os.Stat(s.Dir)
 		switch {
 		case err != nil:
@@ -137,6 +139,7 @@ func New(c Config) (*Kit, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+
 	c.TopK = cmp.Or(c.TopK, DefaultTopK)
 	c.PassageLength = cmp.Or(c.PassageLength, passage.DefaultLength)
 	c.Refresh = cmp.Or(c.Refresh, 10*time.Second)
@@ -146,8 +149,10 @@ func New(c Config) (*Kit, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	k := &Kit{config: c}
 	for _, s := range c.Stores {
+		// An absolute path means the same index wherever the process runs.
 		dir, err := filepath.Abs(s.Dir)
 		if err != nil {
 			return nil, fmt.Errorf("search_local: the folder of store %s: %w", s.Name, err)
@@ -231,6 +236,7 @@ func statusOf(name string, m *manifest) Status {
 			}
 		}
 	}
+
 	if first != "" {
 		st.FirstSkipped = first + ": " + m.Files[first].Skip
 	}
@@ -264,16 +270,20 @@ func (s *store) refresh(ctx context.Context) error {
 		return s.waitError(ctx)
 	}
 	defer func() { <-s.turn }()
+
+	// The index may have been brought up to date while this call waited.
 	now := s.kit.config.Now()
 	if s.now != nil && now.Sub(s.checked) < s.kit.config.Refresh {
 		return nil
 	}
+
 	if err := s.bringUpToDate(ctx); err != nil {
 		if ctx.Err() != nil {
 			return s.waitError(ctx)
 		}
 		return fmt.Errorf("store %s: %w", s.name, err)
 	}
+
 	s.checked = now
 	return nil
 }
@@ -294,6 +304,7 @@ func (s *store) bringUpToDate(ctx context.Context) error {
 		note:     func(text string) { s.kit.config.Note(fmt.Sprintf("store %s: %s", s.name, text)) },
 		progress: func(done, all int) { s.done.Store(int64(done)); s.all.Store(int64(all)) },
 	}
+
 	for n := 1; ; n++ {
 		name, m, err := b.update(ctx)
 		if err != nil {
@@ -302,6 +313,7 @@ func (s *store) bringUpToDate(ctx context.Context) error {
 		if s.now != nil && s.now.name == name && (s.now.vec != nil) == (s.kit.config.Embedder != nil) {
 			return nil
 		}
+
 		next, err := openSnapshot(filepath.Join(s.dir, name), name, m)
 		if err != nil {
 			if _, gone := os.Stat(filepath.Join(s.dir, name)); gone != nil && n < openTimes {
@@ -309,13 +321,16 @@ func (s *store) bringUpToDate(ctx context.Context) error {
 			}
 			return err
 		}
+
 		if err := s.addVectors(ctx, next); err != nil {
 			return errors.Join(err, next.close())
 		}
+
 		if text := s.shortage(m); text != s.told {
 			s.told = text
 			s.kit.config.Note(fmt.Sprintf("store %s: %s", s.name, cmp.Or(text, "all files are read now")))
 		}
+
 		s.mu.Lock()
 		old := s.now
 		s.now = next
@@ -387,15 +402,18 @@ func (k *Kit) checkQuery(q *Query) ([]*store, error) {
 	case q.TopK < 1 || q.TopK > MaxTopK:
 		return nil, fmt.Errorf("top_k is %d, and must be from 1 to %d", q.TopK, MaxTopK)
 	}
+
 	if len(q.Stores) == 0 {
 		return k.stores, nil
 	}
+
 	var chosen []*store
 	for _, name := range q.Stores {
 		i := slices.IndexFunc(k.stores, func(s *store) bool { return s.name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no store %.80q; the stores are %s", name, strings.Join(k.names(), ", "))
 		}
+		// A store that is named twice is searched once.
 		if !slices.Contains(chosen, k.stores[i]) {
 			chosen = append(chosen, k.stores[i])
 		}
@@ -419,6 +437,7 @@ func (k *Kit) Search(ctx context.Context, q Query) ([]StoreHits, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	terms, v := passage.QueryOf(q.Text), &vectorQuery{}
 	all := make([]StoreHits, len(stores))
 	var errs []error
@@ -428,6 +447,7 @@ func (k *Kit) Search(ctx context.Context, q Query) ([]StoreHits, error) {
 			errs = append(errs, all[i].Err)
 		}
 	}
+
 	if ctx.Err() != nil || len(errs) == len(stores) {
 		return nil, errors.Join(errs...)
 	}
@@ -439,17 +459,21 @@ func (s *store) search(ctx context.Context, q Query, terms passage.Query, v *vec
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+
+	// While the lock is held, the snapshot is not replaced and closed.
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.now == nil {
 		return fmt.Errorf("store %s: the kit is closed", s.name)
 	}
+
 	out.Empty = s.now.sum.Passages == 0
 	best, note, err := s.rank(ctx, q, terms, v)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", s.name, err)
 	}
 	out.Note = note
+
 	docs := make(map[string]*stored)
 	for _, f := range best {
 		d := docs[f.key]

@@ -55,6 +55,7 @@ func (s *store) addVectors(ctx context.Context, next *snapshot) error {
 	if e == nil {
 		return nil
 	}
+
 	m, err := s.embedPassages(ctx, e, next)
 	switch {
 	case ctx.Err() != nil:
@@ -63,6 +64,7 @@ func (s *store) addVectors(ctx context.Context, next *snapshot) error {
 		s.kit.config.Note(fmt.Sprintf("store %s: passages are found by their words alone, as %s failed: %v", s.name, e.Name(), err))
 		return nil
 	}
+
 	next.vec = m
 	return nil
 }
@@ -83,6 +85,7 @@ func (s *store) embedLocked(ctx context.Context, e Embedder, next *snapshot, log
 	if err != nil {
 		return nil, err
 	}
+
 	all := &embedding{store: s, embedder: e, known: known, log: log}
 	if err := all.collect(ctx, next); err != nil {
 		return nil, err
@@ -90,6 +93,7 @@ func (s *store) embedLocked(ctx context.Context, e Embedder, next *snapshot, log
 	if err := all.embedMissing(ctx); err != nil {
 		return nil, err
 	}
+
 	m, err := all.matrix()
 	if err == nil && len(known) > 2*len(all.hashes)+1000 {
 		err = log.rewrite(known, all.hashes)
@@ -118,11 +122,14 @@ func (a *embedding) collect(ctx context.Context, next *snapshot) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+
 			d, err := readStored(next.reader, key)
 			if err != nil {
 				return err
 			}
+
 			for _, c := range d.cuts {
+				// The title counts for vectors as it does for words.
 				text := d.Title + "\n" + d.text[c.start:c.end]
 				hash := textHash(sha256.Sum256([]byte(text)))
 				a.places = append(a.places, found{key: key, start: c.start, end: c.end})
@@ -141,11 +148,14 @@ func (a *embedding) embedMissing(ctx context.Context) error {
 	if len(a.texts) == 0 {
 		return nil
 	}
+
 	missing := make([]textHash, 0, len(a.texts))
 	for hash := range a.texts {
 		missing = append(missing, hash)
 	}
+	// In one order, so that the same texts are asked for together each time.
 	slices.SortFunc(missing, func(x, y textHash) int { return slices.Compare(x[:], y[:]) })
+
 	g, within := errgroup.WithContext(ctx)
 	g.SetLimit(embedCalls)
 	for batch := range slices.Chunk(missing, embedBatch) {
@@ -161,6 +171,7 @@ func (a *embedding) embedMissing(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			if len(vectors) != len(texts) {
 				return fmt.Errorf("%d vectors came for %d texts", len(vectors), len(texts))
 			}
@@ -191,6 +202,7 @@ func (a *embedding) matrix() (*matrix, error) {
 			m.width = len(v)
 			m.rows = make([]float32, 0, len(v)*len(a.hashes))
 		}
+
 		if len(v) != m.width || m.width == 0 {
 			return nil, fmt.Errorf("a vector has %d numbers, and another has %d", len(v), m.width)
 		}
@@ -205,10 +217,12 @@ func unit(v []float32) []float32 {
 	for _, x := range v {
 		sum += float64(x) * float64(x)
 	}
+
 	out := make([]float32, len(v))
 	if sum == 0 {
 		return out
 	}
+
 	by := 1 / math.Sqrt(sum)
 	for i, x := range v {
 		out[i] = float32(float64(x) * by)
@@ -224,11 +238,13 @@ func (m *matrix) nearest(to []float32, most int) ([]found, error) {
 	if len(to) != m.width {
 		return nil, fmt.Errorf("the vector of the query has %d numbers, and those of passages have %d", len(to), m.width)
 	}
+
 	to = unit(to)
 	board := &scoreboard{scores: make([]float64, len(m.places))}
 	for i := range m.places {
 		board.scores[i] = float64(dot(m.rows[i*m.width:(i+1)*m.width], to)) + 2 // above zero
 	}
+
 	least := board.leastOf(most)
 	var all []found
 	for i, score := range board.scores {
@@ -238,6 +254,7 @@ func (m *matrix) nearest(to []float32, most int) ([]found, error) {
 			all = append(all, f)
 		}
 	}
+
 	slices.SortFunc(all, compareFound)
 	return all[:min(most, len(all))], nil
 }
@@ -248,6 +265,7 @@ func dot(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
 	b = b[:len(a)]
 	i := 0
+
 	for ; i+4 <= len(a); i += 4 {
 		s0 += a[i] * b[i]
 		s1 += a[i+1] * b[i+1]
@@ -257,6 +275,7 @@ func dot(a, b []float32) float32 {
 	for ; i < len(a); i++ {
 		s0 += a[i] * b[i]
 	}
+
 	return s0 + s1 + s2 + s3
 }
 
@@ -273,6 +292,7 @@ func fuse(a, b []found, most int) []found {
 		key   string
 		start int
 	}
+
 	scores := make(map[place]*found)
 	for _, ranking := range [][]found{a, b} {
 		for rank, f := range ranking {
@@ -280,13 +300,16 @@ func fuse(a, b []found, most int) []found {
 			if scores[at] == nil {
 				scores[at] = &found{key: f.key, start: f.start, end: f.end}
 			}
+			// Ranks count from 1 in the paper, and from 0 here.
 			scores[at].score += 1 / float64(fusionRank+rank+1)
 		}
 	}
+
 	var all []found
 	for _, f := range scores {
 		all = append(all, *f)
 	}
+
 	slices.SortFunc(all, compareFound)
 	return all[:min(most, len(all))]
 }
@@ -318,15 +341,19 @@ func (s *store) rank(ctx context.Context, q Query, terms passage.Query, v *vecto
 		best, err = s.now.rank(ctx, terms, q.TopK)
 		return best, "", err
 	}
+
+	// More is taken of each ranking than is wanted: what is lower in both may win.
 	byWords, err := s.now.rank(ctx, terms, max(q.TopK, fusedDepth))
 	if err != nil {
 		return nil, "", err
 	}
+
 	to, err := v.get(ctx, s.kit.config.Embedder, q.Text)
 	var byVectors []found
 	if err == nil {
 		byVectors, err = s.now.vec.nearest(to, max(q.TopK, fusedDepth))
 	}
+
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", context.Cause(ctx)
@@ -351,6 +378,7 @@ func (l *vectorLog) open() (map[textHash][]float32, error) {
 	if l.file, err = os.OpenFile(l.path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, err
 	}
+
 	all := make(map[textHash][]float32)
 	in, whole := bufio.NewReaderSize(l.file, 1<<20), int64(0)
 	for {
@@ -361,12 +389,15 @@ func (l *vectorLog) open() (map[textHash][]float32, error) {
 		all[hash] = v
 		whole += recordSize(len(v))
 	}
+
+	// What is not whole is cut off, so that new records behind it can be read.
 	if err := l.file.Truncate(whole); err != nil {
 		return nil, err
 	}
 	if _, err := l.file.Seek(whole, io.SeekStart); err != nil {
 		return nil, err
 	}
+
 	l.out = bufio.NewWriterSize(l.file, 1<<16)
 	return all, nil
 }
@@ -381,18 +412,23 @@ func readVector(in io.Reader) (hash textHash, v []float32, err error) {
 	if _, err := io.ReadFull(in, head); err != nil {
 		return hash, nil, err
 	}
+
 	n := binary.LittleEndian.Uint32(head[sha256.Size:])
+	// A damaged length must not take the memory.
 	if n > maxNumbers {
 		return hash, nil, errors.New("no vector is so long")
 	}
+
 	body := make([]byte, 4*n+4)
 	if _, err := io.ReadFull(in, body); err != nil {
 		return hash, nil, err
 	}
+
 	sum := crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body[:4*n])
 	if sum != binary.LittleEndian.Uint32(body[4*n:]) {
 		return hash, nil, errors.New("the checksum differs")
 	}
+
 	v = make([]float32, n)
 	for i := range v {
 		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(body[4*i:]))

@@ -124,8 +124,7 @@ func (p *StoreFlags) storeLocation(otherwise string) (Location, error) {
 	place := ""
 	for _, value := range p.stores {
 		switch {
-		case !isPlace(value):
-		// It is a folder of documents.
+		case !isPlace(value): // it is a folder of documents
 		case place != "" && place != value:
 			return Location{}, exit.UsageError("--store: %q and %q are two places, and jobs are kept in one; leave one out", place, value)
 		default:

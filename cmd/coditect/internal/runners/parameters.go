@@ -84,8 +84,7 @@ func (s asked) adapted(set parameters.Set) string {
 	var words []string
 	for _, name := range set.Given() {
 		switch value := kept.Value(name); value {
-		case set.Value(name):
-		// The model takes it as it is.
+		case set.Value(name): // the model takes it as it is
 		case "":
 			words = append(words, "without "+string(name))
 		default:

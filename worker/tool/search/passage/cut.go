@@ -77,15 +77,18 @@ func (c *cutter) addSentence(s Span) {
 	size := countedLength(s.In(c.text))
 	if c.open.End > 0 {
 		between := c.text[c.open.End:s.Start]
+		// An empty line ends a passage that is at least half full.
 		if c.size+size > c.length || c.size*2 > c.length && strings.Contains(between, "\n\n") {
 			c.closePassage()
 		}
 	}
+
 	if size > c.length {
 		c.closePassage()
 		c.cutLong(s)
 		return
 	}
+
 	if c.open.End == 0 {
 		c.open.Start = s.Start
 	}
@@ -107,10 +110,12 @@ func (c *cutter) cutLong(s Span) {
 			start, space = end, -1
 			size = countedLength(c.text[start : at+n])
 		}
+
 		if at += n; unicode.IsSpace(r) {
 			space = at
 		}
 	}
+
 	c.open, c.size = Span{Start: start, End: s.End}, size
 }
 

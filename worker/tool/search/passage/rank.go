@@ -76,6 +76,8 @@ func (s *Scan) Search(q Query, most int) []Ranked {
 				n++
 			}
 		}
+
+		// Rarity needs the number of all passages with the word.
 		rarity := s.all.Rarity(n)
 		for i, tf := range times {
 			if tf > 0 {
@@ -83,12 +85,14 @@ func (s *Scan) Search(q Query, most int) []Ranked {
 			}
 		}
 	}
+
 	var all []Ranked
 	for i, score := range scores {
 		if score > 0 {
 			all = append(all, Ranked{i, score})
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b Ranked) int { return cmp.Compare(b.Score, a.Score) })
 	return all[:min(len(all), most)]
 }

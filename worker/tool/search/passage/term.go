@@ -62,6 +62,7 @@ func (t *Terms) addUnspaced(text string) {
 		}
 		last = one
 	}
+
 	if last == text { // nothing precedes it
 		t.Words = append(t.Words, wordKind+text)
 	}
@@ -90,6 +91,7 @@ func QueryOf(text string) Query {
 			all = append(all, terms)
 		}
 	}
+
 	for i := range all {
 		slices.Sort(all[i])
 		all[i] = slices.Compact(all[i])
@@ -97,6 +99,7 @@ func QueryOf(text string) Query {
 			telling = append(telling, all[i])
 		}
 	}
+
 	if len(telling) == 0 {
 		telling = all
 	}
@@ -112,9 +115,11 @@ func queryTerms(w word) [][]string {
 		}
 		return [][]string{{wordKind + w.text}}
 	}
+
 	if utf8.RuneCountInString(w.text) == 1 {
 		return [][]string{{singleKind + w.text}}
 	}
+
 	var t Terms
 	t.addUnspaced(w.text)
 	out := make([][]string, len(t.Words))
@@ -138,6 +143,7 @@ const maxTermBytes = 100
 func wordsOf(text string) []word {
 	var all []word
 	text = norm.NFKC.String(text)
+
 	start, unspaced := -1, false
 	end := func(at int) {
 		if start >= 0 {
@@ -145,9 +151,11 @@ func wordsOf(text string) []word {
 		}
 		start = -1
 	}
+
 	for at, r := range text {
 		switch {
 		case !isWordRune(r) && !(start >= 0 && unicode.Is(unicode.Mn, r)):
+			// An apostrophe within a word does not end it.
 			if !isApostrophe(text, start, at, r) {
 				end(at)
 			}
@@ -158,6 +166,7 @@ func wordsOf(text string) []word {
 			start, unspaced = at, isUnspaced(r)
 		}
 	}
+
 	end(len(text))
 	return all
 }
@@ -180,11 +189,13 @@ func appendWord(all []word, text string, unspaced bool) []word {
 	if i := strings.IndexAny(text, "'’"); i >= 0 {
 		text = text[:i]
 	}
+
 	marked := strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 	text = foldWord(text)
 	if len(text) > maxTermBytes && !unspaced {
 		text = text[:runeStart(text, maxTermBytes)]
 	}
+
 	if text == "" {
 		return all
 	}
@@ -201,9 +212,11 @@ func foldWord(text string) string {
 			break
 		}
 	}
+
 	if plain {
 		return text
 	}
+
 	var b strings.Builder
 	last := rune(0) // the last letter
 	for _, r := range norm.NFD.String(strings.ToLower(text)) {
@@ -219,6 +232,7 @@ func foldWord(text string) string {
 		}
 		last = r
 	}
+
 	return norm.NFC.String(b.String())
 }
 
@@ -256,8 +270,9 @@ func stemOf(text string) string {
 	return env.Current()
 }
 
-// isForeign reports whether the words are of another language than English that is written in
-// Latin letters: it has more of the small words of others than of those of English, or many letters with marks.
+// isForeign reports whether the words are of another language than English that is written
+// in Latin letters: it has more of the small words of others than of those of English, or
+// many letters with marks.
 func isForeign(words []word) bool {
 	ours, others, plain, marked := 0, 0, 0, 0
 	for _, w := range words {
@@ -269,12 +284,14 @@ func isForeign(words []word) bool {
 		case englishWords[w.text]:
 			ours++
 		}
+
 		if w.marked {
 			marked++
 		} else if isPlain(w.text) {
 			plain++
 		}
 	}
+
 	return others >= 2 && others > ours || ours == 0 && marked*4 > plain
 }
 
